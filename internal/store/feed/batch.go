@@ -17,7 +17,7 @@ type Batch struct {
 	Cursor Cursor
 	Upto   int64
 	Reset  bool
-	// Oldest is the arrival time of the batch's oldest event, epoch milliseconds. It is 0 if Reset is true or there are no events.
+	// Oldest is the arrival time of the batch's oldest event, epoch milliseconds. It is 0 if Reset is true or Events is empty.
 	Oldest int64
 	// Events ascend in seq if Reset is false. They may be empty, because changes can cancel each other.
 	Events []event.Event
@@ -41,8 +41,8 @@ const (
 	SSE             // an SSE event with the cursor as its id
 )
 
-// Encode returns the serialized batch. It is computed once and shared, so callers must not change it. It fails only if the log
-// contains invalid JSON.
+// Encode returns the serialized batch. It is computed once and shared by all readers at this position, so callers must not
+// change it. It fails only if the log contains invalid JSON.
 func (b *Batch) Encode(as Encoding) ([]byte, error) {
 	b.encodeOnce.Do(b.encode)
 	if b.err != nil {
@@ -58,6 +58,8 @@ func (b *Batch) Encode(as Encoding) ([]byte, error) {
 	}
 }
 
+// encode builds the SSE form. The other two encodings are slices of it, so a batch is serialized once even if its readers use
+// different transports.
 func (b *Batch) encode() {
 	size := 256
 	for i := range b.Events {

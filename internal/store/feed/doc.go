@@ -1,7 +1,7 @@
 // Package feed holds the newest part of each conversation in memory. All readers pull from it.
 //
 // A [Feed] has the fold of a conversation's newest messages and a tail of its recent events. A reader has a [Cursor] and calls [Feed.Poll]
-// when its connection can take more. There is no queue for a reader, so a slow reader costs the gateway a cursor only.
+// when its connection can take more. Readers have no queues, so a slow reader costs the gateway only a cursor.
 //
 // # Order of calls
 //

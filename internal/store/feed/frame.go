@@ -99,8 +99,8 @@ func (p *Page) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Add puts the page before what t holds, as [transcript.Transcript.AddPage] does; cursor is the reader's. It reports
-// false where the page does not fit: the reader asks for it again.
+// Add prepends the page to a reader's transcript, as [transcript.Transcript.AddPage] does. cursor is the reader's position. It
+// returns false if the page doesn't fit, because the transcript has changed since; the reader then requests the page again.
 func (p *Page) Add(t *transcript.Transcript, before string, cursor Cursor) bool {
 	epoch, seq, ok := cursor.Parse()
 	return ok && epoch == p.Epoch && t.AddPage(p.Snapshot, before, seq)

@@ -15,11 +15,12 @@ const maxSeq = int64(1<<63 - 1)
 // A log may change while it is read in pieces. These errors say that events are missing from the pieces, so the log must be read
 // again.
 var (
-	errCompacted = errors.New("feed: log settled beyond what was asked for") // read again, up to the new head
-	errTrimmed   = errors.New("feed: log trimmed while it was read")
+	errCompacted = errors.New("feed: log was compacted beyond the requested seq") // read again, up to the new head
+	errTrimmed   = errors.New("feed: log was trimmed while it was read")
 )
 
-// load reads a conversation's log up to a seq and folds it. It keeps only the newest messages.
+// load reads a conversation's log up to a seq and folds it, keeping only the newest messages. It reads twice if a truncate
+// returns to messages that the first pass has evicted. The caller holds the slow lock.
 func (f *Feed) load(ctx context.Context, upto int64) (state, error) {
 	for keepAfter := int64(0); ; {
 		s, err := f.readState(ctx, upto, keepAfter)
@@ -90,7 +91,7 @@ func (f *Feed) scan(ctx context.Context, upto int64, fn func(*event.Event) error
 			}
 		}
 		if hasMore && len(r.Events) == 0 {
-			return fmt.Errorf("%w: the log gives nothing after %d, and says that there is more", ErrLost, after)
+			return fmt.Errorf("%w: the log returned no events after %d although it has more", ErrLost, after)
 		}
 		if !hasMore {
 			end(r)
@@ -99,7 +100,8 @@ func (f *Feed) scan(ctx context.Context, upto int64, fn func(*event.Event) error
 	}
 }
 
-// reload folds the log again if the fold is too short for a snapshot.
+// reload folds the log again if the fold is too short for a snapshot. It repeats if the log was compacted meanwhile, or if the
+// tail has dropped events that the new fold lacks.
 func (f *Feed) reload(ctx context.Context) error {
 	if err := f.lock(ctx); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// Log is the part of the journal that a feed uses.
+// logReader is the part of the journal that a feed uses.
 type logReader interface {
 	// Read returns a log's events after a seq, in ascending order; compacted ones up to Stretch.Compacted. It stops after about
 	// limit bytes (0 means no limit) and then sets HasMore. It returns at least one event if there is one. A Stretch is consistent:
@@ -40,7 +40,7 @@ type Config struct {
 	// Logger logs events that don't fit their log. If it is nil, they aren't logged.
 	Logger *slog.Logger
 
-	chunkSize, behindLimit, pieceSize int // tests override readChunk, MaxBehind and transcript.MaxPiece
+	chunkSize, behindLimit, pieceSize int // tests override readChunk, maxBehind and transcript.MaxPiece
 }
 
 const (
@@ -51,7 +51,7 @@ const (
 	// defaultIdle lets a browser page reload without reading the log.
 	defaultIdle = 32
 
-	// MaxBehind is the size of the merged events, in bytes, that a returning reader gets at most. If there are more, it gets a
+	// maxBehind is the size of the merged events, in bytes, that a returning reader gets at most. If there are more, it gets a
 	// snapshot, which is about 1 MiB.
 	maxBehind = 8 << 20
 

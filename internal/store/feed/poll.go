@@ -10,7 +10,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// Poll returns the changes since a cursor, a snapshot if the cursor can't be resumed, or nil if there is nothing new. budget limits
+// Poll returns the changes since a cursor, a snapshot if the cursor can't be resumed, or nil if the reader is up to date. budget limits
 // the batch to about that many bytes, but it always has at least one event. 0 means no limit. Poll never waits for new events, but
 // for an old cursor it may read the log, until ctx ends.
 //
@@ -192,7 +192,7 @@ func (f *Feed) pick(s Stretch, head int64, budget int) (events []event.Event, up
 }
 
 // share caches a batch for other readers at the same position. If another reader was faster, it returns that reader's batch. The
-// caller holds mu. The cache keeps no batch alive that nobody uses.
+// caller holds mu. The cache holds weak pointers, so it doesn't keep unused batches in memory.
 func (f *Feed) share(k key, b *Batch) *Batch {
 	if cached := f.cache[k].Value(); cached != nil {
 		return cached

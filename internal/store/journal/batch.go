@@ -8,11 +8,11 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Validate returns an error that wraps [ErrInvalid] if no log could accept the batch. Every implementation of Append calls it
-// first.
+// MaxKey limits the length of a key, in bytes.
 const MaxKey = 1 << 10
 
-// Validate reports, wrapping [ErrInvalid], why no log could take the batch. Every journal's Append calls it first.
+// Validate returns an error that wraps [ErrInvalid] if no log could accept the batch. Every implementation of Append calls it
+// first.
 func (b *Batch) Validate() error {
 	if b.Conversation == "" {
 		return fmt.Errorf("%w: conversation is missing", ErrInvalid)
@@ -21,7 +21,7 @@ func (b *Batch) Validate() error {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if b.Create && b.Summary == nil {
-		return fmt.Errorf("%w: a conversation is made without a summary", ErrInvalid)
+		return fmt.Errorf("%w: creating a conversation requires a summary", ErrInvalid)
 	}
 	if b.Expected < 0 {
 		return fmt.Errorf("%w: expected seq %d", ErrInvalid, b.Expected)
@@ -33,7 +33,7 @@ func (b *Batch) Validate() error {
 	}
 	for _, kv := range b.Keys {
 		if kv.Key == "" || len(kv.Key) > MaxKey {
-			return fmt.Errorf("%w: key of %d bytes, at least 1 and at most %d", ErrInvalid, len(kv.Key), MaxKey)
+			return fmt.Errorf("%w: key has %d bytes, must have 1 to %d", ErrInvalid, len(kv.Key), MaxKey)
 		}
 	}
 	return nil

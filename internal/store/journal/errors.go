@@ -14,7 +14,7 @@ var (
 	// ErrFull says that the disk is full. Nothing was written, and the batch may be retried.
 	ErrFull = errors.New("journal: disk full")
 	// ErrUnknown says that a commit failed, but may have been stored.
-	ErrUnknown = errors.New("journal: fate of commit unknown")
+	ErrUnknown = errors.New("journal: result of commit unknown")
 	// ErrLocked says that another process uses the data folder.
 	ErrLocked = errors.New("journal: data folder is in use")
 	// ErrForeign says that the file isn't Leat's; ErrNewer that a newer version of Leat wrote it.
@@ -24,7 +24,7 @@ var (
 	// ErrInvalid says that no log could accept the batch. It is a fault of the caller.
 	ErrInvalid = errors.New("journal: invalid batch")
 	// ErrOccupied says that the target folder of a restore already has a store.
-	ErrOccupied = errors.New("journal: a store is already there")
+	ErrOccupied = errors.New("journal: folder already has a store")
 	// ErrCorrupt says that stored data was changed. It is never repaired silently.
 	ErrCorrupt = errors.New("journal: corrupt")
 )

@@ -8,8 +8,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Journal stores logs. All methods are safe for concurrent use. It is what an implementation provides. Code that uses a journal
-// declares an interface with the methods that it calls.
+// Journal is the interface that every implementation provides. All methods are safe for concurrent use. A package that uses a
+// journal declares an interface with only the methods that it calls.
 type Journal interface {
 	// Append writes a batch and returns when it is durable. The seqs of the events must be Expected+1, Expected+2, and so on.
 	// Batches of concurrent callers share a commit. Slices aren't retained. Errors wrap ErrFenced, ErrNotFound, ErrExists,
@@ -39,16 +39,16 @@ type Journal interface {
 	// Keys lists the keys with a prefix and their values, in ascending order. It omits keys of damaged conversations. In the
 	// gateway's own logs, a damaged value is nil instead.
 	Keys(ctx context.Context, prefix string) ([]KeyValue, error)
-	// KeysAfter lists up to limit keys with a prefix that follow the key after, in ascending order. limit must be positive. If it
-	// returns fewer, there are no more.
+	// KeysAfter lists up to limit keys with a prefix that follow the key after, in ascending order. limit must be positive. A
+	// result with fewer than limit keys is the last page.
 	KeysAfter(ctx context.Context, prefix, after string, limit int) ([]KeyValue, error)
 
 	// Compact rewrites the log up to a seq as transcript.Compact does, in one or more stretches with the same fold, and stores the
 	// traces of its turns. The caller guarantees that no turn runs or waits at or below upto. A repeated call has no effect. If
 	// upto is above the head, it means the head.
 	Compact(ctx context.Context, conversation string, upto int64) error
-	// Trace returns the stored history of one turn so far. If there is none, for example because TraceRetention has passed, the
-	// error is ErrNotFound.
+	// Trace returns the stored history of one turn so far. If the turn has none, for example because DefaultTraceRetention has
+	// passed, the error is ErrNotFound.
 	Trace(ctx context.Context, conversation, turn string) (Trace, error)
 	// Trim removes the events up to a seq. Readers from before that get a snapshot. If upto is above the head, it means the head.
 	Trim(ctx context.Context, conversation string, upto int64) error

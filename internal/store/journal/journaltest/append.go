@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// create makes a conversation with a summary of its own.
+// create creates a conversation whose title is its id.
 func create(t rapid.TB, j journal.Journal, id string) {
 	t.Helper()
 	if err := j.Append(context.Background(), journal.Batch{Conversation: id, Create: true, Summary: &journal.Summary{Title: id}}); err != nil {
@@ -24,7 +24,7 @@ func create(t rapid.TB, j journal.Journal, id string) {
 	}
 }
 
-// put appends events as one batch.
+// appendEvents appends events as one batch. Their seqs must be set.
 func appendEvents(t rapid.TB, j journal.Journal, id string, events ...event.Event) {
 	t.Helper()
 	if len(events) == 0 {
@@ -35,6 +35,7 @@ func appendEvents(t rapid.TB, j journal.Journal, id string, events ...event.Even
 	}
 }
 
+// readAll reads the log after a seq without a limit, and fails if the result is incomplete.
 func readAll(t rapid.TB, j journal.Journal, id string, after int64) journal.Range {
 	t.Helper()
 	r, err := j.Read(context.Background(), id, after, 0)
@@ -42,17 +43,18 @@ func readAll(t rapid.TB, j journal.Journal, id string, after int64) journal.Rang
 		t.Fatalf("read %s: %v", id, err)
 	}
 	if r.HasMore {
-		t.Fatalf("read %s without a limit says that there is more", id)
+		t.Fatalf("read %s without a limit: HasMore is set", id)
 	}
 	return r
 }
 
-// Seeded picks numbers from 0 to n-1 for a [Writer], the same ones for the same seed.
+// Seeded returns a Pick function for a [Writer]. The same seed always yields the same numbers.
 func Seeded(state uint64) func(int) int {
 	r := rand.New(rand.NewPCG(state, state))
 	return func(n int) int { return r.IntN(n) }
 }
 
+// testAppend checks that the events of many batches are read back unchanged.
 func testAppend(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")
@@ -63,11 +65,11 @@ func testAppend(t *testing.T, open Open) {
 	r := readAll(t, j, "c", 0)
 	sameEvents(t, "read back", r.Events, w.Log)
 	if r.Head != int64(len(w.Log)) || r.Compacted != 0 || r.Trimmed != 0 || r.Epoch == "" {
-		t.Errorf("range says %+v", journal.Range{Epoch: r.Epoch, Head: r.Head, Compacted: r.Compacted, Trimmed: r.Trimmed})
+		t.Errorf("range is %+v", journal.Range{Epoch: r.Epoch, Head: r.Head, Compacted: r.Compacted, Trimmed: r.Trimmed})
 	}
 }
 
-// testAppendMany lets many conversations share commits.
+// testAppendMany appends to many conversations concurrently, so that their batches share commits.
 func testAppendMany(t *testing.T, open Open) {
 	j := start(t, open)
 	const conversations, batches = 40, 25
@@ -104,11 +106,13 @@ func testAppendMany(t *testing.T, open Open) {
 	}
 }
 
+// testCreate checks that only Create makes a conversation, that it may include events, and that a refused creation leaves
+// nothing.
 func testCreate(t *testing.T, open Open) {
 	j := start(t, open)
 	ctx := context.Background()
 	if err := j.Append(ctx, journal.Batch{Conversation: "c"}); !errors.Is(err, journal.ErrNotFound) {
-		t.Errorf("append to nothing: %v", err)
+		t.Errorf("append to a conversation that doesn't exist: %v", err)
 	}
 	w := Writer{Pick: Seeded(3)}
 	b := journal.Batch{Conversation: "c", Create: true, Summary: &journal.Summary{Title: "a"}, Events: w.Next()}
@@ -131,10 +135,11 @@ func testCreate(t *testing.T, open Open) {
 		t.Errorf("create at 4: %v", err)
 	}
 	if _, err := j.Conversation(ctx, "e"); !errors.Is(err, journal.ErrNotFound) {
-		t.Errorf("a refused creation left: %v", err)
+		t.Errorf("conversation of a refused creation: %v", err)
 	}
 }
 
+// testInvalid checks that a malformed batch is refused with ErrInvalid and nothing of it is stored.
 func testInvalid(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")
@@ -159,6 +164,7 @@ func testInvalid(t *testing.T, open Open) {
 	}
 }
 
+// testFence checks that a batch is refused unless Expected is the head, even a batch without events.
 func testFence(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")
@@ -178,7 +184,7 @@ func testFence(t *testing.T, open Open) {
 	sameEvents(t, "after refusals", readAll(t, j, "c", 0).Events, next)
 }
 
-// testFenceRace has writers that all believe to own one log: each seq is won once.
+// testFenceRace runs writers that all append at the same seq. Exactly one of them may succeed in each round.
 func testFenceRace(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")
@@ -208,7 +214,7 @@ func testFenceRace(t *testing.T, open Open) {
 	}
 }
 
-// testAtomic checks that nothing of a refused batch is there: no event, no key, no summary.
+// testAtomic checks that nothing of a refused batch is stored: no event, key or summary.
 func testAtomic(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")
@@ -232,7 +238,7 @@ func testAtomic(t *testing.T, open Open) {
 	}
 }
 
-// testContext checks that a call whose context has ended does nothing.
+// testContext checks that calls with an ended context change nothing.
 func testContext(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")
@@ -255,10 +261,11 @@ func testContext(t *testing.T, open Open) {
 	}
 	r := readAll(t, j, "c", 0)
 	if s, err := j.Conversation(context.Background(), "c"); err != nil || s.Title != "c" || r.Compacted != 0 || r.Trimmed != 0 || r.Head != 1 {
-		t.Errorf("something was done: %+v, %+v, %v", s, r, err)
+		t.Errorf("a cancelled call had an effect: %+v, %+v, %v", s, r, err)
 	}
 }
 
+// testClose checks that every method fails with ErrClosed after Close, and that Close may be repeated.
 func testClose(t *testing.T, open Open) {
 	j := open(t)
 	create(t, j, "c")

@@ -14,6 +14,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
+// compact compacts a log up to a seq.
 func compact(t rapid.TB, j journal.Journal, id string, upto int64) {
 	t.Helper()
 	if err := j.Compact(context.Background(), id, upto); err != nil {
@@ -21,7 +22,8 @@ func compact(t rapid.TB, j journal.Journal, id string, upto int64) {
 	}
 }
 
-// checkRange checks what every read from the start of a log that was never trimmed gives.
+// checkRange checks a read from the start of a log that was never trimmed: seqs ascend, events above Compacted are unchanged,
+// and the whole folds like the original log.
 func checkRange(t rapid.TB, r journal.Range, log []event.Event) {
 	t.Helper()
 	last := int64(0)
@@ -42,6 +44,7 @@ func checkRange(t rapid.TB, r journal.Range, log []event.Event) {
 	sameFold(t, "whole log", r.Events, log)
 }
 
+// testCompact checks the exact result of compacting a small turn, and that compaction is idempotent and never moves back.
 func testCompact(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")
@@ -64,32 +67,32 @@ func testCompact(t *testing.T, open Open) {
 		appendEvents(t, j, "c", e)
 	}
 	compact(t, j, "c", 0)
-	sameEvents(t, "compacted up to nothing", readAll(t, j, "c", 0).Events, log)
+	sameEvents(t, "compacted up to 0", readAll(t, j, "c", 0).Events, log)
 	want := []event.Event{log[0], log[1], log[2], log[4], log[6], {Seq: 8, MergedFrom: 4, At: 1008, Turn: "t", Type: event.PartAppend, Message: "m", Part: "p", Text: "one two three"}, log[8]}
-	for range 2 { // it is idempotent, and the head is as far as it goes
+	for range 2 { // idempotent; a seq above the head means the head
 		compact(t, j, "c", 1000)
 		r := readAll(t, j, "c", 0)
 		sameEvents(t, "compacted", r.Events, want)
 		if r.Compacted != 9 || r.Head != 9 {
-			t.Errorf("settled %d, head %d", r.Compacted, r.Head)
+			t.Errorf("compacted %d, head %d", r.Compacted, r.Head)
 		}
 	}
-	// A reader from the middle gets the operation that spans its cursor whole.
+	// A reader whose cursor is inside a merged operation gets the whole operation.
 	sameEvents(t, "after 6", readAll(t, j, "c", 6).Events, want[4:])
 	appendEvents(t, j, "c", event.Event{Seq: 10, Type: event.MessageAdd, Message: "u", Body: &event.Body{Role: event.User}})
 	if r := readAll(t, j, "c", 9); len(r.Events) != 1 || r.Head != 10 || r.Compacted != 9 {
-		t.Errorf("after settling: %+v", r)
+		t.Errorf("after compaction: %+v", r)
 	}
 	compact(t, j, "c", 5)
 	if r := readAll(t, j, "c", 0); r.Compacted != 9 {
-		t.Errorf("settled fell to %d", r.Compacted)
+		t.Errorf("Compacted went back to %d", r.Compacted)
 	}
 	if err := j.Compact(context.Background(), "nobody", 1); !errors.Is(err, journal.ErrNotFound) {
-		t.Errorf("compact of nothing: %v", err)
+		t.Errorf("compact a conversation that doesn't exist: %v", err)
 	}
 }
 
-// testCompactRandom settles random logs at random moments, in stretches and at once: the fold stays what it was.
+// testCompactRandom compacts random logs at random moments, in several steps and in one. The fold must never change.
 func testCompactRandom(t *testing.T, open Open) {
 	j := start(t, open)
 	n := 0
@@ -118,7 +121,7 @@ func testCompactRandom(t *testing.T, open Open) {
 	})
 }
 
-// testCompactTouching settles turns one by one, and between them changes what is settled already.
+// testCompactTouching compacts turn by turn, with events in between that change what is already compacted.
 func testCompactTouching(t *testing.T, open Open) {
 	turn := func(n int) []event.Event {
 		id, m := fmt.Sprint("t", n), fmt.Sprint("m", n)
@@ -173,7 +176,7 @@ func testCompactTouching(t *testing.T, open Open) {
 	}
 }
 
-// testCompactRecords settles a log that is no transcript: nothing of it is compacted.
+// testCompactRecords compacts a log of records. Records are never merged, so all of them must remain.
 func testCompactRecords(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "$signals")
@@ -192,11 +195,11 @@ func testCompactRecords(t *testing.T, open Open) {
 	r := readAll(t, j, "$signals", 0)
 	sameEvents(t, "records", r.Events, log)
 	if r.Compacted != 250 {
-		t.Errorf("settled %d", r.Compacted)
+		t.Errorf("compacted %d", r.Compacted)
 	}
 }
 
-// testCompactWhileAppending settles a log that goes on, from several goroutines at once.
+// testCompactWhileAppending compacts from several goroutines while events are appended.
 func testCompactWhileAppending(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")
@@ -220,8 +223,8 @@ func testCompactWhileAppending(t *testing.T, open Open) {
 	checkRange(t, readAll(t, j, "c", 0), w.Log)
 }
 
-// CheckLog fails where a journal's log, which was never trimmed, is not the given one: the live part event by event, the
-// whole by its fold.
+// CheckLog fails if a journal's log differs from log: events above Compacted are compared one by one, the whole by its fold.
+// The log must not have been trimmed.
 func CheckLog(t rapid.TB, j journal.Journal, conversation string, log []event.Event) {
 	t.Helper()
 	checkRange(t, readAll(t, j, conversation, 0), log)

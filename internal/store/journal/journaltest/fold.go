@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// view is what a reader sees of a transcript.
+// view is everything that a reader can see of a transcript.
 type view struct {
 	Title    string
 	Metadata map[string]string
@@ -21,6 +21,7 @@ type view struct {
 	Turns    []*transcript.Turn
 }
 
+// message adds the derived properties of a message, which are computed from unexported fields.
 type message struct {
 	*transcript.Message
 	Visible string
@@ -28,6 +29,7 @@ type message struct {
 	Texts   [][4]string
 }
 
+// fold folds events and returns the view of the result.
 func fold(t rapid.TB, events []event.Event) view {
 	t.Helper()
 	var tr transcript.Transcript
@@ -54,7 +56,7 @@ func fold(t rapid.TB, events []event.Event) view {
 	return v
 }
 
-// sameFold fails where two logs, or ways to read one, come to different transcripts.
+// sameFold fails if two logs fold to different transcripts.
 func sameFold(t rapid.TB, label string, got, want []event.Event) {
 	t.Helper()
 	a, b := fold(t, want), fold(t, got)
@@ -67,7 +69,7 @@ func sameFold(t rapid.TB, label string, got, want []event.Event) {
 	}
 }
 
-// sameEvents fails where events differ in anything.
+// sameEvents fails if the events differ in any field.
 func sameEvents(t rapid.TB, label string, got, want []event.Event) {
 	t.Helper()
 	if equal(got, want) {
@@ -78,7 +80,7 @@ func sameEvents(t rapid.TB, label string, got, want []event.Event) {
 	}
 }
 
-// same reports whether two values have the same JSON, which is much quicker to see than where they differ.
+// equal reports whether two values have the same JSON. It is a fast path: a diff is computed only if they differ.
 func equal(a, b any) bool {
 	x, err := json.Marshal(a)
 	if err != nil {

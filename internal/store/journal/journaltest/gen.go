@@ -8,26 +8,27 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// Writer makes the events of one log as an owner would: offsets fit, a turn ends once, nothing comes after an end.
-// Pick chooses a number from 0 to n-1; it is where randomness comes from.
+// Writer generates a valid log, as a conversation's writer would produce it: offsets match, a turn ends once, and nothing
+// follows its end. Pick returns a number from 0 to n-1. It is the only source of randomness.
 type Writer struct {
 	Pick func(n int) int
-	// Whole leaves out truncates, after which readers need a snapshot.
+	// WholeTexts omits truncates, after which a reader would need a snapshot.
 	WholeTexts bool
-	// Open counts the turns that run; a log may be settled where it is 0.
+	// Open is the number of running turns. The log may be compacted only if it is 0.
 	Open int
-	// Log is everything that was written.
+	// Log contains all events so far.
 	Log []event.Event
 
 	t       transcript.Transcript
 	ids     int
-	turn    string // that runs
-	message string // of the turn
+	turn    string // id of the running turn, or ""
+	message string // id of its message
 	parts   []string
 }
 
 var words = []string{"leat ", "water\n", "\"quote\" \\ ", "naïve ", "🌊 ", "日本語 ", "a\u2028b ", "<&> ", "\x00", "tab\t", "stone ", "mill wheel turns "}
 
+// text returns a random text with characters that are difficult to encode.
 func (w *Writer) text() string {
 	s := ""
 	for range 1 + w.Pick(4) {
@@ -41,17 +42,17 @@ func (w *Writer) id(kind string) string {
 	return fmt.Sprintf("%s%d", kind, w.ids)
 }
 
-// add stamps an event and puts it into the log.
+// add assigns the seq and the time of an event and appends it to the log.
 func (w *Writer) add(e event.Event) {
 	e.Seq = int64(len(w.Log) + 1)
 	e.At = 1_700_000_000_000 + e.Seq*17
 	if err := w.t.Apply(&e); err != nil {
-		panic(err) // the writer itself is wrong
+		panic(err) // a fault of the writer
 	}
 	w.Log = append(w.Log, e)
 }
 
-// Next writes one to three events and returns them.
+// Next appends one to three events and returns them.
 func (w *Writer) Next() []event.Event {
 	from := len(w.Log)
 	if w.turn == "" {
@@ -62,7 +63,7 @@ func (w *Writer) Next() []event.Event {
 	return w.Log[from:]
 }
 
-// Finish ends the turn that runs.
+// Finish ends the running turn.
 func (w *Writer) Finish() []event.Event {
 	from := len(w.Log)
 	if w.turn != "" {
@@ -71,6 +72,7 @@ func (w *Writer) Finish() []event.Event {
 	return w.Log[from:]
 }
 
+// idle appends events between turns, or starts a turn.
 func (w *Writer) idle() {
 	switch n := w.Pick(20); {
 	case n == 0 && !w.WholeTexts:
@@ -86,7 +88,7 @@ func (w *Writer) idle() {
 		}})
 	case n == 2:
 		w.add(event.Event{Type: event.Record, Body: &event.Body{RecordKind: "note", Data: json.RawMessage(`{"n":1}`)}})
-	case n <= 4 && len(w.t.Messages) > 0: // something comes late to an older message, or is taken back
+	case n <= 4 && len(w.t.Messages) > 0: // a late update or a retract of an older message
 		m := w.t.Messages[w.Pick(len(w.t.Messages))]
 		if len(m.Parts) == 0 {
 			return
@@ -109,6 +111,7 @@ func (w *Writer) idle() {
 	}
 }
 
+// stepTurn appends one event to the running turn.
 func (w *Writer) stepTurn() {
 	n := w.Pick(24)
 	if len(w.parts) == 0 || n == 0 {
@@ -158,6 +161,7 @@ func (w *Writer) stepTurn() {
 	}
 }
 
+// end ends the running turn.
 func (w *Writer) end() {
 	w.add(event.Event{Type: event.MessageEnd, Turn: w.turn, Message: w.message, Body: &event.Body{Reason: "stop"}})
 	w.add(event.Event{Type: event.TurnEnd, Turn: w.turn, Body: &event.Body{Outcome: event.Completed, Usage: &event.Usage{Input: 3, Output: int64(w.Pick(99))}}})

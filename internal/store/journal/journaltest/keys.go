@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
+// putKeys stores keys in a conversation without events.
 func putKeys(t rapid.TB, j journal.Journal, id string, kv ...journal.KeyValue) {
 	t.Helper()
 	s, err := j.Conversation(context.Background(), id)
@@ -26,6 +27,7 @@ func putKeys(t rapid.TB, j journal.Journal, id string, kv ...journal.KeyValue) {
 	}
 }
 
+// value returns a key's value, or "none" if the key doesn't exist.
 func value(t rapid.TB, j journal.Journal, key string) string {
 	t.Helper()
 	v, err := j.Get(context.Background(), key)
@@ -38,6 +40,7 @@ func value(t rapid.TB, j journal.Journal, key string) string {
 	return string(v)
 }
 
+// testKeys checks values, order and prefixes of keys, including bytes that databases treat specially, and their deletion.
 func testKeys(t *testing.T, open Open) {
 	j := start(t, open)
 	ctx := context.Background()
@@ -84,7 +87,7 @@ func testKeys(t *testing.T, open Open) {
 			t.Errorf("keys %q (-want +got):\n%s", prefix, d)
 		}
 	}
-	// A later batch of the same or of another conversation has the last word; in one batch the last put.
+	// The latest write of a key wins, across conversations and within a batch.
 	putKeys(t, j, "c", journal.KeyValue{Key: "a", Value: []byte("3")}, journal.KeyValue{Key: "a/2"}, journal.KeyValue{Key: "none"})
 	putKeys(t, j, "d", journal.KeyValue{Key: "a0", Value: []byte("d's")}, journal.KeyValue{Key: "a0", Value: []byte("last")},
 		journal.KeyValue{Key: "b%_", Value: []byte("x")}, journal.KeyValue{Key: "b%_"})
@@ -92,7 +95,7 @@ func testKeys(t *testing.T, open Open) {
 	if want := fmt.Sprint("3", "none", "last", "none", "none"); got != want {
 		t.Errorf("after changes: %s, want %s", got, want)
 	}
-	// Keys go with the conversation that put them last.
+	// A key is deleted with the conversation that wrote it last.
 	if err := j.Delete(ctx, "c"); err != nil {
 		t.Fatal(err)
 	}
@@ -101,6 +104,7 @@ func testKeys(t *testing.T, open Open) {
 	}
 }
 
+// testKeysExpire checks that expired keys are invisible, and that the expiry can be changed.
 func testKeysExpire(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")
@@ -117,14 +121,14 @@ func testKeysExpire(t *testing.T, open Open) {
 	if err != nil || len(list) != 2 || list[0].Key != "k/future" || list[1].Key != "k/never" {
 		t.Errorf("list: %v, %v", list, err)
 	}
-	// What has expired can be put again, and what was put without expiry can get one.
+	// An expired key can be written again, and a key without an expiry can get one.
 	putKeys(t, j, "c", journal.KeyValue{Key: "k/past", Value: []byte("w")}, journal.KeyValue{Key: "k/never", Value: []byte("w"), Expires: 1})
 	if got := fmt.Sprint(value(t, j, "k/past"), value(t, j, "k/never")); got != fmt.Sprint("w", "none") {
 		t.Errorf("after puts: %s", got)
 	}
 }
 
-// Keys in pages: each key once, in order, whatever the limit.
+// testKeysAfter lists keys in pages. Each key must be listed once, in order, for every page size.
 func testKeysAfter(t *testing.T, open Open) {
 	j := start(t, open)
 	ctx := context.Background()
@@ -165,7 +169,8 @@ func testKeysAfter(t *testing.T, open Open) {
 	}
 }
 
-// A key of another log is written with the batch and goes with that log.
+// testKeysOfAnotherLog checks keys that belong to another log than their batch: they are stored with the batch and deleted with
+// their log, and the batch is refused if that log doesn't exist.
 func testKeysOfAnotherLog(t *testing.T, open Open) {
 	j := start(t, open)
 	ctx := context.Background()
@@ -209,7 +214,7 @@ func testKeysOfAnotherLog(t *testing.T, open Open) {
 	if want := "mine=none its=1 its/far=1 moved=none first=none second=none new/mine=none new/its=1 "; got != want {
 		t.Errorf("after the delete:\n%s, want\n%s", got, want)
 	}
-	// Whoever deletes a key need not own it.
+	// A key can be deleted through any conversation.
 	putKeys(t, j, "$own", journal.KeyValue{Key: "its"})
 	if v := value(t, j, "its"); v != "none" {
 		t.Errorf("its = %s after it was deleted", v)

@@ -16,8 +16,8 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// testModel compares a journal with a simple model of it over random calls. All runs share one journal, so that what
-// one leaves behind is there for the next.
+// testModel compares a journal with a simple model during random calls. All runs share one journal, so that each one also meets
+// the data of the earlier ones.
 func testModel(t *testing.T, open Open) {
 	j := start(t, open)
 	run := 0
@@ -28,8 +28,8 @@ func testModel(t *testing.T, open Open) {
 	})
 }
 
-// RunDurable compares a journal with a model of it as [Run] does, and closes and opens it again at random moments. open
-// opens what lies in a folder, or makes it there.
+// RunDurable compares a journal with a model as [Run] does, and also closes and reopens it at random moments. open opens the
+// store in a folder, or creates it.
 func RunDurable(t *testing.T, open func(dir string) (journal.Journal, error)) {
 	dir := t.TempDir()
 	j, err := open(dir)
@@ -65,7 +65,7 @@ func RunDurable(t *testing.T, open func(dir string) (journal.Journal, error)) {
 				}
 				j = reopened
 				if bytesAfter, _ := j.StoredBytes(m.tenant, ""); bytesAfter != bytesBefore {
-					rt.Fatalf("%d bytes are stored, before it was closed %d", bytesAfter, bytesBefore)
+					rt.Fatalf("%d bytes are stored, %d before Close", bytesAfter, bytesBefore)
 				}
 			},
 			"": func(rt *rapid.T) { m.check(rt, j) },
@@ -73,7 +73,7 @@ func RunDurable(t *testing.T, open func(dir string) (journal.Journal, error)) {
 	})
 }
 
-// model is what a journal holds of one tenant.
+// model is the expected content of one tenant.
 type model struct {
 	tenant string
 	logs   map[string]*modelLog
@@ -96,6 +96,7 @@ func newModel(tenant string) *model {
 	return &model{tenant: tenant, logs: map[string]*modelLog{}, keys: map[string]modelKey{}}
 }
 
+// anyLog returns a random conversation, deleted or not.
 func (m *model) anyLog(rt *rapid.T) (string, *modelLog) {
 	if len(m.logs) == 0 {
 		rt.Skip("no conversation")
@@ -104,7 +105,7 @@ func (m *model) anyLog(rt *rapid.T) (string, *modelLog) {
 	return id, m.logs[id]
 }
 
-// living returns a conversation that was not deleted.
+// existingLog returns a random conversation that isn't deleted.
 func (m *model) existingLog(rt *rapid.T) (string, *modelLog) {
 	id, l := m.anyLog(rt)
 	if l.deleted {
@@ -113,6 +114,7 @@ func (m *model) existingLog(rt *rapid.T) (string, *modelLog) {
 	return id, l
 }
 
+// actions are the random calls. The one without a name checks the journal after each of the others.
 func (m *model) actions(j journal.Journal) map[string]func(*rapid.T) {
 	ctx := context.Background()
 	return map[string]func(*rapid.T){
@@ -201,7 +203,7 @@ func (m *model) actions(j journal.Journal) map[string]func(*rapid.T) {
 	}
 }
 
-// check compares all that can be read with the model.
+// check compares everything that can be read with the model.
 func (m *model) check(t rapid.TB, j journal.Journal) {
 	ctx := context.Background()
 	var want []journal.Summary
@@ -251,9 +253,10 @@ func (m *model) check(t rapid.TB, j journal.Journal) {
 	}
 }
 
+// checkLog compares one log with the model.
 func (m *model) checkLog(t rapid.TB, id string, l *modelLog, r journal.Range) {
 	if r.Compacted != l.compacted || r.Trimmed != l.trimmed || r.Epoch != l.epoch || r.Head != int64(len(l.w.Log)) {
-		t.Fatalf("%s: settled %d, trimmed %d, head %d, epoch %s; want %d, %d, %d, %s", id, r.Compacted, r.Trimmed, r.Head, r.Epoch, l.compacted, l.trimmed, len(l.w.Log), l.epoch)
+		t.Fatalf("%s: compacted %d, trimmed %d, head %d, epoch %s; want %d, %d, %d, %s", id, r.Compacted, r.Trimmed, r.Head, r.Epoch, l.compacted, l.trimmed, len(l.w.Log), l.epoch)
 	}
 	if l.trimmed == 0 {
 		checkRange(t, r, l.w.Log)
@@ -262,7 +265,7 @@ func (m *model) checkLog(t rapid.TB, id string, l *modelLog, r journal.Range) {
 	var current []event.Event
 	for _, e := range r.Events {
 		if e.Seq <= l.trimmed {
-			t.Fatalf("%s: event %d is there, trimmed to %d", id, e.Seq, l.trimmed)
+			t.Fatalf("%s: event %d still exists, trimmed to %d", id, e.Seq, l.trimmed)
 		}
 		if e.Seq > l.compacted {
 			current = append(current, e)

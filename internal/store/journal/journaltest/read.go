@@ -11,10 +11,11 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
+// testRead checks reads from every position, including positions above the head.
 func testRead(t *testing.T, open Open) {
 	j := start(t, open)
 	if _, err := j.Read(context.Background(), "c", 0, 0); !errors.Is(err, journal.ErrNotFound) {
-		t.Errorf("read of nothing: %v", err)
+		t.Errorf("read a conversation that doesn't exist: %v", err)
 	}
 	create(t, j, "c")
 	create(t, j, "other")
@@ -34,7 +35,8 @@ func testRead(t *testing.T, open Open) {
 	}
 }
 
-// testReadLimit reads a half settled log page by page: nothing is missing, nothing is cut inside a commit.
+// testReadLimit reads a partly compacted log in pages of several sizes. No event may be missing, and no page may end inside a
+// commit.
 func testReadLimit(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")
@@ -65,7 +67,7 @@ func testReadLimit(t *testing.T, open Open) {
 				t.Fatal(err)
 			}
 			if r.HasMore && len(r.Events) == 0 {
-				t.Fatalf("limit %d: an empty page says that there is more", limit)
+				t.Fatalf("limit %d: HasMore is set for an empty page", limit)
 			}
 			events = append(events, r.Events...)
 			pages++
@@ -84,7 +86,7 @@ func testReadLimit(t *testing.T, open Open) {
 	}
 }
 
-// testReadWhile follows a log while it grows and is settled, as a reader does that holds a cursor.
+// testReadWhile reads a log repeatedly while it grows and is compacted, as a reader with a cursor does.
 func testReadWhile(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")
@@ -109,7 +111,7 @@ func testReadWhile(t *testing.T, open Open) {
 						return
 					}
 					if e.Seq > r.Compacted && e.Seq != after+1 && (i == 0 || r.Events[i-1].Seq > r.Compacted) {
-						t.Errorf("a hole before %d in the live part, settled is %d", e.Seq, r.Compacted)
+						t.Errorf("gap before %d in the live part, compacted is %d", e.Seq, r.Compacted)
 						return
 					}
 					after = e.Seq

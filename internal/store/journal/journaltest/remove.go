@@ -11,6 +11,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
+// testTrim trims a partly compacted log to several seqs, and continues it afterwards.
 func testTrim(t *testing.T, open Open) {
 	j := start(t, open)
 	ctx := context.Background()
@@ -41,15 +42,15 @@ func testTrim(t *testing.T, open Open) {
 		r := readAll(t, j, "c", 0)
 		sameEvents(t, fmt.Sprint("trimmed to ", upto), r.Events, want)
 		if r.Trimmed != trimmed || r.Head != head {
-			t.Errorf("trimmed to %d: says %d, head %d", upto, r.Trimmed, r.Head)
+			t.Errorf("trimmed to %d: Trimmed is %d, head %d", upto, r.Trimmed, r.Head)
 		}
 	}
-	// The log goes on, and settles, above what was trimmed.
+	// The log can be continued and compacted above the trimmed seq.
 	appendEvents(t, j, "c", w.Next()...)
 	appendEvents(t, j, "c", w.Finish()...)
 	compact(t, j, "c", int64(len(w.Log)))
 	if r := readAll(t, j, "c", 0); r.Head != int64(len(w.Log)) || r.Compacted != r.Head || r.Trimmed != head {
-		t.Errorf("after it: head %d, settled %d, trimmed %d", r.Head, r.Compacted, r.Trimmed)
+		t.Errorf("continued: head %d, compacted %d, trimmed %d", r.Head, r.Compacted, r.Trimmed)
 	}
 	if err := j.Trim(ctx, "c", 1<<40); err != nil {
 		t.Fatal(err)
@@ -58,10 +59,12 @@ func testTrim(t *testing.T, open Open) {
 		t.Errorf("trimmed beyond the head: %+v", r)
 	}
 	if err := j.Trim(ctx, "nobody", 1); !errors.Is(err, journal.ErrNotFound) {
-		t.Errorf("trim of nothing: %v", err)
+		t.Errorf("trim a conversation that doesn't exist: %v", err)
 	}
 }
 
+// testDelete checks that a delete removes everything of one conversation and nothing of another, and that its id can't be used
+// again.
 func testDelete(t *testing.T, open Open) {
 	j := start(t, open)
 	ctx := context.Background()
@@ -105,14 +108,15 @@ func testDelete(t *testing.T, open Open) {
 	}
 	checkRange(t, readAll(t, j, "stays", 0), stays.Log)
 	if v := value(t, j, "stays/k"); v != "v" {
-		t.Errorf("another's key is %q", v)
+		t.Errorf("key of another conversation is %q", v)
 	}
 	if err := j.Delete(ctx, "nobody"); !errors.Is(err, journal.ErrNotFound) {
-		t.Errorf("delete of nothing: %v", err)
+		t.Errorf("delete a conversation that doesn't exist: %v", err)
 	}
 }
 
-// testDeleteBlanksRecords checks that the gateway's own logs lose what they say of a deleted conversation, and no more.
+// testDeleteBlanksRecords checks that a delete blanks the records about the conversation in the gateway's own logs, and no
+// others.
 func testDeleteBlanksRecords(t *testing.T, open Open) {
 	j := start(t, open)
 	for _, id := range []string{"c", "c2", "plain", "$signals", "$audit"} {
@@ -152,7 +156,7 @@ func testDeleteBlanksRecords(t *testing.T, open Open) {
 	sameEvents(t, "a conversation", readAll(t, j, "plain", 0).Events, log)
 }
 
-// testBlank checks that what is selected of a log loses its data, settled or not, and that nothing else does.
+// testBlank checks that exactly the selected events lose their data, compacted or not.
 func testBlank(t *testing.T, open Open) {
 	j := start(t, open)
 	ctx := context.Background()
@@ -175,7 +179,7 @@ func testBlank(t *testing.T, open Open) {
 			t.Fatal(err)
 		}
 		if !seqs[1] || !seqs[60] {
-			t.Error("it was not asked of all")
+			t.Error("match wasn't called for all events")
 		}
 	}
 	var want []event.Event
@@ -188,9 +192,9 @@ func testBlank(t *testing.T, open Open) {
 		want = append(want, e)
 	}
 	sameEvents(t, "$audit", readAll(t, j, "$audit", 0).Events, want)
-	// It goes on.
+	// The log can be continued.
 	appendEvents(t, j, "$audit", event.Event{Seq: 61, Type: event.Record, Body: &event.Body{RecordKind: "send", Data: json.RawMessage(`{}`)}})
 	if err := j.Blank(ctx, "nobody", func(*event.Event) bool { return true }); !errors.Is(err, journal.ErrNotFound) {
-		t.Errorf("blank in nothing: %v", err)
+		t.Errorf("blank in a conversation that doesn't exist: %v", err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 // Open returns an empty journal. The suite closes it.
 type Open func(t testing.TB) journal.Journal
 
-// Run checks all that every journal promises. Open is called once for each part, or more often.
+// Run checks every promise of [journal.Journal]. open is called at least once for each part.
 func Run(t *testing.T, open Open) {
 	for _, c := range []struct {
 		name string
@@ -50,6 +50,7 @@ func Run(t *testing.T, open Open) {
 	}
 }
 
+// start opens a journal and closes it at the end of the test.
 func start(t testing.TB, open Open) journal.Journal {
 	t.Helper()
 	j := open(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// testStored follows the bytes of two owners through all that changes them.
+// testStored follows the stored bytes of two owners through all operations that change them.
 func testStored(t *testing.T, open Open) {
 	j := start(t, open)
 	ctx := context.Background()
@@ -19,7 +19,8 @@ func testStored(t *testing.T, open Open) {
 			t.Fatal(err)
 		}
 	}
-	var ann, bob, tenant int64 // as they were told last
+	var ann, bob, tenant int64 // sizes at the last call of sizes
+	// sizes returns the growth of both owners since its last call.
 	sizes := func() (dann, dbob int64) {
 		t.Helper()
 		a, tenantSize := j.StoredBytes("t", "ann")
@@ -32,7 +33,7 @@ func testStored(t *testing.T, open Open) {
 		return dann, dbob
 	}
 	if a, b := sizes(); a != 0 || b != 0 {
-		t.Fatalf("an empty journal holds %d and %d", a, b)
+		t.Fatalf("an empty journal stores %d and %d bytes", a, b)
 	}
 	mk("a1", "t", "ann")
 	mk("a2", "t", "ann")
@@ -48,15 +49,15 @@ func testStored(t *testing.T, open Open) {
 	}
 	current, b := sizes()
 	if current < 100_000 || current > 150_000 || b != 0 {
-		t.Errorf("100 texts of 1000 bytes take %d, and %d of bob's", current, b)
+		t.Errorf("100 texts of 1000 bytes take %d bytes, and changed bob's by %d", current, b)
 	}
 	compact(t, j, "a1", 60)
 	if a, _ := sizes(); a > 0 {
-		t.Errorf("settling took %d", a)
+		t.Errorf("compaction added %d bytes", a)
 	}
 	compact(t, j, "a1", 100)
 	if a, _ := sizes(); a > 0 {
-		t.Errorf("settling took %d", a)
+		t.Errorf("compaction added %d bytes", a)
 	}
 	summary := journal.Summary{Tenant: "t", Owner: "ann", Title: text}
 	if err := j.Append(ctx, journal.Batch{Conversation: "a1", Expected: 100, Summary: &summary}); err != nil {
@@ -73,7 +74,7 @@ func testStored(t *testing.T, open Open) {
 		t.Fatal(err)
 	}
 	if a, _ := sizes(); a > -2000 {
-		t.Errorf("trimming all of three texts gave %d back", -a)
+		t.Errorf("trimming three texts released only %d bytes", -a)
 	}
 	// A conversation may get another owner.
 	summary.Owner = "bob"
@@ -81,7 +82,7 @@ func testStored(t *testing.T, open Open) {
 		t.Fatal(err)
 	}
 	if a, b := sizes(); a+b != 0 || b < 100_000 {
-		t.Errorf("the move took %d from ann and gave bob %d", -a, b)
+		t.Errorf("the change of owner took %d bytes from ann and added %d to bob", -a, b)
 	}
 	for _, id := range []string{"a1", "a2", "b", "a1"} {
 		if err := j.Delete(ctx, id); err != nil {
@@ -89,9 +90,9 @@ func testStored(t *testing.T, open Open) {
 		}
 	}
 	if sizes(); tenant != 0 {
-		t.Errorf("after all is deleted %d are left", tenant)
+		t.Errorf("%d bytes remain after all conversations were deleted", tenant)
 	}
 	if n, _ := j.StoredBytes("t2", "ann"); n <= 0 {
-		t.Error("the other tenant's are gone too")
+		t.Error("the other tenant's bytes were removed too")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
+// testSummary checks that the journal maintains its own fields of a summary and shares no memory with the caller.
 func testSummary(t *testing.T, open Open) {
 	j := start(t, open)
 	ctx := context.Background()
@@ -37,9 +38,9 @@ func testSummary(t *testing.T, open Open) {
 	if d := cmp.Diff(want, original); d != "" || original.Epoch == "" || original.Epoch == "wrong" {
 		t.Errorf("summary (-want +got):\n%s", d)
 	}
-	want.Metadata["k"][1], want.Open[0] = 'x', "x" // what was given is the caller's again
+	want.Metadata["k"][1], want.Open[0] = 'x', "x" // the caller may reuse its slices
 	if s := get(); string(s.Metadata["k"]) != `{"v":1}` || s.Open[0] != "t1" {
-		t.Errorf("the journal keeps the caller's slices: %+v", s)
+		t.Errorf("the journal shares the caller's slices: %+v", s)
 	}
 	w := Writer{Pick: Seeded(9)}
 	for len(w.Log) < 30 || w.Open > 0 {
@@ -68,6 +69,7 @@ func testSummary(t *testing.T, open Open) {
 	}
 }
 
+// testQuery compares listings with [journal.Query.Matches] for several queries and page sizes.
 func testQuery(t *testing.T, open Open) {
 	j := start(t, open)
 	ctx := context.Background()
@@ -101,7 +103,7 @@ func testQuery(t *testing.T, open Open) {
 		{IDs: []string{"c00", "c01", "c02", "c05"}, Tenant: "t1"},
 	} {
 		var want []string
-		for i := len(summaries) - 1; i >= 0; i-- { // made in the order of a listing, backwards
+		for i := len(summaries) - 1; i >= 0; i-- { // created in the reverse order of a listing
 			if q.Matches(&summaries[i]) {
 				want = append(want, summaries[i].ID)
 			}

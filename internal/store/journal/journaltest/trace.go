@@ -13,12 +13,14 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
+// testTrace checks the trace of a turn: before and after compaction, with replaced texts up to their limit, and of a queued
+// turn.
 func testTrace(t *testing.T, open Open) {
 	j := start(t, open)
 	ctx := context.Background()
 	create(t, j, "c")
 	if _, err := j.Trace(ctx, "c", "t"); !errors.Is(err, journal.ErrNotFound) {
-		t.Errorf("trace of nothing: %v", err)
+		t.Errorf("trace of a turn that doesn't exist: %v", err)
 	}
 	big := strings.Repeat("b", 200<<10)
 	op := func(turn string, kind event.Type, f event.Field, offset int64, text string) event.Event {
@@ -34,10 +36,10 @@ func testTrace(t *testing.T, open Open) {
 		op("t", event.PartAppend, event.Output, 0, "out"),
 		op("t", event.PartAppend, event.Text, 6, " text"),
 		op("t", event.PartReplace, event.Text, 0, "new"),
-		op("t", event.PartReplace, event.Text, 0, "new"), // takes nothing back
+		op("t", event.PartReplace, event.Text, 0, "new"), // replaces nothing
 		op("t", event.PartReplace, event.Text, 0, big),
 		op("t", event.PartReplace, event.Text, 0, big+"more"),
-		op("t", event.PartReplace, event.Text, 0, "small"), // what it takes back is too much
+		op("t", event.PartReplace, event.Text, 0, "small"), // the replaced text exceeds the limit
 		op("t", event.PartReplace, event.Text, 0, ""),
 		{Turn: "t", Type: event.TurnEnd, Body: &event.Body{Outcome: event.Completed}},
 	}
@@ -58,7 +60,7 @@ func testTrace(t *testing.T, open Open) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(recent, got); d != "" {
-		t.Errorf("the trace was another one before settling (-before +after):\n%s", d)
+		t.Errorf("compaction changed the trace (-before +after):\n%s", d)
 	}
 	ends := []int64{0, 0, 0, 6, 3, 11, 3, 3, int64(len(big)), int64(len(big) + 4), 5, 0, 0}
 	want := journal.Trace{Turn: "t"}
@@ -79,20 +81,20 @@ func testTrace(t *testing.T, open Open) {
 		t.Errorf("trace (-want +got):\n%s", d)
 	}
 
-	// A turn that was queued when the log was settled gets the rest of its trace later.
+	// A turn that was queued at the time of a compaction gets the rest of its trace from a later one.
 	events := []event.Event{{Turn: "queued", Type: event.TurnStart}, {Turn: "queued", Type: event.TurnEnd, Body: &event.Body{Outcome: event.Cancelled}}}
 	for i := range events {
 		events[i].Seq = int64(len(log) + i + 1)
 	}
 	appendEvents(t, j, "c", events...)
 	if got, err = j.Trace(ctx, "c", "queued"); err != nil || len(got.Commits) != 3 {
-		t.Errorf("trace of a turn that is settled in part: %+v, %v", got, err)
+		t.Errorf("trace of a partly compacted turn: %+v, %v", got, err)
 	}
 	compact(t, j, "c", int64(len(log)+2))
 	if got, err = j.Trace(ctx, "c", "queued"); err != nil || len(got.Commits) != 3 || got.Commits[0].Type != event.TurnQueue || got.Commits[2].Type != event.TurnEnd {
 		t.Errorf("trace of a queued turn: %+v, %v", got, err)
 	}
 	if _, err := j.Trace(ctx, "nobody", "t"); !errors.Is(err, journal.ErrNotFound) {
-		t.Errorf("trace in nothing: %v", err)
+		t.Errorf("trace in a conversation that doesn't exist: %v", err)
 	}
 }

@@ -63,7 +63,7 @@ func (j *Journal) rows(ctx context.Context, conversation string, after int64, li
 	return r, rows, nil
 }
 
-// Conversation implements [journal.Journal].
+// Conversation implements [journal.Journal]. The result is a copy.
 func (j *Journal) Conversation(ctx context.Context, id string) (journal.Summary, error) {
 	if err := ctx.Err(); err != nil {
 		return journal.Summary{}, fmt.Errorf("conversation %s: %w", id, err)
@@ -77,7 +77,7 @@ func (j *Journal) Conversation(ctx context.Context, id string) (journal.Summary,
 	return clone(l.summary), nil
 }
 
-// Conversations implements [journal.Journal].
+// Conversations implements [journal.Journal]. It scans all logs, which is fast enough for the sizes that fit in memory.
 func (j *Journal) Conversations(ctx context.Context, q journal.Query) ([]journal.Summary, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("conversations: %w", err)
@@ -103,7 +103,7 @@ func (j *Journal) Conversations(ctx context.Context, q journal.Query) ([]journal
 	return summaries, nil
 }
 
-// Stored implements [journal.Journal].
+// StoredBytes implements [journal.Journal].
 func (j *Journal) StoredBytes(tenant, owner string) (ofOwner, ofTenant int64) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
@@ -138,7 +138,7 @@ func (l *log) size() int64 {
 // summarySize is the approximate size of a summary without title and metadata, in bytes.
 const summarySize = 256
 
-// Compact implements [journal.Journal].
+// Compact implements [journal.Journal]. It blocks the whole journal meanwhile, unlike the one on disk.
 func (j *Journal) Compact(ctx context.Context, conversation string, upto int64) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("compact %s: %w", conversation, err)
@@ -155,6 +155,8 @@ func (j *Journal) Compact(ctx context.Context, conversation string, upto int64) 
 	return nil
 }
 
+// compact replaces the live chunks up to a seq by compacted ones and extends the traces of the turns. On an error the log is
+// unchanged.
 func (l *log) compact(upto int64) error {
 	if upto <= l.summary.Compacted {
 		return nil
@@ -186,7 +188,7 @@ func (l *log) compact(upto int64) error {
 	return nil
 }
 
-// decode returns the events of live chunks in (after, upto], and their commits.
+// decode returns the events of live chunks in (after, upto], and the commits that wrote them.
 func decode(chunks []commit, after, upto int64) (events []event.Event, commits []compact.Commit, err error) {
 	for _, c := range chunks {
 		if c.FirstSeq > upto {
@@ -260,7 +262,8 @@ func (j *Journal) Trim(ctx context.Context, conversation string, upto int64) err
 	return nil
 }
 
-// Delete implements [journal.Journal].
+// Delete implements [journal.Journal]. The records about the conversation are blanked first, so that an error leaves it
+// undeleted and the caller can retry.
 func (j *Journal) Delete(ctx context.Context, conversation string) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("delete %s: %w", conversation, err)

@@ -32,7 +32,7 @@ type Journal struct {
 
 var _ journal.Journal = (*Journal)(nil)
 
-// log is one conversation.
+// log is the stored state of one conversation. The journal's lock protects it; a blob may be read without it.
 type log struct {
 	summary   journal.Summary // Epoch, Head, Compacted and Trimmed are maintained here
 	compacted []compact.Row
@@ -40,16 +40,19 @@ type log struct {
 	traces    map[string]*trace
 }
 
+// commit is a live chunk: the events of one Append, as written.
 type commit struct {
 	compact.Row
 	at int64
 }
 
+// trace is the trace of a turn. at is when it was stored, for its expiry.
 type trace struct {
 	journal.Trace
 	at time.Time
 }
 
+// value is a stored key. conversation is its owner, with which it is deleted.
 type value struct {
 	conversation string
 	data         []byte
@@ -64,7 +67,7 @@ func New() *Journal {
 	return &Journal{logs: map[string]*log{}, deleted: map[string]bool{}, keys: map[string]value{}, swept: time.Now()}
 }
 
-// Append implements [journal.Journal].
+// Append implements [journal.Journal]. All checks come before the first change, so a refused batch leaves no trace.
 func (j *Journal) Append(ctx context.Context, b journal.Batch) error {
 	if err := b.Validate(); err != nil {
 		return fmt.Errorf("append: %w", err)
@@ -125,6 +128,7 @@ func (l *log) setSummary(id string, s *journal.Summary) {
 	l.summary.Epoch, l.summary.Head, l.summary.Compacted, l.summary.Trimmed = previous.Epoch, previous.Head, previous.Compacted, previous.Trimmed
 }
 
+// clone copies a summary, so that callers and the journal don't share its slices and maps.
 func clone(s journal.Summary) journal.Summary {
 	s.Open = slices.Clone(s.Open)
 	s.Metadata = maps.Clone(s.Metadata)
@@ -201,7 +205,7 @@ func (j *Journal) Keys(ctx context.Context, prefix string) ([]journal.KeyValue, 
 	return pairs, nil
 }
 
-// KeysAfter implements [journal.Journal].
+// KeysAfter implements [journal.Journal]. It sorts all keys with the prefix for every page.
 func (j *Journal) KeysAfter(ctx context.Context, prefix, after string, limit int) ([]journal.KeyValue, error) {
 	pairs, err := j.Keys(ctx, prefix)
 	if err != nil {
@@ -211,7 +215,7 @@ func (j *Journal) KeysAfter(ctx context.Context, prefix, after string, limit int
 	return pairs[from:min(from+limit, len(pairs))], nil
 }
 
-// Backup implements [journal.Journal]: there is no file to copy.
+// Backup implements [journal.Journal]. It fails, because the journal has no file.
 func (j *Journal) Backup(context.Context, string) error {
 	return fmt.Errorf("backup of a journal in memory: %w", errors.ErrUnsupported)
 }

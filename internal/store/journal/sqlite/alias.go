@@ -15,7 +15,7 @@ func alias(name string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// aliasAll replaces the plain names of version 1 by aliases.
+// aliasAll replaces the plain names of version 1 by aliases. It is part of a migration and runs in its transaction.
 func aliasAll(c *conn) error {
 	type names struct {
 		n             int64

@@ -37,7 +37,8 @@ var requests = sync.Pool{New: func() any { return &request{batch: &batch{}, resu
 // maxKept limits the buffers that return to the pool, in bytes.
 const maxKept = 256 << 10
 
-// Append implements [journal.Journal].
+// Append implements [journal.Journal]. The batch is encoded here, in the caller's goroutine, so that the writer, which all
+// conversations share, only seals and stores it.
 func (j *Journal) Append(ctx context.Context, b journal.Batch) error {
 	if err := b.Validate(); err != nil {
 		return fmt.Errorf("append: %w", err)
@@ -63,6 +64,7 @@ func (j *Journal) Append(ctx context.Context, b journal.Batch) error {
 	return nil
 }
 
+// encode fills b from a batch, reusing b's buffer. It retains the batch's keys but not its events.
 func (b *batch) encode(of *journal.Batch) error {
 	blob, err := compact.Encode(b.blob[:0], of.Events)
 	if err != nil {
@@ -78,6 +80,8 @@ func (b *batch) encode(of *journal.Batch) error {
 	return err
 }
 
+// newSummary encodes a summary. The fields that the journal maintains are cleared, because the columns of the row have the
+// current values.
 func newSummary(id string, s journal.Summary) (*summary, error) {
 	s.ID, s.Epoch, s.Head, s.Compacted, s.Trimmed = id, "", 0, 0, 0
 	data, err := json.Marshal(&s)
@@ -87,7 +91,8 @@ func newSummary(id string, s journal.Summary) (*summary, error) {
 	return &summary{updated: s.Updated, tenant: alias(s.Tenant), owner: alias(s.Owner), unfinished: len(s.Open), json: data}, nil
 }
 
-// append adds a batch to the transaction. It returns an error if the log refuses the batch.
+// append adds a batch to the transaction. If the log refuses the batch, it returns an error and leaves the transaction as it
+// was. Several batches of one log in a transaction become one chunk, so each sees the head that the earlier ones left.
 func (t *tx) append(b *batch) error {
 	if err := t.findOwners(b); err != nil {
 		return err

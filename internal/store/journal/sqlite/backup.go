@@ -18,8 +18,9 @@ import (
 // MiB, because commits share the disk: after larger steps they wait. One VACUUM INTO of 200 MB delayed some commits by 180 ms.
 const backupStep = 512 << 10 / pageSize
 
-// Backup implements [journal.Journal]. The copy shows the store as it was when the backup began. The file gets its final name only
-// when it is complete, and an existing file is never overwritten. Commits continue meanwhile, and the write-ahead log grows.
+// Backup implements [journal.Journal]. The copy shows the store as it was when the backup began. The file gets its final name
+// only when it is complete, and an existing file is never overwritten. Commits continue meanwhile, but the write-ahead log
+// grows, because its pages can't be reused before the copy is complete. Deletes wait for the same reason.
 func (j *Journal) Backup(ctx context.Context, path string) error {
 	if err := j.backup(ctx, path); err != nil {
 		return fmt.Errorf("backup to %s: %w", path, err)
@@ -27,6 +28,8 @@ func (j *Journal) Backup(ctx context.Context, path string) error {
 	return nil
 }
 
+// backup writes the copy under a temporary name. A backup has a meta entry that a plain copy of the file lacks, so Restore can
+// tell them apart: a plain copy may be torn.
 func (j *Journal) backup(ctx context.Context, path string) (err error) {
 	if _, err := os.Lstat(path); err == nil {
 		return os.ErrExist

@@ -10,7 +10,8 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/internal/compact"
 )
 
-// Blank implements [journal.Journal].
+// Blank implements [journal.Journal]. It holds the maintenance lock, because a running backup would keep the old pages in the
+// write-ahead log.
 func (j *Journal) Blank(ctx context.Context, conversation string, match func(*event.Event) bool) (err error) {
 	if err = j.lockLong(ctx); err == nil { // a running backup pins the write-ahead log
 		defer j.unlockLong()

@@ -9,14 +9,16 @@ import (
 // event, and viewers read its events again. With the cache, neither has to fetch hundreds of rows from the file.
 const maxCache = 64 << 20
 
-// cache holds the texts of the newest live rows, in one buffer for each commit to spare the garbage collector. A text is dropped
-// when its row is compacted, trimmed or deleted. The index's lock protects the cache. The texts never change.
+// cache holds the texts of the newest live rows, in one buffer for each commit to spare the garbage collector. A text is
+// dropped when its row is compacted, trimmed or deleted. The index's lock protects the cache. The texts never change, so
+// readers may use them without the lock.
 type cache struct {
 	commits []cached // by row
 	size    int      // of all texts, bytes
 	empty   int      // commits without any text left
 }
 
+// cached is one commit in the cache.
 type cached struct {
 	at        int64  // commit time, epoch milliseconds
 	firstRow  int64  // number of the first row; rows are consecutive
@@ -25,6 +27,7 @@ type cached struct {
 	usedBytes int // bytes of text that spans refer to
 }
 
+// span is the position of a row's text in cached.text. A dropped row has an empty span.
 type span struct{ from, to uint32 }
 
 // add stores the rows of a commit and evicts the oldest commits if the cache is full.

@@ -65,6 +65,7 @@ func (k *checkpointer) restart(wait time.Duration) error {
 	return err
 }
 
+// run is the checkpointer's goroutine. It ends with the journal's context.
 func (k *checkpointer) run() {
 	for {
 		select {
@@ -95,7 +96,7 @@ func (k *checkpointer) cycle() error {
 	return err
 }
 
-// pause runs f between two transactions of the writer.
+// pause runs f between two transactions of the writer, when no write transaction can block it.
 func (k *checkpointer) pause(ctx context.Context, f func() error) error {
 	return k.j.queue.do(ctx, &request{pause: f, result: make(chan error, 1)})
 }

@@ -37,12 +37,15 @@ type compaction struct {
 	size       int
 }
 
+// encodedTrace is a sealed trace to store with a compaction.
 type encodedTrace struct {
 	turn     string
 	firstSeq int64
 	blob     []byte
 }
 
+// compact makes one attempt. Everything expensive (reading, merging, sealing) happens before the writer is involved. The writer
+// only checks that the log is unchanged and stores the rows.
 func (j *Journal) compact(ctx context.Context, conversation string, upto int64) error {
 	s := compaction{upto: upto}
 	s.from, s.inMemory = j.index.view(conversation, 0)
@@ -136,7 +139,7 @@ func (j *Journal) readLive(ctx context.Context, conversation string, s *compacti
 	return l, compact.UpTo(events, s.upto), commits, nil
 }
 
-// readCompacted reads the compacted part of a log, if the log still has the given state.
+// readCompacted reads the compacted part of a log. It returns errStale if the log no longer has the given state.
 func (j *Journal) readCompacted(ctx context.Context, conversation string, l *log) (events []event.Event, err error) {
 	err = j.readTx(ctx, func(c *conn) error {
 		current, err := load(c, "id", conversation)
@@ -154,7 +157,8 @@ func (j *Journal) readCompacted(ctx context.Context, conversation string, l *log
 	return events, err
 }
 
-// storeCompaction stores a compaction, unless the log has changed since it was prepared.
+// storeCompaction stores a compaction in the writer's transaction, unless the log has changed since it was prepared. The live
+// rows become garbage as soon as settled is advanced; they are deleted later.
 func (t *tx) storeCompaction(conversation string, s *compaction) error {
 	l, p, err := t.find(conversation)
 	if err != nil {

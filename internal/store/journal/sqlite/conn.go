@@ -21,13 +21,14 @@ type conn struct {
 	args  []driver.NamedValue
 }
 
+// stmt is a prepared statement with the driver's interfaces, so that they aren't asserted on every use.
 type stmt struct {
 	driver.Stmt
 	exec  driver.StmtExecContext
 	query driver.StmtQueryContext
 }
 
-// dial opens a file and runs the pragmas on the connection.
+// dial opens a file and runs the pragmas on the connection. The connection isn't pooled; its owner must close it.
 func dial(path string, pragmas ...string) (*conn, error) { return dialWith(path, "", pragmas...) }
 
 // dialWith is dial with additional parameters of the file's URI.
@@ -59,6 +60,7 @@ func fileURI(path, query string) (string, error) {
 	return u.String(), nil
 }
 
+// close closes the statements and then the connection.
 func (c *conn) close() error {
 	var errs []error
 	for _, s := range c.stmts {
@@ -68,6 +70,7 @@ func (c *conn) close() error {
 	return errors.Join(append(errs, c.raw.Close())...)
 }
 
+// prepare returns the prepared statement for a query. Queries are constants, so the map of statements stays small.
 func (c *conn) prepare(query string) (*stmt, error) {
 	if s := c.stmts[query]; s != nil {
 		return s, nil
@@ -137,6 +140,7 @@ func (c *conn) insert(query string, args ...any) (int64, error) {
 // row is one row of a result. The slice is reused for the next row; the values are not.
 type row []driver.Value
 
+// int returns an INTEGER column, or 0 for NULL.
 func (r row) int(i int) int64 { n, _ := r[i].(int64); return n }
 
 // text returns a TEXT column.

@@ -9,6 +9,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
+// selectSummary selects the columns that readSummary expects.
 const selectSummary = "SELECT id, epoch, head, settled, trimmed, summary, key, n, updated FROM conversations JOIN secrets USING (n)"
 
 // readSummary returns a summary. With a [*journal.DamageError] it returns the columns that aren't sealed.
@@ -89,7 +90,8 @@ func (j *Journal) Conversations(ctx context.Context, q journal.Query) ([]journal
 	}
 }
 
-// listing builds the query for a list. An index provides the order for each combination of conditions.
+// listing builds the query for a list. An index provides the order for each combination of conditions, so a page costs as much
+// as its length, not as the number of conversations.
 func listing(q journal.Query) (string, []any) {
 	var conditions []string
 	var args []any

@@ -15,9 +15,10 @@ import (
 // A damaged conversation is quarantined: it can be deleted, but not read or written. All others are served. The gateway's own logs
 // are read without their damaged chunks, because each of their records stands alone.
 
-// advice tells an operator what to do about a damaged conversation.
+// advice is the next step for an operator, logged with the damage.
 const advice = "restore a backup from before into another folder to read it there, then delete the conversation here"
 
+// system reports whether id is one of the gateway's own logs.
 func system(id string) bool { return strings.HasPrefix(id, journal.SystemPrefix) }
 
 // quarantine records the damage if err is about a conversation. It returns err.
@@ -27,7 +28,7 @@ func (j *Journal) quarantine(err error) error {
 		return j.malformed(err)
 	}
 	if j.index.setApart(d) {
-		j.log.Error("journal: a conversation is damaged; it is set apart and all others are served",
+		j.log.Error("journal: a conversation is damaged and quarantined; all others are served",
 			"conversation", d.Conversation, "seq", d.Seq, "error", d.Err, "file", j.path, "next", advice)
 	}
 	return err
@@ -69,6 +70,7 @@ func (j *Journal) Damaged() []journal.DamageError {
 	return damage
 }
 
+// malformed is the function malformed for the journal's own file.
 func (j *Journal) malformed(err error) error { return malformed(j.path, err) }
 
 // malformed adds the path and the next step if err means that the database file is damaged. It returns other errors unchanged.
@@ -81,6 +83,6 @@ func malformed(path string, err error) error {
 	if errors.Is(err, journal.ErrCorrupt) {
 		return err
 	}
-	return fmt.Errorf("%w: %s: %w; keep a copy of the folder, then restore the last backup into a new one (leat restore), or recover what is left of the file (sqlite3 %s .recover)",
+	return fmt.Errorf("%w: %s: %w; keep a copy of the folder, then restore the last backup into a new one (leat restore), or recover the readable part of the file (sqlite3 %s .recover)",
 		journal.ErrCorrupt, path, err, path)
 }

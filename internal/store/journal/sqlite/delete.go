@@ -78,7 +78,7 @@ func (j *Journal) purge(ctx context.Context, conversation string) (err error) {
 		return err
 	}
 	for _, path := range copies {
-		j.log.Info("journal: a deleted conversation takes the copy from before a migration with it", "path", path)
+		j.log.Info("journal: deleting the copy from before a migration, because it contains a deleted conversation", "path", path)
 		if err := remove(path); err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func (j *Journal) purge(ctx context.Context, conversation string) (err error) {
 	})
 }
 
-// purgeLive deletes the live rows of a deleted conversation.
+// purgeLive deletes the garbage rows of a conversation in slices. For a deleted conversation, those are all of its live rows.
 func (j *Journal) purgeLive(ctx context.Context, n int64) error {
 	for hasMore := true; hasMore; {
 		err := j.do(ctx, maxOps/2, func(t *tx) error {
@@ -111,6 +111,8 @@ func (j *Journal) purgeLive(ctx context.Context, n int64) error {
 	return nil
 }
 
+// lockLong acquires the maintenance lock, which excludes backups, deletes and blanks from each other. It fails if ctx ends or
+// the journal is closed.
 func (j *Journal) lockLong(ctx context.Context) error {
 	select {
 	case j.maintenance <- struct{}{}:

@@ -8,7 +8,7 @@
 //
 // # Files
 //
-//   - leat.db is the database, with leat.db-wal (the write-ahead log) and leat.db-shm beside it.
+//   - leat.db is the database. leat.db-wal (the write-ahead log) and leat.db-shm (its index) are in the same folder.
 //   - leat.lock is locked while a process owns the folder. On Linux the database itself is locked too; see guard.
 //   - ballast reserves disk space. It is released when the disk is full, so that turns can still be ended.
 //   - leat.db.vN.copy is the file before a migration from version N. The first Delete removes it, because it holds deleted text.
@@ -25,8 +25,8 @@
 // [journal.ErrUnknown], and the writer reopens the file before the next commit.
 //
 // With sync full, a commit returns after the write-ahead log is on the disk. With sync normal only checkpoints sync: a crash of the
-// process loses nothing, and a power cut may lose the newest commits. Checkpoints copy the write-ahead log to the main file from a
-// connection of their own, about every 8 MiB.
+// process loses nothing, and a power cut may lose the newest commits. A separate connection runs checkpoints, which copy the
+// write-ahead log to the main file about every 8 MiB.
 //
 // # Compaction
 //

@@ -31,11 +31,13 @@ type garbage struct {
 	new      int     // bytes of incoming
 }
 
+// waste is one garbage row: its number, its conversation n, and its size.
 type waste struct {
 	row, n int64
 	size   int // bytes
 }
 
+// add appends chunks of conversation n to the garbage.
 func (g *garbage) add(n int64, chunks ...chunk) {
 	for _, c := range chunks {
 		g.giveBack([]waste{{c.row, n, c.size}})
@@ -156,18 +158,19 @@ func (t *tx) collect(added int) {
 	}
 }
 
-// clearUp deletes a slice of garbage in its own transaction, while the writer is idle.
+// clearUp deletes a slice of garbage in its own transaction, while the writer is idle. If the transaction fails, the rows stay
+// garbage.
 func (j *Journal) clearUp() error {
 	var rows []waste
 	start := time.Now()
 	err := j.conn.transaction(func() error {
 		for time.Since(start) < slice {
-			rows := j.waste.take(0)
-			if rows == nil {
+			adjacent := j.waste.take(0)
+			if adjacent == nil {
 				break
 			}
-			rows = append(rows, rows...)
-			if err := j.waste.remove(j.conn.exec, rows); err != nil {
+			rows = append(rows, adjacent...)
+			if err := j.waste.remove(j.conn.exec, adjacent); err != nil {
 				return err
 			}
 		}

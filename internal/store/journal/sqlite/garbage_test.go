@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -85,4 +86,21 @@ func TestGarbageTake(t *testing.T) {
 			t.Fatalf("%v are left, %d are counted", in, g.n)
 		}
 	})
+}
+
+// TestClearUpFails checks that rows whose deletion was rolled back stay garbage, so that a later attempt deletes them.
+func TestClearUpFails(t *testing.T) {
+	c, err := dial(filepath.Join(t.TempDir(), "empty.db")) // without table live, so every deletion fails
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	j := &Journal{conn: c}
+	j.waste.add(1, chunk{row: 7, size: 100})
+	if err := j.clearUp(); err == nil {
+		t.Fatal("deleted a row from a file without tables")
+	}
+	if j.waste.n != 1 || j.waste.size != 100 {
+		t.Errorf("%d rows with %d bytes are garbage after the rollback, want 1 with 100", j.waste.n, j.waste.size)
+	}
 }

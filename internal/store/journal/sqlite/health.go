@@ -45,12 +45,14 @@ func (h *health) swap(err error) (was error) {
 	return was
 }
 
+// get returns the error of the last commit.
 func (h *health) get() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.err
 }
 
+// failing reports whether the last commit failed.
 func (h *health) failing() bool { return h.get() != nil }
 
 // probe reports whether a trial commit is due.
@@ -67,7 +69,8 @@ func (h *health) probe() bool {
 // reserveSize is the size of the ballast in bytes, enough for some hundred commits that each end a thousand turns.
 const reserveSize = 8 << 20
 
-// reserve is the ballast file. Only the writer uses it.
+// reserve is the ballast file. On a full disk the writer deletes it and uses the space only for batches that end turns, so that
+// running turns get an end even then. Only the writer uses it, except during Open.
 type reserve struct {
 	path     string
 	released bool

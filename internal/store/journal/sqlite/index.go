@@ -12,7 +12,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/internal/compact"
 )
 
-// state is the position of a log.
+// state is the position of a log. It is copied into each transaction's pending change and replaced after the commit.
 type state struct {
 	head, compacted, trimmed int64
 	size                     int64 // of the compacted rows, bytes
@@ -34,7 +34,7 @@ type log struct {
 	state
 	chunks    []chunk // above floor, ascending
 	lastUse   int64   // number of the last commit that used it
-	account   account // whose it is
+	account   account // the owner
 	liveBytes int64   // bytes of chunks
 	about     int64   // bytes of the summary
 	share     share
@@ -42,7 +42,7 @@ type log struct {
 	pending *pending // of the transaction being built; only for the writer
 }
 
-// chunk locates the events of one log in one commit.
+// chunk locates the events of one log in one commit. It is the in-memory index entry of a row of table live.
 type chunk struct {
 	row               int64
 	firstSeq, lastSeq int64
@@ -130,7 +130,7 @@ func (x *index) drop(last, commit int64) {
 	}
 }
 
-// clear removes the chunks up to the floor from a log and returns them. The caller holds the index's lock.
+// clear removes the chunks up to the floor from a log and returns them, to be discarded. The caller holds the index's lock.
 func (l *log) clear() []chunk {
 	n := 0
 	for n < len(l.chunks) && l.chunks[n].lastSeq <= l.floor() {

@@ -37,6 +37,7 @@ func (w *janitor) call() {
 	}
 }
 
+// run is the janitor's goroutine. It ends with the journal's context. Errors are logged, and the next tick tries again.
 func (w *janitor) run() {
 	ctx := w.j.ctx
 	tick := time.NewTicker(sweepEvery)
@@ -52,7 +53,7 @@ func (w *janitor) run() {
 			err = errors.Join(w.purge(ctx), w.sweep(ctx, time.Now()), w.vacuum(ctx))
 		}
 		if err != nil && ctx.Err() == nil {
-			w.j.log.Warn("journal: clear up", "error", err)
+			w.j.log.Warn("journal: maintenance failed; retrying later", "error", err)
 		}
 	}
 }

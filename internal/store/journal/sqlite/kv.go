@@ -46,6 +46,7 @@ func keyDamage(c *conn, n int64, cause error) error {
 	return &journal.DamageError{Conversation: r.text(0), Err: cause}
 }
 
+// expired reports whether an expiry time has passed. 0 means never.
 func expired(at int64, clock time.Time) bool { return at != 0 && at <= clock.UnixMilli() }
 
 // Keys implements [journal.Journal].
@@ -70,7 +71,7 @@ func (j *Journal) keys(ctx context.Context, prefix, past string, limit int) ([]j
 	var pairs []journal.KeyValue
 	err := j.readTx(ctx, func(c *conn) error {
 		return c.forEach(query+" ORDER BY kv.key", func(r row) error {
-			if len(pairs) == limit { // counts listed keys only: a short list means there are no more
+			if len(pairs) == limit { // only listed keys count, so a list below the limit is the last page
 				return errEnough
 			}
 			s, err := secretOf(r.int(4), r.blob(3))
@@ -99,7 +100,7 @@ func (j *Journal) keys(ctx context.Context, prefix, past string, limit int) ([]j
 	return pairs, nil
 }
 
-// after returns the lowest string above all strings with a prefix, in byte order, or "" if there is none.
+// after returns the lowest string above all strings with a prefix, in byte order, or "" if no such string exists.
 func after(prefix string) string {
 	p := []byte(prefix)
 	for len(p) > 0 && p[len(p)-1] == 0xff {

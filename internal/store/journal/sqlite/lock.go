@@ -28,7 +28,7 @@ func lock(dir string) (*flock.Flock, error) {
 		}
 		return nil, fmt.Errorf("%s is in use by %s; stop it, or choose another folder: %w", dir, owner, journal.ErrLocked)
 	}
-	// The process id is only for error messages, so a full disk is no reason to refuse.
+	// The process id is only for error messages, so a full disk must not prevent the start.
 	if err := os.WriteFile(path, fmt.Appendln(nil, os.Getpid()), 0o600); err != nil && !errors.Is(err, syscall.ENOSPC) {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), l.Unlock())
 	}

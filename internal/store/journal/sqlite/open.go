@@ -99,7 +99,7 @@ func Open(opt Options) (_ *Journal, err error) {
 		return nil, fmt.Errorf("open journal: sync is %q, not %q or %q", opt.Sync, Full, Normal)
 	}
 	if opt.Dir == "" {
-		return nil, errors.New("open journal: no folder is named")
+		return nil, errors.New("open journal: the folder is missing")
 	}
 	if err := os.MkdirAll(opt.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
@@ -125,7 +125,7 @@ func Open(opt Options) (_ *Journal, err error) {
 		return nil, errors.Join(fmt.Errorf("open journal: %w", err), j.unlock())
 	}
 	if err := j.reserve.writeBallast(); err != nil {
-		j.log.Error("journal: no reserve for a full disk", "error", err)
+		j.log.Error("journal: can't create the reserve for a full disk", "error", err)
 		j.health.swap(fmt.Errorf("%w: %w", journal.ErrFull, err))
 	}
 	j.checkpointer = newCheckpointer(j)
@@ -136,7 +136,7 @@ func Open(opt Options) (_ *Journal, err error) {
 	return j, nil
 }
 
-// attach creates or checks the file, and opens it.
+// attach creates, checks or migrates the file, and opens it. On an error nothing stays open.
 func (j *Journal) attach() error {
 	err := j.protect() // before a migration
 	if err == nil {
@@ -185,7 +185,8 @@ func (j *Journal) unlock() error {
 	return errors.Join(err, j.flock.Close())
 }
 
-// connect opens the connections and rebuilds the state in memory.
+// connect opens the connections and rebuilds the state in memory. It is called by Open and, in the writer's goroutine, by
+// reopen.
 func (j *Journal) connect() (err error) {
 	if j.conn, err = dial(j.path, "busy_timeout=5000", "secure_delete=on", "temp_store=memory", "wal_autocheckpoint=0",
 		"synchronous="+string(j.opt.Sync), "cache_size=-32768"); err != nil {
@@ -261,11 +262,12 @@ func (j *Journal) reopen() error {
 		return err
 	}
 	j.needsReopen = false
-	j.log.Info("journal: opened anew")
+	j.log.Info("journal: reopened")
 	return nil
 }
 
-// Close implements [journal.Journal].
+// Close implements [journal.Journal]. It waits for queued requests and for maintenance, but not for reads beyond the one that
+// each connection is running.
 func (j *Journal) Close() error {
 	j.closeOnce.Do(func() {
 		j.cancel()      // ends reads, the janitor and a backup
@@ -279,12 +281,14 @@ func (j *Journal) Close() error {
 	return j.closeErr
 }
 
+// crash calls the hook with which tests kill the process at a named point.
 func (j *Journal) crash(point string) {
 	if j.opt.Crash != nil {
 		j.opt.Crash(point)
 	}
 }
 
+// fault returns the error with which a test makes a commit fail, or nil.
 func (j *Journal) fault(point string) error {
 	if j.faults != nil {
 		return j.faults(point)

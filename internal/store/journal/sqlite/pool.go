@@ -13,6 +13,7 @@ type pool struct{ conns chan *conn }
 
 func newPool() *pool { return &pool{make(chan *conn, readerCount)} }
 
+// refill puts connections into the pool. Nil connections make readers fail with errUnavailable instead of waiting.
 func (p *pool) refill(conns []*conn) {
 	for _, c := range conns {
 		p.conns <- c
@@ -31,7 +32,7 @@ func (p *pool) drain() error {
 }
 
 // errUnavailable is returned to readers while the file can't be reopened.
-var errUnavailable = errors.New("journal: the file could not be opened anew after a failed commit")
+var errUnavailable = errors.New("journal: the file couldn't be reopened after a failed commit")
 
 // readTx runs f in one read transaction, so that f sees one state of the file. f must be short and must not block.
 func (j *Journal) readTx(ctx context.Context, f func(*conn) error) error {

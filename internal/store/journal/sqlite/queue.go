@@ -11,7 +11,7 @@ import (
 // request is a task for the writer: either batch, op or pause is set.
 type request struct {
 	batch *batch
-	// op writes in the next transaction. If it returns an error of its own, it must not have written anything. size estimates the
+	// op writes in the next transaction. If it returns an error other than t.err, it must not have written anything. size estimates the
 	// bytes that it writes.
 	op   func(*tx) error
 	size int
@@ -65,6 +65,7 @@ func (q *queue) do(ctx context.Context, r *request) error {
 	}
 }
 
+// push adds a request without waiting for its result.
 func (q *queue) push(r *request) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -80,6 +81,7 @@ func (q *queue) push(r *request) error {
 	return nil
 }
 
+// signal wakes the writer. It never blocks.
 func (q *queue) signal() {
 	select {
 	case q.wake <- struct{}{}:
@@ -100,6 +102,8 @@ func (q *queue) take() (group []*request, closed bool) {
 	return group, q.closed && len(group)+len(q.batches)+len(q.ops) == 0
 }
 
+// takeUpTo moves requests from one list to another until their size reaches the limit, and returns the remaining ones. It takes
+// at least one, however large.
 func takeUpTo(from, to []*request, limit int) (remainder, group []*request) {
 	for i, r := range from {
 		if limit <= 0 {

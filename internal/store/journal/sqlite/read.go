@@ -10,7 +10,8 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/internal/compact"
 )
 
-// Read implements [journal.Journal].
+// Read implements [journal.Journal]. Only the gateway's own logs are read without their damaged chunks: the loop then skips a
+// stretch that is damaged completely, because an empty result with HasMore would make a reader ask again forever.
 func (j *Journal) Read(ctx context.Context, conversation string, after int64, limit int) (journal.Range, error) {
 	for {
 		r, past, err := j.readRows(ctx, conversation, after, limit)
@@ -55,6 +56,8 @@ type storedRow struct {
 // errEnough ends a query early.
 var errEnough = errors.New("enough")
 
+// rows returns the rows to decode for a read, and the log as of the same snapshot. The rows are decoded outside the
+// transaction.
 func (j *Journal) rows(ctx context.Context, conversation string, after int64, limit int) (r journal.Range, rows []storedRow, l *log, err error) {
 	term := j.index.openTerm()
 	v, ok := j.index.view(conversation, after) // before the snapshot: see the package's invariants
@@ -140,6 +143,8 @@ func liveRows(c *conn, n int64, chunks []cachedChunk, f func(ch cachedChunk, blo
 	return nil
 }
 
+// fileRows calls f for adjacent chunks that are only in the file. It checks each row against the index, because a wrong row
+// would put the text of one conversation into another.
 func fileRows(c *conn, n int64, chunks []cachedChunk, f func(ch cachedChunk, blob []byte, sealed bool) error) error {
 	list := []byte{'['}
 	for i, ch := range chunks {

@@ -27,6 +27,10 @@ const (
 
 // schema creates the current version.
 //
+// The words of the schema are older than those of the code. "Settled" means compacted: table settled has the chunks of
+// compacted events, and column settled of conversations is the seq up to which the log is compacted. They keep their names,
+// because renaming them would require a migration of every file.
+//
 // Table live has no index but its row number, because the writer only appends. Table settled is keyed by the last seq of a chunk,
 // so that a read after a seq begins at the right chunk. The blob is the last column of each row, so that a scan skips its pages.
 var schema = []string{
@@ -117,7 +121,7 @@ var migrations = map[int64]migration{
 	3: resealAll,
 }
 
-// prepare creates the file if there is none, else it checks or migrates it.
+// prepare creates the file if it doesn't exist. Otherwise it checks the file's version and migrates it if it is older.
 func prepare(dir string, want int64, steps map[int64]migration, log *slog.Logger) error {
 	path := filepath.Join(dir, fileName)
 	have, err := inspect(path)
@@ -130,11 +134,11 @@ func prepare(dir string, want int64, steps map[int64]migration, log *slog.Logger
 		return fmt.Errorf("%s has schema %d, this version knows %d: %w", path, have, want, journal.ErrNewer)
 	case have < want:
 		start := time.Now()
-		log.Info("journal: the file is brought to the present version; this takes about a minute for each gigabyte, and room for two copies of it", "file", path, "from", have, "to", want)
+		log.Info("journal: migrating the file to the current version; this takes about a minute per gigabyte and disk space for two copies of the file", "file", path, "from", have, "to", want)
 		if err := migrate(path, have, want, steps); err != nil {
 			return err
 		}
-		log.Info("journal: the file has the present version", "file", path, "took", time.Since(start).Round(time.Millisecond).String())
+		log.Info("journal: the file was migrated", "file", path, "took", time.Since(start).Round(time.Millisecond).String())
 	}
 	return nil
 }
@@ -202,12 +206,12 @@ func migrate(path string, have, want int64, steps map[int64]migration) (err erro
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
 	if err := vacuumInto(context.Background(), c, fmt.Sprintf("%s.v%d.copy", path, have)); err != nil {
-		return fmt.Errorf("migrate %s: copy it first: %w", path, err)
+		return fmt.Errorf("migrate %s: copy the file first: %w", path, err)
 	}
 	for v := have; v < want; v++ {
 		step := steps[v]
 		if step == nil {
-			return fmt.Errorf("migrate %s: no way from version %d: %w", path, v, journal.ErrForeign)
+			return fmt.Errorf("migrate %s: no migration from version %d: %w", path, v, journal.ErrForeign)
 		}
 		if err := c.transaction(func() error {
 			return errors.Join(step(c), c.exec(fmt.Sprint("PRAGMA user_version=", v+1)))
@@ -258,6 +262,7 @@ func rename(from, to string) error {
 	return syncFile(filepath.Dir(to))
 }
 
+// syncFile makes a file, or the entries of a folder, durable.
 func syncFile(path string) error {
 	f, err := os.Open(path)
 	if err != nil {

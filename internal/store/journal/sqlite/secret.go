@@ -68,7 +68,8 @@ func newKey() []byte {
 	return key
 }
 
-var errNoKey = errors.New("the conversation's key is gone")
+// errNoKey says that the conversation was deleted, so its remaining rows can't be decrypted.
+var errNoKey = errors.New("the conversation's key was deleted")
 
 // secretOf creates the secret of conversation n from its stored key. It returns errNoKey if the conversation was deleted.
 func secretOf(n int64, key []byte) (*secret, error) {

@@ -15,6 +15,7 @@ type share struct {
 	bytes int64
 }
 
+// add adds bytes, which may be negative, to an account and its tenant.
 func (s *totals) add(a account, bytes int64) {
 	if s.owners[a] += bytes; s.owners[a] == 0 {
 		delete(s.owners, a)
@@ -50,7 +51,7 @@ func countAll(c *conn, logs map[string]*log) (totals, error) {
 	return s, err
 }
 
-// Stored implements [journal.Journal].
+// StoredBytes implements [journal.Journal].
 func (j *Journal) StoredBytes(tenant, owner string) (ofOwner, ofTenant int64) {
 	a := account{alias(tenant), alias(owner)}
 	j.index.mu.RLock()

@@ -13,7 +13,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/internal/compact"
 )
 
-// Trace implements [journal.Journal].
+// Trace implements [journal.Journal]. It repeats if the log is compacted while it is read.
 func (j *Journal) Trace(ctx context.Context, conversation, turn string) (journal.Trace, error) {
 	for {
 		t, err := j.trace(ctx, conversation, turn)
@@ -69,6 +69,7 @@ func absent(c *conn, id string) error {
 // traceVersion is the first byte of each encoded trace.
 const traceVersion = 1
 
+// traceKey is the part of a trace entry that most entries repeat.
 type traceKey struct {
 	kind                 event.Type
 	message, part, field string
@@ -112,6 +113,7 @@ func appendTrace(b []byte, t *journal.Trace) []byte {
 	return b
 }
 
+// appendText appends the length of s and s.
 func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
@@ -152,7 +154,7 @@ func decodeTrace(t *journal.Trace, b []byte) error {
 		t.Replacements = append(t.Replacements, journal.TraceReplace{Seq: d.varint(), Message: d.text(), Part: d.text(), Field: d.text(), Text: d.text()})
 	}
 	if d.bad || len(d.b) != 0 {
-		return fmt.Errorf("trace: %w", errors.Join(journal.ErrCorrupt, errors.New("cut short or too long")))
+		return fmt.Errorf("trace: %w", errors.Join(journal.ErrCorrupt, errors.New("truncated or too long")))
 	}
 	return nil
 }
@@ -163,6 +165,7 @@ type traceReader struct {
 	bad bool
 }
 
+// uvarint reads an unsigned number.
 func (d *traceReader) uvarint() uint64 {
 	v, n := binary.Uvarint(d.b)
 	if n <= 0 {
@@ -173,6 +176,7 @@ func (d *traceReader) uvarint() uint64 {
 	return v
 }
 
+// varint reads a signed number.
 func (d *traceReader) varint() int64 {
 	v, n := binary.Varint(d.b)
 	if n <= 0 {
@@ -193,6 +197,7 @@ func (d *traceReader) count() uint64 {
 	return n
 }
 
+// text reads a string that appendText wrote.
 func (d *traceReader) text() string {
 	n := d.uvarint()
 	if n > uint64(len(d.b)) {

@@ -18,7 +18,8 @@ type pending struct {
 	summary *summary // the last one in the transaction
 }
 
-// tx is one transaction of the writer.
+// tx is one transaction of the writer. It collects the changes of all batches first and writes them at the end, so that each
+// log gets one row and one summary however many batches it has. Memory changes only in apply, after the commit.
 type tx struct {
 	*conn
 	j *Journal
@@ -40,11 +41,14 @@ type tx struct {
 	err error
 }
 
+// keyWrite is the last write of a key in the transaction, and the log that owns the key.
 type keyWrite struct {
 	journal.KeyValue
 	log *log
 }
 
+// begin returns an empty transaction. It reuses the buffer for sealed texts unless an exceptionally large transaction enlarged
+// it.
 func (j *Journal) begin() *tx {
 	if cap(j.buf) > 2*maxCommit {
 		j.buf = nil
@@ -196,7 +200,7 @@ func (t *tx) writeLive() {
 	}
 }
 
-// writeSummaries stores the last summary of each log.
+// writeSummaries stores the last summary of each log. Earlier ones of the same transaction are never written.
 func (t *tx) writeSummaries() {
 	for _, l := range t.logs {
 		if s := l.pending.summary; s != nil {
@@ -226,7 +230,8 @@ func (t *tx) writeKeys() {
 	}
 }
 
-// apply updates the index after the commit.
+// apply updates the index after the commit. It runs before the callers get their results, so a caller that reads after Append
+// sees its own events.
 func (t *tx) apply() {
 	x := &t.j.index
 	x.mu.Lock()
@@ -273,7 +278,7 @@ func (t *tx) discard(l *log, chunks []chunk) {
 	t.j.waste.add(l.n, chunks...)
 }
 
-// forget discards the pending changes.
+// forget discards the pending changes of a failed transaction. The rows that it would have deleted are garbage again.
 func (t *tx) forget() {
 	for _, l := range t.logs {
 		l.pending = nil

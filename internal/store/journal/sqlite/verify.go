@@ -12,7 +12,7 @@ import (
 )
 
 // ErrUnclean says that the last gateway was killed. The next one recovers its write-ahead log.
-var ErrUnclean = errors.New("journal: the last gateway was not stopped")
+var ErrUnclean = errors.New("journal: the last gateway was not stopped cleanly")
 
 // Verify reads the store of a folder that no gateway uses, and lists the damaged conversations, each once. It writes nothing. If
 // ctx ends, it returns the damage found so far with the error of ctx. Other errors wrap [ErrUnclean], journal.ErrCorrupt if the
@@ -58,6 +58,7 @@ func (v *verifier) note(err error) error {
 	return nil
 }
 
+// checkAll reads every conversation. It continues after damage, and stops at any other error.
 func (v *verifier) checkAll(ctx context.Context) error {
 	logs, _, _, damaged, err := scan(v.conn)
 	if err != nil {

@@ -59,7 +59,7 @@ func (j *Journal) commit(group []*request) {
 	if j.reserve.released && !j.reserve.restore() {
 		var nonTerminal []*request
 		if group, nonTerminal = terminals(group); len(nonTerminal) > 0 {
-			answer(nonTerminal, nil, fmt.Errorf("what is left is for the ends of turns: %w", journal.ErrFull))
+			answer(nonTerminal, nil, fmt.Errorf("the remaining space is reserved for ending turns: %w", journal.ErrFull))
 		}
 		if len(group) == 0 {
 			return
@@ -68,12 +68,12 @@ func (j *Journal) commit(group []*request) {
 	results, err := j.try(group)
 	if errors.Is(err, journal.ErrFull) && !j.reserve.released {
 		if ends, nonTerminal := terminals(group); len(ends) > 0 && j.reserve.release() {
-			j.log.Warn("journal: the disk is full; the reserve is released for the ends of turns", "batches", len(ends))
+			j.log.Warn("journal: the disk is full; releasing the reserve to end turns", "batches", len(ends))
 			answer(nonTerminal, nil, err)
 			group = ends
 			if results, err = j.try(ends); err == nil {
 				answer(group, results, nil)
-				j.health.swap(journal.ErrFull) // for all others
+				j.health.swap(journal.ErrFull) // the other batches still fail
 				return
 			}
 		}
@@ -89,9 +89,9 @@ func (j *Journal) noteOutcome(err error) {
 	}
 	if was := j.health.swap(err); (was == nil) != (err == nil) {
 		if err != nil {
-			j.log.Error("journal: commits fail", "error", err)
+			j.log.Error("journal: commits are failing", "error", err)
 		} else {
-			j.log.Info("journal: commits work again")
+			j.log.Info("journal: commits succeed again")
 		}
 	}
 	if !errors.Is(err, journal.ErrUnknown) {
@@ -116,6 +116,7 @@ func (j *Journal) pauses(group []*request) []*request {
 	return writes
 }
 
+// terminals separates the requests that end turns from the others.
 func terminals(group []*request) (ends, nonTerminal []*request) {
 	for _, r := range group {
 		if r.batch != nil && r.batch.terminal {
@@ -127,6 +128,7 @@ func terminals(group []*request) (ends, nonTerminal []*request) {
 	return ends, nonTerminal
 }
 
+// answer sends the results: the group's error if there is one, else each request's own result.
 func answer(group []*request, results []error, err error) {
 	for i, r := range group {
 		switch {
@@ -139,7 +141,8 @@ func answer(group []*request, results []error, err error) {
 }
 
 // try runs one transaction. If it returns an error, nothing of the group was stored, or the error wraps [journal.ErrUnknown].
-// Otherwise each request has its own result.
+// Otherwise each request has its own result. Batches come before operations, and the rows of all batches are written together,
+// because inserts of many rows are cheaper than single ones.
 func (j *Journal) try(group []*request) ([]error, error) {
 	t := j.begin()
 	results := make([]error, len(group))
@@ -185,7 +188,7 @@ func (j *Journal) try(group []*request) ([]error, error) {
 	return results, nil
 }
 
-// finish commits. If SQLite can't tell whether the commit was stored, the error wraps [journal.ErrUnknown].
+// finish commits. If it isn't known whether the commit was stored, the error wraps [journal.ErrUnknown].
 func (j *Journal) finish() error {
 	err := j.fault("commit")
 	if err == nil {

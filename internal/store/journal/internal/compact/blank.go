@@ -23,9 +23,9 @@ func About(conversation string) Selection {
 	}
 }
 
-// Blank removes the data of the selected events from a chunk. The events and their seqs stay, so the log has no gap. It returns nil
-// if there is nothing to remove. If possible the result is padded to the length of the chunk, so that a store can overwrite the
-// chunk in place.
+// Blank removes the data of the selected events from a chunk. The events and their seqs stay, so the log has no gap. It returns
+// nil if the chunk has no data to remove. If possible, the result is padded to the length of the chunk, so that a store can
+// overwrite the chunk in place.
 func Blank(chunk []byte, of Selection) ([]byte, error) {
 	if !bytes.Contains(chunk, of.Mark) {
 		return nil, nil
@@ -55,7 +55,7 @@ func Blank(chunk []byte, of Selection) ([]byte, error) {
 // deleted replaces the author of a blanked message.
 const deleted = "deleted"
 
-// blank returns an event's body without its data, or nil if there is nothing to remove.
+// blank returns an event's body without its data, or nil if it has no data to remove.
 func blank(e *event.Event) *event.Body {
 	b := e.Get()
 	switch e.Type {

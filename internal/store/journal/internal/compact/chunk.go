@@ -30,13 +30,13 @@ type Row struct {
 // Size estimates the size of a live chunk's events as full JSON, in bytes. A continued append omits about 150 of them.
 func (r *Row) Size() int { return len(r.Blob) + 150*int(r.LastSeq-r.FirstSeq) }
 
-// Encode appends events to b as a chunk: a line of JSON for each. An append that goes on where the event before it
-// stopped, as nearly all of a streamed answer do, is written as the milliseconds since that event and its text alone:
+// Encode appends events to b as a chunk: a line of JSON for each. An append that starts where the previous event ended, as
+// nearly all of a streamed answer do, is written as the milliseconds since that event and its text only:
 //
 //	{"seq":7,"at":1795194262752,"turn":"0198…","type":"part.append","message":"0198…","part":"p2","offset":14,"text":" wor"}
 //	21"ld"
 //
-// which is a quarter of the bytes, and of the time to read them back. Chunks can be put one behind the other.
+// That takes a quarter of the bytes, and of the time to decode them. The concatenation of two chunks is a chunk.
 func Encode(b []byte, events []event.Event) ([]byte, error) {
 	var err error
 	size := 0
@@ -103,7 +103,7 @@ func Decode(events []event.Event, chunk []byte, after int64) ([]event.Event, err
 	return events, nil
 }
 
-var errLine = errors.New("neither an event nor what goes on from one")
+var errLine = errors.New("neither an event nor a continuation of one")
 
 // decodeLine replaces e, the previous event, by the event of the line.
 func decodeLine(e *event.Event, line []byte) error {

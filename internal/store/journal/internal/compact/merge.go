@@ -6,7 +6,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// Commit is one commit of a log.
+// Commit is one commit of a log, for the traces.
 type Commit struct {
 	At   int64 // commit time, epoch milliseconds
 	Last int64 // seq of its last event
