@@ -12,25 +12,46 @@ const words = new Set(
     .filter(Boolean),
 );
 
-/** Reports names of types, classes and components that are a bare adverb, participle, pronoun or quantifier. */
+/**
+ * Reports declared names that are a bare adverb, participle, pronoun or quantifier: types, components, functions, variables,
+ * parameters, and the fields and methods of classes. Keys of interfaces and object literals are exempt, because many of them are
+ * part of a wire format or of another library's API. With the option "types", only capitalized names are checked.
+ */
 const names = {
-  meta: { type: "suggestion", schema: [], messages: { odd: "{{name}} doesn't say what it is: use a noun" } },
+  meta: { type: "suggestion", schema: [{ enum: ["all", "types"] }], messages: { odd: "{{name}} doesn't say what it is: use a noun or a verb phrase" } },
   create(context) {
+    const typesOnly = context.options[0] === "types";
+    const check = (node) => {
+      if (typesOnly && !/^[A-Z]/.test(node.name)) return;
+      if (words.has(node.name.toLowerCase())) context.report({ node, messageId: "odd", data: { name: node.name } });
+    };
+    const member = ({ key, computed }) => {
+      if (!computed && (key.type === "Identifier" || key.type === "PrivateIdentifier")) check(key);
+    };
     return {
+      PropertyDefinition: member,
+      MethodDefinition: member,
       "Program:exit"() {
         const checked = new Set();
         for (const scope of context.sourceCode.scopeManager.scopes) {
           for (const { defs: [definition] } of scope.variables) {
-            if (!definition || checked.has(definition.name)) continue;
+            if (!definition || definition.name.type !== "Identifier" || checked.has(definition.name)) continue;
             checked.add(definition.name);
-            const { name } = definition.name;
-            if (/^[A-Z]/.test(name) && words.has(name.toLowerCase())) context.report({ node: definition.name, messageId: "odd", data: { name } });
+            if (!isForeign(definition)) check(definition.name);
           }
         }
       },
     };
   },
 };
+
+// A name is foreign if another module chose it: an import without an alias, or a destructured property without one.
+function isForeign({ name, type }) {
+  const { parent } = name;
+  if (type === "ImportBinding") return parent.type === "ImportSpecifier" && parent.imported.name === name.name;
+  const property = parent.type === "AssignmentPattern" ? parent.parent : parent;
+  return property.type === "Property" && property.shorthand;
+}
 
 const importOf = /(?:^|\n)\s*(?:import|export)\b[^;"']*?from\s+["'](\.[^"']+)["']|(?:^|\n)\s*import\s+["'](\.[^"']+)["']/g;
 

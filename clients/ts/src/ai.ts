@@ -1,4 +1,4 @@
-// The AI SDK: a transport for useChat and Chat of npm "ai", 7 or newer, of which it needs the types alone.
+// The AI SDK: a transport for useChat and Chat of the npm package "ai", version 7 or newer. Only its types are imported.
 
 import type { ChatTransport, UIMessage, UIMessageChunk } from "ai";
 
@@ -16,25 +16,25 @@ export interface LeatChatTransportOptions {
 }
 
 /**
- * Brings the chats of the AI SDK to a gateway. A chat's id is that of its conversation, which is made at its first message.
- * Stopping a chat stops the turn; leaving the page does not, and resumeStream shows the turn from its beginning. What a status
- * says is text, and replaced in place.
+ * Connects the chats of the AI SDK to a gateway. A chat and its conversation have the same id; the first message creates the
+ * conversation. Stopping a chat stops the turn. Leaving the page doesn't, and resumeStream then streams the turn from its
+ * beginning. Statuses are sent as text and replaced in place.
  */
 export class LeatChatTransport<M extends UIMessage = UIMessage> implements ChatTransport<M> {
-  /** A resumed stream tells the whole turn again. */
+  /** A resumed stream repeats the whole turn. */
   readonly resumeStreamIsReplay = true;
-  private readonly made = new Map<string, Promise<Conversation>>();
+  private readonly conversations = new Map<string, Promise<Conversation>>();
 
   constructor(private readonly options: LeatChatTransportOptions) {}
 
   async sendMessages({ trigger, chatId, messageId, messages, abortSignal }: Parameters<ChatTransport<M>["sendMessages"]>[0]): Promise<ReadableStream<UIMessageChunk>> {
-    const asked = messages.findLast((m) => m.role === "user");
-    if (!asked) throw new TypeError("there is no message of the user to answer");
+    const question = messages.findLast((m) => m.role === "user");
+    if (!question) throw new TypeError("the chat has no user message to answer");
     const c = await this.conversation(chatId);
     const options = this.options.agent ? { agent: this.options.agent } : {};
-    // An answer that is made anew, or a message that was edited, takes the place of what was there.
-    const again = trigger === "regenerate-message" || messageId !== undefined;
-    const ack = again ? await c.resend(asked.id, newMessage(asked), options) : await c.send(newMessage(asked), options);
+    // A regenerated answer or an edited message replaces the earlier messages from there on.
+    const isResend = trigger === "regenerate-message" || messageId !== undefined;
+    const ack = isResend ? await c.resend(question.id, newMessage(question), options) : await c.send(newMessage(question), options);
     if (!ack.turn) throw new LeatError("no turn answers the message", "protocol");
     return turnStream(c, ack.turn, abortSignal, this.options.client.warn);
   }
@@ -42,8 +42,8 @@ export class LeatChatTransport<M extends UIMessage = UIMessage> implements ChatT
   async reconnectToStream({ chatId, abortSignal }: Parameters<ChatTransport<M>["reconnectToStream"]>[0]): Promise<ReadableStream<UIMessageChunk> | null> {
     const c = this.options.client.conversation(chatId);
     try {
-      const state = await c.until((s) => s.phase === "live", abortSignal);
-      const turn = state.turns.find((t) => t.state !== "ended" && !t.parent && !t.source); // what the upstream began by itself answers nobody here
+      const state = await c.waitFor((s) => s.phase === "live", abortSignal);
+      const turn = state.turns.find((t) => t.state !== "ended" && !t.parent && !t.source); // a turn that the upstream began by itself answers no message of this chat
       return turn ? turnStream(c, turn.id, abortSignal, this.options.client.warn) : null;
     } catch (err) {
       if (err instanceof LeatError && (err.reason === "not_found" || err.reason === "deleted")) return null;
@@ -52,54 +52,54 @@ export class LeatChatTransport<M extends UIMessage = UIMessage> implements ChatT
   }
 
   private conversation(id: string): Promise<Conversation> {
-    let c = this.made.get(id);
+    let c = this.conversations.get(id);
     if (!c) {
       c = this.options.client.create({ id, key: `chat:${id}` }).catch((err: unknown) => {
-        if (err instanceof LeatError && err.reason === "conflict") return this.options.client.conversation(id); // it was there
-        this.made.delete(id);
+        if (err instanceof LeatError && err.reason === "conflict") return this.options.client.conversation(id); // the conversation exists already
+        this.conversations.delete(id);
         throw err;
       });
-      this.made.set(id, c);
+      this.conversations.set(id, c);
     }
     return c;
   }
 }
 
 function turnStream(c: Conversation, turn: string, abort: AbortSignal | undefined, warn: Warn): ReadableStream<UIMessageChunk> {
-  let leave = () => {};
+  let close = () => {};
   return new ReadableStream<UIMessageChunk>({
     start(controller) {
       const chunks = new TurnChunks();
-      const say = (...all: UIMessageChunk[]) => all.forEach((chunk) => controller.enqueue(chunk));
+      const emit = (...emitted: UIMessageChunk[]) => emitted.forEach((chunk) => controller.enqueue(chunk));
       const aborted = () => {
-        say({ type: "abort", reason: "stopped" });
-        leave();
+        emit({ type: "abort", reason: "stopped" });
+        close();
         controller.close();
-        c.stop(turn).catch((err: unknown) => warn("the turn was not stopped:", err));
+        c.stop(turn).catch((err: unknown) => warn("could not stop the turn:", err));
       };
-      const look = () => {
+      const update = () => {
         const s = c.state;
         const t = s.turns.find((x) => x.id === turn);
-        if (t) say(...chunks.next(s.messages.filter((m) => m.turn === turn && m.role === "assistant")));
-        if (s.phase === "gone") say({ type: "error", errorText: s.error?.message ?? "the conversation is gone" });
+        if (t) emit(...chunks.next(s.messages.filter((m) => m.turn === turn && m.role === "assistant")));
+        if (s.phase === "gone") emit({ type: "error", errorText: s.error?.message ?? "the conversation is gone" });
         else if (t?.state !== "ended") return;
-        else if (t.outcome === "completed") say(...chunks.end(), { type: "finish", finishReason: "stop" });
-        else if (t.outcome === "cancelled") say(...chunks.end(), { type: "abort", ...(t.reason && { reason: t.reason }) });
-        else say(...chunks.end(), { type: "error", errorText: t.error?.message ?? t.reason ?? `the turn is ${t.outcome}` });
-        leave();
+        else if (t.outcome === "completed") emit(...chunks.end(), { type: "finish", finishReason: "stop" });
+        else if (t.outcome === "cancelled") emit(...chunks.end(), { type: "abort", ...(t.reason && { reason: t.reason }) });
+        else emit(...chunks.end(), { type: "error", errorText: t.error?.message ?? t.reason ?? `the turn was ${t.outcome}` });
+        close();
         controller.close();
       };
-      const unsubscribe = c.subscribe(look);
+      const unsubscribe = c.subscribe(update);
       abort?.addEventListener("abort", aborted);
-      leave = () => {
+      close = () => {
         unsubscribe();
         abort?.removeEventListener("abort", aborted);
       };
-      say(...chunks.start(turn));
+      emit(...chunks.start(turn));
       if (abort?.aborted) aborted();
-      else look();
+      else update();
     },
-    cancel: () => leave(),
+    cancel: () => close(),
   });
 }
 
@@ -112,18 +112,18 @@ function newMessage(m: UIMessage): NewMessage {
   return { id: m.id, parts };
 }
 
-/** A conversation as messages of the AI SDK, for a chat to begin with: each turn is one assistant message, with its id. */
+/** Converts a conversation into the initial messages of an AI SDK chat. Each turn is one assistant message, with the turn's id. */
 export function toUIMessages(state: Pick<ConversationState, "messages">): UIMessage[] {
-  const out: UIMessage[] = [];
+  const messages: UIMessage[] = [];
   for (const m of state.messages) {
     if (m.role === "assistant" && m.turn) {
-      if (out.some((o) => o.id === m.turn)) continue;
-      out.push({ id: m.turn, role: "assistant", parts: [{ type: "step-start" }, ...turnParts(state.messages.filter((x) => x.turn === m.turn && x.role === "assistant"))] });
+      if (messages.some((o) => o.id === m.turn)) continue;
+      messages.push({ id: m.turn, role: "assistant", parts: [{ type: "step-start" }, ...turnParts(state.messages.filter((x) => x.turn === m.turn && x.role === "assistant"))] });
     } else {
-      out.push({ id: m.id, role: m.role, parts: m.parts.flatMap(plainPart) });
+      messages.push({ id: m.id, role: m.role, parts: m.parts.flatMap(plainPart) });
     }
   }
-  return out;
+  return messages;
 }
 
 function plainPart(p: Part): UIMessage["parts"] {

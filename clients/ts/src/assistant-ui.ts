@@ -1,17 +1,17 @@
-// assistant-ui: a runtime over its external store. Beside the client it needs react and @assistant-ui/react, 0.15 or newer.
+// assistant-ui: a runtime over its external store. It needs react and @assistant-ui/react 0.15 or newer.
 
 import { type AppendMessage, type AssistantRuntime, type ThreadMessageLike, useExternalStoreRuntime } from "@assistant-ui/react";
 import { useMemo } from "react";
 
-import { parsed, toolOutput, toolOver } from "./aistream.js";
+import { parseInput, toolOutput, isToolFinished } from "./aistream.js";
 import type { Client } from "./client.js";
 import type { Conversation, ConversationState } from "./conversation.js";
 import { useConversation } from "./react.js";
 import type { Message, NewMessage, NewPart, Part, Request, Turn } from "./wire.js";
 
 /**
- * A runtime for AssistantRuntimeProvider that shows a conversation and acts in it: new messages, edits, new answers, stop, and
- * decisions about tools. What a person has sent is shown at once, and again after a reload, until the gateway has it.
+ * Returns a runtime for AssistantRuntimeProvider that shows a conversation and supports new messages, edits, new answers, stop, and
+ * tool approvals. A sent message is shown at once, also after a reload, until the gateway has stored it.
  */
 export function useLeatRuntime(client: Client, id: string, options: { agent?: string } = {}): AssistantRuntime {
   const { conversation: c, busy, phase, messages, turns, pending } = useConversation(client, id);
@@ -41,17 +41,17 @@ async function answer(c: Conversation, turn: string, request: string, decision: 
   await c.answer(turn, request, { decision, ...(text && { text }) });
 }
 
-/** A conversation as messages of assistant-ui: those that the gateway has, and then those on their way. */
+/** Converts a conversation into messages of assistant-ui: first the stored messages, then the pending ones. */
 export function toThreadMessages({ messages, turns, pending }: Pick<ConversationState, "messages" | "turns" | "pending">): ThreadMessageLike[] {
   const byId = new Map(turns.map((t) => [t.id, t]));
-  const out = messages.map((m) => threadMessage(m, m.turn ? byId.get(m.turn) : undefined));
+  const thread = messages.map((m) => threadMessage(m, m.turn ? byId.get(m.turn) : undefined));
   for (const p of pending) {
-    out.push({
+    thread.push({
       id: p.message.id ?? p.key, role: "user", createdAt: new Date(p.at), content: outgoing(p.message),
       metadata: { isOptimistic: true, custom: { pending: !p.error, ...(p.error && { error: p.error.message, key: p.key }) } },
     });
   }
-  return out;
+  return thread;
 }
 
 function outgoing(m: NewMessage): Content[] {
@@ -75,7 +75,7 @@ function status(m: Message, turn: Turn | undefined): NonNullable<ThreadMessageLi
   if (!m.ended) return turn?.state === "waiting" ? { type: "requires-action", reason: "interrupt" } : { type: "running" };
   if (!turn || turn.state !== "ended" || turn.outcome === "completed") return { type: "complete", reason: "stop" };
   if (turn.outcome === "cancelled") return { type: "incomplete", reason: "cancelled" };
-  return { type: "incomplete", reason: "error", error: turn.error?.message ?? turn.reason ?? `the turn is ${turn.outcome}` };
+  return { type: "incomplete", reason: "error", error: turn.error?.message ?? turn.reason ?? `the turn was ${turn.outcome}` };
 }
 
 function content(p: Part, requests: readonly Request[] = []): Content[] {
@@ -98,11 +98,11 @@ function content(p: Part, requests: readonly Request[] = []): Content[] {
 }
 
 function toolCall(p: Part, request: Request | undefined): Content {
-  const args = parsed(p.input);
+  const args = parseInput(p.input);
   return {
     type: "tool-call", toolCallId: p.call ?? p.id, toolName: p.name || "tool", argsText: p.input ?? "",
     ...(typeof args === "object" && args !== null && !Array.isArray(args) && { args: args as Record<string, never> }),
-    ...((toolOver(p) || p.output || p.stderr) && { result: p.error && !p.output ? p.error.message : toolOutput(p), isError: p.state === "failed" || p.state === "denied" }),
+    ...((isToolFinished(p) || p.output || p.stderr) && { result: p.error && !p.output ? p.error.message : toolOutput(p), isError: p.state === "failed" || p.state === "denied" }),
     ...(request?.kind === "approval" && { approval: { id: request.id, ...(request.prompt && { prompt: request.prompt }) } }),
   };
 }

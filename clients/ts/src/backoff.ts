@@ -1,9 +1,9 @@
-// How long a client waits before it tries again, in milliseconds: what the Eliza front end does, with jitter.
+// The wait before a client retries, in milliseconds: as in the Eliza front end, with jitter.
 
 const initial = 500;
 const factor = 1.5;
 const longest = 10_000;
-/** Tries before the client only probes. */
+/** Number of retries before the client only probes. */
 export const attempts = 15;
 const probe = 30_000;
 
@@ -11,7 +11,7 @@ const probe = 30_000;
 export class Backoff {
   failures = 0;
 
-  /** The client has given up hurrying, and only probes. */
+  /** The client has stopped retrying quickly, and only probes. */
   get failed(): boolean {
     return this.failures > attempts;
   }

@@ -1,16 +1,17 @@
 import type { Conversation } from "./conversation.js";
 
-/** How many conversations are held with all that has come of them while nobody watches them: a way back is short. */
+/** Number of conversations that are kept in memory although they have no subscriber, so that returning to one is fast. */
 export const maxIdle = 16;
 
 /**
- * The conversations of a client, one object for each for as long as anybody has it. Those that are watched are held here, and of
- * the others those that were used last; the rest goes when nobody has it any more, and comes again by a snapshot.
+ * The conversations of a client. As long as any code references a conversation, its id maps to the same object. The cache itself
+ * keeps strong references to conversations with subscribers and to the maxIdle most recently used others. Dropped conversations are
+ * loaded again from a snapshot.
  */
 export class ConversationCache {
-  private readonly strong = new Map<string, Conversation>(); // the one used longest ago first
+  private readonly strong = new Map<string, Conversation>(); // least recently used first
   private readonly weak = new Map<string, WeakRef<Conversation>>();
-  private readonly gone = new FinalizationRegistry<string>((id) => {
+  private readonly finalizers = new FinalizationRegistry<string>((id) => {
     if (!this.weak.get(id)?.deref()) this.weak.delete(id);
   });
 
@@ -18,19 +19,19 @@ export class ConversationCache {
     return this.strong.get(id) ?? this.weak.get(id)?.deref();
   }
 
-  /** Takes note that a conversation is used, watched, or left. */
+  /** Records that a conversation is used, gained its first subscriber or lost its last. */
   use(c: Conversation): void {
-    if (this.weak.delete(c.id)) this.gone.unregister(c);
+    if (this.weak.delete(c.id)) this.finalizers.unregister(c);
     this.strong.delete(c.id);
     this.strong.set(c.id, c);
     let idle = 0;
-    for (const other of this.strong.values()) if (!other.watched) idle++;
+    for (const other of this.strong.values()) if (!other.isWatched) idle++;
     for (const other of this.strong.values()) {
       if (idle <= maxIdle) return;
-      if (other.watched) continue;
+      if (other.isWatched) continue;
       this.strong.delete(other.id);
       this.weak.set(other.id, new WeakRef(other));
-      this.gone.register(other, other.id, other);
+      this.finalizers.register(other, other.id, other);
       idle--;
     }
   }
@@ -43,12 +44,12 @@ export class ConversationCache {
     }
   }
 
-  /** The ids of those that are held here. */
+  /** The ids of the strongly referenced conversations, least recently used first. */
   get strongIds(): string[] {
     return [...this.strong.keys()];
   }
 
-  /** How many there are, also those that only others have. */
+  /** The number of conversations, including weakly referenced ones. */
   get size(): number {
     return this.strong.size + this.weak.size;
   }

@@ -6,38 +6,35 @@ import { ConversationCache } from "./cache.js";
 import { type Call, conversationPath, type Endpoint, json, request } from "./http.js";
 import { httpDial } from "./httplink.js";
 import { type OutboxStorage, pageStorage } from "./outbox.js";
-import { patiently } from "./patience.js";
+import { withIdleTimeout } from "./patience.js";
 import { Requests } from "./requests.js";
 import { toConsole, type Warn } from "./warn.js";
 import { webSocketDial } from "./websocket.js";
 import type { Agent, CreateOptions, Mismatch, NewMessage, Page, ServerFrame, Summary } from "./wire.js";
 
 export interface ClientOptions {
-  /** The gateway's address, such as http://127.0.0.1:31337; in a page the default is where the page comes from. */
+  /** The gateway's address, such as http://127.0.0.1:31337. In a page the default is the page's origin. */
   url?: string;
-  /** The token, or a function that makes one. Without it, the page's cookie counts, or nothing is needed. */
+  /** The token, or a function that returns one. Without it the page's cookie is used, if the gateway requires authentication at all. */
   token?: TokenSource;
-  /** For whom the holder of an admin token acts. Only over HTTP, so in Node. */
+  /** The user for whom the holder of an admin token acts. It is sent as an HTTP header, so it works only in Node. */
   subject?: string;
   tenant?: string;
-  /** What carries the frames; the default is a WebSocket where there is one. */
+  /** The transport for frames. The default is a WebSocket if the runtime has one. */
   transport?: "websocket" | "http";
-  /** Where messages are kept that are on their way; the default is localStorage, where there is one. null keeps them in memory. */
+  /** The storage for unacknowledged messages. The default is localStorage if it exists; null keeps them in memory. */
   storage?: OutboxStorage | null;
-  /** Who is logged in. Where people share a browser, it keeps their messages apart. */
+  /** The signed-in user. It separates the messages of users who share a browser. */
   account?: string;
-  /** What the gateway's metrics call this client. The default is ts; Leat's own page is page. */
+  /** The client's label in the gateway's metrics. The default is ts; Leat's own page uses page. */
   name?: "ts" | "page";
-  /** Takes warnings: of what went wrong without a call of yours that fails for it. The default is console.warn. */
+  /** Receives warnings about failures that no call of yours reports. The default is console.warn. */
   warn?: Warn;
 }
 
-/**
- * A client of one gateway. It connects when it is first needed, and then stays connected across cuts, restarts and sleep, until
- * close is called.
- */
+/** A client of one gateway. It connects on first use, and reconnects after disconnects, restarts and sleep until close is called. */
 export class Client {
-  /** Where warnings go. */
+  /** Receives warnings. */
   readonly warn: Warn;
   private readonly at: Endpoint;
   private readonly token: TokenSource | undefined;
@@ -46,18 +43,18 @@ export class Client {
   private readonly delivery: Delivery;
   private readonly conversations = new ConversationCache();
   private readonly listeners = new Set<(state: ConnectionState, error: LeatError | undefined) => void>();
-  private readonly waitingListeners = new Set<(waiting: number) => void>();
+  private readonly unacknowledgedListeners = new Set<(count: number) => void>();
   private readonly host: Host;
 
   constructor(options: ClientOptions = {}) {
     const url = options.url ?? globalThis.location?.origin;
-    if (!url) throw new TypeError("the option url is needed where there is no page");
+    if (!url) throw new TypeError("the option url is required outside of a page");
     this.at = { url: url.replace(/\/+$/, ""), subject: options.subject, tenant: options.tenant };
     this.token = options.token;
     this.warn = options.warn ?? toConsole;
     const acting = options.subject !== undefined || options.tenant !== undefined;
     const transport = options.transport ?? (acting || typeof WebSocket === "undefined" ? "http" : "websocket");
-    if (acting && transport === "websocket") throw new TypeError("subject and tenant can't be told over a WebSocket: use transport http");
+    if (acting && transport === "websocket") throw new TypeError("subject and tenant can't be sent over a WebSocket: use transport http");
     this.connection = new Connection(transport === "http" ? httpDial(this.at) : webSocketDial(this.at), this.token, {
       state: (state, error) => this.stateChanged(state, error),
       ready: () => this.ready(),
@@ -66,7 +63,7 @@ export class Client {
     this.requests = new Requests((f) => this.connection.send(f));
     const name = `${this.at.url}:${options.account ?? ""}:${options.tenant ?? ""}:${options.subject ?? ""}`;
     this.delivery = new Delivery(options.storage === undefined ? pageStorage() : (options.storage ?? undefined), name,
-      (f) => this.connection.send(f), (id) => this.waitingChanged(id), (id) => this.conversations.get(id)?.follow(), this.warn);
+      (f) => this.connection.send(f), (id) => this.pendingChanged(id), (id) => this.conversations.get(id)?.follow(), this.warn);
     this.host = {
       send: (f) => (this.wake(), this.connection.send(f)),
       command: async (conversation, command) => {
@@ -77,24 +74,24 @@ export class Client {
       pending: (id) => this.delivery.of(id),
       deliver: (id, message, options, key) => {
         this.open();
-        const done = this.delivery.add(id, message, options, key);
+        const delivery = this.delivery.add(id, message, options, key);
         this.wake();
-        return done;
+        return delivery;
       },
       refusal: () => this.refusal(),
       retry: (key) => (this.wake(), this.delivery.retry(key)),
-      seen: (id, seq) => this.delivery.seen(id, seq),
+      advance: (id, seq) => this.delivery.advance(id, seq),
       hold: (key) => this.delivery.hold(key),
       release: (key, message) => this.delivery.release(key, message),
       discard: (key) => this.delivery.discard(key),
-      unmade: (id) => this.delivery.unmade(id),
+      isUncreated: (id) => this.delivery.isUncreated(id),
       use: (c) => this.conversations.use(c),
       mismatch: (id, { kind: _, ...mismatch }) => this.report(id, { client: options.name ?? "ts", ...mismatch }),
     };
-    if (this.delivery.waiting > 0) this.wake(); // left over from before a reload
+    if (this.delivery.unacknowledged > 0) this.wake(); // messages from before a reload
   }
 
-  /** Whether it is connected; error says why not. */
+  /** The state of the connection; error explains why it isn't connected. */
   get state(): ConnectionState {
     return this.connection.state;
   }
@@ -103,41 +100,44 @@ export class Client {
     return this.connection.error;
   }
 
-  /** When it tries to connect again, epoch milliseconds; 0 where it tries now, or has no need to. */
+  /** The time of the next connection attempt, in epoch milliseconds; 0 if none is scheduled. */
   get retryAt(): number {
     return this.connection.retryAt;
   }
 
-  /** When the gateway was heard last, epoch milliseconds; 0 is never. A connection is made anew when that is longer ago than stallLimit. */
-  get heard(): number {
-    return this.connection.heard;
+  /**
+   * The time of the last data from the gateway, in epoch milliseconds; 0 if there was none. The client reconnects if it is longer
+   * ago than stallLimit.
+   */
+  get lastHeard(): number {
+    return this.connection.lastHeard;
   }
 
-  /** How many messages, of all conversations, are not acknowledged yet. */
-  get waiting(): number {
-    return this.delivery.waiting;
+  /** The number of unacknowledged messages in all conversations. */
+  get unacknowledged(): number {
+    return this.delivery.unacknowledged;
   }
 
-  /** Calls the listener when the number of messages that are not acknowledged may have changed. */
-  onWaiting(listener: (waiting: number) => void): () => void {
-    const own: typeof listener = (n) => listener(n);
-    this.waitingListeners.add(own);
-    return () => this.waitingListeners.delete(own);
+  /** Calls the listener when the number of unacknowledged messages may have changed. */
+  onUnacknowledged(listener: (count: number) => void): () => void {
+    const wrapper: typeof listener = (n) => listener(n);
+    this.unacknowledgedListeners.add(wrapper);
+    return () => this.unacknowledgedListeners.delete(wrapper);
   }
 
   /** Calls the listener on each change of the connection's state. */
   onState(listener: (state: ConnectionState, error: LeatError | undefined) => void): () => void {
-    const own: typeof listener = (s, e) => listener(s, e);
-    this.listeners.add(own);
-    return () => this.listeners.delete(own);
+    const wrapper: typeof listener = (s, e) => listener(s, e);
+    this.listeners.add(wrapper);
+    return () => this.listeners.delete(wrapper);
   }
 
-  /** Connects now, or tries again at once: after a new login, or when a person asks for it. */
+  /** Connects or retries at once: after a new login, or when the user asks for it. */
   connect(): void {
     this.connection.connect();
   }
 
-  /** Ends the connection for good. Messages that are on their way stay in the storage, for the next client. */
+  /** Closes the connection permanently. Unacknowledged messages stay in the storage for the next client. */
   close(): void {
     this.connection.close();
     this.requests.fail(new LeatError("the client was closed", "closed"));
@@ -145,8 +145,8 @@ export class Client {
   }
 
   /**
-   * The conversation with that id, the same object for as long as you have it. Nothing is asked of the gateway before it is used. What
-   * came of it is kept while anybody watches it, and for the last 16 that were left.
+   * Returns the conversation with that id: the same object as long as you reference it. No request is sent before it is used. Its
+   * content stays in memory while it has subscribers, and afterwards while it is among the 16 most recently used.
    */
   conversation(id: string): Conversation {
     const c = this.conversations.get(id) ?? new Conversation(id, this.host);
@@ -154,31 +154,32 @@ export class Client {
     return c;
   }
 
-  /** Makes a conversation. */
+  /** Creates a conversation. */
   async create(options: CreateOptions = {}): Promise<Conversation> {
     const ack = await this.request({ type: "create", create: { key: crypto.randomUUID(), ...options } });
     return this.conversation(ack.conversation);
   }
 
   /**
-   * Makes a conversation with its first message. Both are kept until the gateway has them, as messages are: so it needs no
-   * connection, and is the conversation at once. send is for the message alone: options.agent answers the whole conversation.
+   * Creates a conversation with its first message. Both are stored until the gateway acknowledges them, so it works without a
+   * connection, and the conversation is usable at once. send applies to the first message only; options.agent is the agent of the
+   * whole conversation.
    */
   begin(message: string | NewMessage, options: CreateOptions = {}, send: SendOptions = {}): Conversation {
     this.open();
     const id = options.id ?? crypto.randomUUID();
-    const first = typeof message === "string" ? { text: message } : message;
-    void this.delivery.add(id, first, send, undefined, { key: id, ...options, id });
+    const firstMessage = typeof message === "string" ? { text: message } : message;
+    void this.delivery.add(id, firstMessage, send, undefined, { key: id, ...options, id });
     this.wake();
     return this.conversation(id);
   }
 
-  /** Lists the conversations, the last used first; the gateway bounds how many. */
+  /** Lists the conversations, most recently used first. The gateway limits their number. */
   async list(): Promise<Summary[]> {
     return (await this.get<{ conversations: Summary[] }>("/api/conversations")).conversations;
   }
 
-  /** Says that the user has read a conversation up to a seq; without one, all of it. All of the user's devices are told. */
+  /** Marks a conversation as read up to seq, or completely without seq, on all of the user's devices. */
   async markRead(id: string, seq?: number): Promise<void> {
     await this.fetch(conversationPath(id, "/read"), { method: "POST", body: seq === undefined ? {} : { seq } });
   }
@@ -189,27 +190,27 @@ export class Client {
 
   private async fetch(path: string, call?: Call): Promise<Response> {
     const token = await tokenOf(this.token);
-    return patiently((signal) => request(this.at, token, path, { ...call, signal }));
+    return withIdleTimeout((signal) => request(this.at, token, path, { ...call, signal }));
   }
 
   private async get<T>(path: string): Promise<T> {
     const token = await tokenOf(this.token);
-    return patiently((signal, heard) => json<T>(this.at, token, path, { signal }, heard));
+    return withIdleTimeout((signal, onData) => json<T>(this.at, token, path, { signal }, onData));
   }
 
-  // report tells the gateway, which counts it. A snapshot mends the text whether or not the report arrives.
+  // report tells the gateway about a mismatch, for its metrics. A failed report is harmless, because a snapshot corrects the text.
   private report(id: string, mismatch: Mismatch): void {
     this.fetch(conversationPath(id, "/mismatches"), { method: "POST", body: mismatch })
-      .catch((err) => this.warn("a mismatch is not reported:", err));
+      .catch((err) => this.warn("could not report a mismatch:", err));
   }
 
   private async request(...[frame]: Parameters<Requests["add"]>): ReturnType<Requests["add"]> {
     this.open();
-    const refused = this.refusal();
-    if (refused) throw refused;
-    const done = this.requests.add(frame);
+    const refusal = this.refusal();
+    if (refusal) throw refusal;
+    const answer = this.requests.add(frame);
     this.wake();
-    return done;
+    return answer;
   }
 
   private refusal(): LeatError | undefined {
@@ -222,12 +223,12 @@ export class Client {
 
   private wake(): void {
     if (this.connection.state === "idle") this.connection.connect();
-    else this.connection.need();
+    else this.connection.ensureAlive();
   }
 
-  private waitingChanged(conversation: string): void {
+  private pendingChanged(conversation: string): void {
     this.conversations.get(conversation)?.pendingChanged();
-    for (const l of [...this.waitingListeners]) l(this.waiting);
+    for (const l of [...this.unacknowledgedListeners]) l(this.unacknowledged);
   }
 
   private ready(): void {
@@ -237,9 +238,9 @@ export class Client {
   }
 
   private stateChanged(state: ConnectionState, error: LeatError | undefined): void {
-    const refused = refusedStates.includes(state) ? error : undefined;
-    if (state !== "connected") for (const c of [...this.conversations]) c.lost(refused);
-    if (refused) this.requests.fail(refused); // messages stay in the outbox, for the next login
+    const refusal = refusedStates.includes(state) ? error : undefined;
+    if (state !== "connected") for (const c of [...this.conversations]) c.handleDisconnect(refusal);
+    if (refusal) this.requests.fail(refusal); // messages stay in the outbox for the next login
     for (const l of [...this.listeners]) l(state, error);
   }
 

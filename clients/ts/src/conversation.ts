@@ -1,16 +1,16 @@
 import { Backoff } from "./backoff.js";
 import type { Pending, SendOptions } from "./delivery.js";
 import { asError, LeatError } from "./errors.js";
-import { type Fault, type HeldMessage, type HeldTurn, messageDocument, Transcript, turnDocument } from "./transcript.js";
+import { type Fault, type MessageRecord, type TurnRecord, messageDocument, Transcript, turnDocument } from "./transcript.js";
 import type { Access, Ack, BatchFrame, ClientFrame, Command, Event, Message, Metadata, NewMessage, NewPart, Page, Part, Refusal, SnapshotFrame, Turn } from "./wire.js";
 
 /**
- * loading: nothing has come yet. live: what is here is what the gateway has. stale: the connection is lost, and what is here
- * may be behind. gone: the conversation does not exist, or not for you; `error` says which.
+ * loading: nothing has arrived yet. live: the state is up to date. stale: the connection is lost, and the state may be out of date.
+ * gone: the conversation doesn't exist or isn't shared with the user; `error` explains which.
  */
 export type Phase = "loading" | "live" | "stale" | "gone";
 
-/** A conversation at one moment. It never changes; what is the same in the next state is the same object. */
+/** An immutable state of a conversation. Unchanged parts of the next state are the same objects. */
 export interface ConversationState {
   readonly id: string;
   readonly phase: Phase;
@@ -18,144 +18,144 @@ export interface ConversationState {
   readonly metadata: Metadata;
   readonly messages: readonly Message[];
   readonly turns: readonly Turn[];
-  /** There are older messages; loadEarlier gets them. */
+  /** There are older messages; loadEarlier loads them. */
   readonly earlier: boolean;
-  /** How many events of the log are known to be still to come, after a gap; 0 where it is caught up. */
+  /** The number of events that are still missing after a gap; 0 if the state is up to date. */
   readonly behind: number;
-  /** What was sent and is not among the messages yet, and what was refused. */
+  /** Messages that were sent and aren't among `messages` yet, and refused ones. */
   readonly pending: readonly Pending[];
   readonly error?: LeatError;
 }
 
-/** What a conversation needs of its client. */
+/** The part of Client that a conversation uses. */
 export interface Host {
-  /** Sends a frame, or reports false where there is no connection: follow is called when there is one. */
+  /** Sends a frame, or returns false without a connection; follow is called when there is one. */
   send(frame: ClientFrame): boolean;
   command(conversation: string, command: Command): Promise<Ack>;
   page(conversation: string, before: string, limit?: number): Promise<Page>;
   pending(conversation: string): Pending[];
-  /** key is the message's idempotency key; without one it is its id. */
+  /** key is the message's idempotency key; the default is the message's id. */
   deliver(conversation: string, message: NewMessage, options?: SendOptions, key?: string): Promise<Ack>;
   retry(key: string): Promise<Ack>;
   hold(key: string): boolean;
   release(key: string, message?: NewMessage): void;
   discard(key: string): boolean;
-  /** It is made with its first message, which has not gone out yet. */
-  unmade(conversation: string): boolean;
-  /** Why there is no connection and will be none by itself; undefined if there is, or may be one soon. */
+  /** Its first message will create the conversation, and hasn't been sent yet. */
+  isUncreated(conversation: string): boolean;
+  /** The reason why the client has stopped reconnecting; undefined if it hasn't. */
   refusal(): LeatError | undefined;
-  /** The log is held up to seq. */
-  seen(conversation: string, seq: number): void;
-  /** It is watched from now on, or not any more. */
+  /** The conversation has applied its log up to seq. */
+  advance(conversation: string, seq: number): void;
+  /** Called when the conversation gains its first subscriber or loses its last. */
   use(conversation: Conversation): void;
-  /** Called when the text of a finished part is not the gateway's. */
+  /** Called when the text of a finished part differs from the gateway's. */
   mismatch(conversation: string, fault: Fault & { kind: "mismatch" }): void;
 }
 
-// How often a page is asked for that does not fit, because the conversation has moved on.
+// How often loadEarlier requests a page again because the conversation changed meanwhile.
 const pageTries = 4;
 
 /**
- * One conversation: its state, kept up to date while anybody subscribes, and what can be done in it. Commands are carried out
- * once, also where their answer is lost; a person's messages are kept until the gateway has them.
+ * One conversation: its state, which is kept up to date while there are subscribers, and its commands. Each command is carried out
+ * once, even if its answer is lost. Messages are stored until the gateway acknowledges them.
  */
 export class Conversation {
   private readonly transcript = new Transcript();
   private cursor = "";
   private epoch = "";
-  private seq = 0; // of the cursor
-  private head = 0; // seq of the newest event that the gateway is known to have
+  private seq = 0; // at the cursor
+  private head = 0; // seq of the newest event that the gateway has reported
   private phase: Phase = "loading";
   private error: LeatError | undefined;
   private readonly listeners = new Set<() => void>();
   private readonly eventListeners = new Set<(events: readonly Event[]) => void>();
   private current: ConversationState | undefined;
-  private readonly drawnMessages = new WeakMap<HeldMessage, { version: number; document: Message }>();
-  private readonly drawnTurns = new WeakMap<HeldTurn, { version: number; document: Turn }>();
+  private readonly messageCache = new WeakMap<MessageRecord, { version: number; document: Message }>();
+  private readonly turnCache = new WeakMap<TurnRecord, { version: number; document: Turn }>();
   private subscription = "";
   private subscriptions = 0;
-  private heard = false; // frames belong to the subscription that was asked for last
-  private shutOut = false; // error is the client's refusal, not the conversation's own
+  private isSubscribed = false; // the latest subscription is confirmed, so frames belong to it
+  private isRefused = false; // error is the client's refusal, not the conversation's own
   private readonly backoff = new Backoff();
   private timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** Made by Client.conversation. */
+  /** Created by Client.conversation. */
   constructor(readonly id: string, private readonly host: Host) {}
 
-  /** How the conversation stands: the same object until something changes. */
+  /** The current state: the same object until something changes. */
   get state(): ConversationState {
-    return (this.current ??= this.draw());
+    return (this.current ??= this.buildState());
   }
 
-  /** Somebody subscribes. */
-  get watched(): boolean {
+  /** There are subscribers. */
+  get isWatched(): boolean {
     return this.listeners.size > 0;
   }
 
   /** Calls the listener after each change of the state, until the function that it returns is called. */
   subscribe(listener: () => void): () => void {
-    // A wrapper of its own, so that one function may subscribe twice.
-    const own = () => listener();
-    this.listeners.add(own);
+    // Wrapping the listener allows one function to subscribe twice.
+    const wrapper = () => listener();
+    this.listeners.add(wrapper);
     if (this.listeners.size === 1) {
       this.host.use(this);
-      if (this.phase === "gone") [this.phase, this.error, this.current] = ["loading", undefined, undefined]; // it may be there by now
-      const why = this.host.refusal();
-      if (why) this.refuse(why);
+      if (this.phase === "gone") [this.phase, this.error, this.current] = ["loading", undefined, undefined]; // it may exist by now
+      const cause = this.host.refusal();
+      if (cause) this.refuse(cause);
       this.follow();
     }
     return () => {
-      if (this.listeners.delete(own) && this.listeners.size === 0) this.unfollow();
+      if (this.listeners.delete(wrapper) && this.listeners.size === 0) this.unfollow();
     };
   }
 
   /** Calls the listener with the events of each batch, after they were applied. A snapshot has none. */
   onEvents(listener: (events: readonly Event[]) => void): () => void {
-    const own = (events: readonly Event[]) => listener(events);
-    this.eventListeners.add(own);
-    const leave = this.subscribe(() => {});
+    const wrapper = (events: readonly Event[]) => listener(events);
+    this.eventListeners.add(wrapper);
+    const unsubscribe = this.subscribe(() => {});
     return () => {
-      this.eventListeners.delete(own);
-      leave();
+      this.eventListeners.delete(wrapper);
+      unsubscribe();
     };
   }
 
   /**
-   * Waits, while it follows the conversation, for a state that holds. It fails when the conversation is gone, when the token or the
-   * page's origin is refused or was before, and by the signal.
+   * Follows the conversation until a state matches, and returns that state. It rejects if the conversation is gone, if the token or
+   * the page's origin is or was refused, or if the signal aborts.
    */
-  until(holds: (state: ConversationState) => boolean, signal?: AbortSignal): Promise<ConversationState> {
+  waitFor(matches: (state: ConversationState) => boolean, signal?: AbortSignal): Promise<ConversationState> {
     return new Promise((resolve, reject) => {
-      const look = () => {
+      const check = () => {
         const s = this.state;
         if (signal?.aborted) reject(asError(signal.reason));
         else if (s.error && !s.error.temporary) reject(s.error);
-        else if (s.phase !== "loading" && holds(s)) resolve(s);
+        else if (s.phase !== "loading" && matches(s)) resolve(s);
         else return;
-        leave();
-        signal?.removeEventListener("abort", look);
+        unsubscribe();
+        signal?.removeEventListener("abort", check);
       };
-      const leave = this.subscribe(look);
-      signal?.addEventListener("abort", look);
-      look();
+      const unsubscribe = this.subscribe(check);
+      signal?.addEventListener("abort", check);
+      check();
     });
   }
 
   /**
-   * Says something; a turn answers it. The message is kept, also across a reload of the page, until the gateway has taken or
-   * refused it. The promise tells which, and may be left alone.
+   * Sends a message, which a turn answers. The message is stored, also across a reload of the page, until the gateway accepts or
+   * refuses it. The promise reports which; it may be ignored.
    */
   send(message: string | NewMessage, options: SendOptions = {}): Promise<Ack> {
     return this.host.deliver(this.id, typeof message === "string" ? { text: message } : message, options);
   }
 
   /**
-   * Says something anew: drops the message with that id and all that came after it, and sends it again, or another one in its
-   * place. It is refused while a turn is unfinished.
+   * Removes the message with that id and all later ones, and sends it again, or another message instead. It is refused while a turn
+   * is unfinished.
    */
   async resend(id: string, message?: NewMessage, options: { agent?: string } = {}): Promise<Ack> {
     const find = (s: ConversationState) => s.messages.findIndex((m) => m.id === id);
-    await this.until((s) => find(s) >= 0 || !s.earlier);
+    await this.waitFor((s) => find(s) >= 0 || !s.earlier);
     while (find(this.state) <= 0 && this.state.earlier) await this.loadEarlier();
     const at = find(this.state);
     const old = this.state.messages[at];
@@ -170,35 +170,35 @@ export class Conversation {
   }
 
   /**
-   * Keeps a waiting message back while a person changes it; release sends it. It reports false where it is too late: a connection
-   * has taken it. After a reload it is not held any more.
+   * Holds a waiting message back while the user edits it; release sends it. It returns false if it is too late, because the message
+   * was already sent. A reload ends it.
    */
   hold(key: string): boolean {
     return this.host.hold(key);
   }
 
-  /** Sends a message that was held, changed or as it was. */
+  /** Sends a held message, edited or unchanged. */
   release(key: string, message?: NewMessage): void {
     this.host.release(key, message);
   }
 
-  /** Forgets a refused message, or takes back one that is waiting. It reports false where it is too late for that. */
+  /** Removes a refused or waiting message. It returns false if the message was already sent. */
   discard(key: string): boolean {
     return this.host.discard(key);
   }
 
-  /** Ends a turn; without one, every turn that is unfinished. What was said stays. */
+  /** Stops a turn, or without an id every unfinished turn. The output so far is kept. */
   async stop(turn?: string): Promise<void> {
     const turns = turn ? [turn] : this.state.turns.filter((t) => t.state !== "ended" && independent(t)).map((t) => t.id);
     await Promise.all(turns.map((t) => this.host.command(this.id, { type: "stop", turn: t })));
   }
 
-  /** Answers a request that a turn waits on. The first answer wins. */
+  /** Answers a question of a turn. The first answer wins. */
   answer(turn: string, request: string, answer: { decision?: string; text?: string }): Promise<Ack> {
     return this.host.command(this.id, { type: "answer", turn, request, ...answer });
   }
 
-  /** Adds a message that nothing answers. */
+  /** Adds a message that no turn answers. */
   inject(message: NewMessage): Promise<Ack> {
     return this.host.command(this.id, { type: "inject", message });
   }
@@ -207,17 +207,17 @@ export class Conversation {
     return this.host.command(this.id, { type: "update", ...change });
   }
 
-  /** Drops the messages after the one with that id; without one, all. */
+  /** Removes the messages after the one with that id, or all messages without an id. */
   truncate(after?: string): Promise<Ack> {
     return this.host.command(this.id, { type: "truncate", ...(after && { after }) });
   }
 
-  /** Lets another subject of the owner's tenant in, or changes what it may do; "*" is everybody of the tenant. */
+  /** Shares the conversation with another subject of the owner's tenant, or changes its access; "*" is everyone in the tenant. */
   share(subject: string, access: Access): Promise<Ack> {
     return this.host.command(this.id, { type: "share", subject, access });
   }
 
-  /** Takes that back. Who reads by it is cut at once. */
+  /** Ends sharing with a subject. Its readers are disconnected at once. */
   unshare(subject: string): Promise<Ack> {
     return this.host.command(this.id, { type: "unshare", subject });
   }
@@ -226,7 +226,7 @@ export class Conversation {
     return this.host.command(this.id, { type: "delete" });
   }
 
-  /** Gets up to limit messages older than those held; the gateway bounds how many. It reports whether there are still older ones. */
+  /** Loads up to limit older messages; the gateway limits their number too. It returns whether there are still older ones. */
   async loadEarlier(limit?: number): Promise<boolean> {
     for (let i = 0; i < pageTries; i++) {
       const before = this.transcript.order[0]?.id;
@@ -237,15 +237,15 @@ export class Conversation {
         return this.transcript.earlier;
       }
     }
-    throw new LeatError("the conversation moves on too quickly to get older messages", "busy");
+    throw new LeatError("the conversation changes too quickly to load older messages", "busy");
   }
 
-  /** For the client: there is a new connection, or one again after a while. */
+  /** For the client: there is a connection, or a retry is due. Subscribes again. */
   follow(): void {
     clearTimeout(this.timer);
-    this.heard = false;
-    this.readmit();
-    if (this.listeners.size === 0 || this.phase === "gone" || this.host.unmade(this.id)) return;
+    this.isSubscribed = false;
+    this.clearRefusal();
+    if (this.listeners.size === 0 || this.phase === "gone" || this.host.isUncreated(this.id)) return;
     this.subscription = `s${++this.subscriptions}`;
     this.host.send({ type: "subscribe", id: this.subscription, conversation: this.id, ...(this.cursor && { after: this.cursor }) });
   }
@@ -253,52 +253,52 @@ export class Conversation {
   private unfollow(): void {
     this.host.use(this);
     clearTimeout(this.timer);
-    this.heard = false;
+    this.isSubscribed = false;
     this.subscription = "";
     this.host.send({ type: "unsubscribe", conversation: this.id });
-    if (this.phase === "live") this.become("stale");
+    if (this.phase === "live") this.setPhase("stale");
   }
 
-  /** For the client: the connection is lost; with why, if there will be no other one by itself. */
-  lost(why?: LeatError): void {
-    this.heard = false;
-    if (why) this.refuse(why);
-    else this.readmit();
-    if (this.phase === "live" || why) this.become(this.phase === "live" ? "stale" : this.phase);
+  /** For the client: the connection is lost. cause is set if the client doesn't reconnect by itself. */
+  handleDisconnect(cause?: LeatError): void {
+    this.isSubscribed = false;
+    if (cause) this.refuse(cause);
+    else this.clearRefusal();
+    if (this.phase === "live" || cause) this.setPhase(this.phase === "live" ? "stale" : this.phase);
   }
 
-  // readmit forgets a refusal once the client tries again.
-  private readmit(): void {
-    if (this.shutOut && !this.host.refusal()) [this.shutOut, this.error, this.current] = [false, undefined, undefined];
+  // clearRefusal forgets a refusal once the client retries.
+  private clearRefusal(): void {
+    if (this.isRefused && !this.host.refusal()) [this.isRefused, this.error, this.current] = [false, undefined, undefined];
   }
 
-  private refuse(why: LeatError): void {
-    if (this.phase !== "gone") [this.error, this.shutOut, this.current] = [why, true, undefined];
+  private refuse(cause: LeatError): void {
+    if (this.phase !== "gone") [this.error, this.isRefused, this.current] = [cause, true, undefined];
   }
 
-  /** For the client: messages on their way have changed. */
+  /** For the client: pending messages have changed. */
   pendingChanged(): void {
-    if (this.listeners.size > 0 && !this.subscription) this.follow(); // what was to be made with its first message, which was taken back
+    if (this.listeners.size > 0 && !this.subscription) this.follow(); // the message that would have created the conversation was deleted
     this.changed();
   }
 
-  /** For the client: a frame of this conversation. */
+  /** For the client: a frame for this conversation has arrived. */
   take(f: SnapshotFrame | BatchFrame | { type: "subscribed"; id?: string; head?: number } | ({ type: "error" } & Refusal)): void {
     switch (f.type) {
       case "subscribed":
-        if (f.id !== this.subscription) return; // of one that was left
-        this.heard = true;
+        if (f.id !== this.subscription) return; // of an earlier subscription
+        this.isSubscribed = true;
         this.head = f.head ?? 0;
-        if (this.cursor) this.become("live"); // there may be nothing new to come
+        if (this.cursor) this.setPhase("live"); // no further event may follow
         return;
       case "snapshot":
-        if (!this.heard) return;
+        if (!this.isSubscribed) return;
         this.transcript.reset(f.transcript, !!f.earlier);
         [this.cursor, this.epoch, this.seq] = [f.cursor, f.epoch, f.transcript.seq ?? 0];
-        this.become("live");
+        this.setPhase("live");
         return;
       case "batch":
-        if (this.heard) this.batch(f);
+        if (this.isSubscribed) this.batch(f);
         return;
       case "error":
         if (this.subscription && (!f.id || f.id === this.subscription)) this.handleError(LeatError.of(f));
@@ -314,15 +314,15 @@ export class Conversation {
     }
     [this.cursor, this.seq] = [f.cursor, f.seq];
     this.backoff.reset();
-    this.become("live");
+    this.setPhase("live");
     for (const l of this.eventListeners) l(f.events);
   }
 
-  // again asks for a snapshot: what is held may be wrong, and what comes can't mend it. A gateway whose frames never fit is
-  // not asked in a loop.
+  // requestSnapshot subscribes again without a cursor, because events are missing or the text is wrong. Repeated requests wait
+  // longer and longer, so that frames that never fit don't cause a loop.
   private requestSnapshot(): void {
     this.cursor = "";
-    this.heard = false;
+    this.isSubscribed = false;
     if (this.backoff.failures === 0) {
       this.backoff.failures = 1;
       this.follow();
@@ -332,25 +332,25 @@ export class Conversation {
   }
 
   private handleError(err: LeatError): void {
-    this.heard = false;
+    this.isSubscribed = false;
     if (err.temporary) {
       this.error = err;
-      this.become("stale");
+      this.setPhase("stale");
       clearTimeout(this.timer);
       this.timer = setTimeout(() => this.follow(), this.backoff.next(err.retryAfter));
       return;
     }
     this.error = err;
-    this.become("gone");
+    this.setPhase("gone");
   }
 
-  private become(phase: Phase): void {
+  private setPhase(phase: Phase): void {
     if (phase === "stale" && this.phase === "loading") phase = "loading";
     this.phase = phase;
     if (phase === "live") {
       this.error = undefined;
-      this.shutOut = false;
-      this.host.seen(this.id, this.seq);
+      this.isRefused = false;
+      this.host.advance(this.id, this.seq);
     }
     this.changed();
   }
@@ -360,21 +360,21 @@ export class Conversation {
     for (const l of [...this.listeners]) l();
   }
 
-  private draw(): ConversationState {
+  private buildState(): ConversationState {
     const t = this.transcript;
-    const known = (m: HeldMessage): Message => {
-      let d = this.drawnMessages.get(m);
-      if (d?.version !== m.version) this.drawnMessages.set(m, (d = { version: m.version, document: messageDocument(m) }));
+    const documentOf = (m: MessageRecord): Message => {
+      let d = this.messageCache.get(m);
+      if (d?.version !== m.version) this.messageCache.set(m, (d = { version: m.version, document: messageDocument(m) }));
       return d.document;
     };
-    const knownTurn = (turn: HeldTurn): Turn => {
-      let d = this.drawnTurns.get(turn);
-      if (d?.version !== turn.version) this.drawnTurns.set(turn, (d = { version: turn.version, document: turnDocument(turn) }));
+    const turnDocumentOf = (turn: TurnRecord): Turn => {
+      let d = this.turnCache.get(turn);
+      if (d?.version !== turn.version) this.turnCache.set(turn, (d = { version: turn.version, document: turnDocument(turn) }));
       return d.document;
     };
     return {
-      id: this.id, phase: this.phase, title: t.title, metadata: { ...t.metadata }, messages: t.order.map(known), turns: [...t.turns.values()].map(knownTurn),
-      earlier: t.earlier, behind: this.cursor && this.heard ? Math.max(0, this.head - this.seq) : 0, pending: this.host.pending(this.id).filter((p) => p.error || !t.messages.has(p.message.id ?? p.key)), ...(this.error && { error: this.error }),
+      id: this.id, phase: this.phase, title: t.title, metadata: { ...t.metadata }, messages: t.order.map(documentOf), turns: [...t.turns.values()].map(turnDocumentOf),
+      earlier: t.earlier, behind: this.cursor && this.isSubscribed ? Math.max(0, this.head - this.seq) : 0, pending: this.host.pending(this.id).filter((p) => p.error || !t.messages.has(p.message.id ?? p.key)), ...(this.error && { error: this.error }),
     };
   }
 }
@@ -383,21 +383,21 @@ const newPartOf = ({ kind, text, media, data, history }: Part): NewPart => ({
   kind, ...(text && { text }), ...(media && { media }), ...(data !== undefined && { data }), ...(history && { history }),
 });
 
-/** What a message shows as its text: its text and status parts that are not empty, each after its join. */
+/** Returns the visible text of a message: its non-empty text and status parts, each after its join. */
 export function visibleText(m: Message): string {
-  let out = "";
+  let text = "";
   for (const p of m.parts) {
     if ((p.kind !== "text" && p.kind !== "status") || !p.text) continue;
-    if (out) out += p.join ?? "";
-    out += p.text;
+    if (text) text += p.join ?? "";
+    text += p.text;
   }
-  return out;
+  return text;
 }
 
-/** Whether a turn ends by itself: it lies inside no other turn, or may outlive the one around it. */
+/** Reports whether a turn ends by itself: it is not inside another turn, or may outlive that turn. */
 export const independent = (t: Turn): boolean => !t.parent || !!t.source;
 
-/** What a turn's assistant messages show, joined by a blank line. */
+/** Returns the visible text of a turn's assistant messages, joined by blank lines. */
 export function turnText(state: Pick<ConversationState, "messages">, turn: string): string {
   return state.messages.filter((m) => m.turn === turn && m.role === "assistant").map(visibleText).filter((t) => t !== "").join("\n\n");
 }

@@ -1,20 +1,20 @@
 import type { Refusal } from "./wire.js";
 
-// Reasons that a later repeat of the same request may mend.
-const passing = new Set(["unavailable", "draining", "busy", "queue_full", "timeout", "internal", "network", "restarting"]);
+// Reasons for which a repeated request may succeed.
+const temporaryReasons = new Set(["unavailable", "draining", "busy", "queue_full", "timeout", "internal", "network", "restarting"]);
 
 /**
- * What the gateway says of a request that it did not carry out, or why it can't be reached. The message is for people and may
- * change, the reason is for programs: those of docs/protocol.md, and of this client itself `network` (no connection),
- * `restarting` (it was ended by a gateway that stops), `dropped` (pushed out of the send queue), `discarded` (a message that was
- * taken back), `closed` (the client was closed), `protocol` (no gateway that it knows).
+ * The gateway's refusal of a request, or the reason why it can't be reached. The message is for people and may change; the reason
+ * is for programs. Besides the reasons in docs/protocol.md the client has its own: `network` (no connection), `restarting` (the
+ * gateway stops), `dropped` (the send queue was full), `discarded` (the user deleted the message), `closed` (the client was
+ * closed), `protocol` (an unsupported gateway).
  */
 export class LeatError extends Error {
   override readonly name = "LeatError";
   readonly reason: string;
-  /** HTTP's; 0 for what came over a socket. */
+  /** The HTTP status; 0 if the error came over a socket. */
   readonly status: number;
-  /** Milliseconds until a repeat is worth it; 0 says nothing. */
+  /** Milliseconds until a retry is useful; 0 if unknown. */
   readonly retryAfter: number;
 
   constructor(message: string, reason: string, status = 0, retryAfter = 0) {
@@ -24,9 +24,9 @@ export class LeatError extends Error {
     this.retryAfter = retryAfter;
   }
 
-  /** The same request may succeed later. */
+  /** Repeating the same request may succeed. */
   get temporary(): boolean {
-    return passing.has(this.reason) || this.retryAfter > 0;
+    return temporaryReasons.has(this.reason) || this.retryAfter > 0;
   }
 
   static of(f: Refusal): LeatError {
@@ -37,7 +37,7 @@ export class LeatError extends Error {
 /** Returns the reason of an aborted signal as an error. */
 export const asError = (reason: unknown): Error => (reason instanceof Error ? reason : new Error(String(reason)));
 
-/** The error as a LeatError; anything else that is thrown is a failure of the network. */
+/** Returns the error as a LeatError. Any other exception counts as a network failure. */
 export function asLeatError(err: unknown): LeatError {
   if (err instanceof LeatError) return err;
   const cause = err instanceof Error && err.cause instanceof Error ? `: ${err.cause.message}` : "";

@@ -1,8 +1,8 @@
 import { asLeatError, LeatError } from "./errors.js";
 
-/** Where the gateway is, and who asks. */
+/** The gateway's address, and the user for whom requests are sent. */
 export interface Endpoint {
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   url: string;
   subject?: string | undefined;
   tenant?: string | undefined;
@@ -10,10 +10,10 @@ export interface Endpoint {
 
 export interface Call { method?: string; body?: unknown; accept?: string; signal?: AbortSignal; headers?: Record<string, string> }
 
-// How long the gateway may take to say that it runs, in milliseconds.
+// The time limit for the gateway's health check, in milliseconds.
 const healthLimit = 10_000;
 
-/** Makes a request and returns its answer; every status of 400 and above is thrown as a LeatError. */
+/** Sends a request and returns its response. It throws a LeatError for statuses of 400 and above. */
 export async function request(at: Endpoint, token: string, path: string, call: Call = {}): Promise<Response> {
   const headers: Record<string, string> = { ...call.headers };
   if (token) headers["Authorization"] = `Bearer ${token}`;
@@ -36,43 +36,43 @@ export async function request(at: Endpoint, token: string, path: string, call: C
   return res;
 }
 
-/** Makes a request and reads its answer as JSON; heard is told of each piece of it. */
-export async function json<T>(at: Endpoint, token: string, path: string, call: Call = {}, heard: () => void = () => {}): Promise<T> {
+/** Sends a request and parses the response as JSON. onData is called for each piece of the response. */
+export async function json<T>(at: Endpoint, token: string, path: string, call: Call = {}, onData: () => void = () => {}): Promise<T> {
   const res = await request(at, token, path, call);
   try {
-    return JSON.parse(await readText(res, heard)) as T;
+    return JSON.parse(await readText(res, onData)) as T;
   } catch (err) {
-    if (err instanceof SyntaxError) throw new LeatError(`${path} is answered with something else than JSON`, "protocol", res.status);
+    if (err instanceof SyntaxError) throw new LeatError(`invalid response to ${path}: not JSON`, "protocol", res.status);
     throw asLeatError(err);
   }
 }
 
 /**
- * Says why a request has failed that got no answer. A browser hides from a page that the gateway refuses its origin: it looks like a
- * broken network. Only the gateway's health may be asked from anywhere, so if that answers, it is the origin.
+ * Explains why a request without a response failed. A browser hides from a page that the gateway refuses its origin: the failure
+ * looks like a broken network. Only the health check is allowed from any origin, so if it succeeds, the origin is the reason.
  */
-export async function explained(at: Endpoint, err: unknown): Promise<LeatError> {
-  const why = asLeatError(err);
+export async function explainFailure(at: Endpoint, err: unknown): Promise<LeatError> {
+  const cause = asLeatError(err);
   const page = globalThis.location?.origin;
-  if (why.reason !== "network" || !page || new URL(at.url).origin === page) return why;
+  if (cause.reason !== "network" || !page || new URL(at.url).origin === page) return cause;
   try {
     const res = await fetch(`${at.url}/healthz`, { cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(healthLimit) });
-    if (!res.ok) return why;
+    if (!res.ok) return cause;
   } catch {
-    return why; // the gateway is away, or something else answers in its place
+    return cause; // the gateway can't be reached, or another server answers
   }
-  return new LeatError(`the gateway does not allow pages of ${page}: add this origin to its setting allowed_origins`, "forbidden");
+  return new LeatError(`the gateway doesn't allow pages of ${page}: add this origin to its setting allowed_origins`, "forbidden");
 }
 
-async function readText(res: Response, heard: () => void): Promise<string> {
+async function readText(res: Response, onData: () => void): Promise<string> {
   const body = res.body?.getReader();
   const text = new TextDecoder();
-  let out = "";
+  let result = "";
   for (;;) {
-    heard();
+    onData();
     const { done, value } = (await body?.read()) ?? { done: true };
-    if (done) return out + text.decode();
-    out += text.decode(value, { stream: true });
+    if (done) return result + text.decode();
+    result += text.decode(value, { stream: true });
   }
 }
 
@@ -82,7 +82,7 @@ async function refusal(res: Response): Promise<LeatError> {
   try {
     body = (await res.json()) as typeof body;
   } catch {
-    // Something between here and the gateway has answered, in words of its own.
+    // Not from the gateway: a proxy has answered in its own format.
   }
   const message = typeof body.error === "string" ? body.error : `the server answered ${res.status} ${res.statusText}`;
   const reason = typeof body.reason === "string" ? body.reason : reasonOf(res.status);
@@ -97,5 +97,5 @@ function reasonOf(status: number): string {
   return status >= 500 ? "unavailable" : "invalid";
 }
 
-/** The path of a conversation. */
-export const conversationPath = (id: string, rest: string): string => `/api/conversations/${encodeURIComponent(id)}${rest}`;
+/** Returns the path of a conversation. */
+export const conversationPath = (id: string, suffix: string): string => `/api/conversations/${encodeURIComponent(id)}${suffix}`;

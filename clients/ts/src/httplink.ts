@@ -1,38 +1,41 @@
 import { asLeatError, LeatError } from "./errors.js";
-import { conversationPath, type Endpoint, explained, json, request } from "./http.js";
+import { conversationPath, type Endpoint, explainFailure, json, request } from "./http.js";
 import type { Dial, Link, LinkEvents } from "./link.js";
 import { EventReader } from "./sse.js";
 import type { Ack, ClientFrame, Command, CreateOptions, ServerFrame, Turn } from "./wire.js";
 
-// How long one command may take, in milliseconds: longer than a gateway tries to commit.
+// The time limit for one command, in milliseconds. It is longer than the gateway's own limit for a commit.
 const commandLimit = 40_000;
-// How often it asks whether the gateway is there while no stream would tell; a stream that is silent for longer than silence,
-// in which the gateway beats twice, is dead.
-const beatEvery = 15_000;
-const silence = 40_000;
+// Without a stream, the link checks the gateway every heartbeatInterval. A stream that is silent for silenceLimit, in which the
+// gateway would send two heartbeats, is dead.
+const heartbeatInterval = 15_000;
+const silenceLimit = 40_000;
 
-/** Links over plain HTTP, for where there is no WebSocket: a stream of server-sent events a conversation, a POST a command. */
+/**
+ * Links over plain HTTP, for runtimes without a WebSocket: a stream of server-sent events for each conversation, a POST for each
+ * command.
+ */
 export function httpDial(at: Endpoint): Dial {
   return (token, events) => new HttpLink(at, token, events);
 }
 
 class HttpLink implements Link {
-  private ended = false;
-  private readonly all = new AbortController();
+  private isClosed = false;
+  private readonly abortAll = new AbortController();
   private readonly streams = new Map<string, AbortController>();
-  // The last command of each conversation, which the next one waits for.
+  // The latest command of each conversation; the next one waits for it.
   private readonly lanes = new Map<string, Promise<void>>();
-  private readonly heart: ReturnType<typeof setInterval>;
+  private readonly heartbeat: ReturnType<typeof setInterval>;
 
   constructor(private readonly at: Endpoint, private readonly token: string, private readonly events: LinkEvents) {
-    this.heart = setInterval(() => void (this.streams.size === 0 && this.greet("pong")), beatEvery);
+    this.heartbeat = setInterval(() => void (this.streams.size === 0 && this.greet("pong")), heartbeatInterval);
     void this.greet("hello");
   }
 
   close(): void {
-    this.ended = true;
-    clearInterval(this.heart);
-    this.all.abort();
+    this.isClosed = true;
+    clearInterval(this.heartbeat);
+    this.abortAll.abort();
   }
 
   send(f: ClientFrame): void {
@@ -54,60 +57,60 @@ class HttpLink implements Link {
         void this.greet("pong");
         break;
       case "pong":
-      case "auth": // every request carries the token
+      case "auth": // every request has the token
         break;
     }
   }
 
   private emit(f: ServerFrame): void {
-    if (!this.ended) this.events.frame(f);
+    if (!this.isClosed) this.events.frame(f);
   }
 
-  private end(why: LeatError): void {
-    if (this.ended) return;
+  private end(cause: LeatError): void {
+    if (this.isClosed) return;
     this.close();
-    this.events.closed(why);
+    this.events.closed(cause);
   }
 
-  // greet finds out whether the gateway is there and takes the token.
+  // greet checks whether the gateway answers and accepts the token.
   private async greet(as: "hello" | "pong"): Promise<void> {
     try {
-      await json(this.at, this.token, "/api/agents", { signal: this.all.signal });
+      await json(this.at, this.token, "/api/agents", { signal: this.abortAll.signal });
       this.emit(as === "hello" ? { type: "hello", protocol: "leat/1" } : { type: "pong" });
     } catch (err) {
-      this.end(await explained(this.at, err));
+      this.end(await explainFailure(this.at, err));
     }
   }
 
   private async follow(conversation: string, id: string, after?: string): Promise<void> {
     this.streams.get(conversation)?.abort();
-    const own = new AbortController();
-    this.streams.set(conversation, own);
-    const signal = AbortSignal.any([own.signal, this.all.signal]);
+    const controller = new AbortController();
+    this.streams.set(conversation, controller);
+    const signal = AbortSignal.any([controller.signal, this.abortAll.signal]);
     let last: ServerFrame | undefined;
-    let late: ReturnType<typeof setTimeout> | undefined;
+    let timer: ReturnType<typeof setTimeout> | undefined;
     const wait = () => {
-      clearTimeout(late);
-      late = setTimeout(() => this.end(new LeatError("a stream has fallen silent", "network")), silence);
+      clearTimeout(timer);
+      timer = setTimeout(() => this.end(new LeatError("no data on a stream", "network")), silenceLimit);
     };
-    const alive = () => {
+    const recordActivity = () => {
       wait();
       this.events.alive();
     };
     const take = (data: string) => {
-      if (own.signal.aborted || this.ended) return;
+      if (controller.signal.aborted || this.isClosed) return;
       const f = JSON.parse(data) as ServerFrame & { conversation?: string; turns?: Turn[]; head?: number };
       if (f.type === "error" && (f.reason === "expired" || f.reason === "unauthorized")) this.end(LeatError.of(f));
       else if (f.type === "hello") this.emit({ type: "subscribed", id, conversation, turns: f.turns ?? [], ...(f.head && { head: f.head }) });
       else this.emit((last = { ...f, conversation } as ServerFrame));
     };
-    wait(); // also for its beginning
+    wait(); // the limit applies before the first byte too
     try {
       const res = await request(this.at, this.token, conversationPath(conversation, "/events"), {
         accept: "text/event-stream", signal, ...(after && { headers: { "Last-Event-ID": after } }),
       });
       if (!res.headers.get("Content-Type")?.startsWith("text/event-stream") || !res.body) {
-        throw new LeatError("the gateway does not answer with a stream of events", "protocol");
+        throw new LeatError("invalid response: not an event stream", "protocol");
       }
       const events = new EventReader();
       const text = new TextDecoder();
@@ -115,16 +118,16 @@ class HttpLink implements Link {
       for (;;) {
         const { done, value } = await body.read();
         if (done) break;
-        alive();
+        recordActivity();
         events.feed(text.decode(value, { stream: true }), take);
       }
-      if (last?.type !== "error") throw new LeatError("the stream was cut", "network");
+      if (last?.type !== "error") throw new LeatError("the stream was interrupted", "network");
     } catch (err) {
       if (signal.aborted) return;
       this.fail(asLeatError(err), { type: "error", id, conversation });
     } finally {
-      clearTimeout(late);
-      if (this.streams.get(conversation) === own) this.streams.delete(conversation);
+      clearTimeout(timer);
+      if (this.streams.get(conversation) === controller) this.streams.delete(conversation);
     }
   }
 
@@ -149,26 +152,26 @@ class HttpLink implements Link {
   }
 
   private limit(): AbortSignal {
-    return AbortSignal.any([this.all.signal, AbortSignal.timeout(commandLimit)]);
+    return AbortSignal.any([this.abortAll.signal, AbortSignal.timeout(commandLimit)]);
   }
 
-  // fail tells of a request that failed: of the connection, where that is gone, not allowed or not to the gateway, else of the
-  // request alone.
+  // fail reports a failed request. It ends the link if the gateway can't be reached, refuses the token, or isn't a gateway;
+  // otherwise only the request has failed.
   private fail(err: LeatError, frame: { type: "error" | "rejected"; id: string; conversation?: string }): void {
     if (err.reason === "network" || err.reason === "protocol" || err.status === 401) this.end(err);
     else this.emit({ ...frame, error: err.message, reason: err.reason, ...(err.retryAfter && { retryAfter: err.retryAfter }) });
   }
 
-  // inLane keeps commands of one conversation in their order; a stop and an answer overtake.
+  // inLane runs the commands of one conversation in order; stop and answer overtake others.
   private async inLane(conversation: string, command: Command, run: () => Promise<void>): Promise<void> {
     if (command.type === "stop" || command.type === "answer") return run();
     const before = this.lanes.get(conversation);
-    const mine = (async () => {
+    const promise = (async () => {
       await before;
       await run();
     })();
-    this.lanes.set(conversation, mine);
-    await mine;
-    if (this.lanes.get(conversation) === mine) this.lanes.delete(conversation);
+    this.lanes.set(conversation, promise);
+    await promise;
+    if (this.lanes.get(conversation) === promise) this.lanes.delete(conversation);
   }
 }

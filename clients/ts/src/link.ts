@@ -1,23 +1,20 @@
 import type { LeatError } from "./errors.js";
 import type { ClientFrame, ServerFrame } from "./wire.js";
 
-/**
- * One connection to the gateway, from its making to its end. Whatever carries it, it speaks the frames of the protocol's
- * socket; so what stands above knows one way only.
- */
+/** One connection to the gateway. Every transport uses the frames of the protocol's socket, so that callers have one interface. */
 export interface Link {
   send(frame: ClientFrame): void;
-  /** Ends the connection; it tells nothing any more. */
+  /** Closes the connection; no callback follows. */
   close(): void;
 }
 
 export interface LinkEvents {
   frame(frame: ServerFrame): void;
-  /** Something came, though no frame: the connection lives. */
+  /** Data arrived that isn't a frame: the connection is alive. */
   alive(): void;
-  /** It has ended, or could not be made. It is told once, and nothing after it. */
-  closed(why: LeatError): void;
+  /** The connection has ended, or couldn't be opened. It is called once, and last. */
+  closed(cause: LeatError): void;
 }
 
-/** Makes a connection. token is empty where there is none. */
+/** Opens a connection. token is empty if there is none. */
 export type Dial = (token: string, events: LinkEvents) => Link;

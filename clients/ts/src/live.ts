@@ -5,19 +5,19 @@ import { liveDial } from "./websocket.js";
 import { toConsole, type Warn } from "./warn.js";
 import type { ClientFrame, Json } from "./wire.js";
 
-// LiveEvents events, as Eliza's clients know them: docs/eliza.md has what each of them means.
+// The events of the Eliza protocol; docs/eliza.md describes each of them.
 
 export type AgentState = "not_started" | "starting" | "running" | "paused" | "stopped" | "restarting" | "error";
 
 export interface StatusEvent {
   type: "status"; state: AgentState; agentName: string; model?: string; startedAt?: number;
-  /** Of a connection's first status alone. */
+  /** Only in the first status of a connection. */
   uptime?: number;
-  /** Of all others. */
+  /** In all others. */
   pendingRestart?: boolean; pendingRestartReasons?: string[];
 }
 
-/** What the gateway keeps, and shows again to those who come later. */
+/** An event that the gateway stores and replays to later sockets. */
 export interface SignalEvent<T extends string = "agent_event" | "heartbeat_event" | "training_event"> {
   type: T; version: 1; eventId: string; ts: number; runId?: string; seq?: number; stream?: string; sessionKey?: string; agentId?: string;
   /** The conversation. */
@@ -30,17 +30,17 @@ export type LiveEvent =
   | { type: "proactive-message"; conversationId: string; message: { id: string; role: "assistant"; text: string; timestamp: number; source: string } }
   | { type: "conversation-updated"; conversation: { id: string; title: string; roomId: string; createdAt: string; updatedAt: string } }
   | { type: "conversation-deleted"; conversationId: string }
-  /** The user has read up to a seq, on any device; or something is unread now. */
+  /** The user has read up to a seq on any device, or something has become unread. */
   | { type: "conversation-read"; conversationId: string; unread: boolean; read: number }
   | { type: "restart-required"; reasons: string[] }
   | { type: "install-progress"; pluginName?: string; phase: string; message: string }
   | { type: "terminal-output"; runId: string; event: "start" | "stdout" | "stderr" | "exit" | "timeout" | "error"; command?: string; maxDurationMs?: number; data?: string; code?: number }
   | { type: "emote"; emoteId: string; glbPath: string; duration: number; loop: boolean }
-  /** Signals after one are kept no more; first is the next that there is. */
+  /** Signals after `after` are no longer stored; `first` is the first one that is. */
   | { type: "replay-gap"; after: string; first?: string }
-  /** The answer to a ping that was sent, and to those by which the client asks whether its connection lives. */
+  /** The answer to a ping, including the pings with which the client probes its connection. */
   | { type: "pong" }
-  /** So many events are lost to this client, which took too little: read again what is shown. */
+  /** The client was too slow and has missed events: load the shown data again. */
   | { type: "resync"; missed: number };
 
 type EventOf<T> = Extract<LiveEvent, { type: T }>;
@@ -49,9 +49,9 @@ export interface LiveOptions {
   /** As in ClientOptions. */
   url?: string;
   token?: TokenSource;
-  /** Names the program to the gateway, for what is meant for one program alone, such as a terminal's output. */
+  /** Identifies the program to the gateway, for events for one program only, such as a terminal's output. */
   clientId?: string;
-  /** The id of the last signal that is known, such as evt-42: what came after it is shown first. Without it, the last 120 are. */
+  /** The id of the last received signal, such as evt-42: later ones are sent first. Without it, the last 120 are. */
   after?: string;
   /** As in ClientOptions. */
   warn?: Warn;
@@ -60,22 +60,22 @@ export interface LiveOptions {
 interface Control { type: string; [key: string]: Json }
 
 /**
- * Follows what happens beside the conversations: the default agent's state, signals of turns and of other programs, what agents
- * say of their own accord. It needs a WebSocket. It connects again as a Client does, and goes on behind the last signal.
+ * Follows events outside of conversations: the default agent's state, signals of turns and of other programs, unasked messages of
+ * agents. It needs a WebSocket. It reconnects like a Client, and resumes after the last signal.
  */
 export class LiveEvents {
   private readonly connection: Connection;
   private readonly warn: Warn;
   private readonly listeners = new Map<string, Set<(e: LiveEvent) => void>>();
   private readonly stateListeners = new Set<(state: ConnectionState, error: LeatError | undefined) => void>();
-  private waiting: Control[] = [];
-  private looks: Control | undefined;
+  private queue: Control[] = [];
+  private activeFrame: Control | undefined;
   private after: string;
 
   constructor(options: LiveOptions = {}) {
     const url = options.url ?? globalThis.location?.origin;
-    if (!url) throw new TypeError("the option url is needed where there is no page");
-    if (typeof WebSocket === "undefined") throw new TypeError("live events need a WebSocket; Node 20 and 21 have one with --experimental-websocket");
+    if (!url) throw new TypeError("the option url is required outside of a page");
+    if (typeof WebSocket === "undefined") throw new TypeError("live events require a WebSocket; start Node 20 and 21 with --experimental-websocket");
     this.after = options.after ?? "";
     this.warn = options.warn ?? toConsole;
     const query = () => {
@@ -97,7 +97,7 @@ export class LiveEvents {
     return this.connection.error;
   }
 
-  /** Connects now, or tries again at once. */
+  /** Connects, or retries at once. */
   connect(): void {
     this.connection.connect();
   }
@@ -107,39 +107,39 @@ export class LiveEvents {
   }
 
   onState(listener: (state: ConnectionState, error: LeatError | undefined) => void): () => void {
-    const own: typeof listener = (s, e) => listener(s, e);
-    this.stateListeners.add(own);
-    return () => this.stateListeners.delete(own);
+    const wrapper: typeof listener = (s, e) => listener(s, e);
+    this.stateListeners.add(wrapper);
+    return () => this.stateListeners.delete(wrapper);
   }
 
-  /** Calls the listener with each event of a type, and connects if nothing has yet. */
+  /** Calls the listener for each event of a type, and connects on the first call. */
   on<T extends LiveEvent["type"]>(type: T, listener: (e: EventOf<T>) => void): () => void {
-    const own = (e: LiveEvent) => listener(e as EventOf<T>);
-    let all = this.listeners.get(type);
-    if (!all) this.listeners.set(type, (all = new Set()));
-    all.add(own);
+    const wrapper = (e: LiveEvent) => listener(e as EventOf<T>);
+    let listeners = this.listeners.get(type);
+    if (!listeners) this.listeners.set(type, (listeners = new Set()));
+    listeners.add(wrapper);
     if (this.connection.state === "idle") this.connect();
-    return () => all.delete(own);
+    return () => listeners.delete(wrapper);
   }
 
-  /** Tells which conversation the person looks at; none where it is undefined. It is told again on each new connection. */
-  look(conversation: string | undefined): void {
-    this.looks = { type: "active-conversation", conversationId: conversation ?? null };
-    this.waiting = this.waiting.filter((f) => f.type !== this.looks!.type);
-    this.send(this.looks);
+  /** Sets the conversation that the user has open, or none. It is sent again on each new connection. */
+  setActiveConversation(conversation: string | undefined): void {
+    this.activeFrame = { type: "active-conversation", conversationId: conversation ?? null };
+    this.queue = this.queue.filter((f) => f.type !== this.activeFrame!.type);
+    this.send(this.activeFrame);
   }
 
-  /** Sends a control frame, now or when there is a connection. 32 wait at most; the oldest make way for newer ones. */
+  /** Sends a control frame, or queues it until there is a connection. The queue has 32 places; the oldest frame is dropped first. */
   send(frame: Control): void {
     if (this.connection.send(frame as ClientFrame)) return;
-    this.waiting.push(frame);
-    if (this.waiting.length > queueLimit) this.warn(`${queueLimit} newer frames wait for a connection; a frame ${this.waiting.shift()!.type} was dropped`);
+    this.queue.push(frame);
+    if (this.queue.length > queueLimit) this.warn(`${queueLimit} newer frames wait for a connection; dropped a ${this.queue.shift()!.type} frame`);
   }
 
   private flush(): void {
-    const waiting = this.waiting.filter((f) => f.type !== this.looks?.type);
-    this.waiting = [];
-    for (const f of this.looks ? [this.looks, ...waiting] : waiting) this.send(f);
+    const queued = this.queue.filter((f) => f.type !== this.activeFrame?.type);
+    this.queue = [];
+    for (const f of this.activeFrame ? [this.activeFrame, ...queued] : queued) this.send(f);
   }
 
   private take(e: LiveEvent): void {

@@ -1,7 +1,7 @@
 import { toConsole, type Warn } from "./warn.js";
 import type { CreateOptions, NewMessage, Refusal } from "./wire.js";
 
-/** Where the outbox is kept across page reloads: what localStorage and sessionStorage are. */
+/** The storage for the outbox across page reloads: the interface of localStorage and sessionStorage. */
 export interface OutboxStorage {
   readonly length: number;
   key(index: number): string | null;
@@ -10,56 +10,56 @@ export interface OutboxStorage {
   removeItem(key: string): void;
 }
 
-/** A message that a person has sent and the gateway has not acknowledged. */
+/** A sent message that the gateway hasn't acknowledged. */
 export interface Outgoing {
-  /** Its idempotency key, and mostly the message's id. */
+  /** Its idempotency key, usually the message's id. */
   key: string;
   conversation: string;
   message: NewMessage;
   agent?: string;
   queue?: boolean;
-  /** The turn that is to be stopped for it, and is not yet as far as is known. */
+  /** The turn to stop before the message is sent, until the stop is confirmed. */
   stop?: string;
-  /** When it was sent, epoch milliseconds. */
+  /** When the user sent it, epoch milliseconds. */
   at: number;
-  /** The conversation that has to be made before it. */
+  /** The conversation to create before the message is sent. */
   create?: CreateOptions;
-  /** It was handed to a connection: the gateway may have it. */
+  /** It was passed to a connection: the gateway may have it. */
   tried?: boolean;
-  /** Why the gateway refused it; then it goes out again only if a person says so. */
+  /** Why the gateway refused it. It is sent again only if the user retries. */
   refusal?: Pick<Refusal, "error" | "reason">;
 }
 
 /**
- * The messages that are on their way, oldest first. Each has an entry of its own in the storage, so that two pages never
- * overwrite each other's; both may send one, which its key makes harmless.
+ * The unacknowledged messages, oldest first. Each has a separate entry in the storage, so that two pages never overwrite each
+ * other's entries. Both may send the same message; its key makes that harmless.
  */
 export class Outbox {
   private readonly items = new Map<string, Outgoing>();
   private readonly prefix: string;
-  /** Those that the gateway had refused when this was made: they are kept, and not on their way. */
-  readonly refused: readonly Outgoing[];
+  /** The messages that had been refused before this outbox was created. They are stored but not sent. */
+  readonly refusedItems: readonly Outgoing[];
 
-  /** name tells apart gateways and people that share a storage. */
+  /** name separates gateways and users that share a storage. */
   constructor(private readonly storage: OutboxStorage | undefined, name: string, private readonly warn: Warn = toConsole) {
     this.prefix = `leat:outbox:${name}:`;
-    const all = this.load();
-    for (const item of all) if (!item.refusal) this.items.set(item.key, item);
-    this.refused = all.filter((i) => i.refusal);
+    const loaded = this.load();
+    for (const item of loaded) if (!item.refusal) this.items.set(item.key, item);
+    this.refusedItems = loaded.filter((i) => i.refusal);
   }
 
   private load(): Outgoing[] {
-    const out: Outgoing[] = [];
+    const items: Outgoing[] = [];
     for (let i = 0; i < (this.storage?.length ?? 0); i++) {
       const name = this.storage?.key(i);
       if (!name?.startsWith(this.prefix)) continue;
       const item = parse(this.storage?.getItem(name) ?? "");
-      if (item && name === this.prefix + item.key) out.push(item);
+      if (item && name === this.prefix + item.key) items.push(item);
     }
-    return out.sort((a, b) => a.at - b.at || (a.key < b.key ? -1 : 1));
+    return items.sort((a, b) => a.at - b.at || (a.key < b.key ? -1 : 1));
   }
 
-  /** Keeps a message. It reports false where the storage did not take it, so that a reload would lose it. */
+  /** Stores a message. It returns false if the storage failed, so that a reload would lose the message. */
   add(item: Outgoing): boolean {
     if (item.refusal) this.items.delete(item.key);
     else this.items.set(item.key, item);
@@ -68,13 +68,13 @@ export class Outbox {
       this.storage.setItem(this.prefix + item.key, JSON.stringify(item));
       return true;
     } catch (err) {
-      this.warn("the message is not kept across a reload:", err);
+      this.warn("the message could not be stored and would be lost by a reload:", err);
       return false;
     }
   }
 
-  /** A message as the storage has it now: another page may have changed it, or brought it, which leaves nothing. */
-  stored(key: string): Outgoing | undefined {
+  /** Reads a message from the storage: another page may have changed it, or sent and removed it. */
+  readStored(key: string): Outgoing | undefined {
     return parse(this.storage?.getItem(this.prefix + key) ?? "");
   }
 
@@ -91,7 +91,7 @@ export class Outbox {
     this.storage?.removeItem(this.prefix + key);
   }
 
-  /** The conversations that have messages on their way. */
+  /** Returns the conversations that have unacknowledged messages. */
   conversations(): Set<string> {
     return new Set([...this.items.values()].map((i) => i.conversation));
   }
@@ -101,7 +101,7 @@ export class Outbox {
   }
 }
 
-// parse reads an entry; what somebody else wrote there is none.
+// parse reads an entry. It returns undefined for entries of other programs.
 function parse(text: string): Outgoing | undefined {
   try {
     const item = JSON.parse(text) as Partial<Outgoing>;
@@ -114,11 +114,11 @@ function parse(text: string): Outgoing | undefined {
   return undefined;
 }
 
-/** The storage of the page, where there is one and it may be used. */
+/** Returns the page's storage, if there is one that may be used. */
 export function pageStorage(): OutboxStorage | undefined {
   try {
     return typeof localStorage === "undefined" ? undefined : localStorage;
   } catch {
-    return undefined; // it is there but forbidden
+    return undefined; // it exists but access is forbidden
   }
 }

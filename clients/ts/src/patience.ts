@@ -1,24 +1,21 @@
 import { LeatError } from "./errors.js";
 
-/** How long nothing may come of an answer over HTTP, in milliseconds: one that hangs must not keep those after it back. */
-export const patience = 30_000;
+/** The time without data after which a response over HTTP is aborted, in milliseconds. A stalled request must not block later ones. */
+export const idleLimit = 30_000;
 
-/**
- * Does what asks over HTTP, and gives up once nothing has been heard for as long as patience says. So a line of which the other end
- * is gone ends, and a slow one does not.
- */
-export async function patiently<T>(ask: (signal: AbortSignal, heard: () => void) => Promise<T>): Promise<T> {
+/** Runs a request, and aborts it after idleLimit without data. So a dead connection ends, and a slow one doesn't. */
+export async function withIdleTimeout<T>(ask: (signal: AbortSignal, onData: () => void) => Promise<T>): Promise<T> {
   const stop = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const heard = () => {
+  const onData = () => {
     clearTimeout(timer);
-    timer = setTimeout(() => stop.abort(new LeatError(`no data from the gateway for ${patience / 1000} s`, "network")), patience);
+    timer = setTimeout(() => stop.abort(new LeatError(`no data from the gateway for ${idleLimit / 1000} s`, "network")), idleLimit);
   };
-  heard();
+  onData();
   try {
-    return await ask(stop.signal, heard);
+    return await ask(stop.signal, onData);
   } catch (err) {
-    throw stop.signal.aborted ? stop.signal.reason : err; // a body that is aborted may tell of it in words of its own
+    throw stop.signal.aborted ? stop.signal.reason : err; // an aborted body may throw an error of its own
   } finally {
     clearTimeout(timer);
   }

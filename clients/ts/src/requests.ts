@@ -2,11 +2,11 @@ import { Backoff } from "./backoff.js";
 import { LeatError } from "./errors.js";
 import type { AckFrame, ClientFrame, Refusal } from "./wire.js";
 
-/** How many control frames wait for a connection; when there are more, the oldest is dropped. */
+/** The number of control frames that wait for a connection; the oldest is dropped first. */
 export const queueLimit = 32;
 
-// How often a request is repeated that the gateway refuses for a reason that may pass.
-const repeats = 5;
+// How often a request is repeated after a temporary refusal.
+const maxRepeats = 5;
 
 type RequestFrame = Extract<ClientFrame, { type: "command" | "create" }>;
 
@@ -19,48 +19,48 @@ interface PendingRequest {
 }
 
 /**
- * The control frames that wait for their answer: stops, answers, renames, new conversations. Their answer may be lost with a
- * connection; so each carries a key, and is sent again on the next one. What a person says goes through the outbox instead.
+ * The control frames without an answer: stops, answers, renames, new conversations. An answer may be lost with a connection, so
+ * each frame has a key and is sent again on the next connection. Messages use the outbox instead.
  */
 export class Requests {
-  private readonly waiting = new Map<string, PendingRequest>(); // by the frame's id, the oldest first
+  private readonly pending = new Map<string, PendingRequest>(); // by the frame's id, oldest first
   private ids = 0;
 
-  /** send reports false where there is no connection. */
+  /** send returns false without a connection. */
   constructor(private readonly send: (frame: ClientFrame) => boolean) {}
 
-  /** Sends a request, now or when there is a connection. It fails with what the gateway says against it. */
+  /** Sends a request, now or when there is a connection. The promise rejects with the gateway's refusal. */
   add(frame: { type: "command"; conversation: string; command: Extract<ClientFrame, { type: "command" }>["command"] } | Omit<Extract<ClientFrame, { type: "create" }>, "id">): Promise<AckFrame> {
-    const whole = { ...frame, id: `r${++this.ids}` };
+    const request = { ...frame, id: `r${++this.ids}` };
     return new Promise((resolve, reject) => {
-      this.waiting.set(whole.id, { frame: whole, resolve, reject, backoff: new Backoff() });
-      if (!this.send(whole)) this.trim();
+      this.pending.set(request.id, { frame: request, resolve, reject, backoff: new Backoff() });
+      if (!this.send(request)) this.trim();
     });
   }
 
   private trim(): void {
-    for (const [id, w] of this.waiting) {
-      if (this.waiting.size <= queueLimit) return;
+    for (const [id, w] of this.pending) {
+      if (this.pending.size <= queueLimit) return;
       this.end(id, w);
       w.reject(new LeatError(`${queueLimit} newer requests wait for a connection; this ${name(w.frame)} was dropped`, "dropped"));
     }
   }
 
-  /** Sends all that has no answer yet; there is a new connection. */
+  /** Sends all unanswered requests over a new connection. */
   flush(): void {
-    for (const w of this.waiting.values()) {
+    for (const w of this.pending.values()) {
       clearTimeout(w.timer);
       this.send(w.frame);
     }
   }
 
-  /** Takes an answer. It reports false for one of something else. */
+  /** Handles an answer. It returns false if the answer belongs to another request. */
   take(f: AckFrame | ({ type: "rejected" } & Refusal)): boolean {
-    const w = this.waiting.get(f.id ?? "");
+    const w = this.pending.get(f.id ?? "");
     if (!w || !f.id) return false;
     if (f.type === "rejected") {
       const err = LeatError.of(f);
-      if (err.temporary && w.backoff.failures < repeats) {
+      if (err.temporary && w.backoff.failures < maxRepeats) {
         w.timer = setTimeout(() => this.send(w.frame), w.backoff.next(err.retryAfter));
         return true;
       }
@@ -73,17 +73,17 @@ export class Requests {
     return true;
   }
 
-  /** Fails all that has no answer yet. */
-  fail(why: LeatError): void {
-    for (const [id, w] of this.waiting) {
+  /** Fails all unanswered requests. */
+  fail(cause: LeatError): void {
+    for (const [id, w] of this.pending) {
       this.end(id, w);
-      w.reject(why);
+      w.reject(cause);
     }
   }
 
   private end(id: string, w: PendingRequest): void {
     clearTimeout(w.timer);
-    this.waiting.delete(id);
+    this.pending.delete(id);
   }
 }
 

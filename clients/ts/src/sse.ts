@@ -1,12 +1,12 @@
-/** Reads server-sent events, as far as the gateway uses them: data lines and comments, in any pieces. */
+/** Parses the subset of server-sent events that the gateway uses: data lines and comments, split at any byte. */
 export class EventReader {
-  private rest = "";
+  private buffer = "";
   private data: string[] = [];
 
-  /** Takes what came and calls back with the data of each event that is whole. */
+  /** Parses a piece and calls event with the data of each complete event. */
   feed(piece: string, event: (data: string) => void): void {
-    const lines = (this.rest + piece).split("\n");
-    this.rest = lines.pop() ?? "";
+    const lines = (this.buffer + piece).split("\n");
+    this.buffer = lines.pop() ?? "";
     for (const raw of lines) {
       const line = raw.endsWith("\r") ? raw.slice(0, -1) : raw;
       if (line.startsWith("data:")) {

@@ -1,6 +1,6 @@
-// The reader's fold of the native protocol: what events come to. It follows docs/protocol.md rule by rule, as package
-// transcript does in Go, and imports nothing: the gateway's own page is served what the compiler makes of this file. Every
-// change of a message, part or turn raises its `version`, so that only what changed has to be drawn or copied.
+// The reader's fold of the native protocol: it turns events into a conversation. It follows the rules of docs/protocol.md like
+// package transcript in Go. It has no imports at run time, because a Go test runs the compiled file against that package. Every
+// change of a message, part or turn increases its `version`, so that only changed ones have to be drawn or copied.
 
 import type { Author, Event, Failure, Field, Json, Media, Message, MessageState, Metadata, NewPart, Page, Part, PartAppend, PartKind, PartReplace, PartState, Request, Role, Snapshot, Sum, Turn } from "./wire.js";
 
@@ -14,7 +14,7 @@ const table = new Uint32Array(256).map((_, n) => {
   return n >>> 0;
 });
 
-/** The CRC-32C of a text's UTF-8 bytes, as a part's end carries it. */
+/** The CRC-32C of a text's UTF-8 bytes, as sent at a part's end. */
 export function crc32c(text: string): number {
   let c = 0xffffffff;
   for (const b of encoder.encode(text)) c = table[(c ^ b) & 0xff]! ^ (c >>> 8);
@@ -24,57 +24,57 @@ export function crc32c(text: string): number {
 const fields: readonly Field[] = ["text", "input", "output", "stderr"];
 
 /** One text of a part; `length` is in bytes of UTF-8. */
-export interface HeldText { text: string; length: number; seq: number }
+export interface TextState { text: string; length: number; seq: number }
 
-export interface HeldPart {
+export interface PartRecord {
   id: string; kind: PartKind; version: number; ended: boolean; history: string[];
-  text: HeldText; input: HeldText; output: HeldText; stderr: HeldText;
+  text: TextState; input: TextState; output: TextState; stderr: TextState;
   name?: string | undefined; call?: string | undefined; mediaType?: string | undefined; join?: string | undefined;
   state?: PartState | undefined; title?: string | undefined; media?: Media | undefined; error?: Failure | undefined; data?: Json | undefined;
   at?: number | undefined; endAt?: number | undefined;
-  /** Seqs: of its end, its last update, its last note. */
+  /** The seqs of its end, its last update and its last note. */
   closed: number; updated: number; noted: number;
 }
 
-export interface HeldMessage {
-  id: string; role: Role; parts: HeldPart[]; version: number; ended: boolean;
+export interface MessageRecord {
+  id: string; role: Role; parts: PartRecord[]; version: number; ended: boolean;
   turn?: string | undefined; author?: Author | undefined; source?: string | undefined; at?: number | undefined; endAt?: number | undefined;
   state?: MessageState | undefined; stateTurn?: string | undefined; stateReason?: string | undefined; stopReason?: string | undefined;
-  /** Seqs: events up to floor are in it, for a message that came by page; of its last update; of its end. */
+  /** Seqs. floor: a message from a page includes events up to here. updated: its last update. closed: its end. */
   floor: number; updated: number; closed: number;
 }
 
-export interface HeldTurn extends Omit<Turn, "requests"> {
+export interface TurnRecord extends Omit<Turn, "requests"> {
   requests: (Request & { seq?: number })[];
   version: number; updated: number;
-  /** Closed requests and the seq that closed them. */
+  /** Answered requests, and the seq of each answer. */
   answered: Map<string, number>;
 }
 
-/** Why the reader has to ask again without a cursor. A mismatch says where the text held differs from the gateway's. */
+/** Why the reader has to subscribe again without a cursor. A mismatch names the text that differs from the gateway's. */
 export type Fault =
   | { kind: "gap"; seq: number; message: string; part: string }
   | { kind: "mismatch"; seq: number; message: string; part: string; field: Field; have: Sum; want: Sum; turn?: string };
 
-function newText(text = ""): HeldText {
+function newText(text = ""): TextState {
   return { text, length: bytes(text), seq: 0 };
 }
 
-function newPart(id: string, kind: PartKind, at?: number): HeldPart {
+function newPart(id: string, kind: PartKind, at?: number): PartRecord {
   return {
     id, kind, at, version: 1, ended: false, closed: 0, updated: 0, noted: 0, history: [],
     text: newText(), input: newText(), output: newText(), stderr: newText(),
   };
 }
 
-// The bounds of a history: the newest notes stay. They are those of the gateway's fold.
+// The limits of a history: the newest notes are kept. They must equal those of the gateway's fold.
 const maxNotes = 200;
 const maxNotesBytes = 32 << 10;
 
-// The white space around a text as Go's strings.TrimSpace has it; that of trim is another.
+// White space as Go's strings.TrimSpace defines it; String.trim differs.
 const space = /^[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+|[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+$/g;
 
-// note adds an entry to a history, or replaces the last one, which it extends.
+// note adds an entry to a history, or with extend replaces the last entry.
 function note(history: string[], text: string, extend = false): void {
   text = text.replace(space, "");
   if (!text) return;
@@ -88,52 +88,52 @@ function note(history: string[], text: string, extend = false): void {
   history.splice(0, i);
 }
 
-function newTurn(t: Omit<Turn, "requests"> & { requests?: Request[] }): HeldTurn {
+function newTurn(t: Omit<Turn, "requests"> & { requests?: Request[] }): TurnRecord {
   return { ...t, requests: t.requests ?? [], updated: 0, answered: new Map(), version: 1 };
 }
 
 type Piece = { first: PartAppend | PartReplace; text: string; length: number };
 
 /**
- * A conversation as its events came to it. apply and batch return false where the reader has lost something and has to ask
- * again without a cursor; `fault` then says what.
+ * A conversation, folded from its events. apply and batch return false if events are missing or a text is wrong: the reader then
+ * has to subscribe again without a cursor, and `fault` has the reason.
  */
 export class Transcript {
   title = "";
   metadata: Metadata = {};
-  /** Seq of the last event applied; after reset that of the snapshot. */
+  /** The seq of the last applied event; after reset, the snapshot's. */
   seq = 0;
-  /** There are messages before the first one held. */
+  /** There are messages before the first one here. */
   earlier = false;
-  order: HeldMessage[] = [];
-  messages = new Map<string, HeldMessage>();
-  turns = new Map<string, HeldTurn>();
+  order: MessageRecord[] = [];
+  messages = new Map<string, MessageRecord>();
+  turns = new Map<string, TurnRecord>();
   fault: Fault | null = null;
-  private floor = 0; // events up to here are in the snapshot that this began with
+  private floor = 0; // events up to here are in the snapshot
   private updated = 0;
-  private held: Piece | null = null;
+  private pieces: Piece | null = null;
 
-  /** Replaces all that is held by a snapshot's transcript. */
+  /** Replaces everything with a snapshot's transcript. */
   reset(snapshot: Snapshot, earlier = false): void {
     this.title = snapshot.title || "";
     this.metadata = { ...snapshot.metadata };
     this.seq = this.floor = snapshot.seq || 0;
     this.earlier = earlier;
     this.updated = 0;
-    this.held = null;
+    this.pieces = null;
     this.fault = null;
     this.order = [];
     this.messages = new Map();
     this.turns = new Map();
-    for (const m of snapshot.messages) this.adopt(m, 0);
+    for (const m of snapshot.messages) this.addMessage(m, 0);
     for (const t of snapshot.turns || []) this.turns.set(t.id, newTurn(t));
   }
 
-  private adopt(wire: Message, floor: number): void {
-    const m: HeldMessage = { ...wire, floor, updated: 0, closed: 0, version: 1, ended: !!wire.ended, parts: [] };
+  private addMessage(wire: Message, floor: number): void {
+    const m: MessageRecord = { ...wire, floor, updated: 0, closed: 0, version: 1, ended: !!wire.ended, parts: [] };
     for (const w of wire.parts) {
-      const { text, input, output, stderr, history, ...rest } = w;
-      const p: HeldPart = { ...newPart(w.id, w.kind, w.at), ...rest, ended: !!w.ended, history: [...(history || [])] };
+      const { text, input, output, stderr, history, ...members } = w;
+      const p: PartRecord = { ...newPart(w.id, w.kind, w.at), ...members, ended: !!w.ended, history: [...(history || [])] };
       const texts = { text, input, output, stderr };
       for (const f of fields) if (texts[f]) p[f] = newText(texts[f]);
       m.parts.push(p);
@@ -142,18 +142,18 @@ export class Transcript {
     this.order.push(m);
   }
 
-  /** Puts a page of older messages before those held. It returns false where the page does not fit any more. */
+  /** Inserts a page of older messages at the beginning. It returns false if the page no longer fits. */
   addPage(page: Pick<Page, "seq" | "earlier" | "transcript">, before: string, cursorSeq: number): boolean {
     if (page.seq < cursorSeq || this.order[0]?.id !== before) return false;
     if (page.transcript.messages.some((m) => this.messages.has(m.id))) return false;
-    const held = this.order;
+    const newer = this.order;
     this.order = [];
-    for (const m of page.transcript.messages) this.adopt(m, page.seq);
-    this.order.push(...held);
+    for (const m of page.transcript.messages) this.addMessage(m, page.seq);
+    this.order.push(...newer);
     this.earlier = !!page.earlier;
-    // A turn that ended after the cursor is still on its way as events; as ended it would keep them from applying.
+    // A turn that ended after the cursor will still arrive as events. They would be ignored if the turn were already ended here.
     const older = (page.transcript.turns || []).filter((t) => !this.turns.has(t.id) && t.state === "ended" && (t.endSeq || 0) <= cursorSeq);
-    this.turns = new Map([...older.map((t): [string, HeldTurn] => [t.id, newTurn(t)]), ...this.turns]);
+    this.turns = new Map([...older.map((t): [string, TurnRecord] => [t.id, newTurn(t)]), ...this.turns]);
     return true;
   }
 
@@ -164,8 +164,8 @@ export class Transcript {
 
   apply(event: Event): boolean {
     let e: Event | null = event;
-    if (this.held || (e as PartAppend).more) {
-      e = this.hold(e);
+    if (this.pieces || (e as PartAppend).more) {
+      e = this.mergePieces(e);
       if (!e) return true;
     }
     if (e.seq <= this.floor) return true;
@@ -174,28 +174,29 @@ export class Transcript {
     return ok;
   }
 
-  // hold keeps the pieces of one operation until the last is there. Any other event ends the wait: they will come again.
-  private hold(e: Event): Event | null {
-    const h = this.held;
+  // mergePieces collects the pieces of one operation until the last has arrived. Any other event discards them, because the gateway
+  // then sends them again.
+  private mergePieces(e: Event): Event | null {
+    const h = this.pieces;
     if (!h || e.type !== "part.append" || e.seq !== h.first.seq || e.message !== h.first.message || e.part !== h.first.part ||
       (e.field || "text") !== (h.first.field || "text") || (e.offset || 0) !== offsetOf(h.first) + h.length) {
-      this.held = null;
+      this.pieces = null;
       if ((e.type !== "part.append" && e.type !== "part.replace") || !e.more) return e;
-      this.held = { first: e, text: e.text, length: bytes(e.text) };
+      this.pieces = { first: e, text: e.text, length: bytes(e.text) };
       return null;
     }
     h.text += e.text;
     h.length += bytes(e.text);
     if (e.more) return null;
-    this.held = null;
-    const whole = { ...h.first, text: h.text, more: false };
-    delete whole.note;
-    delete whole.history;
-    delete whole.extend;
-    if (e.note) whole.note = e.note;
-    if (e.extend) whole.extend = e.extend;
-    if (e.history) whole.history = e.history;
-    return whole;
+    this.pieces = null;
+    const operation = { ...h.first, text: h.text, more: false };
+    delete operation.note;
+    delete operation.history;
+    delete operation.extend;
+    if (e.note) operation.note = e.note;
+    if (e.extend) operation.extend = e.extend;
+    if (e.history) operation.history = e.history;
+    return operation;
   }
 
   private fold(e: Event): boolean {
@@ -251,12 +252,12 @@ export class Transcript {
         this.earlier = false;
         return true;
     }
-    return true; // a type that came after this reader
+    return true; // a type that is newer than this reader
   }
 
   private start(e: Event & { type: "message.add" | "message.start" }): void {
     if (this.messages.has(e.message)) return;
-    const m: HeldMessage = {
+    const m: MessageRecord = {
       id: e.message, turn: e.turn, role: e.role, author: e.author, source: e.source, at: e.at,
       floor: 0, updated: 0, closed: 0, ended: false, parts: [], version: 1,
     };
@@ -310,13 +311,13 @@ export class Transcript {
       t.updated = e.seq;
       if (e.type === "turn.queue") Object.assign(t, { state: "queued", queuedAt: e.at });
       if (e.type === "turn.start") Object.assign(t, { state: t.requests.length ? "waiting" : "running", startedAt: e.at });
-      if (e.type === "turn.update") take(t, e, ["phase", "step", "model", "upstream"]);
-      else take(t, e, ["agent", "answers", "parent", "source"]);
+      if (e.type === "turn.update") copyPresent(t, e, ["phase", "step", "model", "upstream"]);
+      else copyPresent(t, e, ["agent", "answers", "parent", "source"]);
     }
     t.version++;
   }
 
-  // close ends all that a turn left open.
+  // close ends everything that a turn left open.
   private close(e: Event & { type: "turn.end" }): void {
     for (const m of this.order) {
       if (m.turn !== e.turn || e.seq <= m.floor) continue;
@@ -333,20 +334,20 @@ export class Transcript {
     }
   }
 
-  private part(m: HeldMessage, p: HeldPart | undefined, e: Event & { type: `part.${string}` }): boolean {
+  private part(m: MessageRecord, p: PartRecord | undefined, e: Event & { type: `part.${string}` }): boolean {
     if (e.type === "part.start") {
       if (!p) {
         p = newPart(e.part, e.kind, e.at);
-        take(p, e, ["name", "call", "mediaType", "join", "state", "media", "data", "title"]);
+        copyPresent(p, e, ["name", "call", "mediaType", "join", "state", "media", "data", "title"]);
         m.parts.push(p);
       }
       return true;
     }
-    if (!p) return this.lost({ kind: "gap", seq: e.seq, message: m.id, part: e.part });
+    if (!p) return this.fail({ kind: "gap", seq: e.seq, message: m.id, part: e.part });
     if (e.type === "part.update") {
       if (e.seq > p.updated) {
         p.updated = e.seq;
-        take(p, e, ["state", "name", "media", "error", "data"]);
+        copyPresent(p, e, ["state", "name", "media", "error", "data"]);
         if (e.title !== undefined) p.title = e.title;
         p.version++;
       }
@@ -359,7 +360,7 @@ export class Transcript {
         if (!want) continue;
         const have = { length: p[f].length, crc: crc32c(p[f].text) };
         if (have.length !== want.length || have.crc !== want.crc) {
-          return this.lost({ kind: "mismatch", seq: e.seq, message: m.id, part: p.id, field: f, have, want, ...(e.turn && { turn: e.turn }) });
+          return this.fail({ kind: "mismatch", seq: e.seq, message: m.id, part: p.id, field: f, have, want, ...(e.turn && { turn: e.turn }) });
         }
       }
       Object.assign(p, { closed: e.seq, ended: true, endAt: e.at, version: p.version + 1 });
@@ -368,8 +369,8 @@ export class Transcript {
     return this.operate(m, p, e);
   }
 
-  // operate changes one of a part's texts.
-  private operate(m: HeldMessage, p: HeldPart, e: PartAppend | PartReplace): boolean {
+  // operate appends to or replaces one of a part's texts.
+  private operate(m: MessageRecord, p: PartRecord, e: PartAppend | PartReplace): boolean {
     const f = p[e.field || "text"];
     if (!f || e.seq <= f.seq) return true;
     if (p.ended && e.seq > p.closed && (e.type !== "part.replace" || e.text)) return true;
@@ -378,12 +379,12 @@ export class Transcript {
       f.length = bytes(f.text);
     } else {
       const offset = e.offset || 0;
-      if (offset > f.length) return this.lost({ kind: "gap", seq: e.seq, message: m.id, part: p.id });
-      const known = f.length - offset;
-      let more = e.text || "";
-      const length = bytes(more);
-      if (known > 0) more = known < length ? decoder.decode(encoder.encode(more).subarray(known)) : "";
-      f.text += more;
+      if (offset > f.length) return this.fail({ kind: "gap", seq: e.seq, message: m.id, part: p.id });
+      const overlap = f.length - offset;
+      let added = e.text || "";
+      const length = bytes(added);
+      if (overlap > 0) added = overlap < length ? decoder.decode(encoder.encode(added).subarray(overlap)) : "";
+      f.text += added;
       f.length = Math.max(f.length, offset + length);
     }
     f.seq = e.seq;
@@ -396,7 +397,7 @@ export class Transcript {
     return true;
   }
 
-  private lost(fault: Fault): false {
+  private fail(fault: Fault): false {
     this.fault = fault;
     return false;
   }
@@ -404,54 +405,54 @@ export class Transcript {
 
 const offsetOf = (e: PartAppend | PartReplace): number => (e.type === "part.append" && e.offset) || 0;
 
-// take copies the keys that are there. Data may be any value; elsewhere an empty one says nothing.
-function take<T extends object, E extends object>(to: T, from: E, keys: (keyof T & keyof E)[]): void {
+// copyPresent copies the present keys. Data may have any value; other empty values mean absent.
+function copyPresent<T extends object, E extends object>(to: T, from: E, keys: (keyof T & keyof E)[]): void {
   for (const k of keys) {
     const v = from[k];
     if (v !== undefined && (k === "data" || (v !== "" && v !== 0))) to[k] = v as T[typeof k] & E[typeof k];
   }
 }
 
-/** What a message shows as its text. */
-export function visible(m: Pick<HeldMessage, "parts">): string {
-  let out = "";
+/** Returns the visible text of a message. */
+export function visibleText(m: Pick<MessageRecord, "parts">): string {
+  let text = "";
   for (const p of m.parts) {
     if ((p.kind !== "text" && p.kind !== "status") || !p.text.text) continue;
-    if (out) out += p.join || "";
-    out += p.text.text;
+    if (text) text += p.join || "";
+    text += p.text.text;
   }
-  return out;
+  return text;
 }
 
-const partKeys = ["id", "kind", "name", "call", "mediaType", "join", "state", "title", "media", "error", "data", "at", "endAt", "ended"] as const satisfies readonly (keyof Part & keyof HeldPart)[];
-const messageKeys = ["id", "turn", "role", "author", "source", "at", "endAt", "state", "stateTurn", "stateReason", "ended", "stopReason"] as const satisfies readonly (keyof Message & keyof HeldMessage)[];
-const turnKeys = ["id", "agent", "answers", "parent", "source", "state", "outcome", "reason", "by", "error", "usage", "phase", "step", "model", "upstream", "queuedAt", "startedAt", "endedAt", "firstSeq", "endSeq"] as const satisfies readonly (keyof Turn & keyof HeldTurn)[];
+const partKeys = ["id", "kind", "name", "call", "mediaType", "join", "state", "title", "media", "error", "data", "at", "endAt", "ended"] as const satisfies readonly (keyof Part & keyof PartRecord)[];
+const messageKeys = ["id", "turn", "role", "author", "source", "at", "endAt", "state", "stateTurn", "stateReason", "ended", "stopReason"] as const satisfies readonly (keyof Message & keyof MessageRecord)[];
+const turnKeys = ["id", "agent", "answers", "parent", "source", "state", "outcome", "reason", "by", "error", "usage", "phase", "step", "model", "upstream", "queuedAt", "startedAt", "endedAt", "firstSeq", "endSeq"] as const satisfies readonly (keyof Turn & keyof TurnRecord)[];
 
-// lean copies the keys that say something.
-function lean(from: object, keys: readonly string[]): Record<string, unknown> {
-  const out: Record<string, unknown> = {};
+// copyNonEmpty copies the keys with non-empty values.
+function copyNonEmpty(from: object, keys: readonly string[]): Record<string, unknown> {
+  const result: Record<string, unknown> = {};
   for (const k of keys) {
     const v = (from as Record<string, unknown>)[k];
-    if (v !== undefined && (k === "data" || (v !== "" && v !== 0 && v !== false))) out[k] = v;
+    if (v !== undefined && (k === "data" || (v !== "" && v !== 0 && v !== false))) result[k] = v;
   }
-  return out;
+  return result;
 }
 
-export function partDocument(p: HeldPart): Part {
-  const out = lean(p, partKeys);
-  for (const f of fields) if (p[f].text) out[f] = p[f].text;
-  if (p.history.length) out["history"] = [...p.history];
-  return out as unknown as Part;
+export function partDocument(p: PartRecord): Part {
+  const result = copyNonEmpty(p, partKeys);
+  for (const f of fields) if (p[f].text) result[f] = p[f].text;
+  if (p.history.length) result["history"] = [...p.history];
+  return result as unknown as Part;
 }
 
-/** The message as a document of the protocol; it shares nothing that changes. */
-export function messageDocument(m: HeldMessage): Message {
-  return { ...lean(m, messageKeys), parts: m.parts.map(partDocument) } as unknown as Message;
+/** Returns the message as a document of the protocol. It is a copy, which later events don't change. */
+export function messageDocument(m: MessageRecord): Message {
+  return { ...copyNonEmpty(m, messageKeys), parts: m.parts.map(partDocument) } as unknown as Message;
 }
 
-/** The turn as a document of the protocol; it shares nothing that changes. */
-export function turnDocument(t: HeldTurn): Turn {
-  const out = lean(t, turnKeys) as unknown as Turn;
-  if (t.requests.length) out.requests = t.requests.map(({ seq: _, ...r }) => r);
-  return out;
+/** Returns the turn as a document of the protocol. It is a copy, which later events don't change. */
+export function turnDocument(t: TurnRecord): Turn {
+  const result = copyNonEmpty(t, turnKeys) as unknown as Turn;
+  if (t.requests.length) result.requests = t.requests.map(({ seq: _, ...r }) => r);
+  return result;
 }

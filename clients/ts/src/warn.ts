@@ -1,5 +1,5 @@
-/** Takes what went wrong without anybody waiting to be told: a sentence, and what was thrown. */
+/** Receives warnings about failures that no caller awaits: a sentence, and the thrown value. */
 export type Warn = (message: string, cause?: unknown) => void;
 
-/** Where warnings go unless the option warn says otherwise. */
+/** The default for the option warn. */
 export const toConsole: Warn = (message, ...cause) => console.warn(`leat: ${message}`, ...cause);

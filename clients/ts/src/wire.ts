@@ -1,5 +1,5 @@
-// What travels: the events, documents and frames of the native protocol, leat/1 (docs/protocol.md, docs/protocol.schema.json).
-// Readers must bear keys, frame types and event types that they do not know.
+// The events, documents and frames of the native protocol, leat/1 (docs/protocol.md, docs/protocol.schema.json).
+// Readers must ignore unknown keys, frame types and event types.
 
 export type Role = "user" | "assistant" | "system";
 export type PartKind = "text" | "reasoning" | "tool" | "status" | "media" | "data";
@@ -31,7 +31,7 @@ export interface Request {
 
 export interface Answer { id: string; decision?: string; text?: string; by?: string }
 
-/** A part of a message that is sent or added whole. */
+/** A part of a message that is sent or added as a whole. */
 export interface NewPart { id?: string; kind: PartKind; text?: string; media?: Media; data?: Json; history?: string[] }
 
 interface Base {
@@ -60,7 +60,7 @@ export interface PartStart extends OfPart {
   type: "part.start"; kind: PartKind; name?: string; call?: string; mediaType?: string; join?: string; state?: PartState;
   title?: string; media?: Media; data?: Json;
 }
-/** Text goes at offset, in bytes of UTF-8. */
+/** The text is inserted at offset, in bytes of UTF-8. */
 export interface PartAppend extends OfPart, NoteFields { type: "part.append"; offset: number; field?: Field; text: string; more?: boolean }
 export interface PartReplace extends OfPart, NoteFields { type: "part.replace"; field?: Field; text: string; more?: boolean }
 export interface PartUpdate extends OfPart {
@@ -77,7 +77,7 @@ export type Event =
   | PartStart | PartAppend | PartReplace | PartUpdate | PartEnd
   | ConversationUpdate | ConversationDelete;
 
-/** A piece of a message, as a snapshot has it. Empty and zero values are left out. */
+/** A part of a message in a snapshot. Empty and zero values are omitted. */
 export interface Part {
   id: string; kind: PartKind; name?: string; call?: string; mediaType?: string; join?: string; state?: PartState; title?: string;
   media?: Media; error?: Failure; data?: Json; at?: number; endAt?: number; ended?: boolean;
@@ -92,14 +92,14 @@ export interface Message {
 }
 
 export interface Turn {
-  /** Where a turn came from that its upstream began by itself; other turns have none. It waits for no turn and none waits for it. */
+  /** The origin of a turn that its upstream began by itself; absent in other turns. Such a turn is outside the queue. */
   source?: string;
   id: string; agent?: string; answers?: string; parent?: string; state: TurnState; outcome?: Outcome; reason?: string; by?: string; error?: Failure;
   usage?: Usage; phase?: string; step?: number; model?: string; upstream?: Upstream; requests?: Request[];
   queuedAt?: number; startedAt?: number; endedAt?: number; firstSeq?: number; endSeq?: number;
 }
 
-/** A stretch of a conversation as it was at seq. */
+/** A range of a conversation's messages, at seq. */
 export interface Snapshot { seq?: number; title?: string; metadata?: Metadata; messages: Message[]; turns: Turn[] }
 
 /** Messages older than a snapshot's window. */
@@ -118,25 +118,26 @@ export type Command =
   | { type: "unshare"; key?: string; subject: string }
   | { type: "delete"; key?: string };
 
-/** What a conversation is shared for; to write is also to read. */
+/** The access to a shared conversation; write includes read. */
 export type Access = "read" | "write";
 
-/** Says that a command took effect, and where. */
+/** Confirms a command; seq is the seq of its event. */
 export interface Ack {
   seq: number; message?: string; turn?: string; state?: MessageState; repeated?: boolean; already_ended?: boolean; deleted?: number;
 }
 
 export interface CreateOptions { id?: string; title?: string; agent?: string; metadata?: Metadata; key?: string }
 
-/** steers: a running turn may take further messages. */
-/** sessions: an operator can list the sessions of its upstream and attach one. */
+/**
+ * steers: a running turn accepts further messages. sessions: an operator can list the sessions of its upstream and attach one.
+ */
 export interface Agent { name: string; kind: string; default?: boolean; steers?: boolean; sessions?: boolean }
 
-/** What a list tells of a conversation. Owner and access are there where it is somebody else's, grants where it is one's own to share. */
+/** A conversation in a list. owner and access are set for another user's conversation, grants for the user's own shared one. */
 export interface Summary {
   id: string; title: string; agent?: string; createdAt: string; updatedAt: string; metadata?: Metadata;
   owner?: string; access?: Access; grants?: { subject: string; access: Access }[];
-  /** An agent has spoken after read, the seq up to which whoever asks has read it. */
+  /** An agent has written after read, the last seq that the user has read. */
   unread?: boolean; read?: number;
 }
 
@@ -148,7 +149,7 @@ export type ClientFrame =
   | { type: "create"; id: string; create: CreateOptions }
   | { type: "ping" } | { type: "pong" };
 
-/** A report that a final text held is not the gateway's; it holds no text. */
+/** A report that a finished text differs from the gateway's; it doesn't contain the text. */
 export interface Mismatch {
   client?: string; turn?: string; message: string; part: string; field?: Field; seq?: number; have: Sum; want: Sum;
 }
@@ -166,6 +167,6 @@ export type ServerFrame =
   | SnapshotFrame | BatchFrame | AckFrame
   | ({ type: "rejected" } & Refusal)
   | ({ type: "error" } & Refusal)
-  /** The token ends soon: time to send another one. authenticated answers that. Epoch milliseconds. */
+  /** The token expires soon: send a new one, which authenticated confirms. Epoch milliseconds. */
   | { type: "expiring"; expires?: number } | { type: "authenticated"; id?: string; expires?: number }
   | { type: "ping" } | { type: "pong" };

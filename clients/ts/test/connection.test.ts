@@ -6,9 +6,9 @@ import { LeatError } from "../src/errors.js";
 import type { Dial, LinkEvents } from "../src/link.js";
 import type { ClientFrame, ServerFrame } from "../src/wire.js";
 
-/** The other end of each connection that was made. */
+/** The gateway's end of a connection. */
 class Peer {
-  readonly sent: ClientFrame[] = [];
+  readonly frames: ClientFrame[] = [];
   closed = false;
   constructor(readonly token: string, private readonly events: LinkEvents, readonly at: number) {}
   say(...frames: ServerFrame[]): void {
@@ -20,7 +20,7 @@ class Peer {
   beat(): void {
     this.events.alive();
   }
-  cut(reason = "network", retryAfter = 0): void {
+  fail(reason = "network", retryAfter = 0): void {
     this.events.closed(new LeatError("cut", reason, 0, retryAfter));
   }
 }
@@ -32,13 +32,13 @@ const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 function connect(t: TestContext, token?: TokenSource): Connection {
   t.mock.timers.enable({ apis: ["setTimeout", "Date"] });
-  t.mock.method(Math, "random", () => 0); // no jitter, but where a test is about it
+  t.mock.method(Math, "random", () => 0); // no jitter, except in tests about it
   peers = [];
   states = [];
   const dial: Dial = (tok, events) => {
     const p = new Peer(tok, events, Date.now());
     peers.push(p);
-    return { send: (f) => p.sent.push(f), close: () => (p.closed = true) };
+    return { send: (f) => p.frames.push(f), close: () => (p.closed = true) };
   };
   const c = new Connection(dial, token, { state: (s) => states.push(s), ready: () => states.push("ready"), frame: () => {} });
   t.after(() => c.close());
@@ -46,26 +46,26 @@ function connect(t: TestContext, token?: TokenSource): Connection {
   return c;
 }
 
-// pass lets time go by in steps, so that what a timer starts can set the next.
+// pass advances the time in steps, so that the callback of one timer can start the next.
 async function pass(t: TestContext, ms: number): Promise<void> {
   const step = 50;
   await settle();
-  for (let left = ms; left > 0; left -= step) {
-    t.mock.timers.tick(Math.min(step, left));
+  for (let remaining = ms; remaining > 0; remaining -= step) {
+    t.mock.timers.tick(Math.min(step, remaining));
     await settle();
   }
 }
 
 beforeEach(() => mock.restoreAll());
 
-test("the waits are 500 ms, half as long again each time, 10 s at most; after 15 it probes every 30 s", async (t) => {
+test("the waits grow from 500 ms by half each time up to 10 s; after 15 attempts the client probes every 30 s", async (t) => {
   const c = connect(t);
   const waits: number[] = [];
   await settle();
   for (let i = 0; i < 18; i++) {
     const before = peers.length;
     const began = Date.now();
-    last().cut();
+    last().fail();
     while (peers.length === before) await pass(t, 50);
     waits.push(last().at - began);
   }
@@ -80,12 +80,12 @@ test("waits are up to a half shorter at random, and longer only if the gateway a
   connect(t);
   await settle();
   (Math.random as unknown as { mock: { mockImplementation(f: () => number): void } }).mock.mockImplementation(() => 0.999);
-  last().cut();
+  last().fail();
   await pass(t, 200);
   assert.equal(peers.length, 1);
   await pass(t, 100);
   assert.equal(peers.length, 2);
-  last().cut("unavailable", 1000);
+  last().fail("unavailable", 1000);
   await pass(t, 1450);
   assert.equal(peers.length, 2);
   await pass(t, 100);
@@ -94,19 +94,19 @@ test("waits are up to a half shorter at random, and longer only if the gateway a
 
 const snapshot: ServerFrame = { type: "snapshot", conversation: "c", cursor: "1", epoch: "e", reset: true, transcript: { messages: [], turns: [] } };
 
-test("the waits begin again from the shortest when a connection has brought something, or has lasted", async (t) => {
+test("the waits start again from the shortest after a connection has delivered a snapshot, or has lasted 10 s", async (t) => {
   const c = connect(t, "good");
   await pass(t, 0);
   const fail = async (n: number) => {
     for (let i = 0; i < n; i++) {
       last().beat(); // the connection stands, but is not authenticated
-      last().cut();
+      last().fail();
       await pass(t, 2000);
     }
   };
-  const soon = async () => {
+  const expectQuickRetry = async () => {
     const before = peers.length;
-    last().cut();
+    last().fail();
     await pass(t, 450);
     assert.equal(peers.length, before);
     await pass(t, 100);
@@ -117,14 +117,14 @@ test("the waits begin again from the shortest when a connection has brought some
   last().hello();
   c.send({ type: "subscribe", id: "s1", conversation: "c" });
   last().say({ type: "subscribed", id: "s1", conversation: "c", turns: [] }, snapshot);
-  await soon();
+  await expectQuickRetry();
   await fail(3);
   last().hello();
   await pass(t, 10_050);
-  await soon();
+  await expectQuickRetry();
 });
 
-test("a connection that breaks in each snapshot is not made in a loop", async (t) => {
+test("connections that break in each snapshot don't cause a loop", async (t) => {
   const c = connect(t, "good");
   await settle();
   const began = Date.now();
@@ -134,19 +134,19 @@ test("a connection that breaks in each snapshot is not made in a loop", async (t
     c.send({ type: "subscribe", id: `s${n}`, conversation: "big" });
     c.send({ type: "subscribe", id: `t${n}`, conversation: "small", after: "9" });
     last().say({ type: "subscribed", id: `s${n}`, conversation: "big", turns: [] }, { type: "subscribed", id: `t${n}`, conversation: "small", turns: [] });
-    // The other conversation goes on, and proves nothing of the one that fails.
+    // The other conversation gets events, which doesn't prove that the failing one works.
     last().say({ type: "batch", conversation: "small", cursor: "10", seq: 10, events: [] });
-    last().cut();
+    last().fail();
     while (peers.length === n) await pass(t, 50);
   }
   assert.ok(peers.length <= 20, `${peers.length} connections in 100 s`);
 });
 
-test("a page that is not allowed is told so, and is tried again when somebody looks at it or asks", async (t) => {
+test("a page whose origin is refused knows it, and retries when it becomes visible or connect is called", async (t) => {
   const p = page(t);
   const c = connect(t, "good");
   await settle();
-  last().cut("forbidden");
+  last().fail("forbidden");
   await pass(t, 120_000);
   assert.equal(peers.length, 1);
   assert.deepEqual(states, ["connecting", "forbidden"]);
@@ -154,7 +154,7 @@ test("a page that is not allowed is told so, and is tried again when somebody lo
   p.visible(true);
   await settle();
   assert.equal(peers.length, 2);
-  last().cut("forbidden");
+  last().fail("forbidden");
   c.connect();
   await settle();
   last().hello();
@@ -164,14 +164,14 @@ test("a page that is not allowed is told so, and is tried again when somebody lo
 test("it waits at least as long as the gateway asks", async (t) => {
   connect(t);
   await settle();
-  last().cut("unavailable", 3000);
+  last().fail("unavailable", 3000);
   await pass(t, 2900);
   assert.equal(peers.length, 1);
   await pass(t, 150);
   assert.equal(peers.length, 2);
 });
 
-test("a connection that is not greeted in 15 s is left", async (t) => {
+test("a connection without a hello within 15 s is dropped", async (t) => {
   const c = connect(t);
   await pass(t, 15_000);
   assert.ok(last().closed);
@@ -180,17 +180,17 @@ test("a connection that is not greeted in 15 s is left", async (t) => {
   assert.equal(c.state, "reconnecting");
 });
 
-test("a silent connection is asked, and left where nothing comes: after 22 s, and then as usual", async (t) => {
+test("a silent connection is probed, and dropped after 22 s without data; later retries wait as usual", async (t) => {
   const c = connect(t);
   await settle();
   last().hello();
   await pass(t, 16_000);
   last().say({ type: "ping" });
-  assert.deepEqual(last().sent.at(-1), { type: "pong" });
+  assert.deepEqual(last().frames.at(-1), { type: "pong" });
   await pass(t, 16_000);
   last().beat(); // a comment of a stream counts, too
   await pass(t, 17_050);
-  assert.deepEqual(last().sent.at(-1), { type: "ping" });
+  assert.deepEqual(last().frames.at(-1), { type: "ping" });
   last().say({ type: "pong" });
   assert.equal(stallLimit, 22_000);
   await pass(t, stallLimit - 100);
@@ -199,12 +199,12 @@ test("a silent connection is asked, and left where nothing comes: after 22 s, an
   assert.equal(peers.length, 2);
   assert.ok(peers[0]!.closed);
   assert.equal(c.state, "reconnecting");
-  last().cut();
+  last().fail();
   await pass(t, 450);
   assert.equal(peers.length, 2);
 });
 
-test("over a link too slow for a frame in that time, the next connections get longer", async (t) => {
+test("on a link too slow for one frame, later connections get more time", async (t) => {
   connect(t);
   await settle();
   const lives: number[] = [];
@@ -225,32 +225,32 @@ test("over a link too slow for a frame in that time, the next connections get lo
   assert.equal(peers.length, 8);
 });
 
-test("whoever needs a connection that has said nothing lately finds out whether it lives", async (t) => {
+test("using a connection without recent data probes it", async (t) => {
   const c = connect(t);
   await settle();
   last().hello();
-  c.need();
-  assert.deepEqual(last().sent, []);
+  c.ensureAlive();
+  assert.deepEqual(last().frames, []);
   await pass(t, 6000);
-  c.need();
-  c.need(); // the answer is awaited already
-  assert.deepEqual(last().sent, [{ type: "ping" }]);
+  c.ensureAlive();
+  c.ensureAlive(); // the answer is awaited already
+  assert.deepEqual(last().frames, [{ type: "ping" }]);
   await pass(t, 4000);
-  c.need();
+  c.ensureAlive();
   await pass(t, 1100);
   assert.equal(peers.length, 2);
 });
 
-test("it tells when it tries again, and when it heard last", async (t) => {
+test("retryAt and lastHeard are correct", async (t) => {
   const c = connect(t);
   await settle();
-  assert.deepEqual([c.retryAt, c.heard], [0, 0]);
+  assert.deepEqual([c.retryAt, c.lastHeard], [0, 0]);
   last().hello();
-  const heard = Date.now();
-  assert.deepEqual([c.retryAt, c.heard], [0, heard]);
+  const activity = Date.now();
+  assert.deepEqual([c.retryAt, c.lastHeard], [0, activity]);
   await pass(t, 1000);
-  last().cut();
-  assert.deepEqual([c.retryAt, c.heard], [Date.now() + 500, heard]);
+  last().fail();
+  assert.deepEqual([c.retryAt, c.lastHeard], [Date.now() + 500, activity]);
   await pass(t, 550);
   assert.equal(peers.length, 2);
   assert.equal(c.retryAt, 0);
@@ -276,12 +276,12 @@ function page(t: TestContext): { fire(event: string): void; visible(v: boolean):
   };
 }
 
-test("at once when the network is back, and when the page is seen", async (t) => {
+test("it retries at once when the network is back or the page becomes visible", async (t) => {
   const p = page(t);
   const c = connect(t);
   await settle();
   for (let i = 0; i < 20; i++) {
-    last().cut();
+    last().fail();
     await pass(t, 60); // far from the next try
     if (i % 2) p.fire("online");
     else {
@@ -297,13 +297,13 @@ test("at once when the network is back, and when the page is seen", async (t) =>
   assert.equal(peers.length, 21);
 });
 
-test("a connection that has died while the page slept is found out", async (t) => {
+test("a connection that died while the page slept is detected", async (t) => {
   const p = page(t);
   connect(t);
   await settle();
   last().hello();
   p.visible(true);
-  assert.deepEqual(last().sent, [{ type: "ping" }]);
+  assert.deepEqual(last().frames, [{ type: "ping" }]);
   last().say({ type: "pong" });
   await pass(t, 6000);
   assert.equal(peers.length, 1);
@@ -312,14 +312,14 @@ test("a connection that has died while the page slept is found out", async (t) =
   assert.equal(peers.length, 2);
   last().hello();
   p.fire("offline"); // a socket may not notice for long
-  assert.deepEqual(last().sent, [{ type: "ping" }]);
+  assert.deepEqual(last().frames, [{ type: "ping" }]);
 });
 
-test("a bad token is not tried again, until there is another or somebody asks", async (t) => {
+test("a refused token is not retried until connect is called", async (t) => {
   const p = page(t);
   const c = connect(t, "bad");
   await settle();
-  last().cut("unauthorized");
+  last().fail("unauthorized");
   p.fire("online");
   await pass(t, 120_000);
   assert.equal(peers.length, 1);
@@ -329,13 +329,13 @@ test("a bad token is not tried again, until there is another or somebody asks", 
   assert.equal(peers.length, 2);
 });
 
-test("a source of tokens is asked for another, three times at most", async (t) => {
+test("a token source is asked for another token, at most three times", async (t) => {
   const p = page(t);
   let n = 0;
   const c = connect(t, () => `bad${++n}`);
   for (let i = 0; i < 5; i++) {
     await settle();
-    if (peers.length > i) last().cut("unauthorized");
+    if (peers.length > i) last().fail("unauthorized");
   }
   assert.equal(peers.length, 3);
   assert.equal(c.state, "unauthorized");
@@ -347,7 +347,7 @@ test("a source of tokens is asked for another, three times at most", async (t) =
   assert.equal(c.state, "connected");
 });
 
-test("a source of tokens that fails is asked again later", async (t) => {
+test("a failed token source is asked again later", async (t) => {
   let fail = true;
   const c = connect(t, () => {
     if (fail) return Promise.reject(new Error("no network"));
@@ -361,34 +361,34 @@ test("a source of tokens that fails is asked again later", async (t) => {
   assert.equal(last().token, "good");
 });
 
-test("a token is renewed before it ends, and after", async (t) => {
+test("a token is renewed before it expires, and after", async (t) => {
   let n = 0;
   connect(t, () => `t${++n}`);
   await settle();
   last().hello();
   last().say({ type: "expiring" });
   await settle();
-  assert.deepEqual(last().sent, [{ type: "auth", token: "t2" }]);
+  assert.deepEqual(last().frames, [{ type: "auth", token: "t2" }]);
   last().say({ type: "authenticated" });
   await pass(t, 11_000);
-  last().cut("expired"); // it was too late
+  last().fail("expired"); // it was too late
   await settle();
   assert.equal(peers.length, 2);
   assert.equal(last().token, "t3");
   last().hello();
-  last().cut("expired"); // and this one was dead already
+  last().fail("expired"); // and this one was dead already
   await settle();
-  assert.equal(peers.length, 2, "a source of dead tokens is no reason to hurry");
+  assert.equal(peers.length, 2, "a source of expired tokens must not cause a loop");
   await pass(t, 600);
   assert.equal(peers.length, 3);
 });
 
-test("a token that has ended is not tried again", async (t) => {
+test("an expired fixed token is not retried", async (t) => {
   const c = connect(t, "fixed");
   await settle();
   last().hello();
   await pass(t, 11_000);
-  last().cut("expired");
+  last().fail("expired");
   await settle();
   assert.equal(peers.length, 1);
   assert.equal(c.state, "unauthorized");

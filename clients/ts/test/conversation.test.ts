@@ -5,33 +5,33 @@ import { Conversation, type Host } from "../src/conversation.js";
 import type { Fault } from "../src/transcript.js";
 import type { BatchFrame, ClientFrame, Event, Page, SnapshotFrame } from "../src/wire.js";
 
-let sent: ClientFrame[];
+let frames: ClientFrame[];
 let faults: Fault[];
 let pages: (() => Page)[];
 let c: Conversation;
-let unmade: boolean;
+let isUncreated: boolean;
 
 beforeEach(() => {
-  sent = [];
+  frames = [];
   faults = [];
   pages = [];
-  unmade = false;
+  isUncreated = false;
   const host: Host = {
-    send: (f) => (sent.push(f), true),
+    send: (f) => (frames.push(f), true),
     command: () => Promise.reject(new Error("none here")),
     deliver: () => Promise.reject(new Error("none here")),
     retry: () => Promise.reject(new Error("none here")),
     page: () => Promise.resolve(pages.shift()!()),
     pending: () => [],
-    hold: () => false, release: () => {}, discard: () => false, unmade: () => unmade, seen: () => {}, use: () => {},
+    hold: () => false, release: () => {}, discard: () => false, isUncreated: () => isUncreated, advance: () => {}, use: () => {},
     refusal: () => undefined,
     mismatch: (_, f) => faults.push(f),
   };
   c = new Conversation("c", host);
 });
 
-const asked = () => sent.filter((f) => f.type === "subscribe");
-const subscribed = () => c.take({ type: "subscribed", id: asked().at(-1)!.id });
+const subscribes = () => frames.filter((f) => f.type === "subscribe");
+const subscribed = () => c.take({ type: "subscribed", id: subscribes().at(-1)!.id });
 const snapshot = (cursor: string, text: string, seq = 5): SnapshotFrame => ({
   type: "snapshot", conversation: "c", cursor, epoch: "e", reset: true, earlier: true,
   transcript: { seq, messages: [{ id: "m", role: "assistant", turn: "t", parts: [{ id: "p", kind: "text", text }] }], turns: [{ id: "t", state: "running" }] },
@@ -40,7 +40,7 @@ const batch = (cursor: string, seq: number, ...events: Event[]): BatchFrame => (
 const append = (seq: number, offset: number, text: string): Event => ({ seq, type: "part.append", turn: "t", message: "m", part: "p", offset, text });
 const text = () => c.state.messages[0]?.parts[0]?.text;
 
-test("frames of a subscription that was left are dropped", () => {
+test("frames of an earlier subscription are dropped", () => {
   const leave = c.subscribe(() => {});
   c.take(snapshot("e.1", "early"));
   assert.equal(c.state.phase, "loading");
@@ -48,12 +48,12 @@ test("frames of a subscription that was left are dropped", () => {
   c.take(snapshot("e.5", "one"));
   assert.equal(text(), "one");
   leave();
-  assert.deepEqual(sent.at(-1), { type: "unsubscribe", conversation: "c" });
+  assert.deepEqual(frames.at(-1), { type: "unsubscribe", conversation: "c" });
   c.take(batch("e.6", 6, append(6, 3, " two")));
   assert.equal(text(), "one");
   c.subscribe(() => {});
-  assert.equal(asked().at(-1)?.after, "e.5");
-  c.take({ type: "subscribed", id: asked()[0]!.id });
+  assert.equal(subscribes().at(-1)?.after, "e.5");
+  c.take({ type: "subscribed", id: subscribes()[0]!.id });
   c.take(batch("e.6", 6, append(6, 3, " two")));
   assert.equal(text(), "one");
   subscribed();
@@ -61,14 +61,14 @@ test("frames of a subscription that was left are dropped", () => {
   assert.equal(text(), "one two");
 });
 
-test("a text that is not the gateway's is reported, and mended by a snapshot", () => {
+test("a text that differs from the gateway's is reported, and corrected by a snapshot", () => {
   c.subscribe(() => {});
   subscribed();
   c.take(snapshot("e.5", "Hallo"));
   c.take(batch("e.6", 6, { seq: 6, type: "part.end", turn: "t", message: "m", part: "p", sums: { text: { length: 5, crc: 7 } } }));
   assert.deepEqual(faults, [{ kind: "mismatch", seq: 6, turn: "t", message: "m", part: "p", field: "text", have: { length: 5, crc: 0xfafb3fe8 }, want: { length: 5, crc: 7 } }]);
-  assert.equal(asked().length, 2);
-  assert.equal(asked().at(-1)?.after, undefined);
+  assert.equal(subscribes().length, 2);
+  assert.equal(subscribes().at(-1)?.after, undefined);
   c.take(batch("e.7", 7, append(7, 5, "!"))); // of the subscription before
   subscribed();
   c.take(snapshot("e.7", "Hello!", 7));
@@ -76,7 +76,7 @@ test("a text that is not the gateway's is reported, and mended by a snapshot", (
   assert.equal(c.state.phase, "live");
 });
 
-test("a gateway whose frames never fit is not asked in a loop", (t) => {
+test("frames that never fit don't cause a loop of snapshots", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   c.subscribe(() => {});
   for (let i = 0; i < 10; i++) {
@@ -85,11 +85,11 @@ test("a gateway whose frames never fit is not asked in a loop", (t) => {
     c.take(batch("e.6", 6, append(6, 99, "gap")));
     t.mock.timers.tick(1000);
   }
-  assert.ok(asked().length < 8, `asked ${asked().length} times in 10 s`);
+  assert.ok(subscribes().length < 8, `asked ${subscribes().length} times in 10 s`);
   assert.deepEqual(faults, []);
 });
 
-test("what is the same stays the same object", () => {
+test("unchanged values stay the same objects", () => {
   let changes = 0;
   c.subscribe(() => changes++);
   subscribed();
@@ -107,7 +107,7 @@ test("what is the same stays the same object", () => {
   assert.equal(changes, 2);
 });
 
-test("a page that does not fit is asked for again", async () => {
+test("a page that doesn't fit is requested again", async () => {
   c.subscribe(() => {});
   subscribed();
   c.take(snapshot("e.5", "one"));
@@ -120,7 +120,7 @@ test("a page that does not fit is asked for again", async () => {
   assert.deepEqual(c.state.messages.map((m) => m.id), ["old", "m"]);
 });
 
-test("an error of a subscription that may pass is waited for; another ends it", (t) => {
+test("a temporary error of a subscription is retried; a permanent one ends it", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   c.subscribe(() => {});
   subscribed();
@@ -129,44 +129,44 @@ test("an error of a subscription that may pass is waited for; another ends it", 
   assert.equal(c.state.phase, "stale");
   assert.equal(c.state.error?.message, "disk");
   t.mock.timers.tick(2000);
-  assert.equal(asked().at(-1)?.after, "e.5");
+  assert.equal(subscribes().at(-1)?.after, "e.5");
   subscribed();
   assert.equal(c.state.phase, "live");
   assert.equal(c.state.error, undefined);
   c.take({ type: "error", conversation: "c", error: "it was deleted", reason: "deleted" });
   assert.equal(c.state.phase, "gone");
-  const n = sent.length;
+  const n = frames.length;
   c.follow();
-  assert.equal(sent.length, n);
+  assert.equal(frames.length, n);
 });
 
-test("it says how far behind it is after a gap, until it has caught up", () => {
+test("behind counts the missing events after a gap", () => {
   c.subscribe(() => {});
-  c.take({ type: "subscribed", id: asked().at(-1)!.id, head: 5 });
+  c.take({ type: "subscribed", id: subscribes().at(-1)!.id, head: 5 });
   assert.equal(c.state.behind, 0, "nothing is held yet: it is loading");
   c.take(snapshot("e.5", "one"));
   assert.equal(c.state.behind, 0);
-  c.lost();
+  c.handleDisconnect();
   c.follow();
-  c.take({ type: "subscribed", id: asked().at(-1)!.id, head: 46 });
+  c.take({ type: "subscribed", id: subscribes().at(-1)!.id, head: 46 });
   assert.equal(c.state.behind, 41);
   c.take(batch("e.30", 30, append(30, 3, " two")));
   assert.equal(c.state.behind, 16);
-  c.lost();
-  assert.equal(c.state.behind, 0, "nobody knows");
+  c.handleDisconnect();
+  assert.equal(c.state.behind, 0, "unknown without a connection");
   c.follow();
-  c.take({ type: "subscribed", id: asked().at(-1)!.id, head: 46 });
+  c.take({ type: "subscribed", id: subscribes().at(-1)!.id, head: 46 });
   c.take(batch("e.47", 47, append(47, 7, " three")));
   assert.equal(c.state.behind, 0);
   assert.equal(text(), "one two three");
 });
 
-test("a conversation that is still to be made is not asked for", () => {
-  unmade = true;
+test("a conversation that isn't created yet is not subscribed to", () => {
+  isUncreated = true;
   c.subscribe(() => {});
   c.follow(); // a new connection
-  assert.equal(asked().length, 0);
-  unmade = false;
+  assert.equal(subscribes().length, 0);
+  isUncreated = false;
   c.follow();
-  assert.equal(asked().length, 1);
+  assert.equal(subscribes().length, 1);
 });

@@ -1,5 +1,5 @@
-// A page to render into. It is imported before react-dom, which looks for one when it is loaded. The network stays Node's: that
-// of the page is an imitation, with rules of its own.
+// A page to render into. It must be imported before react-dom, which looks for a page when it is loaded. The network stays Node's, because
+// the page's own network is an imitation with different rules.
 
 import { Window } from "happy-dom";
 

@@ -7,7 +7,7 @@ import { Gateway } from "./gateway.js";
 const token = "a-token-of-the-tests";
 const origin = "https://app.example.org";
 
-/** Makes this process a page of another origin, as far as a browser lets such a page see answers. */
+/** Makes this process behave like a page of another origin, with the answers that a browser shows to it. */
 function foreignPage(t: TestContext): void {
   const real = { fetch: globalThis.fetch, WebSocket: globalThis.WebSocket };
   const g = globalThis as Record<string, unknown>;
@@ -18,7 +18,7 @@ function foreignPage(t: TestContext): void {
     if (readable !== "*" && readable !== origin) throw new TypeError("Failed to fetch");
     return res;
   };
-  // A handshake that is refused looks like one that nothing answers.
+  // A refused handshake looks like one without an answer.
   g["WebSocket"] = class {
     onerror = () => {};
     constructor() {
@@ -34,21 +34,21 @@ function foreignPage(t: TestContext): void {
 }
 
 for (const transport of ["websocket", "http"] as const) {
-  test(`${transport}: a page whose origin is refused learns which setting would allow it`, { timeout: 60_000 }, async (t) => {
+  test(`${transport}: a page whose origin is refused gets the setting that would allow it`, { timeout: 60_000 }, async (t) => {
     const gateway = await Gateway.start({ token });
     t.after(() => gateway.stop());
     foreignPage(t);
     const client = new Client({ url: gateway.url, token, transport });
     t.after(() => client.close());
-    const named = (err: unknown) => err instanceof LeatError && err.reason === "forbidden" && !err.temporary && /allowed_origins/.test(err.message) && err.message.includes(origin);
-    await assert.rejects(client.create(), named);
+    const namesSetting = (err: unknown) => err instanceof LeatError && err.reason === "forbidden" && !err.temporary && /allowed_origins/.test(err.message) && err.message.includes(origin);
+    await assert.rejects(client.create(), namesSetting);
     assert.equal(client.state, "forbidden");
-    assert.ok(named(client.error));
-    await assert.rejects(client.conversation("c").until(() => true), named);
-    await assert.rejects(client.create(), named);
+    assert.ok(namesSetting(client.error));
+    await assert.rejects(client.conversation("c").waitFor(() => true), namesSetting);
+    await assert.rejects(client.create(), namesSetting);
   });
 
-  test(`${transport}: a gateway that is away is not taken for one that refuses`, { timeout: 60_000 }, async (t) => {
+  test(`${transport}: an unreachable gateway is not reported as a refusal`, { timeout: 60_000 }, async (t) => {
     const gateway = await Gateway.start({ token });
     await gateway.stop();
     foreignPage(t);

@@ -9,22 +9,22 @@ import { root } from "./root.js";
 const scratch = mkdtempSync(join(tmpdir(), "leat-ts-"));
 process.on("exit", () => rmSync(scratch, { recursive: true, force: true }));
 
-const built = new Map<string, string>();
+const programs = new Map<string, string>();
 
-/** The path of a program of this project; LEAT_BIN names a gateway that was built before. */
+/** Builds a program of this project and returns its path; LEAT_BIN names an existing gateway. */
 function program(pkg: string): string {
-  const given = pkg === "./cmd/leat" ? process.env["LEAT_BIN"] : process.env["LEAT_BADPROXY"];
-  if (given) return given;
-  let path = built.get(pkg);
+  const override = pkg === "./cmd/leat" ? process.env["LEAT_BIN"] : process.env["LEAT_BADPROXY"];
+  if (override) return override;
+  let path = programs.get(pkg);
   if (!path) {
     path = join(scratch, pkg.replace(/.*\//, ""));
     execFileSync("go", ["build", "-o", path, pkg], { cwd: root, stdio: "inherit" });
-    built.set(pkg, path);
+    programs.set(pkg, path);
   }
   return path;
 }
 
-/** The next line of a program that matches. */
+/** Returns a program's next line that matches. */
 async function line(lines: Interface, pattern: RegExp): Promise<RegExpMatchArray> {
   for await (const l of lines) {
     const m = pattern.exec(l);
@@ -33,13 +33,13 @@ async function line(lines: Interface, pattern: RegExp): Promise<RegExpMatchArray
   throw new Error(`the program ended without a line like ${pattern}`);
 }
 
-async function ended(p: ChildProcess): Promise<void> {
+async function exited(p: ChildProcess): Promise<void> {
   if (p.exitCode === null && p.signalCode === null) await new Promise((resolve) => p.once("exit", resolve));
 }
 
 export interface GatewayOptions { agents?: string; token?: string; port?: number; data?: string; env?: Record<string, string> }
 
-/** A gateway of its own, on a free port, that can be stopped and started again on the same data. */
+/** A separate gateway on a free port, which can be restarted on the same data. */
 export class Gateway {
   private constructor(private readonly process: ChildProcess, readonly url: string, readonly options: GatewayOptions) {}
 
@@ -61,13 +61,13 @@ export class Gateway {
 
   async stop(): Promise<void> {
     this.process.kill("SIGTERM");
-    await ended(this.process);
+    await exited(this.process);
   }
 
-  /** Stops it at once, and starts it again at the same address. */
+  /** Kills it, and starts it again at the same address. */
   async restart(): Promise<Gateway> {
     this.process.kill("SIGKILL");
-    await ended(this.process);
+    await exited(this.process);
     return Gateway.start({ ...this.options, port: Number(new URL(this.url).port) });
   }
 
@@ -81,7 +81,7 @@ export class Gateway {
     return res;
   }
 
-  /** Pushes an agent's stream, as fast as the text is made; the turn is over when this returns. */
+  /** Pushes an agent's stream while the text is generated; the turn has ended when this returns. */
   async push(conversation: string, chunks: AsyncIterable<string> | Iterable<string>): Promise<void> {
     async function* lines(): AsyncGenerator<object> {
       for await (const text of chunks) yield { type: "chunk", text };
@@ -91,7 +91,7 @@ export class Gateway {
     if (last.outcome !== "completed") throw new Error(JSON.stringify(last));
   }
 
-  /** Pushes a stream of JSON lines, and returns what became of its turn. */
+  /** Pushes a stream of JSON lines, and returns the outcome of its turn. */
   async pushLines(conversation: string, dialect: string, lines: AsyncIterable<object> | Iterable<object>): Promise<{ outcome?: string; error?: string }> {
     const encoder = new TextEncoder();
     const body = new ReadableStream<Uint8Array>({
@@ -104,14 +104,14 @@ export class Gateway {
     return JSON.parse((await res.text()).trim().split("\n").at(-1)!) as { outcome?: string; error?: string };
   }
 
-  /** Makes a conversation, without the client that is tested. */
+  /** Creates a conversation without the tested client. */
   async create(): Promise<string> {
     const res = await this.call("POST", "/api/conversations", "{}");
     return ((await res.json()) as { conversation: { id: string } }).conversation.id;
   }
 }
 
-/** The bad network, in front of a gateway. */
+/** A proxy in front of a gateway that imitates a bad network. */
 export class BadNetwork {
   private constructor(private readonly process: ChildProcess, private readonly lines: AsyncIterator<string>, readonly url: string) {}
 
@@ -120,8 +120,8 @@ export class BadNetwork {
       stdio: ["pipe", "pipe", "inherit"],
     });
     const lines = createInterface({ input: p.stdout })[Symbol.asyncIterator]();
-    const first = await lines.next();
-    return new BadNetwork(p, lines, `http://${first.value as string}`);
+    const address = await lines.next();
+    return new BadNetwork(p, lines, `http://${address.value as string}`);
   }
 
   async cuts(): Promise<number> {
@@ -129,7 +129,7 @@ export class BadNetwork {
     return Number((await this.lines.next()).value);
   }
 
-  /** Ends the faults: later connections pass whole. */
+  /** Ends the faults: later connections are not disturbed. */
   async mend(): Promise<void> {
     this.process.stdin!.write("mend\n");
     await this.lines.next();
@@ -137,6 +137,6 @@ export class BadNetwork {
 
   async stop(): Promise<void> {
     this.process.stdin!.end();
-    await ended(this.process);
+    await exited(this.process);
   }
 }

@@ -12,51 +12,51 @@ import { MemoryStorage } from "./storage.js";
 setFlagsFromString("--expose-gc");
 const gc = runInNewContext("gc") as () => void;
 
-// Collects what nobody has. A conversation that a step has looked at lives to the end of that step.
-async function collect(until: () => boolean): Promise<void> {
-  for (let i = 0; i < 100 && !until(); i++) {
+// Runs the garbage collector until isDone. A conversation that a step has used lives to the end of that step.
+async function collect(isDone: () => boolean): Promise<void> {
+  for (let i = 0; i < 100 && !isDone(); i++) {
     await new Promise((resolve) => setImmediate(resolve));
     gc();
   }
-  assert.ok(until(), "what nobody has is still held");
+  assert.ok(isDone(), "an unreferenced conversation is still in memory");
 }
 
 function hold(): { held: ConversationCache; open: (id: string) => Conversation } {
-  const held = new ConversationCache();
-  const host = { send: () => true, pending: () => [], unmade: () => false, seen: () => {}, refusal: () => undefined, use: (c: Conversation) => held.use(c) } as unknown as Host;
+  const cache = new ConversationCache();
+  const host = { send: () => true, pending: () => [], isUncreated: () => false, advance: () => {}, refusal: () => undefined, use: (c: Conversation) => cache.use(c) } as unknown as Host;
   const open = (id: string) => {
-    const c = held.get(id) ?? new Conversation(id, host);
-    held.use(c);
+    const c = cache.get(id) ?? new Conversation(id, host);
+    cache.use(c);
     return c;
   };
-  return { held, open };
+  return { held: cache, open };
 }
 
-test("conversations that nobody watches are let go, the one used longest ago first", () => {
+test("conversations without subscribers are dropped, the least recently used first", () => {
   const { held, open } = hold();
   const leaves = ["watched", "also watched"].map((id) => open(id).subscribe(() => {}));
-  const mine = open("mine");
+  const conversation = open("mine");
   for (let i = 0; i < 10 * maxIdle; i++) open(`${i}`).subscribe(() => {})();
   open(`${9 * maxIdle}`); // used again, so it is not the next to go
   open("one more");
   assert.deepEqual(held.strongIds, ["watched", "also watched", ...Array.from({ length: maxIdle - 2 }, (_, i) => `${9 * maxIdle + 2 + i}`), `${9 * maxIdle}`, "one more"]);
-  assert.equal(open("mine"), mine, "it is one object for as long as somebody has it");
+  assert.equal(open("mine"), conversation, "it is one object as long as it is referenced");
   for (const leave of leaves) leave();
   const last = Array.from({ length: maxIdle }, (_, i) => `last ${i}`);
   last.forEach(open);
   assert.deepEqual(held.strongIds, last);
-  mine.subscribe(() => {});
+  conversation.subscribe(() => {});
   assert.deepEqual(held.strongIds, [...last, "mine"]);
 });
 
-test("what was let go, and nobody has, is gone", async () => {
+test("dropped conversations without references are collected", async () => {
   const { held, open } = hold();
   for (let i = 0; i < 10 * maxIdle; i++) open(`${i}`);
   await collect(() => held.size < 2 * maxIdle); // an engine may hold a few on its stack
   assert.equal([...held].length, held.size);
 });
 
-test("a conversation that was dropped opens again by a snapshot, and goes on", async (t) => {
+test("a dropped conversation loads again from a snapshot and follows its events", async (t) => {
   const gateway = await Gateway.start();
   t.after(() => gateway.stop());
   const client = new Client({ url: gateway.url, storage: new MemoryStorage() });
@@ -69,7 +69,7 @@ test("a conversation that was dropped opens again by a snapshot, and goes on", a
   await say("one");
   const ref = await (async () => {
     const c = client.conversation(id);
-    await c.until((s) => s.messages.length === 1);
+    await c.waitFor((s) => s.messages.length === 1);
     return new WeakRef(c);
   })();
   assert.equal(client.conversation(id).state.phase, "stale");
@@ -79,8 +79,8 @@ test("a conversation that was dropped opens again by a snapshot, and goes on", a
   const c = client.conversation(id);
   assert.deepEqual([c.state.phase, c.state.messages], ["loading", []]);
   t.after(c.subscribe(() => {}));
-  await c.until((s) => s.phase === "live" && s.messages.length === 2);
+  await c.waitFor((s) => s.phase === "live" && s.messages.length === 2);
   await say("three");
-  await c.until((s) => s.messages.length === 3);
+  await c.waitFor((s) => s.messages.length === 3);
   assert.deepEqual(texts(c), ["one", "two", "three"]);
 });

@@ -6,19 +6,19 @@ import { httpDial } from "../src/httplink.js";
 import { EventReader } from "../src/sse.js";
 import type { ServerFrame } from "../src/wire.js";
 
-/** A gateway whose answers the test gives. */
+/** A fake gateway whose answers the test chooses. */
 function link(t: TestContext, answer: (path: string, init: RequestInit) => Response | Promise<Response>) {
-  const asked: string[] = [];
+  const paths: string[] = [];
   const frames: ServerFrame[] = [];
   const ends: LeatError[] = [];
   t.mock.method(globalThis, "fetch", async (url: string, init: RequestInit) => {
     const path = url.slice("http://gateway".length);
-    asked.push(path);
+    paths.push(path);
     return answer(path, init);
   });
-  const l = httpDial({ url: "http://gateway" })("token", { frame: (f) => frames.push(f), alive: () => {}, closed: (why) => ends.push(why) });
+  const l = httpDial({ url: "http://gateway" })("token", { frame: (f) => frames.push(f), alive: () => {}, closed: (cause) => ends.push(cause) });
   t.after(() => l.close());
-  return { l, asked, frames, ends };
+  return { l, asked: paths, frames, ends };
 }
 
 const settle = async () => {
@@ -28,9 +28,9 @@ const stream = (text: string): Response => new Response(new ReadableStream({
   start: (c) => c.enqueue(new TextEncoder().encode(text)), // and then nothing more, without an end
 }), { headers: { "Content-Type": "text/event-stream" } });
 
-test("without a stream it asks every 15 s; a stream that says nothing for 40 s is dead", async (t) => {
+test("without a stream the link checks the gateway every 15 s; a stream without data for 40 s is dead", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
-  const { l, asked, frames, ends } = link(t, (path) => (path.endsWith("/events") ? stream('data: {"type":"hello","turns":[]}\n\n') : Response.json({ agents: [] })));
+  const { l, asked: paths, frames, ends } = link(t, (path) => (path.endsWith("/events") ? stream('data: {"type":"hello","turns":[]}\n\n') : Response.json({ agents: [] })));
   await settle();
   assert.deepEqual(frames, [{ type: "hello", protocol: "leat/1" }]);
   t.mock.timers.tick(15_000);
@@ -41,13 +41,13 @@ test("without a stream it asks every 15 s; a stream that says nothing for 40 s i
   assert.deepEqual(frames.at(-1), { type: "subscribed", id: "s1", conversation: "c", turns: [] });
   t.mock.timers.tick(39_000);
   await settle();
-  assert.equal(asked.length, 3, "a stream has heartbeats of its own");
+  assert.equal(paths.length, 3, "a stream has its own heartbeats");
   assert.equal(ends.length, 0);
   t.mock.timers.tick(1000);
   assert.equal(ends[0]?.reason, "network");
 });
 
-test("a stream that does not even begin is dead after 40 s, however well the gateway answers else", async (t) => {
+test("a stream that doesn't begin is dead after 40 s, even if the gateway answers other requests", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
   const { l, ends } = link(t, (path, init) => (path.endsWith("/events") ? new Promise((_, reject) => init.signal!.addEventListener("abort", () => reject(init.signal!.reason as Error))) : Response.json({ agents: [] })));
   await settle();
@@ -58,16 +58,16 @@ test("a stream that does not even begin is dead after 40 s, however well the gat
   assert.equal(ends.length, 0);
   t.mock.timers.tick(1000);
   await settle();
-  assert.deepEqual(ends.map((e) => e.message), ["a stream has fallen silent"]);
+  assert.deepEqual(ends.map((e) => e.message), ["no data on a stream"]);
 });
 
 test("commands of a conversation keep their order; a stop overtakes", async (t) => {
   const bodies: string[] = [];
-  const held: (() => void)[] = [];
+  const pending: (() => void)[] = [];
   const { l, frames } = link(t, async (path, init) => {
     if (path === "/api/agents") return Response.json({ agents: [] });
     bodies.push((JSON.parse(init.body as string) as { type: string }).type);
-    await new Promise<void>((resolve) => held.push(resolve));
+    await new Promise<void>((resolve) => pending.push(resolve));
     return Response.json({ seq: bodies.length });
   });
   await settle();
@@ -77,15 +77,15 @@ test("commands of a conversation keep their order; a stop overtakes", async (t) 
   l.send({ type: "command", id: "4", conversation: "d", command: { type: "delete" } });
   await settle();
   assert.deepEqual([...bodies].sort(), ["delete", "stop", "update"]);
-  held.splice(0).forEach((go) => go());
+  pending.splice(0).forEach((go) => go());
   await settle();
   assert.equal(bodies.at(-1), "truncate");
-  held.splice(0).forEach((go) => go());
+  pending.splice(0).forEach((go) => go());
   await settle();
   assert.deepEqual(frames.flatMap((f) => (f.type === "ack" ? [f.id] : [])).sort(), ["1", "2", "3", "4"]);
 });
 
-test("what something between here and the gateway answers is told as what it is", async (t) => {
+test("answers of a proxy are reported as failures of the request", async (t) => {
   const { l, frames, ends } = link(t, (path) => {
     if (path === "/api/agents") return Response.json({ agents: [] });
     if (path.endsWith("/events")) return new Response("<html>", { headers: { "Content-Type": "text/html" } });
@@ -101,15 +101,15 @@ test("what something between here and the gateway answers is told as what it is"
   l.send({ type: "subscribe", id: "s1", conversation: "c" });
   await settle();
   assert.equal(ends[0]?.reason, "protocol");
-  assert.equal(frames.length, 2, "such a page is no reason to give a conversation up");
+  assert.equal(frames.length, 2, "such a page doesn't end a conversation");
 });
 
 test("server-sent events in any pieces", () => {
-  const whole = 'id: e.1\ndata: {"a":1}\n\n: ping\n\ndata: one\r\ndata:two\r\n\r\ndata: rest';
-  for (let size = 1; size <= whole.length; size++) {
+  const text = 'id: e.1\ndata: {"a":1}\n\n: ping\n\ndata: one\r\ndata:two\r\n\r\ndata: rest';
+  for (let size = 1; size <= text.length; size++) {
     const r = new EventReader();
     const got: string[] = [];
-    for (let i = 0; i < whole.length; i += size) r.feed(whole.slice(i, i + size), (d) => got.push(d));
+    for (let i = 0; i < text.length; i += size) r.feed(text.slice(i, i + size), (d) => got.push(d));
     assert.deepEqual(got, ['{"a":1}', "one\ntwo"]);
   }
 });

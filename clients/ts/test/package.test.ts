@@ -8,15 +8,15 @@ import { after, before, test } from "node:test";
 import { Gateway } from "./gateway.js";
 import { root } from "./root.js";
 
-const here = join(root, "clients/ts");
+const packageDir = join(root, "clients/ts");
 const folder = mkdtempSync(join(tmpdir(), "leat-package-"));
-const readme = readFileSync(join(here, "README.md"), "utf8");
+const readme = readFileSync(join(packageDir, "README.md"), "utf8");
 
 let gateway: Gateway;
 before(async () => {
   gateway = await Gateway.start();
-  // A stranger's project: the package as npm packs it, and beside it what the adapters are for.
-  const [{ filename }] = JSON.parse(run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", folder], here)) as [{ filename: string }];
+  // A separate project with the package as npm packs it, and the peer dependencies of the adapters.
+  const [{ filename }] = JSON.parse(run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", folder], packageDir)) as [{ filename: string }];
   writeFileSync(join(folder, "package.json"), '{"type":"module","private":true}');
   run("npm", ["install", "--offline", "--no-audit", "--no-fund", "--legacy-peer-deps", "--ignore-scripts", join(folder, filename)], folder);
 });
@@ -29,19 +29,19 @@ function run(program: string, args: string[], cwd: string): string {
   return execFileSync(program, args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
 }
 
-test("the package installs alone, and imports", () => {
+test("the package installs without dependencies, and imports", () => {
   assert.deepEqual(readdirSync(join(folder, "node_modules")).filter((n) => !n.startsWith(".")), ["@leat"]);
-  const out = run(process.execPath, ["-e", 'import("@leat/client").then((m) => console.log(Object.keys(m).sort().join(" ")))'], folder);
-  assert.equal(out, "Client LeatError LiveEvents Transcript crc32c independent turnText visibleText\n");
+  const output = run(process.execPath, ["-e", 'import("@leat/client").then((m) => console.log(Object.keys(m).sort().join(" ")))'], folder);
+  assert.equal(output, "Client LeatError LiveEvents Transcript crc32c independent turnText visibleText\n");
   run(process.execPath, ["-e", 'import("@leat/client/ai")'], folder); // it needs the types alone
   const files = readdirSync(join(folder, "node_modules/@leat/client"));
   assert.deepEqual(files.sort(), ["LICENSE", "README.md", "dist", "package.json"]);
 });
 
-test("the snippets of the README compile, run, and print what it says", () => {
+test("the snippets of the README compile, run, and print the documented output", () => {
   const modules = join(folder, "node_modules");
-  for (const name of readdirSync(join(here, "node_modules"))) {
-    if (!name.startsWith(".") && name !== "@leat") symlinkSync(join(here, "node_modules", name), join(modules, name));
+  for (const name of readdirSync(join(packageDir, "node_modules"))) {
+    if (!name.startsWith(".") && name !== "@leat") symlinkSync(join(packageDir, "node_modules", name), join(modules, name));
   }
   const snippets = [...readme.matchAll(/```(tsx?)\n([^]*?)```\n(?:\n```text\n([^]*?)```\n)?/g)];
   assert.equal(snippets.length, 6);
@@ -51,7 +51,7 @@ test("the snippets of the README compile, run, and print what it says", () => {
     compilerOptions: { target: "ES2022", module: "NodeNext", lib: ["ES2023", "DOM", "DOM.Iterable"], types: [], jsx: "react-jsx", strict: true, skipLibCheck: true, rootDir: "src", outDir: "out" },
     include: ["src"],
   }));
-  run(process.execPath, [join(here, "node_modules/typescript/bin/tsc"), "-p", "."], folder);
+  run(process.execPath, [join(packageDir, "node_modules/typescript/bin/tsc"), "-p", "."], folder);
   let printed = 0;
   for (const [i, [, ext, , want]] of snippets.entries()) {
     if (ext !== "ts") continue;

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
 
 import { Client } from "../src/client.js";
-import { patience } from "../src/patience.js";
+import { idleLimit } from "../src/patience.js";
 import { MemoryStorage } from "./storage.js";
 
 /** A client of a gateway that answers as the test says, or not at all: a line of which the other end is gone. */
@@ -19,59 +19,59 @@ async function line(t: TestContext): Promise<{ client: Client; asked: () => Prom
     server.closeAllConnections();
     server.close();
   });
-  const asked = async () => {
+  const nextRequest = async () => {
     while (answers.length === 0) await new Promise<void>((resolve) => (came = resolve));
     return answers.shift()!;
   };
   t.mock.timers.enable({ apis: ["setTimeout"] });
-  return { client, asked };
+  return { client, asked: nextRequest };
 }
 
-/** Waits until something is heard: there is a new time to wait for. */
+/** Waits until data has arrived, which starts a new idle timer. */
 function hears(t: TestContext): () => Promise<void> {
-  const set = t.mock.method(globalThis, "setTimeout");
+  const mockFetch = t.mock.method(globalThis, "setTimeout");
   return async () => {
-    while (!set.mock.calls.some((c) => (c.arguments as unknown[])[1] === patience)) await new Promise((resolve) => setImmediate(resolve));
-    set.mock.restore();
+    while (!mockFetch.mock.calls.some((c) => (c.arguments as unknown[])[1] === idleLimit)) await new Promise((resolve) => setImmediate(resolve));
+    mockFetch.mock.restore();
   };
 }
 
 const silent = { reason: "network", message: "no data from the gateway for 30 s" };
 
-test("a question that is not answered ends, and can be asked again", async (t) => {
-  const { client, asked } = await line(t);
+test("a request without a response is aborted, and can be repeated", async (t) => {
+  const { client, asked: nextRequest } = await line(t);
   for (const ask of [() => client.list(), () => client.markRead("c")]) {
     const failed = assert.rejects(ask(), silent);
-    await asked();
-    t.mock.timers.tick(patience);
+    await nextRequest();
+    t.mock.timers.tick(idleLimit);
     await failed;
   }
-  const again = client.agents();
-  (await asked()).end('{"agents":[]}');
-  assert.deepEqual(await again, []);
+  const retry = client.agents();
+  (await nextRequest()).end('{"agents":[]}');
+  assert.deepEqual(await retry, []);
 });
 
-test("an answer that stops in the middle ends; one that is slow does not, however long it takes", async (t) => {
-  const { client, asked } = await line(t);
+test("a response that stalls is aborted; a slow one isn't, however long it takes", async (t) => {
+  const { client, asked: nextRequest } = await line(t);
   const list = client.list();
-  const slow = await asked();
+  const slow = await nextRequest();
   slow.write('{"conversations":[');
   const text = '{"id":"ä"},'.repeat(9) + '{"id":"end"}';
   const step = async (piece: Buffer) => {
-    const heard = hears(t);
+    const received = hears(t);
     slow.write(piece);
-    await heard();
-    t.mock.timers.tick(patience - 1);
+    await received();
+    t.mock.timers.tick(idleLimit - 1);
   };
   for (const byte of Buffer.from(text)) await step(Buffer.of(byte));
   slow.end("]}");
   assert.equal((await list).at(-1)?.id, "end");
 
   const failed = assert.rejects(client.list(), silent);
-  const cut = await asked();
-  const heard = hears(t);
-  cut.write('{"conversations":[');
-  await heard();
-  t.mock.timers.tick(patience);
+  const interrupted = await nextRequest();
+  const received = hears(t);
+  interrupted.write('{"conversations":[');
+  await received();
+  t.mock.timers.tick(idleLimit);
   await failed;
 });

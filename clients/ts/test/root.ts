@@ -1,4 +1,4 @@
 import { fileURLToPath } from "node:url";
 
-/** The folder of the whole project; the compiled tests lie in clients/ts/build/test. */
+/** The folder of the whole project; the compiled tests are in clients/ts/build/test. */
 export const root = fileURLToPath(new URL("../../../..", import.meta.url));

@@ -1,6 +1,6 @@
 import type { OutboxStorage } from "../src/index.js";
 
-/** A storage such as localStorage; it survives the clients that use it, as that does a reload. */
+/** A storage like localStorage: it survives the clients that use it, as localStorage survives a reload. */
 export class MemoryStorage implements OutboxStorage {
   readonly map = new Map<string, string>();
   get length(): number {

@@ -11,45 +11,45 @@ let gateway: Gateway;
 before(async () => void (gateway = await Gateway.start({ token: admin, env: { LEAT_USERS_SECRET: secret } })));
 after(() => gateway.stop());
 
-/** A token of a user that ends in so many seconds. */
+/** A user's token that expires after that many seconds. */
 function jwt(subject: string, seconds: number): string {
   const b64 = (o: object) => Buffer.from(JSON.stringify(o)).toString("base64url");
   const text = `${b64({ alg: "HS256", typ: "JWT" })}.${b64({ sub: subject, exp: Math.floor(Date.now() / 1000) + seconds })}`;
   return `${text}.${createHmac("sha256", secret).update(text).digest("base64url")}`;
 }
 
-test("a socket goes on with another token before its own ends, and with it after that", async (t) => {
+test("a socket continues with a new token before the old one expires", async (t) => {
   const lives = [7, 8, 3600]; // the gateway warns of the first two at once
-  let asked = 0;
-  const client = new Client({ url: gateway.url, token: () => jwt("alice", lives[asked++] ?? 3600), transport: "websocket" });
+  let requests = 0;
+  const client = new Client({ url: gateway.url, token: () => jwt("alice", lives[requests++] ?? 3600), transport: "websocket" });
   t.after(() => client.close());
   const states: string[] = [];
   client.onState((s) => states.push(s));
   const c = await client.create();
   t.after(c.subscribe(() => {}));
-  await c.until((s) => s.phase === "live");
-  while (asked < 3) await new Promise((resolve) => setTimeout(resolve, 10));
+  await c.waitFor((s) => s.phase === "live");
+  while (requests < 3) await new Promise((resolve) => setTimeout(resolve, 10));
   await new Promise((resolve) => setTimeout(resolve, 8500)); // until the short ones would have ended
   await c.inject({ text: "still here" }).catch(() => c.send("still here"));
-  await c.until((s) => s.messages.some((m) => visibleText(m) === "still here"));
+  await c.waitFor((s) => s.messages.some((m) => visibleText(m) === "still here"));
   assert.deepEqual(states, ["connecting", "connected"], "one socket all the while");
 });
 
-test("without another token it ends when the token does, and says why", async (t) => {
+test("without a new token the connection ends with the old one, with the reason", async (t) => {
   const token = jwt("bob", 2);
   for (const transport of ["websocket", "http"] as const) {
     const client = new Client({ url: gateway.url, token, transport });
     t.after(() => client.close());
-    const over = new Promise<void>((resolve) => client.onState((s) => s === "unauthorized" && resolve()));
+    const refusal = new Promise<void>((resolve) => client.onState((s) => s === "unauthorized" && resolve()));
     client.connect();
-    // HTTP finds out by its streams alone; so there is one.
+    // Over HTTP only streams report it, so the test opens one.
     client.create().then((c) => c.subscribe(() => {})).catch((err) => assert.ok(err instanceof LeatError));
-    await over;
+    await refusal;
     assert.ok(["unauthorized", "expired"].includes(client.error!.reason), client.error!.reason);
   }
 });
 
-test("a mismatch is counted by the gateway, under the name of this client", async (t) => {
+test("the gateway counts a mismatch under this client's name", async (t) => {
   for (const name of [undefined, "page"] as const) {
     const client = new Client({ url: gateway.url, token: admin, ...(name && { name }) });
     t.after(() => client.close());

@@ -193,12 +193,12 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
 function useLook(id: string): void {
   useEffect(() => {
     if (!id) return;
-    const look = () => theLive().look(document.hidden ? undefined : id);
+    const look = () => theLive().setActiveConversation(document.hidden ? undefined : id);
     look();
     document.addEventListener("visibilitychange", look);
     return () => {
       document.removeEventListener("visibilitychange", look);
-      theLive().look(undefined);
+      theLive().setActiveConversation(undefined);
     };
   }, [id]);
 }

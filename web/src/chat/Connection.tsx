@@ -19,7 +19,7 @@ function follow(changed: () => void): () => void {
     live.onState((s) => { restarts = restart(restarts, { live: s }, Date.now()); });
     client.onState((state, error) => { restarts = restart(restarts, { state, reason: error?.reason }, Date.now()); });
   }
-  const leaves = [live.on("status", changed), client.onState(changed), client.onWaiting(changed)];
+  const leaves = [live.on("status", changed), client.onState(changed), client.onUnacknowledged(changed)];
   for (const e of ["online", "offline"]) addEventListener(e, changed);
   document.addEventListener("visibilitychange", changed);
   const tick = setInterval(() => document.hidden || changed(), look);
@@ -32,7 +32,7 @@ function follow(changed: () => void): () => void {
 }
 
 function facts(behind: number): Facts {
-  const { state, retryAt, waiting, heard } = theClient();
+  const { state, retryAt, unacknowledged: waiting, lastHeard: heard } = theClient();
   return { state, retryAt, waiting, heard, behind, online: navigator.onLine, restarting: restarting(restarts, Date.now()) };
 }
 

@@ -1,8 +1,8 @@
 // Code generated from clients/ts/src/transcript.ts by npm run page. DO NOT EDIT.
 
-// The reader's fold of the native protocol: what events come to. It follows docs/protocol.md rule by rule, as package
-// transcript does in Go, and imports nothing: the gateway's own page is served what the compiler makes of this file. Every
-// change of a message, part or turn raises its `version`, so that only what changed has to be drawn or copied.
+// The reader's fold of the native protocol: it turns events into a conversation. It follows the rules of docs/protocol.md like
+// package transcript in Go. It has no imports at run time, because a Go test runs the compiled file against that package. Every
+// change of a message, part or turn increases its `version`, so that only changed ones have to be drawn or copied.
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 const ascii = /^[\x00-\x7f]*$/;
@@ -12,7 +12,7 @@ const table = new Uint32Array(256).map((_, n) => {
         n = n & 1 ? (n >>> 1) ^ 0x82f63b78 : n >>> 1;
     return n >>> 0;
 });
-/** The CRC-32C of a text's UTF-8 bytes, as a part's end carries it. */
+/** The CRC-32C of a text's UTF-8 bytes, as sent at a part's end. */
 export function crc32c(text) {
     let c = 0xffffffff;
     for (const b of encoder.encode(text))
@@ -29,12 +29,12 @@ function newPart(id, kind, at) {
         text: newText(), input: newText(), output: newText(), stderr: newText(),
     };
 }
-// The bounds of a history: the newest notes stay. They are those of the gateway's fold.
+// The limits of a history: the newest notes are kept. They must equal those of the gateway's fold.
 const maxNotes = 200;
 const maxNotesBytes = 32 << 10;
-// The white space around a text as Go's strings.TrimSpace has it; that of trim is another.
+// White space as Go's strings.TrimSpace defines it; String.trim differs.
 const space = /^[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+|[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+$/g;
-// note adds an entry to a history, or replaces the last one, which it extends.
+// note adds an entry to a history, or with extend replaces the last entry.
 function note(history, text, extend = false) {
     text = text.replace(space, "");
     if (!text)
@@ -55,45 +55,45 @@ function newTurn(t) {
     return { ...t, requests: t.requests ?? [], updated: 0, answered: new Map(), version: 1 };
 }
 /**
- * A conversation as its events came to it. apply and batch return false where the reader has lost something and has to ask
- * again without a cursor; `fault` then says what.
+ * A conversation, folded from its events. apply and batch return false if events are missing or a text is wrong: the reader then
+ * has to subscribe again without a cursor, and `fault` has the reason.
  */
 export class Transcript {
     title = "";
     metadata = {};
-    /** Seq of the last event applied; after reset that of the snapshot. */
+    /** The seq of the last applied event; after reset, the snapshot's. */
     seq = 0;
-    /** There are messages before the first one held. */
+    /** There are messages before the first one here. */
     earlier = false;
     order = [];
     messages = new Map();
     turns = new Map();
     fault = null;
-    floor = 0; // events up to here are in the snapshot that this began with
+    floor = 0; // events up to here are in the snapshot
     updated = 0;
-    held = null;
-    /** Replaces all that is held by a snapshot's transcript. */
+    pieces = null;
+    /** Replaces everything with a snapshot's transcript. */
     reset(snapshot, earlier = false) {
         this.title = snapshot.title || "";
         this.metadata = { ...snapshot.metadata };
         this.seq = this.floor = snapshot.seq || 0;
         this.earlier = earlier;
         this.updated = 0;
-        this.held = null;
+        this.pieces = null;
         this.fault = null;
         this.order = [];
         this.messages = new Map();
         this.turns = new Map();
         for (const m of snapshot.messages)
-            this.adopt(m, 0);
+            this.addMessage(m, 0);
         for (const t of snapshot.turns || [])
             this.turns.set(t.id, newTurn(t));
     }
-    adopt(wire, floor) {
+    addMessage(wire, floor) {
         const m = { ...wire, floor, updated: 0, closed: 0, version: 1, ended: !!wire.ended, parts: [] };
         for (const w of wire.parts) {
-            const { text, input, output, stderr, history, ...rest } = w;
-            const p = { ...newPart(w.id, w.kind, w.at), ...rest, ended: !!w.ended, history: [...(history || [])] };
+            const { text, input, output, stderr, history, ...members } = w;
+            const p = { ...newPart(w.id, w.kind, w.at), ...members, ended: !!w.ended, history: [...(history || [])] };
             const texts = { text, input, output, stderr };
             for (const f of fields)
                 if (texts[f])
@@ -103,19 +103,19 @@ export class Transcript {
         this.messages.set(m.id, m);
         this.order.push(m);
     }
-    /** Puts a page of older messages before those held. It returns false where the page does not fit any more. */
+    /** Inserts a page of older messages at the beginning. It returns false if the page no longer fits. */
     addPage(page, before, cursorSeq) {
         if (page.seq < cursorSeq || this.order[0]?.id !== before)
             return false;
         if (page.transcript.messages.some((m) => this.messages.has(m.id)))
             return false;
-        const held = this.order;
+        const newer = this.order;
         this.order = [];
         for (const m of page.transcript.messages)
-            this.adopt(m, page.seq);
-        this.order.push(...held);
+            this.addMessage(m, page.seq);
+        this.order.push(...newer);
         this.earlier = !!page.earlier;
-        // A turn that ended after the cursor is still on its way as events; as ended it would keep them from applying.
+        // A turn that ended after the cursor will still arrive as events. They would be ignored if the turn were already ended here.
         const older = (page.transcript.turns || []).filter((t) => !this.turns.has(t.id) && t.state === "ended" && (t.endSeq || 0) <= cursorSeq);
         this.turns = new Map([...older.map((t) => [t.id, newTurn(t)]), ...this.turns]);
         return true;
@@ -126,8 +126,8 @@ export class Transcript {
     }
     apply(event) {
         let e = event;
-        if (this.held || e.more) {
-            e = this.hold(e);
+        if (this.pieces || e.more) {
+            e = this.mergePieces(e);
             if (!e)
                 return true;
         }
@@ -138,33 +138,34 @@ export class Transcript {
             this.seq = Math.max(this.seq, e.seq);
         return ok;
     }
-    // hold keeps the pieces of one operation until the last is there. Any other event ends the wait: they will come again.
-    hold(e) {
-        const h = this.held;
+    // mergePieces collects the pieces of one operation until the last has arrived. Any other event discards them, because the gateway
+    // then sends them again.
+    mergePieces(e) {
+        const h = this.pieces;
         if (!h || e.type !== "part.append" || e.seq !== h.first.seq || e.message !== h.first.message || e.part !== h.first.part ||
             (e.field || "text") !== (h.first.field || "text") || (e.offset || 0) !== offsetOf(h.first) + h.length) {
-            this.held = null;
+            this.pieces = null;
             if ((e.type !== "part.append" && e.type !== "part.replace") || !e.more)
                 return e;
-            this.held = { first: e, text: e.text, length: bytes(e.text) };
+            this.pieces = { first: e, text: e.text, length: bytes(e.text) };
             return null;
         }
         h.text += e.text;
         h.length += bytes(e.text);
         if (e.more)
             return null;
-        this.held = null;
-        const whole = { ...h.first, text: h.text, more: false };
-        delete whole.note;
-        delete whole.history;
-        delete whole.extend;
+        this.pieces = null;
+        const operation = { ...h.first, text: h.text, more: false };
+        delete operation.note;
+        delete operation.history;
+        delete operation.extend;
         if (e.note)
-            whole.note = e.note;
+            operation.note = e.note;
         if (e.extend)
-            whole.extend = e.extend;
+            operation.extend = e.extend;
         if (e.history)
-            whole.history = e.history;
-        return whole;
+            operation.history = e.history;
+        return operation;
     }
     fold(e) {
         const turn = e.turn ? this.turns.get(e.turn) : undefined;
@@ -226,7 +227,7 @@ export class Transcript {
                 this.earlier = false;
                 return true;
         }
-        return true; // a type that came after this reader
+        return true; // a type that is newer than this reader
     }
     start(e) {
         if (this.messages.has(e.message))
@@ -298,13 +299,13 @@ export class Transcript {
             if (e.type === "turn.start")
                 Object.assign(t, { state: t.requests.length ? "waiting" : "running", startedAt: e.at });
             if (e.type === "turn.update")
-                take(t, e, ["phase", "step", "model", "upstream"]);
+                copyPresent(t, e, ["phase", "step", "model", "upstream"]);
             else
-                take(t, e, ["agent", "answers", "parent", "source"]);
+                copyPresent(t, e, ["agent", "answers", "parent", "source"]);
         }
         t.version++;
     }
-    // close ends all that a turn left open.
+    // close ends everything that a turn left open.
     close(e) {
         for (const m of this.order) {
             if (m.turn !== e.turn || e.seq <= m.floor)
@@ -327,17 +328,17 @@ export class Transcript {
         if (e.type === "part.start") {
             if (!p) {
                 p = newPart(e.part, e.kind, e.at);
-                take(p, e, ["name", "call", "mediaType", "join", "state", "media", "data", "title"]);
+                copyPresent(p, e, ["name", "call", "mediaType", "join", "state", "media", "data", "title"]);
                 m.parts.push(p);
             }
             return true;
         }
         if (!p)
-            return this.lost({ kind: "gap", seq: e.seq, message: m.id, part: e.part });
+            return this.fail({ kind: "gap", seq: e.seq, message: m.id, part: e.part });
         if (e.type === "part.update") {
             if (e.seq > p.updated) {
                 p.updated = e.seq;
-                take(p, e, ["state", "name", "media", "error", "data"]);
+                copyPresent(p, e, ["state", "name", "media", "error", "data"]);
                 if (e.title !== undefined)
                     p.title = e.title;
                 p.version++;
@@ -353,7 +354,7 @@ export class Transcript {
                     continue;
                 const have = { length: p[f].length, crc: crc32c(p[f].text) };
                 if (have.length !== want.length || have.crc !== want.crc) {
-                    return this.lost({ kind: "mismatch", seq: e.seq, message: m.id, part: p.id, field: f, have, want, ...(e.turn && { turn: e.turn }) });
+                    return this.fail({ kind: "mismatch", seq: e.seq, message: m.id, part: p.id, field: f, have, want, ...(e.turn && { turn: e.turn }) });
                 }
             }
             Object.assign(p, { closed: e.seq, ended: true, endAt: e.at, version: p.version + 1 });
@@ -361,7 +362,7 @@ export class Transcript {
         }
         return this.operate(m, p, e);
     }
-    // operate changes one of a part's texts.
+    // operate appends to or replaces one of a part's texts.
     operate(m, p, e) {
         const f = p[e.field || "text"];
         if (!f || e.seq <= f.seq)
@@ -375,13 +376,13 @@ export class Transcript {
         else {
             const offset = e.offset || 0;
             if (offset > f.length)
-                return this.lost({ kind: "gap", seq: e.seq, message: m.id, part: p.id });
-            const known = f.length - offset;
-            let more = e.text || "";
-            const length = bytes(more);
-            if (known > 0)
-                more = known < length ? decoder.decode(encoder.encode(more).subarray(known)) : "";
-            f.text += more;
+                return this.fail({ kind: "gap", seq: e.seq, message: m.id, part: p.id });
+            const overlap = f.length - offset;
+            let added = e.text || "";
+            const length = bytes(added);
+            if (overlap > 0)
+                added = overlap < length ? decoder.decode(encoder.encode(added).subarray(overlap)) : "";
+            f.text += added;
             f.length = Math.max(f.length, offset + length);
         }
         f.seq = e.seq;
@@ -395,62 +396,62 @@ export class Transcript {
         p.version++;
         return true;
     }
-    lost(fault) {
+    fail(fault) {
         this.fault = fault;
         return false;
     }
 }
 const offsetOf = (e) => (e.type === "part.append" && e.offset) || 0;
-// take copies the keys that are there. Data may be any value; elsewhere an empty one says nothing.
-function take(to, from, keys) {
+// copyPresent copies the present keys. Data may have any value; other empty values mean absent.
+function copyPresent(to, from, keys) {
     for (const k of keys) {
         const v = from[k];
         if (v !== undefined && (k === "data" || (v !== "" && v !== 0)))
             to[k] = v;
     }
 }
-/** What a message shows as its text. */
-export function visible(m) {
-    let out = "";
+/** Returns the visible text of a message. */
+export function visibleText(m) {
+    let text = "";
     for (const p of m.parts) {
         if ((p.kind !== "text" && p.kind !== "status") || !p.text.text)
             continue;
-        if (out)
-            out += p.join || "";
-        out += p.text.text;
+        if (text)
+            text += p.join || "";
+        text += p.text.text;
     }
-    return out;
+    return text;
 }
 const partKeys = ["id", "kind", "name", "call", "mediaType", "join", "state", "title", "media", "error", "data", "at", "endAt", "ended"];
 const messageKeys = ["id", "turn", "role", "author", "source", "at", "endAt", "state", "stateTurn", "stateReason", "ended", "stopReason"];
 const turnKeys = ["id", "agent", "answers", "parent", "source", "state", "outcome", "reason", "by", "error", "usage", "phase", "step", "model", "upstream", "queuedAt", "startedAt", "endedAt", "firstSeq", "endSeq"];
-// lean copies the keys that say something.
-function lean(from, keys) {
-    const out = {};
+// copyNonEmpty copies the keys with non-empty values.
+function copyNonEmpty(from, keys) {
+    const result = {};
     for (const k of keys) {
         const v = from[k];
         if (v !== undefined && (k === "data" || (v !== "" && v !== 0 && v !== false)))
-            out[k] = v;
+            result[k] = v;
     }
-    return out;
+    return result;
 }
 export function partDocument(p) {
-    const out = lean(p, partKeys);
+    const result = copyNonEmpty(p, partKeys);
     for (const f of fields)
         if (p[f].text)
-            out[f] = p[f].text;
+            result[f] = p[f].text;
     if (p.history.length)
-        out["history"] = [...p.history];
-    return out;
+        result["history"] = [...p.history];
+    return result;
 }
-/** The message as a document of the protocol; it shares nothing that changes. */
+/** Returns the message as a document of the protocol. It is a copy, which later events don't change. */
 export function messageDocument(m) {
-    return { ...lean(m, messageKeys), parts: m.parts.map(partDocument) };
+    return { ...copyNonEmpty(m, messageKeys), parts: m.parts.map(partDocument) };
 }
-/** The turn as a document of the protocol; it shares nothing that changes. */
+/** Returns the turn as a document of the protocol. It is a copy, which later events don't change. */
 export function turnDocument(t) {
-    const out = lean(t, turnKeys);
+    const result = copyNonEmpty(t, turnKeys);
     if (t.requests.length)
-        out.requests = t.requests.map(({ seq: _, ...r }) => r);
-    return out;
+        result.requests = t.requests.map(({ seq: _, ...r }) => r);
+    return result;
 }
