@@ -23,7 +23,8 @@ func Dialect() dialect.Dialect {
 	}
 }
 
-// reader is what is asked of a person.
+// reader counts the tool approvals that have been requested and not yet answered. While there are any, the end of the stream
+// doesn't end the turn: the answer arrives in another stream.
 type reader struct {
 	OpenRequests int `json:"asked,omitempty"`
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/leat-dev/leat/dialect"
@@ -297,21 +298,12 @@ func (d *decoder) Unknown() dialect.Unknown { return d.Unknowns }
 func (d *decoder) State() ([]byte, error) { return json.Marshal(&d.state) }
 
 // Restore implements [dialect.Decoder].
-func (d *decoder) Restore(b []byte) error {
-	var st state
-	if err := json.Unmarshal(b, &st); err != nil {
-		return err
+func (d *decoder) Restore(b []byte) error { return decoding.Restore(b, &d.state, (*state).check) }
+
+// check rejects null entries in a stored state, because the decoder dereferences every entry.
+func (s *state) check() error {
+	if slices.Contains(s.Open, nil) || slices.Contains(s.Tools, nil) {
+		return errNoBlock
 	}
-	for _, o := range st.Open {
-		if o == nil {
-			return errNoBlock
-		}
-	}
-	for _, t := range st.Tools {
-		if t == nil {
-			return errNoBlock
-		}
-	}
-	d.state = st
 	return nil
 }

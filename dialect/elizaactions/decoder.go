@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
@@ -23,11 +24,11 @@ func Dialect() dialect.Dialect {
 	}
 }
 
+// decoder maps chunks and callbacks to [dialect.Segments], which decides how they combine.
 type decoder struct {
 	state
+	decoding.Base
 	segments dialect.Segments
-	failed   error
-	closed   bool
 }
 
 var (
@@ -35,7 +36,7 @@ var (
 	_ dialect.Counter = (*decoder)(nil)
 )
 
-// state is what outlives a frame beside the segments.
+// state is the stored state. Segments is only set while it is encoded or restored: the live value is decoder.segments.
 type state struct {
 	Frames   int             `json:"frames"`
 	IsOver   bool            `json:"ended,omitempty"`
@@ -44,7 +45,7 @@ type state struct {
 	Segments json.RawMessage `json:"segments,omitempty"`
 }
 
-// frame is a line. What may have the wrong type without harm is read raw.
+// frame is a line. Optional fields are kept raw, so that a wrong type in one of them doesn't make the line invalid.
 type frame struct {
 	Type      string          `json:"type"`
 	Text      json.RawMessage `json:"text"`
@@ -56,19 +57,16 @@ type frame struct {
 
 // Decode implements [dialect.Decoder].
 func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
-	if d.failed != nil {
-		return nil, d.failed
-	}
-	if d.IsOver || d.closed {
-		return nil, nil
-	}
-	d.Frames++
+	return d.Base.Decode(name, &d.Frames, d.IsOver, f, d.decodeFrame)
+}
+
+func (d *decoder) decodeFrame(f dialect.Frame) error {
 	if token, ok := scan(f.Data); ok {
 		return d.chunk(token)
 	}
 	var in frame
 	if err := json.Unmarshal(f.Data, &in); err != nil {
-		return nil, d.fail("invalid JSON", err)
+		return decoding.Fault("invalid JSON", err)
 	}
 	switch in.Type {
 	case "chunk":
@@ -77,21 +75,23 @@ func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
 		var decoded dialect.Text
 		text, err := decoded.JSON(optional(in.Text))
 		if err != nil {
-			return nil, d.fail("text of a callback", err)
+			return decoding.Fault("text of a callback", err)
 		}
-		return d.segments.Callback(text+decoded.Close(), merge(in.Merge)), nil
+		d.Emit(d.segments.Callback(text+decoded.Close(), merge(in.Merge))...)
 	case "done":
-		return d.end(&event.Body{Outcome: event.Completed}), nil
+		d.end(&event.Body{Outcome: event.Completed})
 	case "error":
-		return d.end(&event.Body{Outcome: event.Failed, Error: in.failure()}), nil
+		d.end(&event.Body{Outcome: event.Failed, Error: in.failure()})
 	case "":
-		return nil, d.fail("no type", errNoType)
+		return decoding.Fault("no type", errNoType)
+	default:
+		d.Unknowns.Add(in.Type)
 	}
-	d.Unknowns.Add(in.Type)
-	return nil, nil
+	return nil
 }
 
-// scan reads a chunk as it is usually written: nine frames of ten.
+// scan returns the text token of a chunk in the form that every known runtime writes, without encoding/json: nine of ten frames are
+// chunks. Any other form of the same JSON fails here and is read the slow way.
 func scan(b []byte) (token []byte, ok bool) {
 	s := jsonscan.New(b)
 	if !s.Lit(`{"type":"chunk","text":`) {
@@ -103,17 +103,18 @@ func scan(b []byte) (token []byte, ok bool) {
 	return token, s.Lit("}") && s.End()
 }
 
-func (d *decoder) chunk(token []byte) ([]event.Event, error) {
+func (d *decoder) chunk(token []byte) error {
 	text, err := d.Text.JSON(token)
 	if err != nil {
-		return nil, d.fail("text of a chunk", err)
+		return decoding.Fault("text of a chunk", err)
 	}
-	return d.segments.Text(text), nil
+	d.Emit(d.segments.Text(text)...)
+	return nil
 }
 
-var errNoType = errors.New("a frame is an object with a type")
+var errNoType = errors.New("a frame must be an object with a type")
 
-// optional takes an absent text for an empty one.
+// optional replaces an absent token with null, which [dialect.Text.JSON] reads as the empty text.
 func optional(token json.RawMessage) []byte {
 	if token == nil {
 		return []byte("null")
@@ -136,7 +137,7 @@ func (f *frame) failure() *event.Error {
 	return e
 }
 
-// word returns a string, and nothing for whatever else an upstream puts in its place.
+// word decodes a JSON string. It returns "" for any other JSON value.
 func word(token json.RawMessage) string {
 	var t dialect.Text
 	s, err := t.JSON(optional(token))
@@ -146,31 +147,20 @@ func word(token json.RawMessage) string {
 	return s + t.Close()
 }
 
-func (d *decoder) end(b *event.Body) []event.Event {
+func (d *decoder) end(b *event.Body) {
 	d.IsOver = true
-	return append(d.release(), event.Event{Type: event.TurnEnd, Body: b})
+	d.flush()
+	d.Emit(event.Event{Type: event.TurnEnd, Body: b})
 }
 
-// release says what is held back.
-func (d *decoder) release() []event.Event {
-	ops := d.segments.Text(d.Text.Close())
-	return append(ops, d.segments.Close()...)
-}
-
-func (d *decoder) fail(reason string, err error) error {
-	d.failed = &dialect.Error{Dialect: name, Frame: d.Frames, Reason: reason, Err: err}
-	return d.failed
+// flush emits the buffered text, then ends the open parts and the message.
+func (d *decoder) flush() {
+	d.Emit(d.segments.Text(d.Text.Close())...)
+	d.Emit(d.segments.Close()...)
 }
 
 // Close implements [dialect.Decoder].
-func (d *decoder) Close() ([]event.Event, error) {
-	if d.IsOver || d.closed {
-		d.closed = true
-		return nil, nil
-	}
-	d.closed = true
-	return d.release(), dialect.ErrCutShort
-}
+func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.IsOver, d.flush) }
 
 // Unknown implements [dialect.Counter].
 func (d *decoder) Unknown() dialect.Unknown { return d.Unknowns }
@@ -187,21 +177,16 @@ func (d *decoder) State() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The segments are JSON as they are, which encoding/json would read again.
+	// Appended by hand: encoding/json would validate and compact the segments' JSON again with every commit.
 	b = append(append(b[:len(b)-1], `,"segments":`...), segments...)
 	return append(b, '}'), nil
 }
 
 // Restore implements [dialect.Decoder].
 func (d *decoder) Restore(b []byte) error {
-	var st state
-	if err := json.Unmarshal(b, &st); err != nil {
+	return decoding.Restore(b, &d.state, func(st *state) error {
+		err := d.segments.Restore(st.Segments)
+		st.Segments = nil
 		return err
-	}
-	if err := d.segments.Restore(st.Segments); err != nil {
-		return err
-	}
-	st.Segments = nil
-	d.state = st
-	return nil
+	})
 }

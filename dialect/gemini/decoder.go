@@ -221,16 +221,14 @@ func (d *decoder) Unknown() dialect.Unknown { return d.Unknowns }
 func (d *decoder) State() ([]byte, error) { return json.Marshal(&d.state) }
 
 // Restore implements [dialect.Decoder].
-func (d *decoder) Restore(b []byte) error {
-	var st state
-	if err := json.Unmarshal(b, &st); err != nil {
-		return err
-	}
-	for _, a := range st.Answers {
+func (d *decoder) Restore(b []byte) error { return decoding.Restore(b, &d.state, (*state).check) }
+
+// check rejects null candidates in a stored state, and candidates with an open call but no argument parser.
+func (s *state) check() error {
+	for _, a := range s.Answers {
 		if a == nil || a.Open == kindCall && a.Args == nil {
 			return errState
 		}
 	}
-	d.state = st
 	return nil
 }

@@ -265,11 +265,4 @@ func (d *decoder) Unknown() dialect.Unknown { return d.Unknowns }
 func (d *decoder) State() ([]byte, error) { return json.Marshal(&d.state) }
 
 // Restore implements [dialect.Decoder].
-func (d *decoder) Restore(b []byte) error {
-	var st state
-	if err := json.Unmarshal(b, &st); err != nil {
-		return err
-	}
-	d.state = st
-	return nil
-}
+func (d *decoder) Restore(b []byte) error { return decoding.Restore(b, &d.state, nil) }

@@ -226,16 +226,14 @@ func (d *decoder) Unknown() dialect.Unknown { return d.Unknowns }
 func (d *decoder) State() ([]byte, error) { return json.Marshal(&d.state) }
 
 // Restore implements [dialect.Decoder].
-func (d *decoder) Restore(b []byte) error {
-	var st state
-	if err := json.Unmarshal(b, &st); err != nil {
-		return err
-	}
-	for _, c := range st.Choices {
+func (d *decoder) Restore(b []byte) error { return decoding.Restore(b, &d.state, (*state).check) }
+
+// check rejects null entries in a stored state, because the decoder dereferences every entry.
+func (s *state) check() error {
+	for _, c := range s.Choices {
 		if c == nil || slices.Contains(c.Tools, nil) {
 			return errState
 		}
 	}
-	d.state = st
 	return nil
 }

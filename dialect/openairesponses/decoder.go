@@ -323,24 +323,17 @@ func (d *decoder) Position() (id string, seq int64) { return d.ID, d.Seq }
 func (d *decoder) State() ([]byte, error) { return json.Marshal(&d.state) }
 
 // Restore implements [dialect.Decoder].
-func (d *decoder) Restore(b []byte) error {
-	var st state
-	if err := json.Unmarshal(b, &st); err != nil {
-		return err
-	}
-	for _, o := range st.Items {
-		if o == nil {
+func (d *decoder) Restore(b []byte) error { return decoding.Restore(b, &d.state, (*state).check) }
+
+// check rejects null entries in a stored state, because the decoder dereferences every entry.
+func (s *state) check() error {
+	for _, o := range s.Items {
+		if o == nil || slices.Contains(o.Parts, nil) {
 			return errState
 		}
-		for _, p := range o.Parts {
-			if p == nil {
-				return errState
-			}
-		}
 	}
-	if slices.Contains(st.Questions, nil) {
+	if slices.Contains(s.Questions, nil) {
 		return errState
 	}
-	d.state = st
 	return nil
 }

@@ -1,32 +1,49 @@
-// Package decoding is what decoders of any format begin and end with: which frames they still take, what becomes of one that is
-// invalid, and how a stream closes.
+// Package decoding implements the rules that the decoders of all formats share: which frames a decoder still accepts, what happens
+// after an invalid one, how a stream closes, and how a stored state is restored.
+//
+// A decoder embeds a [Base] next to its state struct and implements [dialect.Decoder] with one line a method:
+//
+//	func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
+//		return d.Base.Decode(name, &d.Frames, d.IsOver, f, d.decodeFrame)
+//	}
+//	func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.IsOver, d.flushOpen) }
+//	func (d *decoder) State() ([]byte, error)        { return json.Marshal(&d.state) }
+//	func (d *decoder) Restore(b []byte) error        { return decoding.Restore(b, &d.state, nil) }
+//
+// decodeFrame and flushOpen call [Base.Emit] for each operation. Formats with one message a turn and parts found by key don't need
+// this package directly: package canvas builds on it.
 package decoding
 
 import (
+	"encoding/json"
 	"errors"
 
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/event"
 )
 
-// Base is what a decoder holds beside its state. The zero value is ready.
+// Base is the part of a decoder that isn't stored: the operations of the current frame and whether the decoder still accepts frames.
+// The zero value is ready to use.
 //
-// How many frames there were and whether the turn has ended is of the state, where each format has it by its own name; so a Base
-// is told where they are.
+// The frame counter and the end of the turn belong to the decoder's stored state, whose JSON names differ from format to format.
+// Decode and Close therefore take them as arguments.
 type Base struct {
-	ops    []event.Event // of the frame at hand
-	failed error
+	ops    []event.Event // of the current frame
+	failed error         // the error of the invalid frame; every later Decode returns it again
 	closed bool
 }
 
-// Emit adds an operation to those of the frame at hand.
-func (b *Base) Emit(e event.Event) { b.ops = append(b.ops, e) }
+// Emit appends operations to those of the current frame.
+func (b *Base) Emit(ops ...event.Event) { b.ops = append(b.ops, ops...) }
 
 // Failed reports whether a frame was invalid.
 func (b *Base) Failed() bool { return b.failed != nil }
 
-// Decode does for a dialect of that name what [dialect.Decoder] asks of Decode: it counts the frame and hands it to read, unless
-// the stream is over. Where read fails, best with a [Fault], what it emitted is dropped.
+// Decode implements [dialect.Decoder] for the dialect called name: it counts the frame in *frames and passes it to decodeFrame. After
+// the end of the turn or after Close it ignores frames, and after an invalid frame it returns that frame's error again.
+//
+// If decodeFrame fails, Decode drops the operations that it emitted, so that no half of a frame is stored, and returns an
+// [*dialect.Error]. decodeFrame should return a [Fault], which separates the reason from the cause.
 func (b *Base) Decode(name string, frames *int, isOver bool, f dialect.Frame, decodeFrame func(dialect.Frame) error) ([]event.Event, error) {
 	if b.failed != nil {
 		return nil, b.failed
@@ -44,8 +61,9 @@ func (b *Base) Decode(name string, frames *int, isOver bool, f dialect.Frame, de
 	return b.take(), nil
 }
 
-// Close does what [dialect.Decoder] asks of Close: where the turn has not ended, flush emits what is held back. The stream was cut
-// short then, unless flush knows better and ends the turn.
+// Close implements [dialect.Decoder]. If the turn hasn't ended, flush emits the buffered text, and Close returns
+// [dialect.ErrCutShort] with it. A format whose end is the end of the body sets *isOver in flush; Close then succeeds.
+// A second call returns nothing.
 func (b *Base) Close(isOver *bool, flush func()) ([]event.Event, error) {
 	if *isOver || b.closed {
 		b.closed = true
@@ -65,7 +83,23 @@ func (b *Base) take() []event.Event {
 	return ops
 }
 
-// fault is an error with its reason apart, as [dialect.Error] has them.
+// Restore sets *state to a state that the decoder's State method returned. check, which may be nil, rejects what the JSON allows but
+// the decoder can't work with, such as null entries: a stored state may be damaged. If Restore fails, *state is unchanged.
+func Restore[S any](encoded []byte, state *S, check func(*S) error) error {
+	var restored S
+	if err := json.Unmarshal(encoded, &restored); err != nil {
+		return err
+	}
+	if check != nil {
+		if err := check(&restored); err != nil {
+			return err
+		}
+	}
+	*state = restored
+	return nil
+}
+
+// fault separates the reason of an error from its cause, as [dialect.Error] does.
 type fault struct {
 	reason string
 	err    error
@@ -74,7 +108,7 @@ type fault struct {
 func (f *fault) Error() string { return f.reason }
 func (f *fault) Unwrap() error { return f.err }
 
-// Fault says what of a frame is invalid. err may be nil.
+// Fault returns the error for an invalid frame: the reason names the field or rule, and err is the cause, which may be nil.
 func Fault(reason string, err error) error { return &fault{reason, err} }
 
 func reason(err error) string {
