@@ -81,7 +81,7 @@ func (e *Encoder) End(b []byte, reason string, u *event.Usage) []byte {
 		b = e.begin(b, "text")
 	}
 	b = e.stop(b)
-	d := event.AppendString(append([]byte(nil), `{"type":"message_delta","delta":{"stop_reason":`...), StopReason(reason))
+	d := event.AppendString(append([]byte(nil), `{"type":"message_delta","delta":{"stop_reason":`...), stopReason(reason))
 	d = append(d, `,"stop_sequence":null},"usage":`...)
 	d = append(appendUsage(d, u), '}')
 	b = write(b, "message_delta", d)
@@ -129,13 +129,13 @@ func (e *Encoder) AppendMessage(b []byte, blocks []Block, reason string, u *even
 			b = append(event.AppendString(append(b, `{"type":"text","text":`...), p.Text), '}')
 		}
 	}
-	b = event.AppendString(append(b, `],"stop_reason":`...), StopReason(reason))
+	b = event.AppendString(append(b, `],"stop_reason":`...), stopReason(reason))
 	b = append(b, `,"stop_sequence":null,"usage":`...)
 	return append(appendUsage(b, u), '}')
 }
 
-// StopReason is the API's word for why a completed turn ended.
-func StopReason(reason string) string {
+// stopReason maps the reason of a completed turn to one of the API's stop reasons. The API requires one, so any other reason is end_turn.
+func stopReason(reason string) string {
 	switch reason {
 	case "max_tokens", "length", "max_output_tokens":
 		return "max_tokens"

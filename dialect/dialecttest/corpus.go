@@ -34,7 +34,7 @@ func Load(t testing.TB, d dialect.Dialect, path, client string) Stream {
 	if err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
-	if r.Form() == recording.SSE {
+	if r.IsSSE() {
 		s.Body = raw
 		return s
 	}

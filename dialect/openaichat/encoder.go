@@ -43,7 +43,7 @@ func (e *Encoder) Ping(b []byte) []byte { return sse.AppendComment(b, "ping") }
 
 // End ends an answer that is whole. reason is the turn's; u may be nil.
 func (e *Encoder) End(b []byte, reason string, u *event.Usage) []byte {
-	b = e.chunk(b, []byte(`{}`), FinishReason(reason))
+	b = e.chunk(b, []byte(`{}`), finishReason(reason))
 	if e.Usage {
 		d := e.head(nil, "chat.completion.chunk")
 		d = append(d, `,"choices":[],"usage":`...)
@@ -81,7 +81,7 @@ func (e *Encoder) AppendCompletion(b []byte, text, reasoning, reason string, u *
 		b = event.AppendString(append(b, `,"reasoning_content":`...), reasoning)
 	}
 	b = append(b, `},"logprobs":null,"finish_reason":`...)
-	b = append(event.AppendString(b, FinishReason(reason)), `}],"usage":`...)
+	b = append(event.AppendString(b, finishReason(reason)), `}],"usage":`...)
 	return append(appendUsage(b, u), '}')
 }
 
@@ -103,8 +103,8 @@ func (e *Encoder) chunk(b, delta []byte, finish string) []byte {
 	return write(b, append(d, '}'))
 }
 
-// FinishReason is the API's word for why a completed turn ended.
-func FinishReason(reason string) string {
+// finishReason maps the reason of a completed turn to one of the API's finish reasons. The API requires one, so any other reason is stop.
+func finishReason(reason string) string {
 	switch reason {
 	case "max_tokens", "length", "max_output_tokens", "model_context_window_exceeded":
 		return "length"

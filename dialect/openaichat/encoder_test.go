@@ -25,7 +25,7 @@ func TestEncoder(t *testing.T) {
 
 func TestFinishReason(t *testing.T) {
 	for reason, want := range map[string]string{"": "stop", "end_turn": "stop", "length": "length", "max_tokens": "length", "tool_use": "stop"} {
-		if got := FinishReason(reason); got != want {
+		if got := finishReason(reason); got != want {
 			t.Errorf("%q: %q, want %q", reason, got, want)
 		}
 	}

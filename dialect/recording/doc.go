@@ -1,17 +1,23 @@
-// Package recording reads recorded streams of any form as the frames of a dialect, and writes one form.
+// Package recording reads recorded streams, in any of three file formats, as the frames of a dialect, and writes one of the formats.
+// The tests of the dialects replay recordings with it, and the gateway stores its captures of upstream traffic in it.
 //
-// Three forms are told apart by their first line: the raw bytes of server-sent events; JSON lines, which are the frames
-// of an NDJSON stream or the data of server-sent events; and the lines of a recorder of WebSocket connections,
+// The first line of a recording decides its form:
 //
-//	{"t":1795194262752,"c":"A","dir":"in","frame":{…}}
+//   - raw server-sent events, byte for byte as an upstream sent them;
+//   - JSON lines: the frames of an NDJSON stream, or the data of server-sent events;
+//   - the recorder form, which [Writer] writes, a line for each message of a connection:
 //
-// of which those that came in (dir "in") on one connection are the stream, and the first close after them its end. In place of
-// a frame a line may hold a piece of a body as it came, as "raw" or, where it is no text, as "base64"; a line of dir "open"
-// says what the recording is of, and begins another body. [Writer] writes such lines.
+//     {"t":1795194262752,"c":"A","dir":"in","frame":{…}}
+//
+// In the recorder form the lines of dir "in" of one connection c are the stream, and the first close after them is its end. Instead
+// of "frame", a line may have a piece of a body, as "raw" or, if it isn't valid UTF-8, as "base64". A line of dir "open" describes the
+// recording and begins a new body.
+//
+// To read, call [NewReader], then [Reader.Next] until it returns io.EOF.
 //
 // Invariants
 //
 //   - Memory is bounded by the longest line, never by the length of the recording.
-//   - A recording that stops in the middle of a frame ends before that frame; what that means for the turn is the
-//     decoder's to say. A malformed line anywhere else is an error that names its number.
+//   - A recording that stops in the middle of a frame ends before that frame. The decoder then reports the stream as cut short.
+//     A malformed line anywhere else is an error with the line's number.
 package recording

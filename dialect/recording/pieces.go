@@ -8,15 +8,15 @@ import (
 	"github.com/leat-dev/leat/sse"
 )
 
-// pieces puts the frames of a body together that was recorded in the pieces in which it came: server-sent events, or, where it
-// begins as JSON does, lines.
+// pieces reassembles the frames of a body that was recorded in the pieces in which it arrived. The body is JSON lines if it begins
+// with { or [, and server-sent events otherwise.
 type pieces struct {
-	form    Form
+	form    form
 	sse     sse.Reader
-	partial []byte // of lines, what does not end yet; of anything, what comes before the form shows
+	partial []byte // the incomplete last line, or the white space before the form is known
 }
 
-// feed takes a piece and calls f with the frames that it completes.
+// feed appends a piece to the body and calls f with each frame that it completes.
 func (p *pieces) feed(b []byte, f func(dialect.Frame)) error {
 	if p.form == "" {
 		p.partial = append(p.partial, b...)
@@ -24,12 +24,12 @@ func (p *pieces) feed(b []byte, f func(dialect.Frame)) error {
 		if len(b) == 0 {
 			return nil
 		}
-		p.form, p.partial = SSE, nil
+		p.form, p.partial = formSSE, nil
 		if b[0] == '{' || b[0] == '[' {
-			p.form = Lines
+			p.form = formLines
 		}
 	}
-	if p.form == SSE {
+	if p.form == formSSE {
 		return p.sse.Feed(b, func(e sse.Event) error {
 			f(dialect.Frame{Event: e.Name, ID: e.ID, Data: bytes.Clone(e.Data)})
 			return nil
@@ -39,7 +39,7 @@ func (p *pieces) feed(b []byte, f func(dialect.Frame)) error {
 		i := bytes.IndexByte(b, '\n')
 		if i < 0 {
 			if p.partial = append(p.partial, b...); len(p.partial) > maxLine {
-				return ErrTooLong
+				return errTooLong
 			}
 			return nil
 		}
@@ -55,9 +55,9 @@ func (p *pieces) line(b []byte, f func(dialect.Frame)) {
 	p.partial = nil
 }
 
-// end takes the body's last line, where it is whole, and begins anew.
+// end passes the last line to f if it is complete JSON, and resets p for the next body.
 func (p *pieces) end(f func(dialect.Frame)) {
-	if p.form == Lines && json.Valid(p.partial) {
+	if p.form == formLines && json.Valid(p.partial) {
 		p.line(nil, f)
 	}
 	*p = pieces{}

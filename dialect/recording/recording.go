@@ -14,54 +14,54 @@ import (
 )
 
 var (
-	// ErrForm says that the input is none of the known forms.
-	ErrForm = errors.New("recording: unknown form")
-	// ErrTooLong says that a line is above the limit.
-	ErrTooLong = errors.New("recording: line too long")
-	// ErrClient says that the recording has no such client.
-	ErrClient = errors.New("recording: no such client")
+	// errForm reports an input that begins like none of the forms.
+	errForm = errors.New("recording: unknown form")
+	// errTooLong reports a line of more than maxLine bytes.
+	errTooLong = errors.New("recording: line too long")
+	// errClient reports that the recording has no connection with the requested name.
+	errClient = errors.New("recording: no such client")
 )
 
-// maxLine bounds a line, in bytes: a frame of the longest allowed, quoted, and what the recorder adds.
+// maxLine is the limit of a line in bytes. A frame may have dialect.MaxLine bytes, and escaping it as a JSON string makes it longer.
 const maxLine = 2 * dialect.MaxLine
 
-// Form is how a stream was recorded.
-type Form string
+// form is the file format of a recording. The package comment describes all three.
+type form string
 
-// The forms.
 const (
-	SSE      Form = "sse"      // raw server-sent events
-	Lines    Form = "lines"    // one JSON value a line
-	Recorder Form = "recorder" // {t, c, dir, frame} lines
+	formSSE      form = "sse"      // raw server-sent events
+	formLines    form = "lines"    // one JSON value a line
+	formRecorder form = "recorder" // lines of {t, c, dir, frame}, which [Writer] writes
 )
 
 // Frame is a recorded frame.
 type Frame struct {
-	At int64 // epoch milliseconds; 0 where the form keeps no times
+	At int64 // epoch milliseconds; 0 if the form has no timestamps
 	dialect.Frame
 }
 
 // Reader reads the frames of one stream. It is not safe for concurrent use.
 type Reader struct {
-	form      Form
+	form      form
 	in        *bufio.Reader
 	line      int // number of the last line read, from 1
 	firstLine []byte
 	client    string
 	clients   []string
-	hasFrames bool // a frame of the client was given
-	closed    bool // it has closed
+	hasFrames bool // a line of the client's input was read
+	closed    bool // the client's connection has closed; later lines of it are ignored
 	head      Head
-	body      pieces // that the client's lines are pieces of
-	at        int64  // of the last line of the client's
+	body      pieces // the client's current body, if it was recorded in pieces
+	at        int64  // timestamp of the client's last line
 
 	sse   sse.Reader
 	queue []Frame
 	piece []byte
 }
 
-// NewReader begins to read. client chooses one connection of a recorder's lines; empty is the first one on which
-// anything came in. It returns [ErrForm] where the form can't be told, and io.EOF for an empty input.
+// NewReader returns a reader of r. It detects the form from the first line, so it reads from r. client selects a connection of a
+// recorder's lines; if it is empty, the first connection with input is selected. NewReader returns io.EOF if r is empty, and an error
+// if the form is unknown or client is set for a form without connections.
 func NewReader(r io.Reader, client string) (*Reader, error) {
 	rd := &Reader{in: bufio.NewReaderSize(r, 64<<10), client: client}
 	if mark, _ := rd.in.Peek(len(bom)); bytes.Equal(mark, bom) {
@@ -72,27 +72,28 @@ func NewReader(r io.Reader, client string) (*Reader, error) {
 	if err := rd.detect(); err != nil {
 		return nil, err
 	}
-	if client != "" && rd.form != Recorder {
-		return nil, fmt.Errorf("%w %q: the recording is of form %s, which has none", ErrClient, client, rd.form)
+	if client != "" && rd.form != formRecorder {
+		return nil, fmt.Errorf("%w %q: a recording of form %q has no clients", errClient, client, rd.form)
 	}
 	return rd, nil
 }
 
 var bom = []byte("\xef\xbb\xbf")
 
-// Form returns the form of the recording.
-func (r *Reader) Form() Form { return r.form }
+// IsSSE reports whether the recording is raw server-sent events, so that the file is the body byte for byte.
+func (r *Reader) IsSSE() bool { return r.form == formSSE }
 
-// Clients returns the connections that were seen so far, in the order of their first frame. After io.EOF these are all.
+// Clients returns the names of the connections read so far, in the order of their first lines. After io.EOF the list is complete.
 func (r *Reader) Clients() []string { return slices.Clone(r.clients) }
 
-// Client returns which connection is read; empty before the first frame where none was asked for.
+// Client returns the name of the selected connection. It is empty until the first frame if NewReader was called without a name.
 func (r *Reader) Client() string { return r.client }
 
-// Head returns what the recording says of itself, as far as it was read; mostly nothing.
+// Head returns the recording's description of itself, read so far. Most recordings have none.
 func (r *Reader) Head() Head { return r.head }
 
-// detect reads as far as the form shows.
+// detect sets the form from the first character that isn't white space, and for an object from the fields of the first line.
+// It keeps that line in firstLine, because nextLine must return it again.
 func (r *Reader) detect() error {
 	for {
 		c, err := r.in.Peek(1)
@@ -109,50 +110,51 @@ func (r *Reader) detect() error {
 			if r.firstLine, err = r.readLine(); err != nil {
 				return err
 			}
-			r.form = Lines
+			r.form = formLines
 			var l recorded
 			if json.Unmarshal(r.firstLine, &l) == nil && l.Dir != "" && l.Time != nil {
-				r.form = Recorder
+				r.form = formRecorder
 				r.openBody(&l)
 			}
 			return nil
 		}
-		// A line of server-sent events is a comment or one of four fields.
+		// A line of server-sent events is a comment or has one of four field names.
 		head, _ := r.in.Peek(6)
 		for _, f := range []string{":", "data", "event", "id", "retry"} {
 			if bytes.HasPrefix(head, []byte(f)) {
-				r.form = SSE
+				r.form = formSSE
 				return nil
 			}
 		}
-		return fmt.Errorf("%w: it begins with %q", ErrForm, head)
+		return fmt.Errorf("%w: the input begins with %q", errForm, head)
 	}
 }
 
-// recorded is a recorder's line.
+// recorded is a line of the recorder form.
 type recorded struct {
 	Time   *float64        `json:"t"`
 	Client json.RawMessage `json:"c"`
 	Dir    string          `json:"dir"`
 	Frame  json.RawMessage `json:"frame"`
-	// A piece of a body in place of a frame: as text, or, where it is none, in base64.
+	// Instead of Frame, a line may have a piece of a body: as text, or in base64 if it isn't valid UTF-8.
 	Raw    string `json:"raw"`
 	Base64 []byte `json:"base64"`
 }
 
-// The directions of a recorder's lines; those that went out and all others are passed over.
+// Values of recorded.Dir. Lines with other values, such as "out" for the gateway's own messages, are skipped.
 const (
 	dirOpen  = "open"
 	dirIn    = "in"
 	dirClose = "close"
 )
 
-// Next returns the next frame, whose data is the caller's, or io.EOF after the last. Other errors are final.
+// Next returns the next frame, or io.EOF after the last one. The caller owns the frame's data. After any error, the reader must not be
+// used again.
 func (r *Reader) Next() (Frame, error) {
 	switch r.form {
-	case SSE:
+	case formSSE:
 		return r.nextEvent()
-	case Recorder:
+	case formRecorder:
 		return r.nextRecorded()
 	}
 	line, err := r.nextLine()
@@ -162,7 +164,8 @@ func (r *Reader) Next() (Frame, error) {
 	return Frame{Frame: dialect.Frame{Data: line}}, nil
 }
 
-// nextLine returns the next line that is not blank. The last one, where it is cut, is left out.
+// nextLine returns the next line that isn't blank. It drops the last line if that has no line end and isn't valid JSON: the
+// recording stopped in the middle of it.
 func (r *Reader) nextLine() ([]byte, error) {
 	for {
 		line := r.firstLine
@@ -183,7 +186,7 @@ func (r *Reader) nextLine() ([]byte, error) {
 	}
 }
 
-// readLine returns a line with its end, and io.EOF only where there is none.
+// readLine returns a line including its line end, which the last line may lack. It returns io.EOF only if no byte is left.
 func (r *Reader) readLine() ([]byte, error) {
 	r.line++
 	var line []byte
@@ -191,7 +194,7 @@ func (r *Reader) readLine() ([]byte, error) {
 		part, err := r.in.ReadSlice('\n')
 		line = append(line, part...)
 		if len(line) > maxLine {
-			return nil, fmt.Errorf("line %d: %w: more than %d bytes", r.line, ErrTooLong, maxLine)
+			return nil, fmt.Errorf("line %d: %w: more than %d bytes", r.line, errTooLong, maxLine)
 		}
 		switch {
 		case err == nil, errors.Is(err, io.EOF) && len(line) > 0:
@@ -208,9 +211,9 @@ func (r *Reader) nextRecorded() (Frame, error) {
 		line, err := r.nextLine()
 		if errors.Is(err, io.EOF) {
 			if r.client != "" && !slices.Contains(r.clients, r.client) {
-				return Frame{}, fmt.Errorf("%w %q; there are: %q", ErrClient, r.client, r.clients)
+				return Frame{}, fmt.Errorf("%w %q; the recording has %q", errClient, r.client, r.clients)
 			}
-			if r.body.end(r.give); len(r.queue) > 0 {
+			if r.body.end(r.enqueue); len(r.queue) > 0 {
 				break
 			}
 		}
@@ -229,7 +232,7 @@ func (r *Reader) nextRecorded() (Frame, error) {
 			r.client = name
 		}
 		if r.closed || r.client != "" && name != r.client {
-			continue // read on, to know all clients
+			continue // the error for an unknown client lists all clients
 		}
 		if err := r.recorded(&l); err != nil {
 			return Frame{}, fmt.Errorf("recording: line %d: %w", r.line, err)
@@ -240,7 +243,7 @@ func (r *Reader) nextRecorded() (Frame, error) {
 	return f, nil
 }
 
-// recorded takes a line of the client that is read.
+// recorded processes a line of the selected client.
 func (r *Reader) recorded(l *recorded) error {
 	if l.Time != nil {
 		r.at = int64(*l.Time)
@@ -255,7 +258,7 @@ func (r *Reader) recorded(l *recorded) error {
 			piece = []byte(l.Raw)
 		}
 		if len(piece) > 0 {
-			return r.body.feed(piece, r.give)
+			return r.body.feed(piece, r.enqueue)
 		}
 		if len(l.Frame) == 0 {
 			return nil
@@ -263,32 +266,32 @@ func (r *Reader) recorded(l *recorded) error {
 		data := l.Frame
 		var text string
 		if json.Unmarshal(l.Frame, &text) == nil {
-			data = []byte(text) // a frame that is no JSON object was kept as a string
+			data = []byte(text) // the writer encodes frames that aren't JSON as strings
 		}
-		r.give(dialect.Frame{Data: data})
+		r.enqueue(dialect.Frame{Data: data})
 	case dirClose:
-		r.body.end(r.give)
-		// A connection that was refused before anything came in may yet be made.
+		r.body.end(r.enqueue)
+		// A connection that was refused before any input may be retried under the same name.
 		r.closed = r.hasFrames
 	}
 	return nil
 }
 
-// opened takes what a recording says of itself, and that another body begins.
+// openBody processes a line of dir "open", if l is one: it ends the current body and reads the recording's head.
 func (r *Reader) openBody(l *recorded) {
 	if l.Dir != dirOpen {
 		return
 	}
-	r.body.end(r.give)
+	r.body.end(r.enqueue)
 	var h Head
 	if json.Unmarshal(l.Frame, &h) == nil && h != (Head{}) {
 		r.head = h
 	}
 }
 
-func (r *Reader) give(f dialect.Frame) { r.queue = append(r.queue, Frame{At: r.at, Frame: f}) }
+func (r *Reader) enqueue(f dialect.Frame) { r.queue = append(r.queue, Frame{At: r.at, Frame: f}) }
 
-// maxClients bounds how many names of clients are kept.
+// maxClients is the limit of Reader.clients. A recorder may name a client for each of millions of connections.
 const maxClients = 1000
 
 func clientName(raw json.RawMessage) string {
@@ -312,7 +315,7 @@ func (r *Reader) nextEvent() (Frame, error) {
 			continue
 		}
 		if err != nil {
-			return Frame{}, err // an event that no blank line ends is none
+			return Frame{}, err // an event without its blank line is dropped, as the SSE specification requires
 		}
 	}
 	f := r.queue[0]

@@ -46,20 +46,20 @@ const recorder = `{"t":1000,"c":"A","dir":"out","frame":{"hello":1}}
 func TestReader(t *testing.T) {
 	tests := []struct {
 		name, in, client string
-		form             Form
+		form             form
 		want             []string
 	}{
-		{"events", "event: x\r\ndata: a\r\n\r\n: c\r\n\r\ndata: b\r\n\r\n", "", SSE, []string{"0 x a", "0  b"}},
-		{"events from a comment on", ": hi\n\ndata: a\n\n", "", SSE, []string{"0  a"}},
-		{"events after a mark", "\xef\xbb\xbfdata: a\n\n", "", SSE, []string{"0  a"}},
-		{"events, the last one cut", "data: a\n\ndata: b\n", "", SSE, []string{"0  a"}},
-		{"blank lines first", "\n \r\n" + "data: a\n\n", "", SSE, []string{"0  a"}},
-		{"lines", `{"a":1}` + "\n\n" + `{"b":2}` + "\r\n" + `[3]`, "", Lines, []string{`0  {"a":1}`, `0  {"b":2}`, `0  [3]`}},
-		{"lines, the last one cut", `{"a":1}` + "\n" + `{"b":`, "", Lines, []string{`0  {"a":1}`}},
-		{"lines with a time", `{"t":5,"text":"x"}` + "\n", "", Lines, []string{`0  {"t":5,"text":"x"}`}},
-		{"first client", recorder, "", Recorder, []string{`1002  {"n": 1}`, `1004  plain "text"`}},
-		{"client that was refused first", recorder, "B", Recorder, []string{`1003  {"n":2}`, `1007  {"n":4}`}},
-		{"client with a number", recorder, "7", Recorder, []string{`1008  {"n":5}`}},
+		{"events", "event: x\r\ndata: a\r\n\r\n: c\r\n\r\ndata: b\r\n\r\n", "", formSSE, []string{"0 x a", "0  b"}},
+		{"events from a comment on", ": hi\n\ndata: a\n\n", "", formSSE, []string{"0  a"}},
+		{"events after a mark", "\xef\xbb\xbfdata: a\n\n", "", formSSE, []string{"0  a"}},
+		{"events, the last one cut", "data: a\n\ndata: b\n", "", formSSE, []string{"0  a"}},
+		{"blank lines first", "\n \r\n" + "data: a\n\n", "", formSSE, []string{"0  a"}},
+		{"lines", `{"a":1}` + "\n\n" + `{"b":2}` + "\r\n" + `[3]`, "", formLines, []string{`0  {"a":1}`, `0  {"b":2}`, `0  [3]`}},
+		{"lines, the last one cut", `{"a":1}` + "\n" + `{"b":`, "", formLines, []string{`0  {"a":1}`}},
+		{"lines with a time", `{"t":5,"text":"x"}` + "\n", "", formLines, []string{`0  {"t":5,"text":"x"}`}},
+		{"first client", recorder, "", formRecorder, []string{`1002  {"n": 1}`, `1004  plain "text"`}},
+		{"client that was refused first", recorder, "B", formRecorder, []string{`1003  {"n":2}`, `1007  {"n":4}`}},
+		{"client with a number", recorder, "7", formRecorder, []string{`1008  {"n":5}`}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -71,10 +71,10 @@ func TestReader(t *testing.T) {
 				if diff := cmp.Diff(tt.want, got); diff != "" {
 					t.Error(diff)
 				}
-				if r.Form() != tt.form {
-					t.Errorf("form %s", r.Form())
+				if r.form != tt.form {
+					t.Errorf("form %s", r.form)
 				}
-				if tt.form == Recorder {
+				if tt.form == formRecorder {
 					if diff := cmp.Diff([]string{"A", "B", "7"}, r.Clients()); diff != "" {
 						t.Error(diff)
 					}
@@ -94,10 +94,10 @@ func TestReaderErrors(t *testing.T) {
 		text   string
 	}{
 		{"empty", strings.NewReader(" \n"), "", io.EOF, ""},
-		{"no form", strings.NewReader("hello"), "", ErrForm, `"hello"`},
-		{"an array", strings.NewReader("[{}]"), "", ErrForm, ""},
-		{"a client where there are none", strings.NewReader("{}\n"), "A", ErrClient, "lines"},
-		{"an unknown client", strings.NewReader(recorder), "C", ErrClient, `"A" "B"`},
+		{"no form", strings.NewReader("hello"), "", errForm, `"hello"`},
+		{"an array", strings.NewReader("[{}]"), "", errForm, ""},
+		{"a client where there are none", strings.NewReader("{}\n"), "A", errClient, "lines"},
+		{"an unknown client", strings.NewReader(recorder), "C", errClient, `"A" "B"`},
 		{"a broken line", strings.NewReader(recorder + "{\n" + recorder), "", nil, "line 12"},
 		{"a broken reader", iotest.ErrReader(broken), "", broken, ""},
 		{"a reader that breaks in lines", io.MultiReader(strings.NewReader("{}\n{"), iotest.ErrReader(broken)), "", broken, ""},
@@ -125,7 +125,7 @@ func (zeros) Read(p []byte) (int, error) {
 
 func TestReaderLimit(t *testing.T) {
 	_, _, err := read(io.MultiReader(strings.NewReader("{}\n{"), zeros{}), "")
-	if !errors.Is(err, ErrTooLong) {
+	if !errors.Is(err, errTooLong) {
 		t.Errorf("error %v", err)
 	}
 	_, _, err = read(io.MultiReader(strings.NewReader("data: "), zeros{}), "")

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Head says what a recording is of. It is the frame of the first line.
+// Head describes a recording: which turn of which agent it was. It is the frame of the first line.
 type Head struct {
 	Turn         string `json:"turn,omitempty"`
 	Conversation string `json:"conversation,omitempty"`
@@ -17,16 +17,18 @@ type Head struct {
 	Dialect      string `json:"dialect,omitempty"`
 }
 
-// Writer writes the lines of a recorder. It is not safe for concurrent use.
+// Writer writes the recorder form, one Write call to the underlying writer for each line. It is not safe for concurrent use.
+//
+// Call Open first, then Message or Piece in the order of arrival, then Close. Times are epoch milliseconds.
 type Writer struct {
 	w      io.Writer
 	client string
 }
 
-// NewWriter returns a writer of what went over one connection, by its name.
+// NewWriter returns a writer whose lines all have the given connection name.
 func NewWriter(w io.Writer, client string) *Writer { return &Writer{w, client} }
 
-// written is a line as it is written.
+// entry is the encoding side of recorded, with the fields in the order of the file.
 type entry struct {
 	Time   int64  `json:"t"`
 	Client string `json:"c"`
@@ -36,12 +38,13 @@ type entry struct {
 	Base64 string `json:"base64,omitempty"`
 }
 
-// Open writes the head, or that a further body begins.
+// Open writes h and begins a body. Another call begins another body, for example after a reconnect.
 func (w *Writer) Open(at int64, h Head) error {
 	return w.line(entry{Time: at, Dir: dirOpen, Frame: h})
 }
 
-// Message writes a whole message: JSON as it is, anything else as a string.
+// Message writes a complete message: JSON unchanged, other text as a string, other bytes in base64. fromClient is true for messages
+// that the gateway sent; readers skip them.
 func (w *Writer) Message(at int64, fromClient bool, data []byte) error {
 	l := entry{Time: at, Dir: direction(fromClient)}
 	switch {
@@ -55,7 +58,7 @@ func (w *Writer) Message(at int64, fromClient bool, data []byte) error {
 	return w.line(l)
 }
 
-// Piece writes a piece of a body.
+// Piece writes a piece of a body, which may end in the middle of a frame or character.
 func (w *Writer) Piece(at int64, fromClient bool, data []byte) error {
 	l := entry{Time: at, Dir: direction(fromClient)}
 	if utf8.Valid(data) {
@@ -66,10 +69,10 @@ func (w *Writer) Piece(at int64, fromClient bool, data []byte) error {
 	return w.line(l)
 }
 
-// Lost writes that so many bytes are missing here.
+// Gap records that n bytes are missing at this point, because the capture was over its limit.
 func (w *Writer) Gap(at, n int64) error { return w.line(entry{Time: at, Dir: "lost", Frame: n}) }
 
-// Close writes that the connection has ended.
+// Close records that the connection has ended. It doesn't close the underlying writer.
 func (w *Writer) Close(at int64) error { return w.line(entry{Time: at, Dir: dirClose}) }
 
 func direction(fromClient bool) string {

@@ -48,8 +48,8 @@ func TestPieces(t *testing.T) {
 				if d := cmp.Diff(tt.want, got); d != "" {
 					t.Fatalf("%s, %d, %d: %s\n%s", name, first, second, d, in)
 				}
-				if r.Head().Dialect != "d" || r.Form() != Recorder {
-					t.Errorf("head %+v, form %s", r.Head(), r.Form())
+				if r.Head().Dialect != "d" || r.form != formRecorder {
+					t.Errorf("head %+v, form %s", r.Head(), r.form)
 				}
 			}
 		}

@@ -216,8 +216,8 @@ func (c *Canvas) flush(p *Part) {
 	c.Append(p, f, p.Raw.Close())
 }
 
-// NoResult is the error of a tool that was begun and never came to an end.
-const NoResult = "no result"
+// noResult is the error message of a tool that was still running when the turn ended.
+const noResult = "no result"
 
 // EndTools ends the tools that are open. One that was running has failed.
 func (c *Canvas) EndTools() {
@@ -226,7 +226,7 @@ func (c *Canvas) EndTools() {
 			continue
 		}
 		if p.State == event.PartRunning {
-			c.Update(p, event.PartFailed, "", &event.Error{Message: NoResult})
+			c.Update(p, event.PartFailed, "", &event.Error{Message: noResult})
 		}
 		c.EndPart(p)
 	}
@@ -311,8 +311,8 @@ func (c *Canvas) End(b event.Body) {
 	c.Draw(event.Event{Type: event.TurnEnd, Body: &b})
 }
 
-// Compact is JSON without its white space; what is no JSON stays as it is.
-func Compact(raw json.RawMessage) string {
+// compact removes the white space between the tokens of raw. Invalid JSON is returned unchanged.
+func compact(raw json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {
 		return string(raw)

@@ -142,5 +142,5 @@ func Plain(token json.RawMessage) string {
 	if token[0] == '"' {
 		return String(token)
 	}
-	return Compact(token)
+	return compact(token)
 }
