@@ -4,7 +4,9 @@
 // The first line of a recording decides its form:
 //
 //   - raw server-sent events, byte for byte as an upstream sent them;
+//
 //   - JSON lines: the frames of an NDJSON stream, or the data of server-sent events;
+//
 //   - the recorder form, which [Writer] writes, a line for each message of a connection:
 //
 //     {"t":1795194262752,"c":"A","dir":"in","frame":{…}}
