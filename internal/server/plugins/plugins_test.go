@@ -86,7 +86,7 @@ func TestInstalledAgent(t *testing.T) {
 		t.Errorf("after the kill: %s %q, before it %q", turn.Outcome, again, said)
 	}
 	turn, _ = h.ended(h.ask("weather", "rubbish"))
-	if turn.Error == nil || turn.Error.Code != "invalid_stream" || turn.Error.Message != `line 5 of the plugin's output is no JSON object of the protocol` {
+	if turn.Error == nil || turn.Error.Code != "invalid_stream" || turn.Error.Message != `line 5 of the plugin's output is not a JSON object of the protocol` {
 		t.Errorf("rubbish: %+v", turn.Error)
 	}
 
@@ -144,8 +144,8 @@ func TestRefused(t *testing.T) {
 		strings.Replace(manifest, "WORD", "AWS_SECRET", 1):                                   "configuring: it asks for the variable AWS_SECRET, which plugins.env does not allow",
 		strings.Replace(manifest, "./run", "no-such-program", 1):                             "configuring: the program can't be run",
 		strings.Replace(manifest, `["./run"]`, `["sh","-c","echo no model >&2; exit 3"]`, 1): "restarting: the plugin's process ended with exit status 3: no model",
-		strings.Replace(manifest, `["./run"]`, `["echo","rubbish"]`, 1):                      "restarting: line 1 of the plugin's output is no JSON object",
-		strings.Replace(manifest, `"kind":"agent"`, `"kind":"channel"`, 1):                   "it is of kind agent, and was started as channel",
+		strings.Replace(manifest, `["./run"]`, `["echo","rubbish"]`, 1):                      "restarting: line 1 of the plugin's output is not a JSON object",
+		strings.Replace(manifest, `"kind":"agent"`, `"kind":"channel"`, 1):                   "it is of kind agent, but was started as channel",
 	} {
 		if code, body := h.call("POST", "/api/plugins/install", fmt.Sprintf(`{"path":%q}`, folder(t, manifest))); code != 422 || !strings.Contains(body, reason) {
 			t.Errorf("%d %s, want %s", code, body, reason)
