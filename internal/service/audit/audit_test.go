@@ -17,7 +17,7 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// flaky is a journal whose commits to the log fail, before or after they are there.
+// flaky is a journal whose commits to the audit log fail, either before or after they are stored.
 type flaky struct {
 	journal.Journal
 	before, after bool
@@ -39,7 +39,7 @@ func (f *flaky) Append(ctx context.Context, b journal.Batch) error {
 	return err
 }
 
-// commit writes a conversation's commit with an entry in it.
+// commit stores an entry in a commit of a conversation, as a command does.
 func commit(t *testing.T, l *audit.Log, j journal.Journal, e audit.Entry) {
 	t.Helper()
 	kv, err := l.Note(e)
@@ -73,7 +73,8 @@ func want(t *testing.T, got []string, want ...string) {
 	}
 }
 
-// TestOnce has the move of entries fail before and after its commit, with and without a new process in between.
+// TestOnce makes the move of entries fail before and after its commit, with and without a restart in between. Each entry must
+// be in the log once.
 func TestOnce(t *testing.T) {
 	j := &flaky{Journal: memory.New()}
 	l := audit.New(j, quiet)
@@ -102,7 +103,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestRun has the log moved by itself, also after a failure.
+// TestRun checks that Run moves entries by itself, also after a failure.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := &flaky{Journal: memory.New()}

@@ -1,5 +1,5 @@
 // Package audit records the operations that users, operators and the gateway itself performed or were refused. The entries are
-// records in a log of their own, the conversation "$audit" of the journal, so they survive a restart, a restore and a delete of
+// records in a separate log, the conversation "$audit" of the journal, so they survive a restart, a restore and a delete of
 // the conversation they concern.
 //
 // # Order of calls

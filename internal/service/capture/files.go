@@ -37,7 +37,7 @@ type segment struct {
 	number          int
 	path            string
 	size            int64
-	firstAt, lastAt int64                 // times of the first and last record, epoch milliseconds; 0 if there are none
+	firstAt, lastAt int64                 // times of the first and last record, epoch milliseconds; 0 if the segment is empty
 	turns           map[uint64]*turnIndex // the turns with records here, by number
 }
 

@@ -67,7 +67,7 @@ func wants(t *testing.T, l *Log, turn string, want ...string) {
 	}
 }
 
-// onDisk is what all files hold.
+// onDisk returns the contents of all segments.
 func onDisk(t *testing.T, dir string) []byte {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "*"))
@@ -105,7 +105,7 @@ func TestKept(t *testing.T) {
 	wants(t, l, "t3")
 	wants(t, l, "none")
 	shut(t, l)
-	// A turn that goes on after a restart.
+	// A turn that is resumed after a restart.
 	l = open(t, Options{Dir: dir})
 	two = l.Turn(Meta{Turn: "t2", Conversation: "c", Agent: "b"})
 	two.SetDialect("letta-code", false)
@@ -162,7 +162,7 @@ func TestForgetWhileATurnRuns(t *testing.T) {
 	}
 }
 
-// A kill leaves the last record torn: what is before it stays, and the rest is in no file.
+// A crash leaves an incomplete record at the end. The records before it can be read, and the rest is removed from the file.
 func TestTorn(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, Options{Dir: dir})
@@ -190,7 +190,7 @@ func TestTorn(t *testing.T) {
 			t.Fatalf("cut at %d: %q, and %q on the disk", cut, got, onDisk(t, dir))
 		}
 	}
-	// A byte that the disk has changed costs its record.
+	// A byte changed on the disk invalidates only its own record.
 	broken := bytes.Clone(whole)
 	broken[len(broken)-1] ^= 1
 	if err := os.WriteFile(names[0], broken, 0o600); err != nil {
@@ -225,7 +225,7 @@ func TestRing(t *testing.T) {
 	if n := len(onDisk(t, dir)); n < size/2 {
 		t.Errorf("only %d bytes are kept", n)
 	}
-	// What is dropped is not remembered either.
+	// Deleted segments are removed from the index too.
 	if n := len(l.ring.turns); n > 110 {
 		t.Errorf("%d turns are known", n)
 	}
@@ -249,7 +249,7 @@ func TestAge(t *testing.T) {
 		if n := len(onDisk(t, dir)); n > 0 {
 			t.Errorf("%d bytes are left", n)
 		}
-		// The turn goes on in a file of its own.
+		// The turn continues in another segment.
 		young.Raw(false, []byte("z"))
 		wants(t, l, "young", "begin", "received z")
 		shut(t, l)
@@ -263,7 +263,7 @@ func TestLargePiecesAndLosses(t *testing.T) {
 	large := strings.Repeat("0123456789abcdef", 200_000) // 3.2 MB
 	turn.Raw(false, []byte(large))
 	wants(t, l, "t", "begin", "received "+large)
-	// While the goroutine is busy more comes than there is room for.
+	// While the goroutine is busy, more data arrives than the queue may hold.
 	release, busy := make(chan struct{}), make(chan struct{})
 	var task sync.WaitGroup
 	task.Go(func() {
@@ -284,7 +284,7 @@ func TestLargePiecesAndLosses(t *testing.T) {
 	}
 }
 
-// Where the disk refuses, nobody is held up, and later it goes on.
+// Disk errors don't block turns, and captures resume afterwards.
 func TestDiskRefuses(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "raw")
 	synctest.Test(t, func(t *testing.T) {

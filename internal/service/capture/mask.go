@@ -75,7 +75,7 @@ func Mask(secrets []string, text string) string {
 	return string(newMasker(secrets).mask([]byte(text)))
 }
 
-// mask returns b with its secrets masked. If there are none, it returns b itself.
+// mask returns b with its secrets masked. Without secrets, it returns b itself.
 func (m *masker) mask(b []byte) []byte {
 	for _, v := range m.values {
 		if bytes.Contains(b, v) {

@@ -37,7 +37,7 @@ func TestMask(t *testing.T) {
 	}
 }
 
-// A secret is hidden however a body is cut, and nothing else changes.
+// Secrets are masked wherever the pieces of a body are split, and nothing else is changed.
 func TestMaskPieces(t *testing.T) {
 	const secret = "hunter22"
 	body := "data: {\"x\":\"" + secret + "\"}\n\ndata: Bearer abcdefghijkl\n\ndata: " + secret
@@ -68,7 +68,7 @@ func TestMaskPieces(t *testing.T) {
 	}
 }
 
-// A line that does not end is let go in pieces, and no secret through between them.
+// A line that doesn't end is written in pieces, without letting part of a secret through.
 func TestMaskLongLine(t *testing.T) {
 	const secret = "hunter22-hunter22"
 	m := newMasker([]string{secret})
@@ -94,7 +94,7 @@ func FuzzMask(f *testing.F) {
 	f.Add([]byte(`{"api_key":"x"} Bearer abcdefgh`), "abcdefgh")
 	f.Fuzz(func(t *testing.T, b []byte, secret string) {
 		got := newMasker([]string{secret}).mask(b)
-		// With a star in it the masks themselves might make one.
+		// A value with an asterisk could occur in the masks themselves.
 		if len(secret) >= shortest && !strings.Contains(secret, "*") && strings.Contains(string(got), secret) {
 			t.Errorf("%q is in %q", secret, got)
 		}

@@ -11,7 +11,7 @@ import (
 	"strconv"
 )
 
-// ErrNotKept says that there are no records of the turn: they expired, the agent doesn't exchange bytes, or captures were
+// ErrNotKept says that the turn has no records: they expired, the agent doesn't exchange bytes, or captures were
 // disabled.
 var ErrNotKept = errors.New("capture: no records of the turn")
 
@@ -41,7 +41,7 @@ type Entry struct {
 	Meta Meta   // only for KindBegin
 }
 
-// Read calls f with the records of a turn, oldest first, including those queued before the call. If there are none, it returns
+// Read calls f with the records of a turn, oldest first, including those queued before the call. If the turn has no records, it returns
 // ErrNotKept. An error of f ends the read.
 func (l *Log) Read(ctx context.Context, turn string, f func(Entry) error) error {
 	if l == nil {

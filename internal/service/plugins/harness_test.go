@@ -18,10 +18,10 @@ import (
 	"github.com/leat-dev/leat/internal/service/plugins"
 )
 
-// manifest is one that is right.
+// manifest is a valid manifest.
 const manifest = `{"protocol":1,"name":"weather","version":"1.2.0","kind":"agent","command":["./run","--fast"]}`
 
-// stage runs nothing, and refuses where it is told to.
+// stage is a Runtime that runs nothing and refuses plugins by name.
 type stage struct {
 	configure, try, run error
 	running             map[string]plugins.Plugin
@@ -49,8 +49,8 @@ func (r *stage) Run(p plugins.Plugin) error {
 
 func (r *stage) Stop(name string) { delete(r.running, name) }
 
-// house is a store with what was told of it.
-type house struct {
+// harness is a store with the progress that it reported.
+type harness struct {
 	t *testing.T
 	*plugins.Store
 	*stage
@@ -58,15 +58,15 @@ type house struct {
 	told []plugins.Progress
 }
 
-func newHouse(t *testing.T) *house {
+func newHarness(t *testing.T) *harness {
 	t.Helper()
-	h := &house{t: t, stage: &stage{running: map[string]plugins.Plugin{}}, dir: filepath.Join(t.TempDir(), "plugins")}
+	h := &harness{t: t, stage: &stage{running: map[string]plugins.Plugin{}}, dir: filepath.Join(t.TempDir(), "plugins")}
 	h.open()
 	t.Cleanup(func() { h.Close() })
 	return h
 }
 
-func (h *house) open() {
+func (h *harness) open() {
 	h.t.Helper()
 	s, err := plugins.Open(plugins.Config{Dir: h.dir, Runtime: h.stage, AllowPrivate: true, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -75,12 +75,12 @@ func (h *house) open() {
 	h.Store = s
 }
 
-func (h *house) install(r plugins.Request) (plugins.Plugin, error) {
+func (h *harness) install(r plugins.Request) (plugins.Plugin, error) {
 	h.told = nil
 	return h.Install(h.t.Context(), r, func(p plugins.Progress) { h.told = append(h.told, p) })
 }
 
-func (h *house) must(r plugins.Request) plugins.Plugin {
+func (h *harness) must(r plugins.Request) plugins.Plugin {
 	h.t.Helper()
 	p, err := h.install(r)
 	if err != nil {
@@ -89,8 +89,8 @@ func (h *house) must(r plugins.Request) plugins.Plugin {
 	return p
 }
 
-// failed installs what has to fail in a phase, for a reason.
-func (h *house) failed(r plugins.Request, phase plugins.Phase, reason string) {
+// failed installs a request that must fail in a phase, and checks that nothing changed.
+func (h *harness) failed(r plugins.Request, phase plugins.Phase, reason string) {
 	h.t.Helper()
 	before, running := h.contents(), len(h.running)
 	_, err := h.install(r)
@@ -107,15 +107,15 @@ func (h *house) failed(r plugins.Request, phase plugins.Phase, reason string) {
 	}
 }
 
-func (h *house) phases() (all []string) {
+func (h *harness) phases() (all []string) {
 	for _, p := range h.told {
 		all = append(all, string(p.Phase))
 	}
 	return all
 }
 
-// contents is all that lies in the store's folder.
-func (h *house) contents() (all []string) {
+// contents returns the paths of all files in the store's folder.
+func (h *harness) contents() (all []string) {
 	h.t.Helper()
 	err := filepath.WalkDir(h.dir, func(path string, _ os.DirEntry, err error) error {
 		if err != nil {
@@ -131,7 +131,7 @@ func (h *house) contents() (all []string) {
 	return all
 }
 
-// folder makes a folder with files.
+// folder creates a folder with files.
 func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -151,7 +151,7 @@ func right(t *testing.T) string {
 	return folder(t, map[string]string{plugins.ManifestFile: manifest, "run": "#!/bin/sh\n"})
 }
 
-// tarball makes an archive of headers, each with as many bytes of text as it says.
+// tarball creates an archive from headers, each with as many bytes of content as its size says.
 func tarball(t *testing.T, entries ...tar.Header) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -183,7 +183,7 @@ func entry(name, text string) tar.Header {
 	return tar.Header{Name: name, PAXRecords: map[string]string{"text": text}}
 }
 
-// archive writes an archive down, and returns the request for it.
+// archive writes an archive to a file and returns the request for it.
 func archive(t *testing.T, b []byte) plugins.Request {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "archive")

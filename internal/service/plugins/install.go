@@ -145,7 +145,7 @@ func (in *installation) resolve(ctx context.Context) (err error) {
 		if in.npm, err = findNPM(in.cfg.Log); err != nil {
 			return err
 		}
-		// With a package.json of its own, so that npm doesn't use a project in a parent folder.
+		// With its own package.json, so that npm doesn't use a project in a parent folder.
 		if err := os.Mkdir(in.path("work"), 0o700); err != nil {
 			return err
 		}

@@ -16,10 +16,9 @@ import (
 
 var all = []string{"resolving", "downloading", "installing-deps", "validating", "configuring", "restarting", "complete"}
 
-// An installation goes through the phases in their order, is there when the store is opened again, and is gone when it was
-// removed.
+// An installation reports the phases in order, is still listed after the store is reopened, and disappears when it is removed.
 func TestInstall(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	p := h.must(plugins.Request{Folder: right(t)})
 	if got := h.phases(); !slices.Equal(got, all) {
 		t.Errorf("phases %v", got)
@@ -47,12 +46,12 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// A failed installation leaves nothing behind, whatever phase it fails in, and whatever was there before stays.
+// An installation that fails in any phase leaves no files, and the previously installed version remains.
 func TestAtomic(t *testing.T) {
 	wrong := errors.New("wrong")
 	good := tarball(t, entry("package/"+plugins.ManifestFile, manifest), entry("package/run", ""))
 	for _, before := range []bool{false, true} {
-		h := newHouse(t)
+		h := newHarness(t)
 		if before {
 			h.must(plugins.Request{Folder: right(t)})
 		}
@@ -81,9 +80,9 @@ func TestAtomic(t *testing.T) {
 	}
 }
 
-// The index can't be written: nothing has changed.
+// If the index can't be written, nothing changes.
 func TestIndexFails(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	if err := os.MkdirAll(filepath.Join(h.dir, "index.json", "x"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -94,11 +93,11 @@ func TestIndexFails(t *testing.T) {
 	h.must(plugins.Request{Folder: right(t)})
 }
 
-// An installation that nobody wants any more is taken back in every phase.
+// A cancelled installation is undone in every phase.
 func TestCancelled(t *testing.T) {
-	gone := errors.New("nobody waits")
+	gone := errors.New("the request was cancelled")
 	for _, at := range all[:6] {
-		h := newHouse(t)
+		h := newHarness(t)
 		before := h.contents()
 		ctx, cancel := context.WithCancelCause(t.Context())
 		h.trying = func(ctx context.Context) error { return context.Cause(ctx) }
@@ -114,9 +113,9 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// What a killed gateway left of an installation is removed by the next.
+// Open removes what a killed gateway left of an installation.
 func TestRubbishIsSwept(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.must(plugins.Request{Folder: right(t)})
 	want := h.contents()
 	for _, name := range []string{"half/files/run", "index.json.123"} {
@@ -132,9 +131,9 @@ func TestRubbishIsSwept(t *testing.T) {
 	}
 }
 
-// Another version takes the place of the one that is there; a package of another name does not.
+// Another version of the same package replaces the installed one. A package with another name doesn't.
 func TestReplace(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	old := h.must(plugins.Request{Folder: right(t)})
 	dir := folder(t, map[string]string{plugins.ManifestFile: strings.Replace(manifest, "1.2.0", "2.0.0", 1), "run": ""})
 	p := h.must(plugins.Request{Folder: dir})
@@ -148,9 +147,9 @@ func TestReplace(t *testing.T) {
 	h.failed(plugins.Request{Name: "@scope/weather"}, "configuring", "remove it first")
 }
 
-// One installation at a time.
+// Only one installation runs at a time.
 func TestBusy(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.trying = func(context.Context) error {
 		if _, err := h.Install(t.Context(), plugins.Request{Folder: right(t)}, func(plugins.Progress) {}); !errors.Is(err, plugins.ErrBusy) {
 			t.Error(err)
@@ -164,7 +163,7 @@ func TestBusy(t *testing.T) {
 }
 
 func TestRequests(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	hex := strings.Repeat("a", 64)
 	for _, r := range []plugins.Request{
 		{},
@@ -196,7 +195,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// An archive is fetched, from redirects too, and is what its checksum says.
+// Archives are downloaded, also after redirects, and their checksums are compared.
 func TestArchiveByAddress(t *testing.T) {
 	good := tarball(t, entry(plugins.ManifestFile, manifest), entry("run", ""))
 	mux := http.NewServeMux()
@@ -205,7 +204,7 @@ func TestArchiveByAddress(t *testing.T) {
 	mux.Handle("/round", http.RedirectHandler("/round", http.StatusFound))
 	srv := httptest.NewServer(mux)
 	defer srv.Close()
-	h := newHouse(t)
+	h := newHarness(t)
 	p := h.must(plugins.Request{Archive: srv.URL + "/far?token=s3cret", SHA256: strings.ToUpper(sum(good))})
 	if p.Origin != "archive:"+srv.URL+"/far" || p.SHA256 != sum(good) {
 		t.Errorf("%+v", p)

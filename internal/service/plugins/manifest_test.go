@@ -12,7 +12,7 @@ import (
 	"github.com/leat-dev/leat/internal/service/plugins"
 )
 
-// The schema in the documentation and the program take the same manifests.
+// The schema in the documentation accepts the same manifests as the program.
 func TestManifests(t *testing.T) {
 	schema, err := jsonschema.NewCompiler().Compile("../../../docs/plugin.schema.json")
 	if err != nil {
@@ -88,7 +88,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// The examples are plugins.
+// The examples in the repository are valid plugins.
 func TestExamples(t *testing.T) {
 	all, err := filepath.Glob("../../../examples/plugins/*/" + plugins.ManifestFile)
 	if err != nil || len(all) < 3 {
@@ -99,16 +99,16 @@ func TestExamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := newHouse(t).must(plugins.Request{Folder: dir})
+		p := newHarness(t).must(plugins.Request{Folder: dir})
 		if _, err := os.Stat(filepath.Join(p.Dir, p.Manifest.Command[1])); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-// A manifest that names what is not among the files is no plugin.
+// A manifest whose program isn't among the files is refused.
 func TestCommandIsThere(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.failed(plugins.Request{Folder: folder(t, map[string]string{plugins.ManifestFile: manifest})}, "validating", "./run is not among the plugin's files")
 	h.failed(plugins.Request{Folder: folder(t, map[string]string{plugins.ManifestFile: manifest, "run/x": ""})}, "validating", "./run is not a regular file")
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/leat-dev/leat/internal/service/plugins"
 )
 
-// fakeNPM puts a program npm first in PATH that knows @scope/weather 1.2.0, and writes down what it was asked.
+// fakeNPM puts a program named npm first in PATH. It knows @scope/weather 1.2.0 and records its arguments.
 func fakeNPM(t *testing.T) (asked func() string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -59,7 +59,7 @@ esac
 
 func TestPackage(t *testing.T) {
 	asked := fakeNPM(t)
-	h := newHouse(t)
+	h := newHarness(t)
 	p := h.must(plugins.Request{Name: "@scope/weather"})
 	if got := h.phases(); !slices.Equal(got, all) {
 		t.Errorf("phases %v", got)
@@ -77,7 +77,7 @@ func TestPackage(t *testing.T) {
 		words := strings.Fields(line)
 		switch {
 		case strings.Contains(line, "LEAT_"):
-			t.Errorf("npm was told the gateway's own: %s", line)
+			t.Errorf("npm got the gateway's variables: %s", line)
 		case words[0] == "npm_config_ignore_scripts=true":
 		case !slices.Contains([]string{"view", "pack", "install"}, words[0]):
 			t.Errorf("asked %q", line)
@@ -95,7 +95,7 @@ func TestPackage(t *testing.T) {
 func TestPackageFails(t *testing.T) {
 	fakeNPM(t)
 	dir := os.Getenv("FAKE_NPM")
-	h := newHouse(t)
+	h := newHarness(t)
 	h.failed(plugins.Request{Name: "missing"}, "resolving", "not in this registry")
 	h.failed(plugins.Request{Name: "broken"}, "downloading", "the disk is full")
 	for mark, reason := range map[string]string{"fail": "exit status 7", "link": "b is neither a file nor a folder"} {
@@ -111,10 +111,10 @@ func TestPackageFails(t *testing.T) {
 	h.failed(plugins.Request{Name: "@scope/weather"}, "resolving", "without npm")
 }
 
-// What would have npm do something else than fetching versions is refused before it is asked.
+// Everything that would make npm fetch from elsewhere or run something is refused before npm is called.
 func TestDependencies(t *testing.T) {
 	asked := fakeNPM(t)
-	h := newHouse(t)
+	h := newHarness(t)
 	h.must(plugins.Request{Name: "@scope/weather"}) // so that it has been asked
 	before := asked()
 	for deps, reason := range map[string]string{
@@ -138,7 +138,7 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// The real npm, with a registry of this test's own: no script of a package runs.
+// The real npm with a local registry: no script of a package runs.
 func TestRealNPMFull(t *testing.T) {
 	full(t)
 	if _, err := exec.LookPath("npm"); err != nil {
@@ -171,7 +171,7 @@ func TestRealNPMFull(t *testing.T) {
 	defer srv.Close()
 	t.Setenv("npm_config_registry", srv.URL+"/")
 	t.Setenv("npm_config_cache", t.TempDir())
-	h := newHouse(t)
+	h := newHarness(t)
 	p := h.must(plugins.Request{Name: "leat-weather"})
 	if _, err := os.Stat(filepath.Join(p.Dir, "node_modules/leat-clouds/index.js")); err != nil {
 		t.Error(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/leat-dev/leat/internal/service/plugins"
 )
 
-// Archives that are not what they should be are refused, and nothing of them lies outside of the plugin's folder.
+// Malformed and hostile archives are refused, and none of their files is written outside the plugin's folder.
 func TestHostileArchives(t *testing.T) {
 	victim := filepath.Join(t.TempDir(), "victim")
 	rest := []tar.Header{entry(plugins.ManifestFile, manifest), entry("run", "")}
@@ -38,21 +38,21 @@ func TestHostileArchives(t *testing.T) {
 		{"long", []tar.Header{entry(strings.Repeat("x", 600), "x")}, "longer than 512 bytes"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := newHouse(t)
+			h := newHarness(t)
 			h.failed(archive(t, tarball(t, append(rest[:2:2], tt.with...)...)), "downloading", tt.reason)
 			if _, err := os.Lstat(victim); err == nil {
 				t.Fatal("it got out")
 			}
 		})
 	}
-	h := newHouse(t)
-	h.failed(archive(t, []byte("MZ is no archive")), "downloading", "neither a .tar.gz nor a .zip")
+	h := newHarness(t)
+	h.failed(archive(t, []byte("MZ: not an archive")), "downloading", "neither a .tar.gz nor a .zip")
 	h.failed(archive(t, nil), "downloading", "empty")
 	whole := tarball(t, rest...)
 	h.failed(archive(t, whole[:len(whole)-20]), "downloading", "unexpected EOF")
 }
 
-// A small archive of much, or of many: it is given up at the limit.
+// An archive that is small but expands to too many bytes or files is refused at the limit.
 func TestBombFull(t *testing.T) {
 	full(t)
 	many := make([]tar.Header, 20_002)
@@ -60,7 +60,7 @@ func TestBombFull(t *testing.T) {
 		many[i] = tar.Header{Name: fmt.Sprintf("f%d/", i), Typeflag: tar.TypeDir}
 	}
 	zeros := strings.Repeat("\x00", 300<<20)
-	h := newHouse(t)
+	h := newHarness(t)
 	h.failed(archive(t, tarball(t, many...)), "downloading", "more than 20000 files")
 	h.failed(archive(t, tarball(t, entry("zeros", zeros))), "downloading", "more than 256 MiB")
 	h.failed(archive(t, zipped(t, zipEntry{"zeros", zeros, 0o600})), "downloading", "more than 256 MiB")
@@ -99,7 +99,7 @@ func zipped(t *testing.T, entries ...zipEntry) []byte {
 }
 
 func TestZip(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	good := []zipEntry{{"p-1/" + plugins.ManifestFile, manifest, 0o644}, {"p-1/run", "#!", 0o755}}
 	p := h.must(archive(t, zipped(t, good...)))
 	if info, err := os.Stat(filepath.Join(p.Dir, "run")); err != nil || info.Mode().Perm() != 0o700 || filepath.Base(p.Dir) != "p-1" {
@@ -110,9 +110,9 @@ func TestZip(t *testing.T) {
 	h.failed(archive(t, zipped(t, append(good, zipEntry{"link", "/etc", os.ModeSymlink | 0o777})...)), "downloading", "links and devices")
 }
 
-// A folder is taken as it is, but for what lies beside the program in a checkout. Links are refused.
+// A folder is copied as it is, except for .git and links to programs. Other links are refused.
 func TestFolder(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	dir := folder(t, map[string]string{plugins.ManifestFile: manifest, "run": "", ".git/config": "", "node_modules/a/index.js": "", "package.json": `{"dependencies":{"a":"1"}}`})
 	p := h.must(plugins.Request{Folder: dir})
 	if _, err := os.Stat(filepath.Join(p.Dir, ".git")); err == nil {

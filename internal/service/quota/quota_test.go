@@ -21,7 +21,7 @@ var (
 	eve = quota.Account{Tenant: "u", Subject: "ann"}
 )
 
-// clock is a time that tests move.
+// clock is a clock that tests set.
 type clock struct{ at time.Time }
 
 func newClock() *clock { return &clock{time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)} }
@@ -72,14 +72,14 @@ func TestTurns(t *testing.T) {
 	_, err = q.Take(ann, turn("8"))
 	wantExceeded(t, err, quota.Turns, string(quota.Tenant))
 
-	// One that has to be counts, and is waited for by the next.
+	// Begin exceeds the limit, and the next turn has to wait until usage is below it again.
 	q.Begin(ann, "9", "c")
 	q.Begin(ann, "9", "c")
 	q.End("5")
 	_, err = q.Take(bob, turn("8"))
 	wantExceeded(t, err, quota.Turns, string(quota.Tenant))
 
-	// The log has the last word.
+	// Sync replaces the count by the state of the log.
 	q.Sync("c", map[string]quota.Account{"4": bob, "10": bob, "11": {Tenant: "t"}})
 	wantTake(t, q, ann, turn("12")).Commit()
 	_, err = q.Take(bob, turn("13"))
@@ -108,7 +108,7 @@ func TestMessages(t *testing.T) {
 		t.Errorf("wait %v, want 15s", e.Wait)
 	}
 	g.Cancel()
-	// What the tenant's limit refused was given back to the user's: three are left to bob, but for the tenant.
+	// A message refused by the tenant's limit doesn't use up the user's: bob still has three of his own.
 	for i := range 3 {
 		if i > 0 {
 			c.at = c.at.Add(15 * time.Second)
@@ -143,7 +143,7 @@ func TestBytes(t *testing.T) {
 	wantTake(t, q, ann, of(ann, 40)).Cancel()
 	stored[ann] = 60
 	g.Commit()
-	_, err = q.Take(bob, of(ann, 41)) // whoever writes, the owner has it
+	_, err = q.Take(bob, of(ann, 41)) // bytes count for the owner, not for the sender
 	if e := wantExceeded(t, err, quota.Bytes, string(quota.User)); e.StoredBytes != 60 {
 		t.Errorf("used %d, want 60", e.StoredBytes)
 	}
@@ -156,7 +156,7 @@ func TestBytes(t *testing.T) {
 	stored[ann] = 1000 // an answer was long
 	_, err = q.Take(ann, of(ann, 1))
 	wantExceeded(t, err, quota.Bytes, string(quota.User))
-	wantTake(t, q, ann, quota.Need{Turn: "1"}).Commit() // what stores nothing goes on
+	wantTake(t, q, ann, quota.Need{Turn: "1"}).Commit() // a request without bytes is still granted
 }
 
 func TestViewers(t *testing.T) {
@@ -184,7 +184,7 @@ func TestViewers(t *testing.T) {
 	wantExceeded(t, err, quota.Viewers, string(quota.User))
 }
 
-// Of many that ask at once exactly as many are granted as there may be.
+// Of many concurrent requests exactly as many are granted as the limit allows.
 func TestExactly(t *testing.T) {
 	const asking = 200
 	q := quota.New(quota.Options{User: quota.Limits{Turns: 7, Messages: 9, Viewers: 5, Bytes: 1100}, Tenant: quota.Limits{Turns: 11, Messages: 14, Viewers: 8, Bytes: 1700}, Clock: newClock().now})
@@ -219,7 +219,7 @@ func TestExactly(t *testing.T) {
 	}
 }
 
-// Whatever is granted, kept, cancelled, ended and told anew, what counts is what a naive list has.
+// After any sequence of reservations, commits, cancellations, ends and syncs, the counts equal those of a naive list.
 func TestTurnsRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const limit, tenants = 3, 4
@@ -253,7 +253,7 @@ func TestTurnsRandom(t *testing.T) {
 				}
 				g, err := q.Take(o.who, quota.Need{Turn: o.id, Conversation: o.conversation})
 				if want := o.who.Subject == "" || mine < limit && tenant < tenants; (err == nil) != want {
-					t.Fatalf("%v with %d of its own and %d of its tenant: %v", o.who, mine, tenant, err)
+					t.Fatalf("%v with %d turns, %d in its tenant: %v", o.who, mine, tenant, err)
 				}
 				if o.grant = g; err == nil {
 					all = append(all, o)

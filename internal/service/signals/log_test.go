@@ -36,7 +36,7 @@ func publish(t *testing.T, l *signals.Log, n int, conversation string) (last int
 	return last
 }
 
-// wantHeld checks which numbers are held after one.
+// wantHeld checks the numbers of the signals after a given one.
 func wantHeld(t *testing.T, l *signals.Log, after, first, last int64, gap bool) {
 	t.Helper()
 	all, g := l.After(after)
@@ -45,7 +45,7 @@ func wantHeld(t *testing.T, l *signals.Log, after, first, last int64, gap bool) 
 	}
 }
 
-// At most Cap are held, in memory and, but for a few, in the journal; the numbers go on over a restart.
+// At most Cap signals are kept in memory, and slightly more in the journal. Numbers continue after a restart.
 func TestCap(t *testing.T) {
 	j := memory.New()
 	defer func() { _ = j.Close() }()
@@ -67,7 +67,7 @@ func TestCap(t *testing.T) {
 	}
 }
 
-// After a restore no number comes again.
+// After a restore, no number is used again.
 func TestRestore(t *testing.T) {
 	dir := t.TempDir()
 	j, err := sqlite.Open(sqlite.Options{Dir: filepath.Join(dir, "a")})
@@ -95,7 +95,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// Nothing is written about a conversation that is gone, and what was is blank.
+// Nothing is written about a deleted conversation, and existing records about it are blank.
 func TestDeleted(t *testing.T) {
 	j := memory.New()
 	defer func() { _ = j.Close() }()
@@ -116,7 +116,7 @@ func TestDeleted(t *testing.T) {
 	wantHeld(t, l, 0, 2, 2, false)
 	wantHeld(t, open(t, j), 0, 2, 2, false)
 
-	// One that is offered does not take the others along.
+	// An offered signal that is refused doesn't prevent the others from being written.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	l.Offer(signals.Signal{Type: signals.AgentEvent, Conversation: "a"})

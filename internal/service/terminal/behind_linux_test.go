@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// left are the processes in whose command lines a word stands.
+// left returns the processes whose command lines contain a word.
 func left(t *testing.T, word string) []string {
 	t.Helper()
 	var all []string
@@ -26,27 +26,27 @@ func left(t *testing.T, word string) []string {
 	return all
 }
 
-// Ways in which commands have children. %s is how long they sleep, by which they are found.
+// Ways in which commands start children. %s is a unique sleep time by which they are found.
 var families = map[string]string{
 	"child":                   "sleep %s & sleep 100; true",
-	"group of its own":        "setsid sleep %s & sleep 100; true",
+	"separate process group":  "setsid sleep %s & sleep 100; true",
 	"daemon":                  "(setsid sh -c 'sleep %s & sleep 100' &) ; sleep 100; true",
 	"ignores SIGTERM":         "trap '' TERM; (trap '' TERM; while :; do sleep %s; done) & while :; do sleep 100; done",
 	"without the environment": "env -i setsid sleep %s & sleep 100; true",
-	"prints for ever":         "setsid yes %s & sleep 100; true",
+	"prints forever":          "setsid yes %s & sleep 100; true",
 }
 
-// unique is a number that no other sleep on this machine has.
+// unique returns a number that no other sleep on this machine uses.
 func unique(n int) string { return fmt.Sprintf("3%d%03d", os.Getpid(), n) }
 
-// start starts a command and returns when its children run.
+// start starts a command and returns when its children are running.
 func start(t *testing.T, term *Terminal, command, word string) *Run {
 	t.Helper()
 	r, err := term.Run(command, func(Event) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for begin := time.Now(); ; time.Sleep(time.Millisecond) { // another process: there is nothing to wait on
+	for begin := time.Now(); ; time.Sleep(time.Millisecond) { // another process: its state can only be polled
 		found := left(t, word)
 		for _, one := range found {
 			if !strings.Contains(one, "sh -c") && !strings.Contains(one, "env -i") && !strings.Contains(one, "setsid") {
@@ -92,7 +92,7 @@ func TestNothingLeftBehind(t *testing.T) {
 	}
 }
 
-// A command that ends by itself, or is killed by somebody, takes along what it left in the background.
+// A command that exits by itself or is killed takes its background processes with it.
 func TestNothingLeftOfWhatEnded(t *testing.T) {
 	for i, command := range []string{
 		"sleep %s >/dev/null 2>&1 & exit 0", "setsid sleep %s & sleep 0.2; exit 0", "nohup sleep %s & exit 0", "setsid sleep %s & sleep 0.2; kill -9 $$",

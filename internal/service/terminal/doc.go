@@ -6,7 +6,7 @@
 //
 // # Invariants
 //
-//   - The first event of a run is start, or error if there is no process. The last is exit, timeout or error. It is sent when no
+//   - The first event of a run is start, or error if the process can't be started. The last is exit, timeout or error. It is sent when no
 //     process of the run is left: the process group is killed, and on Linux also processes that left the group. They are found as
 //     descendants of the command, and by a mark in their environment.
 //   - A command's output is read only as fast as its events are consumed, at most 50 events of 32 KiB per second and stream. A command

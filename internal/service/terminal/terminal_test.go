@@ -21,11 +21,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// tape keeps the events of a run.
+// tape records the events of a run.
 type tape struct {
 	mu     sync.Mutex
 	events []Event
-	heard  chan Event // of each, where it is made
+	heard  chan Event // receives each event, if the test creates it
 }
 
 func (tp *tape) take(e Event) {
@@ -37,7 +37,7 @@ func (tp *tape) take(e Event) {
 	}
 }
 
-// text is all that one output said.
+// text returns the whole text of one output.
 func (tp *tape) text(k eventKind) string {
 	var b strings.Builder
 	for _, e := range tp.events {
@@ -71,7 +71,7 @@ func run(t *testing.T, term *Terminal, command string) (*tape, result) {
 
 var id = regexp.MustCompile(`run-\d{13}-[a-z0-9]{12}`)
 
-// The frames are those of the seed, to the byte.
+// The frames are identical to Eliza's, byte for byte.
 func TestFrames(t *testing.T) {
 	for name, tt := range map[string]struct {
 		command string
@@ -124,7 +124,7 @@ func TestNotStarted(t *testing.T) {
 	}
 }
 
-// A command sees nothing of the gateway's environment but a few names, and has no input.
+// A command gets only a few of the gateway's environment variables and no input.
 func TestEnvironment(t *testing.T) {
 	t.Setenv("LEAT_API_TOKEN", "t0ken")
 	t.Setenv("MODEL_API_KEY", "k3y")
@@ -134,7 +134,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// The text is the same wherever the bytes are cut.
+// The decoded text is the same wherever the bytes are split.
 func TestText(t *testing.T) {
 	in := "a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\xff\x80z\xe2\x82"
 	want := "aä€😀\uFFFDz\uFFFD"
@@ -197,7 +197,7 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// While nobody takes what a command prints, it waits; all of it comes in the end, in frames that are bounded.
+// While the output isn't consumed, the command blocks. Finally all output arrives, in frames of bounded size.
 func TestBackPressure(t *testing.T) {
 	term := newTerminal(t, Config{})
 	term.pause = 0
@@ -217,7 +217,7 @@ func TestBackPressure(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-blocked
-	time.Sleep(100 * time.Millisecond) // it has all the time to go on, if it could
+	time.Sleep(100 * time.Millisecond) // enough time to print more, if it weren't blocked
 	if _, err := os.Stat(after); err == nil {
 		t.Error("the command did not wait")
 	}
@@ -264,7 +264,7 @@ func flood(t *testing.T, size int, pause time.Duration) {
 	}
 }
 
-// A command that prints 100 MB is told of whole, and costs next to no memory.
+// The output of a command that prints 100 MB arrives completely and needs almost no memory.
 func TestHundredMegabytes(t *testing.T) { flood(t, 100_000_000, 0) }
 
 func TestHundredMegabytesAtItsPaceFull(t *testing.T) {

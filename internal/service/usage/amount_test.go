@@ -39,7 +39,7 @@ func TestAmounts(t *testing.T) {
 	}
 }
 
-// A tenth added a million times is a hundred thousand, which no float comes to.
+// A tenth added a million times is exactly a hundred thousand, unlike with floating-point numbers.
 func TestSumsAreExact(t *testing.T) {
 	tenth, _ := fromFloat(0.1)
 	var sum Amount
@@ -97,7 +97,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// A cost is the exact sum of products, rounded once.
+// A cost is the exact sum of the products, rounded once.
 func TestCostIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tokens := rapid.Int64Range(0, 1<<40)

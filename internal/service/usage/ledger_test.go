@@ -49,7 +49,7 @@ func write(t rapid.TB, l *Ledger, j *memory.Journal, turns ...Turn) {
 	}
 }
 
-// noon is a time on a day of November 2026.
+// noon returns noon of a day in November 2026.
 func noon(day int) int64 { return time.Date(2026, 11, day, 12, 0, 0, 0, time.UTC).UnixMilli() }
 
 func TestSum(t *testing.T) {
@@ -140,7 +140,7 @@ func TestQueriesRefused(t *testing.T) {
 	}
 }
 
-// Whatever the rows and the question, the answer is that of adding up by hand.
+// For any rows and any query, the report equals a straightforward sum.
 func TestSumRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, j := newLedger(t)

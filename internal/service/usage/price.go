@@ -22,7 +22,7 @@ type Price struct {
 // Prices are tried in order. The first one whose model matches applies.
 type Prices []Price
 
-// find returns the price of a model, or nil if there is none.
+// find returns the price of a model, or nil if no pattern matches.
 func (p Prices) find(model string) *Price {
 	for i := range p {
 		if matches(p[i].Model, model) {

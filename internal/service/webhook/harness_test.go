@@ -31,10 +31,10 @@ type got struct {
 	at time.Time
 }
 
-// receiver stands for a hook's server.
+// receiver stands in for a hook's server.
 type receiver struct {
 	t *testing.T
-	// answer says what becomes of a request: a status, or an error.
+	// answer decides the result of a request: a status or an error.
 	answer func(*Body) (status int, h http.Header, err error)
 
 	mu  sync.Mutex
@@ -86,7 +86,7 @@ func (r *receiver) Do(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(strings.NewReader("ignored"))}, nil
 }
 
-// took lists what came: conversation/seq, in order, repeats included.
+// took lists the received deliveries as conversation/seq, in order, including repeats.
 func (r *receiver) took() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,8 +127,8 @@ func (d *disk) Append(ctx context.Context, b journal.Batch) error {
 	return d.Journal.Append(ctx, b)
 }
 
-// house is hooks on a journal, with conversations that a test writes as a gateway does.
-type house struct {
+// harness is a set of hooks on a journal. The test writes conversations as a gateway does.
+type harness struct {
 	*Hooks
 	t     *testing.T
 	look  ReadTranscript
@@ -136,7 +136,7 @@ type house struct {
 	heads map[string]int64
 }
 
-func newHouse(t *testing.T, d *disk, size int, hooks map[string]*receiver) *house {
+func newHarness(t *testing.T, d *disk, size int, hooks map[string]*receiver) *harness {
 	t.Helper()
 	if d == nil {
 		d = &disk{Journal: memory.New()}
@@ -162,14 +162,14 @@ func newHouse(t *testing.T, d *disk, size int, hooks map[string]*receiver) *hous
 	for name := range hooks {
 		cfg.Hooks = append(cfg.Hooks, Hook{Name: name, URL: "https://example.com/s3cret", Secret: secret, Content: name == "content"})
 	}
-	h := &house{Hooks: New(cfg), t: t, look: look, disk: d, heads: map[string]int64{}}
+	h := &harness{Hooks: New(cfg), t: t, look: look, disk: d, heads: map[string]int64{}}
 	for _, q := range h.queues {
 		q.client, q.window.max = hooks[q.hook.Name], size
 	}
 	return h
 }
 
-func (h *house) start() *house {
+func (h *harness) start() *harness {
 	h.t.Helper()
 	if err := h.Start(h.t.Context(), h.look); err != nil {
 		h.t.Fatal(err)
@@ -177,8 +177,8 @@ func (h *house) start() *house {
 	return h
 }
 
-// add writes events of a conversation as its owner does.
-func (h *house) add(conversation string, events ...event.Event) {
+// add appends events to a conversation, with their deliveries in the same commit, as its writer does.
+func (h *harness) add(conversation string, events ...event.Event) {
 	h.t.Helper()
 	s := journal.Summary{ID: conversation, Tenant: "t1", Owner: "alice"}
 	head := h.heads[conversation]
@@ -195,15 +195,15 @@ func (h *house) add(conversation string, events ...event.Event) {
 }
 
 // say adds a message.
-func (h *house) say(conversation, text string) {
+func (h *harness) say(conversation, text string) {
 	h.t.Helper()
 	h.add(conversation, event.Event{Type: event.MessageAdd, Message: fmt.Sprint(conversation, "-m", h.heads[conversation]+1), Body: &event.Body{
 		Role: event.User, Source: "native", Parts: []event.Part{{Kind: event.KindText, Text: text}},
 	}})
 }
 
-// stored counts what waits in the journal.
-func (h *house) stored() int {
+// stored counts the deliveries in the journal.
+func (h *harness) stored() int {
 	h.t.Helper()
 	keys, err := h.disk.Keys(context.Background(), Prefix)
 	if err != nil {
@@ -213,7 +213,7 @@ func (h *house) stored() int {
 }
 
 // count returns the sum of a metric.
-func (h *house) count(name string) (n float64) {
+func (h *harness) count(name string) (n float64) {
 	h.t.Helper()
 	r := prometheus.NewRegistry()
 	if err := r.Register(h.cfg.Metrics); err != nil {

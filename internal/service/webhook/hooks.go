@@ -17,7 +17,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// ReadTranscript calls fn with the transcript of a conversation as far as it is in memory and, if fn returns false, again with
+// ReadTranscript calls fn with the transcript of a conversation as it is in memory and, if fn returns false, again with
 // the whole transcript. If the conversation doesn't exist, fn isn't called and the error is nil. fn must not retain the
 // transcript.
 type ReadTranscript func(ctx context.Context, conversation string, fn func(*transcript.Transcript) bool) error

@@ -17,11 +17,11 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
 
-// What happens is delivered once, in order, and crossed off.
+// Events are delivered once, in order, and their deliveries are then deleted.
 func TestDelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &receiver{t: t}
-		h := newHouse(t, nil, 100, map[string]*receiver{"a": r}).start()
+		h := newHarness(t, nil, 100, map[string]*receiver{"a": r}).start()
 		defer h.Close()
 		for i := range 3 {
 			h.say("c", fmt.Sprint(i))
@@ -41,8 +41,8 @@ func TestDelivered(t *testing.T) {
 	})
 }
 
-// A refused delivery holds up what comes after it in its conversation, and nothing else; it comes again under its id,
-// later and later.
+// A refused delivery delays the later ones of its conversation, but no others. It is retried under the same id at growing
+// intervals.
 func TestRefusedHoldsUpItsConversationOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var open atomic.Bool
@@ -53,7 +53,7 @@ func TestRefusedHoldsUpItsConversationOnly(t *testing.T) {
 			return http.StatusNoContent, nil, nil
 		}}
 		good := &receiver{t: t}
-		h := newHouse(t, nil, 100, map[string]*receiver{"bad": bad, "good": good}).start()
+		h := newHarness(t, nil, 100, map[string]*receiver{"bad": bad, "good": good}).start()
 		defer h.Close()
 		h.say("poison", "1")
 		synctest.Wait()
@@ -93,7 +93,7 @@ func TestRefusedHoldsUpItsConversationOnly(t *testing.T) {
 	})
 }
 
-// While nobody listens one asks now and then, at most a minute apart; then all come at once, in order.
+// While the receiver is unreachable, one delivery probes it at most a minute apart. Then all are delivered, in order.
 func TestUnreachable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var up atomic.Bool
@@ -103,7 +103,7 @@ func TestUnreachable(t *testing.T) {
 			}
 			return http.StatusOK, nil, nil
 		}}
-		h := newHouse(t, nil, 100, map[string]*receiver{"a": r}).start()
+		h := newHarness(t, nil, 100, map[string]*receiver{"a": r}).start()
 		defer h.Close()
 		for i := range 30 {
 			h.say(fmt.Sprint("c", i%10), "x")
@@ -132,7 +132,7 @@ func TestUnreachable(t *testing.T) {
 	})
 }
 
-// What a receiver asks to wait for is waited for, to the second, also by what comes meanwhile and across a restart.
+// The Retry-After of a receiver is respected to the second, also for deliveries that arrive meanwhile and across a restart.
 func TestRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
@@ -146,14 +146,14 @@ func TestRetryAfter(t *testing.T) {
 		}
 		r := &receiver{t: t, answer: answer}
 		d := &disk{Journal: memory.New()}
-		h := newHouse(t, d, 100, map[string]*receiver{"a": r}).start()
+		h := newHarness(t, d, 100, map[string]*receiver{"a": r}).start()
 		h.say("c", "1")
 		synctest.Wait()
 		h.say("d", "1")
 		time.Sleep(30 * time.Second)
 		r.want("c/1")
 		h.Close()
-		again := newHouse(t, d, 100, map[string]*receiver{"a": r})
+		again := newHarness(t, d, 100, map[string]*receiver{"a": r})
 		again.heads = h.heads
 		again.start()
 		again.say("e", "1")
@@ -169,14 +169,14 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// How often a delivery was refused is known after a restart: it does not begin anew.
+// The number of refusals survives a restart, so the intervals continue to grow.
 func TestAttemptsSurviveARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &receiver{t: t, answer: status(http.StatusGone)}
 		d := &disk{Journal: memory.New()}
 		heads := map[string]int64{}
 		for range 3 {
-			h := newHouse(t, d, 100, map[string]*receiver{"a": r})
+			h := newHarness(t, d, 100, map[string]*receiver{"a": r})
 			h.heads = heads
 			h.start()
 			if heads["c"] == 0 {
@@ -185,14 +185,14 @@ func TestAttemptsSurviveARestart(t *testing.T) {
 			time.Sleep(20 * time.Minute)
 			h.Close()
 		}
-		// 1, 2, 4 … 1024 seconds and then an hour: far fewer than three times from the beginning.
+		// 1, 2, 4 … 1024 seconds and then an hour: far fewer attempts than three schedules from the start.
 		if n := len(r.took()); n < 10 || n > 14 {
 			t.Errorf("%d tries in an hour", n)
 		}
 	})
 }
 
-// What nobody takes for a day is given up, with a word.
+// A delivery that fails for a day is given up and logged.
 func TestGivenUp(t *testing.T) {
 	for name, answer := range map[string]func(*Body) (int, http.Header, error){
 		"refused":     status(http.StatusNotFound),
@@ -202,7 +202,7 @@ func TestGivenUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := &receiver{t: t, answer: answer}
-				h := newHouse(t, nil, 100, map[string]*receiver{"a": r}).start()
+				h := newHarness(t, nil, 100, map[string]*receiver{"a": r}).start()
 				defer h.Close()
 				h.say("c", "1")
 				time.Sleep(23 * time.Hour)
@@ -223,13 +223,13 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
-// A receiver that asks for more time than there is does not keep a delivery, and what comes after it, from being given up with a word.
+// A Retry-After beyond a day doesn't prevent a delivery, and the ones after it, from being given up and logged.
 func TestRetryAfterYears(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &receiver{t: t, answer: func(*Body) (int, http.Header, error) {
 			return http.StatusBadRequest, http.Header{"Retry-After": {"2000000000"}}, nil
 		}}
-		h := newHouse(t, nil, 100, map[string]*receiver{"a": r}).start()
+		h := newHarness(t, nil, 100, map[string]*receiver{"a": r}).start()
 		defer h.Close()
 		h.say("c", "1")
 		synctest.Wait()
@@ -242,7 +242,7 @@ func TestRetryAfterYears(t *testing.T) {
 	})
 }
 
-// A receiver that hangs costs its conversation's deliveries, and no more than its share of what may be out.
+// A receiver that doesn't answer delays its conversation, and takes no more than its share of the requests in flight.
 func TestHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &receiver{t: t}
@@ -253,7 +253,7 @@ func TestHangs(t *testing.T) {
 			}
 			return http.StatusOK, nil, nil
 		}
-		h := newHouse(t, nil, 100, map[string]*receiver{"a": r}).start()
+		h := newHarness(t, nil, 100, map[string]*receiver{"a": r}).start()
 		defer h.Close()
 		for i := range maxInFlight - 1 {
 			h.say(fmt.Sprint("slow", i), "x")
@@ -276,20 +276,20 @@ func TestHangs(t *testing.T) {
 	})
 }
 
-// A gateway that dies after the commit delivers at the next start; one that dies after the answer and before the delivery
-// is crossed off does so again, under the same id.
+// If the gateway dies after the commit, the next start delivers. If it dies between the answer and the deletion, the delivery
+// is repeated under the same id.
 func TestCrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &receiver{t: t}
-		h := newHouse(t, nil, 100, map[string]*receiver{"a": r}).start()
+		h := newHarness(t, nil, 100, map[string]*receiver{"a": r}).start()
 		h.Close() // so that nothing is sent
 		h.say("c", "1")
 		h.say("c", "2")
 		if h.stored() != 2 {
 			t.Fatalf("%d are stored", h.stored())
 		}
-		// This one can't cross off what it delivered before it goes.
-		dying := newHouse(t, &disk{Journal: h.disk, err: nil}, 100, map[string]*receiver{"a": r})
+		// This process can't delete what it delivered before it ends.
+		dying := newHarness(t, &disk{Journal: h.disk, err: nil}, 100, map[string]*receiver{"a": r})
 		r.answer = func(*Body) (int, http.Header, error) {
 			dying.disk.fail(journal.ErrClosed)
 			return http.StatusOK, nil, nil
@@ -303,7 +303,7 @@ func TestCrash(t *testing.T) {
 		if before == 0 || h.stored() != 2 {
 			t.Fatalf("%d came, %d are stored", before, h.stored())
 		}
-		next := newHouse(t, h.disk, 100, map[string]*receiver{"a": r}).start()
+		next := newHarness(t, h.disk, 100, map[string]*receiver{"a": r}).start()
 		defer next.Close()
 		synctest.Wait()
 		if got := r.took()[before:]; !slices.Equal(got, []string{"c/1", "c/2"}) || h.stored() != 0 {
@@ -315,11 +315,11 @@ func TestCrash(t *testing.T) {
 	})
 }
 
-// On a full disk nothing is lost and nothing is sent twice while the gateway lives.
+// On a full disk, no delivery is lost, and none is repeated while the gateway runs.
 func TestFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &receiver{t: t}
-		h := newHouse(t, nil, 100, map[string]*receiver{"a": r}).start()
+		h := newHarness(t, nil, 100, map[string]*receiver{"a": r}).start()
 		defer h.Close()
 		h.say("c", "1")
 		synctest.Wait()
@@ -342,11 +342,11 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// What a commit of unknown fate left is found.
+// Deliveries of a commit with an unknown result are found if it was stored.
 func TestUnknownFate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &receiver{t: t}
-		h := newHouse(t, nil, 100, map[string]*receiver{"a": r}).start()
+		h := newHarness(t, nil, 100, map[string]*receiver{"a": r}).start()
 		defer h.Close()
 		synctest.Wait()
 		for fate, there := range map[error]bool{journal.ErrUnknown: true, journal.ErrFull: false} {
@@ -365,13 +365,13 @@ func TestUnknownFate(t *testing.T) {
 	})
 }
 
-// Deliveries that are out at the end get a moment; the others are there at the next start.
+// At Close, deliveries in flight get a moment to finish. The others are delivered after the next start.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := time.Second
 		r := &receiver{t: t}
 		r.answer = func(*Body) (int, http.Header, error) { time.Sleep(hang); return http.StatusOK, nil, nil }
-		h := newHouse(t, nil, 100, map[string]*receiver{"a": r}).start()
+		h := newHarness(t, nil, 100, map[string]*receiver{"a": r}).start()
 		h.say("c", "1")
 		h.say("c", "2")
 		synctest.Wait()
@@ -386,7 +386,7 @@ func TestClose(t *testing.T) {
 		}
 		h.Close() // again is harmless
 		hang = time.Hour
-		again := newHouse(t, h.disk, 100, map[string]*receiver{"a": r}).start()
+		again := newHarness(t, h.disk, 100, map[string]*receiver{"a": r}).start()
 		synctest.Wait()
 		begin = time.Now()
 		again.Close()
@@ -409,7 +409,7 @@ func TestNoHooks(t *testing.T) {
 
 func TestStartFails(t *testing.T) {
 	d := &disk{Journal: memory.New(), err: journal.ErrFull}
-	if err := newHouse(t, d, 1, map[string]*receiver{"a": {t: t}}).Start(t.Context(), nil); !errors.Is(err, journal.ErrFull) {
+	if err := newHarness(t, d, 1, map[string]*receiver{"a": {t: t}}).Start(t.Context(), nil); !errors.Is(err, journal.ErrFull) {
 		t.Error(err)
 	}
 }

@@ -16,10 +16,10 @@ func NewMetrics() *Metrics {
 			Name: "leat_webhook_tries_total", Help: "Tries to deliver, by hook and result: delivered, refused or unreachable.",
 		}, []string{"hook", "result"}),
 		Drops: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "leat_webhook_dropped_total", Help: "Deliveries given up because nobody took them for 24 hours, by hook.",
+			Name: "leat_webhook_dropped_total", Help: "Deliveries given up after 24 hours, by hook.",
 		}, []string{"hook"}),
 		Backlog: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "leat_webhook_waiting", Help: "Deliveries that wait, by hook; beyond 16384 those that lie in the journal only are not counted.",
+			Name: "leat_webhook_waiting", Help: "Waiting deliveries, by hook. Above 16384, those that are only in the journal are not counted.",
 		}, []string{"hook"}),
 	}
 }

@@ -32,7 +32,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// turn is a turn of an agent that asks, answers and ends.
+// turn is the events of a turn in which an agent asks a question, gets an answer and ends.
 func turn() []event.Event {
 	return []event.Event{
 		{Type: event.TurnStart, Turn: "t", Body: &event.Body{Agent: "demo", Parent: "p"}},
@@ -47,11 +47,11 @@ var over = event.Event{Type: event.TurnEnd, Turn: "t", Body: &event.Body{
 	Outcome: event.Failed, Reason: "s3cret reason", Error: &event.Error{Code: "overloaded", Message: "s3cret error", Retryable: true}, Usage: &event.Usage{Input: 3},
 }}
 
-// With content all is told; without, no word of the conversation but why it failed. Nothing of it is stored either way.
+// With Content, a delivery contains all texts; without it, only the reason of a failure. No text is stored in either case.
 func TestContent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		with, without := &receiver{t: t}, &receiver{t: t}
-		h := newHouse(t, nil, 100, map[string]*receiver{"content": with, "a": without}).start()
+		h := newHarness(t, nil, 100, map[string]*receiver{"content": with, "a": without}).start()
 		h.Close() // so that what is stored can be looked at
 		h.say("c", "s3cret question")
 		h.add("c", turn()...)
@@ -64,7 +64,7 @@ func TestContent(t *testing.T) {
 				t.Errorf("stored: %s", kv.Value)
 			}
 		}
-		again := newHouse(t, h.disk, 100, map[string]*receiver{"content": with, "a": without}).start()
+		again := newHarness(t, h.disk, 100, map[string]*receiver{"content": with, "a": without}).start()
 		defer again.Close()
 		synctest.Wait()
 		again.heads = h.heads
@@ -104,7 +104,8 @@ func TestLongTextIsCut(t *testing.T) {
 	}
 }
 
-// However many wait, only so many are held; all come in the end, in order in each conversation, also what came meanwhile.
+// However many deliveries wait, memory is bounded. All arrive, in order within each conversation, including those added
+// meanwhile.
 func TestFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n, conversations, size = 10_000, 250, 500
@@ -112,7 +113,7 @@ func TestFlood(t *testing.T) {
 		var mu sync.Mutex
 		most := 0
 		r := &receiver{t: t}
-		h := newHouse(t, nil, size, map[string]*receiver{"a": r})
+		h := newHarness(t, nil, size, map[string]*receiver{"a": r})
 		r.answer = func(*Body) (int, http.Header, error) {
 			q := h.queues[0]
 			q.mu.Lock()
@@ -162,17 +163,17 @@ func TestFlood(t *testing.T) {
 	})
 }
 
-// A stored delivery that can't be read holds nothing up, and is not taken away in silence.
+// A stored delivery that can't be decoded delays nothing, and is logged rather than silently deleted.
 func TestUnreadable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &receiver{t: t}
-		h := newHouse(t, nil, 100, map[string]*receiver{"a": r}).start()
+		h := newHarness(t, nil, 100, map[string]*receiver{"a": r}).start()
 		h.Close()
 		h.say("c", "1")
 		if err := h.disk.Append(t.Context(), journal.Batch{Conversation: Log, Keys: []journal.KeyValue{{Key: Prefix + "a/0", Value: []byte("{")}}}); err != nil {
 			t.Fatal(err)
 		}
-		again := newHouse(t, h.disk, 100, map[string]*receiver{"a": r}).start()
+		again := newHarness(t, h.disk, 100, map[string]*receiver{"a": r}).start()
 		defer again.Close()
 		synctest.Wait()
 		r.want("c/1")
@@ -182,11 +183,11 @@ func TestUnreadable(t *testing.T) {
 	})
 }
 
-// What was purged while it waited is not sent, and not written down again.
+// A delivery that is purged while it waits is neither sent nor stored again.
 func TestPurged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &receiver{t: t}
-		h := newHouse(t, nil, 100, map[string]*receiver{"a": r}).start()
+		h := newHarness(t, nil, 100, map[string]*receiver{"a": r}).start()
 		defer h.Close()
 		purge := func() {
 			keys, err := h.disk.Keys(t.Context(), Prefix)

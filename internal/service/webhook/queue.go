@@ -13,7 +13,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// queue delivers to one hook. The goroutine of run starts deliveries; each delivery has a goroutine of its own.
+// queue delivers to one hook. The goroutine of run starts deliveries; each delivery runs in a separate goroutine.
 type queue struct {
 	h       *Hooks
 	hook    Hook

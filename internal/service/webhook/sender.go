@@ -29,7 +29,7 @@ type doer interface {
 
 // answer is the result of an attempt.
 type answer struct {
-	// status is the HTTP status, or 0 if there was no answer. err is the reason then.
+	// status is the HTTP status, or 0 without an answer. err is the reason then.
 	status int
 	err    error
 	// after is the wait that the receiver requested with Retry-After.

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever comes and fails, each delivery goes out until it is done, one of a conversation at a time, in the order of seqs
-// among those that were there, not before its time, and no more are held than fit.
+// For any order of arrivals and failures, each delivery is sent until it succeeds, one at a time per conversation, in order of
+// seq among those present, never before its time, and the window never exceeds its size.
 func TestWindowRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const size = 12

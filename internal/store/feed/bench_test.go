@@ -9,7 +9,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// BenchmarkFanOut publishes one event and lets 2,000 readers take it as SSE. The figure is for one delivery to one reader.
+// BenchmarkFanOut publishes one event, which 2,000 readers take as SSE. The result is per delivery to one reader.
 func BenchmarkFanOut(b *testing.B) {
 	const readers = 2000
 	log := &fakeLog{epoch: "e"}
@@ -45,7 +45,7 @@ func BenchmarkFanOut(b *testing.B) {
 	}
 }
 
-// BenchmarkWakeUp is the same with 2,000 goroutines that wait in Next; the figure is for one event to all of them.
+// BenchmarkWakeUp is BenchmarkFanOut with 2,000 goroutines waiting in Next. The result is per event for all of them.
 func BenchmarkWakeUp(b *testing.B) {
 	const readers = 2000
 	log := &fakeLog{epoch: "e"}
@@ -97,7 +97,8 @@ func long(b *testing.B) (*fakeLog, *Feed) {
 	return log, f
 }
 
-// BenchmarkJoin makes and encodes the snapshot of a running turn of 100,000 events for the first of its joiners.
+// BenchmarkJoin builds and encodes the snapshot of a running turn of 100,000 events, for the first of several readers that
+// join.
 func BenchmarkJoin(b *testing.B) {
 	_, f := long(b)
 	defer f.Release()

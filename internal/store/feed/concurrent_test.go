@@ -10,8 +10,8 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// TestReadersRunBesideThePublisher has readers that poll, page and reload while events are published and settled.
-func TestReadersRunBesideThePublisher(t *testing.T) {
+// TestReadersDuringPublish runs readers that poll, page and reload while events are published and compacted.
+func TestReadersDuringPublish(t *testing.T) {
 	log := &fakeLog{epoch: "e"}
 	reg, f := open(t, log, Config{TailEvents: 20, Window: transcript.Limits{Messages: 4}, Idle: 1})
 	const turns, words = 30, 40
@@ -33,7 +33,7 @@ func TestReadersRunBesideThePublisher(t *testing.T) {
 			}
 			publish(t, log, f, event.Event{Type: event.TurnEnd, Turn: "t" + id, Body: &event.Body{Outcome: event.Completed}})
 			if i%3 == 0 {
-				log.settle()
+				log.compact()
 				f.setCompacted(log.head)
 			}
 		}

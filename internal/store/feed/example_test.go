@@ -9,14 +9,14 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// oneLog is the log of a conversation that nobody has written yet.
+// oneLog is the log of a conversation without events.
 type oneLog struct{}
 
 func (oneLog) Read(context.Context, string, int64, int) (feed.Stretch, error) {
 	return feed.Stretch{Epoch: "e1"}, nil
 }
 
-// A reader is a cursor and what it holds. It pulls when it can take more.
+// A reader consists of a cursor and a transcript. It polls when its connection can take more.
 func Example() {
 	ctx := context.Background()
 	registry := feed.NewRegistry(oneLog{}, feed.Config{})
@@ -48,7 +48,7 @@ func Example() {
 		fmt.Printf("%s", frame)
 	}
 	read()
-	// The owner of the conversation has committed these.
+	// The conversation's writer has committed these events.
 	if err := f.Publish([]event.Event{
 		{Seq: 1, Type: event.MessageStart, Message: "m", Body: &event.Body{Role: event.Assistant}},
 		{Seq: 2, Type: event.PartStart, Message: "m", Part: "p", Body: &event.Body{Kind: event.KindText}},

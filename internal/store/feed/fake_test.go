@@ -13,15 +13,15 @@ import (
 
 var errNotFound = errors.New("fake log: not found")
 
-// fakeLog is one conversation's log, as a journal keeps it: settled rows, compacted, and live ones as written.
+// fakeLog is the log of one conversation as a journal stores it: compacted rows, and live rows as written.
 type fakeLog struct {
 	mu        sync.Mutex
 	epoch     string
 	terms     []Term
-	rows      []event.Event // up to settled
-	live      []event.Event // all above, and some below that nobody reads
+	rows      []event.Event // up to compacted
+	live      []event.Event // all above, and some below that no read returns
 	head      int64
-	settled   int64
+	compacted int64
 	trimmed   int64
 	truncated int64
 	reads     int
@@ -50,7 +50,7 @@ func (l *fakeLog) read(conversation string, after int64, limit int) (Stretch, er
 	if l.epoch == "" {
 		return Stretch{}, fmt.Errorf("%w: %s", errNotFound, conversation)
 	}
-	s := Stretch{Epoch: l.epoch, Head: l.head, Compacted: l.settled, Trimmed: l.trimmed, Truncated: l.truncated, Terms: slices.Clone(l.terms)}
+	s := Stretch{Epoch: l.epoch, Head: l.head, Compacted: l.compacted, Trimmed: l.trimmed, Truncated: l.truncated, Terms: slices.Clone(l.terms)}
 	size := 0
 	add := func(events []event.Event, from int64) {
 		for _, e := range events {
@@ -67,12 +67,12 @@ func (l *fakeLog) read(conversation string, after int64, limit int) (Stretch, er
 	}
 	add(l.rows, 0)
 	if !s.HasMore {
-		add(l.live, l.settled)
+		add(l.live, l.compacted)
 	}
 	return s, nil
 }
 
-// append writes events, and gives them their seqs.
+// append writes events and assigns their seqs.
 func (l *fakeLog) append(events ...event.Event) []event.Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,13 +87,13 @@ func (l *fakeLog) append(events ...event.Event) []event.Event {
 	return events
 }
 
-// settle compacts everything up to the head.
-func (l *fakeLog) settle() {
+// compact compacts everything up to the head.
+func (l *fakeLog) compact() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	live := slices.DeleteFunc(slices.Clone(l.live), func(e event.Event) bool { return e.Seq <= l.settled })
+	live := slices.DeleteFunc(slices.Clone(l.live), func(e event.Event) bool { return e.Seq <= l.compacted })
 	l.rows = transcript.Compact(append(slices.Clone(l.rows), live...))
-	l.settled, l.live = l.head, nil
+	l.compacted, l.live = l.head, nil
 }
 
 func (l *fakeLog) trim(upto int64) {
@@ -104,12 +104,12 @@ func (l *fakeLog) trim(upto int64) {
 	l.live = slices.DeleteFunc(slices.Clone(l.live), func(e event.Event) bool { return e.Seq <= l.trimmed })
 }
 
-// copyOf returns a backup.
+// copyOf returns a backup of the log.
 func (l *fakeLog) copyOf() *fakeLog {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return &fakeLog{
 		epoch: l.epoch, terms: slices.Clone(l.terms), rows: slices.Clone(l.rows), live: slices.Clone(l.live),
-		head: l.head, settled: l.settled, trimmed: l.trimmed, truncated: l.truncated,
+		head: l.head, compacted: l.compacted, trimmed: l.trimmed, truncated: l.truncated,
 	}
 }

@@ -15,12 +15,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// message returns a user's message.
+// message returns a message of a user.
 func message(id, text string) event.Event {
 	return event.Event{Type: event.MessageAdd, Message: id, Body: &event.Body{Role: event.User, Parts: []event.Part{{Kind: event.KindText, Text: text}}}}
 }
 
-// answer returns the beginning of a turn that says something in part p of message m.
+// answer returns the start of a turn that writes text in part p of message m.
 func answer() []event.Event {
 	return []event.Event{
 		{Type: event.TurnStart, Turn: "t"},
@@ -37,7 +37,7 @@ func endTurn() event.Event {
 	return event.Event{Type: event.TurnEnd, Turn: "t", Body: &event.Body{Outcome: event.Completed}}
 }
 
-// open returns the feed of a log that has some events already.
+// open returns the feed of a log that already has some events.
 func open(t testing.TB, log *fakeLog, cfg Config) (*Registry, *Feed) {
 	t.Helper()
 	reg := NewRegistry(log, cfg)
@@ -106,7 +106,7 @@ func TestBudgetChoosesUptoFirst(t *testing.T) {
 	for i := range 10 {
 		publish(t, log, f, says(10*i, "0123456789"))
 	}
-	// 10 bytes and 8 for what is around them.
+	// 10 bytes of text and 8 of overhead.
 	for budget, want := range map[int]int64{0: 13, 1: 4, 18: 4, 19: 5, 36: 5, 37: 6, 179: 13, 1000: 13} {
 		b := poll(t, f, c, budget)
 		if b.Upto != want || b.Cursor != NewCursor("e", want) || len(b.Events) != 1 || b.Events[0].Seq != want || len(b.Events[0].Text) != 10*int(want-3) {
@@ -121,18 +121,18 @@ func TestBudgetChoosesUptoFirst(t *testing.T) {
 			t.Errorf("from the log, budget %d: %s", budget, encoded(t, b, JSON))
 		}
 	}
-	log.settle()
+	log.compact()
 	b := poll(t, cold, NewCursor("e", 5), 1)
 	if len(b.Events) != 1 || b.Upto != 13 || b.Events[0].MergedFrom != 4 || len(b.Events[0].Text) != 100 {
-		t.Errorf("from the settled log: %s", encoded(t, b, JSON))
+		t.Errorf("from the compacted log: %s", encoded(t, b, JSON))
 	}
 }
 
-func TestOperationThatSpansTheCursorIsWhole(t *testing.T) {
+func TestOperationSpanningCursor(t *testing.T) {
 	log := &fakeLog{epoch: "e"}
 	log.append(answer()...)
 	log.append(says(0, "ab"), message("u", "in between"), says(2, "cd"), endTurn())
-	log.settle()
+	log.compact()
 	_, f := open(t, log, Config{TailEvents: 1})
 	defer f.Release()
 	b := poll(t, f, NewCursor("e", 3), 1) // upto is that of the message
@@ -149,16 +149,16 @@ func TestTooFarBehind(t *testing.T) {
 	}
 	_, f := open(t, log, Config{TailEvents: 1, chunkSize: 200, behindLimit: 300, pieceSize: 1 << 20})
 	defer f.Release()
-	// What was never merged can be had in any pieces.
+	// A log that was never compacted can be read in pieces of any size.
 	b := poll(t, f, NewCursor("e", 3), 0)
 	if b.Reset || b.Upto >= f.Head() || b.Upto <= 3 {
-		t.Errorf("unsettled: %s", encoded(t, b, JSON))
+		t.Errorf("not compacted: %s", encoded(t, b, JSON))
 	}
 	publish(t, log, f, endTurn())
-	log.settle()
-	// Else what is missing might have begun in the piece; the feed need not have been told.
+	log.compact()
+	// Otherwise a merged operation may begin in the piece and end after it. The feed notices this from the log itself.
 	if b := poll(t, f, NewCursor("e", 3), 0); !b.Reset {
-		t.Errorf("settled: %s", encoded(t, b, JSON))
+		t.Errorf("compacted: %s", encoded(t, b, JSON))
 	}
 	if b := poll(t, f, NewCursor("e", f.Head()-4), 0); b.Reset {
 		t.Errorf("near: %s", encoded(t, b, JSON))
@@ -177,7 +177,7 @@ func TestPublishRefusesDisorder(t *testing.T) {
 		if err := f.Publish(events); !errors.Is(err, errOrder) {
 			t.Errorf("%s: error %v", name, err)
 		}
-		// Nothing was shown, readers are told, and the next one gets a new feed.
+		// The invalid events aren't shown, readers are notified, and the next one gets a new feed.
 		if _, err := f.Poll(t.Context(), f.Cursor(), 0); !errors.Is(err, ErrLost) || f.Head() != 1 {
 			t.Errorf("%s: poll: %v, head %d", name, err, f.Head())
 		}

@@ -57,7 +57,7 @@ const (
 
 	// readChunk is the size of the pieces in which a log is read, in bytes.
 	readChunk = 1 << 20
-	// settledEvents stay in the tail when the log is compacted, so that readers a moment behind still get a small batch.
+	// compactedEvents stay in the tail when the log is compacted, so that readers a moment behind still get a small batch.
 	compactedEvents = 256
 )
 

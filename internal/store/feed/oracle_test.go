@@ -10,8 +10,8 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// oracle folds a log as it was written: strictly, with no thought of merging, resuming or windows, and with no code of
-// package transcript. What viewers hold is compared with it.
+// oracle folds a log naively: without merging, resuming or windows, and without package transcript. The viewers' transcripts
+// are compared with it.
 type oracle struct {
 	title    string
 	meta     map[string]string
@@ -21,7 +21,7 @@ type oracle struct {
 	changes  map[string][]change // of each thing that a viewer sees, in order
 }
 
-// change is what a thing became at a seq.
+// change is the value that a thing got at a seq.
 type change struct {
 	seq   int64
 	value string
@@ -108,7 +108,7 @@ func (o *oracle) apply(e event.Event) {
 	}
 }
 
-// things calls set with each thing of a message that may change.
+// things calls set for each changeable thing of a message.
 func (m *oracleMessage) things(set func(key, value string)) {
 	set(m.id+" state", string(m.state))
 	set(m.id+" ended", fmt.Sprint(m.ended))
@@ -132,8 +132,8 @@ func (t *oracleTurn) things(id string, set func(key, value string)) {
 	set(id+" requests", fmt.Sprintf("%q", t.requests))
 }
 
-// unsaid says which thing a viewer that has seen it as it was at a seq, or later, sees as it was before that, or as it
-// never was. seen is what the viewer has seen so far, and is kept up.
+// unsaid returns a thing that went back for a viewer: it has an older value than at a seq that the viewer has seen, or a value
+// that it never had. seen is the viewer's state so far, and is updated.
 func (o *oracle) unsaid(t *transcript.Transcript, seen map[string]int64, trimmed int64) string {
 	fault := ""
 	look := func(key, value string) {
@@ -259,8 +259,8 @@ func (o *oracle) fold(e event.Event) {
 	}
 }
 
-// truncate drops the messages from an index on, the turns that answered them, those that answered none and said nothing
-// that stays, and the children of all these.
+// truncate removes the messages from an index on, the turns that answered them, turns without any remaining message, and their
+// child turns.
 func (o *oracle) truncate(keep int) {
 	said, stays := map[string]bool{}, map[string]bool{}
 	for i, id := range o.order {
@@ -300,7 +300,7 @@ func (t *oracleTurn) String() string {
 	return fmt.Sprintf("state=%s outcome=%s phase=%s run=%s answers=%s requests=%q", t.state, t.outcome, t.phase, t.run, t.answers, t.requests)
 }
 
-// oracleOf tells what a viewer holds of a message as the oracle does.
+// oracleOf converts a viewer's message to the oracle's form.
 func oracleOf(m *transcript.Message) *oracleMessage {
 	o := &oracleMessage{id: m.ID, turn: m.Turn, state: m.State, ended: m.Final}
 	for _, p := range m.Parts {
@@ -327,8 +327,8 @@ func oracleOfTurn(t *transcript.Turn) *oracleTurn {
 	return o
 }
 
-// differ says how what a viewer holds differs from the log: from its first message on everything must be there, once, in
-// order. Entries of the log that were trimmed away may be known to the viewer or not.
+// differ describes how a viewer's transcript differs from the log. From its first message on, everything must be present once
+// and in order. Trimmed messages may be present or not.
 func (o *oracle) differ(t *transcript.Transcript, trimmed int64) string {
 	order := o.order
 	if len(t.Messages) > 0 {

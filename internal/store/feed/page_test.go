@@ -10,8 +10,8 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// TestTruncateBehindTheWindow truncates to a message that the feed does not hold any more, and publishes more while the
-// log is being read for the snapshot.
+// TestTruncateBehindTheWindow truncates to a message that the feed has evicted, and publishes more events while the log is read
+// for the snapshot.
 func TestTruncateBehindTheWindow(t *testing.T) {
 	log := &fakeLog{epoch: "e"}
 	for i := range 20 {
@@ -134,9 +134,9 @@ func TestPageAfterTruncates(t *testing.T) {
 	add(41, 50)
 	_, f := open(t, log, Config{Window: transcript.Limits{Messages: 2}})
 	defer f.Release()
-	for _, settled := range []bool{false, true} {
-		if settled {
-			log.settle()
+	for _, compacted := range []bool{false, true} {
+		if compacted {
+			log.compact()
 		}
 		for before, want := range map[string]string{"u31": "u9 u10", "u9": "u7 u8", "u41": "u34 u35"} {
 			p, err := f.Page(t.Context(), before, 2)

@@ -8,7 +8,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// busyLog goes on while it is being read: what comes then is published before the reader has the stretch in hand.
+// busyLog grows while it is read: afterRead publishes events before the reader gets the result.
 type busyLog struct {
 	*fakeLog
 	afterRead func()
@@ -24,7 +24,7 @@ func (l *busyLog) Read(ctx context.Context, conversation string, after int64, li
 	return s, err
 }
 
-// A batch that was read from the log ends where the log ended when it was read, not where the feed is by now.
+// A batch from the log ends at the head as of the read, not at the feed's head by now.
 func TestPublishedWhileTheLogIsRead(t *testing.T) {
 	l := &busyLog{fakeLog: &fakeLog{epoch: "e"}}
 	r := NewRegistry(l, Config{TailEvents: 4})
@@ -78,12 +78,12 @@ func TestPublishedWhileTheLogIsRead(t *testing.T) {
 	}
 }
 
-// What a page or a fold is read from may be settled and trimmed piece by piece while it is read.
+// A log may be compacted and trimmed between the pieces in which a page or a fold is read.
 func TestLogMovesWhileItIsRead(t *testing.T) {
 	for name, move := range map[string]func(l *busyLog, f *Feed) error{
-		"settled": func(l *busyLog, f *Feed) error {
+		"compacted": func(l *busyLog, f *Feed) error {
 			err := f.Publish(l.append(event.Event{Type: event.MessageUpdate, Message: "u3", Body: &event.Body{MessageState: event.MessageJoined}}))
-			l.settle()
+			l.compact()
 			return err
 		},
 		"trimmed": func(l *busyLog, _ *Feed) error {
@@ -111,7 +111,7 @@ func TestLogMovesWhileItIsRead(t *testing.T) {
 			if err != nil || l.afterRead != nil {
 				t.Fatalf("page: %v", err)
 			}
-			want := map[string]string{"settled": "u2 u3joined ", "trimmed": "u3 "}[name]
+			want := map[string]string{"compacted": "u2 u3joined ", "trimmed": "u3 "}[name]
 			got := ""
 			for _, m := range p.Messages {
 				got += m.ID + string(m.State) + " "

@@ -55,7 +55,7 @@ func (r *Registry) Contains(conversation string) bool {
 	return f != nil && f.refs > 0
 }
 
-// hold adds a reference to the conversation's feed. The feed may not be loaded yet.
+// retain adds a reference to the conversation's feed. The feed may not be loaded yet.
 func (r *Registry) retain(conversation string) (*Feed, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -25,7 +25,7 @@ func TestAcquireLoadsOnce(t *testing.T) {
 				feeds <- f
 			})
 		}
-		// One that does not wait to the end leaves the others their turn.
+		// A caller that stops waiting doesn't block the others.
 		ctx, cancel := context.WithCancel(t.Context())
 		wg.Go(func() {
 			if f, err := reg.Acquire(ctx, "c"); err == nil {
@@ -92,7 +92,7 @@ func TestIdleFeeds(t *testing.T) {
 		t.Errorf("%d reads, want the load and one look", log.reads)
 	}
 	f.Release()
-	// What happened without it is noticed.
+	// Changes while the feed was idle are noticed.
 	log.append(message("v", "b"))
 	f = again()
 	if f.Head() != 2 || len(poll(t, f, "", 0).Snapshot.Messages) != 2 {

@@ -15,15 +15,16 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// schedules is how many random histories are played; LEAT_FULL=1 plays fullSchedules, LEAT_SEED=n plays one with a trace.
+// schedules is the number of random histories. LEAT_FULL=1 runs fullSchedules, LEAT_SEED=n runs a single one with a trace.
 const (
 	schedules     = 1200
 	fullSchedules = 20000
 )
 
-// TestEveryViewerSeesTheLog plays random histories of a conversation with several viewers, who are cut, stall, reload,
-// resume from anywhere and page back, while the log is settled, trimmed, restored and lost from memory. Whenever a viewer
-// has all, what it holds equals the log's own fold from its first message on; in the end, after paging, it equals the whole.
+// TestEveryViewerSeesTheLog runs random histories of a conversation with several viewers that are disconnected, stall, reload,
+// resume from any cursor and page back, while the log is compacted, trimmed, restored and evicted from memory. When a viewer is
+// up to date, its transcript must equal the log's fold from its first message on. At the end, after paging back, it must equal
+// the whole log.
 func TestEveryViewerSeesTheLog(t *testing.T) {
 	if s := os.Getenv("LEAT_SEED"); s != "" {
 		seed, err := strconv.ParseUint(s, 10, 64)
@@ -51,7 +52,7 @@ func TestEveryViewerSeesTheLog(t *testing.T) {
 		}
 	}
 	t.Logf("%+v", seen)
-	// Schedules that never come to what they are for would pass as well.
+	// Schedules that never reach the interesting states would pass too, so they are counted.
 	for name, n := range map[string]int{
 		"snapshots": seen.snapshots, "batches from the tail": seen.tail, "batches from the log": seen.log, "cuts": seen.cuts, "pages": seen.pages,
 		"pages refused": seen.refused, "pieces": seen.pieces, "operations that span the cursor": seen.spans, "restores": seen.restores, "kills": seen.kills, "trims": seen.trims, "reloads after a truncate": seen.reloads, "writes during a read": seen.meddled,
@@ -105,7 +106,7 @@ type world struct {
 	counts
 }
 
-// viewer is a client: what it holds, and what is on its way to it.
+// viewer is a client: its transcript, and the events on their way to it.
 type viewer struct {
 	name    string
 	json    bool // reads bytes, as over a network; else it is in the process
@@ -167,7 +168,7 @@ func (w *world) fail(format string, args ...any) {
 	}
 }
 
-// start is what a gateway does when it comes up, or when it took a conversation up again.
+// start is the start of a gateway, or its recovery of a conversation.
 func (w *world) start() {
 	w.reg = NewRegistry(w.log, w.cfg)
 	w.acquire()
@@ -201,7 +202,7 @@ func (w *world) show() {
 	}
 }
 
-// write commits the next events and shows them, unless the gateway dies in between.
+// write commits the next events and publishes them, unless the gateway dies in between.
 func (w *world) write() {
 	show := w.r.IntN(5) > 0
 	if !show && len(w.waiting) == 0 {
@@ -224,7 +225,7 @@ func (w *world) write() {
 	}
 }
 
-// meanwhile is what happens between a read of the log and the use of what was read.
+// meanwhile changes the log between a read and the use of its result.
 func (w *world) meanwhile() {
 	if !w.reading || w.r.IntN(8) > 0 {
 		return
@@ -235,8 +236,8 @@ func (w *world) meanwhile() {
 	w.write()
 	w.show()
 	if w.w.turn == "" && w.r.IntN(2) == 0 {
-		w.say("SETTLE %d", w.log.head)
-		w.log.settle()
+		w.say("COMPACT %d", w.log.head)
+		w.log.compact()
 		w.feed.setCompacted(w.log.head)
 		if w.r.IntN(4) == 0 {
 			w.trim()
@@ -244,16 +245,16 @@ func (w *world) meanwhile() {
 	}
 }
 
-// trim drops some of what is settled.
+// trim removes some of the compacted events.
 func (w *world) trim() {
 	w.trims++
-	upto := w.log.settled - w.r.Int64N(w.log.settled)/2
+	upto := w.log.compacted - w.r.Int64N(w.log.compacted)/2
 	w.say("TRIM %d", upto)
 	w.log.trim(upto)
 	w.feed.setTrimmed(upto)
 }
 
-// happen is what may happen to a log and a gateway at any moment.
+// happen performs one random event of the log or the gateway.
 func (w *world) happen() {
 	x := w.r.IntN(100)
 	if x < 32 && len(w.waiting) > 0 {
@@ -262,8 +263,8 @@ func (w *world) happen() {
 	switch {
 	case x < 12:
 		if w.w.turn == "" { // as the gateway promises
-			w.say("SETTLE %d", w.log.head)
-			w.log.settle()
+			w.say("COMPACT %d", w.log.head)
+			w.log.compact()
 			if w.r.IntN(3) > 0 {
 				w.feed.setCompacted(w.log.head)
 			}
@@ -279,7 +280,7 @@ func (w *world) happen() {
 		w.w.n, w.w.epoch, w.log.epoch = n, epoch, fmt.Sprintf("e%d", epoch)
 		w.say("RESTORE %s %d", w.log.epoch, w.log.head)
 		w.start()
-	case x < 22 && w.log.settled > 0:
+	case x < 22 && w.log.compacted > 0:
 		w.trim()
 	case x < 26: // the owner gives the conversation up, and takes it again
 		w.say("LOST")
@@ -289,14 +290,14 @@ func (w *world) happen() {
 		}
 		w.feed.Release()
 		w.acquire()
-	case x < 32: // nobody reads or writes for a while
+	case x < 32: // no reads or writes for a while
 		w.say("IDLE")
 		w.feed.Release()
 		w.acquire()
 	}
 }
 
-// visit is what a viewer does at its turn, if it isn't stalled.
+// visit performs one step of a viewer, unless it is stalled.
 func (w *world) visit(v *viewer) {
 	if w.fault != "" {
 		return
@@ -323,7 +324,7 @@ func (w *world) visit(v *viewer) {
 	w.turnPage(v)
 }
 
-// strange resumes with a cursor that this log has never given: it must get a snapshot.
+// strange resumes with a cursor that this log never issued. The viewer must get a snapshot.
 func (w *world) strange(v *viewer) {
 	c := pick(w.r, Cursor("x.1"), "", "1", "e1.", "e1.-1", "e1.01", NewCursor(w.log.epoch, w.head+1), NewCursor(w.log.epoch+"x", 1), NewCursor(w.log.epoch, 1<<50))
 	b, err := w.feed.Poll(w.ctx, c, 0)
@@ -333,7 +334,7 @@ func (w *world) strange(v *viewer) {
 	_ = v
 }
 
-// poll takes the next batch, up to event cut of it (-1: all).
+// poll takes the next batch up to its event number cut, or all of it if cut is -1.
 func (w *world) poll(v *viewer, cut int) {
 	_, after, ok := v.cursor.Parse()
 	mustReset := !ok || !strings.HasPrefix(string(v.cursor), w.log.epoch+".") || after > w.head || after < w.cut || after < w.log.trimmed
@@ -405,7 +406,7 @@ func (w *world) log_(f *frame, after int64) {
 	}
 }
 
-// frame returns the batch as the viewer reads it.
+// frame returns the batch as the viewer decodes it.
 func (w *world) frame(v *viewer, b *Batch) *frame {
 	for _, e := range b.Events {
 		if e.Type == event.ConversationTruncate {
@@ -440,7 +441,7 @@ func (w *world) frame(v *viewer, b *Batch) *frame {
 	return f
 }
 
-// receive is how a client takes events: it drops those of a connection that it has left.
+// receive delivers events as to a client, which drops those of a connection that it has left.
 func (w *world) receive(v *viewer, conn int, events []event.Event) {
 	if conn != v.conn {
 		return
@@ -453,17 +454,17 @@ func (w *world) receive(v *viewer, conn int, events []event.Event) {
 	w.unsaid(v)
 }
 
-// unsaid checks that a viewer, whatever was cut or sent again, sees nothing as it was before it saw it last.
+// unsaid checks that nothing goes back for a viewer, whatever was lost or sent again.
 func (w *world) unsaid(v *viewer) {
 	if epoch, _, _ := v.cursor.Parse(); epoch != w.log.epoch {
-		return // it has not yet been told that there is another log
+		return // it doesn't know yet that the log was replaced
 	}
 	if d := w.shown.unsaid(&v.t, v.seen, w.log.trimmed); d != "" {
 		w.fail("%s: %s", v.name, d)
 	}
 }
 
-// turnPage asks for an older page, or takes one that was asked for some time ago.
+// turnPage requests an older page, or takes one that was requested before.
 func (w *world) turnPage(v *viewer) {
 	if v.page == nil && len(v.t.Messages) > 0 && v.t.Earlier && w.r.IntN(8) == 0 && strings.HasPrefix(string(v.cursor), w.log.epoch+".") {
 		v.before = v.t.Messages[0].ID
@@ -516,7 +517,7 @@ func (w *world) add(v *viewer) bool {
 	return true
 }
 
-// compare checks a viewer that has all.
+// compare checks a viewer that is up to date.
 func (w *world) compare(v *viewer) {
 	if d := w.shown.differ(&v.t, w.log.trimmed); d != "" {
 		w.fail("%s at %s: %s", v.name, v.cursor, d)
@@ -537,7 +538,7 @@ func (w *world) drain(v *viewer) {
 	w.fail("%s does not get beyond %s", v.name, v.cursor)
 }
 
-// pageBack fetches all older messages; then the viewer holds the whole conversation.
+// pageBack fetches all older messages. The viewer must then have the whole conversation.
 func (w *world) pageBack(v *viewer) {
 	for n := 0; v.t.Earlier && w.fault == ""; n++ {
 		if n > 100 {
@@ -565,7 +566,7 @@ func (w *world) pageBack(v *viewer) {
 	}
 }
 
-// texts are events that are written out if they are.
+// texts are events that are only formatted if they are printed.
 type texts []event.Event
 
 func (t texts) String() string {

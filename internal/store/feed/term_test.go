@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// loseTail takes the events above a seq out of the log, as a crash of the machine does, and opens it again in a new term.
+// loseTail removes the events above a seq, as a power failure may, and reopens the log in a new term.
 func (l *fakeLog) loseTail(head int64, term string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,7 +49,7 @@ func TestLostTail(t *testing.T) {
 	f.Release()
 }
 
-// A feed that was idle while its log lost events is loaded again, though the head has come back to where it was.
+// A feed that was idle while its log lost events is loaded again, even if the head has reached the same seq again.
 func TestLostTailIdle(t *testing.T) {
 	log := &fakeLog{epoch: "e", terms: []Term{{FirstSeq: 1, ID: "t1"}}}
 	log.append(message("u1", "one"), message("u2", "lost"))

@@ -11,7 +11,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// writer makes up a conversation, event by event, as agents, people and the gateway would write it.
+// writer generates a conversation event by event, as agents, users and the gateway would.
 type writer struct {
 	r      *rand.Rand
 	o      *oracle // of what is written
@@ -35,7 +35,7 @@ func (w *writer) id(kind string) string {
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
-// runes has characters of each length of UTF-8, and those that JSON escapes.
+// runes contains characters of each UTF-8 length, and those that JSON escapes.
 var runes = []rune("abcdefghij \n\"\\<é€𝄞\u2028")
 
 func (w *writer) text(least, most int) string {
@@ -46,7 +46,7 @@ func (w *writer) text(least, most int) string {
 	return string(t)
 }
 
-// next makes the next few events, which belong to one commit.
+// next returns the next few events, which belong to one commit.
 func (w *writer) next() []event.Event {
 	if w.turn == "" {
 		return w.between()
@@ -106,7 +106,7 @@ func (w *writer) next() []event.Event {
 	return w.part(m, turn)
 }
 
-// between makes what happens while no turn runs.
+// between generates events while no turn is running.
 func (w *writer) between() []event.Event {
 	x := w.r.IntN(100)
 	switch {
@@ -130,7 +130,7 @@ func (w *writer) between() []event.Event {
 	}
 	w.turn = w.id("t")
 	if w.r.IntN(4) == 0 {
-		return []event.Event{{Type: event.TurnStart, Turn: w.turn, Body: &event.Body{Agent: "demo"}}} // of its own accord
+		return []event.Event{{Type: event.TurnStart, Turn: w.turn, Body: &event.Body{Agent: "demo"}}} // without being asked
 	}
 	m := w.id("u")
 	return []event.Event{w.userMessage(m), {Type: event.TurnStart, Turn: w.turn, Body: &event.Body{Agent: "demo", Answers: m}}}
@@ -155,7 +155,7 @@ func (w *writer) conversation() []event.Event {
 	return []event.Event{{Type: event.ConversationUpdate, Body: b}}
 }
 
-// part makes an event of a message whose turn runs.
+// part generates an event of a message whose turn is running.
 func (w *writer) part(m *oracleMessage, turn string) []event.Event {
 	var open []*oraclePart
 	for _, p := range m.parts {
@@ -198,8 +198,7 @@ func (w *writer) part(m *oracleMessage, turn string) []event.Event {
 	return []event.Event{e}
 }
 
-// afterwards makes an event of any message, whether its turn is over or not, that belongs to no turn: media fetched late,
-// history reconciled, what was said taken back.
+// afterwards generates an event of any message that belongs to no turn: media fetched late, history reconciled, text retracted.
 func (w *writer) afterwards() []event.Event {
 	m := w.o.messages[w.o.order[len(w.o.order)-1]]
 	if w.r.IntN(2) == 0 {

@@ -113,7 +113,7 @@ func (d *store) Open(conversation, id string) (*os.File, error) {
 	return f, nil
 }
 
-// Remove deletes a file. It is no error if the file doesn't exist.
+// Remove deletes a file. A missing file is not an error.
 func (d *store) Remove(conversation, id string) error {
 	if !ValidID(id) {
 		return nil

@@ -11,6 +11,6 @@
 //   - A file exists completely or not at all: it is written to a temporary name, synced and renamed. A crash leaves only temporary files,
 //     which the next Open deletes, and uploads, which continue at their last synced byte.
 //   - Names chosen by users never become part of a path without validation. Conversations are stored under digests, files under ids.
-//   - No more is read or written than the limit that the caller sets.
+//   - Reads and writes never exceed the limit that the caller sets.
 //   - Symbolic links never lead out of the workspace.
 package files

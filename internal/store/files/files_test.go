@@ -41,7 +41,7 @@ func read(t *testing.T, d *store, conversation, id string) []byte {
 	return b
 }
 
-// count is how many files lie below the root.
+// count returns the number of files below the root.
 func count(t *testing.T, root string) (n int) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(_ string, e fs.DirEntry, err error) error {
@@ -56,7 +56,7 @@ func count(t *testing.T, root string) (n int) {
 	return n
 }
 
-func TestPut(t *testing.T) {
+func TestCreate(t *testing.T) {
 	d, root := open(t)
 	s, err := d.Create("../../etc", bytes.NewReader(png), 4096)
 	if err != nil || s.Size != int64(len(png)) || !bytes.Equal(s.Head, png[:512]) || !ValidID(s.ID) {
@@ -85,8 +85,8 @@ func TestPut(t *testing.T) {
 	}
 }
 
-// TestPutFails leaves nothing behind.
-func TestPutFails(t *testing.T) {
+// TestCreateFails checks that a failed Create leaves no file.
+func TestCreateFails(t *testing.T) {
 	d, root := open(t)
 	for name, c := range map[string]struct {
 		r    io.Reader
@@ -110,7 +110,7 @@ type neverEnds struct{}
 
 func (neverEnds) Read(b []byte) (int, error) { return len(b), nil }
 
-// TestOpenClears takes away what a process that died had half written.
+// TestOpenClears checks that Open deletes the incomplete files of a process that died.
 func TestOpenClears(t *testing.T) {
 	_, root := open(t)
 	if err := os.WriteFile(filepath.Join(root, temporary, "half"), png, 0o600); err != nil {
@@ -146,7 +146,7 @@ func TestSweepAndRemoveAll(t *testing.T) {
 		t.Errorf("swept %q, %v", swept, err)
 	}
 	if _, err := d.Open("c", b); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("what nobody knows is still there: %v", err)
+		t.Errorf("an unreferenced file still exists: %v", err)
 	}
 	read(t, d, "c", a)
 	if err := d.RemoveAll("c"); err != nil || count(t, root) != 0 {
@@ -157,8 +157,8 @@ func TestSweepAndRemoveAll(t *testing.T) {
 	}
 }
 
-// Who brings a file slowly, or not at all, holds up neither a sweep nor those who come after it.
-func TestPutSlowly(t *testing.T) {
+// A slow or stalled Create blocks neither a sweep nor later calls.
+func TestCreateSlowly(t *testing.T) {
 	d, _ := open(t)
 	from, slow := io.Pipe()
 	put := make(chan error, 1)
@@ -182,7 +182,7 @@ func TestPutSlowly(t *testing.T) {
 	}
 }
 
-func TestPutAtOnce(t *testing.T) {
+func TestCreateAtOnce(t *testing.T) {
 	d, root := open(t)
 	var wg sync.WaitGroup
 	for range 16 {

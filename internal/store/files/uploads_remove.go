@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Remove deletes an upload and stops its writer. It is no error if the upload doesn't exist. The error is ErrBusy if the writer
+// Remove deletes an upload and stops its writer. A missing upload is not an error. The error is ErrBusy if the writer
 // doesn't stop.
 func (u *Uploads) Remove(ctx context.Context, id string) error {
 	entry, err := u.find(id)

@@ -38,7 +38,7 @@ func begin(t testing.TB, u *Uploads, owner string, length int64) Upload {
 
 func nothing() {}
 
-// An upload that comes in any pieces, some of which break off, over restarts, is what was sent.
+// An upload that arrives in arbitrary pieces, with interruptions and restarts, equals what was sent.
 func TestUploadInPieces(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "")
@@ -113,7 +113,7 @@ func TestUploadRefused(t *testing.T) {
 		t.Error(err)
 	}
 	begin(t, u, "alice", 1)
-	// One that can't be placed stays, and counts.
+	// An upload whose place fails remains and still counts.
 	full := errors.New("full")
 	two := begin(t, u, "carol", 1)
 	if _, err := u.Append(t.Context(), two.ID, 0, strings.NewReader("1"), nothing); err != nil {
@@ -127,7 +127,7 @@ func TestUploadRefused(t *testing.T) {
 	}
 }
 
-// Who comes later writes on; who wrote before is told to stop, and the two are never mixed.
+// A later writer takes over: the earlier one is asked to stop, and their bytes are never mixed.
 func TestTwoWriters(t *testing.T) {
 	u := uploads(t, t.TempDir())
 	one := begin(t, u, "alice", 6)
@@ -151,7 +151,7 @@ func TestTwoWriters(t *testing.T) {
 	if b, err := os.ReadFile(u.bytes(one.ID)); err != nil || string(b) != "abcdef" {
 		t.Errorf("%q, %v", b, err)
 	}
-	// Many at once at the same place: one of them writes.
+	// Of many concurrent writers at the same offset, one writes.
 	two := begin(t, u, "alice", 2)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -174,7 +174,7 @@ func TestTwoWriters(t *testing.T) {
 	}
 }
 
-// What goes with its owner goes though somebody writes to it, who is told to stop and can't go on.
+// Removing an owner's uploads also stops and removes one that is being written.
 func TestRemoveAll(t *testing.T) {
 	dir := t.TempDir()
 	u := uploads(t, dir)
@@ -196,7 +196,7 @@ func TestRemoveAll(t *testing.T) {
 	}
 	for _, id := range []string{one.ID, two.ID} {
 		if _, err := u.Append(t.Context(), id, 3, strings.NewReader("def"), nothing); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("it goes on: %v", err)
+			t.Errorf("the upload can still be written: %v", err)
 		}
 	}
 	if _, err := u.Get(other.ID); err != nil || count(t, dir) != 2 {
@@ -204,7 +204,7 @@ func TestRemoveAll(t *testing.T) {
 	}
 }
 
-// Where it can't be written down that a file was placed, it is not placed again.
+// If the result can't be stored after a file was placed, the file isn't placed again.
 func TestPlacedButNotSaved(t *testing.T) {
 	u := uploads(t, t.TempDir())
 	one := begin(t, u, "alice", 1)

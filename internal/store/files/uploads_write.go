@@ -87,7 +87,7 @@ func (u *Uploads) Append(ctx context.Context, id string, offset int64, r io.Read
 			return current, cerr
 		}
 		if n == 0 {
-			return current, nil // r has no more bytes for now
+			return current, nil // r has ended early
 		}
 	}
 	if n, _ := io.CopyN(io.Discard, r, 1); n > 0 {

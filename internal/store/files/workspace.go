@@ -219,7 +219,7 @@ func (w *Workspace) write(folder, name string, r io.Reader) (n int64, err error)
 	return n, nil
 }
 
-// Remove deletes an uploaded file and its folder. It is no error if the file doesn't exist.
+// Remove deletes an uploaded file and its folder. A missing file is not an error.
 func (w *Workspace) Remove(name string) error {
 	owner := OwnerOf(name)
 	if owner == "" {

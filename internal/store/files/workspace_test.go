@@ -51,7 +51,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// FuzzClean finds no path that leads out of the workspace, and none whose name means another one.
+// FuzzClean looks for a path that leads out of the workspace, or whose name means another file.
 func FuzzClean(f *testing.F) {
 	w, dir := workspace(f)
 	for _, s := range []string{"a", "../a", dir + "/a", dir + "/../a", "file://" + dir, "a/./b//c", "~", "\\..\\a", "C:\\a", "uploads/x/../y", "..\x00"} {
@@ -149,7 +149,7 @@ func TestWorkspaceOpen(t *testing.T) {
 	}
 }
 
-// A pipe, which nobody writes to, is not waited for.
+// Opening a named pipe without a writer doesn't block.
 func TestWorkspacePipe(t *testing.T) {
 	w, dir := workspace(t)
 	if err := mkfifo(filepath.Join(dir, "pipe")); err != nil {
@@ -193,7 +193,7 @@ func TestPlace(t *testing.T) {
 	}
 	defer again.Close()
 	stored(again, 10, 18)
-	// One that breaks off leaves nothing.
+	// A file whose reader fails leaves nothing.
 	if _, err := w.Place(alice, "", "broken", io.MultiReader(strings.NewReader("x"), iotest.ErrReader(io.ErrUnexpectedEOF))); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Error(err)
 	}
@@ -220,7 +220,7 @@ func TestPlace(t *testing.T) {
 	stored(w, 0, 0)
 }
 
-// An agent that makes the owner's folder a way out has the gateway write nowhere else.
+// If an agent replaces the owner's folder by a link out of the workspace, the gateway doesn't write there.
 func TestPlaceThroughLink(t *testing.T) {
 	w, dir := workspace(t)
 	elsewhere := t.TempDir()

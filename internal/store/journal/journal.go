@@ -54,7 +54,7 @@ type Journal interface {
 	Trim(ctx context.Context, conversation string, upto int64) error
 	// Delete removes a conversation with its rows, keys and traces. When it returns, no file of the store contains the
 	// conversation's text. Records about the conversation in logs with SystemPrefix lose their data and stay. A tombstone prevents
-	// the id from being used again. Deleting a deleted conversation is no error. If ctx ends early, the conversation is gone for
+	// the id from being used again. Deleting a deleted conversation succeeds. If ctx ends early, the conversation is gone for
 	// all callers, and the journal completes the delete in the background.
 	Delete(ctx context.Context, conversation string) error
 	// Blank removes the data of the events that match selects, in place. A record loses what Delete removes from records; a

@@ -106,7 +106,7 @@ func testCompactRandom(t *testing.T, open Open) {
 			events := w.Next()
 			appendEvents(rt, j, step, events...)
 			appendEvents(rt, j, wholeID, events...)
-			if w.Open == 0 && rapid.IntRange(0, 2).Draw(rt, "settle") == 0 {
+			if w.Open == 0 && rapid.IntRange(0, 2).Draw(rt, "compact") == 0 {
 				compact(rt, j, step, int64(len(w.Log)))
 			}
 		}

@@ -197,7 +197,7 @@ func renew(ctx context.Context, path string) (err error) {
 			return err
 		}
 		if createdAt == 0 {
-			return fmt.Errorf("%w: it is no backup; a store is copied by Backup, not file by file", journal.ErrForeign)
+			return fmt.Errorf("%w: not a backup; a copy of the database file can't be restored, use leat backup", journal.ErrForeign)
 		}
 		gap := reserved + max(0, time.Now().UnixMilli()-createdAt)
 		return errors.Join(

@@ -15,7 +15,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/sqlite"
 )
 
-// TestBackup copies a store while it is written, restores the copy, and goes on with it.
+// TestBackup copies a store while it is written, restores the copy, and continues with it.
 func TestBackup(t *testing.T) {
 	j := open(t, sqlite.Options{Logger: quiet})
 	defer j.Close()
@@ -79,7 +79,7 @@ func TestBackup(t *testing.T) {
 		t.Errorf("backup over a file: %v", err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); len(left) != 1 {
-		t.Errorf("beside the backup lie %v", left)
+		t.Errorf("the backup's folder also has %v", left)
 	}
 
 	dir := filepath.Join(t.TempDir(), "new", "store")
@@ -113,10 +113,10 @@ func TestBackup(t *testing.T) {
 			t.Errorf("%s: key is %s, %v; head is %d", id, v, err, is.Head)
 		}
 		if err := r.Append(ctx, journal.Batch{Conversation: id, Expected: is.Head, Events: w.Next()}); err != nil {
-			t.Errorf("%s does not go on: %v", id, err)
+			t.Errorf("%s can't be continued: %v", id, err)
 		}
 	}
-	// The gateway's own logs go on far above, so that no number is given out twice.
+	// The gateway's own logs continue at much higher seqs, so that no number is used twice.
 	s, err := r.Conversation(ctx, "$signals")
 	if err != nil || s.Head < 2+1<<20 {
 		t.Fatalf("$signals has head %d, %v", s.Head, err)
@@ -146,7 +146,7 @@ func TestBackup(t *testing.T) {
 	check(again)
 }
 
-// TestRestoreRefuses takes nothing for a backup that is none.
+// TestRestoreRefuses checks that files which aren't backups are refused.
 func TestRestoreRefuses(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, sqlite.Options{Dir: dir, Logger: quiet})

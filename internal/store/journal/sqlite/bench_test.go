@@ -24,7 +24,7 @@ import (
 
 const conversations = 1000
 
-// stream makes the events of one conversation: turn after turn of appends of about 200 bytes of JSON each.
+// stream generates the events of one conversation: turns of appends of about 200 bytes of JSON each.
 type stream struct {
 	id            string
 	turn, message string
@@ -35,7 +35,7 @@ type stream struct {
 
 var token = strings.Repeat("water ", 5)
 
-// next adds one event, and reports whether it ended a turn.
+// next adds one event and reports whether it ended a turn.
 func (s *stream) next(events []event.Event) ([]event.Event, bool) {
 	s.seq++
 	s.inTurn++
@@ -59,12 +59,12 @@ func (s *stream) next(events []event.Event) ([]event.Event, bool) {
 	return append(events, e), s.inTurn == 0
 }
 
-// streams makes the conversations.
+// streams creates the conversations.
 func streams(b *testing.B, j journal.Journal, length int) []*stream {
 	out := make([]*stream, conversations)
 	var wg sync.WaitGroup
 	for i := range out {
-		// Turns do not all end at once.
+		// The turns must not all end at the same time.
 		out[i] = &stream{id: fmt.Sprint("c", i), length: length/2 + rand.IntN(length)}
 		wg.Go(func() {
 			if err := j.Append(context.Background(), journal.Batch{Conversation: out[i].id, Create: true, Summary: &journal.Summary{}}); err != nil {
@@ -76,15 +76,15 @@ func streams(b *testing.B, j journal.Journal, length int) []*stream {
 	return out
 }
 
-// settler compacts conversations beside those who append.
-type settler struct {
+// compactor compacts conversations while others append.
+type compactor struct {
 	work chan func()
 	wg   sync.WaitGroup
 	n    atomic.Int64
 }
 
-func newSettler(workers int) *settler {
-	s := &settler{work: make(chan func(), 4*conversations)}
+func newCompactor(workers int) *compactor {
+	s := &compactor{work: make(chan func(), 4*conversations)}
 	for range workers {
 		s.wg.Go(func() {
 			for f := range s.work {
@@ -95,7 +95,7 @@ func newSettler(workers int) *settler {
 	return s
 }
 
-func (s *settler) settle(b *testing.B, j journal.Journal, id string, upto int64) {
+func (s *compactor) compact(b *testing.B, j journal.Journal, id string, upto int64) {
 	s.work <- func() {
 		if err := j.Compact(context.Background(), id, upto); err != nil {
 			b.Error(err)
@@ -104,17 +104,17 @@ func (s *settler) settle(b *testing.B, j journal.Journal, id string, upto int64)
 	}
 }
 
-func (s *settler) wait() {
+func (s *compactor) wait() {
 	close(s.work)
 	s.wg.Wait()
 }
 
-// BenchmarkAppend has 1,000 conversations append as fast as they can, a synced commit each, one call in flight in each.
+// BenchmarkAppend appends from 1,000 conversations as fast as possible, with synced commits and one call in flight for each.
 func BenchmarkAppend(b *testing.B) {
 	for _, c := range []struct {
-		name        string
-		batch       int
-		settle, key bool
+		name         string
+		batch        int
+		compact, key bool
 	}{
 		{"batch=16", 16, false, false},
 		{"batch=16/settling", 16, true, false},
@@ -126,7 +126,7 @@ func BenchmarkAppend(b *testing.B) {
 			j := open(b, sqlite.Options{})
 			defer j.Close()
 			all := streams(b, j, 2000)
-			s := newSettler(16)
+			s := newCompactor(16)
 			var left atomic.Int64
 			left.Store(int64(b.N))
 			value := []byte(strings.Repeat("s", 300))
@@ -152,8 +152,8 @@ func BenchmarkAppend(b *testing.B) {
 							b.Error(err)
 							return
 						}
-						if ended && c.settle {
-							s.settle(b, j, st.id, st.seq-int64(st.inTurn))
+						if ended && c.compact {
+							s.compact(b, j, st.id, st.seq-int64(st.inTurn))
 						}
 					}
 				})
@@ -165,22 +165,22 @@ func BenchmarkAppend(b *testing.B) {
 			b.ReportMetric(float64(b.N)/appended.Seconds(), "events/s")
 			b.ReportMetric(float64(cpu()-used)/float64(b.N), "cpu-ns/event")
 			b.ReportMetric(float64(time.Since(start)-appended)/1e6, "ms-behind")
-			b.ReportMetric(float64(s.n.Load()), "settled")
+			b.ReportMetric(float64(s.n.Load()), "compacted")
 		})
 	}
 }
 
-// BenchmarkAppendPaced has 1,000 conversations append 50 single events a second each, and reports how long that takes.
+// BenchmarkAppendPaced appends 50 single events per second in each of 1,000 conversations, and reports the latency.
 func BenchmarkAppendPaced(b *testing.B) {
 	for _, c := range []struct {
-		name        string
-		settle, key bool
+		name         string
+		compact, key bool
 	}{{"bare", false, false}, {"settling", true, false}, {"settling/key", true, true}} {
 		b.Run(c.name, func(b *testing.B) {
 			j := open(b, sqlite.Options{})
 			defer j.Close()
 			all := streams(b, j, 200)
-			s := newSettler(16)
+			s := newCompactor(16)
 			each := max(1, b.N/conversations)
 			took := make([][]time.Duration, conversations)
 			value := []byte(strings.Repeat("s", 300))
@@ -205,8 +205,8 @@ func BenchmarkAppendPaced(b *testing.B) {
 							return
 						}
 						took[i] = append(took[i], time.Since(start))
-						if ended && c.settle {
-							s.settle(b, j, st.id, st.seq)
+						if ended && c.compact {
+							s.compact(b, j, st.id, st.seq)
 						}
 					}
 				})
@@ -220,13 +220,13 @@ func BenchmarkAppendPaced(b *testing.B) {
 			for _, q := range []float64{0.5, 0.99, 0.999} {
 				b.ReportMetric(float64(lat[int(q*float64(len(lat)-1))])/1e6, fmt.Sprintf("p%g-ms", 100*q))
 			}
-			b.ReportMetric(float64(s.n.Load()), "settled")
+			b.ReportMetric(float64(s.n.Load()), "compacted")
 		})
 	}
 }
 
-// BenchmarkAppendDuringBackup appends single events from 20 conversations while the store, of some 200 MB, is backed up
-// again and again, and reports how long that takes.
+// BenchmarkAppendDuringBackup appends single events from 20 conversations while a store of about 200 MB is backed up
+// repeatedly, and reports the latency.
 func BenchmarkAppendDuringBackup(b *testing.B) {
 	for _, backup := range []bool{false, true} {
 		b.Run(fmt.Sprint("backup=", backup), func(b *testing.B) {
@@ -289,7 +289,7 @@ func BenchmarkAppendDuringBackup(b *testing.B) {
 	}
 }
 
-// cpu returns the processor time of this process; unlike the clock it says the same on a busy machine.
+// cpu returns the processor time of this process. Unlike the wall clock, it doesn't depend on the load of the machine.
 func cpu() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

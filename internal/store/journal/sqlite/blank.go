@@ -88,7 +88,7 @@ func (j *Journal) blankLog(ctx context.Context, id string, of compact.Selection)
 		}
 		repeat = inMemory && l.floor() != v.floor()
 		err = c.forEach("SELECT last, events, first FROM settled WHERE conversation = ?", func(r row) error {
-			matches, err := holds(l, true, r.blob(1), place{kind: inSettled, firstSeq: r.int(2), lastSeq: r.int(0)}, of)
+			matches, err := holds(l, true, r.blob(1), place{kind: inCompacted, firstSeq: r.int(2), lastSeq: r.int(0)}, of)
 			if matches {
 				compactedKeys = append(compactedKeys, r.int(0))
 			}
@@ -130,7 +130,7 @@ func (j *Journal) rewrite(ctx context.Context, id string, of compact.Selection, 
 			return err
 		}
 		p.rewrites++ // a compaction prepared from the old row is stale
-		kind := byte(inSettled)
+		kind := byte(inCompacted)
 		if table == "live" {
 			kind = inLive
 			p.changed = append(p.changed, key)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The cache gives what was put in and not forgotten, and takes at most twice as much memory as that.
+// The cache returns what was added and not dropped, and takes at most twice as much memory.
 func TestCache(t *testing.T) {
 	var c cache
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -69,7 +69,7 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// Memory follows what is live: what was settled, trimmed or deleted is in the cache no more.
+// The cache contains only live rows: rows that were compacted, trimmed or deleted are dropped.
 func TestCacheFollowsLogs(t *testing.T) {
 	j := start(t, Options{Sync: Normal})
 	size := func() (bytes, commits int) {
@@ -77,16 +77,16 @@ func TestCacheFollowsLogs(t *testing.T) {
 		defer j.index.mu.RUnlock()
 		return j.index.cache.size, len(j.index.cache.commits)
 	}
-	for _, id := range []string{"settled", "trimmed", "deleted", "live"} {
+	for _, id := range []string{"compacted", "trimmed", "deleted", "live"} {
 		create1(t, j, id)
 	}
 	for range 50 {
-		for _, id := range []string{"settled", "trimmed", "deleted", "live"} {
+		for _, id := range []string{"compacted", "trimmed", "deleted", "live"} {
 			appendRecord(t, j, id)
 		}
 	}
 	all, _ := size()
-	if err := j.Compact(t.Context(), "settled", 50); err != nil {
+	if err := j.Compact(t.Context(), "compacted", 50); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.Trim(t.Context(), "trimmed", 50); err != nil {

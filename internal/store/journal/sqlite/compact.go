@@ -57,7 +57,7 @@ func (j *Journal) compact(ctx context.Context, conversation string, upto int64) 
 		return err
 	}
 	for i := range s.rows {
-		s.rows[i].Blob = l.secret.seal(nil, place{kind: inSettled, firstSeq: s.rows[i].FirstSeq, lastSeq: s.rows[i].LastSeq}, s.rows[i].Blob)
+		s.rows[i].Blob = l.secret.seal(nil, place{kind: inCompacted, firstSeq: s.rows[i].FirstSeq, lastSeq: s.rows[i].LastSeq}, s.rows[i].Blob)
 		s.size += len(s.rows[i].Blob)
 	}
 	for i := range r.Traces {
@@ -70,7 +70,7 @@ func (j *Journal) compact(ctx context.Context, conversation string, upto int64) 
 	return j.do(ctx, s.size, func(t *tx) error { return t.storeCompaction(conversation, &s) })
 }
 
-// prepare reads and merges the events to compact. It sets upto to 0 if there are none.
+// prepare reads and merges the events to compact. It sets upto to 0 if all events are compacted.
 func (j *Journal) prepare(ctx context.Context, conversation string, s *compaction) (compact.Result, *log, error) {
 	l, events, commits, err := j.readLive(ctx, conversation, s)
 	if err != nil || s.upto == 0 {
@@ -150,7 +150,7 @@ func (j *Journal) readCompacted(ctx context.Context, conversation string, l *log
 			return errStale
 		}
 		return c.forEach("SELECT events, first, last FROM settled WHERE conversation = ? AND last > ? ORDER BY last", func(r row) (err error) {
-			events, err = l.decode(events, r.blob(0), true, place{kind: inSettled, firstSeq: r.int(1), lastSeq: r.int(2)}, l.trimmed)
+			events, err = l.decode(events, r.blob(0), true, place{kind: inCompacted, firstSeq: r.int(1), lastSeq: r.int(2)}, l.trimmed)
 			return err
 		}, l.n, l.trimmed)
 	})
@@ -158,7 +158,7 @@ func (j *Journal) readCompacted(ctx context.Context, conversation string, l *log
 }
 
 // storeCompaction stores a compaction in the writer's transaction, unless the log has changed since it was prepared. The live
-// rows become garbage as soon as settled is advanced; they are deleted later.
+// rows become garbage with the same commit; they are deleted later.
 func (t *tx) storeCompaction(conversation string, s *compaction) error {
 	l, p, err := t.find(conversation)
 	if err != nil {

@@ -26,8 +26,8 @@ import (
 
 const crashLogs = 6
 
-// TestCrash kills a process at each named point, several times over one folder, and looks at what is left: all that was
-// acknowledged is there, no batch by half, and what was deleted is in no file.
+// TestCrash kills a process at each named point, several times with one folder, and checks the store: everything acknowledged
+// exists, no batch exists partly, and no file contains deleted text.
 func TestCrash(t *testing.T) {
 	for _, point := range []string{"before-commit", "after-commit-before-ack", "mid-settle", "mid-garbage", "mid-delete", "mid-backup"} {
 		t.Run(point, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// crash runs a child until it has been killed, and tells what it said.
+// crash runs a child process until it is killed, and returns its output.
 func crash(t *testing.T, dir, point string, hits int, said func(word, id string, n int64)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -88,7 +88,7 @@ func crash(t *testing.T, dir, point string, hits int, said func(word, id string,
 	}
 }
 
-// after checks what a crash has left.
+// after checks the store after a crash.
 func after(t *testing.T, dir string, round int, acked map[string]int64, deleted map[string]bool) {
 	t.Helper()
 	j := open(t, sqlite.Options{Dir: filepath.Join(dir, "store"), Logger: quiet})
@@ -110,7 +110,7 @@ func after(t *testing.T, dir string, round int, acked map[string]int64, deleted 
 			t.Errorf("%s: key says %s, %v; head is %d", id, v, err, s.Head)
 		}
 	}
-	// What was being deleted when the process died is there whole or gone for good.
+	// A conversation whose delete was interrupted either exists completely or is deleted.
 	all, err := j.Conversations(t.Context(), journal.Query{Owner: "gone"})
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func after(t *testing.T, dir string, round int, acked map[string]int64, deleted 
 			t.Error(err)
 		}
 	}
-	// A delete that was cut short is finished by the next, which waits for it.
+	// Repeating an interrupted delete completes it.
 	for i := range (round + 1) * 200 {
 		if err := j.Delete(t.Context(), goneID(i%(round+1), i/(round+1))); err != nil && !errors.Is(err, journal.ErrNotFound) {
 			t.Error(err)
@@ -139,7 +139,7 @@ func after(t *testing.T, dir string, round int, acked map[string]int64, deleted 
 	if found := grep(t, filepath.Join(dir, "store"), "marker-of-"); found != "" {
 		t.Errorf("deleted text is in %s", found)
 	}
-	// A backup has its name when it is whole.
+	// A file with a backup's final name is complete.
 	backups, err := filepath.Glob(filepath.Join(dir, "backup*.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func after(t *testing.T, dir string, round int, acked map[string]int64, deleted 
 
 func goneID(round, n int) string { return fmt.Sprint("gone-", round, "-", n) }
 
-// resume makes the writer of a conversation as it was at a head, which must be one after a batch.
+// resume returns the generator of a conversation at a head, which must be the end of a batch.
 func resume(t testing.TB, i int, head int64) *journaltest.Writer {
 	w := &journaltest.Writer{Pick: journaltest.Seeded(uint64(i) + 77)}
 	for int64(len(w.Log)) < head {
@@ -179,7 +179,7 @@ func init() {
 	}
 }
 
-// crashChild is the process that crashes: it writes, settles, deletes and backs up until it is killed.
+// crashChild is the process that crashes. It appends, compacts, deletes and backs up until it is killed.
 func crashChild(dir, point string, hits int64) {
 	var mu sync.Mutex
 	say := func(word, id string, n int64) {

@@ -14,14 +14,14 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// said is a message that is easy to damage: a changed byte of its text leaves good JSON.
+// said returns a message that is easy to damage: its JSON stays valid if a byte of its text changes.
 func said(seq int64, text string) event.Event {
 	return event.Event{Seq: seq, Type: event.MessageAdd, Message: "m" + text, Body: &event.Body{
 		Role: event.User, Parts: []event.Part{{Kind: event.KindText, Text: text}},
 	}}
 }
 
-// writeLogs makes a folder with the logs c and d, of four messages each, of which the first two are settled.
+// writeLogs creates a folder with the logs c and d of four messages each. The first two are compacted.
 func writeLogs(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -45,7 +45,7 @@ func writeLogs(t *testing.T) (dir string) {
 	return dir
 }
 
-// edit changes the file of a folder that nobody uses.
+// edit changes the database file of a folder that isn't in use.
 func edit(t *testing.T, dir string, f func(c *conn) error) {
 	t.Helper()
 	c, err := dial(filepath.Join(dir, fileName))
@@ -77,7 +77,7 @@ func flip(t *testing.T, dir, table, column, where string) {
 
 const ofC = "conversation = (SELECT n FROM conversations WHERE id = 'c')"
 
-// A changed bit is an error that names the conversation and the seq, and never a text that nobody wrote.
+// A changed bit causes an error with the conversation and the seq, and never a wrong text.
 func TestFlippedBit(t *testing.T) {
 	read := func(j *Journal) error {
 		_, err := j.Read(t.Context(), "c", 0, 0)
@@ -89,7 +89,7 @@ func TestFlippedBit(t *testing.T) {
 		use                  func(j *Journal) error
 	}{
 		"live":         {"live", "events", "first = 4 AND " + ofC, 4, read},
-		"settled":      {"settled", "events", ofC, 1, read},
+		"compacted":    {"settled", "events", ofC, 1, read},
 		"to be merged": {"live", "events", "first = 3 AND " + ofC, 3, func(j *Journal) error { return j.Compact(t.Context(), "c", 4) }},
 		"key": {"kv", "value", "key = 'c/key'", 0, func(j *Journal) error {
 			_, err := j.Get(t.Context(), "c/key")
@@ -116,7 +116,7 @@ func TestFlippedBit(t *testing.T) {
 	}
 }
 
-// Rows that changed places are authentic texts, but not of these places.
+// Rows that are swapped contain authentic texts, but not for their places, so reading them fails.
 func TestSwappedRows(t *testing.T) {
 	for name, query := range map[string]string{
 		"in the log":       "SELECT a.row, b.row FROM live a, live b WHERE a.first = 3 AND b.first = 4 AND a.conversation = b.conversation AND a." + ofC,
@@ -144,7 +144,7 @@ func TestSwappedRows(t *testing.T) {
 	}
 }
 
-// A chunk that was damaged before the migration is not made authentic by it; all others are.
+// The migration doesn't authenticate a chunk that was already damaged. It authenticates all others.
 func TestMigrateDamaged(t *testing.T) {
 	dir := storeFrom(t, "v3.db")
 	edit(t, dir, func(c *conn) error {
@@ -164,14 +164,14 @@ func TestMigrateDamaged(t *testing.T) {
 	}
 }
 
-// What is damaged is set apart, whatever it is, and the journal opens and goes on with the rest.
+// Damage of any kind is quarantined: the journal opens and serves the other conversations.
 func TestQuarantine(t *testing.T) {
 	for name, c := range map[string]struct {
 		damage  func(t *testing.T, dir string)
 		summary bool // whether it is the summary that can't be read
 	}{
-		"live chunk":    {func(t *testing.T, dir string) { flip(t, dir, "live", "events", "first = 4 AND "+ofC) }, false},
-		"settled chunk": {func(t *testing.T, dir string) { flip(t, dir, "settled", "events", ofC) }, false},
+		"live chunk":      {func(t *testing.T, dir string) { flip(t, dir, "live", "events", "first = 4 AND "+ofC) }, false},
+		"compacted chunk": {func(t *testing.T, dir string) { flip(t, dir, "settled", "events", ofC) }, false},
 		"hole": {func(t *testing.T, dir string) {
 			edit(t, dir, func(c *conn) error { return c.exec("DELETE FROM live WHERE first = 3 AND " + ofC) })
 		}, false},
@@ -261,7 +261,7 @@ func (j *Journal) queryNumber(t *testing.T, query string) (n int64, err error) {
 	return n, err
 }
 
-// Keys that are left out don't make a page of keys end early.
+// Omitted keys don't make a page of keys look like the last one.
 func TestDamagedKeyInPage(t *testing.T) {
 	dir := writeLogs(t)
 	flip(t, dir, "kv", "value", "key = 'c/key'")
@@ -275,7 +275,8 @@ func TestDamagedKeyInPage(t *testing.T) {
 	}
 }
 
-// A log of the gateway's own is read past a damaged chunk, and written on. A delete, which has to search it, takes the chunk away.
+// One of the gateway's own logs with a damaged chunk can be read past the chunk and written. A delete, which must search it,
+// removes the chunk.
 func TestDamagedSystemLog(t *testing.T) {
 	dir := writeLogs(t)
 	j := openKept(t, dir)
@@ -330,7 +331,7 @@ func TestDamagedSystemLog(t *testing.T) {
 	}
 }
 
-// An error of SQLite about the file itself names the file and what to do.
+// SQLite's errors about the file itself are extended by the file's name and the next step.
 func TestMalformed(t *testing.T) {
 	dir := writeLogs(t)
 	path := filepath.Join(dir, fileName)

@@ -18,8 +18,8 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/sqlite"
 )
 
-// TestDeleteLeavesNothing deletes conversations of all sizes while others go on, and looks for their text in every byte of
-// every file: texts, notes, titles, metadata, keys, traces, and what was said of them in the signals.
+// TestDeleteLeavesNothing deletes conversations of all sizes while others are written, and searches every byte of every file
+// for their text: texts, notes, titles, metadata, keys, traces, and signals about them.
 func TestDeleteLeavesNothing(t *testing.T) {
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestDeleteLeavesNothing(t *testing.T) {
 	}
 }
 
-// inside returns the number and the key of a conversation as they lie in the file.
+// inside returns the number and the key of a conversation as stored in the file.
 func inside(t testing.TB, dir, id string) (n int64, key string) {
 	t.Helper()
 	var b []byte
@@ -119,7 +119,7 @@ func inside(t testing.TB, dir, id string) (n int64, key string) {
 	return n, string(b)
 }
 
-// rows returns a table that has rows of a conversation.
+// rows returns a table that still has rows of a conversation, or "".
 func rows(t testing.TB, dir string, n int64) (table string) {
 	t.Helper()
 	query(t, dir, func(db *sql.DB) error {
@@ -137,7 +137,7 @@ func rows(t testing.TB, dir string, n int64) (table string) {
 	return table
 }
 
-// query looks into the file beside the journal.
+// query reads the file on a connection of the test.
 func query(t testing.TB, dir string, f func(*sql.DB) error) {
 	t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(dir, "leat.db"))
@@ -149,7 +149,7 @@ func query(t testing.TB, dir string, f func(*sql.DB) error) {
 	}
 }
 
-// TestDeleteTakesMigrationCopy checks that a copy from before a migration does not outlive a delete.
+// TestDeleteTakesMigrationCopy checks that a delete removes the copy from before a migration.
 func TestDeleteTakesMigrationCopy(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, sqlite.Options{Dir: dir, Logger: quiet})
@@ -169,10 +169,10 @@ func TestDeleteTakesMigrationCopy(t *testing.T) {
 	}
 }
 
-// marker stands in every text of a conversation that is deleted.
+// marker is part of every text of a conversation to delete.
 func marker(id string) string { return "marker-of-" + id + "-" }
 
-// grep returns a file under dir that holds text.
+// grep returns a file under dir that contains text, or "".
 func grep(t testing.TB, dir, text string) (found string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

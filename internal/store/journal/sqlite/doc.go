@@ -21,7 +21,7 @@
 //
 // Append encodes its batch in the caller's goroutine and queues it. One goroutine, the writer, takes everything that is queued into one
 // transaction and replies to the callers after the commit. In the transaction, each log's events become one sealed row of live. The
-// index changes after the commit and before the replies. If SQLite can't tell whether a commit succeeded, the callers get
+// index changes after the commit and before the replies. If it is unknown whether a commit succeeded, the callers get
 // [journal.ErrUnknown], and the writer reopens the file before the next commit.
 //
 // With sync full, a commit returns after the write-ahead log is on the disk. With sync normal only checkpoints sync: a crash of the

@@ -20,7 +20,7 @@ import (
 
 func init() { children["LEAT_FULL_DIR"] = fullChild }
 
-// TestDiskFull fills a real file system of 40 MiB, which a child process mounts for itself alone.
+// TestDiskFull fills a real file system of 40 MiB, which a child process mounts in its own namespace.
 func TestDiskFull(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0])
@@ -32,7 +32,7 @@ func TestDiskFull(t *testing.T) {
 	}
 	out, err := cmd.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == cannotMount || err != nil && exit == nil {
-		t.Skipf("SKIPPED: a file system of its own needs user namespaces (sysctl kernel.unprivileged_userns_clone=1, or root): %v\n%s", err, out)
+		t.Skipf("SKIPPED: mounting a file system needs user namespaces (sysctl kernel.unprivileged_userns_clone=1, or root): %v\n%s", err, out)
 	}
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -103,7 +103,7 @@ func fullChild(dir string) error {
 	if err := j.Healthy(); !errors.Is(err, journal.ErrFull) {
 		return fmt.Errorf("healthy: %w", err)
 	}
-	// The reserve lets turns end, and nothing else.
+	// The reserve allows turns to end, and nothing else.
 	for range 20 {
 		end := batch(head, 200)
 		end.Terminal = true
@@ -112,7 +112,7 @@ func fullChild(dir string) error {
 		}
 		head++
 		if err := j.Append(ctx, batch(head, 200)); !errors.Is(err, journal.ErrFull) {
-			return fmt.Errorf("what is no end, when the reserve is released: %w", err)
+			return fmt.Errorf("a batch that ends no turn, when the reserve is released: %w", err)
 		}
 	}
 	if err := j.Healthy(); !errors.Is(err, journal.ErrFull) {
@@ -121,7 +121,7 @@ func fullChild(dir string) error {
 	if err := whole(); err != nil {
 		return err
 	}
-	// With not a byte left, and no reserve, it can't be opened and says why.
+	// If the disk is completely full and the reserve is used up, opening fails with a clear error.
 	reopen := func() error {
 		if err := j.Close(); err != nil {
 			return fmt.Errorf("close on a full disk: %w", err)
@@ -145,7 +145,7 @@ func fullChild(dir string) error {
 	if err := whole(); err != nil {
 		return err
 	}
-	// When there is space again, asking is enough to have it noticed.
+	// When there is space again, calling Healthy is enough to notice it.
 	recovers := func() error {
 		for j.Healthy() != nil {
 			select {
@@ -166,7 +166,7 @@ func fullChild(dir string) error {
 	if err := errors.Join(os.Remove(filler), recovers()); err != nil {
 		return err
 	}
-	// A start on a full disk takes the reserve, so that turns can end and people can read.
+	// A start on a full disk uses the reserve, so that turns can end and conversations can be read.
 	if err := reopen(); err != nil {
 		return fmt.Errorf("open on a full disk, with the reserve: %w", err)
 	}
@@ -180,7 +180,7 @@ func fullChild(dir string) error {
 	}
 	head++
 	if err := j.Append(ctx, batch(head, 200)); !errors.Is(err, journal.ErrFull) {
-		return fmt.Errorf("what is no end, after a start on a full disk: %w", err)
+		return fmt.Errorf("a batch that ends no turn, after a start on a full disk: %w", err)
 	}
 	return errors.Join(whole(), os.Remove(filepath.Join(dir, "filler2")), recovers())
 }

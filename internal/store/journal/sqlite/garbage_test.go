@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestGarbageTake compares the garbage with a plain set: what is taken are neighbours, in runs as long as was asked for,
-// each row once, and in the end nothing is left.
+// TestGarbageTake compares the garbage with a plain set: each take returns adjacent rows of at least the requested size, each
+// row is returned once, and all are returned in the end.
 func TestGarbageTake(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var g garbage

@@ -86,7 +86,7 @@ func (j *Journal) rows(ctx context.Context, conversation string, after int64, li
 			return true
 		}
 		err = c.forEach("SELECT first, last, events FROM settled WHERE conversation = ? AND last > ? ORDER BY last", func(row row) error {
-			blob, at := row.blob(2), place{kind: inSettled, firstSeq: row.int(0), lastSeq: row.int(1)}
+			blob, at := row.blob(2), place{kind: inCompacted, firstSeq: row.int(0), lastSeq: row.int(1)}
 			if !take(compact.Row{FirstSeq: at.firstSeq, LastSeq: at.lastSeq, Blob: blob}, at, true, len(blob)) {
 				return errEnough
 			}

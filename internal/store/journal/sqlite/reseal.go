@@ -28,7 +28,7 @@ func resealAll(c *conn) error {
 		},
 		{
 			"SELECT conversation, events, first, last, '', conversation, last FROM settled WHERE (conversation, last) > (?, ?) ORDER BY conversation, last LIMIT 64",
-			"UPDATE settled SET events = ? WHERE conversation = ? AND last = ?", 2, inSettled, events,
+			"UPDATE settled SET events = ? WHERE conversation = ? AND last = ?", 2, inCompacted, events,
 		},
 		{
 			"SELECT conversation, trace, first, 0, turn, conversation, turn, first FROM traces WHERE (conversation, turn, first) > (?, ?, ?) ORDER BY conversation, turn, first LIMIT 64",

@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "write the file of the present schema version into testdata")
 
-// TestVersions opens a file of each schema version that there ever was, as the code of that version made it.
+// TestVersions opens a file of every past schema version, written by the code of that version.
 func TestVersions(t *testing.T) {
 	if *update {
 		writeVersion(t)
@@ -32,13 +32,13 @@ func TestVersions(t *testing.T) {
 			j := start(t, Options{Dir: dir})
 			checkVersion(t, j, v)
 			if err := j.Append(t.Context(), record("$signals", head(t, j, "$signals"))); err != nil {
-				t.Errorf("the log does not go on: %v", err)
+				t.Errorf("the log can't be continued: %v", err)
 			}
 		})
 	}
 }
 
-// storeFrom makes a folder of a file in testdata.
+// storeFrom creates a folder from a file in testdata.
 func storeFrom(t *testing.T, name string) (dir string) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name))
@@ -52,7 +52,7 @@ func storeFrom(t *testing.T, name string) (dir string) {
 	return dir
 }
 
-// writeVersion makes the file, and beside it what the log in it was.
+// writeVersion writes the file of the current version, and the log in it as JSON.
 func writeVersion(t *testing.T) {
 	j := start(t, Options{})
 	create1(t, j, "c")
@@ -102,13 +102,13 @@ func checkVersion(t *testing.T, j *Journal, v int) {
 	journaltest.CheckLog(t, j, "c", log)
 	s, err := j.Conversation(t.Context(), "c")
 	if err != nil || s.Compacted == 0 || s.Compacted == s.Head {
-		t.Errorf("settled %d of %d, %v", s.Compacted, s.Head, err)
+		t.Errorf("compacted %d of %d, %v", s.Compacted, s.Head, err)
 	}
 	err = j.readTx(t.Context(), func(c *conn) error {
 		lies, err := c.number("SELECT sum(length(events)) FROM settled")
 		said, serr := c.number("SELECT sum(size) FROM conversations")
 		if lies != said || lies == 0 {
-			t.Errorf("%d bytes are settled, %d are counted", lies, said)
+			t.Errorf("%d compacted bytes, %d are counted", lies, said)
 		}
 		return errors.Join(err, serr)
 	})
@@ -126,7 +126,7 @@ func checkVersion(t *testing.T, j *Journal, v int) {
 	}
 }
 
-// TestMigrate takes a file two versions on, as later code will.
+// TestMigrate migrates a file by two versions, as later code will.
 func TestMigrate(t *testing.T) {
 	dir := storeFrom(t, "v1.db")
 	var calls []string
@@ -161,7 +161,7 @@ func TestMigrate(t *testing.T) {
 	if v, err := inspect(filepath.Join(dir, fileName)); v != 3 || err != nil {
 		t.Errorf("version %d, %v", v, err)
 	}
-	// The copies are of before, each a whole store.
+	// The copies are complete stores from before each migration.
 	for v, name := range map[int64]string{1: fileName + ".v1.copy", 2: fileName + ".v2.copy"} {
 		if got, err := inspect(filepath.Join(dir, name)); got != v || err != nil {
 			t.Errorf("%s has version %d, %v", name, got, err)
@@ -175,7 +175,7 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
-// TestRefuse opens what it must not touch.
+// TestRefuse opens files that must not be changed.
 func TestRefuse(t *testing.T) {
 	other := func(pragmas ...string) func(string) error {
 		return func(path string) error {
@@ -243,7 +243,8 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// Version 1 held the names of tenants and owners openly. They are still found, and nowhere in the file.
+// Version 1 stored the names of tenants and owners in plain text. After the migration they can still be found, and occur
+// nowhere in the file.
 func TestMigrateNames(t *testing.T) {
 	dir := storeFrom(t, "v1.db")
 	path := filepath.Join(dir, fileName)

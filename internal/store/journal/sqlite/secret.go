@@ -42,11 +42,11 @@ type place struct {
 
 // The kinds of places.
 const (
-	inLive    = 'l'
-	inSettled = 's'
-	inSummary = 'c'
-	inTrace   = 't'
-	inKey     = 'k'
+	inLive      = 'l'
+	inCompacted = 's'
+	inSummary   = 'c'
+	inTrace     = 't'
+	inKey       = 'k'
 )
 
 func (p place) String() string {

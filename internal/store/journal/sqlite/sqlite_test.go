@@ -18,7 +18,8 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/sqlite"
 )
 
-// children are what this program does in the processes that tests start, by the variable that names their folder.
+// children are the functions that this program runs in processes started by tests, by the environment variable with their
+// folder.
 var children = map[string]func(dir string) error{}
 
 func TestMain(m *testing.M) {
@@ -54,8 +55,8 @@ func TestDurable(t *testing.T) {
 	})
 }
 
-// TestCloseWhileAppending closes a journal under load: what was acknowledged is there afterwards, and nothing else was
-// refused for another reason than the close.
+// TestCloseWhileAppending closes a journal under load. Everything acknowledged must exist afterwards, and the other calls must
+// fail with ErrClosed.
 func TestCloseWhileAppending(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, sqlite.Options{Dir: dir, Logger: quiet})
@@ -106,7 +107,7 @@ func TestCloseWhileAppending(t *testing.T) {
 	}
 }
 
-// quiet drops what a journal logs.
+// quiet returns a logger that discards everything.
 var quiet = slog.New(slog.DiscardHandler)
 
 func TestConformance(t *testing.T) {

@@ -26,8 +26,8 @@ func appendRecord(t *testing.T, j *Journal, id string) {
 	}
 }
 
-// Each opening of the file begins a term. A term stays where it began, whatever happens to the log, and the last one is
-// told before it has an event.
+// Each opening of the file begins a term. A term keeps its first seq whatever happens to the log, and the newest is reported
+// even before it has an event.
 func TestTerms(t *testing.T) {
 	dir := t.TempDir()
 	var want []journal.Term
@@ -58,7 +58,7 @@ func TestTerms(t *testing.T) {
 		}
 		sameTerms(t, termsOf(t, j, "c"), want)
 		if idle := termsOf(t, j, "idle"); round > 0 && (len(idle) != 2 || idle[0].FirstSeq != 1 || idle[1] != (journal.Term{FirstSeq: 2, ID: last.ID})) {
-			t.Errorf("round %d: terms of a log that nobody writes: %v", round, idle)
+			t.Errorf("round %d: terms of a log without new events: %v", round, idle)
 		}
 		if err := j.Close(); err != nil {
 			t.Fatal(err)
@@ -78,7 +78,7 @@ func sameTerms(t *testing.T, got, want []journal.Term) {
 	}
 }
 
-// After a commit whose fate is unknown the file is opened again, and so a term begins.
+// After a commit with an unknown result, the file is reopened and a new term begins.
 func TestTermAfterReopen(t *testing.T) {
 	j := start(t, Options{Sync: Normal})
 	create1(t, j, "c")
@@ -100,7 +100,7 @@ func TestTermAfterReopen(t *testing.T) {
 	}
 }
 
-// A log that lost its newest events gives their seqs out again in another term.
+// A log that lost its newest events uses their seqs again, in another term.
 func TestTermAfterLoss(t *testing.T) {
 	dir := t.TempDir()
 	j := openKept(t, dir)

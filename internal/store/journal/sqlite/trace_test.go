@@ -45,7 +45,7 @@ func TestTraceRoundTrip(t *testing.T) {
 	})
 }
 
-// TestTraceSize keeps what a streamed answer's trace takes at what the comment on appendTrace says.
+// TestTraceSize checks that a streamed answer's trace has the size stated at appendTrace.
 func TestTraceSize(t *testing.T) {
 	var trace journal.Trace
 	const n = 10_000

@@ -25,7 +25,7 @@ func count(t testing.TB, j *Journal, query string, args ...any) (n int64) {
 	return n
 }
 
-// eventually waits for what the writer does when it is idle.
+// eventually waits for work that the writer does when it is idle.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.After(time.Minute)
@@ -38,43 +38,43 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// TestGarbageGoes checks that settled rows are deleted, under load and when idle, and that their numbers are not used again.
-func TestGarbageGoes(t *testing.T) {
+// TestGarbageIsDeleted checks that compacted rows are deleted, under load and when idle, and that their numbers aren't used again.
+func TestGarbageIsDeleted(t *testing.T) {
 	dir := t.TempDir()
 	j := start(t, Options{Dir: dir})
 	create1(t, j, "a")
 	create1(t, j, "b")
-	const settled, added = 400, 60
-	for n := range int64(settled) {
+	const compacted, added = 400, 60
+	for n := range int64(compacted) {
 		if err := j.Append(t.Context(), record("a", n)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := j.Compact(t.Context(), "a", settled); err != nil {
+	if err := j.Compact(t.Context(), "a", compacted); err != nil {
 		t.Fatal(err)
 	}
-	// Each commit takes some pages of old rows away, at least as many rows as it adds.
+	// Each commit deletes at least as many old rows as it adds.
 	for n := range int64(added) {
 		if err := j.Append(t.Context(), record("b", n)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := count(t, j, "SELECT count(*) FROM live"); got > settled {
-		t.Errorf("there are %d live rows after %d were settled and %d added", got, settled, added)
+	if got := count(t, j, "SELECT count(*) FROM live"); got > compacted {
+		t.Errorf("there are %d live rows after %d were compacted and %d added", got, compacted, added)
 	}
 	if err := j.Compact(t.Context(), "b", added); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "no live rows are left", func() bool { return count(t, j, "SELECT count(*) FROM live") == 0 })
 	used := count(t, j, "SELECT value FROM meta WHERE name = 'row'")
-	if used < settled+added {
-		t.Errorf("rows up to %d are said to be used", used)
+	if used < compacted+added {
+		t.Errorf("the highest recorded row is %d", used)
 	}
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
 	j = start(t, Options{Dir: dir})
-	if err := j.Append(t.Context(), record("a", settled)); err != nil {
+	if err := j.Append(t.Context(), record("a", compacted)); err != nil {
 		t.Fatal(err)
 	}
 	if got := count(t, j, "SELECT min(row) FROM live"); got <= used {
@@ -82,7 +82,7 @@ func TestGarbageGoes(t *testing.T) {
 	}
 }
 
-// TestLogStaysShort writes more than the write-ahead log may hold before it begins anew.
+// TestLogStaysShort writes more than the limit of the write-ahead log, which must then be restarted.
 func TestLogStaysShort(t *testing.T) {
 	const restart = 8 << 20 / pageSize
 	j := start(t, Options{Sync: Normal, restartAt: restart})
@@ -108,7 +108,7 @@ func TestLogStaysShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The writer itself begins the log anew at restartForced times as much, by what it reckons that it wrote.
+	// At restartForced times the limit, by its own estimate, the writer restarts the log itself.
 	if limit := int64((restartForced + 2) * restart * pageSize); fi.Size() > limit {
 		t.Errorf("after %d MiB the write-ahead log has %d MiB", total>>20, fi.Size()>>20)
 	}
@@ -121,7 +121,7 @@ func TestLogStaysShort(t *testing.T) {
 	}
 }
 
-// TestSweep deletes what has expired, and nothing else.
+// TestSweep checks that exactly the expired rows are deleted.
 func TestSweep(t *testing.T) {
 	j := start(t, Options{TraceRetention: time.Hour})
 	create1(t, j, "c")
@@ -151,7 +151,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestTraceRetention hides a trace as soon as it is too old, whether it was swept or not.
+// TestTraceRetention checks that an expired trace is invisible even before it is swept.
 func TestTraceRetention(t *testing.T) {
 	j := start(t, Options{TraceRetention: time.Millisecond})
 	create1(t, j, "c")
@@ -165,7 +165,7 @@ func TestTraceRetention(t *testing.T) {
 	})
 }
 
-// TestVacuum gives free space back.
+// TestVacuum checks that free space is returned to the file system.
 func TestVacuum(t *testing.T) {
 	const spare = 4 << 20 / pageSize
 	j := start(t, Options{Sync: Normal, spare: spare})
@@ -197,7 +197,7 @@ func TestVacuum(t *testing.T) {
 	}
 }
 
-// TestIdleLogsLeaveMemory drops logs without live rows, and finds them again in the file.
+// TestIdleLogsLeaveMemory drops logs without live rows from memory, and loads them again from the file.
 func TestIdleLogsLeaveMemory(t *testing.T) {
 	j := start(t, Options{Sync: Normal})
 	const n = 50
@@ -231,7 +231,7 @@ func TestIdleLogsLeaveMemory(t *testing.T) {
 			t.Errorf("%s has head %d", s.ID, s.Head)
 		}
 		if err := j.Append(context.Background(), record(s.ID, 1)); err != nil {
-			t.Errorf("%s does not go on: %v", s.ID, err)
+			t.Errorf("%s can't be continued: %v", s.ID, err)
 		}
 	}
 }

@@ -92,7 +92,7 @@ func (v *verifier) log(ctx context.Context, id string, recent *log) error {
 	}
 	var events []event.Event
 	err = v.forEach("SELECT first, last, events FROM settled WHERE conversation = ? ORDER BY last", func(r row) (err error) {
-		events, err = l.decode(events[:0], r.blob(2), true, place{kind: inSettled, firstSeq: r.int(0), lastSeq: r.int(1)}, 0)
+		events, err = l.decode(events[:0], r.blob(2), true, place{kind: inCompacted, firstSeq: r.int(0), lastSeq: r.int(1)}, 0)
 		return errors.Join(err, ctx.Err())
 	}, l.n)
 	if err == nil && recent != nil {

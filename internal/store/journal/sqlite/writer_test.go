@@ -13,7 +13,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// start opens a journal that the test closes.
+// start opens a journal that is closed at the end of the test.
 func start(t testing.TB, opt Options) *Journal {
 	t.Helper()
 	if opt.Dir == "" {
@@ -39,7 +39,7 @@ func create1(t testing.TB, j *Journal, id string) {
 	}
 }
 
-// record is a batch of one event.
+// record returns a batch of one event.
 func record(id string, expected int64) journal.Batch {
 	return journal.Batch{Conversation: id, Expected: expected, Events: []event.Event{
 		{Seq: expected + 1, At: 1, Type: event.Record, Body: &event.Body{RecordKind: "k"}},
@@ -62,7 +62,7 @@ func head(t testing.TB, j *Journal, id string) int64 {
 	return s.Head
 }
 
-// hold stops the writer until the function that it returns is called.
+// hold blocks the writer until the returned function is called.
 func (j *Journal) hold(t testing.TB) (release func()) {
 	t.Helper()
 	held, done := make(chan struct{}), make(chan struct{})
@@ -78,7 +78,7 @@ func (j *Journal) hold(t testing.TB) (release func()) {
 	return sync.OnceFunc(func() { close(done) })
 }
 
-// waitFor returns when n batches wait for the writer.
+// waitFor returns when n batches are queued.
 func (j *Journal) waitFor(t testing.TB, n int) {
 	t.Helper()
 	deadline := time.After(time.Minute)
@@ -97,7 +97,7 @@ func (j *Journal) waitFor(t testing.TB, n int) {
 	}
 }
 
-// TestGroupCommit checks that what waits goes into one commit, and one row a conversation.
+// TestGroupCommit checks that all queued batches share one commit, with one row for each conversation.
 func TestGroupCommit(t *testing.T) {
 	j := start(t, Options{})
 	const n, each = 50, 3
@@ -128,7 +128,7 @@ func TestGroupCommit(t *testing.T) {
 	}
 }
 
-// TestCancelWhileWaiting takes a batch back that no commit has taken yet.
+// TestCancelWhileWaiting withdraws a batch before the writer has taken it.
 func TestCancelWhileWaiting(t *testing.T) {
 	j := start(t, Options{})
 	create1(t, j, "c")
@@ -151,7 +151,7 @@ func TestCancelWhileWaiting(t *testing.T) {
 	}
 }
 
-// TestCancelWhileCommitting waits for the fate of a batch that a commit has taken.
+// TestCancelWhileCommitting waits for the result of a batch that the writer has taken.
 func TestCancelWhileCommitting(t *testing.T) {
 	reached, goOn := make(chan struct{}), make(chan struct{})
 	armed := make(chan struct{})
@@ -187,7 +187,8 @@ func TestCancelWhileCommitting(t *testing.T) {
 	}
 }
 
-// TestFateUnknown has commits fail after the disk may have them: the journal is opened anew and tells what is there.
+// TestFateUnknown makes commits fail when they may already be stored. The journal must reopen the file and report what it
+// contains.
 func TestFateUnknown(t *testing.T) {
 	for _, c := range []struct {
 		point string
@@ -221,7 +222,7 @@ func TestFateUnknown(t *testing.T) {
 			}
 			for _, id := range []string{"c", "d"} {
 				if err := j.Append(t.Context(), record(id, head(t, j, id))); err != nil {
-					t.Errorf("%s goes on: %v", id, err)
+					t.Errorf("%s continues: %v", id, err)
 				}
 			}
 			if err := j.Healthy(); err != nil {
@@ -231,7 +232,7 @@ func TestFateUnknown(t *testing.T) {
 	}
 }
 
-// TestReopenWhileReading opens the file anew under load: readers wait, and none sees less than before.
+// TestReopenWhileReading reopens the file under load. Readers wait, and none sees an older state than before.
 func TestReopenWhileReading(t *testing.T) {
 	j := start(t, Options{})
 	create1(t, j, "c")

@@ -12,7 +12,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// events draws events, most of them appends that go on from the one before.
+// events generates events, most of them appends that continue the previous one.
 func events(t *rapid.T) []event.Event {
 	text := rapid.SampledFrom([]string{"", "a", "water ", "line\n", `"quoted"\`, "日本語", "\u2028", "\x00", "\t\r", "</script>"})
 	id := rapid.SampledFrom([]string{"", "a", "b"})
@@ -87,11 +87,12 @@ func TestChunkRoundTrip(t *testing.T) {
 		short += strings.Count(string(b), "\n") - strings.Count(string(b), "\n{")
 	})
 	if short < 200 {
-		t.Errorf("only %d lines went on from another", short)
+		t.Errorf("only %d lines continue another", short)
 	}
 }
 
-// TestChunkInvalidText writes a text that is not UTF-8, which grows when it is written: the next must not be told from it.
+// TestChunkInvalidText encodes a text that isn't UTF-8 and so grows. The next event must not use the short form, whose offset
+// would be wrong.
 func TestChunkInvalidText(t *testing.T) {
 	all := []event.Event{
 		{Seq: 1, Type: event.PartAppend, Message: "m", Part: "p", Text: "a\xff"},

@@ -9,8 +9,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// TestSettleReadsOnlyWhatItTouches checks which events make the settled part be read and rewritten.
-func TestSettleReadsOnlyWhatItTouches(t *testing.T) {
+// TestMergeReadsOnlyWhatItTouches checks which events require the compacted part to be read and rewritten.
+func TestMergeReadsOnlyWhatItTouches(t *testing.T) {
 	start := event.Event{Type: event.MessageStart, Turn: "t", Message: "new", Body: &event.Body{Role: event.Assistant}}
 	for name, c := range map[string]struct {
 		live []event.Event
@@ -93,7 +93,7 @@ func TestBlank(t *testing.T) {
 	}
 }
 
-// A guest's name goes from the end of a turn; how the turn ended stays.
+// The name of the person who stopped a turn is removed from its end. The outcome stays.
 func TestBlankWhoStopped(t *testing.T) {
 	end := func(seq int64, by string) event.Event {
 		return event.Event{Seq: seq, At: 9, Turn: "t", Type: event.TurnEnd, Body: &event.Body{Outcome: event.Cancelled, Reason: "stopped", StoppedBy: by, Usage: &event.Usage{Input: 3}}}

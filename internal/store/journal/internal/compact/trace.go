@@ -7,7 +7,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// MaxReplaced limits the replaced texts in the trace of a turn, in bytes.
+// maxReplaced limits the replaced texts in the trace of a turn, in bytes.
 const maxReplaced = 256 << 10
 
 // Trace adds recent events to a turn's trace, if it doesn't have them yet. The events need not be compacted, and the turn need not
