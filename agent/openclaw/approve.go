@@ -11,17 +11,17 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// The gateway's words for decisions.
+// The gateway's decisions.
 const (
 	allowOnce   = "allow-once"
 	allowAlways = "allow-always"
 	deny        = "deny"
 )
 
-// approval is what the gateway asks leave for.
+// approval is a permission that the gateway requests before it runs a command (exec) or a plugin's tool.
 type approval struct {
 	ID       string `json:"id"`
-	Decision string `json:"decision"` // of one that was resolved
+	Decision string `json:"decision"` // set once it is resolved
 	Request  struct {
 		Session string   `json:"sessionKey"`
 		Command string   `json:"command"`
@@ -30,7 +30,7 @@ type approval struct {
 		CWD     string   `json:"cwd"`
 		Host    string   `json:"host"`
 		Allowed []string `json:"allowedDecisions"`
-		// of a plugin
+		// set for a plugin's approval
 		Title       string `json:"title"`
 		Description string `json:"description"`
 		Tool        string `json:"toolName"`
@@ -39,11 +39,14 @@ type approval struct {
 	plugin bool
 }
 
-// asking is an approval that a person is asked for.
+// pendingApproval is an approval that was shown to viewers. It stays in the turn's map after its resolution, so that an
+// approval that a later connection lists again is not shown twice.
 type pendingApproval struct {
-	resolvedElsewhere atomic.Bool // somebody else has resolved it
+	resolvedElsewhere atomic.Bool // another client has resolved it
 }
 
+// approvalRequested posts an approval to the turn that occupies its session, or else to one that observes a run in it. Without
+// such a turn, only other clients can resolve it.
 func (a *gatewayAgent) approvalRequested(f *frame) {
 	p, ok := parseApproval(f)
 	if !ok {
@@ -62,13 +65,14 @@ func (a *gatewayAgent) approvalRequested(f *frame) {
 	}
 }
 
-// approvalResolved tells all turns, since the frame does not say whose it is.
+// approvalResolved posts a resolution to all turns, because the frame doesn't name the session.
 func (a *gatewayAgent) approvalResolved(f *frame) {
 	if p, ok := parseApproval(f); ok {
 		a.eachTurn(func(t *turn) { t.post(item{kind: itemResolved, approval: p}) })
 	}
 }
 
+// parseApproval decodes an approval. It reports false if the frame has no usable id.
 func parseApproval(f *frame) (approval, bool) {
 	var p approval
 	if json.Unmarshal(f.Payload, &p) != nil || event.CheckID("approval", p.ID) != nil || p.ID == "" {
@@ -78,7 +82,7 @@ func parseApproval(f *frame) (approval, bool) {
 	return p, true
 }
 
-// approvals takes up what the session's runs wait for since before this connection.
+// askPending requests the approvals that were pending before this connection. Gateways without an approval method have none.
 func (t *turn) askPending(ctx context.Context, conn *connection) {
 	for _, plugin := range []bool{false, true} {
 		var pending []approval
@@ -87,7 +91,7 @@ func (t *turn) askPending(ctx context.Context, conn *connection) {
 			if errors.As(err, &rpcErr) && strings.HasPrefix(rpcErr.Message, "unknown method") {
 				continue
 			}
-			t.emitter.Log().Warn("it is not known what OpenClaw waits for", "error", err)
+			t.emitter.Log().Warn("could not read OpenClaw's pending approvals", "error", err)
 			return
 		}
 		for _, p := range pending {
@@ -99,6 +103,7 @@ func (t *turn) askPending(ctx context.Context, conn *connection) {
 	}
 }
 
+// approvalMethod returns the name of a gateway method for approvals.
 func approvalMethod(plugin bool, verb string) string {
 	if plugin {
 		return "plugin.approval." + verb
@@ -106,7 +111,8 @@ func approvalMethod(plugin bool, verb string) string {
 	return "exec.approval." + verb
 }
 
-// ask asks a person, once, beside the run.
+// ask shows an approval to viewers, at most once, and sends the decision to the gateway. It doesn't block the turn: a task
+// waits for the decision.
 func (t *turn) ask(ctx context.Context, p approval) {
 	if t.approvals[p.ID] != nil {
 		return
@@ -117,7 +123,7 @@ func (t *turn) ask(ctx context.Context, p approval) {
 		answer, err := t.emitter.Ask(ctx, p.request())
 		if err != nil {
 			if ctx.Err() == nil {
-				t.emitter.Log().Warn("nobody could be asked", "approval", p.ID, "error", err)
+				t.emitter.Log().Warn("could not request an approval", "approval", p.ID, "error", err)
 			}
 			return
 		}
@@ -125,12 +131,12 @@ func (t *turn) ask(ctx context.Context, p approval) {
 			return
 		}
 		if err := t.a.resolve(ctx, p, answer); err != nil && ctx.Err() == nil {
-			t.emitter.Log().Warn("OpenClaw does not take the answer", "approval", p.ID, "error", err)
+			t.emitter.Log().Warn("OpenClaw refused the decision on an approval", "approval", p.ID, "error", err)
 		}
 	})
 }
 
-// question is what a person is asked.
+// request returns the approval as viewers see it.
 func (p *approval) request() event.Request {
 	q := event.Request{ID: p.ID, Kind: event.RequestApproval, Tool: "exec", Prompt: p.Request.Command}
 	if p.Request.Preview != "" {
@@ -154,7 +160,8 @@ func (p *approval) request() event.Request {
 	return q
 }
 
-// resolve hands a person's answer to the gateway, over the next connection where there is none.
+// resolve sends a decision to the gateway. If the connection is lost, it repeats the call on the next
+// one.
 func (a *gatewayAgent) resolve(ctx context.Context, p approval, answer event.Answer) error {
 	decision := deny
 	switch answer.Decision {
@@ -176,7 +183,7 @@ func (a *gatewayAgent) resolve(ctx context.Context, p approval, answer event.Ans
 	}
 }
 
-// resolved closes a question that somebody else has answered.
+// closeApproval shows that another client has resolved an approval.
 func (t *turn) closeApproval(p approval) error {
 	a := t.approvals[p.ID]
 	if a == nil || a.resolvedElsewhere.Swap(true) {

@@ -15,31 +15,32 @@ import (
 )
 
 const (
-	// requestLimit is how long the answer to a request may take.
+	// requestLimit is the time within which the gateway has to answer a request. A gateway that doesn't is taken for dead.
 	requestLimit = 30 * time.Second
-	// writeLimit is how long a frame may take to be sent; one with files has many MiB.
+	// writeLimit is the time for writing one frame. A frame with attachments has many MiB.
 	writeLimit = time.Minute
-	// defaultTick is how often a gateway gives a sign of life that does not say so.
+	// defaultTick is the interval of tick events of a gateway whose hello doesn't have one.
 	defaultTick = 30 * time.Second
-	// closeSilent is the code by which clients of the gateway leave one that has fallen silent.
+	// closeSilent is the close code that OpenClaw's own clients use if the gateway's ticks stop.
 	closeSilent = 4000
 )
 
-// link is one connection that was let in.
+// connection is one WebSocket connection after its handshake. The goroutine that calls readFrames owns the reading side; any
+// goroutine may send requests.
 type connection struct {
 	ws     *websocket.Conn
 	hello  *hello
-	began  time.Time     // when the gateway's process began, by this machine's clock
-	closed chan struct{} // closed when nothing more is read
+	began  time.Time     // start of the gateway's process, by the local clock
+	closed chan struct{} // closed when readFrames returns
 
 	mu      sync.Mutex
 	pending map[string]chan *response
 	seq     int64
-	cause   error // why it is over; the first counts
+	cause   error // why the connection ended; only the first cause is stored
 	after   time.Duration
 }
 
-// answered is a response with the frame that it came in.
+// response is a response with the raw frame that contained it, for captures and decoders.
 type response struct {
 	frame *frame
 	raw   []byte
@@ -50,13 +51,14 @@ func newLink(ws *websocket.Conn, h *hello) *connection {
 	return &connection{ws: ws, hello: h, began: began, closed: make(chan struct{}), pending: map[string]chan *response{}}
 }
 
-// protocol is the one that the gateway speaks.
+// protocol returns the protocol version that the gateway chose, between minProtocol and maxProtocol.
 func (l *connection) protocol() int { return l.hello.Protocol }
 
-// clockStep is by how much a clock may be set back while a turn runs.
+// clockStep is how far a clock may be set back while a turn runs without breaking comparisons with it.
 const clockStep = 2 * time.Second
 
-// there returns what the gateway's clock showed at a time, or less; the zero time if it is not known.
+// gatewayTime converts a local time to the gateway's clock. The result is never later than the true time, so that rows that are
+// older than it are older for certain. It is the zero time if the handshake didn't reveal the gateway's clock.
 func (l *connection) gatewayTime(at time.Time) time.Time {
 	if !l.hello.clock {
 		return time.Time{}
@@ -64,8 +66,9 @@ func (l *connection) gatewayTime(at time.Time) time.Time {
 	return at.Add(l.hello.ahead - clockStep)
 }
 
-// read reads frames until the connection ends, and hands them to take. Frames that are no JSON are ignored, as the gateway
-// ignores ours. It waits for nothing but the next frame, and for that not longer than two ticks.
+// readFrames reads frames until the connection ends. Responses go to the requests that wait for them; take gets all other
+// frames and must not block, because it delays every conversation. A connection without any frame for two tick intervals is
+// closed with errSilent. Frames that are not JSON are ignored, as the gateway ignores such frames of its clients.
 func (l *connection) readFrames(ctx context.Context, take func(raw []byte, f *frame)) {
 	defer close(l.closed)
 	limit := 2 * time.Duration(l.hello.Policy.TickInterval) * time.Millisecond
@@ -89,7 +92,7 @@ func (l *connection) readFrames(ctx context.Context, take func(raw []byte, f *fr
 		watch.Reset(limit)
 		var f frame
 		if json.Unmarshal(b, &f) != nil {
-			continue // it may be what there is of a message in which the connection was lost, which the next read tells
+			continue // possibly the beginning of a message in which the connection was lost: then the next read fails
 		}
 		if f.Type == "res" {
 			l.deliver(&response{&f, b})
@@ -99,7 +102,7 @@ func (l *connection) readFrames(ctx context.Context, take func(raw []byte, f *fr
 	}
 }
 
-// readMessage reads one message, as far as the budget for large frames allows.
+// readMessage reads one message. It waits until hold has room for it in the process-wide budget for large frames.
 func readMessage(ctx context.Context, ws *websocket.Conn, hold *agent.Reservation) ([]byte, error) {
 	_, r, err := ws.Reader(ctx)
 	if err != nil {
@@ -108,6 +111,7 @@ func readMessage(ctx context.Context, ws *websocket.Conn, hold *agent.Reservatio
 	return agent.ReadMessage(r, hold)
 }
 
+// deliver hands a response to the request that waits for it. If the request has given up, the response is dropped.
 func (l *connection) deliver(r *response) {
 	l.mu.Lock()
 	ch := l.pending[r.frame.ID]
@@ -118,7 +122,8 @@ func (l *connection) deliver(r *response) {
 	}
 }
 
-// gap reports whether frames are missing before this one. Only protocol 4 numbers the frames of a connection.
+// gap reports whether frames are missing before f. Only protocol 4 numbers the frames of a connection; otherwise the result is
+// false.
 func (l *connection) gap(f *frame) bool {
 	if f.Seq == 0 || l.protocol() < numberedProtocol {
 		return false
@@ -130,7 +135,7 @@ func (l *connection) gap(f *frame) bool {
 	return missing
 }
 
-// fail notes why the connection is over.
+// fail records why the connection ended, unless a cause is already recorded.
 func (l *connection) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,7 +144,7 @@ func (l *connection) fail(err error) {
 	}
 }
 
-// leaving notes that the gateway is about to close, and when it will be back.
+// noteShutdown records that the gateway announced its shutdown, and after what time it expects to be back (0 if unknown).
 func (l *connection) noteShutdown(after time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,7 +154,8 @@ func (l *connection) noteShutdown(after time.Duration) {
 	}
 }
 
-// why is why the connection is over, and when the gateway said it would be back; 0 is nothing said.
+// closeReason returns why the connection ended, and how long the gateway wants clients to wait before they reconnect. The
+// duration is 0 if the gateway didn't say.
 func (l *connection) closeReason() (time.Duration, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -159,10 +165,10 @@ func (l *connection) closeReason() (time.Duration, error) {
 	return l.after, l.cause
 }
 
-// close ends the connection; read then returns.
+// close closes the connection with a close frame. Then readFrames returns.
 func (l *connection) close() { _ = l.ws.Close(websocket.StatusNormalClosure, "") }
 
-// up reports whether frames still come.
+// isUp reports whether readFrames still runs.
 func (l *connection) isUp() bool {
 	select {
 	case <-l.closed:
@@ -172,8 +178,8 @@ func (l *connection) isUp() bool {
 	}
 }
 
-// call asks and decodes the answer into to, which may be nil. An error of the gateway is a *rpcError; where the connection
-// ended first, errLost is in it.
+// call sends a request and decodes the response into to, which may be nil. An error response is a *rpcError. If the connection
+// ends first, the error wraps errLost, and it is unknown whether the gateway has processed the request.
 func (l *connection) call(ctx context.Context, method string, params, to any) error {
 	r, err := l.ask(ctx, method, params, nil)
 	if err != nil {
@@ -188,7 +194,8 @@ func (l *connection) call(ctx context.Context, method string, params, to any) er
 	return nil
 }
 
-// ask asks and returns the answer with the bytes that it came in. sent, which may be nil, sees the request.
+// ask sends a request and returns the raw response. onSend, which may be nil, gets the encoded request just before it is
+// written. Errors are those of call.
 func (l *connection) ask(ctx context.Context, method string, params any, onSend func([]byte)) (*response, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, requestLimit, errNoAnswer)
 	defer cancel()
@@ -198,7 +205,7 @@ func (l *connection) ask(ctx context.Context, method string, params any, onSend 
 		return nil, err
 	}
 	if limit := l.hello.Policy.MaxPayload; limit > 0 && int64(len(b)) > limit {
-		return nil, &rpcError{Code: "INVALID_REQUEST", Message: fmt.Sprintf("the request has %d bytes; the gateway takes %d", len(b), limit)}
+		return nil, &rpcError{Code: "INVALID_REQUEST", Message: fmt.Sprintf("the request has %d bytes; the gateway accepts at most %d", len(b), limit)}
 	}
 	ch := make(chan *response, 1)
 	l.mu.Lock()
@@ -212,7 +219,7 @@ func (l *connection) ask(ctx context.Context, method string, params any, onSend 
 	if onSend != nil {
 		onSend(b)
 	}
-	// A write that is cancelled closes the connection, which is everybody's: only its own limit may.
+	// Cancelling a write closes the connection, which all turns share. So the caller's context doesn't cancel it; only writeLimit does.
 	wctx, wcancel := context.WithTimeout(context.WithoutCancel(ctx), writeLimit)
 	err = l.ws.Write(wctx, websocket.MessageText, b)
 	wcancel()
@@ -234,18 +241,19 @@ func (l *connection) ask(ctx context.Context, method string, params any, onSend 
 		if err := context.Cause(ctx); !errors.Is(err, errNoAnswer) {
 			return nil, err
 		}
-		// What answers nothing is not there, whatever its socket says.
+		// A gateway that leaves a request unanswered is taken for dead, even if its socket is open and ticks still arrive.
 		return nil, l.drop(fmt.Errorf("%w: %w", errLost, errNoAnswer))
 	}
 }
 
-// drop ends the connection for a reason, which it returns.
+// drop ends the connection at once and returns reason.
 func (l *connection) drop(reason error) error {
 	l.fail(reason)
 	_ = l.ws.CloseNow()
 	return reason
 }
 
+// result returns r, or the error that it contains.
 func (r *response) result() (*response, error) {
 	switch {
 	case r.frame.OK:

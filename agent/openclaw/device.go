@@ -12,14 +12,15 @@ import (
 	"strings"
 )
 
-// device is the identity that a client shows. A gateway that is not on this machine has to approve it once, so it should stay
-// the same: it derives from the token, which is as secret as a key has to be, and no file is needed.
+// device is the Ed25519 identity that the client proves in each handshake. An operator has to approve it once on a gateway of
+// another machine, so it must stay the same: it is derived from the token and the gateway's address. That needs no key file,
+// and the key is as secret as the token.
 type device struct {
 	id  string
 	key ed25519.PrivateKey
 }
 
-// newDevice returns the token's device; without a token one of this process.
+// newDevice returns the identity for a token at a gateway. Without a token it is random and lasts as long as the process.
 func newDevice(token, address string) (*device, error) {
 	keySeed := make([]byte, ed25519.SeedSize)
 	if token == "" {
@@ -37,7 +38,7 @@ func newDevice(token, address string) (*device, error) {
 	return &device{id: hex.EncodeToString(id[:]), key: key}, nil
 }
 
-// deviceProof is a device's part of connect.
+// deviceProof is the device's part of the connect request.
 type deviceProof struct {
 	ID        string `json:"id"`
 	PublicKey string `json:"publicKey"`
@@ -46,7 +47,8 @@ type deviceProof struct {
 	Nonce     string `json:"nonce"`
 }
 
-// sign proves to the gateway that the challenge was answered by this device, with these claims.
+// sign signs the challenge together with the client's claims in p. Protocol 4 signs the fields of "v3", older gateways those of
+// "v2"; the order of the fields is part of OpenClaw's protocol.
 func (d *device) sign(p *connectParams, c challenge) *deviceProof {
 	encode := base64.RawURLEncoding.EncodeToString
 	fields := []string{
@@ -64,6 +66,6 @@ func (d *device) sign(p *connectParams, c challenge) *deviceProof {
 	}
 }
 
-// modern tells the gateways that name their capabilities, those of protocol 4, from older ones, before either has said which
-// protocol it speaks.
+// hasCapabilities reports whether a challenge is that of a gateway of protocol 4. The version itself is only known after the
+// handshake, but the client has to sign and choose its scopes before.
 func hasCapabilities(c challenge) bool { return len(c.Capabilities) > 0 }

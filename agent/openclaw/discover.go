@@ -11,7 +11,7 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
-// discover lists the agents and the sessions of a gateway.
+// discover returns the agents and sessions of the gateway that s names. It makes a connection of its own and closes it.
 func discover(ctx context.Context, dialects dialect.Registry, s agent.Spec) ([]agent.Offer, error) {
 	discoverer, err := Kind(dialects).New(s)
 	if err != nil {
@@ -22,16 +22,16 @@ func discover(ctx context.Context, dialects dialect.Registry, s agent.Spec) ([]a
 	return a.offers(ctx, s)
 }
 
-// offers returns the agents and the sessions, each as an addition to a spec.
+// offers lists the agents and sessions of the gateway. Each offer's spec is s with the option that selects it.
 func (a *gatewayAgent) offers(ctx context.Context, s agent.Spec) ([]agent.Offer, error) {
 	conn, err := a.dial(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var readers sync.WaitGroup
-	readers.Go(func() { conn.readFrames(ctx, func([]byte, *frame) {}) }) // answers find their requests; events are of no interest
+	readers.Go(func() { conn.readFrames(ctx, func([]byte, *frame) {}) }) // for the responses; events are ignored
 	defer readers.Wait()
-	defer func() { _ = conn.ws.CloseNow() }() // ends the reading
+	defer func() { _ = conn.ws.CloseNow() }() // ends readFrames
 
 	var agents struct {
 		Agents []struct {

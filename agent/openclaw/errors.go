@@ -12,32 +12,32 @@ import (
 )
 
 var (
-	// ErrClosed says that the agent was closed.
+	// errClosed is the error of turns that wait for a connection when Close is called.
 	errClosed = errors.New("openclaw: closed")
 
 	errSilent    = errors.New("openclaw: the connection went silent")
 	errNoAnswer  = errors.New("openclaw: no answer to a request")
 	errLost      = errors.New("openclaw: connection lost")
 	errHandOver  = errors.New("openclaw: the gateway is shutting down")
-	errNotSent   = errors.New("openclaw: the turn was not sent") // it waits for a connection or for its session
+	errNotSent   = errors.New("openclaw: the turn was not sent") // the turn waits for a connection or for its session
 	errAmbiguous = errors.New("openclaw: histories of a session don't agree on a run")
 
 	errSlow  = errors.New("openclaw: the file took too long")
 	errLarge = fmt.Errorf("openclaw: the file has more than %d MiB", maxFile>>20)
 )
 
-// The codes of the errors that turns of this agent end with, beside those that the gateway itself gives its runs.
+// The error codes of this agent's turns. Runs that fail upstream have codes of the dialect.
 const (
 	codeUnreachable = "agent_unreachable"
-	codeRefused     = "agent_refused"  // the gateway does not let this client in, or not this far
-	codeRequest     = "agent_request"  // the gateway does not take the request
-	codeLost        = "run_lost"       // a run vanished without its end
-	codeAttachment  = "attachment"     // a file can't be handed on
-	codeFlood       = "too_large"      // more than a turn may say
-	codeRestarted   = "agent_restarts" // what took its place did not come back
+	codeRefused     = "agent_refused"  // the gateway refuses the client or its permissions
+	codeRequest     = "agent_request"  // the gateway refuses the request
+	codeLost        = "run_lost"       // a run disappeared without an end
+	codeAttachment  = "attachment"     // a file of the message can't be sent
+	codeFlood       = "too_large"      // the turn exceeds the size limit
+	codeRestarted   = "agent_restarts" // the gateway went away and did not come back
 )
 
-// rpcError is an error that the gateway answers a request with.
+// rpcError is the error in a response of the gateway.
 type rpcError struct {
 	Code       string          `json:"code"`
 	Message    string          `json:"message"`
@@ -48,7 +48,7 @@ type rpcError struct {
 
 func (e *rpcError) Error() string { return e.Message }
 
-// detail is what the details of an error name.
+// detail decodes the parts of Details that Leat uses. Details of another shape leave them empty.
 func (e *rpcError) detail() (d struct {
 	Code      string `json:"code"`
 	Reason    string `json:"reason"`
@@ -60,7 +60,7 @@ func (e *rpcError) detail() (d struct {
 	return d
 }
 
-// unauthorized reports whether it is the token that is refused.
+// isUnauthorized reports whether the gateway refused the token. Old versions have no detail codes; their message tells.
 func (e *rpcError) isUnauthorized() bool {
 	switch e.detail().Code {
 	case "AUTH_TOKEN_MISMATCH", "AUTH_TOKEN_MISSING", "AUTH_UNAUTHORIZED", "AUTH_REQUIRED":
@@ -69,21 +69,21 @@ func (e *rpcError) isUnauthorized() bool {
 	return strings.HasPrefix(e.Message, "unauthorized")
 }
 
-// disowned reports whether the gateway was restarted while the message waited in it: it keeps such a message, under the id of its run,
-// but neither answers it nor takes it again under that id.
+// isDisowned reports whether the gateway restarted while the message was queued in it. The gateway stores such a message under
+// its run's id, but neither answers it nor accepts it again under that id.
 func (e *rpcError) isDisowned() bool {
 	return e.Code == "UNAVAILABLE" && strings.Contains(e.Message, "Pending input ownership ended")
 }
 
-// refusal is a failure to connect that another attempt will not mend: somebody has to do something.
+// refusal is a failure that a retry can't fix: somebody has to change the configuration of Leat or of the gateway.
 type refusal struct {
 	message     string
-	certificate bool // this side refuses the gateway's
+	certificate bool // Leat rejects the gateway's certificate
 }
 
 func (e *refusal) Error() string { return e.message }
 
-// hinted is a failure to connect with the gateway's word on when to come back.
+// retryLaterError is a failure to connect with the time after which the gateway wants the next attempt.
 type retryLaterError struct {
 	err   error
 	after time.Duration
@@ -92,7 +92,7 @@ type retryLaterError struct {
 func (e *retryLaterError) Error() string { return e.err.Error() }
 func (e *retryLaterError) Unwrap() error { return e.err }
 
-// explain says what an operator can do about a refused handshake or request; nil where it is none that needs one.
+// explain returns what an operator can do about a refused handshake or request, or nil if no action would help.
 func explain(e *rpcError) *refusal {
 	d := e.detail()
 	say := func(format string, args ...any) *refusal { return &refusal{message: fmt.Sprintf(format, args...)} }
@@ -102,24 +102,24 @@ func explain(e *rpcError) *refusal {
 		if scope == "" {
 			scope = strings.TrimSpace(strings.TrimPrefix(e.Message, "missing scope:"))
 		}
-		return say("OpenClaw gives this device no scope %s; approve it there: openclaw devices list, openclaw devices approve", scope)
+		return say("this device lacks the scope %s; approve it on the gateway's machine: openclaw devices list, openclaw devices approve", scope)
 	case d.Code == "PAIRING_REQUIRED" || e.Code == "NOT_PAIRED" || strings.HasPrefix(e.Message, "pairing required"):
-		return say("OpenClaw does not know this device yet; approve it there: openclaw devices list, openclaw devices approve")
+		return say("this device is not paired with OpenClaw; approve it on the gateway's machine: openclaw devices list, openclaw devices approve")
 	case e.isUnauthorized():
-		return say("OpenClaw refuses the token: %s", e.Message)
+		return say("OpenClaw refused the token: %s", e.Message)
 	case d.Code == "PROTOCOL_MISMATCH" || e.Message == "protocol mismatch":
-		return say("this OpenClaw speaks neither protocol %d nor %d: %s", minProtocol, maxProtocol, string(e.Details))
+		return say("this OpenClaw supports neither protocol %d nor %d: %s", minProtocol, maxProtocol, string(e.Details))
 	}
 	return nil
 }
 
-// temporary reports whether a request may be repeated, and after what time; 0 is nothing said.
+// temporary reports whether a request may be repeated, and after what time. The time is 0 if the gateway names none.
 func temporary(e *rpcError) (time.Duration, bool) {
 	retryable := e.Retryable || e.RetryAfter > 0 || e.Code == "UNAVAILABLE" || e.Code == "RATE_LIMITED"
 	return time.Duration(max(e.RetryAfter, 0)) * time.Millisecond, retryable
 }
 
-// shown is a failure as the agent reports it.
+// agentError converts a failure to the *agent.Error that viewers see. The details may contain hosts; the messages don't.
 func agentError(err error) error {
 	var a *agent.Error
 	var refusalErr *refusal
@@ -128,12 +128,12 @@ func agentError(err error) error {
 	case errors.As(err, &a):
 		return a
 	case errors.As(err, &refusalErr) && refusalErr.certificate:
-		return &agent.Error{Code: codeUnreachable, Message: "OpenClaw's certificate is not accepted", Detail: refusalErr.message}
+		return &agent.Error{Code: codeUnreachable, Message: "OpenClaw's certificate is not trusted", Detail: refusalErr.message}
 	case errors.As(err, &refusalErr):
-		return &agent.Error{Code: codeRefused, Message: "OpenClaw refuses the connection or the request", Detail: refusalErr.message}
+		return &agent.Error{Code: codeRefused, Message: "OpenClaw refused the connection or the request", Detail: refusalErr.message}
 	case errors.As(err, &rpc):
 		_, retryable := temporary(rpc)
-		return &agent.Error{Code: codeRequest, Message: "OpenClaw refuses the request", Detail: rpc.Message, Retryable: retryable}
+		return &agent.Error{Code: codeRequest, Message: "OpenClaw refused the request", Detail: rpc.Message, Retryable: retryable}
 	}
 	return &agent.Error{Code: codeUnreachable, Message: call.WithCause("OpenClaw can't be reached", err), Detail: err.Error(), Retryable: true}
 }

@@ -8,29 +8,29 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/coder/websocket"
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/agent/internal/call"
+	"github.com/leat-dev/leat/internal/base/retry"
 )
 
 const (
-	// handshakeLimit is what a gateway of either protocol gives a client at most.
+	// handshakeLimit is the time for dialing and the handshake together. Gateways of both protocols drop clients that take longer.
 	handshakeLimit = 15 * time.Second
-	// readLimit bounds one frame. Histories of long sessions reach 6 MiB, finals and files more.
+	// readLimit is the size of the largest frame, in bytes. Histories of long sessions reach 6 MiB; final frames and files are larger.
 	readLimit = 64 << 20
 
 	clientID   = "gateway-client"
 	clientMode = "backend"
-	// platform is what the signature covers; the same on all machines, since a gateway pins what a device once said.
+	// platform is part of the signature. It is the same on all machines, because a gateway pins the value that a device first sent.
 	platform = "leat"
 	instance = "leat"
 )
 
+// connectParams are the parameters of the request connect, the client's only frame before the gateway admits it.
 type connectParams struct {
 	MinProtocol int          `json:"minProtocol"`
 	MaxProtocol int          `json:"maxProtocol"`
@@ -55,7 +55,8 @@ type auth struct {
 	Token string `json:"token,omitempty"`
 }
 
-// dial connects and shakes hands.
+// dial opens a connection and completes the handshake. The caller must start readFrames on the result. Errors that another
+// attempt can't fix are a *refusal; a *retryLaterError has the time after which the gateway wants the next attempt.
 func (a *gatewayAgent) dial(ctx context.Context) (*connection, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, handshakeLimit, fmt.Errorf("no handshake within %s", handshakeLimit))
 	defer cancel()
@@ -75,7 +76,9 @@ func (a *gatewayAgent) dial(ctx context.Context) (*connection, error) {
 	return newLink(ws, h), nil
 }
 
-// dialError says why there is no WebSocket; a proxy in front may have refused it in its own words.
+// dialError returns why no WebSocket was opened. If there is an HTTP response, a proxy in front of the gateway may have sent
+// it: 401, 403 and 404 are refusals, because they repeat until somebody changes the configuration; Retry-After is respected for
+// all others.
 func (a *gatewayAgent) dialError(ctx context.Context, res *http.Response, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -86,18 +89,19 @@ func (a *gatewayAgent) dialError(ctx context.Context, res *http.Response, err er
 	if res == nil {
 		return fmt.Errorf("%s: %w", a.host(), rootCause(err))
 	}
-	failure := fmt.Errorf("%s answered %d %s in place of a WebSocket", a.host(), res.StatusCode, http.StatusText(res.StatusCode))
-	switch {
-	case res.StatusCode == http.StatusUnauthorized, res.StatusCode == http.StatusForbidden, res.StatusCode == http.StatusNotFound:
+	failure := fmt.Errorf("%s answered %d %s instead of opening a WebSocket", a.host(), res.StatusCode, http.StatusText(res.StatusCode))
+	switch res.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
 		return &refusal{message: failure.Error()}
 	}
-	if s, err := strconv.Atoi(strings.TrimSpace(res.Header.Get("Retry-After"))); err == nil && s > 0 {
-		return &retryLaterError{failure, time.Duration(s) * time.Second}
+	if after := retry.After(res.Header.Get("Retry-After"), time.Now()); after > 0 {
+		return &retryLaterError{failure, after}
 	}
 	return failure
 }
 
-// handshake answers the challenge. The first frame of a gateway is one, and nothing else.
+// handshake answers the challenge, which must be the gateway's first frame, and returns the gateway's hello. Events may arrive
+// before the response to connect; they are dropped, because no turn is registered on this connection yet.
 func (a *gatewayAgent) handshake(ctx context.Context, ws *websocket.Conn) (*hello, error) {
 	f, err := readFrame(ctx, ws)
 	if err != nil {
@@ -106,7 +110,7 @@ func (a *gatewayAgent) handshake(ctx context.Context, ws *websocket.Conn) (*hell
 	var c challenge
 	at := time.Now()
 	if f.Event != "connect.challenge" || json.Unmarshal(f.Payload, &c) != nil || c.Nonce == "" {
-		return nil, &refusal{message: a.host() + " is no OpenClaw gateway: it begins without a challenge"}
+		return nil, &refusal{message: a.host() + " is not an OpenClaw gateway: its first frame is not a challenge"}
 	}
 	p := connectParams{
 		MinProtocol: minProtocol, MaxProtocol: maxProtocol,
@@ -126,7 +130,7 @@ func (a *gatewayAgent) handshake(ctx context.Context, ws *websocket.Conn) (*hell
 	for {
 		f, err := readFrame(ctx, ws)
 		if err != nil {
-			return nil, fmt.Errorf("waiting to be let in: %w", err)
+			return nil, fmt.Errorf("waiting for the answer to connect: %w", err)
 		}
 		if f.Type == "res" && f.ID == id {
 			if !f.OK && f.Error != nil && a.config.Token == "" && f.Error.isUnauthorized() {
@@ -146,7 +150,7 @@ func missingToken() *refusal {
 	return &refusal{message: "OpenClaw requires a token and none is configured: set the environment variable " + defaultTokenEnv + " to its gateway.auth.token"}
 }
 
-// helloOf reads the response to connect.
+// helloOf returns the hello in the response to connect, or an error that says whether a retry makes sense.
 func helloOf(f *frame) (*hello, error) {
 	if !f.OK {
 		e := f.Error
@@ -166,12 +170,12 @@ func helloOf(f *frame) (*hello, error) {
 		return nil, fmt.Errorf("hello: %w", err)
 	}
 	if h.Type != "hello-ok" || h.Protocol < minProtocol || h.Protocol > maxProtocol {
-		return nil, &refusal{message: fmt.Sprintf("this OpenClaw says hello in protocol %d; %d and %d are known", h.Protocol, minProtocol, maxProtocol)}
+		return nil, &refusal{message: fmt.Sprintf("this OpenClaw speaks protocol %d; Leat supports %d and %d", h.Protocol, minProtocol, maxProtocol)}
 	}
 	return &h, nil
 }
 
-// scopes are what this client needs. Before protocol 4 only an administrator may ask for the frames of tools.
+// scopes returns the permissions that Leat requests. Before protocol 4 the gateway sends tool frames only to administrators.
 func scopes(c challenge) []string {
 	s := []string{"operator.read", "operator.write", "operator.approvals"}
 	if !hasCapabilities(c) {
@@ -180,6 +184,8 @@ func scopes(c challenge) []string {
 	return s
 }
 
+// readFrame reads one frame of the handshake. Afterwards readFrames reads them, which tolerates frames that are not JSON; here
+// such a frame means that the server isn't an OpenClaw gateway.
 func readFrame(ctx context.Context, ws *websocket.Conn) (*frame, error) {
 	var hold agent.Reservation
 	defer hold.Release()
@@ -189,19 +195,20 @@ func readFrame(ctx context.Context, ws *websocket.Conn) (*frame, error) {
 	}
 	var f frame
 	if err := json.NewDecoder(bytes.NewReader(b)).Decode(&f); errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		// A connection that ends within a message of several frames looks as if the message had ended there.
+		// If the connection is lost in the middle of a fragmented message, the library reports the end of the message, not an error.
 		return nil, errLost
 	} else if err != nil {
-		return nil, &refusal{message: "what answers there speaks no OpenClaw: a frame is no JSON"}
+		return nil, &refusal{message: "the server is not an OpenClaw gateway: it sent a frame that is not JSON"}
 	}
 	return &f, nil
 }
 
-// bare is what a transport's error says at its core; what stands around it repeats the address.
+// rootCause returns the innermost error. The outer ones repeat the URL, and url.Error would put its query into logs. A close
+// frame becomes an error with its code and reason.
 func rootCause(err error) error {
 	var closed websocket.CloseError
 	if errors.As(err, &closed) {
-		return fmt.Errorf("closed by the gateway with %d %s", closed.Code, closed.Reason)
+		return fmt.Errorf("closed by the gateway: %d %s", closed.Code, closed.Reason)
 	}
 	for {
 		next := errors.Unwrap(err)

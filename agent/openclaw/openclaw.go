@@ -15,61 +15,67 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
-// Config says where the gateway is, and how conversations are called there.
+// config is the configuration of one agent. URL and Dialect are required.
 type config struct {
 	URL   string // ws:// or wss://
-	Token string // of the gateway
-	// Session is the template of session keys, see [agent.Expand]; empty is DefaultSession.
+	Token string // gateway.auth.token of the OpenClaw gateway; may be empty
+	// Session is the template of session keys, see [agent.Expand]. If it is empty, it is defaultSession.
 	Session string
-	// Agent is whose session it is, where the key does not say so; empty is the gateway's default agent.
-	gatewayAgent string
-	// MediaRoot is a folder of this machine under which files lie that the gateway's agent names; empty: there is none.
+	// Agent is the id of the OpenClaw agent for keys that name no agent. If it is empty, the gateway's default agent answers.
+	Agent string
+	// MediaRoot is a local folder that is searched for files that the agent names by path. If it is empty, no folder is searched.
 	MediaRoot string
-	// Dialect is openclaw.
+	// Dialect makes the decoders, one for each turn.
 	Dialect dialect.Dialect
 
-	dial  func(ctx context.Context, network, address string) (net.Conn, error) // tests
-	limit int                                                                  // tests; what a turn may say, in bytes
+	dial  func(ctx context.Context, network, address string) (net.Conn, error) // replaced by tests
+	limit int                                                                  // text of one turn, in bytes; 0 is agent.MaxStream; tests lower it
 }
 
-// DefaultSession gives each conversation a session of its own.
+// defaultSession is the default template of session keys: each conversation has a session of its own, see
+// [gatewayAgent.sessionKey].
 const defaultSession = "leat-{conversation}"
 
-// Agent sends turns to an OpenClaw gateway. All methods may be called from several goroutines.
+// gatewayAgent sends turns to an OpenClaw gateway over one connection that all conversations share. Its methods are safe for
+// concurrent use.
 type gatewayAgent struct {
 	config     config
-	httpBase   *url.URL // of what the gateway serves over HTTP
+	httpBase   *url.URL // where the same gateway serves files over HTTP
 	device     *device
 	httpClient *http.Client
-	root       *os.Root // of MediaRoot; nil where there is none
+	root       *os.Root // MediaRoot; nil if it is not set
 
+	// lifetime ends with Close. tasks counts the connection loop, which Close waits for.
 	tasks    sync.WaitGroup
 	lifetime context.Context
 	cancel   context.CancelFunc
 
+	// mu guards the fields below. It is the outermost lock: a queue's lock and a watch's lock may be acquired under it, and no I/O happens
+	// under it.
 	mu        sync.Mutex
 	isStarted bool
-	current   *connection   // that is up; nil where none is
-	lastErr   error         // why there is none
-	changed   chan struct{} // closed, and made anew, when current or last changes
+	current   *connection   // nil while there is no connection
+	lastErr   error         // why there is no connection; nil before the first attempt has failed
+	changed   chan struct{} // closed and replaced when current or lastErr changes
 
-	turns       map[string]*turn      // by id
-	runs        map[string]*turn      // by run
-	sessions    map[string]*turn      // by session key: the one that runs there, and those of runs that it spawned
-	stopTargets map[string]stopTarget // turns that somebody else ended, by id, until Stop
-	watches     map[*watch]bool
-	// observers are the turns in which runs of others are shown, by run: one for each conversation that follows the session.
+	turns       map[string]*turn      // registered turns, by the turn's id
+	runs        map[string]*turn      // the same turns, by the ids of their runs
+	sessions    map[string]*turn      // by session key: the turn that occupies it, or whose runs spawned it
+	stopTargets map[string]stopTarget // turns that were ended from outside, by turn id, until Stop is called
+	// watches are the sessions that Follow follows.
+	watches map[*watch]bool
+	// observers are the turns that show a run of another client, by run id. There is one for each conversation that follows the session.
 	observers  map[string][]*turn
-	buffered   map[string][]item         // frames of followed sessions' runs until they are observed
-	adoptions  map[string]string         // conversations of runs that answer their turns, see remember
+	buffered   map[string][]item         // frames of runs in followed sessions until Observe is called, by run id
+	adoptions  map[string]string         // conversations by adopted run, see recordAdoption
 	beginnings map[turnKey]chan struct{} // see beginning
 	logger     *slog.Logger
 }
 
-// place is where a turn's runs are.
+// stopTarget is what Stop has to abort upstream for a turn that Leat has already ended.
 type stopTarget struct {
 	session  string
-	firstRun string // see [Agent.keepUnfinished]
+	firstRun string // see [gatewayAgent.recordUnfinished]
 	runs     []string
 }
 
@@ -81,14 +87,15 @@ var (
 	_ agent.Checker = (*gatewayAgent)(nil)
 )
 
-// New returns the agent. It does not connect.
+// newGatewayAgent validates c and returns the agent. It doesn't connect: the first turn does, or Start, so that a gateway that
+// is down doesn't keep Leat from starting. Credentials in the URL are an error, because URLs are logged.
 func newGatewayAgent(c config) (*gatewayAgent, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Host == "" || u.Scheme != "ws" && u.Scheme != "wss" {
-		return nil, errors.New("the target is no address of a gateway; write it as ws://127.0.0.1:18789")
+		return nil, errors.New("invalid target: use the address of an OpenClaw gateway, such as ws://127.0.0.1:18789")
 	}
 	if u.User != nil || u.RawQuery != "" {
-		return nil, errors.New("the target holds a name, a password or a query; name the variable that holds the token with token_env")
+		return nil, errors.New("the target must not contain a user, a password or a query; name the environment variable with the token in token_env")
 	}
 	if c.Session == "" {
 		c.Session = defaultSession
@@ -128,20 +135,21 @@ func newGatewayAgent(c config) (*gatewayAgent, error) {
 	return a, nil
 }
 
-// host is what errors call the gateway.
+// host returns the gateway's host and port, as errors and logs show it. The whole URL is never shown.
 func (a *gatewayAgent) host() string { return a.httpBase.Host }
 
-// log is where what belongs to no turn is told.
+// log returns the logger for events that belong to no turn.
 func (a *gatewayAgent) log() *slog.Logger {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.logger
 }
 
-// begin makes sure that a connection is kept.
+// ensureStarted starts the connection loop unless it already runs. Programs that embed the agent may call Run without Start.
 func (a *gatewayAgent) ensureStarted() { a.Start(slog.New(slog.DiscardHandler)) }
 
-// Check implements [agent.Checker]: it is let in. The connection that is kept answers for itself.
+// Check implements [agent.Checker]. If the shared connection is open, that is the answer; otherwise Check makes a connection of
+// its own and closes it after the handshake, so that the error is the current one rather than that of an earlier attempt.
 func (a *gatewayAgent) Check(ctx context.Context) error {
 	if conn, _, _ := a.connection(); conn != nil && conn.isUp() {
 		return nil

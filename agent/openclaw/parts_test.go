@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/internal/base/retry"
 )
 
 func TestCheck(t *testing.T) {
@@ -53,14 +54,14 @@ func TestCanonicalKey(t *testing.T) {
 }
 
 func TestBackoff(t *testing.T) {
-	b := backoff{}
+	b := retry.Backoff{Schedule: backoff}
 	for i, base := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
 		base *= time.Second
-		if got := b.next(0); got < base/2 || got > base {
+		if got := waitFor(&b, 0); got < base/2 || got > base {
 			t.Errorf("pause %d is %v, want between %v and %v", i, got, base/2, base)
 		}
 	}
-	if got := b.next(time.Hour); got < maxHint || got > maxHint+maxBackoff {
+	if got := waitFor(&b, time.Hour); got < maxHint || got > maxHint+maxBackoff {
 		t.Errorf("with a hint it is %v", got)
 	}
 }

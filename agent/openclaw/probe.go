@@ -9,8 +9,9 @@ import (
 
 var _ agent.Prober = (*gatewayAgent)(nil)
 
-// Probe implements [agent.Prober]. The session's history says which runs are active and which messages wait. If none of the turn's is
-// among them, an end may have been missed: the turn is looked up, and has until ctx is done to end by that.
+// Probe implements [agent.Prober]. It reads the session's history and returns nil if the gateway still runs or queues a run of
+// the turn. Otherwise the end may have been missed: the turn looks its runs up, and Probe waits for it to end until ctx is
+// done.
 func (a *gatewayAgent) Probe(ctx context.Context, in agent.Input) error {
 	t, runs := a.runsOf(in.Turn)
 	if t == nil {
@@ -34,11 +35,11 @@ func (a *gatewayAgent) Probe(ctx context.Context, in agent.Input) error {
 	case <-t.finished:
 		return nil
 	case <-ctx.Done():
-		return &agent.Error{Code: codeLost, Message: "OpenClaw no longer works on the turn, and has not ended it", Retryable: true}
+		return &agent.Error{Code: codeLost, Message: "OpenClaw no longer runs the turn and has not ended it", Retryable: true}
 	}
 }
 
-// runsOf returns a turn and the ids of its runs, nil if the turn is not registered.
+// runsOf returns a registered turn and the ids of its runs, or nil if the turn is not registered.
 func (a *gatewayAgent) runsOf(turn string) (t *turn, runs []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

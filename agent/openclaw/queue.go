@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// What may wait for a turn.
+// The kinds of items.
 const (
 	itemFrame    = iota // a frame of a run
-	itemGap             // frames went missing
-	itemAsk             // an approval is asked for
-	itemResolved        // an approval was given or refused
-	itemSteer           // a message is to be followed too
+	itemGap             // frames are missing: read the history
+	itemAsk             // the agent requests an approval
+	itemResolved        // an approval was resolved
+	itemSteer           // Steer was called
 )
 
-// item is one thing that waits for a turn.
+// item is an entry in a turn's queue. Which fields are set depends on kind.
 type item struct {
 	kind     int
 	raw      []byte
@@ -23,22 +23,24 @@ type item struct {
 	steer    *steerRequest
 }
 
-// maxQueue bounds what may wait for a turn, in bytes of frames: what comes beyond is dropped, and looked up later.
+// maxQueue is the size of the frames that may be queued for a turn, in bytes.
 const maxQueue = 32 << 20
 
-// queue is what waits for a turn. Who adds to it never waits.
+// queue buffers what other goroutines send to a turn. Posting never blocks, because the goroutine that reads the connection
+// posts; it is limited by bytes instead.
 type queue struct {
 	mu     sync.Mutex
 	items  []item
 	bytes  int
 	closed bool
-	wake   chan struct{} // has one, while something waits
+	wake   chan struct{} // holds one value while items are queued
 }
 
 func newQueue() *queue { return &queue{wake: make(chan struct{}, 1)} }
 
-// post adds an item, and reports whether somebody will take it. A snapshot of a named segment takes the place of the one
-// before it.
+// post appends an item and wakes the turn. It reports whether the item will be handled or answered; false means that the turn
+// is over. A snapshot replaces the previous one of the same text segment. A frame that exceeds maxQueue is dropped and leaves
+// an itemGap, which makes the turn read the history.
 func (q *queue) post(i item) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -62,14 +64,15 @@ func (q *queue) post(i item) bool {
 	return true
 }
 
-// replaces reports whether nothing is lost where i takes the place of the one before it.
+// replaces reports whether i contains everything that before contains. That holds for two snapshots of the same named segment,
+// unless the older one names files.
 func (i *item) replaces(before *item) bool {
 	return i.kind == itemFrame && before.kind == itemFrame && i.run.Stream == "assistant" && before.run.Stream == "assistant" &&
 		i.run.Run == before.run.Run && i.run.Data.Item != "" && i.run.Data.Item == before.run.Data.Item &&
 		len(before.run.Data.Media) == 0
 }
 
-// take returns what waits, which may be nothing.
+// take removes and returns all items.
 func (q *queue) take() []item {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -78,7 +81,7 @@ func (q *queue) take() []item {
 	return items
 }
 
-// putBack returns items that were taken to the front of the queue.
+// putBack returns items that take removed to the front of the queue.
 func (q *queue) putBack(items []item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -91,7 +94,7 @@ func (q *queue) putBack(items []item) {
 	}
 }
 
-// signal says that something waits.
+// signal wakes the turn. The caller holds q.mu.
 func (q *queue) signal() {
 	select {
 	case q.wake <- struct{}{}:
@@ -99,14 +102,13 @@ func (q *queue) signal() {
 	}
 }
 
-// outdated reports whether the item is a snapshot of a text that a newer history, or the next snapshot, has too. A retraction
-// is not: no history repeats it.
+// outdated reports whether the item is a text snapshot that may be dropped if a newer history or snapshot contains its text. A
+// retraction is not: no history repeats it.
 func (i *item) outdated() bool {
 	return i.kind == itemFrame && i.run.Stream == "assistant" && len(i.run.Data.Media) == 0 && !i.run.Data.Replace
 }
 
-// outdate drops the snapshots that wait and that a newer history repeats. A history has no rows of a run whose first message is not
-// complete.
+// outdate drops the queued items for which repeated is true.
 func (q *queue) outdate(repeated func(*item) bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -119,7 +121,7 @@ func (q *queue) outdate(repeated func(*item) bool) {
 	})
 }
 
-// close refuses what comes from now on, and returns what waits.
+// close rejects further items and returns the queued ones.
 func (q *queue) close() []item {
 	q.mu.Lock()
 	defer q.mu.Unlock()

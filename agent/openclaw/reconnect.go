@@ -4,20 +4,33 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"time"
+
+	"github.com/leat-dev/leat/internal/base/retry"
 )
 
 const (
-	// firstBackoff is the pause after the first failed attempt to connect; it doubles up to maxBackoff. Half of it is chance,
-	// so that a gateway that comes back is not met by all its clients at once.
-	firstBackoff = time.Second
-	maxBackoff   = 30 * time.Second
-	// maxHint bounds what a gateway may ask for.
+	// maxBackoff is the longest wait that Leat chooses by itself, both for connections and for reading a session again.
+	maxBackoff = 30 * time.Second
+	// maxHint is the longest wait that a gateway may ask for.
 	maxHint = 5 * time.Minute
 )
 
-// Start implements [agent.Keeper]: it keeps a connection until Close.
+// backoff is the schedule for connecting and for repeating chat.send. The jitter spreads the clients of a gateway that has restarted.
+var backoff = retry.Schedule{Initial: time.Second, Max: maxBackoff, Jitter: true}
+
+// waitFor returns the wait before the next attempt: the schedule's, or the gateway's hint if there is one, with jitter added to it, because
+// the gateway has given the same hint to all of its clients.
+func waitFor(b *retry.Backoff, hint time.Duration) time.Duration {
+	wait := b.Next()
+	if hint > 0 {
+		return min(hint, maxHint) + wait/4
+	}
+	return wait
+}
+
+// Start implements [agent.Keeper]. It starts the goroutine that keeps a connection open until Close. Further calls, and calls
+// after Close, do nothing.
 func (a *gatewayAgent) Start(log *slog.Logger) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -28,26 +41,28 @@ func (a *gatewayAgent) Start(log *slog.Logger) {
 	a.tasks.Go(func() { a.maintain(log) })
 }
 
-// Close ends the connection and returns when nothing of it runs.
+// Close ends the connection and waits for its goroutine. Turns that wait for a connection fail with errClosed.
 func (a *gatewayAgent) Close() {
 	a.mu.Lock()
-	a.cancel() // under the lock, so that none is started after it
+	a.cancel() // under the lock, so that Start can't add to tasks after Wait
 	a.mu.Unlock()
 	a.tasks.Wait()
 	a.httpClient.CloseIdleConnections()
 	if a.root != nil {
-		_ = a.root.Close() // it was only read
+		_ = a.root.Close() // it was opened for reading only
 	}
 }
 
-// keep holds one connection after another.
+// maintain keeps one connection open at a time and reads its frames until the lifetime ends. It reads without the lifetime's
+// cancellation, so that Close ends the connection with a close frame. The wait after a failure starts small again after every
+// handshake that succeeded.
 func (a *gatewayAgent) maintain(log *slog.Logger) {
-	b := backoff{}
+	b := retry.Backoff{Schedule: backoff}
 	for a.lifetime.Err() == nil {
 		conn, err := a.dial(a.lifetime)
 		var after time.Duration
 		if err == nil {
-			b = backoff{}
+			b.Reset()
 			log.Info("connected to OpenClaw", "host", a.host(), "version", conn.hello.Server.Version, "protocol", conn.protocol())
 			a.setConnection(conn, nil)
 			stop := context.AfterFunc(a.lifetime, conn.close)
@@ -63,33 +78,13 @@ func (a *gatewayAgent) maintain(log *slog.Logger) {
 		if errors.As(err, &h) {
 			after = h.after
 		}
-		wait := b.next(after)
+		wait := waitFor(&b, after)
 		log.Warn("no connection to OpenClaw", "host", a.host(), "error", err, "again_in", wait.Round(time.Millisecond).String())
-		t := time.NewTimer(wait)
-		select {
-		case <-t.C:
-		case <-a.lifetime.Done():
-			t.Stop()
-		}
+		_ = retry.Sleep(a.lifetime, wait) // the loop's condition sees the end of the lifetime
 	}
 }
 
-// backoff says when to try again.
-type backoff struct{ base time.Duration }
-
-// next returns the pause before the next attempt: what the gateway asks for, else twice the one before, with jitter.
-func (b *backoff) next(hint time.Duration) time.Duration {
-	if b.base = min(2*b.base, maxBackoff); b.base == 0 {
-		b.base = firstBackoff
-	}
-	wait := b.base/2 + rand.N(b.base/2+1)
-	if hint > 0 {
-		return min(hint, maxHint) + wait/4
-	}
-	return wait
-}
-
-// set tells those who wait what became of the connection.
+// setConnection publishes the connection, or the reason why there is none, and wakes all waiters.
 func (a *gatewayAgent) setConnection(conn *connection, reason error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -98,15 +93,17 @@ func (a *gatewayAgent) setConnection(conn *connection, reason error) {
 	a.changed = make(chan struct{})
 }
 
-// look returns the connection, or why there is none, with what is closed when that changes.
+// connection returns the current connection, a channel that is closed when it changes, and, if there is no connection, the last
+// error. The connection may already be down, see [connection.isUp].
 func (a *gatewayAgent) connection() (*connection, <-chan struct{}, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.current, a.changed, a.lastErr
 }
 
-// await returns the connection. Where there is none it waits for one, at most until limit, but not for one that somebody has
-// to do something about. waits, which may be nil, is called when it begins to wait and with each reason why there is none.
+// awaitConnection returns an open connection. It waits up to limit, and then returns the last error. It doesn't wait after a
+// *refusal, which somebody has to resolve first. onWait, which may be nil, is called before each wait with the current error,
+// which may be nil.
 func (a *gatewayAgent) awaitConnection(ctx context.Context, limit time.Duration, waits func(reason error)) (*connection, error) {
 	t := time.NewTimer(limit)
 	defer t.Stop()

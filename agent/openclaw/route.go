@@ -9,7 +9,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// route hands a frame to those that it concerns. It never waits.
+// route hands an event to the turns that it concerns. It runs on the connection's reading goroutine and never blocks.
 func (a *gatewayAgent) route(conn *connection, raw []byte, f *frame) {
 	if conn.gap(f) {
 		a.eachTurn(func(t *turn) { t.post(item{kind: itemGap}) })
@@ -25,13 +25,14 @@ func (a *gatewayAgent) route(conn *connection, raw []byte, f *frame) {
 		var s struct {
 			After int64 `json:"restartExpectedMs"`
 		}
-		_ = json.Unmarshal(f.Payload, &s) // without a time there is none
+		_ = json.Unmarshal(f.Payload, &s) // without a readable time it is 0, unknown
 		conn.noteShutdown(time.Duration(s.After) * time.Millisecond)
 	}
 }
 
-// runEvent hands on what a run says: by its run; where that is not known, by its session, since it may be one that goes on
-// with a run that was interrupted; and by the session that spawned its own.
+// runEvent posts a frame to the turn of its run. If the run is unknown, the turn that occupies the session gets it, because the
+// run may continue an interrupted one; else the turn whose run spawned the session, unless the session is followed. Turns that
+// observe the run get it too.
 func (a *gatewayAgent) runEvent(raw []byte, f *frame) {
 	var r runFrame
 	if json.Unmarshal(f.Payload, &r) != nil {
@@ -59,7 +60,7 @@ func (a *gatewayAgent) runEvent(raw []byte, f *frame) {
 	}
 }
 
-// each calls f for all turns.
+// eachTurn calls f for each registered turn, with a.mu held.
 func (a *gatewayAgent) eachTurn(f func(*turn)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -68,8 +69,8 @@ func (a *gatewayAgent) eachTurn(f func(*turn)) {
 	}
 }
 
-// firstRun returns the id of the run that the turn begins with: it names the turn and its message, so that both are known again in the
-// session's history.
+// firstRun returns the id of the turn's first run, <turn>.<message>. Histories contain the id, so a message and its run can be
+// assigned to the turn without any stored table. If the message's id is not valid in a run's id, it is the turn's key alone.
 func (t *turn) firstRun() string {
 	if len(t.st.Runs) > 0 {
 		return t.st.Runs[0].ID
@@ -80,8 +81,9 @@ func (t *turn) firstRun() string {
 	return t.in.Key
 }
 
-// register makes frames of the turn's session and runs find it. A session runs one turn at a time: what is sent beside another
-// would become a part of that one's answer. So a turn that was not sent yet waits, and is told where it has to.
+// register routes the frames of the turn's session and runs to it. A session runs one turn of Leat at a time: the gateway would
+// take a second message into the answer of the first. A turn whose message is not sent yet therefore waits for the turn before
+// it, and calls waits, which may be nil, once before that. A turn that is resumed after its message was sent doesn't wait.
 func (a *gatewayAgent) register(ctx context.Context, t *turn, waits func()) error {
 	keepAlive := time.NewTicker(waitSign)
 	defer keepAlive.Stop()
@@ -115,10 +117,11 @@ func (a *gatewayAgent) register(ctx context.Context, t *turn, waits func()) erro
 	}
 }
 
-// waitSign is how often a turn that waits for its session says that it is there.
+// waitSign is the interval in which a turn that waits for its session reports that it is alive, so that no silence limit ends it.
 const waitSign = 10 * time.Second
 
-// unregister undoes it. Where somebody else has ended the turn, it notes what Stop has to end.
+// unregister undoes register or registerObserved. If the turn was ended from outside (by a user or a limit), its runs may still
+// run upstream; they are recorded for Stop.
 func (a *gatewayAgent) unregister(t *turn, endedElsewhere bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -126,7 +129,7 @@ func (a *gatewayAgent) unregister(t *turn, endedElsewhere bool) {
 	delete(a.turns, t.in.Turn)
 	t.markBegun()
 	if !t.isObserved {
-		delete(a.beginnings, turnKey{t.in.Conversation, t.in.Key}) // no entry is ever made of it
+		delete(a.beginnings, turnKey{t.in.Conversation, t.in.Key}) // Leat's own turns are never recorded by a watch
 	}
 	for _, key := range append(t.children, t.session) {
 		if a.sessions[key] == t {

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// sendLimit bounds the time from a turn's start until the gateway has its message.
+	// sendLimit is the time from the start of a turn within which the gateway must have accepted its message.
 	sendLimit = 60 * time.Second
-	// returnLimit is how long a gateway that has the turn may stay away.
+	// returnLimit is how long a gateway may stay away while it has a turn.
 	returnLimit = 5 * time.Minute
-	// idleCheck is how long nothing may come for a turn until it is looked up whether its runs still run.
+	// idleCheck is how long a turn may be silent before its runs are looked up.
 	idleCheck = 30 * time.Second
-	// unsureCheck is how often it is looked up what became of a run that the gateway does not know.
+	// unsureCheck is the interval between look-ups while the state of a run is unknown.
 	unsureCheck = 2 * time.Second
-	// grace is how long a gateway that was started anew may take to go on with what it was doing.
+	// restartGrace is how long a gateway may take after a restart to continue its runs. A run that is missing for longer is lost.
 	restartGrace = 30 * time.Second
-	// settleLimit bounds what is looked up before a run's end is shown.
+	// completeLimit is the time for reading the history and the files of a run before its end is shown.
 	completeLimit = 20 * time.Second
 )
 
@@ -48,7 +48,7 @@ func (a *gatewayAgent) Resume(ctx context.Context, in agent.Input, state json.Ra
 	return a.drive(ctx, t)
 }
 
-// resume restores what was stored with the last commit.
+// resume restores the state that was stored with the last commit.
 func (t *turn) resume(state json.RawMessage) error {
 	if err := json.Unmarshal(state, &t.st); err != nil {
 		return fmt.Errorf("openclaw: stored state: %w", err)
@@ -59,7 +59,7 @@ func (t *turn) resume(state json.RawMessage) error {
 	return nil
 }
 
-// drive runs the turn over as many connections as it takes.
+// drive connects, registers the turn and follows it until it ends.
 func (a *gatewayAgent) drive(ctx context.Context, t *turn) error {
 	a.ensureStarted()
 	began := time.Now()
@@ -80,7 +80,9 @@ func (a *gatewayAgent) drive(ctx context.Context, t *turn) error {
 	return a.sustain(ctx, t, conn, began)
 }
 
-// sustain follows a turn that was registered until it ends.
+// sustain follows a registered turn over as many connections as it takes. It ends with the turn, or when the gateway has been
+// away for too long: sendLimit before the message is sent, returnLimit after it, and restartGrace if only the history of an
+// ended run is missing. In every case it answers waiting Steer calls, unregisters the turn and waits for its tasks.
 func (a *gatewayAgent) sustain(ctx context.Context, t *turn, conn *connection, began time.Time) (err error) {
 	inner, cancel := context.WithCancel(ctx)
 	defer func() {
@@ -105,11 +107,11 @@ func (a *gatewayAgent) sustain(ctx context.Context, t *turn, conn *connection, b
 			wait, limit = "connecting", sendLimit-time.Since(began)
 		}
 		if len(t.lateEnds) > 0 {
-			limit = restartGrace // only what the history adds is missing
+			limit = restartGrace // the answer is there; only additions from the history are missing
 		}
 		if limit <= 0 {
 			_, reason := conn.closeReason()
-			return &agent.Error{Code: codeRestarted, Message: call.WithCause("OpenClaw does not answer", reason), Detail: reason.Error(), Retryable: true}
+			return &agent.Error{Code: codeRestarted, Message: call.WithCause("OpenClaw doesn't answer", reason), Detail: reason.Error(), Retryable: true}
 		}
 		if conn, err = a.awaitConnection(ctx, limit, t.onWait(ctx, wait, t.connectionError)); err != nil {
 			if ctx.Err() == nil {
@@ -125,7 +127,8 @@ func (a *gatewayAgent) sustain(ctx context.Context, t *turn, conn *connection, b
 	}
 }
 
-// away is the failure of a turn whose connection was lost and did not come back.
+// connectionError returns the error of a turn whose connection was lost and did not come back. After the message was sent, it
+// says that the gateway went away, so that the turn counts as unfinished.
 func (t *turn) connectionError(err error) error {
 	var refusalErr *refusal
 	if !t.isSent() || errors.As(err, &refusalErr) {
@@ -134,8 +137,8 @@ func (t *turn) connectionError(err error) error {
 	return &agent.Error{Code: codeRestarted, Message: call.WithCause("OpenClaw did not come back", err), Detail: err.Error(), Retryable: true}
 }
 
-// waits returns what is done while the turn waits for a connection: readers see the phase, and each reason is noted as the trouble that
-// a silent turn fails with.
+// onWait returns a callback for awaitConnection. Viewers see the phase once. Each reason becomes the emitter's trouble, which
+// is the error that a turn fails with if it stays silent.
 func (t *turn) onWait(ctx context.Context, phase string, failure func(error) error) func(error) {
 	hasWaited := false
 	return func(reason error) {
@@ -145,12 +148,13 @@ func (t *turn) onWait(ctx context.Context, phase string, failure func(error) err
 		}
 		var e *agent.Error
 		if reason != nil && errors.As(failure(reason), &e) {
-			t.emitter.Trouble(e) // after the phase, which is progress
+			t.emitter.Trouble(e) // after the phase: progress clears the trouble
 		}
 	}
 }
 
-// abandon stops the runs of a turn that said too much: nobody listens any more.
+// abortRuns stops the turn's runs upstream if err is codeFlood. Otherwise the gateway would continue to produce text that
+// nobody reads.
 func (t *turn) abortRuns(ctx context.Context, conn *connection, err error) {
 	var a *agent.Error
 	if !errors.As(err, &a) || a.Code != codeFlood {
@@ -158,12 +162,13 @@ func (t *turn) abortRuns(ctx context.Context, conn *connection, err error) {
 	}
 	for _, r := range t.openRuns() {
 		if err := conn.call(ctx, "chat.abort", map[string]string{"sessionKey": t.session, "runId": r.ID}, nil); err != nil {
-			t.emitter.Log().Warn("a run that said too much could not be stopped", "run", r.ID, "error", err)
+			t.emitter.Log().Warn("could not stop a run that exceeded the size limit", "run", r.ID, "error", err)
 		}
 	}
 }
 
-// failed is what Run returns.
+// runError converts an error to the one that Run returns: the cause if ctx is done, errors of the decoder and the log
+// unchanged, and an *agent.Error for everything else.
 func (a *gatewayAgent) runError(ctx context.Context, err error) error {
 	var bad *dialect.Error
 	switch {
@@ -177,7 +182,7 @@ func (a *gatewayAgent) runError(ctx context.Context, err error) error {
 	return agentError(err)
 }
 
-// sent reports whether the gateway may have any of the turn's messages.
+// isSent reports whether the gateway may have any of the turn's messages.
 func (t *turn) isSent() bool {
 	for _, r := range t.st.Runs {
 		if r.IsSent {
@@ -187,9 +192,11 @@ func (t *turn) isSent() bool {
 	return false
 }
 
-// follow runs the turn over one connection. It returns nil where the turn has ended, or the connection.
+// follow runs the turn over one connection. It returns nil if the turn has ended or the connection is lost; the caller
+// distinguishes them by isEnded. On a connection after the first, it reads the history before it handles queued frames, because
+// frames that were missed come before them.
 func (t *turn) follow(ctx context.Context, conn *connection) error {
-	// The protocol is all that the decoder has to know of a handshake, and all of it that may be kept.
+	// The decoder needs nothing of the handshake but the protocol, and the rest must not be captured.
 	hello := helloFrame(conn.protocol())
 	t.emitter.CaptureReceived(hello)
 	if err := t.decode(hello); err != nil {
@@ -221,14 +228,14 @@ func (t *turn) follow(ctx context.Context, conn *connection) error {
 				return ignoreLost(err)
 			}
 			if unsure && t.unsure {
-				continue // frames don't put off the check
+				continue // frames must not postpone the look-up
 			}
 		case <-check.C:
 			if err := t.lookUp(ctx, conn); err != nil {
 				return ignoreLost(err)
 			}
 		case <-conn.closed:
-			return ignoreLost(t.handleQueued(ctx, conn)) // it said that before
+			return ignoreLost(t.handleQueued(ctx, conn)) // frames that arrived before the connection was lost
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -237,12 +244,13 @@ func (t *turn) follow(ctx context.Context, conn *connection) error {
 	return nil
 }
 
-// greeting is the frame that tells a decoder the protocol.
+// helloFrame returns the frame that tells a decoder the protocol version. The gateway's real hello is not captured, because it
+// may contain a device token.
 func helloFrame(protocol int) []byte {
 	return fmt.Appendf(nil, `{"type":"res","id":"connect","ok":true,"payload":{"type":"hello-ok","protocol":%d}}`, protocol)
 }
 
-// lostIsNone takes the loss of the connection out of what went wrong.
+// ignoreLost returns nil if err is the loss of the connection, which the caller handles by waiting for the next one.
 func ignoreLost(err error) error {
 	if errors.Is(err, errLost) {
 		return nil
@@ -250,7 +258,7 @@ func ignoreLost(err error) error {
 	return err
 }
 
-// patience is when to look up next what becomes of the runs.
+// checkInterval returns how long the turn may be silent before its runs are looked up.
 func (t *turn) checkInterval() time.Duration {
 	if t.unsure {
 		return unsureCheck
@@ -258,7 +266,8 @@ func (t *turn) checkInterval() time.Duration {
 	return idleCheck
 }
 
-// work takes what waits.
+// handleQueued handles all queued items. If the connection is lost meanwhile, the unhandled items return to the queue and wait
+// for the next connection.
 func (t *turn) handleQueued(ctx context.Context, conn *connection) error {
 	t.batch = t.take()
 	for len(t.batch) > 0 {
@@ -280,7 +289,8 @@ func (t *turn) handleQueued(ctx context.Context, conn *connection) error {
 	return nil
 }
 
-// handle takes one item.
+// handle handles one item. Before some frames it reads the history, so that text and tools that were missed are shown in front
+// of them; if that fails with errLost, the item stays in the batch.
 func (t *turn) handle(ctx context.Context, conn *connection, i item) error {
 	switch i.kind {
 	case itemFrame:
@@ -289,18 +299,18 @@ func (t *turn) handle(ctx context.Context, conn *connection, i item) error {
 		case r != nil && !r.IsOver && i.run.isEnd():
 			return t.finishRun(ctx, conn, r, i)
 		case r != nil && conn.protocol() >= numberedProtocol && r.isStale(&i):
-			return nil // the next snapshot has the whole text, which the decoder recognizes
+			return nil // the next snapshot has the whole text, and the decoder recognizes it
 		case r != nil && r.lacksTools(conn) && i.startsText():
-			// The tools between the texts are in the history only.
+			// Only the history has the tools between the last text and this one.
 			r.IsLive = true
 			if err := t.lookUp(ctx, conn); err != nil || t.isEnded || r.IsOver {
 				return err
 			}
 			if i.outdated() {
-				return nil // the next snapshot repeats it
+				return nil // the history or the next snapshot has it
 			}
 		case r != nil && r.mayLackText && i.run.startsTool():
-			// By now the history has the text before the tool, which has to stand before it.
+			// Now the history contains the text before the tool; it has to be shown first.
 			err := t.lookUp(ctx, conn)
 			if errors.Is(err, errLost) {
 				t.batch = append([]item{i}, t.batch...)
@@ -329,7 +339,7 @@ func (t *turn) handle(ctx context.Context, conn *connection, i item) error {
 	return nil
 }
 
-// refuse tells those who wait for an answer that there will be none.
+// refuseSteers answers the Steer calls among items: their messages are not sent.
 func (t *turn) refuseSteers(items []item) {
 	for _, i := range items {
 		if i.kind == itemSteer {

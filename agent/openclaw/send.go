@@ -14,8 +14,10 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/retry"
 )
 
+// sendParams are the parameters of chat.send. Key is the id of the run; the gateway executes a key once.
 type sendParams struct {
 	Session     string       `json:"sessionKey"`
 	Message     string       `json:"message"`
@@ -31,14 +33,17 @@ type attachment struct {
 	Content string `json:"content"` // base64
 }
 
+// sendResult is the response to chat.send.
 type sendResult struct {
 	Run     string `json:"runId"`
 	Status  string `json:"status"`
 	Summary string `json:"summary"`
 }
 
-// send hands a run's message to the gateway. That it may have it is durable before. A refusal that says to come back is
-// followed, for as long as sendLimit; where the connection is lost the run's fate is looked up on the next one.
+// send sends a run's message. The run's state is durable before the call, so that a restarted Leat looks the message up instead
+// of sending it twice. If the gateway asks for a retry, send repeats the call for up to sendLimit; a steered message is not
+// retried, because Steer can report it. If the connection is lost, the error wraps errLost and lookUp finds out on the next one
+// whether the message arrived.
 func (t *turn) send(ctx context.Context, conn *connection, r *run) error {
 	m := t.in.Message
 	if r.Message != nil {
@@ -49,7 +54,7 @@ func (t *turn) send(ctx context.Context, conn *connection, r *run) error {
 	case r.Message != nil:
 		p.QueueMode = "steer"
 	case conn.protocol() >= numberedProtocol:
-		p.QueueMode = "followup" // another client's run is not to answer it
+		p.QueueMode = "followup" // so that no run of another client takes it in
 	}
 	var err error
 	if p.Message, p.Attachments, err = t.attachments(ctx, conn, m); err != nil {
@@ -68,7 +73,7 @@ func (t *turn) send(ctx context.Context, conn *connection, r *run) error {
 	if err := t.save(); err != nil {
 		return err
 	}
-	b, startedAt := backoff{}, time.Now()
+	b, startedAt := retry.Backoff{Schedule: backoff}, time.Now()
 	for {
 		answer, err := conn.ask(ctx, "chat.send", p, t.emitter.CaptureSent)
 		var rpcErr *rpcError
@@ -93,7 +98,7 @@ func (t *turn) send(ctx context.Context, conn *connection, r *run) error {
 			}
 		}
 		after, retryable := temporary(rpcErr)
-		wait := b.next(after)
+		wait := waitFor(&b, after)
 		if r.Message != nil || !retryable || time.Since(startedAt)+wait > sendLimit {
 			r.IsSent = false
 			if explanation := explain(rpcErr); explanation != nil {
@@ -101,7 +106,7 @@ func (t *turn) send(ctx context.Context, conn *connection, r *run) error {
 			}
 			return rpcErr
 		}
-		t.emitter.Log().Info("OpenClaw asks to come back", "error", rpcErr.Message, "in", wait.String())
+		t.emitter.Log().Info("OpenClaw asked for a retry", "error", rpcErr.Message, "in", wait.String())
 		t.showPhase(ctx, "retrying")
 		var trouble *agent.Error
 		if errors.As(agentError(rpcErr), &trouble) {
@@ -113,9 +118,9 @@ func (t *turn) send(ctx context.Context, conn *connection, r *run) error {
 	}
 }
 
-// replace gives a message that the gateway refuses under the id of its run another run.
+// replace gives a message a new run, because the gateway refuses it under the id of r.
 func (t *turn) replace(r *run, id string) (*run, error) {
-	t.emitter.Log().Info("OpenClaw was restarted while the message waited; it is sent under another id", "run", id, "before", r.ID)
+	t.emitter.Log().Info("OpenClaw restarted while the message was queued; sending it under another id", "run", id, "before", r.ID)
 	t.a.mu.Lock()
 	t.a.runs[id] = t
 	t.a.mu.Unlock()
@@ -127,10 +132,11 @@ func (t *turn) replace(r *run, id string) (*run, error) {
 	})
 }
 
-// maxSends bounds how often a message is sent under another id: as often as the gateway may be killed while it waits.
+// maxSends is how many ids a message is sent under at most. Each restart of the gateway while the message is queued uses up one.
 const maxSends = 9
 
-// nextID returns the id of the next run of a message, see [Agent.firstRun]: the turn in it gets a number, as in turn~2.message.
+// nextID returns the id for the next attempt to send a message, see [turn.firstRun]: the turn in it gets a number, as in
+// turn~2.message. It is false if maxSends ids have been used.
 func nextID(id string) (next string, ok bool) {
 	turn, message, hasMessage := strings.Cut(id, ".")
 	turn, number, hasNumber := strings.Cut(turn, "~")
@@ -147,7 +153,7 @@ func nextID(id string) (next string, ok bool) {
 	return next, n < maxSends
 }
 
-// acknowledged takes the answer to chat.send. All but an error means that the gateway has the message.
+// handleSendResponse handles a response to chat.send that is not an error. In all its forms the gateway has the message.
 func (t *turn) handleSendResponse(ctx context.Context, conn *connection, r *run, answer *response) error {
 	t.emitter.CaptureReceived(answer.raw)
 	var s sendResult
@@ -156,14 +162,15 @@ func (t *turn) handleSendResponse(ctx context.Context, conn *connection, r *run,
 	}
 	r.IsAccepted = true
 	switch s.Status {
-	case "ok", "error": // it had it before, and the run has ended since
+	case "ok", "error": // a repeated call: the run has already ended
 		t.unsure = true
 		return t.lookUp(ctx, conn)
 	}
 	return t.save()
 }
 
-// verbose makes a gateway before protocol 4 send the frames of tools whole.
+// requestToolFrames makes a gateway before protocol 4 send complete tool frames. If the gateway refuses, tools are shown from
+// the history only.
 func (t *turn) requestToolFrames(ctx context.Context, conn *connection) error {
 	if conn.protocol() >= numberedProtocol {
 		return nil
@@ -171,14 +178,15 @@ func (t *turn) requestToolFrames(ctx context.Context, conn *connection) error {
 	err := conn.call(ctx, "sessions.patch", map[string]string{"key": t.session, "verboseLevel": "full"}, nil)
 	var rpcErr *rpcError
 	if errors.As(err, &rpcErr) {
-		t.emitter.Log().Warn("OpenClaw will not show tools whole", "error", rpcErr.Message)
+		t.emitter.Log().Warn("OpenClaw refused to send complete tool frames", "error", rpcErr.Message)
 		return nil
 	}
 	return err
 }
 
-// attachments reads a message's files. One that does not lie in the store is named in the text, with its address, and one that is
-// too large to be attached with its path, where the agent finds it in the workspace.
+// attachments returns the text and the files to send. A file on the web that is not in the store is added to the text as its
+// address. A file that is too large to attach is added as its path in the workspace, where the agent finds it. Any other file
+// that can't be read is an error, since the message would be sent without it.
 func (t *turn) attachments(ctx context.Context, conn *connection, m agent.Message) (string, []attachment, error) {
 	text := m.Text
 	var attached []attachment
@@ -187,7 +195,7 @@ func (t *turn) attachments(ctx context.Context, conn *connection, m agent.Messag
 			continue
 		}
 		if p.Media.URL == "" {
-			continue // it was named by a path, and is not there: its part says so
+			continue // a file named by a path that does not exist; its part shows the error
 		}
 		f, err := t.emitter.OpenFile(ctx, *p.Media)
 		if err != nil {
@@ -203,7 +211,7 @@ func (t *turn) attachments(ctx context.Context, conn *connection, m agent.Messag
 		a, err := encode(f, conn.attachmentLimit(), p.Media)
 		if errors.Is(err, errTooLarge) {
 			if at := t.emitter.FilePath(ctx, *p.Media); at != "" {
-				_ = f.Close() // nothing was written
+				_ = f.Close() // opened for reading only
 				text = strings.TrimLeft(text+"\n\n", "\n") + "MEDIA:" + at
 				continue
 			}
@@ -216,11 +224,12 @@ func (t *turn) attachments(ctx context.Context, conn *connection, m agent.Messag
 	return text, attached, nil
 }
 
-var errTooLarge = errors.New("it has more than the")
+var errTooLarge = errors.New("openclaw: the file exceeds the limit of")
 
-// oldAttachment is the limit of gateways that name none, in bytes.
+// oldAttachment is the limit of gateways whose hello has none, in bytes.
 const oldAttachment = 5_000_000
 
+// attachmentLimit returns the size of the largest attachment, in bytes.
 func (l *connection) attachmentLimit() int64 {
 	if p := l.hello.Policy.Attachments; p != nil && p.MaxBytes > 0 {
 		return p.MaxBytes
@@ -228,6 +237,7 @@ func (l *connection) attachmentLimit() int64 {
 	return oldAttachment
 }
 
+// encode reads a file as an attachment. If it is larger than limit, the error is errTooLarge.
 func encode(r io.Reader, limit int64, m *event.Media) (attachment, error) {
 	a := attachment{Type: "file", MIME: m.MIME, Name: fileName(m)}
 	if strings.HasPrefix(m.MIME, "image/") {
@@ -240,12 +250,13 @@ func encode(r io.Reader, limit int64, m *event.Media) (attachment, error) {
 		return a, err
 	}
 	if n > limit {
-		return a, fmt.Errorf("%w %d bytes that are taken", errTooLarge, limit)
+		return a, fmt.Errorf("%w %d bytes", errTooLarge, limit)
 	}
 	a.Content = b.String()
 	return a, nil
 }
 
+// fileName returns the name of a file for the gateway.
 func fileName(m *event.Media) string {
 	if m.Name != "" {
 		return m.Name
@@ -253,7 +264,7 @@ func fileName(m *event.Media) string {
 	return "file"
 }
 
-// sleep waits, or returns why that was cut short.
+// sleepConnected waits for d. It returns errLost if the connection ends first, and the cause if ctx does.
 func sleepConnected(ctx context.Context, conn *connection, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -267,7 +278,7 @@ func sleepConnected(ctx context.Context, conn *connection, d time.Duration) erro
 	}
 }
 
-// mustJSON encodes what always can be.
+// mustJSON encodes a value that always can be encoded.
 func mustJSON(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {

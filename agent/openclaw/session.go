@@ -12,21 +12,22 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// kept is what a conversation keeps of its session.
+// storedSession is what Leat stores with a conversation, so that later turns use the same session even if the template in the
+// configuration has changed.
 type storedSession struct {
 	Session string `json:"session"`
 }
 
-// maxSession is the longest key that the gateway takes, in bytes.
+// maxSession is the length of the longest session key that the gateway accepts, in bytes.
 const maxSession = 512
 
-// session returns the key of a conversation's session in canonical form: the one that was kept, else the template's. Agent
-// is the gateway's default, where it is known.
+// sessionKey returns the canonical key of a conversation's session: the stored one, or else one made from the template. h,
+// which may be nil, has the gateway's default agent.
 func (a *gatewayAgent) sessionKey(in agent.Input, h *hello) (string, error) {
 	var k storedSession
 	if len(in.Session) > 0 {
 		if err := json.Unmarshal(in.Session, &k); err != nil {
-			return "", fmt.Errorf("kept session: %w", err)
+			return "", fmt.Errorf("stored session: %w", err)
 		}
 	}
 	if k.Session != "" {
@@ -37,41 +38,45 @@ func (a *gatewayAgent) sessionKey(in agent.Input, h *hello) (string, error) {
 		return "", fmt.Errorf("session: %w", err)
 	}
 	if a.config.Session == defaultSession {
-		// Once all was taken out of the conversation no session may go on that remembers it.
+		// A conversation whose messages were all deleted has no stored session. Its next turn must not continue the old upstream
+		// session, which still contains the deleted messages, so the key depends on the turn as well.
 		sum := sha256.Sum256([]byte(in.Turn))
 		name += "-" + hex.EncodeToString(sum[:4])
 	}
-	owner := a.config.gatewayAgent
-	if owner == "" && h != nil {
-		owner = h.Snapshot.Defaults.Agent
+	agentID := a.config.Agent
+	if agentID == "" && h != nil {
+		agentID = h.Snapshot.Defaults.Agent
 	}
-	key := canonicalKey(owner, name)
+	key := canonicalKey(agentID, name)
 	if len(key) > maxSession {
-		return "", fmt.Errorf("session: the key has %d bytes; OpenClaw takes %d", len(key), maxSession)
+		return "", fmt.Errorf("session: the key has %d bytes; OpenClaw accepts at most %d", len(key), maxSession)
 	}
 	return key, nil
 }
 
-// canonical gives a session's key as the gateway itself writes it in its frames: agent:<agent>:<name>, in lower case.
-func canonicalKey(owner, name string) string {
+// canonicalKey returns a session key in the form that the gateway uses in its frames, agent:<agent>:<name> in lower case.
+// Frames are matched to turns by this key, so any other form would never match. A name that begins with "agent:" is already
+// complete. An empty agentID is "main", the gateway's own default.
+func canonicalKey(agentID, name string) string {
 	name = strings.ToLower(strings.TrimSpace(name))
 	if strings.HasPrefix(name, "agent:") {
 		return name
 	}
-	if owner == "" {
-		owner = "main"
+	if agentID == "" {
+		agentID = "main"
 	}
-	return "agent:" + strings.ToLower(owner) + ":" + name
+	return "agent:" + strings.ToLower(agentID) + ":" + name
 }
 
-// keep makes durable which session the conversation has.
+// storeSession makes the key of the conversation's session durable. Conversations that store no session ([agent.ErrNoSession])
+// are fine.
 func storeSession(ctx context.Context, emitter *agent.Emitter, session string) error {
 	b, err := json.Marshal(storedSession{session})
 	if err != nil {
 		return err
 	}
 	if err := emitter.KeepSession(ctx, b); err != nil && !errors.Is(err, agent.ErrNoSession) {
-		return fmt.Errorf("keep session: %w", err)
+		return fmt.Errorf("store session: %w", err)
 	}
 	return nil
 }

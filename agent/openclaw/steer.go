@@ -11,16 +11,18 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// steered is a message on its way into a turn.
+// steerRequest is a Steer call in a turn's queue. The caller may give up and the turn may begin to send at the same time:
+// whichever acquires mu first wins, and the other learns it.
 type steerRequest struct {
 	message agent.Message
 	result  chan bool
 
 	mu          sync.Mutex
-	isSending   bool // it is being sent
-	isAbandoned bool // whoever asked is gone
+	isSending   bool // the turn sends it
+	isAbandoned bool // the caller has returned
 }
 
+// answer reports to the caller whether the gateway accepted the message. Only the first answer counts.
 func (s *steerRequest) answer(accepted bool) {
 	select {
 	case s.result <- accepted:
@@ -28,7 +30,7 @@ func (s *steerRequest) answer(accepted bool) {
 	}
 }
 
-// begin reports whether it may still be sent.
+// begin reports whether the message may be sent; if so, giveUp returns false from now on.
 func (s *steerRequest) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,7 +38,7 @@ func (s *steerRequest) begin() bool {
 	return !s.isAbandoned
 }
 
-// giveUp reports whether it will not be sent.
+// giveUp reports whether the message will not be sent; if so, begin returns false from now on.
 func (s *steerRequest) giveUp() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,8 +46,9 @@ func (s *steerRequest) giveUp() bool {
 	return !s.isSending
 }
 
-// Steer implements [agent.Steerer]. The gateway gives the message a run of its own, which ends when the running one has taken
-// it in; where that is over before, it answers the message, still in this turn. Before protocol 4 it takes none.
+// Steer implements [agent.Steerer]. The gateway gives the message a run of its own, which ends when the live run has taken the
+// message in. If the live run ends first, that run answers the message, still in this turn. Gateways before protocol 4 can't
+// steer.
 func (a *gatewayAgent) Steer(ctx context.Context, in agent.Input, m agent.Message) error {
 	conn, _, _ := a.connection()
 	a.mu.Lock()
@@ -66,10 +69,11 @@ func (a *gatewayAgent) Steer(ctx context.Context, in agent.Input, m agent.Messag
 	if s.giveUp() {
 		return fmt.Errorf("%w: %w", agent.ErrNotSteered, context.Cause(ctx))
 	}
-	// It is on its way; a request has a limit of its own.
+	// The turn is already sending it; requestLimit bounds the wait.
 	return steerResult(<-s.result)
 }
 
+// steerResult converts the answer to a steer request to Steer's error.
 func steerResult(accepted bool) error {
 	if !accepted {
 		return agent.ErrNotSteered
@@ -77,7 +81,8 @@ func steerResult(accepted bool) error {
 	return nil
 }
 
-// follows takes a message into the turn.
+// steer sends a message into the turn's live run. The new run is stored before the message is sent and removed if the gateway
+// refuses it.
 func (t *turn) steer(ctx context.Context, conn *connection, s *steerRequest) error {
 	if !t.hasLiveRun() || !s.begin() {
 		s.answer(false)
@@ -96,19 +101,19 @@ func (t *turn) steer(ctx context.Context, conn *connection, s *steerRequest) err
 	}
 	err := t.send(ctx, conn, r)
 	if err == nil || errors.Is(err, errLost) {
-		s.answer(true) // where it is not certain, the next connection tells, and it is sent again
+		s.answer(true) // after errLost, the next connection's history shows whether it arrived; if not, it is sent again
 		return err
 	}
 	s.answer(false)
 	if ctx.Err() != nil {
 		return err
 	}
-	t.emitter.Log().Info("OpenClaw does not take a message into its run", "run", r.ID, "error", err)
+	t.emitter.Log().Info("OpenClaw refused to steer a message into its run", "run", r.ID, "error", err)
 	return setRuns(t.st.Runs[:len(t.st.Runs)-1])
 }
 
-// running reports whether a run of the turn has the session. While another client's run has it, what is steered in would be taken
-// into that one.
+// hasLiveRun reports whether a run of the turn occupies the session. If another client's run does, the gateway would take a
+// steered message into that one.
 func (t *turn) hasLiveRun() bool {
 	for _, r := range t.openRuns() {
 		if r.IsLive {

@@ -7,7 +7,8 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// Stop implements [agent.Stopper]: the runs of a turn that somebody else has ended are aborted.
+// Stop implements [agent.Stopper]. It aborts the runs of a turn that was ended from outside. If the gateway is away, the turn
+// counts as unfinished: the gateway may still answer it, and Follow shows that as a separate turn.
 func (a *gatewayAgent) Stop(ctx context.Context, in agent.Input) error {
 	a.mu.Lock()
 	p, ok := a.stopTargets[in.Turn]

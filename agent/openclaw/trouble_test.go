@@ -47,10 +47,10 @@ func TestRefusedConnection(t *testing.T) {
 		{"no scope", func(f *fakeGateway) { f.missesScope = true }, nil, codeRefused, []string{"operator.write", "approve"}, time.Second},
 		{"garbage in place of a challenge", func(f *fakeGateway) {
 			f.greetings = slices.Repeat([]func(*fakeConn){func(c *fakeConn) { c.send([]byte("hello there")) }}, 1000)
-		}, nil, codeRefused, []string{"no OpenClaw"}, time.Second},
+		}, nil, codeRefused, []string{"not an OpenClaw gateway"}, time.Second},
 		{"another protocol's frame", func(f *fakeGateway) {
 			f.greetings = slices.Repeat([]func(*fakeConn){func(c *fakeConn) { c.send(map[string]any{"type": "welcome"}) }}, 1000)
-		}, nil, codeRefused, []string{"without a challenge"}, time.Second},
+		}, nil, codeRefused, []string{"not a challenge"}, time.Second},
 		{"half a frame, then nothing", func(f *fakeGateway) {
 			f.greetings = slices.Repeat([]func(*fakeConn){func(c *fakeConn) {
 				_, _ = c.raw.Write([]byte{0x81, 0x7e, 0x10})

@@ -14,69 +14,73 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// turn is one that runs here. All but its queue belongs to the goroutine of its Run, or to whoever holds the emitter's lock.
+// turn is a turn in progress, started by Leat or observed. Except for its queue, it belongs to the goroutine of Run, Resume or
+// Observe; fields that step reads are also guarded by the emitter's lock, because the emitter flushes the decoder from another
+// goroutine.
 type turn struct {
 	*queue
 	a               *gatewayAgent
 	in              agent.Input
 	emitter         *agent.Emitter
 	session         string
-	children        []string      // sessions that its runs spawned; guarded by the agent's lock
-	finished        chan struct{} // closed when it runs no more
-	begins          chan struct{} // closed when it has begun, see [Agent.beginning]
+	children        []string      // sessions that its runs spawned; guarded by the agent's mu
+	finished        chan struct{} // closed by unregister
+	begins          chan struct{} // closed when its first message is durable, see [gatewayAgent.beginning]
 	hasBegunMessage atomic.Bool
-	hasLostRun      bool // one of its runs vanished
+	hasLostRun      bool // one of its runs has disappeared
 
 	dec       dialect.Decoder
 	st        turnState
 	isEnded   bool
-	lastHeard time.Time // when the gateway last said something of the turn
-	unsure    bool      // it is not known what becomes of a run
-	batch     []item    // taken from the queue, to be handled
-	lateEnds  []item    // of runs whose history is still to be read, because the connection was lost
-	// observed says that another client began the turn's run, see Observe.
+	lastHeard time.Time // when the gateway last sent anything about the turn
+	unsure    bool      // the state of a run is unknown: look it up again within unsureCheck
+	batch     []item    // items taken from the queue and not handled yet
+	lateEnds  []item    // end frames that are shown after the history is read; the connection was lost before
+	// isObserved is true if another client started the run, see Observe.
 	isObserved bool
 	strayRuns
 	approvals map[string]*pendingApproval
 	tasks     sync.WaitGroup
 }
 
-// turnState is what goes with every commit, for Resume.
+// turnState is stored with every commit and passed to Resume after a restart of Leat. Its JSON is a stored format: names may be
+// added, not changed.
 type turnState struct {
-	Session string          `json:"session,omitempty"` // of an observed run
+	Session string          `json:"session,omitempty"` // set for an observed run only
 	Runs    []*run          `json:"runs"`
 	Decoder json.RawMessage `json:"decoder,omitempty"`
 	Media   []*mediaPart    `json:"media,omitempty"`
-	// Size is how much the turn has said, in bytes. Frames repeat their texts, so that theirs would say nothing.
+	// Size is the text of the turn so far, in bytes.
 	Size int `json:"size,omitempty"`
-	// Result is how the run ended that ended last.
+	// Result is the outcome of the run that ended last, or nil.
 	Result *event.Body `json:"result,omitempty"`
 }
 
-// run is one of the gateway's runs that together answer the turn.
+// run is one of the gateway's runs that together answer the turn. The exported fields are stored.
 type run struct {
 	ID         string         `json:"id"`
-	Message    *agent.Message `json:"message,omitempty"` // that was steered in; nil for the turn's own
-	IsSent     bool           `json:"sent,omitempty"`    // chat.send may have been called
-	SentAt     int64          `json:"at,omitempty"`      // when, in epoch milliseconds
-	PromptedAt int64          `json:"asked,omitempty"`   // when the message was sent that an adopted run answers; 0 means At
-	IsAccepted bool           `json:"taken,omitempty"`   // the gateway has it
-	HasMessage bool           `json:"begun,omitempty"`   // it has said something
-	IsLive     bool           `json:"live,omitempty"`    // it runs, under this id
-	// Queued says that the gateway ended the run without a word, because another client's run has the session. It answers the
-	// message later, in a run of another id.
+	Message    *agent.Message `json:"message,omitempty"` // the steered message; nil if the run answers the turn's own
+	IsSent     bool           `json:"sent,omitempty"`    // chat.send may have reached the gateway
+	SentAt     int64          `json:"at,omitempty"`      // when it was sent, in epoch milliseconds
+	PromptedAt int64          `json:"asked,omitempty"`   // of an adopted run: when its message was sent; 0 means SentAt
+	IsAccepted bool           `json:"taken,omitempty"`   // the gateway has the message
+	HasMessage bool           `json:"begun,omitempty"`   // it has begun a message
+	IsLive     bool           `json:"live,omitempty"`    // the gateway runs it under this id
+	// IsQueued is true if the gateway ended the run without an answer, because another client's run occupies the session. The
+	// message is answered later by a run with another id.
 	IsQueued bool `json:"queued,omitempty"`
 	IsOver   bool `json:"over,omitempty"`
 
-	missingSince time.Time // since when the gateway does not know it
-	// blind says that frames of the run went by before it was followed, so that a text may have ended that its history did not have yet.
+	missingSince time.Time // since when no history shows it; zero if one does
+	// mayLackText is true if frames of the run were missed before it was followed: a text may have ended meanwhile that the
+	// history did not contain yet.
 	mayLackText bool
-	// recalled are the texts that histories have.
+	// recalledTexts are the texts of the run that the last history contained.
 	recalledTexts []string
-	link          *connection // over which it was sent; nil after a restart, and for a run that was adopted
+	link          *connection // the connection that sent it; nil after a restart and for an adopted run
 }
 
-// asked returns when the message was sent that the run answers.
+// promptedAt returns when the message that the run answers was sent.
 func (r *run) promptedAt() time.Time {
 	if r.PromptedAt != 0 {
 		return time.UnixMilli(r.PromptedAt)
@@ -84,17 +88,18 @@ func (r *run) promptedAt() time.Time {
 	return time.UnixMilli(r.SentAt)
 }
 
-// deaf reports whether the gateway sends no tools of the run over l: before protocol 4 only the connection gets them that the
-// message was sent over.
+// lacksTools reports whether the gateway sends no tool frames of the run over c. Before protocol 4 only the connection that
+// sent the message gets them.
 func (r *run) lacksTools(conn *connection) bool {
 	return conn.protocol() < numberedProtocol && r.link != conn
 }
 
+// newTurn returns a turn that is not registered yet.
 func (a *gatewayAgent) newTurn(in agent.Input, emitter *agent.Emitter) *turn {
 	return &turn{queue: newQueue(), a: a, in: in, emitter: emitter, dec: a.config.Dialect.Decoder(), approvals: map[string]*pendingApproval{}, finished: make(chan struct{}), strayRuns: strayRuns{foreign: map[string]bool{}}}
 }
 
-// open returns the runs that have not ended.
+// openRuns returns the runs that have not ended.
 func (t *turn) openRuns() []*run {
 	var open []*run
 	for _, r := range t.st.Runs {
@@ -105,7 +110,7 @@ func (t *turn) openRuns() []*run {
 	return open
 }
 
-// find returns the run of an id, nil where it is none of the turn's.
+// findRun returns the turn's run with that id, or nil.
 func (t *turn) findRun(id string) *run {
 	for _, r := range t.st.Runs {
 		if r.ID == id {
@@ -115,7 +120,7 @@ func (t *turn) findRun(id string) *run {
 	return nil
 }
 
-// state is what Resume gets. The emitter's lock is held.
+// encodeState encodes the state for Resume. The caller holds the emitter's lock.
 func (t *turn) encodeState() (json.RawMessage, error) {
 	var err error
 	if t.st.Decoder, err = t.dec.State(); err != nil {
@@ -128,7 +133,9 @@ func (t *turn) encodeState() (json.RawMessage, error) {
 	return b, nil
 }
 
-// step emits operations together with the state after them. Once no run is open the turn ends with them.
+// step commits events together with the state after them, so that Resume never sees one without the other. make is called under
+// the emitter's lock and may change the turn's state. If no run is open afterwards, the turn's end is part of the same commit.
+// A turn above the size limit fails with codeFlood.
 func (t *turn) step(make func() ([]event.Event, error)) error {
 	if t.isEnded {
 		return nil
@@ -159,7 +166,8 @@ func (t *turn) step(make func() ([]event.Event, error)) error {
 	return t.recordBegun()
 }
 
-// size is how many bytes of text operations hold.
+// textSize returns how many bytes of text the events contain. Frames can't be counted instead, because each repeats the text so
+// far.
 func textSize(ops []event.Event) (n int) {
 	for i := range ops {
 		n += len(ops[i].Text)
@@ -170,7 +178,7 @@ func textSize(ops []event.Event) (n int) {
 	return n
 }
 
-// decode takes a frame.
+// decode decodes a frame and commits the result. It waits for room in the budget for large frames.
 func (t *turn) decode(raw []byte) error {
 	return t.emitter.WithLargeFrame(len(raw), func() error {
 		return t.step(func() ([]event.Event, error) {
@@ -180,7 +188,8 @@ func (t *turn) decode(raw []byte) error {
 	})
 }
 
-// emit emits operations that are the turn's own, and takes note of a file, which may be nil.
+// emit commits events that the decoder did not make, as events of the turn itself. If m is not nil, it is recorded as a file of
+// the turn in the same commit.
 func (t *turn) emit(m *mediaPart, ops []event.Event) error {
 	return t.step(func() ([]event.Event, error) {
 		if m != nil {
@@ -193,7 +202,7 @@ func (t *turn) emit(m *mediaPart, ops []event.Event) error {
 	})
 }
 
-// save makes the state durable.
+// save makes the state durable, even if there is no event to commit with it.
 func (t *turn) save() error {
 	err := t.emitter.Decode(func() ([]event.Event, json.RawMessage, error) {
 		st, err := t.encodeState()
@@ -205,7 +214,8 @@ func (t *turn) save() error {
 	return t.emitter.Flush()
 }
 
-// end is the turn's end: that of the run that ended last.
+// endEvent returns the event that ends the turn, with the outcome of the run that ended last. A turn whose runs were all taken
+// into other runs is completed.
 func (t *turn) endEvent() event.Event {
 	b := t.st.Result
 	if b == nil {
@@ -214,10 +224,10 @@ func (t *turn) endEvent() event.Event {
 	return event.Event{Type: event.TurnEnd, Turn: t.in.Key, Body: b}
 }
 
-// held is what the decoder holds back when the turn ends. The emitter's lock is held, but it may not be the turn's own
-// goroutine that holds it: of the turn's notes only those are read that are written under that lock.
+// flushDecoder returns the events that the decoder has buffered; the emitter calls it when the turn ends. The caller holds the
+// emitter's lock, but may run on another goroutine, so it reads only fields that step writes.
 func (t *turn) flushDecoder() []event.Event {
-	ops, _ := t.dec.Close() // that runs are open is no news
+	ops, _ := t.dec.Close() // the error only reports that runs are open
 	for i, op := range ops {
 		if op.Turn == "" || t.findRun(op.Turn) != nil {
 			ops[i].Turn = t.in.Key
@@ -227,8 +237,8 @@ func (t *turn) flushDecoder() []event.Event {
 	return ops
 }
 
-// translate makes the operations of the turn's runs the turn's own, and takes note of what they say. Runs that those have
-// spawned stay turns inside this one.
+// translate turns the decoder's events, which belong to runs, into events of the turn, and updates the runs. Events of spawned
+// runs keep their own turn, nested in this one. Run updates and run ends are left out: step adds the turn's own end.
 func (t *turn) translate(ops []event.Event) []event.Event {
 	translated := ops[:0]
 	for _, op := range ops {
@@ -244,7 +254,7 @@ func (t *turn) translate(ops []event.Event) []event.Event {
 		case r == nil:
 		case op.Type == event.TurnUpdate && op.Get().Upstream != nil:
 			r.IsAccepted = true
-			continue // which run it is was said before it was asked for
+			continue // send has already reported the run's id
 		case op.Type == event.MessageStart:
 			r.HasMessage = true
 		case op.Type == event.TurnEnd:
@@ -256,7 +266,8 @@ func (t *turn) translate(ops []event.Event) []event.Event {
 	return translated
 }
 
-// over notes how a run ended. One that was steered into another, and so had nothing to say itself, does not count.
+// noteEnd records the end of a run. A steered message whose run completed without a message was answered by the run that took
+// it in, so its outcome is not the turn's.
 func (t *turn) noteEnd(r *run, b *event.Body) {
 	r.IsOver = true
 	if r.Message == nil || r.HasMessage || b.Outcome != event.Completed {
@@ -264,7 +275,8 @@ func (t *turn) noteEnd(r *run, b *event.Body) {
 	}
 }
 
-// lose ends a run that vanished.
+// lose ends a run that has disappeared as interrupted, with reason as the message. If it was the last open run, buffered text
+// is shown first.
 func (t *turn) lose(r *run, reason string) error {
 	t.hasLostRun = true
 	return t.step(func() ([]event.Event, error) {
@@ -278,7 +290,8 @@ func (t *turn) lose(r *run, reason string) error {
 	})
 }
 
-// frame takes a frame of a run: the turn's own, or one that they spawned.
+// handleFrame decodes a frame of one of the turn's runs, or of a run that one of them spawned. Frames of other runs in the
+// session go to addStray; frames of runs that have ended are dropped.
 func (t *turn) handleFrame(i item) error {
 	r := t.findRun(i.run.Run)
 	if r == nil && i.run.Session == t.session && !isInjected(i.run.Run) {
@@ -297,10 +310,10 @@ func (t *turn) handleFrame(i item) error {
 	return t.decode(i.raw)
 }
 
-// isInjected reports whether a run is a message that was put into the session.
+// isInjected reports whether the id is that of a message that was inserted into the session without a run.
 func isInjected(id string) bool { return len(id) > 7 && id[:7] == "inject-" }
 
-// phase says what the turn waits for.
+// showPhase shows viewers what the turn waits for. A failure is only logged: the phase is a hint.
 func (t *turn) showPhase(ctx context.Context, phase string) {
 	if err := t.emitter.Phase(phase); err != nil && ctx.Err() == nil {
 		t.emitter.Log().Warn("phase not shown", "phase", phase, "error", err)

@@ -8,11 +8,13 @@ import (
 const (
 	minProtocol = 3
 	maxProtocol = 4
-	// numbered is the protocol whose connections number their frames from 1, and whose histories name runs.
+	// numberedProtocol is the first protocol that numbers the frames of a connection (from 1), names runs and messages in histories,
+	// and has queue modes and steering. Before it, rows are matched to messages by text and time.
 	numberedProtocol = 4
 )
 
-// frame is what the gateway sends, as far as all kinds share it.
+// frame is a frame from the gateway: a response, which has ID, OK and either Payload or Error, or an event, which has Event,
+// Seq and Payload.
 type frame struct {
 	Type    string          `json:"type"`
 	ID      string          `json:"id"`
@@ -23,7 +25,7 @@ type frame struct {
 	Error   *rpcError       `json:"error"`
 }
 
-// request is what is asked.
+// request is a request to the gateway. The response has the same ID.
 type request struct {
 	Type   string `json:"type"`
 	ID     string `json:"id"`
@@ -31,7 +33,8 @@ type request struct {
 	Params any    `json:"params"`
 }
 
-// runFrame is what agent and chat frames say of where they belong.
+// runFrame holds the fields of agent and chat events that decide which turn they belong to and how they are queued. The dialect
+// decodes their content.
 type runFrame struct {
 	Run       string `json:"runId"`
 	Session   string `json:"sessionKey"`
@@ -48,7 +51,8 @@ type runFrame struct {
 	Message present `json:"message"` // chat
 }
 
-// present reports whether a field has a value. It keeps nothing of the value, because texts are repeated in every frame.
+// present reports whether a JSON field has a value. It doesn't store the value, because every frame repeats the whole text so
+// far.
 type present bool
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -57,23 +61,24 @@ func (p *present) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// over reports whether a chat frame is a run's end.
+// isEnd reports whether a chat frame ends its run.
 func (f *runFrame) isEnd() bool {
 	return f.State == "final" || f.State == "aborted" || f.State == "error"
 }
 
-// startsTool reports whether a frame is the first of a tool.
+// startsTool reports whether a frame is the first one of a tool call.
 func (f *runFrame) startsTool() bool {
 	return f.Data.Phase == "start" && (f.Stream == "tool" || f.Stream == "item" && f.Data.Kind == "tool")
 }
 
+// challenge is the payload of connect.challenge. Its nonce has to be signed.
 type challenge struct {
 	Nonce        string   `json:"nonce"`
 	At           int64    `json:"ts"`
 	Capabilities []string `json:"capabilities"`
 }
 
-// hello is how the gateway takes a client in.
+// hello is the payload of the response to connect.
 type hello struct {
 	Type     string `json:"type"`
 	Protocol int    `json:"protocol"`
@@ -99,6 +104,6 @@ type hello struct {
 		} `json:"attachments"`
 	} `json:"policy"`
 
-	clock bool          // the challenge said what time it is there
-	ahead time.Duration // of the gateway's clock, less what the challenge took on its way
+	clock bool          // the challenge contained the gateway's time
+	ahead time.Duration // the gateway's clock minus the local one, or less: the challenge's time in transit is not known
 }

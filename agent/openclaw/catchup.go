@@ -1,0 +1,135 @@
+package openclaw
+
+import (
+	"context"
+	"slices"
+
+	"github.com/leat-dev/leat/agent"
+)
+
+// pageRows is how many rows of a session are read at once; the gateway gives no more.
+const pageRows = 1000
+
+// catchUp reads the session and records what happened in it since. unsure says that it has to be read again soon.
+func (w *watch) catchUp(ctx context.Context, conn *connection) (unsure bool, err error) {
+	var history *sessionHistory
+	var g *gatherer
+	changed := w.takeUnfinished()
+	for confirmed, reads := (pairing{}), 0; reads == 0 || g.guess != (pairing{}) && reads < maxConfirm; reads++ {
+		if history, err = w.readRows(ctx, conn); err != nil {
+			return false, err
+		}
+		if w.isNew {
+			w.cursor.Seq = w.a.startSeq(w.conversation, history, w.cursor.Unfinished)
+		}
+		g = &gatherer{w: w, h: history, session: w.session, lastRun: w.cursor.Last, previousGuess: confirmed}
+		g.addRows(w.cursor.Seq, "")
+		confirmed = g.guess
+	}
+	at := w.cursor
+	at.Seq, at.Last, at.InProgress = max(at.Seq, history.newestSeq()), g.lastRun, g.inProgress(w.cursor.InProgress)
+	for _, c := range g.children {
+		if !slices.Contains(at.Children, c) {
+			at.Children = append(at.Children, c)
+		}
+	}
+	unsure = g.unsure || w.lacksActivity(history)
+	at.Children = slices.Clone(at.Children)
+	w.mu.Lock()
+	for _, c := range at.Children {
+		w.children[c.Session] = true
+	}
+	w.mu.Unlock()
+	entries := g.entries
+	var openChildren []child
+	for _, c := range at.Children {
+		childEntries, hasEnded, err := w.gatherChild(ctx, conn, c)
+		if err != nil {
+			return false, err
+		}
+		entries = append(entries, childEntries...)
+		if !hasEnded {
+			openChildren = append(openChildren, c)
+		}
+	}
+	at.Children = openChildren
+	if len(g.resumedTurns) > 0 {
+		changed = true
+		at.Unfinished = slices.DeleteFunc(slices.Clone(at.Unfinished), func(run string) bool { return slices.Contains(g.resumedTurns, run) })
+	}
+	if len(entries) == 0 && !changed && !w.isNew && at.Seq == w.cursor.Seq && len(at.Children) == len(w.cursor.Children) && slices.Equal(at.InProgress, w.cursor.InProgress) {
+		return unsure, nil
+	}
+	if err := w.recordInOrder(ctx, conn, entries, g.barriers, at); err != nil {
+		return false, err
+	}
+	w.cursor, w.isNew = at, false
+	return unsure, nil
+}
+
+// read reads the rows behind the cursor, with the message that the row at the cursor answers. A session is read with each run, so a long
+// history would keep the gateway busy, and would not pass a connection that is cut often.
+func (w *watch) readRows(ctx context.Context, conn *connection) (*sessionHistory, error) {
+	if !w.isNew {
+		history, err := readHistory(ctx, conn, w.session, endRows)
+		if err != nil || len(history.Messages) < endRows || history.explains(w.cursor.Seq) {
+			return history, err
+		}
+	}
+	history, err := readHistory(ctx, conn, w.session, historyRows)
+	if err != nil || len(history.Messages) < historyRows || history.Messages[0].Meta.Seq <= w.cursor.Seq+1 {
+		return history, err
+	}
+	return readHistory(ctx, conn, w.session, pageRows)
+}
+
+// explains reports whether the rows behind a seq can be assigned to their messages: the history has the message that the row at that
+// seq answers.
+func (h *sessionHistory) explains(seq int64) bool {
+	return slices.ContainsFunc(h.Messages, func(r row) bool { return r.Meta.Seq <= seq && r.startsRun() })
+}
+
+// begins reports whether a row is a message that begins a run of its own.
+func (r *row) startsRun() bool {
+	return r.Role == "user" && r.Provenance.Tool != recoveryTool && r.Meta.Steer == ""
+}
+
+// child gathers the runs of a session that a run has spawned.
+func (w *watch) gatherChild(ctx context.Context, conn *connection, c child) (entries []agent.Entry, hasEnded bool, err error) {
+	history, err := readHistory(ctx, conn, c.Session, historyRows)
+	if err != nil {
+		return nil, false, err
+	}
+	g := &gatherer{w: w, h: history, session: c.Session, skipMessages: true}
+	g.addRows(0, c.Parent)
+	return g.entries, len(g.entries) > 0 && !g.hasOpenRun && !g.unsure, nil
+}
+
+// startOf returns the seq of the row before the first message of the conversation's turns: what is older was there before it.
+func (a *gatewayAgent) startSeq(conversation string, history *sessionHistory, unfinished []string) int64 {
+	a.mu.Lock()
+	firstMessages := map[string]bool{}
+	for _, run := range unfinished {
+		firstMessages[run+":user"] = true
+	}
+	for _, t := range a.turns {
+		if t.in.Conversation == conversation {
+			firstMessages[t.firstRun()+":user"] = true
+		}
+	}
+	a.mu.Unlock()
+	for i := range history.Messages {
+		if r := &history.Messages[i]; r.Role == "user" && firstMessages[r.Key] {
+			return r.Meta.Seq - 1
+		}
+	}
+	return history.newestSeq()
+}
+
+// newest returns the seq of the newest row.
+func (h *sessionHistory) newestSeq() (seq int64) {
+	for i := range h.Messages {
+		seq = max(seq, h.Messages[i].Meta.Seq)
+	}
+	return seq
+}
