@@ -83,10 +83,10 @@ func Decide(p Principal, a Action, c *journal.Summary) error {
 		return ErrForbidden
 	}
 	if c != nil && (c.Tenant != p.Tenant || c.Owner != p.Subject) {
-		switch shared := granted(c, p); {
-		case shared == "":
+		switch access := granted(c, p); {
+		case access == "":
 			return ErrNotFound
-		case a != ActionRead && (a != ActionWrite || shared != AccessWrite):
+		case a != ActionRead && (a != ActionWrite || access != AccessWrite):
 			return ErrForbidden
 		}
 	}
@@ -102,10 +102,10 @@ func (p Principal) may(a Action) bool {
 	if has == nil {
 		has = []string{ScopeWrite}
 	}
-	all := Scopes()
-	for i, s := range all {
+	scopes := Scopes()
+	for i, s := range scopes {
 		if slices.Contains(grants[s], a) {
-			return slices.ContainsFunc(all[i:], func(wide string) bool { return slices.Contains(has, wide) })
+			return slices.ContainsFunc(scopes[i:], func(wide string) bool { return slices.Contains(has, wide) })
 		}
 	}
 	return false
@@ -118,7 +118,7 @@ func granted(c *journal.Summary, p Principal) (access string) {
 		return ""
 	}
 	for _, g := range c.Grants {
-		if (g.Subject == p.Subject || g.Subject == Everybody) && access != AccessWrite {
+		if (g.Subject == p.Subject || g.Subject == WholeTenant) && access != AccessWrite {
 			access = g.Access
 		}
 	}
@@ -140,4 +140,4 @@ const (
 )
 
 // Everybody, as the subject of a grant, is every subject of the owner's tenant.
-const Everybody = "*"
+const WholeTenant = "*"

@@ -26,20 +26,20 @@ func (g *Gateway) UpstreamSessions() UpstreamSessions { return UpstreamSessions{
 
 // List lists the sessions of an agent's upstream for an operator, newest first.
 func (u UpstreamSessions) List(ctx context.Context, p Principal, name string) ([]agent.SessionInfo, error) {
-	up, err := u.attacher(p, name)
+	upstream, err := u.attacher(p, name)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, upstreamLimit)
 	defer cancel()
-	all, err := up.ListSessions(ctx, MaxSessions)
+	infos, err := upstream.ListSessions(ctx, MaxSessions)
 	if err != nil {
 		return nil, upstreamError(name, err)
 	}
-	if all == nil {
-		all = []agent.SessionInfo{}
+	if infos == nil {
+		infos = []agent.SessionInfo{}
 	}
-	return all[:min(len(all), MaxSessions)], nil
+	return infos[:min(len(infos), MaxSessions)], nil
 }
 
 // attacher returns the agent of that name for an operator, if it can attach sessions.
@@ -51,11 +51,11 @@ func (u UpstreamSessions) attacher(p Principal, name string) (agent.Attacher, er
 	if !ok {
 		return nil, reject(ReasonUnknown, "no agent is named %q", name)
 	}
-	up, ok := a.Agent.(agent.Attacher)
+	upstream, ok := a.Agent.(agent.Attacher)
 	if !ok {
 		return nil, reject(ReasonInvalid, "the agent %q can't attach sessions of its upstream", name)
 	}
-	return up, nil
+	return upstream, nil
 }
 
 func upstreamError(name string, err error) error {
@@ -81,7 +81,7 @@ type AttachOptions struct {
 // or ReasonQuota if its history is too large.
 func (u UpstreamSessions) Attach(ctx context.Context, p Principal, opt AttachOptions) (s journal.Summary, err error) {
 	g := u.g
-	up, err := u.attacher(p, opt.Agent)
+	upstream, err := u.attacher(p, opt.Agent)
 	if err != nil {
 		return s, err
 	}
@@ -104,9 +104,9 @@ func (u UpstreamSessions) Attach(ctx context.Context, p Principal, opt AttachOpt
 		return s, err
 	}
 	defer leave()
-	asked, cancel := context.WithTimeout(ctx, upstreamLimit)
+	upstreamCtx, cancel := context.WithTimeout(ctx, upstreamLimit)
 	defer cancel()
-	got, err := up.Attach(asked, opt.Session, opt.History)
+	got, err := upstream.Attach(upstreamCtx, opt.Session, opt.History)
 	if err != nil {
 		return s, upstreamError(opt.Agent, err)
 	}
@@ -124,23 +124,23 @@ func (u UpstreamSessions) Attach(ctx context.Context, p Principal, opt AttachOpt
 			n.undo()
 		}
 	}()
-	b, err := n.batch(ctx, By(ctx, p), &got)
+	b, err := n.batch(ctx, Actor(ctx, p), &got)
 	if err != nil {
 		return s, err
 	}
 	grant, err := g.quota.Take(owner, quota.Need{Bytes: n.size + n.files.Size(), Owner: owner})
 	if err != nil {
-		return s, g.limits.refused(err)
+		return s, g.limits.rejection(err)
 	}
 	if err := g.journal.Append(ctx, b); err != nil {
 		grant.Cancel()
-		return s, taken(err)
+		return s, creationError(err)
 	}
 	grant.Commit()
 	n.files.Committed()
 	g.audit.Wake()
 	g.compactor.add(n.id, int64(len(b.Events)))
-	g.followed.sessionChanged(opt.Agent, n.id)
+	g.sessions.sessionChanged(opt.Agent, n.id)
 	notifyCreated(g.cfg.Watchers, b.Summary)
 	return *b.Summary, nil
 }
@@ -175,25 +175,25 @@ func compact(v json.RawMessage) []byte {
 
 // attachment is a conversation that is being made of a session.
 type attachment struct {
-	g     *Gateway
-	opt   AttachOptions
-	id    string
-	put   []journal.KeyValue
-	keys  map[string]string // of entries: what each became
-	files HistoryFiles
-	size  int64 // of the events, in bytes
+	g         *Gateway
+	opt       AttachOptions
+	id        string
+	keyValues []journal.KeyValue
+	keys      map[string]string // of entries: what each became
+	files     HistoryFiles
+	size      int64 // of the events, in bytes
 }
 
-func (n *attachment) set(key string, value []byte) {
-	n.put = append(n.put, journal.KeyValue{Key: key, Value: value})
+func (n *attachment) setKey(key string, value []byte) {
+	n.keyValues = append(n.keyValues, journal.KeyValue{Key: key, Value: value})
 }
 
 // batch makes the one commit that creates the conversation.
-func (n *attachment) batch(ctx context.Context, who audit.Actor, got *agent.Attachment) (b journal.Batch, err error) {
+func (n *attachment) batch(ctx context.Context, operator audit.Actor, got *agent.Attachment) (b journal.Batch, err error) {
 	if err := errors.Join(checkEntries(got.Entries), checkCursor(got.Cursor)); err != nil {
 		return b, reject(ReasonUpstream, "the agent %q gave a history that can't be taken: %v", n.opt.Agent, err)
 	}
-	said, err := n.events(ctx, got.Entries)
+	history, err := n.events(ctx, got.Entries)
 	if err != nil {
 		return b, err
 	}
@@ -202,35 +202,35 @@ func (n *attachment) batch(ctx context.Context, who audit.Actor, got *agent.Atta
 		title = strings.ToValidUTF8(got.Title[:min(len(got.Title), maxTitle)], "")
 	}
 	if title == "" && n.g.cfg.Titles {
-		title = firstTitle(said)
+		title = firstTitle(history)
 	}
 	if title != "" {
-		said = append([]event.Event{{At: now(), Type: event.ConversationUpdate, Body: &event.Body{Title: &title}}}, said...)
+		history = append([]event.Event{{At: nowMillis(), Type: event.ConversationUpdate, Body: &event.Body{Title: &title}}}, history...)
 	}
-	events, turns, err := renumber(said)
+	events, turns, err := renumber(history)
 	if err != nil {
 		return b, err
 	}
 	for _, turn := range turns {
-		n.set(journalkey.Turn(turn), []byte(n.id))
+		n.setKey(journalkey.Turn(turn), []byte(n.id))
 	}
-	n.set(journalkey.Session(n.id, n.opt.Agent), bytes.Clone(got.Session))
+	n.setKey(journalkey.Session(n.id, n.opt.Agent), bytes.Clone(got.Session))
 	if got.Cursor != nil {
-		n.set(journalkey.Cursor(n.id, n.opt.Agent), bytes.Clone(got.Cursor))
+		n.setKey(journalkey.Cursor(n.id, n.opt.Agent), bytes.Clone(got.Cursor))
 	}
-	note, err := n.g.audit.Note(audit.Entry{Action: "attach", Actor: who, Conversation: n.id, Tenant: n.opt.Tenant, Subject: n.opt.Owner})
+	note, err := n.g.audit.Note(audit.Entry{Action: "attach", Actor: operator, Conversation: n.id, Tenant: n.opt.Tenant, Subject: n.opt.Owner})
 	if err != nil {
 		return b, err
 	}
-	at := now()
-	return journal.Batch{Conversation: n.id, Create: true, Events: events, Keys: append(slices.Concat(n.put, n.files.Keys()), note), Summary: &journal.Summary{
+	at := nowMillis()
+	return journal.Batch{Conversation: n.id, Create: true, Events: events, Keys: append(slices.Concat(n.keyValues, n.files.Keys()), note), Summary: &journal.Summary{
 		ID: n.id, Tenant: n.opt.Tenant, Owner: n.opt.Owner, Title: title, Agent: n.opt.Agent, Created: at, Updated: at, Head: int64(len(events)),
 	}}, nil
 }
 
 // events are those of a history.
-func (n *attachment) events(ctx context.Context, entries []agent.Entry) (all []event.Event, err error) {
-	x := outsides{most: n.g.settings().MaxMessage, files: n.files}
+func (n *attachment) events(ctx context.Context, entries []agent.Entry) (history []event.Event, err error) {
+	x := outsides{maxMessage: n.g.settings().MaxMessage, files: n.files}
 	for i := range entries {
 		e := &entries[i]
 		if n.keys[e.Key] != "" {
@@ -239,21 +239,21 @@ func (n *attachment) events(ctx context.Context, entries []agent.Entry) (all []e
 		if e.Run != nil && e.Run.Ops == nil {
 			return nil, reject(ReasonUpstream, "the agent %q gave a history with a run that is not over", n.opt.Agent)
 		}
-		one, err := x.prepare(ctx, e)
+		prepared, err := x.prepare(ctx, e)
 		if errors.Is(err, event.ErrInvalid) {
 			return nil, reject(ReasonUpstream, "the agent %q gave a history that can't be taken: %v", n.opt.Agent, err)
 		}
 		if err != nil {
 			return nil, err
 		}
-		said := one.said
+		entryEvents := prepared.events
 		if e.Run != nil {
 			answers, _ := strings.CutPrefix(n.keyed(e.Run.Answers, becameMessage), becameMessage)
 			parent, _ := strings.CutPrefix(n.keyed(e.Run.Parent, becameTurn), becameTurn)
-			said, _ = one.whole(n.opt.Agent, answers, parent)
+			entryEvents, _ = prepared.completeTurn(n.opt.Agent, answers, parent)
 		}
-		for i := range said {
-			b, err := said[i].AppendJSON(nil)
+		for i := range entryEvents {
+			b, err := entryEvents[i].AppendJSON(nil)
 			if err != nil {
 				return nil, fmt.Errorf("gateway: attach: %w", err)
 			}
@@ -262,11 +262,11 @@ func (n *attachment) events(ctx context.Context, entries []agent.Entry) (all []e
 		if n.size > maxAttached {
 			return nil, reject(ReasonTooLarge, "the history of the session has more than %d MiB; attach it without its history", maxAttached>>20)
 		}
-		n.keys[e.Key] = one.became()
-		n.set(journalkey.Entry(n.id, n.opt.Agent, e.Key), []byte(one.became()))
-		all = append(all, said...)
+		n.keys[e.Key] = prepared.became()
+		n.setKey(journalkey.Entry(n.id, n.opt.Agent, e.Key), []byte(prepared.became()))
+		history = append(history, entryEvents...)
 	}
-	return all, nil
+	return history, nil
 }
 
 // keyed returns what an entry became, if it is of that kind.

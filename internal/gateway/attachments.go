@@ -20,15 +20,15 @@ type Attachments interface {
 	// Run removes expired files from time to time, until the context is done.
 	Run(ctx context.Context)
 	// Stored returns how many bytes of files count for an owner, and for all owners of the tenant.
-	Stored(tenant, owner string) (ofOwner, ofTenant int64)
+	StoredBytes(tenant, owner string) (ofOwner, ofTenant int64)
 	// Receive stores the files that a command's message carries or names, and returns the message that shows the stored ones. missing
 	// has an error for each part, by its index in the returned message, whose file can't be read.
-	Receive(ctx context.Context, c Updater, p Principal, m CommandMessage) (stored CommandMessage, missing map[int]*event.Error, err error)
+	Receive(ctx context.Context, c Updater, p Principal, m CommandMessage) (message CommandMessage, missing map[int]*event.Error, err error)
 	// Retain keeps the files that parts show for as long as the conversation. It is part of the commit that adds the parts. It returns
 	// a *Rejection if a file is not there.
 	Retain(ctx context.Context, t Tx, parts []event.Part) error
 	// Release removes the files that only the removed messages show, after the commit.
-	Release(t Tx, removed, left []*transcript.Message)
+	Release(t Tx, removedMessages, remainingMessages []*transcript.Message)
 	// Erase removes all files of a conversation, and unfinished uploads to it. It can be repeated.
 	Erase(ctx context.Context, conversation string) error
 	// OfTurn returns the files of the conversation as an agent that runs on behalf of p sees them.
@@ -43,7 +43,7 @@ type TurnFiles interface {
 	agent.WorkspaceSink
 	MediaStore
 	// Bare returns media without the path of the workspace that they name, and whether they name one.
-	Bare(m event.Media) (bare event.Media, named bool)
+	Bare(m event.Media) (bare event.Media, hasPath bool)
 }
 
 // HistoryFiles stores the files of a conversation before the one commit that creates it.
@@ -79,14 +79,14 @@ func (t Tx) Summary() *journal.Summary { return t.tx.current() }
 
 // Set writes a key with the commit. If value is nil, the key is deleted. expires is in epoch milliseconds; if it is 0, the key lives as
 // long as the conversation.
-func (t Tx) Set(key string, value []byte, expires int64) { t.tx.set(key, value, expires) }
+func (t Tx) Set(key string, value []byte, expires int64) { t.tx.setKey(key, value, expires) }
 
 // Reserve reserves quota, and returns a *Rejection if a limit is exceeded. If the commit fails, the quota is returned. It must be called
 // before anything is added to the commit.
 func (t Tx) Reserve(p Principal, n quota.Need) error { return t.tx.reserve(p, n) }
 
 // Then calls fn in the writer after the commit is durable and shown. fn must not block.
-func (t Tx) Then(fn func()) { t.tx.then(fn) }
+func (t Tx) AfterCommit(fn func()) { t.tx.afterCommit(fn) }
 
 // noAttachments is used if a gateway has no Attachments: media stay as they come, and agents can't store files.
 type noAttachments struct{}
@@ -95,7 +95,7 @@ func (noAttachments) Start(context.Context) error { return nil }
 
 func (noAttachments) Run(context.Context) {}
 
-func (noAttachments) Stored(string, string) (_, _ int64) { return 0, 0 }
+func (noAttachments) StoredBytes(string, string) (_, _ int64) { return 0, 0 }
 
 func (noAttachments) Erase(context.Context, string) error { return nil }
 

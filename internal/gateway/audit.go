@@ -14,7 +14,7 @@ func WithFrom(ctx context.Context, from string) context.Context {
 }
 
 // By returns the principal of a request as the audit log names it.
-func By(ctx context.Context, p Principal) audit.Actor {
+func Actor(ctx context.Context, p Principal) audit.Actor {
 	from, _ := ctx.Value(fromKey{}).(string)
 	return audit.Actor{Admin: p.Admin, Acting: p.Acting, Tenant: p.Tenant, Subject: p.Subject, From: from}
 }

@@ -20,7 +20,7 @@ type BackfillMessage struct {
 
 // Backfill adds messages from outside this gateway to an empty conversation of the principal, and sets its title if it has
 // none. If the conversation has a message or a turn, nothing is changed and filled is false, so that a repeat is harmless.
-func (g *Gateway) Backfill(ctx context.Context, p Principal, conversation, title string, messages []BackfillMessage) (filled bool, err error) {
+func (g *Gateway) Backfill(ctx context.Context, p Principal, conversation, title string, messages []BackfillMessage) (isAdded bool, err error) {
 	w, err := g.writers.acquire(ctx, conversation)
 	if err != nil {
 		return false, err
@@ -47,9 +47,9 @@ func (g *Gateway) Backfill(ctx context.Context, p Principal, conversation, title
 		title = firstTitle(events)
 	}
 	err = w.submit(ctx, true, func(t *tx) error {
-		said := len(t.current().Open) > 0
-		w.feed.View(func(tr *transcript.Transcript) { said = said || len(tr.Messages) > 0 || tr.Earlier })
-		if said {
+		hasContent := len(t.current().Open) > 0
+		w.feed.View(func(tr *transcript.Transcript) { hasContent = hasContent || len(tr.Messages) > 0 || tr.Earlier })
+		if hasContent {
 			return nil
 		}
 		if err := t.reserve(p, quota.Need{Bytes: g.limits.sizeOf(events...)}); err != nil {
@@ -64,27 +64,27 @@ func (g *Gateway) Backfill(ctx context.Context, p Principal, conversation, title
 		for _, e := range events {
 			ack.Seq = t.add(e)
 		}
-		t.edit().Updated = now()
-		filled = true
-		return w.note(t, Command{Type: "import", by: By(ctx, p)}, ack)
+		t.edit().Updated = nowMillis()
+		isAdded = true
+		return w.note(t, Command{Type: "import", actor: Actor(ctx, p)}, ack)
 	})
 	if err != nil {
 		return false, commandError(err)
 	}
-	return filled, nil
+	return isAdded, nil
 }
 
 // backfillEvents returns the events of messages. Their times never decrease and are never in the future.
 func backfillEvents(messages []BackfillMessage, maxBytes int) ([]event.Event, error) {
-	all := make([]CommandMessage, len(messages))
+	commandMessages := make([]CommandMessage, len(messages))
 	for i, m := range messages {
-		all[i] = CommandMessage{Role: m.Role, Text: m.Text, Source: sourceImport}
+		commandMessages[i] = CommandMessage{Role: m.Role, Text: m.Text, Source: sourceImport}
 	}
-	events, err := initialMessages(all, maxBytes)
+	events, err := initialMessages(commandMessages, maxBytes)
 	if err != nil {
 		return nil, err
 	}
-	latest, at := now(), int64(0)
+	latest, at := nowMillis(), int64(0)
 	for i, m := range messages {
 		if at = max(at, min(m.At, latest)); m.At == 0 {
 			at = latest

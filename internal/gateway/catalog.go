@@ -39,7 +39,7 @@ type AgentInfo struct {
 func (c *Catalog) Agents(p Principal) []AgentInfo {
 	names := c.agents.Names(behalf(p))
 	slices.Sort(names)
-	out := make([]AgentInfo, 0, len(names))
+	infos := make([]AgentInfo, 0, len(names))
 	for _, name := range names {
 		a, ok := c.agents.Agent(name, behalf(p))
 		if !ok {
@@ -47,9 +47,9 @@ func (c *Catalog) Agents(p Principal) []AgentInfo {
 		}
 		_, steers := a.Agent.(agent.Steerer)
 		_, attaches := a.Agent.(agent.Attacher)
-		out = append(out, AgentInfo{Name: name, Kind: a.Kind, Default: name == c.defaultAgent, Steers: steers, Sessions: attaches})
+		infos = append(infos, AgentInfo{Name: name, Kind: a.Kind, Default: name == c.defaultAgent, Steers: steers, Sessions: attaches})
 	}
-	return out
+	return infos
 }
 
 // Check lists the agents for an operator, with the result of a check of each. The checks run concurrently.
@@ -57,26 +57,26 @@ func (c *Catalog) Check(ctx context.Context, p Principal) ([]AgentInfo, error) {
 	if err := Decide(p, ActionAdmin, nil); err != nil {
 		return nil, err
 	}
-	all := c.Agents(p)
+	infos := c.Agents(p)
 	var checks sync.WaitGroup
-	for i := range all {
-		a, ok := c.agents.Agent(all[i].Name, behalf(p))
+	for i := range infos {
+		a, ok := c.agents.Agent(infos[i].Name, behalf(p))
 		if !ok {
 			continue
 		}
 		checks.Go(func() {
 			switch err := agent.Check(ctx, a.Agent); {
 			case err == nil:
-				all[i].Check = "ok"
+				infos[i].Check = "ok"
 			case errors.Is(err, agent.ErrNoCheck):
-				all[i].Check = "unchecked"
+				infos[i].Check = "unchecked"
 			default:
-				all[i].Check = agent.OneLine(err)
+				infos[i].Check = agent.OneLine(err)
 			}
 		})
 	}
 	checks.Wait()
-	return all, nil
+	return infos, nil
 }
 
 // Discover lists what the upstream of an agent offers: its agents, sessions or models. Only operators may ask, because the sessions of

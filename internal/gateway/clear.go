@@ -33,17 +33,17 @@ func (g *Gateway) Clear(ctx context.Context, p Principal, conversation string) (
 	if s.Tenant != p.Tenant || s.Owner != p.Subject {
 		return false, nil // the admin's own are those of nobody
 	}
-	c := Command{Type: CommandDelete, by: By(ctx, p)}
+	c := Command{Type: CommandDelete, actor: Actor(ctx, p)}
 	_, err = g.removals.run(ctx, s, c, func(release func()) (Ack, error) {
 		return commands{w}.delete(ctx, c, func(s *journal.Summary) error {
-			if len(w.turns.running()) > 0 || len(s.Open) > 0 {
+			if len(w.turns.active()) > 0 || len(s.Open) > 0 {
 				return errUsed
 			}
 			return checkUnused(ctx, g.journal, w.id)
 		}, release)
 	})
-	var refused *Rejection
-	if errors.Is(err, errUsed) || errors.As(err, &refused) && refused.Reason == ReasonHeld {
+	var rejection *Rejection
+	if errors.Is(err, errUsed) || errors.As(err, &rejection) && rejection.Reason == ReasonHeld {
 		return false, nil
 	}
 	return err == nil, err

@@ -26,9 +26,9 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements [prometheus.Collector]. It looks at each open conversation for a moment.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	var queued, jobs, bytes, failing int
-	for _, w := range c.g.writers.all() {
-		waiting, text, isFailing := w.load()
-		jobs, bytes = jobs+waiting, bytes+text
+	for _, w := range c.g.writers.list() {
+		waitingJobs, text, isFailing := w.load()
+		jobs, bytes = jobs+waitingJobs, bytes+text
 		if isFailing {
 			failing++
 		}

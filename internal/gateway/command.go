@@ -36,9 +36,9 @@ type Command struct {
 	Subject string `json:"subject,omitempty"` // share, unshare: with whom; Everybody is the whole tenant
 	Access  string `json:"access,omitempty"`  // share: read or write
 
-	by      audit.Actor          // whoever gave it
-	missing map[int]*event.Error // why a part of the message has no file, by its place among the parts
-	taken   bool                 // the message's id is that of one that is not in memory
+	actor     audit.Actor          // whoever gave it
+	missing   map[int]*event.Error // why a part of the message has no file, by its place among the parts
+	isIDTaken bool                 // the message's id is that of one that is not in memory
 }
 
 // CommandMessage is the message of a send or an inject.

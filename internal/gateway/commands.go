@@ -40,7 +40,7 @@ func (w commands) stop(t *tx, turn string, p Principal) (Ack, error) {
 	default:
 		t.add(event.Event{Type: event.TurnEnd, Turn: turn, Body: body})
 		w.closeTurn(t, turn)
-		t.set(journalkey.TurnState(turn), nil, 0) // of a push that never began
+		t.setKey(journalkey.TurnState(turn), nil, 0) // of a push that never began
 	}
 	ack.Seq = t.lastSeq()
 	return ack, nil
@@ -57,11 +57,11 @@ func (w commands) answer(ctx context.Context, p Principal, c Command) (Ack, erro
 		if err := e.Validate(); err != nil {
 			return Ack{}, reject(ReasonInvalid, "%v", err)
 		}
-		var ended, known bool
+		var hasEnded, isKnown bool
 		var open *event.Request
 		w.feed.View(func(tr *transcript.Transcript) {
 			if turn := tr.Turn(c.Turn); turn != nil {
-				known, ended = true, turn.State == transcript.TurnEnded
+				isKnown, hasEnded = true, turn.State == transcript.TurnEnded
 				for _, q := range turn.Requests {
 					if q.ID == c.Request {
 						open = &q.Request
@@ -70,9 +70,9 @@ func (w commands) answer(ctx context.Context, p Principal, c Command) (Ack, erro
 			}
 		})
 		switch {
-		case !known && !w.hasTurn(c.Turn):
+		case !isKnown && !w.hasTurn(c.Turn):
 			return Ack{}, reject(ReasonUnknown, "no turn %q here", c.Turn)
-		case ended || !known:
+		case hasEnded || !isKnown:
 			return Ack{}, reject(ReasonAnswered, "the turn has ended")
 		case open == nil:
 			return Ack{}, reject(ReasonAnswered, "no such request is open")
@@ -85,13 +85,13 @@ func (w commands) answer(ctx context.Context, p Principal, c Command) (Ack, erro
 		if tn == nil {
 			return Ack{}, reject(ReasonUnknown, "the turn does not run here")
 		}
-		asked := tn.waiters[a.ID] != nil
+		isAwaited := tn.waiters[a.ID] != nil
 		tn.add(t, []event.Event{e})
-		if !asked {
+		if !isAwaited {
 			if err := tn.setAnswer(t, storedAnswer{Answer: a}); err != nil {
 				return Ack{}, err
 			}
-			t.then(func() { tn.runner.Answer(a) })
+			t.afterCommit(func() { tn.runner.Answer(a) })
 		}
 		return Ack{Turn: c.Turn, Seq: t.lastSeq()}, nil
 	})
@@ -111,7 +111,7 @@ func (w commands) inject(ctx context.Context, t *tx, p Principal, c Command) (Ac
 	if err != nil {
 		return Ack{}, err
 	}
-	if c.taken || !w.isNewMessageID(m.Message) {
+	if c.isIDTaken || !w.isNewMessageID(m.Message) {
 		return Ack{}, reject(ReasonConflict, "message id %q is taken", m.Message)
 	}
 	if err := t.reserve(p, quota.Need{Message: true, Bytes: w.core.limits.sizeOf(m)}); err != nil {
@@ -120,7 +120,7 @@ func (w commands) inject(ctx context.Context, t *tx, p Principal, c Command) (Ac
 	if err := w.core.attachments.Retain(ctx, Tx{t}, m.Body.Parts); err != nil {
 		return Ack{}, err
 	}
-	t.edit().Updated = now()
+	t.edit().Updated = nowMillis()
 	ack := Ack{Message: m.Message, Seq: t.addMessage(m, c)}
 	w.entitle(t, p, &m)
 	return ack, nil
@@ -142,25 +142,25 @@ func (w commands) truncate(ctx context.Context, c Command) (Ack, error) {
 // truncateAt is one go at a truncate; errTruncated says that it is worth another one.
 func (w commands) truncateAt(ctx context.Context, c Command) (Ack, error) {
 	// The message may be older than what is in memory, so the log is asked, before the writer is held up.
-	whole, head, err := w.readLog(ctx)
+	history, head, err := w.readLog(ctx)
 	if err != nil {
 		return Ack{}, JournalError("truncate", err)
 	}
-	keep := 0
+	keepCount := 0
 	if c.After != "" {
-		keep = slices.IndexFunc(whole.Messages, func(m *transcript.Message) bool { return m.ID == c.After }) + 1
+		keepCount = slices.IndexFunc(history.Messages, func(m *transcript.Message) bool { return m.ID == c.After }) + 1
 	}
-	deleted := len(whole.Messages) - keep
-	var dropped chan struct{} // closed when files that nobody shows any more are gone
+	deleted := len(history.Messages) - keepCount
+	var filesDropped chan struct{} // closed when files that nobody shows any more are gone
 	ack, err := w.keyed(ctx, c, func(t *tx) (Ack, error) {
 		switch {
 		case t.current().Truncated > head:
 			return Ack{}, errTruncated // and the message may be gone: a log names only what is there
-		case c.After != "" && keep == 0: // after the key, whose command may have been the one that came before it was dropped
+		case c.After != "" && keepCount == 0: // after the key, whose command may have been the one that came before it was dropped
 			return Ack{}, reject(ReasonUnknown, "no message %q here", c.After)
 		}
 		// An agent that has not returned yet from a turn that has ended adds nothing to it.
-		if len(w.summary.Open) > 0 || slices.ContainsFunc(w.turns.running(), func(tn *turn) bool { return !tn.isOver.Load() }) {
+		if len(w.summary.Open) > 0 || slices.ContainsFunc(w.turns.active(), func(tn *turn) bool { return !tn.isOver.Load() }) {
 			return Ack{}, reject(ReasonUnfinished, "a turn is unfinished; stop it first")
 		}
 		if c.After == "" {
@@ -170,18 +170,18 @@ func (w commands) truncateAt(ctx context.Context, c Command) (Ack, error) {
 		}
 		seq := t.add(event.Event{Type: event.ConversationTruncate, Message: c.After})
 		s := t.edit()
-		s.Truncated, s.Updated = seq, now()
-		t.then(func() { w.core.compactor.add(w.id, w.head) })
+		s.Truncated, s.Updated = seq, nowMillis()
+		t.afterCommit(func() { w.core.compactor.add(w.id, w.head) })
 		if w.head == head { // else what came meanwhile may show them
-			w.core.attachments.Release(Tx{t}, whole.Messages[keep:], whole.Messages[:keep])
-			dropped = make(chan struct{})
-			t.then(func() { close(dropped) })
+			w.core.attachments.Release(Tx{t}, history.Messages[keepCount:], history.Messages[:keepCount])
+			filesDropped = make(chan struct{})
+			t.afterCommit(func() { close(filesDropped) })
 		}
 		return Ack{Seq: seq, Deleted: deleted}, nil
 	})
 	if err == nil {
-		if dropped != nil {
-			<-dropped // the writer does it once it has told of the commit
+		if filesDropped != nil {
+			<-filesDropped // the writer does it once it has told of the commit
 		}
 		w.forgetRaw(ctx)
 	}
@@ -215,7 +215,7 @@ func (w commands) delete(ctx context.Context, c Command, unless func(*journal.Su
 				return err
 			}
 		}
-		for _, tn := range w.turns.running() {
+		for _, tn := range w.turns.active() {
 			tn.end(t, &event.Body{Outcome: event.Cancelled, Reason: "conversation deleted"})
 		}
 		for _, turn := range slices.Clone(t.current().Open) {
@@ -223,9 +223,9 @@ func (w commands) delete(ctx context.Context, c Command, unless func(*journal.Su
 			w.closeTurn(t, turn)
 		}
 		ack.Seq = t.add(event.Event{Type: event.ConversationDelete})
-		t.set(journalkey.Deleting(w.id), []byte("1"), 0)
+		t.setKey(journalkey.Deleting(w.id), []byte("1"), 0)
 		t.terminal = true
-		t.then(func() { w.kill() })
+		t.afterCommit(func() { w.kill() })
 		return w.note(t, c, ack)
 	})
 	if err != nil {

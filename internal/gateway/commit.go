@@ -41,21 +41,21 @@ func (w *writer) write() {
 
 // commit makes a tx durable and shows it. A full disk is tried again for a while; what else fails is final.
 func (w *writer) commit(t *tx) error {
-	if len(t.events) == 0 && len(t.put) == 0 && t.summary == nil {
+	if len(t.events) == 0 && len(t.keys) == 0 && t.summary == nil {
 		return nil
 	}
-	b := journal.Batch{Conversation: w.id, Expected: w.head, Events: t.events, Keys: t.put, Summary: t.summary, Terminal: t.terminal}
+	b := journal.Batch{Conversation: w.id, Expected: w.head, Events: t.events, Keys: t.keys, Summary: t.summary, Terminal: t.terminal}
 	billing{w}.bill(t, &b)
 	outboxed := w.addOutboxes(t, &b)
 	begin := time.Now()
 	wait := 50 * time.Millisecond
-	var asked, durable time.Time
+	var submittedAt, durable time.Time
 	for {
-		asked = time.Now()
+		submittedAt = time.Now()
 		err := w.core.journal.Append(w.core.life, b)
 		if err == nil {
 			durable = time.Now()
-			w.core.metrics.CommitSeconds.Observe(durable.Sub(asked).Seconds())
+			w.core.metrics.CommitSeconds.Observe(durable.Sub(submittedAt).Seconds())
 			break
 		}
 		w.core.metrics.CommitFailed.Inc()
@@ -76,7 +76,7 @@ func (w *writer) commit(t *tx) error {
 	t.finishReservations(nil)
 	w.setCommitErr(nil)
 	w.head += int64(len(t.events))
-	spoken := t.summary != nil && t.summary.SpokenSeq > w.summary.SpokenSeq
+	hasSpoken := t.summary != nil && t.summary.SpokenSeq > w.summary.SpokenSeq
 	if t.summary != nil {
 		w.summaryMu.Lock()
 		w.summary = *t.summary
@@ -86,7 +86,7 @@ func (w *writer) commit(t *tx) error {
 		if err := w.feed.Publish(t.events); err != nil {
 			return fmt.Errorf("show: %w", err)
 		}
-		w.observer.committed(t.events, asked, durable)
+		w.observer.committed(t.events, submittedAt, durable)
 		w.messageIDs.committed(t.events)
 		if t.isBackfill {
 			notifyCreated(w.core.cfg.Watchers, &w.summary)
@@ -94,8 +94,8 @@ func (w *writer) commit(t *tx) error {
 			w.notifyWatchers(&w.summary, t.events)
 		}
 	}
-	if spoken {
-		w.core.positions.spoken(&w.summary)
+	if hasSpoken {
+		w.core.positions.notifyUnread(&w.summary)
 	}
 	if t.unshared {
 		w.feed.AccessChanged()
@@ -114,19 +114,19 @@ func (w *writer) addOutboxes(t *tx, b *journal.Batch) []outboxEntries {
 	if len(b.Events) == 0 || t.isBackfill {
 		return nil
 	}
-	var all []outboxEntries
+	var outboxes []outboxEntries
 	for _, outbox := range w.core.cfg.Outboxes {
 		if keys := outbox.Entries(t.current(), b.Events); len(keys) > 0 {
 			b.Keys = append(b.Keys, keys...)
-			all = append(all, outboxEntries{outbox, keys})
+			outboxes = append(outboxes, outboxEntries{outbox, keys})
 		}
 	}
-	return all
+	return outboxes
 }
 
 // finishOutboxes reports the result of the commit to the outboxes that added to it.
-func finishOutboxes(all []outboxEntries, err error) {
-	for _, entries := range all {
+func finishOutboxes(outboxes []outboxEntries, err error) {
+	for _, entries := range outboxes {
 		entries.outbox.Finish(entries.keys, err)
 	}
 }

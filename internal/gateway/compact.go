@@ -67,10 +67,10 @@ func (s *compactor) drop(conversation string) {
 
 // pause prevents the compaction of a log until release is called. It waits for the end of one that has begun. first reports
 // whether there is no other caller that has paused the log.
-func (s *compactor) pause(conversation string) (release func(), first bool) {
+func (s *compactor) pause(conversation string) (release func(), isFirst bool) {
 	s.mu.Lock()
 	s.paused[conversation]++
-	first = s.paused[conversation] == 1
+	isFirst = s.paused[conversation] == 1
 	for s.busy == conversation {
 		free := s.free
 		s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *compactor) pause(conversation string) (release func(), first bool) {
 		case s.wake <- struct{}{}:
 		default:
 		}
-	}), first
+	}), isFirst
 }
 
 // backlog counts the logs that wait or are being compacted.
@@ -118,9 +118,9 @@ func (s *compactor) step() bool {
 	s.mu.Lock()
 	var id string
 	var upto int64
-	for one, seq := range s.todo {
-		if s.paused[one] == 0 {
-			id, upto = one, seq
+	for conversation, seq := range s.todo {
+		if s.paused[conversation] == 0 {
+			id, upto = conversation, seq
 			delete(s.todo, id)
 			break
 		}

@@ -72,7 +72,7 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 	if c.Title == "" && g.cfg.Titles {
 		c.Title = firstTitle(seeds)
 	}
-	at := now()
+	at := nowMillis()
 	s = journal.Summary{
 		ID: id, Tenant: p.Tenant, Owner: p.Subject, Title: c.Title, Agent: c.Agent, Metadata: c.Metadata, Unlisted: c.Unlisted, Created: at, Updated: at,
 	}
@@ -92,14 +92,14 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 		}
 		b.Keys = []journal.KeyValue{{Key: key, Value: v, Expires: at + g.cfg.KeyLife.Milliseconds()}}
 	}
-	note, err := g.audit.Note(audit.Entry{Action: "create", Actor: By(ctx, p), Conversation: id})
+	note, err := g.audit.Note(audit.Entry{Action: "create", Actor: Actor(ctx, p), Conversation: id})
 	if err != nil {
 		return s, false, err
 	}
 	b.Keys = append(b.Keys, note)
 	grant, err := g.quota.Take(p.Account(), quota.Need{Bytes: g.limits.metaSize(&c.Title, c.Metadata) + g.limits.sizeOf(seeds...), Owner: quota.Account{Tenant: p.Tenant, Subject: p.Subject}})
 	if err != nil {
-		return s, false, g.limits.refused(err)
+		return s, false, g.limits.rejection(err)
 	}
 	defer grant.Commit()
 	if err := g.journal.Append(ctx, b); err != nil {
@@ -161,14 +161,14 @@ func (g *Gateway) Turn(ctx context.Context, p Principal, action Action, id strin
 		return "", t, JournalError("look up turn", err)
 	}
 	defer f.Release()
-	found := false
+	isFound := false
 	f.View(func(tr *transcript.Transcript) {
 		if turn := tr.Turn(id); turn != nil {
-			found, t = true, *turn
+			isFound, t = true, *turn
 			t.Requests = slices.Clone(turn.Requests) // the fold changes its own in place
 		}
 	})
-	if found {
+	if isFound {
 		return conversation, t, nil
 	}
 	// Older than what the feed holds.
@@ -176,13 +176,13 @@ func (g *Gateway) Turn(ctx context.Context, p Principal, action Action, id strin
 	if err != nil {
 		return "", t, JournalError("look up turn", err)
 	}
-	var whole transcript.Transcript
+	var history transcript.Transcript
 	for i := range r.Events {
-		if err := whole.Apply(&r.Events[i]); err != nil {
+		if err := history.Apply(&r.Events[i]); err != nil {
 			return "", t, fmt.Errorf("gateway: fold: %w", err)
 		}
 	}
-	if turn := whole.Turn(id); turn != nil {
+	if turn := history.Turn(id); turn != nil {
 		return conversation, *turn, nil
 	}
 	return "", t, ErrNotFound // truncated

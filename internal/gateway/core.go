@@ -16,11 +16,11 @@ import (
 // core is what a gateway's conversations share: the stores, the configuration, and the goroutines that work for all of them. Each
 // [writer] refers to it, and so do the parts above the writers. It knows no writer itself, so nothing in it can wait for one.
 type core struct {
-	cfg     Config // as given to New; the settings that Adjust may change since then are in live
-	live    atomic.Pointer[Settings]
-	log     *slog.Logger
-	journal Journal
-	feeds   *feed.Registry
+	cfg          Config // as given to New; the settings that Adjust may change since then are in live
+	liveSettings atomic.Pointer[Settings]
+	log          *slog.Logger
+	journal      Journal
+	feeds        *feed.Registry
 
 	life  context.Context // ends when the gateway has drained
 	end   context.CancelFunc
@@ -39,7 +39,7 @@ type core struct {
 	attachments Attachments
 	pusher      Pusher
 	// followed is notified of changes that agents which follow their sessions have to know. It is set before the first writer is opened.
-	followed sessionObserver
+	sessions sessionObserver
 }
 
 // sessionObserver is notified, by the goroutine of a conversation's writer, of changes to the sessions that agents keep for it. Its
@@ -60,11 +60,11 @@ func newCore(cfg Config) *core {
 		ledger: usage.New(cfg.Journal, cfg.Prices, cfg.UsageRetention),
 		quota: quota.New(quota.Options{User: cfg.User, Tenant: cfg.Tenant, StoredBytes: func(tenant, owner string) (int64, int64) {
 			logs, logsTenant := cfg.Journal.StoredBytes(tenant, owner)
-			files, filesTenant := cfg.Attachments.Stored(tenant, owner)
+			files, filesTenant := cfg.Attachments.StoredBytes(tenant, owner)
 			return logs + files, logsTenant + filesTenant
 		}}),
 	}
-	c.live.Store(&cfg.Settings)
+	c.liveSettings.Store(&cfg.Settings)
 	c.life, c.end = context.WithCancel(context.Background())
 	c.limits = limits{c.quota, c.metrics, c.journal}
 	c.compactor = newCompactor(c.life, c.journal, c.feeds, c.log)
@@ -77,7 +77,7 @@ func newCore(cfg Config) *core {
 }
 
 // settings returns the settings that apply now. A caller that needs several of them calls it once, so that they fit each other.
-func (c *core) settings() *Settings { return c.live.Load() }
+func (c *core) settings() *Settings { return c.liveSettings.Load() }
 
 // agent returns the agent that a principal knows under a name. Every principal may use the gateway's own agent for pushed turns.
 func (c *core) agent(name string, p agent.Principal) (Agent, bool) {

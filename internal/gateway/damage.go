@@ -31,16 +31,16 @@ func (r *removals) deleteDamaged(ctx context.Context, p Principal, id string, c 
 	if err := Decide(p, ActionDelete, &s); err != nil {
 		return Ack{}, err
 	}
-	if held := r.holds.List(); unknown && len(held) > 0 {
+	if holds := r.holds.List(); unknown && len(holds) > 0 {
 		return Ack{}, reject(ReasonHeld, "a legal hold is in force, and whose the damaged conversation is can't be read; release all holds first")
 	}
-	c.by = By(ctx, p)
+	c.actor = Actor(ctx, p)
 	return r.run(ctx, s, c, func(release func()) (Ack, error) { return Ack{}, r.eraseDamaged(ctx, id, c) })
 }
 
 func (r *removals) eraseDamaged(ctx context.Context, id string, c Command) error {
 	ctx = context.WithoutCancel(ctx) // once it has begun, a delete must not stop half-way
-	if err := r.audit.Record(ctx, audit.Entry{Action: c.Type, Actor: c.by, Conversation: id}); err != nil {
+	if err := r.audit.Record(ctx, audit.Entry{Action: c.Type, Actor: c.actor, Conversation: id}); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	r.compactor.drop(id)
@@ -72,6 +72,6 @@ func (r *removals) expireDamaged(ctx context.Context, part, id string, before in
 		return false, nil
 	}
 	defer release()
-	err = r.eraseDamaged(ctx, id, Command{Type: "expire", by: audit.Actor{Gateway: part}})
+	err = r.eraseDamaged(ctx, id, Command{Type: "expire", actor: audit.Actor{Gateway: part}})
 	return err == nil, err
 }

@@ -40,8 +40,8 @@ func (g *Gateway) Do(ctx context.Context, p Principal, conversation string, c Co
 	if g.Draining() && c.Type == CommandSend {
 		return Ack{}, reject(ReasonDraining, "the gateway is stopping; try again in a moment")
 	}
-	c.by = By(ctx, p)
-	if c.taken, err = w.isOldMessageID(ctx, c.Message); err != nil {
+	c.actor = Actor(ctx, p)
+	if c.isIDTaken, err = w.isOldMessageID(ctx, c.Message); err != nil {
 		return Ack{}, err
 	}
 	if c.Message != nil {

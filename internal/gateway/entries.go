@@ -64,28 +64,28 @@ func (w sessionEntries) addEntries(ctx context.Context, name string, a Agent, en
 	if err := w.keepsSession(name); err != nil {
 		return err
 	}
-	out := w.outsides()
-	var fresh []*outside
+	preparer := w.outsides()
+	var newEntries []*outside
 	for i := range entries {
-		known, err := w.knowsEntry(ctx, name, &entries[i])
+		isKnown, err := w.knowsEntry(ctx, name, &entries[i])
 		if err != nil {
 			return err
 		}
-		if known {
+		if isKnown {
 			continue
 		}
-		one, err := out.prepare(ctx, &entries[i])
+		prepared, err := preparer.prepare(ctx, &entries[i])
 		if err != nil {
 			return err
 		}
-		fresh = append(fresh, one)
+		newEntries = append(newEntries, prepared)
 	}
 	cursor = slices.Clone(cursor) // the caller's
-	return w.await(ctx, true, func(t *tx) error { return w.addIn(ctx, t, name, a, fresh, cursor) })
+	return w.await(ctx, true, func(t *tx) error { return w.addIn(ctx, t, name, a, newEntries, cursor) })
 }
 
 // addIn adds to a commit those entries that nobody has added meanwhile.
-func (w sessionEntries) addIn(ctx context.Context, t *tx, name string, a Agent, fresh []*outside, cursor json.RawMessage) error {
+func (w sessionEntries) addIn(ctx context.Context, t *tx, name string, a Agent, newEntries []*outside, cursor json.RawMessage) error {
 	ctx = context.WithoutCancel(ctx) // a job that runs is done
 	if w.turns.paused() {
 		return fmt.Errorf("%w: shutting down", ErrUnavailable)
@@ -95,46 +95,46 @@ func (w sessionEntries) addIn(ctx context.Context, t *tx, name string, a Agent, 
 	}
 	batch := map[string]string{} // key: what it became
 	lookup := func(key string) (string, error) { return w.lookup(name, batch, key) }
-	var all []resolved
-	for _, one := range fresh {
-		known, err := w.knowsEntry(ctx, name, one.entry)
+	var entries []resolved
+	for _, prepared := range newEntries {
+		isKnown, err := w.knowsEntry(ctx, name, prepared.entry)
 		if err != nil {
 			return err
 		}
-		if known || batch[one.entry.Key] != "" {
+		if isKnown || batch[prepared.entry.Key] != "" {
 			continue
 		}
-		r := resolved{outside: one}
-		if run := one.entry.Run; run != nil {
-			if r.answers, err = w.answered(ctx, lookup, run.Answers, batch); err == nil {
+		r := resolved{outside: prepared}
+		if run := prepared.entry.Run; run != nil {
+			if r.answers, err = w.answeredMessage(ctx, lookup, run.Answers, batch); err == nil {
 				r.parent, err = w.around(lookup, run.Parent)
 			}
 			if err != nil {
 				return err
 			}
 		}
-		batch[one.entry.Key] = one.became()
-		all = append(all, r)
+		batch[prepared.entry.Key] = prepared.became()
+		entries = append(entries, r)
 	}
-	for _, r := range all {
-		t.set(journalkey.Entry(w.id, name, r.entry.Key), []byte(r.became()), 0)
+	for _, r := range entries {
+		t.setKey(journalkey.Entry(w.id, name, r.entry.Key), []byte(r.became()), 0)
 		switch {
 		case r.entry.Message != nil:
-			for _, e := range r.said {
+			for _, e := range r.events {
 				t.add(e)
 			}
 		case r.ops != nil:
 			w.addWhole(t, r, name)
-		case len(w.turns.observed) >= maxObserved:
+		case len(w.turns.observedTurns) >= maxObserved:
 			w.addRefused(t, r, name)
 		default:
 			w.addLive(t, r, name, a)
 		}
 	}
-	if len(all) > 0 {
-		t.edit().Updated = now()
+	if len(entries) > 0 {
+		t.edit().Updated = nowMillis()
 	}
-	t.set(journalkey.Cursor(w.id, name), cursor, 0)
+	t.setKey(journalkey.Cursor(w.id, name), cursor, 0)
 	return nil
 }
 
@@ -143,34 +143,34 @@ func (w sessionEntries) addWhole(t *tx, r resolved, name string) {
 	if t.outside == nil {
 		t.outside = map[string]bool{}
 	}
-	events, dropped := r.whole(name, r.answers, r.parent)
-	if dropped > 0 {
-		w.core.metrics.dropped.WithLabelValues(name).Add(float64(dropped))
-		w.log.Warn("operations of the turn were dropped", "turn", r.id, "agent", name, "without_effect", dropped)
+	events, droppedOps := r.completeTurn(name, r.answers, r.parent)
+	if droppedOps > 0 {
+		w.core.metrics.droppedOps.WithLabelValues(name).Add(float64(droppedOps))
+		w.log.Warn("operations of the turn were dropped", "turn", r.id, "agent", name, "without_effect", droppedOps)
 	}
 	for _, e := range events {
 		if t.outside[e.Turn] = true; e.Type == event.TurnStart {
-			t.set(journalkey.Turn(e.Turn), []byte(w.id), 0)
+			t.setKey(journalkey.Turn(e.Turn), []byte(w.id), 0)
 		}
 		t.add(e)
 	}
 	t.terminal = true
 	if len(t.current().Open) == 0 {
-		t.then(func() { w.core.compactor.add(w.id, w.head) })
+		t.afterCommit(func() { w.core.compactor.add(w.id, w.head) })
 	}
 }
 
 // addLive adds a run that goes on, and observes it once that is committed.
 func (w sessionEntries) addLive(t *tx, r resolved, name string, a Agent) {
 	tn := w.newTurn(r.id, name, a, w.owner())
-	tn.observed = true
+	tn.isObserved = true
 	t.add(r.start(name, r.answers, r.parent))
 	s := t.edit()
 	s.Open = append(s.Open, r.id)
-	t.set(journalkey.Turn(r.id), []byte(w.id), 0)
-	t.set(journalkey.TurnObserved(r.id), observedTurn{Key: r.entry.Key}.json(), 0)
+	t.setKey(journalkey.Turn(r.id), []byte(w.id), 0)
+	t.setKey(journalkey.TurnObserved(r.id), observedTurn{Key: r.entry.Key}.json(), 0)
 	if r.entry.Run.State != nil {
-		t.set(journalkey.TurnState(r.id), slices.Clone(r.entry.Run.State), 0)
+		t.setKey(journalkey.TurnState(r.id), slices.Clone(r.entry.Run.State), 0)
 	}
 	tn.prepare(false, false)
 	w.startObserved(t, tn, r.entry.Key, r.answers, slices.Clone(r.entry.Run.State))
@@ -185,7 +185,7 @@ func (w sessionEntries) lookup(name string, batch map[string]string, key string)
 }
 
 // answered returns the id of the message that a run answers.
-func (w sessionEntries) answered(ctx context.Context, lookup func(string) (string, error), key string, batch map[string]string) (string, error) {
+func (w sessionEntries) answeredMessage(ctx context.Context, lookup func(string) (string, error), key string, batch map[string]string) (string, error) {
 	v, err := lookup(key)
 	if err != nil || key == "" {
 		return "", err
@@ -252,13 +252,13 @@ func (w sessionEntries) knowsEntry(ctx context.Context, name string, e *agent.En
 
 // shows reports whether a turn in progress has an upstream run. The agent itself may not know: after a restart the turn is not resumed
 // yet, and after a change of the configuration it is that of another instance.
-func (w sessionEntries) showsUpstreamRun(name, run string) (found bool) {
+func (w sessionEntries) showsUpstreamRun(name, run string) (isFound bool) {
 	w.feed.View(func(tr *transcript.Transcript) {
-		found = slices.ContainsFunc(tr.Turns, func(t *transcript.Turn) bool {
+		isFound = slices.ContainsFunc(tr.Turns, func(t *transcript.Turn) bool {
 			return t.Agent == name && t.Unfinished() && t.Upstream != nil && t.Upstream.Run == run
 		})
 	})
-	return found
+	return isFound
 }
 
 // hasMessage reports whether the conversation has a message of that id, however old.
@@ -272,8 +272,8 @@ func (w sessionEntries) hasMessage(ctx context.Context, id string) (bool, error)
 		return false, nil
 	}
 	exists, err := w.messageIDs.has(id, func() (*transcript.Transcript, error) {
-		whole, _, err := w.readLog(ctx)
-		return whole, err
+		history, _, err := w.readLog(ctx)
+		return history, err
 	})
 	if err != nil {
 		return false, JournalError("look for message", err)
@@ -287,12 +287,12 @@ func (w sessionEntries) addRefused(t *tx, r resolved, name string) {
 		Code: codeRuns, Message: fmt.Sprintf("%d runs that the agent's other clients began are in progress in this conversation, which is the limit", maxObserved),
 	}}}}
 	w.addWhole(t, r, name)
-	t.then(func() {
+	t.afterCommit(func() {
 		w.log.Warn("run not shown: too many runs of the agent's other clients are in progress in this conversation", "turn", r.id, "agent", name, "limit", maxObserved)
 	})
 }
 
 // outsides returns what makes entries ready. Their files are stored on behalf of the conversation's owner.
 func (w sessionEntries) outsides() outsides {
-	return outsides{most: w.core.settings().MaxMessage, files: w.core.attachments.OfTurn(w.writer, w.owner())}
+	return outsides{maxMessage: w.core.settings().MaxMessage, files: w.core.attachments.OfTurn(w.writer, w.owner())}
 }

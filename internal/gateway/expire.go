@@ -31,8 +31,8 @@ func (g *Gateway) Expire(ctx context.Context, part, conversation string, before 
 		return false, nil
 	}
 	defer func() { release() }()
-	_, err = commands{w}.delete(ctx, Command{Type: "expire", by: audit.Actor{Gateway: part}}, func(s *journal.Summary) error {
-		if s.Updated >= before || len(s.Open) > 0 || len(w.turns.running()) > 0 {
+	_, err = commands{w}.delete(ctx, Command{Type: "expire", actor: audit.Actor{Gateway: part}}, func(s *journal.Summary) error {
+		if s.Updated >= before || len(s.Open) > 0 || len(w.turns.active()) > 0 {
 			return errFresh
 		}
 		return nil

@@ -28,11 +28,11 @@ func (r *run) explain(e *agent.Error) {
 
 // failureOf returns what is known of an error that an agent returned.
 func failureOf(err error) *agent.Error {
-	var known *agent.Error
+	var agentErr *agent.Error
 	var bad *dialect.Error
 	switch {
-	case errors.As(err, &known):
-		return known
+	case errors.As(err, &agentErr):
+		return agentErr
 	case errors.Is(err, dialect.ErrCutShort):
 		return &agent.Error{Code: codeCutShort, Message: "the agent's stream was cut short", Retryable: true}
 	case errors.As(err, &bad), errors.Is(err, event.ErrInvalid):
@@ -80,5 +80,5 @@ func (r *run) fail(e *agent.Error) {
 // Stop implements [runner].
 func (r *run) Stop() []event.Event {
 	r.cancel(errStopped) // an Emit that waits for room in the queue must not block Close
-	return bareOps(r.out.Close(), r.files)
+	return bareOps(r.emitter.Close(), r.files)
 }

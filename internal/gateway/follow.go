@@ -24,10 +24,10 @@ type follows struct {
 	writers *writers
 	change  turnstile // by agent name
 
-	mu      sync.Mutex
-	started bool
-	closed  bool
-	running map[string]*follow
+	mu         sync.Mutex
+	hasStarted bool
+	closed     bool
+	byAgent    map[string]*follow
 }
 
 // follow is one agent that is followed.
@@ -36,17 +36,17 @@ type follow struct {
 	name     string
 	sessions *sessions
 	cancel   context.CancelFunc
-	done     chan struct{} // closed when Follow has returned for good
+	returned chan struct{} // closed when Follow has returned for good
 }
 
 func newFollows(c *core, ws *writers) *follows {
-	return &follows{core: c, writers: ws, running: map[string]*follow{}}
+	return &follows{core: c, writers: ws, byAgent: map[string]*follow{}}
 }
 
 // start begins to follow the agents of the directory. A Roster tells of those that come and go later.
 func (f *follows) start() {
 	f.mu.Lock()
-	f.started = true
+	f.hasStarted = true
 	f.mu.Unlock()
 	if d, ok := f.core.cfg.Agents.(interface {
 		Watch(changed func(name string))
@@ -68,27 +68,27 @@ func (f *follows) changed(name string) {
 	}
 	defer leave()
 	f.mu.Lock()
-	old := f.running[name]
+	old := f.byAgent[name]
 	f.mu.Unlock()
 	if old != nil {
 		old.end()
 	}
 	agents := f.core.cfg.Agents
 	a, there := agents.Agent(name, agent.Principal{})
-	up, ok := a.Agent.(agent.Follower)
+	upstream, ok := a.Agent.(agent.Follower)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.running, name)
-	if !f.started || f.closed || !there || !ok {
+	delete(f.byAgent, name)
+	if !f.hasStarted || f.closed || !there || !ok {
 		return
 	}
 	ctx, cancel := context.WithCancel(f.core.life)
-	one := &follow{core: f.core, name: name, sessions: newSessions(f.core, f.writers, name, a), cancel: cancel, done: make(chan struct{})}
-	f.running[name] = one
+	follower := &follow{core: f.core, name: name, sessions: newSessions(f.core, f.writers, name, a), cancel: cancel, returned: make(chan struct{})}
+	f.byAgent[name] = follower
 	f.core.tasks.Go(func() {
-		defer close(one.done)
+		defer close(follower.returned)
 		defer cancel()
-		one.run(ctx, up)
+		follower.run(ctx, upstream)
 	})
 }
 
@@ -96,14 +96,14 @@ func (f *follows) changed(name string) {
 func (f *follows) close() {
 	f.mu.Lock()
 	f.closed = true
-	all := make([]*follow, 0, len(f.running))
-	for _, one := range f.running {
-		one.cancel()
-		all = append(all, one)
+	followers := make([]*follow, 0, len(f.byAgent))
+	for _, follower := range f.byAgent {
+		follower.cancel()
+		followers = append(followers, follower)
 	}
 	f.mu.Unlock()
-	for _, one := range all {
-		one.end()
+	for _, follower := range followers {
+		follower.end()
 	}
 }
 
@@ -113,7 +113,7 @@ func (f *follow) end() {
 	limit := time.NewTimer(returnLimit)
 	defer limit.Stop()
 	select {
-	case <-f.done:
+	case <-f.returned:
 	case <-limit.C:
 		f.core.log.Error("agent does not stop following its sessions; its goroutine is left behind", "agent", f.name)
 	}
@@ -122,10 +122,10 @@ func (f *follow) end() {
 // sessionChanged implements [sessionObserver].
 func (f *follows) sessionChanged(name, conversation string) {
 	f.mu.Lock()
-	one := f.running[name]
+	follower := f.byAgent[name]
 	f.mu.Unlock()
-	if one != nil {
-		one.sessions.changed(conversation)
+	if follower != nil {
+		follower.sessions.changed(conversation)
 	}
 }
 
@@ -133,17 +133,17 @@ func (f *follows) sessionChanged(name, conversation string) {
 func (f *follows) conversationLost(conversation string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, one := range f.running {
-		one.sessions.gone(conversation)
+	for _, follower := range f.byAgent {
+		follower.sessions.conversationLost(conversation)
 	}
 }
 
 // run calls Follow until it returns without an error or the context is done.
-func (f *follow) run(ctx context.Context, up agent.Follower) {
+func (f *follow) run(ctx context.Context, upstream agent.Follower) {
 	wait := followWait
 	for {
 		begin := time.Now()
-		err := f.call(ctx, up)
+		err := f.call(ctx, upstream)
 		if ctx.Err() != nil || err == nil {
 			return
 		}
@@ -161,12 +161,12 @@ func (f *follow) run(ctx context.Context, up agent.Follower) {
 }
 
 // call runs Follow; a panic of an agent's code ends this call, not the gateway.
-func (f *follow) call(ctx context.Context, up agent.Follower) (err error) {
+func (f *follow) call(ctx context.Context, upstream agent.Follower) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			f.core.log.Error("agent panicked", "agent", f.name, "panic", p, "stack", string(debug.Stack()))
 			err = fmt.Errorf("the agent panicked: %v", p)
 		}
 	}()
-	return up.Follow(ctx, f.sessions)
+	return upstream.Follow(ctx, f.sessions)
 }

@@ -36,7 +36,7 @@ func New(cfg Config) (*Gateway, error) {
 	c.pusher.SetLease(cfg.Lease)
 	g := &Gateway{core: c, writers: newWriters(c)}
 	g.follows = newFollows(c, g.writers)
-	c.followed = g.follows
+	c.sessions = g.follows
 	c.compactor.compacted = g.writers.compacted
 	c.reopen = &reopener{
 		life: c.life, healthy: c.journal.Healthy, open: g.writers.recover, erase: c.removals.finish, log: c.log,
@@ -97,22 +97,22 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 		return nil
 	}
 	g.follows.close() // what their sessions say from now on is found by the next start
-	all := g.writers.all()
+	writers := g.writers.list()
 	drain, cancel := context.WithTimeout(ctx, g.settings().Drain)
 	defer cancel()
-	for _, w := range all {
+	for _, w := range writers {
 		w.turns.pause()
 	}
-	for _, w := range all {
+	for _, w := range writers {
 		w.turns.drain(drain)
 	}
-	for _, w := range all {
+	for _, w := range writers {
 		w.turns.leave()
 	}
 	// What is queued is committed before the writers are told to stop trying.
 	last, cancelLast := context.WithTimeout(context.WithoutCancel(ctx), returnLimit)
 	defer cancelLast()
-	for _, w := range all {
+	for _, w := range writers {
 		if err := w.idle(last); err != nil {
 			g.log.Error("shutdown: changes of a conversation were not committed in time", "conversation", w.id, "error", err)
 		}
@@ -120,11 +120,11 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 	g.writers.close()
 	g.end()
 	g.feeds.Close()
-	done := make(chan struct{})
-	go func() { g.tasks.Wait(); g.pusher.Close(); close(done) }()
+	tasksDone := make(chan struct{})
+	go func() { g.tasks.Wait(); g.pusher.Close(); close(tasksDone) }()
 	select {
-	case <-done:
-		for _, w := range all {
+	case <-tasksDone:
+		for _, w := range writers {
 			w.observer.abandon(errDetached)
 		}
 		return nil

@@ -8,24 +8,24 @@ import (
 
 // setInput sets an input's message and history from the committed transcript, and the session that the agent stored.
 func (w *writer) setInput(in *agent.Input, name, answers string) {
-	set := w.core.settings()
+	settings := w.core.settings()
 	in.Session = w.session(name)
-	first, earlier := "", false
+	firstID, earlier := "", false
 	w.feed.View(func(t *transcript.Transcript) {
 		if earlier = t.Earlier && len(t.Messages) > 0; earlier {
-			first = t.Messages[0].ID
+			firstID = t.Messages[0].ID
 		}
 		for _, m := range t.Messages {
 			if m.ID == answers {
 				in.Message = message(m)
 				break // what was queued behind it is not its history
 			}
-			in.History = said(in.History, m)
+			in.History = appendMessage(in.History, m)
 		}
 	})
 	// A feed keeps some 50 messages, the one to be answered among them. Where more are wanted the log is read.
-	for earlier && len(in.History)+1 < set.HistoryMessages {
-		p, err := w.feed.Page(w.core.life, first, set.HistoryMessages-len(in.History))
+	for earlier && len(in.History)+1 < settings.HistoryMessages {
+		p, err := w.feed.Page(w.core.life, firstID, settings.HistoryMessages-len(in.History))
 		if err != nil {
 			w.log.Warn("agent gets less of the history", "turn", in.Turn, "error", err)
 			break
@@ -35,12 +35,12 @@ func (w *writer) setInput(in *agent.Input, name, answers string) {
 		}
 		var older []agent.Message
 		for _, m := range p.Messages {
-			older = said(older, m)
+			older = appendMessage(older, m)
 		}
 		in.History = append(older, in.History...)
-		first, earlier = p.FirstMessage(), p.Earlier
+		firstID, earlier = p.FirstMessage(), p.Earlier
 	}
-	in.History = newest(in.History, set.HistoryMessages, set.HistoryBytes)
+	in.History = newest(in.History, settings.HistoryMessages, settings.HistoryBytes)
 }
 
 func message(m *transcript.Message) agent.Message {
@@ -49,28 +49,28 @@ func message(m *transcript.Message) agent.Message {
 
 // said appends a message that says something. One that still waits before the one to be answered was taken back: its turn was
 // stopped in the queue.
-func said(all []agent.Message, m *transcript.Message) []agent.Message {
+func appendMessage(messages []agent.Message, m *transcript.Message) []agent.Message {
 	if m.State == event.MessageQueued {
-		return all
+		return messages
 	}
 	am := message(m)
 	if am.Text == "" && len(am.Parts) == 0 {
-		return all
+		return messages
 	}
-	return append(all, am)
+	return append(messages, am)
 }
 
 // newest returns the newest messages that a budget of so many messages and bytes has room for. A message is there whole or
 // not at all, and with it all that are newer.
-func newest(all []agent.Message, messages, bytes int) []agent.Message {
-	from := len(all)
-	for from > 0 && len(all)-from < messages {
-		if bytes -= size(&all[from-1]); bytes < 0 {
+func newest(history []agent.Message, messages, bytes int) []agent.Message {
+	from := len(history)
+	for from > 0 && len(history)-from < messages {
+		if bytes -= size(&history[from-1]); bytes < 0 {
 			break
 		}
 		from--
 	}
-	return all[from:]
+	return history[from:]
 }
 
 // size is what a message counts for in the budget, in bytes: its text and what its parts hold.
@@ -87,11 +87,11 @@ func size(m *agent.Message) int {
 
 // parts are what a message holds beside its visible text.
 func parts(m *transcript.Message) []event.Part {
-	var out []event.Part
+	var content []event.Part
 	for _, p := range m.Parts {
 		if p.Kind == event.KindMedia || p.Kind == event.KindData {
-			out = append(out, event.Part{ID: p.ID, Kind: p.Kind, Media: p.Media, Data: p.Data})
+			content = append(content, event.Part{ID: p.ID, Kind: p.Kind, Media: p.Media, Data: p.Data})
 		}
 	}
-	return out
+	return content
 }

@@ -9,7 +9,7 @@ import (
 // newID returns a UUIDv7.
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
-func now() int64 { return time.Now().UnixMilli() }
+func nowMillis() int64 { return time.Now().UnixMilli() }
 
 // expiryAfter returns when a key that lives that long expires, in epoch milliseconds.
-func expiryAfter(life time.Duration) int64 { return now() + life.Milliseconds() }
+func expiryAfter(life time.Duration) int64 { return nowMillis() + life.Milliseconds() }

@@ -35,14 +35,14 @@ func (g *Gateway) Import(ctx context.Context, p Principal, in Imported) (added b
 	if err := checkImported(&s); err != nil {
 		return false, err
 	}
-	switch known, err := g.journal.Get(ctx, journalkey.Import(s.ID)); {
-	case err == nil && string(known) == in.Digest:
+	switch digest, err := g.journal.Get(ctx, journalkey.Import(s.ID)); {
+	case err == nil && string(digest) == in.Digest:
 		return false, nil
 	case err != nil && !errors.Is(err, journal.ErrNotFound):
 		return false, JournalError("import", err)
 	}
 	if _, err := g.journal.Conversation(ctx, s.ID); !errors.Is(err, journal.ErrNotFound) {
-		return false, taken(err)
+		return false, creationError(err)
 	}
 	events, turns, err := renumber(in.Events)
 	if err != nil {
@@ -63,13 +63,13 @@ func (g *Gateway) Import(ctx context.Context, p Principal, in Imported) (added b
 		}
 		b.Keys = append(b.Keys, journal.KeyValue{Key: journalkey.Turn(id), Value: []byte(s.ID)})
 	}
-	note, err := g.audit.Note(audit.Entry{Action: "import", Actor: By(ctx, p), Conversation: s.ID, Tenant: s.Tenant, Subject: s.Owner})
+	note, err := g.audit.Note(audit.Entry{Action: "import", Actor: Actor(ctx, p), Conversation: s.ID, Tenant: s.Tenant, Subject: s.Owner})
 	if err != nil {
 		return false, err
 	}
 	b.Keys = append(b.Keys, note, journal.KeyValue{Key: journalkey.Import(s.ID), Value: []byte(in.Digest)})
 	if err := g.journal.Append(ctx, b); err != nil {
-		return false, taken(err)
+		return false, creationError(err)
 	}
 	g.audit.Wake()
 	g.compactor.add(s.ID, int64(len(events)))
@@ -78,7 +78,7 @@ func (g *Gateway) Import(ctx context.Context, p Principal, in Imported) (added b
 }
 
 // taken says why a conversation can't be made; nil is that there is one.
-func taken(err error) error {
+func creationError(err error) error {
 	switch {
 	case err == nil, errors.Is(err, journal.ErrExists):
 		return reject(ReasonConflict, "the id already exists")
@@ -108,7 +108,7 @@ func checkImported(s *journal.Summary) error {
 // renumber returns the events of a log with the seqs 1, 2, 3 ..., and the ends that its turns lack; and its turns' ids.
 func renumber(in []event.Event) (events []event.Event, turns []string, err error) {
 	var t transcript.Transcript
-	seen := map[string]bool{}
+	seenTurns := map[string]bool{}
 	at := int64(0)
 	for i, e := range in {
 		e.Seq, e.MergedFrom = int64(i)+1, 0
@@ -122,8 +122,8 @@ func renumber(in []event.Event) (events []event.Event, turns []string, err error
 		if err != nil {
 			return nil, nil, reject(ReasonInvalid, "event %d: %v", i+1, err)
 		}
-		if e.Turn != "" && !seen[e.Turn] {
-			seen[e.Turn] = true
+		if e.Turn != "" && !seenTurns[e.Turn] {
+			seenTurns[e.Turn] = true
 			turns = append(turns, e.Turn)
 		}
 		at = max(at, e.At)

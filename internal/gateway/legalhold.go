@@ -67,23 +67,23 @@ func (h *Holds) load(ctx context.Context) error {
 		if kv.Value == nil {
 			return fmt.Errorf("gateway: stored hold %s: %w; restore the last backup", kv.Key, journal.ErrCorrupt)
 		}
-		var one Hold
-		if err := json.Unmarshal(kv.Value, &one); err != nil {
+		var hold Hold
+		if err := json.Unmarshal(kv.Value, &hold); err != nil {
 			return fmt.Errorf("gateway: stored hold %s: %w", kv.Key, err) // without it, protected conversations could be deleted
 		}
-		h.byKey[kv.Key] = one
+		h.byKey[kv.Key] = hold
 	}
 	return nil
 }
 
-func (h *Holds) check(p Principal, one Hold) error {
+func (h *Holds) check(p Principal, hold Hold) error {
 	if err := Decide(p, ActionAdmin, nil); err != nil {
 		return err
 	}
-	if (one.Conversation == "") == (one.Subject == "") || one.Conversation != "" && one.Tenant != "" {
+	if (hold.Conversation == "") == (hold.Subject == "") || hold.Conversation != "" && hold.Tenant != "" {
 		return reject(ReasonInvalid, "hold: either a conversation or a subject is needed")
 	}
-	for name, v := range map[string]string{"conversation": one.Conversation, "tenant": one.Tenant, "subject": one.Subject} {
+	for name, v := range map[string]string{"conversation": hold.Conversation, "tenant": hold.Tenant, "subject": hold.Subject} {
 		if err := event.CheckID(name, v); err != nil {
 			return reject(ReasonInvalid, "%v", err)
 		}
@@ -92,54 +92,54 @@ func (h *Holds) check(p Principal, one Hold) error {
 }
 
 // Place puts a hold in force. If the same hold is in force already, Place returns it unchanged.
-func (h *Holds) Place(ctx context.Context, p Principal, one Hold) (Hold, error) {
-	if err := h.check(p, one); err != nil {
-		return one, err
+func (h *Holds) Place(ctx context.Context, p Principal, hold Hold) (Hold, error) {
+	if err := h.check(p, hold); err != nil {
+		return hold, err
 	}
-	one.Since = now()
+	hold.Since = nowMillis()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if old, ok := h.byKey[one.key()]; ok {
+	if old, ok := h.byKey[hold.key()]; ok {
 		return old, nil
 	}
-	if one.Conversation != "" {
-		if _, err := summaryFor(ctx, h.journal, p, ActionAdmin, one.Conversation); err != nil {
-			return one, err
+	if hold.Conversation != "" {
+		if _, err := summaryFor(ctx, h.journal, p, ActionAdmin, hold.Conversation); err != nil {
+			return hold, err
 		}
 	}
-	v, err := json.Marshal(one)
+	v, err := json.Marshal(hold)
 	if err != nil {
-		return one, fmt.Errorf("gateway: hold: %w", err)
+		return hold, fmt.Errorf("gateway: hold: %w", err)
 	}
-	if err := h.record(ctx, p, "hold", one, v); err != nil {
-		return one, err
+	if err := h.record(ctx, p, "hold", hold, v); err != nil {
+		return hold, err
 	}
-	h.byKey[one.key()] = one
-	return one, nil
+	h.byKey[hold.key()] = hold
+	return hold, nil
 }
 
 // Release ends a hold. If there is no such hold, the error is ErrNotFound.
-func (h *Holds) Release(ctx context.Context, p Principal, one Hold) error {
-	if err := h.check(p, one); err != nil {
+func (h *Holds) Release(ctx context.Context, p Principal, hold Hold) error {
+	if err := h.check(p, hold); err != nil {
 		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if _, ok := h.byKey[one.key()]; !ok {
+	if _, ok := h.byKey[hold.key()]; !ok {
 		return ErrNotFound
 	}
-	if err := h.record(ctx, p, "release", one, nil); err != nil {
+	if err := h.record(ctx, p, "release", hold, nil); err != nil {
 		return err
 	}
-	delete(h.byKey, one.key())
+	delete(h.byKey, hold.key())
 	return nil
 }
 
 // record stores a hold's new value, or deletes it if value is nil, in one commit with its audit entry.
-func (h *Holds) record(ctx context.Context, p Principal, action string, one Hold, value []byte) error {
+func (h *Holds) record(ctx context.Context, p Principal, action string, hold Hold, value []byte) error {
 	err := h.audit.Record(ctx, audit.Entry{
-		Action: action, Actor: By(ctx, p), Conversation: one.Conversation, Tenant: one.Tenant, Subject: one.Subject,
-	}, journal.KeyValue{Key: one.key(), Value: value})
+		Action: action, Actor: Actor(ctx, p), Conversation: hold.Conversation, Tenant: hold.Tenant, Subject: hold.Subject,
+	}, journal.KeyValue{Key: hold.key(), Value: value})
 	if err != nil {
 		return JournalError(action, err)
 	}
@@ -150,52 +150,52 @@ func (h *Holds) record(ctx context.Context, p Principal, action string, one Hold
 func (h *Holds) List() []Hold {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	out := make([]Hold, 0, len(h.byKey))
-	for _, one := range h.byKey {
-		out = append(out, one)
+	holds := make([]Hold, 0, len(h.byKey))
+	for _, hold := range h.byKey {
+		holds = append(holds, hold)
 	}
-	slices.SortFunc(out, func(a, b Hold) int {
+	slices.SortFunc(holds, func(a, b Hold) int {
 		if (a.Conversation == "") != (b.Conversation == "") {
 			return strings.Compare(b.Conversation, a.Conversation)
 		}
 		return strings.Compare(a.Conversation+"\x00"+a.Tenant+"\x00"+a.Subject, b.Conversation+"\x00"+b.Tenant+"\x00"+b.Subject)
 	})
-	return out
+	return holds
 }
 
 // Holding returns the hold that protects a conversation, on itself or on its owner. If there is none, ok is false.
-func (h *Holds) Holding(s *journal.Summary) (one Hold, ok bool) {
+func (h *Holds) HoldOn(s *journal.Summary) (hold Hold, ok bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	return h.holding(s)
+	return h.find(s)
 }
 
 // HoldingSubject returns the hold on a subject. If there is none, ok is false.
-func (h *Holds) HoldingSubject(tenant, subject string) (one Hold, ok bool) {
+func (h *Holds) HoldOnSubject(tenant, subject string) (hold Hold, ok bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	one, ok = h.byKey[Hold{Tenant: tenant, Subject: subject}.key()]
-	return one, ok
+	hold, ok = h.byKey[Hold{Tenant: tenant, Subject: subject}.key()]
+	return hold, ok
 }
 
-func (h *Holds) holding(s *journal.Summary) (one Hold, ok bool) {
-	if one, ok = h.byKey[Hold{Conversation: s.ID}.key()]; !ok && s.Owner != "" {
-		one, ok = h.byKey[Hold{Tenant: s.Tenant, Subject: s.Owner}.key()]
+func (h *Holds) find(s *journal.Summary) (hold Hold, ok bool) {
+	if hold, ok = h.byKey[Hold{Conversation: s.ID}.key()]; !ok && s.Owner != "" {
+		hold, ok = h.byKey[Hold{Tenant: s.Tenant, Subject: s.Owner}.key()]
 	}
-	return one, ok
+	return hold, ok
 }
 
 // Removing must be called before anything is removed from a conversation. If a hold protects it, the error is a *Rejection.
 // Otherwise no hold can be placed until release is called, which the caller does once the removal is committed.
 func (h *Holds) Removing(s journal.Summary) (release func(), err error) {
 	h.mu.RLock()
-	if one, ok := h.holding(&s); ok {
+	if hold, ok := h.find(&s); ok {
 		h.mu.RUnlock()
-		return nil, heldError(one)
+		return nil, heldError(hold)
 	}
 	return h.mu.RUnlock, nil
 }
 
-func heldError(one Hold) *Rejection {
-	return reject(ReasonHeld, "a legal hold on %v keeps this; nothing of it can be removed until the hold is released", one)
+func heldError(hold Hold) *Rejection {
+	return reject(ReasonHeld, "a legal hold on %v keeps this; nothing of it can be removed until the hold is released", hold)
 }

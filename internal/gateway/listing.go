@@ -30,27 +30,27 @@ func (g *Gateway) List(ctx context.Context, p Principal, before *journal.Summary
 	if err != nil {
 		return nil, JournalError("list conversations", err)
 	}
-	gone := map[string]bool{}
+	deleting := map[string]bool{}
 	for _, kv := range half {
-		gone[strings.TrimPrefix(kv.Key, journalkey.Deleting(""))] = true
+		deleting[strings.TrimPrefix(kv.Key, journalkey.Deleting(""))] = true
 	}
-	out := []journal.Summary{}
+	summaries := []journal.Summary{}
 	for {
-		page, more, err := readPage(ctx, g.journal, queries, before, limit)
+		page, hasMore, err := readPage(ctx, g.journal, queries, before, limit)
 		if err != nil {
 			return nil, JournalError("list conversations", err)
 		}
 		for _, s := range page {
 			// The queries find what may be the principal's to see; the decision stays with the one function.
-			if !gone[s.ID] && !s.Unlisted && Decide(p, ActionRead, &s) == nil {
-				out = append(out, s)
-				if len(out) == limit {
-					return out, nil
+			if !deleting[s.ID] && !s.Unlisted && Decide(p, ActionRead, &s) == nil {
+				summaries = append(summaries, s)
+				if len(summaries) == limit {
+					return summaries, nil
 				}
 			}
 		}
-		if !more {
-			return out, nil
+		if !hasMore {
+			return summaries, nil
 		}
 		before = &page[len(page)-1]
 	}
@@ -58,22 +58,22 @@ func (g *Gateway) List(ctx context.Context, p Principal, before *journal.Summary
 
 // readPage returns the first of what all queries select together after before, each conversation once. more says that there
 // may be more behind the last of it.
-func readPage(ctx context.Context, j Journal, queries []journal.Query, before *journal.Summary, limit int) (page []journal.Summary, more bool, err error) {
+func readPage(ctx context.Context, j Journal, queries []journal.Query, before *journal.Summary, limit int) (page []journal.Summary, hasMore bool, err error) {
 	for _, q := range queries {
 		if before != nil {
 			q.BeforeUpdated, q.BeforeID = before.Updated, before.ID
 		}
-		found, err := j.Conversations(ctx, q)
+		results, err := j.Conversations(ctx, q)
 		if err != nil {
 			return nil, false, err
 		}
-		more = more || limit > 0 && len(found) >= limit
-		page = append(page, found...)
+		hasMore = hasMore || limit > 0 && len(results) >= limit
+		page = append(page, results...)
 	}
 	slices.SortFunc(page, func(a, b journal.Summary) int { return a.Compare(&b) })
 	page = slices.CompactFunc(page, func(a, b journal.Summary) bool { return a.ID == b.ID })
 	if limit > 0 && len(page) > limit {
-		page, more = page[:limit], true // behind it something of a query that was cut off may belong in between
+		page, hasMore = page[:limit], true // behind it something of a query that was cut off may belong in between
 	}
-	return page, more, nil
+	return page, hasMore, nil
 }

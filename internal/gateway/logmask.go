@@ -16,12 +16,12 @@ type masking struct {
 
 // Handle implements [slog.Handler].
 func (m masking) Handle(ctx context.Context, r slog.Record) error {
-	out := slog.NewRecord(r.Time, r.Level, capture.Mask(m.secrets, r.Message), r.PC)
+	masked := slog.NewRecord(r.Time, r.Level, capture.Mask(m.secrets, r.Message), r.PC)
 	r.Attrs(func(a slog.Attr) bool {
-		out.AddAttrs(m.attr(a))
+		masked.AddAttrs(m.attr(a))
 		return true
 	})
-	return m.Handler.Handle(ctx, out)
+	return m.Handler.Handle(ctx, masked)
 }
 
 // WithAttrs implements [slog.Handler].
@@ -46,8 +46,8 @@ func (m masking) attr(a slog.Attr) slog.Attr {
 		return slog.String(a.Key, capture.Mask(m.secrets, v.String()))
 	case slog.KindGroup:
 		group := make([]any, 0, len(v.Group()))
-		for _, one := range v.Group() {
-			group = append(group, m.attr(one))
+		for _, member := range v.Group() {
+			group = append(group, m.attr(member))
 		}
 		return slog.Group(a.Key, group...)
 	case slog.KindAny:

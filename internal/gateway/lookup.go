@@ -20,11 +20,11 @@ func (w *writer) isOldMessageID(ctx context.Context, m *CommandMessage) (bool, e
 	if !earlier {
 		return false, nil
 	}
-	whole, _, err := w.readLog(ctx)
+	history, _, err := w.readLog(ctx)
 	if err != nil {
 		return false, JournalError("look for message", err)
 	}
-	return whole.Message(m.ID) != nil, nil
+	return history.Message(m.ID) != nil, nil
 }
 
 // free reports whether a message id is unused, as far as memory reaches.

@@ -14,24 +14,24 @@ func storeMedia(ctx context.Context, ops []event.Event, store MediaStore) ([]eve
 	if !slices.ContainsFunc(ops, brings) {
 		return ops, nil
 	}
-	var out []event.Event
+	var result []event.Event
 	for _, op := range ops {
 		if !brings(op) {
-			out = append(out, op)
+			result = append(result, op)
 			continue
 		}
 		media, err := store.Store(ctx, *op.Body.Media)
-		var refused *Rejection
+		var rejection *Rejection
 		switch {
 		case err == nil:
-			out = append(out, withMedia(op, media))
-		case errors.As(err, &refused):
-			out = append(out, withMedia(op, media), withoutFile(op, refused))
+			result = append(result, withMedia(op, media))
+		case errors.As(err, &rejection):
+			result = append(result, withMedia(op, media), withoutFile(op, rejection))
 		default:
 			return nil, err
 		}
 	}
-	return out, nil
+	return result, nil
 }
 
 // withMedia returns a copy of an operation that shows other media.
@@ -42,27 +42,27 @@ func withMedia(op event.Event, m event.Media) event.Event {
 }
 
 // withoutFile returns the operation that follows one whose file is missing: its part has failed.
-func withoutFile(op event.Event, why *Rejection) event.Event {
+func withoutFile(op event.Event, rejection *Rejection) event.Event {
 	op.Type = event.PartUpdate
-	op.Body = &event.Body{State: event.PartFailed, Error: &event.Error{Code: why.Reason, Message: why.Message}}
+	op.Body = &event.Body{State: event.PartFailed, Error: &event.Error{Code: rejection.Reason, Message: rejection.Message}}
 	return op
 }
 
 // bareOps returns operations that were held back until the end of the turn, when no file can be stored any more. Media that name a path
 // are shown without it, as failed parts.
 func bareOps(ops []event.Event, files TurnFiles) []event.Event {
-	var out []event.Event
+	var result []event.Event
 	for _, op := range ops {
 		if op.Body == nil || op.Body.Media == nil {
-			out = append(out, op)
+			result = append(result, op)
 			continue
 		}
-		bare, named := files.Bare(*op.Body.Media)
-		if !named {
-			out = append(out, op)
+		bare, hasPath := files.Bare(*op.Body.Media)
+		if !hasPath {
+			result = append(result, op)
 			continue
 		}
-		out = append(out, withMedia(op, bare), withoutFile(op, reject(ReasonFile, "the turn ended before the file was stored")))
+		result = append(result, withMedia(op, bare), withoutFile(op, reject(ReasonFile, "the turn ended before the file was stored")))
 	}
-	return out
+	return result
 }

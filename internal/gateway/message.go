@@ -9,9 +9,9 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-func messageEvent(what string, m *CommandMessage, role event.Role, maxBytes int) (event.Event, error) {
+func messageEvent(command string, m *CommandMessage, role event.Role, maxBytes int) (event.Event, error) {
 	if m == nil || (m.Text == "" && len(m.Parts) == 0) {
-		return event.Event{}, reject(ReasonInvalid, "%s: a message with text or parts is needed", what)
+		return event.Event{}, reject(ReasonInvalid, "%s: a message with text or parts is needed", command)
 	}
 	parts := m.Parts
 	if m.Text != "" {

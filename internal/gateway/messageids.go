@@ -15,16 +15,16 @@ type messageIDs struct {
 }
 
 // has reports whether a message is in the set. read returns the whole log, folded; has calls it if the set was not read yet.
-func (m *messageIDs) has(id string, read func() (*transcript.Transcript, error)) (bool, error) {
+func (m *messageIDs) has(id string, readLog func() (*transcript.Transcript, error)) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ids == nil {
-		whole, err := read()
+		history, err := readLog()
 		if err != nil {
 			return false, err
 		}
-		m.ids = make(map[string]bool, len(whole.Messages))
-		for _, msg := range whole.Messages {
+		m.ids = make(map[string]bool, len(history.Messages))
+		for _, msg := range history.Messages {
 			m.ids[msg.ID] = true
 		}
 	}

@@ -20,10 +20,10 @@ type Metrics struct {
 	CommitEvents  prometheus.Histogram
 	ShowSeconds   prometheus.Histogram
 	CommitFailed  prometheus.Counter
-	Late          prometheus.Counter
-	dropped       *prometheus.CounterVec
+	LateOps       prometheus.Counter
+	droppedOps    *prometheus.CounterVec
 	Leases        prometheus.Counter
-	Running       prometheus.Gauge
+	RunningTurns  prometheus.Gauge
 	Writers       prometheus.Gauge
 	Recovered     *prometheus.CounterVec // turns found open, by what became of them
 	Repeated      prometheus.Counter
@@ -40,8 +40,8 @@ type Metrics struct {
 	unknown     *prometheus.CounterVec   // dialect
 	frames      *prometheus.CounterVec   // dialect
 
-	models bounded
-	all    []prometheus.Collector
+	models     bounded
+	collectors []prometheus.Collector
 }
 
 // maxModels bounds the models that are told apart: more are not in use at one gateway, and a program that makes names up
@@ -53,27 +53,27 @@ func NewMetrics() *Metrics {
 	m := &Metrics{models: bounded{max: maxModels}}
 	counter := func(name, help string) prometheus.Counter {
 		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
-		m.all = append(m.all, c)
+		m.collectors = append(m.collectors, c)
 		return c
 	}
 	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
 		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-		m.all = append(m.all, c)
+		m.collectors = append(m.collectors, c)
 		return c
 	}
 	gauge := func(name, help string) prometheus.Gauge {
 		c := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
-		m.all = append(m.all, c)
+		m.collectors = append(m.collectors, c)
 		return c
 	}
 	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
 		c := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
-		m.all = append(m.all, c)
+		m.collectors = append(m.collectors, c)
 		return c
 	}
 	histograms := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 		c := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
-		m.all = append(m.all, c)
+		m.collectors = append(m.collectors, c)
 		return c
 	}
 	quick := []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .1, 1, 10}
@@ -85,7 +85,7 @@ func NewMetrics() *Metrics {
 	m.tokens = counters("leat_tokens_total", "Tokens that agents reported for turns that ended.", "agent", "model", "kind")
 	m.retries = counters("leat_agent_retries_total", "Waits of turns until their agent is called again: it limits the rate, is not ready, or has failed.", "agent")
 	m.limited = counters("leat_limit_refusals_total", "What was refused for a limit of a user or a tenant.", "limit")
-	m.Running = gauge("leat_turns_running", "Turns that run or wait for a person.")
+	m.RunningTurns = gauge("leat_turns_running", "Turns that run or wait for a person.")
 	m.Recovered = counters("leat_turns_recovered_total", "Turns found open when a conversation was taken up, by what became of them.", "fate")
 	m.Leases = counter("leat_leases_expired_total", "Pushed turns ended because their producer stayed away.")
 
@@ -96,8 +96,8 @@ func NewMetrics() *Metrics {
 	m.CommitFailed = counter("leat_commits_failed_total", "Commits that failed, each try.")
 	m.Writers = gauge("leat_conversations_open", "Conversations held in memory.")
 
-	m.Late = counter("leat_late_operations_total", "What agents said after their turn's end, which was dropped: operations, or frames that were not decoded any more.")
-	m.dropped = counters("leat_dropped_operations_total", "Operations of turns that ran which changed nothing and were dropped: a repeated start, or what came for a part, a message or a turn inside that had ended.", "agent")
+	m.LateOps = counter("leat_late_operations_total", "What agents said after their turn's end, which was dropped: operations, or frames that were not decoded any more.")
+	m.droppedOps = counters("leat_dropped_operations_total", "Operations of turns that ran which changed nothing and were dropped: a repeated start, or what came for a part, a message or a turn inside that had ended.", "agent")
 	m.Repeated = counter("leat_commands_repeated_total", "Commands whose idempotency key was known: they got the first outcome and did nothing.")
 	m.frames = counters("leat_decode_frames_total", "Frames of agents' streams that were decoded.", "dialect")
 	m.faults = counters("leat_decode_faults_total", "Frames of agents' streams that were invalid and ended their turn.", "dialect")
@@ -114,22 +114,22 @@ func NewMetrics() *Metrics {
 	for _, r := range []quota.Resource{quota.Turns, quota.Messages, quota.Bytes, quota.Viewers} {
 		m.limited.WithLabelValues(string(r))
 	}
-	for _, fate := range []string{"resumed", "interrupted"} {
-		m.Recovered.WithLabelValues(fate)
+	for _, result := range []string{"resumed", "interrupted"} {
+		m.Recovered.WithLabelValues(result)
 	}
 	return m
 }
 
 // Describe implements [prometheus.Collector].
 func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, c := range m.all {
+	for _, c := range m.collectors {
 		c.Describe(ch)
 	}
 }
 
 // Collect implements [prometheus.Collector].
 func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
-	for _, c := range m.all {
+	for _, c := range m.collectors {
 		c.Collect(ch)
 	}
 }
@@ -147,7 +147,7 @@ func (m *Metrics) Mismatch(client, field string) string {
 }
 
 // ended counts a turn's end. agent is bounded by the caller.
-func (m *Metrics) ended(agent string, b *event.Body, seconds float64) {
+func (m *Metrics) countEnd(agent string, b *event.Body, seconds float64) {
 	m.turns.WithLabelValues(agent, string(b.Outcome)).Inc()
 	if b.Error != nil {
 		m.turnErrors.WithLabelValues(code(b.Error.Code)).Inc()
@@ -172,9 +172,9 @@ func (m *Metrics) ended(agent string, b *event.Body, seconds float64) {
 
 // bounded lets a number of names through, the first ones, and makes the rest [other].
 type bounded struct {
-	max  int
-	mu   sync.Mutex
-	seen map[string]bool
+	max   int
+	mu    sync.Mutex
+	names map[string]bool
 }
 
 // maxLabel bounds a name that somebody else chose, in bytes.
@@ -189,14 +189,14 @@ func (b *bounded) name(s string) string {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.seen[s] {
-		if len(b.seen) >= b.max {
+	if !b.names[s] {
+		if len(b.names) >= b.max {
 			return other
 		}
-		if b.seen == nil {
-			b.seen = map[string]bool{}
+		if b.names == nil {
+			b.names = map[string]bool{}
 		}
-		b.seen[s] = true
+		b.names[s] = true
 	}
 	return s
 }
@@ -204,58 +204,58 @@ func (b *bounded) name(s string) string {
 // Dialects returns the dialects with decoders that count their frames: those decoded, those that were invalid, and those
 // that the decoder did not know.
 func (m *Metrics) Dialects(r dialect.Registry) dialect.Registry {
-	all := r.List()
-	for i, d := range all {
+	dialects := r.List()
+	for i, d := range dialects {
 		if d.Decoder == nil {
 			continue
 		}
 		frames, faults, unknown := m.frames.WithLabelValues(d.Name), m.faults.WithLabelValues(d.Name), m.unknown.WithLabelValues(d.Name)
 		inner := d.Decoder
-		all[i].Decoder = func() dialect.Decoder {
-			return &counted{Decoder: inner(), frames: frames, faults: faults, unknown: unknown}
+		dialects[i].Decoder = func() dialect.Decoder {
+			return &countingDecoder{Decoder: inner(), frames: frames, faults: faults, unknown: unknown}
 		}
 	}
-	return dialect.NewRegistry(all...)
+	return dialect.NewRegistry(dialects...)
 }
 
 // counted counts what a decoder decodes. Unknown frames of before a restart were counted by the process that saw them.
-type counted struct {
+type countingDecoder struct {
 	dialect.Decoder
 	frames, faults, unknown prometheus.Counter
-	known                   int // unknown frames so far
+	reported                int // unknown frames so far
 }
 
 // Unwrap implements [dialect.Wrapper].
-func (d *counted) Unwrap() dialect.Decoder { return d.Decoder }
+func (d *countingDecoder) Unwrap() dialect.Decoder { return d.Decoder }
 
-func (d *counted) Decode(f dialect.Frame) ([]event.Event, error) {
+func (d *countingDecoder) Decode(f dialect.Frame) ([]event.Event, error) {
 	d.frames.Inc()
 	ops, err := d.Decoder.Decode(f)
 	if err != nil {
 		d.faults.Inc()
 	}
-	if n := d.total(); n > d.known {
-		d.unknown.Add(float64(n - d.known))
-		d.known = n
+	if n := d.total(); n > d.reported {
+		d.unknown.Add(float64(n - d.reported))
+		d.reported = n
 	}
 	return ops, err
 }
 
-func (d *counted) Restore(state []byte) error {
+func (d *countingDecoder) Restore(state []byte) error {
 	err := d.Decoder.Restore(state)
-	d.known = d.total()
+	d.reported = d.total()
 	return err
 }
 
 // Unknown implements [dialect.Counter].
-func (d *counted) Unknown() dialect.Unknown {
+func (d *countingDecoder) Unknown() dialect.Unknown {
 	if c, ok := d.Decoder.(dialect.Counter); ok {
 		return c.Unknown()
 	}
 	return nil
 }
 
-func (d *counted) total() (n int) {
+func (d *countingDecoder) total() (n int) {
 	for _, k := range d.Unknown() {
 		n += k
 	}

@@ -36,7 +36,7 @@ type turnMetrics struct {
 // begin starts to measure a turn that is about to run in this process. The run's context is derived from the one that it returns.
 func (v *observer) begin(info TurnInfo) context.Context {
 	ctx := v.core.life
-	t := &turnMetrics{agent: info.Agent, began: time.Now(), text: info.Resumed}
+	t := &turnMetrics{agent: info.Agent, began: time.Now(), text: info.IsResumed}
 	info.Parent = v.parents.take(info.Turn)
 	if tr := v.core.cfg.Tracer; tr != nil {
 		ctx, t.trace = tr.Turn(ctx, info)
@@ -59,12 +59,12 @@ func (v *observer) abandon(err error) {
 
 // committed is called with the events of each commit once readers can see them. asked is when the journal got them, durable when they
 // were durable.
-func (v *observer) committed(events []event.Event, asked, durable time.Time) {
-	shown := time.Now()
+func (v *observer) committed(events []event.Event, submittedAt, durable time.Time) {
+	shownAt := time.Now()
 	m := v.core.metrics
 	m.Events.Add(float64(len(events)))
 	m.CommitEvents.Observe(float64(len(events)))
-	m.ShowSeconds.Observe(shown.Sub(durable).Seconds())
+	m.ShowSeconds.Observe(shownAt.Sub(durable).Seconds())
 	var last *turnMetrics // most commits hold events of one turn
 	for i := range events {
 		e := &events[i]
@@ -80,9 +80,9 @@ func (v *observer) committed(events []event.Event, asked, durable time.Time) {
 			last = t
 			if !t.text {
 				t.text = true
-				m.firstText.WithLabelValues(t.agent).Observe(shown.Sub(t.began).Seconds())
+				m.firstText.WithLabelValues(t.agent).Observe(shownAt.Sub(t.began).Seconds())
 				if t.trace != nil {
-					t.trace.FirstText(shown)
+					t.trace.FirstText(shownAt)
 				}
 			}
 		case event.TurnEnd:
@@ -106,7 +106,7 @@ func (v *observer) committed(events []event.Event, asked, durable time.Time) {
 		}
 	}
 	if last != nil && last.trace != nil {
-		last.trace.Commit(len(events), asked, durable, shown)
+		last.trace.Commit(len(events), submittedAt, durable, shownAt)
 	}
 }
 
@@ -123,7 +123,7 @@ func (v *observer) turnEnded(e *event.Event) {
 		name = other // a child names its agent as it likes, and an old turn's may not be configured any more
 	}
 	b := e.Get()
-	v.core.metrics.ended(name, b, seconds)
+	v.core.metrics.countEnd(name, b, seconds)
 	v.logTurn(e.Turn, name, b, seconds)
 	v.parents.take(e.Turn) // it may have ended in the queue
 	if t := v.turns[e.Turn]; t != nil {

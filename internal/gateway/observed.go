@@ -14,7 +14,7 @@ import (
 // startObserved starts the run of an observed turn once its start is durable.
 func (w *writer) startObserved(t *tx, tn *turn, key, answers string, state json.RawMessage) {
 	in := w.observedInput(tn.id, key)
-	t.then(func() {
+	t.afterCommit(func() {
 		in.Session = w.session(tn.name)
 		w.feed.View(func(tr *transcript.Transcript) {
 			if m := tr.Message(answers); m != nil {

@@ -15,10 +15,10 @@ import (
 func (w *writer) keyed(ctx context.Context, c Command, do func(*tx) (Ack, error)) (Ack, error) {
 	var ack Ack
 	err := w.submit(ctx, true, func(t *tx) error {
-		known, err := w.storedOutcome(ctx, c)
-		if err != nil || known != nil {
-			if known != nil {
-				ack = known.Ack
+		outcome, err := w.storedOutcome(ctx, c)
+		if err != nil || outcome != nil {
+			if outcome != nil {
+				ack = outcome.Ack
 				ack.Repeated = true
 				w.core.metrics.Repeated.Inc()
 			}
@@ -73,13 +73,13 @@ func (w *writer) remember(t *tx, c Command, ack Ack) error {
 	if c.Type != CommandSend {
 		expires = expiryAfter(w.core.cfg.KeyLife)
 	}
-	t.set(journalkey.Command(w.id, c.Type, c.Key), v, expires)
+	t.setKey(journalkey.Command(w.id, c.Type, c.Key), v, expires)
 	return nil
 }
 
 // note adds a command's audit entry to its commit.
 func (w *writer) note(t *tx, c Command, ack Ack) error {
-	e := audit.Entry{Action: c.Type, Actor: c.by, Conversation: w.id, Turn: ack.Turn, Message: ack.Message, Effect: ack.Seq}
+	e := audit.Entry{Action: c.Type, Actor: c.actor, Conversation: w.id, Turn: ack.Turn, Message: ack.Message, Effect: ack.Seq}
 	if c.Subject != "" {
 		e.Tenant, e.Subject = w.summary.Tenant, c.Subject
 	}
@@ -91,15 +91,15 @@ func (w *writer) note(t *tx, c Command, ack Ack) error {
 	if err != nil {
 		return err
 	}
-	t.put = append(t.put, kv)
-	t.then(w.core.audit.Wake)
+	t.keys = append(t.keys, kv)
+	t.afterCommit(w.core.audit.Wake)
 	return nil
 }
 
 // wrote notes that a command left a guest's text or name in the log.
 func (w *writer) wrote(t *tx, c Command) {
 	s := t.current()
-	if (c.Type == CommandSend || c.Type == CommandAnswer || c.Type == CommandStop) && !c.by.Admin && c.by.Subject != "" && c.by.Subject != s.Owner {
-		t.set(journalkey.Wrote(s.Tenant, c.by.Subject, w.id), []byte("1"), 0)
+	if (c.Type == CommandSend || c.Type == CommandAnswer || c.Type == CommandStop) && !c.actor.Admin && c.actor.Subject != "" && c.actor.Subject != s.Owner {
+		t.setKey(journalkey.Wrote(s.Tenant, c.actor.Subject, w.id), []byte("1"), 0)
 	}
 }

@@ -25,30 +25,30 @@ const sourceUpstream = "upstream"
 
 // outside is an entry of an upstream session as a conversation takes it.
 type outside struct {
-	entry *agent.Entry
-	id    string        // of the message or turn that it becomes
-	said  []event.Event // of a message; nothing if it has no content
-	ops   []event.Event // of a run that is over
+	entry  *agent.Entry
+	id     string        // of the message or turn that it becomes
+	events []event.Event // of a message; nothing if it has no content
+	ops    []event.Event // of a run that is over
 }
 
 // outsides makes entries ready for one conversation.
 type outsides struct {
-	most  int // bytes of one message
-	files MediaStore
+	maxMessage int // bytes of one message
+	files      MediaStore
 }
 
 // prepare makes an entry ready and stores the files that it brings.
-func (x outsides) prepare(ctx context.Context, e *agent.Entry) (one *outside, err error) {
-	one = &outside{entry: e, id: newID()}
+func (x outsides) prepare(ctx context.Context, e *agent.Entry) (prepared *outside, err error) {
+	prepared = &outside{entry: e, id: newID()}
 	if e.Run != nil {
-		one.ops, err = storeMedia(ctx, slices.Clone(e.Run.Ops), x.files)
-		return one, err
+		prepared.ops, err = storeMedia(ctx, slices.Clone(e.Run.Ops), x.files)
+		return prepared, err
 	}
 	parts := slices.Clone(e.Message.Parts)
 	if e.Message.Text != "" && !slices.ContainsFunc(parts, func(p event.Part) bool { return p.Kind == event.KindText }) {
 		parts = append([]event.Part{{Kind: event.KindText, Text: e.Message.Text}}, parts...)
 	}
-	parts = cutParts(parts, x.most)
+	parts = cutParts(parts, x.maxMessage)
 	var missing []event.Event
 	for i := range parts {
 		p := &parts[i]
@@ -57,11 +57,11 @@ func (x outsides) prepare(ctx context.Context, e *agent.Entry) (one *outside, er
 			continue
 		}
 		media, err := x.files.Store(ctx, *p.Media)
-		var refused *Rejection
-		if errors.As(err, &refused) {
+		var rejection *Rejection
+		if errors.As(err, &rejection) {
 			err = nil
-			missing = append(missing, event.Event{At: atOf(e, 0), Type: event.PartUpdate, Message: one.id, Part: p.ID, Body: &event.Body{
-				State: event.PartFailed, Error: &event.Error{Code: refused.Reason, Message: refused.Message},
+			missing = append(missing, event.Event{At: atOf(e, 0), Type: event.PartUpdate, Message: prepared.id, Part: p.ID, Body: &event.Body{
+				State: event.PartFailed, Error: &event.Error{Code: rejection.Reason, Message: rejection.Message},
 			}})
 		}
 		if err != nil {
@@ -69,55 +69,55 @@ func (x outsides) prepare(ctx context.Context, e *agent.Entry) (one *outside, er
 		}
 		p.Media = &media
 	}
-	add := event.Event{At: atOf(e, 0), Type: event.MessageAdd, Message: one.id, Body: &event.Body{Role: e.Message.Role, Source: e.Source, Parts: parts}}
+	add := event.Event{At: atOf(e, 0), Type: event.MessageAdd, Message: prepared.id, Body: &event.Body{Role: e.Message.Role, Source: e.Source, Parts: parts}}
 	if err := add.Validate(); err != nil {
 		return nil, fmt.Errorf("entry %q: %w", e.Key, err)
 	}
 	if len(parts) > 0 {
-		one.said = append([]event.Event{add}, missing...)
+		prepared.events = append([]event.Event{add}, missing...)
 	}
-	return one, nil
+	return prepared, nil
 }
 
 // became is what is stored under the entry's key.
-func (one *outside) became() string {
+func (o *outside) became() string {
 	switch {
-	case one.entry.Run != nil:
-		return becameTurn + one.id
-	case len(one.said) == 0:
+	case o.entry.Run != nil:
+		return becameTurn + o.id
+	case len(o.events) == 0:
 		return becameNothing
 	}
-	return becameMessage + one.id
+	return becameMessage + o.id
 }
 
 // start returns the beginning of the turn that a run becomes.
-func (one *outside) start(name, answers, parent string) event.Event {
-	return event.Event{At: atOf(one.entry, 0), Type: event.TurnStart, Turn: one.id, Body: &event.Body{
-		Agent: name, Answers: answers, Parent: parent, Source: cmp.Or(one.entry.Source, sourceUpstream),
+func (o *outside) start(name, answers, parent string) event.Event {
+	return event.Event{At: atOf(o.entry, 0), Type: event.TurnStart, Turn: o.id, Body: &event.Body{
+		Agent: name, Answers: answers, Parent: parent, Source: cmp.Or(o.entry.Source, sourceUpstream),
 	}}
 }
 
 // whole returns the events of a run that is over, from its start to its one end, and how many operations changed nothing. What does
 // not apply fails the turn, as it does live.
-func (one *outside) whole(name, answers, parent string) (all []event.Event, dropped int64) {
-	all = []event.Event{one.start(name, answers, parent)}
-	m := dialect.NewMapper(one.id, newID)
-	at := atOf(one.entry, 0)
+func (o *outside) completeTurn(name, answers, parent string) (turnEvents []event.Event, droppedOps int64) {
+	turnEvents = []event.Event{o.start(name, answers, parent)}
+	m := dialect.NewMapper(o.id, newID)
+	at := atOf(o.entry, 0)
 	end := event.Event{Type: event.TurnEnd, Body: &event.Body{
 		Outcome: event.Failed, Error: &event.Error{Code: codeCutShort, Message: "the run has no end in the session", Retryable: true},
 	}}
-	for i := range one.ops {
-		at = max(at, atOf(one.entry, one.ops[i].At))
-		events, err := m.Map(one.ops[i:i+1], at)
-		all = append(all, events...)
+	for i := range o.ops {
+		at = max(at, atOf(o.entry, o.ops[i].At))
+		events, err := m.Map(o.ops[i:i+1], at)
+		turnEvents = append(turnEvents, events...)
 		if err != nil {
 			end.Body.Error = &event.Error{Code: codeStream, Message: err.Error()}
 			break
 		}
 	}
-	dropped = m.DroppedOps
+	droppedOps = m.DroppedOps
 	events, _ := m.Map([]event.Event{end}, at) // always valid; it changes nothing if the run has ended
-	return append(all, events...), dropped
+	return append(turnEvents, events...), droppedOps
 }
 
 // atOf returns when something of an entry happened, in epoch milliseconds: at, if that is known, else when the entry did, and never in
@@ -126,34 +126,34 @@ func atOf(e *agent.Entry, at int64) int64 {
 	if at == 0 && !e.At.IsZero() {
 		at = e.At.UnixMilli()
 	}
-	if latest := now(); at <= 0 || at > latest {
+	if latest := nowMillis(); at <= 0 || at > latest {
 		return latest
 	}
 	return at
 }
 
 // cutParts keeps as much of a message as one may have, from its beginning. The last part then says how much there was.
-func cutParts(parts []event.Part, most int) []event.Part {
+func cutParts(parts []event.Part, maxBytes int) []event.Part {
 	size := 0
 	for _, p := range parts {
 		size += len(p.Text) + len(p.Data)
 	}
-	if size <= most {
+	if size <= maxBytes {
 		return parts
 	}
-	var kept []event.Part
-	left := most
+	var result []event.Part
+	budget := maxBytes
 	for _, p := range parts {
-		if len(p.Data) > left {
+		if len(p.Data) > budget {
 			continue // half of it would say nothing
 		}
-		if len(p.Text) > left {
-			p.Text = strings.ToValidUTF8(p.Text[:left], "")
+		if len(p.Text) > budget {
+			p.Text = strings.ToValidUTF8(p.Text[:budget], "")
 		}
-		left -= len(p.Text) + len(p.Data)
+		budget -= len(p.Text) + len(p.Data)
 		if p.Text != "" || p.Data != nil || p.Media != nil {
-			kept = append(kept, p)
+			result = append(result, p)
 		}
 	}
-	return append(kept, event.Part{Kind: event.KindText, Text: fmt.Sprintf("[The message has %d bytes; the first %d are kept here.]", size, most-left)})
+	return append(result, event.Part{Kind: event.KindText, Text: fmt.Sprintf("[The message has %d bytes; the first %d are kept here.]", size, maxBytes-budget)})
 }

@@ -19,15 +19,15 @@ func (g *Gateway) PauseCompaction(ctx context.Context, p Principal, conversation
 	if err := Decide(p, ActionRead, &s); err != nil {
 		return s, nil, err
 	}
-	release, first := g.compactor.pause(conversation)
+	release, isFirst := g.compactor.pause(conversation)
 	var upto int64
 	err = w.submit(ctx, true, func(t *tx) error {
-		if len(t.current().Open) == 0 && len(w.turns.running()) == 0 {
+		if len(t.current().Open) == 0 && len(w.turns.active()) == 0 {
 			upto = w.head
 		}
 		return nil
 	})
-	if err == nil && upto > 0 && first {
+	if err == nil && upto > 0 && isFirst {
 		err = g.compactor.compact(ctx, conversation, upto)
 	}
 	if err == nil {

@@ -67,45 +67,45 @@ func (g *Gateway) MarkRead(ctx context.Context, p Principal, conversation string
 		return at, err
 	}
 	defer w.release()
-	who := p.Account()
-	var now Position
+	account := p.Account()
+	var position Position
 	err = w.submit(ctx, true, func(t *tx) (err error) {
 		s := t.current()
 		if err := Decide(p, ActionRead, s); err != nil { // it was taken back meanwhile
 			return err
 		}
-		if now, err = g.Position(g.life, p, s); err != nil {
+		if position, err = g.Position(g.life, p, s); err != nil {
 			return err
 		}
 		to := min(seq, w.head)
 		if seq == 0 {
 			to = w.head
 		}
-		if to <= now.Read {
+		if to <= position.Read {
 			return nil
 		}
-		now = Position{Read: to, Unread: s.SpokenSeq > to && concerns(p, s)}
-		t.set(journalkey.Read(who.Tenant, who.Subject, w.id), strconv.AppendInt(nil, to, 10), 0)
-		t.then(func() { g.positions.tell(who, w.id) })
+		position = Position{Read: to, Unread: s.SpokenSeq > to && concerns(p, s)}
+		t.setKey(journalkey.Read(account.Tenant, account.Subject, w.id), strconv.AppendInt(nil, to, 10), 0)
+		t.afterCommit(func() { g.positions.tell(account, w.id) })
 		return nil
 	})
 	if err != nil {
 		return at, commandError(err)
 	}
-	return now, nil
+	return position, nil
 }
 
 // Positions follows a principal's positions until Close is called.
 func (g *Gateway) Positions(p Principal) *Positions {
-	f := &Positions{of: &g.positions, who: p.Account(), ids: map[string]struct{}{}, changed: make(chan struct{}, 1)}
+	f := &Positions{of: &g.positions, account: p.Account(), ids: map[string]struct{}{}, changed: make(chan struct{}, 1)}
 	f.of.mu.Lock()
 	defer f.of.mu.Unlock()
 	if f.of.followers == nil {
 		f.of.followers = map[quota.Account]map[*Positions]struct{}{}
 	}
-	if f.of.followers[f.who] == nil {
-		f.of.followers[f.who] = map[*Positions]struct{}{}
+	if f.of.followers[f.account] == nil {
+		f.of.followers[f.account] = map[*Positions]struct{}{}
 	}
-	f.of.followers[f.who][f] = struct{}{}
+	f.of.followers[f.account][f] = struct{}{}
 	return f
 }

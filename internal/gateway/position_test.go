@@ -162,7 +162,7 @@ func TestFollowPositions(t *testing.T) {
 		told("read", "", conv, "", "", "")
 		h.read(bob, conv, 0)
 		told("read already", "", "", "", "", "")
-		h.do(conv, gateway.Command{Type: gateway.CommandShare, Subject: gateway.Everybody, Access: gateway.AccessRead})
+		h.do(conv, gateway.Command{Type: gateway.CommandShare, Subject: gateway.WholeTenant, Access: gateway.AccessRead})
 		h.do(conv, note)
 		told("shared with all", conv, conv, conv, "", "")
 		h.do(own, note)

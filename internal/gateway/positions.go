@@ -17,8 +17,8 @@ type positions struct {
 // Positions tells of conversations in which a principal's position, or what is unread behind it, has changed. What is told is
 // which; a follower that is slow is told of each once.
 type Positions struct {
-	of  *positions
-	who quota.Account
+	of      *positions
+	account quota.Account
 
 	mu      sync.Mutex
 	ids     map[string]struct{}
@@ -29,8 +29,8 @@ type Positions struct {
 func (f *Positions) Close() {
 	f.of.mu.Lock()
 	defer f.of.mu.Unlock()
-	if delete(f.of.followers[f.who], f); len(f.of.followers[f.who]) == 0 {
-		delete(f.of.followers, f.who)
+	if delete(f.of.followers[f.account], f); len(f.of.followers[f.account]) == 0 {
+		delete(f.of.followers, f.account)
 	}
 }
 
@@ -51,19 +51,19 @@ func (f *Positions) Take() []string {
 }
 
 // tell tells the followers of one principal of a conversation.
-func (l *positions) tell(who quota.Account, conversation string) {
+func (l *positions) tell(account quota.Account, conversation string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tellLocked(who, conversation)
+	l.tellLocked(account, conversation)
 }
 
-func (l *positions) tellLocked(who quota.Account, conversation string) {
-	for f := range l.followers[who] {
-		f.put(conversation)
+func (l *positions) tellLocked(account quota.Account, conversation string) {
+	for f := range l.followers[account] {
+		f.add(conversation)
 	}
 }
 
-func (f *Positions) put(conversation string) {
+func (f *Positions) add(conversation string) {
 	f.mu.Lock()
 	f.ids[conversation] = struct{}{}
 	f.mu.Unlock()
@@ -74,18 +74,18 @@ func (f *Positions) put(conversation string) {
 }
 
 // spoken tells those whom a conversation concerns that it may be unread now.
-func (l *positions) spoken(s *journal.Summary) {
+func (l *positions) notifyUnread(s *journal.Summary) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tellLocked(quota.Account{Tenant: s.Tenant, Subject: s.Owner}, s.ID)
 	for _, grant := range s.Grants {
-		if grant.Subject != Everybody {
+		if grant.Subject != WholeTenant {
 			l.tellLocked(quota.Account{Tenant: s.Tenant, Subject: grant.Subject}, s.ID)
 			continue
 		}
-		for who := range l.followers {
-			if who.Tenant == s.Tenant && who != (quota.Account{}) { // the admin is of no tenant
-				l.tellLocked(who, s.ID)
+		for account := range l.followers {
+			if account.Tenant == s.Tenant && account != (quota.Account{}) { // the admin is of no tenant
+				l.tellLocked(account, s.ID)
 			}
 		}
 	}

@@ -45,7 +45,7 @@ func (pt PushedTurns) Begin(ctx context.Context, p Principal, conversation strin
 	if err := Decide(p, ActionAgent, &s); err != nil {
 		return Ack{}, err
 	}
-	c := Command{Type: "push", Key: opt.Key, Agent: opt.Dialect, After: opt.Answers, by: By(ctx, p)}
+	c := Command{Type: "push", Key: opt.Key, Agent: opt.Dialect, After: opt.Answers, actor: Actor(ctx, p)}
 	return w.keyed(ctx, c, func(t *tx) (Ack, error) {
 		if n := len(w.turns.inQueue(w.summary.Open)); n > pt.g.settings().MaxQueued {
 			return Ack{}, reject(ReasonFull, "%d turns wait already", n-1)

@@ -24,9 +24,9 @@ type Pusher interface {
 	// Run continues the stream of a turn until it ends, or until its producer stays away for too long.
 	Run(ctx context.Context, t PushedTurn) error
 	// Release is called once after each Run, when the end that it led to is durable. It disconnects the producer.
-	Release(turn string, out *agent.Emitter)
+	Release(turn string, emitter *agent.Emitter)
 	// Ended is called when the end of any turn is durable. It disconnects the producer, if there is one.
-	Ended(turn string)
+	TurnEnded(turn string)
 	// Answer delivers a user's answer to the producer of the turn, if there is one.
 	Answer(turn string, a event.Answer)
 	// SetLease sets how long a turn lives without its producer. Leases that have begun are not changed.
@@ -37,9 +37,9 @@ type Pusher interface {
 
 // PushedTurn is a turn whose stream is pushed.
 type PushedTurn struct {
-	ID    string
-	State json.RawMessage // of the stream, as NewState or an emission of Run has left it
-	Out   *agent.Emitter
+	ID      string
+	State   json.RawMessage // of the stream, as NewState or an emission of Run has left it
+	Emitter *agent.Emitter
 	// IsCaptured is true if Run should report the bytes of the stream to Out.
 	IsCaptured bool
 	// IsWaiting reports whether the turn waits for a tool or a user, so that its producer may be absent.
@@ -60,7 +60,7 @@ func (noPusher) Run(context.Context, PushedTurn) error { return errNoPusher }
 
 func (noPusher) Release(string, *agent.Emitter) {}
 
-func (noPusher) Ended(string) {}
+func (noPusher) TurnEnded(string) {}
 
 func (noPusher) Answer(string, event.Answer) {}
 

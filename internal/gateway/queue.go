@@ -13,14 +13,14 @@ import (
 type queue struct {
 	goWrite func() // starts the goroutine, which calls take until it returns nil
 
-	mu        sync.Mutex
-	jobs      []*job
-	jobBytes  int           // of text in jobs
-	room      chan struct{} // closed and replaced when jobs are taken
-	isRunning bool          // the goroutine
-	stopped   chan struct{} // closed and replaced when the goroutine ends
-	closeErr  error         // set once; from then on every job is refused
-	commitErr error         // why commits fail at the moment; nil if they don't
+	mu         sync.Mutex
+	jobs       []*job
+	jobBytes   int           // of text in jobs
+	room       chan struct{} // closed and replaced when jobs are taken
+	isRunning  bool          // the goroutine
+	idleSignal chan struct{} // closed and replaced when the goroutine ends
+	closeErr   error         // set once; from then on every job is refused
+	commitErr  error         // why commits fail at the moment; nil if they don't
 }
 
 // job is one change to a conversation.
@@ -29,17 +29,17 @@ type job struct {
 	// added nothing.
 	do func(*tx) error
 	// alone runs the job in a commit of its own, after all jobs before it are committed and shown.
-	alone bool
-	bytes int        // of the text that it adds, about
-	trace string     // traceparent of the request
-	done  chan error // buffered; nil if the caller doesn't wait
-	err   error
+	alone  bool
+	bytes  int        // of the text that it adds, about
+	trace  string     // traceparent of the request
+	result chan error // buffered; nil if the caller doesn't wait
+	err    error
 }
 
 // finish reports the result of a job to its caller.
 func (j *job) finish(err error) {
-	if j.done != nil {
-		j.done <- err
+	if j.result != nil {
+		j.result <- err
 	}
 }
 
@@ -60,7 +60,7 @@ func (q *queue) submit(ctx context.Context, alone bool, do func(*tx) error) erro
 // await queues a job and waits until it is committed or has failed. Unlike submit, it waits while commits fail, so that the
 // operations and the end of a running turn aren't lost when the disk is full for a moment.
 func (q *queue) await(ctx context.Context, alone bool, do func(*tx) error) error {
-	j := &job{do: do, alone: alone, trace: agent.TraceParent(ctx), done: make(chan error, 1)}
+	j := &job{do: do, alone: alone, trace: agent.TraceParent(ctx), result: make(chan error, 1)}
 	q.mu.Lock()
 	if err := q.closeErr; err != nil {
 		q.mu.Unlock()
@@ -69,7 +69,7 @@ func (q *queue) await(ctx context.Context, alone bool, do func(*tx) error) error
 	q.push(j)
 	q.mu.Unlock()
 	select {
-	case err := <-j.done:
+	case err := <-j.result:
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
@@ -125,12 +125,12 @@ func (q *queue) push(j *job) {
 func (q *queue) take() []*job {
 	q.mu.Lock()
 	if len(q.jobs) == 0 || q.closeErr != nil {
-		refused, err := q.jobs, q.closeErr
+		rejectedJobs, err := q.jobs, q.closeErr
 		q.jobs, q.jobBytes, q.isRunning = nil, 0, false
-		close(q.stopped)
-		q.stopped = make(chan struct{})
+		close(q.idleSignal)
+		q.idleSignal = make(chan struct{})
 		q.mu.Unlock()
-		for _, j := range refused {
+		for _, j := range rejectedJobs {
 			j.finish(fmt.Errorf("%w: %w", ErrUnavailable, err))
 		}
 		return nil
@@ -157,13 +157,13 @@ func (q *queue) take() []*job {
 func (q *queue) idle(ctx context.Context) error {
 	for {
 		q.mu.Lock()
-		running, stopped := q.isRunning, q.stopped
+		isRunning, idleSignal := q.isRunning, q.idleSignal
 		q.mu.Unlock()
-		if !running {
+		if !isRunning {
 			return nil
 		}
 		select {
-		case <-stopped:
+		case <-idleSignal:
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -26,7 +26,7 @@ type limits struct {
 }
 
 // refused turns the error of a quota that is exceeded into a *Rejection, and counts it. It returns other errors as they are.
-func (l limits) refused(err error) error {
+func (l limits) rejection(err error) error {
 	var e *quota.Exceeded
 	if !errors.As(err, &e) {
 		return err

@@ -12,7 +12,7 @@ var (
 )
 
 // Raw implements [agent.RawSink].
-func (s *sink) Raw(sent bool, data []byte) { s.capture.Raw(sent, data) }
+func (s *sink) Raw(isSent bool, data []byte) { s.capture.Raw(isSent, data) }
 
 // Body implements [agent.BodySink].
 func (s *sink) Body(name string) { s.capture.SetDialect(name, true) }

@@ -41,14 +41,14 @@ func (g *Gateway) Feed(ctx context.Context, p Principal, id string) (*Reader, er
 // Check returns an error once the principal may not read any more; it wraps ErrNotFound then. It costs nothing as long as
 // nothing of the kind has changed.
 func (r *Reader) Check(ctx context.Context) error {
-	now := r.Access()
-	if r.access.Load() == now {
+	current := r.Access()
+	if r.access.Load() == current {
 		return nil
 	}
 	if _, err := r.g.Conversation(ctx, r.p, ActionRead, r.Conversation()); err != nil {
 		return err
 	}
-	r.access.Store(now)
+	r.access.Store(current)
 	return nil
 }
 

@@ -29,16 +29,16 @@ func (w recovery) adopt() {
 // adoptIn decides about each open turn: a queued turn stays queued, and a running turn is resumed if its agent can resume it. Otherwise it
 // ends as interrupted.
 func (w recovery) adoptTurns(t *tx) error {
-	var running []transcript.Turn
+	var runningTurns []transcript.Turn
 	w.feed.View(func(tr *transcript.Transcript) {
 		for _, id := range w.summary.Open {
 			if turn := tr.Turn(id); turn != nil && turn.State != transcript.TurnQueued {
-				running = append(running, *turn)
+				runningTurns = append(runningTurns, *turn)
 			}
 		}
 	})
 	marks := map[string]observedTurn{}
-	for _, turn := range running {
+	for _, turn := range runningTurns {
 		m, ok, err := lookUpObserved(w.core.life, w.core.journal, turn.ID)
 		if err != nil {
 			return err
@@ -47,23 +47,23 @@ func (w recovery) adoptTurns(t *tx) error {
 			marks[turn.ID] = m
 		}
 	}
-	for _, turn := range running {
-		m, observed := marks[turn.ID]
-		if turn.Parent != "" && !observed {
+	for _, turn := range runningTurns {
+		m, isObserved := marks[turn.ID]
+		if turn.Parent != "" && !isObserved {
 			continue // it lives and ends with its parent
 		}
-		inside := within(running, turn.ID, marks)
-		var resumed bool
+		inside := within(runningTurns, turn.ID, marks)
+		var isResumed bool
 		var err error
-		if observed {
-			resumed, err = w.reobserve(t, turn, m, inside)
+		if isObserved {
+			isResumed, err = w.reobserve(t, turn, m, inside)
 		} else {
-			resumed, err = w.resume(t, turn, inside)
+			isResumed, err = w.resume(t, turn, inside)
 		}
 		if err != nil {
 			return err
 		}
-		if resumed {
+		if isResumed {
 			w.core.metrics.Recovered.WithLabelValues("resumed").Inc()
 			continue
 		}
@@ -74,16 +74,16 @@ func (w recovery) adoptTurns(t *tx) error {
 		w.core.metrics.Recovered.WithLabelValues("interrupted").Inc()
 	}
 	if w.turns.current == nil {
-		t.then(func() { w.post(func(t *tx) error { return w.next(t, nil) }) })
+		t.afterCommit(func() { w.post(func(t *tx) error { return w.next(t, nil) }) })
 	}
 	return nil
 }
 
 // within returns the turns that live and end with a turn: those inside it, but for the observed ones, which may outlive it.
-func within(running []transcript.Turn, turn string, marks map[string]observedTurn) (inside []string) {
+func within(runningTurns []transcript.Turn, turn string, marks map[string]observedTurn) (inside []string) {
 	around := map[string]bool{turn: true}
-	for _, t := range running { // a turn comes before those inside it
-		if _, observed := marks[t.ID]; around[t.Parent] && !observed {
+	for _, t := range runningTurns { // a turn comes before those inside it
+		if _, isObserved := marks[t.ID]; around[t.Parent] && !isObserved {
 			around[t.ID] = true
 			inside = append(inside, t.ID)
 		}
@@ -121,7 +121,7 @@ func (w recovery) resume(t *tx, open transcript.Turn, inside []string) (bool, er
 	}
 	tn.prepare(true, byProducer)
 	in := agent.Input{Conversation: w.id, Turn: open.ID, Key: open.ID, Principal: p, Metadata: w.summary.Metadata}
-	t.then(func() {
+	t.afterCommit(func() {
 		w.setInput(&in, open.Agent, open.Answers)
 		tn.start(runStart{Mode: startResume, Input: in, State: state})
 		if err := tn.redeliverAnswers(w.core.life); err != nil {
@@ -151,8 +151,8 @@ func (w recovery) restore(t *tx, tn *turn, open transcript.Turn, inside []string
 	}
 	for _, req := range open.Requests {
 		tn.requests[req.ID] = true
-		left := w.core.settings().WaitLimit - time.Duration(now()-req.At)*time.Millisecond
-		t.then(func() { tn.limit(req.ID, max(left, 0)) })
+		remaining := w.core.settings().WaitLimit - time.Duration(nowMillis()-req.At)*time.Millisecond
+		t.afterCommit(func() { tn.limit(req.ID, max(remaining, 0)) })
 	}
 	return true, tn.restoreClock(&open)
 }
@@ -171,7 +171,7 @@ func (tn *turn) redeliverAnswers(ctx context.Context) error {
 
 // restoreClock sets the clock of a turn that is resumed.
 func (tn *turn) restoreClock(of *transcript.Turn) error {
-	var since, waited int64
+	var since, waitedMillis int64
 	for _, req := range of.Requests {
 		if since == 0 || req.At < since {
 			since = req.At
@@ -180,12 +180,12 @@ func (tn *turn) restoreClock(of *transcript.Turn) error {
 	c := tn.writer.core
 	v, err := c.journal.Get(c.life, journalkey.TurnWaited(tn.id))
 	if err == nil {
-		waited, err = strconv.ParseInt(string(v), 10, 64)
+		waitedMillis, err = strconv.ParseInt(string(v), 10, 64)
 	}
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
 		return fmt.Errorf("waiting time of turn %s: %w", tn.id, err)
 	}
-	tn.clock.restore(of.StartedAt, since, waited)
+	tn.clock.restore(of.StartedAt, since, waitedMillis)
 	return nil
 }
 
@@ -200,13 +200,13 @@ func (w recovery) reobserve(t *tx, open transcript.Turn, m observedTurn, inside 
 		return false, fmt.Errorf("state of turn %s: %w", open.ID, err)
 	}
 	tn := w.newTurn(open.ID, open.Agent, a, w.owner())
-	tn.observed = true
+	tn.isObserved = true
 	if ok, err := w.restore(t, tn, open, inside); !ok || err != nil {
 		return false, err
 	}
 	tn.prepare(true, false)
 	w.startObserved(t, tn, m.Key, open.Answers, state)
-	t.then(func() {
+	t.afterCommit(func() {
 		if err := tn.redeliverAnswers(w.core.life); err != nil {
 			w.log.Error("agent not told of answers", "turn", open.ID, "error", err)
 		}

@@ -18,7 +18,7 @@ type Guests struct{ g *Gateway }
 func (g *Gateway) Guests() Guests { return Guests{g} }
 
 // Conversations lists the conversations of others that are shared with a subject, and those that it has written in.
-func (gs Guests) Conversations(ctx context.Context, p Principal, tenant, subject string) (shared, wrote []string, err error) {
+func (gs Guests) Conversations(ctx context.Context, p Principal, tenant, subject string) (sharedIDs, wrote []string, err error) {
 	g := gs.g
 	if err := Decide(p, ActionAdmin, nil); err != nil {
 		return nil, nil, err
@@ -26,7 +26,7 @@ func (gs Guests) Conversations(ctx context.Context, p Principal, tenant, subject
 	for _, of := range []struct {
 		prefix string
 		ids    *[]string
-	}{{journalkey.Shared(tenant, subject, ""), &shared}, {journalkey.Wrote(tenant, subject, ""), &wrote}} {
+	}{{journalkey.Shared(tenant, subject, ""), &sharedIDs}, {journalkey.Wrote(tenant, subject, ""), &wrote}} {
 		keys, err := g.journal.Keys(ctx, of.prefix)
 		if err != nil {
 			return nil, nil, JournalError("list conversations of others", err)
@@ -35,7 +35,7 @@ func (gs Guests) Conversations(ctx context.Context, p Principal, tenant, subject
 			*of.ids = append(*of.ids, strings.TrimPrefix(kv.Key, of.prefix))
 		}
 	}
-	return shared, wrote, nil
+	return sharedIDs, wrote, nil
 }
 
 // saidBy reports whether an event holds what the guest said, or that it was the guest who stopped a turn.
@@ -53,12 +53,12 @@ func saidBy(e *event.Event, subject string) bool {
 }
 
 // Said calls f with the events of a conversation that hold what a guest said in it, as they lie in the log.
-func (gs Guests) Said(ctx context.Context, p Principal, conversation, subject string, f func(*event.Event) error) error {
+func (gs Guests) EventsBy(ctx context.Context, p Principal, conversation, subject string, f func(*event.Event) error) error {
 	g := gs.g
 	if _, err := g.Conversation(ctx, p, ActionAdmin, conversation); err != nil {
 		return err
 	}
-	for after, more := int64(0), true; more; {
+	for after, hasMore := int64(0), true; hasMore; {
 		r, err := g.journal.Read(ctx, conversation, after, pageBytes)
 		if err != nil {
 			return JournalError("read conversation", err)
@@ -72,7 +72,7 @@ func (gs Guests) Said(ctx context.Context, p Principal, conversation, subject st
 				}
 			}
 		}
-		more = r.HasMore && len(r.Events) > 0
+		hasMore = r.HasMore && len(r.Events) > 0
 	}
 	return nil
 }
@@ -94,10 +94,10 @@ func (gs Guests) Redact(ctx context.Context, p Principal, conversation, subject 
 	}
 	defer w.release()
 	s := w.info()
-	c := Command{Type: "redact", by: By(ctx, p)}
+	c := Command{Type: "redact", actor: Actor(ctx, p)}
 	_, err = g.removals.run(ctx, s, c, func(func()) (Ack, error) {
 		var empty []event.Event
-		err := gs.Said(ctx, p, conversation, subject, func(e *event.Event) error {
+		err := gs.EventsBy(ctx, p, conversation, subject, func(e *event.Event) error {
 			if e.Type != event.MessageAdd {
 				return nil
 			}

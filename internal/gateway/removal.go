@@ -29,7 +29,7 @@ type removals struct {
 func (r *removals) run(ctx context.Context, s journal.Summary, c Command, remove func(release func()) (Ack, error)) (Ack, error) {
 	release, err := r.holds.Removing(s)
 	if err != nil {
-		e := audit.Entry{Action: c.Type, Actor: c.by, Conversation: s.ID, Result: ReasonHeld}
+		e := audit.Entry{Action: c.Type, Actor: c.actor, Conversation: s.ID, Result: ReasonHeld}
 		if aerr := r.audit.Record(ctx, e); aerr != nil {
 			r.log.Warn("refusal not in the audit log", "conversation", s.ID, "error", aerr)
 		}

@@ -59,11 +59,11 @@ func (p *reopener) run() {
 			continue
 		}
 		p.mu.Lock()
-		ids, gone := slices.Collect(maps.Keys(p.conversations)), slices.Collect(maps.Keys(p.deletes))
+		ids, deletes := slices.Collect(maps.Keys(p.conversations)), slices.Collect(maps.Keys(p.deletes))
 		clear(p.conversations)
 		clear(p.deletes)
 		p.mu.Unlock()
-		for _, id := range gone {
+		for _, id := range deletes {
 			if err := p.erase(p.life, id); err != nil && !errors.Is(err, journal.ErrNotFound) {
 				p.log.Warn("delete not finished; it is tried again", "conversation", id, "error", err)
 				p.addDelete(id)

@@ -22,12 +22,12 @@ type Roster struct {
 	// Tell takes what agents tell beside their turns; nil, they are not asked. Set it before Start.
 	Tell func(agent.Signal)
 
-	mu      sync.RWMutex
-	agents  map[string]Agent
-	changed func(name string) // see Watch
-	started bool
-	closed  bool
-	leaving sync.WaitGroup // agents that are being closed
+	mu        sync.RWMutex
+	agents    map[string]Agent
+	changed   func(name string) // see Watch
+	isStarted bool
+	closed    bool
+	closing   sync.WaitGroup // agents that are being closed
 }
 
 var _ Directory = (*Roster)(nil)
@@ -40,11 +40,11 @@ func NewRoster(log *slog.Logger) *Roster {
 // Start starts what the agents keep running, and from then on that of agents as they come.
 func (r *Roster) Start() {
 	r.mu.Lock()
-	if r.started || r.closed {
+	if r.isStarted || r.closed {
 		r.mu.Unlock()
 		return
 	}
-	r.started = true
+	r.isStarted = true
 	for name, a := range r.agents {
 		r.start(name, a)
 	}
@@ -67,9 +67,9 @@ func (r *Roster) Watch(changed func(name string)) {
 // tell calls what Watch was given, if the roster has started.
 func (r *Roster) tell(names ...string) {
 	r.mu.RLock()
-	changed, started := r.changed, r.started
+	changed, isStarted := r.changed, r.isStarted
 	r.mu.RUnlock()
-	if changed == nil || !started {
+	if changed == nil || !isStarted {
 		return
 	}
 	for _, name := range names {
@@ -87,21 +87,21 @@ func (r *Roster) start(name string, a Agent) {
 }
 
 // Add adds an agent under a name that is free. One that was not taken is closed.
-func (r *Roster) Add(name string, a Agent) error { return r.put(name, a, false) }
+func (r *Roster) Add(name string, a Agent) error { return r.insert(name, a, false) }
 
 // Replace puts an agent in the place of the one under that name, if there is one; that is closed as by Remove. One that was not
 // taken is closed.
-func (r *Roster) Replace(name string, a Agent) error { return r.put(name, a, true) }
+func (r *Roster) Replace(name string, a Agent) error { return r.insert(name, a, true) }
 
-func (r *Roster) put(name string, a Agent, replace bool) error {
+func (r *Roster) insert(name string, a Agent, replace bool) error {
 	old, err := r.swap(name, a, replace)
 	if err != nil {
-		r.shut(a)
+		r.closeAgent(a)
 		return err
 	}
-	defer r.leaving.Done()
+	defer r.closing.Done()
 	r.tell(name)
-	r.shut(old)
+	r.closeAgent(old)
 	return nil
 }
 
@@ -117,10 +117,10 @@ func (r *Roster) swap(name string, a Agent, replace bool) (old Agent, err error)
 		return old, errNameTaken
 	}
 	r.agents[name] = a
-	if r.started {
+	if r.isStarted {
 		r.start(name, a)
 	}
-	r.leaving.Add(1)
+	r.closing.Add(1)
 	return old, nil
 }
 
@@ -131,16 +131,16 @@ func (r *Roster) Remove(name string) bool {
 	a, ok := r.agents[name]
 	delete(r.agents, name)
 	if ok {
-		r.leaving.Add(1)
-		defer r.leaving.Done()
+		r.closing.Add(1)
+		defer r.closing.Done()
 	}
 	r.mu.Unlock()
 	r.tell(name)
-	r.shut(a)
+	r.closeAgent(a)
 	return ok
 }
 
-func (r *Roster) shut(a Agent) {
+func (r *Roster) closeAgent(a Agent) {
 	if k, ok := a.Agent.(agent.Keeper); ok {
 		k.Close()
 	}
@@ -150,17 +150,17 @@ func (r *Roster) shut(a Agent) {
 func (r *Roster) Close() {
 	r.mu.Lock()
 	r.closed = true
-	all := slices.Collect(maps.Values(r.agents))
+	agents := slices.Collect(maps.Values(r.agents))
 	names := slices.Collect(maps.Keys(r.agents))
 	clear(r.agents)
 	r.mu.Unlock()
 	r.tell(names...)
 	var tasks sync.WaitGroup
-	for _, a := range all {
-		tasks.Go(func() { r.shut(a) })
+	for _, a := range agents {
+		tasks.Go(func() { r.closeAgent(a) })
 	}
 	tasks.Wait()
-	r.leaving.Wait()
+	r.closing.Wait()
 }
 
 // Agent implements [Directory].

@@ -22,7 +22,7 @@ type run struct {
 
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
-	out      *agent.Emitter
+	emitter  *agent.Emitter
 	capture  *capture.Turn // nil if the turn's bytes are not captured
 	returned chan struct{} // closed when the agent has returned
 
@@ -41,8 +41,8 @@ type runConfig struct {
 	link                     turnWriter
 	conversation, turn, name string // name is the agent's
 	agent                    Agent
-	observed                 bool // the upstream began the turn
-	pushed                   bool // the agent left the stream to a producer, in an earlier process
+	isObserved               bool // the upstream began the turn
+	wasPushed                bool // the agent left the stream to a producer, in an earlier process
 	files                    TurnFiles
 }
 
@@ -63,12 +63,12 @@ func (r *run) isOver() bool {
 }
 
 // Ended implements [runner].
-func (r *run) Ended() { r.cancel(errEnded) }
+func (r *run) TurnEnded() { r.cancel(errEnded) }
 
 // Lose implements [runner].
 func (r *run) Lose(reason string) {
 	r.cancel(fmt.Errorf("%w: %s", errLost, reason))
-	r.out.Close()
+	r.emitter.Close()
 }
 
 // Steerable implements [runner].
@@ -93,7 +93,7 @@ func (r *run) Steer(ctx context.Context, m agent.Message) error {
 func (r *run) Drain(ctx context.Context) {
 	tick := time.NewTicker(drainInterval)
 	defer tick.Stop()
-	for !r.resumable() || r.tied() {
+	for !r.resumable() || r.needsDrain() {
 		select {
 		case <-r.returned:
 			return
@@ -118,7 +118,7 @@ func (r *run) Detach() bool {
 
 // resumable reports whether the next start can resume the turn.
 func (r *run) resumable() bool {
-	if r.observed {
+	if r.isObserved {
 		_, ok := r.agent.Agent.(agent.Follower)
 		return ok
 	}
@@ -131,10 +131,10 @@ func resumes(a Agent, isPushed bool) bool {
 	return ok || isPushed
 }
 
-// tied reports whether the turn's upstream aborts it when the gateway disconnects.
-func (r *run) tied() bool {
+// needsDrain reports whether the turn's upstream aborts it when the gateway disconnects.
+func (r *run) needsDrain() bool {
 	t, ok := r.agent.Agent.(agent.Drainer)
-	return ok && !r.isPushed.Load() && !r.observed && t.NeedsDrain()
+	return ok && !r.isPushed.Load() && !r.isObserved && t.NeedsDrain()
 }
 
 // currentInput returns the input with the latest session.

@@ -89,7 +89,7 @@ func (w *remoteWriter) Ask(ctx context.Context, turn string, req event.Request) 
 }
 
 func (w *remoteWriter) Activity(ctx context.Context, turn string) (activity, error) {
-	return cross(w.t, activity{Waiting: true, AnsweredAt: 1}), w.call(ctx, "Activity", turn)
+	return cross(w.t, activity{IsWaiting: true, AnsweredAt: 1}), w.call(ctx, "Activity", turn)
 }
 
 func (w *remoteWriter) SetSession(ctx context.Context, turn string, session json.RawMessage) error {
@@ -177,7 +177,7 @@ func TestRunWorksOverAConnection(t *testing.T) {
 		if a.input.Message.Text != "go" || a.answer.ID != "q1" || a.answer.Decision != event.Approve {
 			t.Errorf("the agent got %+v and %+v", a.input, a.answer)
 		}
-		if report.Late != 0 || report.Foreign {
+		if report.LateOps != 0 || report.Foreign {
 			t.Errorf("reported %+v", report)
 		}
 		w.mu.Lock()
@@ -223,7 +223,7 @@ func TestRunIsFencedOverAConnection(t *testing.T) {
 		synctest.Wait()
 		cross(t, r.Stop())
 		report := <-w.returned
-		if !errors.Is(late, agent.ErrTurnOver) || report.Late == 0 || !report.Foreign {
+		if !errors.Is(late, agent.ErrTurnOver) || report.LateOps == 0 || !report.Foreign {
 			t.Errorf("late: %v, reported %+v", late, report)
 		}
 		if err := g.Shutdown(context.Background()); err != nil {

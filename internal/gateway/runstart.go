@@ -18,8 +18,8 @@ var _ runner = (*run)(nil)
 func newRun(ctx context.Context, core *core, c runConfig) *run {
 	r := &run{runConfig: c, core: core, metrics: core.metrics, log: core.log.With("conversation", c.conversation), returned: make(chan struct{})}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
-	r.out = agent.NewEmitter(r.ctx, (*sink)(r))
-	r.isPushed.Store(c.pushed || c.name == PushAgent)
+	r.emitter = agent.NewEmitter(r.ctx, (*sink)(r))
+	r.isPushed.Store(c.wasPushed || c.name == PushAgent)
 	return r
 }
 
@@ -27,28 +27,28 @@ func newRun(ctx context.Context, core *core, c runConfig) *run {
 func (r *run) Start(start runStart) {
 	r.input = start.Input
 	r.touch()
-	r.metrics.Running.Inc()
+	r.metrics.RunningTurns.Inc()
 	r.startSilence()
 	captures := r.core.cfg.Raw
 	r.capture = captures.Turn(capture.Meta{Turn: r.turn, Conversation: r.conversation, Agent: r.name, Kind: r.agent.Kind, Secrets: r.agent.Secrets})
 	r.core.tasks.Go(func() {
 		defer r.capture.Close()
-		defer r.metrics.Running.Dec()
+		defer r.metrics.RunningTurns.Dec()
 		err := r.call(func(ctx context.Context) error { return r.callAgent(ctx, start) })
-		if to := pushedTo(r.agent, err); to != nil && !r.observed {
+		if to := pushedTo(r.agent, err); to != nil && !r.isObserved {
 			err = r.call(func(ctx context.Context) error { return r.leaveTo(ctx, to) })
 		}
 		foreign := r.endedByOthers(err)
 		r.stopSilence()
 		r.end(err)
 		if r.isPushed.Load() {
-			r.core.pusher.Release(r.turn, r.out) // after the end is durable, because the producer reads it then
+			r.core.pusher.Release(r.turn, r.emitter) // after the end is durable, because the producer reads it then
 		}
 		if foreign {
 			r.notifyStopped()
 		}
 		close(r.returned)
-		if err := r.link.Returned(context.WithoutCancel(r.ctx), r.turn, runReport{Late: r.lateOps.Load(), Foreign: foreign}); err != nil {
+		if err := r.link.Returned(context.WithoutCancel(r.ctx), r.turn, runReport{LateOps: r.lateOps.Load(), Foreign: foreign}); err != nil {
 			r.log.Error("return of agent not reported", "turn", r.turn, "error", err)
 		}
 	})
@@ -58,13 +58,13 @@ func (r *run) Start(start runStart) {
 func (r *run) callAgent(ctx context.Context, start runStart) error {
 	switch {
 	case start.Mode == startObserve:
-		return r.agent.Agent.(agent.Follower).Observe(ctx, r.currentInput(), start.State, r.out)
+		return r.agent.Agent.(agent.Follower).Observe(ctx, r.currentInput(), start.State, r.emitter)
 	case r.isPushed.Load():
 		return r.runPushed(ctx, start.State)
 	case start.Mode == startResume:
-		return r.agent.Agent.(agent.Resumer).Resume(ctx, r.currentInput(), start.State, r.out)
+		return r.agent.Agent.(agent.Resumer).Resume(ctx, r.currentInput(), start.State, r.emitter)
 	}
-	return r.agent.Run(ctx, r.currentInput(), r.out)
+	return r.agent.Run(ctx, r.currentInput(), r.emitter)
 }
 
 // leaveTo leaves the turn to a producer, durably, and waits for the end of its stream.
@@ -83,10 +83,10 @@ func (r *run) leaveTo(ctx context.Context, to *agent.PushPending) error {
 // runPushed waits for the end of the stream that a producer pushes.
 func (r *run) runPushed(ctx context.Context, state json.RawMessage) error {
 	isWaiting := func() bool {
-		waiting, _ := r.activity()
-		return waiting
+		waits, _ := r.activity()
+		return waits
 	}
-	return r.core.pusher.Run(ctx, PushedTurn{ID: r.turn, State: state, Out: r.out, IsCaptured: r.capture != nil, IsWaiting: isWaiting})
+	return r.core.pusher.Run(ctx, PushedTurn{ID: r.turn, State: state, Emitter: r.emitter, IsCaptured: r.capture != nil, IsWaiting: isWaiting})
 }
 
 // call calls fn. A panic fails the turn, not the gateway.

@@ -15,22 +15,22 @@ func (w *writer) begin(t *tx, turn, name string, a Agent, answers string, p Prin
 	s := t.edit()
 	busy := len(w.turns.inQueue(s.Open)) > 0 || w.turns.current != nil
 	s.Open = append(s.Open, turn)
-	s.Updated = now()
-	t.set(journalkey.Turn(turn), []byte(w.id), 0)
-	w.parents.put(turn, t.trace)
-	if who, err := json.Marshal(behalf(p)); err == nil {
-		t.set(journalkey.TurnPrincipal(turn), who, 0)
+	s.Updated = nowMillis()
+	t.setKey(journalkey.Turn(turn), []byte(w.id), 0)
+	w.parents.add(turn, t.trace)
+	if principal, err := json.Marshal(behalf(p)); err == nil {
+		t.setKey(journalkey.TurnPrincipal(turn), principal, 0)
 	}
 	if state != nil {
-		t.set(journalkey.TurnState(turn), state, 0)
+		t.setKey(journalkey.TurnState(turn), state, 0)
 	}
 	body := &event.Body{Agent: name, Answers: answers}
-	what := event.Event{Type: event.TurnStart, Turn: turn, Body: body}
+	startEvent := event.Event{Type: event.TurnStart, Turn: turn, Body: body}
 	became := event.MessageStarted
 	if busy {
-		what.Type, became = event.TurnQueue, event.MessageQueued
+		startEvent.Type, became = event.TurnQueue, event.MessageQueued
 	}
-	seq := t.add(what)
+	seq := t.add(startEvent)
 	if answers != "" {
 		seq = t.add(event.Event{Type: event.MessageUpdate, Turn: turn, Message: answers, Body: &event.Body{MessageState: became}})
 	}
@@ -45,7 +45,7 @@ func (w *writer) startTurn(t *tx, id, name string, a Agent, answers string, p ag
 	in := agent.Input{Conversation: w.id, Turn: id, Key: id, Principal: p, Metadata: w.summary.Metadata, Ingest: w.issue(t, id, a)}
 	tn := w.newTurn(id, name, a, p)
 	tn.prepare(false, false)
-	t.then(func() {
+	t.afterCommit(func() {
 		w.setInput(&in, name, answers)
 		start := runStart{Mode: startRun, Input: in}
 		if name == PushAgent {
@@ -67,7 +67,7 @@ func (w *writer) stream(turn string) json.RawMessage {
 // next starts the turn that waits longest, if the one before it is out of the way; nothing waits for an observed one. It runs in the
 // writer.
 func (w *writer) next(t *tx, before *turn) error {
-	if before != nil && before.observed {
+	if before != nil && before.isObserved {
 		if !t.isOpen(before.id) {
 			w.turns.unobserve(before)
 		}
@@ -83,11 +83,11 @@ func (w *writer) next(t *tx, before *turn) error {
 		return nil
 	}
 	for {
-		waiting := w.turns.inQueue(t.current().Open)
-		if len(waiting) == 0 {
+		queuedTurns := w.turns.inQueue(t.current().Open)
+		if len(queuedTurns) == 0 {
 			return nil
 		}
-		turn := waiting[0]
+		turn := queuedTurns[0]
 		name, answers := "", ""
 		w.feed.View(func(tr *transcript.Transcript) {
 			if q := tr.Turn(turn); q != nil {
@@ -123,11 +123,11 @@ func (w *writer) principal(turn string) agent.Principal {
 }
 
 // prepare gives the turn its runner. It is called once, before the writer has the turn.
-func (tn *turn) prepare(resumed, isPushed bool) {
+func (tn *turn) prepare(isResumed, isPushed bool) {
 	w := tn.writer
-	ctx := w.observer.begin(TurnInfo{Conversation: w.id, Turn: tn.id, Agent: tn.name, Kind: tn.agent.Kind, Resumed: resumed})
+	ctx := w.observer.begin(TurnInfo{Conversation: w.id, Turn: tn.id, Agent: tn.name, Kind: tn.agent.Kind, IsResumed: isResumed})
 	tn.runner = newRun(ctx, w.core, runConfig{
-		link: turnLink{w}, conversation: w.id, turn: tn.id, name: tn.name, agent: tn.agent, observed: tn.observed, pushed: isPushed,
+		link: turnLink{w}, conversation: w.id, turn: tn.id, name: tn.name, agent: tn.agent, isObserved: tn.isObserved, wasPushed: isPushed,
 		files: w.core.attachments.OfTurn(w, tn.principal),
 	})
 	w.turns.add(tn)
@@ -139,6 +139,6 @@ func (w *writer) issue(t *tx, turn string, a Agent) *agent.Ingest {
 		return nil
 	}
 	ingest, digest := w.core.pusher.Ingest(turn)
-	t.set(journalkey.TurnToken(turn), digest, 0)
+	t.setKey(journalkey.TurnToken(turn), digest, 0)
 	return ingest
 }

@@ -32,7 +32,7 @@ func (w commands) send(ctx context.Context, p Principal, c Command) (Ack, error)
 			return ack, err
 		}
 	}
-	return w.keyedSend(ctx, c, func(t *tx, again *Ack) (Ack, error) {
+	return w.keyedSend(ctx, c, func(t *tx, earlier *Ack) (Ack, error) {
 		if admit := w.core.cfg.Admit; admit != nil { // a repeat of what was taken is not asked for
 			if err := admit(name); err != nil {
 				return Ack{}, err
@@ -40,8 +40,8 @@ func (w commands) send(ctx context.Context, p Principal, c Command) (Ack, error)
 		}
 		turn := newID()
 		ack := Ack{Message: m.Message, Turn: turn}
-		if again == nil {
-			if c.taken || !w.isNewMessageID(m.Message) {
+		if earlier == nil {
+			if c.isIDTaken || !w.isNewMessageID(m.Message) {
 				return Ack{}, reject(ReasonConflict, "message id %q is taken", m.Message)
 			}
 			if n := len(w.turns.inQueue(w.summary.Open)); n > w.core.settings().MaxQueued {
@@ -59,7 +59,7 @@ func (w commands) send(ctx context.Context, p Principal, c Command) (Ack, error)
 			if err := t.reserve(p, quota.Need{Turn: turn, Message: true, Bytes: w.core.limits.sizeOf()}); err != nil {
 				return Ack{}, err
 			}
-			ack.Message = again.Message
+			ack.Message = earlier.Message
 		}
 		ack.State, ack.Seq = w.begin(t, turn, name, a, ack.Message, p, nil)
 		return ack, nil
@@ -70,21 +70,21 @@ func (w commands) send(ctx context.Context, p Principal, c Command) (Ack, error)
 func (w commands) keyedSend(ctx context.Context, c Command, do func(*tx, *Ack) (Ack, error)) (Ack, error) {
 	var ack Ack
 	err := w.submit(ctx, true, func(t *tx) error {
-		known, err := w.storedOutcome(ctx, c)
+		outcome, err := w.storedOutcome(ctx, c)
 		if err != nil {
 			return err
 		}
-		var again *Ack
-		if known != nil {
-			if !w.neverStarted(known.Ack.Turn) {
-				ack = known.Ack
+		var earlier *Ack
+		if outcome != nil {
+			if !w.neverStarted(outcome.Ack.Turn) {
+				ack = outcome.Ack
 				ack.Repeated = true
 				w.core.metrics.Repeated.Inc()
 				return nil
 			}
-			again = &known.Ack
+			earlier = &outcome.Ack
 		}
-		if ack, err = do(t, again); err != nil {
+		if ack, err = do(t, earlier); err != nil {
 			return err
 		}
 		if err := w.note(t, c, ack); err != nil {
@@ -135,26 +135,26 @@ func (w commands) steerable(name string) *turn {
 
 // steer hands a message to the running turn. What is committed of it gets to the agent though whoever sent it may be gone.
 func (w commands) steer(ctx context.Context, p Principal, tn *turn, m event.Event, c Command) (Ack, error) {
-	known, err := w.storedOutcome(ctx, c)
+	outcome, err := w.storedOutcome(ctx, c)
 	if err != nil {
 		return Ack{}, commandError(err)
 	}
-	if known != nil {
+	if outcome != nil {
 		return Ack{}, agent.ErrNotSteered // the ordinary path answers repeats
 	}
 	type result struct {
 		ack Ack
 		err error
 	}
-	done := make(chan result, 1)
+	results := make(chan result, 1)
 	w.retain()
 	w.core.tasks.Go(func() {
 		defer w.release()
 		ack, err := w.steerIn(context.WithoutCancel(ctx), p, tn, m, c)
-		done <- result{ack, err}
+		results <- result{ack, err}
 	})
 	select {
-	case d := <-done:
+	case d := <-results:
 		return d.ack, d.err
 	case <-ctx.Done():
 		return Ack{}, ctx.Err()
@@ -173,7 +173,7 @@ func (w commands) steerIn(ctx context.Context, p Principal, tn *turn, m event.Ev
 		if tn.isOver.Load() {
 			return agent.ErrNotSteered
 		}
-		if c.taken || !w.isNewMessageID(m.Message) {
+		if c.isIDTaken || !w.isNewMessageID(m.Message) {
 			return reject(ReasonConflict, "message id %q is taken", m.Message)
 		}
 		if err := t.reserve(p, quota.Need{Message: true, Bytes: w.core.limits.sizeOf(m)}); err != nil {
@@ -184,7 +184,7 @@ func (w commands) steerIn(ctx context.Context, p Principal, tn *turn, m event.Ev
 		}
 		t.addMessage(m, c)
 		ack.Seq = t.add(event.Event{Type: event.MessageUpdate, Turn: tn.id, Message: m.Message, Body: &event.Body{MessageState: event.MessageSteered}})
-		t.edit().Updated = now()
+		t.edit().Updated = nowMillis()
 		if err := w.note(t, c, ack); err != nil {
 			return err
 		}
@@ -196,10 +196,10 @@ func (w commands) steerIn(ctx context.Context, p Principal, tn *turn, m event.Ev
 		}
 		return Ack{}, commandError(err)
 	}
-	told, cancel := context.WithTimeout(ctx, steerLimit)
+	steerCtx, cancel := context.WithTimeout(ctx, steerLimit)
 	defer cancel()
 	defer context.AfterFunc(w.core.life, cancel)()
-	err = tn.runner.Steer(told, agent.Message{ID: m.Message, Role: event.User, Text: text, Parts: b.Parts})
+	err = tn.runner.Steer(steerCtx, agent.Message{ID: m.Message, Role: event.User, Text: text, Parts: b.Parts})
 	if err == nil {
 		return ack, nil
 	}
@@ -217,17 +217,17 @@ func (w commands) steerIn(ctx context.Context, p Principal, tn *turn, m event.Ev
 // addMessage adds a command's message. Parts whose file is missing are added as failed, with the reason. It returns the last seq.
 func (t *tx) addMessage(m event.Event, c Command) int64 {
 	seq := t.add(m)
-	first := len(m.Body.Parts) - len(c.Message.Parts) // the command's text may be a part before its parts
+	firstPart := len(m.Body.Parts) - len(c.Message.Parts) // the command's text may be a part before its parts
 	for i := range c.Message.Parts {
-		why := c.missing[i]
-		if why == nil {
+		fileErr := c.missing[i]
+		if fileErr == nil {
 			continue
 		}
-		id := m.Body.Parts[first+i].ID
+		id := m.Body.Parts[firstPart+i].ID
 		if id == "" {
-			id = fmt.Sprintf("p%d", first+i+1) // the id that the fold gives it
+			id = fmt.Sprintf("p%d", firstPart+i+1) // the id that the fold gives it
 		}
-		seq = t.add(event.Event{Type: event.PartUpdate, Message: m.Message, Part: id, Body: &event.Body{State: event.PartFailed, Error: why}})
+		seq = t.add(event.Event{Type: event.PartUpdate, Message: m.Message, Part: id, Body: &event.Body{State: event.PartFailed, Error: fileErr}})
 	}
 	return seq
 }

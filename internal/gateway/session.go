@@ -16,11 +16,11 @@ import (
 
 // setSession stores an agent's session, or deletes it together with its cursor if session is nil, and notifies the agent's Follow.
 func (w *writer) setSession(t *tx, name string, session json.RawMessage) {
-	t.set(journalkey.Session(w.id, name), session, 0)
+	t.setKey(journalkey.Session(w.id, name), session, 0)
 	if session == nil {
-		t.set(journalkey.Cursor(w.id, name), nil, 0)
+		t.setKey(journalkey.Cursor(w.id, name), nil, 0)
 	}
-	t.then(func() { w.core.followed.sessionChanged(name, w.id) })
+	t.afterCommit(func() { w.core.sessions.sessionChanged(name, w.id) })
 }
 
 // session returns the session that the agent stored, or nil.

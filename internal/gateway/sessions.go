@@ -22,36 +22,36 @@ type sessions struct {
 	name    string
 	agent   Agent
 
-	mu      sync.Mutex
-	known   map[string]bool // conversations of which the agent knows a session
-	pending []string        // conversations that Next has to return, each once
-	wake    chan struct{}   // closed and replaced when pending is no longer empty
+	mu         sync.Mutex
+	hasSession map[string]bool // conversations of which the agent knows a session
+	pending    []string        // conversations that Next has to return, each once
+	wake       chan struct{}   // closed and replaced when pending is no longer empty
 }
 
 var _ agent.Sessions = (*sessions)(nil)
 
 func newSessions(c *core, ws *writers, name string, a Agent) *sessions {
-	return &sessions{core: c, writers: ws, name: name, agent: a, known: map[string]bool{}, wake: make(chan struct{})}
+	return &sessions{core: c, writers: ws, name: name, agent: a, hasSession: map[string]bool{}, wake: make(chan struct{})}
 }
 
 // changed has Next return a conversation.
 func (s *sessions) changed(conversation string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.put(conversation)
+	s.add(conversation)
 }
 
 // gone has Next return a conversation, if the agent knows a session of it.
-func (s *sessions) gone(conversation string) {
+func (s *sessions) conversationLost(conversation string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.known[conversation] {
-		s.put(conversation)
+	if s.hasSession[conversation] {
+		s.add(conversation)
 	}
 }
 
 // put appends to what is pending. s.mu is held.
-func (s *sessions) put(conversation string) {
+func (s *sessions) add(conversation string) {
 	for _, id := range s.pending {
 		if id == conversation {
 			return
@@ -68,7 +68,7 @@ func (s *sessions) List(ctx context.Context) ([]agent.Session, error) {
 	s.mu.Lock()
 	s.pending = nil // what was committed so far is found below; what comes meanwhile is left to Next
 	s.mu.Unlock()
-	var all []agent.Session
+	var list []agent.Session
 	for after := ""; ; {
 		keys, err := s.core.journal.KeysAfter(ctx, journalkey.SessionPrefix, after, sessionsPage)
 		if err != nil {
@@ -80,16 +80,16 @@ func (s *sessions) List(ctx context.Context) ([]agent.Session, error) {
 			if !ok || name != s.name {
 				continue
 			}
-			one, err := s.of(ctx, conversation)
+			session, err := s.of(ctx, conversation)
 			if err != nil {
 				return nil, err
 			}
-			if one.Session != nil {
-				all = append(all, one)
+			if session.Session != nil {
+				list = append(list, session)
 			}
 		}
 		if len(keys) < sessionsPage {
-			return all, nil
+			return list, nil
 		}
 	}
 }
@@ -106,11 +106,11 @@ func (s *sessions) Next(ctx context.Context) (agent.Session, error) {
 		}
 		s.mu.Unlock()
 		if conversation != "" {
-			one, err := s.of(ctx, conversation)
+			session, err := s.of(ctx, conversation)
 			if err != nil {
 				s.changed(conversation) // the next call tries again
 			}
-			return one, err
+			return session, err
 		}
 		select {
 		case <-wake:
@@ -122,26 +122,26 @@ func (s *sessions) Next(ctx context.Context) (agent.Session, error) {
 
 // of returns a conversation's session as it is now; its Session is nil if it keeps no session.
 func (s *sessions) of(ctx context.Context, conversation string) (agent.Session, error) {
-	one := agent.Session{Conversation: conversation}
+	session := agent.Session{Conversation: conversation}
 	sum, err := readSummary(ctx, s.core.journal, conversation)
 	if err == nil {
-		one.Principal = agent.Principal{Tenant: sum.Tenant, Subject: sum.Owner}
-		one.Session, err = s.core.journal.Get(ctx, journalkey.Session(conversation, s.name))
+		session.Principal = agent.Principal{Tenant: sum.Tenant, Subject: sum.Owner}
+		session.Session, err = s.core.journal.Get(ctx, journalkey.Session(conversation, s.name))
 	}
 	if err == nil {
-		one.Cursor, err = s.core.journal.Get(ctx, journalkey.Cursor(conversation, s.name))
+		session.Cursor, err = s.core.journal.Get(ctx, journalkey.Cursor(conversation, s.name))
 	}
 	if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, journal.ErrNotFound) {
-		return one, fmt.Errorf("gateway: session of conversation %s: %w", conversation, err)
+		return session, fmt.Errorf("gateway: session of conversation %s: %w", conversation, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if one.Session == nil {
-		delete(s.known, conversation)
+	if session.Session == nil {
+		delete(s.hasSession, conversation)
 	} else {
-		s.known[conversation] = true
+		s.hasSession[conversation] = true
 	}
-	return one, nil
+	return session, nil
 }
 
 // Add implements [agent.Sessions].

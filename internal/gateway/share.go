@@ -26,14 +26,14 @@ func (w commands) share(t *tx, c Command) (Ack, error) {
 	if c.Subject == s.Owner {
 		return Ack{}, reject(ReasonInvalid, "share: it is theirs already")
 	}
-	all := withoutGrant(s.Grants, c.Subject)
-	if len(all) >= maxGrants {
+	newGrants := withoutGrant(s.Grants, c.Subject)
+	if len(newGrants) >= maxGrants {
 		return Ack{}, reject(ReasonTooLarge, "share: it is shared with %d already", maxGrants)
 	}
-	all = append(all, journal.Grant{Subject: c.Subject, Access: c.Access})
-	slices.SortFunc(all, func(a, b journal.Grant) int { return strings.Compare(a.Subject, b.Subject) })
-	t.edit().Grants = all
-	t.set(journalkey.Shared(s.Tenant, c.Subject, w.id), []byte("1"), 0)
+	newGrants = append(newGrants, journal.Grant{Subject: c.Subject, Access: c.Access})
+	slices.SortFunc(newGrants, func(a, b journal.Grant) int { return strings.Compare(a.Subject, b.Subject) })
+	t.edit().Grants = newGrants
+	t.setKey(journalkey.Shared(s.Tenant, c.Subject, w.id), []byte("1"), 0)
 	return Ack{Seq: w.head}, nil
 }
 
@@ -43,10 +43,10 @@ func (w commands) unshare(t *tx, c Command) (Ack, error) {
 		return Ack{}, err
 	}
 	s := t.current()
-	if all := withoutGrant(s.Grants, c.Subject); len(all) < len(s.Grants) {
-		t.edit().Grants = all
-		t.set(journalkey.Shared(s.Tenant, c.Subject, w.id), nil, 0)
-		t.set(journalkey.Read(s.Tenant, c.Subject, w.id), nil, 0)
+	if newGrants := withoutGrant(s.Grants, c.Subject); len(newGrants) < len(s.Grants) {
+		t.edit().Grants = newGrants
+		t.setKey(journalkey.Shared(s.Tenant, c.Subject, w.id), nil, 0)
+		t.setKey(journalkey.Read(s.Tenant, c.Subject, w.id), nil, 0)
 		t.unshared = true
 	}
 	return Ack{Seq: w.head}, nil
@@ -54,7 +54,7 @@ func (w commands) unshare(t *tx, c Command) (Ack, error) {
 
 func checkGuest(subject string) error {
 	if subject == "" {
-		return reject(ReasonInvalid, "a subject is needed, or %q for everybody of the tenant", Everybody)
+		return reject(ReasonInvalid, "a subject is needed, or %q for everybody of the tenant", WholeTenant)
 	}
 	if err := event.CheckID("subject", subject); err != nil {
 		return reject(ReasonInvalid, "%v", err)
@@ -63,14 +63,14 @@ func checkGuest(subject string) error {
 }
 
 // withoutGrant returns a copy without a subject's grant.
-func withoutGrant(all []journal.Grant, subject string) []journal.Grant {
-	return slices.DeleteFunc(slices.Clone(all), func(g journal.Grant) bool { return g.Subject == subject })
+func withoutGrant(current []journal.Grant, subject string) []journal.Grant {
+	return slices.DeleteFunc(slices.Clone(current), func(g journal.Grant) bool { return g.Subject == subject })
 }
 
 // sharedWith lists the ids of the conversations that are shared with a principal.
 func sharedWith(ctx context.Context, j Journal, p Principal) ([]string, error) {
 	ids := []string{}
-	for _, subject := range []string{p.Subject, Everybody} {
+	for _, subject := range []string{p.Subject, WholeTenant} {
 		prefix := journalkey.Shared(p.Tenant, subject, "")
 		keys, err := j.Keys(ctx, prefix)
 		if err != nil {

@@ -98,7 +98,7 @@ func TestShare(t *testing.T) {
 			}
 		}
 		// Sharing ends at the tenant, whatever the subject is called.
-		h.share(conv, gateway.Everybody, gateway.AccessRead)
+		h.share(conv, gateway.WholeTenant, gateway.AccessRead)
 		h.wantMay(guest, conv, nil, forbidden)
 		h.wantMay(aliceT2, conv, foreign, foreign)
 		if ids := h.list(guest, 0); !slices.Equal(ids, []string{conv}) {
@@ -117,8 +117,8 @@ func TestShare(t *testing.T) {
 		h.wantMay(bob, conv, nil, nil)
 		h.unshare(conv, "bob")
 		h.wantMay(bob, conv, nil, forbidden) // as everybody
-		h.unshare(conv, gateway.Everybody)
-		h.unshare(conv, gateway.Everybody) // again is no error
+		h.unshare(conv, gateway.WholeTenant)
+		h.unshare(conv, gateway.WholeTenant) // again is no error
 		for _, p := range []gateway.Principal{bob, guest} {
 			h.wantMay(p, conv, foreign, foreign)
 			if ids := h.list(p, 0); len(ids) > 0 {
@@ -311,7 +311,7 @@ func TestLeave(t *testing.T) {
 			h.share(h.create(alice), "bob", gateway.AccessRead)
 		}
 		kept := h.create(alice)
-		h.share(kept, gateway.Everybody, gateway.AccessRead)
+		h.share(kept, gateway.WholeTenant, gateway.AccessRead)
 		if _, err := h.Guests().Unshare(t.Context(), bob, "t1", "bob"); !errors.Is(err, gateway.ErrForbidden) {
 			t.Errorf("by a user: %v", err)
 		}
@@ -341,7 +341,7 @@ func TestListPages(t *testing.T) {
 			conv := h.create(p)
 			all = append(all, conv)
 			for range rapid.IntRange(0, 3).Draw(rt, "grants") {
-				to := rapid.SampledFrom([]string{"alice", "bob", "carol", "dave", gateway.Everybody}).Draw(rt, "to")
+				to := rapid.SampledFrom([]string{"alice", "bob", "carol", "dave", gateway.WholeTenant}).Draw(rt, "to")
 				typ := rapid.SampledFrom([]string{gateway.CommandShare, gateway.CommandShare, gateway.CommandUnshare}).Draw(rt, "type")
 				c := gateway.Command{Type: typ, Subject: to}
 				if typ == gateway.CommandShare {

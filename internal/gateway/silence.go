@@ -18,7 +18,7 @@ const (
 
 // touch notes progress of the agent. A failed attempt before it is not the reason for a later silence.
 func (r *run) touch() {
-	r.lastSign.Store(now())
+	r.lastSign.Store(nowMillis())
 	r.trouble.Store(nil)
 }
 
@@ -61,13 +61,13 @@ func (r *run) checkSilence(limit time.Duration) {
 	if r.isOver() {
 		return
 	}
-	waiting, answeredAt := r.activity()
-	if waiting {
+	waits, answeredAt := r.activity()
+	if waits {
 		r.touch()
 	}
 	last := max(r.lastSign.Load(), answeredAt)
-	if left := limit - time.Duration(now()-last)*time.Millisecond; left > 0 {
-		r.resetSilence(left)
+	if remaining := limit - time.Duration(nowMillis()-last)*time.Millisecond; remaining > 0 {
+		r.resetSilence(remaining)
 		return
 	}
 	p, ok := r.agent.Agent.(agent.Prober)
@@ -80,14 +80,14 @@ func (r *run) checkSilence(limit time.Duration) {
 
 // activity returns whether the turn waits for a tool or a user, and when a user answered last. If the writer can't be asked, the
 // turn counts as waiting: another check follows.
-func (r *run) activity() (waiting bool, answeredAt int64) {
+func (r *run) activity() (waits bool, answeredAt int64) {
 	ctx, cancel := context.WithTimeout(r.ctx, activityLimit)
 	defer cancel()
 	a, err := r.link.Activity(ctx, r.turn)
 	if err != nil {
 		return !errors.Is(err, ErrTurnOver), 0
 	}
-	return a.Waiting, a.AnsweredAt
+	return a.IsWaiting, a.AnsweredAt
 }
 
 // probe asks the upstream whether it still works on the silent turn, and fails the turn if it doesn't.
@@ -96,7 +96,7 @@ func (r *run) probe(p agent.Prober, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(r.ctx, probeLimit)
 	defer cancel()
 	err := p.Probe(ctx, r.currentInput())
-	var shown *agent.Error
+	var agentErr *agent.Error
 	switch {
 	case r.ctx.Err() != nil: // it has ended, or is detached for the next start
 	case err == nil:
@@ -104,8 +104,8 @@ func (r *run) probe(p agent.Prober, limit time.Duration) {
 		r.resetSilence(limit)
 	case r.lastSign.Load() != before:
 		r.resetSilence(limit)
-	case errors.As(err, &shown):
-		r.fail(shown)
+	case errors.As(err, &agentErr):
+		r.fail(agentErr)
 	default:
 		r.log.Info("upstream of a silent turn not reached", "turn", r.turn, "agent", r.name, "error", err)
 		r.fail(r.silenceError(limit))

@@ -39,7 +39,7 @@ func (s *sink) Emit(ctx context.Context, ops []event.Event, state json.RawMessag
 	if err != nil {
 		return err
 	}
-	e := emission{Turn: s.turn, Ops: slices.Clone(ops), State: slices.Clone(state), At: now()} // the caller may change its slices
+	e := emission{Turn: s.turn, Ops: slices.Clone(ops), State: slices.Clone(state), At: nowMillis()} // the caller may change its slices
 	if err := s.link.Emit(ctx, e); err != nil {
 		if r.isOver() || errors.Is(err, ErrTurnOver) {
 			return agent.ErrTurnOver
@@ -105,7 +105,7 @@ func (s *sink) Log() *slog.Logger {
 // CountLate implements [agent.LateSink].
 func (s *sink) CountLate(n int) {
 	s.lateOps.Add(int64(n))
-	s.metrics.Late.Add(float64(n))
+	s.metrics.LateOps.Add(float64(n))
 }
 
 // Trouble implements [agent.TroubleSink].

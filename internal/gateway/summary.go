@@ -43,18 +43,18 @@ func setMeta(s *journal.Summary, title *string, metadata map[string]json.RawMess
 	if len(metadata) == 0 {
 		return
 	}
-	all := make(map[string]json.RawMessage, len(s.Metadata)+len(metadata))
+	merged := make(map[string]json.RawMessage, len(s.Metadata)+len(metadata))
 	for k, v := range s.Metadata {
-		all[k] = v
+		merged[k] = v
 	}
 	for k, v := range metadata {
 		if string(v) == "null" {
-			delete(all, k)
+			delete(merged, k)
 		} else {
-			all[k] = v
+			merged[k] = v
 		}
 	}
-	s.Metadata = all
+	s.Metadata = merged
 }
 
 // summaryStore is what readSummary needs of the journal.

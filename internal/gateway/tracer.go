@@ -20,7 +20,7 @@ type Tracer interface {
 type TurnInfo struct {
 	Conversation, Turn string
 	Agent, Kind        string
-	Resumed            bool   // after a restart
+	IsResumed          bool   // after a restart
 	Parent             string // the W3C traceparent of the request that asked for the turn; empty where there was none
 }
 
@@ -28,9 +28,9 @@ type TurnInfo struct {
 type TurnTrace interface {
 	// Commit is called for each commit that held something of the turn: when it was handed to the journal, when it was
 	// durable, when readers could see it.
-	Commit(events int, asked, durable, shown time.Time)
+	Commit(events int, submittedAt, durable, shownAt time.Time)
 	// FirstText is called once, when readers could see the turn's first text. It comes before that commit's Commit.
-	FirstText(shown time.Time)
+	FirstText(shownAt time.Time)
 	// End is called once, and nothing after it. body is that of the turn's end, nil where the turn goes on elsewhere or
 	// later; then err, where it is not nil, says why.
 	End(body *event.Body, err error)
@@ -43,7 +43,7 @@ type parents struct {
 	of map[string]string
 }
 
-func (p *parents) put(turn, traceparent string) {
+func (p *parents) add(turn, traceparent string) {
 	if traceparent == "" {
 		return // most have none
 	}

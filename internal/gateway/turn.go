@@ -25,7 +25,7 @@ type turn struct {
 	agent     Agent
 	principal agent.Principal
 	// observed is true if the upstream began the turn. It doesn't change once the writer has the turn.
-	observed bool
+	isObserved bool
 
 	isOver     atomic.Bool  // the end is committed, or in the commit that is being made
 	answeredAt atomic.Int64 // when the last request was answered, epoch milliseconds
@@ -66,13 +66,13 @@ func (tn *turn) emit(t *tx, e emission) error {
 	w := tn.writer
 	if tn.isOver.Load() {
 		tn.lateOps += int64(len(e.Ops))
-		w.core.metrics.Late.Add(float64(len(e.Ops)))
+		w.core.metrics.LateOps.Add(float64(len(e.Ops)))
 		return ErrTurnOver
 	}
 	before := tn.mapper.DroppedOps
 	events, err := tn.mapper.Map(e.Ops, e.At)
 	if n := tn.mapper.DroppedOps - before; n > 0 {
-		w.core.metrics.dropped.WithLabelValues(tn.name).Add(float64(n))
+		w.core.metrics.droppedOps.WithLabelValues(tn.name).Add(float64(n))
 	}
 	if err != nil {
 		w.log.Warn("operation does not apply", "turn", tn.id, "agent", tn.name, "error", err)
@@ -88,16 +88,16 @@ func (tn *turn) emit(t *tx, e emission) error {
 	case e.State == nil:
 	case tn.isOver.Load():
 		// The state at the end is stored for a while, for a producer that missed the last acknowledgement.
-		t.set(journalkey.TurnState(tn.id), e.State, expiryAfter(w.core.cfg.KeyLife))
+		t.setKey(journalkey.TurnState(tn.id), e.State, expiryAfter(w.core.cfg.KeyLife))
 	default:
-		t.set(journalkey.TurnState(tn.id), e.State, 0)
+		t.setKey(journalkey.TurnState(tn.id), e.State, 0)
 		if n := tn.mapper.Keys(); n != tn.keys {
 			tn.keys = n
 			keys, err := tn.mapper.State()
 			if err != nil {
 				return fmt.Errorf("state of keys: %w", err)
 			}
-			t.set(journalkey.TurnMapper(tn.id), keys, 0)
+			t.setKey(journalkey.TurnMapper(tn.id), keys, 0)
 		}
 	}
 	return nil
@@ -114,13 +114,13 @@ func (tn *turn) add(t *tx, events []event.Event) {
 				tn.children[e.Turn] = true
 				s := t.edit()
 				s.Open = append(s.Open, e.Turn)
-				t.set(journalkey.Turn(e.Turn), []byte(tn.writer.id), 0)
+				t.setKey(journalkey.Turn(e.Turn), []byte(tn.writer.id), 0)
 			}
 		case event.TurnWait:
 			req := *e.Get().Request
 			tn.requests[req.ID] = true
 			tn.clock.pause()
-			t.then(func() { tn.limit(req.ID, tn.writer.core.settings().WaitLimit) })
+			t.afterCommit(func() { tn.limit(req.ID, tn.writer.core.settings().WaitLimit) })
 		case event.TurnResume:
 			tn.resolve(t, *e.Get().Answer)
 		case event.TurnEnd:
@@ -136,17 +136,17 @@ func (tn *turn) add(t *tx, events []event.Event) {
 
 // resolve closes a request with its answer.
 func (tn *turn) resolve(t *tx, a event.Answer) {
-	tn.answeredAt.Store(now()) // from now on the limit on silence counts again
+	tn.answeredAt.Store(nowMillis()) // from now on the limit on silence counts again
 	delete(tn.requests, a.ID)
 	if len(tn.requests) == 0 {
-		t.set(journalkey.TurnWaited(tn.id), strconv.AppendInt(nil, tn.clock.resume(tn.isOver.Load()), 10), 0)
+		t.setKey(journalkey.TurnWaited(tn.id), strconv.AppendInt(nil, tn.clock.resume(tn.isOver.Load()), 10), 0)
 	}
 	tn.answers[a.ID] = a
 	if err := tn.setAnswer(t, storedAnswer{a, true}); err != nil {
 		tn.writer.log.Error("answer not stored", "turn", tn.id, "error", err)
 	}
-	t.then(func() {
-		tn.answeredAt.Store(now())
+	t.afterCommit(func() {
+		tn.answeredAt.Store(nowMillis())
 		tn.mu.Lock()
 		if timer := tn.timers[a.ID]; timer != nil {
 			timer.Stop()
@@ -166,7 +166,7 @@ func (tn *turn) setAnswer(t *tx, a storedAnswer) error {
 	if err != nil {
 		return fmt.Errorf("store answer: %w", err)
 	}
-	t.set(journalkey.Answer(tn.id, a.ID), v, now()+2*tn.writer.core.settings().WaitLimit.Milliseconds())
+	t.setKey(journalkey.Answer(tn.id, a.ID), v, nowMillis()+2*tn.writer.core.settings().WaitLimit.Milliseconds())
 	return nil
 }
 
@@ -206,7 +206,7 @@ func (tn *turn) end(t *tx, body *event.Body) {
 		return
 	}
 	w := tn.writer
-	if buffered, err := tn.mapper.Map(tn.runner.Stop(), now()); err == nil {
+	if buffered, err := tn.mapper.Map(tn.runner.Stop(), nowMillis()); err == nil {
 		tn.add(t, buffered)
 	} else {
 		w.log.Warn("buffered operations do not apply", "turn", tn.id, "error", err)
@@ -228,8 +228,8 @@ func (tn *turn) finish(t *tx) {
 	w := tn.writer
 	w.closeTurn(t, tn.id)
 	t.deleteTurnKeys(tn.id)
-	t.then(func() {
-		tn.runner.Ended()
+	t.afterCommit(func() {
+		tn.runner.TurnEnded()
 		time.AfterFunc(returnLimit, func() { w.post(func(t *tx) error { return w.next(t, tn) }) })
 	})
 }
@@ -267,13 +267,13 @@ func (tn *turn) stopTimers() {
 // report logs how many of the agent's operations readers never saw. Agents often emit a few more after a user has stopped them,
 // so in that case it is no warning.
 func (tn *turn) report(r runReport) {
-	late, dropped := r.Late+tn.lateOps, tn.mapper.DroppedOps
-	if late == 0 && dropped == 0 {
+	lateOps, droppedOps := r.LateOps+tn.lateOps, tn.mapper.DroppedOps
+	if lateOps == 0 && droppedOps == 0 {
 		return
 	}
 	level := slog.LevelWarn
-	if r.Foreign && dropped == 0 {
+	if r.Foreign && droppedOps == 0 {
 		level = slog.LevelInfo
 	}
-	tn.writer.log.Log(context.Background(), level, "operations of the turn were dropped", "turn", tn.id, "agent", tn.name, "after_end", late, "without_effect", dropped)
+	tn.writer.log.Log(context.Background(), level, "operations of the turn were dropped", "turn", tn.id, "agent", tn.name, "after_end", lateOps, "without_effect", droppedOps)
 }

@@ -56,7 +56,7 @@ func (l turnLink) Ask(ctx context.Context, id string, req event.Request) (event.
 			return ErrTurnOver
 		}
 		if a, ok := tn.answers[req.ID]; ok {
-			t.then(func() { ch <- a })
+			t.afterCommit(func() { ch <- a })
 			return nil
 		}
 		if !tn.requests[req.ID] {
@@ -88,7 +88,7 @@ func (l turnLink) Activity(_ context.Context, id string) (a activity, err error)
 		return a, ErrTurnOver
 	}
 	a.AnsweredAt = tn.answeredAt.Load()
-	w.feed.View(func(t *transcript.Transcript) { a.Waiting = isWaiting(t, id) })
+	w.feed.View(func(t *transcript.Transcript) { a.IsWaiting = isWaiting(t, id) })
 	return a, nil
 }
 
@@ -115,7 +115,7 @@ func (l turnLink) SetSession(ctx context.Context, id string, session json.RawMes
 	w := l.writer
 	return w.await(ctx, false, func(t *tx) error {
 		tn := w.turns.byID[id]
-		if tn == nil || w.turns.current != tn && w.turns.observed[id] != tn {
+		if tn == nil || w.turns.current != tn && w.turns.observedTurns[id] != tn {
 			return ErrTurnOver
 		}
 		w.setSession(t, tn.name, session)
@@ -130,8 +130,8 @@ func (l turnLink) SetPushed(ctx context.Context, id string, state json.RawMessag
 		if tn := w.turns.byID[id]; tn == nil || tn.isOver.Load() {
 			return ErrTurnOver
 		}
-		t.set(journalkey.TurnPushed(id), []byte{1}, 0)
-		t.set(journalkey.TurnState(id), state, 0)
+		t.setKey(journalkey.TurnPushed(id), []byte{1}, 0)
+		t.setKey(journalkey.TurnState(id), state, 0)
 		return nil
 	})
 }

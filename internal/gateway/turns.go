@@ -13,7 +13,7 @@ type turns struct {
 	// current is the turn that the queue has started. It stays until its agent has returned, or has had returnLimit to do so.
 	current *turn
 	// observed are the turns that their upstream began, by id.
-	observed map[string]*turn
+	observedTurns map[string]*turn
 	// byID are all turns whose agent has not returned.
 	byID map[string]*turn
 	// isPaused is true if shutdown has begun: no further turn starts.
@@ -25,8 +25,8 @@ func (ts *turns) add(tn *turn) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	ts.byID[tn.id] = tn
-	if tn.observed {
-		ts.observed[tn.id] = tn
+	if tn.isObserved {
+		ts.observedTurns[tn.id] = tn
 	} else {
 		ts.current = tn
 	}
@@ -57,8 +57,8 @@ func (ts *turns) returned(id string) {
 func (ts *turns) unobserve(tn *turn) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	if ts.observed[tn.id] == tn {
-		delete(ts.observed, tn.id)
+	if ts.observedTurns[tn.id] == tn {
+		delete(ts.observedTurns, tn.id)
 	}
 }
 
@@ -71,29 +71,29 @@ func (ts *turns) vacate() bool {
 }
 
 // running returns the turns that run in this process. Any goroutine may call it.
-func (ts *turns) running() []*turn {
+func (ts *turns) active() []*turn {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	all := make([]*turn, 0, 1+len(ts.observed))
+	list := make([]*turn, 0, 1+len(ts.observedTurns))
 	if ts.current != nil {
-		all = append(all, ts.current)
+		list = append(list, ts.current)
 	}
-	for _, tn := range ts.observed {
-		all = append(all, tn)
+	for _, tn := range ts.observedTurns {
+		list = append(list, tn)
 	}
-	return all
+	return list
 }
 
 // around returns the running turn with an id, or the one that contains the turn with that id. It returns nil if it doesn't run in this
 // process.
 func (ts *turns) around(id string) *turn {
-	if tn := ts.observed[id]; tn != nil {
+	if tn := ts.observedTurns[id]; tn != nil {
 		return tn
 	}
 	if tn := ts.current; tn != nil && (tn.id == id || tn.children[id]) {
 		return tn
 	}
-	for _, tn := range ts.observed {
+	for _, tn := range ts.observedTurns {
 		if tn.children[id] {
 			return tn
 		}
@@ -103,12 +103,12 @@ func (ts *turns) around(id string) *turn {
 
 // inQueue returns those of the open turns that wait in the queue or were started from it, with the turns inside them.
 func (ts *turns) inQueue(open []string) []string {
-	if len(ts.observed) == 0 {
+	if len(ts.observedTurns) == 0 {
 		return open
 	}
 	return slices.DeleteFunc(slices.Clone(open), func(id string) bool {
 		tn := ts.around(id)
-		return tn != nil && tn.observed
+		return tn != nil && tn.isObserved
 	})
 }
 
@@ -130,19 +130,19 @@ func (ts *turns) paused() bool {
 func (ts *turns) closeIfIdle(q *queue) bool {
 	ts.mu.Lock() // before the queue's, so that no job adds a turn in between
 	defer ts.mu.Unlock()
-	return ts.current == nil && len(ts.observed) == 0 && q.closeIfIdle(ErrClosed)
+	return ts.current == nil && len(ts.observedTurns) == 0 && q.closeIfIdle(ErrClosed)
 }
 
 // drain waits until the running turns have ended or can be resumed by the next start of the gateway, or ctx is done.
 func (ts *turns) drain(ctx context.Context) {
-	for _, tn := range ts.running() {
+	for _, tn := range ts.active() {
 		tn.runner.Drain(ctx)
 	}
 }
 
 // leave detaches the running turns at the end of the drain time. Those that the next start can't resume end as interrupted.
 func (ts *turns) leave() {
-	for _, tn := range ts.running() {
+	for _, tn := range ts.active() {
 		tn.leave()
 	}
 }

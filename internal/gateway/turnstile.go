@@ -17,17 +17,17 @@ func (t *turnstile) enter(ctx context.Context, key string) (leave func(), err er
 		t.mu.Lock()
 		before := t.inside[key]
 		if before == nil {
-			mine := make(chan struct{})
+			exit := make(chan struct{})
 			if t.inside == nil {
 				t.inside = map[string]chan struct{}{}
 			}
-			t.inside[key] = mine
+			t.inside[key] = exit
 			t.mu.Unlock()
 			return func() {
 				t.mu.Lock()
 				defer t.mu.Unlock()
 				delete(t.inside, key)
-				close(mine)
+				close(exit)
 			}, nil
 		}
 		t.mu.Unlock()

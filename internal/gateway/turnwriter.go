@@ -46,13 +46,13 @@ type emission struct {
 
 // activity is what a turn waits for. A turn that waits is not silent.
 type activity struct {
-	Waiting    bool  `json:"waiting"`     // a tool runs, or a request is open
+	IsWaiting  bool  `json:"waiting"`     // a tool runs, or a request is open
 	AnsweredAt int64 `json:"answered_at"` // when the last request was answered, epoch milliseconds; 0 if none was
 }
 
 // runReport is what a run reports when its agent has returned.
 type runReport struct {
-	Late    int64 `json:"late"`    // operations that the agent emitted after the end
+	LateOps int64 `json:"late"`    // operations that the agent emitted after the end
 	Foreign bool  `json:"foreign"` // something other than the agent ended the turn
 }
 
@@ -63,7 +63,7 @@ type runner interface {
 	// Stop fences the agent: no operation that it emits later is accepted. It returns the operations that were buffered.
 	Stop() []event.Event
 	// Ended reports that the turn's end is durable.
-	Ended()
+	TurnEnded()
 	// Lose stops the run because its writer gave the conversation up.
 	Lose(reason string)
 	// Answer delivers an answer to an agent that doesn't wait for it in Ask.

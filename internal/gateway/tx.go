@@ -17,7 +17,7 @@ type tx struct {
 	committed    *journal.Summary // before this commit; not to be changed
 	limits       limits
 	events       []event.Event
-	put          []journal.KeyValue
+	keys         []journal.KeyValue
 	summary      *journal.Summary
 	terminal     bool
 	isBackfill   bool     // its events are older messages from elsewhere, about which watchers are not notified
@@ -25,8 +25,8 @@ type tx struct {
 	after        []func() // run once the commit is shown
 	reservations []*quota.Reservation
 	// unshared says that a subject loses access. Its readers are disconnected before the command returns, so that the caller can rely on it.
-	unshared bool
-	ended    []string // turns
+	unshared   bool
+	endedTurns []string // turns
 	// outside are the turns of runs that it adds whole: their upstream began them and they are over.
 	outside map[string]bool
 }
@@ -35,7 +35,7 @@ type tx struct {
 func (t *tx) add(e event.Event) int64 {
 	e.Seq = t.head + int64(len(t.events)) + 1
 	if e.At == 0 {
-		e.At = now()
+		e.At = nowMillis()
 	}
 	t.events = append(t.events, e)
 	if !t.isBackfill && speaks(&e) {
@@ -45,14 +45,14 @@ func (t *tx) add(e event.Event) int64 {
 }
 
 // set writes a key with the commit; the last value of a key wins.
-func (t *tx) set(key string, value []byte, expires int64) {
-	for i := range t.put {
-		if t.put[i].Key == key {
-			t.put[i].Value, t.put[i].Expires = value, expires
+func (t *tx) setKey(key string, value []byte, expires int64) {
+	for i := range t.keys {
+		if t.keys[i].Key == key {
+			t.keys[i].Value, t.keys[i].Expires = value, expires
 			return
 		}
 	}
-	t.put = append(t.put, journal.KeyValue{Key: key, Value: value, Expires: expires})
+	t.keys = append(t.keys, journal.KeyValue{Key: key, Value: value, Expires: expires})
 }
 
 // edit returns the summary to change; it is written with the commit.
@@ -73,7 +73,7 @@ func (t *tx) current() *journal.Summary {
 	return t.committed
 }
 
-func (t *tx) then(fn func()) { t.after = append(t.after, fn) }
+func (t *tx) afterCommit(fn func()) { t.after = append(t.after, fn) }
 
 // speaks reports whether an event makes a conversation unread: what people say does not, nor what they stopped.
 func speaks(e *event.Event) bool {
@@ -97,7 +97,7 @@ func (t *tx) reserve(p Principal, n quota.Need) error {
 	n.Owner = quota.Account{Tenant: s.Tenant, Subject: s.Owner}
 	reservation, err := t.limits.quota.Take(p.Account(), n)
 	if err != nil {
-		return t.limits.refused(err)
+		return t.limits.rejection(err)
 	}
 	t.reservations = append(t.reservations, reservation)
 	return nil
@@ -122,7 +122,7 @@ func (t *tx) finishReservations(err error) {
 		g.Commit()
 	}
 	if err == nil { // before anybody is told of the ends, who may begin another turn at once
-		for _, turn := range t.ended {
+		for _, turn := range t.endedTurns {
 			t.limits.quota.End(turn)
 		}
 	}
@@ -130,11 +130,11 @@ func (t *tx) finishReservations(err error) {
 
 // deleteTurnKeys deletes what is stored of a turn only as long as it is unfinished.
 func (t *tx) deleteTurnKeys(id string) {
-	t.set(journalkey.TurnState(id), nil, 0)
-	t.set(journalkey.TurnMapper(id), nil, 0)
-	t.set(journalkey.TurnPushed(id), nil, 0)
-	t.set(journalkey.TurnObserved(id), nil, 0)
-	t.set(journalkey.TurnWaited(id), nil, 0)
+	t.setKey(journalkey.TurnState(id), nil, 0)
+	t.setKey(journalkey.TurnMapper(id), nil, 0)
+	t.setKey(journalkey.TurnPushed(id), nil, 0)
+	t.setKey(journalkey.TurnObserved(id), nil, 0)
+	t.setKey(journalkey.TurnWaited(id), nil, 0)
 }
 
 // lastSeq returns the seq of the last event as this tx will leave the log.
@@ -147,8 +147,8 @@ func (t *tx) isOpen(turn string) bool { return slices.Contains(t.current().Open,
 func (t *tx) closeTurn(id string) {
 	s := t.edit()
 	s.Open = slices.DeleteFunc(s.Open, func(open string) bool { return open == id })
-	s.Updated = now()
+	s.Updated = nowMillis()
 	t.terminal = true
-	t.set(journalkey.TurnPrincipal(id), nil, 0)
-	t.ended = append(t.ended, id)
+	t.setKey(journalkey.TurnPrincipal(id), nil, 0)
+	t.endedTurns = append(t.endedTurns, id)
 }

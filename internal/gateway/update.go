@@ -32,12 +32,12 @@ func (g *Gateway) Update(ctx context.Context, p Principal, action Action, conver
 // is a *Rejection if a limit is exceeded.
 func (g *Gateway) Reserve(p Principal, n quota.Need) (*quota.Reservation, error) {
 	grant, err := g.quota.Take(p.Account(), n)
-	return grant, g.limits.refused(err)
+	return grant, g.limits.rejection(err)
 }
 
 // AddViewer counts a viewer of the principal until leave is called, which may be called twice. Surfaces call it for each stream and each
 // subscription, but not for single reads. If a limit is exceeded, the error is a *Rejection.
 func (g *Gateway) AddViewer(p Principal) (leave func(), err error) {
 	leave, err = g.quota.View(p.Account())
-	return leave, g.limits.refused(err)
+	return leave, g.limits.rejection(err)
 }

@@ -61,13 +61,13 @@ func (w billing) billed(of *tx, e *event.Event) usage.Turn {
 // payer is on whose account a turn is: whoever began it, or the turn that it runs inside of; the conversation's owner where
 // that was the operator.
 func (w billing) payer(turn, parent string) (p agent.Principal) {
-	if tn := w.turns.observed[turn]; tn != nil {
+	if tn := w.turns.observedTurns[turn]; tn != nil {
 		return tn.principal
 	}
 	if parent != "" {
 		turn = parent
 	}
-	if tn := w.turns.around(turn); tn != nil && tn.observed {
+	if tn := w.turns.around(turn); tn != nil && tn.isObserved {
 		return tn.principal
 	}
 	// The turn that runs has its principal with it, and gives it to those inside it that name no parent.

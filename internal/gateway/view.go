@@ -18,22 +18,22 @@ func (g *Gateway) ViewTranscript(ctx context.Context, p Principal, conversation 
 		return err
 	}
 	defer f.Release()
-	found := false
-	f.View(func(t *transcript.Transcript) { found = fn(t) })
-	if found {
+	isFound := false
+	f.View(func(t *transcript.Transcript) { isFound = fn(t) })
+	if isFound {
 		return nil
 	}
 	r, err := g.journal.Read(ctx, conversation, 0, 0)
 	if err != nil {
 		return JournalError("look at conversation", err)
 	}
-	var whole transcript.Transcript
+	var history transcript.Transcript
 	for i := range r.Events {
-		if err := whole.Apply(&r.Events[i]); err != nil {
+		if err := history.Apply(&r.Events[i]); err != nil {
 			return fmt.Errorf("gateway: fold: %w", err)
 		}
 	}
-	fn(&whole)
+	fn(&history)
 	return nil
 }
 

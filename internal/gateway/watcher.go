@@ -19,7 +19,7 @@ type Watcher interface {
 // notifyCreated notifies the watchers of a conversation that was created or imported.
 func notifyCreated(watchers []Watcher, s *journal.Summary) {
 	for _, w := range watchers {
-		w.Committed(s, []event.Event{{Seq: s.Head, At: now(), Type: event.ConversationUpdate, Body: &event.Body{Title: &s.Title}}})
+		w.Committed(s, []event.Event{{Seq: s.Head, At: nowMillis(), Type: event.ConversationUpdate, Body: &event.Body{Title: &s.Title}}})
 	}
 }
 

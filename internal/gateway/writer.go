@@ -61,7 +61,7 @@ func (w *writer) fail(err error) {
 		w.log.Error("conversation given up after a failed commit; it is read from the log again", "error", err)
 	}
 	w.discard(err)
-	for _, tn := range w.turns.running() {
+	for _, tn := range w.turns.active() {
 		tn.lose(err)
 	}
 	w.observer.abandon(err)
@@ -79,7 +79,7 @@ func (w *writer) kill() {
 func (w *writer) discard(err error) {
 	w.close(err)
 	w.table.forget(w)
-	w.core.followed.conversationLost(w.id)
+	w.core.sessions.conversationLost(w.id)
 }
 
 // closeFeed ends the reads of the conversation with err.
@@ -119,8 +119,8 @@ func (w *writer) owner() agent.Principal {
 // closeTurn updates what depends on a turn whose end is in the commit.
 func (w *writer) closeTurn(t *tx, id string) {
 	t.closeTurn(id)
-	t.then(func() { w.core.pusher.Ended(id) })
+	t.afterCommit(func() { w.core.pusher.TurnEnded(id) })
 	if len(t.current().Open) == 0 {
-		t.then(func() { w.core.compactor.add(w.id, w.head) })
+		t.afterCommit(func() { w.core.compactor.add(w.id, w.head) })
 	}
 }

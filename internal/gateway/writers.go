@@ -25,7 +25,7 @@ type writers struct {
 
 // opening is a writer that one caller is opening, and for which others wait.
 type opening struct {
-	done   chan struct{} // closed when writer and err are set
+	ready  chan struct{} // closed when writer and err are set
 	writer *writer
 	err    error
 }
@@ -49,7 +49,7 @@ func (ws *writers) acquire(ctx context.Context, id string) (*writer, error) {
 		}
 		op := ws.opening[id]
 		if op == nil {
-			op = &opening{done: make(chan struct{})}
+			op = &opening{ready: make(chan struct{})}
 			ws.opening[id] = op
 			ws.mu.Unlock()
 			op.writer, op.err = ws.open(ctx, id)
@@ -63,12 +63,12 @@ func (ws *writers) acquire(ctx context.Context, id string) (*writer, error) {
 				recovery{op.writer}.adopt()
 			}
 			ws.mu.Unlock()
-			close(op.done)
+			close(op.ready)
 			return op.writer, op.err
 		}
 		ws.mu.Unlock()
 		select {
-		case <-op.done:
+		case <-op.ready:
 			// If the opener failed only because its own context ended, this caller tries again.
 			if op.err != nil && ctx.Err() == nil && !errors.Is(op.err, context.Canceled) && !errors.Is(op.err, context.DeadlineExceeded) {
 				return nil, op.err
@@ -152,7 +152,7 @@ func (ws *writers) compacted(id string, upto int64) {
 }
 
 // all returns the writers in memory. The caller has no reference to them.
-func (ws *writers) all() []*writer {
+func (ws *writers) list() []*writer {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	return slices.Collect(maps.Values(ws.byID))
@@ -184,8 +184,8 @@ func (ws *writers) close() {
 
 func newWriter(c *core, table *writers, s journal.Summary, f *feed.Feed) *writer {
 	w := &writer{core: c, table: table, id: s.ID, feed: f, log: c.log.With("conversation", s.ID), summary: s, head: s.Head}
-	w.turns.byID, w.turns.observed = map[string]*turn{}, map[string]*turn{}
-	w.room, w.stopped = make(chan struct{}), make(chan struct{})
+	w.turns.byID, w.turns.observedTurns = map[string]*turn{}, map[string]*turn{}
+	w.room, w.idleSignal = make(chan struct{}), make(chan struct{})
 	w.goWrite = func() { c.tasks.Go(w.write) }
 	w.compacted.Store(s.Compacted)
 	w.observer = observer{core: c, log: w.log, owner: w.owner(), feed: f, parents: &w.parents, turns: map[string]*turnMetrics{}}

@@ -46,7 +46,7 @@ func (t *Tracer) Turn(ctx context.Context, info gateway.TurnInfo) (context.Conte
 		attribute.String("leat.turn", info.Turn),
 		attribute.String("leat.agent", info.Agent),
 		attribute.String("leat.agent.kind", info.Kind),
-		attribute.Bool("leat.resumed", info.Resumed),
+		attribute.Bool("leat.resumed", info.IsResumed),
 	))
 	up, upstream := t.tracer.Start(ctx, "leat.upstream", trace.WithTimestamp(began), trace.WithSpanKind(trace.SpanKindClient))
 	carrier := propagation.MapCarrier{}

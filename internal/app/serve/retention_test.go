@@ -31,7 +31,7 @@ func TestPurgeOfPositions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []gateway.Command{
-		{Type: gateway.CommandShare, Subject: gateway.Everybody, Access: gateway.AccessRead},
+		{Type: gateway.CommandShare, Subject: gateway.WholeTenant, Access: gateway.AccessRead},
 		{Type: gateway.CommandInject, Message: &gateway.CommandMessage{Text: "note"}},
 	} {
 		if _, err := gw.Do(t.Context(), admin, s.ID, c); err != nil {

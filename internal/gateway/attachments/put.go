@@ -84,7 +84,7 @@ func (s *Store) addRecord(ctx context.Context, t gateway.Tx, p gateway.Principal
 			return false, err
 		}
 		folder, account, size := files.Folder(t.Conversation()), rec.account(), rec.Size
-		t.Then(func() { s.sizes.add(folder, account, id, size) })
+		t.AfterCommit(func() { s.sizes.add(folder, account, id, size) })
 	}
 	v, err := json.Marshal(rec)
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *Store) Release(t gateway.Tx, removed, left []*transcript.Message) {
 	conversation := t.Conversation()
 	for _, id := range shownOnlyBy(removed, left, conversation) {
 		t.Set(journalkey.File(conversation, id), nil, 0)
-		t.Then(func() {
+		t.AfterCommit(func() {
 			s.remove(conversation, id)
 			s.sizes.remove(files.Folder(conversation), id)
 		})

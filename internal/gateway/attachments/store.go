@@ -181,8 +181,8 @@ func (s *Store) sweepUploads() error {
 	return errors.Join(errs...)
 }
 
-// Stored implements [gateway.Attachments]. Uploads and the uploaded files of the workspace count too.
-func (s *Store) Stored(tenant, owner string) (ofOwner, ofTenant int64) {
+// StoredBytes implements [gateway.Attachments]. Uploads and the uploaded files of the workspace count too.
+func (s *Store) StoredBytes(tenant, owner string) (ofOwner, ofTenant int64) {
 	ofOwner, ofTenant = s.sizes.of(tenant, owner)
 	if s.workspace != nil {
 		own, all := s.workspace.StoredBytes(tenant, owner)

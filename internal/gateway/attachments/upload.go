@@ -239,7 +239,7 @@ func (s *Service) DropUpload(ctx context.Context, p gateway.Principal, id string
 func (s *Service) isHeld(ctx context.Context, p gateway.Principal, conversation string) bool {
 	holds := s.gateway.Holds()
 	if !p.Admin {
-		if _, ok := holds.HoldingSubject(p.Tenant, p.Subject); ok {
+		if _, ok := holds.HoldOnSubject(p.Tenant, p.Subject); ok {
 			return true
 		}
 	}
@@ -250,7 +250,7 @@ func (s *Service) isHeld(ctx context.Context, p gateway.Principal, conversation 
 	if err != nil {
 		return false // it was deleted, so it was not held
 	}
-	_, ok := holds.Holding(&summary)
+	_, ok := holds.HoldOn(&summary)
 	return ok
 }
 

@@ -43,7 +43,7 @@ func (x *Exporter) Export(ctx context.Context, who gateway.Principal, of Subject
 	if err := x.Check(who, of); err != nil {
 		return err
 	}
-	err := x.gw.Audit().Record(ctx, audit.Entry{Action: "export", Actor: gateway.By(ctx, who), Tenant: of.Tenant, Subject: of.Subject})
+	err := x.gw.Audit().Record(ctx, audit.Entry{Action: "export", Actor: gateway.Actor(ctx, who), Tenant: of.Tenant, Subject: of.Subject})
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (x *Exporter) guest(ctx context.Context, of Subject, o *output) error {
 		if err != nil {
 			break
 		}
-		err = x.gw.Guests().Said(ctx, all, id, of.Subject, func(e *event.Event) error {
+		err = x.gw.Guests().EventsBy(ctx, all, id, of.Subject, func(e *event.Event) error {
 			one := *e
 			one.Seq, one.MergedFrom = 0, 0
 			o.n.Other++

@@ -134,7 +134,7 @@ func (p *Purger) Purge(ctx context.Context, who gateway.Principal, of Subject, d
 		return out, ctx.Err()
 	}
 	out.DryRun, out.Keys = dry, map[string]int{}
-	entry := audit.Entry{Action: "purge", Actor: gateway.By(ctx, who), Digest: audit.Digest(of.Tenant, of.Subject)}
+	entry := audit.Entry{Action: "purge", Actor: gateway.Actor(ctx, who), Digest: audit.Digest(of.Tenant, of.Subject)}
 	mark := purgingKeys + entry.Digest
 	if err := p.held(ctx, of); err != nil {
 		var r *gateway.Rejection
@@ -171,11 +171,11 @@ func (p *Purger) Purge(ctx context.Context, who gateway.Principal, of Subject, d
 // held returns a *gateway.Rejection where a hold keeps anything of the subject.
 func (p *Purger) held(ctx context.Context, of Subject) error {
 	var names []string
-	if one, ok := p.gw.Holds().HoldingSubject(of.Tenant, of.Subject); ok {
+	if one, ok := p.gw.Holds().HoldOnSubject(of.Tenant, of.Subject); ok {
 		names = append(names, one.String())
 	} else if len(p.gw.Holds().List()) > 0 {
 		err := p.owned(ctx, of, func(s *journal.Summary) error {
-			if one, ok := p.gw.Holds().Holding(s); ok {
+			if one, ok := p.gw.Holds().HoldOn(s); ok {
 				names = append(names, one.String())
 			}
 			return nil
@@ -189,7 +189,7 @@ func (p *Purger) held(ctx context.Context, of Subject) error {
 			if err != nil {
 				continue // deleted meanwhile, or the redaction will say
 			}
-			if one, ok := p.gw.Holds().Holding(&s); ok {
+			if one, ok := p.gw.Holds().HoldOn(&s); ok {
 				names = append(names, one.String())
 			}
 		}
@@ -240,7 +240,7 @@ func (p *Purger) guest(ctx context.Context, who gateway.Principal, of Subject, o
 	out.Shared = len(shared)
 	for _, id := range wrote {
 		if err == nil {
-			err = p.gw.Guests().Said(ctx, who, id, of.Subject, func(e *event.Event) error {
+			err = p.gw.Guests().EventsBy(ctx, who, id, of.Subject, func(e *event.Event) error {
 				if e.Type == event.MessageAdd {
 					out.Messages++
 				}

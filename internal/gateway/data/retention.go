@@ -155,7 +155,7 @@ func (r *Retention) expire(ctx context.Context, c *journal.Summary, start time.T
 	if age == 0 || c.Updated >= before || len(c.Open) > 0 {
 		return nil
 	}
-	if _, held := r.gw.Holds().Holding(c); held {
+	if _, held := r.gw.Holds().HoldOn(c); held {
 		s.Held++
 		return nil
 	}

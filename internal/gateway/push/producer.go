@@ -108,11 +108,11 @@ func (pr *Producer) Write(ctx context.Context, b []byte) error {
 		size = p.stream.Buffered() + len(b)
 		p.mu.Unlock()
 	}
-	if err := run.Out.WithLargeFrame(size, func() error { return run.Out.Decode(decode) }); err != nil {
+	if err := run.Emitter.WithLargeFrame(size, func() error { return run.Emitter.Decode(decode) }); err != nil {
 		return pr.failed(err)
 	}
 	if hasProgress {
-		run.Out.ReportProgress()
+		run.Emitter.ReportProgress()
 	}
 	pr.acknowledge(offset)
 	return nil
@@ -202,7 +202,7 @@ func (pr *Producer) Close(isComplete bool) error {
 		return nil
 	}
 	isEnd := false
-	err := run.Out.Decode(func() ([]event.Event, json.RawMessage, error) {
+	err := run.Emitter.Decode(func() ([]event.Event, json.RawMessage, error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		st, err := p.stream.State()
@@ -223,7 +223,7 @@ func (pr *Producer) Close(isComplete bool) error {
 			return nil, nil, nil // not an end
 		}
 		isEnd = true
-		run.Out.CaptureReceived(p.stream.Pending())
+		run.Emitter.CaptureReceived(p.stream.Pending())
 		ops, err := p.stream.Close()
 		if err != nil {
 			return ops, nil, err

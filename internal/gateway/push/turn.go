@@ -86,7 +86,7 @@ func (p *turn) start(run gateway.PushedTurn, d dialect.Dialect, s *dialect.Strea
 func (p *turn) isRunOf(out *agent.Emitter) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.run != nil && p.run.Out == out
+	return p.run != nil && p.run.Emitter == out
 }
 
 // save returns the operations with the state of the stream after them. p.mu is locked.
@@ -123,7 +123,7 @@ func (p *turn) capture(b []byte) func(decoded int64, err error) {
 	if !p.run.IsCaptured {
 		return func(int64, error) {}
 	}
-	out := p.run.Out
+	out := p.run.Emitter
 	if !bytes.ContainsAny(b, "\r\n") {
 		// No frame ends in b, so nothing is copied for each piece of a long line. If it is refused, the report begins with b.
 		return func(_ int64, err error) {

@@ -102,7 +102,7 @@ func (t *Turns) Run(ctx context.Context, of gateway.PushedTurn) error {
 	if err != nil {
 		return err
 	}
-	of.Out.Body(d.Name)
+	of.Emitter.Body(d.Name)
 	p := t.turn(of.ID)
 	if !p.start(of, d, stream, st) {
 		// The run before this one was given up and has not returned yet.
@@ -110,7 +110,7 @@ func (t *Turns) Run(ctx context.Context, of gateway.PushedTurn) error {
 		p = t.turn(of.ID)
 		p.start(of, d, stream, st)
 	}
-	of.Out.OnEnd(func() []event.Event {
+	of.Emitter.OnEnd(func() []event.Event {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		ops, _ := p.stream.Close() // the turn ends, whether or not the stream is complete
@@ -134,8 +134,8 @@ func (t *Turns) Release(id string, out *agent.Emitter) {
 	}
 }
 
-// Ended implements [gateway.Pusher].
-func (t *Turns) Ended(id string) {
+// TurnEnded implements [gateway.Pusher].
+func (t *Turns) TurnEnded(id string) {
 	t.mu.Lock()
 	p := t.open[id]
 	t.mu.Unlock()

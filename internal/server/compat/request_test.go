@@ -188,7 +188,7 @@ func TestPlantedConversation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		share := gateway.Command{Type: gateway.CommandShare, Subject: gateway.Everybody, Access: gateway.AccessWrite}
+		share := gateway.Command{Type: gateway.CommandShare, Subject: gateway.WholeTenant, Access: gateway.AccessWrite}
 		if _, err := h.gw.Do(t.Context(), mallory, c.ID, share); err != nil {
 			t.Fatal(err)
 		}

@@ -54,7 +54,7 @@ func TestOps(t *testing.T) {
 	}
 	srv := server.New(server.Options{Token: "sesame", Hosts: []string{"leat.example"}})
 	ops.Register(srv, gw, registry)
-	m.Late.Inc()
+	m.LateOps.Inc()
 	get := func(path, host, ip string, header ...string) (int, string) {
 		r := httptest.NewRequest(http.MethodGet, "http://"+host+path, nil)
 		r.RemoteAddr = ip + ":50000"

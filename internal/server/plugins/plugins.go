@@ -158,7 +158,7 @@ func (s *surface) remove(w http.ResponseWriter, r *http.Request, p gateway.Princ
 
 // record adds an installation to the audit log. If that fails, the installation stays.
 func (s *surface) record(r *http.Request, p gateway.Principal, action, plugin, result string) {
-	e := audit.Entry{Action: action, Actor: gateway.By(r.Context(), p), Plugin: plugin, Result: result}
+	e := audit.Entry{Action: action, Actor: gateway.Actor(r.Context(), p), Plugin: plugin, Result: result}
 	if err := s.gw.Audit().Record(r.Context(), e); err != nil {
 		s.srv.Log().Warn("not in the audit log", "action", action, "plugin", plugin, "error", err)
 	}
