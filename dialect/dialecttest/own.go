@@ -8,7 +8,8 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
-// Own returns the streams at testdata/*.sse and testdata/*.ndjson. One whose name begins with "cut" has no end.
+// OwnStreams returns the streams at testdata/*.sse and testdata/*.ndjson of the package under test. A file whose name begins with "cut"
+// is an unfinished stream: Close must return [dialect.ErrCutShort] for it.
 func OwnStreams(t testing.TB, d dialect.Dialect) []Stream {
 	t.Helper()
 	var streams []Stream
