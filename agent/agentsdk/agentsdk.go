@@ -15,17 +15,18 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// DefaultSession is the template of the sessions of specs that give none.
+// DefaultSession is the default template of session ids: one session for each conversation.
 const DefaultSession = "leat-{conversation}"
 
-// maxPrompt is what the runtime's server takes, in bytes of the request, less what stands around the prompt.
+// maxPrompt is the maximum size of a prompt, in bytes. The runtime's server accepts requests of 1 MiB; 4 KiB are left for the rest of the
+// JSON.
 const maxPrompt = 1<<20 - 4<<10
 
-// Config says where the runtime is.
+// Config is the configuration of an [Agent].
 type Config struct {
-	URL     string
-	Session string // template
-	Token   string
+	URL     string // of the runtime's server
+	Session string // template of session ids for [agent.Expand]; empty means [DefaultSession]
+	Token   string // bearer token; may be empty
 	Dialect dialect.Dialect
 }
 
@@ -36,7 +37,7 @@ type Agent struct {
 	client *http.Client
 
 	mu   sync.Mutex
-	busy map[string]chan struct{} // by session; closed when its turn is over
+	busy map[string]chan struct{} // by session id; closed when the session's turn is over
 }
 
 var (
@@ -44,7 +45,7 @@ var (
 	_ agent.Checker = (*Agent)(nil)
 )
 
-// New returns the agent. It does not connect.
+// New returns an agent. It validates the configuration, but doesn't connect.
 func New(c Config) (*Agent, error) {
 	a := &Agent{cfg: c, client: call.Client(), busy: map[string]chan struct{}{}}
 	if a.cfg.Session == "" {
@@ -58,10 +59,10 @@ func New(c Config) (*Agent, error) {
 	return a, err
 }
 
-// Close closes the connections that are kept for further turns.
+// Close closes idle connections.
 func (a *Agent) Close() { a.client.CloseIdleConnections() }
 
-// Run sends the message and hands the runtime's stream on.
+// Run posts the message and emits the runtime's stream. The server can't read files, so the prompt names them instead.
 func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
 	session, err := agent.Expand(a.cfg.Session, in)
 	if err != nil {
@@ -74,7 +75,7 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter)
 		}
 	}
 	if len(text) > maxPrompt {
-		return &agent.Error{Code: "too_large", Message: fmt.Sprintf("the message has more than the %d KiB that the agent takes", maxPrompt>>10)}
+		return &agent.Error{Code: "too_large", Message: fmt.Sprintf("the message is larger than %d KiB, the limit of the agent", maxPrompt>>10)}
 	}
 	free, err := a.acquire(ctx, session, emitter)
 	if err != nil {
@@ -91,10 +92,11 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter)
 	return talk.Run(ctx)
 }
 
-// waitSign is how often a turn that waits for its session says that it is there.
+// waitSign is how often a turn that waits for its session reports progress, so that it doesn't fail for its silence.
 const waitSign = 10 * time.Second
 
-// take waits until a session runs no other turn, which readers see.
+// acquire waits until the session runs no other turn, and reserves it until free is called. While it waits, viewers see the phase
+// "waiting".
 func (a *Agent) acquire(ctx context.Context, session string, emitter *agent.Emitter) (free func(), err error) {
 	released := make(chan struct{})
 	ticker := time.NewTicker(waitSign)
@@ -143,7 +145,7 @@ func (a *Agent) Check(ctx context.Context) error {
 		return err
 	}
 	if health.Status != "ok" {
-		return fmt.Errorf("the runtime says that it is %q", health.Status)
+		return fmt.Errorf("the runtime reports the status %q", health.Status)
 	}
 	return nil
 }

@@ -1,8 +1,8 @@
-// Package agentsdk is an agent behind the HTTP server of an agentsdk-go runtime: POST /v1/run/stream, answered with the
-// runtime's events. The runtime itself remembers what was said, by a session; so it is sent the new message alone.
+// Package agentsdk is an agent kind for the HTTP server of an agentsdk-go runtime. It posts each message to /v1/run/stream, and the response
+// is a stream of the runtime's events. The runtime stores the history in a session, so the request has only the new message.
 //
 // Invariants
 //
-//   - One session runs one turn at a time: the runtime would take two, and mix their histories.
-//   - A stream is read to its end, the runtime's last event or the end of the connection.
+//   - A session runs one turn at a time; others wait. The runtime would accept two requests and mix their histories.
+//   - A stream is read to the runtime's last event. If the connection ends before it, the turn fails as cut short.
 package agentsdk

@@ -5,14 +5,14 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
-// Kind is the agent as a kind.
+// Kind returns the kind agentsdk. The registry must have the dialect of the same name.
 func Kind(dialects dialect.Registry) agent.Kind {
 	return agent.Kind{
 		Name:    "agentsdk",
 		Summary: "an agentsdk-go runtime behind its HTTP server",
 		Target:  "URL",
 		Options: append([]agent.Option{
-			{Name: "session", Help: "the runtime's session of a conversation, with {tenant}, {subject}, {conversation}", Default: DefaultSession},
+			{Name: "session", Help: "template of the runtime's session ids, with {tenant}, {subject}, {conversation}", Default: DefaultSession},
 		}, agent.SecretOptions("token", "token of the server", "")...),
 		New: func(s agent.Spec) (agent.Agent, error) {
 			d, err := dialects.Lookup("agentsdk")

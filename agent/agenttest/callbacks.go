@@ -9,32 +9,32 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// Played is what readers saw of a script.
+// Playback is what viewers saw of a script.
 type Playback struct {
-	// Views are the visible texts that a reader saw one after another, from the turn's begin to its end.
+	// Views are the visible texts that one viewer saw, in order, from the start of the turn to its end.
 	Views []string
-	// Readings are what was found after the end, by different readers or at different times; at least one.
+	// Snapshots are the texts after the end, at least one: of other viewers, or at later times such as after a restart.
 	Snapshots []Snapshot
 }
 
-// Reading is what one reader found after the end of the turn.
+// Snapshot is what one viewer sees after the end of the turn.
 type Snapshot struct {
-	Name    string // who, or when
+	Name    string // the viewer or the time, for error messages
 	Visible string
 	History []string
-	// Reload is the text after a reload; nil where the reader doesn't get it.
+	// Reload is the text after a reload of the page. It is nil if the path under test has no such text.
 	Reload *string
 }
 
-// Callbacks has a path by which agents answer play every callback case, and checks what readers see. play is called in a
-// subtest for each script.
+// Callbacks plays every callback case in a subtest and compares what viewers saw with the case. play runs the script on the path
+// under test, from the agent to a viewer.
 func Callbacks(t *testing.T, play func(t *testing.T, script Script) Playback) {
 	for _, c := range Cases() {
 		t.Run(c.Name, func(t *testing.T) { c.Check(t, play(t, c.Script)) })
 	}
 }
 
-// Check fails the test where what was seen is not what the case expects.
+// Check reports each difference between a playback and the case as an error of the test.
 func (c Case) Check(t *testing.T, got Playback) {
 	t.Helper()
 	for _, d := range c.Diff(got) {
@@ -42,7 +42,8 @@ func (c Case) Check(t *testing.T, got Playback) {
 	}
 }
 
-// Diff says in what way what was seen is not what the case expects; nothing where it is.
+// Diff returns the differences between a playback and the case, or nil. The views must be a subsequence of the expected ones: an
+// empty text before the first, and repetitions of the same text, are allowed, since viewers may see both.
 func (c Case) Diff(got Playback) []string {
 	var diffs []string
 	differ := func(format string, args ...any) { diffs = append(diffs, fmt.Sprintf(format, args...)) }
@@ -63,7 +64,7 @@ func (c Case) Diff(got Playback) []string {
 		differ("the last of the views %q is not the final text %q", got.Views, final)
 	}
 	if len(got.Snapshots) == 0 {
-		differ("nobody read after the end")
+		differ("the playback has no snapshot")
 	}
 	for _, r := range got.Snapshots {
 		if r.Visible != final {

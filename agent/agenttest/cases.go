@@ -2,7 +2,7 @@ package agenttest
 
 import "github.com/leat-dev/leat/dialect"
 
-// The statuses of the callback document, word for word.
+// Statuses of the example in docs/eliza.md.
 const (
 	StatusLooking   = "🔍 Looking up track..."
 	StatusSearching = "🔍 Searching for track..."
@@ -10,14 +10,16 @@ const (
 	StatusPlaying   = "Now playing: **Song**"
 )
 
-// Case is a script and what readers see of it.
+// Case is a script and what viewers see of it.
 type Case struct {
 	Name   string
 	Script Script
-	// Views are the visible texts after each step that changes them. The last is the final text.
-	Views   []string
+	// Views are the visible texts after each step that changes the text. The last one is the final text.
+	Views []string
+	// History is the callback history after the end: trimmed statuses, without repetitions that follow each other.
 	History []string
-	Reload  string
+	// Reload is the text that a client without the history shows after a reload: earlier statuses, then the final text.
+	Reload string
 }
 
 // Cases returns the callback cases.
@@ -27,11 +29,11 @@ func Cases() []Case {
 	const trail = StatusLooking + "\n" + StatusSearching + "\n" + StatusSettingUp + "\n\n"
 	return []Case{
 		{
-			Name: "each status takes the place of the one before", Script: track,
+			Name: "each status replaces the previous one", Script: track,
 			Views: statuses, History: statuses, Reload: trail + StatusPlaying,
 		},
 		{
-			Name:   "after streamed text they show prefix, blank line and the latest",
+			Name:   "after streamed text, viewers see the text, a blank line and the latest status",
 			Script: append(Script{Text("I'll play "), Text("that song.")}, track...),
 			Views: []string{
 				"I'll play ", "I'll play that song.",
@@ -56,12 +58,12 @@ func Cases() []Case {
 			Name:   "append extends",
 			Script: Script{Status("Downloading"), AppendStatus(" 50%"), AppendStatus(" 100%")},
 			Views:  []string{"Downloading", "Downloading 50%", "Downloading 50% 100%"},
-			// An appended callback extends the last entry: the trail holds what was seen.
+			// Append extends the last entry of the history instead of adding one.
 			History: []string{"Downloading 50% 100%"},
 			Reload:  "Downloading 50% 100%",
 		},
 		{
-			Name:   "a status that comes in fragments is one entry",
+			Name:   "a status sent in fragments is one entry",
 			Script: Script{AppendStatus("1"), AppendStatus("2 "), AppendStatus("3")},
 			Views:  []string{"1", "12 ", "12 3"}, History: []string{"12 3"}, Reload: "12 3",
 		},
@@ -71,13 +73,13 @@ func Cases() []Case {
 			Views:  []string{"Hello", "Hello\n\nHello world"}, History: []string{"Hello world"}, Reload: "Hello\n\nHello world",
 		},
 		{
-			Name:   "append after streamed text opens a status",
+			Name:   "append after streamed text starts a status",
 			Script: Script{Text("On it."), AppendStatus("step 1"), AppendStatus(", step 2")},
 			Views:  []string{"On it.", "On it.\n\nstep 1", "On it.\n\nstep 1, step 2"}, History: []string{"step 1, step 2"},
 			Reload: "On it.\n\nstep 1, step 2",
 		},
 		{
-			Name:   "a replace after an append replaces all of it",
+			Name:   "a replace after appends replaces the whole status",
 			Script: Script{Status("a"), AppendStatus("b"), Status(StatusPlaying)},
 			Views:  []string{"a", "ab", StatusPlaying}, History: []string{"ab", StatusPlaying}, Reload: "ab\n\n" + StatusPlaying,
 		},
@@ -87,7 +89,7 @@ func Cases() []Case {
 			Views:  []string{"Hello ", "Hello world"}, History: []string{"Hello world"}, Reload: "Hello world",
 		},
 		{
-			Name:   "white space around it does not matter to that",
+			Name:   "white space around a repetition of the streamed text is ignored",
 			Script: Script{Text("Hello world\n"), Status("  Hello world ")},
 			Views:  []string{"Hello world\n"}, History: []string{"Hello world"}, Reload: "Hello world\n",
 		},
@@ -103,27 +105,27 @@ func Cases() []Case {
 			Views:  []string{"Hello world"}, History: []string{"Hello world"}, Reload: "Hello world",
 		},
 		{
-			Name:   "streamed text that only begins like the callback is all shown",
+			Name:   "streamed text that only starts like the callback is shown in full",
 			Script: Script{Status("Hello world"), Text("Hello "), Text("there")},
 			Views:  []string{"Hello world", "Hello world\n\nHello there"}, History: []string{"Hello world"}, Reload: "Hello world\n\nHello there",
 		},
 		{
-			Name:   "text held back as a repetition is said where it ends early",
+			Name:   "text buffered as a possible repetition is shown if the turn ends before it is complete",
 			Script: Script{Status("Hello world"), Text("Hello")},
 			Views:  []string{"Hello world", "Hello world\n\nHello"}, History: []string{"Hello world"}, Reload: "Hello world\n\nHello",
 		},
 		{
-			Name:   "a status that extends the one before",
+			Name:   "a status that starts with the previous one",
 			Script: Script{Status("Hello "), Status("Hello world")},
 			Views:  []string{"Hello ", "Hello world"}, History: []string{"Hello", "Hello world"}, Reload: "Hello\n\nHello world",
 		},
 		{
-			Name:   "statuses letter by letter",
+			Name:   "statuses of one letter each",
 			Script: Script{Status("P"), Status("l"), Status("a"), Status("y")},
 			Views:  []string{"P", "l", "a", "y"}, History: []string{"P", "l", "a", "y"}, Reload: "P\nl\na\n\ny",
 		},
 		{
-			Name:   "text after a callback is kept, and stays where the next callback rewrites the status",
+			Name:   "text after a callback stays when the next callback replaces the status",
 			Script: Script{Text("Let me look."), Status(StatusLooking), Text("Found it. "), Text("Enjoy!"), Status(StatusPlaying)},
 			Views: []string{
 				"Let me look.", "Let me look.\n\n" + StatusLooking,
@@ -133,7 +135,7 @@ func Cases() []Case {
 			History: []string{StatusLooking, StatusPlaying}, Reload: StatusLooking + "\n\nLet me look.\n\n" + StatusPlaying + "\n\nFound it. Enjoy!",
 		},
 		{
-			Name:   "a repeated status is recorded once, a status that comes back again",
+			Name:   "a status sent twice in a row is one entry, and a later repetition is another",
 			Script: Script{Status(StatusLooking), Status(StatusLooking), Status(StatusSearching), Status(StatusLooking)},
 			Views:  []string{StatusLooking, StatusSearching, StatusLooking}, History: []string{StatusLooking, StatusSearching, StatusLooking},
 			Reload: StatusLooking + "\n" + StatusSearching + "\n\n" + StatusLooking,
@@ -144,22 +146,22 @@ func Cases() []Case {
 			Views:  []string{"Hi", "Hi\n\n" + StatusLooking}, History: []string{StatusLooking}, Reload: "Hi\n\n" + StatusLooking,
 		},
 		{
-			Name:   "a status is shown as it is and recorded trimmed",
+			Name:   "a status is shown as sent and recorded without white space around it",
 			Script: Script{Status("  " + StatusLooking + "\n"), Status(StatusPlaying)},
 			Views:  []string{"  " + StatusLooking + "\n", StatusPlaying}, History: []string{StatusLooking, StatusPlaying}, Reload: StatusLooking + "\n\n" + StatusPlaying,
 		},
 		{
-			Name:   "what was said before an error stays",
+			Name:   "text and status before an error stay",
 			Script: Script{Text("Trying."), Status(StatusLooking), {Kind: Fail, Text: "the player is gone"}},
 			Views:  []string{"Trying.", "Trying.\n\n" + StatusLooking}, History: []string{StatusLooking}, Reload: "Trying.\n\n" + StatusLooking,
 		},
 		{
-			Name:   "text held back as a repetition is said before an error",
+			Name:   "text buffered as a possible repetition is shown before an error",
 			Script: Script{Status("Hello world"), Text("Hello"), {Kind: Fail, Text: "cut"}},
 			Views:  []string{"Hello world", "Hello world\n\nHello"}, History: []string{"Hello world"}, Reload: "Hello world\n\nHello",
 		},
 		{
-			Name:   "no callbacks, no history",
+			Name:   "a turn without callbacks has no history",
 			Script: Script{Text("ha"), Text("ha"), Text("lo"), Text("op"), Text(" 100"), Text("00")},
 			Views:  []string{"ha", "haha", "hahalo", "hahaloop", "hahaloop 100", "hahaloop 10000"}, Reload: "hahaloop 10000",
 		},

@@ -1,15 +1,25 @@
-// Package agenttest holds what tests of agents share: the callback cases that every path by which an agent can answer
-// passes, and a stage to play one on without a gateway.
+// Package agenttest tests agents without a gateway.
 //
-// A [Follower] is an agent with a scripted upstream whose sessions also change without the gateway.
+// A [Stage] runs an agent for one turn, as a gateway does, and records what viewers see:
 //
-// A callback case is a [Script] of what an agent says. [Callbacks] has a path play each of them and checks what readers
-// see: the visible text while it grows and at its end, the callback history, and the text after a reload.
+//	stage := agenttest.NewStage(t.Context())
+//	err := stage.Run(myAgent, agent.Input{Message: agent.Message{Text: "hello"}})
+//	// stage.Visible(), stage.Turn() and stage.Events() are the result.
 //
-// Invariants
+// Besides that, the package has three suites. Run those that fit your agent:
 //
-//   - The expected texts are literals, or follow from literals by the joins of the design alone: nothing that is under test
-//     has a part in them.
-//   - A path may merge steps, so that a reader skips states, but may not show one that is not among the expected, nor two
-//     of them in another order, nor miss the last.
+//   - [Callbacks] plays scripts of streamed text and statuses, and checks what viewers see while they grow, after the end and
+//     after a reload. It is for each path from an agent to a viewer: a dialect, a transport, a client.
+//   - [Faults] runs an agent with an HTTP upstream against a faulty server: errors before and within the answer, frames in
+//     single bytes, broken connections, keep-alives without end, silence.
+//   - [Follower] is a fake agent whose sessions also change outside the gateway. It is for tests of code that calls
+//     [agent.Follower].
+//
+// # Invariants
+//
+//   - The expected texts of a [Case] are literals, or concatenations of them. No code under test computes them, so
+//     a fault can't change the result and the expectation in the same way.
+//   - A path may merge steps, so that a viewer skips some of the texts. It must not show another text, change their order or skip
+//     the last one.
+//   - A Stage is used for one turn. Its exported fields are set before Run; its methods may be called from any goroutine.
 package agenttest

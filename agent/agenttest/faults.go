@@ -21,25 +21,31 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Upstream is a fake server of one protocol, with faults on demand.
+// Upstream describes a fake server of one protocol that answers with server-sent events. [Faults] makes it fail.
 type Upstream struct {
-	// New makes the agent that talks to the server at that URL.
+	// New makes an agent with the server at url as its upstream.
 	New func(t *testing.T, url string) agent.Agent
-	// Accept looks at a request as strictly as the real server. It answers what is no request for a stream by itself, and
-	// what it refuses, and reports false then.
+	// Accept checks a request as strictly as the real server does. It returns true if the request starts an answer, which Faults then
+	// writes. For any other request, and for one that it rejects, it writes the response and returns false.
 	Accept func(t *testing.T, w http.ResponseWriter, r *http.Request) bool
-	// Frames are a good answer, each with the blank line that ends it; the last one ends the turn.
+	// Frames are a valid answer, each frame with the blank line at its end. The last one ends the turn, and only that one does.
 	Frames []string
-	// Visible is what they come to.
+	// Visible is the visible text of Frames.
 	Visible string
-	// KeepAlive are frames with which the format keeps a connection open, each with its blank line.
+	// KeepAlive are frames that only keep the connection open, each with its blank line. They must not count as progress.
 	KeepAlive []string
-	// Rejoin, where a broken stream is gone on with, answers a request that does so, of a run whose answer is Frames, and
-	// reports false for any other request. It comes before Accept.
+	// Rejoin is set if the protocol can resume a broken stream. If the request resumes a run, Rejoin writes the rest of Frames and
+	// returns true; otherwise it returns false, and Accept gets the request.
 	Rejoin func(t *testing.T, w http.ResponseWriter, r *http.Request) bool
 }
 
-// Faults runs the agent against each fault.
+// Faults runs the agent against each fault, in a subtest. It demands that
+//
+//   - the answer is complete, however it is split into reads;
+//   - a request that failed before the answer is retried, but not after the answer has started;
+//   - a broken answer is resumed, or fails the turn as cut short: it never looks complete;
+//   - comments, keep-alives and incomplete frames don't count as progress;
+//   - the request is canceled when the turn ends.
 func Faults(t *testing.T, u Upstream, in agent.Input) {
 	answer := strings.Join(u.Frames, "")
 	body := strings.Join(u.Frames[:len(u.Frames)-1], "")
@@ -47,10 +53,10 @@ func Faults(t *testing.T, u Upstream, in agent.Input) {
 
 	good := func(t *testing.T, w http.ResponseWriter) { write(t, w, answer) }
 	t.Run("good", func(t *testing.T) { u.play(t, in, u.Visible, "", good) })
-	t.Run("a terminal twice, and frames after it", func(t *testing.T) {
+	t.Run("the last frame twice, and frames after it", func(t *testing.T) {
 		u.play(t, in, u.Visible, "", func(t *testing.T, w http.ResponseWriter) { write(t, w, answer+last+answer) })
 	})
-	t.Run("byte by byte", func(t *testing.T) {
+	t.Run("single bytes", func(t *testing.T) {
 		u.play(t, in, u.Visible, "", func(t *testing.T, w http.ResponseWriter) {
 			for i := range len(answer) {
 				write(t, w, answer[i:i+1])
@@ -70,7 +76,7 @@ func Faults(t *testing.T, u Upstream, in agent.Input) {
 			good(t, w)
 		}
 	}
-	// Together, since each waits for a while.
+	// They run at the same time, since each waits before it retries.
 	transient := map[string]func(http.ResponseWriter){
 		"429 without a hint": func(w http.ResponseWriter) { w.WriteHeader(http.StatusTooManyRequests) },
 		"429 with a hint": func(w http.ResponseWriter) {
@@ -81,7 +87,7 @@ func Faults(t *testing.T, u Upstream, in agent.Input) {
 		"503":                    func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) },
 		"reset before an answer": reset,
 	}
-	t.Run("called again", func(t *testing.T) {
+	t.Run("retried", func(t *testing.T) {
 		var group sync.WaitGroup
 		for name, fault := range transient {
 			group.Go(func() {
@@ -107,8 +113,8 @@ func Faults(t *testing.T, u Upstream, in agent.Input) {
 		t.Run(name, func(t *testing.T) { u.play(t, in, "", tt.code, tt.fault) })
 	}
 	t.Run("connection refused", func(t *testing.T) { u.testRefused(t, in) })
-	t.Run("connection refused, with little patience", func(t *testing.T) { u.impatient(t, in) })
-	t.Run("a certificate of nobody", func(t *testing.T) { u.untrusted(t, in) })
+	t.Run("connection refused, with a short limit on silence", func(t *testing.T) { u.impatient(t, in) })
+	t.Run("an untrusted certificate", func(t *testing.T) { u.untrusted(t, in) })
 	t.Run("a long pause", func(t *testing.T) { u.paused(t, in) })
 	t.Run("gzip", func(t *testing.T) {
 		u.play(t, in, u.Visible, "", func(t *testing.T, w http.ResponseWriter) { zipped(t, w, u.Frames) })
@@ -152,7 +158,8 @@ func Faults(t *testing.T, u Upstream, in agent.Input) {
 	t.Run("silence", func(t *testing.T) { u.silence(t, in, body) })
 }
 
-// play runs one turn against answers, and checks how it ends: with code empty well, else with an error of that code.
+// play runs one turn and checks its end. If code is empty, the turn must complete with the visible text; otherwise Run must return an
+// error with that code. answer is called for each accepted request.
 func (u *Upstream) play(t *testing.T, in agent.Input, visible, code string, answer func(*testing.T, http.ResponseWriter)) {
 	t.Helper()
 	stage := NewStage(t.Context())
@@ -184,7 +191,7 @@ func wantCode(t *testing.T, err error, code string) {
 	}
 }
 
-// run runs one turn on a stage against answers.
+// run runs one turn on a stage. answer is called for each accepted request.
 func (u *Upstream) run(t *testing.T, stage *Stage, in agent.Input, answer func(*testing.T, http.ResponseWriter)) error {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -200,7 +207,7 @@ func (u *Upstream) run(t *testing.T, stage *Stage, in agent.Input, answer func(*
 	return stage.Run(u.New(t, s.URL), in)
 }
 
-// zipped answers with gzip, frame by frame.
+// zipped answers with gzip and flushes after each frame, so that a decoder that waits for more input is found.
 func zipped(t *testing.T, w http.ResponseWriter, frames []string) {
 	w.Header().Set("Content-Encoding", "gzip")
 	z := gzip.NewWriter(w)
@@ -218,8 +225,8 @@ func zipped(t *testing.T, w http.ResponseWriter, frames []string) {
 	}
 }
 
-// impatient runs one turn against an address where nobody listens, with a limit on silence below the pauses between calls: the turn
-// ends with what its calls failed of.
+// impatient runs one turn against a closed port, with a limit on silence shorter than the pauses between retries. The turn must end
+// with the error of the attempts, not with that of its silence.
 func (u *Upstream) impatient(t *testing.T, in agent.Input) {
 	url := unusedURL(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -233,7 +240,7 @@ func (u *Upstream) impatient(t *testing.T, in agent.Input) {
 	})
 }
 
-// untrusted runs one turn against a server whose certificate nobody has signed: it is not called again.
+// untrusted runs one turn against a server with a self-signed certificate. The request must not be retried.
 func (u *Upstream) untrusted(t *testing.T, in agent.Input) {
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -247,12 +254,12 @@ func (u *Upstream) untrusted(t *testing.T, in agent.Input) {
 	}
 	for _, e := range stage.Events() {
 		if e.Type == event.TurnUpdate && e.Get().Phase == "retrying" {
-			t.Error("it was called again")
+			t.Error("the request was retried")
 		}
 	}
 }
 
-// paused runs one turn against a server that wants to be called again in ten minutes: readers are told when.
+// paused runs one turn against a server that asks for a retry in ten minutes, longer than a turn waits. The error must say when to retry.
 func (u *Upstream) paused(t *testing.T, in agent.Input) {
 	err := u.run(t, NewStage(t.Context()), in, func(_ *testing.T, w http.ResponseWriter) {
 		w.Header().Set("Retry-After", "600")
@@ -264,7 +271,7 @@ func (u *Upstream) paused(t *testing.T, in agent.Input) {
 	}
 }
 
-// nobody returns the URL of an address where nobody listens.
+// unusedURL returns a URL with a closed port.
 func unusedURL(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -277,7 +284,7 @@ func unusedURL(t *testing.T) string {
 	return url
 }
 
-// refused runs one turn against an address where nobody listens: it is called again for a while, and then given up.
+// testRefused runs one turn against a closed port. The agent must retry for at least a second and give up within a minute.
 func (u *Upstream) testRefused(t *testing.T, in agent.Input) {
 	url := unusedURL(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -294,7 +301,7 @@ func (u *Upstream) testRefused(t *testing.T, in agent.Input) {
 	})
 }
 
-// halved runs one turn whose stream ends within a frame: readers see all, or the turn is cut short.
+// halved runs one turn whose stream ends within a frame. Viewers must see the whole answer, or the turn must fail as cut short.
 func (u *Upstream) halved(t *testing.T, in agent.Input, answer func(*testing.T, http.ResponseWriter)) {
 	stage := NewStage(t.Context())
 	err := u.run(t, stage, in, answer)
@@ -307,10 +314,10 @@ func (u *Upstream) halved(t *testing.T, in agent.Input, answer func(*testing.T, 
 	}
 }
 
-// dripLimit is how often a drip sends its bytes, far beyond the limit on silence.
+// dripLimit is how many times drip sends its bytes, 10 ms apart: far longer than the limit on silence.
 const dripLimit = 500
 
-// drip sends the same bytes again and again, which carry nothing of the answer: the turn is silent.
+// drip runs one turn whose server repeats bytes without content. The turn must fail for its silence.
 func (u *Upstream) drip(t *testing.T, in agent.Input, body, drop string) {
 	stage := NewStage(t.Context())
 	stage.Silence = 300 * time.Millisecond
@@ -328,14 +335,14 @@ func (u *Upstream) drip(t *testing.T, in agent.Input, body, drop string) {
 		}
 		t.Errorf("after %d times %q the turn still runs", dripLimit, drop)
 	})
-	// What Run returns does not count any more: the turn has ended before.
+	// The error of Run is irrelevant, since the turn ended before.
 	turn := stage.Turn()
 	if turn.Outcome != event.Failed || turn.Error == nil || turn.Error.Code != CodeSilence {
 		t.Errorf("%v; the turn is %s, %v", err, turn.Outcome, turn.Error)
 	}
 }
 
-// silence stops a turn whose server has fallen silent: the request has to end.
+// silence stops a turn while its server is silent. The request must be canceled, and the turn must be cancelled.
 func (u *Upstream) silence(t *testing.T, in agent.Input, body string) {
 	silent, disconnected := make(chan struct{}), make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -368,16 +375,16 @@ func (u *Upstream) silence(t *testing.T, in agent.Input, body string) {
 
 func write(t *testing.T, w http.ResponseWriter, s string) {
 	if _, err := w.Write([]byte(s)); err != nil && t.Context().Err() == nil {
-		t.Logf("write: %v", err) // the agent has gone, as some tests want it
+		t.Logf("write: %v", err) // expected if the agent has disconnected
 	}
 	w.(http.Flusher).Flush()
 }
 
-// reset breaks the connection off.
+// reset closes the connection with a TCP reset, which a client sees as an error and not as the end of the body.
 func reset(w http.ResponseWriter) {
 	c, _, err := w.(http.Hijacker).Hijack()
 	if err != nil {
-		panic(err) // a server of HTTP/1 can
+		panic(err) // HTTP/1 connections can be hijacked
 	}
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)

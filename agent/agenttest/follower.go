@@ -13,30 +13,30 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Observed is what an upstream's live run says. in and state are those of [agent.Follower.Observe].
+// RunFunc emits the output of a live run of the upstream. Its parameters are those of [agent.Follower.Observe].
 type RunFunc func(ctx context.Context, in agent.Input, state json.RawMessage, emitter *agent.Emitter) error
 
-// Follower is an agent whose upstream is a script: sessions in which the test has things happen. Each conversation keeps a session of
-// its own id with its first turn. It is an [agent.Attacher]. The zero value is ready to use; its upstream outlives restarts of the
-// gateway, since the test keeps it.
+// Follower is an [agent.Attacher] with a fake upstream: a test adds entries to its sessions with [Follower.AddEntries]. In its first
+// turn, each conversation stores a session with the conversation's id. The zero value is ready to use. If a test restarts its gateway
+// with the same Follower, the upstream keeps its sessions, as a real one does.
 type Follower struct {
-	// Turn answers the turns that the gateway starts, after the session was kept; nil answers with the text of the message.
+	// Turn answers the turns that the gateway starts, after the session is stored. If it is nil, the answer is the text of the message.
 	Turn func(ctx context.Context, in agent.Input, emitter *agent.Emitter) error
-	// Told, if set, is called with each answer to a request of a turn.
+	// OnAnswer, if not nil, is called with each answer to a request of a turn.
 	OnAnswer func(in agent.Input, decision event.Decision)
 
 	mu       sync.Mutex
 	sessions map[string][]agent.Entry
 	runs     map[string]RunFunc // by key
-	happened chan struct{}      // closed and replaced when something happened
+	happened chan struct{}      // closed and replaced after each change
 	fault    error
-	replay   bool // the next Follow begins with all that happened
+	replay   bool // the next Follow adds all entries from the first one on
 	follows  int
 }
 
 var _ agent.Attacher = (*Follower)(nil)
 
-// Happen has entries happen in a session.
+// AddEntries adds entries to a session of the upstream, and creates the session if necessary.
 func (f *Follower) AddEntries(session string, entries ...agent.Entry) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -47,7 +47,7 @@ func (f *Follower) AddEntries(session string, entries ...agent.Entry) {
 	f.wake()
 }
 
-// Live says what the live run of an entry does.
+// SetRun sets the output of the live run with the given entry key. Call it before AddEntries.
 func (f *Follower) SetRun(key string, run RunFunc) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -57,7 +57,8 @@ func (f *Follower) SetRun(key string, run RunFunc) {
 	f.runs[key] = run
 }
 
-// Break has Follow return an error, and begin with all that ever happened when it is called again: so each entry is added again.
+// FailFollow makes Follow return err. When it is called again, Follow adds all entries from the first one on, so that a test sees
+// whether the gateway skips those that it has.
 func (f *Follower) FailFollow(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -65,14 +66,14 @@ func (f *Follower) FailFollow(err error) {
 	f.wake()
 }
 
-// Follows is how often Follow was called.
+// FollowCalls returns how often Follow was called.
 func (f *Follower) FollowCalls() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.follows
 }
 
-// wake is called with f.mu held.
+// wake notifies a running Follow. The caller holds f.mu.
 func (f *Follower) wake() {
 	if f.happened != nil {
 		close(f.happened)
@@ -187,14 +188,14 @@ func (f *Follower) Follow(ctx context.Context, sessions agent.Sessions) error {
 	}
 }
 
-// place is how far a session was followed.
+// place is the position in a session up to which its entries were added to the conversation.
 type place struct {
 	session string
 	at      int
 	isGone  bool
 }
 
-// catchUp adds what has happened in a session since.
+// catchUp adds the entries after the place to the conversation. The cursor is the number of entries.
 func (f *Follower) catchUp(ctx context.Context, sessions agent.Sessions, conversation string, p *place) error {
 	f.mu.Lock()
 	rows := slices.Clone(f.sessions[p.session])
@@ -245,7 +246,7 @@ func (f *Follower) Attach(_ context.Context, session string, history bool) (agen
 	return at, nil
 }
 
-// Said is an entry with a message of another client.
+// MessageEntry returns an entry with a user's message from another client, the source.
 func MessageEntry(key, source, text string, at time.Time) agent.Entry {
 	return agent.Entry{Key: key, At: at, Source: source, Message: &agent.Message{Role: event.User, Text: text}}
 }
@@ -253,7 +254,7 @@ func MessageEntry(key, source, text string, at time.Time) agent.Entry {
 func quoted(s string) json.RawMessage {
 	b, err := json.Marshal(s)
 	if err != nil {
-		return nil // a string has a JSON form
+		return nil // can't happen: every string can be marshaled
 	}
 	return b
 }

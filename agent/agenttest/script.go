@@ -9,40 +9,40 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
-// Script is what an agent says, in order. Its end is the end of the turn.
+// Script is the output of an agent in one turn. The turn completes after the last step, unless that step is a Fail.
 type Script []Step
 
-// Step is one thing that an agent says.
+// Step is one output of an agent. [Text], [Status] and [AppendStatus] make the usual ones.
 type Step struct {
 	Kind  Kind
 	Text  string
-	Merge dialect.Merge // Callback
+	Merge dialect.Merge // only of a Callback; empty replaces the previous status
 }
 
-// Kind is what a step is.
+// Kind is the type of a step.
 type Kind int
 
 // The kinds of steps.
 const (
-	Chunk    Kind = iota // text that the model streams
+	Chunk    Kind = iota // streamed text of the answer
 	Callback             // a status
-	Fail                 // the end, with Text as the error's message; only as the last step
+	Fail                 // an error with Text as its message; only valid as the last step
 )
 
-// Say streams text.
+// Text returns a step that streams text.
 func Text(text string) Step { return Step{Kind: Chunk, Text: text} }
 
-// Tell gives a status that takes the place of the one before.
+// Status returns a step that replaces the previous status.
 func Status(text string) Step { return Step{Kind: Callback, Text: text} }
 
-// Extend gives a status that extends the one before.
+// AppendStatus returns a step that appends to the previous status.
 func AppendStatus(text string) Step { return Step{Kind: Callback, Text: text, Merge: dialect.Append} }
 
-// Failing reports whether the script ends with an error.
+// Fails reports whether the script ends with an error.
 func (s Script) Fails() bool { return len(s) > 0 && s[len(s)-1].Kind == Fail }
 
-// Agent returns an agent in Go that plays the script. before, which may be nil, is called before each step and once before
-// the end, with the number of steps played.
+// Agent returns an agent that plays the script with an emitter. If before isn't nil, it is called before each step and before the
+// end, with the number of steps played so far. It can block, to let a test act between two steps.
 func (s Script) Agent(before func(ctx context.Context, n int) error) agent.Agent {
 	return player{s, before}
 }
@@ -79,7 +79,7 @@ func (p player) Run(ctx context.Context, _ agent.Input, emitter *agent.Emitter) 
 	return wait(len(p.script))
 }
 
-// Actions returns the script as lines of the dialect eliza-actions, each with its line feed, the end among them.
+// Actions returns the script as lines of the dialect eliza-actions, each with a line feed, including the line that ends the turn.
 func (s Script) Actions(t testing.TB) [][]byte {
 	t.Helper()
 	var lines [][]byte

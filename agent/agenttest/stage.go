@@ -15,16 +15,17 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// Stage runs an agent for one turn without a gateway: a sink that maps what it says and folds it at once. Make one with
-// NewStage.
+// Stage runs an agent for one turn without a gateway. It implements [agent.Sink]: it maps the operations to events, as a gateway's
+// writer does, and applies them to a transcript at once. There is no log, so Flush returns immediately and states are dropped.
+// Make one with [NewStage].
 type Stage struct {
-	// Answer answers the agent's questions; nil, nobody does. Set it before Run.
+	// Answer answers the agent's requests. If it is nil, a request fails with an error. Set it before Run.
 	Answer func(event.Request) event.Answer
-	// Shown is told of each new text that readers see, in order; it does not call the stage.
+	// OnView, if not nil, is called with each new visible text, in order. It must not call the stage, which is locked.
 	OnView func(visible string)
-	// Silence, where it is set, ends the turn when the agent has given no sign of life for so long. Set it before Run.
+	// Silence is the turn's limit on silence: after this time without progress the turn fails. 0 means no limit. Set it before Run.
 	Silence time.Duration
-	// Session is what the agent has kept; it is given to Run as a later turn's.
+	// Session is the session that the agent stored. If it is set before Run, the agent gets it as that of an earlier turn.
 	Session json.RawMessage
 
 	emitter *agent.Emitter
@@ -38,12 +39,12 @@ type Stage struct {
 	fold    transcript.Transcript
 	views   []string
 	events  []event.Event
-	endBody *event.Body  // how the turn ends, once somebody ends it
-	silent  *time.Timer  // nil without a limit
-	trouble *agent.Error // what the last attempt failed of
+	endBody *event.Body  // of turn.end: that of the first caller of end; nil until then
+	silent  *time.Timer  // fires after Silence; nil without a limit
+	trouble *agent.Error // of the last attempt, nil after progress
 }
 
-// CodeSilence is the code of the error by which a stage ends the turn of an agent that gives no sign of life.
+// CodeSilence is the code of the error with which a stage ends a turn that exceeds [Stage].Silence.
 const CodeSilence = "silence"
 
 // stageTurn is the id of the only turn.
@@ -55,7 +56,7 @@ var (
 	_ agent.TroubleSink = (*Stage)(nil)
 )
 
-// NewStage returns a stage on which the turn has started. The context bounds the turn.
+// NewStage returns a stage whose turn has started. When ctx is done, the context of the turn is too.
 func NewStage(ctx context.Context) *Stage {
 	s := &Stage{}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
@@ -65,7 +66,8 @@ func NewStage(ctx context.Context) *Stage {
 	return s
 }
 
-// Run runs the agent and ends the turn, as a gateway does. It returns what the agent's Run returned.
+// Run calls the agent's Run and then ends the turn, as a gateway does. It returns the agent's error, joined with that of buffered
+// operations that don't apply.
 func (s *Stage) Run(a agent.Agent, in agent.Input) error {
 	in.Turn = stageTurn
 	if s.Session != nil {
@@ -74,7 +76,7 @@ func (s *Stage) Run(a agent.Agent, in agent.Input) error {
 	if s.Silence > 0 {
 		s.mu.Lock()
 		s.silent = time.AfterFunc(s.Silence, func() {
-			// An error of the fold is seen by what the turn has become.
+			// If buffered operations don't apply, the turn isn't ended, and the test sees that.
 			_ = s.end(event.Body{Outcome: event.Failed, Error: s.whySilent()})
 		})
 		s.mu.Unlock()
@@ -95,13 +97,13 @@ func (s *Stage) Run(a agent.Agent, in agent.Input) error {
 	return err
 }
 
-// Stop ends the turn as a person does.
+// Stop cancels the turn, as a user does with the stop button.
 func (s *Stage) Stop() error {
 	return s.end(event.Body{Outcome: event.Cancelled, Reason: "stopped"})
 }
 
 func (s *Stage) end(body event.Body) error {
-	// Whoever ends the turn first says how: an agent that was stopped returns at once, and its end comes too late.
+	// The first caller decides how the turn ends. A stopped agent returns an error, which must not replace the cancellation.
 	s.mu.Lock()
 	if s.endBody == nil {
 		s.endBody = &body
@@ -118,18 +120,18 @@ func (s *Stage) end(body event.Body) error {
 	err := s.emit(buffered)
 	s.add(event.Event{Type: event.TurnEnd, Turn: stageTurn, Body: &body})
 	if err != nil {
-		return fmt.Errorf("what was held back does not apply: %w", err)
+		return fmt.Errorf("apply buffered operations: %w", err)
 	}
 	return nil
 }
 
-// over reports whether the turn has ended. s.mu is held.
+// hasEnded reports whether the turn has ended. The caller holds s.mu.
 func (s *Stage) hasEnded() bool { return s.fold.Turn(stageTurn).State == transcript.TurnEnded }
 
-// Context is that of the turn: it ends with it.
+// Context returns the context of the turn. It is canceled when the turn ends.
 func (s *Stage) Context() context.Context { return s.ctx }
 
-// Visible is the text that readers see.
+// Visible returns the text that viewers see now.
 func (s *Stage) Visible() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,27 +145,28 @@ func (s *Stage) History() []string {
 	return s.fold.History(stageTurn)
 }
 
-// Turn is what readers know of the turn.
+// Turn returns a copy of the turn as viewers have it now.
 func (s *Stage) Turn() transcript.Turn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return *s.fold.Turn(stageTurn)
 }
 
-// Events are what was said, in order.
+// Events returns the events of the turn so far, in order.
 func (s *Stage) Events() []event.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]event.Event(nil), s.events...)
 }
 
-// Play runs the agent for one turn and returns what a reader saw of it: live, and of its log as it was written and
-// compacted.
+// Play runs the agent for one turn and returns the views of a live viewer, and snapshots of three viewers: the live one, one that
+// reads the log after the end, and one that reads the compacted log. An error of the agent is only logged, since some scripts end
+// with one.
 func Play(t *testing.T, a agent.Agent, in agent.Input) Playback {
 	t.Helper()
 	s := NewStage(t.Context())
 	if err := s.Run(a, in); err != nil {
-		t.Logf("the agent: %v", err) // as some scripts want it
+		t.Logf("the agent: %v", err)
 	}
 	return Playback{Views: s.views, Snapshots: []Snapshot{
 		s.snapshot(t, "live", s.fold.Visible, s.fold.History),
@@ -205,7 +208,7 @@ func (s *Stage) Emit(_ context.Context, ops []event.Event, _ json.RawMessage) er
 	return err
 }
 
-// emit maps operations. s.mu is held.
+// emit maps operations to events and adds them. The caller holds s.mu.
 func (s *Stage) emit(ops []event.Event) error {
 	events, err := s.mapper.Map(ops, s.seq+1)
 	for _, e := range events {
@@ -214,13 +217,14 @@ func (s *Stage) emit(ops []event.Event) error {
 	return err
 }
 
-// add writes an event to the log. s.mu is held, or nobody else is there.
+// add appends an event to the log. The caller holds s.mu, except in NewStage. It panics if the event is invalid, since only a fault
+// of the mapper causes that.
 func (s *Stage) add(e event.Event) {
 	s.seq++
 	e.Seq = s.seq
 	s.events = append(s.events, e)
 	if err := s.fold.Apply(&e); err != nil {
-		panic("agenttest: the mapper gave an event that does not apply: " + err.Error())
+		panic("agenttest: the mapper returned an invalid event: " + err.Error())
 	}
 	if v := s.fold.Visible(stageTurn); len(s.views) == 0 || s.views[len(s.views)-1] != v {
 		s.views = append(s.views, v)
@@ -236,8 +240,9 @@ func (s *Stage) Flush(context.Context) error { return nil }
 // Wait implements [agent.Sink].
 func (s *Stage) Wait(_ context.Context, r event.Request) (event.Answer, error) {
 	if s.Answer == nil {
-		return event.Answer{}, errors.New("agenttest: nobody answers on this stage")
+		return event.Answer{}, errors.New("agenttest: the stage has no Answer function")
 	}
+	// The lock is released during Answer, which may call the stage.
 	s.mu.Lock()
 	err := s.emit([]event.Event{{Type: event.TurnWait, Body: &event.Body{Request: &r}}})
 	s.mu.Unlock()
@@ -273,17 +278,17 @@ func (s *Stage) Trouble(e *agent.Error) {
 	s.trouble = e
 }
 
-// whySilent is the error of a silent turn.
+// whySilent returns the error of a silent turn: that of the last attempt, if the agent reported one with Trouble.
 func (s *Stage) whySilent() *event.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.trouble != nil {
 		return s.trouble.ViewerError()
 	}
-	return &event.Error{Code: CodeSilence, Message: "the agent said nothing for too long"}
+	return &event.Error{Code: CodeSilence, Message: "the agent made no progress for too long"}
 }
 
-// touch restarts the limit on silence and forgets what the last attempt failed of. s.mu is held.
+// touch records progress: it restarts the limit on silence and clears the error of the last attempt. The caller holds s.mu.
 func (s *Stage) touch() {
 	s.trouble = nil
 	if s.silent != nil && s.endBody == nil {

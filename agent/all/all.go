@@ -1,5 +1,5 @@
-// Package all brings together the kinds of agents that this build of Leat knows. It is the only package that imports all
-// of them; whoever needs one by name gets the kinds as a value.
+// Package all lists the agent kinds of this build of Leat. It is the only package that imports all of them. Other packages get the list as
+// an [agent.Kinds] value, so that they don't depend on the kinds. A new kind is added to [Kinds] here and nowhere else.
 package all
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
-// Kinds returns all kinds. Those that read streams know the given dialects.
+// Kinds returns all kinds. Those whose upstreams send streams look up dialects in the registry, which also counts unknown frames.
 func Kinds(dialects dialect.Registry) agent.Kinds {
 	kinds := agent.Kinds{
 		acp.Kind(dialects), agentsdk.Kind(dialects), demo.Kind(), eliza.Kind(dialects), exec.Kind(dialects), http.Kind(dialects), letta.Kind(dialects), openclaw.Kind(dialects),

@@ -1,14 +1,16 @@
-// Package exec is an agent that is a program on this machine: for each turn it is started, gets what there is to answer as
-// one line of JSON on its standard input, and writes its stream, in any dialect, to its standard output. docs/agents.md
-// describes it for those who write one.
+// Package exec is an agent kind for programs on this machine. For each turn it starts the program, writes the input as one line of JSON to
+// its standard input, and reads its stream, in any dialect, from its standard output. docs/agents.md describes the protocol for authors
+// of such programs.
 //
 // Invariants
 //
-//   - Run returns when the process has ended and was waited for, with all of its process group: none is left behind. On
-//     Linux the process dies with the gateway too, however that ends.
-//   - A process whose turn ends before it does gets SIGTERM, and SIGKILL 5 s later. Windows has only the latter.
-//   - Its output is read as fast as the log takes it, and no faster; what it prints beside goes to the log, bounded.
-//   - It sees a short list of environment variables and never those of the gateway.
-//   - An exit without the dialect's own end fails the turn, with the exit status, and for operators with
-//     the last line of standard error.
+//   - Run returns after the process and all others of its process group have ended. On Linux the kernel kills the process if the gateway
+//     dies, even if that is killed.
+//   - If the turn ends before the process, the process gets SIGTERM, and SIGKILL 5 s later. On Windows it is killed at once.
+//   - Output is read only as fast as it can be stored, so a fast program blocks on its output. Standard error goes to the gateway's log, with
+//     limits on its rate and size.
+//   - The program gets a short list of environment variables, and others only if they are configured by name. So it doesn't see the
+//     gateway's secrets.
+//   - If the process exits before the dialect's end of the turn, the turn fails with the exit status. Operators also see the last line of
+//     standard error.
 package exec

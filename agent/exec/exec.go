@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// defaultKillAfter is how long a process that was told to end may take.
+	// defaultKillAfter is the time from SIGTERM to SIGKILL.
 	defaultKillAfter = 5 * time.Second
-	// defaultGoodbye is how long one whose stream has ended may take before it is told.
+	// defaultGoodbye is how long a process may run after the end of its stream before it gets SIGTERM.
 	defaultGoodbye = 2 * time.Second
 )
 
-// The codes of the errors that turns of this agent end with.
+// Codes of the errors with which a turn fails.
 const (
 	codeNotStarted = "agent_not_started"
 	codeExit       = "agent_exit"
@@ -30,25 +30,25 @@ const (
 	codeTooLarge   = "too_large"
 )
 
-// Config says what is run.
+// Config is the configuration of an [Agent].
 type Config struct {
 	Command []string // program and arguments
 	Dialect dialect.Dialect
-	// Env names environment variables of this process that the program gets, beside those that every one gets.
+	// Env has the names of further environment variables of the gateway that the program gets, besides [process.Always].
 	Env []string
 }
 
-// Agent starts a process for each turn. Several may run at the same time.
+// Agent starts a process for each turn. Any number of turns may run at the same time.
 type Agent struct {
 	cfg  Config
 	path string
-	// goodbye and killAfter are the defaults but in tests.
+	// goodbye and killAfter are the default limits, except in tests.
 	goodbye, killAfter time.Duration
 }
 
 var _ agent.Agent = (*Agent)(nil)
 
-// New returns the agent. It looks the program up and starts nothing.
+// New returns an agent. It looks up the program, but doesn't start it.
 func New(c Config) (*Agent, error) {
 	if err := process.CheckEnv(c.Env); err != nil {
 		return nil, err
@@ -60,9 +60,9 @@ func New(c Config) (*Agent, error) {
 	return &Agent{c, path, defaultGoodbye, defaultKillAfter}, nil
 }
 
-// Run starts the process, and returns when it has ended.
+// Run starts the process, emits its stream, and returns after the process has ended.
 func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
-	in.Ingest = nil // its output is its stream
+	in.Ingest = nil // the stream is the standard output, so nothing is pushed
 	in, err := emitter.Inline(ctx, in)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter)
 	})
 	_, err = s.ReadFrom(p.Stdout)
 	if err == nil || errors.Is(err, dialect.ErrCutShort) {
-		// It has said all, and has a moment for what else it has to do.
+		// The stream is complete. The process may still clean up; its further output is discarded, so that it doesn't block.
 		tasks.Go(func() { _, _ = io.Copy(io.Discard, p.Stdout) })
 		p.Await(a.goodbye)
 	}
@@ -112,15 +112,15 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter)
 	return a.failure(err, p.Err(), aside.Last())
 }
 
-// endEarly ends the turn for what is known while the process still runs, so that nobody has to wait until it is gone. It
-// returns what is left to be told.
+// endEarly fails the turn while the process still runs, so that viewers don't wait for its end, which may take until SIGKILL. It returns
+// the error that Run still has to report, or nil.
 func (a *Agent) endEarly(s *agent.Stream, err error) error {
 	switch {
 	case err == nil, errors.Is(err, agent.ErrTurnOver), errors.Is(err, agent.ErrBroken):
 		return err
 	case errors.Is(err, dialect.ErrCutShort):
 		return s.Fail(&agent.Error{
-			Code: codeCutShort, Message: "the agent's process closed its output without the end that " + a.cfg.Dialect.Name + " has", Retryable: true,
+			Code: codeCutShort, Message: "the agent's process closed its output before the end of the turn that " + a.cfg.Dialect.Name + " requires", Retryable: true,
 		})
 	}
 	if failure := (*agent.Error)(nil); errors.As(err, &failure) {
@@ -133,15 +133,16 @@ func (a *Agent) endEarly(s *agent.Stream, err error) error {
 	return s.Fail(&agent.Error{Code: code, Message: err.Error()})
 }
 
-// failure says why the turn fails: what ended the stream, how the process ended, and for operators what it printed last.
+// failure returns the error of the turn. err ended the stream, exit is the error of the process, and last is the last line of its
+// standard error, which only operators see.
 func (a *Agent) failure(err, exit error, last string) error {
 	switch {
 	case !errors.Is(err, dialect.ErrCutShort) && !errors.Is(err, agent.ErrBroken):
-		return err // what it said can't be decoded; that it was ended for it is no news
+		return err // invalid output is the cause; the exit status only says that the process was stopped for it
 	case exit != nil:
 		return &agent.Error{Code: codeExit, Message: "the agent's process ended with " + exit.Error(), Detail: last, Retryable: true}
 	}
 	return &agent.Error{
-		Code: codeCutShort, Message: "the agent's process ended without the end that " + a.cfg.Dialect.Name + " has", Detail: last, Retryable: true,
+		Code: codeCutShort, Message: "the agent's process ended before the end of the turn that " + a.cfg.Dialect.Name + " requires", Detail: last, Retryable: true,
 	}
 }

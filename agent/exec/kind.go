@@ -8,18 +8,18 @@ import (
 	"github.com/leat-dev/leat/internal/base/process"
 )
 
-// defaultDialect is that of programs that name none. Its explicit end makes a cut never look like success.
+// defaultDialect is the default of the option dialect. It has an explicit end, so output that was cut off never looks complete.
 const defaultDialect = "eliza-actions"
 
-// Kind is the agent as a kind.
+// Kind returns the kind exec. The registry has the dialects that its option can name.
 func Kind(dialects dialect.Registry) agent.Kind {
 	return agent.Kind{
 		Name:    "exec",
 		Summary: "a program on this machine, started for each turn: JSON on its standard input, a stream on its standard output",
 		Target:  "COMMAND",
 		Options: []agent.Option{
-			{Name: "dialect", Help: "the dialect of its output", Default: defaultDialect},
-			{Name: "env", Help: "names of environment variables that it gets, separated by commas, beside " + strings.Join(process.Always, ", ")},
+			{Name: "dialect", Help: "the dialect of the program's output", Default: defaultDialect},
+			{Name: "env", Help: "names of further environment variables for the program, separated by commas; it always gets " + strings.Join(process.Always, ", ")},
 		},
 		New: func(s agent.Spec) (agent.Agent, error) {
 			name := s.Options["dialect"]
@@ -39,7 +39,7 @@ func Kind(dialects dialect.Registry) agent.Kind {
 	}
 }
 
-// environment is what the program of a turn sees.
+// environment returns the environment of the program for one turn.
 func (a *Agent) environment(in agent.Input) []string {
 	variables := []string{"LEAT_CONVERSATION=" + in.Conversation, "LEAT_TURN=" + in.Turn, "LEAT_KEY=" + in.Key}
 	return process.Environment(variables, a.cfg.Env...)

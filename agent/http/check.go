@@ -8,7 +8,8 @@ import (
 	"github.com/leat-dev/leat/agent/internal/call"
 )
 
-// Check implements [agent.Checker]: something answers HTTP there. It asks for nothing, so any answer will do.
+// Check implements [agent.Checker]. It sends HEAD and accepts any response: the address need not support that method, and a POST would
+// start a turn.
 func (a *Agent) Check(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodHead, a.url.String(), nil)
 	if err != nil {
@@ -17,7 +18,7 @@ func (a *Agent) Check(ctx context.Context) error {
 	req.Header.Set("User-Agent", "Leat")
 	res, err := a.client.Do(req)
 	if err != nil {
-		return fmt.Errorf("%s does not answer: %s", a.url.Host, call.Reason(err))
+		return fmt.Errorf("%s doesn't respond: %s", a.url.Host, call.Reason(err))
 	}
 	return res.Body.Close()
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Controlled is an agent that is told, at a URL of its own, of what people answer to its requests and of what they say while a turn
-// of its own runs.
+// Controlled is an [Agent] with a control URL. It posts users' answers to the agent's requests there, and messages that they send
+// while a turn runs. docs/agents.md describes the requests.
 type Controlled struct {
 	*Agent
 	control *url.URL
@@ -25,7 +25,7 @@ var (
 	_ agent.Steerer  = (*Controlled)(nil)
 )
 
-// NewControlled returns an agent that is told at a URL.
+// NewControlled returns an agent with the given control URL.
 func NewControlled(c Config, control string) (*Controlled, error) {
 	u, err := call.Address("control", control)
 	if err != nil {
@@ -38,7 +38,7 @@ func NewControlled(c Config, control string) (*Controlled, error) {
 	return &Controlled{a, u}, nil
 }
 
-// told is the body of a request to the control URL.
+// notice is the body of a request to the control URL.
 type notice struct {
 	Type         string         `json:"type"` // answer or steer
 	Conversation string         `json:"conversation"`
@@ -48,7 +48,7 @@ type notice struct {
 	Message      *agent.Message `json:"message,omitempty"`
 }
 
-// Answer implements [agent.Answerer]. What is no success, and may become one, is told again.
+// Answer implements [agent.Answerer]. A 4xx other than 408, 425 and 429 fails the turn; after any other failure the gateway retries.
 func (c *Controlled) Answer(ctx context.Context, in agent.Input, a event.Answer) error {
 	status, err := c.tell(ctx, in, notice{Type: "answer", Answer: &a})
 	switch {
@@ -57,12 +57,12 @@ func (c *Controlled) Answer(ctx context.Context, in agent.Input, a event.Answer)
 	case status/100 == 2:
 		return nil
 	case status/100 == 4 && status != http.StatusRequestTimeout && status != http.StatusTooEarly && status != http.StatusTooManyRequests:
-		return &agent.Error{Code: codeControl, Message: fmt.Sprintf("the agent does not take the answer: its control URL answered %d %s", status, http.StatusText(status))}
+		return &agent.Error{Code: codeControl, Message: fmt.Sprintf("the agent rejected the answer: its control URL answered %d %s", status, http.StatusText(status))}
 	}
 	return fmt.Errorf("the control URL answered %d %s", status, http.StatusText(status))
 }
 
-// Steer implements [agent.Steerer]: the message is taken where the answer is a success.
+// Steer implements [agent.Steerer]. A 2xx means that the agent accepted the message; otherwise the gateway queues it as a turn.
 func (c *Controlled) Steer(ctx context.Context, in agent.Input, m agent.Message) error {
 	status, err := c.tell(ctx, in, notice{Type: "steer", Message: &m})
 	if err != nil {
@@ -87,5 +87,5 @@ func (c *Controlled) tell(ctx context.Context, in agent.Input, t notice) (status
 	return res.StatusCode, res.Body.Close()
 }
 
-// codeControl is the error of turns whose agent refuses an answer.
+// codeControl is the code of the error of a turn whose agent rejected an answer.
 const codeControl = "agent_control"

@@ -19,20 +19,20 @@ import (
 	"github.com/leat-dev/leat/internal/base/signature"
 )
 
-// goodbye is how long an agent whose stream has ended may take to end its body too.
+// goodbye is how long to wait for the end of a response body after its stream has ended the turn, so that the connection can be reused.
 const goodbye = 2 * time.Second
 
-// Config says where the agent is.
+// Config is the configuration of an [Agent].
 type Config struct {
-	URL     string
+	URL     string // to which turns are posted
 	Dialect dialect.Dialect
-	// Secret signs requests; empty: they are not signed.
+	// Secret is the key that signs requests. If it is empty, they aren't signed.
 	Secret string
-	// Stop is told of turns that were stopped; empty: the end of the request tells.
+	// Stop is the URL that is called after a turn was stopped. If it is empty, the agent only sees that the request was canceled.
 	Stop string
 }
 
-// Agent sends turns to a URL. Several may be there at the same time.
+// Agent posts turns to a URL. Any number of turns may run at the same time.
 type Agent struct {
 	cfg       Config
 	url, stop *url.URL
@@ -46,7 +46,7 @@ var (
 	_ agent.Checker = (*Agent)(nil)
 )
 
-// New returns the agent. It does not connect.
+// New returns an agent. It validates the URLs, but doesn't connect.
 func New(c Config) (*Agent, error) {
 	a := &Agent{cfg: c}
 	var err error
@@ -62,13 +62,13 @@ func New(c Config) (*Agent, error) {
 	return a, nil
 }
 
-// Close closes the connections that are kept for further turns. Turns that run go on.
+// Close closes idle connections. Running turns continue.
 func (a *Agent) Close() { a.client.CloseIdleConnections() }
 
 // MayPush implements [agent.Pusher].
 func (a *Agent) MayPush() {}
 
-// Run sends the turn and hands the answer's stream on.
+// Run posts the turn and emits the stream of the response.
 func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
 	in, err := emitter.Inline(ctx, in)
 	if err != nil {
@@ -81,7 +81,8 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter)
 	return call.Repeat(ctx, emitter, func() error { return a.attempt(ctx, in, body, emitter) })
 }
 
-// attempt makes one call. A [*call.Failure] says that it failed, and whether it may be repeated.
+// attempt sends one request and emits its stream. A [*call.Failure] says whether it may be retried. Before a retry the stream is dropped,
+// so that the decoder's buffer isn't emitted at the turn's end.
 func (a *Agent) attempt(ctx context.Context, in agent.Input, body []byte, emitter *agent.Emitter) error {
 	s := agent.NewStream(emitter, a.cfg.Dialect)
 	hasRequest := false
@@ -89,7 +90,7 @@ func (a *Agent) attempt(ctx context.Context, in agent.Input, body []byte, emitte
 		hasRequest = hasRequest || slices.ContainsFunc(ops, func(op event.Event) bool { return op.Type == event.TurnWait })
 		return ops, nil, nil
 	}
-	// Once the stream has ended the turn its context ends too; the agent may still end its body in peace.
+	// The end of the turn cancels ctx. If the stream itself ended the turn, the request continues, so that the body can be read to its end.
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() {
@@ -118,7 +119,7 @@ func (a *Agent) attempt(ctx context.Context, in agent.Input, body []byte, emitte
 	case err == nil:
 		stop := time.AfterFunc(goodbye, func() { cancel(nil) })
 		defer stop.Stop()
-		_, _ = io.Copy(io.Discard, res.Body) // so that the connection can be used again
+		_, _ = io.Copy(io.Discard, res.Body) // so that the connection can be reused
 		return nil
 	case errors.Is(err, agent.ErrBroken):
 		f := call.BrokenStream(s.HasBegun())
@@ -156,7 +157,7 @@ func (a *Agent) post(ctx context.Context, to *url.URL, in agent.Input, body []by
 	return a.client.Do(req)
 }
 
-// Stop implements [agent.Stopper]: it tells the stop URL, if there is one.
+// Stop implements [agent.Stopper]. It posts the ids of the turn to the stop URL, if one is configured.
 func (a *Agent) Stop(ctx context.Context, in agent.Input) error {
 	if a.stop == nil {
 		return nil

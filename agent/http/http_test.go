@@ -243,7 +243,7 @@ func TestWrongAnswers(t *testing.T) {
 func TestRubbish(t *testing.T) {
 	for name, tt := range map[string]struct{ kind, body, want string }{
 		"no JSON": {"application/x-ndjson", "hello\n", "dialect eliza-actions: frame 1: invalid JSON"},
-		"events":  {"text/event-stream", "data: {}\n\n", "text/event-stream, and the dialect has lines"},
+		"events":  {"text/event-stream", "data: {}\n\n", "text/event-stream, but the dialect has lines"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			url := serve(t, func(w http.ResponseWriter, _ *http.Request) {

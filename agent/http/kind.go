@@ -5,19 +5,19 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
-// defaultDialect is that of agents that name none. Its explicit end makes a cut never look like success.
+// defaultDialect is the default of the option dialect. It has an explicit end, so a stream that was cut off never looks complete.
 const defaultDialect = "eliza-actions"
 
-// Kind is the agent as a kind.
+// Kind returns the kind http. The registry has the dialects that its option can name.
 func Kind(dialects dialect.Registry) agent.Kind {
 	return agent.Kind{
 		Name:    "http",
-		Summary: "a program behind a URL: is sent what there is to answer, answers with a stream in any dialect",
+		Summary: "a program behind a URL: gets each turn as JSON and answers with a stream in any dialect",
 		Target:  "URL",
 		Options: append([]agent.Option{
 			{Name: "dialect", Help: "the dialect of the answer", Default: defaultDialect},
-			{Name: "stop", Help: "URL that is told when a turn was stopped"},
-			{Name: "control", Help: "URL that is told of answers to its questions, and of messages while a turn runs"},
+			{Name: "stop", Help: "URL that is called after a turn was stopped"},
+			{Name: "control", Help: "URL that gets answers to the agent's requests, and messages sent while a turn runs"},
 		}, agent.SecretOptions("secret", "key that signs the requests, in the header Leat-Signature", "")...),
 		New: func(s agent.Spec) (agent.Agent, error) {
 			name := s.Options["dialect"]

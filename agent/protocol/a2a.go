@@ -14,11 +14,12 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// a2a is an agent of the Agent2Agent protocol, over JSON-RPC.
+// a2a is an agent of the Agent2Agent protocol (a2a-protocol.org) over JSON-RPC. Versions 1.0 and 0.3 differ in the names of methods, roles
+// and fields.
 type a2a struct {
 	server
 	old   bool     // version 0.3
-	tasks sync.Map // turn: id of the task that runs
+	tasks sync.Map // turn id to id of the running task, for Probe and Stop
 }
 
 var (
@@ -49,7 +50,7 @@ func a2aKind(dialects dialect.Registry) agent.Kind {
 	}
 }
 
-// a2aSession is what is kept with a conversation.
+// a2aSession is the agent's session of a conversation. The server chooses the context id in its first response.
 type a2aSession struct {
 	Context string `json:"context"`
 }
@@ -88,7 +89,7 @@ type a2aFile struct {
 	Bytes string `json:"bytes,omitempty"`
 }
 
-// a2aIDs are what frames name.
+// a2aIDs are the ids in a frame. Task is set in a task object, TaskID in objects that refer to one.
 type a2aIDs struct {
 	Task    string `json:"id"`
 	TaskID  string `json:"taskId"`
@@ -96,7 +97,7 @@ type a2aIDs struct {
 	Kind    string `json:"kind"`
 }
 
-// Run sends the message, and an answer to the task that asked.
+// Run sends the message. After a request of the agent it sends the user's answer as a message to the same task.
 func (a *a2a) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
 	in, err := emitter.Inline(ctx, in)
 	if err != nil {
@@ -137,7 +138,7 @@ func (a *a2a) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) e
 		return a.request(ctx, in.Key, "SubscribeToTask", "tasks/resubscribe", map[string]any{"id": task})
 	}
 	err = t.Run(ctx)
-	if err == nil || ctx.Err() == nil { // else Stop has to end it
+	if err == nil || ctx.Err() == nil { // otherwise Stop needs the id
 		a.tasks.Delete(in.Turn)
 	}
 	if current != session {
@@ -146,7 +147,7 @@ func (a *a2a) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) e
 	return err
 }
 
-// said is what was answered, as one text.
+// answerText joins the answers to one text, since a message to a task is plain text.
 func answerText(answers []event.Answer) string {
 	text := ""
 	for _, a := range answers {
@@ -158,7 +159,7 @@ func answerText(answers []event.Answer) string {
 	return text
 }
 
-// named finds the ids in a frame, of either version.
+// frameIDs returns the ids in a frame of either version. Version 0.3 has a kind in the object, version 1.0 a key for each type.
 func frameIDs(data []byte) a2aIDs {
 	var f struct {
 		Result json.RawMessage `json:"result"`
@@ -171,7 +172,7 @@ func frameIDs(data []byte) a2aIDs {
 		Status   *a2aIDs         `json:"statusUpdate"`
 		Artifact *a2aIDs         `json:"artifactUpdate"`
 		Message  json.RawMessage `json:"message"`
-		a2aIDs                   // of version 0.3
+		a2aIDs                   // fields of version 0.3
 	}
 	if json.Unmarshal(data, &u) != nil {
 		return a2aIDs{}
@@ -228,7 +229,7 @@ func (a *a2a) request(ctx context.Context, key, method, old string, params any) 
 	return req, err
 }
 
-// Probe implements [agent.Prober].
+// Probe implements [agent.Prober]: it asks for the state of the task.
 func (a *a2a) Probe(ctx context.Context, in agent.Input) error {
 	task, ok := a.tasks.Load(in.Turn)
 	if !ok {
@@ -252,11 +253,11 @@ func (a *a2a) Probe(ctx context.Context, in agent.Input) error {
 	case "submitted", "working", "TASK_STATE_SUBMITTED", "TASK_STATE_WORKING":
 		return nil
 	default:
-		return fmt.Errorf("the task is %q", state)
+		return fmt.Errorf("the state of the task is %q", state)
 	}
 }
 
-// Stop implements [agent.Stopper]: a task runs on whoever listens.
+// Stop implements [agent.Stopper]. A task continues after its stream is closed, so it must be canceled.
 func (a *a2a) Stop(ctx context.Context, in agent.Input) error {
 	task, ok := a.tasks.LoadAndDelete(in.Turn)
 	if !ok {

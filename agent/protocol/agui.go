@@ -12,7 +12,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// agui is an agent of the AG-UI protocol.
+// agui is an agent of the AG-UI protocol (docs.ag-ui.com). The protocol has no way to stop, probe or resume a run.
 type agui struct{ server }
 
 var (
@@ -33,7 +33,7 @@ func aguiKind(dialects dialect.Registry) agent.Kind {
 	}
 }
 
-// aguiInput is what a run begins with.
+// aguiInput is the protocol's RunAgentInput. Empty lists and objects must be present.
 type aguiInput struct {
 	Thread   string        `json:"threadId"`
 	Run      string        `json:"runId"`
@@ -70,7 +70,8 @@ type aguiResume struct {
 	Payload   any    `json:"payload,omitempty"`
 }
 
-// Run begins a run, and another with each answer.
+// Run starts a run with the whole history. The user's answers start another run in the same thread; its id has a number appended, since
+// run ids must be unique.
 func (a *agui) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
 	in, err := emitter.Inline(ctx, in)
 	if err != nil {
@@ -115,7 +116,7 @@ func aguiContent(m agent.Message) any {
 	return parts
 }
 
-// aguiAnswer is a person's answer: of an approval whether it is given, of anything else what was said.
+// aguiAnswer returns the user's answer to an interrupt: {"approved": true or false} for an approval, otherwise the choice or the text.
 func aguiAnswer(a event.Answer) aguiResume {
 	r := aguiResume{Interrupt: a.ID, Status: "resolved"}
 	switch {
@@ -133,7 +134,7 @@ func aguiAnswer(a event.Answer) aguiResume {
 	return r
 }
 
-// value is what a person wrote: JSON where it is an object or a list, else text.
+// value returns the text of an answer as JSON if it is an object or a list, and otherwise as a string.
 func value(text string) any {
 	if len(text) > 0 && (text[0] == '{' || text[0] == '[') && json.Valid([]byte(text)) {
 		return json.RawMessage(text)

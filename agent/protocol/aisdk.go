@@ -60,7 +60,7 @@ type aisdkPart struct {
 	Output    json.RawMessage `json:"output,omitempty"`
 	Approval  *aisdkApproval  `json:"approval,omitempty"`
 
-	builder *strings.Builder // what Text is to be
+	builder *strings.Builder // collects the deltas of Text
 }
 
 type aisdkApproval struct {
@@ -69,7 +69,8 @@ type aisdkApproval struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
-// Run sends the conversation, and once more with a tool's approval.
+// Run sends the conversation. After a tool's approval it sends the conversation again, with the answer so far and the decision: the route
+// stores nothing between two requests.
 func (a *aisdk) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
 	in, err := emitter.Inline(ctx, in)
 	if err != nil {
@@ -102,13 +103,13 @@ func aisdkOf(m agent.Message) aisdkMessage {
 	return message
 }
 
-// aisdkAnswer is the answer so far as the route has to be told it again, with a person's word on its tools.
+// aisdkAnswer is the assistant's message so far, in the form in which the route gets it back after an approval.
 type aisdkAnswer struct {
 	ID    string
 	Parts []aisdkPart
 }
 
-// frame takes what of a chunk belongs to the answer.
+// frame adds a chunk to the message. It ignores chunks that the message doesn't contain, such as reasoning.
 func (a *aisdkAnswer) frame(f dialect.Frame) {
 	var in struct {
 		Type      string          `json:"type"`

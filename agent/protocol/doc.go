@@ -1,10 +1,10 @@
-// Package protocol is the agents behind servers of open protocols that want a request of their own: AG-UI, A2A, LangGraph and
-// the AI SDK. What their streams mean their dialects say; here is how a turn is put to them, how a person's answer goes back,
-// and how a turn is stopped.
+// Package protocol has the agent kinds for servers of four open protocols: AG-UI, A2A, LangGraph and the AI SDK. The dialects of the same
+// names decode their streams. This package builds the requests: how a turn starts, how a user's answer is sent, and how a run is stopped,
+// resumed and probed. All of them run on [call.Talk].
 //
 // Invariants
 //
-//   - What a server calls a conversation (its thread, its context) follows from the conversation's id or is kept with it.
-//   - A question of the agent keeps the turn open: it goes on with the answer, in the same turn.
-//   - From the first frame on a run is never started again. A LangGraph run is rejoined where its stream broke off.
+//   - A server's id of a conversation (its thread or context) is derived from the conversation's id, or stored as the agent's session.
+//   - A request of the agent to the user doesn't end the turn: the next request to the server continues the same turn with the answer.
+//   - After the first frame a run is never started again. A broken stream of LangGraph or A2A is resumed; others fail as cut short.
 package protocol

@@ -19,15 +19,15 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// defaultAssistant is what the templates of LangGraph call their graph.
+// defaultAssistant is the name of the graph in LangGraph's templates.
 const defaultAssistant = "agent"
 
-// langgraph is a graph on a LangGraph server. The server keeps what was said, by thread.
+// langgraph is a graph on a LangGraph server. The server stores the history in a thread, so a run gets only the new message.
 type langgraph struct {
 	server
 	assistant string
-	runs      sync.Map    // turn: id of the run
-	stays     atomic.Bool // the server has given its events ids, so that what it runs can be gone on with
+	runs      sync.Map    // turn id to run id, for Probe and Stop
+	stays     atomic.Bool // the server sends event ids, so its runs can be resumed
 }
 
 var (
@@ -55,7 +55,7 @@ func langgraphKind(dialects dialect.Registry) agent.Kind {
 	}
 }
 
-// thread is a conversation's thread: its own id where that is a UUID, else one that follows from it.
+// thread returns the thread id of a conversation: its own id if that is a UUID, as LangGraph requires, and otherwise a hash of it.
 func thread(conversation string) string {
 	if id, err := uuid.Parse(conversation); err == nil {
 		return id.String()
@@ -77,13 +77,13 @@ type langgraphCommand struct {
 	Resume any `json:"resume"`
 }
 
-// langgraphState is where a turn stands. Without a run nothing is known to go on with.
+// langgraphState is the stored state of a turn. Without a run id the turn can't be resumed.
 type langgraphState struct {
 	Run string `json:"run,omitempty"`
 	call.Point
 }
 
-// Run starts a run on the conversation's thread, and another with each answer.
+// Run starts a run on the conversation's thread. The user's answers start another run, which resumes the graph.
 func (a *langgraph) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
 	in, err := emitter.Inline(ctx, in)
 	if err != nil {
@@ -92,8 +92,8 @@ func (a *langgraph) Run(ctx context.Context, in agent.Input, emitter *agent.Emit
 	return a.run(ctx, in, langgraphState{}, emitter)
 }
 
-// Resume implements [agent.Resumer]: it goes on with the run behind the last event. Where none can be named, nothing is sent
-// again: whether the server works at it can't be told.
+// Resume implements [agent.Resumer]. It resumes the stream of the run after the last event. If the run or the event is unknown, the turn
+// ends as interrupted: the message isn't sent again, since the server may be working on it.
 func (a *langgraph) Resume(ctx context.Context, in agent.Input, state json.RawMessage, emitter *agent.Emitter) error {
 	var from langgraphState
 	if len(state) > 0 {
@@ -102,12 +102,12 @@ func (a *langgraph) Resume(ctx context.Context, in agent.Input, state json.RawMe
 		}
 	}
 	if from.Run == "" || from.Last == "" {
-		return emitter.End(event.Interrupted, "the gateway was restarted before the server had named the run", nil)
+		return emitter.End(event.Interrupted, "the gateway was restarted before the server sent the id of the run", nil)
 	}
 	return a.run(ctx, in, from, emitter)
 }
 
-// NeedsDrain implements [agent.Drainer]: an older server keeps no events of its runs.
+// NeedsDrain implements [agent.Drainer]. Older servers don't store the events of runs, so their streams can't be resumed.
 func (a *langgraph) NeedsDrain() bool { return !a.stays.Load() }
 
 func (a *langgraph) run(ctx context.Context, in agent.Input, from langgraphState, emitter *agent.Emitter) error {
@@ -129,7 +129,7 @@ func (a *langgraph) run(ctx context.Context, in agent.Input, from langgraphState
 		}
 		return json.Marshal(langgraphState{run, *p})
 	}
-	// A run that was cancelled has the thread until it has ended. Most servers refuse another one as long as that takes.
+	// A canceled run occupies the thread until it has ended. Until then most servers reject another run.
 	t.Busy = func(f *call.Failure) bool {
 		return f.Status == http.StatusConflict || f.Status == http.StatusUnprocessableEntity && strings.Contains(f.Detail, "already running")
 	}
@@ -178,19 +178,19 @@ func (a *langgraph) run(ctx context.Context, in agent.Input, from langgraphState
 	t.Closed = func(ctx context.Context) error {
 		err := a.outcome(ctx, id, run)
 		if err == nil && !isNew {
-			// Servers keep a run's events for a while only. None may mean that there were none, or that they are no more.
-			return &call.Failure{Code: call.CodeCutShort, Message: "the run has ended, but the server gives none of what it said while the gateway was away", Retryable: true}
+			// Servers store the events of a run only for some time. So an empty stream doesn't prove that the answer is complete.
+			return &call.Failure{Code: call.CodeCutShort, Message: "the run has ended, but the server no longer has its output from while the gateway was away", Retryable: true}
 		}
 		return err
 	}
 	err := t.Run(ctx)
-	if err == nil || ctx.Err() == nil { // else Stop has to end it
+	if err == nil || ctx.Err() == nil { // otherwise Stop needs the id
 		a.runs.Delete(in.Turn)
 	}
 	return err
 }
 
-// keyed gives a request the token where LangGraph's own servers look for it, too.
+// keyed adds the token in the header that LangGraph Platform reads. Other servers read the bearer token.
 func (a *langgraph) keyed(req *http.Request) *http.Request {
 	if req != nil && a.token != "" {
 		req.Header.Set("X-Api-Key", string(a.token))
@@ -214,7 +214,7 @@ func langgraphContent(m agent.Message) any {
 	return parts
 }
 
-// resume is what a graph gets for its interrupts: the answer of one, or of several by their ids.
+// resume returns the value with which a graph resumes: the answer to its interrupt, or a map by interrupt id if there are several.
 func resume(answers []event.Answer) any {
 	resumeValue := func(a event.Answer) any {
 		if a.Text == "" && a.Decision != "" {
@@ -232,9 +232,10 @@ func resume(answers []event.Answer) any {
 	return values
 }
 
-// outcome asks what became of a run whose stream was closed without an end: newer servers send none.
+// outcome asks for the status of a run whose stream was closed without an end, since newer servers don't send one. It returns nil if the run
+// succeeded, and an error that wraps [agent.ErrBroken] if the stream should be resumed.
 func (a *langgraph) outcome(ctx context.Context, thread, run string) error {
-	failure := &call.Failure{Code: call.CodeCutShort, Message: "the server closed the stream of a run that it has not ended", Retryable: true}
+	failure := &call.Failure{Code: call.CodeCutShort, Message: "the server closed the stream of a run that hasn't ended", Retryable: true}
 	if run == "" {
 		return failure
 	}
@@ -242,7 +243,7 @@ func (a *langgraph) outcome(ctx context.Context, thread, run string) error {
 	if err != nil {
 		if f := (*call.Failure)(nil); errors.As(err, &f) {
 			if f.Retry {
-				return fmt.Errorf("%w: %w", agent.ErrBroken, err) // the server is away for a moment
+				return fmt.Errorf("%w: %w", agent.ErrBroken, err) // the server may be restarting
 			}
 			failure.Message += ": " + f.Message
 			failure.Detail = f.Detail
@@ -253,7 +254,7 @@ func (a *langgraph) outcome(ctx context.Context, thread, run string) error {
 	case "success":
 		return nil
 	case "pending", "running":
-		return fmt.Errorf("%w: the run goes on", agent.ErrBroken)
+		return fmt.Errorf("%w: the run continues", agent.ErrBroken)
 	}
 	return &call.Failure{Code: "run_" + status, Message: "the run ended as " + status, Retryable: status == "timeout"}
 }
@@ -271,7 +272,7 @@ func (a *langgraph) status(ctx context.Context, thread, run string) (string, err
 	return r.Status, err
 }
 
-// Probe implements [agent.Prober].
+// Probe implements [agent.Prober]: it asks for the status of the run.
 func (a *langgraph) Probe(ctx context.Context, in agent.Input) error {
 	run, ok := a.runs.Load(in.Turn)
 	if !ok {
@@ -281,17 +282,17 @@ func (a *langgraph) Probe(ctx context.Context, in agent.Input) error {
 	if err != nil || status == "pending" || status == "running" {
 		return err
 	}
-	return fmt.Errorf("the run is %q", status)
+	return fmt.Errorf("the status of the run is %q", status)
 }
 
-// Stop implements [agent.Stopper]: a run goes on whoever listens.
+// Stop implements [agent.Stopper]. A run continues after its stream is closed, so it must be canceled.
 func (a *langgraph) Stop(ctx context.Context, in agent.Input) error {
 	run, ok := a.runs.LoadAndDelete(in.Turn)
 	if !ok {
 		return nil
 	}
 	to := call.Path(a.url, "threads", thread(in.Conversation), "runs", run.(string), "cancel")
-	to.RawQuery = "wait=true" // else the next turn may find the thread taken
+	to.RawQuery = "wait=true" // otherwise the thread may still be occupied when the next turn starts
 	req, err := call.JSON(ctx, http.MethodPost, to, a.token, nil)
 	if err != nil {
 		return err
@@ -308,7 +309,7 @@ func (a *langgraph) Check(ctx context.Context) error {
 	err = call.Do(a.client, a.keyed(req), nil)
 	var failed *call.Failure
 	if errors.As(err, &failed) && (failed.Status == http.StatusNotFound || failed.Status == http.StatusUnprocessableEntity) {
-		return nil // a graph's name is no assistant's id
+		return nil // the assistant is a graph's name, which this request doesn't accept
 	}
 	return err
 }

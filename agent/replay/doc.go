@@ -1,9 +1,10 @@
-// Package replay is an agent that plays a recorded or written stream, in any dialect, at the pace of its recording.
+// Package replay is an agent kind that plays a recorded or hand-written stream, in any dialect, at its recorded pace. It serves demos,
+// tests and the reproduction of problems: the same file always leads to the same events.
 //
 // Invariants
 //
-//   - Every turn plays the file from its beginning, whatever the message says.
-//   - Where it stands is committed together with what that frame said: a restart of the gateway goes on at the next
-//     frame, with nothing lost or said twice. A file that has changed in between is refused, not mixed.
-//   - A stream that is cut short fails its turn.
+//   - Every turn plays the whole file and ignores the message.
+//   - The position is committed together with the operations of its frame. After a restart of the gateway the turn resumes at the next
+//     frame, so nothing is lost or repeated. If the size of the file has changed, the turn fails.
+//   - A file that ends before the end of the turn fails the turn as cut short.
 package replay

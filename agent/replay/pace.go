@@ -7,16 +7,17 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// pacer waits for frames' times. It keeps to the schedule of the whole, so that the time that decoding and committing
-// take does not add up.
+// pacer waits until frames are due. Each time is relative to the start of the playback and not to the previous frame, so that the time
+// for decoding and committing doesn't accumulate.
 type pacer struct {
 	speed   float64
 	emitter *agent.Emitter
-	last    int64 // time of the frame before, epoch milliseconds; 0 is none
+	last    int64 // recorded time of the previous frame, in Unix milliseconds; 0 if there was none
 	due     time.Time
 }
 
-// wait returns when the frame of that recorded time is due, or the context's cause.
+// wait blocks until the frame with the recorded time at is due. It returns the context's cause if the turn ends first. If at is 0, the
+// frame has no recorded time and is due [DefaultPace] after the previous one.
 func (p *pacer) wait(ctx context.Context, at int64) error {
 	start := time.Now()
 	if p.due.IsZero() {
@@ -24,7 +25,7 @@ func (p *pacer) wait(ctx context.Context, at int64) error {
 	}
 	step := DefaultPace
 	if at != 0 {
-		// The first frame comes at once; a clock that was set back in the recording makes no pause.
+		// The first frame is due at once, and so is one that is older than its predecessor because the recorder's clock was set back.
 		step = 0
 		if p.last != 0 && at > p.last {
 			step = time.Duration(at-p.last) * time.Millisecond

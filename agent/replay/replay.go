@@ -17,24 +17,23 @@ import (
 	"github.com/leat-dev/leat/sse"
 )
 
-// DefaultPace is the time from one frame to the next where a recording keeps no times: that of a model of 50 tokens/s.
+// DefaultPace is the time between two frames if the file has no times. It is that of a model with 50 tokens a second.
 const DefaultPace = 20 * time.Millisecond
 
-// aliveEvery is how often a long pause of the recording says that the agent is there; it is below every sensible limit
-// on silence.
+// aliveEvery is how often the agent reports progress during a long recorded pause. It is shorter than any useful limit on silence.
 const aliveEvery = 10 * time.Second
 
-// Config says what is played.
+// Config is the configuration of an [Agent].
 type Config struct {
 	File    string
 	Dialect dialect.Dialect
-	// Client chooses one connection of a recorder's file; empty is the first one.
+	// Client selects one connection of a file with several. If it is empty, the first one is played.
 	Client string
-	// Speed is a factor of the recorded pace; 0 is as fast as possible.
+	// Speed is a factor of the recorded pace. 0 means as fast as possible.
 	Speed float64
 }
 
-// Agent plays a file. Several turns may play it at the same time.
+// Agent plays a file. Any number of turns may play it at the same time, since each opens it.
 type Agent struct{ cfg Config }
 
 var (
@@ -42,8 +41,8 @@ var (
 	_ agent.Resumer = (*Agent)(nil)
 )
 
-// New returns the agent. It reads the file's first frame, so that a wrong file or client is told at the start and not to
-// whoever asks first.
+// New returns an agent. It reads the first frame, so that a wrong file or client is an error at the start of the gateway and not in the
+// first turn.
 func New(cfg Config) (*Agent, error) {
 	a := &Agent{cfg}
 	r, err := a.open()
@@ -57,16 +56,16 @@ func New(cfg Config) (*Agent, error) {
 	return a, nil
 }
 
-// Kind is the agent as a kind.
+// Kind returns the kind replay. The registry has the dialects that its option can name.
 func Kind(dialects dialect.Registry) agent.Kind {
 	return agent.Kind{
 		Name:    "replay",
 		Summary: "plays a recorded or written stream in any dialect, at its recorded pace",
 		Target:  "FILE",
 		Options: []agent.Option{
-			{Name: "dialect", Help: "the dialect of the file", Default: "what the file says of itself"},
+			{Name: "dialect", Help: "the dialect of the file", Default: "the one named in the file"},
 			{Name: "speed", Help: "factor of the recorded pace; 0 is as fast as possible", Default: "1"},
-			{Name: "client", Help: "one connection of a recorder's file", Default: "the first one"},
+			{Name: "client", Help: "connection to play, if the file has several", Default: "the first one"},
 		},
 		New: func(s agent.Spec) (agent.Agent, error) {
 			name := s.Options["dialect"]
@@ -89,7 +88,7 @@ func Kind(dialects dialect.Registry) agent.Kind {
 	}
 }
 
-// dialectOf is the dialect that a recording says it is in, empty where it doesn't.
+// dialectOf returns the dialect named in a recording, or "" if it names none or can't be read.
 func dialectOf(path, client string) string {
 	a := Agent{Config{File: path, Client: client}}
 	r, err := a.open()
@@ -97,19 +96,19 @@ func dialectOf(path, client string) string {
 		return ""
 	}
 	defer r.Close()
-	_, _ = r.Next() // which says it, where it comes later; New tells what is wrong with the file
+	_, _ = r.Next() // some formats name the dialect after the head; New reports errors of the file
 	return r.Head().Dialect
 }
 
-// Run plays the file from its beginning.
+// Run plays the whole file.
 func (a *Agent) Run(ctx context.Context, _ agent.Input, emitter *agent.Emitter) error {
 	return a.play(ctx, state{}, emitter)
 }
 
-// Resume plays on after the last frame that was committed.
+// Resume implements [agent.Resumer]. It plays the frames after the last committed one.
 func (a *Agent) Resume(ctx context.Context, _ agent.Input, raw json.RawMessage, emitter *agent.Emitter) error {
 	var s state
-	if len(raw) > 0 { // else nothing was said before the restart
+	if len(raw) > 0 { // otherwise nothing was emitted before the restart
 		if err := json.Unmarshal(raw, &s); err != nil {
 			return a.error(fmt.Errorf("stored state: %w", err))
 		}
@@ -117,10 +116,10 @@ func (a *Agent) Resume(ctx context.Context, _ agent.Input, raw json.RawMessage, 
 	return a.play(ctx, s, emitter)
 }
 
-// state is where a turn stands.
+// state is the position of a turn, which is stored with it.
 type state struct {
-	Frame   int             `json:"frame"` // how many frames were played
-	Size    int64           `json:"size"`  // of the file, bytes
+	Frame   int             `json:"frame"` // number of frames that were played
+	Size    int64           `json:"size"`  // of the file, in bytes, to notice changes
 	Decoder json.RawMessage `json:"decoder,omitempty"`
 }
 
@@ -165,17 +164,17 @@ func (a *Agent) play(ctx context.Context, from state, emitter *agent.Emitter) er
 	return p.finish(p.end())
 }
 
-// player is one turn.
+// player plays the file for one turn.
 type player struct {
 	agent   *Agent
 	emitter *agent.Emitter
 	decoder dialect.Decoder
 	state   state
-	closed  bool // the decoder is; guarded by the emitter's lock
+	closed  bool // the decoder is closed; guarded by the emitter's lock
 }
 
-// frame plays one frame. The state goes with what the frame says; a frame that says nothing is decoded again after a
-// restart, to the same effect.
+// frame emits the operations of one frame together with the state after it. A frame without operations isn't committed; after a restart it
+// is decoded again, with the same result.
 func (p *player) frame(f dialect.Frame) error {
 	return p.emitter.Decode(func() ([]event.Event, json.RawMessage, error) {
 		p.state.Frame++
@@ -191,19 +190,19 @@ func (p *player) frame(f dialect.Frame) error {
 	})
 }
 
-// body is a frame as it stands in a body.
+// body returns the bytes of a frame in a body, for the capture.
 func body(framing dialect.Framing, f dialect.Frame) []byte {
 	if framing == dialect.Lines {
 		return append(bytes.Clone(f.Data), '\n')
 	}
 	b, err := sse.AppendEvent(nil, f.ID, f.Event, f.Data)
 	if err != nil {
-		return f.Data // it came from no stream of events
+		return f.Data // the frame isn't from server-sent events, so it has no other form
 	}
 	return b
 }
 
-// end says that the recording is over.
+// end closes the decoder at the end of the file.
 func (p *player) end() error {
 	return p.emitter.Decode(func() ([]event.Event, json.RawMessage, error) {
 		p.closed = true
@@ -212,22 +211,22 @@ func (p *player) end() error {
 	})
 }
 
-// held releases what the decoder holds back when the turn ends.
+// flush returns the operations that the decoder still buffers at the turn's end. The emitter must be locked.
 func (p *player) flush() []event.Event {
 	if p.closed {
 		return nil
 	}
 	p.closed = true
-	// That the stream was not at its end is no news: the turn has ended before it.
+	// An error for an incomplete stream is expected, since the turn ended before it.
 	ops, _ := p.decoder.Close()
 	return ops
 }
 
-// over turns what stopped the play into the turn's end.
+// finish returns the result of Run for the error that stopped the playback, or for nil.
 func (p *player) finish(err error) error {
 	switch {
 	case errors.Is(err, agent.ErrTurnOver):
-		return nil // the stream itself, or a person, ended the turn
+		return nil // the stream or a user has ended the turn
 	case errors.Is(err, dialect.ErrCutShort):
 		return &agent.Error{Code: "cut_short", Message: "the recording ends before its turn does", Detail: p.agent.error(err).Error()}
 	case err != nil:
@@ -250,7 +249,7 @@ func (f *file) Close() error { return f.f.Close() }
 func (a *Agent) open() (*file, error) {
 	f, err := os.Open(a.cfg.File)
 	if err != nil {
-		return nil, fmt.Errorf("replay: %w", err) // which names the file
+		return nil, fmt.Errorf("replay: %w", err) // the error names the file
 	}
 	info, err := f.Stat()
 	if err != nil {

@@ -54,7 +54,7 @@ func TestACP(t *testing.T) {
 	in.Message.Text = "wait"
 	done := make(chan error, 1)
 	shown := make(chan struct{})
-	s.Shown = func(visible string) {
+	s.OnView = func(visible string) {
 		if visible == "Waiting." {
 			close(shown)
 		}

@@ -1,9 +1,9 @@
-// Package inprocess is an agentsdk-go runtime in the gateway's own process as an agent. It is a module of its own, so that
-// nobody who does not use it has the runtime among their dependencies.
+// Package inprocess runs an agentsdk-go runtime in the gateway's process as an agent, for programs that embed Leat. It is a separate
+// module, so that Leat itself doesn't depend on the runtime.
 //
 // Invariants
 //
-//   - The runtime's events are drained to their end, also after the turn is over: else the runtime would hang, and never close.
-//   - What they mean is said by the dialect agentsdk, the same as over HTTP.
-//   - The runtime belongs to whoever made it: it is closed by them, after the gateway.
+//   - The runtime's events are read to the end, even after the turn is over. Otherwise the runtime would block on its channel and never close.
+//   - The events are decoded by the dialect agentsdk, as those of the HTTP server are.
+//   - The program that made the runtime closes it, after the gateway.
 package inprocess

@@ -16,17 +16,17 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// DefaultSession is the template of sessions where none is given.
+// DefaultSession is the default template of session ids: one session for each conversation.
 const DefaultSession = "leat-{conversation}"
 
-// Runtime is what the agent needs of an *api.Runtime.
+// Runtime is the part of *api.Runtime that the agent uses.
 type Runtime interface {
 	RunStream(ctx context.Context, req api.Request) (<-chan api.StreamEvent, error)
 }
 
 var _ Runtime = (*api.Runtime)(nil)
 
-// Agent has a runtime answer turns.
+// Agent answers turns with a runtime.
 type Agent struct {
 	runtime Runtime
 	session string
@@ -34,8 +34,8 @@ type Agent struct {
 
 var _ agent.Agent = (*Agent)(nil)
 
-// New returns the agent of a runtime. session is the template of the runtime's sessions, with {tenant}, {subject} and
-// {conversation}; empty is [DefaultSession].
+// New returns an agent that answers with a runtime. session is the template of the runtime's session ids, with {tenant}, {subject} and
+// {conversation}. If it is empty, [DefaultSession] is used.
 func New(r Runtime, session string) (*Agent, error) {
 	if session == "" {
 		session = DefaultSession
@@ -46,7 +46,7 @@ func New(r Runtime, session string) (*Agent, error) {
 	return &Agent{r, session}, nil
 }
 
-// Run has the runtime answer the message; what was said before is in its session.
+// Run sends the message to the runtime and emits its events. The runtime's session has the history.
 func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
 	session, err := agent.Expand(a.session, in)
 	if err != nil {
@@ -63,7 +63,7 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) err
 	out.OnEnd(t.held)
 	var failed error
 	for e := range events {
-		// Once somebody has ended the turn, what the runtime says of it is not news.
+		// After the turn has ended, further events are only drained.
 		if failed == nil && !t.ended && ctx.Err() == nil {
 			failed = t.hear(e)
 		}
@@ -79,7 +79,7 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) err
 	return dialect.ErrCutShort
 }
 
-// blocks are the pictures and documents of a message.
+// blocks returns the images and documents of a message.
 func blocks(m agent.Message) (all []model.ContentBlock) {
 	for _, p := range m.Parts {
 		if p.Media == nil {
@@ -97,7 +97,7 @@ func blocks(m agent.Message) (all []model.ContentBlock) {
 	return all
 }
 
-// turn is a stream of events on its way to the readers.
+// turn decodes and emits the events of one run.
 type turn struct {
 	out   *agent.Emitter
 	ended bool
@@ -126,12 +126,12 @@ func (t *turn) hear(e api.StreamEvent) error {
 	return err
 }
 
-// held releases what the decoder holds back when the turn ends.
+// held returns the operations that the decoder still buffers at the turn's end. The emitter must be locked.
 func (t *turn) held() []event.Event {
 	if t.closed {
 		return nil
 	}
 	t.closed = true
-	ops, _ := t.dec.Close() // that the stream was not at its end is no news: the turn has ended before it
+	ops, _ := t.dec.Close() // an error for an incomplete stream is expected, since the turn ended before it
 	return ops
 }

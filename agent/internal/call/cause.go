@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Cause names the kind of a transport's error for readers. It holds no address and nothing that the other side said. It is
-// empty if the kind is not known.
+// Cause describes a transport error for viewers in a few words, or returns "" if the error is of another kind. The text contains neither
+// an address nor anything that the upstream sent, since viewers may not be allowed to see those.
 func Cause(err error) string {
 	var name *net.DNSError
 	var certificate *tls.CertificateVerificationError
@@ -21,7 +21,7 @@ func Cause(err error) string {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "connection refused"
 	case errors.As(err, &name):
-		return "its name can't be resolved"
+		return "its host name can't be resolved"
 	case errors.As(err, &certificate):
 		return "its certificate is not valid"
 	case errors.As(err, &record):
@@ -36,7 +36,7 @@ func Cause(err error) string {
 	return ""
 }
 
-// WithCause appends the kind of an error to a message for readers.
+// WithCause appends the cause of a transport error to a message for viewers, if it is known.
 func WithCause(message string, err error) string {
 	if cause := Cause(err); cause != "" {
 		return message + ": " + cause

@@ -7,14 +7,16 @@ import (
 )
 
 const (
-	// dialLimit is how long a connection may take; what then takes long is the agent thinking, which its limit on silence bounds.
+	// dialLimit bounds the TCP and the TLS handshake, each. There is no timeout for the response: an agent may think for minutes, and the
+	// turn's limit on silence covers that.
 	dialLimit = 10 * time.Second
-	// idleConns are kept for the next turns, so that each need not connect anew.
+	// idleConns is the number of idle connections that are retained for later turns, each for idleLimit.
 	idleConns = 64
 	idleLimit = 90 * time.Second
 )
 
-// Client returns the client of one agent. Whoever has it closes its idle connections.
+// Client returns the HTTP client of one agent. It doesn't follow redirects, because the request's credentials and signature are meant for
+// the configured address only. The caller closes its idle connections when the agent is closed.
 func Client() *http.Client {
 	return &http.Client{
 		Transport: Decoding{&http.Transport{
@@ -23,7 +25,7 @@ func Client() *http.Client {
 			TLSHandshakeTimeout: dialLimit,
 			ForceAttemptHTTP2:   true,
 			MaxIdleConns:        idleConns, MaxIdleConnsPerHost: idleConns, IdleConnTimeout: idleLimit,
-			DisableCompression: true, // a compressor holds text back
+			DisableCompression: true, // compression delays text until a block is full
 		}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

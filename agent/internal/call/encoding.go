@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// EncodedError says that an answer has an encoding that can't be decoded.
+// EncodedError is returned for a response with an unsupported Content-Encoding.
 type EncodedError struct{ Encoding string }
 
 func (e *EncodedError) Error() string {
-	return fmt.Sprintf("the answer is encoded (Content-Encoding %q); send it as it is or with gzip", e.Encoding)
+	return fmt.Sprintf("the response has the Content-Encoding %q; send it without one or with gzip", e.Encoding)
 }
 
-// Decoding is a transport that decodes gzip, which some servers and proxies send without being asked. Any other encoding fails
-// the request with an [*EncodedError].
+// Decoding is a transport that decodes gzip. [Client] doesn't request compression, but some servers and proxies compress anyway. Any
+// other encoding fails the request with an [*EncodedError].
 type Decoding struct{ *http.Transport }
 
 // RoundTrip implements [http.RoundTripper].
@@ -39,17 +39,18 @@ func (d Decoding) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// gunzip decodes a body. The head of the gzip stream is read with the first bytes, since it may come much later than that of the answer.
+// gunzip decodes a body. It reads the gzip header in the first Read and not when the response arrives: a server may send the HTTP header
+// long before the first byte of the body, and reading then would block.
 type gunzip struct {
 	body io.ReadCloser
 	zip  *gzip.Reader
-	err  error // of the head
+	err  error // of the gzip header; returned by every Read
 }
 
 func (g *gunzip) Read(p []byte) (int, error) {
 	if g.zip == nil && g.err == nil {
 		if g.zip, g.err = gzip.NewReader(g.body); g.err == io.EOF {
-			return 0, g.err // an empty body, as of an answer without content
+			return 0, g.err // an empty body is valid, such as that of a 204
 		}
 	}
 	if g.err != nil {

@@ -19,24 +19,25 @@ import (
 	"github.com/leat-dev/leat/internal/base/retry"
 )
 
-// The codes of the errors that turns of this agent end with.
+// Codes of the errors with which a turn fails. They are part of the protocol: clients may compare them.
 const (
-	CodeUnreachable = "agent_unreachable"
-	CodeStatus      = "agent_status"
-	CodeAnswer      = "agent_answer"
-	CodeCutShort    = "cut_short"
-	CodeTooLarge    = "too_large"
+	CodeUnreachable = "agent_unreachable" // no response
+	CodeStatus      = "agent_status"      // a status other than 2xx
+	CodeAnswer      = "agent_answer"      // a response of another type or encoding
+	CodeCutShort    = "cut_short"         // the stream ended before the turn
+	CodeTooLarge    = "too_large"         // the stream exceeds [agent.MaxStream]
 )
 
-// Failure is a call that failed.
+// Failure is the error of a failed request. [Repeat] retries it if Retry is set; otherwise, or when the retries are exhausted, it becomes
+// the turn's error.
 type Failure struct {
 	Code, Message string
-	Detail        string        // for operators alone, see [agent.Error]
-	Retry         bool          // nothing was said, and another call may go well
-	Retryable     bool          // somebody may ask again
-	Hint          time.Duration // when, as the agent said; 0 is nothing said
-	Status        int           // of an answer that is no success
-	ResetRetries  bool          // something came since the failure before: the time for retries begins anew
+	Detail        string        // only for operators; see [agent.Error]
+	Retry         bool          // nothing was emitted, and another request may succeed
+	Retryable     bool          // the user may send the message again
+	Hint          time.Duration // pause before the retry that the upstream asked for; 0 if it didn't
+	Status        int           // HTTP status of the response; 0 if there was no response or it was a 2xx
+	ResetRetries  bool          // there was progress since the previous failure, so the limits on retries start again
 }
 
 func (f *Failure) Error() string { return f.AgentError().Error() }
@@ -50,7 +51,7 @@ func (f *Failure) AgentError() *agent.Error {
 	return e
 }
 
-// pause is a duration in words, in whole seconds, such as "90s", "10m" or "1h30m".
+// pause formats a duration, rounded up to whole seconds, such as "90s", "10m" or "1h30m".
 func pause(d time.Duration) string {
 	d = (d + time.Second - 1).Truncate(time.Second)
 	if d <= 2*time.Minute {
@@ -66,20 +67,20 @@ func pause(d time.Duration) string {
 	return s
 }
 
-// Unreachable describes a request without an answer that can be read. Wrong certificates and encodings don't change by themselves, so
-// it is not repeated for them.
+// Unreachable describes a request that failed without a readable response. It is retried, except for an untrusted certificate or an
+// unsupported encoding, which only an operator can change.
 func Unreachable(err error) *Failure {
 	var encoded *EncodedError
 	switch {
 	case errors.As(err, &encoded):
-		return &Failure{Code: CodeAnswer, Message: "the agent's answer can't be read: " + encoded.Error()}
+		return &Failure{Code: CodeAnswer, Message: "the agent sent an invalid response: " + encoded.Error()}
 	case IsUntrusted(err):
 		return &Failure{Code: CodeUnreachable, Message: "the agent's certificate is not accepted", Detail: Reason(err)}
 	}
 	return &Failure{Code: CodeUnreachable, Message: WithCause("the agent can't be reached", err), Detail: Reason(err), Retry: true}
 }
 
-// IsUntrusted reports whether a request failed for the server's certificate, or because the server doesn't speak TLS.
+// IsUntrusted reports whether a request failed because the server's certificate is invalid or the server doesn't speak TLS.
 func IsUntrusted(err error) bool {
 	var (
 		verify  *tls.CertificateVerificationError
@@ -96,7 +97,7 @@ func BrokenStream(hasOutput bool) *Failure {
 	return &Failure{Code: CodeCutShort, Message: "the connection to the agent broke in the middle of its answer", Retry: !hasOutput, Retryable: true}
 }
 
-// maxExcerpt bounds what is told of an agent's error answer, in bytes of text.
+// maxExcerpt is the maximum length of the text of an upstream's error that operators see, in bytes.
 const maxExcerpt = 200
 
 // StatusFailure describes a response with a status other than 2xx.
@@ -104,8 +105,8 @@ func StatusFailure(res *http.Response) *Failure {
 	f := &Failure{Code: CodeStatus, Status: res.StatusCode, Message: fmt.Sprintf("the agent answered %d %s", res.StatusCode, http.StatusText(res.StatusCode))}
 	switch {
 	case res.StatusCode/100 == 3:
-		f.Message += ", a redirect, which is not followed"
-		f.Detail = "give the agent's final address"
+		f.Message += ", a redirect; redirects are not followed"
+		f.Detail = "configure the address to which the agent redirects"
 		return f
 	case IsTransient(res.StatusCode):
 		f.Retry = true
@@ -115,7 +116,8 @@ func StatusFailure(res *http.Response) *Failure {
 	return f
 }
 
-// excerpt is what an error answer says, in one line: the "error" or "message" of a JSON object, else plain text.
+// excerpt returns the error text of a response as one line: the first string among the keys error, message, detail and title of a JSON
+// object, or the first line of a plain text. For other types it is empty, since an HTML page doesn't help.
 func excerpt(res *http.Response) string {
 	b, err := io.ReadAll(io.LimitReader(res.Body, 4<<10))
 	if err != nil {
@@ -150,7 +152,8 @@ func IsTransient(status int) bool {
 	return status >= 500
 }
 
-// Line is the first line of a text, without control characters and cut to a number of bytes.
+// Line returns the first line of a text without control characters, cut to at most limit bytes plus an ellipsis. It never cuts within a
+// character.
 func Line(text string, limit int) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(strings.ToValidUTF8(text, "�")), "\n")
 	text = strings.Map(func(r rune) rune {
@@ -169,7 +172,7 @@ func Line(text string, limit int) string {
 	return text
 }
 
-// Reason is a transport's error without the URL, which may hold secrets in its query.
+// Reason returns the text of a transport error without the URL, whose query may contain secrets.
 func Reason(err error) string {
 	var u *url.Error
 	if errors.As(err, &u) {

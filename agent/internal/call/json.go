@@ -12,10 +12,11 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// maxReply bounds an answer that is no stream, in bytes.
+// maxReply is the maximum size of a JSON response, in bytes.
 const maxReply = 4 << 20
 
-// JSON returns a request with a JSON body, or without a body if it is nil, and with the bearer token unless that is empty.
+// JSON returns a request with a JSON body, or without a body if body is nil. If token isn't empty, it is sent as a bearer token. The
+// request continues the trace of ctx (see [agent.TraceParent]).
 func JSON(ctx context.Context, method string, to *url.URL, token string, body any) (*http.Request, error) {
 	var r io.Reader
 	if body != nil {
@@ -42,7 +43,8 @@ func JSON(ctx context.Context, method string, to *url.URL, token string, body an
 	return req, nil
 }
 
-// Stream is JSON for a request that is answered by server-sent events.
+// Stream returns a POST request for server-sent events. If key isn't empty, it is sent as the idempotency key, so that an upstream that
+// supports it starts a run only once.
 func Stream(ctx context.Context, to *url.URL, token, key string, body any) (*http.Request, error) {
 	req, err := JSON(ctx, http.MethodPost, to, token, body)
 	if err != nil {
@@ -55,8 +57,7 @@ func Stream(ctx context.Context, to *url.URL, token, key string, body any) (*htt
 	return req, nil
 }
 
-// Do makes a request and reads its answer, which is JSON, into v; nil: what it says does not matter. What goes wrong is a
-// [*Failure].
+// Do sends a request and decodes the JSON response into v. If v is nil, the body is ignored. Its errors are of type [*Failure].
 func Do(c *http.Client, req *http.Request, v any) error {
 	res, err := c.Do(req)
 	if err != nil {
@@ -74,7 +75,7 @@ func Do(c *http.Client, req *http.Request, v any) error {
 		return nil
 	}
 	if err := json.Unmarshal(b, v); err != nil {
-		return &Failure{Code: CodeAnswer, Message: "the agent's answer can't be read: " + err.Error()}
+		return &Failure{Code: CodeAnswer, Message: "the agent sent an invalid response: " + err.Error()}
 	}
 	return nil
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Reachable reports whether an upstream gets a file by its URL: it is in it, or lies on the web. A path is one of the gateway's own.
+// Reachable reports whether an upstream can read a file by its URL: a data URL, or one on the web. A URL without a scheme is a path on the
+// gateway, for which the upstream has no credentials.
 func Reachable(url string) bool {
 	for _, scheme := range []string{"data:", "https://", "http://"} {
 		if strings.HasPrefix(url, scheme) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Path returns a URL below base whose further path is made of the elements. Each stays one element, whatever an upstream or
-// a client has put into an id: slashes are escaped, and dots lead nowhere.
+// Path appends elements to the path of base. Slashes, "." and ".." in an element are escaped, so each stays one element: an id chosen by
+// an upstream or a client can't point the request, which has credentials, to another resource.
 func Path(base *url.URL, elements ...string) *url.URL {
 	escaped := make([]string, len(elements))
 	for i, e := range elements {

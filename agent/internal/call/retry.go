@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// retryLimit bounds the time from the first failure to the last call.
+	// retryLimit is the maximum time from the first failure to the last attempt.
 	retryLimit = 60 * time.Second
-	// maxCalls bounds the calls of a turn whose agent says nothing of when to come back.
+	// maxCalls is the maximum number of attempts of a turn if the upstream doesn't say when to retry.
 	maxCalls = 5
 )
 
-// repeat is the schedule of calls that are repeated.
+// repeat is the schedule of retries without a hint from the upstream.
 var repeat = retry.Schedule{Initial: 500 * time.Millisecond, Max: retryLimit}
 
-// repeats says when a turn's next call is due.
+// repeats counts the attempts of a turn and computes when the next one is due.
 type repeats struct {
 	begin  time.Time // of the first failure
 	pauses retry.Backoff
@@ -28,7 +28,7 @@ type repeats struct {
 
 func newRepeats() *repeats { return &repeats{pauses: retry.Backoff{Schedule: repeat}} }
 
-// next returns the pause before the next call, and whether there is to be one.
+// next returns the pause before the next attempt, and false if the limits allow none.
 func (r *repeats) next(f *Failure) (time.Duration, bool) {
 	if !f.Retry {
 		return 0, false
@@ -48,8 +48,9 @@ func (r *repeats) next(f *Failure) (time.Duration, bool) {
 	return wait, callTime.Add(wait).Sub(r.begin) <= retryLimit
 }
 
-// Repeat calls attempt until it returns no [*Failure] that may be repeated, or for as long as retries may go on. Readers see
-// the phase "retrying". What it returns is for the agent's Run to return.
+// Repeat calls attempt until it returns nil or an error that isn't a [*Failure] with Retry set, at most [maxCalls] times and for
+// [retryLimit]. During the pauses viewers see the phase "retrying". If the turn then fails for its silence, it fails with the error of the
+// last attempt. The agent's Run returns the result of Repeat unchanged: it is the context's cause if the turn has ended.
 func Repeat(ctx context.Context, emitter *agent.Emitter, attempt func() error) error {
 	r := newRepeats()
 	for {
@@ -68,11 +69,11 @@ func Repeat(ctx context.Context, emitter *agent.Emitter, attempt func() error) e
 		if !ok {
 			return failed.AgentError()
 		}
-		emitter.Log().Info("agent failed; it is called again", "error", failed.Error(), "in", wait.String())
+		emitter.Log().Info("agent failed; the request will be retried", "error", failed.Error(), "in", wait.String())
 		if err := emitter.Phase("retrying"); err != nil {
 			return err
 		}
-		emitter.Trouble(failed.AgentError()) // after the phase, which is progress
+		emitter.Trouble(failed.AgentError()) // after Phase, which is progress and clears the error
 		if err := retry.Sleep(ctx, wait); err != nil {
 			return err
 		}

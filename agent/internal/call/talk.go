@@ -20,60 +20,65 @@ import (
 )
 
 const (
-	// goodbye is how long an upstream whose stream has ended the turn may take to end its body too.
+	// drainLimit is how long Talk waits for the end of a response body after its stream has ended the turn. A body that was read to its
+	// end leaves a connection that can be reused.
 	drainLimit = 2 * time.Second
-	// readSize is how many bytes of a stream are taken at once.
+	// readSize is the size of reads from a stream, in bytes.
 	readSize = 32 << 10
-	// maxRejoins bounds how often in a row a stream is gone on with that brings nothing new.
+	// maxRejoins is the maximum number of successive requests that resume a stream without receiving a frame.
 	maxRejoins = 5
 )
 
-// ErrGone says that what a turn was to go to is not there any more.
-var ErrGone = errors.New("agent: the conversation is not there any more")
+// ErrGone is returned after a 404 if [Talk].ReportGone is set: the upstream has no such conversation.
+var ErrGone = errors.New("agent: the upstream has no such conversation")
 
-// Talk is one turn with an upstream that answers requests by server-sent events of one dialect: one request, and one more
-// each time that the agent has asked a person and was answered. It is used once.
+// Talk runs one turn with an upstream that answers requests with server-sent events in one dialect. It sends one request for the message,
+// and another with the answers whenever the stream ended with requests to the user. It retries failed requests, resumes broken streams
+// if Rejoin is set, and asks the user with [agent.Emitter.Ask]. Set the fields, then call Run once. The functions are called by
+// the goroutine of Run.
 type Talk struct {
 	Client  *http.Client
 	Dialect dialect.Dialect
 	Emitter *agent.Emitter
-	// Request makes the turn's request; with answers, the one that goes on from them. It is called anew for each try.
+	// Request makes the turn's request, or with answers the one that continues after them. It is called again for each attempt.
 	Request func(ctx context.Context, answers []event.Answer) (*http.Request, error)
-	// Rejoin makes the request that goes on with a stream that broke off, behind the event of that id; a nil request says that
-	// it can't be gone on with. Without Rejoin none can.
+	// Rejoin makes the request that resumes a broken stream after the event with the id lastID. It returns a nil request if the stream
+	// can't be resumed. If Rejoin is nil, no stream can.
 	Rejoin func(ctx context.Context, lastID string) (*http.Request, error)
-	// Closed says what became of a turn whose stream was closed without its dialect's end: nil, it is done. Without Closed it
-	// was cut.
+	// Closed is called if a stream was closed without the end that its dialect requires. It returns nil if the run is complete, an
+	// error that wraps [agent.ErrBroken] if it continues and can be resumed, and another error if it failed. If Closed is nil, the turn
+	// fails as cut short.
 	Closed func(ctx context.Context) error
-	// State, where set, gives the turn's state after each frame and, with nil, before a request that brings answers: whether
-	// that one arrived can't be told after a restart. It is called under the emitter's lock.
+	// State, if not nil, returns the turn's state after each frame, for [agent.Resumer]. Before a request with answers it is called with
+	// nil: if the gateway stops then, it can't know whether the upstream got them, so the state must not allow a resumption. It is
+	// called with the emitter locked.
 	State func(p *Point) (json.RawMessage, error)
-	// From, where set, is the point that the turn goes on from after a restart, by Rejoin.
+	// Start, if not nil, is the point at which the turn is resumed with Rejoin after a restart.
 	Start *Point
-	// Gone says that a first answer of 404 is [ErrGone], for the caller to try another address.
+	// ReportGone makes Run return [ErrGone] if the first response is a 404, so that the caller can try another address.
 	ReportGone bool
-	// Busy, where set, says of a refusal that it is for what runs there now, so that another call may go well.
+	// Busy, if not nil, reports whether the upstream rejected a request because another run is active, so that a retry may succeed.
 	Busy func(*Failure) bool
-	// Response and Frame, where set, see each answer's head and each frame before it is decoded.
+	// Response and Frame, if not nil, are called with each 2xx response and with each frame before it is decoded.
 	Response func(*http.Response)
 	Frame    func(dialect.Frame)
-	// Complete, where set, returns the frame to decode in place of one that came. What was received is recorded as it came.
+	// Complete, if not nil, returns the frame to decode instead of the received one. The capture has the received one.
 	Complete func(context.Context, dialect.Frame) dialect.Frame
 
-	// The decoder and what belongs to it are guarded by the emitter's lock.
+	// The decoder and closed are guarded by the emitter's lock.
 	dec    dialect.Decoder
 	closed bool
 
 	hasEnded  atomic.Bool
-	turnKey   string // upstream key of the turn
-	hasFrames bool   // anything, by the stream at hand
+	turnKey   string // upstream key of the turn; other turns in the stream are nested
+	hasFrames bool   // the current request has received a frame, or resumes a stream that had
 	requests  []event.Request
 	last      string // id of the last event
 	total     int64
 	frames    int
 }
 
-// Point is where a turn stands behind a frame.
+// Point is the position of a turn after a frame. It is stored with the turn; its JSON must stay readable by later versions.
 type Point struct {
 	Last     string          `json:"last,omitempty"` // id of the event
 	TurnKey  string          `json:"own,omitempty"`  // upstream key of the turn
@@ -81,7 +86,7 @@ type Point struct {
 	Decoder  json.RawMessage `json:"decoder,omitempty"`
 }
 
-// Run talks until the turn is over.
+// Run sends the requests of the turn and emits the streams. It returns when the turn is over.
 func (t *Talk) Run(ctx context.Context) error {
 	t.dec = t.Dialect.Decoder()
 	if p := t.Start; p != nil {
@@ -119,7 +124,7 @@ func (t *Talk) Run(ctx context.Context) error {
 	}
 }
 
-// unsure makes durable that answers are about to be sent.
+// storeUncertain stores the state that forbids a resumption and waits until it is durable, before answers are sent.
 func (t *Talk) storeUncertain() error {
 	state, err := t.State(nil)
 	if err == nil {
@@ -131,7 +136,7 @@ func (t *Talk) storeUncertain() error {
 	return err
 }
 
-// point is the state after the frame at hand; nil leaves it as it was. The emitter's lock is held.
+// point returns the state after the current frame; nil leaves the stored state unchanged. The emitter must be locked.
 func (t *Talk) point() (json.RawMessage, error) {
 	if t.State == nil {
 		return nil, nil
@@ -143,9 +148,9 @@ func (t *Talk) point() (json.RawMessage, error) {
 	return t.State(&Point{Last: t.last, TurnKey: t.turnKey, Requests: t.requests, Decoder: decoder})
 }
 
-// attempt makes one call, and those that go on with its stream.
+// attempt sends one request and those that resume its stream. If it returns a [*Failure] with Retry set, nothing was emitted.
 func (t *Talk) attempt(ctx context.Context, answers []event.Answer) error {
-	// Once the stream has ended the turn its context ends too; the upstream may still end its body in peace.
+	// The end of the turn cancels ctx. If the stream itself ended the turn, the request continues, so that the body can be read to its end.
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() {
@@ -169,7 +174,7 @@ func (t *Talk) attempt(ctx context.Context, answers []event.Answer) error {
 		if t.hasEnded.Load() {
 			return nil
 		}
-		// Once a stream is gone on with, a server that is away for a moment is no end either.
+		// While a stream is being resumed, a failed request counts as a broken stream too: the server may be restarting.
 		isBroken := errors.Is(err, agent.ErrBroken) || idle > 0 && errors.As(err, new(*Failure))
 		if !isBroken || ctx.Err() != nil {
 			return err
@@ -185,7 +190,7 @@ func (t *Talk) attempt(ctx context.Context, answers []event.Answer) error {
 	}
 }
 
-// rejoin makes the request that goes on with a broken stream, after a pause where the last one brought nothing.
+// rejoin returns the request that resumes a broken stream. It waits first if earlier ones received nothing; idle counts those, plus one.
 func (t *Talk) rejoin(ctx context.Context, idle int) (*http.Request, error) {
 	if t.Rejoin == nil || !t.hasFrames || idle > maxRejoins {
 		return nil, BrokenStream(t.hasFrames)
@@ -202,7 +207,7 @@ func (t *Talk) rejoin(ctx context.Context, idle int) (*http.Request, error) {
 	return req, err
 }
 
-// exchange makes one request and reads its stream.
+// exchange sends one request and reads its stream.
 func (t *Talk) exchange(ctx context.Context, next func() (*http.Request, error)) error {
 	req, err := next()
 	if err != nil {
@@ -225,7 +230,7 @@ func (t *Talk) exchange(ctx context.Context, next func() (*http.Request, error))
 		return f
 	}
 	if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind != "text/event-stream" {
-		return &Failure{Code: CodeAnswer, Message: fmt.Sprintf("the agent answered %d with %q in place of a stream of events", res.StatusCode, res.Header.Get("Content-Type"))}
+		return &Failure{Code: CodeAnswer, Message: fmt.Sprintf("the agent answered %d with %q instead of server-sent events", res.StatusCode, res.Header.Get("Content-Type"))}
 	}
 	t.Emitter.Trouble(nil)
 	if t.Response != nil {
@@ -236,11 +241,11 @@ func (t *Talk) exchange(ctx context.Context, next func() (*http.Request, error))
 	}
 	stop := time.AfterFunc(drainLimit, func() { _ = res.Body.Close() })
 	defer stop.Stop()
-	_, _ = io.Copy(io.Discard, res.Body) // so that the connection can be used again
+	_, _ = io.Copy(io.Discard, res.Body) // so that the connection can be reused
 	return nil
 }
 
-// sent notes what a request says.
+// captureRequest adds the body of a request to the capture. Headers aren't captured, since they have credentials.
 func (t *Talk) captureRequest(req *http.Request) {
 	if req.GetBody == nil {
 		return
@@ -252,7 +257,7 @@ func (t *Talk) captureRequest(req *http.Request) {
 	}
 }
 
-// read reads one stream to the turn's end, or to its own.
+// readStream reads one stream to the end of the turn or of the stream, whichever is first.
 func (t *Talk) readStream(ctx context.Context, body io.Reader) error {
 	var r sse.Reader
 	t.Emitter.Body(t.Dialect.Name)
@@ -279,7 +284,7 @@ func (t *Talk) readStream(ctx context.Context, body io.Reader) error {
 		t.total += int64(n)
 		switch {
 		case errors.Is(rerr, io.EOF) && t.Rejoin != nil && t.hasFrames && errors.Is(r.Close(), sse.ErrInsideEvent):
-			// What the rest of the event says is still to be had, whatever has become of the run.
+			// The stream ended within an event. Resume it even if the run has ended, since the server still has that event.
 			return fmt.Errorf("%w: %w", agent.ErrBroken, sse.ErrInsideEvent)
 		case errors.Is(rerr, io.EOF):
 			return t.end(ctx)
@@ -291,7 +296,7 @@ func (t *Talk) readStream(ctx context.Context, body io.Reader) error {
 	}
 }
 
-// end is the end of a stream that has not ended the turn.
+// end handles a stream that was closed before the end of the turn. That is expected if it has requests to the user.
 func (t *Talk) end(ctx context.Context) error {
 	if len(t.requests) > 0 {
 		return nil
@@ -299,15 +304,15 @@ func (t *Talk) end(ctx context.Context) error {
 	if t.Closed != nil {
 		err := t.Closed(ctx)
 		if f := (*Failure)(nil); !errors.Is(err, agent.ErrBroken) && errors.As(err, &f) {
-			return f.AgentError() // it is known, so that there is nothing to go on with
+			return f.AgentError() // the outcome is known, so the stream isn't resumed
 		}
 		return err
 	}
-	return &Failure{Code: CodeCutShort, Message: fmt.Sprintf("the agent's answer ended without the end that %s has", t.Dialect.Name), Retryable: true}
+	return &Failure{Code: CodeCutShort, Message: fmt.Sprintf("the agent's answer ended before the end of the turn that %s requires", t.Dialect.Name), Retryable: true}
 }
 
 func (t *Talk) frame(ctx context.Context, f dialect.Frame) error {
-	// From its first frame on a run is under way, and calling again would start another.
+	// After the first frame a run is active, and another request would start a second one.
 	t.hasFrames = true
 	t.frames++
 	if t.Frame != nil {
@@ -327,7 +332,7 @@ func (t *Talk) frame(ctx context.Context, f dialect.Frame) error {
 	return err
 }
 
-// decode emits what a frame gives, and reports whether the frame was progress.
+// decode emits the operations of a frame with the state after it. It sets advanced if the frame was progress.
 func (t *Talk) decode(f dialect.Frame, advanced *bool) error {
 	return t.Emitter.Decode(func() ([]event.Event, json.RawMessage, error) {
 		ops, err := t.dec.Decode(f)
@@ -344,7 +349,8 @@ func (t *Talk) decode(f dialect.Frame, advanced *bool) error {
 	})
 }
 
-// take looks at an operation, and reports whether it is a question, which is asked once the stream has ended.
+// collect reports whether an operation is a request to the user. Requests are not emitted; Run asks them after the stream has ended.
+// It also notes the end of the turn; a turn.end of a nested turn doesn't count.
 func (t *Talk) collect(e event.Event) bool {
 	if e.Type == event.TurnWait {
 		t.requests = append(t.requests, *e.Get().Request)
@@ -359,12 +365,12 @@ func (t *Talk) collect(e event.Event) bool {
 	return false
 }
 
-// held releases what the decoder holds back when the turn ends. The emitter's lock is held.
+// flush returns the operations that the decoder still buffers at the turn's end. The emitter must be locked.
 func (t *Talk) flush() []event.Event {
 	if t.closed {
 		return nil
 	}
 	t.closed = true
-	ops, _ := t.dec.Close() // that the stream was not at its end is no news: the turn has ended before it
+	ops, _ := t.dec.Close() // an error for an incomplete stream is expected, since the turn ended before it
 	return ops
 }
