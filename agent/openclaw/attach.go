@@ -14,10 +14,10 @@ import (
 
 var _ agent.Attacher = (*gatewayAgent)(nil)
 
-// errOld is the error for what a gateway before protocol 4 can't do.
-var errProtocol = errors.New("this OpenClaw speaks protocol 3, whose histories name neither messages nor runs; sessions can be attached from protocol 4 on")
+// errProtocol is the error of calls that need protocol 4.
+var errProtocol = errors.New("attaching a session requires OpenClaw protocol 4; this gateway speaks protocol 3")
 
-// listed is a session as the gateway lists it.
+// listedSession is a session in the gateway's list.
 type listedSession struct {
 	Key     string `json:"key"`
 	Label   string `json:"label"`
@@ -28,7 +28,8 @@ type listedSession struct {
 
 func (s *listedSession) title() string { return cmp.Or(s.Label, s.Name, s.Title) }
 
-// sessionsOf lists the gateway's sessions, newest first.
+// recentSessions returns up to limit sessions of the gateway, newest first, and the connection that it used. Gateways before
+// protocol 4 are an error, because their sessions can't be followed.
 func (a *gatewayAgent) recentSessions(ctx context.Context, limit int) (*connection, []listedSession, error) {
 	a.ensureStarted()
 	conn, err := a.awaitConnection(ctx, requestLimit, nil)
@@ -62,10 +63,11 @@ func (a *gatewayAgent) ListSessions(ctx context.Context, limit int) ([]agent.Ses
 	return infos, nil
 }
 
-// maxListed is how many sessions are looked through for one that is to be attached.
+// maxAttachable is how many of the newest sessions can be attached.
 const maxAttachable = 1000
 
-// Attach implements [agent.Attacher]. A run that has not ended is left to Follow.
+// Attach implements [agent.Attacher]. With history, it imports the entries up to the first run in progress. That run and
+// everything after it is left to Follow, which starts at the returned cursor.
 func (a *gatewayAgent) Attach(ctx context.Context, session string, withHistory bool) (agent.Attachment, error) {
 	conn, sessions, err := a.recentSessions(ctx, maxAttachable)
 	if err != nil {
@@ -101,7 +103,8 @@ func (a *gatewayAgent) Attach(ctx context.Context, session string, withHistory b
 	return result, nil
 }
 
-// before returns the seq of the row before the first one of a run that has not ended; that of the newest row if there is none.
+// seqBefore returns the seq of the row before the first row of a run in progress, or that of the newest row if the run has no
+// rows.
 func (h *sessionHistory) seqBefore(r *agent.Run) int64 {
 	var st turnState
 	if json.Unmarshal(r.State, &st) == nil && len(st.Runs) > 0 {

@@ -10,16 +10,17 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// A conversation shows messages in the order in which they begin. If the connection was lost, a run that began later upstream may be read
-// first; it is recorded only after the turns in progress whose runs came before it have begun.
+// A conversation shows messages in the order in which they begin. After a lost connection, a watch may read a run from the history before a
+// turn shows an older run. The watch then waits: it records the newer run after the turn has begun.
 
 // turnKey identifies a turn by its conversation and its key, see [agent.Input].
 type turnKey struct{ conversation, key string }
 
-// maxBegun bounds the turns that the agent remembers to have begun.
+// maxBeginnings is how many turns are remembered as begun.
 const maxBeginnings = 4096
 
-// beginning returns a channel that is closed when the first message of a turn is durable, or when the turn ends without one. a.mu is held.
+// beginning returns a channel that is closed when the first message of a turn is durable, or when the turn ends without one.
+// The caller holds a.mu.
 func (a *gatewayAgent) beginning(k turnKey) chan struct{} {
 	c := a.beginnings[k]
 	if c == nil {
@@ -32,7 +33,7 @@ func (a *gatewayAgent) beginning(k turnKey) chan struct{} {
 	return c
 }
 
-// expect registers the turn as one that has yet to begin. t.a.mu is held.
+// trackBeginning registers the turn as one that has yet to begin. The caller holds a.mu.
 func (t *turn) trackBeginning() {
 	t.begins = t.a.beginning(turnKey{t.in.Conversation, t.in.Key})
 	select {
@@ -45,14 +46,15 @@ func (t *turn) trackBeginning() {
 	}
 }
 
-// markBegun marks the turn as one that has begun or has ended. t.a.mu is held.
+// markBegun records that the turn has begun or ended. The caller holds a.mu.
 func (t *turn) markBegun() {
 	if !t.hasBegunMessage.Swap(true) {
 		close(t.begins)
 	}
 }
 
-// recordBegun makes the first message durable, or the end without one, and marks the turn.
+// recordBegun makes the first message durable, or the end without one, and then marks the turn. Only durable order counts: a
+// crash in between would otherwise reverse it.
 func (t *turn) recordBegun() error {
 	if t.hasBegunMessage.Load() {
 		return nil
@@ -66,20 +68,20 @@ func (t *turn) recordBegun() error {
 	return nil
 }
 
-// hasBegun reports whether any run of the turn has begun a message.
+// hasBegun reports whether a run of the turn has begun a message.
 func (t *turn) hasBegun() bool {
 	return slices.ContainsFunc(t.st.Runs, func(r *run) bool { return r.HasMessage })
 }
 
-// barrier is a run that has rows although its turn has not begun: the entries behind it wait.
+// barrier is a run that has rows although its turn has not begun. The entries after it have to wait for the turn.
 type barrier struct {
-	at     int // index of the first of these entries
+	at     int // index of the first entry that waits
 	key    string
 	begins chan struct{}
 }
 
-// notBegun returns the channel of a turn in progress that has not begun, or nil if there is no such turn. It counts a run that was recorded
-// as one in progress although no turn is registered: after a restart the gateway calls Observe a little later.
+// unbegunTurn returns the channel of a turn in progress that has not begun, or nil if there is no such turn. A run that was
+// recorded as in progress counts even if no turn is registered: after a restart, Observe is called a little later.
 func (w *watch) unbegunTurn(key string) chan struct{} {
 	w.a.mu.Lock()
 	defer w.a.mu.Unlock()
@@ -96,11 +98,11 @@ func (w *watch) unbegunTurn(key string) chan struct{} {
 	}
 }
 
-// live reports whether the run of a key was in progress when it was recorded.
+// isInProgress reports whether the run with that key was recorded while it was in progress.
 func (c *cursor) isInProgress(key string) bool { return slices.Contains(c.InProgress, key) }
 
-// pass waits until the turn of a barrier has begun. If that turn waits for the session to be read, it can continue now: all that comes before
-// it is recorded.
+// awaitBarrier waits until the turn of a barrier has begun, at most catchUpLimit. The turn may itself wait in catchUp for this
+// watch; it is told that everything before it is recorded.
 func (w *watch) awaitBarrier(ctx context.Context, conn *connection, b barrier) error {
 	w.mu.Lock()
 	w.progress.reachedTurn, w.progress.reachedLink = b.key, conn
@@ -110,7 +112,7 @@ func (w *watch) awaitBarrier(ctx context.Context, conn *connection, b barrier) e
 	defer limit.Stop()
 	select {
 	case <-b.begins:
-	case <-limit.C: // the turn begins later, and nothing waits for it any more
+	case <-limit.C: // the turn begins later; further entries don't wait for it
 		w.a.mu.Lock()
 		delete(w.a.beginnings, turnKey{w.conversation, b.key})
 		w.a.mu.Unlock()
@@ -122,7 +124,8 @@ func (w *watch) awaitBarrier(ctx context.Context, conn *connection, b barrier) e
 	return nil
 }
 
-// record records entries, those behind a barrier after the turn of the barrier has begun.
+// recordInOrder records entries. Those after a barrier are recorded after its turn has begun. The cursor advances with the last
+// of them only.
 func (w *watch) recordInOrder(ctx context.Context, conn *connection, entries []agent.Entry, barriers []barrier, at cursor) error {
 	from := 0
 	for _, b := range barriers {
@@ -142,13 +145,14 @@ func (w *watch) recordInOrder(ctx context.Context, conn *connection, entries []a
 	return w.addEntries(ctx, entries[from:], at)
 }
 
+// addEntries records entries and the cursor in one commit.
 func (w *watch) addEntries(ctx context.Context, entries []agent.Entry, at cursor) error {
 	b, err := json.Marshal(at)
 	if err != nil {
 		return err
 	}
 	if err := w.sessions.Add(ctx, w.conversation, entries, b); err != nil {
-		return fmt.Errorf("record what happened: %w", err)
+		return fmt.Errorf("record entries: %w", err)
 	}
 	return nil
 }

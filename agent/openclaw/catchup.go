@@ -7,10 +7,11 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// pageRows is how many rows of a session are read at once; the gateway gives no more.
+// pageRows is the number of rows that the gateway returns at most.
 const pageRows = 1000
 
-// catchUp reads the session and records what happened in it since. unsure says that it has to be read again soon.
+// catchUp reads the session and records what happened since the cursor, then advances the cursor. incomplete is true if the
+// session has to be read again soon. A pairing that one history suggests has to be confirmed by a second one, see [gatherer].
 func (w *watch) catchUp(ctx context.Context, conn *connection) (unsure bool, err error) {
 	var history *sessionHistory
 	var g *gatherer
@@ -67,8 +68,9 @@ func (w *watch) catchUp(ctx context.Context, conn *connection) (unsure bool, err
 	return unsure, nil
 }
 
-// read reads the rows behind the cursor, with the message that the row at the cursor answers. A session is read with each run, so a long
-// history would keep the gateway busy, and would not pass a connection that is cut often.
+// readRows reads the rows after the cursor, with the message that the row at the cursor answers. It asks for few rows first:
+// the session is read with every run, and a long history would load the gateway and might not get through a connection that is
+// often lost.
 func (w *watch) readRows(ctx context.Context, conn *connection) (*sessionHistory, error) {
 	if !w.isNew {
 		history, err := readHistory(ctx, conn, w.session, endRows)
@@ -83,18 +85,19 @@ func (w *watch) readRows(ctx context.Context, conn *connection) (*sessionHistory
 	return readHistory(ctx, conn, w.session, pageRows)
 }
 
-// explains reports whether the rows behind a seq can be assigned to their messages: the history has the message that the row at that
+// explains reports whether the rows after seq can be assigned to their messages: the history has the message that the row at
 // seq answers.
 func (h *sessionHistory) explains(seq int64) bool {
 	return slices.ContainsFunc(h.Messages, func(r row) bool { return r.Meta.Seq <= seq && r.startsRun() })
 }
 
-// begins reports whether a row is a message that begins a run of its own.
+// startsRun reports whether a row is a message that starts a run of its own, rather than a steered message or the gateway's own
+// message after a restart.
 func (r *row) startsRun() bool {
 	return r.Role == "user" && r.Provenance.Tool != recoveryTool && r.Meta.Steer == ""
 }
 
-// child gathers the runs of a session that a run has spawned.
+// gatherChild returns the entries of a spawned session, and whether its runs have ended.
 func (w *watch) gatherChild(ctx context.Context, conn *connection, c child) (entries []agent.Entry, hasEnded bool, err error) {
 	history, err := readHistory(ctx, conn, c.Session, historyRows)
 	if err != nil {
@@ -105,7 +108,8 @@ func (w *watch) gatherChild(ctx context.Context, conn *connection, c child) (ent
 	return g.entries, len(g.entries) > 0 && !g.hasOpenRun && !g.unsure, nil
 }
 
-// startOf returns the seq of the row before the first message of the conversation's turns: what is older was there before it.
+// startSeq returns the cursor for a session that was not followed before: the row before the first message of the conversation.
+// Older rows belong to other clients and are not imported.
 func (a *gatewayAgent) startSeq(conversation string, history *sessionHistory, unfinished []string) int64 {
 	a.mu.Lock()
 	firstMessages := map[string]bool{}
@@ -126,7 +130,7 @@ func (a *gatewayAgent) startSeq(conversation string, history *sessionHistory, un
 	return history.newestSeq()
 }
 
-// newest returns the seq of the newest row.
+// newestSeq returns the seq of the newest row, or 0 without rows.
 func (h *sessionHistory) newestSeq() (seq int64) {
 	for i := range h.Messages {
 		seq = max(seq, h.Messages[i].Meta.Seq)

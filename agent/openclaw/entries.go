@@ -13,7 +13,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// maxConfirm bounds how often a session is read at once until two histories agree on what the run in progress answers.
+// maxConfirm is how often a session is read in a row until two histories agree on what the run in progress answers.
 const maxConfirm = 3
 
 // pairing is a message and the run in progress that seems to answer it.
@@ -22,28 +22,30 @@ type pairing struct {
 	run    string
 }
 
-// gathering makes entries of a history.
+// gatherer makes entries from the history of one session. It assigns each run to the message that it answers: rows name their
+// run, but not the message, so a run answers the latest message before its first row that no run has answered yet.
 type gatherer struct {
 	w            *watch
 	h            *sessionHistory
 	session      string
-	skipMessages bool // messages are left out
+	skipMessages bool // record runs only
 	entries      []agent.Entry
 	children     []child
-	lastRun      string // key of the run before
+	lastRun      string // key of the previous run
 	hasOpenRun   bool   // a run has not ended
 	unsure       bool
-	// doubt is what one history alone does not prove: the gateway reads the rows before it looks for a run in progress, so the rows may lack
-	// the answer to the message, and the run may answer a later one.
+	// guess is a pairing that one history can't prove: the gateway reads the rows before it looks for the run in progress, so the rows
+	// may lack the answer to the message, and the run may answer a later one.
 	guess         pairing
-	previousGuess pairing // the doubt of the history before
+	previousGuess pairing // the guess of the previous history; an equal guess is confirmed
 
-	runKeys      []string // keys of the runs that have rows
+	runKeys      []string // keys and ids of the runs that have rows
 	barriers     []barrier
 	resumedTurns []string // unfinished turns that the entries continue
 }
 
-// inProgress returns the keys of the runs that are recorded as runs in progress and have no rows yet.
+// inProgress returns the keys for cursor.InProgress: the runs that this read records as in progress, and the earlier ones that
+// still have no rows.
 func (g *gatherer) inProgress(before []string) (keys []string) {
 	for _, e := range g.entries {
 		if e.Run != nil && e.Run.Ops == nil {
@@ -58,9 +60,11 @@ func (g *gatherer) inProgress(before []string) (keys []string) {
 	return keys
 }
 
-// rows goes through the rows behind a seq. parent is the key of the run that spawned the session.
+// addRows makes entries of the rows with a higher seq than after. Older rows are read too, because they tell which message the
+// first new run answers. parent is the key of the run that spawned the session. The run in progress comes last, because all
+// rows are older.
 func (g *gatherer) addRows(after int64, parent string) {
-	var pending prompt // that no run has answered yet
+	var pending prompt // the latest prompt that no run has answered
 	seenRuns := map[string]bool{}
 	for i := range g.h.Messages {
 		r := &g.h.Messages[i]
@@ -69,7 +73,7 @@ func (g *gatherer) addRows(after int64, parent string) {
 		case r.Role == "user":
 			if r.Provenance.Tool == recoveryTool {
 				if pending == (prompt{}) {
-					pending = prompt{run: g.lastRun} // the run before goes on
+					pending = prompt{run: g.lastRun} // the previous run continues
 				}
 				continue
 			}
@@ -110,7 +114,7 @@ func (g *gatherer) addRows(after int64, parent string) {
 	if origin := hiddenPrompt(f.Run, nil); origin != (prompt{}) {
 		pending = origin
 	} else if pending.run == "" && !pending.forwarded && g.h.promptIndex(runQuery{run: f.Run, protocol: numberedProtocol}) < 0 {
-		// Its message may not be written yet.
+		// Its message may not be in the history yet.
 		since, ok := g.w.unexplainedSince[f.Run]
 		if !ok {
 			since = time.Now()
@@ -131,10 +135,11 @@ func (g *gatherer) addRows(after int64, parent string) {
 	g.addRun(f.Run, g.lastRun, parent, pending, nil)
 }
 
-// spawned finds the sessions that a tool's result names.
+// spawned matches the keys of spawned sessions in a tool's result, which is JSON or JSON within a JSON string.
 var spawned = regexp.MustCompile(`childSessionKey\\*"\s*:\s*\\*"([^"\\]+)`)
 
-// run adds a run: what it said if it has ended, or else one that is to be observed.
+// addRun adds an entry for a run: with its events if it has ended, otherwise with the state from which Observe follows it. Runs
+// of the conversation's own turns are skipped, because the turn shows them.
 func (g *gatherer) addRun(id, key, parent string, origin prompt, firstRow *row) {
 	if len(key) > agent.MaxKey || g.w.a.ownsRun(g.w.conversation, id) {
 		return
@@ -147,7 +152,7 @@ func (g *gatherer) addRun(id, key, parent string, origin prompt, firstRow *row) 
 	end := endFrame(g.session, id, rows, numberedProtocol)
 	isOver := (g.h.InFlight == nil || g.h.InFlight.Run != id) && !slices.Contains(g.h.Info.Runs, id)
 	if isOver && (end == nil || aborted(rows)) && g.w.cursor.unfinishedTurn(key) != "" {
-		return // the turn has shown what there is
+		return // the turn has already shown all of it
 	}
 	g.linkUnfinished(&e, id)
 	if end != nil && isOver {
@@ -168,7 +173,7 @@ func aborted(rows []row) bool {
 	return slices.ContainsFunc(rows, func(r row) bool { return r.Abort != nil })
 }
 
-// runKey returns the key of the entry of a run.
+// runKey returns the entry key of a run: the turn's id if Leat started the run, otherwise the run's id.
 func runKey(id string) string {
 	if turn, _, ok := parseRunID(id); ok {
 		return turn
@@ -176,14 +181,14 @@ func runKey(id string) string {
 	return id
 }
 
-// ownRun takes apart the id of a run that a gateway of Leat has named, see [Agent.firstRun].
+// parseRunID splits the id of a run that a Leat gateway started, see [turn.firstRun] and [nextID].
 func parseRunID(id string) (turn, message string, ok bool) {
 	turn, message, ok = strings.Cut(id, ".")
 	turn, _, _ = strings.Cut(turn, "~") // see nextID
 	return turn, message, ok && message != "" && uuid.Validate(turn) == nil
 }
 
-// source returns where a message came from.
+// source returns the client or tool that sent a message, or "" if that isn't a valid id.
 func (r *row) source() string {
 	source := r.Provenance.Tool
 	if len(r.Meta.Transport.Clients) > 0 {

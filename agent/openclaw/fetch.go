@@ -17,12 +17,13 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// maxFile bounds what is fetched of one file; the store has a limit of its own.
+// maxFile is the size of the largest file that is fetched, in bytes. The store has a separate limit.
 const maxFile = 64 << 20
 
-var errNoSource = errors.New("OpenClaw does not hand it out, and there is no media_root to find it in")
+var errNoSource = errors.New("OpenClaw doesn't serve the file, and media_root is not set")
 
-// local stores a file that lies on this machine: below media_root, or in the workspace.
+// storeLocal stores a file that is on this machine, below media_root or in the workspace. The error is that of both places if
+// both were tried.
 func (t *turn) storeLocal(ctx context.Context, p string) (event.Media, error) {
 	if p == "" || isWeb(p) {
 		return event.Media{}, errNoSource
@@ -41,8 +42,8 @@ func (t *turn) storeLocal(ctx context.Context, p string) (event.Media, error) {
 	return m, werr
 }
 
-// belowRoot stores a file that lies below media_root. It is found by the whole of its path there, or by the end of it, since the
-// folder may be called otherwise on the gateway's machine.
+// storeBelowRoot stores a file below media_root. The path is one of the gateway's machine, where the folder may have another
+// name, so every suffix of the path is tried, the longest first. os.Root keeps links from leading out of the folder.
 func (t *turn) storeBelowRoot(ctx context.Context, p string) (event.Media, error) {
 	if t.a.root == nil {
 		return event.Media{}, errNoSource
@@ -52,7 +53,7 @@ func (t *turn) storeBelowRoot(ctx context.Context, p string) (event.Media, error
 	for i := range elements {
 		name := path.Join(elements[i:]...)
 		info, err := t.a.root.Stat(name)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() { // a pipe would be waited for
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() { // opening a pipe would block
 			continue
 		}
 		var f *os.File
@@ -63,14 +64,14 @@ func (t *turn) storeBelowRoot(ctx context.Context, p string) (event.Media, error
 			return event.Media{}, fmt.Errorf("below media_root: %w", rootCause(err))
 		}
 		defer f.Close()
-		// The agent may write to the same path again, so that the path alone is not the file.
+		// The agent may overwrite the file later, so the path alone doesn't identify its content.
 		origin := fmt.Sprintf("%s %d %d", name, info.Size(), info.ModTime().UnixNano())
 		return t.storeFile(ctx, agent.File{Name: path.Base(name), Origin: origin}, f)
 	}
-	return event.Media{}, errors.New("it is not below media_root")
+	return event.Media{}, errors.New("the file is not below media_root")
 }
 
-// put stores a file, once.
+// storeFile stores a file unless one with the same origin is already stored.
 func (t *turn) storeFile(ctx context.Context, f agent.File, r io.Reader) (event.Media, error) {
 	if m, ok, err := t.emitter.FindFile(ctx, f.Origin); err == nil && ok {
 		return m, nil
@@ -78,7 +79,7 @@ func (t *turn) storeFile(ctx context.Context, f agent.File, r io.Reader) (event.
 	return t.emitter.PutFile(ctx, f, &limitedReader{r: r, remaining: maxFile})
 }
 
-// bounded fails where more is read than it may be.
+// limitedReader fails with errLarge if more than remaining bytes are read. io.LimitReader would cut the file silently.
 type limitedReader struct {
 	r         io.Reader
 	remaining int64
@@ -92,11 +93,11 @@ func (b *limitedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// fetch stores a file that a history names: from the history itself, from the gateway's address for it, or as the gateway
-// hands it out over the connection.
+// fetch stores a file that a history names: from the row itself, from the gateway's HTTP address, or from its artifact method.
+// The error is that of the first way that failed.
 func (t *turn) fetch(ctx context.Context, conn *connection, p historyFile) (event.Media, error) {
 	if p.Attachment != nil {
-		return event.Media{}, fmt.Errorf("OpenClaw could not store it: %s", p.Attachment.Code)
+		return event.Media{}, fmt.Errorf("OpenClaw could not store the file: %s", p.Attachment.Code)
 	}
 	f := agent.File{Name: p.name(), MIME: p.MIME, Alt: p.Alt, Origin: p.id}
 	if m, ok, err := t.emitter.FindFile(ctx, f.Origin); err == nil && ok {
@@ -128,7 +129,7 @@ func (t *turn) fetch(ctx context.Context, conn *connection, p historyFile) (even
 	return event.Media{}, firstErr
 }
 
-// artifact has the gateway hand a file out: the bytes, or an address that is good for a while and holds its own ticket.
+// artifact requests a file from the gateway. The response has the bytes, or a short-lived address that needs no token.
 func (t *turn) artifact(ctx context.Context, conn *connection, f agent.File, id string) (event.Media, error) {
 	var a struct {
 		Data string `json:"data"`
@@ -146,26 +147,28 @@ func (t *turn) artifact(ctx context.Context, conn *connection, f agent.File, id 
 	return event.Media{}, errNoSource
 }
 
+// storeBase64 stores a file from base64, which may be a data URL.
 func (t *turn) storeBase64(ctx context.Context, f agent.File, data string) (event.Media, error) {
 	if _, encoded, ok := strings.Cut(data, ";base64,"); ok && strings.HasPrefix(data, "data:") {
 		data = encoded
 	}
 	b, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {
-		return event.Media{}, fmt.Errorf("it is no base64: %w", err)
+		return event.Media{}, fmt.Errorf("invalid base64: %w", err)
 	}
 	return t.storeFile(ctx, f, bytes.NewReader(b))
 }
 
-// download fetches what the gateway serves under a path of its own, and nothing else.
+// download stores a file from a path of the gateway's HTTP server. It refuses other hosts, because a row could otherwise make
+// Leat send requests, with the token, to any address.
 func (t *turn) download(ctx context.Context, f agent.File, ref, token string) (event.Media, error) {
 	to, err := t.a.httpBase.Parse(ref)
 	if err != nil || to.Host != t.a.httpBase.Host || to.Scheme != t.a.httpBase.Scheme {
-		return event.Media{}, errors.New("its address is not OpenClaw's own")
+		return event.Media{}, errors.New("the file's address is not on the OpenClaw gateway")
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, to.String(), nil)
 	if err != nil {
-		return event.Media{}, errors.New("its address is invalid")
+		return event.Media{}, errors.New("the file's address is invalid")
 	}
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
@@ -173,11 +176,11 @@ func (t *turn) download(ctx context.Context, f agent.File, ref, token string) (e
 	req.Header.Set("User-Agent", "Leat")
 	res, err := t.a.httpClient.Do(req)
 	if err != nil {
-		return event.Media{}, fmt.Errorf("OpenClaw does not hand it out: %w", rootCause(err))
+		return event.Media{}, fmt.Errorf("download from OpenClaw: %w", rootCause(err))
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return event.Media{}, fmt.Errorf("OpenClaw answers %d %s to it", res.StatusCode, http.StatusText(res.StatusCode))
+		return event.Media{}, fmt.Errorf("download from OpenClaw: status %d %s", res.StatusCode, http.StatusText(res.StatusCode))
 	}
 	if f.MIME == "" {
 		f.MIME = res.Header.Get("Content-Type")

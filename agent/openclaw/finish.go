@@ -6,13 +6,15 @@ import (
 	"time"
 )
 
-// finish takes a run's end. Its history is read first: it completes what went missing, names files, and says where an end
-// without a word leaves the message.
+// finishRun handles the frame that ends a run. It reads the history first, which has text that was missed and the names of
+// files. A final frame without a message may mean that another client's run occupies the session: then the message is queued
+// upstream, and the history tells which run answers it. If the history can't be read because the connection is lost, the frame
+// waits in lateEnds.
 func (t *turn) finishRun(ctx context.Context, conn *connection, r *run, i item) error {
 	wordless := i.run.State == "final" && !bool(i.run.Message) && !r.HasMessage
 	history, err := t.completeRun(ctx, conn, r, !wordless || conn.protocol() >= numberedProtocol)
 	switch {
-	case history == nil && wordless: // it may wait for another client's run; the next history says
+	case history == nil && wordless: // it may be queued behind another client's run; the next history tells
 		r.IsQueued, r.IsLive, t.unsure = true, false, true
 		return t.save()
 	case err != nil:
@@ -43,13 +45,13 @@ func (t *turn) finishRun(ctx context.Context, conn *connection, r *run, i item) 
 	if conn.protocol() < numberedProtocol && i.run.State == "final" {
 		if end, failed := failedEndFrame(t.session, r.ID, history.rowsOf(q)); failed {
 			t.emitter.CaptureReceived(i.raw)
-			return t.decode(end) // the gateway's frame does not say that the model broke off
+			return t.decode(end) // the frame of protocol 3 doesn't report that the model failed
 		}
 	}
 	return t.handleFrame(i)
 }
 
-// elsewhere reports whether the message of a run was taken into another client's run.
+// isSteeredElsewhere reports whether the gateway took the message into another client's run.
 func (t *turn) isSteeredElsewhere(history *sessionHistory, q runQuery) bool {
 	user := history.promptIndex(q)
 	if user < 0 {
@@ -59,11 +61,10 @@ func (t *turn) isSteeredElsewhere(history *sessionHistory, q runQuery) bool {
 	return other != "" && t.findRun(other) == nil
 }
 
-// settle completes a run by its history before its end is shown: what went missing, and the files that only histories name.
-// What it can't find out is left as it was streamed; the history it returns is then nil. If the connection is lost meanwhile, the error
-// is errLost: the next connection has the history. Without recall nothing is added:
-// the rows may not be the run's. The gateway takes a moment to hand out
-// the files that an answer names.
+// completeRun adds what the history has of a run before its end is shown, and copies its files. With recall false no rows are
+// decoded, because they may not be the run's. The gateway lists files with a delay, so completeRun reads the history again, at
+// doubling intervals, while files are missing. If the history can't be read, the answer stays as it was streamed and the result
+// is nil; only errLost is returned as an error.
 func (t *turn) completeRun(ctx context.Context, conn *connection, r *run, recall bool) (*sessionHistory, error) {
 	ctx, cancel := context.WithTimeout(ctx, completeLimit)
 	defer cancel()
@@ -79,7 +80,7 @@ func (t *turn) completeRun(ctx context.Context, conn *connection, r *run, recall
 			return nil, err
 		}
 		if err != nil {
-			t.emitter.Log().Warn("a run's history could not be read; its answer is shown as it was streamed", "run", r.ID, "error", err)
+			t.emitter.Log().Warn("could not read a run's history; showing its answer as it was streamed", "run", r.ID, "error", err)
 			t.copyFiles(ctx, conn, r, nil)
 			return nil, nil
 		}
@@ -91,7 +92,7 @@ func (t *turn) completeRun(ctx context.Context, conn *connection, r *run, recall
 	}
 }
 
-// firstLook and lastLook are the first and the last pause between two looks at the history of a run that names files.
+// firstFileWait and lastFileWait are the first and the last wait between two reads of a history that lacks files of a run.
 const (
 	firstFileWait = 100 * time.Millisecond
 	lastFileWait  = 3200 * time.Millisecond

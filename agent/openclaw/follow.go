@@ -16,57 +16,60 @@ import (
 var _ agent.Follower = (*gatewayAgent)(nil)
 
 const (
-	// followRetry is when a session is read again whose history does not say yet what a run answers.
+	// followRetry is the wait before a session is read again if its history doesn't show yet what a run answers.
 	followRetry = time.Second
-	// followPatience is how long a run may be unexplained by a history until it is one that nobody asked for.
+	// followPatience is how long a history may lack the message of a run. After that the run counts as unprompted.
 	followPatience = 3 * time.Second
 	// sayingPatience is how long a run may say something until it is no longer expected in the history.
 	activityPatience = 30 * time.Second
-	// maxBuffer bounds the frames that are kept of a run until it is observed. Texts are snapshots, so what is dropped comes again.
+	// maxBuffer is how many frames of a run are buffered until it is observed. Text frames are snapshots, so later ones contain what is
+	// dropped.
 	maxBuffer = 256
-	// maxBuffered bounds the runs that frames are kept of.
+	// maxBuffered is how many runs have buffered frames.
 	maxBuffered = 64
 )
 
-// cursor is how far a session was followed.
+// cursor is how far a session was followed. Leat stores it with the entries of each read, so that a restart neither repeats nor
+// skips an entry. Its JSON is a stored format.
 type cursor struct {
 	Session  string  `json:"session"`
-	Seq      int64   `json:"seq"` // of the last row that was taken
+	Seq      int64   `json:"seq"` // of the last recorded row
 	Last     string  `json:"last,omitempty"`
-	Children []child `json:"children,omitempty"` // that have not ended
-	// Live are the keys of runs in progress that were recorded before they had any row.
+	Children []child `json:"children,omitempty"` // spawned sessions whose runs have not ended
+	// InProgress are the keys of runs that were recorded while they were in progress and had no rows.
 	InProgress []string `json:"live,omitempty"`
 	// Unfinished are the first runs of turns that Leat started and that failed before their end, see [Agent.keepUnfinished].
 	Unfinished []string `json:"unfinished,omitempty"`
 }
 
-// child is a session that a run has spawned.
+// child is a session that a run has spawned, for a subagent.
 type child struct {
 	Session string `json:"session"`
 	Parent  string `json:"parent"` // key of the run
 }
 
-// watch is the session of a conversation, which is followed.
+// watch follows the session of one conversation. One goroutine runs it and owns the fields above mu; the connection's goroutine
+// reports frames through observe.
 type watch struct {
 	a                *gatewayAgent
 	sessions         agent.Sessions
 	conversation     string
 	session          string
 	cursor           cursor
-	isNew            bool // there is no cursor yet
+	isNew            bool // there is no stored cursor yet
 	wake             chan struct{}
 	cancel           context.CancelFunc
-	unexplainedSince map[string]time.Time // since when it is not known what a run answers; the goroutine's own
+	unexplainedSince map[string]time.Time // by run: since when no history shows what it answers
 
 	mu         sync.Mutex
 	progress   progress
 	children   map[string]bool
-	activities map[string]activity // runs that have begun to say something, by id
+	activities map[string]activity // runs that send content, by id
 	unfinished []string            // see [Agent.keepUnfinished]
 }
 
-// Follow implements [agent.Follower]. Histories of gateways before protocol 4 name neither rows nor runs, so that their sessions
-// can't be followed.
+// Follow implements [agent.Follower]. It watches the session of each conversation until ctx is done. Sessions of gateways
+// before protocol 4 are not followed, because their histories name neither rows nor runs.
 func (a *gatewayAgent) Follow(ctx context.Context, sessions agent.Sessions) error {
 	a.ensureStarted()
 	ctx, cancel := context.WithCancel(ctx)
@@ -97,7 +100,7 @@ func (a *gatewayAgent) Follow(ctx context.Context, sessions agent.Sessions) erro
 	return agent.EachSession(ctx, sessions, take)
 }
 
-// sessionOf returns the key of a kept session.
+// sessionOf returns the key in a stored session, or "" if the conversation has none.
 func sessionOf(b json.RawMessage) (string, error) {
 	var k storedSession
 	if len(b) == 0 {
@@ -109,7 +112,8 @@ func sessionOf(b json.RawMessage) (string, error) {
 	return k.Session, nil
 }
 
-// newWatch returns the watch of a conversation, nil if it keeps no session.
+// newWatch registers the watch of a conversation, or returns nil if the conversation has no session. A cursor of another
+// session is discarded.
 func (a *gatewayAgent) newWatch(sessions agent.Sessions, s agent.Session) *watch {
 	key, err := sessionOf(s.Session)
 	if err != nil || key == "" {
@@ -131,13 +135,14 @@ func (a *gatewayAgent) newWatch(sessions agent.Sessions, s agent.Session) *watch
 	return w
 }
 
+// removeWatch unregisters a watch when its goroutine ends.
 func (a *gatewayAgent) removeWatch(w *watch) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.watches, w)
 }
 
-// nudge has the session read. w.mu is held.
+// requestRead makes the watch read the session. The caller holds w.mu.
 func (w *watch) requestRead() {
 	w.progress.requestCount++
 	select {
@@ -146,7 +151,9 @@ func (w *watch) requestRead() {
 	}
 }
 
-// saw takes note of a frame of a run that belongs to no turn, and reports whether the session is this one's. It never waits.
+// observe takes note of a frame and reports whether it belongs to the watched session or a session that it spawned. It requests
+// a read when a run ends, and when a run first sends content, so that the run is shown while it is in progress. It never
+// blocks.
 func (w *watch) observe(f *runFrame) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -169,13 +176,13 @@ func (w *watch) observe(f *runFrame) bool {
 	return true
 }
 
-// said is when a run began to say something, and in which session.
+// activity is the first content of a run that has not ended.
 type activity struct {
 	session string
 	at      time.Time
 }
 
-// ahead reports whether a run says something that a history of the session does not show yet.
+// lacksActivity reports whether a run sends content that the history doesn't contain yet. The gateway writes rows with a delay.
 func (w *watch) lacksActivity(history *sessionHistory) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -187,7 +194,7 @@ func (w *watch) lacksActivity(history *sessionHistory) bool {
 	return false
 }
 
-// run follows the session over as many connections as it takes.
+// run follows the session over as many connections as it takes, until ctx or the agent ends.
 func (w *watch) run(ctx context.Context) {
 	log := w.a.log().With("conversation", w.conversation)
 	for {
@@ -207,12 +214,13 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// connected follows the session over one connection, and reports whether nothing is left to follow.
+// followConnection follows the session over one connection, and reports whether there is nothing left to follow. It reads the
+// session at once, because anything may have happened before the connection.
 func (w *watch) followConnection(ctx context.Context, conn *connection, log *slog.Logger) (isDone bool) {
 	if conn.protocol() >= numberedProtocol {
-		// Only clients that subscribed are sent the frames of heartbeats.
+		// The gateway sends frames of heartbeats only to clients that subscribe to the session.
 		if err := conn.call(ctx, "sessions.messages.subscribe", map[string]string{"key": w.session}, nil); err != nil && ctx.Err() == nil && conn.isUp() {
-			log.Warn("not subscribed to a session; its heartbeats are shown later", "session", w.session, "error", err)
+			log.Warn("could not subscribe to a session; its heartbeats appear late", "session", w.session, "error", err)
 		}
 	}
 	for {
@@ -229,7 +237,7 @@ func (w *watch) followConnection(ctx context.Context, conn *connection, log *slo
 			case ctx.Err() != nil:
 				return true
 			case err != nil:
-				log.Warn("a session could not be followed; it is read again", "session", w.session, "error", err)
+				log.Warn("could not follow a session; retrying", "session", w.session, "error", err)
 				delay = maxBackoff
 			case unsure:
 				delay = followRetry
@@ -241,7 +249,8 @@ func (w *watch) followConnection(ctx context.Context, conn *connection, log *slo
 	}
 }
 
-// wait waits until there is a reason to read the session: a frame, or the time that it is to be read again, if there is one.
+// wait blocks until the session has to be read: a frame requested it, or delay is over. A delay of 0 is no limit. If the
+// connection ends, the error is errLost.
 func (w *watch) wait(ctx context.Context, conn *connection, delay time.Duration) error {
 	var retry <-chan time.Time
 	if delay > 0 {

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// historyRows and historyChars bound what is asked for: the rows of one turn with many tools, and any text as a whole.
-	// Most reads need only endRows: little is missing at a run's end, and little is new in a session that is followed.
+	// historyRows is enough for a turn with many tools, and historyChars for any text as a whole. Most reads need only endRows: little
+	// is missing at the end of a run, and little is new in a session that is followed.
 	historyRows  = 200
 	endRows      = 50
 	historyChars = 500_000
@@ -22,13 +22,13 @@ type historyParams struct {
 	MaxChars int    `json:"maxChars,omitempty"`
 }
 
-// history is what a session's history says.
+// sessionHistory is a session's history: its newest rows, oldest first, with the run in progress and the queued messages.
 type sessionHistory struct {
 	Messages []row     `json:"messages"`
 	InFlight *inFlight `json:"inFlightRun"`
 	Info     struct {
 		Active *bool    `json:"hasActiveRun"`
-		Runs   []string `json:"activeRunIds"` // all that are active; nil is not known
+		Runs   []string `json:"activeRunIds"` // all active runs; nil if the gateway doesn't know
 	} `json:"sessionInfo"`
 	Pending struct {
 		Items []struct {
@@ -42,7 +42,7 @@ type inFlight struct {
 	Run string `json:"runId"`
 }
 
-// row is a row of a history.
+// row is a row of a history: a message, a tool's result, or a note of the gateway.
 type row struct {
 	Role       string          `json:"role"`
 	Content    json.RawMessage `json:"content"`
@@ -73,14 +73,14 @@ type row struct {
 		} `json:"transport"`
 	} `json:"__openclaw"`
 
-	raw       json.RawMessage // as it came
-	forwarded bool            // a prompt of a schedule or of another session; Role is then user, whatever the gateway shows
+	raw       json.RawMessage // the undecoded row
+	forwarded bool            // a prompt of a schedule or of another session; Role is then user, although the gateway shows another
 }
 
-// at returns when the row was written.
+// writtenAt returns when the row was written, by the gateway's clock.
 func (r *row) writtenAt() time.Time { return time.UnixMilli(r.Timestamp) }
 
-// UnmarshalJSON reads a row and keeps it as it came.
+// UnmarshalJSON decodes a row and stores its raw JSON too, which the decoder needs whole.
 func (r *row) UnmarshalJSON(b []byte) error {
 	type plain row
 	if err := json.Unmarshal(b, (*plain)(r)); err != nil {
@@ -93,7 +93,8 @@ func (r *row) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// named makes the frame of a history in which the rows name their run, as those of protocol 4 do by themselves.
+// historyFrame returns rows as the frame of a history, each with the id of the run. Rows of protocol 3 don't name their run,
+// and a decoder ignores such rows.
 func historyFrame(rows []row, run string) ([]byte, error) {
 	var messages []map[string]json.RawMessage
 	for _, r := range rows {
@@ -110,7 +111,7 @@ func historyFrame(rows []row, run string) ([]byte, error) {
 	return mustJSON(map[string]any{"type": "res", "id": "history", "ok": true, "payload": map[string]any{"messages": messages}}), nil
 }
 
-// block is a piece of a row's content.
+// block is a block of a row's content: text, a file or a tool call.
 type block struct {
 	Type     string `json:"type"`
 	Text     string `json:"text"`
@@ -120,7 +121,7 @@ type block struct {
 	Name     string `json:"fileName"`
 	MIME     string `json:"mimeType"`
 	Data     string `json:"data"`
-	// Attachment is one that the gateway could not store, in a block of type attachment_error.
+	// Attachment is set in a block of type attachment_error: the gateway could not store the file.
 	Attachment *struct {
 		Code  string `json:"code"`
 		Label string `json:"label"`
@@ -132,7 +133,7 @@ type block struct {
 	} `json:"source"`
 }
 
-// blocks reads a row's content, which may also be a string.
+// blocks returns the row's content, which may also be a single string. Content of any other shape has no blocks.
 func (r *row) blocks() []block {
 	var text string
 	if json.Unmarshal(r.Content, &text) == nil {
@@ -145,7 +146,7 @@ func (r *row) blocks() []block {
 	return b
 }
 
-// text is what a row says.
+// text returns the row's text blocks, separated by blank lines.
 func (r *row) text() string {
 	var texts []string
 	for _, b := range r.blocks() {
@@ -156,7 +157,7 @@ func (r *row) text() string {
 	return strings.Join(texts, "\n\n")
 }
 
-// history asks for the session's history. raw is the frame that it came in.
+// history reads the newest rows of the turn's session. raw is the frame with the response.
 func (t *turn) history(ctx context.Context, conn *connection, rows int) (history *sessionHistory, raw []byte, err error) {
 	history, raw, err = askHistory(ctx, conn, t.session, rows)
 	if err == nil {

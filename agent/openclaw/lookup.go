@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// lookUp finds out what became of the turn's runs while nobody listened, and adds what they said meanwhile. If the connection is lost,
-// the error is errLost: what came over it has to wait until a history was read, or it would stand before what is missing.
+// lookUp reads the session's history, adds what the turn's runs said while Leat didn't listen, and decides what becomes of each
+// open run. If the connection is lost, the error is errLost; queued frames then wait for the next connection's history, because
+// what is missing comes before them. A temporary refusal is not an error: the next check repeats the look-up.
 func (t *turn) lookUp(ctx context.Context, conn *connection) error {
 	t.historyDue = false
 	history, raw, err := t.historyWithPrompts(ctx, conn)
@@ -20,7 +21,7 @@ func (t *turn) lookUp(ctx context.Context, conn *connection) error {
 		var rpcErr *rpcError
 		if errors.As(err, &rpcErr) {
 			if _, retryable := temporary(rpcErr); retryable {
-				return nil // at the next check
+				return nil // repeated at the next check
 			}
 			if explanation := explain(rpcErr); explanation != nil {
 				return explanation
@@ -34,7 +35,7 @@ func (t *turn) lookUp(ctx context.Context, conn *connection) error {
 		if !r.IsSent {
 			continue
 		}
-		if conn.protocol() >= numberedProtocol || r.IsLive { // else the rows may be those of a run that answers in its place
+		if conn.protocol() >= numberedProtocol || r.IsLive { // otherwise the rows may belong to a run that answers instead of it
 			if _, err := t.recall(ctx, conn, history, r); err != nil || t.isEnded {
 				return err
 			}
@@ -49,7 +50,8 @@ func (t *turn) lookUp(ctx context.Context, conn *connection) error {
 	return t.showLateEnds()
 }
 
-// received drops the waiting frames that a history, raw, repeats: they would be shown after newer ones.
+// dropRepeated captures a history and drops the queued snapshots that it repeats. Shown afterwards, they would appear behind
+// newer text.
 func (t *turn) dropRepeated(conn *connection, history *sessionHistory, raw []byte) {
 	repeated := func(i *item) bool {
 		return i.outdated() && (conn.protocol() < numberedProtocol || len(history.rowsOf(runQuery{run: i.run.Run, protocol: numberedProtocol})) > 0)
@@ -59,7 +61,8 @@ func (t *turn) dropRepeated(conn *connection, history *sessionHistory, raw []byt
 	t.emitter.CaptureReceived(raw)
 }
 
-// sinceAsked reads the history with the messages that the turn's open runs answer. raw is the frame that it came in.
+// historyWithPrompts reads the history. It first asks for endRows rows, and for historyRows if those don't contain the messages
+// that the open runs answer.
 func (t *turn) historyWithPrompts(ctx context.Context, conn *connection) (history *sessionHistory, raw []byte, err error) {
 	history, raw, err = t.history(ctx, conn, endRows)
 	if err != nil || len(history.Messages) < endRows {
@@ -73,7 +76,7 @@ func (t *turn) historyWithPrompts(ctx context.Context, conn *connection) (histor
 	return history, raw, nil
 }
 
-// finishLate shows the ends that came before a connection was lost, as they were streamed. Those that a history has told since are over.
+// showLateEnds shows the ends that arrived before a connection was lost. Runs that a history has ended since ignore them.
 func (t *turn) showLateEnds() error {
 	ends := t.lateEnds
 	t.lateEnds = nil
@@ -85,7 +88,8 @@ func (t *turn) showLateEnds() error {
 	return nil
 }
 
-// showRest shows what waits for a history that will not come.
+// showQueued shows all queued frames without a history. The turn calls it when it gives up waiting for a connection, so that
+// nothing that arrived is lost.
 func (t *turn) showQueued() error {
 	if err := t.showLateEnds(); err != nil || t.isEnded {
 		return err
@@ -102,7 +106,8 @@ func (t *turn) showQueued() error {
 	return nil
 }
 
-// recall adds what a history has of a run, and reports whether it has anything.
+// recall decodes the rows that a history has of a run, and reports whether there are any. The decoder adds only what was not
+// streamed.
 func (t *turn) recall(ctx context.Context, conn *connection, history *sessionHistory, r *run) (bool, error) {
 	rows := history.rowsOf(t.query(conn, r))
 	if len(rows) == 0 {
@@ -128,12 +133,13 @@ func (t *turn) recall(ctx context.Context, conn *connection, history *sessionHis
 	return true, t.decode(raw)
 }
 
-// known is the frame that tells a decoder a run and its session.
+// sendResponse returns a response to chat.send as a frame. A decoder ignores rows of runs that it hasn't seen, and the real
+// response may have been lost with a connection.
 func sendResponse(run, session string) []byte {
 	return mustJSON(map[string]any{"type": "res", "id": "send", "ok": true, "payload": map[string]string{"runId": run, "sessionKey": session, "status": "in_flight"}})
 }
 
-// question returns what a history knows a run by.
+// query returns how to find r in a history read over conn.
 func (t *turn) query(conn *connection, r *run) runQuery {
 	q := runQuery{run: r.ID, text: t.in.Message.Text, after: conn.gatewayTime(r.promptedAt()), protocol: conn.protocol()}
 	if r.Message != nil {

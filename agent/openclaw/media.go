@@ -13,21 +13,22 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// media is a file that a run has shown. Its part begins with the name alone; where the bytes are comes later.
+// mediaPart is a part that shows a file. It begins with the file's name; the address follows when the file is copied. It is
+// stored in turnState.
 type mediaPart struct {
 	Run     string `json:"run"`
 	Message string `json:"message"`
 	Part    string `json:"part"`
-	Path    string `json:"path,omitempty"` // as the agent named it
+	Path    string `json:"path,omitempty"` // as the agent wrote it
 	Name    string `json:"name"`
 	Done    bool   `json:"done,omitempty"`
 }
 
-// codeFile is the error of a media part whose file can't be had.
+// codeFile is the error code of a part whose file can't be fetched.
 const codeFile = "file_unavailable"
 
-// mediaStarts returns the file that an operation begins to show, with the whole path by which the agent named it, and the
-// operation without the path: it is one of the gateway's machine, and leads readers nowhere. All others it returns as they are.
+// withoutPath returns the event without the path if it begins a file's part, and the part with the path; other events are
+// returned unchanged with nil. The path is one of the gateway's machine: useless to viewers, and possibly confidential.
 func withoutPath(op event.Event) (event.Event, *mediaPart) {
 	if op.Type != event.PartStart || op.Get().Kind != event.KindMedia || op.Body.Media == nil {
 		return op, nil
@@ -46,11 +47,12 @@ func withoutPath(op event.Event) (event.Event, *mediaPart) {
 	return op, m
 }
 
+// isWeb reports whether an address is an HTTP URL, which viewers can open themselves.
 func isWeb(address string) bool {
 	return strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "http://")
 }
 
-// nameOf is the last element of a path or address.
+// baseName returns the last element of a path or of a URL's path, or "file".
 func baseName(p string) string {
 	if u, err := url.Parse(p); err == nil && isWeb(p) {
 		p = u.Path
@@ -61,13 +63,13 @@ func baseName(p string) string {
 	return "file"
 }
 
-// picture is a file that a history names.
+// historyFile is a file that a row names.
 type historyFile struct {
 	block
-	id string // the same for the same file
+	id string // identifies the file in all histories
 }
 
-// pictures are the files of a run's rows.
+// filesOf returns the files in a run's rows. Each has an id that is the same in every history, so that it is shown once.
 func filesOf(rows []row) []historyFile {
 	var files []historyFile
 	for i := range rows {
@@ -98,8 +100,8 @@ func filesOf(rows []row) []historyFile {
 	return files
 }
 
-// files copies the files of a run into the store, and shows those that only its history names. Where one can't be had its part
-// says why.
+// copyFiles copies the files of a run into Leat's store, and adds parts for files that only its rows name. A file that can't be
+// copied gets the reason in its part.
 func (t *turn) copyFiles(ctx context.Context, conn *connection, r *run, rows []row) {
 	historyFiles := filesOf(rows)
 	for _, m := range t.st.Media {
@@ -107,7 +109,7 @@ func (t *turn) copyFiles(ctx context.Context, conn *connection, r *run, rows []r
 			continue
 		}
 		file, err := t.storeLocal(ctx, m.Path)
-		if i := matchFile(historyFiles, m); err != nil && i >= 0 { // OpenClaw itself may have it
+		if i := matchFile(historyFiles, m); err != nil && i >= 0 { // the gateway may have a copy
 			file, err = t.fetch(ctx, conn, historyFiles[i])
 			historyFiles = append(historyFiles[:i], historyFiles[i+1:]...)
 		}
@@ -135,7 +137,8 @@ func (t *turn) copyFiles(ctx context.Context, conn *connection, r *run, rows []r
 	}
 }
 
-// wanting reports whether a run shows files that its history does not name yet, and that don't lie on this machine.
+// lacksFiles reports whether a run shows files that are neither on this machine nor in its history yet. With a media_root,
+// files are expected there and not waited for.
 func (t *turn) lacksFiles(ctx context.Context, r *run, historyFiles []historyFile) bool {
 	n := 0
 	for _, m := range t.st.Media {
@@ -148,6 +151,7 @@ func (t *turn) lacksFiles(ctx context.Context, r *run, historyFiles []historyFil
 	return n > len(historyFiles) && t.a.root == nil
 }
 
+// hasPart reports whether the turn has a file's part with that key.
 func (t *turn) hasPart(key string) bool {
 	for _, m := range t.st.Media {
 		if m.Part == key {
@@ -157,7 +161,8 @@ func (t *turn) hasPart(key string) bool {
 	return false
 }
 
-// match returns which of a history's files is one that was shown: the one of its name, else the only one there is.
+// matchFile returns the index of the file in a history that a part shows: the one with its name, or else the only one. It is -1
+// if there is none.
 func matchFile(historyFiles []historyFile, m *mediaPart) int {
 	for i, p := range historyFiles {
 		if p.Alt == m.Name || p.Name == m.Name {
@@ -170,6 +175,7 @@ func matchFile(historyFiles []historyFile, m *mediaPart) int {
 	return -1
 }
 
+// name returns a name for viewers.
 func (p *historyFile) name() string {
 	for _, name := range []string{p.Name, p.Alt} {
 		if name != "" {
@@ -182,8 +188,8 @@ func (p *historyFile) name() string {
 	return "file"
 }
 
-// fileError returns why a file can't be had, as readers get it: the kind of the failure. Its text may hold paths and addresses, which
-// are for the log.
+// fileError returns why a file can't be shown, for viewers. It contains only the kind of failure; err may contain paths and
+// addresses, and is only logged.
 func fileError(name string, err error) *event.Error {
 	message := name + " could not be fetched"
 	switch {
@@ -197,7 +203,7 @@ func fileError(name string, err error) *event.Error {
 	return &event.Error{Code: codeFile, Message: message}
 }
 
-// shown says in a file's part where its bytes are, or why they are nowhere.
+// updateFile adds the file's address to its part, or the error err.
 func (t *turn) updateFile(ctx context.Context, m *mediaPart, file event.Media, err error) {
 	if ctx.Err() != nil && err != nil {
 		err = errSlow
@@ -206,15 +212,15 @@ func (t *turn) updateFile(ctx context.Context, m *mediaPart, file event.Media, e
 	if err != nil {
 		if isWeb(m.Path) {
 			m.Done = true
-			return // readers have its address
+			return // viewers have its address
 		}
 		e := fileError(m.Name, err)
 		b = &event.Body{Media: &event.Media{Name: m.Name, Alt: e.Message}, Error: e}
-		t.emitter.Log().Info("a file of the agent could not be fetched", "name", m.Name, "error", err)
+		t.emitter.Log().Info("could not fetch a file of the agent", "name", m.Name, "error", err)
 	}
 	m.Done = true
 	op := event.Event{Type: event.PartUpdate, Turn: m.Run, Message: m.Message, Part: m.Part, Body: b}
 	if err := t.step(func() ([]event.Event, error) { return []event.Event{op}, nil }); err != nil && ctx.Err() == nil {
-		t.emitter.Log().Warn("a file is not shown", "name", m.Name, "error", err)
+		t.emitter.Log().Warn("could not show a file", "name", m.Name, "error", err)
 	}
 }

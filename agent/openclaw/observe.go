@@ -10,7 +10,8 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// Observe implements [agent.Follower]: a run that another client began is followed as those of a turn are.
+// Observe implements [agent.Follower]. It follows a run that Follow reported as in progress, like a turn of Leat, but without
+// sending anything. If a user stops the turn, the run is aborted upstream.
 func (a *gatewayAgent) Observe(ctx context.Context, in agent.Input, state json.RawMessage, emitter *agent.Emitter) error {
 	t := a.newTurn(in, emitter)
 	t.isObserved = true
@@ -30,15 +31,15 @@ func (a *gatewayAgent) Observe(ctx context.Context, in agent.Input, state json.R
 	a.registerObserved(t)
 	err = a.sustain(ctx, t, conn, time.Now())
 	if errors.Is(context.Cause(ctx), agent.ErrTurnOver) {
-		// The context is over; a request has a limit of its own.
+		// ctx is done, but the abort must still be sent; requestLimit bounds it.
 		if err := a.Stop(context.WithoutCancel(ctx), in); err != nil {
-			t.emitter.Log().Warn("a run of another client could not be stopped", "run", t.firstRun(), "error", err)
+			t.emitter.Log().Warn("could not stop a run of another client", "run", t.firstRun(), "error", err)
 		}
 	}
 	return err
 }
 
-// registerObserved makes frames of the turn's runs find it, those included that came before.
+// registerObserved routes the frames of the turn's runs to it, beginning with those that are buffered.
 func (a *gatewayAgent) registerObserved(t *turn) {
 	a.mu.Lock()
 	a.turns[t.in.Turn] = t
@@ -55,7 +56,8 @@ func (a *gatewayAgent) registerObserved(t *turn) {
 	}
 }
 
-// outside takes a frame of a run: the sessions that are followed may have it, if only another conversation's. a.mu is held.
+// offerToWatches shows a frame to all watches and reports whether one follows its session. Frames of a followed run that no
+// turn shows yet are buffered for Observe. The caller holds a.mu.
 func (a *gatewayAgent) offerToWatches(raw []byte, f *runFrame) (isFollowed bool) {
 	for w := range a.watches {
 		if w.observe(f) {
@@ -66,7 +68,7 @@ func (a *gatewayAgent) offerToWatches(raw []byte, f *runFrame) (isFollowed bool)
 		return isFollowed
 	}
 	if f.isEnd() {
-		delete(a.buffered, f.Run) // its history has all of it
+		delete(a.buffered, f.Run) // its history is complete now
 		return true
 	}
 	if frames, ok := a.buffered[f.Run]; len(frames) < maxBuffer && (ok || len(a.buffered) < maxBuffered) {
@@ -75,7 +77,7 @@ func (a *gatewayAgent) offerToWatches(raw []byte, f *runFrame) (isFollowed bool)
 	return true
 }
 
-// owns reports whether a run answers a turn of the conversation that the gateway has started.
+// ownsRun reports whether a run answers a turn that Leat started in the conversation.
 func (a *gatewayAgent) ownsRun(conversation, run string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -86,10 +88,12 @@ func (a *gatewayAgent) ownsRun(conversation, run string) bool {
 	return t != nil && t.in.Conversation == conversation
 }
 
-// maxAdopted bounds how many adopted runs are remembered, so that a history that is read soon after does not show them again.
+// maxAdoptions is how many adopted runs are remembered. They only have to outlast the next reads of the history, which would show them
+// a second time.
 const maxAdoptions = 4096
 
-// remember takes note of a run that answers a turn, though its id does not say so. a.mu is held.
+// recordAdoption remembers that a run answers a turn of the conversation, although its id doesn't show it. The caller holds
+// a.mu.
 func (a *gatewayAgent) recordAdoption(run, conversation string) {
 	if len(a.adoptions) >= maxAdoptions {
 		clear(a.adoptions)

@@ -7,7 +7,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// operations returns what a run has said that has ended, nil if its rows can't be read.
+// operations returns the events of a run that has ended, or nil if its rows can't be decoded. It feeds the rows to a new
+// decoder as the frames of a gateway.
 func (a *gatewayAgent) operations(session, run string, rows []row, end []byte) []event.Event {
 	frameOfRows, err := historyFrame(rows, run)
 	if err != nil {
@@ -28,7 +29,8 @@ func (a *gatewayAgent) operations(session, run string, rows []row, end []byte) [
 	return addUncopiedFiles(events, run, filesOf(rows))
 }
 
-// nameFiles names the files of a run that has ended: those in its text, and those that only its rows name. None of them was copied.
+// addUncopiedFiles adds a part for each file of a run that has ended: files in its text, and files that only rows name. The
+// gateway may have deleted them by now, so none is copied.
 func addUncopiedFiles(ops []event.Event, run string, files []historyFile) []event.Event {
 	var events []event.Event
 	hasMessage := false
@@ -59,7 +61,7 @@ func addUncopiedFiles(ops []event.Event, run string, files []historyFile) []even
 	return events
 }
 
-// uncopied shows a file by its name: its part begins, says why it has no address, and ends.
+// uncopiedFile returns the events of a file's part: it begins, says why the file has no address, and ends.
 func uncopiedFile(run, part, name, mime string) []event.Event {
 	failure := &event.Error{Code: codeFile, Message: name + " was not copied: the run ended before it was read"}
 	op := event.Event{Turn: run, Message: run, Part: part}

@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// catchUpLimit bounds how long an answer waits for what came before it in its session.
+// catchUpLimit is how long an answer waits for what came before it in its session.
 const catchUpLimit = 5 * time.Second
 
-// progress is how far the watch of a session has come. Its zero value has read nothing. The watch's lock guards it.
+// progress is how far a watch has read its session. It is guarded by the watch's mu. The zero value has read nothing.
 type progress struct {
 	link         *connection   // the connection over which the session was last read
-	requestCount int           // how often there was a reason to read it
-	readCount    int           // wanted, when the last reading began
-	incomplete   bool          // that reading left something open
-	nextRead     chan struct{} // closed with the next reading; nil if nobody waits
-	// passed is the key of a turn, over the connection over which all entries before that turn were recorded.
+	requestCount int           // how often a read was requested
+	readCount    int           // requestCount when the last read began
+	incomplete   bool          // the last read left something undecided
+	nextRead     chan struct{} // closed after the next read; nil if no turn waits
+	// reachedTurn is the key of a turn whose earlier entries are all recorded, as read over reachedLink.
 	reachedTurn string
 	reachedLink *connection
 }
 
-// tell wakes who waits for the next reading.
+// notify wakes the turns that wait for the next read.
 func (p *progress) notify() {
 	if p.nextRead != nil {
 		close(p.nextRead)
@@ -28,8 +28,8 @@ func (p *progress) notify() {
 	}
 }
 
-// finished takes note of a reading over a connection that began when wanted had the given value. A reading that failed counts: waiting
-// longer would not help.
+// finishRead records a read over a connection that began when requestCount had the given value. A failed read counts too,
+// because waiting longer would not help.
 func (w *watch) finishRead(conn *connection, requestCount int, incomplete bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -38,8 +38,8 @@ func (w *watch) finishRead(conn *connection, requestCount int, incomplete bool) 
 	w.progress.notify()
 }
 
-// behind returns nil if the session was read over the connection since there was a reason to, or up to the turn of a key, or else a channel
-// that is closed with the next reading.
+// pendingRead returns nil if the watch has read the session over the connection since the last request, or has recorded
+// everything before the turn with that key. Otherwise it returns a channel that is closed after the next read.
 func (w *watch) pendingRead(conn *connection, key string) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,9 +53,10 @@ func (w *watch) pendingRead(conn *connection, key string) <-chan struct{} {
 	return p.nextRead
 }
 
-// catchUp waits until the conversation of a turn shows what happened in its session before the turn, if the session is followed. The log shows things in
-// the order in which they are recorded, so another client's run that ended while the connection was lost must be recorded before the
-// answer that came after it. If the connection is lost meanwhile, the error is errLost: the answer waits for the next one.
+// catchUp waits until everything that happened in the session before a turn is recorded, if the session is followed. A
+// conversation shows entries in the order in which they are recorded, so another client's run that ended while the connection
+// was lost must be recorded before the answer that came after it. After catchUpLimit the answer is shown first. If the
+// connection is lost, the error is errLost.
 func (a *gatewayAgent) catchUp(ctx context.Context, conn *connection, turn turnKey) error {
 	if conn.protocol() < numberedProtocol {
 		return nil // such sessions are not followed
@@ -82,14 +83,14 @@ func (a *gatewayAgent) catchUp(ctx context.Context, conn *connection, turn turnK
 		case <-nextRead:
 		case <-conn.closed:
 			return errLost
-		case <-ctx.Done(): // then it is shown after the answer
+		case <-ctx.Done(): // what is missing is shown after the answer
 			return nil
 		}
 	}
 }
 
-// beforeFirst catches up with the session if a run of the turn is about to say its first words. Runs of other clients don't wait: they are
-// what is caught up with.
+// beforeFirst calls catchUp if a run of the turn is about to begin its first message. Observed runs don't wait: the watch that
+// records them would wait for itself.
 func (t *turn) beforeFirst(ctx context.Context, conn *connection, r *run) error {
 	if r.HasMessage || t.isObserved {
 		return nil

@@ -8,23 +8,22 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// prompt is what a run answers, as the rows before the run show it. The zero prompt is that of a run which no row explains.
+// prompt is what a run answers, according to the rows before it. The zero prompt means that no row explains the run.
 type prompt struct {
 	message   string // key of the message's entry
 	run       string // key of the run's entry; empty if the message does not determine it
-	source    string // of the run, if no client asked for it
+	source    string // of the run, if no client prompted it
 	forwarded bool
 }
 
-// promptOf returns the prompt that a user's row is. Messages that Leat sent have the ids of their turn and of themselves in them, so that
-// the gateway recognizes them.
+// promptOf returns the prompt in a user's row. Keys of messages that Leat sent contain their run's id.
 func promptOf(r *row) prompt {
 	id, ok := strings.CutSuffix(r.Key, ":user")
 	switch {
 	case r.Key == "":
 		return prompt{message: "row:" + r.Meta.ID}
 	case r.forwarded:
-		return prompt{message: r.Key, source: r.source(), forwarded: true} // a schedule's run has another id than its prompt
+		return prompt{message: r.Key, source: r.source(), forwarded: true} // the run of a schedule has another id than its prompt
 	case !ok:
 		return prompt{message: r.Key}
 	}
@@ -34,16 +33,17 @@ func promptOf(r *row) prompt {
 	return prompt{message: r.Key, run: id}
 }
 
-// Sources of runs that have no prompt which a history shows.
+// The sources of runs whose prompt no history shows.
 const (
 	sourceSubagent  = "subagent"
 	sourceHeartbeat = "heartbeat"
 )
 
-// announcement begins the id of the run in which an agent hears that a subagent has ended.
+// announcePrefix begins the id of a run in which the agent is told that a subagent has ended.
 const announcePrefix = "announce:"
 
-// hidden returns the prompt of a run whose message the gateway shows to nobody. first is the run's first row, nil if it has none yet.
+// hiddenPrompt returns the prompt of a run whose message the gateway shows to nobody: an announcement of a subagent, or a
+// heartbeat. firstRow is nil if the run has no rows yet. For other runs the result is the zero prompt.
 func hiddenPrompt(run string, firstRow *row) prompt {
 	switch {
 	case strings.HasPrefix(run, announcePrefix):
@@ -54,18 +54,18 @@ func hiddenPrompt(run string, firstRow *row) prompt {
 	return prompt{}
 }
 
-// isForwarded reports whether a row is a prompt of a schedule or of another session. The gateway stores these as the user's, and shows
-// them as the assistant's.
+// isForwarded reports whether a row is a prompt of a schedule or of another session. The gateway stores these as the user's and
+// shows them as the assistant's.
 func (r *row) isForwarded() bool {
 	return r.Meta.Run == "" && (r.Provenance.Kind == "internal_system" && r.Provenance.Tool == "cron" || r.Provenance.Kind == "inter_session" && r.Provenance.Tool == "sessions_send")
 }
 
-// names reports whether a history shows a run.
+// shows reports whether a history contains a run.
 func (h *sessionHistory) shows(run string) bool {
 	return h.InFlight != nil && h.InFlight.Run == run || slices.Contains(h.Info.Runs, run) || slices.ContainsFunc(h.Messages, func(r row) bool { return r.Meta.Run == run })
 }
 
-// message adds a message.
+// addMessage adds an entry for a message that starts no turn of Leat.
 func (g *gatherer) addMessage(r *row) {
 	if g.skipMessages {
 		return
@@ -74,7 +74,7 @@ func (g *gatherer) addMessage(r *row) {
 	m := &agent.Message{Role: event.User, Text: visibleText(r.text())}
 	switch {
 	case r.forwarded:
-		m.Role = event.System // neither a person nor the agent said it
+		m.Role = event.System // it comes neither from a user nor from the agent
 	case r.Role != "user":
 		e.Key, e.Source, m.Role = "row:"+r.Meta.ID, "inject", event.Assistant
 	}

@@ -8,7 +8,9 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// fate does what follows from a run's history: it goes on, has ended, goes on as another, waits, was never begun, or is lost.
+// resolveRun decides from a history what becomes of an open run. In this order: the gateway queues it or runs it; it has ended;
+// its message was steered into another run; another run answers its message; a restarted gateway continues it as another run;
+// the gateway doesn't have the message, and it is sent again; or it is missing, and after restartGrace lost.
 func (t *turn) resolveRun(ctx context.Context, conn *connection, history *sessionHistory, r *run) error {
 	q := t.query(conn, r)
 	rows := history.rowsOf(q)
@@ -48,16 +50,17 @@ func (t *turn) resolveRun(ctx context.Context, conn *connection, history *sessio
 		mayWait := !r.IsLive && user >= 0
 		if mayWait {
 			for _, s := range t.strays {
-				if !s.run.isEnd() { // the run that ended made room for this one
+				if !s.run.isEnd() { // an end belongs to the run that occupied the session before
 					return t.followAnswer(ctx, conn, history, r, s.run.Run)
 				}
 			}
 		}
-		// Nothing says whether it runs. It is asked again, less and less in vain: its row comes with its end.
+		// Histories of protocol 3 don't show whether the run is in progress. Its row appears when it ends, so keep looking.
 		t.unsure = t.unsure || mayWait
 		return nil
 	}
-	// A message that waited, or whose run has not begun, ends with the gateway's process. The run that it continues is another's.
+	// A message that was queued, or whose run had not begun, is lost with the gateway's process. A run that the restarted gateway
+	// continues is then not the turn's.
 	forgotten := conn.protocol() >= numberedProtocol && restarted && user < 0 && len(rows) == 0 && (r.IsQueued || !r.HasMessage)
 	if restarted && r.Message == nil && !forgotten {
 		isOwn := func(id string) bool { return t.findRun(id) != nil }
@@ -69,8 +72,8 @@ func (t *turn) resolveRun(ctx context.Context, conn *connection, history *sessio
 	}
 	unknown := !r.IsAccepted || forgotten || r.IsQueued && restarted && user < 0
 	if unknown && r.missingSince.IsZero() && (conn.protocol() >= numberedProtocol || !restarted || r.IsQueued) {
-		// The gateway keeps the messages that it takes, so that it has not taken this one.
-		t.emitter.Log().Info("OpenClaw has not taken the message; it is sent again", "run", r.ID)
+		// The gateway stores every message that it accepts, so it has not accepted this one.
+		t.emitter.Log().Info("OpenClaw doesn't have the message; sending it again", "run", r.ID)
 		r.IsSent, r.IsQueued = false, false
 		return nil
 	}
@@ -108,8 +111,10 @@ func (t *turn) followConfirmed(
 	return newest, true, t.followAnswer(ctx, conn, newest, r, other)
 }
 
-// confirm returns the run that find finds in a history, and the newest history. An uncertain run must be found in two histories, one after the
-// other: a gateway reads the rows before it looks for a run in progress. If no two agree, the error is errDoubt.
+// confirm returns the run that find finds, or "" if there is none for certain, and the newest history. find also reports
+// whether its result is certain. An uncertain run has to be found in two consecutive histories, because a gateway reads the
+// rows before it looks for the run in progress, so that the two may belong to different moments. If no two histories agree
+// within maxConfirm reads, the error is errAmbiguous.
 func (t *turn) confirm(ctx context.Context, conn *connection, history *sessionHistory, find func(*sessionHistory) (string, bool)) (string, *sessionHistory, error) {
 	run, certain := find(history)
 	for reads := 1; !certain && reads < maxConfirm; reads++ {
@@ -132,21 +137,21 @@ func (t *turn) confirm(ctx context.Context, conn *connection, history *sessionHi
 	return run, history, nil
 }
 
-// answered follows from a history that says which other run answers a run's message.
+// followAnswer continues r as the run other, which answers its message according to history. If other is already a run of the
+// turn, its answer is for both messages.
 func (t *turn) followAnswer(ctx context.Context, conn *connection, history *sessionHistory, r *run, other string) error {
 	if t.findRun(other) != nil {
-		// It was taken into a run of the turn, whose answer is to both.
 		return t.step(func() ([]event.Event, error) { r.IsOver = true; return nil, nil })
 	}
 	if err := t.adopt(ctx, conn, r, other, history); err != nil || t.isEnded {
 		return err
 	}
-	t.unsure = true // its end may have come before it was known to be ours; the next look is soon
+	t.unsure = true // its end may have arrived before it was known to belong to the turn: look again soon
 	return t.resolveRun(ctx, conn, history, t.findRun(other))
 }
 
-// takenIn follows from a history that says that a run's message was taken into another run. If that one is another client's, the
-// answer is what it says behind the message.
+// followSteered handles a message that the gateway took into another run. If that is a run of the turn, its answer is for both
+// messages. If it is another client's, the turn waits for it to end and then shows what it said after the message.
 func (t *turn) followSteered(conn *connection, history *sessionHistory, r *run, user int) error {
 	other := history.Messages[user].Meta.Steer
 	endRun := func() error { return t.step(func() ([]event.Event, error) { r.IsOver = true; return nil, nil }) }

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// question is what a history is asked about a run. Before protocol 4 histories name no runs: there the message says which rows
-// are the run's.
+// runQuery identifies a run in a history. Rows of protocol 4 name their run. Before that the rows of a run are those after its
+// message, which is found by its text and time.
 type runQuery struct {
 	run      string
 	text     string    // of the message that the run answers
-	after    time.Time // when it was sent, by the gateway's clock
+	after    time.Time // when the message was sent, by the gateway's clock; older rows don't match
 	protocol int
 }
 
-// of returns the rows of a run.
+// rowsOf returns the rows of a run, without its message.
 func (h *sessionHistory) rowsOf(q runQuery) []row {
 	if q.protocol < numberedProtocol {
 		return h.rowsAfter(h.promptIndex(q))
@@ -29,7 +29,7 @@ func (h *sessionHistory) rowsOf(q runQuery) []row {
 	return rows
 }
 
-// user returns the index of the message that a run answers, -1 if the history does not have it.
+// promptIndex returns the index of the message that a run answers, or -1 if the history doesn't contain it.
 func (h *sessionHistory) promptIndex(q runQuery) int {
 	if q.protocol >= numberedProtocol {
 		return h.lastUserRow(func(r *row) bool { return r.Key == q.run+":user" })
@@ -40,7 +40,7 @@ func (h *sessionHistory) promptIndex(q runQuery) int {
 	})
 }
 
-// last returns the index of the last message of a user that a condition holds for, -1 if there is none.
+// lastUserRow returns the index of the last user message for which is returns true, or -1.
 func (h *sessionHistory) lastUserRow(is func(*row) bool) int {
 	for i := len(h.Messages) - 1; i >= 0; i-- {
 		if r := &h.Messages[i]; r.Role == "user" && is(r) {
@@ -50,7 +50,7 @@ func (h *sessionHistory) lastUserRow(is func(*row) bool) int {
 	return -1
 }
 
-// behind returns the rows between the message at an index and the next one of a user.
+// rowsAfter returns the rows between the message at an index and the next user message.
 func (h *sessionHistory) rowsAfter(user int) []row {
 	if user < 0 {
 		return nil
@@ -62,7 +62,7 @@ func (h *sessionHistory) rowsAfter(user int) []row {
 	return rows
 }
 
-// queued reports whether the gateway keeps the message of a run until the session is free.
+// isQueued reports whether the gateway queues the run's message until the session is free.
 func (h *sessionHistory) isQueued(run string) bool {
 	for _, p := range h.Pending.Items {
 		if p.Run == run && p.State == "queued" {
@@ -72,11 +72,11 @@ func (h *sessionHistory) isQueued(run string) bool {
 	return false
 }
 
-// collected begins the key of a message that the gateway made of those that had to wait.
+// collectedPrefix begins the key of a message into which the gateway merged the queued ones.
 const collectedPrefix = "followup-collect:"
 
-// answering returns the run of another id that answers the message of a run which had to wait, "" if there is none yet. Rows are sure; a run
-// in progress may answer a later message, which the rows don't show yet.
+// answering returns the run with another id that answers the message of a queued run, or "" if there is none. The result is
+// certain if it comes from rows. A run in progress may answer a later message, which the rows don't show yet.
 func (h *sessionHistory) answering(q runQuery, wasQueued bool) (run string, certain bool) {
 	if q.protocol < numberedProtocol {
 		return "", true
@@ -102,26 +102,27 @@ func (h *sessionHistory) answering(q runQuery, wasQueued bool) (run string, cert
 	}
 	newest := user+1+len(rows) == len(h.Messages)
 	if f := h.InFlight; wasQueued && newest && f != nil && f.Run != q.run && hiddenPrompt(f.Run, nil) == (prompt{}) && !h.isQueued(f.Run) && h.promptIndex(runQuery{run: f.Run, protocol: q.protocol}) < 0 {
-		return f.Run, false // it has said nothing yet
+		return f.Run, false // it has no rows yet
 	}
 	return "", true
 }
 
-// active reports whether the gateway runs a run. restarted says that its process is younger than the run.
+// isActive reports whether the gateway runs a run. restarted is true if the gateway's process is younger than the run.
 func (h *sessionHistory) isActive(run string, restarted bool) bool {
 	if h.InFlight != nil && h.InFlight.Run == run || slices.Contains(h.Info.Runs, run) {
 		return true
 	}
-	// Something runs that has no name: it may be this one, if it can have lived on.
+	// The gateway doesn't name the active run. It may be this one unless the gateway has restarted since.
 	return h.Info.Active != nil && *h.Info.Active && h.Info.Runs == nil && h.InFlight == nil && !restarted
 }
 
-// recovery is what a gateway's message comes from by which it goes on with what its restart interrupted.
+// recoveryTool is the provenance of the message with which a restarted gateway continues an interrupted run.
 const recoveryTool = "main_session_restart_recovery"
 
-// successor returns the run by which a restarted gateway continues a turn, "" if there is none yet. It begins with a message of the
-// gateway behind a message of the turn; other clients' runs begin with messages of another kind. A message is named by the run that it
-// was sent with, which is not the one that answers it if it had to wait. Rows are sure, as for [history.answering].
+// successor returns the run with which a restarted gateway continues a turn, or "" if there is none. It begins with a message
+// of the gateway itself (recoveryTool) after a message of the turn. isMessage and isOwn report whether an id is that of a
+// message of the turn or of one of its runs; the two differ for a message that was queued. Whether the result is certain
+// follows the rule of [sessionHistory.answering].
 func (h *sessionHistory) successor(isMessage, isOwn func(string) bool) (next string, certain bool) {
 	pastPrompt := false
 	for i := range h.Messages {
@@ -138,12 +139,13 @@ func (h *sessionHistory) successor(isMessage, isOwn func(string) bool) (next str
 		}
 	}
 	if next == "" && h.InFlight != nil && !isOwn(h.InFlight.Run) && hiddenPrompt(h.InFlight.Run, nil) == (prompt{}) && h.promptIndex(runQuery{run: h.InFlight.Run, protocol: numberedProtocol}) < 0 {
-		return h.InFlight.Run, false // its message is not written yet
+		return h.InFlight.Run, false // its message is not in the history yet
 	}
 	return next, true
 }
 
-// ending is a run's end as its history tells it, as the frame that did not come; nil where it tells none.
+// endFrame returns the end of a run as the chat frame that reports it, made from the run's rows. It returns nil if the rows
+// don't show an end.
 func endFrame(session, run string, rows []row, protocol int) []byte {
 	p := map[string]any{"runId": run, "sessionKey": session}
 	var texts []string
@@ -181,7 +183,7 @@ func endFrame(session, run string, rows []row, protocol int) []byte {
 		return nil
 	}
 	if protocol < numberedProtocol && len(texts) > 0 {
-		texts = texts[len(texts)-1:] // as its finals are
+		texts = texts[len(texts)-1:] // as in final frames of protocol 3
 	}
 	if len(texts) > 0 {
 		p["message"] = map[string]any{"role": "assistant", "content": []map[string]string{{"type": "text", "text": strings.Join(texts, "\n\n")}}}
@@ -190,10 +192,11 @@ func endFrame(session, run string, rows []row, protocol int) []byte {
 	return mustJSON(map[string]any{"type": "event", "event": "chat", "payload": p})
 }
 
-// warning ends the key of a row in which the gateway itself says that the run failed.
+// warningSuffix ends the key of a row in which the gateway itself reports that the run failed.
 const warningSuffix = ":terminal-error"
 
-// broken returns the end of a run whose model broke off. Before protocol 4 the gateway's own frame calls such a run complete.
+// failedEndFrame returns the end of a run, and whether its model failed. Before protocol 4 the gateway's own frame reports such
+// a run as complete.
 func failedEndFrame(session, run string, rows []row) (end []byte, failed bool) {
 	for i := len(rows) - 1; i >= 0; i-- {
 		if rows[i].Role == "assistant" {
@@ -203,10 +206,10 @@ func failedEndFrame(session, run string, rows []row) (end []byte, failed bool) {
 	return nil, false
 }
 
-// truncated is what stands at the end of a text that a history shows in part.
+// truncationMark ends a text that a history contains in part.
 const truncationMark = "\n...(truncated)..."
 
-// visible is a text without the mark of its being cut, and without the lines that name files.
+// visibleText returns a text as viewers see it: without the truncation mark and without lines that name files.
 func visibleText(text string) string {
 	lines := strings.Split(strings.TrimSuffix(text, truncationMark), "\n")
 	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(strings.TrimSpace(l), "MEDIA:") })

@@ -10,19 +10,19 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// others is what a turn knows of the runs in its session that are not its own. Another client may have started one, or it may be
-// the one by which the gateway answers a message of the turn: only a history says which.
+// strayRuns are the runs in a turn's session that are not known to be the turn's. Each may belong to another client, or be the
+// run that answers a message of the turn; only a history tells.
 type strayRuns struct {
-	foreign    map[string]bool // runs that answer other clients
-	strays     []item          // frames of runs of which it is not known yet
-	historyDue bool            // a history may know more than the last one did
+	foreign    map[string]bool // runs that are certain to answer other clients
+	strays     []item          // frames of the undecided runs, oldest first
+	historyDue bool            // a new history may decide: read it after the current batch
 }
 
-// maxStrays bounds the frames that are kept of runs that may turn out to be the turn's. Texts are snapshots, so what is dropped
-// comes again.
+// maxStrays is how many frames of undecided runs are buffered. Text frames are snapshots, so later ones contain what is dropped.
 const maxStrays = 256
 
-// stray takes a frame of a run in the turn's session that is not the turn's.
+// addStray buffers a frame of such a run and has the history read soon. Frames of runs that are known to be foreign are
+// dropped, but the end of one may free the session for a queued message.
 func (t *turn) addStray(i item) {
 	if t.foreign[i.run.Run] {
 		if i.run.isEnd() && t.hasQueued() {
@@ -39,8 +39,8 @@ func (t *turn) addStray(i item) {
 	}
 }
 
-// announces reports whether a frame is the first of its run, or the first of what the run says: by then the history has the message
-// that the run answers.
+// isFirstContent reports whether a frame is the first of its run, or its first content. From then on the history contains the
+// message that the run answers, so it is worth reading.
 func (t *turn) isFirstContent(i item) bool {
 	for _, s := range t.strays {
 		if s.run.Run == i.run.Run && (s.run.isContent() || !i.run.isContent()) {
@@ -50,12 +50,12 @@ func (t *turn) isFirstContent(i item) bool {
 	return true
 }
 
-// says reports whether a frame is of what a run says, rather than of its progress.
+// isContent reports whether a frame has content of a run, rather than progress.
 func (f *runFrame) isContent() bool {
 	return f.Stream != "" && f.Stream != "lifecycle" && f.Stream != "run_status"
 }
 
-// waiting reports whether a message of the turn waits for another client's run.
+// hasQueued reports whether a message of the turn is queued behind another client's run.
 func (t *turn) hasQueued() bool {
 	for _, r := range t.openRuns() {
 		if r.IsQueued {
@@ -65,8 +65,8 @@ func (t *turn) hasQueued() bool {
 	return false
 }
 
-// judged drops what was kept of the runs that a history has just shown to be others'. While a message of the turn waits, a run that the
-// history does not know yet may be the one that answers it.
+// sortStrays marks the runs as foreign that history shows and the turn has not adopted, and drops their frames. While a message
+// of the turn is queued, a run that the history doesn't show yet may still be the one that answers it, so its frames stay.
 func (t *turn) sortStrays(conn *connection, history *sessionHistory) {
 	waits := t.hasQueued() && conn.protocol() >= numberedProtocol
 	var unknown []item
@@ -85,7 +85,8 @@ func (t *turn) sortStrays(conn *connection, history *sessionHistory) {
 	t.strays = unknown
 }
 
-// adopt takes up the run that continues r, or answers its message. h, which may be nil, is the history that says so.
+// adopt makes the run id one of the turn's, as the one that continues r or answers its message, and ends r. history, which may
+// be nil, shows the new run; buffered frames that it repeats are dropped.
 func (t *turn) adopt(ctx context.Context, conn *connection, r *run, id string, history *sessionHistory) error {
 	t.a.mu.Lock()
 	delete(t.a.buffered, id)
@@ -125,7 +126,7 @@ func (t *turn) adopt(ctx context.Context, conn *connection, r *run, id string, h
 			t.strays = append(t.strays, s)
 		case recalled && s.outdated():
 		case s.run.isEnd():
-			t.batch = append([]item{s}, t.batch...) // as an end is taken that has just come
+			t.batch = append([]item{s}, t.batch...) // handled as if the end had just arrived
 		default:
 			if err := t.handleFrame(s); err != nil {
 				return err
@@ -135,7 +136,8 @@ func (t *turn) adopt(ctx context.Context, conn *connection, r *run, id string, h
 	return nil
 }
 
-// newText reports whether a frame is the first of a text that its gateway does not name.
+// startsText reports whether a frame is the first snapshot of a text segment without an id, as gateways before protocol 4 send
+// them.
 func (i *item) startsText() bool {
 	if i.run.Stream != "assistant" {
 		return false
@@ -144,7 +146,7 @@ func (i *item) startsText() bool {
 	return text != "" && text == delta
 }
 
-// texts returns the text and the delta of a frame.
+// texts returns the whole text and the latest addition in a snapshot.
 func (i *item) texts() (text, delta string) {
 	var f struct {
 		Payload struct {
@@ -159,8 +161,8 @@ func (i *item) texts() (text, delta string) {
 	return f.Payload.Data.Text, f.Payload.Data.Delta
 }
 
-// late reports whether a frame is a snapshot of the beginning of a text that a history has already shown. If it is the beginning of another
-// text, the next snapshot repeats it.
+// isStale reports whether a frame is a snapshot of the beginning of a text that a history has already shown whole. If it is in
+// fact the beginning of another text, the next snapshot contains it again.
 func (r *run) isStale(i *item) bool {
 	if len(r.recalledTexts) == 0 || !i.outdated() {
 		return false

@@ -9,11 +9,11 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// maxUnfinished bounds the unfinished turns that are stored with a conversation.
+// maxUnfinished is how many unfinished turns a cursor stores.
 const maxUnfinished = 16
 
-// keepUnfinished notes that a turn has failed before its end. A gateway that was away may continue it; what it answers then is shown as a
-// separate turn. first is the id of the turn's first run, or the key of an observed turn.
+// recordUnfinished records that a turn failed while the gateway still had its message. If the gateway answers it later, a watch
+// shows that as a separate turn. firstRun is the id of the turn's first run, or the key of an observed turn.
 func (a *gatewayAgent) recordUnfinished(conversation, firstRun string, runs []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -30,7 +30,7 @@ func (a *gatewayAgent) recordUnfinished(conversation, firstRun string, runs []st
 	}
 }
 
-// unfinished notes that the turn has failed before its end, unless its message was not sent.
+// unfinished records the turn as unfinished, unless its message was not sent.
 func (t *turn) unfinished() {
 	if !t.isSent() {
 		return
@@ -42,7 +42,7 @@ func (t *turn) unfinished() {
 	t.a.recordUnfinished(t.in.Conversation, t.firstOrKey(), runs)
 }
 
-// firstOrKey returns what the runs that continue the turn are recognized by.
+// firstOrKey returns the id by which runs that continue the turn are recognized.
 func (t *turn) firstOrKey() string {
 	if t.isObserved {
 		return t.in.Key
@@ -50,7 +50,7 @@ func (t *turn) firstOrKey() string {
 	return t.firstRun()
 }
 
-// takeUnfinished adds the noted turns to the cursor, and reports whether there were any.
+// takeUnfinished moves the recorded turns into the cursor, and reports whether there were any.
 func (w *watch) takeUnfinished() bool {
 	w.mu.Lock()
 	turns := w.unfinished
@@ -64,17 +64,17 @@ func (w *watch) takeUnfinished() bool {
 	return true
 }
 
-// storeUnfinished makes the noted turns durable while the gateway is away.
+// storeUnfinished makes the recorded turns durable while the gateway is away, since Leat may restart before it returns.
 func (w *watch) storeUnfinished(ctx context.Context, log *slog.Logger) {
 	if !w.takeUnfinished() || w.isNew {
 		return
 	}
 	if err := w.addEntries(ctx, nil, w.cursor); err != nil && ctx.Err() == nil {
-		log.Warn("what OpenClaw continues of a failed turn will be missing after a restart", "error", err)
+		log.Warn("could not store a failed turn; if OpenClaw continues it after a restart of Leat, the answer will be missing", "error", err)
 	}
 }
 
-// unfinishedTurn returns the first run of the unfinished turn of a key; empty if the key names no such turn.
+// unfinishedTurn returns the first run of the unfinished turn with that key, or "".
 func (c *cursor) unfinishedTurn(key string) string {
 	for _, firstRun := range c.Unfinished {
 		if runKey(firstRun) == key {
@@ -84,7 +84,8 @@ func (c *cursor) unfinishedTurn(key string) string {
 	return ""
 }
 
-// continues gives a separate key to the entry of a run that continues an unfinished turn.
+// linkUnfinished gives the entry of a run that continues an unfinished turn its own key, since the turn's key is taken, and
+// makes it answer the turn's message.
 func (g *gatherer) linkUnfinished(e *agent.Entry, id string) {
 	firstRun := g.w.cursor.unfinishedTurn(e.Key)
 	if firstRun == "" {
