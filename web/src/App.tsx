@@ -1,4 +1,4 @@
-// Who may open the page, and where its rooms are: the rail with the conversations, the view, and what is laid over them.
+// The page: signing in, and the layout with the rail of conversations, the current view and the layers on top.
 
 import { type FormEvent, lazy, useCallback, useEffect, useMemo, useState } from "react";
 

@@ -18,7 +18,7 @@ import { useEscape } from "./ui/over";
 interface RailProps {
   current: string;
   session: Session;
-  opened: boolean; // as a sheet over the page, where that is narrow
+  opened: boolean; // the rail is open on top of a narrow page
   open: () => void;
   close: () => void;
 }
@@ -157,7 +157,7 @@ const Entry = memo(function Entry({ entry, current, close }: { entry: Entry; cur
           const next = neighbour(item.current);
           void conversation().delete().then(() => {
             draft.forget(entry.id);
-            if (current) goTo("", "replace"); // where one writes has the focus then
+            if (current) goTo("", "replace"); // the composer then has the focus
             else next?.focus();
             void refresh();
           }, done);

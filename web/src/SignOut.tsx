@@ -1,4 +1,4 @@
-// The way out. What was shown goes with the session; whoever has something here that is not sent is told so before.
+// The button for signing out. It deletes the user's data in this browser, so it warns about unsent messages and drafts first.
 
 import { useLayoutEffect, useRef, useState } from "react";
 

@@ -1,5 +1,5 @@
-// Whose page this is. People share a browser: what one has written and not sent is kept apart from that of others, and goes when
-// they sign out; of what they were shown nothing is left for whoever comes next.
+// The account of this page. Users may share a browser: each user's unsent messages and drafts are kept separate, and deleted when
+// the user signs out, together with all cached content.
 
 import { account, base, close, type Session, setAccount } from "./gateway";
 import { forgetShown } from "./inspector/shown";
@@ -21,17 +21,14 @@ export const drafted = (): string[] => keys("localStorage").filter((k) => k.star
 
 let entered = false;
 
-/**
- * Makes the page that of whoever is signed in. It reports false where it held something of somebody else: it is loaded anew then,
- * and shows nothing before.
- */
+/** Sets the signed-in user. If the page belonged to another user, it returns false and reloads the page, which shows nothing until then. */
 export function enter(session: Session): boolean {
   const now = session.tokenNeeded ? `${session.tenant ?? ""}/${session.subject ?? ""}` : "";
   const before = stored();
   const other = entered ? account() !== now : before !== undefined && before !== now;
   if (other) {
     close();
-    forget((key) => !written.test(key)); // what somebody else has written waits for them
+    forget((key) => !written.test(key)); // another user's unsent texts are kept
   }
   store(now);
   if (other && (entered || stored() === now)) {
@@ -60,7 +57,7 @@ export function leave(): void {
   location.reload();
 }
 
-// Somebody has signed out or in, in another tab: what waits here must not go out in the name of somebody else.
+// A user has signed in or out in another tab: messages that wait here must not be sent in the name of the new user.
 function follow(): void {
   if (!entered || stored() === account()) return;
   close();

@@ -1,5 +1,5 @@
-// Drawing is pulled, not pushed: what comes changes the stores at once, and React is told once a frame. A page that nobody sees
-// draws nothing, and all at once when it is seen again.
+// Batches rendering: incoming data changes the stores at once, and React is notified once per frame. A hidden page is notified
+// rarely, and at once when it becomes visible.
 
 const waiting = new Set<() => void>();
 let frame = 0;

@@ -1,4 +1,4 @@
-// The gateway that this page comes from: the client that holds its conversations, and the calls that are no conversation.
+// The gateway that serves this page: the shared client for conversations, and other HTTP calls.
 
 import { Client, LeatError, LiveEvents, type Warn } from "@leat/client";
 
@@ -7,12 +7,12 @@ export const base = new URL(".", location.href.split("#")[0]).href.replace(/\/$/
 
 export interface Session { tokenNeeded: boolean; authenticated: boolean; subject?: string; tenant?: string; admin?: boolean }
 
-// The console is silent: what matters to a person, the page says. Whoever looks for a fault sets leat.debug in the local storage.
+// The console stays empty, because the page shows everything that matters to users. To debug, set leat.debug in the local storage.
 const warn: Warn = (message, ...cause) => {
   try {
     if (localStorage.getItem("leat.debug")) console.warn(`leat: ${message}`, ...cause);
   } catch {
-    // There is no storage, so nobody has set it.
+    // Without a storage the flag can't be set.
   }
 };
 
@@ -98,7 +98,7 @@ async function parsed<T>(body: Blob): Promise<T> {
   try {
     return JSON.parse(await body.text()) as T;
   } catch {
-    return {} as T; // there is none, or something between here and the gateway has answered
+    return {} as T; // no body, or the answer of a proxy
   }
 }
 

@@ -83,7 +83,7 @@ const typing = (t: EventTarget | null): t is HTMLElement =>
 /** Listens for the keys of the page until the function that it returns is called. */
 export function listen(): () => void {
   const down = (e: KeyboardEvent) => {
-    // A composition of an input method is no shortcut; Safari tells its last key late, as 229.
+    // A key of an input method's composition is not a shortcut; Safari reports the last one late, as 229.
     if (e.defaultPrevented || e.isComposing || e.keyCode === 229 || e.repeat && e.key === "Escape" || !shortcutsOn.get()) return;
     const name = pressed(e);
     if (!name) return;

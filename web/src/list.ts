@@ -1,5 +1,5 @@
-// The list of conversations. The gateway's is the only one: it is asked for when the page is connected to the live events, which
-// change it from then on, and again only where those tell of something that it does not hold or were lost.
+// The list of conversations. It is loaded when the live events connect, and then kept up to date by them. It is loaded again only
+// if an event concerns an unknown conversation, or if events were lost.
 
 import { type Agent, LeatError, type LiveEvent, type Summary } from "@leat/client";
 
@@ -49,8 +49,8 @@ async function ask(): Promise<void> {
   }
 }
 
-// Drafts of conversations that were deleted while nobody told this page go, too. The list is bounded, so that each that it does not
-// hold is asked for, once.
+// Deletes the drafts of conversations that were deleted while the page was closed. The list is limited, so each conversation that
+// is not in it is checked once.
 const asked = new Set<string>();
 
 async function sweep(now: readonly Entry[]): Promise<void> {
@@ -73,7 +73,7 @@ function isOpen(id: string): boolean {
   return at.view === "chat" && at.id === id;
 }
 
-// What has not changed stays the same value, so that nothing is drawn anew.
+// Unchanged entries stay the same objects, so that they aren't rendered again.
 function keepIfEqual<T>(before: readonly T[], now: readonly T[]): readonly T[] {
   return JSON.stringify(before) === JSON.stringify(now) ? before : now;
 }
@@ -97,7 +97,7 @@ export function follow(): () => void {
   const leaves = [
     ...kinds.map((k) => live.on(k, take)),
     live.onState((s) => {
-      if (s === "connected") void refresh(); // what was told before is lost
+      if (s === "connected") void refresh(); // earlier events may be lost
     }),
     client.onState((s) => {
       if (s === "connected" && live.state !== "connected") live.connect(); // it need not wait for its own next try

@@ -19,7 +19,7 @@ export function applyEvent(all: readonly Summary[], e: LiveEvent): Listing {
     case "proactive-message":
       return change(all, e.conversationId, used(e.message.timestamp));
     case "agent_event":
-      // Each turn tells that it begins, which makes its conversation the last used.
+      // The begin of a turn makes its conversation the most recently used.
       if (!e.roomId || e.stream !== "lifecycle") break;
       return { ...change(all, e.roomId, used(e.ts)), ask: false }; // what is shown again to those who come later may be of the deleted
     case "resync":

@@ -56,7 +56,7 @@ test("two people and one browser", { skip: lacking || false, concurrency: 1 }, a
   t.after(() => gateway.close());
   t.after(closeBrowser);
 
-  await t.test("signing out leaves nothing, and tells of what is not sent before", async () => {
+  await t.test("signing out deletes everything, after a warning about unsent messages", async () => {
     const page = await open(gateway, { signedOut: true });
     await signIn(page, "alice");
     await ask(page, "echo of alice");
@@ -100,7 +100,7 @@ test("two people and one browser", { skip: lacking || false, concurrency: 1 }, a
     await wantClean(page, noise);
   });
 
-  await t.test("a session that ends: what waits is sent in the name of whoever wrote it, or not at all", async () => {
+  await t.test("after a session ends, a waiting message is sent in its author's name, or not at all", async () => {
     const page = await open(gateway, { signedOut: true });
     await signIn(page, "carol");
     await ask(page, "echo of carol");
@@ -112,7 +112,7 @@ test("two people and one browser", { skip: lacking || false, concurrency: 1 }, a
     await page.getByText("Waiting to be sent").waitFor();
     await composer(page).fill("a draft of carol");
     await page.waitForFunction(() => JSON.stringify({ ...localStorage }).includes("a draft of carol"));
-    // The session ends, as by its time: the page asks anew who it is as soon as it is told so.
+    // The session expires: the page checks its session as soon as the socket reports it.
     await page.context().clearCookies();
     await allowed(page, "go", async () => { // what one sees is no longer one's own
       heal();
@@ -143,7 +143,7 @@ test("two people and one browser", { skip: lacking || false, concurrency: 1 }, a
     await wantClean(page, noise);
   });
 
-  await t.test("who stopped an answer is told to all who read it", async () => {
+  await t.test("all readers see who stopped an answer", async () => {
     const page = await open(gateway, { signedOut: true });
     await signIn(page, "grace");
     await ask(page, "ask");
@@ -153,7 +153,7 @@ test("two people and one browser", { skip: lacking || false, concurrency: 1 }, a
       method: "POST", headers: { Authorization: `Bearer ${token("grace")}` }, body: JSON.stringify({ type: "share", subject: "heidi", access: "write" }),
     });
     assert.equal(shared.status, 200);
-    // Another browser of the same person, and one of somebody else.
+    // Another browser of the same user, and one of another user.
     const others = [];
     for (const who of ["grace", "heidi"]) {
       const other = await open(gateway, { signedOut: true });
@@ -172,7 +172,7 @@ test("two people and one browser", { skip: lacking || false, concurrency: 1 }, a
     for (const p of [page, ...others]) await wantClean(p, noise);
   });
 
-  await t.test("another tab of somebody who signs out sends nothing any more", async () => {
+  await t.test("after signing out, another tab sends nothing", async () => {
     const page = await open(gateway, { signedOut: true });
     await signIn(page, "erin");
     const tab = await page.context().newPage();

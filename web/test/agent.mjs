@@ -27,7 +27,7 @@ const scripts = {
     }
     write({ type: "turn.end", turn, outcome: "completed", usage: { input: 10, output: 20, model: "test" } });
   },
-  // long N: N times the prose, in pieces of 24 characters each 20 ms. 4000 is what goes on until it is stopped, however slow the machine is.
+  // long N: N times the prose, in pieces of 24 characters every 20 ms. 4000 lasts until it is stopped, even on a slow machine.
   async long({ turn, say, rest, going }) {
     for (const piece of prose(Number(rest) || 3).match(/[\s\S]{1,24}/g)) {
       if (!going()) return;
@@ -99,7 +99,7 @@ const scripts = {
     }
     write({ type: "turn.end", turn, outcome: "completed" });
   },
-  // ask: asks for leave, and says what was decided.
+  // ask: requests an approval, and answers with the decision.
   async ask({ turn, say, answer }) {
     say("Wait. ");
     write({ type: "turn.wait", turn, request: { id: `q-${turn}`, kind: "approval", tool: "rm", prompt: "May I delete the file?", data: { path: "/tmp/x" } } });

@@ -1,4 +1,4 @@
-// Sessions of an agent's upstream: attaching one, and what comes of a session beside the turns of the page.
+// Attaching an upstream session, and the events of a session outside of the page's turns.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -19,7 +19,7 @@ if (lacking) {
     await gateway?.close();
   });
 
-  // The agent of these tests has no sessions: what the gateway says of them is put in.
+  // The test agent has no sessions, so the gateway's answers about them are replaced.
   async function attaching(page, asked) {
     await page.route("**/api/agents", async (route) => {
       const res = await route.fetch();
@@ -68,7 +68,7 @@ if (lacking) {
     await wantClean(page, { console: /Failed to load resource/ }); // the one that was refused
   });
 
-  test("without an agent that has sessions there is no such choice", async () => {
+  test("without an agent with sessions the choice is missing", async () => {
     const page = await open(gateway, { path: "/" });
     await page.getByRole("heading", { name: "How can I help?" }).waitFor();
     assert.equal(await page.getByRole("button", { name: "Attach a session…" }).count(), 0);

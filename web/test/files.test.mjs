@@ -18,7 +18,7 @@ const mega = 1 << 20;
 /** A line between the browser and the gateway, that can be held or cut once so many bytes have gone up. */
 class Line {
   up = 0; // bytes that went to the gateway
-  state = "open"; // or "held": nothing moves; or "cut": nobody gets through
+  state = "open"; // or "held": no data passes; or "cut": connections fail
   most = Infinity; // from then on it is then
   then = "cut";
   pairs = new Set();
@@ -168,7 +168,7 @@ if (lacking) {
     assert.equal(sum(Buffer.from(await res.arrayBuffer())), sum(content));
   };
 
-  test("a large file goes on after the line was cut and the gateway was killed", async () => {
+  test("a large upload continues after a disconnect and a kill of the gateway", async () => {
     const page = await open({ url: line.url });
     line.most = line.up + 10 * mega;
     line.then = "cut";
@@ -186,20 +186,20 @@ if (lacking) {
     const again = line.up - before - (film.length - there);
     assert.ok(again < mega, `${again} bytes went twice`);
     await arrived(page, "film.bin", film);
-    // It lies in the workspace, where the agent finds it.
+    // The file is in the workspace, where the agent finds it.
     const [at] = readdirSync(join(workspace, "uploads", "operator"), { recursive: true }).filter((n) => n.endsWith("film.bin"));
     assert.equal(sum(readFileSync(join(workspace, "uploads", "operator", at))), sum(film));
     await wantClean(page, { console: cut });
   });
 
-  test("how far it is is told, and it can be taken back in the middle", async () => {
+  test("the progress of an upload is announced, and it can be removed in the middle", async () => {
     const page = await open({ url: line.url });
     line.most = line.up + 10 * mega;
     line.then = "held";
     await attach(page, join(folder, "held.bin"));
     await until("the line is held", () => line.state === "held");
     const bar = page.getByRole("progressbar", { name: "Uploading held.bin" });
-    await until("some is told", async () => Number(await bar.getAttribute("value")) > 0.2);
+    await until("progress is shown", async () => Number(await bar.getAttribute("value")) > 0.2);
     assert.ok(Number(await bar.getAttribute("value")) < 0.95);
     assert.match(await chip(page, "held.bin").innerText(), /\d+ % of 25 MB sent/);
     const before = readdirSync(join(gateway.data, "uploads")).filter((n) => !n.includes(".")).length;
@@ -213,7 +213,7 @@ if (lacking) {
     await wantClean(page, { console: cut });
   });
 
-  test("what can't be brought is told in words before it goes", async () => {
+  test("a file that can't be uploaded is explained before it is sent", async () => {
     const small = await Gateway.start([], { LEAT_LIMITS_FILE: "1MiB" });
     try {
       const page = await open(small);
@@ -283,7 +283,7 @@ if (lacking) {
     await wantClean(page, { console: cut });
   });
 
-  test("a file that does not come keeps its message here, and says so", async () => {
+  test("a failed upload keeps its message in the composer, with the reason", async () => {
     const page = await open(gateway);
     await page.route(/\/api\/conversations\/[^/]+\/files/, (route) => route.fulfill({ status: 429, contentType: "application/json", body: '{"error":"a user may store no more","reason":"quota"}' }));
     await attach(page, { name: "note.txt", mimeType: "text/plain", buffer: Buffer.from("words") });
@@ -365,7 +365,7 @@ if (lacking) {
     assert.equal(download.suggestedFilename(), "notes.txt");
     assert.equal(readFileSync(await download.path(), "utf8"), "some notes");
     const { transcript } = await gateway.transcript("shown");
-    assert.ok(!JSON.stringify(transcript).includes(folder), "the log tells of the machine");
+    assert.ok(!JSON.stringify(transcript).includes(folder), "the log contains a path of the machine");
     await page.reload();
     await answer(page).locator("img").waitFor();
     await wantClean(page);

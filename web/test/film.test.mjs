@@ -58,7 +58,7 @@ if (lacking) {
     return scenes.map((s) => s.findLast((m) => !m.mine)).filter(Boolean);
   };
 
-  test("reasoning, a tool, a status, words and the end: no part is drawn anew, no height lost", async () => {
+  test("reasoning, a tool, a status, text and the end: no part is rendered again, no height is lost", async () => {
     const page = await filmed("parts", "gallery");
     await ask(page, `steps ${folder}`);
     const seen = { begin: "", reasoned: "Reasoning", more: "bash", given: "", output: "", done: "", packed: "Packing…", sent: "Sending…", end: "All is built." };

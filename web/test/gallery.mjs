@@ -115,7 +115,7 @@ const scripts = {
     it.done("m");
     it.end();
   },
-  // what runs, held at each step until the test lets it go on.
+  // running parts, paused at each step until the test continues.
   async steps(it) {
     await it.gate("begin");
     it.start("m", "r", "reasoning");
@@ -150,7 +150,7 @@ const scripts = {
     it.done("m");
     it.end();
   },
-  // what is said and taken back: a text's end first, then all of a message.
+  // removed output: first the end of a text, then a whole message.
   async taken(it) {
     it.text("k", "x", "This stays as it is, whatever becomes of the rest.");
     it.done("k");

@@ -1,5 +1,5 @@
-// What agents, tools and strangers may say of evil, in every place where it is shown, in a real browser: no script runs, no other host
-// is asked, no window opens, nothing leaves its place.
+// Malicious content of agents, tools and other users in every place of the page, in a real browser: no script runs, no other host
+// is contacted, no window opens, no element leaves its place.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -107,7 +107,7 @@ if (lacking) {
         assert.equal(page.opened, 0, `${what} opens something`);
         assert.ok(page.url().startsWith(gateway.url), `${what} leads away`);
       }
-      await wantClean(page, { console: /404/ }); // files that are said to be of this gateway, and are not
+      await wantClean(page, { console: /404/ }); // files that pretend to be this gateway's
     });
   }
 

@@ -141,7 +141,7 @@ export async function open(gateway, options = {}) {
   const { path = "/", reading = "off", signedOut = false, watched = true, prepare, ...context } = options;
   const c = await (await browser()).newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce", ...context });
   if (watched) await watchOver(c);
-  // Answers are not read out, so that a text is in the page once; a test of that says so itself.
+  // Reading aloud is off, so that each text is in the page once; tests of it turn it on.
   await c.addInitScript((how) => {
     if (location.protocol.startsWith("http") && localStorage.getItem("leat.reading") === null) localStorage.setItem("leat.reading", JSON.stringify(how));
   }, reading);

@@ -75,7 +75,7 @@ if (lacking) {
       await accessible(page, "an answer that grows");
 
       mark("tool");
-      await until("it goes on by itself", async () => Number(await slider.getAttribute("max")) > now.length);
+      await until("it continues by itself", async () => Number(await slider.getAttribute("max")) > now.length);
       mark("end");
       await idle(page);
       await page.locator(".inspector header").getByText("running").waitFor({ state: "detached" });
@@ -92,7 +92,7 @@ if (lacking) {
       assert.match(await figure(page, "Display delay"), /ms|s/);
       assert.match(await page.locator(".lanes canvas").getAttribute("aria-label"), new RegExp(`^${commits.length} events arrived in .* tools ran: bash`));
 
-      // The course of its speed comes to its tokens, and is drawn as it is told.
+      // The sum of the speed chart is the number of tokens, and the chart matches its label.
       await page.locator(".inspector .speed summary").click();
       const rows = await page.locator(".inspector .speed tbody tr").evaluateAll((all) => all.map((r) => [...r.cells].map((c) => parseFloat(c.textContent))));
       const step = rows.length > 1 ? rows[1][0] : 250;
@@ -198,7 +198,7 @@ if (lacking) {
     const file = join(folder, "take.jsonl");
     await download.saveAs(file);
     assert.equal(JSON.parse(readFileSync(file, "utf8").split("\n")[0]).frame.dialect, "leat");
-    // This gateway keeps no bytes of agents, which is said in words.
+    // This gateway records no bytes of agents, and the page explains it.
     await page.getByRole("button", { name: "Save the agent’s frames" }).click();
     await page.getByRole("alert").filter({ hasText: "Couldn’t save the file" }).waitFor();
     await page.getByRole("button", { name: "All frames" }).click();
@@ -303,7 +303,7 @@ if (lacking) {
       await until("nothing runs", () => tile("Live turns"), "0");
       await row("test").locator(`a[href^="#/c/${failing}?turn="]`).filter({ hasText: "The model is overloaded." }).waitFor();
 
-      // Once a second and no more often; not at all while nobody looks.
+      // At most once a second, and never while the page is hidden.
       const reads = () => page.evaluate(() => performance.getEntriesByType("resource").filter((e) => e.name.endsWith("/metrics")).map((e) => e.startTime));
       await page.evaluate(() => performance.clearResourceTimings());
       await until("it is read", async () => (await reads()).length >= 3);
@@ -324,8 +324,8 @@ if (lacking) {
     });
   }
 
-  // A gateway of its own, so that nobody else reads, and each number is what was done here.
-  test("the overview tells of channels, of readers and of agents as they come and go", async () => {
+  // A separate gateway without other readers, so that each number is known.
+  test("the overview shows channels, readers and agents as they come and go", async () => {
     const plugin = join(folder, "pigeon-plugin");
     const [channel, agent] = [join(folder, "channel-alive"), join(folder, "agent-alive")];
     mkdirSync(plugin);
@@ -363,7 +363,7 @@ if (lacking) {
       await row.waitFor({ state: "detached" });
 
       // Readers come and go.
-      await until("nobody reads", () => tile("Viewers"), "0");
+      await until("no readers", () => tile("Viewers"), "0");
       await own.conversation("read", "Read");
       const readers = [new AbortController(), new AbortController(), new AbortController()];
       const streams = await Promise.all(readers.map(({ signal }) => fetch(`${own.url}/api/conversations/read/events`, { signal })));
@@ -371,7 +371,7 @@ if (lacking) {
       readers.pop().abort();
       await until("two read still", () => tile("Viewers"), "2");
       for (const r of readers) r.abort();
-      await until("nobody reads any more", () => tile("Viewers"), "0");
+      await until("no readers are left", () => tile("Viewers"), "0");
       assert.deepEqual(streams.map((r) => r.status), [200, 200, 200]); // which also keeps them from being collected before
       await wantClean(page);
     } finally {

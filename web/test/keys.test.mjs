@@ -1,4 +1,4 @@
-// By keyboard and by ear: keys, layers, focus, find, what is told to a screen reader, writing while an answer runs.
+// Keyboard and screen readers: shortcuts, layers, focus, search, announcements, and writing while an answer runs.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -86,7 +86,7 @@ if (lacking) {
     await page.keyboard.press("Control+Shift+O");
     await page.getByRole("heading", { name: "How can I help?" }).waitFor();
     await until(page, () => document.activeElement?.id === "composer");
-    // A question mark is one where somebody writes, and the sheet elsewhere.
+    // A question mark is text inside a field, and opens the shortcuts elsewhere.
     await page.keyboard.type("?");
     assert.equal(await composer(page).inputValue(), "?");
     await composer(page).fill("");
@@ -121,7 +121,7 @@ if (lacking) {
     await wantClean(page);
   });
 
-  test("Escape closes what lies on top, then stops; arrow up changes the last message; Alt+A goes to what waits", async () => {
+  test("Escape closes the top layer, then stops; arrow up edits the last message; Alt+A goes to the pending request", async () => {
     const page = await open(gateway);
     await ask(page, "long 4000");
     await page.getByText("Section 1", { exact: true }).waitFor();
@@ -129,7 +129,7 @@ if (lacking) {
     await page.getByRole("dialog").waitFor();
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
-    assert.equal(await page.locator(".log").getAttribute("data-open"), "1", "the answer goes on");
+    assert.equal(await page.locator(".log").getAttribute("data-open"), "1", "the answer continues");
     await page.keyboard.press("Escape");
     await page.getByText(/Stopped by you/).waitFor();
     await idle(page);
@@ -225,7 +225,7 @@ if (lacking) {
     await page.getByText(/Begun: once right/).waitFor();
     page.expected = 0;
     await idle(page);
-    assert.match(await answer(page).innerText(), /History of work, more salt\./, "what was taken back is told to nobody");
+    assert.match(await answer(page).innerText(), /History of work, more salt\./, "a discarded message reaches no agent");
     // One that takes nothing meanwhile.
     await page.getByLabel("Agent").selectOption("test");
     await ask(page, "long 4000");
@@ -282,7 +282,7 @@ if (lacking) {
     });
   }
 
-  test("questions, failures and long tools are told; the focus stays", async () => {
+  test("questions, failures and long tools are announced; the focus stays", async () => {
     const page = await open(gateway);
     await listening(page);
     await ask(page, "ask");

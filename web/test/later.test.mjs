@@ -31,7 +31,7 @@ if (lacking) {
   });
 
   for (const [name, [want, there]] of Object.entries(parts)) {
-    test(`${name}, where it can't be fetched, leaves the rest of the page as it is, and comes after a reload`, async () => {
+    test(`${name}, if it can't be loaded, leaves the rest of the page usable, and loads after a reload`, async () => {
       const page = await open(gateway);
       await ask(page, "echo what was said");
       await idle(page);
@@ -49,7 +49,7 @@ if (lacking) {
       if (name !== "Overview") {
         assert.match(await answer(page).innerText(), /what was said/);
         assert.equal(await composer(page).inputValue(), "a draft");
-        // One can go on.
+        // The page still works.
         await composer(page).fill("");
         await ask(page, "echo and on");
         await idle(page);

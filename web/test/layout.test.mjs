@@ -1,4 +1,4 @@
-// Where there is no room for the list and the inspector beside the conversation: what lies over it, and what is in reach then.
+// Windows without room for the list and the inspector next to the conversation: what is on top, and what is reachable.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -57,7 +57,7 @@ if (lacking) {
     assert.equal(await inert(page), 0);
     assert.ok(await focused(page, opener(page)));
 
-    // Also where the focus is nowhere, and by a click beside it.
+    // Also if no element has the focus, and by a click outside.
     await opener(page).click();
     await found(page).waitFor();
     await page.evaluate(() => document.activeElement.blur());
@@ -77,7 +77,7 @@ if (lacking) {
     await wantClean(page);
   });
 
-  test("where the window gets room for the list it lies over nothing", async () => {
+  test("when the window gets wide enough, the list is next to the conversation", async () => {
     const page = await open(gateway, { path: "/#/c/garden", viewport: medium });
     await opener(page).click();
     await found(page).waitFor();
@@ -148,17 +148,17 @@ if (lacking) {
   }
 
   for (const [what, options] of [["a medium width", { viewport: medium }], ["a phone", phone]]) {
-    test(`at ${what} what belongs together stands in line, and nothing lies on it`, async () => {
+    test(`at ${what} related elements are aligned, and nothing covers them`, async () => {
       const page = await open(gateway, { path: "/#/c/house", ...options });
       await page.getByText("The roof.").waitFor();
       const said = page.getByRole("article").filter({ hasText: "What to mend?" });
       const [field, log, message] = await Promise.all([page.locator(".composer .field"), page.locator(".log > .column"), said].map((l) => l.boundingBox()));
-      assert.ok(Math.abs(field.x - message.x) <= 1 && Math.abs(field.x + field.width - message.x - message.width) <= 1, `one writes in the column of what is said: ${JSON.stringify([field, log, message])}`);
+      assert.ok(Math.abs(field.x - message.x) <= 1 && Math.abs(field.x + field.width - message.x - message.width) <= 1, `the composer is aligned with the messages: ${JSON.stringify([field, log, message])}`);
       const middle = async (l) => { const b = await l.boundingBox(); return b.y + b.height / 2; };
       assert.ok(Math.abs(await middle(composer(page)) - await middle(page.getByRole("button", { name: "Send", exact: true }))) <= 1, "the words stand beside the button");
       if (options === phone) {
         const [acts, next] = await Promise.all([said.locator(".acts"), page.getByText("The roof.")].map((l) => l.boundingBox()));
-        assert.ok(acts.y >= message.y + message.height && acts.y + acts.height <= next.y, `the buttons of a message lie on nothing: ${JSON.stringify([message, acts, next])}`);
+        assert.ok(acts.y >= message.y + message.height && acts.y + acts.height <= next.y, `the buttons of a message cover nothing: ${JSON.stringify([message, acts, next])}`);
       }
       await wantClean(page);
     });

@@ -81,7 +81,7 @@ if (lacking) {
           const fits = async (what) => {
             assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth && document.querySelector(".log").scrollWidth <= document.querySelector(".log").clientWidth), true, `${what}: not wider than its place`);
             const [list, log, write] = await Promise.all([page.getByRole("navigation", { name: "Conversations" }), page.getByRole("log"), composer(page)].map(box));
-            assert.ok(list.x + list.width <= log.x, `${what}: the list lies beside the conversation`);
+            assert.ok(list.x + list.width <= log.x, `${what}: the list is next to the conversation`);
             assert.ok(log.y + log.height <= write.y && write.y + write.height <= 900, `${what}: one writes below the conversation`);
             assert.ok(write.x >= log.x && write.x + write.width <= width && write.width >= 240, `${what}: there is room to write, ${JSON.stringify(write)}`);
           };
@@ -134,7 +134,7 @@ if (lacking) {
         await fits("a conversation that was deleted");
 
         await page.getByRole("button", { name: "New conversation" }).last().click();
-        page.expected = 0; // of a conversation of its own
+        page.expected = 0; // of a separate conversation
         await ask(page, "echo here to stay");
         await idle(page);
         await page.context().setOffline(true);

@@ -94,7 +94,7 @@ if (lacking) {
     const url = page.url();
     const crashed = new Promise((r) => page.once("crash", r));
     const devtools = await page.context().newCDPSession(page);
-    devtools.send("Page.crash").catch(() => {}); // nobody is left to answer
+    devtools.send("Page.crash").catch(() => {}); // no gateway is left to answer
     await crashed;
     const again = await open(gateway, { path: new URL(url).hash });
     await again.getByText("Section 2", { exact: true }).waitFor();
@@ -142,7 +142,7 @@ if (lacking) {
     await wantClean(one);
   });
 
-  test("lists are in step too: new, titles, unread, read, deleted; and nobody asks again", async () => {
+  test("lists stay in step too: new, titles, unread, read, deleted; without further requests", async () => {
     const desk = await open(gateway);
     const phone = await open(gateway);
     const asked = [];
@@ -211,7 +211,7 @@ if (lacking) {
     await wantClean(page, lost);
   });
 
-  test("a gateway that restarts says so, and the page goes on", async (t) => {
+  test("the page shows that the gateway restarts, and continues afterwards", async (t) => {
     back(t);
     const page = await open(gateway);
     await ask(page, "long 4000");
@@ -324,7 +324,7 @@ if (lacking) {
   });
 
   // The bound that the client states is 22 s.
-  test("a connection that stalls without a close is noticed, and made anew", { timeout: 180_000 }, async (t) => {
+  test("a connection that stalls without a close is detected and replaced", { timeout: 180_000 }, async (t) => {
     const net = await network(t);
     const id = await gateway.conversation(`stall-${Date.now()}`, "Stall");
     const page = await open(net, { path: `/#/c/${id}` });
@@ -389,7 +389,7 @@ if (lacking) {
     await wantClean(page, lost);
   });
 
-  test("whoever sends something into a stall need not wait for that: it goes out once, and soon", async (t) => {
+  test("a message that is sent during a stall arrives soon, and once", async (t) => {
     const net = await network(t);
     const page = await open(net);
     await ask(page, "echo first");
@@ -406,7 +406,7 @@ if (lacking) {
     await wantClean(page, lost);
   });
 
-  test("stop says what it does, also where nothing passes, and can be pressed twice", async (t) => {
+  test("stop shows its progress, even without a connection, and can be pressed twice", async (t) => {
     const net = await network(t);
     const page = await open(net);
     await ask(page, "long 4000");
@@ -445,7 +445,7 @@ if (lacking) {
     await wantClean(page, lost);
   });
 
-  test("a turn of which nothing comes for long is told, with how long", async () => {
+  test("a silent turn is reported, with the duration", async () => {
     const id = await gateway.conversation(`quiet-${Date.now()}`, "Quiet", [["user", "Seen."]]);
     const page = await open(gateway, { path: `/#/c/${id}` });
     await page.clock.install();

@@ -1,5 +1,5 @@
-// Every kind of a part in every state that it can have, in a real browser: what it shows, what it never does, and that everybody can
-// use it. Screenshots are written to docs/images with SCREENSHOTS=1.
+// Every kind of part in every state, in a real browser: its content, its limits and its accessibility. SCREENSHOTS=1 writes
+// screenshots to docs/images.
 
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -129,7 +129,7 @@ if (lacking) {
     await wantClean(page);
   });
 
-  test("media: their room is there before them, each has what it needs, and what can't be had says so", async () => {
+  test("media: space is reserved, each kind has its controls, and unavailable files are explained", async () => {
     const page = await open(gateway, { path: "/#/c/gallery" });
     await page.getByText("That is all.").waitFor();
     const box = page.locator(".media.image").first();
@@ -158,7 +158,7 @@ if (lacking) {
     assert.match(await away.innerText(), /1\.2 MB · on example\.com/);
     assert.equal(await away.getAttribute("rel"), "noopener noreferrer");
     assert.match(await page.locator(".media.file[data-bad]").innerText(), /lost\.png[\s\S]*does not have the file any more/);
-    // One that breaks says so in its place.
+    // A broken one shows that it is broken, in its place.
     await page.unroute(/\/files\//);
     await page.route(/\/files\//, (route) => route.abort());
     await page.evaluate(() => document.querySelector(".media.image img").setAttribute("src", document.querySelector(".media.image img").src + "?again"));
@@ -196,7 +196,7 @@ if (lacking) {
     };
     say({ type: "turn.start" }, { type: "message.start", message: "m", role: "assistant" }, { type: "part.start", message: "m", part: "a", kind: "text" });
     await grow("a", "It begins. ");
-    // While it answers a person says something with a picture, and the answer has one of its own.
+    // While it answers, a user sends a picture, and the answer contains another one.
     await composer(page).fill("look at this");
     await page.getByRole("button", { name: /^(Send now|Queue)$/ }).first().click();
     await page.locator("article.user img").waitFor();
@@ -244,7 +244,7 @@ if (lacking) {
     await output.getByText("built 15").waitFor();
     assert.deepEqual((await output.innerText()).split("\n"), Array.from({ length: 12 }, (_, i) => `built ${i + 4}`));
     await page.locator(".alive", { hasText: "Running bash" }).waitFor();
-    await page.reload(); // in the middle of it: it goes on where it was
+    await page.reload(); // in the middle: it continues from there
     await tool.getByRole("img", { name: "running" }).waitFor();
     await tool.getByRole("button").first().click();
     await output.getByText("built 15").waitFor();
@@ -369,7 +369,7 @@ if (lacking) {
     assert.deepEqual(await faults(() => { document.querySelectorAll("article.assistant")[1].dataset.len = "1"; }), ["shrank from 85 to 1"]);
     assert.deepEqual(await faults(() => { const a = document.querySelector("article.user"); a.replaceWith(a.cloneNode(true)); }), ["is another element"]);
     assert.deepEqual(await faults(() => { document.querySelector("article.user").remove(); }), ["went while it was seen"]);
-    assert.equal(page.context().faults.splice(0).length, 5, "and the tests are told");
+    assert.equal(page.context().faults.splice(0).length, 5, "and the test harness is notified");
     await page.context().close();
   });
 
@@ -447,7 +447,7 @@ if (lacking) {
     await wantClean(page);
   });
 
-  test("a question for leave: who, what, with which arguments; a refusal comes first and Enter gives nothing", async () => {
+  test("an approval request: agent, tool and arguments; Deny comes first and Enter approves nothing", async () => {
     const page = await begin();
     const other = await open(gateway, { path: new URL(page.url()).hash.replace("#", "/#") });
     await ask(page, 'ask {"tool":"deploy","prompt":"May I deploy?","options":["allow-always"]}');

@@ -1,4 +1,4 @@
-// The pictures in docs/images: SCREENSHOTS=1 node --test test/pictures.test.mjs writes them anew.
+// The pictures in docs/images: SCREENSHOTS=1 node --test test/pictures.test.mjs creates them.
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";

@@ -14,7 +14,7 @@ const flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-ru
 
 const many = (n, one) => Array.from({ length: n }, (_, i) => one(i));
 
-// Where the log is: at its end, or by what the reader sees first, and where that is on the screen.
+// The position of the log: at its end, or the first visible message and its position on the screen.
 const look = (page) => page.evaluate(async () => {
   const log = document.querySelector(".log");
   const frame = () => new Promise((r) => requestAnimationFrame(r));
@@ -95,7 +95,7 @@ if (lacking) {
       await command(id, { type: "send", message: { role: "user", text: "go on" } });
       const page = await open(gateway, { path: `/#/c/${id}`, hasTouch: true });
       await page.getByText("Begun: go on").waitFor();
-      // It takes what is said to it into its answer, which grows.
+      // The agent adds the message to its answer, which grows.
       const grow = async (words) => {
         await command(id, { type: "send", message: { role: "user", text: `${words} ${"and so on ".repeat(60)}` } });
         await page.getByText(`You said ${words}`).waitFor({ state: "attached" });
@@ -183,7 +183,7 @@ if (lacking) {
     await wheel(page, -300); // it is the reader's to move
     const second = await look(page);
     assert.notDeepEqual(second, first);
-    // A view that is no conversation is no other matter, and a place is kept for each.
+    // A different view doesn't change it, and each conversation has its own position.
     await go("other");
     await wheel(page, -300);
     const there = await look(page);

@@ -87,7 +87,7 @@ if (lacking) {
     net.refuse();
     await words(later, "Reconnecting").waitFor();
     await change(later, "echo at last");
-    // Whoever looks at something else meanwhile does not find it twice.
+    // A user who looks at another conversation meanwhile doesn't find the text twice.
     await later.getByRole("button", { name: "New conversation" }).click();
     await later.getByRole("heading", { name: "How can I help?" }).waitFor();
     await later.goBack();
@@ -197,7 +197,7 @@ if (lacking) {
     await wantClean(page);
   });
 
-  test("the agent that is chosen after a file was attached answers, and goes on", async () => {
+  test("an agent that is chosen after attaching a file answers, now and later", async () => {
     const page = await open(gateway);
     await attach(page);
     await chip(page).getByText(/^5 B$/).waitFor();
@@ -245,7 +245,7 @@ if (lacking) {
     await wantClean(page, lost);
   });
 
-  test("an upload that comes when there is too much at once waits and goes on", async () => {
+  test("an upload beyond the limit of concurrent ones waits and continues", async () => {
     const page = await open(gateway);
     let refusals = 2;
     await page.route(/\/api\/conversations\/[^/]+\/files/, (route) => (refusals-- > 0 ? route.fulfill({ status: 429, contentType: "application/json", body: '{"error":"too many at once","reason":"rate_limited"}' }) : route.continue()));

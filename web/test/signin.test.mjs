@@ -42,10 +42,10 @@ if (lacking) {
     }
   });
 
-  test("a site's own cookie: whoever is signed in there is signed in here", async () => {
+  test("with a site's own cookie, its users are signed in", async () => {
     const token = "a-token-of-the-tests-that-is-long-enough";
     const own = await Gateway.start([], { LEAT_API_TOKEN: token });
-    // A site with pages of its own, and the gateway behind it: its sign-in hands on the gateway's cookie.
+    // A site with its own pages in front of the gateway: its sign-in passes the gateway's cookie on.
     const site = createServer((req, res) => {
       if (req.url === "/welcome") {
         // It asks in its own name, under which the page will come.

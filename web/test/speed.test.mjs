@@ -41,7 +41,7 @@ class Trace {
     const [begin, end, work] = [mark("begin"), mark("end"), mark("work")];
     const all = this.events.filter((e) => /RunTask$/.test(e.name) && e.pid === begin.pid && e.tid === begin.tid && e.dur > 0);
     const cpu = (e) => (e.tdur ?? NaN) / 1000;
-    // A task is told by two names, one in the other.
+    // A task has two names, one inside the other.
     let over = 0;
     const outer = all.sort((a, b) => a.ts - b.ts || b.dur - a.dur).filter((e) => e.ts >= over && (over = e.ts + e.dur));
     const within = outer.filter((e) => e.ts >= begin.ts && e.ts <= end.ts).map((e) => ({ at: e.ts, cpu: cpu(e), wall: e.dur / 1000 })).sort((a, b) => b.cpu - a.cpu);
@@ -90,7 +90,7 @@ if (lacking) {
     return Object.fromEntries(metrics.map((m) => [m.name, m.value]));
   };
 
-  test("200 tokens a second: tables, lists, 100 KB of code, footnotes, 1 MB of a tool, while somebody types", { timeout: 900_000 }, async () => {
+  test("200 tokens a second: tables, lists, 100 KB of code, footnotes, 1 MB of a tool, while the user types", { timeout: 900_000 }, async () => {
     const page = await open(gateway, { path: await conversation("fast"), watched: false });
     const trace = await Trace.of(page);
     await page.evaluate(work);
@@ -176,7 +176,7 @@ if (lacking) {
       }
     }
     console.log(`# ${samples.map((s) => `after ${s.at}: ${s.nodes} nodes, ${s.listeners} listeners, ${(s.heap / 1e6).toFixed(1)} MB`).join("; ")}`);
-    // The log is full by the third sample. From there on the page holds what was said, and draws as much as before.
+    // By the third sample the log is full. From then on the page keeps the same amount of content and renders as much as before.
     const [from, to] = [samples[2], samples.at(-1)];
     const said = (to.at - from.at) * much.length;
     assert.ok(samples.length >= 7);
@@ -189,7 +189,7 @@ if (lacking) {
   test("a conversation of 10,000 messages opens and scrolls, to its very first one", { timeout: 900_000 }, async () => {
     const id = "ten-thousand";
     await gateway.call("/api/conversations", { id, title: "Ten thousand" });
-    // Most of it at once: one by one that takes longer than all the rest. What was said last was said one by one.
+    // Most messages are injected at once, because that is faster; only the last ones are sent one by one.
     const said = (i) => ({ role: i % 2 ? "assistant" : "user", text: `Message number ${i}, with some words to fill a line.` });
     await gateway.call(`/api/conversations/${id}/import`, { messages: Array.from({ length: 9900 }, (_, i) => said(i)) });
     for (let i = 9900; i < 10_000; i++) await gateway.call(`/api/conversations/${id}/commands`, { type: "inject", message: said(i) });
@@ -256,7 +256,7 @@ if (lacking) {
 
   test("the reader who reads is left alone, and comes back to the end by a button", async () => {
     const page = await open(gateway);
-    await ask(page, "long 4000"); // it goes on until it is stopped
+    await ask(page, "long 4000"); // it runs until it is stopped
     await page.getByText("Section 3", { exact: true }).waitFor();
     await page.locator(".log").hover();
     await page.mouse.wheel(0, -400);

@@ -1,5 +1,5 @@
-// A plugin that takes messages into its running turns, for the tests of the dashboard: it speaks until it is told to end, and says what
-// it was told meanwhile. "tool" runs a tool until then.
+// A plugin for the dashboard's tests that accepts messages in its running turns: it writes until it is told to end, and repeats the
+// messages. "tool" runs a tool until then.
 
 import { createInterface } from "node:readline";
 

@@ -81,7 +81,7 @@ if (lacking) {
       await idle(page);
       assert.equal(current(page), id);
       await answer(page).getByText("colours.webm").waitFor(patience);
-      // There is no role for a film; its name is what a screen reader has of it.
+      // ARIA has no role for a video; a screen reader uses its name.
       const film = answer(page).getByLabel("colours.webm", { exact: true });
       await page.waitForFunction((v) => v.readyState >= 1, await film.elementHandle(), patience);
       assert.deepEqual(await film.evaluate((v) => [v.videoWidth, v.videoHeight, v.controls, v.paused, v.error]), [32, 18, true, true, null]);

@@ -190,10 +190,10 @@ if (lacking) {
       await phone.click("button", "Conversations");
       await phone.click("link", /begun at the desk/);
       await phone.reads("begun at the desk");
-      await phone.type("echo and gone on with", "Message");
+      await phone.type("echo and a new text", "Message");
       await phone.click("button", "Send");
-      await phone.reads("and gone on with");
-      await p.reads("and gone on with");
+      await phone.reads("and a new text");
+      await p.reads("and a new text");
       p.steps += phone.steps;
       await phone.page.context().close();
     }],

@@ -26,7 +26,7 @@ import (
 
 // reader is testdata/transcript.js in Node: a line with events goes in, a line with what it holds comes out.
 const reader = `
-import { Transcript, visible } from %q;
+import { Transcript, visibleText } from %q;
 import { createInterface } from "node:readline";
 let t = new Transcript();
 for await (const line of createInterface({ input: process.stdin })) {
@@ -36,7 +36,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   if (step.snapshot) t.reset(step.snapshot);
   if (step.events) ok = t.batch(step.events);
   const messages = t.order.map((m) => ({
-    id: m.id, turn: m.turn || "", role: m.role, ended: m.ended, state: m.state || "", visible: visible(m),
+    id: m.id, turn: m.turn || "", role: m.role, ended: m.ended, state: m.state || "", visible: visibleText(m),
     parts: m.parts.map((p) => ({
       id: p.id, kind: p.kind, name: p.name || "", state: p.state || "", title: p.title || "", join: p.join || "", ended: p.ended,
       text: p.text.text, input: p.input.text, output: p.output.text, stderr: p.stderr.text, history: p.history, error: p.error?.message || "",

@@ -79,7 +79,7 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
   const over = useNarrow() && !!turn;
   useBelow(over, talk);
   useEscape(over, leave);
-  // Where it was opened from can be reached again now.
+  // When the inspector closes, the focus returns to the control that opened it.
   useLayoutEffect(() => {
     if (turn || !back.current) return;
     back.current = false;
@@ -189,7 +189,8 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
   );
 }
 
-// What is on the screen has been read, on every device; and what an agent says of its own accord is said there.
+// Tells the gateway which conversation is visible. It marks its messages as read on all devices, and directs unasked messages of
+// agents to it.
 function useLook(id: string): void {
   useEffect(() => {
     if (!id) return;

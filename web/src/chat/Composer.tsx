@@ -34,7 +34,7 @@ interface ComposerProps {
   steers: boolean; // the agent may take a message while it answers
   send: (sent: Submission) => Promise<void>;
   stop: () => void;
-  last: () => ChatMessage | undefined; // the last message of one's own
+  last: () => ChatMessage | undefined; // the user's last message
   edit: (m: ChatMessage) => void;
 }
 
@@ -220,7 +220,7 @@ function useDraft(conversation: string, text: string): void {
   }, [conversation, text]);
 }
 
-// How far files are is told at the beginning, the middle and the end only.
+// Announces the progress of an upload at its beginning, middle and end.
 function useProgress(all: readonly Attachment[]): void {
   const told = useRef(new Map<string, number>());
   useEffect(() => {

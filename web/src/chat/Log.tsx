@@ -128,7 +128,7 @@ export function Log({ conversation, state, edit, change, inspect }: LogProps) {
   const ended = turns.filter((t) => t.state === "ended").length;
   const running = turns.some((t) => t.state !== "ended" && independent(t));
   const total = state.earlier ? -1 : messages.length;
-  // What is on its way stands in its place already, and becomes the message without being drawn anew.
+  // Pending messages are rendered in their final place, so that the same element later shows the stored message.
   const drawn: { message: ChatMessage; pending?: Pending }[] = messages.slice(shown.from, shown.to).map((message) => ({ message }));
   if (shown.to === messages.length) for (const p of state.pending) drawn.push({ message: asMessage(p), pending: p });
   const without = useMemo(() => answerless(turns, messages, lastOf), [turns, messages, lastOf]);

@@ -21,7 +21,7 @@ interface MessageProps {
   pending: Pending | undefined; // it is on its way, or was refused
   turn: Turn | undefined; // that it belongs to
   targetTurn?: Turn | undefined; // that it is for
-  inside?: string | undefined; // the agents whose turns its turn lies in, outermost first; undefined for one that lies in none
+  inside?: string | undefined; // the agents of the enclosing turns, outermost first; undefined for a top-level turn
   depth?: number; // how many those are
   last: boolean; // of its turn
   newest?: boolean; // nothing comes after it

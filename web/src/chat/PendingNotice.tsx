@@ -43,7 +43,7 @@ export function PendingNotice({ conversation, pending: p }: { conversation: Conv
   );
 }
 
-// A conversation that was to be made with the message that was taken back is none.
+// If the discarded message would have created the conversation, there is nothing left to show: open a new one.
 function leave(conversation: Conversation): void {
   const { phase, messages, pending } = conversation.state;
   if (phase === "loading" && messages.length === 0 && pending.length === 0) open("", "replace");

@@ -12,7 +12,7 @@ import { stoppedBy } from "./stopped";
 interface TurnEndProps {
   turn: Turn;
   said: boolean; // something came before the end
-  again?: (() => void) | undefined; // asks again, where nothing would be lost by that
+  again?: (() => void) | undefined; // tries again; undefined if later messages would be lost
   hold: Hold;
 }
 

@@ -1,4 +1,4 @@
-// What there is to say of a turn while it runs: that it is being stopped, or that nothing has come of it for long.
+// Notices about a running turn: it is being stopped, or its agent has been silent for long.
 
 import { type Conversation, type ConversationState, independent } from "@leat/client";
 import { useCallback, useEffect, useRef, useState } from "react";

@@ -1,5 +1,5 @@
-// What a screen reader is told: that an answer begins, its text as that is set, that it is there, and what needs the reader. Never a
-// text as it grows by words.
+// Announcements for screen readers: an answer begins, its text (as configured), it is complete, and it needs the user. Growing text
+// is never read word by word.
 
 import { type ConversationState, independent, type Message, type Part, type Turn } from "@leat/client";
 import { useEffect, useRef } from "react";
@@ -42,7 +42,7 @@ class Following {
   private read = -Infinity; // when something of an answer was last read out
   private lasting = new Map<string, { since: number; told: boolean; name: string }>();
   private toolAt = -Infinity;
-  private tool = ""; // what is to be told of tools when it is time
+  private tool = ""; // the next announcement about tools
 
   take(state: ConversationState): void {
     this.state = state;
@@ -55,7 +55,7 @@ class Following {
     this.known = now;
     for (const t of state.turns) {
       if (!independent(t) || before?.get(t.id) === now.get(t.id)) continue;
-      // What was there when it was opened is no news, but that somebody is waited for.
+      // Turns from before the page was opened are not announced, except their open requests.
       if (t.state === "waiting") for (const r of t.requests ?? []) alarm(`${t.id} ${r.id}`, r.prompt ?? (r.tool ? `The agent wants to run ${r.tool}.` : "The agent asks for approval."));
       if (!before) continue;
       const was = before.get(t.id)?.split(" ")[0];
@@ -114,7 +114,7 @@ class Following {
       if (next.closing) {
         say(next.text);
       } else {
-        this.read = Infinity; // until it is told
+        this.read = Infinity; // until the announcement is made
         say(next.text, () => { this.read = performance.now(); });
       }
     }

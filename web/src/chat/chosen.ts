@@ -1,5 +1,5 @@
-// Who answers the next message of a conversation, where a person has chosen another agent than its own; and what is known of agents
-// that take no messages while they answer.
+// The agent that the user has chosen for the next message of a conversation, and the agents that have turned out not to accept
+// messages during a turn.
 
 import { persistent, Store, useStore } from "../store";
 
@@ -10,7 +10,7 @@ const maxChoices = 100;
 
 const choices = persistent<Choices>("agents", {}, (v): v is Choices => typeof v === "object" && v !== null && Object.values(v).every((a) => typeof a === "string"));
 
-/** Chooses who answers from now on; "" is whoever answers by itself. "" as the conversation is the next new one. */
+/** Chooses the agent for the next messages; "" is the conversation's own agent. The conversation "" is the next new one. */
 export function choose(conversation: string, agent: string): void {
   choices.change(({ [conversation]: _, ...rest }) => Object.fromEntries([...Object.entries(rest), ...(agent ? [[conversation, agent] as const] : [])].slice(-maxChoices)));
 }

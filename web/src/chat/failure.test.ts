@@ -25,7 +25,7 @@ test("every code that the gateway gives is known", () => {
     "agent_refused", "gap", "run_lost", "agent_request", "attachment", "agent_restarts", "file_unavailable", "busy", "agent_busy", "agent_answer", "too_many_runs"]) expect(causeOf(code), code).toBeDefined();
 });
 
-test("one that nobody knows is told in its own words", () => {
+test("an unknown failure is shown with its own message", () => {
   const t = explain(turn({ outcome: "failed", error: { code: "x", message: "database is locked\nat line 3", retryable: true } }), false)!;
   expect(t).toMatchObject({ what: "Database is locked.", todo: "Try again.", again: true, cause: "" });
   expect(explain(turn({ outcome: "failed" }), false)).toMatchObject({ what: "The agent failed.", todo: expect.stringMatching(/^Try again or rephrase/) as string, again: false });

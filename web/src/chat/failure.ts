@@ -8,9 +8,9 @@ import { line, lines } from "./parts/marks";
 export interface Explanation {
   tone: "bad" | "warn" | "quiet";
   what: string;
-  todo: string; // empty where nothing is to be done
+  todo: string; // empty if the user can do nothing
   again: boolean; // asking again is of use
-  cause: string; // in the words of whoever failed; empty where what says it
+  cause: string; // the original error text; empty if `what` contains it
 }
 
 interface Cause { what: string; todo: string; again?: boolean }

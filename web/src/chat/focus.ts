@@ -1,4 +1,4 @@
-// Where the focus goes when the control that was pressed goes, as many do once they have done their work.
+// Moves the focus when the pressed control disappears, as many controls do.
 
 import { type RefObject, useEffect } from "react";
 
@@ -16,7 +16,7 @@ export function useFocusKept(within: RefObject<HTMLElement | null>): void {
     const look = new MutationObserver(() => {
       if (!pressed || pressed.isConnected) return;
       pressed = null;
-      // On a touch screen that would open the keyboard, and there the focus leads nobody.
+      // On a touch screen this would open the keyboard, and the focus isn't needed for navigation.
       if (document.activeElement === document.body && !coarse()) document.getElementById("composer")?.focus({ preventScroll: true });
     });
     const key = (e: KeyboardEvent) => {

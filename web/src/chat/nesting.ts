@@ -1,4 +1,4 @@
-// Where turns stand that lie inside others, and those that have no message of their own.
+// The position of turns inside other turns, and of turns without a message.
 
 import type { Message, Turn } from "@leat/client";
 

@@ -1,4 +1,5 @@
-// Where a reader was in the conversations that they left, within this page: who had left the end comes back to it.
+// The reading positions in conversations that the user has left, as long as the page is open. A reader who had left the end returns
+// to the same position.
 
 import type { Spot } from "./scroll";
 import type { Stretch } from "./window";

@@ -27,7 +27,7 @@ export class Reader {
     let text = "";
     let to = this.given;
     for (; to < sentences.length && (!text || !isLongEnough(text) && room(text, sentences[to]!)); to++) text = text ? `${text} ${sentences[to]}` : sentences[to]!;
-    // A short stretch waits for more, unless there is none, or no room for it.
+    // A short piece waits for more text, unless the text is complete or the next sentence doesn't fit.
     if (text && (isLongEnough(text) || whole || to < sentences.length)) {
       this.given = to;
       [text = "", ...this.lane] = joinSentences([text]);

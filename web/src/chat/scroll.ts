@@ -113,7 +113,7 @@ export function useScroll(scrollerRef: RefObject<HTMLElement | null>, contentRef
         moves();
         if (e.deltaY >= 0) return;
         release();
-        if (s.scrollTop === 0) top.current(); // there is no scrolling any more that would tell
+        if (s.scrollTop === 0) top.current(); // at the top no scroll event follows
       }],
       ["touchstart", (e: TouchEvent) => { touched = e.touches[0]?.clientY ?? 0; }],
       ["touchmove", (e: TouchEvent) => { moves(); if ((e.touches[0]?.clientY ?? 0) - touched > drag) release(); }],
@@ -129,7 +129,7 @@ export function useScroll(scrollerRef: RefObject<HTMLElement | null>, contentRef
       }],
     ];
     for (const [type, f] of listeners) s.addEventListener(type, f as EventListener, { passive: true });
-    // Whoever selects text reads it.
+    // A selection means that the user is reading it.
     const selected = () => {
       const sel = document.getSelection();
       if (sel && !sel.isCollapsed && s.contains(sel.anchorNode)) release();

@@ -53,7 +53,7 @@ function block(t: Token, closed: boolean, out: string[], language: string | unde
       return;
     default: {
       const found = segment(words(t), language);
-      // The last one may go on; and what stands last may be half a word.
+      // The last sentence may continue, and may end in half a word.
       out.push(...(closed ? found : found.slice(0, -1)));
     }
   }
@@ -112,7 +112,7 @@ function splitLong(sentence: string): string[] {
   let rest = sentence;
   while (rest.length > most) {
     const space = rest.lastIndexOf(" ", most);
-    // A word that is longer than all that may be said at once is cut where no pair of surrogates is.
+    // A word longer than the limit is split, but never between surrogates.
     let to = space > 0 ? space : most;
     if (space <= 0 && /[\ud800-\udbff]/.test(rest[to - 1]!)) to--;
     out.push(rest.slice(0, to));

@@ -1,4 +1,4 @@
-// The two places from which a screen reader is told something: one that waits until it is silent, one that interrupts.
+// The two live regions for screen readers: a polite one, which waits for silence, and an assertive one, which interrupts.
 
 /** The least time between two announcements, in milliseconds: what comes faster is cut off. */
 const apart = 500;

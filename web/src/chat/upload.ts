@@ -1,5 +1,5 @@
-// How a file gets to the gateway: a small one at once, a large one in pieces (tus 1.0.0), so that what has come need not come again.
-// While the line is broken it waits, and goes on by itself.
+// Uploads a file: a small one in one request, a large one in pieces (tus 1.0.0), so that received pieces need not be sent again. It
+// waits while the connection is broken, and resumes by itself.
 
 import { LeatError, type Media } from "@leat/client";
 
@@ -121,7 +121,7 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-// request is an XMLHttpRequest, since fetch does not tell how much of a body has gone.
+// request uses an XMLHttpRequest, because fetch doesn't report upload progress.
 function request(method: string, url: string, body: Blob | null, headers: Record<string, string>, s: Transfer, sent?: (bytes: number) => void): Promise<XMLHttpRequest> {
   return new Promise((resolve, reject) => {
     const r = new XMLHttpRequest();
@@ -146,8 +146,8 @@ function request(method: string, url: string, body: Blob | null, headers: Record
       const said = r.response as { error?: string; reason?: string } | null;
       if (s.signal.aborted) reject(new Error("taken back"));
       else if (r.status >= 200 && r.status < 300) resolve(r);
-      // 409: it goes on elsewhere. 400 with timeout: the body broke off. 423: an older line still writes. 429 without a limit that
-      // one has used up: too much at once.
+      // Temporary failures. 409: wrong offset. 400 with timeout: the body was interrupted. 423: an earlier connection is still
+      // writing. 429 without quota: too many requests at once.
       else if ([0, 408, 409, 423, 502, 503, 504].includes(r.status) || r.status === 429 && said?.reason !== "quota" || said?.reason === "timeout") reject(new ConnectionFault());
       else if ((r.status === 404 || r.status === 410) && url.includes("api/files/upload/")) reject(new UploadLost());
       else reject(new Refusal(said?.error ?? `the gateway answered ${r.status}`));

@@ -1,5 +1,5 @@
-// The log by keyboard. It is one stop of the Tab key: arrows go from message to message, Enter goes into one, Escape back. What the agent
-// asks of the reader is a message of its own here, and the one thing that Tab reaches from the log.
+// Keyboard navigation of the log. It is one stop of the Tab key: arrows move between messages, Enter moves into one, Escape back
+// out. A request of an agent counts as a message, and is the only element inside the log that Tab reaches.
 
 const reachable = "a[href], button:not(:disabled), input:not(:disabled), select, textarea, summary, audio, video, [tabindex='0']";
 
@@ -33,7 +33,7 @@ export function walk(event: KeyboardEvent, log: HTMLElement | null, content: HTM
   }
 }
 
-// From the log and from a message Tab goes past what lies in them; inside of one it goes from control to control, and past its last.
+// From the log or a message, Tab skips their controls; inside a message it moves between the controls, and then out.
 function tab(event: KeyboardEvent, log: HTMLElement, at: HTMLElement): void {
   const part = at.closest<HTMLElement>(".log > .column > *");
   const inside = part && at !== part ? within(part) : [];

@@ -1,4 +1,4 @@
-// The connection, in words: what is shown of it and what is said of it, worked out from facts alone.
+// The status of the connection in words, for the screen and for screen readers. Pure functions of facts.
 
 import type { ConnectionState } from "@leat/client";
 
@@ -61,7 +61,7 @@ export function tell(before: Announced, w: Words, now: number): Announced {
   const held = now - since;
   const calm = before.shown.kind === "live" && w.kind !== "live" && held < shownAfter;
   const shown = calm ? before.shown : w.text === before.shown.text && w.kind === before.shown.kind && w.tryNow === before.shown.tryNow ? before.shown : w;
-  // That all is well is news only to who was told otherwise.
+  // "Connected." is announced only after a problem was announced.
   const said = held < saidAfter || (w.kind === "live" && !before.said) ? before.said : sayings[w.kind];
   if (w.kind === before.kind && shown === before.shown && said === before.said) return before;
   return { kind: w.kind, since, shown, said };

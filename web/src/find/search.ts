@@ -1,4 +1,4 @@
-// Finding in what was said. Pure: from messages and words to hits.
+// Search in messages. Pure functions from messages and words to hits.
 
 import { type Message, visibleText } from "@leat/client";
 

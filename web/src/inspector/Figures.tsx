@@ -12,7 +12,7 @@ const speed = (v: number) => (v < 10 ? v.toFixed(1) : String(Math.round(v)));
 /** A turn in numbers. Time is the moment that is looked at, since the turn began. */
 export function Figures({ figures: f, rate: r, turn, time, offset, within }: FiguresProps) {
   const live = turn.state !== "ended";
-  const now = rateAt(r, live ? time - r.step : time); // the step that still goes on tells too little
+  const now = rateAt(r, live ? time - r.step : time); // the current step is incomplete
   const merged = f.seen - f.pieces;
   return (
     <>

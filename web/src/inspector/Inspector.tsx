@@ -76,7 +76,7 @@ const Inside = memo(function Inside({ traced, conversation, turn }: InsideProps)
   const f = useMemo(() => figures(trace, shownOf(turn.id), traced.offset), [trace, turn.id, traced.offset]);
   const r = useMemo(() => rate(trace, replay, turn.usage?.output), [trace, replay, turn.usage?.output]);
   const names = useMemo(() => new Map(messages.flatMap((m) => m.parts.map((p) => [`${m.id} ${p.id}`, line(p.name ?? p.kind)] as const))), [messages]);
-  // Until the reader chooses a moment it is the end, which may still go on.
+  // Until the user selects a moment, it is the end of the trace, which may still grow.
   const [chosen, setAt] = useState<number>();
   const at = Math.min(chosen ?? commits.length, commits.length);
   const begin = beginOf(trace);

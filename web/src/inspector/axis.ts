@@ -1,4 +1,4 @@
-// Where a turn's events lie on an axis of so many pixels.
+// Maps a turn's events to the pixels of a time axis.
 
 import { beginOf, longGap, type Replay, type Trace } from "./trace";
 

@@ -1,4 +1,4 @@
-// How quickly the model made its answer: tokens a second, as far as the log can tell.
+// The speed of an answer in tokens a second, computed from the log.
 
 import { beginOf, quantile, type Replay, type Trace } from "./trace";
 

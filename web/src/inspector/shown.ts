@@ -1,5 +1,5 @@
-// When this tab showed what came of a turn: the third time of each event, beside its arrival at the gateway and its commit. It outlives
-// a reload of the page, but not the tab.
+// When this tab displayed the events of a turn: the third time of each event, besides arrival and commit. It survives a reload of
+// the page, but not the tab.
 
 import type { Conversation } from "@leat/client";
 

@@ -38,7 +38,7 @@ test("the answer as it was, byte for byte, with what was taken back", () => {
 test("what each event brought", () => {
   expect(trace.commits.map((_, i) => replay.said(i, 80))).toEqual(["", "", "", "Looking", "Done", "", "grüß", "e yo", "", ""]);
   expect(trace.commits.map((_, i) => replay.size(i))).toEqual([0, 0, 0, 7, 4, 0, 6, 4, 0, 0]);
-  expect(trace.commits.map((_, i) => replay.made(i))).toEqual([0, 0, 0, 0, 0, 0, 6, 4, 0, 0]); // a status is no model's
+  expect(trace.commits.map((_, i) => replay.made(i))).toEqual([0, 0, 0, 0, 0, 0, 6, 4, 0, 0]); // a status is not output of the model
   expect(replay.said(6, 2)).toBe("gr");
 });
 

@@ -44,7 +44,7 @@ export function figures(t: Trace, shown: readonly Batch[], offset: number): Figu
   let next = 0;
   const batches = shown.filter((b) => {
     while (next < commits.length && commits[next]!.seq < b.from) next++;
-    return next < commits.length && commits[next]!.seq <= b.upto; // what the trace does not tell of yet is left out
+    return next < commits.length && commits[next]!.seq <= b.upto; // events that are newer than the trace are omitted
   });
   return {
     total: Math.max(0, (commits.at(-1)?.arrival ?? begin) - begin), largestGap, commitP50: quantile(stored, 0.5), commitP99: quantile(stored, 0.99),

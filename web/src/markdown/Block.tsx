@@ -79,7 +79,7 @@ const Item = memo(function Item({ item, loose, depth, definitions, live }: ItemP
       {item.task && <span role="img" className={item.checked ? "ticked" : "unticked"} aria-label={item.checked ? "done" : "to do"} />}
       {item.tokens.map((t, i) => {
         if (t.type === "space" || (t.type) === "checkbox") return null;
-        // In a tight list the text of an item is no paragraph.
+        // In a tight list the text of an item is not a paragraph.
         if (!loose && (t.type === "text" || t.type === "paragraph")) return <Fragment key={i}>{t.tokens ? <Inline tokens={t.tokens} /> : unescape((t as Tokens.Text).text)}</Fragment>;
         return <Block key={i} token={t} depth={depth + 1} definitions={definitions} live={live && i === last} />;
       })}

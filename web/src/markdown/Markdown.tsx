@@ -32,7 +32,8 @@ export const Markdown = memo(function Markdown({ text, live }: { text: string; l
   );
 });
 
-// Notes stand at the end, in the order of their definitions and by their own labels: counted anew they would change while the text grows.
+// Footnotes are rendered at the end, in the order of their definitions and with their own labels. If they were numbered, the
+// numbers would change while the text grows.
 function Notes({ notes, definitions, live }: { notes: Token[]; definitions: number; live: boolean }) {
   return (
     <section className="notes" aria-label="Notes">

@@ -100,7 +100,7 @@ describe("a growing text", () => {
     }
   }, 120_000);
 
-  test("that is replaced is read anew, and the same text gives the same tokens", () => {
+  test("that is replaced is parsed again, and the same text gives the same tokens", () => {
     const growing = new Growing();
     const first = growing.read("a **b\n\nc\n\nd", true);
     expect(growing.read("a **b\n\nc\n\nd", true)).toBe(first);

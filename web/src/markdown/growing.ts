@@ -1,5 +1,5 @@
-// Markdown as it grows. An answer is never read whole again for each of its words: what can't change any more is settled, and of a
-// long list or table only the last entries are read again, of an open fence nothing but what came.
+// Incremental parsing of growing Markdown. An answer is never parsed again as a whole for each piece: blocks that can't change any
+// more are final, only the last entries of a long list or table are parsed again, and of an open fence only the new text.
 
 import type { Token, Tokens } from "marked";
 
@@ -12,7 +12,7 @@ const again = 2;
 /** What a token that reaches the end of a growing text is drawn with, in place of its own text. */
 export type Open<T = Token> = T & { open?: string };
 
-// The settled entries of the list or table that the open part begins with; length is that of their source.
+// The final entries of the list or table at the beginning of the open part; length is the length of their source.
 type Prefix = { list: Tokens.List; length: number } | { table: Tokens.Table; length: number; head: string };
 
 // A fence that is open at the end; no line before looked closes it.
@@ -26,7 +26,7 @@ export class Growing {
   shows = 0;
   private source = "";
   private settled: Token[] = [];
-  private length = 0; // of the source that settled covers
+  private length = 0; // of the source of the final blocks
   private known: Definitions = {};
   private begun: Prefix | undefined;
   private fence: Fence | undefined;
@@ -75,7 +75,7 @@ export class Growing {
     return [...this.settled, ...tokens];
   }
 
-  // lexOpen reads what is not settled, and puts it together with the settled entries of its first block.
+  // lexOpen parses the open part, and merges it with the final entries of its first block.
   private lexOpen(open: string): { tokens: Token[]; known: Definitions } {
     const b = this.begun;
     if (!b) return lex(open, this.known);
@@ -96,11 +96,11 @@ export class Growing {
     return lex(open, this.known);
   }
 
-  // settle takes what can't change any more from the front of the tokens, and gives its source.
+  // settle moves the leading tokens that can't change any more to the final ones, and returns their source.
   private settle(tokens: Token[], open: string): string {
     let n = decided(tokens, open);
     for (let i = n; i < tokens.length; i++) if (final(tokens[i]!, i < tokens.length - 1)) n = i + 1;
-    const bound = n > 0 ? openFormula(open)?.at ?? open.length : 0; // when a formula ends, what is in it was none of these
+    const bound = n > 0 ? openFormula(open)?.at ?? open.length : 0; // once an open formula ends, these tokens become part of it
     let length = 0;
     for (let i = 0; i < n; i++) {
       const t = tokens[i]!;
@@ -117,8 +117,7 @@ export class Growing {
     return open.slice(0, length);
   }
 
-  // begin settles all but the last entries of the list or table that the open part begins with, and gives their source. An open
-  // fence is remembered.
+  // begin makes all but the last entries of the first list or table final, and returns their source. It remembers an open fence.
   private begin(tokens: Token[], open: string): string {
     const t = tokens[0];
     const before = this.begun;
@@ -148,7 +147,7 @@ export class Growing {
     return this.begun ? open.slice(length, this.begun.length) : "";
   }
 
-  // readFence reads on in an open fence; undefined where there is none, or where it ends.
+  // readFence continues an open fence. It returns undefined without one, or if the fence ends.
   private readFence(live: boolean, now: number): Token[] | undefined {
     const f = this.fence;
     if (!f) return undefined;
@@ -171,7 +170,8 @@ export class Growing {
     return [...this.settled, { type: "code", raw: source.slice(this.length), lang: f.lang, text: fenceText(body) }];
   }
 
-  // learn keeps definitions, and reads again what was settled and refers to them. It says whether the open part has to be read again.
+  // learn stores definitions, and parses the final blocks that refer to new ones again. It returns whether the open part has to be
+  // parsed again.
   private learn(labels: string[], known: Definitions): boolean {
     const fresh = labels.filter((label) => !Object.hasOwn(this.known, label));
     if (fresh.length > 0) {
@@ -179,7 +179,7 @@ export class Growing {
       for (const label of fresh) this.known[label] = known[label]!;
       this.definitions += fresh.length;
     }
-    // A definition that is not whole yet counts in what is open, but not in what is settled.
+    // An incomplete definition applies to the open part, but not to final blocks.
     const unsure = Object.keys(known).filter((label) => !Object.hasOwn(this.known, label));
     if (fresh.length === 0 && unsure.length === 0) return false;
     const changed = [...fresh, ...unsure];
@@ -264,7 +264,7 @@ function fenceText(body: string): string {
   return body && (text === "" || text.endsWith("\n")) ? `${text}\n` : text;
 }
 
-// The labels that are defined for good: in what is settled, and of the notes that have begun.
+// Returns the labels with final definitions: those in final blocks, and those of footnotes that have begun.
 function defined(known: Definitions, settled: string, tokens: Token[]): string[] {
   const folded = settled.includes("]:") ? fold(settled) : "";
   const notes = tokens.filter((t) => t.type === "footnote").map((t) => `^${(t as unknown as Footnote).label}`);
@@ -274,7 +274,7 @@ function defined(known: Definitions, settled: string, tokens: Token[]): string[]
 // As marked compares labels.
 const fold = (text: string): string => text.replace(/\s+/g, " ").toLowerCase().toUpperCase().toLowerCase().replaceAll("[ ", "[").replaceAll(" ]", "]");
 
-// The last paragraph, if the text ends in it; path gets what it lies in.
+// Returns the last paragraph if the text ends in it; the enclosing tokens are added to path.
 function lastText(tokens: Token[], path: Open[], source: string): { text: string; tokens: Token[] } | undefined {
   const t = tokens.at(-1) as Open<Tokens.Generic> | undefined;
   if (!t) return undefined;

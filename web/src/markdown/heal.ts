@@ -106,7 +106,7 @@ export function closeInline(text: string): string {
       if (text[i] !== "(") continue;
       const end = endOfAddress(text, i + 1);
       if (end >= 0) i = end;
-      // Its words are shown; where it leads comes later.
+      // The link text is shown; its address is still incomplete.
       else if (/^\s*(?:<[^<>\n]*>?|[^\s<]*)(?:\s+(?:["'(][^\n]*)?)?$/.test(text.slice(i + 1))) {
         return withMarks(`${text.slice(0, text[start - 1] === "!" ? start - 1 : start)}${text.slice(start, i)}(${onItsWay})`, open);
       }
@@ -157,7 +157,7 @@ function endOfCode(text: string, run: string, from: number): number {
   return -1;
 }
 
-// Where the brackets around an address end, or -1 while they are open.
+// Returns the end of the brackets around an address, or -1 while they are open.
 function endOfAddress(text: string, from: number): number {
   let level = 1;
   for (let i = from; i < text.length; i++) {

@@ -1,5 +1,5 @@
-// Markdown read into tokens: GitHub's, by marked, with footnotes and formulas, and without what can't be told from a text's
-// beginning (a definition that goes on over lines, one tilde as a deletion).
+// Parses Markdown into tokens with marked: GitHub's flavour, with footnotes and formulas, but without syntax that a growing text
+// can't decide early (definitions over several lines, deletions with one tilde).
 
 import { Lexer, type Links, type Token, Tokenizer, type Tokens } from "marked";
 
@@ -42,7 +42,7 @@ class Reader extends Tokenizer {
     return this.deeper(() => super.list(src));
   }
 
-  // A definition lies in one line, so that no later text changes what it is.
+  // A definition is limited to one line, so that later text can't change it.
   override def(src: string): Tokens.Def | undefined {
     const line = /^ {0,3}\[(?!\^)(?:\\.|[^[\]\\\n])+\]:[ \t]*(?:<[^<>\n]*>|[^<\s]\S*)(?:[ \t]+(?:"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|\((?:\\.|[^()\\\n])*\)))?[ \t]*(?:\n+|$)/.exec(src);
     return line ? super.def(line[0]) : undefined;
@@ -95,7 +95,7 @@ function formula(src: string): Tokens.Generic | undefined {
   return rest && text ? { type: "formula", raw: src.slice(0, end + close.length), text } : undefined;
 }
 
-// A formula among words. A dollar sign counts as money where there is room beside it.
+// A formula in a line. A dollar sign next to a space is money.
 function inlineFormula(src: string, before: string): Tokens.Generic | undefined {
   const m = /^\$\$(?!\$)((?:\\[\s\S]|[^$\\]){1,2000}?)\$\$/.exec(src) ?? /^\\\(((?:(?!\\\))[\s\S]){1,2000}?)\\\)/.exec(src)
     ?? (/[\p{L}\p{N}$\\]$/u.test(before) ? null : /^\$((?![\s$])(?:\\.|[^$\\\n]){0,300}?(?<![\s\\]))\$(?![\p{L}\p{N}$])/u.exec(src));

@@ -22,7 +22,7 @@ test("links to another host, as a browser reads them", () => {
   for (const here of ["/rooted", "relative", "#there", "mailto:a@b.c", "http://leat.invalid/x", "/a//b", "?q=//x"]) expect(leadsAway(here), here).toBe(false);
 });
 
-test("places in the page, also where their name is no good", () => {
+test("anchors in the page, even with unusual names", () => {
   expect(placeOf("#a%20b")).toBe("a b");
   expect(placeOf("#%")).toBe("%");
   expect(placeOf("#100%-sure")).toBe("100%-sure");

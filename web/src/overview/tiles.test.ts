@@ -12,7 +12,7 @@ test("there are eight tiles at most, each with words", () => {
   for (const t of tiles) expect(t.words(undefined)).not.toBe("");
 });
 
-test("what is counted is told for the last minute, also after a pause", () => {
+test("counters show the last minute, also after a pause", () => {
   const at = (second: number, refused: number, retries: number, failed: number) =>
     reading(second, `leat_limit_refusals_total{limit="turns"} ${refused}\nleat_agent_retries_total{agent="a"} ${retries}\nleat_turns_total{agent="a",outcome="failed"} ${failed}\nleat_turns_total{agent="a",outcome="completed"} 9`);
   let all: readonly (Sampled | undefined)[] = [];

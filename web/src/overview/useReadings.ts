@@ -35,7 +35,7 @@ export function useReadings(): Readings {
     };
     const go = async () => {
       clearTimeout(timer);
-      if (!wanted || asking || document.hidden) return; // it goes on when the page is seen again
+      if (!wanted || asking || document.hidden) return; // it continues when the page becomes visible
       const early = last + every - performance.now();
       if (early <= 0) {
         last = performance.now();

@@ -3,8 +3,8 @@ import { type ReactNode, Suspense } from "react";
 import { Boundary } from "../chat/parts/Boundary";
 
 /**
- * A part of the page that is fetched when it is first wanted. One that can't be fetched, as after an upgrade of the gateway under an
- * open page, leaves the rest as it is. of is what it shows: another one is tried anew.
+ * A part of the page whose code is loaded when it is first shown. If loading fails, for example after an upgrade of the gateway,
+ * the rest of the page still works. A change of `of` retries.
  */
 export function LazyPart({ of, children, fallback = null }: { of: unknown; children: ReactNode; fallback?: ReactNode }) {
   return (

@@ -1,5 +1,5 @@
-// A layer over the page. What lies below can't be reached meanwhile, except by ear: the announcer stays outside of what is made
-// inert, which a modal dialog of the browser's would silence. Closing gives the focus back.
+// A layer on top of the page. The page below is inert, except for the announcer, which a modal dialog of the browser would silence.
+// Closing returns the focus.
 
 import { type ReactNode, useLayoutEffect, useRef } from "react";
 import { createPortal } from "react-dom";

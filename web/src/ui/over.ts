@@ -1,4 +1,4 @@
-// What lies over a part of the page that is too narrow to have it beside the rest.
+// Panels on top of the page, on windows too narrow to show them next to it.
 
 import { type RefObject, useEffect, useLayoutEffect, useSyncExternalStore } from "react";
 

@@ -2,8 +2,8 @@
 // change of which messages there are, which of them grow, and of what parts they are.
 
 /**
- * Runs in the page, before anything else. What flickers is added to window.flickers: a part that was seen and is drawn anew or gone,
- * a message that was complete and grows again, one that lost height.
+ * Runs in the page before its own scripts. It records flicker in window.flickers: a visible part that is rendered again or removed,
+ * a complete message that grows, a message that loses height.
  */
 export function film() {
   const scenes = (window.scenes = []);
@@ -25,7 +25,7 @@ export function film() {
       if (!growing) complete.add(id);
       const { height, width } = a.getBoundingClientRect();
       const before = heights.get(id);
-      // A fold that a test opens and closes is no flicker.
+      // A fold that the test itself opens and closes is not flicker.
       if (before && width === before.width && height < before.height - line && !window.folding) flickers.push(`${id} is ${Math.round(height)} high after ${Math.round(before.height)}`);
       heights.set(id, { height, width });
       scene.push({ id, mine: a.classList.contains("user"), growing, parts: own.map((e) => (e.matches(".text, .said") ? "text" : e.matches(".tool") ? "tool" : e.matches(".reasoning") ? "reasoning" : e.tagName.toLowerCase())), text: own.map((e) => e.innerText).join("\n") });
@@ -33,7 +33,7 @@ export function film() {
     for (const [e, text] of parts) {
       if (e.isConnected) continue;
       parts.delete(e);
-      flickers.push(`drawn anew or gone: ${text.slice(0, 80)}`);
+      flickers.push(`rendered again or removed: ${text.slice(0, 80)}`);
     }
     const now = JSON.stringify(scene.map(({ id, growing, parts: p }) => [id, growing, p]));
     if (now !== last) scenes.push(scene);

@@ -43,11 +43,11 @@ test("Problem 1, one slot: what is complete and what grows are shown together", 
     assert.deepEqual(ids.slice(0, before.length), before);
     before = ids;
   }
-  assert.ok(scenes.some((s) => s.filter((m) => !m.mine && !m.growing && m.text).length === 2 && s.at(-1).growing), "two that are complete beside one that grows");
+  assert.ok(scenes.some((s) => s.filter((m) => !m.mine && !m.growing && m.text).length === 2 && s.at(-1).growing), "two complete messages next to a growing one");
   await wantClean(page);
 });
 
-test("Problem 2, messages that disappear after completion: all that was seen stays, the same elements", async () => {
+test("Problem 2, messages that disappear after completion: everything visible stays, in the same elements", async () => {
   const page = await middle();
   await act("tool/go");
   await says(page, "is there now,");
@@ -92,7 +92,7 @@ test("Problem 3, finalisation: a group is complete when the next begins, not whe
   ids.forEach((id, i) => {
     const of = scenes.map((s) => s.find((m) => m.id === id)).filter(Boolean);
     assert.deepEqual(of.at(-1).parts, i < 2 ? ["reasoning", "text", "tool"] : ["reasoning", "text"]);
-    // Complete once, and then it has all that it will ever have.
+    // A message becomes complete once, with its final content.
     const complete = of.find((m) => !m.growing);
     assert.deepEqual(complete.parts, of.at(-1).parts);
     if (i < 2) assert.ok(scenes.find((s) => s.some((m) => m.id === id && !m.growing)).some((m) => m.id === ids[i + 1]), "complete before the next group began");
@@ -155,7 +155,7 @@ test("Issue 2, messages don't reappear after completion: they never went, and ar
   await wantClean(page);
 });
 
-test("Issue 3, flicker between phases: from thought to text to tool to the next, no part is drawn anew", async () => {
+test("Issue 3, flicker between phases: from reasoning to text to tool to the next, no part is rendered again", async () => {
   const page = await open();
   await act("tool/wait");
   await act("gate/close");

@@ -120,10 +120,10 @@ test("3c. history on reconnect: OpenClaw is killed in the middle of an answer", 
   await act("openclaw/kill");
   await act("gate/open");
   await act("openclaw/start");
-  await says(page, facts.slow.slice(-20), 240_000); // it takes its time to go on
+  await says(page, facts.slow.slice(-20), 240_000); // it needs time to continue
   await idle(page);
   assert.deepEqual(await redrawn(page), []);
-  // It goes on by itself, in a run that says all of it anew; what was seen before stays.
+  // OpenClaw continues by itself, in a run that repeats the output; the visible text before it stays.
   const { messages } = await same(page);
   const said = messages.slice(3).flatMap((m) => m.parts).map((p) => p.text).join("");
   assert.ok(said.endsWith(facts.slow) && said.length > facts.slow.length, said);
@@ -155,7 +155,8 @@ test("4. tool calls: cards that run and end, with what they were given and gave"
   await runs.getByText(/^begun\nover/).waitFor();
   await idle(page);
   assert.equal(await tools.count(), 3);
-  // A command that ends badly has ended, as OpenClaw sees it; its code is told. A tool that gave an error has failed.
+  // For OpenClaw, a command with a bad exit code has ended normally, and its code is shown. A tool that returned an error has
+  // failed.
   await tools.nth(1).getByRole("button").first().click();
   assert.match(await tools.nth(1).innerText(), /oh no\n+\(Command exited with code 3\)/);
   await tools.nth(2).getByRole("img", { name: "failed" }).waitFor();
@@ -186,7 +187,7 @@ test("5b. errors: OpenClaw refused the gateway’s credentials", async () => {
   await ask(page, "please do SCRIPT-PLAIN");
   await failed(page, /refused the gateway’s credentials/, /to fix the credentials/, /refuses the connection/); // the upstream's own text is for operators
   await same(page);
-  // The page goes on: with another agent, in another conversation.
+  // The page still works: with another agent, in another conversation.
   await page.getByRole("button", { name: "New conversation" }).first().click();
   page.expected = 0;
   await goesOn(page);

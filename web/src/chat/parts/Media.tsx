@@ -1,4 +1,4 @@
-// A picture, sound, film or file. Only what this gateway keeps, or what lies in the log itself, is fetched; anything else is a link.
+// A picture, sound, video or file. Only files of this gateway and data URLs in the log are loaded; others are links.
 
 import type { Part } from "@leat/client";
 import { useState } from "react";
@@ -59,7 +59,7 @@ function File({ part: p, live, name, here, why }: { part: Part; live: boolean; n
   return <a className="media file" href={to} target="_blank" rel="noopener noreferrer" data-bad={why ? true : undefined}>{inside}</a>;
 }
 
-// The same bytes may be here under other names, too: the gateway is told which.
+// Files with the same content share a URL, so the name is passed to the gateway.
 const saved = (here: string, name: string): string => (here.startsWith("data:") ? here : `${here}?download=${encodeURIComponent(name)}`);
 
 function Save({ href, name }: { href: string; name: string }) {

@@ -1,4 +1,4 @@
-// One part of a message, by its kind. Every kind has a face; one that nobody knows is shown as what it is.
+// One part of a message, rendered by its kind. Unknown kinds are shown as raw data.
 
 import type { Outcome, Part as MessagePart } from "@leat/client";
 import { memo } from "react";

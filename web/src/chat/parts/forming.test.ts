@@ -16,7 +16,7 @@ test.each(documents)("every prefix of %s says what is certain, and no field goes
     expect(state, prefix).not.toBe("broken");
     const kept = reader.read(prefix).value;
     const told = kept === undefined ? "" : JSON.stringify(kept);
-    // What was told only grows: fewer characters are only closing marks, or a number that goes on.
+    // Shown values only grow. They may lose characters only by closing brackets, or because a number continues.
     expect(told.replace(/["\]}\d.e+-]/g, "").length, prefix).toBeGreaterThanOrEqual(before.replace(/["\]}\d.e+-]/g, "").length);
     before = told;
     if (n === text.length) expect([JSON.stringify(value), state]).toEqual([JSON.stringify(JSON.parse(text)), "whole"]);
@@ -31,11 +31,11 @@ test.each([
   expect(state).toBe("growing");
 });
 
-test.each(["{'a':1}", "{a:1}", '{"a" 1}', '{"a":1 "b"', "[1 2", "nulL", "{}x", '{"a":"\n"}', '{"a":"\\x"}', "01", "+1", "ls -l", `${"[".repeat(100)}`])("%s is no JSON", (text) => {
+test.each(["{'a':1}", "{a:1}", '{"a" 1}', '{"a":1 "b"', "[1 2", "nulL", "{}x", '{"a":"\n"}', '{"a":"\\x"}', "01", "+1", "ls -l", `${"[".repeat(100)}`])("%s is not JSON", (text) => {
   expect(formed(text)).toEqual({ value: undefined, state: "broken" });
 });
 
-test("what was good stays when what comes is no JSON", () => {
+test("the parsed part stays if the rest isn't JSON", () => {
   const f = new Forming();
   expect(JSON.stringify(f.read('{"path":"/tmp/x"').value)).toBe('{"path":"/tmp/x"}');
   const broken = f.read('{"path":"/tmp/x"; and more');

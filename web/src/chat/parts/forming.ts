@@ -1,5 +1,5 @@
-// JSON as it comes: what of a prefix is certain already. A tool's arguments are shown field by field while they are written, and what
-// was shown stays: a prefix that says nothing new, or is no JSON, never takes a field away.
+// Parses incomplete JSON into the value that is already certain. A tool's arguments are shown field by field while they are
+// written. Shown fields stay: a prefix that adds no value, or isn't JSON, never removes a field.
 
 export type Value = null | boolean | number | string | Value[] | { [key: string]: Value };
 
@@ -65,7 +65,7 @@ class Reader {
       if (this.text[this.at] === "}" && first) return this.at++, all;
       if (this.text[this.at] !== '"') throw new SyntaxFault();
       const key = this.string();
-      if (this.open) return all; // half a key is none
+      if (this.open) return all; // an incomplete key is ignored
       this.blank();
       if (this.done()) break;
       if (this.text[this.at++] !== ":") throw new SyntaxFault();
@@ -134,7 +134,7 @@ class Reader {
     return /[\ud800-\udbff]$/.test(out) ? out.slice(0, -1) : out; // the other half of the character is still to come
   }
 
-  // number reads one; at the end of the text it may still go on, so only a minus says nothing.
+  // number parses a number. At the end of the text more digits may follow, but only a lone minus has no value yet.
   private number(): Result {
     const form = /-?(?:0|[1-9]\d*)?(?:\.\d*)?(?:[eE][+-]?\d*)?/y;
     form.lastIndex = this.at;

@@ -6,7 +6,7 @@ const unseen = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\
 
 const mark = (c: string): string => `⟨U+${c.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}⟩`;
 
-// Marks piled onto one letter reach over what is beside it; no script has more than a few.
+// Many combining marks on one letter would cover the text around it; no script uses more than a few.
 const piled = /(\p{M}{4})\p{M}+/gu;
 
 /** How long a name may be; what is longer is none. */

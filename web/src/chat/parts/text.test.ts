@@ -23,7 +23,7 @@ test("what was written for a terminal", () => {
 
 test.each([
   ['{"cwd":"/","command":"ls -l"}', "ls -l"], ['{"x":1,"path":"/a', "/a"], ['{"command":["git","log"]}', "git log"], ['{"a":{"b":1},"c":"said"}', "said"], ['{"a":1}', undefined], ["", undefined], ["not json", undefined], ['"text"', "text"],
-])("what tells of %s is %s", (input, want) => expect(argument(input)).toBe(want));
+])("the main argument of %s is %s", (input, want) => expect(argument(input)).toBe(want));
 
 test("both ends of an argument are kept", () => {
   const { head, tail } = halves(`/a/${"long/".repeat(500)}name.txt`);
