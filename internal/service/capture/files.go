@@ -181,6 +181,7 @@ func (f *ring) add(k *turnIndex, kind byte, at int64, payload []byte) {
 	if f.suspendedUntil > at {
 		return
 	}
+	// An empty payload still needs a record, so the loop runs at least once.
 	for isFirst := true; isFirst || len(payload) > 0; isFirst = false {
 		piece := payload[:min(len(payload), maxPayload)]
 		payload = payload[len(piece):]
@@ -205,7 +206,8 @@ func (f *ring) add(k *turnIndex, kind byte, at int64, payload []byte) {
 	}
 }
 
-// append encodes a record into the buffer and flushes the buffer above 1 MiB.
+// append encodes a record into the buffer and flushes the buffer above 1 MiB. Sizes and times are updated before the write,
+// because the limits must hold even if it is delayed.
 func (f *ring) append(seg *segment, kind byte, k *turnIndex, at int64, payload []byte) {
 	before := len(f.buf)
 	f.buf = appendRecord(f.buf, kind, k.number, at, payload)
@@ -222,7 +224,8 @@ func (f *ring) append(seg *segment, kind byte, k *turnIndex, at int64, payload [
 }
 
 // current returns the segment for the next record of size bytes. It starts a new one if the last would get too large or too
-// old.
+// old. Starting a segment is also the moment at which old ones are deleted, so the limits hold without a timer while data
+// arrives.
 func (f *ring) current(at, size int64) (*segment, error) {
 	if f.handle != nil {
 		seg := f.segments[len(f.segments)-1]
@@ -246,7 +249,8 @@ func (f *ring) current(at, size int64) (*segment, error) {
 	return seg, nil
 }
 
-// flush writes the buffered records to the last segment. It keeps the buffer only if it is small.
+// flush writes the buffered records to the last segment. It keeps the buffer only if it is small. A failed write suspends the
+// capture.
 func (f *ring) flush() {
 	if len(f.buf) == 0 || f.handle == nil {
 		f.buf = f.buf[:0]
@@ -311,12 +315,14 @@ func (f *ring) drop(seg *segment) {
 	}
 }
 
+// remove deletes the file of a segment. A failure is only logged: the next process finds the file and expires it again.
 func (f *ring) remove(path string) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		f.log.Error("capture: segment can't be deleted", "path", path, "error", err)
 	}
 }
 
+// close closes the current segment, so that the next record starts a new one.
 func (f *ring) close() error {
 	if f.handle == nil {
 		return nil

@@ -92,6 +92,7 @@ func (l *Log) Close() error {
 	return l.ring.close()
 }
 
+// wakeUp signals run that the queue or closed changed. It never blocks.
 func (l *Log) wakeUp() {
 	select {
 	case l.wake <- struct{}{}:
@@ -102,7 +103,8 @@ func (l *Log) wakeUp() {
 // sweepEvery is the interval of the check for expired segments.
 const sweepEvery = time.Minute
 
-// run is the goroutine that owns the ring. It takes the whole queue at once, so that one write covers many small records.
+// run is the goroutine that owns the ring. It takes the whole queue at once, so that one write covers many small records. It
+// ends when the log is closed and the queue is empty.
 func (l *Log) run() {
 	defer close(l.exit)
 	l.ring.load()
@@ -182,6 +184,7 @@ func (l *Log) Turn(m Meta) *Turn {
 	if l == nil {
 		return nil
 	}
+	// The index entry is created now but added to the ring by the goroutine, in the order of the queue.
 	t := &Turn{l: l, masker: newMasker(m.Secrets), index: &turnIndex{Meta: m}}
 	// Numbers are based on the clock, so that they ascend across restarts and are never reused.
 	for {

@@ -75,7 +75,8 @@ func Mask(secrets []string, text string) string {
 	return string(newMasker(secrets).mask([]byte(text)))
 }
 
-// mask returns b with its secrets masked. Without secrets, it returns b itself.
+// mask returns b with its secrets masked. Without secrets, it returns b itself. Configured values come first, because a pattern
+// could otherwise mask only a part of one.
 func (m *masker) mask(b []byte) []byte {
 	for _, v := range m.values {
 		if bytes.Contains(b, v) {

@@ -48,6 +48,7 @@ func (l *Log) Read(ctx context.Context, turn string, f func(Entry) error) error 
 		return ErrNotKept
 	}
 	var paths []string
+	// The goroutine only selects the segments. They are read here, so that a large turn doesn't delay the capture of others.
 	numbers := map[uint64]bool{}
 	err := l.do(ctx, func() error {
 		matches := map[*segment]bool{}
@@ -106,6 +107,7 @@ func (r *turnReader) file(path string) error {
 			return nil
 		}
 		b = b[size:]
+		// Blanked and corrupt records are skipped; the others of the turn are still useful.
 		if !r.numbers[h.turn] || h.kind == recordBlank || !h.intact(payload) {
 			continue
 		}
@@ -137,6 +139,7 @@ func (r *turnReader) emit() error {
 	return r.yield(*e)
 }
 
+// entry decodes a record. The payload is copied, because it is part of the buffer with the whole segment.
 func entry(h *header, payload []byte) *Entry {
 	e := &Entry{At: h.at, Kind: kinds[h.kind]}
 	switch e.Kind {

@@ -60,6 +60,7 @@ func (t *Turn) Close() {
 
 // note queues a record. If earlier records were dropped, it first queues their number of bytes.
 func (t *Turn) note(kind byte, data []byte) {
+	// The time is taken here, because the record may wait in the queue.
 	at := time.Now().UnixMilli()
 	if n := t.lostBytes.Load(); n > 0 && t.l.enqueue(request{turn: t, kind: recordLost, at: at, data: strconv.AppendInt(nil, n, 10)}) {
 		t.lostBytes.Add(-n)

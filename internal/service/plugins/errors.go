@@ -17,6 +17,7 @@ type Failure struct {
 	Err   error
 }
 
+// Error returns the phase and the cause, as shown to the admin.
 func (f *Failure) Error() string { return string(f.Phase) + ": " + f.Err.Error() }
 
 func (f *Failure) Unwrap() error { return f.Err }

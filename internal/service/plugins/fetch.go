@@ -39,7 +39,8 @@ func client(allowPrivate bool) *http.Client {
 	return c
 }
 
-// download fetches an archive into a file and returns its SHA-256 in hex.
+// download fetches an archive into a file and returns its SHA-256 in hex. The size is limited by the client and again in save,
+// because a compressed transfer may expand.
 func download(ctx context.Context, c *http.Client, address string, to *os.File) (string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

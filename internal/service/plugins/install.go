@@ -50,7 +50,8 @@ type Runtime interface {
 	Stop(name string)
 }
 
-// installation is the state of one running Install.
+// installation is the state of one running Install. Its folder is deleted if the installation fails, and becomes the plugin's
+// folder if it succeeds.
 type installation struct {
 	*Store
 	req    Request
@@ -71,6 +72,7 @@ func (s *Store) Install(ctx context.Context, req Request, report func(Progress))
 	if err := req.Check(); err != nil {
 		return Plugin{}, err
 	}
+	// The slot is held until the installation ends, including the trial run.
 	release, err := s.acquire()
 	if err != nil {
 		return Plugin{}, err
@@ -170,7 +172,8 @@ func (in *installation) resolve(ctx context.Context) (err error) {
 	return nil
 }
 
-// download copies or unpacks the plugin's files into its folder, after the checksum was compared.
+// download copies or unpacks the plugin's files into its folder, after the checksum was compared. Nothing is unpacked before
+// the checksum matches, because an attacker could otherwise choose what the unpacker reads.
 func (in *installation) download(ctx context.Context) error {
 	spec := in.req.origin(in.version)
 	if in.req.Name != "" {
@@ -265,7 +268,8 @@ func pluginRoot(files string) (string, error) {
 	return ".", nil
 }
 
-// validate parses the manifest and checks that its program exists.
+// validate parses the manifest and checks that its program exists. The manifest is opened below the folder, so a link can't
+// make the gateway read another file.
 func (in *installation) validate(ctx context.Context) error {
 	if err := in.begin(ctx, phaseValidating, "Validating the plugin..."); err != nil {
 		return err
@@ -319,6 +323,7 @@ func (in *installation) restart(ctx context.Context) error {
 	if err := in.begin(ctx, phaseRestarting, "Starting %s...", in.plugin.Manifest.Name); err != nil {
 		return err
 	}
+	// A plugin that doesn't start must not replace a version that works, so it is tried before the commit.
 	if err := in.cfg.Runtime.Try(ctx, in.plugin); err != nil {
 		return err
 	}

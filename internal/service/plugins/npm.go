@@ -47,7 +47,9 @@ func findNPM(log *slog.Logger) (*npm, error) {
 // npmEnv returns npm's environment. It contains none of the gateway's secrets, and nothing that makes npm run scripts of
 // packages.
 func npmEnv() []string {
+	// Proxy and certificate settings are needed to reach the registry at all.
 	env := process.Environment(nil, "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS")
+	// npm's settings for registries are variables too. The one that decides about scripts is overridden below.
 	for _, v := range os.Environ() {
 		name := strings.ToLower(strings.SplitN(v, "=", 2)[0])
 		if strings.HasPrefix(name, "npm_config_") && name != "npm_config_ignore_scripts" {
@@ -65,12 +67,14 @@ func (n *npm) run(ctx context.Context, dir string, args ...string) ([]byte, erro
 	if err != nil {
 		return nil, fmt.Errorf("npm can't be started: %w", err)
 	}
+	// Standard error is read concurrently, because npm blocks if its pipe is full.
 	aside := &process.Aside{Log: n.log.With("program", "npm")}
 	var tasks sync.WaitGroup
 	tasks.Go(func() { aside.ReadAll(p.Stderr) })
 	stop := context.AfterFunc(ctx, p.Kill)
 	p.WriteInput(nil)
 	output, rerr := io.ReadAll(io.LimitReader(p.Stdout, maxNPM))
+	// The rest is discarded rather than left unread, so that npm can exit.
 	if rerr == nil {
 		_, rerr = io.Copy(io.Discard, p.Stdout)
 	}

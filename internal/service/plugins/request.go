@@ -29,7 +29,8 @@ var (
 // maxName is npm's length limit for package names. It also applies to versions.
 const maxName = 214
 
-// Check validates the request before anything is fetched. The error wraps ErrInvalid.
+// Check validates the request before anything is fetched. The error wraps ErrInvalid. It has no side effects, so surfaces also
+// call it to answer with a 400 before they stream progress.
 func (r *Request) Check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)

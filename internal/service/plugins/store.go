@@ -54,7 +54,8 @@ type Config struct {
 	Log          *slog.Logger
 }
 
-// Store holds the installed plugins. All methods are safe for concurrent use.
+// Store holds the installed plugins. All methods are safe for concurrent use. The folder must not be shared with another
+// process.
 type Store struct {
 	cfg  Config
 	http *http.Client
@@ -98,7 +99,8 @@ func Open(c Config) (*Store, error) {
 // Close closes idle connections.
 func (s *Store) Close() { s.http.CloseIdleConnections() }
 
-// sweep deletes everything in the folder that the index doesn't list.
+// sweep deletes everything in the folder that the index doesn't list. It runs only in Open, before an installation can create a
+// folder.
 func (s *Store) sweep() error {
 	entries, err := os.ReadDir(s.cfg.Dir)
 	if err != nil {
@@ -123,6 +125,7 @@ func (s *Store) List() []Plugin {
 	return slices.Clone(s.plugins)
 }
 
+// find returns the installed plugin with a name.
 func (s *Store) find(name string) (Plugin, bool) {
 	for _, p := range s.List() {
 		if p.Manifest.Name == name {
@@ -133,7 +136,8 @@ func (s *Store) find(name string) (Plugin, bool) {
 }
 
 // commit makes plugins the installed ones. The rename in replaceFile is the moment of the change: a crash before it keeps the
-// old list. The caller holds the work slot.
+// old list. The caller holds the work slot. The list in memory changes only after the file, so List never shows a plugin that a
+// crash would lose.
 func (s *Store) commit(plugins []Plugin) error {
 	slices.SortFunc(plugins, func(a, b Plugin) int { return strings.Compare(a.Manifest.Name, b.Manifest.Name) })
 	b, err := json.MarshalIndent(index{indexVersion, plugins}, "", "  ")
@@ -149,7 +153,8 @@ func (s *Store) commit(plugins []Plugin) error {
 	return nil
 }
 
-// replaceFile replaces a file atomically and durably.
+// replaceFile replaces a file atomically and durably. The new content is synced before the rename; otherwise a power failure
+// could leave an empty file under the final name.
 func replaceFile(path string, b []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {

@@ -23,7 +23,8 @@ const (
 	maxDepth   = 32        // nesting of folders
 )
 
-// extractor writes files below root and enforces the limits.
+// extractor writes files below root and enforces the limits. root is an os.Root, so that even a path that slips through
+// checkPath can't leave the folder.
 type extractor struct {
 	root  *os.Root
 	files int
@@ -54,6 +55,7 @@ func (s *extractor) checkPath(entry string) (string, error) {
 	return filepath.FromSlash(name), nil
 }
 
+// makeFolder creates a folder of an archive with permissions for the gateway only.
 func (s *extractor) makeFolder(entry string) error {
 	name, err := s.checkPath(entry)
 	if err != nil || name == "." {
@@ -95,7 +97,8 @@ func (s *extractor) writeFile(entry string, mode fs.FileMode, r io.Reader) error
 	return err
 }
 
-// unpack extracts a .tar.gz or .zip archive, recognized by its first bytes.
+// unpack extracts a .tar.gz or .zip archive, recognized by its first bytes. The file name isn't used, because archives often
+// come from URLs without one.
 func unpack(archive *os.File, into *os.Root) error {
 	magic := make([]byte, 4)
 	if _, err := archive.ReadAt(magic, 0); err != nil {
@@ -114,6 +117,8 @@ func unpack(archive *os.File, into *os.Root) error {
 	return errors.New("the archive is neither a .tar.gz nor a .zip")
 }
 
+// tarball extracts a .tar.gz archive. Only regular files and folders are allowed: a link could point out of the folder, and a
+// later entry could write through it.
 func (s *extractor) tarball(r io.Reader) error {
 	gz, err := gzip.NewReader(r)
 	if err != nil {
@@ -144,6 +149,7 @@ func (s *extractor) tarball(r io.Reader) error {
 	}
 }
 
+// zip extracts a .zip archive under the same rules as tarball.
 func (s *extractor) zip(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -169,6 +175,7 @@ func (s *extractor) zip(f *os.File) error {
 	return nil
 }
 
+// zipEntry extracts one file. The declared size isn't trusted: writeFile counts the bytes that are actually decompressed.
 func (s *extractor) zipEntry(e *zip.File) error {
 	r, err := e.Open()
 	if err != nil {
@@ -210,7 +217,8 @@ func copyFolder(from string, into *os.Root) error {
 	})
 }
 
-// checkSize applies the limits to a folder after npm has written into it.
+// checkSize applies the limits to a folder after npm has written into it. npm writes the files itself, so the limits can only
+// be checked afterwards.
 func checkSize(dir string) error {
 	files, bytes := 0, int64(0)
 	return filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {

@@ -15,6 +15,7 @@ type Limits struct {
 	Viewers  int   // number of open streams and subscriptions
 }
 
+// rate returns the message limit as a token bucket.
 func (l *Limits) rate() ratelimit.Rate { return ratelimit.Rate{Tokens: l.Messages, Per: time.Minute} }
 
 // Account identifies a user. An account without a subject is the operator.
@@ -51,6 +52,7 @@ type Exceeded struct {
 	Wait        time.Duration // only for Messages: the time until the next one is allowed
 }
 
+// Error returns a sentence that is shown to users, with the limit and what they can do.
 func (e *Exceeded) Error() string {
 	switch e.Resource {
 	case Messages:

@@ -76,6 +76,7 @@ func (a Amount) plus(b Amount) Amount {
 	return math.MaxInt64
 }
 
+// String returns the amount without trailing zeros, such as 3, 0.25 or 0.0375. ParseAmount reads it back unchanged.
 func (a Amount) String() string {
 	s := strconv.FormatInt(int64(a/unit), 10)
 	if part := int64(a % unit); part > 0 {
@@ -96,6 +97,7 @@ func (a *Amount) UnmarshalText(b []byte) (err error) {
 // product is the exact sum of tokens × price per million tokens, as a 128-bit number. It is rounded once, at the end.
 type product struct{ high, low uint64 }
 
+// add adds tokens at a price per million tokens. Negative counts or prices are ignored.
 func (p *product) add(tokens int64, million Amount) {
 	if tokens <= 0 || million <= 0 {
 		return

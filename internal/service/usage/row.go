@@ -51,6 +51,7 @@ type Tokens struct {
 	Reasoning  int64 `json:"reasoning"` // included in Output
 }
 
+// add adds the counts of o. They are capped at 1e12 per turn, so a sum can't overflow.
 func (t *Tokens) add(o *Tokens) {
 	t.Input += o.Input
 	t.Output += o.Output

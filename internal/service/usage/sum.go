@@ -101,6 +101,7 @@ type groupNames struct {
 // Name returns the group's name in one dimension.
 func (n *groupNames) Name(d Dimension) string { return *n.of(d) }
 
+// of returns the field of a dimension.
 func (n *groupNames) of(d Dimension) *string {
 	switch d {
 	case ByDay:
@@ -135,6 +136,7 @@ type Sums struct {
 	Duration   int64 `json:"duration"` // milliseconds
 }
 
+// add adds the row of one turn. A turn counts as priced, unpriced or unreported, never as two of them.
 func (s *Sums) add(r *Row) {
 	if s.Outcomes == nil {
 		s.Outcomes, s.Cost = map[event.Outcome]int64{}, map[string]Amount{}
@@ -182,6 +184,7 @@ func (l *Ledger) Sum(ctx context.Context, q Query) (*Report, error) {
 	rep.Total.Outcomes, rep.Total.Cost = map[event.Outcome]int64{}, map[string]Amount{}
 	groups := map[groupNames]*Group{}
 	err := l.eachRow(ctx, &q, func(r *Row) error {
+		// Only groups use memory per result, and their number is limited. The rows themselves are streamed.
 		rep.Total.add(r)
 		if len(q.GroupBy) == 0 {
 			return nil

@@ -48,7 +48,8 @@ type entry struct {
 	Next     int64 `json:"next,omitempty"` // earliest time of the next attempt, epoch milliseconds
 }
 
-// newEntry returns the delivery of an event. It copies only ids, states and counts.
+// newEntry returns the delivery of an event. It copies only ids, states and counts. The text is added by complete when the
+// delivery is sent.
 func newEntry(id string, queuedAt int64, s *journal.Summary, e *event.Event) entry {
 	b := e.Get()
 	d := entry{Queued: queuedAt, Body: Body{

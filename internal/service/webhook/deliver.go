@@ -100,7 +100,8 @@ func (q *queue) stuck(ctx context.Context, l *lane, err error) {
 	q.reschedule(l, time.Time{})
 }
 
-// failed reschedules a delivery that the receiver refused or that couldn't be sent.
+// failed reschedules a delivery that the receiver refused or that couldn't be sent. If the receiver as a whole is unavailable,
+// the queue is paused too.
 func (q *queue) failed(ctx context.Context, l *lane, d *entry, a answer) {
 	result := resultRefused
 	if a.status == 0 {

@@ -112,7 +112,8 @@ func (h *Hooks) Start(ctx context.Context, transcripts ReadTranscript) error {
 }
 
 // Close starts no further delivery, waits up to closeLimit for those in flight, and returns when all goroutines have ended. The
-// remaining deliveries stay in the journal for the next process.
+// remaining deliveries stay in the journal for the next process. The gateway must not commit deliveries any more when it is
+// called.
 func (h *Hooks) Close() {
 	h.stop()
 	timer := time.AfterFunc(closeLimit, h.end)
@@ -126,7 +127,8 @@ func (h *Hooks) Close() {
 	}
 }
 
-// Entries returns a delivery for each event and each hook that wants it, as keys for the commit of the events.
+// Entries returns a delivery for each event and each hook that wants it, as keys for the commit of the events. It is called on
+// the commit path, so it does no I/O and never blocks.
 func (h *Hooks) Entries(s *journal.Summary, events []event.Event) []journal.KeyValue {
 	var keys []journal.KeyValue
 	for i := range events {

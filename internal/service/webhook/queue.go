@@ -51,6 +51,7 @@ const (
 	scanRetry = time.Second
 )
 
+// newQueue returns a queue that starts with a scan, because the previous process may have left deliveries.
 func newQueue(h *Hooks, hook Hook, client doer) *queue {
 	return &queue{
 		h: h, hook: hook, client: client, journal: h.cfg.Journal, log: h.cfg.Log.With("hook", hook.Name), prefix: Prefix + hook.Name + "/",
@@ -199,6 +200,7 @@ func (q *queue) wantsScan() bool {
 }
 
 // scan fills the window with the oldest deliveries of the journal. The queue's lock isn't held while the journal is read.
+// Deliveries committed meanwhile are added afterwards, unless they were too many; then another scan finds them.
 func (q *queue) scan(ctx context.Context) error {
 	q.mu.Lock()
 	q.isScanning, q.overflow, q.arrivals = true, false, nil

@@ -38,6 +38,7 @@ type answer struct {
 	maybeSent bool
 }
 
+// ok reports whether the receiver accepted the delivery.
 func (a answer) ok() bool { return a.status/100 == 2 }
 
 // isOutage reports whether the failure concerns the receiver as a whole, not just this delivery.

@@ -7,7 +7,8 @@ import (
 )
 
 // window holds the oldest waiting deliveries of one hook, in a lane for each conversation. Of each lane, one delivery is in
-// flight at a time. It has no clock and no lock: callers pass the time and serialize the calls.
+// flight at a time. It has no clock and no lock: callers pass the time and serialize the calls. Deliveries that don't fit stay
+// in the journal, and the queue loads them when the window is half empty.
 type window struct {
 	max     int // maximum number of deliveries
 	ids     map[string]bool
@@ -118,6 +119,7 @@ func (w *window) reschedule(l *lane, notBefore time.Time) {
 // delays is a heap of lanes, earliest first. It implements [heap.Interface].
 type delays []*lane
 
+// The methods of heap.Interface.
 func (d delays) Len() int           { return len(d) }
 func (d delays) Less(i, j int) bool { return d[i].notBefore.Before(d[j].notBefore) }
 func (d delays) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }

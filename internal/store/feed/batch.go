@@ -76,6 +76,8 @@ func (b *Batch) encode() {
 	b.frame = append(w, "\n\n"...)
 }
 
+// appendJSON appends the JSON form of the batch. Long texts are split into several events here, so that clients can show them
+// piece by piece.
 func (b *Batch) appendJSON(w []byte) ([]byte, error) {
 	if b.Reset {
 		epoch, _, _ := b.Cursor.Parse()

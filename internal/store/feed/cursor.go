@@ -19,6 +19,7 @@ type Term struct {
 // NewCursor returns the cursor at seq of a log without terms.
 func NewCursor(epoch string, seq int64) Cursor { return newCursor(epoch, "", seq) }
 
+// newCursor formats a cursor. An empty term is omitted, so that logs without terms keep the short form.
 func newCursor(epoch, term string, seq int64) Cursor {
 	b := make([]byte, 0, len(epoch)+len(term)+20)
 	if b = append(b, epoch...); term != "" {
@@ -33,6 +34,8 @@ func (c Cursor) Parse() (epoch string, seq int64, ok bool) {
 	return epoch, seq, ok
 }
 
+// parse is Parse with the term. It refuses other spellings of a number, such as leading zeros, because cursors are compared as
+// text.
 func (c Cursor) parse() (epoch, term string, seq int64, ok bool) {
 	i := strings.LastIndexByte(string(c), '.')
 	if i <= 0 {

@@ -61,6 +61,7 @@ const (
 	compactedEvents = 256
 )
 
+// setDefaults replaces zero values. The limits that only tests set are replaced together.
 func (c *Config) setDefaults() {
 	if c.TailEvents <= 0 {
 		c.TailEvents = defaultTailEvents

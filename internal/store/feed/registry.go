@@ -76,6 +76,7 @@ func (r *Registry) retain(conversation string) (*Feed, error) {
 	return f, nil
 }
 
+// has reports whether f is still the registered feed of its conversation.
 func (r *Registry) has(f *Feed) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,6 +116,7 @@ func (r *Registry) forget(f *Feed) {
 	}
 }
 
+// drop removes a feed from the registry. The caller holds mu. Readers that still use the feed are not affected.
 func (r *Registry) drop(f *Feed) {
 	delete(r.feeds, f.id)
 	if e := r.idling[f]; e != nil {
@@ -137,6 +139,7 @@ func (r *Registry) Trimmed(conversation string, upto int64) {
 	}
 }
 
+// peek returns a conversation's feed without loading or retaining it, or nil.
 func (r *Registry) peek(conversation string) *Feed {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -34,6 +34,7 @@ func (t *tail) add(e *event.Event, maxEvents, maxBytes int) {
 	}
 }
 
+// reset empties the tail and lets it begin after from.
 func (t *tail) reset(from int64) { *t = tail{from: from} }
 
 // shrink drops the oldest events beyond the limits. It copies the others, because readers may be using the old slice.

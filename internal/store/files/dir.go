@@ -49,6 +49,7 @@ func Open(root string) (*store, error) {
 // content always gets the same id, so storing it again replaces the file by itself. The error wraps ErrTooLarge or ErrEmpty, or
 // is that of r or of the disk.
 func (d *store) Create(conversation string, r io.Reader, max int64) (s StoredFile, err error) {
+	// The temporary file is in the same file system, so that the rename in place is atomic.
 	f, err := os.CreateTemp(filepath.Join(d.root, temporary), "*")
 	if err != nil {
 		return s, fmt.Errorf("files: create: %w", err)
@@ -67,6 +68,7 @@ func (d *store) Create(conversation string, r io.Reader, max int64) (s StoredFil
 		return s, fmt.Errorf("files: create: %w", err)
 	}
 	switch {
+	// One byte more than allowed is read, to tell a file of exactly max bytes from a larger one.
 	case s.Size > max:
 		return s, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, max)
 	case s.Size == 0:
@@ -125,7 +127,7 @@ func (d *store) Remove(conversation, id string) error {
 	return nil
 }
 
-// RemoveAll deletes all files of a conversation.
+// RemoveAll deletes all files of a conversation. It is called when the conversation is deleted.
 func (d *store) RemoveAll(conversation string) error {
 	if err := os.RemoveAll(d.folder(conversation)); err != nil {
 		return fmt.Errorf("files: remove: %w", err)

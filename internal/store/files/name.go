@@ -21,6 +21,7 @@ func Name(name string) string {
 		}
 		return r
 	}, name)
+	// The extension is kept, because it decides how systems open the file.
 	if len(name) > maxName {
 		ext := path.Ext(name)
 		if len(ext) > 20 {

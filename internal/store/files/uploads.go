@@ -91,8 +91,10 @@ func OpenUploads(dir string) (*Uploads, error) {
 	return u, nil
 }
 
+// newUpload returns the state of an upload without a writer.
 func newUpload(u Upload) *upload { return &upload{Upload: u, slot: make(chan struct{}, 1)} }
 
+// bytes returns the path of an upload's data, info that of its description.
 func (u *Uploads) bytes(id string) string { return filepath.Join(u.dir, id) }
 func (u *Uploads) info(id string) string  { return filepath.Join(u.dir, id+uploadInfo) }
 
@@ -151,7 +153,8 @@ func (u *Uploads) save(n *Upload) error {
 	return syncDir(u.dir)
 }
 
-// Get returns an upload and its current offset. If it doesn't exist, the error wraps fs.ErrNotExist.
+// Get returns an upload and its current offset. If it doesn't exist, the error wraps fs.ErrNotExist. The offset is the size of
+// the data file, which includes bytes that aren't synced yet.
 func (u *Uploads) Get(id string) (Upload, error) {
 	entry, err := u.find(id)
 	if err != nil {
@@ -170,6 +173,7 @@ func (u *Uploads) Get(id string) (Upload, error) {
 	return snapshot, nil
 }
 
+// find returns the state of an upload, or an error that wraps fs.ErrNotExist.
 func (u *Uploads) find(id string) (*upload, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -24,6 +24,8 @@ func (u *Uploads) Remove(ctx context.Context, id string) error {
 	return u.remove(id)
 }
 
+// remove deletes the files of an upload. The caller holds the upload's slot. The description goes first, because data without
+// one is deleted by the next OpenUploads.
 func (u *Uploads) remove(id string) error {
 	for _, name := range []string{u.info(id), u.bytes(id)} {
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -34,6 +36,7 @@ func (u *Uploads) remove(id string) error {
 	return nil
 }
 
+// forget removes an upload from memory.
 func (u *Uploads) forget(id string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -49,6 +52,7 @@ func (u *Uploads) RemoveAll(ctx context.Context, match func(Upload) bool) error 
 	return errors.Join(errs...)
 }
 
+// selectUploads returns the uploads that match. match is called with mu held, so it must not call the Uploads.
 func (u *Uploads) selectUploads(match func(Upload) bool) (matching []*upload) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

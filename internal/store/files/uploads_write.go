@@ -76,6 +76,7 @@ func (u *Uploads) Append(ctx context.Context, id string, offset int64, r io.Read
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	remaining := current.Length - offset
+	// Each round is synced, so that a power failure loses at most syncEvery bytes.
 	for remaining > 0 {
 		n, cerr := io.Copy(f, io.LimitReader(r, min(remaining, syncEvery)))
 		remaining -= n
@@ -90,6 +91,7 @@ func (u *Uploads) Append(ctx context.Context, id string, offset int64, r io.Read
 			return current, nil // r has ended early
 		}
 	}
+	// The upload is complete. Any further byte means that the client announced a wrong length.
 	if n, _ := io.CopyN(io.Discard, r, 1); n > 0 {
 		return current, ErrTooLarge
 	}
@@ -134,6 +136,7 @@ func (u *Uploads) Finish(ctx context.Context, id string, place func(Upload, *os.
 	return current, nil
 }
 
+// count sets whether an upload's length counts toward its owner.
 func (u *Uploads) count(entry *upload, counts bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

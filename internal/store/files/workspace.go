@@ -142,6 +142,7 @@ func (w *Workspace) Open(file string, sees func(name string) bool) (*OpenFile, e
 	if err != nil {
 		return nil, err
 	}
+	// sees is asked before the disk is touched, so that a refused caller can't learn what exists.
 	last := path.Base(name)
 	if !sees(name) {
 		return nil, fs.ErrNotExist
@@ -192,7 +193,8 @@ func (w *Workspace) Place(owner, conversation, name string, r io.Reader) (string
 // files.
 const conversationPrefix = "c-"
 
-// write writes a file atomically and syncs the folders above it.
+// write writes a file atomically and syncs the folders above it. The root confines all paths to the workspace, even if an agent
+// replaces a folder by a link meanwhile.
 func (w *Workspace) write(folder, name string, r io.Reader) (n int64, err error) {
 	if err := w.root.MkdirAll(folder, 0o750); err != nil {
 		return 0, err
@@ -262,6 +264,8 @@ func (w *Workspace) RemoveConversation(conversation string) error {
 	return w.Count()
 }
 
+// removeAll deletes a folder inside the workspace. It works on the root, so a link planted by an agent can't make it delete
+// elsewhere.
 func (w *Workspace) removeAll(folder string) error {
 	if err := w.root.RemoveAll(folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("files: remove: %w", err)
@@ -300,6 +304,8 @@ func (w *Workspace) StoredBytes(tenant, subject string) (ofOwner, ofTenant int64
 	return sum(w.sizes, tenant, subject)
 }
 
+// sum returns the bytes of one owner and of its whole tenant. Folder names begin with the tenant's prefix, so no list of users
+// is needed.
 func sum(sizes map[string]int64, tenant, subject string) (ofOwner, ofTenant int64) {
 	if subject != "" {
 		ofOwner = sizes[Owner(tenant, subject)]

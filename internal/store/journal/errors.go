@@ -37,6 +37,7 @@ type DamageError struct {
 	Err error
 }
 
+// Error names the conversation and, if known, the first event that can't be read.
 func (e *DamageError) Error() string {
 	if e.Seq > 0 {
 		return fmt.Sprintf("conversation %s is damaged at seq %d: %v", e.Conversation, e.Seq, e.Err)

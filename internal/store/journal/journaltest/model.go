@@ -81,6 +81,7 @@ type model struct {
 	names  int
 }
 
+// modelLog is the expected state of one conversation.
 type modelLog struct {
 	w                  Writer
 	compacted, trimmed int64

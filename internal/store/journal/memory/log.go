@@ -43,6 +43,8 @@ func (j *Journal) rows(ctx context.Context, conversation string, after int64, li
 	r := journal.Range{Epoch: s.Epoch, Head: s.Head, Compacted: s.Compacted, Trimmed: s.Trimmed}
 	var rows []compact.Row
 	size := 0
+	// add appends a chunk unless it is below the requested seq, or the limit is reached. The limit is checked before the chunk,
+	// so a read returns at least one.
 	add := func(row compact.Row, n int, floor int64) {
 		switch {
 		case row.LastSeq <= max(after, s.Trimmed, floor):
@@ -120,7 +122,8 @@ func (j *Journal) StoredBytes(tenant, owner string) (ofOwner, ofTenant int64) {
 	return ofOwner, ofTenant
 }
 
-// size returns the bytes of the log and the approximate bytes of its summary.
+// size returns the bytes of the log and the approximate bytes of its summary. It is computed on demand, unlike in the journal
+// on disk, which keeps totals.
 func (l *log) size() int64 {
 	n := len(l.summary.Title)
 	for k, v := range l.summary.Metadata {
@@ -156,7 +159,7 @@ func (j *Journal) Compact(ctx context.Context, conversation string, upto int64) 
 }
 
 // compact replaces the live chunks up to a seq by compacted ones and extends the traces of the turns. On an error the log is
-// unchanged.
+// unchanged. A trace is extended rather than replaced, because a turn may be compacted in several steps.
 func (l *log) compact(upto int64) error {
 	if upto <= l.summary.Compacted {
 		return nil
@@ -188,7 +191,8 @@ func (l *log) compact(upto int64) error {
 	return nil
 }
 
-// decode returns the events of live chunks in (after, upto], and the commits that wrote them.
+// decode returns the events of live chunks in (after, upto], and the commits that wrote them. A chunk may span the boundaries,
+// so its events outside are removed.
 func decode(chunks []commit, after, upto int64) (events []event.Event, commits []compact.Commit, err error) {
 	for _, c := range chunks {
 		if c.FirstSeq > upto {
@@ -232,6 +236,7 @@ func (j *Journal) Trace(ctx context.Context, conversation, turn string) (journal
 	if t := l.traces[turn]; t != nil && !t.expired(time.Now()) {
 		result.Commits, result.Replacements = slices.Clone(t.Commits), slices.Clone(t.Replacements)
 	}
+	// The events that aren't compacted yet complete the stored trace.
 	recent, commits, err := decode(l.commits, max(l.summary.Compacted, l.summary.Trimmed), l.summary.Head)
 	if err == nil {
 		err = compact.Trace(&result, recent, commits, l.before)
@@ -256,6 +261,7 @@ func (j *Journal) Trim(ctx context.Context, conversation string, upto int64) err
 	if err != nil {
 		return fmt.Errorf("trim %s: %w", conversation, err)
 	}
+	// A chunk that is only partly trimmed stays; reads skip its first events.
 	l.summary.Trimmed = max(l.summary.Trimmed, min(upto, l.summary.Head))
 	l.compacted = slices.DeleteFunc(l.compacted, func(r compact.Row) bool { return r.LastSeq <= l.summary.Trimmed })
 	l.drop(l.summary.Trimmed)

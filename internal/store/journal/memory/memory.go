@@ -20,7 +20,8 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/internal/compact"
 )
 
-// Journal stores logs in memory. Use [New]; the zero value is not usable.
+// Journal stores logs in memory. Use [New]; the zero value is not usable. A single lock protects everything: commits are only
+// copies in memory, so finer locks would gain nothing.
 type Journal struct {
 	mu      sync.RWMutex // protects the fields below
 	closed  bool
@@ -91,9 +92,11 @@ func (j *Journal) Append(ctx context.Context, b journal.Batch) error {
 	if err != nil {
 		return fmt.Errorf("append to %s: %w", b.Conversation, err)
 	}
+	// Fencing: of two writers with the same Expected, only the first succeeds.
 	if b.Expected != l.summary.Head {
 		return fmt.Errorf("append to %s: head is %d, not %d: %w", b.Conversation, l.summary.Head, b.Expected, journal.ErrFenced)
 	}
+	// The owners of all keys are checked before anything is stored.
 	for _, kv := range b.Keys {
 		if kv.Log != "" && kv.Log != b.Conversation {
 			if _, err := j.find(kv.Log); err != nil {
@@ -138,7 +141,8 @@ func clone(s journal.Summary) journal.Summary {
 	return s
 }
 
-// find returns a conversation's log. The caller holds the lock.
+// find returns a conversation's log. The caller holds the lock. Deleted conversations are remembered forever, because their ids
+// must not be used again.
 func (j *Journal) find(id string) (*log, error) {
 	switch l := j.logs[id]; {
 	case j.closed:
@@ -151,7 +155,8 @@ func (j *Journal) find(id string) (*log, error) {
 	return nil, journal.ErrNotFound
 }
 
-// sweep removes expired keys and traces, at most once in sweepEvery. The caller holds the lock.
+// sweep removes expired keys and traces, at most once in sweepEvery. The caller holds the lock. It runs with a commit instead
+// of in a goroutine, so that a journal of a test needs no cleanup.
 func (j *Journal) sweep() {
 	at := time.Now()
 	if at.Sub(j.swept) < sweepEvery {
@@ -164,6 +169,7 @@ func (j *Journal) sweep() {
 	}
 }
 
+// expired reports whether the key's expiry has passed. 0 means never.
 func (v value) expired(at time.Time) bool  { return v.expires != 0 && v.expires <= at.UnixMilli() }
 func (t *trace) expired(at time.Time) bool { return at.Sub(t.at) > journal.DefaultTraceRetention }
 
@@ -184,7 +190,7 @@ func (j *Journal) Get(ctx context.Context, key string) ([]byte, error) {
 	return bytes.Clone(v.data), nil
 }
 
-// Keys implements [journal.Journal].
+// Keys implements [journal.Journal]. Expired keys that aren't swept yet are omitted.
 func (j *Journal) Keys(ctx context.Context, prefix string) ([]journal.KeyValue, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("keys %s: %w", prefix, err)
@@ -238,7 +244,7 @@ func (j *Journal) Close() error {
 	return nil
 }
 
-// epoch returns a new random identity for a log.
+// epoch returns a new random identity for a log. Cursors contain it, so a cursor of another log is recognized.
 func epoch() string {
 	var b [8]byte
 	rand.Read(b[:]) // never fails

@@ -11,7 +11,8 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/internal/compact"
 )
 
-// batch is a journal.Batch prepared for the writer. It is encoded in the goroutine of its caller.
+// batch is a journal.Batch prepared for the writer. It is encoded in the goroutine of its caller. Requests are pooled with
+// their buffers, because an append per token would otherwise produce garbage of the same size.
 type batch struct {
 	conversation string
 	expected     int64
@@ -23,7 +24,8 @@ type batch struct {
 	terminal     bool
 }
 
-// summary holds the columns of the conversations table that come from a journal.Summary.
+// summary holds the columns of the conversations table that come from a journal.Summary. The index columns are aliases, and
+// everything readable is in the sealed JSON.
 type summary struct {
 	updated       int64
 	tenant, owner string // aliases
@@ -99,6 +101,7 @@ func (t *tx) append(b *batch) error {
 	}
 	l, p, err := t.find(b.conversation)
 	switch {
+	// The order of the cases matters: an id that exists is never fenced, and a deleted one can't be created again.
 	case b.create && err == nil:
 		return journal.ErrExists
 	case b.create && errors.Is(err, journal.ErrNotFound):
@@ -125,6 +128,7 @@ func (t *tx) append(b *batch) error {
 		p.head += b.events
 		p.chunk.lastSeq = p.head
 	}
+	// Only the last write of a key in a transaction is stored. order keeps the keys in the order of their first write.
 	for _, kv := range b.keys {
 		if _, repeated := t.puts[kv.Key]; !repeated {
 			t.order = append(t.order, kv.Key)

@@ -41,6 +41,7 @@ func (j *Journal) backup(ctx context.Context, path string) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(j.ctx, cancel)()
+	// A process that was killed may have left an incomplete copy.
 	part := path + ".part"
 	if err := remove(part); err != nil {
 		return err
@@ -94,6 +95,7 @@ func (j *Journal) copyTo(ctx context.Context, path string) (err error) {
 				return err
 			}
 			select {
+			// The pause is as long as the step, so a backup uses at most half of the disk's time.
 			case <-time.After(time.Since(start)):
 			case <-ctx.Done():
 				return ctx.Err()
@@ -139,6 +141,8 @@ func Restore(ctx context.Context, from, dir string) error {
 	return nil
 }
 
+// restore copies and checks the backup under a temporary name, so that a failure leaves the folder without a store. It holds
+// the folder's lock meanwhile, which refuses a gateway that starts.
 func restore(ctx context.Context, from, dir string) (err error) {
 	have, err := inspect(from)
 	if err != nil {
@@ -199,6 +203,7 @@ func renew(ctx context.Context, path string) (err error) {
 		if createdAt == 0 {
 			return fmt.Errorf("%w: not a backup; a copy of the database file can't be restored, use leat backup", journal.ErrForeign)
 		}
+		// The gap exceeds the number of seqs used since the backup, unless more than one event per millisecond was written.
 		gap := reserved + max(0, time.Now().UnixMilli()-createdAt)
 		return errors.Join(
 			c.exec("UPDATE conversations SET epoch = lower(hex(randomblob(8)))"),
@@ -220,6 +225,7 @@ func copyFile(ctx context.Context, from, to string) (err error) {
 	if err != nil {
 		return err
 	}
+	// Copied in pieces, so that a cancelled restore of a large file ends soon.
 	for err == nil && ctx.Err() == nil {
 		_, err = io.CopyN(target, in, 16<<20)
 	}

@@ -59,7 +59,8 @@ func (j *Journal) blank(ctx context.Context, conversation string) error {
 	return nil
 }
 
-// blankAll blanks the selected records of a log, and those in garbage rows.
+// blankAll blanks the selected records of a log, and those in garbage rows. It repeats until a pass finds nothing, because rows
+// may be compacted from one table to the other during a pass.
 func (j *Journal) blankAll(ctx context.Context, id string, n int64, of compact.Selection) error {
 	// Compacted events are also in their live rows until these are deleted.
 	if err := j.purgeLive(ctx, n); err != nil {
@@ -121,7 +122,8 @@ func (j *Journal) blankLog(ctx context.Context, id string, of compact.Selection)
 	return repeat || len(compactedKeys)+len(liveKeys) > 0, nil
 }
 
-// rewrite blanks one row of a table in place, if the row still exists.
+// rewrite blanks one row of a table in place, if the row still exists. A result of the same length overwrites the old text in
+// its pages.
 func (j *Journal) rewrite(ctx context.Context, id string, of compact.Selection, table, column string, key int64) error {
 	condition := " WHERE conversation = ? AND " + column + " = ?"
 	return j.do(ctx, compact.ChunkSize, func(t *tx) error {

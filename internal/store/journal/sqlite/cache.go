@@ -41,7 +41,8 @@ func (c *cache) add(at, firstRow int64, spans []span, text []byte) {
 	}
 }
 
-// find returns the location of a row's text, or nil if it isn't cached.
+// find returns the location of a row's text, or nil if it isn't cached. Commits are in the order of their rows, so a binary
+// search finds the commit.
 func (c *cache) find(row int64) (of *cached, s *span) {
 	i := sort.Search(len(c.commits), func(i int) bool { return c.commits[i].firstRow > row }) - 1
 	if i < 0 {

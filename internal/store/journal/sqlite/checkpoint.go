@@ -23,7 +23,8 @@ const (
 	restartWait, restartWaitLong = 5 * time.Millisecond, 200 * time.Millisecond
 )
 
-// checkpointer copies commits from the write-ahead log to the main file, on its own connection.
+// checkpointer copies commits from the write-ahead log to the main file, on its own connection. A checkpoint reads and syncs,
+// so it must not run on the writer's connection: commits would wait for it.
 type checkpointer struct {
 	j    *Journal
 	wake chan struct{}
@@ -111,6 +112,7 @@ func (k *checkpointer) checkpoint(mode string, wait time.Duration) (busy bool, p
 			return false, 0, err
 		}
 	}
+	// SQLite waits this long for readers of the log.
 	if err := k.conn.exec(fmt.Sprintf("PRAGMA busy_timeout=%d", wait.Milliseconds())); err != nil {
 		return false, 0, err
 	}

@@ -13,6 +13,7 @@ import (
 var errStale = errors.New("stale")
 
 // Compact implements [journal.Journal]. It merges events on a reader's connection, and the writer only stores the result.
+// Repeating is cheap, because only the gateway compacts, once for each turn.
 func (j *Journal) Compact(ctx context.Context, conversation string, upto int64) error {
 	for {
 		err := j.compact(ctx, conversation, upto)
@@ -25,7 +26,8 @@ func (j *Journal) Compact(ctx context.Context, conversation string, upto int64) 
 	}
 }
 
-// compaction is the prepared result for a log, and the state that it was prepared from.
+// compaction is the prepared result for a log, and the state that it was prepared from. storeCompaction compares the state with
+// the current one.
 type compaction struct {
 	from       view // state of the log before
 	inMemory   bool // whether the log was in memory
@@ -99,6 +101,7 @@ func (j *Journal) readLive(ctx context.Context, conversation string, s *compacti
 		if l == nil {
 			return absent(c, conversation)
 		}
+		// The index and the file were read at different times. They must describe the same state of the log.
 		if s.inMemory && (l.n != s.from.n || l.compacted != s.from.state.compacted || l.trimmed != s.from.state.trimmed) {
 			return errStale
 		}
@@ -111,6 +114,7 @@ func (j *Journal) readLive(ctx context.Context, conversation string, s *compacti
 			return nil
 		}
 		chunks := s.from.chunks
+		// The chunk that contains upto is read whole, and its later events are removed after decoding.
 		for i, ch := range chunks {
 			if ch.firstSeq > s.upto {
 				chunks = chunks[:i]
@@ -182,6 +186,7 @@ func (t *tx) storeCompaction(conversation string, s *compaction) error {
 		_ = t.exec("INSERT OR REPLACE INTO traces (conversation, turn, first, at, trace) VALUES (?, ?, ?, ?, ?)", l.n, trace.turn, trace.firstSeq, t.at, trace.blob)
 	}
 	p.compacted = s.upto
+	// From this commit on, readers ignore the live rows up to this seq.
 	return t.exec("UPDATE conversations SET settled = ?, size = ? WHERE n = ?", s.upto, p.size, l.n)
 }
 

@@ -31,7 +31,8 @@ type stmt struct {
 // dial opens a file and runs the pragmas on the connection. The connection isn't pooled; its owner must close it.
 func dial(path string, pragmas ...string) (*conn, error) { return dialWith(path, "", pragmas...) }
 
-// dialWith is dial with additional parameters of the file's URI.
+// dialWith is dial with additional parameters of the file's URI. Double-quoted strings are disabled, because SQLite would read
+// a misspelled column as text.
 func dialWith(path, query string, pragmas ...string) (*conn, error) {
 	uri, err := fileURI(path, strings.TrimPrefix(query+"&_error_rc=1&_dqs=0", "&"))
 	if err != nil {
@@ -149,7 +150,8 @@ func (r row) text(i int) string { s, _ := r[i].(string); return s }
 // blob returns a BLOB column. The driver returns nil for an empty one.
 func (r row) blob(i int) []byte { b, _ := r[i].([]byte); return b }
 
-// forEach runs a query and calls f for each row, until f returns an error.
+// forEach runs a query and calls f for each row, until f returns an error. f must not use the connection for another query with
+// the same text.
 func (c *conn) forEach(query string, f func(row) error, args ...any) (err error) {
 	s, err := c.prepare(query)
 	if err != nil {

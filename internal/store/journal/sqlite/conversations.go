@@ -29,6 +29,7 @@ func readSummary(r row) (journal.Summary, error) {
 		s, err = journal.Summary{Updated: r.int(8)}, &journal.DamageError{Conversation: r.text(0), Err: err}
 	}
 	s.ID, s.Epoch, s.Compacted, s.Trimmed = r.text(0), r.text(1), r.int(3), r.int(4)
+	// The column is only updated by restores. The head of a log with live rows is in the index.
 	s.Head = max(r.int(2), s.Compacted, s.Trimmed)
 	return s, err
 }

@@ -21,7 +21,8 @@ const advice = "restore a backup from before into another folder to read it ther
 // system reports whether id is one of the gateway's own logs.
 func system(id string) bool { return strings.HasPrefix(id, journal.SystemPrefix) }
 
-// quarantine records the damage if err is about a conversation. It returns err.
+// quarantine records the damage if err is about a conversation. It returns err. It is called on every error path that may see
+// damaged text, and logs each conversation once.
 func (j *Journal) quarantine(err error) error {
 	d, ok := errors.AsType[*journal.DamageError](err)
 	if !ok {

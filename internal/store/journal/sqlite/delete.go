@@ -24,7 +24,7 @@ func (j *Journal) Delete(ctx context.Context, conversation string) error {
 	return nil
 }
 
-// delete replaces a conversation by a tombstone.
+// delete replaces a conversation by a tombstone. The tombstone keeps the conversation's number, by which purge finds its rows.
 func (t *tx) delete(conversation string) error {
 	l, p, err := t.findAny(conversation)
 	if err != nil {
@@ -73,6 +73,7 @@ func (j *Journal) purge(ctx context.Context, conversation string) (err error) {
 	if err := j.blank(ctx, conversation); err != nil {
 		return err
 	}
+	// A copy from before a migration contains the conversation with its key.
 	copies, err := filepath.Glob(filepath.Join(j.opt.Dir, fileName+".v*.copy"))
 	if err != nil {
 		return err
@@ -86,6 +87,7 @@ func (j *Journal) purge(ctx context.Context, conversation string) (err error) {
 	if err := j.checkpointer.truncate(ctx); err != nil {
 		return err
 	}
+	// Only now nothing is left, so a crash before this repeats the purge.
 	return j.do(ctx, 0, func(t *tx) error {
 		return t.exec("UPDATE deleted SET purged = 1 WHERE id = ?", conversation)
 	})
@@ -124,6 +126,7 @@ func (j *Journal) lockLong(ctx context.Context) error {
 	}
 }
 
+// unlockLong releases the maintenance lock.
 func (j *Journal) unlockLong() { <-j.maintenance }
 
 // unpurged lists the deleted conversations that may have remains.

@@ -21,7 +21,8 @@ const (
 	maxWaste, maxWasteSize = 200_000, 256 << 20
 )
 
-// garbage is the list of live rows to delete. Only the writer uses it.
+// garbage is the list of live rows to delete. Only the writer uses it. Rows aren't deleted with the commit that makes them
+// obsolete, because deleting many rows would delay that commit.
 type garbage struct {
 	rows     []waste // sorted; taken ones have row 0
 	incoming []waste // not yet merged into rows
@@ -103,7 +104,8 @@ func (g *garbage) of(n int64) (rows []waste) {
 	return rows
 }
 
-// merge sorts the incoming rows into the list and restarts the search at the oldest.
+// merge sorts the incoming rows into the list and restarts the search at the oldest. It is called when enough rows have
+// arrived, so its cost is amortized.
 func (g *garbage) merge() {
 	order := func(a, b waste) int { return int(a.row - b.row) }
 	slices.SortFunc(g.incoming, order)

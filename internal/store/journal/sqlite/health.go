@@ -30,7 +30,7 @@ func (j *Journal) Healthy() error {
 	return err
 }
 
-// health is the error of the last commit, nil if it succeeded.
+// health is the error of the last commit, nil if it succeeded. The writer sets it, and any goroutine may read it.
 type health struct {
 	mu     sync.Mutex // protects the fields below
 	err    error
@@ -79,7 +79,8 @@ type reserve struct {
 
 func newReserve(dir string) *reserve { return &reserve{path: filepath.Join(dir, "ballast")} }
 
-// restore creates the ballast if it is missing, at most once a second. It reports whether the ballast exists.
+// restore creates the ballast if it is missing, at most once a second. It reports whether the ballast exists. The limit
+// prevents each refused batch from writing 8 MiB to a full disk.
 func (r *reserve) restore() bool {
 	if time.Since(r.lastTry) < time.Second {
 		return false

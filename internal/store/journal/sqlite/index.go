@@ -60,7 +60,8 @@ type cachedChunk struct {
 // saves a query of about 20 µs.
 const maxIdle = 20_000
 
-// index holds the logs that have live rows or were used recently.
+// index holds the logs that have live rows or were used recently. Only the writer changes it, after a commit. A log that isn't
+// in it has no live rows, so the file has its complete state.
 type index struct {
 	mu        sync.RWMutex // protects the fields below
 	logs      map[string]*log
@@ -80,6 +81,8 @@ type view struct {
 }
 
 // view returns a log's state and its chunks above a seq. It returns false if the log isn't in memory; it then has no live rows.
+// The chunks are copied, so the caller can use them without the lock. A chunk may be deleted meanwhile, see the package's
+// invariants.
 func (x *index) view(id string, after int64) (view, bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -120,7 +123,8 @@ func (x *index) sweep(commit int64) {
 	}
 }
 
-// drop removes logs without live rows that the last commits didn't use. The caller holds the lock.
+// drop removes logs without live rows that the last commits didn't use. The caller holds the lock. A dropped log is loaded
+// again by find.
 func (x *index) drop(last, commit int64) {
 	for id, l := range x.logs {
 		if len(l.chunks) == 0 && commit-l.lastUse > last {

@@ -17,12 +17,14 @@ const (
 	spare = 64 << 20 / pageSize
 )
 
-// janitor deletes expired rows, completes interrupted deletes and returns free pages.
+// janitor deletes expired rows, completes interrupted deletes and returns free pages. It works through the writer's queue in
+// small transactions, so it never blocks commits for long.
 type janitor struct {
 	j    *Journal
 	wake chan struct{}
 }
 
+// newJanitor returns a janitor that first completes the deletes of the previous process.
 func newJanitor(j *Journal) *janitor {
 	w := &janitor{j: j, wake: make(chan struct{}, 1)}
 	w.call() // deletes that the last process didn't finish

@@ -59,7 +59,8 @@ func (j *Journal) KeysAfter(ctx context.Context, prefix, after string, limit int
 	return j.keys(ctx, prefix, after, limit)
 }
 
-// keys lists at most limit keys. A negative limit means all.
+// keys lists at most limit keys. A negative limit means all. A damaged key of an ordinary conversation is omitted, as Get
+// refuses it; one of the gateway's own logs is listed with a nil value.
 func (j *Journal) keys(ctx context.Context, prefix, past string, limit int) ([]journal.KeyValue, error) {
 	// Expired keys and those of a conversation that is being deleted are left out.
 	query := `SELECT kv.key, value, expires, secrets.key, n FROM kv JOIN secrets ON n = conversation

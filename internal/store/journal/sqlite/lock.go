@@ -13,7 +13,8 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// lock locks the folder for this process. The lock ends with the process, even if that is killed.
+// lock locks the folder for this process. The lock ends with the process, even if that is killed. It is advisory: it only
+// excludes other gateways.
 func lock(dir string) (*flock.Flock, error) {
 	path := filepath.Join(dir, "leat.lock")
 	l := flock.New(path)

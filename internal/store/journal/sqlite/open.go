@@ -117,6 +117,7 @@ func Open(opt Options) (_ *Journal, err error) {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
 	err = j.attach()
+	// SQLite needs some space even to open a file with a write-ahead log.
 	if errors.Is(err, journal.ErrFull) && j.reserve.release() {
 		j.log.Warn("journal: the disk is full; the reserve is released to open the journal")
 		err = j.attach()
@@ -213,6 +214,7 @@ func (j *Journal) connect() (err error) {
 	j.index.mu.Lock()
 	j.index.logs, j.index.usage, j.waste, j.nextRow = logs, totals, waste, next
 	j.index.term = newTerm()
+	// Readers that took a view before this must look again.
 	j.index.dropCount++
 	j.index.cache = cache{}
 	j.index.mu.Unlock()
@@ -244,7 +246,9 @@ func (j *Journal) hangUp() (err error) {
 	return err
 }
 
-// reopen discards SQLite's state in memory, so that the next read sees what is on the disk. Only the writer calls it.
+// reopen discards SQLite's state in memory, so that the next read sees what is on the disk. Only the writer calls it. After a
+// failed commit SQLite's caches and the file may differ. The checkpointer's connection is closed too, because SQLite shares
+// state between connections of a process.
 func (j *Journal) reopen() error {
 	j.checkpointer.mu.Lock()
 	defer j.checkpointer.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 // opened.
 type pool struct{ conns chan *conn }
 
+// newPool returns an empty pool. connect fills it.
 func newPool() *pool { return &pool{make(chan *conn, readerCount)} }
 
 // refill puts connections into the pool. Nil connections make readers fail with errUnavailable instead of waiting.
@@ -34,7 +35,8 @@ func (p *pool) drain() error {
 // errUnavailable is returned to readers while the file can't be reopened.
 var errUnavailable = errors.New("journal: the file couldn't be reopened after a failed commit")
 
-// readTx runs f in one read transaction, so that f sees one state of the file. f must be short and must not block.
+// readTx runs f in one read transaction, so that f sees one state of the file. f must be short and must not block. A long
+// transaction would keep the write-ahead log from being restarted.
 func (j *Journal) readTx(ctx context.Context, f func(*conn) error) error {
 	// select chooses at random among ready cases, so the reasons to refuse are checked first.
 	if j.ctx.Err() != nil {

@@ -36,7 +36,8 @@ const (
 	maxOps = 1 << 20
 )
 
-// queue holds the requests for the writer.
+// queue holds the requests for the writer. Batches and operations are separate lists, so that a burst of compactions doesn't
+// delay appends.
 type queue struct {
 	mu      sync.Mutex // protects the fields below
 	batches []*request
@@ -89,8 +90,8 @@ func (q *queue) signal() {
 	}
 }
 
-// take returns the requests of the next commit, in order of arrival, batches first. It omits withdrawn requests. closed means that
-// the queue is closed and empty.
+// take returns the requests of the next commit, in order of arrival, batches first. It omits withdrawn requests. closed means
+// that the queue is closed and empty. If requests remain, it signals again, so the writer continues with the next group.
 func (q *queue) take() (group []*request, closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

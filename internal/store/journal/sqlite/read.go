@@ -57,7 +57,7 @@ type storedRow struct {
 var errEnough = errors.New("enough")
 
 // rows returns the rows to decode for a read, and the log as of the same snapshot. The rows are decoded outside the
-// transaction.
+// transaction. Compacted rows come first and then live ones; the limit applies to both together.
 func (j *Journal) rows(ctx context.Context, conversation string, after int64, limit int) (r journal.Range, rows []storedRow, l *log, err error) {
 	term := j.index.openTerm()
 	v, ok := j.index.view(conversation, after) // before the snapshot: see the package's invariants
@@ -146,6 +146,7 @@ func liveRows(c *conn, n int64, chunks []cachedChunk, f func(ch cachedChunk, blo
 // fileRows calls f for adjacent chunks that are only in the file. It checks each row against the index, because a wrong row
 // would put the text of one conversation into another.
 func fileRows(c *conn, n int64, chunks []cachedChunk, f func(ch cachedChunk, blob []byte, sealed bool) error) error {
+	// One parameter with a JSON list allows a single prepared statement for any number of rows.
 	list := []byte{'['}
 	for i, ch := range chunks {
 		if i > 0 {

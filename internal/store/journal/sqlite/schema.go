@@ -103,7 +103,8 @@ var schema = []string{
 	) STRICT, WITHOUT ROWID`,
 }
 
-// migration converts a file to the next version. It runs inside a transaction.
+// migration converts a file to the next version. It runs inside a transaction. A crash during a migration leaves the file at
+// the old version.
 type migration func(*conn) error
 
 // migrations are keyed by the version that they start from.
@@ -196,7 +197,8 @@ func create(path string) (err error) {
 	return rename(part, path)
 }
 
-// migrate converts a file to a newer version, after copying it.
+// migrate converts a file to a newer version, after copying it. Each step is a transaction that also sets the version, so an
+// interrupted migration continues at the right step.
 func migrate(path string, have, want int64, steps map[int64]migration) (err error) {
 	// The migration from version 1 must overwrite plain names. Later ones replace sealed texts only, so they skip the overwriting,
 	// which takes twice the time.
@@ -227,7 +229,7 @@ func migrate(path string, have, want int64, steps map[int64]migration) (err erro
 	return errors.Join(err, c.exec("PRAGMA wal_checkpoint(TRUNCATE)"))
 }
 
-// transaction runs f in a write transaction.
+// transaction runs f in a write transaction. Only one write transaction can run at a time, and that is the writer's after Open.
 func (c *conn) transaction(f func() error) error {
 	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
 		return err

@@ -49,6 +49,7 @@ const (
 	inKey       = 'k'
 )
 
+// String describes the place in error messages.
 func (p place) String() string {
 	switch p.kind {
 	case inSummary:
@@ -114,7 +115,8 @@ func (s *secret) seal(dst []byte, at place, pieces ...[]byte) []byte {
 	return dst[:text+len(s.aead.Seal(dst[text:text], nonce, dst[text:], s.bind(at)))]
 }
 
-// open decrypts the result of seal in place and returns the text. Its error wraps [journal.ErrCorrupt].
+// open decrypts the result of seal in place and returns the text. Its error wraps [journal.ErrCorrupt]. b is overwritten, so
+// callers pass a buffer that they own.
 func (s *secret) open(b []byte, at place) ([]byte, error) {
 	if len(b) < sealOverhead {
 		return nil, fmt.Errorf("%s: a text of %d bytes: %w", at, len(b), journal.ErrCorrupt)

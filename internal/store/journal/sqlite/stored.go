@@ -3,7 +3,8 @@ package sqlite
 // account is an owner and its tenant, as aliases.
 type account struct{ tenant, owner string }
 
-// totals are the bytes of all conversations, by owner and by tenant. Zero totals are removed.
+// totals are the bytes of all conversations, by owner and by tenant. Zero totals are removed. They are kept in memory, because
+// quota checks happen on every message.
 type totals struct {
 	owners  map[account]int64
 	tenants map[string]int64
@@ -25,7 +26,8 @@ func (s *totals) add(a account, bytes int64) {
 	}
 }
 
-// count updates the totals for one log. The caller holds the index's lock.
+// count updates the totals for one log. The caller holds the index's lock. It replaces the log's previous share, so it may be
+// called at any time.
 func (s *totals) count(l *log, deleted bool) {
 	current := share{account: l.account}
 	if !deleted {

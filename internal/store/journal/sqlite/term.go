@@ -38,7 +38,8 @@ func withTerm(terms []journal.Term, firstSeq int64, id string) []journal.Term {
 	return append(terms[:len(terms):len(terms)], journal.Term{FirstSeq: firstSeq, ID: id})
 }
 
-// beginTerm stores the current term with the first events that a log gets in it.
+// beginTerm stores the current term with the first events that a log gets in it. A log gets at most one write for each opening
+// of the store.
 func (t *tx) beginTerm(l *log, p *pending) {
 	if n := len(p.terms); n > 0 && p.terms[n-1].ID == t.term {
 		return

@@ -27,6 +27,7 @@ func (j *Journal) Trace(ctx context.Context, conversation, turn string) (journal
 }
 
 // trace reads the live part first. Events that are compacted in between are then in the stored traces and aren't counted twice.
+// The order matters: reading the stored traces first could miss events that move in between.
 func (j *Journal) trace(ctx context.Context, conversation, turn string) (journal.Trace, error) {
 	t := journal.Trace{Turn: turn}
 	s := compaction{upto: math.MaxInt64}
@@ -118,7 +119,8 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// decodeTrace adds the entries that appendTrace encoded to t. Its error wraps [journal.ErrCorrupt].
+// decodeTrace adds the entries that appendTrace encoded to t. Its error wraps [journal.ErrCorrupt]. The text is authenticated,
+// so an error means a fault of the encoder or another version, not a changed byte.
 func decodeTrace(t *journal.Trace, b []byte) error {
 	if len(b) == 0 || b[0] != traceVersion {
 		return fmt.Errorf("trace: unknown encoding: %w", journal.ErrCorrupt)

@@ -73,7 +73,8 @@ func (t *tx) change(query string, args ...any) (int64, error) {
 	return n, err
 }
 
-// find returns a log and its pending change. It returns an error if the log is damaged. Recently used logs are in memory.
+// find returns a log and its pending change. It returns an error if the log is damaged. Recently used logs are in memory. A
+// damaged log may not be written: its head may be wrong, and a new event would hide the damage.
 func (t *tx) find(id string) (*log, *pending, error) {
 	if err := t.j.index.refuse(id); err != nil {
 		return nil, nil, err
@@ -85,7 +86,7 @@ func (t *tx) find(id string) (*log, *pending, error) {
 	return l, p, err
 }
 
-// findAny is find without the check for damage.
+// findAny is find without the check for damage. Deletes use it, because a damaged conversation can be deleted.
 func (t *tx) findAny(id string) (*log, *pending, error) {
 	l := t.created[id]
 	if l == nil {
@@ -157,7 +158,8 @@ var (
 	insertMany = insertOne + strings.Repeat(", (?, ?, ?, ?, ?, ?)", multi-1)
 )
 
-// writeLive inserts the chunks of all logs.
+// writeLive inserts the chunks of all logs. Row numbers are assigned here, in the order of the logs, so the chunks of one
+// commit are adjacent in the file.
 func (t *tx) writeLive() {
 	args := make([]any, 0, 6*multi)
 	n, size := 0, 0

@@ -38,7 +38,7 @@ func Verify(ctx context.Context, dir string) ([]journal.DamageError, error) {
 	return v.damage, errors.Join(malformed(path, err), c.close())
 }
 
-// verifier collects the first damage of each conversation.
+// verifier collects the first damage of each conversation. It reads everything that the gateway could read, and deciphers it.
 type verifier struct {
 	*conn
 	reported map[string]bool

@@ -14,7 +14,8 @@ import (
 
 var background = context.Background() // the writer never abandons a transaction
 
-// write is the writer's goroutine. Only it uses j.conn and changes the file and the index.
+// write is the writer's goroutine. Only it uses j.conn and changes the file and the index. It ends when the queue is closed and
+// empty.
 func (j *Journal) write() {
 	idle := time.NewTimer(idleAfter)
 	defer idle.Stop()
@@ -27,6 +28,7 @@ func (j *Journal) write() {
 			j.commit(group)
 			continue
 		}
+		// | j.health.failing() {|Without garbage, or on a full disk, there is no idle work.
 		if j.waste.n == 0 || j.health.failing() {
 			<-j.queue.wake
 			continue
@@ -160,6 +162,7 @@ func (j *Journal) try(group []*request) ([]error, error) {
 			added++
 		}
 	}
+	// Deleting first lets the new rows reuse the freed pages.
 	t.collect(added)
 	t.writeLive()
 	t.writeSummaries()

@@ -88,6 +88,8 @@ func traces(before, recent []event.Event, commits []Commit) []journal.Trace {
 // texts are the current contents of fields that are replaced later.
 type texts map[field]*strings.Builder
 
+// watch returns empty texts for the fields that recent replaces. Other fields aren't tracked, because their texts would only
+// cost memory.
 func watch(recent []event.Event) texts {
 	var t texts
 	for i := range recent {
