@@ -57,20 +57,20 @@ func damageChunk(t *testing.T, data, conversation string) {
 	}
 }
 
-// examine runs leat doctor and returns what it prints.
+// examine runs leat doctor and returns its output.
 func examine(t *testing.T, p *program, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), readyLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, p.path, append([]string{"doctor", "--data", p.data, "--listen", "127.0.0.1:0"}, args...)...)
 	cmd.Env = append(os.Environ(), p.env...)
-	out, _ := cmd.CombinedOutput() // its status tells of all that it finds
+	out, _ := cmd.CombinedOutput() // its exit status covers every check
 	return string(out)
 }
 
-// TestKillerDamaged changes bits in a conversation whose turn was running when the gateway was killed, in one at rest, and in
-// the gateway's own logs. The gateway starts and serves all others; the readers of the damaged ones get an error that says
-// so, and the log, the overview and doctor name them.
+// TestKillerDamaged changes bits in a conversation whose turn was running when the gateway was killed, in an idle one, and in
+// the gateway's own logs. The gateway starts and serves all other conversations; readers of the damaged ones get a specific
+// error, and the log, the overview and doctor name them.
 func TestKillerDamaged(t *testing.T) {
 	p := newProgram(t, filepath.Join(t.TempDir(), "data"), "--agent", "demo?speed=20")
 	c := begin(t, p)
@@ -100,7 +100,7 @@ func TestKillerDamaged(t *testing.T) {
 	said := examine(t, p)
 	for _, id := range damaged {
 		if !strings.Contains(said, "conversation "+id+" is damaged") {
-			t.Errorf("doctor does not name %s, before the start:\n%s", id, said)
+			t.Errorf("doctor does not name %s before the start:\n%s", id, said)
 		}
 	}
 
@@ -140,9 +140,9 @@ func TestKillerDamaged(t *testing.T) {
 		told[d.Conversation] = d.Seq > 0 && d.Error != ""
 	}
 	doctor := examine(t, p, "--url", p.url())
-	for _, id := range []string{"resting", "running", "$signals"} { // $audit is read when somebody asks for it
+	for _, id := range []string{"resting", "running", "$signals"} { // $audit is read only on request
 		if !told[id] {
-			t.Errorf("the overview does not tell of %s: %+v", id, look.Damaged)
+			t.Errorf("the overview does not list %s: %+v", id, look.Damaged)
 		}
 		if !strings.Contains(doctor, "conversation "+id+" is damaged") {
 			t.Errorf("doctor does not name %s:\n%s", id, doctor)
@@ -151,7 +151,7 @@ func TestKillerDamaged(t *testing.T) {
 			t.Errorf("the log does not name %s", id)
 		}
 	}
-	// Nothing but the damaged chunk is missing in the audit log, and it goes on. Damaged conversations can be deleted.
+	// The audit log lacks only the damaged chunk and accepts new entries. Damaged conversations can be deleted.
 	for _, id := range []string{"resting", "running"} {
 		if err := c.Delete(t.Context(), id); err != nil {
 			t.Errorf("delete %s: %v", id, err)
@@ -165,13 +165,13 @@ func TestKillerDamaged(t *testing.T) {
 		return nil
 	})
 	if err != nil || !deleted["resting"] || !deleted["running"] {
-		t.Errorf("the audit log tells of the deletes %v, %v", deleted, err)
+		t.Errorf("the audit log has the deletes %v, %v", deleted, err)
 	}
 	if err := p.end(syscall.SIGTERM); err != nil {
 		t.Error(err)
 	}
 	if said := examine(t, p); strings.Contains(said, "damaged") || !strings.Contains(said, "can be read") {
-		t.Errorf("after the deletes doctor says\n%s", said)
+		t.Errorf("doctor after the deletes:\n%s", said)
 	}
 }
 

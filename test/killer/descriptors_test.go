@@ -14,7 +14,7 @@ import (
 	leat "github.com/leat-dev/leat/clients/go"
 )
 
-// A gateway that may open few files takes only as many connections as leave room for its other work. Beyond them it answers 503, and
+// With a low limit on open files, the gateway accepts only as many streams as leave files for its other work. Further ones get 503, and
 // probes and operators are still served.
 func TestFewDescriptors(t *testing.T) {
 	const token = "a-token-of-a-test"
@@ -27,7 +27,7 @@ func TestFewDescriptors(t *testing.T) {
 	c := &leat.Client{URL: p.url(), Token: token}
 	id := converse(t, c, leat.CreateOptions{}, "hello")
 
-	// Each request has a connection to itself and a time in which a gateway that is not stuck answers.
+	// Each request uses its own connection, and a timeout that only a stuck gateway exceeds.
 	get := func(path string) (*http.Response, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url()+path, nil)
@@ -77,10 +77,10 @@ func TestFewDescriptors(t *testing.T) {
 		}
 	}
 	if n := strings.Count(p.logs.String(), "all connections are in use"); n != 1 {
-		t.Errorf("it is logged %d times", n)
+		t.Errorf("logged %d times", n)
 	}
 	if strings.Contains(p.logs.String(), "too many open files") {
-		t.Error("files ran out")
+		t.Error("the process ran out of files")
 	}
 	if _, err := c.Send(t.Context(), id, "still here?"); err != nil { // an operator can speak with an agent
 		t.Error(err)
@@ -95,7 +95,7 @@ func TestFewDescriptors(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("no stream opens after the others were closed")
+			t.Fatal("no stream could be opened after the others were closed")
 		}
 		time.Sleep(10 * time.Millisecond) // the gateway is another process
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// smallDisk makes the program run on a disk of its own of so many MB, in memory, which nobody else sees.
+// smallDisk runs the program in its own mount namespace with a tmpfs of the given size in MB.
 func smallDisk(t *testing.T, p *program, megabytes int) {
 	t.Helper()
 	if err := os.MkdirAll(p.data, 0o700); err != nil {
@@ -37,12 +37,12 @@ func smallDisk(t *testing.T, p *program, megabytes int) {
 	p.wrap = mount
 }
 
-// filler is a file on the program's disk that takes all room that is left.
+// filler is a file that uses all free space of the program's disk.
 type filler struct{ path string }
 
 func fill(t *testing.T, p *program) *filler {
 	t.Helper()
-	// Another process's files are seen through /proc, as it sees them.
+	// The mount namespace of the program is accessible through /proc.
 	f := &filler{filepath.Join(fmt.Sprintf("/proc/%d/root", p.cmd.Process.Pid), p.data, "filler")}
 	out, err := os.Create(f.path)
 	if err != nil {
@@ -68,13 +68,13 @@ func (f *filler) remove(t *testing.T) {
 	}
 }
 
-// TestKillerFullDisk lets the disk fill up in the middle of a pushed turn. Nothing may be shown that is not in the log;
-// when there is room again everything goes on, and nothing is missing.
+// TestKillerFullDisk fills the disk in the middle of a pushed turn. Viewers must see only events that are in the log;
+// after space is freed, the turn continues without a gap.
 func TestKillerFullDisk(t *testing.T) {
 	w := newWorld(t)
 	w.program = newProgram(t, filepath.Join(t.TempDir(), "data"))
 	smallDisk(t, w.program, 40)
-	// The ring of raw bytes gives its room up where the disk is full, and there would be some again.
+	// The capture of raw bytes would free its space when the disk is full, so it is turned off.
 	w.program.env = append(w.program.env, "LEAT_RECORD_ENABLED=false")
 	w.client = begin(t, w.program)
 	if _, err := w.client.Create(t.Context(), leat.CreateOptions{ID: "c"}); err != nil {
@@ -95,23 +95,23 @@ func TestKillerFullDisk(t *testing.T) {
 	over := make(chan bool, 1)
 	if !beginsStreaming(w, v, func() { w.tasks.Go(func() { over <- p.turn(v) }) }) {
 		w.report()
-		t.Fatal("the turn did not begin")
+		t.Fatal("the turn did not start")
 	}
 
 	f := fill(t, w.program)
 	close(full)
 	w.trace.add("disk full")
 	if err := awaitReady(w.ctx, w.program, http.StatusServiceUnavailable); err != nil {
-		t.Fatalf("the disk is full, and nobody says so: %v", err)
+		t.Fatalf("the full disk is not reported: %v", err)
 	}
 	var refusal *leat.Error
 	if _, err := w.client.Create(w.ctx, leat.CreateOptions{ID: "d"}); !errors.As(err, &refusal) || !refusal.Temporary() {
-		t.Errorf("a new conversation on a full disk gives %v, want an error that passes", err)
+		t.Errorf("a new conversation on a full disk: %v, want a temporary error", err)
 	}
 	f.remove(t)
 	w.trace.add("room again")
 	if err := awaitReady(w.ctx, w.program, http.StatusOK); err != nil {
-		t.Fatalf("there is room again: %v", err)
+		t.Fatalf("after space was freed: %v", err)
 	}
 	select {
 	case ok := <-over:
@@ -120,7 +120,7 @@ func TestKillerFullDisk(t *testing.T) {
 			t.Fatal("the producer gave up")
 		}
 	case <-time.After(calmLimit):
-		t.Fatal("the turn did not end after there was room again")
+		t.Fatal("the turn did not end after space was freed")
 	}
 	if err := w.program.end(syscall.SIGTERM); err != nil {
 		t.Error(err)
@@ -137,7 +137,7 @@ func TestKillerFullDisk(t *testing.T) {
 	}
 }
 
-// bulk is a stream that needs more room than the journal's files have to spare, and less than the disk.
+// bulk is a stream that is larger than the free space within the journal's files, but smaller than the disk.
 func bulk() []byte {
 	var b bytes.Buffer
 	pad := strings.Repeat("lorem ipsum ", 200)
@@ -155,7 +155,7 @@ func beginsStreaming(w *world, r reader, start func()) bool {
 	return await(ctx, r, func(t *transcript.Transcript) bool { return len(t.Messages) > 0 && t.Messages[0].Size() > 10_000 })
 }
 
-// awaitReady waits until /readyz answers with a status.
+// awaitReady waits until /readyz responds with the status.
 func awaitReady(ctx context.Context, p *program, status int) error {
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
@@ -172,9 +172,9 @@ func awaitReady(ctx context.Context, p *program, status int) error {
 			}
 		}
 		select {
-		case <-time.After(20 * time.Millisecond): // another process: there is nothing to wait on
+		case <-time.After(20 * time.Millisecond): // polls another process
 		case <-ctx.Done():
-			return fmt.Errorf("/readyz answers %d, want %d", last, status)
+			return fmt.Errorf("/readyz: status %d, want %d", last, status)
 		}
 	}
 }

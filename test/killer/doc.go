@@ -1,16 +1,16 @@
-// Package killer holds the tests that run the real program and end it, by SIGKILL and by SIGTERM, again and again while
-// it works, and those that give it a data folder that it must refuse. It has no code of its own.
+// Package killer has the tests that run the real program and end it again and again while it works, by SIGKILL and by SIGTERM, and those
+// that start it on a data folder that it must refuse.
 //
-// What has to hold, whatever the moment:
+// The tests prove that, whenever the program is ended:
 //
-//   - No viewer that comes back with its cursor is reset, sees its position fall, or folds anything but what the log says:
-//     so nothing that it has seen is missing.
-//   - Every turn has exactly one end. One whose agent can go on, or whose producer comes back within its lease, is
-//     completed with its whole text, as decoding offline gives it; any other ends as interrupted with all that was seen.
-//   - A command that was acknowledged took effect once, however often it was sent.
-//   - What a producer was told to be committed is never asked for again.
-//   - An upgrade, where one process follows another, is a pause of a moment: nobody is refused where the listening socket
-//     outlives the process, and how long viewers saw nothing is printed.
+//   - A viewer that resumes with its cursor is never reset and its position never falls. Its transcript equals the log, so it has missed
+//     no event.
+//   - Every turn has exactly one end. If its agent can resume, or its producer reconnects within the lease, it completes with the same
+//     text that decoding the stream offline gives. Any other turn ends as interrupted and keeps everything that viewers have seen.
+//   - An acknowledged command takes effect once, however often it is sent.
+//   - The gateway never requests bytes again whose commit it has acknowledged to a producer.
+//   - During an upgrade, no connection is refused if the listening socket outlives the process. The test prints the longest time in
+//     which a viewer received no event.
 //
-// LEAT_FULL=1 makes the storms long; LEAT_SEED repeats one. A failure prints its seed and what happened when.
+// LEAT_FULL=1 makes the storms long, and LEAT_SEED repeats one. A failure prints its seed and a trace of the events.
 package killer

@@ -25,14 +25,14 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// answer is what a turn has to come to, found without a gateway.
+// answer is the expected result of a turn, computed without a gateway.
 type answer struct {
 	text    string
 	history []string
 	parts   []*transcript.Part
-	// resumed says that the turn goes on after a restart, so that it has to be completed.
+	// resumed means that the turn must complete, because it is resumed after a restart.
 	resumed bool
-	// left says that its producer never comes back, so that the lease has to end it.
+	// left means that its producer doesn't reconnect, so the lease must end the turn.
 	left bool
 }
 
@@ -49,7 +49,7 @@ func fold(t testing.TB, ops []event.Event) answer {
 	return a
 }
 
-// played decodes a file as the replay agent does.
+// played decodes a file like the replay agent.
 func played(t testing.TB, name, file string) answer {
 	t.Helper()
 	d, err := all.Registry().Lookup(name)
@@ -90,7 +90,7 @@ func played(t testing.TB, name, file string) answer {
 	return a
 }
 
-// pushed decodes a body as ingest does.
+// pushed decodes a body like ingest.
 func pushed(t testing.TB, name string, body []byte) answer {
 	t.Helper()
 	d, err := all.Registry().Lookup(name)
@@ -111,7 +111,7 @@ func pushed(t testing.TB, name string, body []byte) answer {
 	return a
 }
 
-// demoed asks the demo agent without a gateway.
+// demoed runs the demo agent without a gateway.
 func demoed(t testing.TB, prompt string) answer {
 	t.Helper()
 	ask := func() []event.Event {
@@ -130,7 +130,7 @@ func demoed(t testing.TB, prompt string) answer {
 	return a
 }
 
-// collector is an agent.Sink that keeps what is said.
+// collector is an agent.Sink that records events.
 type collector struct{ ops []event.Event }
 
 func (c *collector) Emit(_ context.Context, ops []event.Event, _ json.RawMessage) error {
@@ -140,36 +140,36 @@ func (c *collector) Emit(_ context.Context, ops []event.Event, _ json.RawMessage
 func (c *collector) Flush(context.Context) error { return nil }
 func (c *collector) ReportProgress()             {}
 func (c *collector) Wait(context.Context, event.Request) (event.Answer, error) {
-	return event.Answer{}, errors.New("nobody is there to answer")
+	return event.Answer{}, errors.New("questions stay unanswered")
 }
 
-// check compares a turn of the log with what it has to be.
+// check compares a turn of the log with the expected answer.
 func (a *answer) check(tr *transcript.Transcript, id string) error {
 	turn := tr.Turn(id)
 	if turn == nil {
 		return errors.New("acknowledged, but not in the log")
 	}
 	if turn.Unfinished() {
-		return fmt.Errorf("has no end; it is %s", turn.State)
+		return fmt.Errorf("has no end; its state is %s", turn.State)
 	}
 	text := tr.Visible(id)
 	switch {
 	case a.left:
 		if turn.Outcome != event.Failed || turn.Error == nil || turn.Error.Code != "lease_expired" {
-			return fmt.Errorf("ended as %s (%v); its producer stayed away, so the lease had to fail it", turn.Outcome, turn.Error)
+			return fmt.Errorf("ended as %s (%v); its producer did not reconnect, so the lease must fail it", turn.Outcome, turn.Error)
 		}
 		if !strings.HasPrefix(a.text, text) {
-			return fmt.Errorf("text is no beginning of what was sent: %q", text)
+			return fmt.Errorf("text is not a prefix of the sent text: %q", text)
 		}
 	case turn.Outcome == event.Completed:
 		if text != a.text {
-			return fmt.Errorf("completed with another text: %s", difference(text, a.text))
+			return fmt.Errorf("completed with a different text: %s", difference(text, a.text))
 		}
 		if h := tr.History(id); !slices.Equal(h, a.history) {
 			return fmt.Errorf("completed with history %q, want %q", h, a.history)
 		}
 	case a.resumed:
-		return fmt.Errorf("ended as %s (%s, %v); it could go on and had to be completed", turn.Outcome, turn.Reason, turn.Error)
+		return fmt.Errorf("ended as %s (%s, %v); it can be resumed and must complete", turn.Outcome, turn.Reason, turn.Error)
 	case turn.Outcome == event.Interrupted:
 		return a.begun(tr, id)
 	default:
@@ -178,7 +178,7 @@ func (a *answer) check(tr *transcript.Transcript, id string) error {
 	return nil
 }
 
-// begun checks that what an interrupted turn holds is the beginning of the whole answer.
+// begun checks that the content of an interrupted turn is a prefix of the complete answer.
 func (a *answer) begun(tr *transcript.Transcript, id string) error {
 	i := 0
 	for _, m := range tr.Messages {
@@ -187,20 +187,20 @@ func (a *answer) begun(tr *transcript.Transcript, id string) error {
 		}
 		for _, p := range m.Parts {
 			if i >= len(a.parts) || p.Kind != a.parts[i].Kind {
-				return fmt.Errorf("interrupted with a part %d (%s) that the whole answer has not", i, p.Kind)
+				return fmt.Errorf("interrupted with part %d (%s), which the complete answer does not have", i, p.Kind)
 			}
 			want := a.parts[i]
 			i++
 			h, all := p.History(), want.History()
 			if len(h) > len(all) || !slices.Equal(h, all[:len(h)]) {
-				return fmt.Errorf("part %d has history %q, no beginning of %q", i, h, all)
+				return fmt.Errorf("part %d has history %q, not a prefix of %q", i, h, all)
 			}
 			if len(all) > 0 {
-				continue // its text is replaced as it goes on; the history tells it all
+				continue // its text is replaced while it streams; the history was compared above
 			}
 			for _, f := range transcript.Fields {
 				if !strings.HasPrefix(want.Text(f), p.Text(f)) {
-					return fmt.Errorf("part %d, %s: %q is no beginning of %q", i, f.Name(), p.Text(f), want.Text(f))
+					return fmt.Errorf("part %d, %s: %q is not a prefix of %q", i, f.Name(), p.Text(f), want.Text(f))
 				}
 			}
 		}
@@ -217,7 +217,7 @@ func difference(got, want string) string {
 	return fmt.Sprintf("%d bytes, want %d; from byte %d: ...%q, want ...%q", len(got), len(want), n, around(got), around(want))
 }
 
-// script writes a stream of Eliza's callbacks: text, statuses that replace each other, text again. n makes it its own.
+// script writes a stream of Eliza's callbacks: text, statuses that replace each other, and text. n makes the stream unique.
 func script(n int) []byte {
 	var b bytes.Buffer
 	line := func(v any) {
@@ -263,7 +263,7 @@ func model(n int) []byte {
 	return b.Bytes()
 }
 
-// write puts bytes into a file of the test's own.
+// write creates a file in the test's folder.
 func write(t testing.TB, name string, b []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)

@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// leaseTime is what a pushed turn gets without its producer: longer than the program is ever away.
+	// leaseTime is the lease of a pushed turn. It is longer than any restart of the program takes.
 	leaseTime = 10 * time.Second
-	// calmLimit is how long the last turns may take once nothing is killed any more.
+	// calmLimit limits the time of the last turns after the last kill.
 	calmLimit = 5 * time.Minute
 )
 
-// demoPrompts are answered the same way each time.
+// demoPrompts have deterministic answers.
 var demoPrompts = []string{"?", "status", "tools", "long 120", "count to 12", "What is 12 * (3 + 4) / 5?"}
 
-// TestKillerStorm ends the program again and again while twenty conversations stream, some of them pushed.
+// TestKillerStorm ends the program repeatedly while twenty conversations stream, some of them pushed.
 func TestKillerStorm(t *testing.T) {
 	kills := 2 // of each kind
 	if os.Getenv("LEAT_FULL") != "" {
@@ -126,7 +126,7 @@ func TestKillerStorm(t *testing.T) {
 	case <-time.After(calmLimit):
 		w.fail("turns are still running %s after the last kill:%s", calmLimit, unfinished(readers))
 	}
-	settled(w, readers)
+	caughtUp(w, readers)
 	stopReading()
 	if err := w.program.end(syscall.SIGTERM); err != nil {
 		w.fail("%v", err)
@@ -135,7 +135,7 @@ func TestKillerStorm(t *testing.T) {
 	audit(t, w, readers)
 }
 
-// storm kills the program at random moments and starts it again.
+// storm kills the program at random times and restarts it.
 func storm(t *testing.T, w *world, each int) {
 	rng := w.rng("storm")
 	var signals []syscall.Signal
@@ -169,8 +169,8 @@ func storm(t *testing.T, w *world, each int) {
 	t.Logf("%d kills in %.1f s, the slowest end took %.2f s", len(signals), time.Since(w.trace.begin).Seconds(), slowest.Seconds())
 }
 
-// settled waits until every reader has read as far as the furthest of its conversation.
-func settled(w *world, readers map[string][]reader) {
+// caughtUp waits until every reader has the position of the most advanced reader of its conversation.
+func caughtUp(w *world, readers map[string][]reader) {
 	ctx, cancel := context.WithTimeout(w.ctx, calmLimit)
 	defer cancel()
 	for id, rs := range readers {
@@ -201,7 +201,7 @@ func settled(w *world, readers map[string][]reader) {
 	}
 }
 
-// headOf asks as a new reader does.
+// headOf returns the head that a new reader of the conversation gets.
 func headOf(ctx context.Context, w *world, id string) (head int64, err error) {
 	err = w.client.Stream(ctx, id, leat.StreamOptions{}, func(f *leat.Frame) error {
 		if f.Type != "snapshot" {
@@ -227,7 +227,7 @@ func unfinished(readers map[string][]reader) string {
 	return b.String()
 }
 
-// audit opens the folder that the program has left and compares the logs with what everybody saw and was promised.
+// audit opens the data folder after the storm and compares the logs with everything that readers and senders received.
 func audit(t *testing.T, w *world, readers map[string][]reader) {
 	j, err := sqlite.Open(sqlite.Options{Dir: w.program.data})
 	if err != nil {
@@ -256,7 +256,7 @@ func audit(t *testing.T, w *world, readers map[string][]reader) {
 			}
 		}
 		if log.LateEvents > 0 {
-			t.Errorf("%s: %d events of the log come after the end of their turn", id, log.LateEvents)
+			t.Errorf("%s: %d events after the end of their turn", id, log.LateEvents)
 		}
 		for _, q := range log.Turns {
 			turns++
@@ -265,7 +265,7 @@ func audit(t *testing.T, w *world, readers map[string][]reader) {
 				t.Errorf("%s: turn %s has %d ends in the log", id, q.ID, ends[q.ID])
 			}
 			if w.expected[id][q.ID] == nil {
-				t.Errorf("%s: turn %s (%s) was acknowledged to nobody", id, q.ID, q.Outcome)
+				t.Errorf("%s: turn %s (%s) was never acknowledged", id, q.ID, q.Outcome)
 			}
 		}
 		for turn, a := range w.expected[id] {
@@ -277,17 +277,17 @@ func audit(t *testing.T, w *world, readers map[string][]reader) {
 		for _, reader := range rs {
 			epoch, seq := reader.at()
 			if epoch != r.Epoch || seq > r.Head {
-				t.Errorf("%s: is at %s.%d; the log is at %s.%d", reader.name(), epoch, seq, r.Epoch, r.Head)
+				t.Errorf("%s: at %s.%d, but the log is at %s.%d", reader.name(), epoch, seq, r.Epoch, r.Head)
 			}
 			reader.view(func(tr *transcript.Transcript) {
 				if got := document(tr); !bytes.Equal(got, want) {
-					t.Errorf("%s: does not hold what the log says:\n%s", reader.name(), difference(string(got), string(want)))
+					t.Errorf("%s: transcript differs from the log:\n%s", reader.name(), difference(string(got), string(want)))
 				}
 			})
 		}
 	}
 	if turns == 0 || outcomes[event.Completed] == 0 {
-		t.Errorf("%d turns, %v: nothing was tested", turns, outcomes)
+		t.Errorf("%d turns, %v: too few to test anything", turns, outcomes)
 	}
 	t.Logf("%d turns: %v", turns, outcomes)
 }

@@ -11,8 +11,8 @@ import (
 	leat "github.com/leat-dev/leat/clients/go"
 )
 
-// TestKillerDeletedLock deletes the lock file of a gateway that runs. A second one is refused all the same, as often as it is
-// tried, and the first keeps its locks and goes on.
+// TestKillerDeletedLock deletes the lock file of a running gateway. A second one is still refused, however often it is
+// started, and the first keeps its locks and works.
 func TestKillerDeletedLock(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	first := newProgram(t, data, "--agent", "demo?speed=20")
@@ -27,7 +27,7 @@ func TestKillerDeletedLock(t *testing.T) {
 			t.Fatal(err)
 		}
 		if said := refused(t, data); !strings.Contains(said, "in use") || !strings.Contains(said, "leat.lock was deleted") {
-			t.Errorf("%q does not say that another gateway uses the folder, and why", said)
+			t.Errorf("%q does not explain that another gateway uses the folder", said)
 		}
 		awaitEnd(t, c, id, send(t, c, id))
 		if now := locks(t, first, "leat.db"); now != before {

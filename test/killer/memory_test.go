@@ -19,7 +19,7 @@ import (
 	leat "github.com/leat-dev/leat/clients/go"
 )
 
-// peak returns the most memory that a process has had resident so far, in MiB.
+// peak returns the peak resident memory of a process, in MiB.
 func peak(t *testing.T, pid int) int {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -37,7 +37,7 @@ func peak(t *testing.T, pid int) int {
 	return kib >> 10
 }
 
-// TestHugeFrames has upstreams send frames of 20 MiB, one and then seven at once, and bounds what that costs.
+// TestHugeFrames limits the memory for frames of 20 MiB, first one and then seven at the same time.
 func TestHugeFrames(t *testing.T) {
 	const size = 20 << 20
 	frame := append(append([]byte(`data: {"id":"x","model":"m","choices":[{"index":0,"delta":{"content":"`), bytes.Repeat([]byte("x"), size)...), []byte(`"}}]}`+"\n\n")...)
@@ -89,13 +89,13 @@ func TestHugeFrames(t *testing.T) {
 	}
 	all.Wait()
 	seven := peak(t, p.cmd.Process.Pid)
-	// One cost 330 MiB without the budget and 275 with a buffer that grew, at the usual pace of the collector; now it is some 200.
+	// One frame took 330 MiB without the budget, and 275 with a growing buffer; it takes about 200 now.
 	if single > 250 {
-		t.Errorf("a frame of 20 MiB costs %d MiB", single)
+		t.Errorf("a frame of 20 MiB takes %d MiB", single)
 	}
-	// Without the budget seven cost 1,200 MiB, with it some 550.
+	// Seven frames took 1,200 MiB without the budget; they take about 550 with it.
 	if seven > 800 {
-		t.Errorf("seven frames of 20 MiB cost %d MiB", seven)
+		t.Errorf("seven frames of 20 MiB take %d MiB", seven)
 	}
 	t.Logf("idle %d MiB, one frame %d MiB, seven at once %d MiB", before, single, seven)
 }

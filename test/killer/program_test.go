@@ -51,7 +51,7 @@ func buildLeat(t testing.TB) string {
 	return path
 }
 
-// program is a gateway that can be started again and again on the same folder and address. It is used by one goroutine.
+// program is a gateway that can be restarted on the same folder and address. Only one goroutine uses it.
 type program struct {
 	path string
 	addr string
@@ -59,7 +59,7 @@ type program struct {
 	args []string
 	env  []string
 	wrap []string // a command that runs the program, in the same process
-	// socket is the listening socket where the program gets it from us, as from systemd; nil where it opens it itself.
+	// socket is the listening socket that the program inherits from the test, as from systemd; nil if it opens its own.
 	socket *os.File
 
 	cmd    *exec.Cmd
@@ -67,7 +67,7 @@ type program struct {
 	logs   lockedBuffer
 }
 
-// drainTime is what the tests give running turns at a SIGTERM.
+// drainTime is the configured drain time of running turns after a SIGTERM.
 const drainTime = 2 * time.Second
 
 const (
@@ -146,15 +146,15 @@ func (p *program) start(ctx context.Context) error {
 		last = err
 		select {
 		case <-p.exited:
-			return fmt.Errorf("leat ended before it was ready: %s", p.cmd.ProcessState)
+			return fmt.Errorf("leat exited before it was ready: %s", p.cmd.ProcessState)
 		case <-ctx.Done():
 			return fmt.Errorf("leat is not ready: %w", last)
-		case <-time.After(10 * time.Millisecond): // another process: there is nothing to wait on
+		case <-time.After(10 * time.Millisecond): // polls another process
 		}
 	}
 }
 
-// end sends a signal and waits for the process to go. It must go the way that the signal asks for.
+// end sends a signal and waits for the exit, which must be the one that the signal causes.
 func (p *program) end(sig syscall.Signal) error {
 	if err := p.cmd.Process.Signal(sig); err != nil {
 		return fmt.Errorf("%v: %w", sig, err)
@@ -162,21 +162,21 @@ func (p *program) end(sig syscall.Signal) error {
 	select {
 	case <-p.exited:
 	case <-time.After(drainTime + exitLimit):
-		return fmt.Errorf("leat did not end within %s of a %v", drainTime+exitLimit, sig)
+		return fmt.Errorf("leat did not exit within %s of %v", drainTime+exitLimit, sig)
 	}
 	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	switch {
 	case !ok:
 		return fmt.Errorf("no wait status: %s", p.cmd.ProcessState)
 	case sig == syscall.SIGKILL && (!status.Signaled() || status.Signal() != syscall.SIGKILL):
-		return fmt.Errorf("leat ended by itself before a %v: %s", sig, p.cmd.ProcessState)
+		return fmt.Errorf("leat exited before %v: %s", sig, p.cmd.ProcessState)
 	case sig != syscall.SIGKILL && !p.cmd.ProcessState.Success():
-		return fmt.Errorf("leat ended badly after a %v: %s", sig, p.cmd.ProcessState)
+		return fmt.Errorf("leat exited with an error after %v: %s", sig, p.cmd.ProcessState)
 	}
 	return nil
 }
 
-// inherit makes the program take its socket from us from now on: while none runs, connections wait in it.
+// inherit makes later starts inherit the test's socket. While no program runs, connections wait in its queue.
 func (p *program) inherit(t testing.TB) {
 	t.Helper()
 	l, err := net.Listen("tcp", p.addr)
@@ -191,7 +191,7 @@ func (p *program) inherit(t testing.TB) {
 	p.wrap = []string{"sh", "-c", `LISTEN_PID=$$ exec "$@"`, "sh"}
 }
 
-// said returns the end of what the program printed.
+// said returns the end of the program's output.
 func (p *program) said() string {
 	s := p.logs.String()
 	return s[max(0, len(s)-16<<10):]

@@ -22,7 +22,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// refused runs the program on a folder that it must not take, and returns what it says.
+// refused runs the program on a folder that it must refuse, and returns its output.
 func refused(t *testing.T, data string) string {
 	t.Helper()
 	p := newProgram(t, data)
@@ -32,7 +32,7 @@ func refused(t *testing.T, data string) string {
 	select {
 	case <-p.exited:
 	case <-time.After(readyLimit):
-		t.Fatalf("it did not end:\n%s", p.said())
+		t.Fatalf("leat did not exit:\n%s", p.said())
 	}
 	if code := p.cmd.ProcessState.ExitCode(); code != 1 {
 		t.Errorf("exit code %d, want 1", code)
@@ -55,7 +55,7 @@ func begin(t *testing.T, p *program) *leat.Client {
 	return &leat.Client{URL: p.url()}
 }
 
-// converse makes a conversation with one answered message and returns it.
+// converse creates a conversation with one answered message.
 func converse(t *testing.T, c *leat.Client, o leat.CreateOptions, text string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), calmLimit)
@@ -72,7 +72,7 @@ func converse(t *testing.T, c *leat.Client, o leat.CreateOptions, text string) s
 	return conv.ID
 }
 
-// awaitEnd follows until a turn has ended and returns what the conversation looks like then.
+// awaitEnd follows until a turn has ended and returns the transcript.
 func awaitEnd(t *testing.T, c *leat.Client, conversation, turn string) *transcript.Transcript {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), calmLimit)
@@ -100,20 +100,20 @@ func TestKillerSecondGateway(t *testing.T) {
 	if said := refused(t, data); !strings.Contains(said, "in use") || !strings.Contains(said, fmt.Sprint(first.cmd.Process.Pid)) {
 		t.Errorf("%q does not say that process %d uses the folder", said, first.cmd.Process.Pid)
 	}
-	// The first one has not noticed anything.
+	// The first gateway is not affected.
 	ack, err := c.Send(t.Context(), id, "count to 3")
 	if err != nil {
 		t.Fatal(err)
 	}
 	awaitEnd(t, c, id, ack.Turn)
-	// A killed one leaves its lock file behind, but no lock.
+	// A killed gateway leaves its lock file, but no lock.
 	if err := first.end(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	begin(t, newProgram(t, data))
 }
 
-// TestKillerForeignFile gives the program files that are not its own. They have to stay as they are.
+// TestKillerForeignFile starts the program on files of other programs. It must refuse them and leave them unchanged.
 func TestKillerForeignFile(t *testing.T) {
 	for name, make := range map[string]func(t *testing.T, path string){
 		"text": func(t *testing.T, path string) {
@@ -124,7 +124,7 @@ func TestKillerForeignFile(t *testing.T) {
 		"another program's database": func(t *testing.T, path string) {
 			alter(t, path, "CREATE TABLE bookmarks (url TEXT)", "INSERT INTO bookmarks VALUES ('https://example.org')")
 		},
-		"another program's database with a mark of its own": func(t *testing.T, path string) {
+		"another program's database with its own mark": func(t *testing.T, path string) {
 			alter(t, path, "PRAGMA application_id = 1234567", "PRAGMA user_version = 1", "CREATE TABLE t (x)")
 		},
 	} {
@@ -143,7 +143,7 @@ func TestKillerForeignFile(t *testing.T) {
 	}
 }
 
-// TestKillerNewerVersion gives the program a file of a version to come.
+// TestKillerNewerVersion starts the program on a file of a future version.
 func TestKillerNewerVersion(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	p := newProgram(t, data)
@@ -187,7 +187,7 @@ func read(t *testing.T, path string) []byte {
 	return b
 }
 
-// TestKillerDeletedText deletes a conversation and looks for its words, and for the key that its text is enciphered with,
+// TestKillerDeletedText deletes a conversation and searches for its words, and for the key that encrypts its text,
 // in every file of the folder.
 func TestKillerDeletedText(t *testing.T) {
 	const secret, title = "Rumpelstilzchen-4711", "Hinterkaifeck-1922"
@@ -196,7 +196,7 @@ func TestKillerDeletedText(t *testing.T) {
 	c := begin(t, p)
 	other := converse(t, c, leat.CreateOptions{}, "count to 3")
 	id := converse(t, c, leat.CreateOptions{Title: title}, "My name is "+secret+". What did I say?")
-	for range 3 { // settled again and again, so that the text has moved about
+	for range 3 { // compacted repeatedly, so that the text has moved about
 		ack, err := c.Send(t.Context(), id, "What did I say? Not "+secret+", I hope.")
 		if err != nil {
 			t.Fatal(err)
@@ -205,7 +205,7 @@ func TestKillerDeletedText(t *testing.T) {
 	}
 	key := keyOf(t, data, id)
 	if in := holding(t, data, key); len(in) == 0 {
-		t.Fatal("the key is in no file before the delete: this test shows nothing")
+		t.Fatal("the key is in no file before the delete, so the test proves nothing")
 	}
 	if err := c.Delete(t.Context(), id); err != nil {
 		t.Fatal(err)
@@ -230,11 +230,11 @@ func TestKillerDeletedText(t *testing.T) {
 	c = begin(t, newProgram(t, data))
 	var refusal *leat.Error
 	if _, err := c.Conversation(t.Context(), id); !errors.As(err, &refusal) || refusal.Status != 404 {
-		t.Errorf("the deleted conversation gives %v, want 404", err)
+		t.Errorf("the deleted conversation: %v, want 404", err)
 	}
 }
 
-// keyOf reads, beside the running gateway, the key that a conversation's text is enciphered with.
+// keyOf reads the key that encrypts a conversation's text, while the gateway runs.
 func keyOf(t *testing.T, data, id string) (key []byte) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(data, "leat.db")+"?mode=ro")
@@ -252,7 +252,7 @@ func keyOf(t *testing.T, data, id string) (key []byte) {
 	return key
 }
 
-// holding lists the files of a folder in which some bytes are.
+// holding lists the files of a folder that contain the bytes.
 func holding(t *testing.T, dir string, what []byte) (files []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -19,8 +19,8 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// TestKillerResponses kills the program in the middle of a response that runs in the background at its provider: the one that
-// is started anew follows it, and the answer is whole, without a doubled byte, though it was asked for once.
+// TestKillerResponses kills the program in the middle of a background response. The restarted program
+// follows the response, and the answer is complete without a repeated byte, after a single request.
 func TestKillerResponses(t *testing.T) {
 	s := llmtest.New(t, "responses")
 	var words []string
@@ -29,7 +29,7 @@ func TestKillerResponses(t *testing.T) {
 	}
 	s.Say(words...)
 	const before = 4 // events that come before the first word
-	s.Hold(1)        // all that is known is the response's name
+	s.Hold(1)        // only the response's name
 	p := newProgram(t, t.TempDir(), "--agent", "responses:"+llmtest.Model+"?background=true&token_env=LEAT_KILLER_KEY&base_url="+s.URL)
 	p.env = append(p.env, "LEAT_KILLER_KEY="+llmtest.Key)
 	c := begin(t, p)
@@ -111,14 +111,14 @@ func TestKillerResponses(t *testing.T) {
 			t.Errorf("%s %s was refused: %d", call.Method, call.Path, call.Status)
 		}
 	}
-	// A kill may come before the one that was started has got to the response.
+	// A kill may come before the restarted program has followed the response.
 	if diff := cmp.Diff([]string{"/v1/responses"}, posts); diff != "" || len(after) < 4 {
-		t.Errorf("it was followed by %v; asked for: %s", after, diff)
+		t.Errorf("followed after %v; requests: %s", after, diff)
 	}
 	wholeOnDisk(t, p.data, s.Text())
 }
 
-// wholeOnDisk reads the log that a program left: the answer's pieces lie one behind the other.
+// wholeOnDisk checks in the log that the pieces of the answer are contiguous.
 func wholeOnDisk(t *testing.T, data, want string) {
 	t.Helper()
 	j, err := sqlite.Open(sqlite.Options{Dir: data})
@@ -140,7 +140,7 @@ func wholeOnDisk(t *testing.T, data, want string) {
 		switch e := &r.Events[i]; e.Type {
 		case event.PartAppend:
 			if e.Offset != int64(len(text)) {
-				t.Errorf("a piece lies at %d, not at %d", e.Offset, len(text))
+				t.Errorf("a piece is at offset %d, not %d", e.Offset, len(text))
 			}
 			text += e.Text
 		case event.TurnEnd:

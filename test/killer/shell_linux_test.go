@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// sleepers are the processes that sleep for a number of seconds which no other test has.
+// sleepers returns the processes that sleep for a number of seconds that no other test uses.
 func sleepers(t *testing.T, word string) (pids []int) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -32,8 +32,8 @@ func sleepers(t *testing.T, word string) (pids []int) {
 	return pids
 }
 
-// What a command of the terminal has left behind when the gateway was killed ends with the next start, also where the terminal was
-// turned off meanwhile; what belongs to a gateway with another folder is left alone.
+// After a kill of the gateway, the next start kills the processes of terminal commands, even if the terminal was
+// turned off meanwhile. Processes of a gateway with another folder are left alone.
 func TestShellOfAKilledGateway(t *testing.T) {
 	const token = "a-token-of-the-terminal"
 	dir := t.TempDir()
@@ -63,13 +63,13 @@ func TestShellOfAKilledGateway(t *testing.T) {
 		if res.StatusCode != http.StatusOK {
 			t.Fatal(res.Status)
 		}
-		for begin := time.Now(); len(sleepers(t, word)) == 0; time.Sleep(time.Millisecond) { // another process: there is nothing to wait on
+		for begin := time.Now(); len(sleepers(t, word)) == 0; time.Sleep(time.Millisecond) { // polls another process
 			if time.Since(begin) > readyLimit {
-				t.Fatal("it does not run")
+				t.Fatal("the command does not run")
 			}
 		}
 	}
-	// One with the mark of yet another folder.
+	// A process with the mark of another folder.
 	stranger := exec.CommandContext(t.Context(), "sleep", other)
 	stranger.Env = append(os.Environ(), "LEAT_RUN=run-1-a", "LEAT_RUN_OF=1-1")
 	if err := stranger.Start(); err != nil {
@@ -82,7 +82,7 @@ func TestShellOfAKilledGateway(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(sleepers(t, mine)) != 1 {
-		t.Fatal("nothing is left behind, so that nothing is shown here")
+		t.Fatal("no process was left, so the test proves nothing")
 	}
 	var st syscall.Stat_t
 	if err := syscall.Stat(p.data, &st); err != nil {
@@ -97,7 +97,7 @@ func TestShellOfAKilledGateway(t *testing.T) {
 		t.Errorf("left behind: %v", left)
 	}
 	if left := sleepers(t, other); len(left) != 2 {
-		t.Errorf("of other folders %d processes are left", len(left))
+		t.Errorf("%d processes of other folders are left", len(left))
 	}
 	for _, p := range programs {
 		if err := p.end(syscall.SIGTERM); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// tailReader is a reader of the conversation that comes and goes, with its cursor and its transcript.
+// tailReader is a reader that reconnects with its cursor and its transcript.
 type tailReader struct {
 	cursor string
 	seq    int64
@@ -23,7 +23,7 @@ type tailReader struct {
 	resets int
 }
 
-// catchUp reads until the reader has the head that the gateway told it. It reads by the Go client over HTTP.
+// catchUp reads with the Go client over HTTP until the reader has the head that the gateway announced.
 func (r *tailReader) catchUp(t *testing.T, c *leat.Client) {
 	t.Helper()
 	target := int64(-1)
@@ -58,7 +58,7 @@ func (r *tailReader) catchUp(t *testing.T, c *leat.Client) {
 	}
 }
 
-// TestKillerLostTail takes the newest events out of the store of a killed gateway, as a power cut does, or as files that are
+// TestKillerLostTail removes the newest events from the store of a killed gateway, as a power failure does, or files that are
 // lost or copied from an older backup do. New events then use the same seqs. A reader of the lost events must get a
 // snapshot, and every other reader must resume.
 func TestKillerLostTail(t *testing.T) {
@@ -154,7 +154,7 @@ func TestKillerLostTail(t *testing.T) {
 	}
 }
 
-// texts returns what a transcript shows, as JSON.
+// texts returns the visible texts of a transcript, as JSON.
 func texts(t *testing.T, tr *transcript.Transcript) []byte {
 	t.Helper()
 	type shown struct{ ID, Role, Text string }

@@ -25,21 +25,21 @@ import (
 )
 
 const (
-	// silenceLimit is how long a viewer may see nothing of a turn beside the upgrades themselves, which take as long as the machine
-	// makes them. It is measured to be far less; this is less than what the drain time would make of it.
+	// silenceLimit limits the time without an event of a turn, in addition to the upgrades themselves, whose time depends on the
+	// machine. The measured time is far shorter. The limit is below the drain time, so waiting for a drain would exceed it.
 	silenceLimit = 10 * time.Second
-	// upgradeDrain is far more than a stop may take: what can be resumed must not wait for it.
+	// upgradeDrain is much longer than a stop may take, because turns that can be resumed must not be waited for.
 	upgradeDrain = time.Minute
 )
 
-// TestKillerUpgrade replaces the binary while conversations stream: pushed by producers that come back, and of agents that
-// resume; read over SSE, over sockets and by the Go client. Nobody loses or doubles a byte, and with a socket that outlives
-// the process nobody is refused.
+// TestKillerUpgrade replaces the binary while conversations stream: turns of producers that reconnect and of agents that
+// resume, read over SSE, WebSockets and the Go client. No viewer misses or repeats a byte, and with a socket that outlives
+// the process no connection is refused.
 func TestKillerUpgrade(t *testing.T) {
 	upgrade(t, true)
 }
 
-// TestKillerUpgradeWithoutSocket does the same where each process opens its own socket, as most do.
+// TestKillerUpgradeWithoutSocket does the same with processes that open their own socket, as is usual.
 func TestKillerUpgradeWithoutSocket(t *testing.T) {
 	if os.Getenv("LEAT_FULL") == "" {
 		t.Skip("SKIPPED: the one with a socket that stays open runs; set LEAT_FULL=1 to run both, with 200 conversations")
@@ -75,7 +75,7 @@ func upgrade(t *testing.T, inherit bool) {
 	script0, recorded := played(t, "eliza-actions", callbacks), played(t, "openclaw", openclaw)
 
 	readers := map[string][]reader{}
-	pauses := map[string]bool{} // conversations whose agent has pauses of its own
+	pauses := map[string]bool{} // conversations whose agent pauses
 	reading, stopReading := context.WithCancel(w.ctx)
 	defer stopReading()
 	busy := make(chan struct{}, conversations)
@@ -153,7 +153,7 @@ func upgrade(t *testing.T, inherit bool) {
 		}
 		break
 	}
-	settled(w, readers)
+	caughtUp(w, readers)
 	stopReading()
 	if err := w.program.end(syscall.SIGTERM); err != nil {
 		w.fail("%v", err)
@@ -181,7 +181,7 @@ func upgrade(t *testing.T, inherit bool) {
 	}
 }
 
-// replace puts a new file in the place of the binary, as an upgrade does.
+// replace replaces the binary with a new file, as an upgrade does.
 func replace(t *testing.T, p *program) {
 	t.Helper()
 	from, err := os.Open(buildLeat(t))
@@ -201,7 +201,7 @@ func replace(t *testing.T, p *program) {
 	p.path = path
 }
 
-// knock opens a connection again and again, and counts how often it is refused.
+// knock opens connections repeatedly and counts how many are refused.
 func knock(ctx context.Context, w *world) (knocks, refused *atomic.Int64) {
 	knocks, refused = new(atomic.Int64), new(atomic.Int64)
 	w.tasks.Go(func() {
@@ -234,7 +234,7 @@ type socketViewer struct {
 	conversation string
 }
 
-// comeBack is the wait where nothing else was said.
+// comeBack is the wait before a reconnect unless the server names another.
 const comeBack = 50 * time.Millisecond
 
 func (v *socketViewer) run(ctx context.Context) {
@@ -255,7 +255,7 @@ func (v *socketViewer) run(ctx context.Context) {
 	}
 }
 
-// connect follows until the socket ends, and returns why, and how long it was asked to stay away.
+// connect reads until the socket closes, and returns the reason and the wait that the server asks for.
 func (v *socketViewer) connect(ctx context.Context) (wait time.Duration, err error) {
 	wait = comeBack
 	conn, _, err := websocket.Dial(ctx, strings.Replace(v.w.program.url(), "http", "ws", 1)+"/api/ws", nil)

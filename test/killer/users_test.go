@@ -19,10 +19,10 @@ import (
 	leat "github.com/leat-dev/leat/clients/go"
 )
 
-// tryAgain is how long users wait before they try again what failed.
+// tryAgain is the wait of users before they repeat a failed command.
 const tryAgain = 30 * time.Millisecond
 
-// talker says things in a conversation, one after another, sometimes two at once, and waits for the answers.
+// talker sends messages to a conversation, sometimes two at once, and waits for the answers.
 type talker struct {
 	w            *world
 	conversation string
@@ -81,7 +81,7 @@ func (u *talker) send() (turn string, ok bool) {
 	}
 }
 
-// producer pushes turn after turn, and comes back wherever its connection ends.
+// producer pushes turns one after another and reconnects wherever its connection breaks.
 type producer struct {
 	w            *world
 	conversation string
@@ -89,7 +89,7 @@ type producer struct {
 	body         func(n int) []byte
 	expect       func(n int, body []byte) *answer
 	rng          *rand.Rand
-	// leaves says that it goes away in the middle of its first turn and never comes back.
+	// leaves makes it disconnect in the middle of its first turn for good.
 	leaves bool
 	stays  bool          // its own connections never break
 	pace   time.Duration // between two lines; linePace where 0
@@ -97,7 +97,7 @@ type producer struct {
 	n      int
 }
 
-// gate holds a body up at a byte until it opens.
+// gate blocks a body at an offset until it is opened.
 type gate struct {
 	at   int64
 	open <-chan struct{}
@@ -115,7 +115,7 @@ func (p *producer) run(r reader) {
 	}
 }
 
-// delivery is one turn's body on its way.
+// delivery is the body of a turn that is being pushed.
 type delivery struct {
 	p     *producer
 	body  []byte
@@ -162,12 +162,12 @@ func (p *producer) turn(r reader) bool {
 	return await(p.w.ctx, r, ended(d.turn))
 }
 
-// misdeed is what the gateway must never do.
+// misdeed is an error that shows a fault of the gateway.
 type misdeed struct{ error }
 
 func forbidden(format string, args ...any) error { return &misdeed{fmt.Errorf(format, args...)} }
 
-// attempt makes one connection: the first with the turn's key, later ones from where the gateway stands.
+// attempt makes one connection: the first with the turn's key, later ones from the gateway's offset.
 func (d *delivery) attempt() error {
 	if d.turn == "" {
 		path := "/api/conversations/" + d.p.conversation + "/turns?dialect=" + d.p.dialect
@@ -201,7 +201,7 @@ func (d *delivery) attempt() error {
 	return d.upload(http.MethodPatch, path, offset, http.Header{"Upload-Offset": {strconv.FormatInt(offset, 10)}})
 }
 
-// upload sends the body from an offset, and reads what the gateway says meanwhile.
+// upload sends the body from an offset and reads the gateway's acknowledgements meanwhile.
 func (d *delivery) upload(method, path string, from int64, h http.Header) error {
 	ctx, cancel := context.WithCancel(d.p.w.ctx)
 	defer cancel()
@@ -277,7 +277,7 @@ func (d *delivery) do(ctx context.Context, method, path string, body io.Reader, 
 	return http.DefaultClient.Do(req)
 }
 
-// paced is a body that comes line by line, and whose connection may be cut by its sender.
+// paced is a body that is sent line by line, and whose sender may break the connection.
 type paced struct {
 	ctx  context.Context
 	rest []byte

@@ -21,20 +21,20 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// reader is who reads a conversation over all that happens.
+// reader reads a conversation during the whole test.
 type reader interface {
 	name() string
 	// run reads until ctx ends.
 	run(ctx context.Context)
-	// view shows what was read so far.
+	// view passes the current transcript to its argument.
 	view(fn func(t *transcript.Transcript))
-	// changed is closed when there is something new.
+	// changed is closed when the transcript changes.
 	changed() <-chan struct{}
-	// at is the seq that it has read up to, and the epoch.
+	// at returns the reader's position: seq and epoch.
 	at() (epoch string, seq int64)
 }
 
-// seen is what all readers keep, and what none of them may see.
+// seen is the state of every reader, with the violations that it has observed.
 type seen struct {
 	w     *world
 	label string
@@ -75,7 +75,7 @@ func (s *seen) at() (string, int64) {
 	return epoch, seq
 }
 
-// moved checks and takes a new position. s.mu is held.
+// moved checks and sets a new position. The caller holds s.mu.
 func (s *seen) moved(to feed.Cursor, reset bool, events []event.Event) {
 	epoch, seq, ok := to.Parse()
 	if !ok {
@@ -113,14 +113,14 @@ func (s *seen) moved(to feed.Cursor, reset bool, events []event.Event) {
 	s.news = make(chan struct{})
 }
 
-// quiet returns the longest time in which nothing came while a turn was unfinished.
+// quiet returns the longest time without an event while a turn was unfinished.
 func (s *seen) quiet() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.silence
 }
 
-// rawViewer speaks the protocol by hand, and cuts its connections anywhere, inside of frames most of all.
+// rawViewer implements the protocol itself and breaks its connections anywhere, most often within a frame.
 type rawViewer struct {
 	seen
 	conversation string
@@ -251,7 +251,7 @@ func (v *clientViewer) run(ctx context.Context) {
 	}
 }
 
-// document is a transcript as JSON, to be compared.
+// document returns a transcript as JSON, for comparison.
 func document(t *transcript.Transcript) []byte {
 	b, err := t.Snapshot(0).AppendJSON(nil)
 	if err != nil {
@@ -260,7 +260,7 @@ func document(t *transcript.Transcript) []byte {
 	return b
 }
 
-// await blocks until what a reader has seen satisfies ok, or ctx ends.
+// await blocks until a reader's transcript satisfies ok or ctx ends.
 func await(ctx context.Context, r reader, ok func(*transcript.Transcript) bool) bool {
 	for {
 		news, good := r.changed(), false

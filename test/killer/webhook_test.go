@@ -27,7 +27,7 @@ import (
 
 const hookSecret = "0123456789abcdef0123456789abcdef"
 
-// hooked is a receiver of webhooks that refuses some and loses the answers of others.
+// hooked receives webhooks, refuses some and drops the responses to others.
 type hooked struct {
 	t *testing.T
 
@@ -76,10 +76,10 @@ func (h *hooked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// await returns when so many events have been taken.
+// await returns when the given number of events was accepted.
 func (h *hooked) await(n int) {
 	h.t.Helper()
-	for late := time.Now().Add(calmLimit); ; time.Sleep(time.Millisecond) { // another process: there is nothing to wait on
+	for late := time.Now().Add(calmLimit); ; time.Sleep(time.Millisecond) { // polls another process
 		got := 0
 		h.mu.Lock()
 		for _, seqs := range h.taken {
@@ -90,12 +90,12 @@ func (h *hooked) await(n int) {
 		case got >= n:
 			return
 		case time.Now().After(late):
-			h.t.Fatalf("only %d events of %d came", got, n)
+			h.t.Fatalf("got only %d of %d events", got, n)
 		}
 	}
 }
 
-// TestKillerWebhooks kills the program while it delivers: each event is told at least once, under one id, in order.
+// TestKillerWebhooks kills the program during deliveries. Each event is delivered at least once, with one id, in order.
 func TestKillerWebhooks(t *testing.T) {
 	kills := 3
 	if os.Getenv("LEAT_FULL") != "" {
@@ -181,7 +181,7 @@ func TestKillerWebhooks(t *testing.T) {
 	}
 }
 
-// owedAndWaiting reads from the folder that a program left which events there are to tell of, and how many deliveries wait.
+// owedAndWaiting reads from the data folder which events require a delivery, and how many deliveries wait.
 func owedAndWaiting(t *testing.T, data string, ids []string) (owed map[string][]int64, waiting int) {
 	t.Helper()
 	j, err := sqlite.Open(sqlite.Options{Dir: data})

@@ -15,7 +15,7 @@ import (
 	leat "github.com/leat-dev/leat/clients/go"
 )
 
-// world is one storm: a program that is ended again and again, and those who use it meanwhile.
+// world is one storm: a program that is ended repeatedly, with its users.
 type world struct {
 	t       *testing.T
 	seed    uint64
@@ -66,7 +66,7 @@ func seed(t *testing.T) uint64 {
 	return n
 }
 
-// rng gives each its own random numbers, so that one does not change another's.
+// rng returns a separate random source for each name, so that one user's draws don't change another's.
 func (w *world) rng(name string) *rand.Rand {
 	h := uint64(14695981039346656037)
 	for _, c := range []byte(name) {
@@ -75,7 +75,7 @@ func (w *world) rng(name string) *rand.Rand {
 	return rand.New(rand.NewPCG(w.seed, h))
 }
 
-// fail notes a failure and ends the storm; what fails because of that is not noted.
+// fail records a failure and ends the storm. Failures that follow from the end are not recorded.
 func (w *world) fail(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,7 +88,7 @@ func (w *world) fail(format string, args ...any) {
 	w.cancel()
 }
 
-// report fails the test with what was noted.
+// report fails the test with the recorded failures.
 func (w *world) report() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,7 +100,7 @@ func (w *world) report() {
 	}
 }
 
-// expect says what a turn has to come to.
+// expect sets the expected result of a turn.
 func (w *world) expect(conversation, turn string, a *answer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -114,7 +114,7 @@ func (w *world) expect(conversation, turn string, a *answer) {
 	w.expected[conversation][turn] = a
 }
 
-// pause waits, and reports false when the storm is over.
+// pause waits and returns false if the storm has ended.
 func (w *world) pause(d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -135,14 +135,14 @@ func (w *world) isCalm() bool {
 	}
 }
 
-// trace keeps what happened when.
+// trace records events with their times.
 type trace struct {
 	begin time.Time
 	mu    sync.Mutex
 	lines []string
 }
 
-// maxTrace bounds the lines that are kept: the newest tell most.
+// maxTrace limits the recorded lines. Only the newest ones are kept.
 const maxTrace = 400
 
 func (t *trace) add(format string, args ...any) {
