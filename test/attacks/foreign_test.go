@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What belongs to somebody else does not exist, in the same words as what never did.
+// Another user's conversation gets the same response as one that never existed.
 func TestForeign(t *testing.T) {
 	alice, bob := as("t1", "alice"), as("t1", "bob")
 	cousin := as("t2", "alice") // of another tenant, by the same name
@@ -32,7 +32,7 @@ func TestForeign(t *testing.T) {
 				want(t, raw(t, request("POST", "/api/conversations/"+id+"/commands", body, who...)), 404, 400)
 			})
 		}
-		t.Run(name+" key", func(t *testing.T) { // the key of somebody else's command tells nothing
+		t.Run(name+" key", func(t *testing.T) { // reusing the key of another user's command reveals nothing
 			want(t, raw(t, request("POST", "/api/conversations/"+id+"/commands", `{"type":"send","message":{"text":"alice-secret"},"key":"k"}`, who...)), 404)
 		})
 		t.Run(name+" push", func(t *testing.T) {
@@ -50,12 +50,12 @@ func TestForeign(t *testing.T) {
 			want(t, raw(t, request(method, path, "", append(bob, "X-Forwarded-For: 203.0.113.7")...)), 403)
 		}
 	})
-	t.Run("id of a deleted one", func(t *testing.T) { // nobody gets what was said to the former owner's readers
+	t.Run("id of a deleted one", func(t *testing.T) { // the new owner gets no events of the deleted conversation
 		id := createAs(t, `{"id":"reused"}`, alice...)
 		want(t, raw(t, request("DELETE", "/api/conversations/"+id, "", alice...)), 200, 204)
 		want(t, raw(t, request("POST", "/api/conversations", `{"id":"reused"}`, bob...)), 409)
 	})
-	t.Run("id of another tenant", func(t *testing.T) { // alice@t1 and alice@t2 get the same answers, whoever is first
+	t.Run("id of another tenant", func(t *testing.T) { // alice@t1 and alice@t2 get the same responses in either order
 		mine := createAs(t, `{"id":"chosen"}`, cousin...)
 		for name, id := range map[string]string{"taken in t2": "chosen", "free": "unheard"} {
 			a := raw(t, request("POST", "/api/conversations", `{"id":"`+id+`"}`, alice...))
@@ -64,7 +64,7 @@ func TestForeign(t *testing.T) {
 				t.Errorf("%s: id %q", name, got)
 			}
 		}
-		// The whole id of another tenant's conversation, by a tenant and by somebody without one.
+		// The full id of another tenant's conversation, used by a user with a tenant and by one without.
 		for name, as := range map[string][]string{"tenant": alice, "no tenant": {"Leat-Subject: alice"}} {
 			there := raw(t, request("POST", "/api/conversations", `{"id":"`+mine+`"}`, as...))
 			never := raw(t, request("POST", "/api/conversations", `{"id":"`+strings.Replace(mine, "chosen", "absent", 1)+`"}`, as...))
@@ -110,7 +110,7 @@ func TestGetChangesNothing(t *testing.T) {
 	}
 }
 
-// No cache between keeps an answer, and none is served to somebody else.
+// No cache stores a response, so none can serve it to another user.
 func TestCaches(t *testing.T) {
 	id := create(t)
 	for _, path := range []string{"/api/conversations", "/api/conversations/" + id + "/messages", "/api/conversations/none", "/api/nothing"} {
@@ -125,7 +125,7 @@ func TestCaches(t *testing.T) {
 		})
 	}
 	t.Run("refusals", func(t *testing.T) {
-		a := raw(t, request("GET", "/api/conversations", "", nobody))
+		a := raw(t, request("GET", "/api/conversations", "", anonymous))
 		if !strings.Contains(a.Header.Get("Cache-Control"), "no-store") {
 			t.Errorf("Cache-Control %q", a.Header.Get("Cache-Control"))
 		}
@@ -146,7 +146,7 @@ func TestCaches(t *testing.T) {
 		}
 	})
 	t.Run("headers of proxies", func(t *testing.T) { // nothing of them comes back
-		a := raw(t, request("GET", "/", "", nobody, "X-Forwarded-Host: evil.example", "X-Forwarded-Prefix: /evil", "X-Original-URL: /evil"))
+		a := raw(t, request("GET", "/", "", anonymous, "X-Forwarded-Host: evil.example", "X-Forwarded-Prefix: /evil", "X-Original-URL: /evil"))
 		all := fmt.Sprint(a.Header) + a.body
 		if strings.Contains(all, "evil") {
 			t.Error("a header of the request is in the answer")

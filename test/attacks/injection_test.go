@@ -43,7 +43,7 @@ func TestHeaders(t *testing.T) {
 		}
 	})
 	t.Run("redirect to elsewhere", func(t *testing.T) { // a path that begins with two slashes is another host's
-		a := raw(t, request("GET", "//evil.example/%2e%2e", "", nobody))
+		a := raw(t, request("GET", "//evil.example/%2e%2e", "", anonymous))
 		if l := a.Header.Get("Location"); strings.HasPrefix(l, "//") || strings.Contains(l, "://") {
 			t.Errorf("Location %q", l)
 		}
@@ -81,13 +81,13 @@ func TestLogs(t *testing.T) {
 		}
 	})
 	t.Run("token in the query", func(t *testing.T) {
-		a := raw(t, request("GET", "/api/conversations?mark6&token=TOKEN&access_token=TOKEN&api_key=TOKEN", "", nobody))
+		a := raw(t, request("GET", "/api/conversations?mark6&token=TOKEN&access_token=TOKEN&api_key=TOKEN", "", anonymous))
 		want(t, a, 401)
 	})
 	t.Run("token", func(t *testing.T) {
 		raw(t, request("GET", "/api/conversations/mark7", ""))
 		raw(t, request("GET", "/api/conversations/mark7", "", "Authorization: Bearer TOKENx"))
-		raw(t, request("GET", "/api/conversations/mark7", "", nobody, "X-Api-Key: TOKEN"))
+		raw(t, request("GET", "/api/conversations/mark7", "", anonymous, "X-Api-Key: TOKEN"))
 		raw(t, request("GET", "/api/conversations/mark7", "", "Cookie: leat_session=TOKEN"))
 		awaitLog(t, "mark7")
 		if strings.Contains(gate.logs.String(), token) {
@@ -127,13 +127,13 @@ func TestFrames(t *testing.T) {
 	}
 	t.Run("last event id", func(t *testing.T) {
 		for _, path := range []string{"/events", "/messages/stream"} {
-			a := raw(t, strings.Replace(request("GET", "/api/conversations/"+id+path, "", "Last-Event-ID: 1.1%0a%0adata: x", "Accept: application/x-ndjson", nobody), "X-None: 1\r\n", "", 1))
+			a := raw(t, strings.Replace(request("GET", "/api/conversations/"+id+path, "", "Last-Event-ID: 1.1%0a%0adata: x", "Accept: application/x-ndjson", anonymous), "X-None: 1\r\n", "", 1))
 			want(t, a, 401) // and with a token it is a cursor like any other: see TestResume of server/native
 		}
 	})
 }
 
-// The page's files are a fixed set, and ids are no paths.
+// The page's files are a fixed set, and ids are never used as paths.
 func TestPaths(t *testing.T) {
 	secret := filepath.Join(gate.data, "leat.db")
 	if _, err := os.Stat(secret); err != nil {

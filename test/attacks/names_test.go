@@ -39,7 +39,7 @@ func TestNames(t *testing.T) {
 	t.Run("two hosts", func(t *testing.T) {
 		want(t, raw(t, "GET /api/conversations HTTP/1.1\r\nHost: ADDR\r\nHost: evil.example\r\nAuthorization: Bearer TOKEN\r\n\r\n"), 400)
 	})
-	t.Run("forwarded host", func(t *testing.T) { // nobody trusts the sender
+	t.Run("forwarded host", func(t *testing.T) { // the header of an untrusted sender is ignored
 		want(t, raw(t, request("GET", "/api/conversations", "", "Host: evil.example", "X-Forwarded-Host: ADDR", "Forwarded: host=ADDR")), 403)
 	})
 	t.Run("local name serves", func(t *testing.T) { // the control: it is the name that is refused
@@ -80,7 +80,7 @@ func TestSites(t *testing.T) {
 			}
 		})
 		t.Run("preflight "+name, func(t *testing.T) {
-			a := raw(t, request("OPTIONS", "/api/conversations", "", nobody, "Origin: "+o, "Access-Control-Request-Method: POST", "Access-Control-Request-Headers: authorization"))
+			a := raw(t, request("OPTIONS", "/api/conversations", "", anonymous, "Origin: "+o, "Access-Control-Request-Method: POST", "Access-Control-Request-Headers: authorization"))
 			if h := a.Header.Get("Access-Control-Allow-Origin"); h != "" || a.StatusCode != 403 {
 				t.Errorf("status %d, Access-Control-Allow-Origin %q", a.StatusCode, h)
 			}
@@ -89,7 +89,7 @@ func TestSites(t *testing.T) {
 	t.Run("two origins", func(t *testing.T) {
 		want(t, raw(t, request("POST", "/api/conversations", "{}", c, origin, "Origin: https://evil.example")), 403)
 	})
-	// Forms of browsers so old that they send no Origin: what a form can send is no JSON.
+	// Old browsers send forms without Origin. A form can't send JSON, so it is refused by its content type.
 	for name, kind := range map[string]string{"urlencoded": "application/x-www-form-urlencoded", "multipart": "multipart/form-data; boundary=x", "text": "text/plain"} {
 		t.Run("form "+name, func(t *testing.T) {
 			want(t, raw(t, request("POST", "/api/conversations", `{"title":"from a form"}`, c, "Content-Type: "+kind)), 403)
@@ -105,19 +105,19 @@ func TestSites(t *testing.T) {
 		}
 	})
 	t.Run("frames", func(t *testing.T) {
-		a := raw(t, request("GET", "/", "", nobody))
+		a := raw(t, request("GET", "/", "", anonymous))
 		if !strings.Contains(a.Header.Get("Content-Security-Policy"), "frame-ancestors 'none'") {
 			t.Errorf("the page can be framed: %q", a.Header.Get("Content-Security-Policy"))
 		}
 	})
 	t.Run("scripts", func(t *testing.T) {
-		csp := raw(t, request("GET", "/", "", nobody)).Header.Get("Content-Security-Policy")
+		csp := raw(t, request("GET", "/", "", anonymous)).Header.Get("Content-Security-Policy")
 		if csp == "" || strings.Contains(csp, "unsafe-inline") || strings.Contains(csp, "unsafe-eval") || strings.Contains(csp, "*") {
 			t.Errorf("policy %q", csp)
 		}
 	})
 	t.Run("referrer", func(t *testing.T) {
-		if p := raw(t, request("GET", "/", "", nobody)).Header.Get("Referrer-Policy"); p != "no-referrer" {
+		if p := raw(t, request("GET", "/", "", anonymous)).Header.Get("Referrer-Policy"); p != "no-referrer" {
 			t.Errorf("Referrer-Policy %q", p)
 		}
 	})

@@ -78,7 +78,7 @@ func TestPlugins(t *testing.T) {
 			}
 		})
 	}
-	for _, headers := range [][]string{as("t1", "alice"), {nobody}} {
+	for _, headers := range [][]string{as("t1", "alice"), {anonymous}} {
 		want(t, raw(t, request("POST", "/api/plugins/install", evil(t, ran, nil), headers...)), 401, 403)
 		want(t, raw(t, request("DELETE", "/api/plugins/evil", "", headers...)), 401, 403)
 	}

@@ -78,7 +78,7 @@ func TestSlowFull(t *testing.T) {
 	if os.Getenv("LEAT_FULL") == "" {
 		t.Skip("SKIPPED: waits for limits of 10 s and 15 s to pass; run it with LEAT_FULL=1")
 	}
-	t.Run("head", func(t *testing.T) { // slow loris: a header line a moment, for ever
+	t.Run("head", func(t *testing.T) { // slow loris: header lines at intervals, without an end
 		t.Parallel()
 		c := dial(t)
 		drip(t, c, "GET /healthz HTTP/1.1\r\nHost: "+gate.addr+"\r\n", "X-A: b\r\n", 30*time.Second)
@@ -121,7 +121,7 @@ func drip(t *testing.T, c net.Conn, begin, piece string, within time.Duration) {
 		case <-late:
 			t.Fatalf("still served after %v", within)
 		case <-tick.C:
-			_, _ = io.WriteString(c, piece) // it may be closed; cut says so
+			_, _ = io.WriteString(c, piece) // if the connection is closed, cut reports it
 		}
 	}
 }
@@ -146,7 +146,7 @@ func socket(t *testing.T) (net.Conn, *bufio.Reader) {
 		t.Fatalf("upgrade: %v %v", res, err)
 	}
 	if e := res.Header.Get("Sec-WebSocket-Extensions"); e != "" {
-		t.Errorf("compression was agreed on: %q", e) // so there is no bomb by it
+		t.Errorf("compression was agreed on: %q", e) // a compressed message could expand without a limit
 	}
 	return c, r
 }
@@ -239,7 +239,7 @@ func TestSockets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if res.StatusCode == http.StatusSwitchingProtocols { // then it is still nobody's
+		if res.StatusCode == http.StatusSwitchingProtocols { // the socket opens without a user; its first message must close it
 			if _, err := c.Write(frame(0x81, 14, []byte(`{"type":"list"}`)[:14])); err != nil {
 				t.Fatal(err)
 			}

@@ -56,7 +56,7 @@ func TestDecodeOnATerminal(t *testing.T) {
 				t.Fatal(err)
 			}
 			shown, err := io.ReadAll(person)
-			if err != nil && !errors.Is(err, syscall.EIO) { // how Linux says that nobody has the other end
+			if err != nil && !errors.Is(err, syscall.EIO) { // Linux reports EIO when the other end is closed
 				t.Fatal(err)
 			}
 			text := strings.ReplaceAll(string(shown), "\r\n", "\n")

@@ -9,9 +9,9 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
-// How long a check takes tells nothing of where a token is wrong. Medians of calls that alternate are compared, so that
-// what else the machine does counts for all alike; many calls at a time, since a clock may be coarse. What a token gives away
-// it gives away each time, so that once alike is enough.
+// The time of a check doesn't depend on how much of a wrong token is right. The test compares medians of alternating calls, so that other
+// load on the machine affects all tokens alike, and measures many calls at a time because the clock may be coarse. A real difference would
+// show in every round, so one round without a difference is enough.
 func TestTiming(t *testing.T) {
 	s := server.New(server.Options{Token: token})
 	r, err := http.NewRequest(http.MethodGet, "http://localhost/", nil)

@@ -11,7 +11,7 @@ func TestTokens(t *testing.T) {
 		return request("GET", "/api/conversations", "", headers...)
 	}
 	for name, req := range map[string]string{
-		"none":            get(nobody),
+		"none":            get(anonymous),
 		"empty":           get("Authorization: Bearer "),
 		"scheme alone":    get("Authorization: Bearer"),
 		"prefix":          get("Authorization: Bearer " + token[:len(token)-1]),
@@ -19,8 +19,8 @@ func TestTokens(t *testing.T) {
 		"other case":      get("Authorization: Bearer " + strings.ToUpper(token)),
 		"basic":           get("Authorization: Basic TOKEN"),
 		"null byte":       get("Authorization: Bearer TOKEN%00"),
-		"in the address":  request("GET", "/api/conversations?token=TOKEN&access_token=TOKEN", "", nobody),
-		"as user info":    get(nobody, "Host: TOKEN@ADDR"),
+		"in the address":  request("GET", "/api/conversations?token=TOKEN&access_token=TOKEN", "", anonymous),
+		"as user info":    get(anonymous, "Host: TOKEN@ADDR"),
 		"cookie":          get("Cookie: leat_session=TOKEN; token=TOKEN"),
 		"two, one wrong":  get("Authorization: Bearer wrong", "Authorization: Bearer TOKEN"),
 		"wrong and right": get("Authorization: Bearer wrong", "X-Api-Key: TOKEN"),
@@ -34,7 +34,7 @@ func TestTokens(t *testing.T) {
 		})
 	}
 	t.Run("subject without the token", func(t *testing.T) {
-		want(t, raw(t, get(nobody, "Leat-Subject: alice")), 401)
+		want(t, raw(t, get(anonymous, "Leat-Subject: alice")), 401)
 	})
 	t.Run("empty subject", func(t *testing.T) { // must not fall back to the admin
 		want(t, raw(t, get("Leat-Subject:")), 400)
@@ -52,7 +52,7 @@ func TestCookies(t *testing.T) {
 		t.Fatal("the cookie is good for nothing")
 	}
 	t.Run("attributes", func(t *testing.T) {
-		a := raw(t, request("POST", sessionPath, `{"token":"`+token+`"}`, nobody))
+		a := raw(t, request("POST", sessionPath, `{"token":"`+token+`"}`, anonymous))
 		line := a.Header.Get("Set-Cookie")
 		for _, attribute := range []string{"HttpOnly", "SameSite=Strict", "Path=/", "Max-Age="} {
 			if !strings.Contains(line, attribute) {
@@ -85,7 +85,7 @@ func TestCookies(t *testing.T) {
 			}
 		}
 	})
-	t.Run("fixation", func(t *testing.T) { // a cookie that somebody else chose is not taken over
+	t.Run("fixation", func(t *testing.T) { // a session cookie that an attacker chose is replaced
 		chosen := name + "=chosen-by-somebody"
 		a := raw(t, request("POST", sessionPath, `{"token":"`+token+`"}`, "Cookie: "+chosen, "Origin: http://"+gate.addr))
 		cs := a.Cookies()

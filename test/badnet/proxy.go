@@ -17,7 +17,7 @@ type Faults struct {
 	Total int
 	// Mean is about how many bytes, both ways together, a connection carries before it is cut.
 	Mean int
-	// Stall is how long a connection that stalls says nothing before it is cut.
+	// Stall is the time without bytes before a stalled connection is closed.
 	Stall time.Duration
 }
 
@@ -133,8 +133,8 @@ func (p *Proxy) serve(client net.Conn) {
 	if <-ended {
 		p.cut()
 		switch rng.IntN(3) {
-		case 0: // dropped: the ends are told
-		case 1: // stalled: nothing more passes, and only then it ends
+		case 0: // closed normally
+		case 1: // stalled: no byte passes for a while before the end
 			select {
 			case <-time.After(p.faults.Stall):
 			case <-p.done:
@@ -146,14 +146,14 @@ func (p *Proxy) serve(client net.Conn) {
 	}
 }
 
-// bad reports whether there are faults left.
+// bad reports whether further faults are to be injected.
 func (p *Proxy) bad() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.faults.Total < 0 || p.cuts < p.faults.Total
 }
 
-// cut counts a fault. Connections that were under way together may make a few more than were asked for.
+// cut counts a fault. Concurrent connections may exceed the requested number by a few.
 func (p *Proxy) cut() {
 	p.mu.Lock()
 	p.cuts++
@@ -162,11 +162,11 @@ func (p *Proxy) cut() {
 
 func reset(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // where it fails, the connection is dropped instead
+		_ = tcp.SetLinger(0) // without it, the connection is closed instead of reset
 	}
 }
 
-// meter counts the bytes of a connection down.
+// meter counts down the bytes until the fault of a connection.
 type meter struct {
 	mu      sync.Mutex
 	left    int

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// source is a server that sends the same bytes to everybody.
+// source is a server that sends the same bytes to every client.
 func source(t *testing.T, b []byte) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -37,7 +37,7 @@ func source(t *testing.T, b []byte) string {
 	return l.Addr().String()
 }
 
-// fetch reads all that comes through the proxy, and how it ended.
+// fetch reads through the proxy until the end, and returns the bytes and the error.
 func fetch(t *testing.T, p *Proxy) ([]byte, error) {
 	t.Helper()
 	c, err := net.Dial("tcp", p.Addr())

@@ -22,7 +22,7 @@ func anthropicAsk(model string) anthropic.MessageNewParams {
 	}
 }
 
-// The events as they come: their order, the reasoning in blocks of its own, and the text of the transcript.
+// The events arrive in order, with reasoning in separate blocks, and with the text of the transcript.
 func TestAnthropicRaw(t *testing.T) {
 	h := serve(t)
 	client := anthropicClient(h.url, secret)
@@ -165,7 +165,7 @@ func TestAnthropicErrors(t *testing.T) {
 	}
 }
 
-// A turn that fails in the middle is no finished answer: the text so far, and then the API's error.
+// A turn that fails in the middle yields the text so far and then the API's error, not a finished answer.
 func TestAnthropicFailsMidway(t *testing.T) {
 	m, err := anthropicMessage(t, anthropicClient(serve(t).url, secret), "failing")
 	anthropicWant(t, err, http.StatusOK, anthropic.ErrorTypeOverloadedError, "the model is busy")
@@ -178,7 +178,7 @@ func anthropicWant(t *testing.T, err error, status int, kind anthropic.ErrorType
 	t.Helper()
 	var e *anthropic.Error
 	if !errors.As(err, &e) {
-		t.Fatalf("%v is no error of the API", err)
+		t.Fatalf("%v is not an API error", err)
 	}
 	if e.StatusCode != status || e.Type() != kind || !strings.Contains(e.RawJSON(), says) || e.RequestID == "" {
 		t.Errorf("%d %q %s, request %q; want %d %q", e.StatusCode, e.Type(), e.RawJSON(), e.RequestID, status, kind)

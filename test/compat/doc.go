@@ -1,8 +1,8 @@
-// Package compat has the official clients of model APIs talk to a gateway: those for Go here, those for Node in node.
+// Package compat tests a gateway with the official clients of model APIs: the Go clients here, the Node clients in the folder node.
 //
-// The same clients read recordings of their APIs beside Leat's decoders. Those of Gemini and Ollama are not there: Leat has
-// no surface of theirs for them to talk to, their streams are whole JSON objects that leave a client nothing to put
-// together, and google.golang.org/genai and github.com/ollama/ollama bring a cloud's libraries and a whole server along.
+// The same clients read the recordings that Leat's decoders are tested with, and both must find the same text. Gemini and Ollama are left
+// out: Leat doesn't offer their APIs, their streams consist of complete JSON objects that a client needn't assemble, and their modules
+// depend on a cloud's libraries and on a whole server.
 //
-// It is a module of its own, so that none of them is among what Leat is built or tested from.
+// The package is a separate module, so that Leat doesn't depend on the clients.
 package compat

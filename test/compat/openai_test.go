@@ -23,7 +23,7 @@ func openaiAsk(model string) openai.ChatCompletionNewParams {
 	}
 }
 
-// The chunks as they come: the text of the transcript, reasoning beside it and never in it, and the usage.
+// The chunks have the text of the transcript, the reasoning in a separate field, and the usage.
 func TestOpenAIRaw(t *testing.T) {
 	h := serve(t)
 	client := openaiClient(h.url, secret)
@@ -161,14 +161,14 @@ func openaiWant(t *testing.T, err error, status int, kind, code string) {
 	t.Helper()
 	var e *openai.Error
 	if !errors.As(err, &e) {
-		t.Fatalf("%v is no error of the API", err)
+		t.Fatalf("%v is not an API error", err)
 	}
 	if e.StatusCode != status || e.Type != kind || e.Code != code || e.Message == "" {
 		t.Errorf("%d %q %q %q; want %d %q %q", e.StatusCode, e.Type, e.Code, e.Message, status, kind, code)
 	}
 }
 
-// A turn that fails in the middle is no finished answer: the text so far, and then the client's error of streams.
+// A turn that fails in the middle yields the text so far and then the client's stream error, not a finished answer.
 func TestOpenAIFailsMidway(t *testing.T) {
 	acc, err := openaiCompletion(t, openaiClient(serve(t).url, secret), "failing")
 	openaiCut(t, err, "overloaded_error")
@@ -182,6 +182,6 @@ func openaiCut(t *testing.T, err error, code string) {
 	t.Helper()
 	var e *ssestream.StreamError
 	if !errors.As(err, &e) || !strings.Contains(e.Message, code) {
-		t.Errorf("%v is no error of the stream with %q", err, code)
+		t.Errorf("%v is not a stream error with %q", err, code)
 	}
 }

@@ -84,7 +84,7 @@ func upstream(t *testing.T, body []byte) string {
 }
 
 // stream returns the bytes of a recording as the API sends them. Recordings of bare data get the names of their events back,
-// where the API has such.
+// if the API has it.
 func stream(t *testing.T, d dialect.Dialect, path string, named bool) []byte {
 	t.Helper()
 	body := dialecttest.Load(t, d, path, "").Body
@@ -174,7 +174,7 @@ func TestOpenAIRecordings(t *testing.T) {
 	}
 }
 
-// Where the clients are not right: a stream that is cut is an answer to them, without a stop reason, and no error. Leat's decoders
+// The clients take an interrupted stream for an answer without a stop reason rather than an error. Leat's decoders
 // say that it was cut.
 func TestCutRecordings(t *testing.T) {
 	half := func(b []byte) []byte { return b[:bytes.LastIndex(b[:len(b)/2], []byte("\n\n"))+2] }

@@ -1,3 +1,3 @@
-// Package deploy holds the tests of what docs/deploy offers: each file there is run by the program that it is for, where
-// that is installed, and otherwise read as far as can be. It has no code of its own.
+// Package deploy has the tests of the files in docs/deploy. Each file is run by the program that it is for, if that is installed; otherwise
+// the test checks only what it can without the program, such as names and ports.
 package deploy

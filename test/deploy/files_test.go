@@ -94,12 +94,12 @@ func TestDockerfile(t *testing.T) {
 	want("FROM", "scratch")
 	want("COPY", "/etc/ssl/certs/ca-certificates.crt")
 	want("COPY", "--chown=65532:65532 /out/data /data")
-	want("USER", "65532:65532") // a number: Kubernetes can tell that it is not root
+	want("USER", "65532:65532") // a number, so that Kubernetes can verify that it isn't root
 	want("ENV", "LEAT_DATA=/data")
 	want("VOLUME", "/data")
 	want("ENTRYPOINT", `["/leat"]`) // no shell, which would keep the signal
 	if len(image["RUN"]) > 0 {
-		t.Errorf("there is nothing that could run %v", image["RUN"])
+		t.Errorf("RUN %v: the image has no shell", image["RUN"])
 	}
 	mod, err := os.ReadFile("../../go.mod")
 	if err != nil {

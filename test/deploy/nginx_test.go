@@ -110,7 +110,7 @@ func startNginx(t *testing.T, gateway string, more ...string) *proxy {
 		case err := <-gone:
 			gone <- err
 			t.Fatalf("nginx ends: %v\n%s", err, &said)
-		case <-time.After(10 * time.Millisecond): // another process: there is nothing to wait on
+		case <-time.After(10 * time.Millisecond): // polls another process
 		}
 		if time.Since(begin) > waitLimit {
 			t.Fatal("nginx does not listen: ", err)

@@ -67,7 +67,7 @@ func TestUnits(t *testing.T) {
 	analyze := look(t, "systemd-analyze", "systemd")
 	dir := t.TempDir()
 	for _, name := range []string{"leat.service", "leat.socket"} {
-		// The program is not installed here; whether it is there is all that is looked at.
+		// The program isn't installed here, so only its presence is checked.
 		text := strings.ReplaceAll(file(t, name), "/usr/local/bin/leat", "/bin/sh")
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -135,7 +135,7 @@ func activated(t *testing.T, env ...string) *service {
 			_ = g.cmd.Process.Kill() // it hangs, or the test has failed before
 		}
 	})
-	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) { // another process: there is nothing to wait on
+	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) { // polls another process
 		res, err := http.Get(g.url + "/readyz")
 		if err == nil {
 			_ = res.Body.Close()

@@ -74,17 +74,17 @@ func (m *mouths) Run(ctx context.Context, in agent.Input, out *agent.Emitter) er
 	}
 }
 
-// house is a gateway with its surfaces, as it stands behind a proxy.
-type house struct {
+// harness is a gateway with its surfaces, configured for a proxy.
+type harness struct {
 	t      *testing.T
 	gw     *gateway.Gateway
 	mouths *mouths
 	addr   string // as nginx writes it
 }
 
-func newHouse(t *testing.T, network string, opt server.Options) *house {
+func newHouse(t *testing.T, network string, opt server.Options) *harness {
 	t.Helper()
-	h := &house{t: t, mouths: &mouths{all: map[string]chan string{}}}
+	h := &harness{t: t, mouths: &mouths{all: map[string]chan string{}}}
 	j, dialects := memory.New(), dialect.NewRegistry(elizaactions.Dialect())
 	turns := push.NewTurns(push.Config{Journal: j, Dialects: dialects})
 	gw, err := gateway.New(gateway.Config{
@@ -134,7 +134,7 @@ func newHouse(t *testing.T, network string, opt server.Options) *house {
 	return h
 }
 
-func (h *house) create() string {
+func (h *harness) create() string {
 	h.t.Helper()
 	s, _, err := h.gw.Create(h.t.Context(), gateway.Principal{Admin: true}, gateway.CreateOptions{})
 	if err != nil {
@@ -143,7 +143,7 @@ func (h *house) create() string {
 	return s.ID
 }
 
-func (h *house) send(conversation, text string) {
+func (h *harness) send(conversation, text string) {
 	h.t.Helper()
 	_, err := h.gw.Do(h.t.Context(), gateway.Principal{Admin: true}, conversation, gateway.Command{Type: gateway.CommandSend, Message: &gateway.CommandMessage{Text: text}})
 	if err != nil {
@@ -168,7 +168,7 @@ func (s site) do(method, path string, body io.Reader) *http.Response {
 	}
 	r.Header.Set("Authorization", "Bearer "+token)
 	if s.proxied {
-		r.Header.Set("X-Forwarded-For", "9.9.9.9") // what a client says of itself counts for nothing
+		r.Header.Set("X-Forwarded-For", "9.9.9.9") // a header from the client must be ignored
 		r.Header.Set("X-Forwarded-Host", "evil.example")
 		r.Header.Set("Forwarded", "for=9.9.9.9")
 	}
@@ -241,7 +241,7 @@ func TestNginx(t *testing.T) {
 					t.Run("seen", func(t *testing.T) { wantSeen(t, way) })
 					t.Run("events", func(t *testing.T) { wantEvents(t, h, way) })
 					t.Run("ingest", func(t *testing.T) { wantIngest(t, h, way) })
-					if front == "HTTP/1.1" { // browsers open a connection of its own for a WebSocket
+					if front == "HTTP/1.1" { // browsers open a separate connection for a WebSocket
 						t.Run("socket", func(t *testing.T) { wantSocket(t, h, way) })
 					}
 				})
@@ -276,8 +276,8 @@ func wantSeen(t *testing.T, way site) {
 	}
 }
 
-// Each word comes before the next is said.
-func wantEvents(t *testing.T, h *house, way site) {
+// Each word must arrive before the next one is sent.
+func wantEvents(t *testing.T, h *harness, way site) {
 	id := h.create()
 	res := way.do("GET", "/api/conversations/"+id+"/events", nil)
 	in := bufio.NewReader(res.Body)
@@ -294,7 +294,7 @@ func wantEvents(t *testing.T, h *house, way site) {
 }
 
 // A pushed stream is read while it is being sent, and acknowledged meanwhile.
-func wantIngest(t *testing.T, h *house, way site) {
+func wantIngest(t *testing.T, h *harness, way site) {
 	id := h.create()
 	f, err := h.gw.Feed(t.Context(), gateway.Principal{Admin: true}, id)
 	if err != nil {
@@ -340,7 +340,7 @@ func wantIngest(t *testing.T, h *house, way site) {
 	}
 }
 
-func wantSocket(t *testing.T, h *house, way site) {
+func wantSocket(t *testing.T, h *harness, way site) {
 	id := h.create()
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()

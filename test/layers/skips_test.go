@@ -12,7 +12,7 @@ import (
 )
 
 // A skipped test shows in the output of a run only by its message. So each message begins with the word SKIPPED, which a search
-// finds, and goes on with what is missing.
+// finds, and continues with the missing programs.
 func TestSkipsAreLoud(t *testing.T) {
 	count := 0
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -57,7 +57,7 @@ func imports(file *ast.File, path string) bool {
 	return false
 }
 
-// skips returns the calls that skip a test. A check of rapid is not one: it goes on with other values.
+// skips returns the calls that skip a test. A skip inside a rapid check doesn't count, because rapid continues with other values.
 func skips(file *ast.File) []*ast.CallExpr {
 	var all []*ast.CallExpr
 	var walk func(n ast.Node, rapid bool)

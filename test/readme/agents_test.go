@@ -71,7 +71,7 @@ func needs(t *testing.T, program, install string) {
 	}
 }
 
-// bench is an empty folder in which somebody tries agents.
+// bench is an empty folder for trying agents.
 type bench struct {
 	t      *testing.T
 	dir    string
@@ -124,7 +124,7 @@ func (b *bench) serve(args ...string) string {
 	return ""
 }
 
-// freePort returns a port of the loopback that nobody uses.
+// freePort returns an unused port of the loopback interface.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -139,7 +139,7 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// await waits until somebody listens on a port.
+// await waits until a port accepts connections.
 func await(t *testing.T, port string) {
 	t.Helper()
 	for begin := time.Now(); ; {
@@ -151,7 +151,7 @@ func await(t *testing.T, port string) {
 		if time.Since(begin) > time.Minute {
 			t.Fatal("the agent does not listen: ", err)
 		}
-		time.Sleep(10 * time.Millisecond) // another process: there is nothing to wait on
+		time.Sleep(10 * time.Millisecond) // polls another process
 	}
 }
 
@@ -160,7 +160,7 @@ const (
 	answered = "You said: " + question + " "
 )
 
-// reloaded asks, reads a part of the answer, comes anew as a page that is reloaded does, and returns what it reads to the
+// reloaded sends a message, reads a part of the answer, reconnects like a reloaded page, and returns what it reads until the
 // end. It reports whether something was left to come.
 func reloaded(t *testing.T, url string) (text string, turn *transcript.Turn, amid bool) {
 	t.Helper()
@@ -231,7 +231,7 @@ func typeScript(t *testing.T, dir string) bool {
 }
 
 // The agents of the README and of docs/agents.md run as they stand; only ports are others. Their answers are whole for a
-// reader that comes anew in the middle.
+// reader that reconnects in the middle.
 func TestOwnAgents(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: it compiles and starts the program; run it without -short")
@@ -405,7 +405,7 @@ func schemaHolds(t *testing.T, b *bench) {
 			t.Error(err)
 		}
 		got <- request{r.URL.Path, r.Header.Get(signature.Header), body}
-		if strings.Contains(string(body), "wait for ever") && r.URL.Path == "/chat" {
+		if strings.Contains(string(body), "wait forever") && r.URL.Path == "/chat" {
 			w.WriteHeader(http.StatusOK)
 			_ = http.NewResponseController(w).Flush()
 			select {
@@ -453,13 +453,13 @@ func schemaHolds(t *testing.T, b *bench) {
 		t.Error("the schema takes a key that it does not know")
 	}
 	if valid("signature", "t=1,v1=abc") == nil {
-		t.Error("the schema takes a signature that is none")
+		t.Error("the schema accepts an invalid signature")
 	}
 	conv, err := c.Create(t.Context(), leat.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ack, err := c.Send(t.Context(), conv.ID, "wait for ever")
+	ack, err := c.Send(t.Context(), conv.ID, "wait forever")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -468,7 +468,7 @@ func schemaHolds(t *testing.T, b *bench) {
 		t.Fatal(err)
 	}
 	if stop := check("stop", "/stop"); stop["turn"] != ack.Turn {
-		t.Errorf("it was told of the turn %v, want %s", stop["turn"], ack.Turn)
+		t.Errorf("stop request for turn %v, want %s", stop["turn"], ack.Turn)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The commands of docs/data.md run as they stand, one after another, and print what is said.
+// The commands of docs/data.md run unchanged, in order, and print the documented output.
 func TestDataCommands(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: it compiles and starts the program; run it without -short")

@@ -18,7 +18,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// The command of docs/plugins.md serves the example as it stands, to readers that come anew in the middle too.
+// The command of docs/plugins.md serves the unchanged example, also to readers that reconnect in the middle.
 func TestPluginOfTheDocs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: it compiles and starts the program; run it without -short")
@@ -80,7 +80,7 @@ func TestLinesOfTheProtocol(t *testing.T) {
 	}
 	text, _, ok := strings.Cut(string(b), "\n## 5. Channels")
 	if !ok {
-		t.Fatal("there is no section on channels any more")
+		t.Fatal("the section on channels is missing")
 	}
 	var script strings.Builder
 	n := 0
@@ -148,7 +148,7 @@ func askTo(t *testing.T, c *leat.Client) (turn transcript.Turn, text string) {
 	return turn, text
 }
 
-// asking is a plugin that asks, takes what is said meanwhile into its turn, and ends when it is answered.
+// asking is a plugin that asks a question, accepts messages during its turn, and ends when it gets the answer.
 const asking = `
 import json, sys
 def send(**line): print(json.dumps(line), flush=True)

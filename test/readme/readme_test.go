@@ -65,7 +65,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// Every command of the README runs as it stands and prints what is said; only the address is another one.
+// Every command of the README runs unchanged except for the address, and prints the documented output.
 func TestCommands(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: it compiles and starts the program; run it without -short")
@@ -90,7 +90,7 @@ func TestCommands(t *testing.T) {
 				t.Errorf("go list ./... finds %s", out)
 			}
 		case strings.HasPrefix(command, "leat "):
-			// With agents of one's own: TestOwnAgents runs it.
+			// The command with the reader's agents is run by TestOwnAgents.
 		case strings.HasSuffix(command, " serve"):
 			url = serve(t, command)
 		case strings.Contains(command, "/events"):
@@ -144,7 +144,7 @@ func program(t *testing.T) string {
 	return built.binary
 }
 
-// serve starts the gateway as the README says, on a free port, with data of its own, and a demo that does not dawdle.
+// serve starts the gateway as the README says, but on a free port, with a separate data folder and a demo without delays.
 func serve(t *testing.T, command string) (url string) {
 	t.Helper()
 	// "go run" is what people type; here the program itself is started, since a signal to "go run" does not end it.

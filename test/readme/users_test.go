@@ -64,7 +64,7 @@ func TestUsersOfTheDocs(t *testing.T) {
 	}
 	lines := strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' })
 	for i, want := range []string{
-		`"subject":"alice"`, "plans~", `{"conversations":[]}`, `"not_found"`, // let in
+		`"subject":"alice"`, "plans~", `{"conversations":[]}`, `"not_found"`, // access granted
 		`"subject":"alice"`, `"id":"plans~`, // by cookie; logging out prints nothing
 		`"seq"`, `"access":"read"`, `"seq"`, // shared
 		`"title":"Plans"`, // acting

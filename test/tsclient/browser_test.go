@@ -86,7 +86,7 @@ func TestBrowserFull(t *testing.T) {
 	p.Wait("the answer", `window.answer?.includes("12 * 7 = 84")`)
 	p.Wait("an empty outbox", `conversation.state.pending.length === 0 && localStorage.length === 0`)
 	if sockets.Load() == 0 {
-		t.Error("there was no WebSocket")
+		t.Error("the page opened no WebSocket")
 	}
 	tr, err := c.Transcript(t.Context(), conv.ID)
 	if err != nil {

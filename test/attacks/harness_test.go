@@ -29,8 +29,8 @@ const allowedOrigin = "https://app.example"
 // limit is how long one exchange may take; all of them are answered in milliseconds.
 const limit = time.Minute
 
-// house is the gateway that all tests attack: the real program, as a process of its own.
-type house struct {
+// harness is the gateway that all tests attack: the real program in a separate process.
+type harness struct {
 	addr string
 	data string
 	logs logs
@@ -38,7 +38,7 @@ type house struct {
 }
 
 var (
-	gate    *house // started by TestMain, with a token
+	gate    *harness // started by TestMain, with a token
 	program string // the path of the built program
 )
 
@@ -71,17 +71,17 @@ func play(m *testing.M) (int, error) {
 
 // start starts a gateway with the demo agent in a data folder and returns when it is ready. Without a token in env it needs
 // none.
-func start(data string, env ...string) (*house, error) {
+func start(data string, env ...string) (*harness, error) {
 	return startWith(data, []string{"--agent", "demo?speed=0"}, env...)
 }
 
 // startWith is start with other agents.
-func startWith(data string, agents []string, env ...string) (*house, error) {
+func startWith(data string, agents []string, env ...string) (*harness, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	h := &house{addr: l.Addr().String(), data: data}
+	h := &harness{addr: l.Addr().String(), data: data}
 	if err := l.Close(); err != nil {
 		return nil, err
 	}
@@ -106,12 +106,12 @@ func startWith(data string, agents []string, env ...string) (*house, error) {
 		select {
 		case <-ctx.Done():
 			return nil, fmt.Errorf("leat is not ready: %v\n%s", err, h.logs.String())
-		case <-time.After(10 * time.Millisecond): // another process: there is nothing to wait on
+		case <-time.After(10 * time.Millisecond): // polls another process
 		}
 	}
 }
 
-func (h *house) stop() error {
+func (h *harness) stop() error {
 	if err := h.cmd.Process.Signal(os.Interrupt); err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ type answer struct {
 // dial opens a connection that the test closes.
 func dial(t *testing.T) net.Conn { return gate.dial(t) }
 
-func (h *house) dial(t *testing.T) net.Conn {
+func (h *harness) dial(t *testing.T) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", h.addr)
 	if err != nil {
@@ -165,7 +165,7 @@ func (h *house) dial(t *testing.T) net.Conn {
 // is closed without an answer gives the status 0.
 func raw(t *testing.T, request string) answer { return gate.raw(t, request) }
 
-func (h *house) raw(t *testing.T, request string) answer {
+func (h *harness) raw(t *testing.T, request string) answer {
 	t.Helper()
 	c := h.dial(t)
 	request = strings.NewReplacer("ADDR", h.addr, "TOKEN", token).Replace(request)
@@ -214,8 +214,8 @@ func request(method, path, body string, headers ...string) string {
 	return b.String()
 }
 
-// nobody is a header line that leaves the token out.
-const nobody = "X-None: 1"
+// anonymous is a header line without a token.
+const anonymous = "X-None: 1"
 
 // as are the header lines of the API token's holder who acts for a subject.
 func as(tenant, subject string) []string {
@@ -251,7 +251,7 @@ func conversationOf(t *testing.T, a answer) string {
 // cookie logs in and returns the cookie's line.
 func cookie(t *testing.T) string {
 	t.Helper()
-	a := raw(t, request("POST", sessionPath, `{"token":"`+token+`"}`, nobody))
+	a := raw(t, request("POST", sessionPath, `{"token":"`+token+`"}`, anonymous))
 	cs := a.Cookies()
 	if a.StatusCode != http.StatusOK || len(cs) != 1 {
 		t.Fatalf("login: %s %v %s", a.Status, cs, a.body)

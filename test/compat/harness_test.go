@@ -68,16 +68,16 @@ var agents = gateway.Agents{
 	})},
 }
 
-// perMinute is how many messages a user may send a minute; the tests' own requests are the operator's, whom nothing bounds.
+// perMinute is the quota of a user, in messages a minute. Most tests send as the operator, who has no quota.
 const perMinute = 1
 
-// house is a gateway with its model APIs on a socket.
-type house struct {
+// harness is a gateway that serves its model APIs on a socket.
+type harness struct {
 	gw  *gateway.Gateway
 	url string
 }
 
-func serve(t *testing.T) *house {
+func serve(t *testing.T) *harness {
 	t.Helper()
 	j := memory.New()
 	gw, err := gateway.New(gateway.Config{Journal: j, Agents: agents, DefaultAgent: "thinker", Dialects: all.Registry(), Settings: gateway.Settings{Drain: time.Millisecond}, Quotas: gateway.Quotas{User: quota.Limits{Messages: perMinute}}})
@@ -101,11 +101,11 @@ func serve(t *testing.T) *house {
 			t.Error(err)
 		}
 	})
-	return &house{gw, ts.URL}
+	return &harness{gw, ts.URL}
 }
 
 // visible is the text of an answer's turn in the transcript of its conversation.
-func (h *house) visible(t *testing.T, res *http.Response) (text string) {
+func (h *harness) visible(t *testing.T, res *http.Response) (text string) {
 	t.Helper()
 	id, turn := res.Header.Get("Leat-Conversation"), res.Header.Get("Leat-Turn")
 	if err := h.gw.ViewTranscript(t.Context(), gateway.Principal{Admin: true}, id, func(tr *transcript.Transcript) bool {
