@@ -39,7 +39,7 @@ type harness struct {
 
 var (
 	gate    *harness // started by TestMain, with a token
-	program string // the path of the built program
+	program string   // the path of the built program
 )
 
 func TestMain(m *testing.M) {

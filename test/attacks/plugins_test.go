@@ -64,11 +64,11 @@ func TestPlugins(t *testing.T) {
 		{"no checksum", `{"archive":"/tmp/x.tgz"}`, 400, "sha256"},
 		{"address of this machine", `{"archive":"http://ADDR/api/backup","sha256":"` + zeros + `"}`, 422, "loopback"},
 		{"address of the cloud's secrets", `{"archive":"http://169.254.169.254/latest/meta-data","sha256":"` + zeros + `"}`, 422, "link-local"},
-		{"file address", `{"archive":"file:///etc/passwd","sha256":"` + zeros + `"}`, 400, "neither"},
-		{"option to npm", `{"name":"--registry=http://evil.example"}`, 400, "no name"},
-		{"path to npm", `{"name":"../../etc"}`, 400, "no name"},
-		{"address to npm", `{"name":"x","version":"git+ssh://evil.example/x"}`, 400, "no version"},
-		{"folder that is none", `{"path":"/etc/passwd"}`, 422, "no folder"},
+		{"file address", `{"archive":"file:///etc/passwd","sha256":"` + zeros + `"}`, 400, "must be an https URL"},
+		{"option to npm", `{"name":"--registry=http://evil.example"}`, 400, "invalid npm package name"},
+		{"path to npm", `{"name":"../../etc"}`, 400, "invalid npm package name"},
+		{"address to npm", `{"name":"x","version":"git+ssh://evil.example/x"}`, 400, "invalid version"},
+		{"path that is not a folder", `{"path":"/etc/passwd"}`, 422, "not a folder"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := raw(t, request("POST", "/api/plugins/install", strings.ReplaceAll(tt.body, "ADDR", gate.addr)))

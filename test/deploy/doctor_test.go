@@ -19,7 +19,7 @@ func TestDoctorThroughNginx(t *testing.T) {
 		{name: "as it is"},
 		{name: "buffering", changes: []string{forwards, forwards + " proxy_ignore_headers X-Accel-Buffering;"}, fails: []string{"buffers"}},
 		{name: "compressing", changes: []string{forwards, forwards + " gzip on; gzip_types text/event-stream; gzip_proxied any;"}, fails: []string{"compresses"}},
-		{name: "no sockets", changes: []string{"proxy_set_header Upgrade           $http_upgrade;", ""}, fails: []string{"no WebSocket"}},
+		{name: "no sockets", changes: []string{"proxy_set_header Upgrade           $http_upgrade;", ""}, fails: []string{"open a WebSocket"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

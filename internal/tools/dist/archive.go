@@ -19,7 +19,7 @@ type file struct {
 	data []byte
 }
 
-// archive packs files under a folder of its own: a zip for Windows, else a tar.gz. The same files give the same bytes.
+// archive packs files under one folder: as a zip for Windows, else as a tar.gz. The same files give the same bytes.
 func archive(t target, folder string, at time.Time, files []file) (extension string, b []byte, err error) {
 	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.name, b.name) })
 	at = at.UTC().Truncate(time.Second)
@@ -32,6 +32,8 @@ func archive(t target, folder string, at time.Time, files []file) (extension str
 	return ".tar.gz", buf.Bytes(), err
 }
 
+// writeTar writes a gzipped tar. USTAR has no optional headers, and the gzip header has no time, so the output only depends on
+// its input.
 func writeTar(dst io.Writer, folder string, at time.Time, files []file) error {
 	z, err := gzip.NewWriterLevel(dst, gzip.BestCompression)
 	if err != nil {
@@ -53,6 +55,7 @@ func writeTar(dst io.Writer, folder string, at time.Time, files []file) error {
 	return z.Close()
 }
 
+// writeZip writes a zip. Its files have no mode, which Windows ignores.
 func writeZip(dst io.Writer, folder string, at time.Time, files []file) error {
 	w := zip.NewWriter(dst)
 	for _, f := range files {

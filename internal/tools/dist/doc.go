@@ -1,10 +1,13 @@
-// Command dist makes a release: the program for every platform, in archives with a bill of materials each, checksums, a
-// Homebrew formula and an install script. "make dist" runs it.
+// Command dist builds a release: the program for every platform in archives, a bill of materials for each, checksums, a Homebrew formula
+// and an install script. "make dist" runs it in the root of the tree.
+//
+// It compiles all platforms first, then packs them, then writes the files that list the archives (formula, install script, checksums),
+// and finally replaces the output folder.
 //
 // Invariants
 //
-//   - The same commit built by the same Go gives the same bytes, wherever and whenever: no paths, no time but the
-//     commit's, no order but the alphabet's.
-//   - What a bill of materials lists is read from the program itself, so that it is what was linked, not what go.mod allows.
-//   - Nothing is left of an older release: the folder is made anew, and a failed run leaves the old one as it was.
+//   - The same commit, built by the same Go version, gives the same bytes on every machine: paths are trimmed, every time is the
+//     commit's, and files are sorted by name.
+//   - The bill of materials is read from the compiled program, so it lists what was linked rather than what go.mod allows.
+//   - The output folder never mixes two releases. It is replaced as a whole, and a failed run leaves the previous one unchanged.
 package main

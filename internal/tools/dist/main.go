@@ -26,8 +26,8 @@ var targets = []target{
 }
 
 func main() {
-	outDir := flag.String("out", "dist", "folder to make")
-	names := flag.String("targets", "", "platforms, separated by commas, such as linux/amd64; all where empty")
+	outDir := flag.String("out", "dist", "output folder, which is replaced")
+	names := flag.String("targets", "", "platforms, separated by commas, such as linux/amd64; empty means all")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -37,12 +37,13 @@ func main() {
 	}
 }
 
+// run builds the release into a temporary folder next to outDir, which is on the same file system, and renames it at the end.
 func run(ctx context.Context, outDir, names string) (err error) {
 	platforms, err := choose(names)
 	if err != nil {
 		return err
 	}
-	// Made beside its place and moved there when it is whole.
+	// MkdirTemp in the same parent makes the rename atomic.
 	outDir, err = filepath.Abs(outDir)
 	if err != nil {
 		return err
@@ -62,12 +63,12 @@ func run(ctx context.Context, outDir, names string) (err error) {
 	if err := os.Rename(dir, outDir); err != nil {
 		return err
 	}
-	if err := os.Chmod(outDir, 0o755); err != nil { // a temporary folder is for its owner alone
+	if err := os.Chmod(outDir, 0o755); err != nil { // MkdirTemp creates a folder that only its owner can read
 		return err
 	}
 	fmt.Printf("leat %s, commit %s\n", r.version, r.commit)
 	if r.modified() {
-		fmt.Println("The tree has changes that are not committed: this is no release.")
+		fmt.Println("The tree has uncommitted changes: this is not a release.")
 	}
 	files, err := os.ReadDir(outDir)
 	if err != nil {
@@ -83,6 +84,7 @@ func run(ctx context.Context, outDir, names string) (err error) {
 	return nil
 }
 
+// choose returns the platforms with the given names, or all if names is empty.
 func choose(names string) ([]target, error) {
 	if names == "" {
 		return targets, nil
@@ -91,14 +93,14 @@ func choose(names string) ([]target, error) {
 	for name := range strings.SplitSeq(names, ",") {
 		i := slices.IndexFunc(targets, func(t target) bool { return t.String() == strings.TrimSpace(name) })
 		if i < 0 {
-			return nil, fmt.Errorf("no release is made for %q; there are %v", name, targets)
+			return nil, fmt.Errorf("unknown platform %q; use %v", name, targets)
 		}
 		platforms = append(platforms, targets[i])
 	}
 	return platforms, nil
 }
 
-// build compiles and packs everything into dir.
+// build compiles and packs the platforms into dir.
 func build(ctx context.Context, dir string, platforms []target) (release, error) {
 	r, err := checkedOut()
 	if err != nil {
@@ -112,7 +114,7 @@ func build(ctx context.Context, dir string, platforms []target) (release, error)
 	if err != nil {
 		return r, err
 	}
-	defer os.RemoveAll(scratch) //nolint:errcheck // the system clears up what is left
+	defer os.RemoveAll(scratch) //nolint:errcheck // the system cleans its temporary folder
 	for _, t := range platforms {
 		fmt.Println("build", t)
 		binary := filepath.Join(scratch, t.os+"-"+t.arch, t.program())
@@ -126,6 +128,7 @@ func build(ctx context.Context, dir string, platforms []target) (release, error)
 	return r, finish(dir, r)
 }
 
+// program returns the file name of the program.
 func (t target) program() string {
 	if t.os == "windows" {
 		return "leat.exe"
@@ -133,11 +136,12 @@ func (t target) program() string {
 	return "leat"
 }
 
-// variables are where the program keeps what it was built of.
+// variables is the prefix of the linker variables with the version, see compile.
 const variables = "github.com/leat-dev/leat/internal/app/cli."
 
-// compile builds the program, static and stripped, with the commit in it. What Go itself would write down of the checkout
-// is left out: it differs between a clone and a worktree.
+// compile builds the program statically and without debug information, with the version, commit and date of r. Go's own record
+// of the checkout is turned off, because it differs between a clone and a worktree. The environment is pinned, so that GOFLAGS
+// or GOAMD64 of the machine don't change the bytes.
 func compile(ctx context.Context, path string, r release, t target) error {
 	flags := fmt.Sprintf("-s -w -buildid= -X %[1]srelease=%[2]s -X %[1]sreleaseCommit=%[3]s -X %[1]sreleaseDate=%[4]s",
 		variables, r.version, r.commit, r.time.UTC().Format(time.RFC3339))
@@ -155,13 +159,13 @@ type document struct {
 	data []byte
 }
 
-// documents reads those from the root of the tree, where dist runs.
+// documents reads the files of every archive from the root of the tree.
 func documents() ([]document, error) {
 	var docs []document
 	for _, name := range []string{"CHANGELOG.md", "LICENSE", "README.md", "leat.example.yaml"} {
 		b, err := os.ReadFile(name)
 		if err != nil {
-			return nil, fmt.Errorf("run it in the root of the tree: %w", err)
+			return nil, fmt.Errorf("dist must run in the root of the tree: %w", err)
 		}
 		docs = append(docs, document{name, b})
 	}

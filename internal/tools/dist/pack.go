@@ -14,7 +14,7 @@ import (
 	"text/template"
 )
 
-// downloads is where releases are.
+// downloads is the address of the releases.
 const downloads = "https://github.com/leat-dev/leat/releases/download"
 
 const (
@@ -58,7 +58,8 @@ var installScript string
 //go:embed leat.rb
 var formula string
 
-// finish writes what is made of all archives.
+// finish writes the files that depend on all archives. The install script and the formula come before the checksums, which
+// cover them; the formula itself contains the checksums of the archives.
 func finish(dir string, r release) error {
 	install := strings.ReplaceAll(installScript, "@VERSION@", r.version)
 	install = strings.ReplaceAll(install, "@DOWNLOADS@", downloads)
@@ -88,7 +89,7 @@ func finish(dir string, r release) error {
 
 type checksum struct{ name, hex string }
 
-// sum computes the checksums of all files there, by name.
+// sum returns the checksums of all files in dir, sorted by name.
 func sum(dir string) ([]checksum, error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -106,8 +107,8 @@ func sum(dir string) ([]checksum, error) {
 	return sums, nil
 }
 
-// formulaOf fills in the Homebrew formula. Where a target was not built there is nothing to install, which a formula for
-// trying out may lack.
+// formulaOf fills in the Homebrew formula. A platform that wasn't built is left out, so that a formula for trials can be made
+// from a partial build.
 func formulaOf(r release, sums []checksum) ([]byte, error) {
 	data := map[string]any{"Version": strings.TrimPrefix(r.version, "v"), "Modified": r.modified()}
 	for _, t := range targets {
@@ -126,10 +127,11 @@ func formulaOf(r release, sums []checksum) ([]byte, error) {
 	return b.Bytes(), err
 }
 
+// write creates a file with exactly that mode, regardless of the umask.
 func write(dir, name string, data []byte, mode os.FileMode) error {
 	path := filepath.Join(dir, name)
 	if err := os.WriteFile(path, data, mode); err != nil {
 		return err
 	}
-	return os.Chmod(path, mode) // whatever the umask says
+	return os.Chmod(path, mode)
 }

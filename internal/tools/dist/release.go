@@ -7,27 +7,28 @@ import (
 	"time"
 )
 
-// release is what all files of a release share.
+// release is the data that all files of a release share.
 type release struct {
 	version string // such as v1.2.0
 	commit  string
-	time    time.Time // of the commit; what every file in an archive says
+	time    time.Time // time of the commit, which all files in the archives get
 }
 
-// name is what the files of a target are called.
+// name returns the base name of a platform's files, without an extension.
 func (r release) name(t target) string { return "leat-" + r.version + "-" + t.os + "-" + t.arch }
 
-// dirty ends the version of a tree that has changes.
+// dirty is the suffix of the version of a tree with uncommitted changes.
 const dirty = "-dirty"
 
 func (r release) modified() bool { return strings.HasSuffix(r.version, dirty) }
 
-// checkedOut asks git what is checked out. A commit with a tag is that version; any other has one as Go makes them.
+// checkedOut returns the release of the checked out commit. The version is its tag or, without a tag, a pseudo-version as Go
+// forms it.
 func checkedOut() (release, error) {
 	var r release
 	commit, err := git("rev-parse", "HEAD")
 	if err != nil {
-		return r, fmt.Errorf("releases are made in a checkout: %w", err)
+		return r, fmt.Errorf("dist needs a git checkout: %w", err)
 	}
 	at, err := git("log", "-1", "--format=%cI")
 	if err != nil {
@@ -50,6 +51,7 @@ func checkedOut() (release, error) {
 	return r, nil
 }
 
+// git runs a git command and returns its trimmed output.
 func git(args ...string) (string, error) {
 	output, err := exec.Command("git", args...).Output()
 	if err != nil {

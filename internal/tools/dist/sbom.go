@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// bill is a bill of materials in the form of CycloneDX 1.6, as far as we have something to say.
+// bill is a bill of materials in the format CycloneDX 1.6, with only the fields that dist fills in.
 type bill struct {
 	Schema       string       `json:"$schema"`
 	Format       string       `json:"bomFormat"`
@@ -29,6 +29,7 @@ type metadata struct {
 	Component component `json:"component"`
 }
 
+// component is the program or a module.
 type component struct {
 	Type       string     `json:"type"`
 	Ref        string     `json:"bom-ref"`
@@ -59,7 +60,7 @@ type dependency struct {
 	DependsOn []string `json:"dependsOn,omitempty"`
 }
 
-// billOf lists what a program was linked of: its modules with their checksums in go.sum, and Go's own library.
+// billOf lists what a program was linked from: its modules, with their checksums in go.sum, and the standard library.
 func billOf(r release, t target, info *debug.BuildInfo, program []byte) bill {
 	sum := sha256.Sum256(program)
 	main := component{
@@ -71,7 +72,7 @@ func billOf(r release, t target, info *debug.BuildInfo, program []byte) bill {
 		},
 	}
 	std := strings.TrimPrefix(info.GoVersion, "go")
-	std, _, _ = strings.Cut(std, " ") // experiments are named behind it
+	std, _, _ = strings.Cut(std, " ") // a custom toolchain appends its experiments
 	components := []component{{Type: "library", Ref: purl("std", std), Name: "std", Version: std, PURL: purl("std", std)}}
 	for _, m := range info.Deps {
 		if m.Replace != nil {
@@ -90,14 +91,14 @@ func billOf(r release, t target, info *debug.BuildInfo, program []byte) bill {
 	}
 	return bill{
 		Schema: "http://cyclonedx.org/schema/bom-1.6.schema.json", Format: "CycloneDX", Spec: "1.6", Version: 1,
-		// A bill of other bytes is another bill, and the same ones give the same.
+		// The serial number is derived from the program, so that the same program has the same bill.
 		Serial:     "urn:uuid:" + uuid.NewSHA1(uuid.NameSpaceURL, append([]byte(main.PURL+"/"), sum[:]...)).String(),
 		Metadata:   metadata{Timestamp: r.time.UTC().Format(time.RFC3339), Component: main},
 		Components: components, Dependencies: []dependency{uses},
 	}
 }
 
-// purl is a module as a package URL.
+// purl returns the package URL of a module.
 func purl(path, version string) string {
 	segments := strings.Split(path, "/")
 	for i, s := range segments {

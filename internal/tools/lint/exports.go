@@ -58,6 +58,7 @@ func (t *tree) exports() figure {
 	return fig
 }
 
+// isPublic reports whether a package, by its path in the module, is for other programs.
 func isPublic(rel string) bool {
 	for _, p := range public {
 		if rel == p {

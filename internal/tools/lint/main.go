@@ -17,6 +17,7 @@ type figure struct {
 	list      []string // the places that count
 }
 
+// exceeded reports whether the figure violates its limit.
 func (f figure) exceeded() bool {
 	if f.isMinimum {
 		return f.value < f.limit

@@ -14,6 +14,7 @@ var wordsFile string
 // oddShare is the largest share of identifiers, in percent, that may be one of the words. Lower it when the figure has come down.
 const oddShare = 5.4
 
+// words returns the words of words.txt in lower case, without its comments.
 func words() map[string]bool {
 	vocabulary := map[string]bool{}
 	for line := range strings.Lines(wordsFile) {

@@ -19,6 +19,8 @@ type tree struct {
 	tests    []*packages.Package // the same with their tests, and external test packages
 }
 
+// load type-checks the packages twice, without and with their tests: a figure over the code must not count tests, but exports
+// needs the tests' uses.
 func load(pattern string) (*tree, error) {
 	dir, err := os.Getwd()
 	if err != nil {
