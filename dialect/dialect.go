@@ -4,32 +4,32 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Frame is one unit of a stream: an SSE event, a line of NDJSON, or a WebSocket message.
+// Frame is one unit of a stream: an SSE event, a line of NDJSON or a WebSocket message.
 type Frame struct {
-	Event string // SSE event name; empty elsewhere
-	ID    string // SSE event id; empty elsewhere
-	Data  []byte // the payload; not kept after Decode returns
+	Event string // SSE event name; empty for other framings
+	ID    string // SSE event id; empty for other framings
+	Data  []byte // the payload; a decoder must copy what it keeps after Decode returns
 }
 
 // Decoder turns the frames of one upstream stream into operations. It is not safe for concurrent use.
 type Decoder interface {
-	// Decode returns the operations of one frame, which are the caller's to keep. A frame after the stream's end gives
-	// none. An error is an *Error; the decoder is spent after it but for Close.
+	// Decode returns the operations of one frame; the caller owns them. After the end of the stream it returns none.
+	// An error is an [*Error]. After one, every Decode returns it again, and only Close is useful.
 	Decode(f Frame) ([]event.Event, error)
-	// Close says that no frame follows. It returns what was held back, and ErrCutShort where the dialect's own end was
-	// not seen. Operations and error may come together.
+	// Close declares that no frame follows. It returns operations for the buffered text, and [ErrCutShort] if the
+	// format's own end was not seen. It may return both.
 	Close() ([]event.Event, error)
-	// State returns all that the decoder holds, to be given to Restore of a new one. It is JSON.
+	// State returns the decoder's whole state as JSON. Restore of a new decoder accepts it, also in later versions of the program.
 	State() ([]byte, error)
 	Restore(state []byte) error
 }
 
-// Wrapper is a decoder around another one, such as one that counts frames.
+// Wrapper is implemented by a decoder that wraps another one, for example to count frames.
 type Wrapper interface {
 	Unwrap() Decoder
 }
 
-// Unwrap returns a decoder without its wrappers.
+// Unwrap removes the wrappers from d. Use it before a type assertion to a dialect's own decoder type.
 func Unwrap(d Decoder) Decoder {
 	for {
 		w, ok := d.(Wrapper)
@@ -45,7 +45,7 @@ type Encoder interface {
 	Encode(events []event.Event) ([]Frame, error)
 }
 
-// Framing says how a dialect's frames lie in a stream of bytes.
+// Framing is how a body is split into frames.
 type Framing int
 
 // The framings.
@@ -56,17 +56,17 @@ const (
 
 // Dialect describes a wire format.
 type Dialect struct {
-	Name    string // as users write it, such as "anthropic"
-	Summary string // one line
+	Name    string // as in configuration files, such as "anthropic"
+	Summary string // one line for lists of dialects
 	Framing Framing
-	// EOF says that the end of the body is the dialect's own end, once a frame has said that nothing more comes: the turn is
-	// then ended by [Decoder.Close].
+	// EOF is true if the format has no end frame: a frame marks the content as final, and then the end of the body ends the
+	// turn. [Decoder.Close] returns the turn.end of such a format.
 	EOF bool
 	// Progress reports whether a frame shows that the agent works although it gives no operations, such as a token whose text is
 	// held back. It is false for keep-alives. If Progress is nil, only operations show progress. See [Dialect.Advances].
 	Progress func(f Frame) bool
-	// Decoder makes a decoder at the beginning of a stream.
+	// Decoder returns a new decoder for the beginning of a stream.
 	Decoder func() Decoder
-	// Encoder makes an encoder; nil where the dialect is only read.
+	// Encoder returns a new encoder. It is nil if Leat only reads the format.
 	Encoder func() Encoder
 }

@@ -11,8 +11,8 @@ import (
 	"unicode"
 )
 
-// digest is the length and the FNV-1a hash (128 bits) of a text that is not kept. It is a plain value, so that a copy
-// remembers how the text stood.
+// digest is the length and the 128-bit FNV-1a hash of a text that isn't stored. A copy of a digest is a record of the text at that time.
+// The hash detects changes, not attacks: an upstream that forges a collision only garbles its own answer.
 type digest struct {
 	n      int64
 	hi, lo uint64
@@ -21,12 +21,12 @@ type digest struct {
 const (
 	fnvHi    = 0x6c62272e07bb0142
 	fnvLo    = 0x62b821756295c58d
-	fnvPrime = 0x13b // and bit 88
+	fnvPrime = 0x13b // the FNV prime is 2^88 + 0x13b; add shifts for the high bit
 )
 
 func (d *digest) add(s string) {
 	if s == "" {
-		return // an empty text has the zero digest
+		return // the digest of an empty text is the zero value, so that omitzero drops it
 	}
 	if d.n == 0 {
 		d.hi, d.lo = fnvHi, fnvLo
@@ -51,18 +51,18 @@ type digestJSON struct {
 	H string `json:"h"`
 }
 
-// MarshalJSON writes the state.
+// MarshalJSON encodes the length and hash.
 func (d digest) MarshalJSON() ([]byte, error) {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:], d.hi)
 	binary.BigEndian.PutUint64(b[8:], d.lo)
-	// By hand: states are written with nearly every commit of a pushed turn.
+	// Without encoding/json, because a state is encoded with nearly every commit of a pushed turn.
 	state := strconv.AppendInt(append(make([]byte, 0, 32+2*len(b)), `{"n":`...), d.n, 10)
 	state = hex.AppendEncode(append(state, `,"h":"`...), b[:])
 	return append(state, `"}`...), nil
 }
 
-// UnmarshalJSON reads it back.
+// UnmarshalJSON restores what MarshalJSON encoded.
 func (d *digest) UnmarshalJSON(p []byte) error {
 	var j digestJSON
 	if err := json.Unmarshal(p, &j); err != nil {
@@ -78,10 +78,10 @@ func (d *digest) UnmarshalJSON(p []byte) error {
 
 var errDigest = errors.New("dialect: malformed digest")
 
-// trimmed is the digest of a growing text without the white space around it.
+// trimmed is the digest of a growing text without leading and trailing white space.
 type trimmed struct {
-	Full digest `json:"full,omitzero"` // from the first character that is no space
-	Trim digest `json:"trim,omitzero"` // up to the last one
+	Full digest `json:"full,omitzero"` // from the first character that isn't white space to the end
+	Trim digest `json:"trim,omitzero"` // from there to the last character that isn't white space
 }
 
 func (t *trimmed) add(s string) {
@@ -96,5 +96,5 @@ func (t *trimmed) add(s string) {
 	t.Full.add(s)
 }
 
-// is reports whether the text, trimmed, is s, which is trimmed and not empty.
+// is reports whether the trimmed text equals s. s must be trimmed and not empty.
 func (t *trimmed) is(s string) bool { return t.Trim.n == int64(len(s)) && t.Trim == digestOf(s) }

@@ -6,16 +6,16 @@ import (
 )
 
 var (
-	// ErrCutShort says that a stream ended without its dialect's own end.
+	// ErrCutShort reports that a stream ended before its format's own end, so the answer may be incomplete.
 	ErrCutShort = errors.New("dialect: stream cut short")
-	// ErrUnknown says that no dialect has the name asked for.
+	// ErrUnknown reports that no registered dialect has the requested name.
 	ErrUnknown = errors.New("dialect: unknown dialect")
 )
 
-// Error says which frame of a stream is invalid, and why.
+// Error reports an invalid frame.
 type Error struct {
 	Dialect string
-	Frame   int // from 1; 0 where it never came to be a frame
+	Frame   int // from 1; 0 if the bytes could not be split into a frame
 	Reason  string
 	Err     error // may be nil
 }

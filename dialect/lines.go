@@ -6,13 +6,14 @@ import (
 	"fmt"
 )
 
-// MaxLine is the default limit of a line, in bytes; it is that of SSE.
+// MaxLine is the limit of an NDJSON line, in bytes. It equals the limit of an SSE event.
 const MaxLine = 32 << 20
 
-// ErrTooLong says that a line is above the limit.
+// ErrTooLong reports a line above the limit.
 var ErrTooLong = errors.New("dialect: line too long")
 
-// lineReader splits a stream of bytes into lines, however it is cut. Lines end in LF or CRLF; blank ones are skipped.
+// lineReader splits a stream of bytes into lines. How the stream is divided into calls of feed changes nothing. Lines end in LF or
+// CRLF; blank lines are skipped.
 type lineReader struct {
 	limit   int
 	total   int64 // bytes of all calls of feed before this one
@@ -20,7 +21,8 @@ type lineReader struct {
 	partial []byte
 }
 
-// feed calls emit for each line that p completes. The line is valid until emit returns.
+// feed calls emit for each line that p completes. The line is valid until emit returns. If emit fails, feed stops, and offset stays
+// before the failed line.
 func (l *lineReader) feed(p []byte, emit func([]byte) error) error {
 	pos := 0
 	for pos < len(p) {
@@ -51,7 +53,7 @@ func (l *lineReader) feed(p []byte, emit func([]byte) error) error {
 			}
 		}
 		if l.partial = l.partial[:0]; cap(l.partial) > 64<<10 {
-			l.partial = nil // one huge line must not hold memory for hours
+			l.partial = nil // release the memory of a huge line, because a stream may last for hours
 		}
 	}
 	l.total += int64(len(p))
@@ -59,7 +61,7 @@ func (l *lineReader) feed(p []byte, emit func([]byte) error) error {
 }
 
 func trimLine(line []byte) []byte {
-	return bytes.TrimSpace(bytes.TrimPrefix(line, bom)) // no JSON begins with a byte order mark
+	return bytes.TrimSpace(bytes.TrimPrefix(line, bom)) // some servers send a byte order mark, which isn't JSON
 }
 
 var bom = []byte("\xef\xbb\xbf")

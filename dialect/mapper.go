@@ -8,24 +8,23 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Mapper turns the operations of one stream, which hold upstream keys, into events with ids. It fills in At, Offset and
-// the sums of parts; Seq is left to the log. Parts are "p1", "p2", ... in the order of their start.
+// Mapper turns the operations of one stream, which have upstream keys, into events with ids. It fills in At, Offset and the checksums of
+// parts; the log assigns Seq. The ids of parts are "p1", "p2", ... in the order of their start.
 //
-// The operations of the stream's first upstream turn belong to the Mapper's own. Every further one is a turn inside it,
-// which is started where its first operation comes and ended, if it is still open, with the turn around it.
+// The operations of the stream's first upstream turn belong to the Mapper's own turn. Every further upstream turn becomes a turn
+// inside it. The Mapper starts that turn before its first operation and ends it, if it is still open, with the turn around it.
 //
-// What comes for an ended turn is dropped and counted, and so is what can't change a thing: a second start, an append
-// after a part's end. An operation on something that was never started is an error that wraps [event.ErrInvalid]; so is
-// any that would give an event that [event.Event.Validate] refuses. A Mapper never gives such an event. So is the operation
-// that would start more turns, messages and parts than a turn may have together: whoever sends those means harm, and all
-// their keys are in the state.
+// Operations of an ended turn are dropped and counted, and so are operations without effect, such as a second start or an append after
+// the end of its part. These are errors that wrap [event.ErrInvalid]: an operation on something that was never started, an operation
+// whose event [event.Event.Validate] rejects, and one that starts more turns, messages and parts than the limit allows. The limit keeps
+// the state small, because the state has all of the keys.
 //
-// It is pure and not safe for concurrent use.
+// A Mapper is pure and not safe for concurrent use.
 type Mapper struct {
-	// Flat sets further upstream turns beside the first, each with a start of its own, as a reader of a whole
-	// connection's recording wants it, and bounds none of them. Set it before the first Map.
+	// Flat makes further upstream turns siblings of the first instead of nested turns, and removes the limit of keys. It is for
+	// recordings of a whole connection. Set it before the first call of Map.
 	Flat bool
-	// Dropped counts the operations that were dropped.
+	// Dropped is the number of dropped operations.
 	DroppedOps int64
 
 	id    string
@@ -38,10 +37,10 @@ type Mapper struct {
 	mapped []event.Event
 }
 
-// maxKeys bounds the turns, messages and parts of a turn together. It is above what dialects allow a turn of one message.
+// maxKeys is the limit of turns, messages and parts together in a turn. It is above the limits that dialects set for a turn of one message.
 const maxKeys = 16_384
 
-// room refuses more keys than a turn may have.
+// room returns an error if n more keys exceed maxKeys.
 func (m *Mapper) room(n int) error {
 	if m.keys+n > maxKeys && !m.Flat {
 		return fmt.Errorf("%w: more than %d turns, messages and parts in a turn", event.ErrInvalid, maxKeys)
@@ -62,13 +61,13 @@ type mappedPart struct {
 	sums   [4]event.Sum // by index of transcript.Fields
 }
 
-// NewMapper makes the mapper of one stream into the turn of that id. newID gives the ids of messages and further turns.
+// NewMapper returns a mapper of one stream into the turn with the given id. newID generates the ids of messages and further turns.
 func NewMapper(turn string, newID func() string) *Mapper {
 	return &Mapper{id: turn, newID: newID, turns: []*mappedTurn{{id: turn}}}
 }
 
-// Map returns the events of operations that arrived at a time in epoch milliseconds. With an error come the events of
-// the operations before it. The operations are not changed.
+// Map returns the events of operations that arrived at the time at, in epoch milliseconds. With an error it returns the
+// events of the operations before the invalid one. It doesn't change ops.
 func (m *Mapper) Map(ops []event.Event, at int64) ([]event.Event, error) {
 	m.at = at
 	m.mapped = make([]event.Event, 0, len(ops))
@@ -81,7 +80,8 @@ func (m *Mapper) Map(ops []event.Event, at int64) ([]event.Event, error) {
 	return m.mapped, nil
 }
 
-// End notes that a turn, by its id, was ended from outside. Its operations are dropped from now on.
+// End records that the turn with this id was ended by someone other than the stream, such as a user who stopped it. Map drops
+// its operations from then on.
 func (m *Mapper) End(turn string) {
 	for _, t := range m.turns {
 		if t.id == turn {
@@ -125,7 +125,7 @@ func (m *Mapper) op(op *event.Event) error {
 	return fmt.Errorf("%w: type %q is unknown", event.ErrInvalid, op.Type)
 }
 
-// event copies what an operation says as it is.
+// event returns a copy of op with the id of its turn; the caller sets the other ids.
 func (m *Mapper) event(t *mappedTurn, op *event.Event) event.Event {
 	return event.Event{At: m.at, Type: op.Type, Turn: t.id, Body: op.Body}
 }
@@ -200,7 +200,7 @@ func (m *Mapper) start(t *mappedTurn, op *event.Event) error {
 	return nil
 }
 
-// find returns the message of an operation, the latest first, or nil.
+// find returns the message of an operation, or nil. The latest message with the key wins, because an upstream may reuse keys.
 func (m *Mapper) find(t *mappedTurn, op *event.Event) *mappedMessage {
 	for i := len(m.msgs) - 1; i >= 0; i-- {
 		if msg := m.msgs[i]; msg.key == op.Message && msg.turn == t.id {

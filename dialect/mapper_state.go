@@ -24,10 +24,11 @@ type messageState struct {
 	Parts []string `json:"parts,omitempty"` // keys, in the order of their ids
 }
 
-// Keys counts the keys that the mapper knows. Its state changes only when it does.
+// Keys returns the number of known keys. The state changes only if Keys does, so a caller can skip storing an unchanged state.
 func (m *Mapper) Keys() int { return m.keys }
 
-// State returns which key has which id, as JSON. How long each text is and what has ended is in the log already.
+// State returns the ids of all keys, as JSON. It leaves out the lengths of texts and which parts have ended: Restore takes these from
+// the log's transcript.
 func (m *Mapper) State() ([]byte, error) {
 	var st mapperState
 	index := map[string]int{}
@@ -53,8 +54,8 @@ func (m *Mapper) State() ([]byte, error) {
 	return b, nil
 }
 
-// Restore makes a new mapper what it was when it gave the state, with the log's transcript of that moment for what the
-// state leaves out. The transcript holds all messages of the turn; it is only read.
+// Restore continues from a state that State returned. tr is the log's transcript at that time and must contain all messages of the turn;
+// Restore only reads it. Call it on a new Mapper, before Map.
 func (m *Mapper) Restore(state []byte, tr *transcript.Transcript) error {
 	var st mapperState
 	if err := json.Unmarshal(state, &st); err != nil {

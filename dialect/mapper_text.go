@@ -10,7 +10,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// text maps an append or a replace; a text above the limit of one event becomes several.
+// text maps an append or a replace. A text above the size limit of an event becomes several events.
 func (m *Mapper) text(p *mappedPart, e event.Event, op *event.Event) error {
 	text := strings.ToValidUTF8(op.Text, "\ufffd")
 	isEmpty := op.Type == event.PartAppend && text == "" && op.Note == "" && op.History == nil
@@ -48,7 +48,7 @@ func (m *Mapper) text(p *mappedPart, e event.Event, op *event.Event) error {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// cut returns how much of a text one event takes.
+// splitAt returns the length of the longest prefix of text that fits in one event and doesn't split a character.
 func splitAt(text string) int {
 	n := len(text)
 	if n > event.MaxText {
@@ -86,7 +86,7 @@ func (m *Mapper) endPart(p *mappedPart, e event.Event, op *event.Event) error {
 	return nil
 }
 
-// textual reports whether a part of that kind is a text, even where it is empty.
+// textual reports whether a part of that kind has a text, which may be empty.
 func textual(kind event.PartKind) bool {
 	return kind == event.KindText || kind == event.KindReasoning || kind == event.KindStatus
 }

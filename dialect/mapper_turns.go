@@ -12,7 +12,7 @@ type mappedTurn struct {
 	isOver  bool
 }
 
-// turn returns the turn of an operation. A further one is started by its first operation.
+// turn returns the turn of an operation, which it starts if the key is new.
 func (m *Mapper) turn(op *event.Event) (*mappedTurn, error) {
 	main := m.turns[0]
 	if op.Turn == "" {
@@ -48,7 +48,7 @@ func (m *Mapper) turn(op *event.Event) (*mappedTurn, error) {
 	return t, nil
 }
 
-// parent returns the id of the turn that an upstream key names as the one around a further turn.
+// parent returns the id of the turn around a further turn, given the parent's upstream key.
 func (m *Mapper) parent(key string) string {
 	for _, t := range m.turns {
 		if key != "" && t.hasKey && t.key == key {
@@ -61,7 +61,7 @@ func (m *Mapper) parent(key string) string {
 	return m.id
 }
 
-// begin takes an upstream's start of a turn, which is started already: what it tells beyond that is an update.
+// begin maps an upstream's turn.start. The turn has already been started, so the other fields become a turn.update.
 func (m *Mapper) begin(t *mappedTurn, op *event.Event) error {
 	if t != m.turns[0] {
 		return nil // see turn

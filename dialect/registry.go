@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Registry is a set of dialects by name. It is a value; the zero value is empty.
+// Registry is an immutable set of dialects. The zero value is empty. It is safe for concurrent use.
 type Registry struct{ dialects []Dialect }
 
-// NewRegistry makes a registry. Two dialects of one name are a mistake of the program, and panic.
+// NewRegistry returns a registry of the dialects. It panics if two of them have the same name.
 func NewRegistry(dialects ...Dialect) Registry {
 	sorted := slices.Clone(dialects)
 	slices.SortFunc(sorted, func(a, b Dialect) int { return strings.Compare(a.Name, b.Name) })
@@ -21,7 +21,7 @@ func NewRegistry(dialects ...Dialect) Registry {
 	return Registry{sorted}
 }
 
-// Lookup returns the dialect of that name, or an error that wraps [ErrUnknown] and names those that are known.
+// Lookup returns the dialect called name. If there is none, the error wraps [ErrUnknown] and lists the registered names.
 func (r Registry) Lookup(name string) (Dialect, error) {
 	for _, d := range r.dialects {
 		if d.Name == name {

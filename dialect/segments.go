@@ -12,70 +12,71 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// Merge says how a callback's text joins the status before it.
+// Merge is how a callback changes the current status.
 type Merge string
 
-// The ways to merge. Every other value is [Replace].
+// The values of [Merge]. Any other value means [Replace].
 const (
-	Replace Merge = "replace" // it takes the place of the status before
-	Append  Merge = "append"  // it extends the status as it stands
+	Replace Merge = "replace" // the callback's text replaces the status
+	Append  Merge = "append"  // the callback's text is appended to the status
 )
 
 // SegmentsMessage is the upstream key of the one message that [Segments] writes.
 const SegmentsMessage = "m"
 
-// maxEcho bounds, in bytes, a callback text that later text is compared with: it is kept with every commit while the
-// comparison is open. No status is as long; a longer one is simply not compared.
+// maxEcho is the limit, in bytes, of a status that later text is compared with, because the status is stored with every commit during the
+// comparison. Real statuses are shorter. A longer one is not compared, so text that repeats it is shown twice.
 const maxEcho = 64 << 10
 
-// maxShown bounds, in bytes, the status whose note is made anew when it is extended: it is kept with every commit.
+// maxShown is the limit, in bytes, of a status whose note is rebuilt when the status is extended, because the status is stored with
+// every commit.
 const maxShown = 4 << 10
 
-// Segments writes one assistant message out of two kinds of text: what the model streams, which is appended, and
-// callbacks, which tell a status. They are the callback semantics of every path by which an agent can answer.
+// Segments combines the two kinds of text of an Eliza-style agent into one assistant message: text that the model streams, which is
+// appended, and callbacks, which set a status. Every agent kind and dialect with callbacks uses it, so that all of them behave alike.
 //
-//   - Text goes on in the last text part, or opens one after the status.
-//   - A callback rewrites the status in place, or opens it; the text before it and the text that came after it stay.
-//     With [Append] it extends the status instead. A blank callback changes nothing.
-//   - Each operation on the status carries the status as it is then, trimmed, as its note. An appended callback extends the last note:
-//     the history has what readers saw, not the fragments.
-//   - A callback that equals the streamed text, both trimmed, empties the status: the text is shown already.
-//   - Text that repeats the status is held back while it is a prefix of it. As soon as it differs it is said, all of it;
-//     where it is the same to its end it is dropped.
+//   - Text is appended to the last text part, or opens a new one after the status.
+//   - A callback replaces the status in place, or starts it. The text before and after the status is unchanged.
+//     With [Append] the callback extends the status instead. A blank callback changes nothing.
+//   - Each operation on the status has the resulting status, trimmed, as its note. An appended callback replaces the last note by the
+//     extended one, so that the history lists the statuses that readers saw, not fragments.
+//   - A callback that equals the streamed text, both trimmed, empties the status, because readers already see that text.
+//   - Text that repeats the status is buffered while it is a prefix of the status. If it differs, all of it is emitted; if it equals
+//     the status when the message ends or another callback arrives, it is dropped.
 //
-// An incomplete UTF-8 sequence at the end of a text is held back too. The zero value is ready to use; it is not safe
-// for concurrent use.
+// An incomplete UTF-8 sequence at the end of a text is buffered too. The zero value is ready to use. Segments is not safe for
+// concurrent use.
 type Segments struct{ s segments }
 
-// segments is the state: where the message stands, and what is held back.
+// segments is the stored state of [Segments].
 type segments struct {
 	HasMessage bool `json:"begun,omitempty"`
 	Closed     bool `json:"closed,omitempty"`
-	Parts      int  `json:"parts,omitempty"` // ordinals given away
-	Text       int  `json:"text,omitempty"`  // ordinal of the open text part; 0 is none
-	Slot       int  `json:"slot,omitempty"`  // ordinal of the status; 0 is none
+	Parts      int  `json:"parts,omitempty"` // the last ordinal assigned to a part
+	Text       int  `json:"text,omitempty"`  // ordinal of the open text part, or 0
+	Slot       int  `json:"slot,omitempty"`  // ordinal of the status part, or 0
 
-	Status Snapshot `json:"status,omitzero"` // what the status shows
-	// Shown is the text of the status, from which its note is made when it is extended; empty once it is too long for that.
+	Status Snapshot `json:"status,omitzero"` // length and hash of the status that readers see
+	// StatusText is the text of the status, for the note of an extended status. It is empty if the status is longer than maxShown.
 	StatusText string `json:"shown,omitempty"`
-	// Hidden is what the status would show if it did not equal the text; an append may yet make it differ.
+	// Hidden is the status that was emptied because it equals the text. A later append may make it differ and visible again.
 	HiddenStatus string `json:"hidden,omitempty"`
 
-	AllText trimmed `json:"said,omitzero"` // all text, its parts joined by blank lines
+	AllText trimmed `json:"said,omitzero"` // all streamed text, its parts joined by blank lines
 	Last    trimmed `json:"last,omitzero"` // the last text part
 
 	Echo   *echo  `json:"echo,omitempty"` // set while the status is the last segment
-	Buffer string `json:"held,omitempty"` // text that has repeated the status so far
+	Buffer string `json:"held,omitempty"` // buffered text, which has repeated the status so far
 	Raw    Text   `json:"raw,omitzero"`
 }
 
-// echo is the rest of the status that text may yet repeat. White space around either is not compared.
+// echo is the rest of the status that text may still repeat. White space around the status and the text is ignored.
 type echo struct {
 	Remaining string `json:"rest"`
 	HasText   bool   `json:"begun,omitempty"`
 }
 
-// repeats takes the next text and reports whether all of it repeats the status. After false the echo is of no more use.
+// repeats advances the echo by the next text and reports whether all of it repeats the status. After false, the echo must be dropped.
 func (e *echo) repeats(s string) bool {
 	if !e.HasText {
 		if s = strings.TrimLeftFunc(s, unicode.IsSpace); s == "" {
@@ -95,7 +96,8 @@ func (e *echo) isComplete() bool { return e.HasText && blank(e.Remaining) }
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
-// Begin starts the message if that has not happened. Whoever writes parts of its own into the message calls it first.
+// Begin returns the start of the message, or nothing if the message has started. A decoder that adds its own parts to the message, such
+// as tools, must emit it before them.
 func (g *Segments) Begin() []event.Event {
 	if g.s.HasMessage || g.s.Closed {
 		return nil
@@ -104,16 +106,16 @@ func (g *Segments) Begin() []event.Event {
 	return []event.Event{{Type: event.MessageStart, Message: SegmentsMessage, Body: &event.Body{Role: event.Assistant}}}
 }
 
-// Text appends what the model says.
+// Text returns the operations for a delta of the model's text.
 func (g *Segments) Text(text string) []event.Event {
 	if g.s.Closed {
 		return nil
 	}
-	return g.hear(g.s.Raw.Raw(text))
+	return g.addText(g.s.Raw.Raw(text))
 }
 
-// hear takes whole characters.
-func (g *Segments) hear(text string) []event.Event {
+// addText is Text after incomplete characters have been buffered.
+func (g *Segments) addText(text string) []event.Event {
 	s := &g.s
 	if text == "" {
 		return nil
@@ -144,7 +146,7 @@ func (g *Segments) say(text string) []event.Event {
 	return append(ops, event.Event{Type: event.PartAppend, Message: SegmentsMessage, Part: textKey(s.Text), Text: text})
 }
 
-// Callback tells a status. The text is shown as it is.
+// Callback returns the operations for a callback. Readers see its text unchanged; only comparisons and notes trim it.
 func (g *Segments) Callback(text string, merge Merge) []event.Event {
 	s := &g.s
 	text = strings.ToValidUTF8(text, "\ufffd")
@@ -164,7 +166,7 @@ func (g *Segments) Callback(text string, merge Merge) []event.Event {
 	return g.rewrite(prefix+text, prefix != "")
 }
 
-// extend appends to a status that is shown.
+// extend appends to a visible status.
 func (g *Segments) extend(text string) []event.Event {
 	s := &g.s
 	ops := g.release()
@@ -182,30 +184,31 @@ func (g *Segments) extend(text string) []event.Event {
 		if note := transcript.Note(s.StatusText); note != before {
 			op.Note, op.Extend = note, true
 		}
-		s.forget()
+		s.dropStatusText()
 	}
 	return append(ops, op)
 }
 
-// forget lets go of a status whose note is as long as notes get. Each longer one would have to be carried by every extension.
-func (g *segments) forget() {
+// dropStatusText frees the stored status when its note has reached the maximum length. Further extensions don't change the note.
+func (g *segments) dropStatusText() {
 	if len(g.StatusText) > maxShown {
 		g.StatusText = ""
 	}
 }
 
-// rewrite gives the status a new text. extends says that it begins with the one before, which the text hid.
+// rewrite replaces the status. extends is true if text begins with the previous status, which was hidden because it equalled the
+// streamed text; the new note then replaces the last one.
 func (g *Segments) rewrite(text string, extends bool) []event.Event {
 	s := &g.s
 	shows := s.Status.Is(text)
 	if shows && s.Buffer != "" {
-		return nil // it repeats itself, as the text held back repeats it
+		return nil // the status is unchanged, so the buffered text still repeats it
 	}
 	ops := g.release()
 	trimmedText := strings.TrimSpace(text)
 	equal := s.AllText.is(trimmedText) || s.Last.is(trimmedText)
 	if shows && !equal {
-		g.listen(text)
+		g.expectEcho(text)
 		return nil
 	}
 	ops = append(ops, g.Begin()...)
@@ -215,7 +218,7 @@ func (g *Segments) rewrite(text string, extends bool) []event.Event {
 		ops = append(ops, start(slotKey(s.Slot), event.KindStatus))
 	}
 	s.HiddenStatus, s.Echo, s.StatusText = "", nil, text
-	s.forget()
+	s.dropStatusText()
 	op, delta := event.PartReplace, ""
 	if equal {
 		s.Status = Snapshot{}
@@ -227,19 +230,19 @@ func (g *Segments) rewrite(text string, extends bool) []event.Event {
 		if s.Text != 0 && s.Text < s.Slot {
 			ops = append(ops, g.endText())
 		}
-		g.listen(text)
+		g.expectEcho(text)
 	}
 	return append(ops, event.Event{Type: op, Message: SegmentsMessage, Part: slotKey(s.Slot), Text: delta, Note: transcript.Note(text), Extend: extends})
 }
 
-// listen begins to compare the text that follows with a status, unless that text goes on in an open part.
-func (g *Segments) listen(status string) {
+// expectEcho starts the comparison of later text with the status, unless that text continues an open text part.
+func (g *Segments) expectEcho(status string) {
 	if g.s.Text == 0 && len(status) <= maxEcho {
 		g.s.Echo = &echo{Remaining: strings.TrimLeftFunc(status, unicode.IsSpace)}
 	}
 }
 
-// release says text that was held back, since the status that it may have repeated is about to change.
+// release emits the buffered text, because the status that it has repeated is about to change.
 func (g *Segments) release() []event.Event {
 	if g.s.Buffer == "" {
 		return nil
@@ -247,10 +250,10 @@ func (g *Segments) release() []event.Event {
 	return g.say(g.s.Buffer)
 }
 
-// settle ends the comparison with the status: text that is the same to its end is dropped, a part of it is said.
-func (g *Segments) settle() []event.Event {
+// resolveEcho ends the comparison with the status. Buffered text that repeats the whole status is dropped; a prefix of it is emitted.
+func (g *Segments) resolveEcho() []event.Event {
 	s := &g.s
-	ops := g.hear(s.Raw.Close())
+	ops := g.addText(s.Raw.Close())
 	if s.Buffer == "" {
 		return ops
 	}
@@ -261,17 +264,17 @@ func (g *Segments) settle() []event.Event {
 	return append(ops, g.say(s.Buffer)...)
 }
 
-// Break says that something else follows in the message, such as a tool: later text opens a part of its own.
+// Break ends the open text part, because another part follows in the message, such as a tool. Later text opens a new part.
 func (g *Segments) Break() []event.Event {
-	ops := g.settle()
+	ops := g.resolveEcho()
 	if g.s.Text != 0 {
 		ops = append(ops, g.endText())
 	}
 	return ops
 }
 
-// Close ends the message, whether the stream came to its end, failed or was stopped: what is held back is said. Later
-// calls of any method return nothing.
+// Close emits the buffered text and ends the open parts and the message, whether the stream finished, failed or was stopped. All later
+// calls return nothing.
 func (g *Segments) Close() []event.Event {
 	s := &g.s
 	if s.Closed {
@@ -294,17 +297,17 @@ func (g *Segments) endText() event.Event {
 	return e
 }
 
-// State returns all that Segments holds, as JSON.
+// State returns the whole state as JSON. It has no text except the status and the buffered text.
 func (g *Segments) State() ([]byte, error) { return json.Marshal(&g.s) }
 
-// Restore takes up a state in place of what g holds.
+// Restore replaces the state of g with one that State returned.
 func (g *Segments) Restore(state []byte) error {
 	var s segments
 	if err := json.Unmarshal(state, &s); err != nil {
 		return fmt.Errorf("restore segments: %w", err)
 	}
 	if s.Buffer != "" && s.Echo == nil {
-		return errors.New("restore segments: text is held back for nothing")
+		return errors.New("restore segments: buffered text without a status that it repeats")
 	}
 	g.s = s
 	return nil

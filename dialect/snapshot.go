@@ -2,12 +2,12 @@ package dialect
 
 import "github.com/leat-dev/leat/event"
 
-// Snapshot turns snapshots of one growing text into operations without holding the text: only its length and hash.
-// The zero value is an empty text. It is its own state: it can be marshalled to JSON and back.
+// Snapshot turns snapshots of one growing text into operations. It stores only the length and hash of the text, so that a decoder's
+// state stays small. The zero value is an empty text. Snapshot can be marshalled to JSON and back.
 type Snapshot struct{ d digest }
 
-// Next takes a snapshot. It returns [event.PartAppend] and the new suffix where the snapshot extends the text,
-// [event.PartReplace] and the whole snapshot where it does not, and an empty type where nothing has changed.
+// Next compares text, the next snapshot, with the current text and makes it the current one. It returns [event.PartAppend] and the new
+// suffix if text extends the current one, [event.PartReplace] and text if it differs, and an empty type if it is equal.
 func (s *Snapshot) Next(text string) (event.Type, string) {
 	if int64(len(text)) >= s.d.n {
 		length := int(s.d.n)
@@ -25,19 +25,19 @@ func (s *Snapshot) Next(text string) (event.Type, string) {
 	return event.PartReplace, text
 }
 
-// Is reports whether the text is exactly this one.
+// Is reports whether the current text equals text.
 func (s *Snapshot) Is(text string) bool {
 	return s.d.n == int64(len(text)) && (s.d.n == 0 || s.d == digestOf(text))
 }
 
-// Append takes a delta, in a dialect that sends both.
+// Append appends a delta, for formats that mix deltas and snapshots.
 func (s *Snapshot) Append(delta string) { s.d.add(delta) }
 
-// Len returns the length of the text in bytes.
+// Len returns the length of the current text in bytes.
 func (s *Snapshot) Len() int64 { return s.d.n }
 
-// MarshalJSON writes the state.
+// MarshalJSON encodes the length and hash.
 func (s Snapshot) MarshalJSON() ([]byte, error) { return s.d.MarshalJSON() }
 
-// UnmarshalJSON reads it back.
+// UnmarshalJSON restores what MarshalJSON encoded.
 func (s *Snapshot) UnmarshalJSON(b []byte) error { return s.d.UnmarshalJSON(b) }

@@ -10,32 +10,33 @@ import (
 	"github.com/leat-dev/leat/sse"
 )
 
-// Stream decodes a body: bytes, cut anywhere, into frames, and frames into operations. It is not safe for concurrent use.
+// Stream decodes a body: it splits bytes into frames and decodes the frames into operations. How the body is divided into calls of
+// Write changes nothing. A Stream is not safe for concurrent use.
 //
-// A body can be taken up elsewhere: a new Stream that was restored from State and is fed the body from Offset on goes
-// on exactly as the first would have.
+// A stream can be continued elsewhere: a new Stream restored from State and fed with the body from Offset on returns exactly the
+// operations that the original would have returned.
 type Stream struct {
 	d          Dialect
 	dec        Decoder
 	sse        sse.Reader
 	lines      lineReader
-	base       int64  // bytes of the body before the first that this Stream was fed
-	offset     int64  // bytes of the body up to the last boundary
-	pending    []byte // the bytes after it
+	base       int64  // offset in the body of the first byte written to this Stream; 0 unless restored
+	offset     int64  // offset in the body after the last complete frame
+	pending    []byte // the bytes after offset, which the next frame begins with
 	ops        []event.Event
-	isUsed     bool
+	isUsed     bool  // Write or Restore was called, so Restore is refused
 	progressed bool  // a frame of the last Write advanced the answer
-	err        error // sticky
+	err        error // of the first failed Write; returned by every later one
 	closed     bool
 }
 
-// NewStream makes a stream at the beginning of a body.
+// NewStream returns a stream for the beginning of a body in dialect d.
 func NewStream(d Dialect) *Stream {
 	return &Stream{d: d, dec: d.Decoder(), lines: lineReader{limit: MaxLine}}
 }
 
-// Write takes the next bytes and returns the operations of the frames that they complete. With an error come the
-// operations of the frames before it; the Stream is spent then but for Close. p is not kept.
+// Write decodes the next bytes of the body and returns the operations of the frames that they complete. With an error it
+// returns the operations of the frames before the invalid one; after it, only Close is useful. Write doesn't retain p.
 func (s *Stream) Write(p []byte) ([]event.Event, error) {
 	if s.err != nil {
 		return nil, s.err
@@ -64,7 +65,7 @@ func (s *Stream) Write(p []byte) ([]event.Event, error) {
 	return s.take(), s.err
 }
 
-// pend appends p to what is pending and drops the first n bytes, which are decoded.
+// pend appends p to the pending bytes and drops the first n bytes, which have been decoded.
 func (s *Stream) pend(p []byte, n int64) {
 	if old := int64(len(s.pending)); n >= old {
 		p = p[n-old:]
@@ -102,28 +103,29 @@ func (s *Stream) take() []event.Event {
 	return ops
 }
 
-// Advanced reports whether the last Write completed a frame that shows that the agent works, see [Dialect.Advances].
+// Advanced reports whether the last Write completed a frame that shows progress of the agent; see [Dialect.Advances].
 func (s *Stream) Advanced() bool { return s.progressed }
 
 // Dialect returns the name of the stream's dialect.
 func (s *Stream) Dialect() string { return s.d.Name }
 
-// Decoder returns the stream's decoder without its wrappers, for the methods that only its dialect has. The caller must not feed it.
+// Decoder returns the stream's decoder without its wrappers, for methods that are specific to its dialect. The caller must not call
+// Decode or Close.
 func (s *Stream) Decoder() Decoder { return Unwrap(s.dec) }
 
-// Offset returns how many bytes of the body are done with: all up to the end of the last wholly decoded frame, and what
-// follows it without beginning another.
+// Offset returns the number of bytes of the body that are fully decoded: up to the end of the last decoded frame and the blank lines or
+// comments after it.
 func (s *Stream) Offset() int64 { return s.offset }
 
 // Pending returns a copy of the bytes that were written after Offset.
 func (s *Stream) Pending() []byte { return append([]byte(nil), s.pending...) }
 
-// Held returns how many bytes Pending has.
+// Buffered returns the number of bytes that Pending returns, without the copy.
 func (s *Stream) Buffered() int { return len(s.pending) }
 
-// Close says that the body ends here. A last line of NDJSON needs no line end; an event of SSE that no blank line ends
-// is none, as its format says. Close returns what the decoder held back, and [ErrCutShort] where the dialect's own end
-// was not seen; operations and error may come together. A second call returns nothing.
+// Close declares the end of the body. The last line of NDJSON needs no line end; an SSE event without its blank line is dropped, as the
+// SSE specification requires. Close returns the operations for buffered text, and [ErrCutShort] if the format's own end was not seen.
+// It may return both. A second call returns nothing.
 func (s *Stream) Close() ([]event.Event, error) {
 	if s.closed {
 		return nil, nil
@@ -131,7 +133,7 @@ func (s *Stream) Close() ([]event.Event, error) {
 	s.closed = true
 	s.ops = nil
 	if s.d.Framing == Lines && s.err == nil {
-		// A line that is no JSON was cut in the middle; the decoder says what that means for the stream.
+		// A last line that isn't JSON was cut in the middle. The decoder's Close then reports the stream as cut short.
 		if line := trimLine(s.pending); len(line) > 0 && json.Valid(line) {
 			if s.err = s.line(line); s.err == nil {
 				s.offset += int64(len(s.pending))
@@ -151,18 +153,19 @@ type streamState struct {
 	Decoder json.RawMessage `json:"decoder"`
 }
 
-// State returns, as JSON, where the stream stands as of Offset.
+// State returns the state of the stream at Offset, as JSON. The bytes after Offset aren't in it: write them again after Restore.
 func (s *Stream) State() ([]byte, error) {
 	dec, err := s.dec.State()
 	if err != nil {
 		return nil, fmt.Errorf("dialect %s: state: %w", s.d.Name, err)
 	}
-	// By hand: a state is written with nearly every commit of a pushed turn, and the decoder's is JSON as it is.
+	// Without encoding/json, which would validate and compact the decoder's JSON again: a state is stored with nearly every commit
+	// of a pushed turn.
 	b := strconv.AppendInt(append(make([]byte, 0, len(dec)+48), `{"offset":`...), s.offset, 10)
 	return append(append(append(b, `,"decoder":`...), dec...), '}'), nil
 }
 
-// Restore takes up a stream from its state. It is called on a new Stream, before anything else.
+// Restore continues from a state that State returned. It must be the first call on a new Stream of the same dialect.
 func (s *Stream) Restore(state []byte) error {
 	if s.isUsed {
 		return fmt.Errorf("dialect %s: restore: the stream was used", s.d.Name)

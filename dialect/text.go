@@ -8,23 +8,23 @@ import (
 	"unicode/utf8"
 )
 
-// Text decodes the deltas of one text. A delta may end inside a character: in the middle of its UTF-8 bytes, or between
-// the two escapes of a surrogate pair, where decoding JSON delta by delta would destroy it. What is incomplete is held
-// back until the rest comes. The zero value is ready; a Text is its own state and can be marshalled to JSON and back.
+// Text decodes the deltas of one text. A delta may end inside a character: in the middle of its UTF-8 bytes, or between the two escapes of
+// a surrogate pair. Decoding each delta on its own would replace both halves with U+FFFD, so Text buffers an incomplete character until
+// the next delta completes it. The zero value is ready to use. A Text can be marshalled to JSON and back.
 //
 // All deltas of one text must go through the same Text, and each text needs one of its own.
 type Text struct {
-	// Held is an incomplete UTF-8 sequence, at most 3 bytes.
+	// Partial is an incomplete UTF-8 sequence, at most 3 bytes.
 	Partial []byte `json:"held,omitempty"`
-	// High is a high surrogate that waits for its low one; 0 is none. Held and High are never set together.
+	// High is a high surrogate whose low surrogate is missing, or 0. At most one of Partial and High is set.
 	High uint16 `json:"high,omitempty"`
 }
 
-// ErrNotString says that a JSON value is not a string.
+// ErrNotString reports a JSON value that is neither a string nor null.
 var ErrNotString = errors.New("dialect: not a JSON string")
 
-// JSON decodes a delta given as a JSON token: a string as it stands in the frame, quotes included, or null, which is
-// empty. Invalid UTF-8 and lone surrogates become U+FFFD each, as encoding/json does it.
+// JSON decodes a delta given as a JSON token: a string with its quotes and escapes, or null for the empty string. Each invalid byte and
+// each lone surrogate becomes U+FFFD, as in encoding/json.
 func (t *Text) JSON(token []byte) (string, error) {
 	if len(token) < 2 || token[0] != '"' || token[len(token)-1] != '"' {
 		if string(token) == "null" {
@@ -63,7 +63,7 @@ func (t *Text) JSON(token []byte) (string, error) {
 	return string(buf), nil
 }
 
-// Raw takes a delta that is not JSON.
+// Raw decodes a delta that isn't JSON.
 func (t *Text) Raw(s string) string {
 	if t.isComplete() && utf8.ValidString(s) {
 		return s
@@ -71,7 +71,7 @@ func (t *Text) Raw(s string) string {
 	return string(t.raw(nil, []byte(s)))
 }
 
-// Close ends the text and returns what is held back as U+FFFD. The Text is ready for another one.
+// Close returns U+FFFD if a character is incomplete, and "" otherwise. It resets t for another text.
 func (t *Text) Close() string {
 	if t.isComplete() {
 		return ""
@@ -81,7 +81,7 @@ func (t *Text) Close() string {
 
 func (t *Text) isComplete() bool { return len(t.Partial) == 0 && t.High == 0 }
 
-// flush gives up on what is held back.
+// flush appends U+FFFD for an incomplete character and drops it.
 func (t *Text) flush(buf []byte) []byte {
 	if t.High != 0 {
 		buf = utf8.AppendRune(buf, utf8.RuneError)
@@ -93,7 +93,7 @@ func (t *Text) flush(buf []byte) []byte {
 	return buf
 }
 
-// raw appends bytes of UTF-8.
+// raw appends the bytes s to buf, up to an incomplete character at the end, which it buffers.
 func (t *Text) raw(buf, s []byte) []byte {
 	if len(s) == 0 {
 		return buf
@@ -117,7 +117,8 @@ func (t *Text) raw(buf, s []byte) []byte {
 	return buf
 }
 
-// escape reads the escape at the beginning of s: its length, 0 where it is none, and what it stands for.
+// escape decodes the JSON escape at the beginning of s. It returns the length of the escape, or 0 if it is invalid, and the character or
+// UTF-16 code unit.
 func escape(s []byte) (int, rune) {
 	if len(s) < 2 {
 		return 0, 0

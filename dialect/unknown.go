@@ -1,15 +1,16 @@
 package dialect
 
-// Unknown counts the frames that a decoder does not know, by their type. The zero value is ready; it is its own state.
+// Unknown counts the frames that a decoder doesn't recognize, by their type. The zero value is ready to use. Decoders store it in their state.
 type Unknown map[string]int
 
-// maxUnknown bounds the number of names that are told apart, and maxUnknownName their bytes: an upstream chooses them.
+// The limits of the names and of the bytes of a name. The upstream chooses the names, and they are stored with every commit and
+// exported as metric labels.
 const (
 	maxUnknown     = 64
 	maxUnknownName = 64
 )
 
-// Add counts one frame. Beyond the bound all names count as "other".
+// Add counts one frame. Long names, and new names above the limit, count as "other".
 func (u *Unknown) Add(name string) {
 	if *u == nil {
 		*u = Unknown{}
@@ -23,13 +24,13 @@ func (u *Unknown) Add(name string) {
 	(*u)[name]++
 }
 
-// Counter is a decoder that tells what it did not know.
+// Counter is implemented by decoders that count unknown frames.
 type Counter interface {
-	// Unknown returns the counts so far; the caller does not change them.
+	// Unknown returns the counts so far. The caller must not change the map.
 	Unknown() Unknown
 }
 
-// Unknown returns what the stream's decoder did not know; nil where it does not count.
+// Unknown returns the counts of the stream's decoder, or nil if the decoder isn't a [Counter].
 func (s *Stream) Unknown() Unknown {
 	if c, ok := s.dec.(Counter); ok {
 		return c.Unknown()

@@ -1,14 +1,17 @@
-// Package event defines the canonical events of a conversation's log.
+// Package event defines the canonical events of a conversation's log: their types, their JSON and their validation. The format is
+// specified in docs/protocol.md. Agents speak many formats; every reader, store and renderer only has to understand these events.
 //
-// Whatever dialect an agent speaks, what it says becomes a sequence of these events, and every reader,
-// store and renderer works on them alone.
+// A program reads an event with [encoding/json] or [Event.UnmarshalJSON], checks foreign ones with [Event.Validate], and applies them
+// in order of Seq with package transcript. [Event.AppendJSON] writes one.
 //
 // Invariants
 //
-//   - An event is flat JSON. Its hot fields (who, where, which text) lie in [Event]; everything that only
-//     some types carry lies in [Body], nil where there is none.
-//   - Text is never guessed: [PartAppend] adds at Offset, counted in bytes of UTF-8; [PartReplace] gives the whole content anew.
-//   - The same type also carries a dialect's operations: then Seq, At, Turn and Offset are zero, and Message and Part
-//     hold upstream keys in place of ids. The gateway maps and stamps them.
-//   - The package is pure: no clock, no randomness, no input or output.
+//   - An event is one flat JSON object. The fields of the frequent types are in [Event]; all others are in [Body], which is nil if the
+//     event has none of them.
+//   - Texts are exact: [PartAppend] adds Text at Offset, counted in bytes of UTF-8, and [PartReplace] has the whole content.
+//   - The same type is used for a dialect's operations. In an operation Seq, At and Offset are zero, and Turn, Message and Part are
+//     upstream keys instead of ids. The gateway's mapper (package dialect) assigns the ids, and the log assigns Seq.
+//   - Unknown keys are ignored, so that an older reader can read the events of a newer gateway.
+//   - The package is pure: it has no clock, randomness, input or output. An Event is a plain value. It may be read by several goroutines;
+//     copies share Body and the slices, so change those only before you publish the event.
 package event

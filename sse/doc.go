@@ -1,15 +1,18 @@
-// Package sse reads and writes server-sent events (text/event-stream) without owning a connection.
+// Package sse parses and formats server-sent events (text/event-stream), as the WHATWG HTML Living Standard defines them in section 9.2,
+// "Server-sent events". It works on bytes and owns no connection, so it suits clients, servers and recorded files.
+//
+// To parse, call [Reader.Feed] with each piece of the stream, then [Reader.Close]. To continue a broken stream, store [Reader.Offset] and feed
+// a new Reader, with MidStream set, from that offset on. To format, call [AppendEvent] for each event.
 //
 // Invariants
 //
-//   - How the bytes are cut into calls of [Reader.Feed] never changes which events come out.
-//   - [Reader.Offset] is a boundary: a new Reader with Resumed set that is fed the stream from there on gives exactly the
-//     events that the first one would still have given. An event therefore carries only what it says itself; an id is not
-//     inherited from the event before.
-//   - What is not ended by a blank line is no event. [Reader.Close] says so, so that a stream cut in the middle is never
-//     taken for a whole one.
-//   - What [AppendEvent] writes, a Reader reads back as one event with the same id, name and data; in the data every CR
-//     and CRLF becomes LF, as the format demands.
+//   - How the bytes are divided into calls of Feed never changes the events.
+//   - Offset is always a boundary between events: a resumed Reader returns exactly the events that the first one would still have
+//     returned. For that reason an event doesn't inherit the id of the event before, unlike a browser's lastEventId.
+//   - Bytes that no blank line ends are not an event, as the standard requires. Close reports them, so that a stream cut in the middle is
+//     never taken for a complete one.
+//   - A Reader parses the output of AppendEvent into one event with the same id, name and data, except that each CR and CRLF in
+//     the data becomes LF, because the format can't represent them.
 //
-// The package imports nothing of the project and is pure: no clock, no goroutine, no input or output.
+// A Reader is not safe for concurrent use. The package imports nothing of the project and has no clock, goroutine, input or output.
 package sse
