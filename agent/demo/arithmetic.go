@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// arithmetic works a calculation out and shows each step.
+// arithmetic calculates an expression and shows each step.
 func arithmetic(s *stage, q question) {
 	e := findExpression(q.text)
 	v, steps, err := calculate(e)
@@ -26,7 +26,7 @@ func arithmetic(s *stage, q question) {
 	s.status(fmt.Sprintf("Worked out in %s", plural(len(steps), "step")))
 	equals := " = "
 	if strings.HasPrefix(decimal(v), "≈") {
-		equals = " " // it is only about that
+		equals = " " // the decimal is rounded and starts with ≈
 	}
 	s.say("**" + e + equals + decimal(v) + "**\n\n")
 	if !v.IsInt() {
@@ -40,7 +40,7 @@ func arithmetic(s *stage, q question) {
 	s.say("\nTo check it elsewhere:\n\n```python\nprint(" + strings.NewReplacer("^", "**", ",", "").Replace(e) + ")\n```\n")
 }
 
-// table is a Markdown table.
+// table returns a Markdown table.
 func table(head []string, rows [][]string) string {
 	var b strings.Builder
 	row := func(cells []string) {
@@ -60,7 +60,7 @@ func table(head []string, rows [][]string) string {
 	return b.String()
 }
 
-// cell keeps a text inside its cell.
+// cell escapes a text so that it doesn't end its table cell.
 var cell = strings.NewReplacer("|", `\|`, "\n", " ", "\r", " ")
 
 func plural(n int, thing string) string {

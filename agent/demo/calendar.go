@@ -14,18 +14,18 @@ var (
 
 func isCalendar(text string) bool { return askedClock.MatchString(text) || len(dates(text)) > 0 }
 
-// dates returns the days that a text names; those that no calendar has are left out.
+// dates returns the ISO dates in a text, except invalid ones such as 2026-02-30.
 func dates(text string) []time.Time {
-	var dates []time.Time
+	var days []time.Time
 	for _, m := range isoDate.FindAllString(text, -1) {
 		if d, err := time.Parse(time.DateOnly, m); err == nil {
-			dates = append(dates, d)
+			days = append(days, d)
 		}
 	}
-	return dates
+	return days
 }
 
-// calendar tells of the days that a message names, and of now.
+// calendar lists the weekday, the number of the day and the distance from today, for now and for each date in the message.
 func calendar(s *stage, q question) {
 	days := dates(q.text)
 	_, zone := q.time.Zone()
@@ -77,7 +77,7 @@ func dateArgument(days []time.Time) string {
 	return "-d " + days[0].Format(time.DateOnly)
 }
 
-// daysBetween counts from one midnight in UTC to another.
+// daysBetween returns the number of days between two midnights in UTC, where every day has 24 hours.
 func daysBetween(a, b time.Time) int { return int((b.Unix() - a.Unix()) / (24 * 60 * 60)) }
 
 func distance(n int) string {

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// block is a piece of code in a message.
+// block is a fenced piece of code in a message.
 type block struct{ language, text string }
 
 var fence = regexp.MustCompile("(?s)```([^\\s`]*)[^\\S\\n]*\\n(.*?)(?:\\n?```|$)")
@@ -22,7 +22,7 @@ func blocks(text string) []block {
 	return list
 }
 
-// guesses tell a language by what only it writes, the surest first.
+// guesses match text that is typical of one language, the most reliable first.
 var guesses = []struct {
 	language string
 	like     *regexp.Regexp
@@ -47,7 +47,7 @@ func guess(text string) string {
 	return "text"
 }
 
-// code reads the first piece of code: it counts its lines, checks its brackets, and shows it with numbers.
+// code describes the first block of code: it counts the lines, checks the brackets, and shows the code with line numbers.
 func code(s *stage, q question) {
 	list := blocks(q.text)
 	b := list[0]
@@ -96,7 +96,8 @@ func code(s *stage, q question) {
 	s.say("\nHere it is with numbers:\n\n```" + b.language + "\n" + n.String() + "```\n")
 }
 
-// brackets returns what is wrong with the brackets of a text, empty where nothing is. Strings are left out.
+// brackets describes the first mistake in the brackets of a text, or returns "". It skips quoted strings. Single and double quotes end at the
+// end of the line, since an apostrophe may not be a quote.
 func brackets(text string) string {
 	type open struct {
 		r    rune
@@ -110,7 +111,7 @@ func brackets(text string) string {
 		case r == '\n':
 			line++
 			if quote != '`' {
-				quote = 0 // an apostrophe in a comment must not swallow the rest
+				quote = 0 // it may be an apostrophe in a comment
 			}
 			escaped = false
 		case escaped:

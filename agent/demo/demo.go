@@ -9,20 +9,20 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Config says how the agent behaves.
+// Config is the configuration of an [Agent].
 type Config struct {
-	// Speed is a factor of the pace of a person who types fast; 0 is as fast as possible.
+	// Speed is a factor of the default pace of about 15 words a second. 0 means as fast as possible.
 	Speed float64
-	// Now is the clock that questions for dates and times are answered by; nil is the system's.
+	// Now returns the time for questions about dates. If it is nil, it is [time.Now].
 	Now func() time.Time
 }
 
-// Agent answers turns. It keeps nothing between them.
+// Agent is the demo agent. It stores nothing between turns.
 type Agent struct{ cfg Config }
 
 var _ agent.Agent = (*Agent)(nil)
 
-// New returns the agent.
+// New returns a demo agent.
 func New(cfg Config) *Agent {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -30,11 +30,11 @@ func New(cfg Config) *Agent {
 	return &Agent{cfg}
 }
 
-// Kind is the agent as a kind.
+// Kind returns the kind demo.
 func Kind() agent.Kind {
 	return agent.Kind{
 		Name:    "demo",
-		Summary: "built in, needs nothing: shows all that an agent can do, and works out small things",
+		Summary: "built in, needs no model or key: shows what an agent can do, and answers questions that can be computed",
 		Options: []agent.Option{{Name: "speed", Help: "factor of the pace; 0 is as fast as possible", Default: "1"}},
 		New: func(s agent.Spec) (agent.Agent, error) {
 			speed, err := s.Float("speed", 1)
@@ -46,16 +46,16 @@ func Kind() agent.Kind {
 	}
 }
 
-// question is what a skill gets to answer.
+// question is the input of a skill.
 type question struct {
-	text    string // as written, without the words that chose the skill or changed the pace
+	text    string // of the message, without the words that selected the skill and the pace
 	history []agent.Message
 	parts   []event.Part
 	time    time.Time
 }
 
-// skill answers a question on a stage. A stage that has failed ignores what it is told, so a skill looks at it only
-// where it would go on for long.
+// skill answers a question on a stage. After an error the methods of the stage do nothing, so a skill checks stage.err only in long loops
+// and before work that takes time.
 type skill func(s *stage, q question)
 
 // Run answers one turn.
@@ -71,17 +71,17 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter)
 	return s.err
 }
 
-// slowness is by how much a message that begins with "slow" is answered more slowly: time enough to stop or reload.
+// slowness divides the pace if a message starts with "slow", to leave time to stop the answer or reload the page.
 const slowness = 6
 
-// commands are the words that choose a skill when a message begins with them, in the order of the help.
+// commands are the first words of a message that select a skill, in the order in which the help lists them.
 var commands []struct {
 	word, help string
 	run        skill
 }
 
 func init() {
-	// Filled in here since help itself reads the list.
+	// A declaration with the value would be an initialization cycle, since help reads the list.
 	commands = []struct {
 		word, help string
 		run        skill
@@ -96,7 +96,8 @@ func init() {
 	}
 }
 
-// choose finds the skill that a question calls for.
+// choose returns the skill for a question, and removes the command word from its text. The order of the cases matters: code may contain a
+// date, and a question about a date may look like a subtraction.
 func choose(q *question) skill {
 	if q.text == "" && len(q.parts) == 0 {
 		return help
@@ -124,7 +125,7 @@ func choose(q *question) skill {
 	return words
 }
 
-// command reports whether the text begins with the word, and returns what follows it.
+// command reports whether the text starts with the word, and returns the text after it.
 func command(text, word string) (argument string, ok bool) {
 	if len(text) < len(word) || !strings.EqualFold(text[:len(word)], word) {
 		return "", false

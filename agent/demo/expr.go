@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// The calculator is exact: numbers are fractions. Its limits keep a question from costing more than a moment.
+// Limits of the calculator. Its numbers are exact fractions, which without limits could take all memory and time, as in 9^9^9.
 const (
 	maxExpression = 500    // bytes
 	maxPower      = 4096   // of an exponent
 	maxBits       = 16_384 // of a numerator or denominator; about 5,000 digits
 	maxDepth      = 50     // of parentheses
-	maxDecimals   = 12     // shown of what is no whole number
+	maxDecimals   = 12     // after the point, in the answer
 )
 
 var (
@@ -28,7 +28,8 @@ type step struct {
 	result string
 }
 
-// calculate works an expression out: numbers, + - * / % ^ and parentheses.
+// calculate evaluates an expression with numbers, + - * / % ^ and parentheses. It returns the operations in the order of evaluation, also
+// if one of them fails.
 func calculate(text string) (*big.Rat, []step, error) {
 	if len(text) > maxExpression {
 		return nil, nil, errBig
@@ -62,7 +63,7 @@ func (p *parser) sum() (*big.Rat, error) { return p.chain("+-", p.product) }
 
 func (p *parser) product() (*big.Rat, error) { return p.chain("*/%", p.sign) }
 
-// chain reads operands with operators of one rank between them, from left to right.
+// chain parses and evaluates operands with operators of the same precedence, from left to right.
 func (p *parser) chain(ops string, operand func() (*big.Rat, error)) (*big.Rat, error) {
 	v, err := operand()
 	for err == nil && p.peek() != 0 && strings.IndexByte(ops, p.peek()) >= 0 {
@@ -94,7 +95,7 @@ func (p *parser) sign() (*big.Rat, error) {
 	return p.power()
 }
 
-// power binds from the right, and closer than a sign before it: -2^2 is -4.
+// power parses and evaluates x^y. It is right associative and has precedence over a sign before it: -2^2 is -4.
 func (p *parser) power() (*big.Rat, error) {
 	v, err := p.atom()
 	if err != nil || p.peek() != '^' {
@@ -161,7 +162,7 @@ func (p *parser) apply(a *big.Rat, op byte, b *big.Rat) (*big.Rat, error) {
 			return nil, errZero
 		}
 		v.Quo(a, b)
-		if op == '%' { // what is left, with the sign of b
+		if op == '%' { // the remainder has the sign of b
 			v.Sub(a, v.Mul(b, new(big.Rat).SetInt(floor(v))))
 		}
 	case '^':
@@ -203,7 +204,7 @@ func floor(v *big.Rat) *big.Int {
 	return new(big.Int).Div(v.Num(), v.Denom()) // Euclidean, and the denominator is positive
 }
 
-// decimal writes a number as people do: whole, with its decimals, or with as many as are of use.
+// decimal formats a number as an integer or a decimal. A number with more than maxDecimals decimals is rounded and gets a leading ≈.
 func decimal(v *big.Rat) string {
 	if v.IsInt() {
 		return v.Num().String()
@@ -222,7 +223,7 @@ func operand(v *big.Rat) string {
 	return s
 }
 
-// spoken are the words of arithmetic, longer ones first.
+// wordOperators replaces words and signs by operators. Longer ones are first, because the replacer prefers earlier pairs.
 var wordOperators = strings.NewReplacer(
 	"×", "*", "÷", "/", "−", "-", "·", "*", "**", "^",
 	" multiplied by ", " * ", " divided by ", " / ", " to the power of ", " ^ ", " modulo ", " % ",
@@ -232,7 +233,7 @@ var wordOperators = strings.NewReplacer(
 
 var expression = regexp.MustCompile(`[-+(]*[\d.][-+*/%^().,\d \t]*`)
 
-// findExpression returns the longest calculation in a text, empty where there is none.
+// findExpression returns the longest calculation in a text, or "". It shortens each candidate from the right until it is valid.
 func findExpression(text string) string {
 	best := ""
 	for _, c := range expression.FindAllString(wordOperators.Replace(strings.ToLower(text)), -1) {

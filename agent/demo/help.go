@@ -12,7 +12,7 @@ var greeting = regexp.MustCompile(`(?i)^(hi|hello|hey|good (morning|evening|day|
 
 func isGreeting(text string) bool { return text == "?" || greeting.MatchString(text) }
 
-// help says what the agent can do.
+// help lists what the agent can do.
 func help(s *stage, q question) {
 	s.think("Somebody new. I'll say in a few words what I can do.")
 	s.say("Hello! I'm the **demo agent** of this gateway. There is no model behind me, but what I say is worked out, not made up.\n\n")
@@ -39,10 +39,10 @@ var askedRecall = regexp.MustCompile(`(?i)\b(what (did|have) (i|we|you) (say|sai
 
 func isRecall(text string) bool { return askedRecall.MatchString(text) }
 
-// shownMessages is how many earlier messages are listed.
+// shownMessages is the maximum number of earlier messages that recall lists.
 const shownMessages = 12
 
-// recall tells what was said before.
+// recall counts the words of the conversation so far and lists its last messages.
 func recall(s *stage, q question) {
 	h := q.history
 	s.think(fmt.Sprintf("I'm asked about what was said. The gateway gave me %s of this conversation.", plural(len(h), "earlier message")))

@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// askedLetters are questions such as: How many r's are in "strawberry"? How often does a occur in banana?
+// askedLetters matches questions such as: How many r's are in "strawberry"? How often does a occur in banana?
 var askedLetters = regexp.MustCompile(`(?i)how (?:many|often)\b.*?(?:\b|["'“‘])(\pL)["'”’]?(?:['’]?s)?\b.*\bin\b(?: the)?(?: word)?\s+["'“‘]?([\pL][\pL'’-]*)`)
 
 func isLetters(text string) bool { return askedLetters.MatchString(text) }
 
-// letters counts a letter in a word, where models are known to fail.
+// letters counts a letter in a word, a question that models often get wrong.
 func letters(s *stage, q question) {
 	m := askedLetters.FindStringSubmatch(q.text)
 	letter, word := strings.ToLower(m[1]), m[2]

@@ -14,7 +14,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// statuses shows callbacks: each takes the place of the one before.
+// statuses shows four statuses, each of which replaces the previous one.
 func statuses(s *stage, _ question) {
 	for _, text := range []string{"🔍 Looking up track...", "🔍 Searching for track...", "✨ Setting up playback...", "Now playing: **Song**"} {
 		s.status(text)
@@ -70,7 +70,7 @@ func pieces(text string, n int) []string {
 
 func shellQuote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// approval asks a person and does what is decided.
+// approval asks the user for permission and acts on the decision.
 func approval(s *stage, q question) {
 	text := q.text
 	if text == "" {
@@ -104,7 +104,7 @@ const (
 	maxWords  = 50_000
 )
 
-// long takes numbers apart, one a line, until it has said about as many words as were asked for.
+// longAnswer lists numbers with their prime factors until it has about as many words as requested.
 func longAnswer(s *stage, q question) {
 	want := longWords
 	for _, w := range wordsOf(q.text) {
@@ -124,7 +124,7 @@ func longAnswer(s *stage, q question) {
 	s.say(fmt.Sprintf("\nThat was about %s.\n", plural(count, "word")))
 }
 
-// apart tells what a number is made of.
+// factors returns a sentence with the prime factors of a number, which is at least 2.
 func factors(n int) string {
 	var factors []string
 	divisors := 1
@@ -151,22 +151,22 @@ func factors(n int) string {
 	return fmt.Sprintf("**%d** is %s, and has %d divisors.", n, strings.Join(factors, " × "), divisors)
 }
 
-// failure breaks off in the middle.
+// failure fails in the middle of an answer.
 func failure(s *stage, _ question) {
 	s.think("I'm asked to fail. I'll begin as if all were well.")
 	s.say("This answer begins well, and it would go on for a while if ")
 	s.fail(&agent.Error{Code: "demo", Message: "the demo agent failed, as it was asked to", Retryable: true})
 }
 
-// maxCount bounds how far count goes.
+// maxCount bounds the numbers of count, in both directions.
 const maxCount = 1000
 
 var askedCount = regexp.MustCompile(`(?i)^(down\b|to\b|up\b|from\b|-?\d)`)
 
-// isCount reports whether what follows the word is how far; to count the words of a text is another thing.
+// isCount reports whether the text after "count" is a range. "count the words in ..." isn't.
 func isCount(argument string) bool { return argument == "" || askedCount.MatchString(argument) }
 
-// count counts up or down.
+// count counts from one number to another, up or down. A single number is the end of the range.
 func count(s *stage, q question) {
 	var numbers []int
 	for _, w := range wordsOf(q.text) {

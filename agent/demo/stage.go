@@ -11,8 +11,7 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
-// The pace at speed 1: about 15 words a second, a little more time for long ones and at the end of a sentence, so that
-// it reads as if somebody spoke.
+// The pace at speed 1: about 15 words a second, with more time for long words and after a sentence, so that it looks like a model's.
 const (
 	perWord     = 40 * time.Millisecond
 	perLetter   = 4 * time.Millisecond
@@ -22,7 +21,8 @@ const (
 	toStart     = 250 * time.Millisecond
 )
 
-// stage is where a skill acts. After the first error, which it keeps, it does nothing more.
+// stage writes the output of a skill at the agent's pace. It keeps the first error in err, and then does nothing more. It is used by one
+// goroutine.
 type stage struct {
 	ctx     context.Context
 	emitter *agent.Emitter
@@ -36,10 +36,10 @@ func (s *stage) do(err error) {
 	}
 }
 
-// fail ends the act with an error that readers see.
+// fail makes err the result of the turn, unless there is an error already. Viewers see the message of an [agent.Error].
 func (s *stage) fail(err error) { s.do(err) }
 
-// pause lets time go by, less of it at a higher speed.
+// pause waits for d divided by the speed, or until the turn ends.
 func (s *stage) pause(d time.Duration) {
 	if s.err != nil {
 		return
@@ -55,7 +55,7 @@ func (s *stage) pause(d time.Duration) {
 	s.do(context.Cause(s.ctx))
 }
 
-// stream says a text word by word.
+// stream passes the words of a text to say, with a pause after each.
 func (s *stage) stream(text string, say func(string) error) {
 	for text != "" && s.err == nil {
 		word := firstWord(text)
@@ -69,7 +69,7 @@ func (s *stage) stream(text string, say func(string) error) {
 	}
 }
 
-// firstWord returns the first word with the white space around it.
+// firstWord returns the first word of a text with the white space before and after it.
 func firstWord(text string) string {
 	inWord, inSpace := false, false
 	for i, r := range text {
@@ -92,7 +92,7 @@ func (s *stage) think(text string) {
 // say streams a piece of the answer, Markdown.
 func (s *stage) say(text string) { s.stream(text, s.emitter.Text) }
 
-// status shows what goes on, in place of the status before.
+// status replaces the previous status.
 func (s *stage) status(text string) {
 	if s.err != nil {
 		return
@@ -101,13 +101,13 @@ func (s *stage) status(text string) {
 	s.pause(perStatus)
 }
 
-// tool is a call that is shown.
+// tool is a visible tool call. Its methods do nothing after an error of the stage.
 type tool struct {
 	s *stage
 	t *agent.Tool
 }
 
-// call begins a call of a tool, its input streamed as models stream it.
+// call starts a tool call and streams its input as JSON, as models do.
 func (s *stage) call(name, title string, input any) *tool {
 	t := &tool{s: s}
 	if s.err != nil {
@@ -139,7 +139,7 @@ func (t *tool) print(line string) {
 	t.s.pause(perLine)
 }
 
-// complain streams a line beside the output.
+// complain streams a line of standard error.
 func (t *tool) complain(line string) {
 	t.do(func() error { return t.t.Stderr(line + "\n") })
 	t.s.pause(perLine)

@@ -12,10 +12,10 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// readingSpeed is what studies give for adults who read silently, in words a minute.
+// readingSpeed is the average for adults who read silently, in words a minute.
 const readingSpeed = 240
 
-// shownWords is how many of the most frequent words are shown.
+// shownWords is the number of frequent words in the answer.
 const shownWords = 6
 
 type statistics struct {
@@ -30,7 +30,7 @@ type frequency struct {
 	n    int
 }
 
-// wordsOf splits a text into words: letters, digits, and what joins them.
+// wordsOf splits a text into words: runs of letters, digits, apostrophes and hyphens with at least one letter or digit.
 func wordsOf(text string) []string {
 	fields := strings.FieldsFunc(text, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) && r != '\'' && r != '’' && r != '-'
@@ -70,7 +70,7 @@ func analyse(text string) statistics {
 	return st
 }
 
-// words tells of the text itself: what is left where nothing can be computed.
+// words describes the text of the message. It is the skill for messages that no other skill can answer.
 func words(s *stage, q question) {
 	st := analyse(q.text)
 	s.think("There is nothing here that I could compute, and I have no model to make an answer up with. " +
@@ -115,7 +115,7 @@ func words(s *stage, q question) {
 	s.say("\nSay `help` for what I can work out.\n")
 }
 
-// bar draws how often a word occurs.
+// bar returns a line of a bar chart. largest is the count of the most frequent word, which has the full width.
 func bar(f frequency, largest int) string {
 	const width, longest = 20, 16
 	word := clip(f.word, longest)
@@ -137,7 +137,7 @@ func describe(p event.Part) string {
 	return name
 }
 
-// clip shortens a text to a number of characters.
+// clip shortens a text to n characters, the last of which is then an ellipsis.
 func clip(text string, n int) string {
 	if utf8.RuneCountInString(text) <= n {
 		return text

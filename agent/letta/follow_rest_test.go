@@ -240,7 +240,7 @@ type crowd struct {
 	n int
 }
 
-func (c *crowd) All(context.Context) (all []agent.Session, err error) {
+func (c *crowd) List(context.Context) (all []agent.Session, err error) {
 	for i := range c.n {
 		raw, err := json.Marshal(session{Agent: "agent-1", Conversation: fmt.Sprintf("conv-%d", i+1)})
 		if err != nil {
