@@ -28,14 +28,14 @@ const (
 var frames = &budget{lane: make(chan struct{}, 1)}
 
 type budget struct {
-	lane chan struct{} // holds one element while a large frame is decoded
+	lane chan struct{} // has one element while a large frame is decoded
 
 	// Guarded by lane.
 	garbage int // bytes of frames decoded since the last collection
-	percent int // the GC percentage to go back to
+	percent int // the GC percentage to restore
 
 	mu       sync.Mutex
-	reserved int
+	reserved int // bytes of all reservations; guarded by mu
 }
 
 // enter makes the garbage collector run more often until leave.

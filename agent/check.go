@@ -9,7 +9,7 @@ import (
 )
 
 // ErrNoCheck is returned by [Check] if the agent isn't a [Checker].
-var ErrNoCheck = errors.New("agent: it can't be asked whether it is there")
+var ErrNoCheck = errors.New("agent: this kind of agent can't be checked")
 
 // CheckLimit is the timeout of [Check] and [Kinds.Discover].
 const CheckLimit = 10 * time.Second

@@ -16,9 +16,9 @@ const (
 // chunks collects the bytes of a frame until it is complete. A single growing slice would leave five times the size of a large frame as
 // garbage.
 type chunks struct {
-	full [][]byte
-	last []byte
-	size int
+	full [][]byte // chunks of about chunkSize
+	last []byte   // the chunk that is being filled
+	size int      // bytes of all chunks
 }
 
 func (c *chunks) add(b []byte) {
@@ -57,7 +57,7 @@ func (c *chunks) take() []byte {
 	return data
 }
 
-// ReadMessage reads a message of a socket to its end and sets hold to its size. If the budget for large frames is exhausted, it returns
+// ReadMessage reads a message of a socket to its end and sets the reservation to its size. If the budget for large frames is exhausted, it returns
 // ErrBusy without reading the rest of the message.
 func ReadMessage(r io.Reader, hold *Reservation) ([]byte, error) {
 	hold.Release()

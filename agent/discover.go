@@ -32,14 +32,14 @@ type Offer struct {
 }
 
 // ErrNoDiscovery is returned if a kind of agent doesn't support discovery.
-var ErrNoDiscovery = errors.New("agent: its kind can't list what its upstream offers")
+var ErrNoDiscovery = errors.New("agent: this kind can't list the agents, sessions or models of its upstream")
 
 // Discover lists the offers of a spec's upstream. It takes at most [CheckLimit].
 func (k Kinds) Discover(ctx context.Context, s Spec) ([]Offer, error) {
 	kind, ok := k.find(s.Kind)
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("%w %q; there are %s", ErrUnknownKind, s.Kind, strings.Join(k.names(), ", "))
+		return nil, fmt.Errorf("%w %q; use one of %s", ErrUnknownKind, s.Kind, strings.Join(k.names(), ", "))
 	case kind.Discover == nil:
 		return nil, fmt.Errorf("kind %s: %w", s.Kind, ErrNoDiscovery)
 	}
@@ -48,7 +48,7 @@ func (k Kinds) Discover(ctx context.Context, s Spec) ([]Offer, error) {
 	}
 	s = kind.withCurrentNames(s)
 	if !strings.Contains(s.Target, "://") {
-		s.Target = "" // a choice, such as a model
+		s.Target = "" // not an address, but for example a model
 	}
 	limited, cancel := context.WithTimeout(ctx, CheckLimit)
 	defer cancel()
@@ -91,7 +91,7 @@ func (k Kinds) DiscoverAt(ctx context.Context, address string) ([]Offer, error) 
 	target, query, _ := strings.Cut(address, "?")
 	u, err := url.Parse(target)
 	if err != nil || u.Host == "" {
-		return nil, fmt.Errorf("%q is no address; use one such as http://127.0.0.1:8283 or ws://127.0.0.1:4500/ws", address)
+		return nil, fmt.Errorf("invalid address %q; use one such as http://127.0.0.1:8283 or ws://127.0.0.1:4500/ws", address)
 	}
 	var failed []error
 	for _, kind := range k {
@@ -112,12 +112,12 @@ func (k Kinds) DiscoverAt(ctx context.Context, address string) ([]Offer, error) 
 		failed = append(failed, err)
 	}
 	if len(failed) == 0 {
-		return nil, fmt.Errorf("no kind of agent can list what %q offers", address)
+		return nil, fmt.Errorf("no kind of agent can list the agents, sessions or models of %q", address)
 	}
 	return nil, errors.Join(failed...)
 }
 
-// takes reports whether an address of the scheme may be an upstream of the kind.
+// supportsScheme reports whether an address with the scheme can be an upstream of the kind.
 func (k *Kind) supportsScheme(scheme string) bool {
 	for _, s := range k.Schemes {
 		if s == scheme {

@@ -29,7 +29,7 @@ func TestDiscover(t *testing.T) {
 	kinds := discoverers()
 	for spec, want := range map[string]string{
 		"good:http://h?token_env=T": "good at http://h with T",
-		"plain:gpt-7":               "plain at  with ", // a model is no address
+		"plain:gpt-7":               "plain at  with ", // the target is a model, not an address
 		"mute":                      "can't list",
 		"absent:http://h":           `unknown kind "absent"`,
 		"good:http://h?colour=red":  `no option "colour"`,
@@ -49,7 +49,7 @@ func TestDiscover(t *testing.T) {
 		"https://h":            "good at https://h with ",
 		"ws://h":               "kind broken: refused",
 		"ftp://h":              "no kind of agent",
-		"http:///path":         "no address",
+		"http:///path":         "invalid address",
 	} {
 		if offers, err := kinds.DiscoverAt(t.Context(), address); !found(offers, err, want) {
 			t.Errorf("%s: %+v, %v; want %q", address, offers, err, want)

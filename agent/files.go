@@ -14,7 +14,7 @@ import (
 )
 
 // ErrNoFiles is returned if the turn's sink doesn't store files.
-var ErrNoFiles = errors.New("agent: files are not kept")
+var ErrNoFiles = errors.New("agent: this gateway doesn't store files")
 
 // File describes a file to store. All fields are optional.
 type File struct {

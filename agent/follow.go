@@ -31,7 +31,7 @@ type Follower interface {
 	// Follow is not called again.
 	Follow(ctx context.Context, sessions Sessions) error
 
-	// Observe emits what an external run says, from its beginning or from state on, and returns at the run's end, as Run does. The
+	// Observe emits the output of an external run, from its beginning or from state on, and returns at the run's end, as Run does. The
 	// gateway calls it for each entry whose Run has no operations, and again after a restart with the state that was last
 	// emitted. in.Key is the entry's key and in.Session the conversation's session; in.Message is empty unless the run answers a
 	// message of the conversation, and in.History is empty. Several runs of a conversation may be observed at a time, while Run
@@ -86,42 +86,42 @@ func EachSession(ctx context.Context, sessions Sessions, take func(Session)) err
 	}
 }
 
-// Session is a conversation together with the upstream session that it keeps.
+// Session is a conversation together with its upstream session.
 type Session struct {
 	Conversation string
 	Principal    Principal       // the conversation's owner
-	Session      json.RawMessage // as kept by the agent; nil if it was dropped
-	Cursor       json.RawMessage // as last given to [Sessions.Add] or [Attacher.Attach]; nil if there was none
+	Session      json.RawMessage // as stored with [Emitter.KeepSession]; nil if it was deleted
+	Cursor       json.RawMessage // of the last call of [Sessions.Add], or of the [Attachment]; nil if it wasn't set
 }
 
 // Entry is one thing that happened in a session outside Leat's turns: a whole message, or a run. Exactly one of the two is set.
 type Entry struct {
 	// Key identifies the entry within its session, such as the upstream's id of the row or of the run. The gateway skips an entry
-	// whose key was added before, and one whose key is the id of a turn or message of the conversation, or of the upstream run of
-	// a turn in progress: that is Leat's own, coming back. At most 256 bytes.
+	// whose key was added before. It also skips one whose key is the id of a turn or message of the conversation, or of the upstream
+	// run of a turn in progress, because the upstream then reports a turn of Leat. At most [MaxKey] bytes.
 	Key string
 
-	At     time.Time // when it happened; the zero time, and one in the future, mean now
-	Source string    // where it came from, for readers: the upstream's name for the client or channel; empty if unknown
+	At     time.Time // time of the entry; the zero time, and one in the future, mean now
+	Source string    // the upstream's name for the client or channel of the entry, which viewers see; empty if unknown
 
 	// Message is a message of another client, or one that belongs to no run, such as an injected note. Its ID is ignored. If one of
 	// its Parts is a text, Parts is the whole message; otherwise Text comes before them. Of a message with more bytes of text
-	// and data than a message may have (max_message), only the beginning is kept, and a last part tells so. A message without
-	// any content is not shown. Media whose URL is a data: URL, or a path of the workspace, are stored as those of turns are.
+	// and data than a message may have (max_message), only the beginning is stored, and a last part says that it was truncated. A
+	// message without any content is not shown. Media with a data URL, or a path in the workspace, are stored as those of turns are.
 	Message *Message
 	Run     *Run
 }
 
-// Run is an upstream run that Leat did not start. It becomes a turn of its own, which may overlap other turns.
+// Run is an upstream run that Leat did not start. It becomes a separate turn, which may overlap other turns.
 type Run struct {
 	// Answers is the key of the message entry, or the id of the conversation's message, that the run answers; empty if unknown. What
 	// the conversation does not have is left out, here and in Parent.
 	Answers string
-	// Parent is the key of the run, or the id of the turn, that started this run; empty if there is none. The run may
-	// outlive its parent.
+	// Parent is the key of the run, or the id of the turn, that started this run. It is empty if the run has no parent. The run
+	// may outlive its parent.
 	Parent string
-	// Ops holds everything that a run said which is already over, and ends with its turn.end; At of an operation is used if it is set. If Ops is
-	// nil, the run is live, and the gateway calls Observe with State. Keys of turns, messages and parts in Ops are those of
+	// Ops are all operations of a run that is already over, including its turn.end. If an operation has a time (At), the gateway uses it. If
+	// Ops is nil, the run is live, and the gateway calls Observe with State. Keys of turns, messages and parts in Ops are those of
 	// one run, as in [Emitter.Emit].
 	Ops   []event.Event
 	State json.RawMessage

@@ -61,11 +61,11 @@ func (k Kinds) Check(s Spec) (Kind, error) {
 	}
 	kind, ok := k.find(s.Kind)
 	if !ok {
-		return fail("%w %q; there are %s", ErrUnknownKind, s.Kind, strings.Join(k.names(), ", "))
+		return fail("%w %q; use one of %s", ErrUnknownKind, s.Kind, strings.Join(k.names(), ", "))
 	}
 	switch {
 	case kind.Target == "" && s.Target != "":
-		return fail("kind %s takes nothing after the colon, it has %q", kind.Name, s.Target)
+		return fail("kind %s has no target; remove %q after the colon", kind.Name, s.Target)
 	case kind.Target != "" && s.Target == "":
 		return fail("kind %s needs a target: %s:%s", kind.Name, kind.Name, kind.Target)
 	}
@@ -110,7 +110,7 @@ func (k *Kind) checkOptions(options map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(options)) {
 		if name, ok := k.Renamed[key]; ok {
 			if _, exists := options[name]; exists {
-				return fmt.Errorf("%s is the old name of %s, and both are given; use %s", key, name, name)
+				return fmt.Errorf("%s is the old name of %s, and both are set; use %s", key, name, name)
 			}
 			continue
 		}

@@ -37,7 +37,7 @@ func (s Spec) Secret(name string) (string, error) {
 			continue
 		}
 		if source != "" {
-			return "", fmt.Errorf("%s and %s are both given; use one of them", source, option)
+			return "", fmt.Errorf("%s and %s are both set; use one of them", source, option)
 		}
 		source = option
 	}

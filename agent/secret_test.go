@@ -41,8 +41,8 @@ func TestSpecSecret(t *testing.T) {
 		{map[string]string{"token_file": empty}, "empty is empty", true},
 		{map[string]string{"token_file": large}, "larger than 16384 bytes", true},
 		{map[string]string{"token_file": filepath.Join(dir, "missing")}, "token_file: open", true},
-		{map[string]string{"token": "s3cret", "token_env": "LEAT_TEST_SECRET"}, "token and token_env are both given", true},
-		{map[string]string{"token_env": "LEAT_TEST_SECRET", "token_file": good}, "token_env and token_file are both given", true},
+		{map[string]string{"token": "s3cret", "token_env": "LEAT_TEST_SECRET"}, "token and token_env are both set", true},
+		{map[string]string{"token_env": "LEAT_TEST_SECRET", "token_file": good}, "token_env and token_file are both set", true},
 	} {
 		got, err := agent.Spec{Options: tt.options}.Secret("token")
 		switch {
@@ -110,7 +110,7 @@ func TestRenamedOption(t *testing.T) {
 		t.Error("the spec itself has changed")
 	}
 	s.Options["token_env"] = "OTHER"
-	if _, err := kinds.Make(s); err == nil || !strings.Contains(err.Error(), "api_key_env is the old name of token_env, and both are given") {
+	if _, err := kinds.Make(s); err == nil || !strings.Contains(err.Error(), "api_key_env is the old name of token_env, and both are set") {
 		t.Errorf("both names: %v", err)
 	}
 	if got := kinds.Warnings(seen); got != nil {

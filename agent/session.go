@@ -9,7 +9,7 @@ import (
 )
 
 // ErrNoSession is returned if a turn's sink can't store sessions, or if a conversation has no session (see [Sessions]).
-var ErrNoSession = errors.New("agent: sessions are not kept")
+var ErrNoSession = errors.New("agent: no session")
 
 // SessionSink is a sink that stores an agent's session with the conversation; see [Emitter.KeepSession].
 type SessionSink interface {
@@ -45,7 +45,7 @@ func Expand(template string, in Input) (string, error) {
 	for tail := template; ; {
 		before, after, ok := strings.Cut(tail, "{")
 		if strings.Contains(before, "}") {
-			return "", fmt.Errorf("template %q: a brace is closed that was not opened", template)
+			return "", fmt.Errorf("template %q: unmatched }", template)
 		}
 		b.WriteString(before)
 		if !ok {
@@ -53,11 +53,11 @@ func Expand(template string, in Input) (string, error) {
 		}
 		name, next, ok := strings.Cut(after, "}")
 		if !ok {
-			return "", fmt.Errorf("template %q: a brace is not closed", template)
+			return "", fmt.Errorf("template %q: unmatched {", template)
 		}
 		value, ok := placeholders[name]
 		if !ok {
-			return "", fmt.Errorf("template %q: {%s} is not known; there are {tenant}, {subject}, {conversation}", template, name)
+			return "", fmt.Errorf("template %q: unknown placeholder {%s}; use {tenant}, {subject} or {conversation}", template, name)
 		}
 		b.WriteString(value(in))
 		tail = next

@@ -51,7 +51,7 @@ func ParseSpec(s string) (Spec, error) {
 	options := make(map[string]string, len(values))
 	for key, v := range values {
 		if len(v) > 1 {
-			return spec, fmt.Errorf("agent %q: %s is given %d times", s, key, len(v))
+			return spec, fmt.Errorf("agent %q: %s is set %d times", s, key, len(v))
 		}
 		options[key] = v[0]
 	}
@@ -77,7 +77,7 @@ func (s *Spec) SetOptions(options map[string]string) error {
 	delete(s.Options, silence)
 	d, err := time.ParseDuration(v)
 	if err != nil || d < 0 {
-		return fmt.Errorf("%s is %q; it takes a time such as 90s, or 0 for no limit", silence, v)
+		return fmt.Errorf("%s: invalid duration %q; use one such as 90s, or 0 for no limit", silence, v)
 	}
 	if s.Silence = d; d == 0 {
 		s.Silence = -1
@@ -143,7 +143,7 @@ func (s Spec) Float(key string, def float64) (float64, error) {
 	f, err := strconv.ParseFloat(v, 64)
 	// The condition is negated so that it is also true for NaN.
 	if err != nil || !(f >= 0 && f <= maxFloat) {
-		return 0, fmt.Errorf("%s is %q; it takes a number from 0 on", key, v)
+		return 0, fmt.Errorf("%s: invalid number %q; use 0 or more", key, v)
 	}
 	return f, nil
 }
@@ -156,7 +156,7 @@ func (s Spec) Bool(key string, def bool) (bool, error) {
 	}
 	b, err := strconv.ParseBool(v)
 	if err != nil {
-		return def, fmt.Errorf("%s is %q; use true or false", key, v)
+		return def, fmt.Errorf("%s: invalid value %q; use true or false", key, v)
 	}
 	return b, nil
 }

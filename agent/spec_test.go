@@ -104,12 +104,12 @@ func TestKinds(t *testing.T) {
 	}
 	for in, want := range map[string]string{
 		"plain":           "",
-		"plain:x":         `kind plain takes nothing after the colon`,
+		"plain:x":         `kind plain has no target`,
 		"plain?x=1":       `kind plain has no option "x"; it has silence`,
 		"file":            `kind file needs a target: file:FILE`,
 		"n=file:x":        `agent n: boom`,
 		"file:x?sped=2":   `no option "sped"; it has speed, key, silence`,
-		"nothing":         `unknown kind "nothing"; there are plain, file`,
+		"nothing":         `unknown kind "nothing"; use one of plain, file`,
 		"file:x?key=s3cr": `boom`,
 	} {
 		spec, err := agent.ParseSpec(in)

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrBroken is returned if reading a stream failed before its end, so that the rest of the answer is unknown.
-var ErrBroken = errors.New("agent: stream broken off")
+var ErrBroken = errors.New("agent: stream broken")
 
 // ErrTooLarge is returned if a stream is larger than [MaxStream].
 var ErrTooLarge = fmt.Errorf("agent: the answer is larger than %d MiB", MaxStream>>20)
@@ -38,7 +38,7 @@ type Stream struct {
 	hasBegun atomic.Bool
 	hasEnded atomic.Bool
 	turnKey  string // upstream key of the turn that this stream answers; other turns in it are nested
-	closed   bool   // guarded by the emitter's lock
+	closed   bool   // the decoder is closed; guarded by the emitter's lock
 }
 
 // NewStream returns a stream that decodes from the beginning.
@@ -158,7 +158,7 @@ func (s *Stream) decode(step func() ([]event.Event, error)) error {
 	return err
 }
 
-// held returns the operations that the decoder still buffers at the turn's end. The emitter must be locked.
+// flush returns the operations that the decoder still buffers at the turn's end. The emitter must be locked.
 func (s *Stream) flush() []event.Event {
 	if s.closed {
 		return nil

@@ -26,13 +26,13 @@ func (e *Emitter) Tool(name, call string) (*Tool, error) {
 // Input appends to the call's arguments.
 func (t *Tool) Input(text string) error { return t.append(event.Input, text) }
 
-// Output appends to what the tool prints.
+// Output appends to the output of the tool.
 func (t *Tool) Output(text string) error { return t.append(event.Output, text) }
 
-// Stderr appends to what the tool prints beside its output.
+// Stderr appends to the standard error of the tool.
 func (t *Tool) Stderr(text string) error { return t.append(event.Stderr, text) }
 
-// Title says in a few words what the call is about.
+// Title sets a short description of the call.
 func (t *Tool) Title(title string) error { return t.update(&event.Body{Title: &title}) }
 
 // Done ends the call.

@@ -7,7 +7,7 @@ import (
 )
 
 // ErrQuote is returned for an unmatched quotation mark.
-var ErrQuote = errors.New("a quotation mark is not closed")
+var ErrQuote = errors.New("unmatched quotation mark")
 
 // Words splits a line at white space as a shell does. Single or double quotes group words. A backslash before white space, a quotation mark
 // or a backslash makes that character literal, except in single quotes.
@@ -65,7 +65,7 @@ func Command(line string) ([]string, error) {
 	}
 	for _, w := range words {
 		if strings.Trim(w, "|&;<>") == "" && w != "" {
-			return nil, fmt.Errorf("command %s: there is no shell that knows %s; for one write sh -c '…'", line, w)
+			return nil, fmt.Errorf("command %s: %s needs a shell; write sh -c '…'", line, w)
 		}
 	}
 	return words, nil

@@ -39,7 +39,7 @@ func TestSecretsMeanTheSameInEachKind(t *testing.T) {
 		}
 		for option, want := range map[string]string{
 			name + "=":                               name + " is empty",
-			name + "=s3cret&" + name + "_env=A":      name + " and " + name + "_env are both given",
+			name + "=s3cret&" + name + "_env=A":      name + " and " + name + "_env are both set",
 			name + "_env=LEAT_TEST_NO_SUCH_VARIABLE": name + "_env: the environment variable LEAT_TEST_NO_SUCH_VARIABLE is not set",
 			name + "_file=/no/such/file":             name + "_file: ",
 		} {

@@ -140,7 +140,7 @@ func TestFileRefused(t *testing.T) {
 		"agents: {a: demo}":                        "expected a mapping",
 		"agents: {a: {kind: [x]}}":                 "expected a single value",
 		"agents: {a: {kind: demo, kind: x}}":       "already defined",
-		"agents: {a: {kind: demo, silence: soon}}": "silence is \"soon\"",
+		"agents: {a: {kind: demo, silence: soon}}": "silence: invalid duration \"soon\"",
 		"data: [":                                  "",
 	} {
 		_, err := config.Load(write(t, text), env())
@@ -200,7 +200,7 @@ func TestCheck(t *testing.T) {
 		"trusted_proxies: [0.0.0.0/0]":                       "contains all addresses",
 		"trusted_proxies: [\"::ffff:10.0.0.0/104\"]":         "write an IPv4 network in IPv4 notation",
 		"tls: {cert: x}":                                     "tls: cert and key must be set together",
-		"agents: {a: {kind: x}}":                             `unknown kind "x"; there are demo, remote`,
+		"agents: {a: {kind: x}}":                             `unknown kind "x"; use one of demo, remote`,
 		"agents: {a: {}}":                                    "kind is missing",
 		"agents: {a: {kind: demo, sped: 2}}":                 `no option "sped"`,
 		"agents: {a: {kind: remote}}":                        "needs a target: remote:URL",
