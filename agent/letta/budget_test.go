@@ -14,7 +14,7 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// A message of the App Server counts against the budget for large frames while it arrives. If there is no room for it, the connection
+// A message of the App Server counts against the budget for large frames while it arrives. If the budget is used up, the connection
 // ends, and a later one reads what it missed.
 func TestLargeMessages(t *testing.T) {
 	message := append(append([]byte(`{"type":"`), bytes.Repeat([]byte("x"), 20<<20)...), `"}`...)
@@ -47,7 +47,7 @@ func TestLargeMessages(t *testing.T) {
 		return b, nil
 	}
 	var others agent.Reservation
-	if err := others.Resize(240 << 20); err != nil { // what is left has no room for the message
+	if err := others.Resize(240 << 20); err != nil { // the remaining budget is smaller than the message
 		t.Fatal(err)
 	}
 	if b, err := read(); b != nil || !errors.Is(err, agent.ErrBusy) {

@@ -9,7 +9,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// tally counts the frames of each dialect.
+// tally counts the decoded frames of each dialect.
 type tally map[string]*atomic.Int64
 
 // counter is a decoder that is counted, as the gateway's metrics do.
@@ -36,8 +36,8 @@ func (t tally) registry() dialect.Registry {
 	return dialect.NewRegistry(list...)
 }
 
-// The frames of turns go through the decoders of the registry that the kind was given, so that the gateway can count them.
-func TestDialectsOfTheRegistry(t *testing.T) {
+// Turns decode with the registry that the kind was given, so that the gateway counts their frames.
+func TestFramesAreCounted(t *testing.T) {
 	n := tally{}
 	registry := n.registry()
 	v1 := newV1(t)

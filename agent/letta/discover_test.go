@@ -27,7 +27,7 @@ func TestDiscover(t *testing.T) {
 		if !reflect.DeepEqual(offers, want) {
 			t.Errorf("%s offers %+v, want %+v", url, offers, want)
 		}
-		for _, o := range offers { // what is printed can be used as it is
+		for _, o := range offers { // an offer is a valid setting
 			spec, err := agent.ParseSpec(o.Spec)
 			if err != nil {
 				t.Fatal(err)
@@ -43,5 +43,5 @@ func TestDiscover(t *testing.T) {
 	}
 }
 
-// listed are the agents of both fake servers, in the fields that the real ones have.
+// listed has the agents of both fake servers, with the fields of the real ones.
 const listed = `[{"id":"agent-1","name":"Ann's","updated_at":"2026-11-22T15:00:00Z","last_run_completion":"2026-11-22T16:00:00Z"},{"id":"agent-2","name":"","last_run_completion":null}]`

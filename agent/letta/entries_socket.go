@@ -64,11 +64,11 @@ func messageEntry(r *row) (agent.Entry, bool) {
 }
 
 // runEntry returns the entry of a run. A run that has ended is recorded with its events; one that is running is recorded with
-// the state from which Observe shows it live. e.Run is nil if there is nothing to record: a turn of this process shows the run
+// the state from which Observe shows it live. e.Run is nil for a run that is not recorded: a turn of this process shows it
 // already, or it has no answer.
 //
-// isKnown is false if the outcome is unclear: the history has the message, but neither an answer nor a status that says who
-// answers it. After times.patience such a message counts as unanswered.
+// isKnown is false if the outcome is unclear: the history has the message, but neither an answer nor a status that names the
+// run which answers it. After times.patience such a message counts as unanswered.
 func (w *socketWatch) runEntry(x *exchange, last bool) (e agent.Entry, isKnown bool) {
 	starter := x.users[0]
 	message, _ := messageEntry(starter)

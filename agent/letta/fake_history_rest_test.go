@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// past is what a V1 server has stored: its runs, the newest first, and the messages of its conversations. Their shapes are those of
+// past is the history of a fake V1 server: its runs, the newest first, and the messages of its conversations. The fields are those of
 // the real server (0.16.8).
 type past struct {
 	runs  []*pastRun
@@ -105,7 +105,7 @@ func number10(s string) (n int) {
 	return n
 }
 
-// page selects as the server does: by steps, and those of an unknown cursor from the start.
+// page selects messages as the real server does: the limit counts steps, and an unknown cursor selects from the start.
 func page(rows []map[string]any, r *http.Request) []map[string]any {
 	var steps [][]map[string]any
 	for i, m := range rows {
@@ -134,7 +134,7 @@ func (f *v1) runOf(id string) *pastRun {
 	return nil
 }
 
-// begin begins a run of another client. A blocking one names no conversation, and never ends.
+// begin starts a run of another client. A blocking run is listed without its conversation, and never ends.
 func (f *v1) begin(id, conversation, way string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -150,7 +150,7 @@ func (f *v1) begin(id, conversation, way string) {
 	f.past.runs = slices.Insert(f.past.runs, 0, run)
 }
 
-// store stores messages of a run: pairs of a type and a text.
+// store stores messages of a run, given as pairs of a type and a text.
 func (f *v1) store(run string, pairs ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -184,7 +184,7 @@ func (f *v1) finish(run, status, stop string) {
 	r.Status, r.Stop, r.Completed = status, &stop, &at
 }
 
-// script sets the frames of a run's stream.
+// script sets the frames that a run streams.
 func (f *v1) script(run string, frames ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -197,7 +197,7 @@ func (f *v1) requests(route string) int {
 	return f.past.asked[route]
 }
 
-// made makes conversations as another client does.
+// made creates conversations, as another client would.
 func (f *v1) made(t *testing.T, ids ...string) {
 	t.Helper()
 	f.mu.Lock()

@@ -17,8 +17,8 @@ import (
 	"github.com/leat-dev/leat/dialect/all"
 )
 
-// v1 is a V1 server that refuses what the real one refuses, and fails as it is told to. Runs are scripted: a run's frames
-// are all there at once, and each stream of them breaks as its fault says.
+// v1 is a fake V1 server. It rejects what the real one rejects, and fails as the tests ask. Runs are scripted: all frames of
+// a run exist at once, and each stream of them fails as its fault says.
 type v1 struct {
 	t   *testing.T
 	srv *httptest.Server
@@ -30,26 +30,26 @@ type v1 struct {
 	conversations map[string]string
 	runs          map[string][]string
 	sent          map[string]string // runs by otids
-	pending       string            // message that waits for an approval
+	pending       string            // message with the tool call that waits for an approval
 	status        string            // of all runs
-	pings         int               // sent in place of a run's rest
+	pings         int               // number of pings sent instead of a run's remaining frames
 	log           []string
 	bodies        []map[string]any
 	gates         map[string]chan struct{}
 	closing       chan struct{}
 	past          past
-	old           bool // without lists of runs
-	down          bool // refuses everything
+	old           bool // an old server, which can't list runs
+	down          bool // rejects all requests
 	refusals      int
 }
 
-// fault is how a request fails. The zero value does not.
+// fault describes how a request fails. The zero value means success.
 type fault struct {
 	status int
 	header string // Retry-After
 	body   string
-	drop   bool // the connection ends before an answer
-	// After so many frames the stream goes on as how says.
+	drop   bool // closes the connection without a response
+	// After this many frames the stream continues as how says.
 	frames int
 	how    string // reset, half, eof, silence, pings, garbage, loris, gate
 }
@@ -115,7 +115,7 @@ func (f *v1) lines() []string {
 	return slices.Clone(f.log)
 }
 
-// strict reads a body and refuses keys that the API does not have.
+// strict decodes a request's body and fails the test for keys that the API doesn't have.
 func (f *v1) strict(w http.ResponseWriter, r *http.Request, keys ...string) (map[string]any, bool) {
 	b, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -207,7 +207,7 @@ func (f *v1) send(w http.ResponseWriter, r *http.Request) {
 	f.stream(w, r, run, 0, ft)
 }
 
-// number gives frames their run and seq, as the server does: stop reason, usage and [DONE] take numbers too, but tell none.
+// number adds run and seq_id to frames, as the server does: stop reason, usage and [DONE] use up numbers but don't contain them.
 func number(run string, script []string) []string {
 	emitter := []string{`{"id":"ping-1","message_type":"ping","run_id":"` + run + `","seq_id":null}`}
 	for i, s := range script {
@@ -264,7 +264,7 @@ func (f *v1) fail(w http.ResponseWriter, ft fault) bool {
 	return true
 }
 
-// reset ends a connection as a crash does.
+// reset closes a connection with a TCP reset, as a crash does.
 func reset(w http.ResponseWriter) {
 	c, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -276,7 +276,7 @@ func reset(w http.ResponseWriter) {
 	_ = c.Close()
 }
 
-// stream serves a run's frames after a seq, the ping first.
+// stream sends a ping and then a run's frames after a seq_id.
 func (f *v1) stream(w http.ResponseWriter, r *http.Request, run string, after int, ft fault) {
 	f.mu.Lock()
 	frames := f.runs[run]
@@ -301,7 +301,7 @@ func (f *v1) stream(w http.ResponseWriter, r *http.Request, run string, after in
 				fmt.Fprint(w, "data: \x00\x01 what? {\n\n")
 				_ = rc.Flush()
 				return
-			case "pings": // as of a run whose process has died
+			case "pings": // as for a run whose process has died
 				for seq := after; ; {
 					_, err := fmt.Fprintf(w, "data: {\"id\":\"ping-2\",\"message_type\":\"ping\",\"run_id\":%q,\"seq_id\":%d}\n\n", run, seq)
 					if err == nil {
@@ -349,7 +349,7 @@ func (f *v1) stream(w http.ResponseWriter, r *http.Request, run string, after in
 	}
 }
 
-// gate returns a channel that the test closes.
+// gate returns a channel that the test closes to let the script continue.
 func (f *v1) gate(name string) chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -375,7 +375,7 @@ func (f *v1) agent(options map[string]string) *restAgent {
 	return r
 }
 
-// The frames of scripts.
+// words returns the frames of an answer, one word each.
 func words(otid string, ws ...string) (frames []string) {
 	for _, w := range ws {
 		frames = append(frames, fmt.Sprintf(`{"id":"message-%s","otid":%q,"step_id":"step-%s","message_type":"assistant_message","content":%q,"run_id":"RUN","seq_id":SEQ}`, otid, otid, otid, w))

@@ -20,40 +20,40 @@ import (
 	"github.com/leat-dev/leat/dialect/all"
 )
 
-// appServer behaves as the App Server of Letta Code 0.32.18 does: what it does not know it ignores, a turn ends with its last
-// viewer, nothing is replayed, and what it remembers is told by a list. Turns are scripted.
+// appServer is a fake of the App Server of Letta Code 0.32.18: it ignores unknown commands, cancels a turn with its last viewer,
+// never repeats frames, and lists its history. Turns are scripted.
 type appServer struct {
 	t   *testing.T
 	srv *httptest.Server
 
 	mu      sync.Mutex
 	token   string
-	version int        // of the protocol, if it is not 1
+	version int        // of the protocol; 0 means 1
 	scripts [][]string // of the next turns
 	refuse  []fault    // of the next connections
-	break1  []fault    // after so many frames of the next turns' connections
+	break1  []fault    // faults of the connections of the next turns
 	convs   map[string]*conv
 	conns   int
 	log     []string
 	runs    int
-	items   int    // that messages had in queues
-	noLists bool   // who asks for a list is cut off
-	idle    bool   // a sync says that nothing runs
-	late    bool   // what the loop does is told only after the next answer, as by a server that has much to do
-	listing func() // called before the next list is made
+	items   int    // number of items queued so far, for their ids
+	noLists bool   // a request for a list closes the connection
+	idle    bool   // a sync reports an idle loop
+	late    bool   // the loop's status is sent only after the next response, as a busy server does
+	listing func() // called before the next list is built
 	gates   map[string]chan struct{}
 }
 
-// conv is a conversation there.
+// conv is a conversation of the fake server.
 type conv struct {
 	id      string
 	agent   string
 	viewers map[*viewer]bool
 	past    []map[string]any // oldest first
 	queue   []queued
-	cancel  context.CancelFunc // of the turn that runs
-	aborted bool               // it, though it may not have ended
-	ending  bool               // it has ended, which not every viewer was told yet
+	cancel  context.CancelFunc // cancels the running turn
+	aborted bool               // the running turn was aborted, but may not have ended
+	ending  bool               // the turn has ended, but not every viewer has received the end
 	active  []string
 	by      map[string][]string
 	status  string
@@ -64,7 +64,7 @@ type conv struct {
 type queued struct {
 	id, text, item string
 	from           *viewer
-	paused         bool // it was there when a turn was aborted
+	paused         bool // it was queued when a turn was aborted
 }
 
 func newAppServer(t *testing.T) *appServer {
@@ -81,7 +81,7 @@ func (f *appServer) lines() []string {
 	return slices.Clone(f.log)
 }
 
-// until waits for the server to be in some state.
+// until waits until so returns true.
 func (f *appServer) until(what string, so func() bool) {
 	f.t.Helper()
 	eventually(f.t, what, func() bool {
@@ -140,12 +140,12 @@ func (f *appServer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// conv finds or makes a conversation. f.mu is held.
+// conv finds or creates a conversation. f.mu is locked.
 func (f *appServer) conv(agent, id string) (*conv, string) {
 	if !strings.HasPrefix(agent, "agent-") {
 		return nil, "Agent " + agent + " not found"
 	}
-	if id == ownConversation && f.convs[ownConversation] == nil { // there with the agent
+	if id == ownConversation && f.convs[ownConversation] == nil { // it exists with the agent
 		f.convs[ownConversation] = newConv(ownConversation, agent)
 	}
 	if id == "" {
@@ -192,7 +192,7 @@ func (f *appServer) delta(c *conv, delta map[string]any) {
 	f.all(c, map[string]any{"type": "stream_delta", "delta": delta})
 }
 
-// start plays the next script. f.mu is held.
+// start plays the next script. f.mu is locked.
 func (f *appServer) start(c *conv, q queued) {
 	ctx, cancel := context.WithCancel(context.Background())
 	f.t.Cleanup(cancel)
@@ -213,7 +213,7 @@ func (f *appServer) start(c *conv, q queued) {
 	go f.play(ctx, c, q, script)
 }
 
-// hear writes a message into the history, behind what the server tells its model. f.mu is held.
+// hear adds a message to the history, after the server's notes for its model. f.mu is locked.
 func (c *conv) hear(q queued) {
 	c.past = append(c.past, map[string]any{
 		"id": fmt.Sprintf("ui-msg-%d", len(c.past)), "message_type": "user_message", "otid": q.id, "date": time.Now().UTC().Format(time.RFC3339Nano),
@@ -221,7 +221,7 @@ func (c *conv) hear(q queued) {
 	})
 }
 
-// next takes up what is queued and may go on. f.mu is held.
+// next starts the queued message, unless the queue is paused. f.mu is locked.
 func (f *appServer) next(c *conv) {
 	at := slices.IndexFunc(c.queue, func(q queued) bool { return !q.paused })
 	if at < 0 || len(c.viewers) == 0 || c.cancel != nil || c.ending {
@@ -233,7 +233,7 @@ func (f *appServer) next(c *conv) {
 	go f.delta(c, map[string]any{"message_type": "user_message", "id": "user-msg-1", "content": next.text, "otid": next.id})
 }
 
-// abort begins to end the turn that runs, and reports whether there was one. f.mu is held.
+// abort aborts the running turn, and reports whether a turn was running. f.mu is locked.
 func (c *conv) abort() bool {
 	if c.cancel == nil || c.aborted {
 		return false
@@ -246,7 +246,7 @@ func (c *conv) abort() bool {
 	return true
 }
 
-// items lists the queued messages. f.mu is held.
+// items lists the queued messages. f.mu is locked.
 func (c *conv) items() []any {
 	all := []any{}
 	for _, q := range c.queue {
@@ -255,7 +255,7 @@ func (c *conv) items() []any {
 	return all
 }
 
-// remove takes messages out of the queue, and reports whether there was one. f.mu is held.
+// remove removes messages from the queue, and reports whether it found any. f.mu is locked.
 func (c *conv) remove(so func(queued) bool) bool {
 	n := len(c.queue)
 	c.queue = slices.DeleteFunc(c.queue, so)
@@ -292,7 +292,7 @@ func (f *appServer) play(ctx context.Context, c *conv, q queued, script []string
 		defer f.mu.Unlock()
 		for i, m := range c.past {
 			if m["id"] == id && m["message_type"] == typ {
-				// A list may be on its way to be written: what is in it does not change.
+				// Copy the message, because another goroutine may be encoding the list that contains it.
 				m = maps.Clone(m)
 				c.past[i] = m
 				if typ == "reasoning_message" {
@@ -323,7 +323,7 @@ func (f *appServer) play(ctx context.Context, c *conv, q queued, script []string
 		if twice {
 			f.all(c, end)
 			send(map[string]any{"message_type": "assistant_message", "id": msg, "content": "More."})
-			f.delta(c, map[string]any{"message_type": "loop_error", "message": "it was nothing", "is_terminal": true})
+			f.delta(c, map[string]any{"message_type": "loop_error", "message": "an error of another loop", "is_terminal": true})
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -341,7 +341,7 @@ func (f *appServer) play(ctx context.Context, c *conv, q queued, script []string
 			case <-ctx.Done():
 				err = errCancelled
 			}
-		case "deaf": // as the real one may be, for as long as its model says nothing
+		case "deaf": // like the real server while its model sends no token
 			f.mu.Lock()
 			f.log = append(f.log, "deaf")
 			f.mu.Unlock()
@@ -437,7 +437,7 @@ func (f *appServer) gate(name string) chan struct{} {
 	return f.gates[name]
 }
 
-// watch is another program that looks at a conversation, and keeps its turns alive.
+// watch connects another viewer to a conversation, which keeps the conversation's turns alive.
 func (f *appServer) watch(conversation string) *websocket.Conn {
 	f.t.Helper()
 	conn, _, err := websocket.Dial(f.t.Context(), f.url(), nil)

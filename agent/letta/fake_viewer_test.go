@@ -19,13 +19,13 @@ type viewer struct {
 	frames int
 	fault  fault
 	gone   bool
-	leat   bool        // it says that it is Leat
-	silent atomic.Bool // nothing gets through any more, and neither side is told
+	leat   bool        // it has sent Leat's client_info
+	silent atomic.Bool // frames are dropped in both directions, without an error
 }
 
 func (v *viewer) leave() {
 	_ = v.conn.CloseNow()
-	if !v.silent.Load() { // else the server does not know
+	if !v.silent.Load() { // otherwise the server doesn't notice
 		v.detach()
 	}
 }
@@ -46,7 +46,7 @@ func (v *viewer) detach() {
 	}
 }
 
-// send writes a frame, or fails as the connection's fault says.
+// send writes a frame, or breaks the connection as its fault asks.
 func (v *viewer) send(frame map[string]any) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -64,7 +64,7 @@ func (v *viewer) send(frame map[string]any) {
 			switch v.fault.how {
 			case "reset":
 				v.gone = true
-				v.detach() // before the other side can be back
+				v.detach() // before the client can reconnect
 				_ = v.conn.CloseNow()
 				return
 			case "silence":
@@ -112,7 +112,7 @@ func (v *viewer) take(b []byte) {
 		} `json:"payload"`
 	}
 	if json.Unmarshal(b, &m) != nil {
-		return // as the real one
+		return // as the real server does
 	}
 	f := v.f
 	switch m.Type {
@@ -166,7 +166,7 @@ func (v *viewer) take(b []byte) {
 		if !late {
 			v.event(c, loop)
 		}
-		for range 2 { // as the real one
+		for range 2 { // as the real server does
 			for _, p := range pending {
 				v.event(c, raw(p))
 			}
@@ -254,7 +254,7 @@ func raw(s string) (v map[string]any) {
 	return v
 }
 
-// event sends a frame of a conversation to one viewer.
+// event sends a conversation's frame to one viewer.
 func (v *viewer) event(c *conv, frame map[string]any) {
 	frame["runtime"] = map[string]any{"agent_id": c.agent, "conversation_id": c.id}
 	v.mu.Lock()

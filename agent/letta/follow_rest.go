@@ -137,7 +137,7 @@ func (p *poller) nextDue() (a *polledAgent, w *restWatch) {
 	return a, w
 }
 
-// nextTime returns the time of the next request, or the zero time if there are no agents.
+// nextTime returns the time of the next request, or the zero time without agents.
 func (p *poller) nextTime() (at time.Time) {
 	a, w := p.nextDue()
 	if a != nil {
@@ -313,7 +313,7 @@ type restCursor struct {
 // maxCursorRuns limits restCursor.Runs.
 const maxCursorRuns = 16
 
-// parseRESTCursor decodes a stored cursor. ok is false if there is none, or if it belongs to another session.
+// parseRESTCursor decodes a stored cursor. ok is false if raw is empty or belongs to another session.
 func parseRESTCursor(raw json.RawMessage, key session) (at restCursor, ok bool) {
 	if json.Unmarshal(raw, &at) != nil || at.Session != key {
 		return restCursor{Session: key}, false

@@ -17,7 +17,7 @@ var shared = session{Agent: "agent-1", Conversation: "conv-1"}
 
 const ourTurn = "01a20447-51d6-74af-8605-b4f68a856abf"
 
-// v1Book follows a conversation of the fake server.
+// v1Book returns a fake server, an agent of it, and the book of one conversation.
 func v1Book(t *testing.T) (*v1, *restAgent, *book) {
 	f := newV1(t)
 	f.made(t, "conv-1")
@@ -34,18 +34,18 @@ func (b *book) followed(a agent.Follower) (end func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = a.Follow(ctx, b) // it ends with its context
+		_ = a.Follow(ctx, b) // always returns the context's error
 	}()
 	end = func() { cancel(); <-done }
 	b.t.Cleanup(end)
 	return end
 }
 
-// said returns what the operations of an entry leave for a reader.
+// said returns the text that a reader sees after an entry's events, and the outcome.
 func (b *book) said(e agent.Entry) (text string, outcome event.Outcome) {
 	b.t.Helper()
 	if e.Run == nil || e.Run.Ops == nil {
-		b.t.Fatalf("the entry is %+v, want a run that is over", e)
+		b.t.Fatalf("the entry is %+v, want a run that has ended", e)
 	}
 	s := newStage(b.t)
 	s.mu.Lock()
@@ -59,13 +59,13 @@ func TestV1FollowsABackgroundRun(t *testing.T) {
 	f.faults = []fault{{frames: 3, how: "gate"}, {}}
 	f.script("run-1", plainRun(spoken...)...)
 	f.begin("run-1", "conv-1", "background")
-	all := b.wait(1) // the server stores the message when the first step has ended
+	all := b.wait(1) // the server stores the message only after the first step
 	if all[0].Key != "run-1" || all[0].Run == nil || all[0].Run.Ops != nil || all[0].Source == "" {
 		t.Fatalf("the entry is %+v, want the run", all[0])
 	}
 	s := watchRun(t, r, all[0])
 	s.untilText("One two ")
-	s = s.kill() // Leat is started again meanwhile
+	s = s.kill() // Leat restarts meanwhile
 	in := s.input("")
 	s.start(func(ctx context.Context) error { return r.Observe(ctx, in, s.state, s.out) })
 	close(f.gate("gate"))
@@ -84,7 +84,7 @@ func watchRun(t *testing.T, r *restAgent, e agent.Entry) *stage {
 	return s
 }
 
-// The server never ends a run whose client waits for the whole answer, and does not say in which conversation it is.
+// The server lists a blocking run without its conversation and never updates its status, so only the history shows its end.
 func TestV1FollowsABlockingRun(t *testing.T) {
 	f, _, b := v1Book(t)
 	f.made(t, "conv-2")
@@ -99,7 +99,7 @@ func TestV1FollowsABlockingRun(t *testing.T) {
 	}
 }
 
-func TestV1FollowsWhatHappenedMeanwhile(t *testing.T) {
+func TestV1FollowsRunsDuringDowntime(t *testing.T) {
 	f := newV1(t)
 	f.made(t, "conv-1")
 	r := f.agent(nil)
@@ -114,7 +114,7 @@ func TestV1FollowsWhatHappenedMeanwhile(t *testing.T) {
 	f.begin("run-2", "conv-1", "background")
 	f.store("run-2", rowUser, "ours|"+ourTurn+".our-message", rowRequest, "call-1")
 	f.finish("run-2", "completed", waitingStop)
-	f.begin("run-3", "conv-1", "background") // goes on with what Leat has answered
+	f.begin("run-3", "conv-1", "background") // continues after Leat's approval
 	f.store("run-3", rowResponse, "call-1|yes", rowReturn, "call-1|given", rowAnswer, "Ours.")
 	f.finish("run-3", "completed", "end_turn")
 	f.begin("run-4", "conv-1", "background")
@@ -123,7 +123,7 @@ func TestV1FollowsWhatHappenedMeanwhile(t *testing.T) {
 	f.begin("run-5", "conv-1", "background")
 	f.store("run-5", rowResponse, "call-2|no", rowReturn, "call-2|denied", rowAnswer, "Not then.")
 	f.finish("run-5", "failed", "llm_api_error")
-	for range 2 { // once each, however often it is read
+	for range 2 { // reading twice must not add entries twice
 		end = b.followed(r)
 		all := b.wait(4)
 		theirMessage(t, all[0], "first")
@@ -144,12 +144,12 @@ func TestV1FollowsWhatHappenedMeanwhile(t *testing.T) {
 		s.mu.Unlock()
 		end()
 		b.mu.Lock()
-		b.cursor = first // as before
+		b.cursor = first // as if nothing had been recorded
 		b.mu.Unlock()
 	}
 }
 
-// What another client answers to the server ends the question here.
+// An approval that another client gives at the server closes the request in Leat.
 func TestV1ApprovalOfAnotherClient(t *testing.T) {
 	for _, way := range []string{"background", "blocking"} {
 		t.Run(way, func(t *testing.T) {
@@ -176,8 +176,8 @@ func TestV1ApprovalOfAnotherClient(t *testing.T) {
 	}
 }
 
-// A run that begins while Leat sends a message may be the one that answers it.
-func TestV1OwnRunIsNotTakenForAnotherClients(t *testing.T) {
+// A run that starts while Leat sends a message may answer that message, so it isn't recorded as another client's.
+func TestV1OwnRunIsNotRecorded(t *testing.T) {
 	f, r, b := v1Book(t)
 	turn := newTurn(agent.Input{Conversation: followed, Turn: ourTurn}, newStage(t).out, letta.Dialect())
 	r.mu.Lock()
@@ -196,26 +196,26 @@ func TestV1OwnRunIsNotTakenForAnotherClients(t *testing.T) {
 	}
 }
 
-// A run in the background that failed before anything was stored is read from its stream.
+// A background run that failed before the server stored any message is read from its stream.
 func TestV1FollowsAFailedRun(t *testing.T) {
 	f, r, b := v1Book(t)
-	eventually(t, "a look", func() bool { return f.requests("GET /v1/runs/{$}") > 0 })
+	eventually(t, "a list of runs", func() bool { return f.requests("GET /v1/runs/{$}") > 0 })
 	f.script("run-1", `{"message_type":"stop_reason","stop_reason":"llm_api_error"}`, `error|{"message_type":"error_message","run_id":"RUN","error_type":"llm_authentication","message":"Authentication failed.","seq_id":SEQ}`)
 	f.begin("run-1", "conv-1", "background")
 	f.finish("run-1", "failed", "llm_api_error")
 	watchRun(t, r, b.wait(1)[0]).want(event.Failed, "llm_authentication", "")
 }
 
-func TestV1WithoutRunsIsNotFollowed(t *testing.T) {
+func TestV1WithoutRunListIsNotFollowed(t *testing.T) {
 	f := newV1(t)
 	f.old = true
 	r := f.agent(nil)
 	if err := r.Follow(t.Context(), newBook(t, shared)); err != nil {
-		t.Errorf("Follow returned %v, want nil: there is nothing to follow", err)
+		t.Errorf("Follow returned %v, want nil, since such a server can't be followed", err)
 	}
 }
 
-func TestV1FollowComesBack(t *testing.T) {
+func TestV1FollowRetries(t *testing.T) {
 	f, _, b := v1Book(t)
 	f.mu.Lock()
 	f.down = true
@@ -224,7 +224,7 @@ func TestV1FollowComesBack(t *testing.T) {
 	f.begin("run-1", "conv-1", "streaming")
 	f.store("run-1", rowUser, "hello", rowAnswer, "Theirs.")
 	f.finish("run-1", "completed", "end_turn")
-	eventually(t, "looks that failed", func() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.refusals > 2 })
+	eventually(t, "failed lists of runs", func() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.refusals > 2 })
 	if f.requests("GET /v1/runs/{$}") != looks {
 		t.Fatal("the server was not down")
 	}
@@ -234,7 +234,7 @@ func TestV1FollowComesBack(t *testing.T) {
 	theirMessage(t, b.wait(2)[0], "hello")
 }
 
-// crowd is many conversations of one agent.
+// crowd is a session list with many conversations of one agent.
 type crowd struct {
 	*book
 	n int
@@ -251,8 +251,8 @@ func (c *crowd) List(context.Context) (all []agent.Session, err error) {
 	return all, nil
 }
 
-// Many conversations of an agent cost one look at its runs, and a history each once.
-func TestV1FollowIsCalm(t *testing.T) {
+// Following many conversations of an agent takes one list of runs per poll, and one reading of each history.
+func TestV1FollowPollsSparingly(t *testing.T) {
 	f := newV1(t)
 	r := f.agent(nil)
 	r.times.pollGap = 0
@@ -263,7 +263,7 @@ func TestV1FollowIsCalm(t *testing.T) {
 	histories, looks := "GET /v1/conversations/{id}/messages", "GET /v1/runs/{$}"
 	eventually(t, "all histories", func() bool { return f.requests(histories) >= c.n })
 	at := f.requests(looks)
-	eventually(t, "some looks", func() bool { return f.requests(looks) > at+5 })
+	eventually(t, "more lists of runs", func() bool { return f.requests(looks) > at+5 })
 	f.begin("run-1", "conv-7", "streaming")
 	f.store("run-1", rowUser, "hello", rowAnswer, "Theirs.")
 	f.finish("run-1", "completed", "end_turn")
@@ -310,7 +310,7 @@ func TestV1Attach(t *testing.T) {
 	}
 	b.cursor = at.Cursor
 	b.followed(r)
-	if all := b.wait(1); all[0].Key != "run-3" { // the rest is known
+	if all := b.wait(1); all[0].Key != "run-3" { // the others were attached
 		t.Errorf("after it: %+v", all)
 	}
 	if at, err = r.Attach(t.Context(), "conv-1", false); err != nil || at.Entries != nil || at.Cursor == nil {
@@ -318,7 +318,7 @@ func TestV1Attach(t *testing.T) {
 	}
 }
 
-// A run of another client that is silent for too long fails here, and is cancelled there only by a person.
+// Another client's run that is silent for too long fails in Leat, but is cancelled at the server only if a user stops it.
 func TestV1SilentRunOfAnotherClient(t *testing.T) {
 	for _, silent := range []bool{true, false} {
 		f, r, b := v1Book(t)

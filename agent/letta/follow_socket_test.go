@@ -14,7 +14,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// book takes what is added to a conversation, as the gateway does: nothing twice, and nothing that is its own.
+// book records entries as the gateway does: none twice, and not those in own.
 type book struct {
 	t    *testing.T
 	own  []string // ids of turns and messages
@@ -66,7 +66,7 @@ func (b *book) follow(k *socketAgent) (end func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = k.Follow(ctx, b) // it ends with its context
+		_ = k.Follow(ctx, b) // always returns the context's error
 	}()
 	end = func() { cancel(); <-done }
 	b.t.Cleanup(end)
@@ -99,7 +99,7 @@ func (b *book) wait(n int) []agent.Entry {
 	return slices.Clone(b.entries)
 }
 
-// speak is what another client says in the conversation.
+// speak sends another client's message to the conversation.
 func speak(t *testing.T, conn *websocket.Conn, s session, id, text string) {
 	t.Helper()
 	raw, err := json.Marshal(input{
@@ -114,7 +114,7 @@ func speak(t *testing.T, conn *websocket.Conn, s session, id, text string) {
 	}
 }
 
-// observed runs Observe of an entry.
+// observed observes the run of an entry.
 func observed(t *testing.T, k *socketAgent, e agent.Entry) *stage {
 	s := newStage(t)
 	s.key, s.state = e.Key, e.Run.State
@@ -148,7 +148,7 @@ func TestAppServerFollowsAnotherClient(t *testing.T) {
 	}
 	s := observed(t, k, all[1])
 	s.untilText("One ")
-	// Leat is killed and started again meanwhile: the run continues there, and the turn too.
+	// Leat is killed and restarted meanwhile: both the run and the turn continue.
 	s = s.kill()
 	in := s.input("")
 	s.start(func(ctx context.Context) error { return k.Observe(ctx, in, s.state, s.out) })
@@ -157,7 +157,7 @@ func TestAppServerFollowsAnotherClient(t *testing.T) {
 	b.wait(2)
 }
 
-func TestAppServerFollowsWhatHappenedMeanwhile(t *testing.T) {
+func TestAppServerFollowsRunsDuringDowntime(t *testing.T) {
 	f := newAppServer(t)
 	f.scripts = [][]string{{"Theirs."}, {"Ours."}, {"think Hm. ", "And theirs again."}}
 	k := f.agent(map[string]string{"conversation": ownConversation})
@@ -177,10 +177,10 @@ func TestAppServerFollowsWhatHappenedMeanwhile(t *testing.T) {
 	speak(t, conn, theirs, turn+".our-message", "ours")
 	f.until("answered", func() bool { return len(f.convs[ownConversation].past) == 4 })
 	turnOver()
-	speak(t, conn, theirs, "same-id", "second") // a client may give an id again
+	speak(t, conn, theirs, "same-id", "second") // a client may use an id twice
 	f.until("answered", func() bool { return len(f.convs[ownConversation].past) == 7 })
 	turnOver()
-	for range 2 { // once each, however often it is read
+	for range 2 { // reading twice must not add entries twice
 		end = b.follow(k)
 		all := b.wait(4)
 		theirMessage(t, all[0], "first")
@@ -201,7 +201,7 @@ func TestAppServerFollowsWhatHappenedMeanwhile(t *testing.T) {
 	}
 }
 
-func TestAppServerFollowsThroughALostConnection(t *testing.T) {
+func TestAppServerFollowReconnects(t *testing.T) {
 	f := newAppServer(t)
 	f.scripts = [][]string{{"Theirs."}}
 	k := f.agent(map[string]string{"conversation": ownConversation})
@@ -214,19 +214,19 @@ func TestAppServerFollowsThroughALostConnection(t *testing.T) {
 		go func() { _ = v.conn.CloseNow() }()
 	}
 	f.mu.Unlock()
-	f.until("the connection is made again", func() bool { return f.conns > conns })
+	f.until("the watch has reconnected", func() bool { return f.conns > conns })
 	speak(t, f.watch(ownConversation), theirs, "theirs-1", "hello")
 	all := b.wait(2)
 	theirMessage(t, all[0], "hello")
 }
 
-// What another client's run said while the connection that follows the session was away is shown before the answer to a message of
-// Leat that comes after it.
-func TestAppServerCatchesUpBeforeItSpeaks(t *testing.T) {
+// A run of another client that ended while the watch was disconnected is recorded before the answer to a later message of
+// Leat.
+func TestAppServerCatchesUpBeforeSending(t *testing.T) {
 	f := newAppServer(t)
 	f.scripts = [][]string{{"Theirs."}, {"Ours."}}
 	k := f.agent(map[string]string{"conversation": ownConversation})
-	k.times.retryDelay = limit // before the connection that follows is made again
+	k.times.retryDelay = limit // pause before the watch reconnects
 	b := newBook(t, theirs)
 	b.follow(k)
 	b.ready()
@@ -238,7 +238,7 @@ func TestAppServerCatchesUpBeforeItSpeaks(t *testing.T) {
 		}
 	}
 	f.mu.Unlock()
-	f.until("the connection that follows is gone", func() bool { return len(f.convs[ownConversation].viewers) == 1 })
+	f.until("the watch is disconnected", func() bool { return len(f.convs[ownConversation].viewers) == 1 })
 	speak(t, conn, theirs, "theirs-1", "hello")
 	f.until("answered", func() bool { c := f.convs[ownConversation]; return c.cancel == nil && !c.ending && len(c.past) == 2 })
 	s := newStage(t)
@@ -247,14 +247,14 @@ func TestAppServerCatchesUpBeforeItSpeaks(t *testing.T) {
 	s.untilText("Ours.")
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.entries) < 2 { // ours may be there already: this book does not know that they are ours
+	if len(b.entries) < 2 { // Leat's own entries may be included, because this book doesn't know them
 		t.Fatalf("the conversation has %d entries when its answer comes, want 2", len(b.entries))
 	}
 	theirMessage(t, b.entries[0], "hello")
 }
 
-// The answer to a message that waited for another client's run is shown behind that run, also if its connection takes longer.
-func TestAppServerShowsRunsInTheirOrder(t *testing.T) {
+// The answer to a queued message is shown after the run that it waited for, even if that run's connection is slower.
+func TestAppServerShowsRunsInOrder(t *testing.T) {
 	f := newAppServer(t)
 	f.scripts = [][]string{{"gate theirs", "Theirs."}, {"Ours."}}
 	k := f.agent(map[string]string{"conversation": ownConversation})
@@ -277,15 +277,15 @@ func TestAppServerShowsRunsInTheirOrder(t *testing.T) {
 	ours.untilText("Ours.")
 	other.mu.Lock()
 	if got := other.fold.Visible(turnID); got != "Theirs." {
-		t.Errorf("when our answer is shown, theirs is %q", got)
+		t.Errorf("when Leat's answer is shown, the other client's is %q", got)
 	}
 	other.mu.Unlock()
 	other.want(event.Completed, "", "Theirs.")
 	ours.want(event.Completed, "", "Ours.")
 }
 
-// A message may come while a tool of another client's run is in use: what the tool gives belongs to that run.
-func TestAppServerToolThatOutlivesAMessage(t *testing.T) {
+// If a message arrives while another client's tool runs, the tool's result still belongs to that client's run.
+func TestAppServerToolResultAfterMessage(t *testing.T) {
 	turn := "01a20447-51d6-74af-8605-b4f68a856abf"
 	list := `{"messages":[
 		{"id":"5","message_type":"assistant_message","content":"Ours."},
@@ -310,11 +310,11 @@ func TestAppServerToolThatOutlivesAMessage(t *testing.T) {
 	defer s.mu.Unlock()
 	s.emit(ops)
 	if got := s.fold.Messages[0].Parts[0].Text(event.Output); got != "given" {
-		t.Errorf("the tool gave %q", got)
+		t.Errorf("the tool's output is %q", got)
 	}
 }
 
-func TestAppServerMessageOfAnotherClientInOurTurn(t *testing.T) {
+func TestAppServerOtherMessageJoinsTurn(t *testing.T) {
 	turns := newTurnTracker()
 	take := func(frame string) {
 		var f envelope
@@ -337,7 +337,7 @@ func TestAppServerMessageOfAnotherClientInOurTurn(t *testing.T) {
 	if len(all) != 1 || len(all[0].users) != 2 || len(all[0].rows) != 2 {
 		t.Fatalf("%d exchanges, want one of two messages", len(all))
 	}
-	// A connection that is made while the turn runs learns it of the run at hand, or when the message is taken up.
+	// A connection made while the turn runs learns of the shared run from the active run, or from the message's frame.
 	for _, frames := range [][]string{
 		{`{"type":"update_loop_status","loop_status":{"status":"PROCESSING_API_RESPONSE","active_run_ids":["r2"],"client_message_ids_by_run_id":{"r1":["` + turn + `.m"],"r2":["` + turn + `.m","theirs"]}}}`},
 		{
@@ -353,7 +353,7 @@ func TestAppServerMessageOfAnotherClientInOurTurn(t *testing.T) {
 			t.Errorf("%d exchanges after %s, want one of two messages", len(all), frames)
 		}
 	}
-	// One that is made when the turn has ended learns it of the runs before.
+	// A connection made after the turn learns of it from the earlier runs.
 	turns = newTurnTracker()
 	take(`{"type":"update_loop_status","loop_status":{"status":"WAITING_ON_INPUT","active_run_ids":[],"client_message_ids_by_run_id":{"r1":["` + turn + `.m"],"r2":["` + turn + `.m","theirs"]}}}`)
 	if all = exchanges(rows, turns); len(all) != 1 {
@@ -366,8 +366,8 @@ func TestAppServerMessageOfAnotherClientInOurTurn(t *testing.T) {
 	}
 }
 
-// A server that is killed while a tool runs leaves the call without what the tool gives. The next message begins a run of its own.
-func TestAppServerMessageAfterAKilledTool(t *testing.T) {
+// A server that is killed while a tool runs leaves a call without a result. The next message starts another run.
+func TestAppServerMessageAfterKilledTool(t *testing.T) {
 	turn := "01a20447-51d6-74af-8605-b4f68a856abf"
 	call := &row{ID: "2", Type: "approval_request_message"}
 	call.Call.ID = "c1"
@@ -388,15 +388,15 @@ func TestAppServerMessageAfterAKilledTool(t *testing.T) {
 			t.Errorf("%s: %d exchanges, want two", name, len(all))
 		}
 	}
-	// Even if the tool's return was stored before the server was killed, the run that it works on says what began it.
+	// If the tool's result was stored before the kill, the status of the new run names the message that started it.
 	rows[1] = &row{ID: "2", Type: rowReturn}
 	if all := exchanges(rows, known); len(all) != 2 {
 		t.Errorf("%d exchanges after a return, want two", len(all))
 	}
 }
 
-// A tool that ran between the connection of a run and the list of messages is in both, and shown once.
-func TestAppServerToolThatRanBeforeTheList(t *testing.T) {
+// A tool that runs between subscribing and listing is in the frames and in the history, and is shown once.
+func TestAppServerToolBeforeListIsShownOnce(t *testing.T) {
 	f := newAppServer(t)
 	f.scripts = [][]string{{"One ", "gate list", "run c1", "return c1", "gate back", "step", "two."}}
 	k := f.agent(map[string]string{"conversation": ownConversation})
@@ -424,7 +424,7 @@ func TestAppServerToolThatRanBeforeTheList(t *testing.T) {
 			if p.Kind == event.KindTool {
 				tools++
 				if got := p.Text(event.Output); got != "done" || p.State != event.PartDone {
-					t.Errorf("the tool gave %q and is %s", got, p.State)
+					t.Errorf("the tool's output is %q and is %s", got, p.State)
 				}
 			}
 		}

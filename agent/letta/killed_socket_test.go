@@ -20,8 +20,8 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// The real program, killed by SIGKILL twice in the middle of a background run, and started again: what readers see is whole,
-// and so is the log.
+// The real program is killed twice by SIGKILL during a background run, and restarted: readers see the complete answer,
+// and the log has it once.
 func TestV1SIGKILLFull(t *testing.T) {
 	if os.Getenv("LEAT_FULL") == "" {
 		t.Skip("SKIPPED: it builds the program; set LEAT_FULL=1 to run it")
@@ -45,7 +45,7 @@ func TestV1SIGKILLFull(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }) // it may have ended
+		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }) // errors mean that it has ended
 		eventually(t, "the program answers", func() bool {
 			res, err := http.Get("http://" + addr + "/healthz")
 			return err == nil && res.Body.Close() == nil
@@ -106,7 +106,7 @@ func TestV1SIGKILLFull(t *testing.T) {
 	wholeOnDisk(t, filepath.Join(dir, "data"), c.ID)
 }
 
-// wholeOnDisk reads the log that the program left: the answer's pieces lie one behind the other, and there is one end.
+// wholeOnDisk checks the log on disk: the pieces of the answer are adjacent, and the turn has one end.
 func wholeOnDisk(t *testing.T, data, conversation string) {
 	t.Helper()
 	j, err := sqlite.Open(sqlite.Options{Dir: data})
@@ -128,7 +128,7 @@ func wholeOnDisk(t *testing.T, data, conversation string) {
 		switch e := &r.Events[i]; e.Type {
 		case event.PartAppend:
 			if e.Offset != int64(len(text)) {
-				t.Errorf("a piece lies at %d, not at %d", e.Offset, len(text))
+				t.Errorf("a piece has the offset %d, want %d", e.Offset, len(text))
 			}
 			text += e.Text
 		case event.TurnEnd:

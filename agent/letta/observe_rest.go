@@ -119,7 +119,7 @@ func (r *restAgent) turnsOf(conversation string) (turns []*turn) {
 
 // continuation is the answer of another client to the approvals that a turn waits for.
 type continuation struct {
-	run       string          // the run that the approvals have started; empty if there was no such run
+	run       string          // the run that the approvals have started, or empty
 	decisions map[string]bool // by tool call: true if approved
 }
 

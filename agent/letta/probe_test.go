@@ -22,15 +22,15 @@ func (f *v1) pinged() int {
 	return f.pings
 }
 
-// Pings are no progress: a server that was restarted sends them for a run that is dead.
-func TestV1PingsAreNoProgress(t *testing.T) {
+// Pings don't count as progress: after a restart the server sends them for runs that are dead.
+func TestV1PingsAreNotProgress(t *testing.T) {
 	f := newV1(t)
 	f.scripts = [][]string{plainRun(spoken...)}
 	f.faults = []fault{{how: "reset", frames: 3}, {how: "pings", frames: 1}}
 	a := f.agent(nil)
 	s := newStage(t).run(a, "hello")
 	s.untilText("two ")
-	eventually(t, "it is pinged", func() bool { return f.pinged() > 0 })
+	eventually(t, "a ping", func() bool { return f.pinged() > 0 })
 	progress := func() int {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -44,9 +44,9 @@ func TestV1PingsAreNoProgress(t *testing.T) {
 	f.says("running")
 	var shown *agent.Error
 	if err := a.Probe(t.Context(), s.input("hello")); !errors.As(err, &shown) || shown.Code != codeSilence || !strings.Contains(shown.Message, "running") {
-		t.Errorf("of a run that still counts as running: %v", err)
+		t.Errorf("Probe of a run that is listed as running: %v", err)
 	}
-	// The gateway ends the turn then, and the run is cancelled, which frees the conversation there.
+	// The gateway then ends the turn and cancels the run, which frees the conversation at the server.
 	s.stop()
 	s.want(event.Cancelled, "", "One two ")
 	<-s.done
@@ -55,15 +55,15 @@ func TestV1PingsAreNoProgress(t *testing.T) {
 	}
 }
 
-// A run that has ended while its stream was silent is read again, once, for the rest.
-func TestV1ProbeOfARunThatHasEnded(t *testing.T) {
+// If a run has ended although its stream is silent, the stream is read once more.
+func TestV1ProbeOfEndedRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		rest    string
 		outcome event.Outcome
 		visible string
 	}{
-		"the rest is there":     {"", event.Completed, said},
-		"the rest is not there": {"pings", event.Cancelled, "One two "},
+		"the stream has the end":   {"", event.Completed, said},
+		"the stream lacks the end": {"pings", event.Cancelled, "One two "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newV1(t)
@@ -72,19 +72,19 @@ func TestV1ProbeOfARunThatHasEnded(t *testing.T) {
 			a := f.agent(nil)
 			s := newStage(t).run(a, "hello")
 			s.untilText("two ")
-			eventually(t, "it is pinged", func() bool { return f.pinged() > 0 })
+			eventually(t, "a ping", func() bool { return f.pinged() > 0 })
 			f.says("completed")
 			if err := a.Probe(t.Context(), s.input("hello")); err != nil {
-				t.Fatalf("the run has ended, and its stream is read again: %v", err)
+				t.Fatalf("first Probe of an ended run: %v, want nil", err)
 			}
 			if c.rest != "" {
 				pings := f.pinged()
-				eventually(t, "the stream was taken up", func() bool {
+				eventually(t, "the stream was resumed", func() bool {
 					return strings.Contains(strings.Join(f.lines(), "\n"), "resume run-1 after 2") && f.pinged() > pings+5
 				})
 				var shown *agent.Error
 				if err := a.Probe(t.Context(), s.input("hello")); !errors.As(err, &shown) || shown.Code != codeLost {
-					t.Errorf("the stream was read again in vain: %v", err)
+					t.Errorf("second Probe of an ended run: %v", err)
 				}
 				s.stop()
 			}
@@ -98,11 +98,11 @@ func TestV1ProbeOfARunThatHasEnded(t *testing.T) {
 		})
 	}
 	if err := newV1(t).agent(nil).Probe(t.Context(), agent.Input{Turn: "another"}); err == nil {
-		t.Error("a turn of which nothing is known counts as alive")
+		t.Error("Probe of an unknown turn succeeds")
 	}
 }
 
-// The App Server is asked what its loop does before a silent turn fails.
+// Before a silent turn fails, Probe asks the App Server for its loop's status.
 func TestAppServerProbe(t *testing.T) {
 	f := newAppServer(t)
 	f.scripts = [][]string{{"One ", "gate g", "two."}}
@@ -110,18 +110,18 @@ func TestAppServerProbe(t *testing.T) {
 	s := newStage(t).run(a, "hello")
 	s.untilText("One ")
 	if err := a.Probe(t.Context(), s.input("hello")); err != nil {
-		t.Errorf("the loop runs: %v", err)
+		t.Errorf("Probe while the loop is running: %v", err)
 	}
 	f.mu.Lock()
 	f.idle = true
 	f.mu.Unlock()
 	var shown *agent.Error
 	if err := a.Probe(t.Context(), s.input("hello")); !errors.As(err, &shown) || shown.Code != codeLost {
-		t.Errorf("the loop runs nothing: %v", err)
+		t.Errorf("Probe while the loop is idle: %v", err)
 	}
 	close(f.gate("g"))
 	s.want(event.Completed, "", "One two.")
 	if err := a.Probe(t.Context(), s.input("hello")); err == nil {
-		t.Error("a turn that has ended counts as alive")
+		t.Error("Probe of an ended turn succeeds")
 	}
 }

@@ -13,39 +13,39 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// deaf is a turn that was stopped, which the server has not noticed.
+// deaf starts and stops a turn on a server that doesn't notice the stop.
 func deaf(t *testing.T, f *appServer, a *socketAgent) *stage {
 	t.Helper()
 	a.times.abort = time.Millisecond
 	s := newStage(t).run(a, "hello")
 	s.untilText("One ")
-	f.until("its model hangs", func() bool { return slices.Contains(f.log, "deaf") })
+	f.until("the model hangs", func() bool { return slices.Contains(f.log, "deaf") })
 	s.stop()
 	<-s.done
 	a.times.abort = quick.abort
 	return s
 }
 
-// behind is a turn whose message lies in the queue of the server, behind one of somebody else that is at its gate.
+// behind starts a turn whose message the server queues, because another client's turn waits at a gate.
 func behind(t *testing.T, f *appServer, a *socketAgent, other *stage) *stage {
 	t.Helper()
 	s := newStage(t)
 	s.session, s.key = other.session, "ours"
 	s.run(a, "our message")
-	s.until("it waits", func(tr *transcript.Transcript) bool { return tr.Turn(turnID).Phase == "waiting" })
+	s.until("the phase is waiting", func(tr *transcript.Transcript) bool { return tr.Turn(turnID).Phase == "waiting" })
 	return s
 }
 
-// The server has not noticed that a turn was stopped, and holds the next message until its model says something: the turn is shown to
-// wait, and is no silent one.
-func TestAppServerIsDeafToAStop(t *testing.T) {
+// If the server doesn't notice a stop, it queues the next message until its model sends a token. Meanwhile the next turn has the phase
+// "waiting" and stays alive.
+func TestAppServerMissesStop(t *testing.T) {
 	f := newAppServer(t)
 	f.scripts = [][]string{{"One ", "deaf model"}, {"Ours."}}
 	a := f.agent(nil)
 	other := deaf(t, f, a)
 	s := behind(t, f, a, other)
 	before := -1
-	s.until("signs of life", func(*transcript.Transcript) bool {
+	s.until("progress", func(*transcript.Transcript) bool {
 		if before < 0 {
 			before = s.alive
 		}
@@ -54,15 +54,15 @@ func TestAppServerIsDeafToAStop(t *testing.T) {
 	close(f.gate("model"))
 	s.want(event.Completed, "", "Ours.")
 	if p := s.fold.Turn(turnID).Phase; p != "thinking" {
-		t.Errorf("in the end the phase is %q", p)
+		t.Errorf("the phase after the turn is %q", p)
 	}
 	if got := strings.Join(f.lines(), "\n"); strings.Count(got, "our message") != 1 {
 		t.Errorf("the server saw %s", got)
 	}
 }
 
-// What the server never takes up fails in the end, and is not answered after that.
-func TestAppServerHoldsForTooLong(t *testing.T) {
+// A message that stays queued for too long fails, and is not answered later.
+func TestAppServerQueueLimit(t *testing.T) {
 	f := newAppServer(t)
 	f.scripts = [][]string{{"One ", "deaf model"}, {"Next."}}
 	a := f.agent(nil)
@@ -72,7 +72,7 @@ func TestAppServerHoldsForTooLong(t *testing.T) {
 	s.session, s.key = other.session, "ours"
 	s.run(a, "our message").want(event.Failed, codeBusy, "")
 	if !s.fold.Turn(turnID).Error.Retryable {
-		t.Error("it can't be tried again")
+		t.Error("the error is not retryable")
 	}
 	close(f.gate("model"))
 	f.until("the first turn has ended", func() bool { return f.convs["local-conv-1"].cancel == nil })
@@ -82,8 +82,8 @@ func TestAppServerHoldsForTooLong(t *testing.T) {
 	next.run(a, "another").want(event.Completed, "", "Next.")
 }
 
-// Who stops a turn whose message the server has not taken up ends nobody else's.
-func TestAppServerStopInTheQueue(t *testing.T) {
+// Stopping a turn whose message is queued doesn't end the other client's turn.
+func TestAppServerStopWhileQueued(t *testing.T) {
 	f := newAppServer(t)
 	f.scripts = [][]string{{"Theirs.", "gate theirs", "Theirs too."}, {"And more."}}
 	a := f.agent(nil)
@@ -103,8 +103,8 @@ func TestAppServerStopInTheQueue(t *testing.T) {
 	next.run(a, "another").want(event.Completed, "", "And more.")
 }
 
-// A turn that has ended is not waited for.
-func TestAppServerNothingToAbort(t *testing.T) {
+// abort doesn't wait if no turn is running.
+func TestAppServerAbortWithoutTurn(t *testing.T) {
 	f := newAppServer(t)
 	f.scripts = [][]string{{"Hi."}}
 	a := f.agent(nil)
@@ -124,12 +124,12 @@ func TestAppServerNothingToAbort(t *testing.T) {
 	select {
 	case <-done:
 	case <-time.After(limit):
-		t.Fatal("it waits for the end of nothing")
+		t.Fatal("abort waits although no turn is running")
 	}
 }
 
-// A message that waited for another client's run begins when that run is recorded, or its answer would stand before it.
-func TestTakenAfterWhatItWaitedFor(t *testing.T) {
+// A queued message starts only after the other client's run is recorded; otherwise its answer would be shown first.
+func TestQueuedMessageStartsAfterCatchUp(t *testing.T) {
 	s := newStage(t)
 	k := newAppServer(t).agent(nil)
 	in := s.input("hello")
@@ -142,11 +142,11 @@ func TestTakenAfterWhatItWaitedFor(t *testing.T) {
 	select {
 	case <-w.hurry:
 	case err := <-taken:
-		t.Fatalf("it does not wait: %v", err)
+		t.Fatalf("the phase is not waiting: %v", err)
 	}
 	select {
 	case err := <-taken:
-		t.Fatalf("it does not wait: %v", err)
+		t.Fatalf("the phase is not waiting: %v", err)
 	default:
 	}
 	w.upToDate.update(true)
@@ -172,8 +172,8 @@ func cutQueued(f *appServer, notices bool) {
 	_ = v.conn.CloseNow()
 }
 
-// A message that waits in the queue goes with its connection. It is sent again, once.
-func TestAppServerConnectionBreaksInTheQueue(t *testing.T) {
+// A message that the server drops with its connection is sent again, once.
+func TestAppServerConnectionBreaksWhileQueued(t *testing.T) {
 	for name, notices := range map[string]bool{"the server drops the message": true, "the server still has the message": false} {
 		t.Run(name, func(t *testing.T) {
 			f := newAppServer(t)
@@ -199,8 +199,8 @@ func TestAppServerConnectionBreaksInTheQueue(t *testing.T) {
 	}
 }
 
-// A message that the server takes up while Leat looks for it is not sent again.
-func TestAppServerTakesUpWhatIsLookedFor(t *testing.T) {
+// A message that the server starts while Leat searches for it is not sent again.
+func TestAppServerStartsMessageDuringSearch(t *testing.T) {
 	f := newAppServer(t)
 	f.scripts = [][]string{{"Hi."}, {"Theirs.", "gate theirs"}, {"Ours ", "gate ours", "too."}}
 	a := f.agent(nil)
@@ -211,12 +211,12 @@ func TestAppServerTakesUpWhatIsLookedFor(t *testing.T) {
 	if err := theirs.Write(t.Context(), websocket.MessageText, []byte(input)); err != nil {
 		t.Fatal(err)
 	}
-	f.until("their turn runs", func() bool { return f.convs["local-conv-1"].cancel != nil })
+	f.until("the other client's turn runs", func() bool { return f.convs["local-conv-1"].cancel != nil })
 	s := behind(t, f, a, first)
 	f.mu.Lock()
 	f.listing = func() {
 		close(f.gate("theirs"))
-		f.until("it is taken up", func() bool { return len(f.convs["local-conv-1"].queue) == 0 && f.convs["local-conv-1"].cancel != nil })
+		f.until("the message was started", func() bool { return len(f.convs["local-conv-1"].queue) == 0 && f.convs["local-conv-1"].cancel != nil })
 	}
 	f.mu.Unlock()
 	cutQueued(f, false)
@@ -228,7 +228,7 @@ func TestAppServerTakesUpWhatIsLookedFor(t *testing.T) {
 	}
 }
 
-// heard counts the messages of a text that the agent got.
+// heard counts the messages with the given text in the server's histories.
 func heard(f *appServer, text string) (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

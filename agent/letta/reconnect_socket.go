@@ -14,7 +14,7 @@ import (
 type reconnectState struct {
 	turn        *socketTurn
 	turns       *turnTracker
-	loopFrame   []byte   // the last status frame that names the turn's run; nil if there was no such frame
+	loopFrame   []byte   // the last status frame that names the turn's run, or nil
 	wasRunning  bool     // a status frame has listed the turn's message in an active run
 	isRunning   bool     // the last status frame has
 	turnEnded   bool     // a turn has ended on this connection

@@ -87,7 +87,7 @@ func (r *restAgent) waitsForUser(conversation string) bool {
 func refusal(t *turn, calls []string) approvalMessage {
 	m := approvalMessage{Type: "approval", Otid: otid(t.in, -1)}
 	for _, c := range calls {
-		m.Approvals = append(m.Approvals, approval{Type: "approval", Call: c, Reason: "nobody answered"})
+		m.Approvals = append(m.Approvals, approval{Type: "approval", Call: c, Reason: "the user did not answer"})
 	}
 	return m
 }

@@ -53,16 +53,16 @@ func TestV1Faults(t *testing.T) {
 		outcome event.Outcome
 		code    string
 		visible string
-		log     []string // after the conversation was made
+		log     []string // requests after the conversation was created
 	}{
-		"429 with a hint that is too far": {faults: []fault{{status: 429, header: "3600"}}, outcome: event.Failed, code: codeStatus},
-		"429 with a hint":                 {faults: []fault{{status: 429, header: "1"}}, outcome: event.Completed, visible: said},
-		"429 without a hint":              {faults: []fault{{status: 429}, {status: 429}}, outcome: event.Completed, visible: said},
-		"5xx":                             {faults: []fault{{status: 500}, {status: 503, body: `{"detail":"busy"}`}}, outcome: event.Completed, visible: said},
-		"5xx without an end":              {faults: repeated(fault{status: 502}, 20), outcome: event.Failed, code: codeStatus},
-		"busy":                            {faults: []fault{{status: 409, body: `{"detail":{"code":"CONVERSATION_BUSY"}}`}}, outcome: event.Completed, visible: said},
-		"400":                             {faults: []fault{{status: 400, body: `{"detail":"bad"}`}}, outcome: event.Failed, code: codeStatus},
-		"dropped before an answer":        {faults: []fault{{drop: true}}, outcome: event.Completed, visible: said},
+		"429 with a Retry-After that is too long": {faults: []fault{{status: 429, header: "3600"}}, outcome: event.Failed, code: codeStatus},
+		"429 with Retry-After":                    {faults: []fault{{status: 429, header: "1"}}, outcome: event.Completed, visible: said},
+		"429 without Retry-After":                 {faults: []fault{{status: 429}, {status: 429}}, outcome: event.Completed, visible: said},
+		"5xx":                                     {faults: []fault{{status: 500}, {status: 503, body: `{"detail":"busy"}`}}, outcome: event.Completed, visible: said},
+		"5xx at every attempt":                    {faults: repeated(fault{status: 502}, 20), outcome: event.Failed, code: codeStatus},
+		"busy":                                    {faults: []fault{{status: 409, body: `{"detail":{"code":"CONVERSATION_BUSY"}}`}}, outcome: event.Completed, visible: said},
+		"400":                                     {faults: []fault{{status: 400, body: `{"detail":"bad"}`}}, outcome: event.Failed, code: codeStatus},
+		"closed without a response":               {faults: []fault{{drop: true}}, outcome: event.Completed, visible: said},
 		"reset at once": {
 			faults: []fault{{how: "reset"}}, outcome: event.Completed, visible: said,
 			log: []string{"send message to conv-1: run-1", "send message to conv-1: run-1"},
@@ -72,21 +72,21 @@ func TestV1Faults(t *testing.T) {
 			log: []string{"send message to conv-1: run-1", "resume run-1 after 2"},
 		},
 		"half a frame": {faults: []fault{{how: "half", frames: 3}, {how: "half", frames: 2}}, outcome: event.Completed, visible: said},
-		"cut without an end": {
+		"stream ends too early": {
 			faults: []fault{{how: "eof", frames: 2}, {how: "eof", frames: 2}, {how: "eof", frames: 2}}, outcome: event.Completed, visible: said,
 		},
 		"silence": {
 			faults: []fault{{how: "silence", frames: 2}}, times: func(t *times) { t.stall = 100 * time.Millisecond },
 			outcome: event.Completed, visible: said,
 		},
-		"cut after the stop reason": {faults: []fault{{how: "eof", frames: 6}}, outcome: event.Completed, visible: said},
+		"stream ends after the stop reason": {faults: []fault{{how: "eof", frames: 6}}, outcome: event.Completed, visible: said},
 		"silence after the stop reason": {
 			faults: []fault{{how: "silence", frames: 6}}, outcome: event.Completed, visible: said,
 		},
-		"slow loris":     {faults: []fault{{how: "loris"}}, outcome: event.Completed, visible: said},
-		"garbage":        {faults: []fault{{how: "garbage", frames: 3}}, outcome: event.Failed, code: "other", visible: "One two "},
-		"terminal twice": {script: append(words("x", spoken...), endTurn, counted, endTurn, counted, fin, fin), outcome: event.Completed, visible: said},
-		"frames after the terminal": {
+		"slow loris":    {faults: []fault{{how: "loris"}}, outcome: event.Completed, visible: said},
+		"garbage":       {faults: []fault{{how: "garbage", frames: 3}}, outcome: event.Failed, code: "other", visible: "One two "},
+		"the end twice": {script: append(words("x", spoken...), endTurn, counted, endTurn, counted, fin, fin), outcome: event.Completed, visible: said},
+		"frames after the end": {
 			script: append(append(words("x", spoken...), endTurn, counted), append(words("y", "More."), fin)...), outcome: event.Completed, visible: said,
 		},
 		"an error of the model": {
@@ -96,10 +96,10 @@ func TestV1Faults(t *testing.T) {
 		"the server lost the run": {
 			faults: []fault{{how: "reset", frames: 3}, {status: 404, body: `{"detail":"Run not found"}`}}, outcome: event.Interrupted, code: codeLost, visible: "One two ",
 		},
-		"the server fails when the run is taken up": {
+		"the server fails when the run is resumed": {
 			faults: []fault{{how: "reset", frames: 3}, {status: 500}}, outcome: event.Completed, visible: said,
 		},
-		"broken again and again": {
+		"broken repeatedly": {
 			faults: append([]fault{{how: "reset", frames: 3}}, repeated(fault{how: "reset"}, 20)...), outcome: event.Interrupted, code: codeCutShort, visible: "One two ",
 		},
 		"reset in the foreground": {
@@ -135,14 +135,14 @@ func repeated(f fault, n int) (all []fault) {
 	return all
 }
 
-// A stream that goes on beyond what was seen has a hole, and so has no end.
+// If the server has dropped chunks, the turn ends as interrupted instead of showing text with a hole.
 func TestV1Gap(t *testing.T) {
 	f := newV1(t)
 	script := words("x", strings.Split("abcdefgh", "")...)
 	for i := range script {
 		seq := i + 1
 		if i > 1 {
-			seq += 10 // the server dropped what was between
+			seq += 10 // the server dropped the chunks in between
 		}
 		script[i] = strings.ReplaceAll(script[i], "SEQ", fmt.Sprint(seq))
 	}
@@ -174,10 +174,10 @@ func TestV1Unreachable(t *testing.T) {
 		s := newStage(t).run(a, "hello")
 		s.want(event.Failed, codeUnreachable, "")
 		if !s.fold.Turn(turnID).Error.Retryable {
-			t.Error("it may be tried again")
+			t.Error("it is not retryable")
 		}
 		if err := a.(agent.Checker).Check(t.Context()); err == nil {
-			t.Error("Check finds nothing wrong")
+			t.Error("Check succeeds, want an error")
 		}
 	}
 }
@@ -233,7 +233,7 @@ func TestV1TooLarge(t *testing.T) {
 	}
 }
 
-// The process is killed after every chunk that was committed: what follows is whole, and nothing is twice.
+// Leat is killed after each committed chunk in turn. The answer is complete each time, without repetitions.
 func TestV1KilledAnywhere(t *testing.T) {
 	for n := 1; n <= len(spoken); n++ {
 		f := newV1(t)
@@ -251,8 +251,8 @@ func TestV1KilledAnywhere(t *testing.T) {
 	}
 }
 
-// Killed before anything came of the run: the otid finds it.
-func TestV1KilledBeforeTheFirstFrame(t *testing.T) {
+// If Leat is killed before the first chunk, the server recognizes the message by its otid.
+func TestV1KilledBeforeFirstFrame(t *testing.T) {
 	f := newV1(t)
 	f.scripts = [][]string{plainRun(spoken...)}
 	f.faults = []fault{{how: "gate", frames: 0}}
@@ -277,17 +277,17 @@ func TestV1Approval(t *testing.T) {
 		state    event.PartState
 		kill     string
 	}{
-		"given":                        {event.Approve, "", event.PartDone, ""},
-		"refused":                      {event.Deny, "not now", event.PartDenied, ""},
-		"killed while it waits":        {event.Approve, "", event.PartDone, "waiting"},
-		"killed when it was answered":  {event.Approve, "", event.PartDone, "answered"},
-		"killed when the answer is on": {event.Approve, "", event.PartDone, "sent"},
+		"approved":                         {event.Approve, "", event.PartDone, ""},
+		"denied":                           {event.Deny, "not now", event.PartDenied, ""},
+		"killed while the request is open": {event.Approve, "", event.PartDone, "waiting"},
+		"killed after the answer":          {event.Approve, "", event.PartDone, "answered"},
+		"killed after the answer was sent": {event.Approve, "", event.PartDone, "sent"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newV1(t)
 			f.scripts = [][]string{append(words("w", "Shall I? "), callOf, waitFor, counted, fin, fin), second}
 			if c.decision == event.Deny {
-				f.scripts[1] = plainRun("Well.") // the real server streams nothing for it
+				f.scripts[1] = plainRun("Well.") // the real server streams nothing for a denied call
 			}
 			f.faults = []fault{{}, {how: "gate", frames: 0}}
 			if c.kill == "" {
@@ -319,7 +319,7 @@ func TestV1Approval(t *testing.T) {
 				close(f.gate("gate"))
 			}
 			s.want(event.Completed, "", "Shall I? \n\nWell.")
-			f.mu.Lock() // what the killed process has sent may still come in
+			f.mu.Lock() // the killed process's requests may still arrive
 			defer f.mu.Unlock()
 			if len(f.runs) != 2 {
 				t.Errorf("there are %d runs", len(f.runs))
@@ -345,7 +345,7 @@ func TestV1Approval(t *testing.T) {
 	}
 }
 
-// A conversation that somebody left waiting takes a message after the call was refused.
+// A conversation with an open request for approval accepts a message together with a denial.
 func TestV1PendingApproval(t *testing.T) {
 	f := newV1(t)
 	f.pending = "message-9"
@@ -356,8 +356,8 @@ func TestV1PendingApproval(t *testing.T) {
 	}
 }
 
-// The real server says so within the stream of a run that has failed.
-func TestV1PendingApprovalInTheStream(t *testing.T) {
+// The real server reports the open request in the stream of a failed run.
+func TestV1PendingApprovalInStream(t *testing.T) {
 	const conflict = "CONFLICT: Cannot send a new message: The agent is waiting for approval on a tool call. Please approve or deny the pending request before continuing."
 	failed := []string{
 		`{"message_type":"stop_reason","stop_reason":"error"}`,
@@ -374,14 +374,14 @@ func TestV1PendingApprovalInTheStream(t *testing.T) {
 			t.Errorf("background %s: the server saw %q", background, got)
 		}
 		answers, _ := json.Marshal(f.bodies[1]["messages"].([]any)[0].(map[string]any)["approvals"])
-		if want := `[{"approve":false,"reason":"nobody answered","tool_call_id":"call-1","type":"approval"}]`; string(answers) != want {
+		if want := `[{"approve":false,"reason":"the user did not answer","tool_call_id":"call-1","type":"approval"}]`; string(answers) != want {
 			t.Errorf("background %s: the refusal is %s", background, answers)
 		}
 	}
 }
 
-// A question that somebody may still answer is not refused.
-func TestV1PendingApprovalOfARunningTurn(t *testing.T) {
+// A request that a user may still answer in another turn is not denied.
+func TestV1PendingApprovalOfRunningTurn(t *testing.T) {
 	f := newV1(t)
 	f.made(t, "conv-9")
 	f.begin("run-before", "conv-9", "background")
@@ -405,8 +405,8 @@ func TestV1PendingApprovalOfARunningTurn(t *testing.T) {
 	}
 }
 
-// A server that refuses the refusal too fails the turn.
-func TestV1PendingApprovalStays(t *testing.T) {
+// If the server rejects the denial too, the turn fails.
+func TestV1PendingApprovalDenialRejected(t *testing.T) {
 	f := newV1(t)
 	f.made(t, "conv-9")
 	f.begin("run-before", "conv-9", "background")
@@ -416,7 +416,7 @@ func TestV1PendingApprovalStays(t *testing.T) {
 	newStage(t).run(f.agent(map[string]string{"conversation": "conv-9"}), "hello").want(event.Failed, "internal_error", "")
 }
 
-func TestV1ConversationIsGone(t *testing.T) {
+func TestV1ConversationDeleted(t *testing.T) {
 	f := newV1(t)
 	f.scripts = [][]string{plainRun("Hi.")}
 	s := newStage(t)
@@ -427,7 +427,7 @@ func TestV1ConversationIsGone(t *testing.T) {
 	}
 }
 
-func TestV1OwnConversation(t *testing.T) {
+func TestV1DefaultConversation(t *testing.T) {
 	f := newV1(t)
 	f.scripts = [][]string{plainRun("Hi.")}
 	newStage(t).run(f.agent(map[string]string{"conversation": "default", "stream": "steps"}), "hello").want(event.Completed, "", "Hi.")
@@ -436,7 +436,7 @@ func TestV1OwnConversation(t *testing.T) {
 	}
 }
 
-func TestV1StopIsTold(t *testing.T) {
+func TestV1StopCancelsRun(t *testing.T) {
 	for _, stop := range []bool{true, false} {
 		f := newV1(t)
 		f.scripts = [][]string{plainRun(spoken...)}
@@ -456,9 +456,9 @@ func TestV1StopIsTold(t *testing.T) {
 	}
 }
 
-// A turn that is stopped before the server has named its run waits for the name: without it there is nothing to cancel, and
-// the run would go on.
-func TestV1StopBeforeTheRunIsNamed(t *testing.T) {
+// A turn that is stopped before the server has named its run waits for the name: without it the run can't be cancelled,
+// and would continue.
+func TestV1StopBeforeRunIsKnown(t *testing.T) {
 	f := newV1(t)
 	f.scripts = [][]string{plainRun(spoken...)}
 	f.faults = []fault{{how: "gate", frames: 0}}
@@ -474,12 +474,12 @@ func TestV1StopBeforeTheRunIsNamed(t *testing.T) {
 	}
 }
 
-// A turn whose message the server does not take, since another run has the conversation, cancels nothing.
+// A turn whose message was rejected because another run is active cancels nothing.
 func TestV1StopWhileBusy(t *testing.T) {
 	f := newV1(t)
 	f.faults = repeated(fault{status: 409, header: "20", body: `{"detail":{"code":"CONVERSATION_BUSY"}}`}, 3)
 	s := newStage(t).run(f.agent(nil), "hello")
-	s.until("it tries again", func(tr *transcript.Transcript) bool { return tr.Turn(turnID).Phase == "retrying" })
+	s.until("a retry", func(tr *transcript.Transcript) bool { return tr.Turn(turnID).Phase == "retrying" })
 	s.stop()
 	s.want(event.Cancelled, "", "")
 	<-s.done
@@ -488,7 +488,7 @@ func TestV1StopWhileBusy(t *testing.T) {
 	}
 }
 
-func TestKindRefuses(t *testing.T) {
+func TestKindRejects(t *testing.T) {
 	for spec, want := range map[string]string{
 		"letta:http://127.0.0.1:8283":                                      "agent is missing",
 		"letta:ftp://127.0.0.1?agent=a":                                    "scheme",

@@ -14,15 +14,15 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// retried returns the troubles that a turn noted, in order; nil stands for one that was over.
+// retried returns the failures that a turn reported, in order; nil means that the failure was over.
 func (s *stage) retried() []*agent.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.troubles
 }
 
-// A turn that is silent because its server refuses must end with the server's reason, so each attempt that is repeated names it.
-func TestRetriesNameTheirReason(t *testing.T) {
+// A turn that runs out of time while it retries must end with the server's error, so each failed attempt is reported.
+func TestRetriesReportErrors(t *testing.T) {
 	refusals := []fault{{status: 502}, {status: 503}}
 	socket := newAppServer(t)
 	socket.refuse, socket.scripts = refusals, [][]string{{"Hello."}}
@@ -34,7 +34,7 @@ func TestRetriesNameTheirReason(t *testing.T) {
 			s.want(event.Completed, "", "Hello.")
 			got := s.retried()
 			if len(got) != 3 || got[2] != nil {
-				t.Fatalf("the troubles are %v, want two and then no more", got)
+				t.Fatalf("the troubles are %v, want two and then nil", got)
 			}
 			for i, status := range []string{"502", "503"} {
 				if got[i] == nil || got[i].Code != codeStatus || !got[i].Retryable || !strings.Contains(got[i].Message, status) {
@@ -45,7 +45,7 @@ func TestRetriesNameTheirReason(t *testing.T) {
 	}
 }
 
-// A certificate that nobody has signed stays as it is: the turn fails at once and names it.
+// An untrusted certificate doesn't change by itself, so the turn fails at once.
 func TestUntrustedCertificateIsNotRetried(t *testing.T) {
 	srv := httptest.NewUnstartedServer(http.NotFoundHandler())
 	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -64,7 +64,7 @@ func TestUntrustedCertificateIsNotRetried(t *testing.T) {
 				t.Errorf("the error is %+v", s.err)
 			}
 			if len(s.retried()) != 0 {
-				t.Errorf("it was called again: %v", s.retried())
+				t.Errorf("the request was retried: %v", s.retried())
 			}
 		})
 	}

@@ -53,9 +53,10 @@ func (r *restAgent) Run(ctx context.Context, in agent.Input, emitter *agent.Emit
 	}
 }
 
-// Resume implements [agent.Resumer]. What it does depends on how far the turn came: nothing sent, waiting for approvals, a run
-// without background (lost), a run whose stream can be resumed, or approvals or a message that may not have arrived. The last
-// two are sent again; the server recognizes a repetition by its otid and continues with the run that it has started.
+// Resume implements [agent.Resumer]. It continues where the state says: it starts over if nothing was sent, waits for open
+// approvals, or resumes the stream after its last chunk. If the approvals or the message may not have arrived it sends them
+// again; the server recognizes a repetition by its otid and continues the run that it has started. A run that wasn't started in
+// background can't be resumed, so its turn is lost.
 func (r *restAgent) Resume(ctx context.Context, in agent.Input, raw json.RawMessage, emitter *agent.Emitter) error {
 	t := newTurn(in, emitter, r.dialect)
 	if err := t.restore(raw); err != nil {

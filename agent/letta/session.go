@@ -20,8 +20,8 @@ func (s session) runtime() *runtime { return &runtime{Agent: s.Agent, Conversati
 // agent's id (see session.query).
 const ownConversation = "default"
 
-// session returns the stored session of a conversation. If there is no usable one it expands the templates of the settings; the
-// result has no conversation if the settings name none.
+// session returns the stored session of a conversation. Without a usable one it expands the templates of the settings,
+// which need not name a conversation.
 func (b *base) session(in agent.Input) (session, error) {
 	var s session
 	if len(in.Session) > 0 && json.Unmarshal(in.Session, &s) == nil && s.Agent != "" && s.Conversation != "" {

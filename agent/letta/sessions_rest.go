@@ -122,7 +122,7 @@ func (r *restAgent) Attach(ctx context.Context, id string, withHistory bool) (ag
 }
 
 // conversation returns a conversation by its id. It returns agent.ErrUnknownSession for an id that the server doesn't know and
-// for a conversation of another agent. The server answers 422 to an id that isn't one of its own.
+// for a conversation of another agent. The server answers 422 to a malformed id.
 func (r *restAgent) conversation(ctx context.Context, id string) (c conversationInfo, err error) {
 	if id == ownConversation {
 		if r.anyAgent() {

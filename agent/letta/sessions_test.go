@@ -11,7 +11,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// listedConversations are those that the fake App Server lists, in the fields that the real one has.
+// listedConversations are the conversations that the fake App Server lists, with the fields of the real one.
 const listedConversations = `[
 	{"id":"local-conv-7","agent_id":"agent-1","summary":null,"created_at":"2026-11-20T10:00:00Z","updated_at":"2026-11-20T10:00:00Z","last_message_at":null},
 	{"id":"local-conv-8","agent_id":"agent-1","summary":"A plan","created_at":"2026-11-20T10:00:00Z","updated_at":"2026-11-20T10:00:00Z","last_message_at":"2026-11-21T10:00:00Z"}]`
@@ -38,7 +38,7 @@ func TestAppServerListsSessions(t *testing.T) {
 		t.Errorf("one session is %+v, %v", got, err)
 	}
 	got, err = f.agent(map[string]string{"agent": "agent-{subject}"}).ListSessions(t.Context(), 10)
-	if err != nil || len(got) != 2 { // there is no own conversation for all of them
+	if err != nil || len(got) != 2 { // many agents have no common default conversation
 		t.Errorf("with a template: %+v, %v", got, err)
 	}
 }
@@ -57,7 +57,7 @@ func TestAppServerAttach(t *testing.T) {
 			})
 		}
 		speak(t, conn, theirs, "third", "third")
-		f.until("a run that has not ended", func() bool { return len(f.convs[ownConversation].past) == 7 })
+		f.until("the run in progress", func() bool { return len(f.convs[ownConversation].past) == 7 })
 		got, err := k.Attach(t.Context(), ownConversation, history)
 		if err != nil {
 			t.Fatal(err)
@@ -78,7 +78,7 @@ func TestAppServerAttach(t *testing.T) {
 			for i, text := range map[int]string{1: "One.", 3: "Two."} {
 				wantRun(t, got.Entries[i], text)
 			}
-			n = 2 // the run that had not ended is left to Follow
+			n = 2 // the unfinished run is left to Follow
 			all := b.wait(n)
 			theirMessage(t, all[0], "third")
 			s := observed(t, k, all[1])

@@ -15,8 +15,8 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// socketAgent is an agent of the App Server. Each turn has a connection of its own, as have each followed session and each probe of the
-// server. Run, Resume, Observe, Follow, Steer and Probe may be called at the same time.
+// socketAgent is an agent of the App Server. Each turn and each followed session has a separate connection. Run, Resume, Observe,
+// Follow, Steer and Probe may be called at the same time.
 type socketAgent struct {
 	base
 	client *http.Client

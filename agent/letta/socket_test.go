@@ -41,15 +41,15 @@ func TestAppServerFaults(t *testing.T) {
 		code    string
 		visible string
 	}{
-		"429 with a hint that is too far": {refuse: []fault{{status: 429, header: "3600"}}, outcome: event.Failed, code: codeStatus},
-		"429 without a hint":              {refuse: []fault{{status: 429}}, outcome: event.Completed, visible: said},
-		"5xx":                             {refuse: []fault{{status: 500}, {status: 503}}, outcome: event.Completed, visible: said},
-		"dropped":                         {refuse: []fault{{drop: true}}, outcome: event.Completed, visible: said},
-		"403":                             {refuse: []fault{{status: 403}}, outcome: event.Failed, code: codeToken},
-		"404":                             {refuse: []fault{{status: 404}}, outcome: event.Failed, code: codeUnknown},
-		"silence":                         {refuse: []fault{{how: "silence"}}, times: func(t *times) { t.answer = 500 * time.Millisecond }, outcome: event.Completed, visible: said},
+		"429 with a Retry-After that is too long": {refuse: []fault{{status: 429, header: "3600"}}, outcome: event.Failed, code: codeStatus},
+		"429 without Retry-After":                 {refuse: []fault{{status: 429}}, outcome: event.Completed, visible: said},
+		"5xx":                                     {refuse: []fault{{status: 500}, {status: 503}}, outcome: event.Completed, visible: said},
+		"dropped":                                 {refuse: []fault{{drop: true}}, outcome: event.Completed, visible: said},
+		"403":                                     {refuse: []fault{{status: 403}}, outcome: event.Failed, code: codeToken},
+		"404":                                     {refuse: []fault{{status: 404}}, outcome: event.Failed, code: codeUnknown},
+		"silence":                                 {refuse: []fault{{how: "silence"}}, times: func(t *times) { t.answer = 500 * time.Millisecond }, outcome: event.Completed, visible: said},
 		"reset": {
-			// The turn went with the connection: what the server remembers is shown, and no more comes.
+			// The server cancelled the turn with its connection; the text in the history is shown.
 			break1: []fault{{how: "reset", frames: 2}}, outcome: event.Interrupted, code: codeLost, visible: "One two ",
 		},
 		"half a frame":  {break1: []fault{{how: "half", frames: 2}}, outcome: event.Interrupted, code: codeLost, visible: "One two "},
@@ -58,11 +58,11 @@ func TestAppServerFaults(t *testing.T) {
 		"a retry": {
 			script: []string{"One ", "retry", "One ", "two."}, outcome: event.Completed, visible: "One two.",
 		},
-		"a failure of the model":                {script: []string{"One ", "stop llm_api_error"}, outcome: event.Failed, code: "llm_api_error", visible: "One "},
-		"too many tokens":                       {script: []string{"One ", "stop max_tokens_exceeded"}, outcome: event.Completed, visible: "One "},
-		"a terminal twice, and frames after it": {script: []string{"One ", "twice"}, outcome: event.Completed, visible: "One "},
-		"slow loris":                            {break1: []fault{{how: "loris"}}, script: spoken, outcome: event.Completed, visible: said},
-		"nothing said":                          {script: []string{}, outcome: event.Completed},
+		"a failure of the model":             {script: []string{"One ", "stop llm_api_error"}, outcome: event.Failed, code: "llm_api_error", visible: "One "},
+		"too many tokens":                    {script: []string{"One ", "stop max_tokens_exceeded"}, outcome: event.Completed, visible: "One "},
+		"the end twice, and frames after it": {script: []string{"One ", "twice"}, outcome: event.Completed, visible: "One "},
+		"slow loris":                         {break1: []fault{{how: "loris"}}, script: spoken, outcome: event.Completed, visible: said},
+		"an empty answer":                    {script: []string{}, outcome: event.Completed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -87,7 +87,7 @@ func TestAppServerFaults(t *testing.T) {
 			}
 			v := s.fold.Visible(turnID)
 			right := v == c.visible
-			if c.code == codeLost { // how much the server remembers of what it could not send any more is its affair
+			if c.code == codeLost { // the history may contain more than was sent
 				right = strings.HasPrefix(v, c.visible) && strings.HasPrefix("One two lost", v)
 			}
 			if turn.Outcome != c.outcome || got != c.code || !right {
@@ -103,7 +103,7 @@ func TestAppServerToken(t *testing.T) {
 	f.scripts = [][]string{{"Hi."}}
 	newStage(t).run(f.agent(nil), "hello").want(event.Failed, codeToken, "")
 	if err := f.agent(nil).Check(t.Context()); err == nil {
-		t.Error("Check finds nothing wrong")
+		t.Error("Check succeeds, want an error")
 	}
 	t.Setenv("LETTA_TEST_TOKEN", f.token)
 	a := f.agent(map[string]string{"token_env": "LETTA_TEST_TOKEN"})
@@ -113,8 +113,8 @@ func TestAppServerToken(t *testing.T) {
 	newStage(t).run(a, "hello").want(event.Completed, "", "Hi.")
 }
 
-// A server that asks to be left alone for a while is.
-func TestAppServerKeepsTheHint(t *testing.T) {
+// A pause that the server asks for is kept.
+func TestAppServerRetryAfter(t *testing.T) {
 	t.Parallel()
 	f := newAppServer(t)
 	f.refuse = []fault{{status: 429, header: "1"}}
@@ -122,12 +122,12 @@ func TestAppServerKeepsTheHint(t *testing.T) {
 	begin := time.Now()
 	newStage(t).run(f.agent(nil), "hello").want(event.Completed, "", said)
 	if d := time.Since(begin); d < time.Second {
-		t.Errorf("it was called again within %s", d)
+		t.Errorf("the retry came after only %s", d)
 	}
 }
 
-// Nothing gets through any more in mid-turn, and nobody says so: pings find it out, and the turn is taken up where it is.
-func TestAppServerSilence(t *testing.T) {
+// If the connection silently drops all frames during a turn, pings detect it, and the turn is resumed.
+func TestAppServerSilentConnection(t *testing.T) {
 	t.Parallel()
 	f := newAppServer(t)
 	f.break1 = []fault{{how: "silence", frames: 2}}
@@ -171,7 +171,7 @@ func TestAppServerCheck(t *testing.T) {
 		t.Errorf("an agent for each user: %v", err)
 	}
 	if got := f.lines(); len(got) > 0 {
-		t.Errorf("a check makes %q", got)
+		t.Errorf("Check sent %q", got)
 	}
 	f.mu.Lock()
 	f.version = 2
@@ -186,7 +186,7 @@ func TestAppServerUnknownAgent(t *testing.T) {
 	newStage(t).run(f.agent(map[string]string{"agent": "nobody"}), "hello").want(event.Failed, codeUnknown, "")
 }
 
-func TestAppServerConversationIsGone(t *testing.T) {
+func TestAppServerConversationDeleted(t *testing.T) {
 	f := newAppServer(t)
 	f.scripts = [][]string{{"Hi."}}
 	s := newStage(t)
@@ -203,8 +203,8 @@ func TestAppServerApproval(t *testing.T) {
 		text, told string
 		state      event.PartState
 	}{
-		"given":   {event.Approve, "", "answer perm-c1 map[behavior:allow]", event.PartDone},
-		"refused": {event.Deny, "not now", "answer perm-c1 map[behavior:deny message:not now]", event.PartDenied},
+		"approved": {event.Approve, "", "answer perm-c1 map[behavior:allow]", event.PartDone},
+		"denied":   {event.Deny, "not now", "answer perm-c1 map[behavior:deny message:not now]", event.PartDenied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newAppServer(t)
@@ -223,7 +223,7 @@ func TestAppServerApproval(t *testing.T) {
 	}
 }
 
-func TestAppServerAsks(t *testing.T) {
+func TestAppServerQuestion(t *testing.T) {
 	f := newAppServer(t)
 	f.scripts = [][]string{{"question c1", "step", "Well."}}
 	s := newStage(t).run(f.agent(nil), "hello")
@@ -238,8 +238,8 @@ func TestAppServerAsks(t *testing.T) {
 	}
 }
 
-// Another program at the same server answers: the request is closed here too, and what is sent after it changes nothing.
-func TestAppServerApprovedElsewhere(t *testing.T) {
+// If another client answers a request, it is closed in Leat too, and a later answer changes nothing.
+func TestAppServerApprovedByOtherClient(t *testing.T) {
 	f := newAppServer(t)
 	f.scripts = [][]string{{"ask c1", "step", "Well."}}
 	s := newStage(t).run(f.agent(nil), "hello")
@@ -252,7 +252,7 @@ func TestAppServerApprovedElsewhere(t *testing.T) {
 	s.want(event.Completed, "", "Well.")
 }
 
-func TestAppServerStopIsTold(t *testing.T) {
+func TestAppServerStopAbortsTurn(t *testing.T) {
 	for _, stop := range []bool{true, false} {
 		f := newAppServer(t)
 		f.scripts = [][]string{{"One ", "gate never"}}
@@ -271,7 +271,7 @@ func TestAppServerStopIsTold(t *testing.T) {
 	}
 }
 
-// Leat is killed. Another viewer keeps the turn alive, or nobody does; nothing is twice, and nothing is missing.
+// Leat is killed during a turn, with and without another viewer that keeps the turn running. No text is lost or repeated.
 func TestAppServerKilled(t *testing.T) {
 	for name, c := range map[string]struct {
 		watched bool
@@ -279,8 +279,8 @@ func TestAppServerKilled(t *testing.T) {
 		code    string
 		visible string
 	}{
-		"somebody looks on": {true, event.Completed, "", "One two three four.\n\nFive."},
-		"nobody looks on":   {false, event.Interrupted, codeLost, "One two "},
+		"with another viewer":    {true, event.Completed, "", "One two three four.\n\nFive."},
+		"without another viewer": {false, event.Interrupted, codeLost, "One two "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newAppServer(t)
@@ -294,7 +294,7 @@ func TestAppServerKilled(t *testing.T) {
 			if c.watched {
 				close(f.gate("killed"))
 			}
-			f.until("the server is where it is to be", func() bool {
+			f.until("the run waits at the gate or has ended", func() bool {
 				c1 := f.convs["local-conv-1"]
 				if !c.watched {
 					return c1.cancel == nil
@@ -312,8 +312,8 @@ func TestAppServerKilled(t *testing.T) {
 	}
 }
 
-// Killed while a person is asked: the request is asked once, and answered after it.
-func TestAppServerKilledWhileItWaits(t *testing.T) {
+// Leat is killed while a request is open. The request is shown once, and can be answered after the restart.
+func TestAppServerKilledWhileRequestIsOpen(t *testing.T) {
 	f := newAppServer(t)
 	f.scripts = [][]string{{"May I? ", "ask c1", "step", "Well."}}
 	s := newStage(t).run(f.agent(nil), "hello")
@@ -330,11 +330,11 @@ func TestAppServerKilledWhileItWaits(t *testing.T) {
 		}
 	}
 	if waits != 1 {
-		t.Errorf("it was asked %d times", waits)
+		t.Errorf("the request was opened %d times, want once", waits)
 	}
 }
 
-// A turn of somebody else runs: what it says is not ours.
+// While another client's turn runs, its text doesn't appear in Leat's turn.
 func TestAppServerQueuesBehindOthers(t *testing.T) {
 	f := newAppServer(t)
 	f.scripts = [][]string{{"Theirs.", "gate theirs", "Theirs too."}, {"Ours."}}
@@ -351,8 +351,8 @@ func TestAppServerQueuesBehindOthers(t *testing.T) {
 	other.want(event.Completed, "", "Theirs.Theirs too.")
 }
 
-// A turn that was stopped leaves the queue standing; the next one goes on all the same.
-func TestAppServerAfterAStop(t *testing.T) {
+// Stopping a turn pauses the server's queue; the next turn resumes it.
+func TestAppServerTurnAfterStop(t *testing.T) {
 	f := newAppServer(t)
 	f.scripts = [][]string{{"Theirs.", "gate never"}, {"Ours."}, {"And more."}}
 	other := newStage(t)
@@ -378,21 +378,21 @@ func TestAppServerSteer(t *testing.T) {
 	s.untilText("Let me. ")
 	m := agent.Message{ID: "second", Role: event.User, Text: "and this"}
 	if err := a.Steer(t.Context(), s.input("hello"), m); !errors.Is(err, agent.ErrNotSteered) {
-		t.Errorf("while it talks: %v", err)
+		t.Errorf("Steer during the text: %v", err)
 	}
 	close(f.gate("talk"))
 	s.until("the tool runs", func(tr *transcript.Transcript) bool { return len(tr.Messages) > 0 && len(tr.Messages[0].Parts) > 1 })
 	if err := a.Steer(t.Context(), s.input("hello"), m); err != nil {
-		t.Errorf("while a tool runs: %v", err)
+		t.Errorf("Steer during a tool: %v", err)
 	}
 	close(f.gate("tool"))
 	s.want(event.Completed, "", "Let me. \n\nBoth.")
 	if err := a.Steer(t.Context(), s.input("hello"), m); !errors.Is(err, agent.ErrNotSteered) {
-		t.Errorf("after the end: %v", err)
+		t.Errorf("Steer after the end: %v", err)
 	}
 }
 
-// A message that comes just too late to be taken up is answered in a turn of its own there, which is still the same here.
+// A message that is too late to join the server's turn is answered in another one, which belongs to the same turn of Leat.
 func TestAppServerSteerTooLate(t *testing.T) {
 	f := newAppServer(t)
 	f.scripts = [][]string{{"run c1", "gate tool", "return c1", "step", "First."}, {"Second."}}
@@ -406,8 +406,8 @@ func TestAppServerSteerTooLate(t *testing.T) {
 	s.want(event.Completed, "", "First.\n\nSecond.")
 }
 
-// What breaks each connection anew, such as a list beyond all bounds, is not asked for in a loop.
-func TestAppServerBreaksAgainAndAgain(t *testing.T) {
+// If each connection breaks for the same reason, such as an oversized list, Leat gives up after a few attempts.
+func TestAppServerBreaksRepeatedly(t *testing.T) {
 	f := newAppServer(t)
 	f.noLists = true
 	f.break1 = []fault{{how: "reset", frames: 2}}
@@ -424,8 +424,8 @@ func TestAppServerBreaksAgainAndAgain(t *testing.T) {
 	}
 }
 
-// A server that has much to do may answer the list of messages before it tells that the turn goes on.
-func TestAppServerRejoinsBeforeTheStatusHasCome(t *testing.T) {
+// A busy server may list the messages before it reports that the turn is running.
+func TestAppServerListBeforeStatus(t *testing.T) {
 	f := newAppServer(t)
 	f.late = true
 	f.break1 = []fault{{how: "reset", frames: 2}}

@@ -16,7 +16,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// quick are the times of tests: short where something is waited for on purpose, long where a slow machine may need them.
+// quick has the times for tests: short if the test waits for them to pass, long if a slow machine may need them.
 var quick = times{
 	dial: 20 * time.Second, answer: 20 * time.Second, stall: 20 * time.Second, finish: 50 * time.Millisecond, abort: 20 * time.Second,
 	heartbeat: time.Millisecond, queueLimit: limit,
@@ -25,9 +25,9 @@ var quick = times{
 	poll: 5 * time.Millisecond, idlePoll: 5 * time.Millisecond, pollGap: time.Millisecond,
 }
 
-const limit = time.Minute // after which a test is stuck
+const limit = time.Minute // a test that takes longer is stuck
 
-// stage runs a turn without a gateway: a sink that commits at once, keeps the session and asks nobody but the test.
+// stage runs a turn without a gateway. It is a sink that commits at once, stores the session, and leaves requests to the test.
 type stage struct {
 	t   *testing.T
 	key string
@@ -37,15 +37,15 @@ type stage struct {
 
 	mu      sync.Mutex
 	changed chan struct{}
-	dead    bool // killed, or stopped by somebody: what Run returns changes nothing
+	dead    bool // killed or stopped, so the result of Run is ignored
 	mapper  *dialect.Mapper
 	ids     int
 	events  []event.Event
 	fold    transcript.Transcript
 	state   json.RawMessage
 	session json.RawMessage
-	alive   int // signs of life
-	// troubles are what the agent noted while it retried; nil stands for an attempt that succeeded.
+	alive   int // number of calls to ReportProgress
+	// troubles are the failures that the agent reported while it retried; nil means that an attempt succeeded.
 	troubles []*agent.Error
 	answers  map[string]event.Answer
 	done     chan struct{}
@@ -106,7 +106,7 @@ func (s *stage) run(a agent.Agent, text string) *stage {
 	return s
 }
 
-// kill is a SIGKILL: what is committed stays, nothing more is. It returns the stage of the next process.
+// kill simulates a SIGKILL: only committed events survive. It returns the stage of the next process.
 func (s *stage) kill() *stage {
 	s.mu.Lock()
 	s.dead = true
@@ -136,7 +136,7 @@ func (s *stage) resume(a agent.Agent, text string) *stage {
 	return s
 }
 
-// stop ends the turn as a person does.
+// stop ends the turn as a user does.
 func (s *stage) stop() {
 	s.mu.Lock()
 	s.dead = true
@@ -177,7 +177,7 @@ func (s *stage) emit(ops []event.Event) {
 	s.wake()
 }
 
-// until waits for something to be so.
+// until waits until so returns true for the transcript.
 func (s *stage) until(what string, so func(*transcript.Transcript) bool) {
 	s.t.Helper()
 	timeout := time.After(limit)
@@ -193,7 +193,7 @@ func (s *stage) until(what string, so func(*transcript.Transcript) bool) {
 		case <-timeout:
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.t.Fatalf("never: %s; visible %q, turn %+v, Run %v", what, s.fold.Visible(turnID), *s.fold.Turn(turnID), s.err)
+			s.t.Fatalf("timeout while waiting for: %s; visible %q, turn %+v, Run %v", what, s.fold.Visible(turnID), *s.fold.Turn(turnID), s.err)
 		}
 	}
 }
@@ -215,7 +215,7 @@ func (s *stage) untilAsked() string {
 	return id
 }
 
-// answer is a person's, from whatever device.
+// answer answers a request as a user does.
 func (s *stage) answer(id string, decision event.Decision, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -243,7 +243,7 @@ func (s *stage) ended() transcript.Turn {
 	return *s.fold.Turn(turnID)
 }
 
-// want checks how the turn ended, and all that was seen.
+// want checks how the turn ended, and the text that readers have seen.
 func (s *stage) want(outcome event.Outcome, code, visible string) {
 	s.t.Helper()
 	turn := s.ended()
@@ -329,12 +329,12 @@ func (s *stage) KeepSession(_ context.Context, session json.RawMessage) error {
 	return nil
 }
 
-// eventually looks again and again, where nothing tells of a change.
+// eventually polls a condition that has no notification.
 func eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for end := time.Now().Add(limit); !so(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
+			t.Fatalf("timeout while waiting for: %s", what)
 		}
 	}
 }

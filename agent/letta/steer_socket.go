@@ -16,7 +16,7 @@ type steerQueue struct {
 }
 
 // Steer implements [agent.Steerer]. While a tool runs or waits for approval, the App Server accepts a message and passes it to
-// the model together with the tool's result. At any other time the server would answer it in a turn of its own, so Steer
+// the model together with the tool's result. At any other time the server would answer it in another turn, so Steer
 // returns agent.ErrNotSteered and Leat starts that turn itself.
 func (k *socketAgent) Steer(ctx context.Context, in agent.Input, m agent.Message) error {
 	k.mu.Lock()

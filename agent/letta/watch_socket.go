@@ -20,7 +20,7 @@ type socketCursor struct {
 	Date    time.Time `json:"date,omitzero"` // its date, for the case that the server has lost the row
 }
 
-// socketWatch follows the session of one conversation over a connection of its own, and records what other clients do there. One
+// socketWatch follows the session of one conversation over a separate connection, and records what other clients do there. One
 // goroutine runs it; turns of the conversation use lastFrame, hurry and upToDate.
 type socketWatch struct {
 	agent        *socketAgent

@@ -20,7 +20,7 @@
 //   - Tools and their results are identified by the call id. A tool's part ends with its last result.
 //   - A request for approval starts a tool without a state. On V1 the stop reason requires_approval makes the turn wait; on the App
 //     Server a control_request does, since the server approves most calls itself. If another client answers the request, no frame
-//     says so; the tool's start or end shows it.
+//     reports that; the tool's start or end proves it.
 //   - A chunk whose seq_id is not higher than the last one of its run is a repetition and is ignored, unless it is a snapshot that
 //     extends the open part.
 //   - A retry repeats a step, so the text of the failed attempt is removed. If the attempt had only text, the next one continues in

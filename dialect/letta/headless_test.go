@@ -14,8 +14,8 @@ import (
 	"github.com/leat-dev/leat/dialect/dialecttest"
 )
 
-// TestHeadless reads recordings of the headless mode of Letta Code 0.32.18 with a scripted model. Its errors have no result
-// line: the program just exits.
+// TestHeadless decodes recordings of Letta Code 0.32.18's headless mode with a scripted model. After an error there is no result
+// line; the program only exits.
 func TestHeadless(t *testing.T) {
 	const usage = ` usage={"input":100,"output":50}`
 	for name, want := range map[string]string{
@@ -59,8 +59,8 @@ message id2 turn="turn" role="assistant" ended=true stop="llm_api_error"
 	}
 }
 
-// A stream that goes on after an error, and then breaks off, was cut short: the error did not end it.
-func TestHeadlessGoesOnAfterAnError(t *testing.T) {
+// If a stream continues after an error and then breaks off, it is incomplete: the error was not its end.
+func TestHeadlessContinuesAfterError(t *testing.T) {
 	b, err := os.ReadFile("testdata/headless/retry.jsonl")
 	if err != nil {
 		t.Fatal(err)
@@ -75,20 +75,20 @@ func TestHeadlessGoesOnAfterAnError(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := st.Close(); err == nil {
-			t.Error("a stream that was cut in a retry counts as ended")
+			t.Error("Close accepts a stream that broke off in a retry")
 		}
 		return
 	}
 	t.Fatal("the recording has no retry")
 }
 
-// Letta Code tells whole calls and may tell a turn's runs again. Neither doubles anything.
+// Letta Code repeats complete calls, and may repeat a turn's runs. Neither shows anything twice.
 func TestHeadlessRepetitions(t *testing.T) {
 	b, err := os.ReadFile("testdata/headless/error-after-tool.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The first run with its call and what it gave, and the second run up to where its model broke off.
+	// The recording has the first run with a call and its result, and the second run until the model broke off.
 	lines := strings.SplitAfter(string(b), "\n")[:10]
 	const call = 6
 	for name, frames := range map[string][]string{
@@ -114,13 +114,13 @@ message id2 turn="turn" role="assistant" ended=true stop="end_turn"
 	}
 }
 
-// A try that fails after its reasoning leaves no message behind: the next one goes on in the same message.
+// If an attempt fails after its reasoning, the next one continues in the same message.
 func TestHeadlessRetryAfterReasoning(t *testing.T) {
 	b, err := os.ReadFile("testdata/headless/retry.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The recording has no reasoning, so both tries get a thought as an App Server sends it.
+	// The recording has no reasoning, so the test adds some to both attempts, as an App Server sends it.
 	thought := func(run, text string) string {
 		return `{"type":"message","id":"ui-thought-` + run + `","message_type":"reasoning_message","reasoning":"` + text + `","run_id":"` + run + `","seq_id":1}` + "\n"
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/leat-dev/leat/dialect/dialecttest"
 )
 
-// recorded are connections of recordings that hold more than the one that comes first, and streams without an end.
+// recorded lists recordings with several connections, and those whose stream has no end.
 var recorded = []struct {
 	pattern string
 	client  string
@@ -33,7 +33,7 @@ type stream struct {
 	d dialect.Dialect
 }
 
-// streams are all recordings, by name.
+// streams returns all recordings, by name.
 func streams(t *testing.T) map[string]stream {
 	t.Helper()
 	all := map[string]stream{}
@@ -52,15 +52,15 @@ func streams(t *testing.T) map[string]stream {
 	return all
 }
 
-// TestGolden holds what each recording comes to, word for word.
+// TestGolden compares the transcript of each recording with its golden file.
 func TestGolden(t *testing.T) {
 	for _, s := range streams(t) {
 		dialecttest.Golden(t, s.d, []dialecttest.Stream{s.Stream})
 	}
 }
 
-// No frame of a recording is one that nobody knows.
-func TestNothingIsUnknown(t *testing.T) {
+// The decoder knows every frame of the recordings.
+func TestNoUnknownFrames(t *testing.T) {
 	for name, s := range streams(t) {
 		st := dialect.NewStream(s.d)
 		if _, err := st.Write(s.Body); err != nil {

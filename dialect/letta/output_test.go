@@ -9,8 +9,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// What a tool prints streams as snapshots, which the App Server (0.32.18) bounds to their last 30,000 characters; what it stores
-// in the end is bounded to some 2,000. Readers keep all that they have seen, in order.
+// A tool's output arrives as snapshots, which the App Server (0.32.18) limits to the last 30,000 characters. It stores only about
+// 2,000 of them. Readers keep everything they have seen, in order.
 func TestLongOutput(t *testing.T) {
 	lines := func(from, to int) string {
 		var b strings.Builder
@@ -35,16 +35,16 @@ func TestLongOutput(t *testing.T) {
 		"shortened at the end": {
 			[]string{printed(lines(1, 100)), gave(lines(1, 9) + "[Output truncated]")}, lines(1, 100), fmt.Sprintf(`{"storedBytes":%d}`, len(lines(1, 9)+"[Output truncated]")),
 		},
-		"a window that slides": {
+		"a sliding window": {
 			[]string{printed(lines(1, 100)), printed(lines(51, 150)), printed(lines(120, 219)), gave("[Output truncated]")}, lines(1, 219), `{"storedBytes":18}`,
 		},
-		"a window that slid too far": {
+		"a gap before the window": {
 			[]string{printed(lines(1, 100)), printed(lines(151, 250)), printed(lines(200, 299)), gave("[Output truncated]")}, lines(1, 100), `{"storedBytes":18}`,
 		},
-		"a window that may go on in two places": {
+		"a window with an ambiguous start": {
 			[]string{printed("from here " + dots), printed(dots + "."), gave("[Output truncated]")}, "from here " + dots, `{"storedBytes":18}`,
 		},
-		"too far, and whole at the end": {
+		"a gap, and complete at the end": {
 			[]string{printed(lines(1, 100)), printed(lines(151, 250)), gave(lines(1, 251))}, lines(1, 251), "",
 		},
 		"with a line before it at the end": {
@@ -68,7 +68,7 @@ func TestLongOutput(t *testing.T) {
 				fold(t, f, d, frame)
 				p := f.Transcript.Messages[0].Parts[0]
 				if now := p.Text(event.Output); !strings.Contains(now, seen) {
-					t.Errorf("readers saw %d bytes, and now %d others", len(seen), len(now))
+					t.Errorf("readers saw %d bytes, which were replaced by %d others", len(seen), len(now))
 				} else {
 					seen = now
 				}

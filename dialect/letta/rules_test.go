@@ -13,7 +13,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// play decodes frames and returns what they come to. Data that is no JSON object is sent as it is.
+// play decodes frames and returns the transcript. A string that isn't a JSON object is used as the data of a frame unchanged.
 func play(t *testing.T, d *Decoder, frames ...string) string {
 	t.Helper()
 	f := dialecttest.NewFolder()
@@ -57,7 +57,7 @@ func TestRules(t *testing.T) {
 			[]string{say("a", "", "1", 1), say("a", "x", "2", 2), say("", "x", "3", 3), counted, stop},
 			head + `message id1 turn="turn" role="assistant" ended=true stop="end_turn"` + "\n" + `  p1 text join="\n\n" ended=true text="123"` + "\n",
 		},
-		"texts that follow each other directly go on in the same line": {
+		"adjacent texts are joined without a blank line": {
 			[]string{say("a", "", "1", 1), say("b", "", "2", 2), counted, stop},
 			head + `message id1 turn="turn" role="assistant" ended=true stop="end_turn"` + "\n" + `  p1 text join="\n\n" ended=true text="1"` + "\n" + `  p2 text ended=true text="2"` + "\n",
 		},
@@ -65,7 +65,7 @@ func TestRules(t *testing.T) {
 			[]string{say("a", "x", "1", 1), say("a", "x", "2", 2), say("a", "x", "2", 2), say("a", "x", "1", 1), counted, stop},
 			head + `message id1 turn="turn" role="assistant" ended=true stop="end_turn"` + "\n" + `  p1 text join="\n\n" ended=true text="12"` + "\n",
 		},
-		"a whole text under a low seq goes on from a stranded one": {
+		"a complete text with a low seq completes a broken one": {
 			[]string{say("a", "x", "One ", 7), say("a", "x", "One two three", 3), counted, stop},
 			head + `message id1 turn="turn" role="assistant" ended=true stop="end_turn"` + "\n" + `  p1 text join="\n\n" ended=true text="One two three"` + "\n",
 		},
@@ -76,7 +76,7 @@ func TestRules(t *testing.T) {
 			},
 			head + `message id1 turn="turn" role="assistant" ended=true stop="end_turn"` + "\n" + `  p1 text join="\n\n" ended=true text="a😀b"` + "\n",
 		},
-		"steps: whole messages, calls as a list": {
+		"steps: complete messages, calls as a list": {
 			[]string{
 				`{"message_type":"tool_call_message","id":"m","otid":"x","tool_call":{"name":"f","arguments":"{\"a\":1}","tool_call_id":"c1"},"tool_calls":[{"name":"f","arguments":"{\"a\":1}","tool_call_id":"c1"},{"name":"g","arguments":"{}","tool_call_id":"c2"}],"run_id":"r1","step_id":"s1"}`,
 				`{"message_type":"tool_return_message","id":"m2","tool_returns":[{"tool_call_id":"c2","status":"error","func_response":"no","stderr":["bad","luck"]},{"tool_call_id":"c1","status":"success","tool_return":"yes","stdout":["printed"]}],"run_id":"r1","step_id":"s1"}`,
@@ -100,12 +100,12 @@ func TestRules(t *testing.T) {
 			[]string{`cancelled|{"message":"Run was cancelled"}`},
 			`turn turn state="ended" outcome="cancelled" reason="cancelled"` + "\n",
 		},
-		"the server's last word": {
+		"an error without a stop reason": {
 			[]string{say("a", "x", "1", 1), `error|{"error":"boom","code":"INTERNAL_SERVER_ERROR"}`},
 			`turn turn state="ended" outcome="failed" reason="error" error={"code":"INTERNAL_SERVER_ERROR","message":"boom","retryable":true} upstream={"run":"r1"}` + "\n" +
 				`message id1 turn="turn" role="assistant" ended=true stop="error"` + "\n" + `  p1 text join="\n\n" ended=true text="1"` + "\n",
 		},
-		"a stop reason that nobody knows is a failure": {
+		"an unknown stop reason is a failure": {
 			[]string{`{"message_type":"stop_reason","stop_reason":"moon_phase"}`, "[DONE]"},
 			`turn turn state="ended" outcome="failed" reason="moon_phase" error={"code":"moon_phase","message":"the turn ended with the stop reason moon_phase"}` + "\n",
 		},
@@ -118,8 +118,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// An approval goes on in another stream, which the same decoder reads.
-func TestApprovalGoesOn(t *testing.T) {
+// After an approval the turn continues in another stream, which the same decoder reads.
+func TestApprovalContinuesTurn(t *testing.T) {
 	d, f := New(), dialecttest.NewFolder()
 	fold(t, f, d,
 		`{"message_type":"approval_request_message","id":"m-1","otid":"x","tool_call":{"name":"Bash","tool_call_id":"c1"},"run_id":"r1","step_id":"s1","seq_id":1}`,
@@ -173,7 +173,7 @@ func past1(typ, id, text string) string {
 
 const active = `{"type":"update_loop_status","loop_status":{"status":"PROCESSING_API_RESPONSE","active_run_ids":["r1"]}}`
 
-// TestHistory takes up a turn whose connection was lost.
+// TestHistory repairs a turn whose connection was lost.
 func TestHistory(t *testing.T) {
 	user := past1("user_message", "ui-1", "please")
 	old := past1("assistant_message", "ui-0", "Before.")
@@ -181,17 +181,17 @@ func TestHistory(t *testing.T) {
 		before, after []string
 		want          string
 	}{
-		"what is missing is added": {
+		"missing text is added": {
 			[]string{delta("ui-2", "One ", 1)},
 			[]string{past(past1("assistant_message", "ui-2", "One two "), user, old), delta("ui-2", "three", 3)},
 			"One two three",
 		},
-		"nothing is taken away": {
+		"shorter text is ignored": {
 			[]string{delta("ui-2", "One two ", 1)},
 			[]string{past(past1("assistant_message", "ui-2", "One"), user, old), delta("ui-2", "three", 3)},
 			"One two three",
 		},
-		"nothing is replaced": {
+		"different text is ignored": {
 			[]string{delta("ui-2", "One two ", 1)},
 			[]string{past(past1("assistant_message", "ui-2", "Something else that is longer"), user, old), delta("ui-2", "three", 3)},
 			"One two three",
@@ -201,12 +201,12 @@ func TestHistory(t *testing.T) {
 			[]string{past(past1("assistant_message", "ui-9", "mix "), user, old), delta("ui-2", "two", 3)},
 			"One two",
 		},
-		"a step that nobody saw": {
+		"a step without any frame": {
 			[]string{delta("ui-2", "One ", 1)},
 			[]string{past(past1("assistant_message", "ui-4:assistant:1", "Two"), past1("reasoning_message", "ui-4:reasoning:0", "Hm"), past1("assistant_message", "ui-2", "One "), user, old), delta("ui-4:assistant:1", " three", 3)},
 			"One \n\nTwo three",
 		},
-		"a text that a call has followed since": { // by which its id has changed
+		"a text that a call has followed since": { // its id in the history differs
 			[]string{delta("ui-2", "One ", 1)},
 			[]string{past(past1("assistant_message", "ui-4", "Three."), past1("assistant_message", "ui-2:assistant:0", "One two."), user, old)},
 			"One two.\n\nThree.",
@@ -216,7 +216,7 @@ func TestHistory(t *testing.T) {
 			[]string{active, past(past1("assistant_message", "ui-2", "One two "), user, old), delta("ui-2", "three", 3)},
 			"One two three",
 		},
-		"a viewer that joins when nothing runs": {
+		"a viewer that joins while no turn runs": {
 			nil, []string{past(past1("assistant_message", "ui-2", "One two "), user, old)}, "",
 		},
 	} {
@@ -239,7 +239,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// A request that another viewer answered is closed by what becomes of its tool; one that was answered here is not twice.
+// A request that another viewer has answered is closed by its tool's start or end; one that was answered here isn't closed twice.
 func TestRequestsAreClosedOnce(t *testing.T) {
 	const (
 		call    = `{"type":"stream_delta","delta":{"message_type":"approval_request_message","id":"m","tool_call":{"tool_call_id":"c1","name":"Bash","arguments":"{\"a\":1}"},"run_id":"r1","seq_id":1}}`
@@ -253,9 +253,9 @@ func TestRequestsAreClosedOnce(t *testing.T) {
 		answer *event.Answer
 		input  string
 	}{
-		"allowed elsewhere": {false, start, &event.Answer{ID: "perm-c1", Decision: event.Approve}, `{"a":2}`},
-		"denied elsewhere":  {false, failed, &event.Answer{ID: "perm-c1", Decision: event.Deny}, ""},
-		"allowed here":      {true, start, nil, `{"a":2}`},
+		"allowed by another viewer": {false, start, &event.Answer{ID: "perm-c1", Decision: event.Approve}, `{"a":2}`},
+		"denied by another viewer":  {false, failed, &event.Answer{ID: "perm-c1", Decision: event.Deny}, ""},
+		"allowed here":              {true, start, nil, `{"a":2}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := NewCode()
@@ -285,7 +285,7 @@ func TestRequestsAreClosedOnce(t *testing.T) {
 				d.RecordAnswer("perm-c1", true)
 			}
 			step(c.then)
-			step(request) // a repetition that comes late
+			step(request) // a late repetition
 			if diff := cmp.Diff(c.answer, answer); diff != "" || waits != 1 || input != c.input {
 				t.Errorf("%d waits, input %q, answer (-want +got):\n%s", waits, input, diff)
 			}
@@ -293,7 +293,7 @@ func TestRequestsAreClosedOnce(t *testing.T) {
 	}
 }
 
-func TestSubagentsAreNotTheAnswer(t *testing.T) {
+func TestSubagentsAreDropped(t *testing.T) {
 	d := NewCode()
 	sub := strings.Replace(delta("ui-9", "inside", 2), `"type":"stream_delta"`, `"type":"stream_delta","subagent_id":"s"`, 1)
 	f := dialecttest.NewFolder()
@@ -303,7 +303,7 @@ func TestSubagentsAreNotTheAnswer(t *testing.T) {
 	}
 }
 
-// What an upstream sends without an end does not grow without one.
+// The state stays bounded, however much an upstream sends.
 func TestBounds(t *testing.T) {
 	d := New()
 	var err error
@@ -312,7 +312,7 @@ func TestBounds(t *testing.T) {
 	}
 	var bad *dialect.Error
 	if !errors.As(err, &bad) || !errors.Is(err, errParts) {
-		t.Errorf("calls without an end: %v", err)
+		t.Errorf("endless calls: %v", err)
 	}
 	d = NewCode()
 	for i := range 5000 {
@@ -344,7 +344,7 @@ func TestLongNames(t *testing.T) {
 	}
 }
 
-func TestWhatIsHeldBackIsSaidAtAnEnd(t *testing.T) {
+func TestBufferedTextIsEmittedAtEnd(t *testing.T) {
 	d := New()
 	f := dialecttest.NewFolder()
 	fold(t, f, d, `{"message_type":"assistant_message","otid":"x","content":"a\ud83d","run_id":"r1"}`)

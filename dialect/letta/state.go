@@ -82,7 +82,7 @@ type tool struct {
 	Input     dialect.Snapshot `json:"input,omitzero"`
 	Output    dialect.Snapshot `json:"output,omitzero"`
 	Tail      string           `json:"tail,omitempty"`    // the end of the output so far, to find it in a later window
-	IsPartial bool             `json:"partial,omitempty"` // a piece of the output was not streamed, so no more is appended
+	IsPartial bool             `json:"partial,omitempty"` // a piece of the output was not streamed, so later pieces are not appended
 	Buffer    dialect.Text     `json:"held,omitzero"`     // an incomplete character at the end of the input so far
 }
 

@@ -195,8 +195,8 @@ func (d *Decoder) handleReturns(m *message) error {
 	return nil
 }
 
-// endTool ends a tool's part with its result; r is nil if there is no result. A pending request for approval is closed first,
-// since the result proves that another client has decided it.
+// endTool ends a tool's part with its result; r is nil if the server sent no result. A pending request for approval is closed
+// first, since the result proves that another client has decided it.
 func (d *Decoder) endTool(t *tool, status string, r *toolReturn) {
 	d.flushInput(t)
 	b := &event.Body{State: event.PartDone}

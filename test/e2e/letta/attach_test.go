@@ -15,7 +15,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// TestAttach attaches conversations of an App Server that Leat has not seen before.
+// TestAttach attaches conversations of an App Server that Leat doesn't know yet.
 func TestAttach(t *testing.T) {
 	s, words := &stage{}, harness.Words
 	s.model = harness.NewModel(t, map[string][]harness.Reply{
@@ -68,12 +68,12 @@ func TestAttach(t *testing.T) {
 	t.Run("while a run is in progress", func(t *testing.T) {
 		s.model.CloseGate()
 		answered := o.Send(t, s.agent, "fifth: please do SCRIPT-SLOW")
-		for limit := time.Now().Add(callLimit); ; time.Sleep(100 * time.Millisecond) { // the history has no event for a word
+		for limit := time.Now().Add(callLimit); ; time.Sleep(100 * time.Millisecond) { // a new word in the history has no event
 			if all := o.History(t, s.agent); strings.HasPrefix(slow, all[len(all)-1].Text) {
 				break
 			}
 			if time.Now().After(limit) {
-				t.Fatal("the run does not begin")
+				t.Fatal("the run did not start")
 			}
 		}
 		c := s.attach(t, leat.AttachOptions{Session: "default", History: true})
@@ -83,7 +83,7 @@ func TestAttach(t *testing.T) {
 		s.theirs(t, c, "fifth: please do SCRIPT-SLOW").CheckText(t, slow)
 		agrees(t, c)
 	})
-	t.Run("a conversation that Leat has made", func(t *testing.T) {
+	t.Run("a conversation that Leat has created", func(t *testing.T) {
 		c := s.CreateConversation(t, "free")
 		s.WaitAnswer(t, c, s.SendText(t, c, "please do SCRIPT-TOOL").Turn).CheckText(t, "Let me run that.\n\nIt ran.")
 		want := harness.VisibleItems(s.FullTranscript(t, c))
@@ -103,16 +103,16 @@ func TestAttach(t *testing.T) {
 			t.Errorf("the attached conversation shows %v, want %v", got, want)
 		}
 	})
-	t.Run("one that does not exist", func(t *testing.T) {
+	t.Run("an unknown session", func(t *testing.T) {
 		_, err := s.Attach(t.Context(), "own", leat.AttachOptions{Session: "local-conv-999"})
 		var no *leat.Error
 		if !errors.As(err, &no) || no.Status != http.StatusNotFound {
-			t.Errorf("it fails with %v, want 404", err)
+			t.Errorf("the error is %v, want 404", err)
 		}
 	})
 }
 
-// forget deletes a conversation; the session stays at the server.
+// forget deletes a conversation in Leat; its session stays at the server.
 func (s *stage) forget(t *testing.T, c string) {
 	t.Helper()
 	if err := s.Delete(t.Context(), c); err != nil {
@@ -120,7 +120,7 @@ func (s *stage) forget(t *testing.T, c string) {
 	}
 }
 
-// attach attaches a session of the agent "own", which has to be listed.
+// attach attaches a session of the agent "own". The session has to be listed.
 func (s *stage) attach(t *testing.T, o leat.AttachOptions) (conversation string) {
 	t.Helper()
 	all, err := s.Sessions(t.Context(), "own")

@@ -12,8 +12,8 @@ import (
 	"github.com/leat-dev/leat/test/e2e/internal/harness"
 )
 
-// browses adds the scripts that are played for a browser: a turn of three groups, each thought about, the first two with a tool; with
-// and without a moment to look at each.
+// browses adds the model's scripts for the browser test: a turn of three steps, each with reasoning, the first two with a tool; with
+// and without pauses.
 func browses(scripts map[string][]harness.Reply) {
 	groups := func(wait string, last []string) []harness.Reply {
 		pause := 15 * time.Millisecond
@@ -27,7 +27,7 @@ func browses(scripts map[string][]harness.Reply) {
 	scripts["HELD"] = groups(" while [ ! -e go ]; do sleep 0.1; done;", harness.GatedWords("The memory block **cameron** is there now, ", "and it is empty."))
 }
 
-// browser has the seed's problems and issues looked at in a browser.
+// browser checks in a browser the interface problems that were reported for Letta.
 func (s *stage) browser(t *testing.T) {
 	gate := filepath.Join(s.work, "go")
 	harness.RunBrowser(t, "letta.mjs", map[string]any{"url": s.leat.URL, "hello": hello}, map[string]harness.Action{

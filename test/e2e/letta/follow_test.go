@@ -12,7 +12,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// TestFollow has another client of the App Server talk in a conversation that Leat follows.
+// TestFollow lets another client of the App Server send messages to a conversation that Leat follows.
 func TestFollow(t *testing.T) {
 	s, words := &stage{}, harness.Words
 	s.model = harness.NewModel(t, map[string][]harness.Reply{
@@ -46,12 +46,12 @@ func TestFollow(t *testing.T) {
 		a.CheckTools(t, "echo hello-from-tool → hello-from-tool")
 		theirs.until(t, "turn_finished")
 	})
-	t.Run("a second message of a client that gives the same id", func(t *testing.T) {
+	t.Run("a second message with the same id", func(t *testing.T) {
 		theirs.say(t, "second: please do SCRIPT-PLAIN")
 		s.theirs(t, c, "second: please do SCRIPT-PLAIN").CheckText(t, hello)
 		theirs.until(t, "turn_finished")
 	})
-	t.Run("while Leat is killed and started again", func(t *testing.T) {
+	t.Run("while Leat is killed and restarted", func(t *testing.T) {
 		s.model.CloseGate()
 		theirs.say(t, "killed: please do SCRIPT-SLOW")
 		s.until(t, c, "killed: please do SCRIPT-SLOW", func(tr *transcript.Transcript, turn string) bool { return tr.Visible(turn) != "" })
@@ -61,7 +61,7 @@ func TestFollow(t *testing.T) {
 		s.theirs(t, c, "killed: please do SCRIPT-SLOW").CheckText(t, slow)
 		theirs.until(t, "turn_finished")
 	})
-	t.Run("while Leat is away", func(t *testing.T) {
+	t.Run("while Leat is down", func(t *testing.T) {
 		s.leat.Signal(syscall.SIGKILL)
 		theirs.say(t, "away: please do SCRIPT-TOOL")
 		theirs.until(t, "turn_finished")
@@ -119,7 +119,7 @@ func (s *stage) until(t *testing.T, c, text string, wanted func(tr *transcript.T
 	return turn
 }
 
-// theirs waits for the end of the turn that answers a message of another client.
+// theirs waits for the end of the turn that answers another client's message.
 func (s *stage) theirs(t *testing.T, c, text string) *harness.Answer {
 	t.Helper()
 	a := s.WaitAnswer(t, c, s.until(t, c, text, func(*transcript.Transcript, string) bool { return true }))

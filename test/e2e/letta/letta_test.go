@@ -1,10 +1,10 @@
 //go:build e2e
 
 // Package letta drives a real Letta App Server through Leat: make e2e-letta. Letta Code and the Node that it needs come from
-// npm, by exact version, once, into the user's cache folder; its model is a script on loopback. What the browser's API shows
-// has to be what the model said.
+// npm, by exact version, once, into the user's cache folder; its model is a script on loopback. The tests compare what readers of
+// Leat see with the model's script.
 //
-// Its tests have the build tag e2e. Where npm does not answer they are skipped, and say so.
+// The tests have the build tag e2e. They are skipped if npm can't be reached.
 package letta
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// What the model says; the slow text in two pieces, the second when its gate is open.
+// The model's texts. The slow one has two pieces; the second is sent when the test opens the model's gate.
 const (
 	hello   = "Hello! This is a plain answer, with a 👨‍👩‍👧‍👦 and a 🇩🇪 in it."
 	slowly  = "The quick brown fox jumps over the lazy dog while seven wizards "
@@ -27,7 +27,7 @@ const (
 	slow    = slowly + further
 )
 
-// stage is both sides, and a client.
+// stage has a real App Server with a scripted model, a gateway in front of it, and a client.
 type stage struct {
 	*harness.Client
 	model       *harness.Model
@@ -51,7 +51,7 @@ func TestLetta(t *testing.T) {
 		"PARALLEL": {{Words: words("Both at once."), Calls: []harness.Call{bash("echo first"), bash("echo second")}}, {Words: words("Both are done.")}},
 		"ASK":      {{Words: words("May I?"), Calls: []harness.Call{bash("touch somewhere; echo done")}}, {Words: words("That was it.")}},
 		"QUESTION": {{Calls: []harness.Call{harness.NewCall("AskUserQuestion", question)}}, {Words: words("Noted.")}},
-		"RETRY":    {{Words: words("This is told twice."), Disconnects: 1}},
+		"RETRY":    {{Words: words("This is sent twice."), Disconnects: 1}},
 		"SLOW":     {{Words: harness.GatedWords(slowly, further), Pause: 30 * time.Millisecond}},
 		"SWIFT":    {{Words: harness.GatedWords(slowly, further), Pause: 3 * time.Millisecond}},
 		"SILENT":   {{Words: harness.GatedWords("", hello)}},
@@ -70,7 +70,7 @@ func TestLetta(t *testing.T) {
 
 	t.Run("plain", func(t *testing.T) {
 		c := s.CreateConversation(t, "free")
-		for range 2 { // the second turn goes on in the same conversation there
+		for range 2 { // the second turn uses the same conversation of the server
 			a := s.WaitAnswer(t, c, s.SendText(t, c, "please do SCRIPT-PLAIN").Turn)
 			a.CheckOutcome(t, event.Completed)
 			a.CheckText(t, hello)
@@ -98,7 +98,7 @@ func TestLetta(t *testing.T) {
 		b.CheckOutcome(t, event.Completed)
 		b.CheckTools(t, "echo first → first", "echo second → second")
 	})
-	t.Run("approval given from another device", func(t *testing.T) {
+	t.Run("approval from another device", func(t *testing.T) {
 		c, turn, r := s.asked(t, "please do SCRIPT-ASK")
 		other := s.device(t, c, turn, r)
 		if _, err := other.Answer(t.Context(), c, turn, r.ID, event.Approve, ""); err != nil {
@@ -109,7 +109,7 @@ func TestLetta(t *testing.T) {
 		a.CheckText(t, "May I?\n\nThat was it.")
 		a.CheckTools(t, "touch somewhere; echo done → done")
 	})
-	t.Run("approval refused from another device", func(t *testing.T) {
+	t.Run("denial from another device", func(t *testing.T) {
 		c, turn, r := s.asked(t, "please do SCRIPT-ASK")
 		other := s.device(t, c, turn, r)
 		if _, err := other.Answer(t.Context(), c, turn, r.ID, event.Deny, "not on a Sunday"); err != nil {
@@ -120,7 +120,7 @@ func TestLetta(t *testing.T) {
 		a.CheckText(t, "May I?\n\nThat was it.")
 		p := a.PartsOf(event.KindTool)[0]
 		if p.State != event.PartDenied || !strings.Contains(p.Text(event.Output), "not on a Sunday") {
-			t.Errorf("the tool is %s, it gave %q", p.State, p.Text(event.Output))
+			t.Errorf("the tool is %s with the output %q", p.State, p.Text(event.Output))
 		}
 	})
 	t.Run("a question", func(t *testing.T) {
@@ -134,13 +134,13 @@ func TestLetta(t *testing.T) {
 		a := s.WaitAnswer(t, c, turn)
 		a.CheckOutcome(t, event.Completed)
 		if got := a.PartsOf(event.KindTool)[0].Text(event.Output); !strings.Contains(got, `"Which colour?"="blue"`) {
-			t.Errorf("the agent was told %q", got)
+			t.Errorf("the agent received %q", got)
 		}
 	})
 	t.Run("retry", func(t *testing.T) {
 		a := s.Ask(t, "free", "please do SCRIPT-RETRY")
 		a.CheckOutcome(t, event.Completed)
-		a.CheckText(t, "This is told twice.")
+		a.CheckText(t, "This is sent twice.")
 	})
 	t.Run("abort", func(t *testing.T) {
 		c, turn := s.begun(t, "free")
@@ -150,15 +150,15 @@ func TestLetta(t *testing.T) {
 		a := s.WaitAnswer(t, c, turn)
 		a.CheckOutcome(t, event.Cancelled)
 		a.CheckBeginning(t, slow)
-		// The conversation is free again.
-		s.model.OpenGate() // its model hangs no longer
+		// The conversation accepts messages again.
+		s.model.OpenGate() // the model continues
 		b := s.WaitAnswer(t, c, s.SendText(t, c, "please do SCRIPT-PLAIN").Turn)
 		b.CheckOutcome(t, event.Completed)
 		b.CheckText(t, hello)
 	})
 	t.Run("a message right after an abort, while the model hangs", func(t *testing.T) {
-		// Where the abort finds the server between two words of its model it is noticed only with the next one: what is said
-		// meanwhile waits there, which readers see. So it is tried some times, as the words come.
+		// If the abort arrives between two words of the model, the server notices it only with the next word. A message sent
+		// meanwhile is queued, which readers see as a phase. So the test is repeated at different words.
 		for range 6 {
 			s.model.CloseGate()
 			c := s.CreateConversation(t, "free")
@@ -191,7 +191,7 @@ func TestLetta(t *testing.T) {
 		a.CheckText(t, "Running.\n\n"+hello)
 	})
 	t.Run("a viewer that leaves", func(t *testing.T) {
-		c, turn := s.begun(t, "free") // whose reader has left when it returns
+		c, turn := s.begun(t, "free") // its reader has left when begun returns
 		s.model.OpenGate()
 		a := s.WaitAnswer(t, c, turn)
 		a.CheckOutcome(t, event.Completed)
@@ -202,15 +202,15 @@ func TestLetta(t *testing.T) {
 		s.leat.Signal(syscall.SIGKILL)
 		s.leat.Start(t)
 		a := s.WaitAnswer(t, c, turn)
-		// The server cancels what its last viewer left.
+		// The server cancels a turn whose last viewer has left.
 		a.CheckOutcome(t, event.Interrupted)
 		a.CheckBeginning(t, slow)
-		s.model.OpenGate() // its model hangs no longer
+		s.model.OpenGate() // the model continues
 		b := s.WaitAnswer(t, c, s.SendText(t, c, "please do SCRIPT-PLAIN").Turn)
 		b.CheckOutcome(t, event.Completed)
 		b.CheckText(t, hello)
 	})
-	t.Run("Leat killed in mid-turn, another program looks on", func(t *testing.T) {
+	t.Run("Leat killed in mid-turn, with another viewer", func(t *testing.T) {
 		c, turn := s.begun(t, "own")
 		_, leave := subscribe(t, s.letta, map[string]any{"agent_id": s.agent, "conversation_id": "default"})
 		s.leat.Signal(syscall.SIGKILL)
@@ -228,7 +228,7 @@ func TestLetta(t *testing.T) {
 		a := s.WaitAnswer(t, c, turn)
 		a.CheckOutcome(t, event.Interrupted)
 		a.CheckBeginning(t, slow)
-		s.model.OpenGate() // its model hangs no longer
+		s.model.OpenGate() // the model continues
 		b := s.WaitAnswer(t, c, s.SendText(t, c, "please do SCRIPT-PLAIN").Turn)
 		b.CheckOutcome(t, event.Completed)
 		b.CheckText(t, hello)
@@ -272,7 +272,7 @@ func TestLetta(t *testing.T) {
 		}
 	})
 	t.Run("two clients in one conversation", func(t *testing.T) {
-		// Another client's run is in progress when Leat sends: its answer is not taken for the person's own.
+		// Another client's run is in progress when Leat sends: its answer is not shown as the answer to Leat's message.
 		theirs := watch(t, s.letta, s.agent)
 		s.model.CloseGate()
 		theirs.say(t, "please do SCRIPT-SLOW")
@@ -286,7 +286,7 @@ func TestLetta(t *testing.T) {
 		a.CheckText(t, hello)
 		theirs.leave()
 	})
-	t.Run("Letta away", func(t *testing.T) {
+	t.Run("Letta down", func(t *testing.T) {
 		s.letta.Signal(syscall.SIGTERM)
 		c := s.CreateConversation(t, "free")
 		ack := s.SendText(t, c, "please do SCRIPT-PLAIN")
@@ -298,7 +298,7 @@ func TestLetta(t *testing.T) {
 	t.Run("in a browser", s.browser)
 }
 
-// begun begins a turn that waits at the model's gate, and returns when a part of it was seen.
+// begun starts a turn that stops at the model's gate, and returns when a part of its text was seen.
 func (s *stage) begun(t *testing.T, agent string) (c, turn string) {
 	t.Helper()
 	s.model.CloseGate()
@@ -307,7 +307,7 @@ func (s *stage) begun(t *testing.T, agent string) (c, turn string) {
 	return c, s.StartTurn(t, c, "please do SCRIPT-SLOW")
 }
 
-// asked begins a turn of the agent that has to ask, and returns when it does.
+// asked starts a turn that needs an approval, and returns when the request is open.
 func (s *stage) asked(t *testing.T, text string) (c, turn string, r event.Request) {
 	t.Helper()
 	c = s.CreateConversation(t, "asks")
@@ -319,7 +319,7 @@ func (s *stage) asked(t *testing.T, text string) (c, turn string, r event.Reques
 	return c, turn, tr.Turn(turn).Requests[0].Request
 }
 
-// device is another one, which has followed the conversation until it saw the request.
+// device returns the client of another device, which has followed the conversation until it saw the request.
 func (s *stage) device(t *testing.T, c, turn string, r event.Request) *leat.Client {
 	t.Helper()
 	other := harness.NewClient(s.URL)

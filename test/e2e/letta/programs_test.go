@@ -16,15 +16,15 @@ import (
 	"github.com/leat-dev/leat/test/e2e/internal/harness"
 )
 
-// The versions that are driven. Node has to be one that Letta Code runs on.
+// The versions under test. Letta Code needs this version of Node or a later one.
 const (
 	lettaVersion = "0.32.18"
 	nodeVersion  = "24.21.0"
-	wsVersion    = "8.19.0" // the one package that Letta Code's bundle looks for beside itself
+	wsVersion    = "8.19.0" // the only package that Letta Code's bundle doesn't contain
 )
 
-// install installs Letta Code, and returns where its Node and its program are. What npm would install with it can't be resolved, and
-// is not needed: the program is one file.
+// install installs Letta Code, and returns the paths of its Node and its script. It skips the package's dependencies: npm can't resolve
+// them, and the bundled script doesn't need them.
 func install(t *testing.T) (node, script string) {
 	t.Helper()
 	platform, program := harness.Node(t)
@@ -42,7 +42,7 @@ func install(t *testing.T) (node, script string) {
 	return filepath.Join(dir, program), filepath.Join(dir, script)
 }
 
-// newLetta returns an App Server that was not started, its model set up, and the folder that its tools work in.
+// newLetta returns a configured App Server that isn't started yet, and the folder that its tools work in.
 func newLetta(t *testing.T, modelURL string) (p *harness.Program, work string) {
 	t.Helper()
 	node, script := install(t)
@@ -78,7 +78,7 @@ func newLetta(t *testing.T, modelURL string) (p *harness.Program, work string) {
 	return p.CloseWithTest(t), work
 }
 
-// newAgent makes an agent there, and returns its id.
+// newAgent creates an agent at the App Server and returns its id.
 func newAgent(t *testing.T, letta *harness.Program) string {
 	t.Helper()
 	id, leave := subscribe(t, letta, map[string]any{
@@ -88,7 +88,7 @@ func newAgent(t *testing.T, letta *harness.Program) string {
 	return id
 }
 
-// subscribe is another program at the server: it begins to look at a conversation, and returns its agent.
+// subscribe connects another viewer to a conversation, and returns the conversation's agent.
 func subscribe(t *testing.T, letta *harness.Program, start map[string]any) (agent string, leave func()) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), harness.StartLimit)
@@ -97,7 +97,7 @@ func subscribe(t *testing.T, letta *harness.Program, start map[string]any) (agen
 	if err != nil {
 		t.Fatal(err)
 	}
-	leave = func() { _ = conn.CloseNow() } // that it is gone is no news
+	leave = func() { _ = conn.CloseNow() } // the connection may be closed already
 	t.Cleanup(leave)
 	conn.SetReadLimit(-1)
 	start["type"], start["request_id"] = "runtime_start", "start"
@@ -119,7 +119,7 @@ func subscribe(t *testing.T, letta *harness.Program, start map[string]any) (agen
 			continue
 		}
 		if f.Runtime.Agent == "" {
-			t.Fatalf("the server refuses: %s", f.Error)
+			t.Fatalf("the server refused the request: %s", f.Error)
 		}
 		go func() {
 			for {
@@ -132,8 +132,8 @@ func subscribe(t *testing.T, letta *harness.Program, start map[string]any) (agen
 	}
 }
 
-// newLeat returns a gateway of ours that was not started, with the agent three times: free to use its tools, having to ask, and
-// in the agent's own conversation.
+// newLeat returns a gateway that isn't started yet, with the agent in three ways: without approvals, with approvals, and
+// in the agent's default conversation.
 func newLeat(t *testing.T, letta *harness.Program, agent string) *harness.Program {
 	t.Helper()
 	spec := "letta:" + strings.Replace(letta.URL+letta.Ready, "http", "ws", 1) + "?agent=" + agent + "&mode="

@@ -19,11 +19,11 @@ import (
 	"github.com/leat-dev/leat/test/e2e/internal/harness"
 )
 
-// spares is how many agents may take the place of one that has lost its conversation: an App Server that is killed while it writes a
-// conversation does not read it again, and refuses all messages of it.
+// spares is the number of agents that may replace one that has lost its conversation: an App Server that is killed while it writes a
+// conversation can't read it again, and rejects all messages to it.
 const spares = 12
 
-// TestStorm takes turns with everything that goes wrong, see [harness.Storm]. Each conversation is the one of an agent of its own.
+// TestStorm runs turns while connections break and programs are killed (see [harness.Storm]). Each conversation has another agent.
 func TestStorm(t *testing.T) {
 	s, model := harness.NewStorm(t, bash)
 	letta, _ := newLetta(t, model.URL)
@@ -50,7 +50,7 @@ func TestStorm(t *testing.T) {
 	s.Agree(t)
 }
 
-// outsider is another client of the App Server, which looks at all of its agents. One caller at a time.
+// outsider is another client of the App Server, which follows all of its agents. It isn't safe for concurrent use.
 type outsider struct {
 	letta  *harness.Program
 	agents []string
@@ -64,14 +64,14 @@ type outsider struct {
 	problems error                      // why the connection ended
 }
 
-// loop is how an agent is.
+// loop is the status of an agent's loop.
 type loop struct {
 	idle     bool
 	queued   int
 	finished int // turns
 }
 
-// callLimit is how long a call may take, and a turn.
+// callLimit limits a request, and a turn.
 const callLimit = time.Minute
 
 func (o *outsider) connect(t *testing.T) {
@@ -100,7 +100,7 @@ func (o *outsider) leave() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.conn != nil {
-		_ = o.conn.CloseNow() // that it is gone is no news
+		_ = o.conn.CloseNow() // the connection may be closed already
 		o.conn = nil
 	}
 }
@@ -127,7 +127,7 @@ func (o *outsider) read(conn *websocket.Conn) {
 	}
 }
 
-// take notes what a frame says. o.mu is held.
+// take records a frame's status. o.mu is locked.
 func (o *outsider) take(raw []byte) {
 	var f struct {
 		Type    string
@@ -158,7 +158,7 @@ func (o *outsider) take(raw []byte) {
 	}
 }
 
-// until waits until something is so.
+// until waits until so returns true.
 func (o *outsider) until(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	limit := time.NewTimer(callLimit)
@@ -176,12 +176,12 @@ func (o *outsider) until(t *testing.T, what string, so func() bool) {
 		select {
 		case <-changed:
 		case <-limit.C:
-			t.Fatalf("%s: nothing for %v", what, callLimit)
+			t.Fatalf("%s: no frame for %v", what, callLimit)
 		}
 	}
 }
 
-// call sends a request and returns what it is answered.
+// call sends a request and returns its response.
 func (o *outsider) call(t *testing.T, request map[string]any) json.RawMessage {
 	t.Helper()
 	o.calls++
@@ -221,7 +221,7 @@ func (o *outsider) Send(t *testing.T, session, prompt string) (answered func(*te
 	}
 }
 
-// Note implements [harness.Other]. The App Server knows no notes.
+// Note implements [harness.Other]. The App Server doesn't support notes.
 func (o *outsider) Note(*testing.T, string, string) bool { return false }
 
 // Kill implements [harness.Other].
@@ -237,7 +237,7 @@ func (o *outsider) Start(t *testing.T) {
 	o.connect(t)
 }
 
-// message is one of an agent's history.
+// message is a message of an agent's history.
 type message struct {
 	Type    string `json:"message_type"`
 	Content json.RawMessage
@@ -249,7 +249,7 @@ type message struct {
 	Return string `json:"tool_return"`
 }
 
-// last returns the last text of a message's content: before it stands what the server tells its model.
+// last returns the last text of a message's content. The texts before it are the server's notes for its model.
 func (m *message) last() string {
 	var parts []struct{ Text string }
 	if json.Unmarshal(m.Content, &parts) == nil && len(parts) > 0 {
@@ -272,7 +272,7 @@ func (o *outsider) History(t *testing.T, session string) (items []harness.Item) 
 	if err := json.Unmarshal(raw, &list); err != nil {
 		t.Fatal(err)
 	}
-	if !list.Success && !strings.HasSuffix(list.Error, " not found") { // it loses a conversation if it is killed while it writes it
+	if !list.Success && !strings.HasSuffix(list.Error, " not found") { // the server loses a conversation if it is killed while writing it
 		t.Fatalf("list of messages: %s", list.Error)
 	}
 	slices.Reverse(list.Messages) // the newest comes first

@@ -17,7 +17,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// theirs is another client of a conversation at the V1 server.
+// theirs is another client of the V1 server, in one conversation.
 type theirs struct {
 	*v1Stage
 	agent, conversation string
@@ -69,7 +69,7 @@ func (s *theirs) say(t *testing.T, way, text string) (end func()) {
 	return s.send(t, way, map[string]any{"type": "message", "role": "user", "content": text})
 }
 
-// foreign returns the turns that Leat has not started.
+// foreign returns the turns that other clients have started.
 func foreign(tr *transcript.Transcript) (all []*transcript.Turn) {
 	for _, u := range tr.Turns {
 		if u.Source != "" {
@@ -79,7 +79,7 @@ func foreign(tr *transcript.Transcript) (all []*transcript.Turn) {
 	return all
 }
 
-// said waits until a message of another client is shown.
+// said waits until another client's message is shown.
 func (s *theirs) said(t *testing.T, c, text string) {
 	t.Helper()
 	s.WaitUntil(t, c, "", func(tr *transcript.Transcript) bool {
@@ -105,7 +105,7 @@ func (s *theirs) answered(t *testing.T, c string, n int) *harness.Answer {
 	return s.WaitAnswer(t, c, turn)
 }
 
-// testFollow has another client talk in a conversation that Leat follows.
+// testFollow lets another client send messages to a conversation that Leat follows.
 func (s *v1Stage) testFollow(t *testing.T, id string) {
 	s.model.OpenGate()
 	c := s.CreateConversation(t, "v1")
@@ -123,7 +123,7 @@ func (s *v1Stage) testFollow(t *testing.T, id string) {
 			a.CheckText(t, hello)
 			other.said(t, c, way+": please do SCRIPT-PLAIN")
 			if a.Turn.Usage == nil || a.Turn.Usage.Output != 50 {
-				t.Errorf("the turn counts %+v", a.Turn.Usage)
+				t.Errorf("the turn's usage is %+v", a.Turn.Usage)
 			}
 		})
 	}
@@ -147,7 +147,7 @@ func (s *v1Stage) testFollow(t *testing.T, id string) {
 		a.CheckText(t, slow)
 		other.said(t, c, "live: please do SCRIPT-SLOW")
 	})
-	t.Run("while Leat is away", func(t *testing.T) {
+	t.Run("while Leat is down", func(t *testing.T) {
 		s.leat.Signal(syscall.SIGKILL)
 		for _, way := range []string{"blocking", "background"} {
 			n++
@@ -162,7 +162,7 @@ func (s *v1Stage) testFollow(t *testing.T, id string) {
 		}
 	})
 	for decision, state := range map[event.Decision]event.PartState{event.Approve: event.PartDone, event.Deny: event.PartDenied} {
-		t.Run("a question that Leat answers: "+string(decision), func(t *testing.T) {
+		t.Run("a request that Leat answers: "+string(decision), func(t *testing.T) {
 			n++
 			other.say(t, "background", string(decision)+": please do SCRIPT-ASK")()
 			tr := s.WaitUntil(t, c, "", func(tr *transcript.Transcript) bool {
@@ -181,7 +181,7 @@ func (s *v1Stage) testFollow(t *testing.T, id string) {
 			}
 		})
 		for _, way := range []string{"background", "blocking"} {
-			t.Run("a question that its client answers, "+way+": "+string(decision), func(t *testing.T) {
+			t.Run("a request that its client answers, "+way+": "+string(decision), func(t *testing.T) {
 				n++
 				other.say(t, way, string(decision)+": please do SCRIPT-ASK")()
 				tr := s.WaitUntil(t, c, "", func(tr *transcript.Transcript) bool {
@@ -201,7 +201,7 @@ func (s *v1Stage) testFollow(t *testing.T, id string) {
 			})
 		}
 	}
-	t.Run("a question of Leat's turn that another client answers", func(t *testing.T) {
+	t.Run("a request of Leat's turn that another client answers", func(t *testing.T) {
 		turn := s.SendText(t, c, "ours: please do SCRIPT-ASK").Turn
 		tr := s.WaitUntil(t, c, turn, func(tr *transcript.Transcript) bool { u := tr.Turn(turn); return u != nil && len(u.Requests) > 0 })
 		other.send(t, "background", map[string]any{"type": "approval", "approvals": []any{
@@ -211,7 +211,7 @@ func (s *v1Stage) testFollow(t *testing.T, id string) {
 		a.CheckOutcome(t, event.Completed)
 		a.CheckText(t, "May I? \n\nThat was it.")
 	})
-	t.Run("a message of Leat in place of an answer", func(t *testing.T) {
+	t.Run("a message of Leat instead of an answer", func(t *testing.T) {
 		n++
 		other.say(t, "background", "unanswered: please do SCRIPT-ASK")()
 		tr := s.WaitUntil(t, c, "", func(tr *transcript.Transcript) bool {
@@ -289,7 +289,7 @@ func (s *v1Stage) testFollow(t *testing.T, id string) {
 		if got := len(foreign(tr)); got != n {
 			t.Errorf("%d turns of other clients, want %d", got, n)
 		}
-		// The server has no answer that was stopped, and no message that it refused.
+		// The server stores neither stopped answers nor rejected messages.
 		missing := func(i harness.Item) bool {
 			return strings.HasPrefix(slow, i.Text) || i.Text == refusedMessage
 		}
@@ -324,10 +324,10 @@ func (s *v1Stage) testFollow(t *testing.T, id string) {
 	})
 }
 
-// refusedMessage is sent while a question of the conversation is open.
+// refusedMessage is sent while a request for approval is open.
 const refusedMessage = "instead: please do SCRIPT-PLAIN"
 
-// history returns what the server has stored of the conversation.
+// history returns the conversation as the server has stored it.
 func (s *theirs) history(t *testing.T) (items []harness.Item) {
 	t.Helper()
 	var rows []struct {
@@ -350,7 +350,7 @@ func (s *theirs) history(t *testing.T) (items []harness.Item) {
 			items = append(items, harness.Item{Kind: harness.ItemText, Text: strings.TrimSpace(r.Content)})
 		case "tool_call_message", "approval_request_message":
 			var in struct{ Command string }
-			_ = json.Unmarshal([]byte(r.Call.Args), &in) // the test's tool has one
+			_ = json.Unmarshal([]byte(r.Call.Args), &in) // the arguments are the test's own JSON
 			at[r.Call.ID] = len(items)
 			items = append(items, harness.Tool(in.Command, ""))
 		case "tool_return_message":
@@ -360,10 +360,10 @@ func (s *theirs) history(t *testing.T) (items []harness.Item) {
 	return withoutDenials(items)
 }
 
-// seen returns what a reader sees.
+// seen returns the items that a reader sees.
 func seen(tr *transcript.Transcript) []harness.Item { return withoutDenials(harness.VisibleItems(tr)) }
 
-// withoutDenials leaves out what the server stores for a tool that was denied, and does not stream.
+// withoutDenials removes the results of denied tools, which the server stores but doesn't stream.
 func withoutDenials(items []harness.Item) []harness.Item {
 	for i := range items {
 		if items[i].Kind == harness.ItemTool {
@@ -373,7 +373,7 @@ func withoutDenials(items []harness.Item) []harness.Item {
 	return items
 }
 
-// api calls the gateway.
+// api sends a request to the gateway.
 func (s *v1Stage) api(t *testing.T, method, path string, body, to any) {
 	t.Helper()
 	s.callAt(t, s.leat.URL, method, path, body, to)

@@ -22,14 +22,14 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// v1Stage is a real V1 server and a gateway of ours.
+// v1Stage is a real V1 server and a gateway in front of it.
 type v1Stage struct {
 	*harness.Client
 	model    *harness.Model
 	v1, leat *harness.Program
 }
 
-// TestV1 drives a real V1 server. Unlike Letta Code it is no single package: it needs PostgreSQL and Redis.
+// TestV1 uses a real V1 server, which also needs PostgreSQL and Redis, so the test can't install it.
 func TestV1(t *testing.T) {
 	command, url := os.Getenv("LETTA_V1_COMMAND"), os.Getenv("LETTA_V1_URL")
 	if command == "" || url == "" {
@@ -49,8 +49,8 @@ func TestV1(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = proxy.Close() }) // the test is over
-	// The silence is longer than the 20 s from one of the server's pings to the next, which would keep the turn alive if they counted.
+	t.Cleanup(func() { _ = proxy.Close() }) // the proxy is not needed any more
+	// The limit on silence is longer than the 20 s between the server's pings, to prove that pings don't count as progress.
 	s.leat = harness.Leat(t, nil, "--agent", "v1=letta:"+url+"?agent="+agent+"&silence=25s",
 		"--agent", "v1b=letta:"+url+"?agent="+agent, "--agent", "steps=letta:"+url+"?stream=steps&agent="+agent,
 		"--agent", "front=letta:"+url+"?background=false&agent="+agent, "--agent", "cut=letta:http://"+proxy.Addr()+"?agent="+agent)
@@ -82,7 +82,7 @@ func TestV1(t *testing.T) {
 		a.CheckOutcome(t, event.Completed)
 		a.CheckText(t, hello)
 	})
-	t.Run("a picture", func(t *testing.T) {
+	t.Run("an image", func(t *testing.T) {
 		c := s.CreateConversation(t, "v1")
 		res, err := http.Post(s.leat.URL+"/api/conversations/"+c+"/files?name=mine.png", "image/png", bytes.NewReader(drawing(t)))
 		if err != nil {
@@ -91,7 +91,7 @@ func TestV1(t *testing.T) {
 		defer res.Body.Close()
 		var file struct{ Media event.Media }
 		if err := json.NewDecoder(res.Body).Decode(&file); err != nil || file.Media.URL == "" {
-			t.Fatalf("the file was not taken: %s, %v", res.Status, err)
+			t.Fatalf("the upload failed: %s, %v", res.Status, err)
 		}
 		ack, err := s.Do(t.Context(), c, leat.Command{Type: "send", Message: &leat.Message{
 			Text: "please do SCRIPT-PLAIN", Parts: []event.Part{{Kind: event.KindMedia, Media: &file.Media}},
@@ -101,18 +101,18 @@ func TestV1(t *testing.T) {
 		}
 		s.WaitAnswer(t, c, ack.Turn).CheckText(t, hello)
 		if images := s.model.Images(); len(images) != 1 || !bytes.Equal(images[0], drawing(t)) {
-			t.Errorf("the model got %d pictures, want the one that was sent", len(images))
+			t.Errorf("the model received %d images, want the one that was sent", len(images))
 		}
 	})
-	t.Run("over connections that are cut", func(t *testing.T) {
+	t.Run("over connections that break", func(t *testing.T) {
 		a := s.Ask(t, "cut", "please do SCRIPT-SLOW")
 		a.CheckOutcome(t, event.Completed)
 		a.CheckText(t, slow)
 		if proxy.Cuts() == 0 {
-			t.Error("no connection was cut")
+			t.Error("no connection was broken")
 		}
 	})
-	t.Run("Leat is killed in the answer", func(t *testing.T) {
+	t.Run("Leat is killed during the answer", func(t *testing.T) {
 		for name, outcome := range map[string]event.Outcome{"v1": event.Completed, "front": event.Interrupted} {
 			s.model.CloseGate()
 			c := s.CreateConversation(t, name)
@@ -128,7 +128,7 @@ func TestV1(t *testing.T) {
 			}
 		}
 	})
-	t.Run("Leat is killed while a person is asked", func(t *testing.T) {
+	t.Run("Leat is killed while a request is open", func(t *testing.T) {
 		for _, name := range []string{"v1", "front"} {
 			c := s.CreateConversation(t, name)
 			turn := s.SendText(t, c, "please do SCRIPT-ASK").Turn
@@ -144,7 +144,7 @@ func TestV1(t *testing.T) {
 			a.CheckText(t, "May I? \n\nThat was it.")
 		}
 	})
-	t.Run("a message after a turn that was stopped while a person was asked", func(t *testing.T) {
+	t.Run("a message after a turn that was stopped while a request was open", func(t *testing.T) {
 		for _, name := range []string{"v1", "front"} {
 			c := s.CreateConversation(t, name)
 			turn := s.SendText(t, c, "please do SCRIPT-ASK").Turn
@@ -173,19 +173,19 @@ func TestV1(t *testing.T) {
 			s.WaitAnswer(t, c, turn).CheckOutcome(t, event.Cancelled)
 			s.idle(t, agent)
 			s.model.OpenGate()
-			b := s.WaitAnswer(t, c, s.SendText(t, c, "please do SCRIPT-PLAIN").Turn) // the conversation is free there
+			b := s.WaitAnswer(t, c, s.SendText(t, c, "please do SCRIPT-PLAIN").Turn) // the conversation accepts messages again
 			b.CheckOutcome(t, event.Completed)
 			b.CheckText(t, hello)
 		}
 	})
-	t.Run("the server is killed in the answer", func(t *testing.T) {
+	t.Run("the server is killed during the answer", func(t *testing.T) {
 		s.model.CloseGate()
 		c := s.CreateConversation(t, "v1")
 		turn := s.StartTurn(t, c, "please do SCRIPT-SLOW")
-		// Leat is away too until the server is back, however long that takes: it asks for a server for a minute only.
+		// Leat is stopped until the server is back, because it retries only for a minute.
 		s.leat.Signal(syscall.SIGKILL)
 		s.v1.Signal(syscall.SIGKILL)
-		s.v1.Start(t) // it pings the run, which is dead, and says that it is running
+		s.v1.Start(t) // it sends pings for the dead run, and lists it as running
 		s.leat.Start(t)
 		a := s.WaitAnswer(t, c, turn)
 		a.CheckOutcome(t, event.Failed)
@@ -201,7 +201,7 @@ func TestV1(t *testing.T) {
 	})
 }
 
-// drawing returns a picture.
+// drawing returns a small PNG image.
 func drawing(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -211,7 +211,7 @@ func drawing(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// call calls the V1 server.
+// call sends a request to the V1 server.
 func (s *v1Stage) call(t *testing.T, method, path string, body, to any) {
 	t.Helper()
 	s.callAt(t, s.v1.URL, method, path, body, to)
@@ -242,7 +242,7 @@ func (s *v1Stage) callAt(t *testing.T, url, method, path string, body, to any) {
 	}
 }
 
-// agent makes an agent of the scripted model, with a tool that has to be approved.
+// agent creates an agent with the scripted model and a tool that needs approval.
 func (s *v1Stage) agent(t *testing.T) string {
 	t.Helper()
 	var tool, made struct{ ID string }
@@ -262,10 +262,10 @@ func (s *v1Stage) agent(t *testing.T) string {
 // idle waits until no run of the agent is running.
 func (s *v1Stage) idle(t *testing.T, agent string) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) { // a process has no event for it
+	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) { // the server has no event for it
 		var runs []struct {
 			ID, Status string
-			Background bool // other runs are left as created
+			Background bool // the server never updates other runs
 		}
 		s.call(t, http.MethodGet, "/v1/runs/?limit=5&agent_id="+agent, nil, &runs)
 		busy := false

@@ -13,7 +13,7 @@ import (
 	"github.com/leat-dev/leat/test/e2e/internal/harness"
 )
 
-// viewer is another client of the agent's own conversation.
+// viewer is another client of the agent's default conversation.
 type viewer struct {
 	conn    *websocket.Conn
 	ctx     context.Context
@@ -31,7 +31,7 @@ func watch(t *testing.T, letta *harness.Program, agent string) *viewer {
 	}
 	conn.SetReadLimit(-1)
 	v := &viewer{conn: conn, ctx: ctx, runtime: map[string]any{"agent_id": agent, "conversation_id": "default"}}
-	v.leave = func() { _ = conn.CloseNow(); cancel() } // that it is gone is no news
+	v.leave = func() { _ = conn.CloseNow(); cancel() } // the connection may be closed already
 	t.Cleanup(v.leave)
 	v.send(t, map[string]any{"type": "runtime_start", "request_id": "start", "agent_id": agent, "conversation_id": "default", "mode": "unrestricted"})
 	v.until(t, "runtime_start_response")
