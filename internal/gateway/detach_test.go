@@ -63,8 +63,8 @@ func TestNothingIsAcknowledgedThatAShutdownLeftOut(t *testing.T) {
 		h = newTestGateway(t, disk.Journal, nil, nil)
 		defer h.close()
 		progress, err := h.Progress(t.Context(), admin, pr.Turn)
-		if err != nil || progress.Ended {
-			t.Fatal(progress.Offset, progress.Ended, err)
+		if err != nil || progress.IsEnded {
+			t.Fatal(progress.Offset, progress.IsEnded, err)
 		}
 		if acked > progress.Offset {
 			t.Errorf("byte %d was acknowledged; after the restart the log has %d", acked, progress.Offset)

@@ -104,14 +104,14 @@ func TestATurnIsHandedOn(t *testing.T) {
 			t.Fatalf("the agent was told %+v", in.Ingest)
 		}
 		p := gateway.Principal{Turn: turn}
-		if progress, err := h.Progress(t.Context(), p, turn); progress.Offset != 0 || progress.Ended || err != nil {
-			t.Errorf("before it is handed on: %d, %v, %v", progress.Offset, progress.Ended, err)
+		if progress, err := h.Progress(t.Context(), p, turn); progress.Offset != 0 || progress.IsEnded || err != nil {
+			t.Errorf("before it is handed on: %d, %v, %v", progress.Offset, progress.IsEnded, err)
 		}
 		time.Sleep(2 * time.Second)
 		pr := h.attach(in)
 		h.write(pr, `{"type":"callback","text":"Looking"}`, `{"type":"chunk","text":"Found it."}`)
-		if progress, err := h.Progress(t.Context(), p, turn); progress.Offset != pr.Offset() || progress.Offset == 0 || progress.Ended || err != nil {
-			t.Errorf("half-way: %d, %v, %v", progress.Offset, progress.Ended, err)
+		if progress, err := h.Progress(t.Context(), p, turn); progress.Offset != pr.Offset() || progress.Offset == 0 || progress.IsEnded || err != nil {
+			t.Errorf("half-way: %d, %v, %v", progress.Offset, progress.IsEnded, err)
 		}
 		h.write(pr, `{"type":"done"}`)
 		wantOutcome(t, h.ended(c, turn), event.Completed, "")
@@ -125,8 +125,8 @@ func TestATurnIsHandedOn(t *testing.T) {
 		synctest.Wait()
 		a.wantStopped(t)
 		// What remains is that its producer learns of the end.
-		if progress, err := h.Progress(t.Context(), p, turn); !progress.Ended || err != nil {
-			t.Errorf("at its end: %v, %v", progress.Ended, err)
+		if progress, err := h.Progress(t.Context(), p, turn); !progress.IsEnded || err != nil {
+			t.Errorf("at its end: %v, %v", progress.IsEnded, err)
 		}
 		if _, err := h.Attach(t.Context(), p, turn); !errors.Is(err, gateway.ErrTurnOver) {
 			t.Errorf("after its end: %v", err)

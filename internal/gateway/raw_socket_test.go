@@ -147,8 +147,8 @@ func TestRecordingOfASocket(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if !x.Same || x.Stored == "" || x.Dialect != "openclaw" {
-					t.Errorf("same is %t, dialect %q, stored %q", x.Same, x.Dialect, x.Stored)
+				if !x.IsSame || x.StoredText == "" || x.Dialect != "openclaw" {
+					t.Errorf("same is %t, dialect %q, stored %q", x.IsSame, x.Dialect, x.StoredText)
 				}
 			})
 		}

@@ -116,7 +116,7 @@ func TestRecording(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if x.Stored != "Looking\n\nHello sk-***" || !x.Same || x.Dialect != "eliza-actions" || x.Outcome != event.Completed || x.Agent != "a" || x.Kind != "hears" {
+	if x.StoredText != "Looking\n\nHello sk-***" || !x.IsSame || x.Dialect != "eliza-actions" || x.Outcome != event.Completed || x.Agent != "a" || x.Kind != "hears" {
 		t.Errorf("%+v", x)
 	}
 	shown := ""
@@ -125,13 +125,13 @@ func TestRecording(t *testing.T) {
 		case s.Visible != nil:
 			shown = *s.Visible
 		default:
-			shown += s.Shown
+			shown += s.Appended
 		}
-		if (i == 0) != (s.Sent != "") || s.Error != "" || i > 0 && len(s.Said) == 0 {
+		if (i == 0) != (s.Outgoing != "") || s.Error != "" || i > 0 && len(s.Events) == 0 {
 			t.Errorf("step %d: %+v", i, s)
 		}
 	}
-	if len(x.Steps) != 5 || shown != x.Stored {
+	if len(x.Steps) != 5 || shown != x.StoredText {
 		t.Errorf("%d steps, shown %q", len(x.Steps), shown)
 	}
 	if _, err := json.Marshal(x); err != nil {
@@ -251,7 +251,7 @@ func TestExplainByTheLog(t *testing.T) {
 		}
 		shown, frames := "", 0
 		for _, s := range x.Steps {
-			shown += s.Shown
+			shown += s.Appended
 			if s.Frame != "" {
 				frames++
 			}
@@ -259,7 +259,7 @@ func TestExplainByTheLog(t *testing.T) {
 		if shown == "" {
 			continue
 		}
-		if shown != "012" || frames != 3 || x.Dialect != "" || x.Stored != "012" {
+		if shown != "012" || frames != 3 || x.Dialect != "" || x.StoredText != "012" {
 			t.Errorf("%+v", x)
 		}
 		return

@@ -272,8 +272,8 @@ func TestAPushedTurnGoesOnAtAnyByte(t *testing.T) {
 			}
 			defer h.close()
 			progress, err := h.Progress(t.Context(), admin, turn)
-			if err != nil || progress.Ended || progress.Offset > int64(cut) {
-				t.Fatal(cut, progress.Offset, progress.Ended, err)
+			if err != nil || progress.IsEnded || progress.Offset > int64(cut) {
+				t.Fatal(cut, progress.Offset, progress.IsEnded, err)
 			}
 			pr, err = h.Attach(t.Context(), admin, turn)
 			if err != nil {
@@ -292,8 +292,8 @@ func TestAPushedTurnGoesOnAtAnyByte(t *testing.T) {
 			wantOutcome(t, h.ended(c, turn), event.Completed, "")
 			wantTexts(t, h.view(c), want)
 			progress, err = h.Progress(t.Context(), admin, turn)
-			if err != nil || !progress.Ended || progress.Offset != int64(len(pushed)) {
-				t.Error("after the end:", progress.Offset, progress.Ended, err)
+			if err != nil || !progress.IsEnded || progress.Offset != int64(len(pushed)) {
+				t.Error("after the end:", progress.Offset, progress.IsEnded, err)
 			}
 		})
 	}
@@ -405,7 +405,7 @@ func TestShutdownWaitsOnlyForWhatCannotResume(t *testing.T) {
 			t.Errorf("with turns that can all be resumed it took %v", d)
 		}
 		select {
-		case <-pr.Over():
+		case <-pr.Done():
 		default:
 			t.Error("the producer is not told")
 		}

@@ -240,7 +240,7 @@ var elizaEvents = map[string]func(*testing.T, *stage){
 		big := []byte(`{"type":"emote","padding":"` + strings.Repeat("x", 64<<10) + `"}`)
 		const sent = 3000 // 200 MB, which no socket holds
 		for range sent {
-			st.hub.Send(hub.Frame{Everybody: true, JSON: big})
+			st.hub.Send(hub.Frame{Broadcast: true, JSON: big})
 		}
 		got := f.frame("resync")
 		m := regexp.MustCompile(`^{"type":"resync","missed":(\d+)}$`).FindStringSubmatch(got)

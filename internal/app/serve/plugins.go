@@ -22,7 +22,7 @@ type installed struct {
 }
 
 // openPlugins adds the agents among the installed plugins to the roster. A plugin that can't run is logged and does not prevent the start.
-func openPlugins(cfg *config.Config, roster *gateway.Roster, store host.Kept, dialects dialect.Registry, log *slog.Logger) (installed, error) {
+func openPlugins(cfg *config.Config, roster *gateway.Roster, store host.Journal, dialects dialect.Registry, log *slog.Logger) (installed, error) {
 	if !cfg.Plugins.Enabled {
 		return installed{}, nil
 	}

@@ -138,7 +138,7 @@ func (r *reloader) makeAgents(next *config.Config) (map[string]gateway.Agent, er
 func (r *reloader) apply(next *config.Config, changed map[string]gateway.Agent) {
 	r.gateway.Adjust(settingsOf(next))
 	r.server.SetReach(server.Reach{Hosts: next.Hosts, Origins: next.AllowedOrigins, Apps: next.AppOrigins})
-	r.retention.Keep(agesOf(next))
+	r.retention.SetAges(agesOf(next))
 	level, _ := next.Level() // it was checked
 	r.level.Set(level)
 	for name, a := range changed {

@@ -18,13 +18,13 @@ type historyFiles struct {
 	store        *Store
 	conversation string
 	owner        quota.Account
-	stored       map[string]int64 // sizes by id
+	sizes        map[string]int64 // sizes by id
 	keys         []journal.KeyValue
 }
 
 // OfHistory implements [gateway.Attachments].
 func (s *Store) OfHistory(conversation string, owner quota.Account) gateway.HistoryFiles {
-	return &historyFiles{store: s, conversation: conversation, owner: owner, stored: map[string]int64{}}
+	return &historyFiles{store: s, conversation: conversation, owner: owner, sizes: map[string]int64{}}
 }
 
 // Brings implements [gateway.MediaStore].
@@ -52,13 +52,13 @@ func (h *historyFiles) Store(_ context.Context, m event.Media) (event.Media, err
 		return m, err
 	}
 	h.keys = append(h.keys, journal.KeyValue{Key: journalkey.File(h.conversation, id), Value: v})
-	h.stored[id] = rec.Size
+	h.sizes[id] = rec.Size
 	return h.store.media(h.conversation, id, &rec), nil
 }
 
 // Size implements [gateway.HistoryFiles].
 func (h *historyFiles) Size() (sum int64) {
-	for _, size := range h.stored {
+	for _, size := range h.sizes {
 		sum += size
 	}
 	return sum
@@ -69,14 +69,14 @@ func (h *historyFiles) Keys() []journal.KeyValue { return h.keys }
 
 // Committed implements [gateway.HistoryFiles].
 func (h *historyFiles) Committed() {
-	for id, size := range h.stored {
+	for id, size := range h.sizes {
 		h.store.sizes.add(files.Folder(h.conversation), h.owner, id, size)
 	}
 }
 
 // Discard implements [gateway.HistoryFiles].
 func (h *historyFiles) Discard() error {
-	if len(h.stored) == 0 {
+	if len(h.sizes) == 0 {
 		return nil
 	}
 	return h.store.files.RemoveAll(h.conversation)

@@ -15,12 +15,12 @@ import (
 func (s *Store) Receive(ctx context.Context, c gateway.Updater, p gateway.Principal, m gateway.CommandMessage) (gateway.CommandMessage, map[int]*event.Error, error) {
 	m.Parts = slices.Clone(m.Parts)
 	// Bytes of data URLs are kept as long as the conversation, because a repeat of the command must find them.
-	carried := conversation{c, p, 0}
+	total := conversation{c, p, 0}
 	for i, part := range m.Parts {
 		if part.Media == nil || !strings.HasPrefix(part.Media.URL, dataPrefix) {
 			continue
 		}
-		media, err := s.putData(ctx, carried, *part.Media)
+		media, err := s.putData(ctx, total, *part.Media)
 		if err != nil {
 			return m, nil, err
 		}
@@ -46,18 +46,18 @@ func (s *Store) receiveNamed(ctx context.Context, c conversation, m *gateway.Com
 			continue
 		}
 		media, err := s.putNamed(ctx, c, part.Media.URL, readableBy(c.principal))
-		var refused *gateway.Rejection
+		var rejection *gateway.Rejection
 		switch {
 		case err == nil:
 			if part.Media.Alt != "" {
 				media.Alt = part.Media.Alt
 			}
-		case errors.As(err, &refused) && refused.Reason == gateway.ReasonFile:
+		case errors.As(err, &rejection) && rejection.Reason == gateway.ReasonFile:
 			media = withoutPath(*part.Media)
 			if missing == nil {
 				missing = map[int]*event.Error{}
 			}
-			missing[i] = &event.Error{Code: refused.Reason, Message: refused.Message}
+			missing[i] = &event.Error{Code: rejection.Reason, Message: rejection.Message}
 		default:
 			return missing, err
 		}
@@ -75,14 +75,14 @@ func (s *Store) putData(ctx context.Context, c conversation, m event.Media) (eve
 	if m.MIME != "" {
 		mime = m.MIME
 	}
-	return s.put(ctx, c, c.principal, agent.File{Name: m.Name, MIME: mime, Alt: m.Alt}, r, c.life)
+	return s.putAs(ctx, c, c.principal, agent.File{Name: m.Name, MIME: mime, Alt: m.Alt}, r, c.life)
 }
 
 // mediaToken begins a line that names a file.
 const mediaToken = "MEDIA:"
 
 // cutMediaLines removes the lines of a text that name a file by its path, and returns the paths. Lines in fenced code stay.
-func cutMediaLines(text string) (rest string, paths []string) {
+func cutMediaLines(text string) (remainder string, paths []string) {
 	if !strings.Contains(text, mediaToken) {
 		return text, nil
 	}

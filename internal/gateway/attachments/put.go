@@ -20,7 +20,7 @@ import (
 
 // put stores a file in a conversation. life is how long a file is kept that becomes part of no message; if it is 0, it is kept as long
 // as the conversation.
-func (s *Store) put(ctx context.Context, c gateway.Updater, p gateway.Principal, f agent.File, r io.Reader, life time.Duration) (event.Media, error) {
+func (s *Store) putAs(ctx context.Context, c gateway.Updater, p gateway.Principal, f agent.File, r io.Reader, life time.Duration) (event.Media, error) {
 	id, rec, err := s.write(c.ID(), f, r)
 	if err != nil {
 		return event.Media{}, err
@@ -47,7 +47,7 @@ func (s *Store) put(ctx context.Context, c gateway.Updater, p gateway.Principal,
 
 // write stores the bytes of a file, and returns its id and its record, without an account.
 func (s *Store) write(conversation string, f agent.File, r io.Reader) (id string, rec record, err error) {
-	stored, err := s.files.Create(conversation, r, s.maxFile)
+	info, err := s.files.Create(conversation, r, s.maxFile)
 	switch {
 	case errors.Is(err, files.ErrTooLarge):
 		return "", rec, s.tooLarge()
@@ -56,8 +56,8 @@ func (s *Store) write(conversation string, f agent.File, r io.Reader) (id string
 	case err != nil:
 		return "", rec, err
 	}
-	return stored.ID, record{
-		Name: files.Name(f.Name), MIME: files.MIME(stored.Head, f.MIME), Alt: f.Alt, Size: stored.Size, At: time.Now().UnixMilli(), Path: f.Path,
+	return info.ID, record{
+		Name: files.Name(f.Name), MIME: files.MIME(info.Head, f.MIME), Alt: f.Alt, Size: info.Size, At: time.Now().UnixMilli(), Path: f.Path,
 	}, nil
 }
 
@@ -71,11 +71,11 @@ func (s *Store) addRecord(ctx context.Context, t gateway.Tx, p gateway.Principal
 	summary := t.Summary()
 	rec.Tenant, rec.Owner = summary.Tenant, summary.Owner
 	key, expires := journalkey.File(t.Conversation(), id), expiry(life)
-	switch found, err := s.journal.KeysAfter(ctx, key, "", 1); {
+	switch entries, err := s.journal.KeysAfter(ctx, key, "", 1); {
 	case err != nil:
 		return false, gateway.JournalError("look up file", err)
-	case len(found) > 0 && found[0].Key == key:
-		if isRecorded = true; found[0].Expires == 0 {
+	case len(entries) > 0 && entries[0].Key == key:
+		if isRecorded = true; entries[0].Expires == 0 {
 			expires = 0 // a message shows it
 		}
 	}
@@ -125,9 +125,9 @@ func (s *Store) Retain(ctx context.Context, t gateway.Tx, parts []event.Part) er
 }
 
 // Release implements [gateway.Attachments].
-func (s *Store) Release(t gateway.Tx, removed, left []*transcript.Message) {
+func (s *Store) Release(t gateway.Tx, deleted, remaining []*transcript.Message) {
 	conversation := t.Conversation()
-	for _, id := range shownOnlyBy(removed, left, conversation) {
+	for _, id := range shownOnlyBy(deleted, remaining, conversation) {
 		t.Set(journalkey.File(conversation, id), nil, 0)
 		t.AfterCommit(func() {
 			s.remove(conversation, id)
@@ -150,10 +150,10 @@ func shownBy(parts []event.Part, conversation string) (ids []string) {
 }
 
 // shownOnlyBy returns the ids of the conversation's files that the first messages show and the others don't.
-func shownOnlyBy(messages, others []*transcript.Message, conversation string) (ids []string) {
-	shown := func(all []*transcript.Message) map[string]bool {
+func shownOnlyBy(messages, remaining []*transcript.Message, conversation string) (ids []string) {
+	fileIDs := func(list []*transcript.Message) map[string]bool {
 		ids := map[string]bool{}
-		for _, m := range all {
+		for _, m := range list {
 			for _, p := range m.Parts {
 				if p.Media != nil {
 					ids[fileID(p.Media.URL, conversation)] = true
@@ -163,8 +163,8 @@ func shownOnlyBy(messages, others []*transcript.Message, conversation string) (i
 		delete(ids, "")
 		return ids
 	}
-	byOthers := shown(others)
-	for id := range shown(messages) {
+	byOthers := fileIDs(remaining)
+	for id := range fileIDs(messages) {
 		if !byOthers[id] {
 			ids = append(ids, id)
 		}

@@ -46,7 +46,7 @@ func (s *Service) PutFile(ctx context.Context, p gateway.Principal, id string, f
 	if _, err := s.gateway.Conversation(ctx, p, gateway.ActionWrite, id); err != nil {
 		return event.Media{}, err // before the bytes are read
 	}
-	return s.store.put(ctx, updater{s.gateway, p, id}, p, f, r, lifetime)
+	return s.store.putAs(ctx, updater{s.gateway, p, id}, p, f, r, lifetime)
 }
 
 // updater changes a conversation on behalf of a principal who may write in it.

@@ -36,7 +36,7 @@ type FileStore interface {
 	Open(conversation, id string) (*os.File, error)
 	Remove(conversation, id string) error
 	RemoveAll(conversation string) error
-	Sweep(age time.Duration, known func(folder, id string) bool, removed func(folder, id string)) error
+	Sweep(age time.Duration, isKnown func(folder, id string) bool, onRemove func(folder, id string)) error
 }
 
 // Journal is the part of the gateway's journal that holds the records of files.
@@ -133,7 +133,7 @@ func (s *Store) Run(ctx context.Context) {
 
 // sweep counts the files that have a record, and removes bytes without one that are older than age, and abandoned uploads.
 func (s *Store) sweep(ctx context.Context, age time.Duration) error {
-	known := map[string]bool{}
+	recorded := map[string]bool{}
 	for after := ""; ; {
 		const page = 1000
 		keys, err := s.journal.KeysAfter(ctx, journalkey.FilePrefix, after, page)
@@ -148,20 +148,20 @@ func (s *Store) sweep(ctx context.Context, age time.Duration) error {
 			if err := json.Unmarshal(kv.Value, &rec); err != nil {
 				return fmt.Errorf("attachments: record of file %s: %w", id, err)
 			}
-			known[folder+"/"+id] = true
+			recorded[folder+"/"+id] = true
 			s.sizes.add(folder, rec.account(), id, rec.Size)
 		}
 		if len(keys) < page {
 			break
 		}
 	}
-	removed := 0
-	err := s.files.Sweep(age, func(folder, id string) bool { return known[folder+"/"+id] }, func(folder, id string) {
-		removed++
+	count := 0
+	err := s.files.Sweep(age, func(folder, id string) bool { return recorded[folder+"/"+id] }, func(folder, id string) {
+		count++
 		s.sizes.remove(folder, id)
 	})
-	if removed > 0 {
-		s.log.Info("files removed that are part of no message", "files", removed)
+	if count > 0 {
+		s.log.Info("files removed that are part of no message", "files", count)
 	}
 	return errors.Join(err, s.sweepUploads())
 }
@@ -170,9 +170,9 @@ func (s *Store) sweep(ctx context.Context, age time.Duration) error {
 func (s *Store) sweepUploads() error {
 	var errs []error
 	if s.uploads != nil {
-		removed, err := s.uploads.Sweep(lifetime)
-		if errs = append(errs, err); removed > 0 {
-			s.log.Info("abandoned uploads removed", "uploads", removed)
+		count, err := s.uploads.Sweep(lifetime)
+		if errs = append(errs, err); count > 0 {
+			s.log.Info("abandoned uploads removed", "uploads", count)
 		}
 	}
 	if s.workspace != nil {
@@ -185,12 +185,12 @@ func (s *Store) sweepUploads() error {
 func (s *Store) StoredBytes(tenant, owner string) (ofOwner, ofTenant int64) {
 	ofOwner, ofTenant = s.sizes.of(tenant, owner)
 	if s.workspace != nil {
-		own, all := s.workspace.StoredBytes(tenant, owner)
-		ofOwner, ofTenant = ofOwner+own, ofTenant+all
+		ownerBytes, tenantBytes := s.workspace.StoredBytes(tenant, owner)
+		ofOwner, ofTenant = ofOwner+ownerBytes, ofTenant+tenantBytes
 	}
 	if s.uploads != nil {
-		own, all := s.uploads.StoredBytes(tenant, owner)
-		ofOwner, ofTenant = ofOwner+own, ofTenant+all
+		ownerBytes, tenantBytes := s.uploads.StoredBytes(tenant, owner)
+		ofOwner, ofTenant = ofOwner+ownerBytes, ofTenant+tenantBytes
 	}
 	return ofOwner, ofTenant
 }

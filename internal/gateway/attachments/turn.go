@@ -27,7 +27,7 @@ func (s *Store) OfTurn(c gateway.Updater, p agent.Principal) gateway.TurnFiles {
 
 // PutFile implements [agent.FileSink].
 func (t turnFiles) PutFile(ctx context.Context, f agent.File, r io.Reader) (event.Media, error) {
-	return t.store.put(ctx, t, t.principal, f, r, t.life)
+	return t.store.putAs(ctx, t, t.principal, f, r, t.life)
 }
 
 // FindFile implements [agent.FileSink].
@@ -87,29 +87,29 @@ func (t turnFiles) Brings(m *event.Media) bool { return t.store.brings(m) }
 
 // Store implements [gateway.MediaStore].
 func (t turnFiles) Store(ctx context.Context, m event.Media) (event.Media, error) {
-	stored, err := t.storeMedia(ctx, m)
+	media, err := t.storeMedia(ctx, m)
 	if err != nil {
 		return withoutPath(m), err
 	}
-	return stored, nil
+	return media, nil
 }
 
 func (t turnFiles) storeMedia(ctx context.Context, m event.Media) (event.Media, error) {
 	if !t.store.namesPath(m.URL) {
 		return t.store.putData(ctx, t.conversation, m)
 	}
-	stored, err := t.PutPath(ctx, m.URL)
+	media, err := t.PutPath(ctx, m.URL)
 	if m.Name != "" {
-		stored.Name = files.Name(m.Name)
+		media.Name = files.Name(m.Name)
 	}
 	if m.Alt != "" {
-		stored.Alt = m.Alt
+		media.Alt = m.Alt
 	}
-	return stored, err
+	return media, err
 }
 
 // Bare implements [gateway.TurnFiles].
-func (t turnFiles) Bare(m event.Media) (bare event.Media, named bool) {
+func (t turnFiles) Bare(m event.Media) (bare event.Media, hasPath bool) {
 	if !t.store.namesPath(m.URL) {
 		return m, false
 	}

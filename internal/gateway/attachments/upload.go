@@ -25,11 +25,11 @@ type Upload struct {
 	// Expires is when the upload is removed if no more bytes arrive.
 	Expires time.Time
 	// Placed describes the file; it is nil until the upload is complete.
-	Placed *Placed
+	Location *Location
 }
 
 // Placed is an uploaded file in its place.
-type Placed struct {
+type Location struct {
 	// Path is where agents find the file. It is empty if the gateway has no workspace.
 	Path string `json:"path,omitempty"`
 	// Media show the file in a message.
@@ -98,14 +98,14 @@ func uploaderOf(p gateway.Principal) string {
 }
 
 func (s *Service) state(u *files.Upload) (Upload, error) {
-	out := Upload{ID: u.ID, URL: s.store.basePath + uploadPath + "/" + u.ID, Offset: u.Offset, Length: u.Length, Expires: time.Now().Add(lifetime)}
+	result := Upload{ID: u.ID, URL: s.store.basePath + uploadPath + "/" + u.ID, Offset: u.Offset, Length: u.Length, Expires: time.Now().Add(lifetime)}
 	if u.Done() {
-		out.Placed = &Placed{}
-		if err := json.Unmarshal(u.Result, out.Placed); err != nil {
-			return out, fmt.Errorf("attachments: result of upload %s: %w", u.ID, err)
+		result.Location = &Location{}
+		if err := json.Unmarshal(u.Result, result.Location); err != nil {
+			return result, fmt.Errorf("attachments: result of upload %s: %w", u.ID, err)
 		}
 	}
-	return out, nil
+	return result, nil
 }
 
 // find returns an upload of the principal's; that of another principal is ErrNotFound.
@@ -149,8 +149,8 @@ func (s *Service) AppendUpload(ctx context.Context, p gateway.Principal, id stri
 		err = gateway.ErrNotFound
 	}
 	if err != nil {
-		out, _ := s.state(&u) // the other error matters more
-		return out, err
+		result, _ := s.state(&u) // the other error matters more
+		return result, err
 	}
 	return s.finish(ctx, p, u)
 }
@@ -163,53 +163,53 @@ func (s *Service) finish(ctx context.Context, p gateway.Principal, u files.Uploa
 	}
 	ctx = context.WithoutCancel(ctx)
 	u, err := s.store.uploads.Finish(ctx, u.ID, func(u files.Upload, f *os.File) (json.RawMessage, error) {
-		placed, err := s.place(ctx, p, u, f)
+		location, err := s.place(ctx, p, u, f)
 		if err != nil {
 			return nil, err
 		}
-		return json.Marshal(placed)
+		return json.Marshal(location)
 	})
 	if errors.Is(err, fs.ErrNotExist) {
 		err = gateway.ErrNotFound
 	}
 	if err != nil {
-		out, _ := s.state(&u) // the other error matters more
-		return out, err
+		result, _ := s.state(&u) // the other error matters more
+		return result, err
 	}
 	return s.state(&u)
 }
 
 // place puts a complete file into the workspace, if there is one, and into the conversation that it is for.
-func (s *Service) place(ctx context.Context, p gateway.Principal, u files.Upload, f *os.File) (placed Placed, err error) {
+func (s *Service) place(ctx context.Context, p gateway.Principal, u files.Upload, f *os.File) (location Location, err error) {
 	workspace := s.store.workspace
 	if workspace != nil {
-		if placed.Name, err = workspace.Place(u.Owner, u.Conversation, u.Name, f); err != nil {
-			return placed, err
+		if location.Name, err = workspace.Place(u.Owner, u.Conversation, u.Name, f); err != nil {
+			return location, err
 		}
-		placed.Path = workspace.Path(placed.Name)
+		location.Path = workspace.Path(location.Name)
 		defer func() {
 			if err != nil {
-				err = errors.Join(err, workspace.Remove(placed.Name))
+				err = errors.Join(err, workspace.Remove(location.Name))
 			}
 		}()
 		if _, err = f.Seek(0, io.SeekStart); err != nil {
-			return placed, err
+			return location, err
 		}
 	}
 	if u.Conversation != "" {
-		placed.Media, err = s.PutFile(ctx, p, u.Conversation, agent.File{Name: u.Name, MIME: u.MIME, Alt: u.Alt, Path: placed.Name}, f)
-		return placed, err
+		location.Media, err = s.PutFile(ctx, p, u.Conversation, agent.File{Name: u.Name, MIME: u.MIME, Alt: u.Alt, Path: location.Name}, f)
+		return location, err
 	}
-	opened, err := workspace.Open(placed.Name, func(string) bool { return true })
+	placedFile, err := workspace.Open(location.Name, func(string) bool { return true })
 	if err != nil {
-		return placed, err
+		return location, err
 	}
-	defer opened.Close()
-	if placed.Media, err = describe(opened); err != nil {
-		return placed, err
+	defer placedFile.Close()
+	if location.Media, err = describe(placedFile); err != nil {
+		return location, err
 	}
-	placed.Media.URL, placed.Media.Alt = s.store.pathURL(placed.Name), u.Alt
-	return placed, nil
+	location.Media.URL, location.Media.Alt = s.store.pathURL(location.Name), u.Alt
+	return location, nil
 }
 
 // DropUpload removes an upload, and its file from the workspace. Messages that show the file have a copy. If a legal hold is on the
@@ -219,18 +219,18 @@ func (s *Service) DropUpload(ctx context.Context, p gateway.Principal, id string
 	if err != nil {
 		return err
 	}
-	out, err := s.state(&u)
+	result, err := s.state(&u)
 	if err != nil {
 		return err
 	}
-	if out.Placed != nil && s.isHeld(ctx, p, u.Conversation) {
+	if result.Location != nil && s.isHeld(ctx, p, u.Conversation) {
 		return reject(gateway.ReasonHeld, "a legal hold keeps it")
 	}
 	if err := s.store.uploads.Remove(ctx, id); err != nil {
 		return err
 	}
-	if out.Placed != nil && out.Placed.Name != "" && s.HasWorkspace() {
-		return s.store.workspace.Remove(out.Placed.Name)
+	if result.Location != nil && result.Location.Name != "" && s.HasWorkspace() {
+		return s.store.workspace.Remove(result.Location.Name)
 	}
 	return nil
 }

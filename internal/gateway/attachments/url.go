@@ -74,11 +74,11 @@ var errNotData = errors.New("attachments: not a data URL")
 
 // openData returns a reader of the bytes in a data URL (RFC 2397), which may be in base64 or percent-encoded.
 func openData(u string) (mime string, r io.Reader, err error) {
-	rest, ok := strings.CutPrefix(u, dataPrefix)
+	encoded, ok := strings.CutPrefix(u, dataPrefix)
 	if !ok {
 		return "", nil, errNotData
 	}
-	head, data, ok := strings.Cut(rest, ",")
+	head, data, ok := strings.Cut(encoded, ",")
 	if !ok {
 		return "", nil, errNotData
 	}

@@ -58,8 +58,8 @@ func withoutPath(m event.Media) event.Media {
 // putNamed stores a copy of the workspace file that a path names. A file that did not change since it was last stored is stored once. If
 // it can't be read, the error is a *Rejection for ReasonFile. allowed decides on the file that the path leads to.
 func (s *Store) putNamed(ctx context.Context, c conversation, path string, allowed func(name string) bool) (event.Media, error) {
-	if served := s.servedPath(path); served != "" {
-		path = served
+	if servedFile := s.servedPath(path); servedFile != "" {
+		path = servedFile
 	}
 	f, err := s.workspace.Open(path, allowed)
 	switch {
@@ -73,7 +73,7 @@ func (s *Store) putNamed(ctx context.Context, c conversation, path string, allow
 		return m, err
 	}
 	name, _ := s.workspace.Clean(path) // it was just opened, so it is inside
-	return s.put(ctx, c, c.principal, agent.File{Name: f.Name, MIME: files.ByName(f.Name), Origin: f.Origin, Path: name}, f, c.life)
+	return s.putAs(ctx, c, c.principal, agent.File{Name: f.Name, MIME: files.ByName(f.Name), Origin: f.Origin, Path: name}, f, c.life)
 }
 
 // conversation is where files are stored, on whose behalf, and for how long.

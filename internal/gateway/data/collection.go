@@ -33,7 +33,7 @@ func BySubject(kv journal.KeyValue, tenant, subject string) bool {
 }
 
 // each calls f with the subject's keys, in pages.
-func (c *Collection) each(ctx context.Context, j keyLister, tenant, subject string, f func(journal.KeyValue) error) error {
+func (c *Collection) forEach(ctx context.Context, j keyLister, tenant, subject string, f func(journal.KeyValue) error) error {
 	after := ""
 	for {
 		page, err := j.KeysAfter(ctx, c.Prefix, after, keyPage)

@@ -30,26 +30,26 @@ func NewExporter(gw *gateway.Gateway, j exportJournal, collections []Collection)
 
 // Check returns nil where the principal may export what is stored of the subject: the admin of everybody, a subject its
 // own.
-func (x *Exporter) Check(who gateway.Principal, of Subject) error {
+func (x *Exporter) Check(principal gateway.Principal, of Subject) error {
 	if of.Subject == "" {
 		return &gateway.Rejection{Reason: gateway.ReasonInvalid, Message: "export: a subject is needed"}
 	}
-	return gateway.Decide(who, gateway.ActionRead, &journal.Summary{Tenant: of.Tenant, Owner: of.Subject})
+	return gateway.Decide(principal, gateway.ActionRead, &journal.Summary{Tenant: of.Tenant, Owner: of.Subject})
 }
 
 // Export calls write with the lines of an export, without their ends; what it gets is only good until it returns. The
 // export is whole when Export returns nil.
-func (x *Exporter) Export(ctx context.Context, who gateway.Principal, of Subject, write func(line []byte) error) error {
-	if err := x.Check(who, of); err != nil {
+func (x *Exporter) Export(ctx context.Context, principal gateway.Principal, of Subject, write func(line []byte) error) error {
+	if err := x.Check(principal, of); err != nil {
 		return err
 	}
-	err := x.gw.Audit().Record(ctx, audit.Entry{Action: "export", Actor: gateway.Actor(ctx, who), Tenant: of.Tenant, Subject: of.Subject})
+	err := x.gw.Audit().Record(ctx, audit.Entry{Action: "export", Actor: gateway.Actor(ctx, principal), Tenant: of.Tenant, Subject: of.Subject})
 	if err != nil {
 		return err
 	}
 	o := &output{write: write}
 	o.line(header{Type: lineExport, Version: Version, At: time.Now().UnixMilli(), Subject: of})
-	err = x.conversations(ctx, who, of, o)
+	err = x.conversations(ctx, principal, of, o)
 	if err == nil && o.err == nil {
 		err = x.guest(ctx, of, o)
 	}
@@ -58,9 +58,9 @@ func (x *Exporter) Export(ctx context.Context, who gateway.Principal, of Subject
 		if err != nil || o.err != nil || c.Private {
 			continue
 		}
-		err = c.each(ctx, x.journal, of.Tenant, of.Subject, func(kv journal.KeyValue) error {
+		err = c.forEach(ctx, x.journal, of.Tenant, of.Subject, func(kv journal.KeyValue) error {
 			o.n.Other++
-			o.line(stored{Type: c.Name, Data: kv.Value})
+			o.line(collectionLine{Type: c.Name, Data: kv.Value})
 			return o.err
 		})
 	}
@@ -92,15 +92,15 @@ func (o *output) line(v any) {
 
 // conversations writes those that the subject owns, each once. They are listed by their last change, so that one in which
 // something happens meanwhile may move to where the list was read before: it is read until there is none that was missed.
-func (x *Exporter) conversations(ctx context.Context, who gateway.Principal, of Subject, o *output) error {
+func (x *Exporter) conversations(ctx context.Context, principal gateway.Principal, of Subject, o *output) error {
 	begin := time.Now().UnixMilli()
-	written := map[string]bool{}
-	for more := true; more; {
-		more = false
-		err := owned(ctx, x.journal, of, func(s *journal.Summary) error {
-			if o.err == nil && !written[s.ID] && s.Created <= begin { // those that are made meanwhile may have no end
-				written[s.ID], more = true, true
-				o.err = x.conversation(ctx, who, s.ID, o)
+	exported := map[string]bool{}
+	for foundNew := true; foundNew; {
+		foundNew = false
+		err := eachOwned(ctx, x.journal, of, func(s *journal.Summary) error {
+			if o.err == nil && !exported[s.ID] && s.Created <= begin { // those that are made meanwhile may have no end
+				exported[s.ID], foundNew = true, true
+				o.err = x.conversation(ctx, principal, s.ID, o)
 			}
 			return o.err
 		})
@@ -112,8 +112,8 @@ func (x *Exporter) conversations(ctx context.Context, who gateway.Principal, of 
 }
 
 // conversation writes one conversation as it is at one moment.
-func (x *Exporter) conversation(ctx context.Context, who gateway.Principal, id string, o *output) error {
-	s, release, err := x.gw.PauseCompaction(ctx, who, id)
+func (x *Exporter) conversation(ctx context.Context, principal gateway.Principal, id string, o *output) error {
+	s, release, err := x.gw.PauseCompaction(ctx, principal, id)
 	if errors.Is(err, gateway.ErrNotFound) {
 		return nil // deleted since it was listed
 	}
@@ -128,7 +128,7 @@ func (x *Exporter) conversation(ctx context.Context, who gateway.Principal, id s
 		r, err := x.journal.Read(ctx, id, after, exportPage)
 		if errors.Is(err, journal.ErrDeleted) {
 			o.n = before
-			o.line(gone{lineGone, id})
+			o.line(deletedLine{lineGone, id})
 			return o.err
 		}
 		if err != nil {
@@ -153,17 +153,17 @@ func (x *Exporter) conversation(ctx context.Context, who gateway.Principal, id s
 
 // guest writes what the subject said in conversations of others.
 func (x *Exporter) guest(ctx context.Context, of Subject, o *output) error {
-	all := gateway.Principal{Admin: true} // what was checked is that these are its own words
-	_, wrote, err := x.gw.Guests().Conversations(ctx, all, of.Tenant, of.Subject)
+	operator := gateway.Principal{Admin: true} // what was checked is that these are its own words
+	_, wrote, err := x.gw.Guests().Conversations(ctx, operator, of.Tenant, of.Subject)
 	for _, id := range wrote {
 		if err != nil {
 			break
 		}
-		err = x.gw.Guests().EventsBy(ctx, all, id, of.Subject, func(e *event.Event) error {
-			one := *e
-			one.Seq, one.MergedFrom = 0, 0
+		err = x.gw.Guests().EventsBy(ctx, operator, id, of.Subject, func(e *event.Event) error {
+			entry := *e
+			entry.Seq, entry.MergedFrom = 0, 0
 			o.n.Other++
-			o.line(message{lineMessage, id, one})
+			o.line(message{lineMessage, id, entry})
 			return o.err
 		})
 		if errors.Is(err, gateway.ErrNotFound) {

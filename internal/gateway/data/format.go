@@ -56,7 +56,7 @@ func conversationOf(s *journal.Summary) conversation {
 }
 
 // gone says that the conversation whose lines are the last was deleted meanwhile: they don't count.
-type gone struct {
+type deletedLine struct {
 	Type string `json:"type"`
 	ID   string `json:"id"`
 }
@@ -69,7 +69,7 @@ type message struct {
 }
 
 // stored is a key of a collection.
-type stored struct {
+type collectionLine struct {
 	Type string          `json:"type"`
 	Data json.RawMessage `json:"data"`
 }

@@ -32,8 +32,8 @@ var ErrFile = errors.New("not a whole export")
 type Importing struct {
 	Imported int `json:"imported"`
 	// Unchanged counts conversations that the same import brought before.
-	Unchanged int `json:"unchanged"`
-	Refused   int `json:"refused"`
+	Unchanged    int `json:"unchanged"`
+	RefusedCount int `json:"refused"`
 	// Refusals tell why, the first thousand of them.
 	Refusals []Refusal `json:"refusals,omitempty"`
 	// Skipped counts lines of other data, which is not imported: it belongs to the gateway that counted it.
@@ -56,33 +56,33 @@ func NewImporter(gw *gateway.Gateway) *Importer { return &Importer{gw} }
 // Import reads an export and makes its conversations, each when its last line was read and all of it was checked. One
 // that can't be made is refused, and the others go on. After an error, which wraps ErrFile where the file is at fault,
 // Importing says what was done until then: a repeat brings the rest.
-func (m *Importer) Import(ctx context.Context, who gateway.Principal, r io.Reader) (out Importing, err error) {
-	if err := gateway.Decide(who, gateway.ActionAdmin, nil); err != nil {
-		return out, err
+func (m *Importer) Import(ctx context.Context, principal gateway.Principal, r io.Reader) (report Importing, err error) {
+	if err := gateway.Decide(principal, gateway.ActionAdmin, nil); err != nil {
+		return report, err
 	}
-	in := &input{m: m, ctx: ctx, who: who, out: &out, buf: bufio.NewReaderSize(r, 64<<10)}
+	in := &input{m: m, ctx: ctx, principal: principal, report: &report, buf: bufio.NewReaderSize(r, 64<<10)}
 	for {
 		line, err := in.next()
 		if err != nil {
-			return out, err
+			return report, err
 		}
-		done, err := in.take(line)
-		if done || err != nil {
-			return out, err
+		isLast, err := in.take(line)
+		if isLast || err != nil {
+			return report, err
 		}
 	}
 }
 
 // input is a file that is being read.
 type input struct {
-	m   *Importer
-	ctx context.Context
-	who gateway.Principal
-	out *Importing
-	buf *bufio.Reader
+	m         *Importer
+	ctx       context.Context
+	principal gateway.Principal
+	report    *Importing
+	buf       *bufio.Reader
 
-	line  int
-	begun bool
+	line      int
+	hasHeader bool
 	// The conversation whose lines are being read.
 	current *conversation
 	events  []event.Event
@@ -125,7 +125,7 @@ func (in *input) next() ([]byte, error) {
 }
 
 // take takes a line; done says that it was the last.
-func (in *input) take(line []byte) (done bool, err error) {
+func (in *input) take(line []byte) (isLast bool, err error) {
 	var kind struct {
 		Type    string `json:"type"`
 		Version int    `json:"version"`
@@ -133,14 +133,14 @@ func (in *input) take(line []byte) (done bool, err error) {
 	if err := json.Unmarshal(line, &kind); err != nil {
 		return false, in.bad("it is no JSON object")
 	}
-	if !in.begun {
+	if !in.hasHeader {
 		switch {
 		case kind.Type != lineExport:
 			return false, in.bad("an export begins with a line of the type %q", lineExport)
 		case kind.Version < 1 || kind.Version > Version:
 			return false, in.bad("the export has version %d; this gateway knows %d", kind.Version, Version)
 		}
-		in.begun = true
+		in.hasHeader = true
 		return false, nil
 	}
 	switch kind.Type {
@@ -178,7 +178,7 @@ func (in *input) take(line []byte) (done bool, err error) {
 	if err := in.finish(); err != nil {
 		return false, err
 	}
-	in.out.Skipped++
+	in.report.Skipped++
 	return false, nil
 }
 
@@ -216,22 +216,22 @@ func (in *input) finish() error {
 	if in.size > maxImport {
 		err = &gateway.Rejection{Reason: gateway.ReasonTooLarge, Message: fmt.Sprintf("its lines take more than %d bytes", maxImport)}
 	} else {
-		added, err = in.m.gw.Import(in.ctx, in.who, gateway.Imported{Summary: c.summary(), Events: in.events, Digest: hex.EncodeToString(in.sum.Sum(nil))})
+		added, err = in.m.gw.Import(in.ctx, in.principal, gateway.Imported{Summary: c.summary(), Events: in.events, Digest: hex.EncodeToString(in.sum.Sum(nil))})
 	}
 	in.events = nil
 	var r *gateway.Rejection
 	switch {
 	case errors.As(err, &r) && r.Reason != gateway.ReasonDraining:
-		in.out.Refused++
-		if len(in.out.Refusals) < maxRefused {
-			in.out.Refusals = append(in.out.Refusals, Refusal{c.ID, r.Reason, r.Message})
+		in.report.RefusedCount++
+		if len(in.report.Refusals) < maxRefused {
+			in.report.Refusals = append(in.report.Refusals, Refusal{c.ID, r.Reason, r.Message})
 		}
 	case err != nil:
 		return err
 	case added:
-		in.out.Imported++
+		in.report.Imported++
 	default:
-		in.out.Unchanged++
+		in.report.Unchanged++
 	}
 	return nil
 }

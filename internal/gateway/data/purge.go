@@ -36,8 +36,8 @@ type Purged struct {
 	// Conversations are those that the subject owned.
 	Conversations int `json:"conversations"`
 	// Shared are those of others that were shared with it; Messages what it wrote in those of others.
-	Shared   int `json:"shared"`
-	Messages int `json:"messages"`
+	SharedCount int `json:"shared"`
+	Messages    int `json:"messages"`
 	// Keys are counted by the name of their collection.
 	Keys map[string]int `json:"keys,omitempty"`
 	// Audit counts the entries of the audit log that were blanked.
@@ -46,23 +46,23 @@ type Purged struct {
 
 // counts are what the audit log keeps of it.
 func (p *Purged) counts() map[string]int {
-	out := map[string]int{"conversations": p.Conversations, "shared": p.Shared, "messages": p.Messages, "audit": p.Audit}
+	counts := map[string]int{"conversations": p.Conversations, "shared": p.SharedCount, "messages": p.Messages, "audit": p.Audit}
 	for k, n := range p.Keys {
-		out[k] = n
+		counts[k] = n
 	}
-	return out
+	return counts
 }
 
 // Purger removes all that is stored of a subject. Make one with NewPurger; Run finishes what was cut
 // off. Its methods may be called from several goroutines.
 type Purger struct {
-	gw          *gateway.Gateway
-	journal     purgeJournal
-	uploads     Uploads // may be nil
-	collections []Collection
-	log         *slog.Logger
-	one         chan struct{} // whoever puts a value in purges
-	cut         chan struct{} // has a value when a purge was cut off
+	gw            *gateway.Gateway
+	journal       purgeJournal
+	uploads       Uploads // may be nil
+	collections   []Collection
+	log           *slog.Logger
+	purgeSlot     chan struct{} // whoever puts a value in purges
+	interruptions chan struct{} // has a value when a purge was cut off
 }
 
 // Uploads are files of users that belong to no conversation yet.
@@ -73,7 +73,7 @@ type Uploads interface {
 
 // NewPurger returns a purger of the gateway's conversations, of uploads and of the collections. uploads may be nil.
 func NewPurger(gw *gateway.Gateway, j purgeJournal, uploads Uploads, collections []Collection, log *slog.Logger) *Purger {
-	return &Purger{gw: gw, journal: j, uploads: uploads, collections: collections, log: log, one: make(chan struct{}, 1), cut: make(chan struct{}, 1)}
+	return &Purger{gw: gw, journal: j, uploads: uploads, collections: collections, log: log, purgeSlot: make(chan struct{}, 1), interruptions: make(chan struct{}, 1)}
 }
 
 // Run finishes purges that were cut off, by the end of the last process or by whoever asked going away, until the
@@ -86,7 +86,7 @@ func (p *Purger) Run(ctx context.Context) {
 			retry = time.After(retryPurge)
 		}
 		select {
-		case <-p.cut:
+		case <-p.interruptions:
 		case <-retry:
 		case <-ctx.Done():
 			return
@@ -107,9 +107,9 @@ func (p *Purger) Finish(ctx context.Context) error {
 		if err == nil {
 			_, err = p.Purge(ctx, gateway.Principal{Admin: true}, s, false)
 		}
-		var held *gateway.Rejection
-		if errors.As(err, &held) { // it was placed since; the purge is over, and on record as refused
-			p.log.Warn("unfinished purge is given up", "reason", held.Reason)
+		var rejection *gateway.Rejection
+		if errors.As(err, &rejection) { // it was placed since; the purge is over, and on record as refused
+			p.log.Warn("unfinished purge is given up", "reason", rejection.Reason)
 			continue
 		}
 		errs = append(errs, err)
@@ -120,63 +120,63 @@ func (p *Purger) Finish(ctx context.Context) error {
 // Purge removes the conversations that a subject owns, its keys in the collections, and its name in the audit log. It is
 // refused as a whole where a hold keeps any of it. Cut off, Run goes on with it, at the next start if need be. A
 // dry run says what it would remove.
-func (p *Purger) Purge(ctx context.Context, who gateway.Principal, of Subject, dry bool) (out Purged, err error) {
-	if err := gateway.Decide(who, gateway.ActionAdmin, nil); err != nil {
-		return out, err
+func (p *Purger) Purge(ctx context.Context, principal gateway.Principal, of Subject, dry bool) (report Purged, err error) {
+	if err := gateway.Decide(principal, gateway.ActionAdmin, nil); err != nil {
+		return report, err
 	}
 	if of.Subject == "" {
-		return out, &gateway.Rejection{Reason: gateway.ReasonInvalid, Message: "purge: a subject is needed"}
+		return report, &gateway.Rejection{Reason: gateway.ReasonInvalid, Message: "purge: a subject is needed"}
 	}
 	select {
-	case p.one <- struct{}{}:
-		defer func() { <-p.one }()
+	case p.purgeSlot <- struct{}{}:
+		defer func() { <-p.purgeSlot }()
 	case <-ctx.Done():
-		return out, ctx.Err()
+		return report, ctx.Err()
 	}
-	out.DryRun, out.Keys = dry, map[string]int{}
-	entry := audit.Entry{Action: "purge", Actor: gateway.Actor(ctx, who), Digest: audit.Digest(of.Tenant, of.Subject)}
+	report.DryRun, report.Keys = dry, map[string]int{}
+	entry := audit.Entry{Action: "purge", Actor: gateway.Actor(ctx, principal), Digest: audit.Digest(of.Tenant, of.Subject)}
 	mark := purgingKeys + entry.Digest
-	if err := p.held(ctx, of); err != nil {
+	if err := p.checkHolds(ctx, of); err != nil {
 		var r *gateway.Rejection
 		if !dry && errors.As(err, &r) {
 			entry.Result = gateway.ReasonHeld
 			err = errors.Join(err, p.gw.Audit().Record(ctx, entry, journal.KeyValue{Key: mark}))
 		}
-		return out, err
+		return report, err
 	}
 	if dry {
-		return out, p.count(ctx, who, of, &out)
+		return report, p.count(ctx, principal, of, &report)
 	}
 	value, err := json.Marshal(of)
 	if err != nil {
-		return out, fmt.Errorf("purge: %w", err)
+		return report, fmt.Errorf("purge: %w", err)
 	}
 	entry.Result = "begun"
 	if err := p.gw.Audit().Record(ctx, entry, journal.KeyValue{Key: mark, Value: value}); err != nil {
-		return out, err
+		return report, err
 	}
-	if err := p.remove(ctx, who, of, &out); err != nil {
+	if err := p.remove(ctx, principal, of, &report); err != nil {
 		if ctx.Err() != nil {
 			select {
-			case p.cut <- struct{}{}:
+			case p.interruptions <- struct{}{}:
 			default:
 			}
 		}
-		return out, fmt.Errorf("purge: %w", err)
+		return report, fmt.Errorf("purge: %w", err)
 	}
-	entry.Result, entry.Counts = audit.Done, out.counts()
-	return out, p.gw.Audit().Record(ctx, entry, journal.KeyValue{Key: mark})
+	entry.Result, entry.Counts = audit.Done, report.counts()
+	return report, p.gw.Audit().Record(ctx, entry, journal.KeyValue{Key: mark})
 }
 
 // held returns a *gateway.Rejection where a hold keeps anything of the subject.
-func (p *Purger) held(ctx context.Context, of Subject) error {
+func (p *Purger) checkHolds(ctx context.Context, of Subject) error {
 	var names []string
-	if one, ok := p.gw.Holds().HoldOnSubject(of.Tenant, of.Subject); ok {
-		names = append(names, one.String())
+	if hold, ok := p.gw.Holds().HoldOnSubject(of.Tenant, of.Subject); ok {
+		names = append(names, hold.String())
 	} else if len(p.gw.Holds().List()) > 0 {
-		err := p.owned(ctx, of, func(s *journal.Summary) error {
-			if one, ok := p.gw.Holds().HoldOn(s); ok {
-				names = append(names, one.String())
+		err := p.eachOwned(ctx, of, func(s *journal.Summary) error {
+			if hold, ok := p.gw.Holds().HoldOn(s); ok {
+				names = append(names, hold.String())
 			}
 			return nil
 		})
@@ -189,29 +189,29 @@ func (p *Purger) held(ctx context.Context, of Subject) error {
 			if err != nil {
 				continue // deleted meanwhile, or the redaction will say
 			}
-			if one, ok := p.gw.Holds().HoldOn(&s); ok {
-				names = append(names, one.String())
+			if hold, ok := p.gw.Holds().HoldOn(&s); ok {
+				names = append(names, hold.String())
 			}
 		}
 	}
 	if len(names) == 0 {
 		return nil
 	}
-	const most = 5
-	more := ""
-	if n := len(names) - most; n > 0 {
-		names, more = names[:most], fmt.Sprintf(" and %d more", n)
+	const maxNames = 5
+	suffix := ""
+	if n := len(names) - maxNames; n > 0 {
+		names, suffix = names[:maxNames], fmt.Sprintf(" and %d more", n)
 	}
 	return &gateway.Rejection{Reason: gateway.ReasonHeld, Message: fmt.Sprintf(
-		"nothing is purged: a legal hold on %s%s keeps what belongs to this subject", strings.Join(names, ", "), more)}
+		"nothing is purged: a legal hold on %s%s keeps what belongs to this subject", strings.Join(names, ", "), suffix)}
 }
 
 // owned calls f with the conversations that the subject owns.
-func (p *Purger) owned(ctx context.Context, of Subject, f func(*journal.Summary) error) error {
-	return owned(ctx, p.journal, of, f)
+func (p *Purger) eachOwned(ctx context.Context, of Subject, f func(*journal.Summary) error) error {
+	return eachOwned(ctx, p.journal, of, f)
 }
 
-func owned(ctx context.Context, j lister, of Subject, f func(*journal.Summary) error) error {
+func eachOwned(ctx context.Context, j lister, of Subject, f func(*journal.Summary) error) error {
 	q := journal.Query{Tenant: of.Tenant, Owner: of.Subject, Limit: purgePage}
 	for {
 		page, err := j.Conversations(ctx, q)
@@ -235,14 +235,14 @@ func owned(ctx context.Context, j lister, of Subject, f func(*journal.Summary) e
 }
 
 // guest counts what the subject has in the conversations of others.
-func (p *Purger) guest(ctx context.Context, who gateway.Principal, of Subject, out *Purged) error {
-	shared, wrote, err := p.gw.Guests().Conversations(ctx, who, of.Tenant, of.Subject)
-	out.Shared = len(shared)
+func (p *Purger) guest(ctx context.Context, principal gateway.Principal, of Subject, report *Purged) error {
+	guestIn, wrote, err := p.gw.Guests().Conversations(ctx, principal, of.Tenant, of.Subject)
+	report.SharedCount = len(guestIn)
 	for _, id := range wrote {
 		if err == nil {
-			err = p.gw.Guests().EventsBy(ctx, who, id, of.Subject, func(e *event.Event) error {
+			err = p.gw.Guests().EventsBy(ctx, principal, id, of.Subject, func(e *event.Event) error {
 				if e.Type == event.MessageAdd {
-					out.Messages++
+					report.Messages++
 				}
 				return nil
 			})
@@ -254,35 +254,35 @@ func (p *Purger) guest(ctx context.Context, who gateway.Principal, of Subject, o
 	return err
 }
 
-func (p *Purger) count(ctx context.Context, who gateway.Principal, of Subject, out *Purged) error {
-	err := p.owned(ctx, of, func(*journal.Summary) error { out.Conversations++; return nil })
+func (p *Purger) count(ctx context.Context, principal gateway.Principal, of Subject, report *Purged) error {
+	err := p.eachOwned(ctx, of, func(*journal.Summary) error { report.Conversations++; return nil })
 	if err == nil {
-		err = p.guest(ctx, who, of, out)
+		err = p.guest(ctx, principal, of, report)
 	}
 	for i := range p.collections {
 		c := &p.collections[i]
 		if err == nil {
-			err = c.each(ctx, p.journal, of.Tenant, of.Subject, func(journal.KeyValue) error { out.Keys[c.Name]++; return nil })
+			err = c.forEach(ctx, p.journal, of.Tenant, of.Subject, func(journal.KeyValue) error { report.Keys[c.Name]++; return nil })
 		}
 	}
 	if err == nil {
-		out.Audit, err = p.gw.Audit().Count(ctx, audit.Query{Tenant: of.Tenant, Subject: of.Subject})
+		report.Audit, err = p.gw.Audit().Count(ctx, audit.Query{Tenant: of.Tenant, Subject: of.Subject})
 	}
 	return err
 }
 
-func (p *Purger) remove(ctx context.Context, who gateway.Principal, of Subject, out *Purged) error {
+func (p *Purger) remove(ctx context.Context, principal gateway.Principal, of Subject, report *Purged) error {
 	// What comes while it goes on is newest, and so stands first: it is looked for until there is none.
-	for more := true; more; {
-		more = false
-		err := p.owned(ctx, of, func(s *journal.Summary) error {
-			more = true
-			_, err := p.gw.Do(ctx, who, s.ID, gateway.Command{Type: gateway.CommandDelete})
+	for hasMore := true; hasMore; {
+		hasMore = false
+		err := p.eachOwned(ctx, of, func(s *journal.Summary) error {
+			hasMore = true
+			_, err := p.gw.Do(ctx, principal, s.ID, gateway.Command{Type: gateway.CommandDelete})
 			if errors.Is(err, gateway.ErrNotFound) {
 				err = p.journal.Delete(ctx, s.ID) // somebody else has begun to
 			}
 			if err == nil {
-				out.Conversations++
+				report.Conversations++
 			}
 			return err
 		})
@@ -291,36 +291,36 @@ func (p *Purger) remove(ctx context.Context, who gateway.Principal, of Subject, 
 		}
 	}
 	if p.uploads != nil {
-		if err := p.uploads.EraseUploads(ctx, who, of.Tenant, of.Subject); err != nil {
+		if err := p.uploads.EraseUploads(ctx, principal, of.Tenant, of.Subject); err != nil {
 			return err
 		}
 	}
 	var err error
-	if out.Shared, err = p.gw.Guests().Unshare(ctx, who, of.Tenant, of.Subject); err != nil {
+	if report.SharedCount, err = p.gw.Guests().Unshare(ctx, principal, of.Tenant, of.Subject); err != nil {
 		return err
 	}
-	_, wrote, err := p.gw.Guests().Conversations(ctx, who, of.Tenant, of.Subject)
+	_, wrote, err := p.gw.Guests().Conversations(ctx, principal, of.Tenant, of.Subject)
 	if err != nil {
 		return err
 	}
 	for _, id := range wrote {
-		n, err := p.gw.Guests().Redact(ctx, who, id, of.Subject)
+		n, err := p.gw.Guests().Redact(ctx, principal, id, of.Subject)
 		if err != nil && !errors.Is(err, gateway.ErrNotFound) {
 			return err
 		}
-		out.Messages += n
+		report.Messages += n
 	}
 	for i := range p.collections {
 		c := &p.collections[i]
-		var gone []journal.KeyValue
+		var deletions []journal.KeyValue
 		flush := func() error {
-			err := p.gw.Audit().PutKeys(ctx, gone...)
-			gone = nil
+			err := p.gw.Audit().PutKeys(ctx, deletions...)
+			deletions = nil
 			return err
 		}
-		err := c.each(ctx, p.journal, of.Tenant, of.Subject, func(kv journal.KeyValue) error {
-			out.Keys[c.Name]++
-			if gone = append(gone, journal.KeyValue{Key: kv.Key}); len(gone) < keyPage {
+		err := c.forEach(ctx, p.journal, of.Tenant, of.Subject, func(kv journal.KeyValue) error {
+			report.Keys[c.Name]++
+			if deletions = append(deletions, journal.KeyValue{Key: kv.Key}); len(deletions) < keyPage {
 				return nil
 			}
 			return flush()
@@ -333,6 +333,6 @@ func (p *Purger) remove(ctx context.Context, who gateway.Principal, of Subject, 
 		}
 	}
 	n, err := p.gw.Audit().Blank(ctx, of.Tenant, of.Subject)
-	out.Audit = n
+	report.Audit = n
 	return err
 }

@@ -88,7 +88,7 @@ func TestPurgeLeavesNothing(t *testing.T) {
 	if !strings.Contains(mine, "m4rk as a guest") || strings.Contains(mine, "kept too") {
 		t.Errorf("alice is told of what she said at bob's: %s", mine)
 	}
-	want := data.Purged{DryRun: true, Conversations: 20, Shared: 1, Messages: 1, Keys: map[string]int{"usage": 621}, Audit: 45}
+	want := data.Purged{DryRun: true, Conversations: 20, SharedCount: 1, Messages: 1, Keys: map[string]int{"usage": 621}, Audit: 45}
 	dry, err := p.Purge(t.Context(), admin, subject(alice), true)
 	if d := cmp.Diff(want, dry); d != "" || err != nil {
 		t.Errorf("dry run (-want +got): %v\n%s", err, d)

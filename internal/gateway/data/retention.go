@@ -39,43 +39,43 @@ func (a Ages) of(agent string) time.Duration {
 }
 
 // least returns the lowest age above 0; 0 where everything is kept for ever.
-func (a Ages) least() time.Duration {
-	least := a.Default
+func (a Ages) shortest() time.Duration {
+	age := a.Default
 	for _, d := range a.Agents {
-		if d > 0 && (least == 0 || d < least) {
-			least = d
+		if d > 0 && (age == 0 || d < age) {
+			age = d
 		}
 	}
-	return least
+	return age
 }
 
 // Retention deletes conversations that nobody has used for long. Make one with NewRetention; its methods may be called
 // from several goroutines.
 type Retention struct {
-	gw      *gateway.Gateway
-	journal lister
-	ages    atomic.Pointer[Ages]
-	agent   string // of conversations that name none
-	log     *slog.Logger
-	one     chan struct{} // whoever puts a value in sweeps
+	gw        *gateway.Gateway
+	journal   lister
+	ages      atomic.Pointer[Ages]
+	agent     string // of conversations that name none
+	log       *slog.Logger
+	semaphore chan struct{} // whoever puts a value in sweeps
 }
 
 // NewRetention returns what keeps to ages. agent is that of conversations that name none.
 func NewRetention(gw *gateway.Gateway, j lister, ages Ages, agent string, log *slog.Logger) *Retention {
-	r := &Retention{gw: gw, journal: j, agent: agent, log: log, one: make(chan struct{}, 1)}
-	r.Keep(ages)
+	r := &Retention{gw: gw, journal: j, agent: agent, log: log, semaphore: make(chan struct{}, 1)}
+	r.SetAges(ages)
 	return r
 }
 
 // Keep has other ages count from the next sweep on.
-func (r *Retention) Keep(ages Ages) { r.ages.Store(&ages) }
+func (r *Retention) SetAges(ages Ages) { r.ages.Store(&ages) }
 
 // Swept is what a sweep has done, or would do.
 type Swept struct {
 	DryRun bool `json:"dry_run,omitempty"`
 	// Deleted counts conversations; Held those that are old enough and kept by a hold; Audit entries of the audit log.
 	Deleted int `json:"deleted"`
-	Held    int `json:"held"`
+	OnHold  int `json:"held"`
 	Audit   int `json:"audit"`
 	// Conversations names those that were deleted, the first thousand of them.
 	Conversations []string `json:"conversations,omitempty"`
@@ -97,7 +97,7 @@ func (r *Retention) Run(ctx context.Context) {
 		case err != nil:
 			r.log.Error("retention: sweep cut off; the next one goes on", "deleted", s.Deleted, "error", err)
 		case s.Deleted+s.Audit > 0:
-			r.log.Info("retention: swept", "deleted", s.Deleted, "held", s.Held, "audit", s.Audit)
+			r.log.Info("retention: swept", "deleted", s.Deleted, "held", s.OnHold, "audit", s.Audit)
 		}
 		timer.Reset(sweepEvery)
 	}
@@ -107,8 +107,8 @@ func (r *Retention) Run(ctx context.Context) {
 // A dry run only says what a sweep would do. After an error Swept says what was done until then.
 func (r *Retention) Sweep(ctx context.Context, dry bool) (s Swept, err error) {
 	select {
-	case r.one <- struct{}{}:
-		defer func() { <-r.one }()
+	case r.semaphore <- struct{}{}:
+		defer func() { <-r.semaphore }()
 	case <-ctx.Done():
 		return s, ctx.Err()
 	}
@@ -120,12 +120,12 @@ func (r *Retention) Sweep(ctx context.Context, dry bool) (s Swept, err error) {
 }
 
 func (r *Retention) conversations(ctx context.Context, s *Swept) error {
-	least := r.ages.Load().least()
-	if least == 0 {
+	shortest := r.ages.Load().shortest()
+	if shortest == 0 {
 		return nil
 	}
 	start := time.Now()
-	q := journal.Query{BeforeUpdated: start.Add(-least).UnixMilli(), Limit: sweepPage}
+	q := journal.Query{BeforeUpdated: start.Add(-shortest).UnixMilli(), Limit: sweepPage}
 	for {
 		page, err := r.journal.Conversations(ctx, q)
 		if err != nil {
@@ -155,16 +155,16 @@ func (r *Retention) expire(ctx context.Context, c *journal.Summary, start time.T
 	if age == 0 || c.Updated >= before || len(c.Open) > 0 {
 		return nil
 	}
-	if _, held := r.gw.Holds().HoldOn(c); held {
-		s.Held++
+	if _, onHold := r.gw.Holds().HoldOn(c); onHold {
+		s.OnHold++
 		return nil
 	}
 	if !s.DryRun {
 		began := time.Now()
-		switch gone, err := r.gw.Expire(ctx, "retention", c.ID, before); {
+		switch isDeleted, err := r.gw.Expire(ctx, "retention", c.ID, before); {
 		case err != nil:
 			return err
-		case !gone:
+		case !isDeleted:
 			return nil
 		}
 		r.log.Debug("retention: conversation deleted", "conversation", c.ID, "agent", agent)

@@ -47,7 +47,7 @@ func TestRetention(t *testing.T) {
 		h.say(alice, used, "again")
 		time.Sleep(day + 30*time.Second)
 		dry, err := r.Sweep(t.Context(), true)
-		if err != nil || dry.Deleted != 1 || dry.Held != 1 || len(dry.Conversations) != 1 || dry.Conversations[0] != x {
+		if err != nil || dry.Deleted != 1 || dry.OnHold != 1 || len(dry.Conversations) != 1 || dry.Conversations[0] != x {
 			t.Errorf("dry run: %+v, %v", dry, err)
 		}
 		wantList(t, h, x, y, used, held)
@@ -96,7 +96,7 @@ func TestRetentionForEver(t *testing.T) {
 			t.Errorf("without ages: %+v, %v", s, err)
 		}
 		r := none
-		r.Keep(data.Ages{Default: day, Agents: map[string]time.Duration{"b": 0}}) // from the next sweep on
+		r.SetAges(data.Ages{Default: day, Agents: map[string]time.Duration{"b": 0}}) // from the next sweep on
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := r.Sweep(ctx, false); err == nil {

@@ -117,7 +117,7 @@ func TestRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := h.export(admin, subject(alice))
-	if got := other.load(first); got.Imported != len(ids) || got.Refused+got.Unchanged != 0 {
+	if got := other.load(first); got.Imported != len(ids) || got.RefusedCount+got.Unchanged != 0 {
 		t.Fatalf("import: %+v", got)
 	}
 	for _, id := range ids {
@@ -136,10 +136,10 @@ func TestRoundTrip(t *testing.T) {
 			t.Errorf("%s: %+v and %+v, %v, %v", id, a, b, err, berr)
 		}
 	}
-	if got := other.load(first); got.Unchanged != len(ids) || got.Refused+got.Imported != 0 {
+	if got := other.load(first); got.Unchanged != len(ids) || got.RefusedCount+got.Imported != 0 {
 		t.Errorf("imported twice: %+v", got)
 	}
-	if got := h.load(first); got.Refused != len(ids) {
+	if got := h.load(first); got.RefusedCount != len(ids) {
 		t.Errorf("imported where it came from: %+v", got)
 	}
 	// What was imported goes on.
@@ -209,7 +209,7 @@ func TestImportRefuses(t *testing.T) {
 		"unknown":        {`{"type":"conversation","id":"x"}`, `{"type":"event","event":{"type":"what"}}`},
 		"does not apply": {`{"type":"conversation","id":"x"}`, `{"type":"event","event":{"type":"message.start","message":"m","role":"user"}}`, `{"type":"event","event":{"type":"part.start","message":"m","part":"p","kind":"text"}}`, `{"type":"event","event":{"type":"part.append","message":"m","part":"p","offset":9,"text":"a"}}`},
 	} {
-		if got := one(bad[0], bad[1:]...); got.Refused != 1 || got.Refusals[0].Reason != gateway.ReasonInvalid {
+		if got := one(bad[0], bad[1:]...); got.RefusedCount != 1 || got.Refusals[0].Reason != gateway.ReasonInvalid {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -221,14 +221,14 @@ func TestImportRefuses(t *testing.T) {
 	if err != nil || turn.Outcome != event.Interrupted {
 		t.Errorf("the turn: %+v, %v", turn, err)
 	}
-	if got := one(`{"type":"conversation","id":"v","owner":"s"}`, start); got.Refused != 1 || got.Refusals[0].Reason != gateway.ReasonConflict {
+	if got := one(`{"type":"conversation","id":"v","owner":"s"}`, start); got.RefusedCount != 1 || got.Refusals[0].Reason != gateway.ReasonConflict {
 		t.Errorf("with a turn of another: %+v", got)
 	}
 	// A tombstone keeps its id.
 	if _, err := h.Do(t.Context(), admin, "u", gateway.Command{Type: gateway.CommandDelete}); err != nil {
 		t.Fatal(err)
 	}
-	if got := one(`{"type":"conversation","id":"u","owner":"s"}`, start); got.Refused != 1 || !strings.Contains(got.Refusals[0].Message, "deleted") {
+	if got := one(`{"type":"conversation","id":"u","owner":"s"}`, start); got.RefusedCount != 1 || !strings.Contains(got.Refusals[0].Message, "deleted") {
 		t.Errorf("over a tombstone: %+v", got)
 	}
 }
@@ -263,7 +263,7 @@ func TestExportWhile(t *testing.T) {
 	if !strings.Contains(all, "before its turn") || strings.Contains(all, "too late") {
 		t.Error("the second conversation is not of the moment when its lines began")
 	}
-	if got := other.load(lines); got.Refused != 0 || got.Imported+got.Unchanged < 1 {
+	if got := other.load(lines); got.RefusedCount != 0 || got.Imported+got.Unchanged < 1 {
 		t.Errorf("import: %+v", got)
 	}
 	stop := errors.New("stop")

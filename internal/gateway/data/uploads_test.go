@@ -46,7 +46,7 @@ func TestPurgeTakesUploads(t *testing.T) {
 	bring := func(p gateway.Principal, conversation, text string) attachments.Upload {
 		t.Helper()
 		u, err := uploads.AppendUpload(t.Context(), p, begin(p, conversation, text).ID, 0, strings.NewReader(text), func() {})
-		if err != nil || u.Placed == nil {
+		if err != nil || u.Location == nil {
 			t.Fatalf("%+v, %v", u, err)
 		}
 		return u
@@ -108,7 +108,7 @@ func TestPurgeTakesUploads(t *testing.T) {
 			t.Errorf("an upload is left: %v", err)
 		}
 	}
-	if b, err := os.ReadFile(kept.Placed.Path); err != nil || string(b) != "kept for bob" {
+	if b, err := os.ReadFile(kept.Location.Path); err != nil || string(b) != "kept for bob" {
 		t.Errorf("bob's: %q, %v", b, err)
 	}
 }

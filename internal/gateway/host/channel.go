@@ -34,8 +34,8 @@ type channel struct {
 	log  *slog.Logger
 	gw   *gateway.Gateway // set before it is started
 
-	mu  sync.Mutex
-	now *session // of the process that runs
+	mu      sync.Mutex
+	session *session // of the process that runs
 }
 
 // binding is a chat with its conversation, as it is kept.
@@ -66,7 +66,7 @@ func (c *channel) key(chat string) string {
 }
 
 // keep writes a binding down.
-func (c *channel) keep(ctx context.Context, b binding) error {
+func (c *channel) store(ctx context.Context, b binding) error {
 	v, err := json.Marshal(b)
 	if err != nil {
 		return err
@@ -78,20 +78,20 @@ func (c *channel) keep(ctx context.Context, b binding) error {
 }
 
 // known reads what was kept of all chats.
-func (c *channel) known(ctx context.Context) ([]binding, error) {
-	all, err := c.h.cfg.Journal.Keys(ctx, "channel/"+c.name+"/")
+func (c *channel) bindings(ctx context.Context) ([]binding, error) {
+	entries, err := c.h.cfg.Journal.Keys(ctx, "channel/"+c.name+"/")
 	if err != nil {
 		return nil, fmt.Errorf("chats of channel %s: %w", c.name, err)
 	}
-	out := make([]binding, 0, len(all))
-	for _, kv := range all {
+	list := make([]binding, 0, len(entries))
+	for _, kv := range entries {
 		var b binding
 		if err := json.Unmarshal(kv.Value, &b); err != nil {
 			return nil, fmt.Errorf("chats of channel %s: %w", c.name, err)
 		}
-		out = append(out, b)
+		list = append(list, b)
 	}
-	return out, nil
+	return list, nil
 }
 
 // bind makes a conversation for a chat. A repeat after a crash finds the one that was made.
@@ -107,30 +107,30 @@ func (c *channel) bind(ctx context.Context, chat string) (binding, error) {
 	}
 	defer f.Release()
 	b := binding{Chat: chat, Conversation: s.ID, Cursor: f.Cursor()}
-	return b, c.keep(ctx, b)
+	return b, c.store(ctx, b)
 }
 
 // serve speaks with one process.
 func (c *channel) serve(ctx context.Context, conn *plugin.Conn) error {
-	all, err := c.known(ctx)
+	bindings, err := c.bindings(ctx)
 	if err != nil {
 		c.log.Error("channel can't be served", "error", err)
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	s := newSession(c, conn, all)
+	s := newSession(c, conn, bindings)
 	c.mu.Lock()
-	c.now = s
+	c.session = s
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
-		c.now = nil
+		c.session = nil
 		c.mu.Unlock()
 		cancel()
 		s.tasks.Wait()
 	}()
 	s.tasks.Go(func() { s.pump(ctx) })
-	for _, b := range all {
+	for _, b := range bindings {
 		s.enqueue(b.Chat)
 	}
 	for {
@@ -155,7 +155,7 @@ func (c *channel) serve(ctx context.Context, conn *plugin.Conn) error {
 
 func (c *channel) committed(conversation string) {
 	c.mu.Lock()
-	s := c.now
+	s := c.session
 	c.mu.Unlock()
 	if s != nil {
 		s.committed(conversation)
@@ -163,6 +163,6 @@ func (c *channel) committed(conversation string) {
 }
 
 // gone reports whether a conversation is not there any more.
-func gone(err error) bool {
+func isDeleted(err error) bool {
 	return errors.Is(err, gateway.ErrNotFound) || errors.Is(err, feed.ErrDeleted)
 }

@@ -26,12 +26,12 @@ type Config struct {
 	Env     []string
 	Dialect dialect.Dialect // leat
 	Silence time.Duration   // of agents
-	Journal Kept
+	Journal Journal
 	Log     *slog.Logger
 }
 
 // Kept is where what channels keep is found again.
-type Kept interface {
+type Journal interface {
 	Keys(ctx context.Context, prefix string) ([]journal.KeyValue, error)
 }
 
@@ -43,7 +43,7 @@ type Host struct {
 	gw       *gateway.Gateway // nil before Start
 	agents   map[string]*plugin.Agent
 	channels map[string]*channel
-	broken   map[string]error // why those that were installed before are not run
+	failures map[string]error // why those that were installed before are not run
 	closed   bool
 }
 
@@ -54,12 +54,12 @@ var (
 
 // New returns a host that runs nothing yet.
 func New(c Config) *Host {
-	return &Host{cfg: c, agents: map[string]*plugin.Agent{}, channels: map[string]*channel{}, broken: map[string]error{}}
+	return &Host{cfg: c, agents: map[string]*plugin.Agent{}, channels: map[string]*channel{}, failures: map[string]error{}}
 }
 
 // Configure implements [plugins.Runtime].
 func (h *Host) Configure(p plugins.Plugin) error {
-	if h.taken(p.Manifest.Name) {
+	if h.isTaken(p.Manifest.Name) {
 		return fmt.Errorf("an agent named %s is configured already", p.Manifest.Name)
 	}
 	for _, n := range p.Manifest.Env {
@@ -72,7 +72,7 @@ func (h *Host) Configure(p plugins.Plugin) error {
 }
 
 // taken reports whether a name is that of an agent that is no plugin.
-func (h *Host) taken(name string) bool {
+func (h *Host) isTaken(name string) bool {
 	there, ok := h.cfg.Roster.Agent(name, agent.Principal{})
 	return name == gateway.PushAgent || ok && !h.owns(name, there)
 }
@@ -88,7 +88,7 @@ func (h *Host) owns(name string, there gateway.Agent) bool {
 // process is what both kinds are.
 type process interface {
 	Check(ctx context.Context) error
-	State() (ready bool, why error)
+	State() (ready bool, reason error)
 	Start(log *slog.Logger)
 	Close()
 }
@@ -97,8 +97,8 @@ type process interface {
 func (h *Host) make(p plugins.Plugin) (process, error) {
 	m := p.Manifest
 	c := plugin.Config{Command: slices.Clone(m.Command), Dir: p.Dir, Env: m.Env, Dialect: h.cfg.Dialect}
-	if rest, ok := strings.CutPrefix(m.Command[0], "./"); ok {
-		c.Command[0] = filepath.Join(p.Dir, filepath.FromSlash(rest))
+	if relative, ok := strings.CutPrefix(m.Command[0], "./"); ok {
+		c.Command[0] = filepath.Join(p.Dir, filepath.FromSlash(relative))
 	}
 	if m.Kind == plugins.KindAgent {
 		return plugin.New(c)
@@ -111,11 +111,11 @@ func (h *Host) make(p plugins.Plugin) (process, error) {
 
 // Try implements [plugins.Runtime].
 func (h *Host) Try(ctx context.Context, p plugins.Plugin) error {
-	one, err := h.make(p)
+	runner, err := h.make(p)
 	if err != nil {
 		return err
 	}
-	return one.Check(ctx)
+	return runner.Check(ctx)
 }
 
 // Resume runs a plugin that was installed before. Where it can't be run any more, State tells why.
@@ -126,7 +126,7 @@ func (h *Host) Resume(p plugins.Plugin) error {
 	}
 	if err != nil {
 		h.mu.Lock()
-		h.broken[p.Manifest.Name] = err
+		h.failures[p.Manifest.Name] = err
 		h.mu.Unlock()
 	}
 	return err
@@ -134,13 +134,13 @@ func (h *Host) Resume(p plugins.Plugin) error {
 
 // Run implements [plugins.Runtime].
 func (h *Host) Run(p plugins.Plugin) error {
-	one, err := h.make(p)
+	runner, err := h.make(p)
 	if err != nil {
 		return err
 	}
 	name := p.Manifest.Name
 	h.mu.Lock()
-	delete(h.broken, name)
+	delete(h.failures, name)
 	_, wasAgent := h.agents[name]
 	old := h.channels[name]
 	if h.closed {
@@ -153,12 +153,12 @@ func (h *Host) Run(p plugins.Plugin) error {
 	if old != nil {
 		old.Close() // before the new one, which takes up what the old one kept last
 	}
-	a, isAgent := one.(*plugin.Agent)
+	a, isAgent := runner.(*plugin.Agent)
 	if !isAgent {
 		if wasAgent {
 			h.cfg.Roster.Remove(name)
 		}
-		return h.open(name, one.(*channel))
+		return h.open(name, runner.(*channel))
 	}
 	if err := h.cfg.Roster.Replace(name, gateway.Agent{Agent: a, Silence: h.cfg.Silence, Kind: "plugin"}); err != nil {
 		return err
@@ -190,7 +190,7 @@ func (h *Host) Stop(name string) {
 	isAgent := ok && h.owns(name, there)
 	h.mu.Lock()
 	c := h.channels[name]
-	delete(h.broken, name)
+	delete(h.failures, name)
 	delete(h.agents, name)
 	delete(h.channels, name)
 	h.mu.Unlock()
@@ -217,31 +217,31 @@ func (h *Host) Start(gw *gateway.Gateway) {
 func (h *Host) Close() {
 	h.mu.Lock()
 	h.closed = true
-	all := h.channels
+	channels := h.channels
 	h.channels = map[string]*channel{}
 	h.mu.Unlock()
 	var tasks sync.WaitGroup
-	for _, c := range all {
+	for _, c := range channels {
 		tasks.Go(c.Close)
 	}
 	tasks.Wait()
 }
 
 // State tells whether a plugin is ready, and else why not.
-func (h *Host) State(name string) (ready bool, why error) {
+func (h *Host) State(name string) (ready bool, reason error) {
 	h.mu.Lock()
-	var one process
+	var runner process
 	if a := h.agents[name]; a != nil {
-		one = a
+		runner = a
 	} else if c := h.channels[name]; c != nil {
-		one = c
+		runner = c
 	}
-	why = h.broken[name]
+	reason = h.failures[name]
 	h.mu.Unlock()
-	if one == nil {
-		return false, why
+	if runner == nil {
+		return false, reason
 	}
-	return one.State()
+	return runner.State()
 }
 
 // Committed implements [gateway.Watcher]: the channel whose chat it is has something to deliver.

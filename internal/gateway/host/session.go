@@ -37,16 +37,16 @@ type session struct {
 // chat is a binding as a session has it.
 type chat struct {
 	binding
-	opened bool        // the process knows of it
+	isOpen bool        // the process knows of it
 	at     feed.Cursor // what it was given last
 	busy   bool        // it was given a batch, and has not asked for the next
 	queued bool        // it is among the dirty
 	jobs   []func()    // what it has asked for, in order; the first runs
 }
 
-func newSession(c *channel, conn *plugin.Conn, all []binding) *session {
+func newSession(c *channel, conn *plugin.Conn, bindings []binding) *session {
 	s := &session{c: c, conn: conn, slots: make(chan struct{}, maxJobs), stuck: make(chan error, 1), chats: map[string]*chat{}, rooms: map[string]*chat{}, wake: make(chan struct{}, 1)}
-	for _, b := range all {
+	for _, b := range bindings {
 		s.add(b)
 	}
 	return s
@@ -60,7 +60,7 @@ func (s *session) add(b binding) *chat {
 		t = &chat{}
 		s.chats[b.Chat] = t
 	}
-	t.binding, t.at, t.opened, t.busy = b, b.Cursor, false, false
+	t.binding, t.at, t.isOpen, t.busy = b, b.Cursor, false, false
 	s.rooms[b.Conversation] = t
 	return t
 }
@@ -74,7 +74,7 @@ func (s *session) drop(t *chat) {
 }
 
 // bound returns a chat that has a conversation.
-func (s *session) bound(name string) (*chat, binding, bool) {
+func (s *session) boundChat(name string) (*chat, binding, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.chats[name]
@@ -168,14 +168,14 @@ func (s *session) deliver(ctx context.Context, t *chat, b binding, at feed.Curso
 	s.mu.Unlock()
 	for line := range bytes.Lines(frame) { // a large text comes in several
 		if err := s.conn.Send(ctx, deliverLine{Type: lineDeliver, Chat: b.Chat, Frame: json.RawMessage(bytes.TrimSpace(line))}); err != nil {
-			return s.broken(err)
+			return s.fail(err)
 		}
 	}
 	return nil
 }
 
 // broken has the process started again, since it does not read.
-func (s *session) broken(err error) error {
+func (s *session) fail(err error) error {
 	select {
 	case s.stuck <- err:
 	default:
@@ -186,10 +186,10 @@ func (s *session) broken(err error) error {
 // open tells the process of a chat, once.
 func (s *session) open(ctx context.Context, t *chat, b binding) error {
 	s.mu.Lock()
-	opened := t.opened
-	t.opened = true
+	wasOpen := t.isOpen
+	t.isOpen = true
 	s.mu.Unlock()
-	if opened {
+	if wasOpen {
 		return nil
 	}
 	return s.conn.Send(ctx, openLine{Type: lineOpen, Chat: b.Chat, Conversation: b.Conversation, Cursor: b.Cursor, State: b.State})
@@ -198,7 +198,7 @@ func (s *session) open(ctx context.Context, t *chat, b binding) error {
 // trouble is what becomes of a chat to which nothing could be delivered.
 func (s *session) trouble(ctx context.Context, t *chat, b binding, err error) {
 	switch {
-	case gone(err):
+	case isDeleted(err):
 		s.drop(t)
 		_ = s.conn.Send(ctx, openLine{Type: lineClosed, Chat: b.Chat}) // else it has ended, or the session has
 	case errors.Is(err, feed.ErrLost):

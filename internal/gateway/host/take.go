@@ -22,7 +22,7 @@ func (s *session) take(ctx context.Context, l plugin.Line) error {
 	case lineNext:
 		do = func() { s.next(in.Chat) }
 	case lineKeep:
-		do = func() { s.keep(ctx, in) }
+		do = func() { s.remember(ctx, in) }
 	case lineCommand:
 		if in.Command == nil || in.ID == "" {
 			return errors.New("a command has an id, and a command")
@@ -65,9 +65,9 @@ func (s *session) work(t *chat) {
 		<-s.slots
 		s.mu.Lock()
 		t.jobs = t.jobs[1:]
-		left := len(t.jobs)
+		queued := len(t.jobs)
 		s.mu.Unlock()
-		if left == 0 {
+		if queued == 0 {
 			return
 		}
 	}
@@ -84,8 +84,8 @@ func (s *session) next(name string) {
 }
 
 // keep writes down how far a chat is.
-func (s *session) keep(ctx context.Context, in fromChannel) {
-	t, b, ok := s.bound(in.Chat)
+func (s *session) remember(ctx context.Context, in fromChannel) {
+	t, b, ok := s.boundChat(in.Chat)
 	if !ok {
 		s.rejected(ctx, in, &gateway.Rejection{Reason: gateway.ReasonUnknown, Message: "the chat has no conversation"})
 		return
@@ -108,7 +108,7 @@ func (s *session) keep(ctx context.Context, in fromChannel) {
 		}
 		b.State = in.State
 	}
-	if err := s.c.keep(ctx, b); err != nil {
+	if err := s.c.store(ctx, b); err != nil {
 		s.rejected(ctx, in, err)
 		return
 	}
@@ -135,8 +135,8 @@ func (s *session) command(ctx context.Context, in fromChannel) {
 		m := *c.Message
 		m.Source, c.Message = s.c.name, &m
 	}
-	for again := false; ; again = true {
-		t, b, ok := s.bound(in.Chat)
+	for isRetry := false; ; isRetry = true {
+		t, b, ok := s.boundChat(in.Chat)
 		if !ok {
 			var err error
 			if b, err = s.c.bind(ctx, in.Chat); err != nil {
@@ -151,7 +151,7 @@ func (s *session) command(ctx context.Context, in fromChannel) {
 		case err == nil:
 			s.say(ctx, replyLine{Type: lineAck, ID: in.ID, Chat: in.Chat, Conversation: b.Conversation, Ack: &ack})
 			return
-		case gone(err) && ok && !again: // it was deleted: the chat begins anew
+		case isDeleted(err) && ok && !isRetry: // it was deleted: the chat begins anew
 			s.trouble(ctx, t, b, err)
 		default:
 			s.rejected(ctx, in, err)
@@ -162,24 +162,24 @@ func (s *session) command(ctx context.Context, in fromChannel) {
 
 // rejected says why something was not done.
 func (s *session) rejected(ctx context.Context, in fromChannel, err error) {
-	out := replyLine{Type: lineRejected, ID: in.ID, Chat: in.Chat, Error: err.Error()}
+	reply := replyLine{Type: lineRejected, ID: in.ID, Chat: in.Chat, Error: err.Error()}
 	var r *gateway.Rejection
 	switch {
 	case errors.As(err, &r):
-		out.Reason, out.RetryAfter = r.Reason, r.RetryAfter.Milliseconds()
-	case gone(err):
-		out.Reason = gateway.ReasonUnknown
+		reply.Reason, reply.RetryAfter = r.Reason, r.RetryAfter.Milliseconds()
+	case isDeleted(err):
+		reply.Reason = gateway.ReasonUnknown
 	default:
-		out.Reason = "unavailable"
+		reply.Reason = "unavailable"
 		s.c.log.Warn("channel's line not carried out", "error", err)
 	}
-	s.say(ctx, out)
+	s.say(ctx, reply)
 }
 
 // say answers. Where that fails the process has ended, or the session has.
 func (s *session) say(ctx context.Context, line replyLine) {
 	if err := s.conn.Send(ctx, line); err != nil {
-		_ = s.broken(err)
+		_ = s.fail(err)
 		s.c.log.Debug("channel not answered", "error", err)
 	}
 }

@@ -46,10 +46,10 @@ func TestWho(t *testing.T) {
 		for _, f := range []hub.Frame{
 			{Conversation: "alice", JSON: []byte("of-alice")},
 			{JSON: []byte("admins")},
-			{Everybody: true, JSON: []byte("all")},
+			{Broadcast: true, JSON: []byte("all")},
 			{Private: true, Subject: "alice", JSON: []byte("alices")},
 			{Private: true, Subject: "bob", Client: "tab", JSON: []byte("bobs-tab")},
-			{Everybody: true, Client: "other", JSON: []byte("other-tab")},
+			{Broadcast: true, Client: "other", JSON: []byte("other-tab")},
 		} {
 			h.Send(f)
 		}
@@ -66,7 +66,7 @@ func TestGone(t *testing.T) {
 	for who, want := range map[string]string{"alice": "gone", "bob": "gone", "carol": ""} {
 		c := h.Join()
 		h.Send(hub.Frame{Conversation: who, Key: "c", JSON: []byte("renamed")})
-		h.Send(hub.Frame{Gone: was, Key: "c", JSON: []byte("gone")})
+		h.Send(hub.Frame{Deleted: was, Key: "c", JSON: []byte("gone")})
 		if got, _ := take(t, c, gateway.Principal{Tenant: "t", Subject: who}, ""); got != want {
 			t.Errorf("%s gets %q, want %q", who, got, want)
 		}

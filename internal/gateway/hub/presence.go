@@ -3,14 +3,14 @@ package hub
 import "github.com/leat-dev/leat/internal/gateway"
 
 // looking is what one socket's user looks at.
-type looking struct {
+type activeClient struct {
 	tenant, subject string
 	conversation    string
 	turn            int64 // the higher, the later it was said
 }
 
 // Look says which conversation the user of a socket looks at; empty: none. A socket that closes says none.
-func (h *Hub) Look(c *Cursor, p gateway.Principal, conversation string) {
+func (h *Hub) SetActive(c *Cursor, p gateway.Principal, conversation string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if conversation == "" {
@@ -18,7 +18,7 @@ func (h *Hub) Look(c *Cursor, p gateway.Principal, conversation string) {
 		return
 	}
 	h.looks++
-	h.active[c] = looking{p.Tenant, p.Subject, conversation, h.looks}
+	h.active[c] = activeClient{p.Tenant, p.Subject, conversation, h.looks}
 }
 
 // Active returns the conversation that a user looks at, by the socket that said so last; empty where none of theirs does.

@@ -21,18 +21,18 @@ import (
 // Step is one step of an [Explanation]: bytes that were sent or received, the events that they became, and how those changed the visible
 // text.
 type Step struct {
-	At   int64  `json:"at"`             // epoch milliseconds
-	Sent string `json:"sent,omitempty"` // what was sent to the upstream
+	At       int64  `json:"at"`             // epoch milliseconds
+	Outgoing string `json:"sent,omitempty"` // what was sent to the upstream
 	// Frame was received from the upstream. Event and ID are its fields if it is a server-sent event.
-	Frame string        `json:"frame,omitempty"`
-	Event string        `json:"event,omitempty"`
-	ID    string        `json:"id,omitempty"`
-	Said  []event.Event `json:"events,omitempty"`
+	Frame  string        `json:"frame,omitempty"`
+	Event  string        `json:"event,omitempty"`
+	ID     string        `json:"id,omitempty"`
+	Events []event.Event `json:"events,omitempty"`
 	// Shown was appended to the visible text. If the text changed in another way, Visible is all of it.
-	Shown   string  `json:"shown,omitempty"`
-	Visible *string `json:"visible,omitempty"`
-	Error   string  `json:"error,omitempty"` // why the frame can't be decoded, or why the turn failed
-	Lost    int64   `json:"lost,omitempty"`  // bytes that were not captured
+	Appended     string  `json:"shown,omitempty"`
+	Visible      *string `json:"visible,omitempty"`
+	Error        string  `json:"error,omitempty"` // why the frame can't be decoded, or why the turn failed
+	MissingBytes int64   `json:"lost,omitempty"`  // bytes that were not captured
 }
 
 // Explanation says how a turn got its visible text.
@@ -44,9 +44,9 @@ type Explanation struct {
 	Outcome event.Outcome `json:"outcome,omitempty"`
 	Error   *event.Error  `json:"error,omitempty"`
 	// Stored is the visible text in the log, with secrets masked. Same reports whether decoding the frames again results in it.
-	Stored string `json:"stored"`
-	Same   bool   `json:"same"`
-	Steps  []Step `json:"steps"`
+	StoredText string `json:"stored"`
+	IsSame     bool   `json:"same"`
+	Steps      []Step `json:"steps"`
 }
 
 // Explain returns, step by step, how the captured bytes of a turn became what readers saw. It takes the same rights, and has the same
@@ -61,11 +61,11 @@ func (in *Inspector) Explain(ctx context.Context, p gateway.Principal, turn stri
 	if err := in.writeRecording(ctx, turn, &tape); err != nil {
 		return x.Explanation, err
 	}
-	var whole transcript.Transcript
-	if err := in.eachEvent(ctx, conversation, whole.Apply); err != nil {
+	var final transcript.Transcript
+	if err := in.eachEvent(ctx, conversation, final.Apply); err != nil {
 		return x.Explanation, err
 	}
-	x.Stored = capture.Mask(in.secretsOf(t.Agent), whole.Visible(turn))
+	x.StoredText = capture.Mask(in.secretsOf(t.Agent), final.Visible(turn))
 	if err := x.frames(&tape, in.dialects); err != nil {
 		return x.Explanation, fmt.Errorf("inspection: decode capture of turn %s: %w", turn, err)
 	}
@@ -74,17 +74,17 @@ func (in *Inspector) Explain(ctx context.Context, p gateway.Principal, turn stri
 		if err != nil && !errors.Is(err, journal.ErrNotFound) {
 			return x.Explanation, gateway.JournalError("explain", err)
 		}
-		x.committed(trace, &whole)
+		x.committed(trace, &final)
 	} else {
-		x.Same = x.visible == x.Stored
+		x.IsSame = x.visible == x.StoredText
 	}
 	// A recording has only received frames. The other entries are placed between them by their times.
 	err = in.captures.Read(ctx, turn, func(e capture.Entry) error {
 		switch e.Kind {
 		case capture.KindSent:
-			x.insert(Step{At: e.At, Sent: string(e.Data)})
+			x.insert(Step{At: e.At, Outgoing: string(e.Data)})
 		case capture.KindLost:
-			x.insert(Step{At: e.At, Lost: e.N})
+			x.insert(Step{At: e.At, MissingBytes: e.N})
 		case capture.KindFailed:
 			x.insert(Step{At: e.At, Error: string(e.Data)})
 		}
@@ -107,7 +107,7 @@ type explainer struct {
 }
 
 // frames decodes the frames of a recording again.
-func (x *explainer) frames(tape io.Reader, known dialect.Registry) error {
+func (x *explainer) frames(tape io.Reader, dialects dialect.Registry) error {
 	r, err := recordings.NewReader(tape, "")
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (x *explainer) frames(tape io.Reader, known dialect.Registry) error {
 		}
 		x.Kind = r.Head().Kind
 		if name := r.Head().Dialect; x.decoder == nil && name != "" {
-			if d, err := known.Lookup(name); err == nil {
+			if d, err := dialects.Lookup(name); err == nil {
 				x.begin(d)
 			}
 		}
@@ -141,7 +141,7 @@ func (x *explainer) frames(tape io.Reader, known dialect.Registry) error {
 		last.At = x.Steps[n-1].At
 	}
 	ops, err := x.decoder.Close()
-	if x.take(&last, ops, err); len(last.Said) > 0 || last.Error != "" {
+	if x.take(&last, ops, err); len(last.Events) > 0 || last.Error != "" {
 		x.Steps = append(x.Steps, last)
 	}
 	return nil
@@ -161,7 +161,7 @@ func (x *explainer) take(s *Step, ops []event.Event, err error) {
 			merr = errors.Join(merr, aerr)
 		}
 	}
-	s.Said = events
+	s.Events = events
 	if err = errors.Join(err, merr); err != nil {
 		s.Error = err.Error()
 	}
@@ -169,9 +169,9 @@ func (x *explainer) take(s *Step, ops []event.Event, err error) {
 }
 
 func (x *explainer) show(s *Step, visible string) {
-	switch rest, ok := strings.CutPrefix(visible, x.visible); {
+	switch appended, ok := strings.CutPrefix(visible, x.visible); {
 	case ok:
-		s.Shown = rest
+		s.Appended = appended
 	default:
 		s.Visible = &visible
 	}
@@ -184,20 +184,20 @@ func (x *explainer) apply(e *event.Event) error {
 }
 
 // committed adds steps for the events in the log, if the frames can't be decoded. The appended texts are cut out of the final text.
-func (x *explainer) committed(t journal.Trace, whole *transcript.Transcript) {
-	x.Same = true
+func (x *explainer) committed(t journal.Trace, final *transcript.Transcript) {
+	x.IsSame = true
 	ends := map[[3]string]int64{}
 	for _, c := range t.Commits {
-		s := Step{At: c.Arrival, Said: []event.Event{{Seq: c.Seq, Type: c.Type, Turn: x.Turn, Message: c.Message, Part: c.Part}}}
-		e := &s.Said[0]
+		s := Step{At: c.Arrival, Events: []event.Event{{Seq: c.Seq, Type: c.Type, Turn: x.Turn, Message: c.Message, Part: c.Part}}}
+		e := &s.Events[0]
 		e.Field = event.Field(c.Field)
-		if m := whole.Message(c.Message); m != nil && c.End > 0 {
+		if m := final.Message(c.Message); m != nil && c.End > 0 {
 			for _, p := range m.Parts {
 				key := [3]string{c.Message, c.Part, c.Field}
 				if text := p.Text(e.Field); p.ID == c.Part && ends[key] < c.End && c.End <= int64(len(text)) {
 					e.Offset, e.Text = ends[key], text[ends[key]:c.End]
 					if ends[key] = c.End; e.Field == event.Text && (p.Kind == event.KindText || p.Kind == event.KindStatus) {
-						s.Shown = e.Text
+						s.Appended = e.Text
 					}
 				}
 			}
@@ -208,7 +208,9 @@ func (x *explainer) committed(t journal.Trace, whole *transcript.Transcript) {
 
 // insert places a step by its time: after a frame of the same time, or before it if the step was sent.
 func (x *explainer) insert(s Step) {
-	i := slices.IndexFunc(x.Steps, func(other Step) bool { return other.At > s.At || s.Sent != "" && other.At == s.At && other.Sent == "" })
+	i := slices.IndexFunc(x.Steps, func(other Step) bool {
+		return other.At > s.At || s.Outgoing != "" && other.At == s.At && other.Outgoing == ""
+	})
 	if i < 0 {
 		i = len(x.Steps)
 	}

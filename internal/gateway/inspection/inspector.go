@@ -91,7 +91,7 @@ const pageBytes = 1 << 20
 
 // eachEvent calls f with the events of a conversation's log, in order.
 func (in *Inspector) eachEvent(ctx context.Context, conversation string, f func(*event.Event) error) error {
-	for after, more := int64(0), true; more; {
+	for after, hasMore := int64(0), true; hasMore; {
 		r, err := in.journal.Read(ctx, conversation, after, pageBytes)
 		if err != nil {
 			return gateway.JournalError("read conversation", err)
@@ -102,7 +102,7 @@ func (in *Inspector) eachEvent(ctx context.Context, conversation string, f func(
 				return fmt.Errorf("inspection: read conversation %s: %w", conversation, err)
 			}
 		}
-		more = r.HasMore && len(r.Events) > 0
+		hasMore = r.HasMore && len(r.Events) > 0
 	}
 	return nil
 }

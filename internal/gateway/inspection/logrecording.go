@@ -38,12 +38,12 @@ func (in *Inspector) WriteLogRecording(ctx context.Context, p gateway.Principal,
 		x.restoreSteps(id, &trace)
 	}
 	slices.SortStableFunc(x.events, func(a, b event.Event) int { return cmp.Compare(a.Seq, b.Seq) })
-	out := recordings.NewWriter(w, "turn")
+	recording := recordings.NewWriter(w, "turn")
 	begin, last := int64(0), int64(0)
 	if len(x.events) > 0 {
 		begin, last = x.events[0].At, x.events[0].At
 	}
-	if err := out.Open(begin, recordings.Head{Turn: turn, Conversation: conversation, Agent: t.Agent, Kind: in.kindOf(t.Agent, p), Dialect: recordingDialect}); err != nil {
+	if err := recording.Open(begin, recordings.Head{Turn: turn, Conversation: conversation, Agent: t.Agent, Kind: in.kindOf(t.Agent, p), Dialect: recordingDialect}); err != nil {
 		return err
 	}
 	for i := range x.events {
@@ -52,11 +52,11 @@ func (in *Inspector) WriteLogRecording(ctx context.Context, p gateway.Principal,
 			return err
 		}
 		last = max(last, x.events[i].At)
-		if err := out.Message(x.events[i].At, false, b); err != nil {
+		if err := recording.Message(x.events[i].At, false, b); err != nil {
 			return err
 		}
 	}
-	return out.Close(last)
+	return recording.Close(last)
 }
 
 // turnRecording collects the events of a turn and of the turns inside it.
@@ -96,7 +96,7 @@ type textKey struct{ message, part, field string }
 
 // stretch is the value of a text until a replace. If isLost is set, the trace no longer has it.
 type stretch struct {
-	until  int64 // seq of the replace
+	endSeq int64 // seq of the replace
 	text   string
 	isLost bool
 }
@@ -120,7 +120,7 @@ func (x *turnRecording) restoreSteps(turn string, t *journal.Trace) {
 		}
 		ends[k] = c.End
 		values := texts[k]
-		for len(values) > 1 && values[0].until <= c.Seq {
+		for len(values) > 1 && values[0].endSeq <= c.Seq {
 			values = values[1:]
 		}
 		texts[k] = values
@@ -140,18 +140,18 @@ func (x *turnRecording) restoreSteps(turn string, t *journal.Trace) {
 
 // stretches returns the values that each text of a turn had, in order.
 func (x *turnRecording) stretches(t *journal.Trace) map[textKey][]stretch {
-	replaced := map[int64]string{} // texts by the seq of the replace
+	texts := map[int64]string{} // texts by the seq of the replace
 	for _, r := range t.Replacements {
-		replaced[r.Seq] = r.Text
+		texts[r.Seq] = r.Text
 	}
-	out, ends := map[textKey][]stretch{}, map[textKey]int64{}
+	stretches, ends := map[textKey][]stretch{}, map[textKey]int64{}
 	for _, c := range t.Commits {
 		k := textKey{c.Message, c.Part, c.Field}
 		if c.Type == event.PartReplace {
-			if text, ok := replaced[c.Seq]; ok {
-				out[k] = append(out[k], stretch{until: c.Seq, text: text})
+			if text, ok := texts[c.Seq]; ok {
+				stretches[k] = append(stretches[k], stretch{endSeq: c.Seq, text: text})
 			} else if ends[k] > 0 && ends[k] != c.End {
-				out[k] = append(out[k], stretch{until: c.Seq, isLost: true})
+				stretches[k] = append(stretches[k], stretch{endSeq: c.Seq, isLost: true})
 			}
 		}
 		if c.Type == event.PartReplace || c.Type == event.PartAppend {
@@ -160,10 +160,10 @@ func (x *turnRecording) stretches(t *journal.Trace) map[textKey][]stretch {
 	}
 	for k := range ends {
 		if p := x.part(k); p != nil {
-			out[k] = append(out[k], stretch{until: math.MaxInt64, text: p.Text(event.Field(k.field))})
+			stretches[k] = append(stretches[k], stretch{endSeq: math.MaxInt64, text: p.Text(event.Field(k.field))})
 		}
 	}
-	return out
+	return stretches
 }
 
 func (x *turnRecording) part(k textKey) *transcript.Part {

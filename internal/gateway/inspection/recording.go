@@ -21,7 +21,7 @@ func (in *Inspector) WriteRecording(ctx context.Context, p gateway.Principal, tu
 }
 
 func (in *Inspector) writeRecording(ctx context.Context, turn string, w io.Writer) error {
-	out := recordings.NewWriter(w, "turn")
+	recording := recordings.NewWriter(w, "turn")
 	var head recordings.Head
 	body, at := false, int64(0)
 	err := in.captures.Read(ctx, turn, func(e capture.Entry) error {
@@ -33,22 +33,22 @@ func (in *Inspector) writeRecording(ctx context.Context, turn string, w io.Write
 				head.Dialect = e.Meta.Kind
 			}
 			body = false
-			return out.Open(e.At, head)
+			return recording.Open(e.At, head)
 		case capture.KindStream, capture.KindMessages:
 			head.Dialect, body = string(e.Data), e.Kind == capture.KindStream
-			return out.Open(e.At, head)
+			return recording.Open(e.At, head)
 		case capture.KindLost:
-			return out.Gap(e.At, e.N)
+			return recording.Gap(e.At, e.N)
 		case capture.KindSent, capture.KindReceived:
-			if sent := e.Kind == capture.KindSent; sent || !body {
-				return out.Message(e.At, sent, e.Data)
+			if isSent := e.Kind == capture.KindSent; isSent || !body {
+				return recording.Message(e.At, isSent, e.Data)
 			}
-			return out.Piece(e.At, false, e.Data)
+			return recording.Piece(e.At, false, e.Data)
 		}
 		return nil // the agent may have been called again after its end
 	})
 	if errors.Is(err, capture.ErrNotKept) {
 		return gateway.ErrNotKept
 	}
-	return cmp.Or(err, out.Close(at))
+	return cmp.Or(err, recording.Close(at))
 }

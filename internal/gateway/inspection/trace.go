@@ -20,8 +20,8 @@ func (in *Inspector) Trace(ctx context.Context, p gateway.Principal, turn string
 	if err != nil {
 		return journal.Trace{}, gateway.JournalError("look up trace", err)
 	}
-	first, _ := slices.BinarySearchFunc(t.Commits, after+1, func(c journal.TraceCommit, seq int64) int { return cmp.Compare(c.Seq, seq) })
-	t.Commits = append([]journal.TraceCommit{}, t.Commits[first:]...)
+	start, _ := slices.BinarySearchFunc(t.Commits, after+1, func(c journal.TraceCommit, seq int64) int { return cmp.Compare(c.Seq, seq) })
+	t.Commits = append([]journal.TraceCommit{}, t.Commits[start:]...)
 	t.Replacements = slices.DeleteFunc(t.Replacements, func(r journal.TraceReplace) bool { return r.Seq <= after })
 	return t, nil
 }

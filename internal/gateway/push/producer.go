@@ -53,14 +53,14 @@ func (pr *Producer) Offset() int64 {
 // ready waits until the turn runs.
 func (pr *Producer) ready(ctx context.Context) error {
 	select {
-	case <-pr.turn.started:
+	case <-pr.turn.runStarted:
 		return nil
 	default:
 	}
 	select {
-	case <-pr.turn.started:
+	case <-pr.turn.runStarted:
 		return nil
-	case <-pr.turn.over:
+	case <-pr.turn.finished:
 		return gateway.ErrTurnOver // it was stopped while it was queued
 	case <-ctx.Done():
 		return ctx.Err()
@@ -75,9 +75,9 @@ func (pr *Producer) Write(ctx context.Context, b []byte) error {
 	}
 	p := pr.turn
 	p.mu.Lock()
-	run, replaced := p.run, p.generation != pr.generation
+	run, isReplaced := p.run, p.generation != pr.generation
 	p.mu.Unlock()
-	if replaced {
+	if isReplaced {
 		return errReplaced
 	}
 	var offset int64
@@ -170,7 +170,7 @@ func (pr *Producer) sendAcks() {
 
 // Over returns a channel that is closed when the turn's end is shown, or when this process has given the turn up, for example because it
 // stops.
-func (pr *Producer) Over() <-chan struct{} { return pr.turn.over }
+func (pr *Producer) Done() <-chan struct{} { return pr.turn.finished }
 
 // Acks returns the channel of acknowledgements. It has the latest one only.
 func (pr *Producer) Acks() <-chan Ack { return pr.acks }
@@ -182,7 +182,7 @@ func (pr *Producer) Answers() (answers []event.Answer, added <-chan struct{}) {
 	defer p.mu.Unlock()
 	answers = slices.Clone(p.answers[pr.delivered:])
 	pr.delivered = len(p.answers)
-	return answers, p.answered
+	return answers, p.answersChanged
 }
 
 // Close ends the connection. isComplete is true if the body ended regularly. If the dialect's own end was decoded, the turn has ended

@@ -49,9 +49,9 @@ func (s *Service) Push(ctx context.Context, p gateway.Principal, conversation st
 
 // Progress is how far a pushed turn is committed.
 type Progress struct {
-	Offset int64 // bytes of the body whose events are committed
-	Seq    int64 // of the conversation's last event; 0 if the turn has ended
-	Ended  bool
+	Offset  int64 // bytes of the body whose events are committed
+	Seq     int64 // of the conversation's last event; 0 if the turn has ended
+	IsEnded bool
 }
 
 // Progress returns how far a turn is committed, after everything that was written before. If the turn ended so long ago that this is not
@@ -64,7 +64,7 @@ func (s *Service) Progress(ctx context.Context, p gateway.Principal, id string) 
 	if may, err := s.gw.PushedTurns().MayBePushed(ctx, conversation, id, t.Agent); err != nil || !may {
 		return Progress{}, cmp.Or(err, gateway.ErrNotFound)
 	}
-	progress := Progress{Ended: !t.Unfinished()}
+	progress := Progress{IsEnded: !t.Unfinished()}
 	if t.Unfinished() {
 		if progress.Seq, err = s.gw.PushedTurns().Flush(ctx, conversation); err != nil {
 			return Progress{}, err
@@ -75,7 +75,7 @@ func (s *Service) Progress(ctx context.Context, p gateway.Principal, id string) 
 		if t.Unfinished() && t.Agent != gateway.PushAgent {
 			return Progress{}, nil // its agent has not left it to a producer yet
 		}
-		return Progress{Ended: true}, gateway.ErrTurnOver // the state is deleted with the end, which may just have been committed
+		return Progress{IsEnded: true}, gateway.ErrTurnOver // the state is deleted with the end, which may just have been committed
 	}
 	progress.Offset = st.Offset
 	return progress, err
@@ -153,11 +153,11 @@ const maxToken = 256
 
 // TurnOf returns the turn whose stream the holder of a token may push, "" if it is not the token of a turn.
 func (s *Service) TurnOf(ctx context.Context, token string) (id string, err error) {
-	rest, ok := strings.CutPrefix(token, tokenPrefix)
+	encoded, ok := strings.CutPrefix(token, tokenPrefix)
 	if !ok {
 		return "", nil
 	}
-	id, _, ok = strings.Cut(rest, ".")
+	id, _, ok = strings.Cut(encoded, ".")
 	if !ok || len(token) > maxToken {
 		return "", nil
 	}

@@ -49,12 +49,12 @@ type turn struct {
 	turns *Turns
 	id    string
 
-	started chan struct{} // closed when the turn runs
-	over    chan struct{} // closed when the turn no longer runs in this process, or never will
-	done    chan error    // ends Run
+	runStarted chan struct{} // closed when the turn runs
+	finished   chan struct{} // closed when the turn no longer runs in this process, or never will
+	result     chan error    // ends Run
 
 	mu         sync.Mutex
-	isOver     bool                // over is closed
+	isFinished bool                // over is closed
 	run        *gateway.PushedTurn // nil while the turn is queued; dialect and stream are set with it
 	dialect    dialect.Dialect
 	stream     *dialect.Stream
@@ -64,8 +64,8 @@ type turn struct {
 	lease      *time.Timer
 	fail       func(*event.Error) // ends the turn while it is queued; set by Attach
 
-	answers  []event.Answer // for the producer
-	answered chan struct{}  // closed and replaced when an answer is added
+	answers        []event.Answer // for the producer
+	answersChanged chan struct{}  // closed and replaced when an answer is added
 }
 
 // start gives the turn its run. It returns false if it has one already.
@@ -79,14 +79,14 @@ func (p *turn) start(run gateway.PushedTurn, d dialect.Dialect, s *dialect.Strea
 	if p.generation == 0 {
 		p.startLease()
 	}
-	close(p.started)
+	close(p.runStarted)
 	return true
 }
 
-func (p *turn) isRunOf(out *agent.Emitter) bool {
+func (p *turn) isRunOf(emitter *agent.Emitter) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.run != nil && p.run.Emitter == out
+	return p.run != nil && p.run.Emitter == emitter
 }
 
 // save returns the operations with the state of the stream after them. p.mu is locked.
@@ -102,7 +102,7 @@ func (p *turn) save(ops []event.Event) ([]event.Event, json.RawMessage, error) {
 // finish lets Run return err.
 func (p *turn) finish(err error) {
 	select {
-	case p.done <- err:
+	case p.result <- err:
 	default: // an earlier result is on its way
 	}
 }
@@ -113,8 +113,8 @@ func (p *turn) addAnswer(a event.Answer) {
 		return
 	}
 	p.answers = append(p.answers, a)
-	close(p.answered)
-	p.answered = make(chan struct{})
+	close(p.answersChanged)
+	p.answersChanged = make(chan struct{})
 }
 
 // capture reports the bytes b of the stream once it is known how many were decoded. Part of a frame is sent again after a lost
@@ -123,22 +123,22 @@ func (p *turn) capture(b []byte) func(decoded int64, err error) {
 	if !p.run.IsCaptured {
 		return func(int64, error) {}
 	}
-	out := p.run.Emitter
+	emitter := p.run.Emitter
 	if !bytes.ContainsAny(b, "\r\n") {
 		// No frame ends in b, so nothing is copied for each piece of a long line. If it is refused, the report begins with b.
 		return func(_ int64, err error) {
 			if err != nil {
-				out.CaptureReceived(b)
+				emitter.CaptureReceived(b)
 			}
 		}
 	}
 	pending := p.stream.Pending()
 	return func(decoded int64, err error) {
-		all := append(pending, b...)
+		buffer := append(pending, b...)
 		if err == nil {
-			all = all[:decoded]
+			buffer = buffer[:decoded]
 		}
-		out.CaptureReceived(all)
+		emitter.CaptureReceived(buffer)
 	}
 }
 
@@ -147,7 +147,7 @@ func (p *turn) startLease() {
 	if p.lease != nil {
 		p.lease.Stop()
 	}
-	if p.isOver {
+	if p.isFinished {
 		return
 	}
 	p.turns.mu.Lock()

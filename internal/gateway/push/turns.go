@@ -117,7 +117,7 @@ func (t *Turns) Run(ctx context.Context, of gateway.PushedTurn) error {
 		return ops
 	})
 	select {
-	case err := <-p.done:
+	case err := <-p.result:
 		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -125,11 +125,11 @@ func (t *Turns) Run(ctx context.Context, of gateway.PushedTurn) error {
 }
 
 // Release implements [gateway.Pusher].
-func (t *Turns) Release(id string, out *agent.Emitter) {
+func (t *Turns) Release(id string, emitter *agent.Emitter) {
 	t.mu.Lock()
 	p := t.open[id]
 	t.mu.Unlock()
-	if p != nil && p.isRunOf(out) {
+	if p != nil && p.isRunOf(emitter) {
 		t.end(p)
 	}
 }
@@ -185,7 +185,7 @@ func (t *Turns) turn(id string) *turn {
 	defer t.mu.Unlock()
 	p := t.open[id]
 	if p == nil {
-		p = &turn{turns: t, id: id, started: make(chan struct{}), over: make(chan struct{}), done: make(chan error, 1), answered: make(chan struct{})}
+		p = &turn{turns: t, id: id, runStarted: make(chan struct{}), finished: make(chan struct{}), result: make(chan error, 1), answersChanged: make(chan struct{})}
 		t.open[id] = p
 	}
 	return p
@@ -200,13 +200,13 @@ func (t *Turns) end(p *turn) {
 	t.mu.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.isOver {
+	if p.isFinished {
 		return
 	}
-	p.isOver = true
+	p.isFinished = true
 	p.memory.Release()
 	if p.lease != nil {
 		p.lease.Stop()
 	}
-	close(p.over)
+	close(p.finished)
 }

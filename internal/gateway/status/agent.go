@@ -14,13 +14,13 @@ type State string
 
 // The states, as Eliza's clients know them.
 const (
-	NotStarted State = "not_started" // no agent is configured, or the gateway has not begun
-	Starting   State = "starting"    // the gateway takes up what its last run left
-	Running    State = "running"
-	Paused     State = "paused"     // it takes no new turns; those that run go on
-	Stopped    State = "stopped"    // as paused, until it is started again
-	Restarting State = "restarting" // the gateway is about to end, and another one may follow
-	Failing    State = "error"      // its last turns failed, or nothing can be stored
+	StateNotStarted State = "not_started" // no agent is configured, or the gateway has not begun
+	StateStarting   State = "starting"    // the gateway takes up what its last run left
+	StateRunning    State = "running"
+	StatePaused     State = "paused"     // it takes no new turns; those that run go on
+	StateStopped    State = "stopped"    // as paused, until it is started again
+	StateRestarting State = "restarting" // the gateway is about to end, and another one may follow
+	StateFailing    State = "error"      // its last turns failed, or nothing can be stored
 )
 
 // failures is after how many failed turns, one after another, an agent counts as failing.
@@ -31,8 +31,8 @@ type Status struct {
 	State State
 	Name  string
 	// Model is the one that it named last, else its kind; empty where there is no agent.
-	Model   string
-	Started time.Time // zero while it does not run
+	Model     string
+	StartTime time.Time // zero while it does not run
 	// Pending says why the gateway has to be restarted; empty: it has not.
 	Pending []string
 }
@@ -41,31 +41,31 @@ type Status struct {
 type Agent struct {
 	name, kind string
 
-	mu      sync.Mutex
-	state   State
-	model   string
-	started time.Time
-	failed  int             // turns in a row
-	turns   map[string]bool // turns of it that are open
-	pending []string
-	changed chan struct{}
+	mu        sync.Mutex
+	state     State
+	model     string
+	startTime time.Time
+	failures  int             // turns in a row
+	turns     map[string]bool // turns of it that are open
+	pending   []string
+	changed   chan struct{}
 }
 
 var _ gateway.Watcher = (*Agent)(nil)
 
 // NewAgent returns the state of an agent that has not begun. An empty name stands for none.
 func NewAgent(name, kind string) *Agent {
-	return &Agent{name: name, kind: kind, state: NotStarted, turns: map[string]bool{}, changed: make(chan struct{})}
+	return &Agent{name: name, kind: kind, state: StateNotStarted, turns: map[string]bool{}, changed: make(chan struct{})}
 }
 
 // Begin says that the gateway takes up its work, Ready that it has done so.
-func (a *Agent) Begin() { a.to(Starting) }
+func (a *Agent) Begin() { a.to(StateStarting) }
 
 // Ready says that turns are taken.
-func (a *Agent) Ready() { a.to(Running) }
+func (a *Agent) Ready() { a.to(StateRunning) }
 
 // Leave says that the gateway is about to end.
-func (a *Agent) Leave() { a.to(Restarting) }
+func (a *Agent) Leave() { a.to(StateRestarting) }
 
 // Do carries out what an operator wants: start, stop, pause or resume. ok is false where there is no such action, or no
 // agent.
@@ -77,14 +77,14 @@ func (a *Agent) Do(action string) (_ Status, ok bool) {
 	}
 	switch {
 	case action == "start", action == "resume":
-		if a.state == Stopped || a.state == Paused || a.state == NotStarted {
-			a.set(Running)
+		if a.state == StateStopped || a.state == StatePaused || a.state == StateNotStarted {
+			a.setState(StateRunning)
 		}
 	case action == "stop":
-		a.set(Stopped)
+		a.setState(StateStopped)
 	case action == "pause":
-		if a.state != Stopped {
-			a.set(Paused)
+		if a.state != StateStopped {
+			a.setState(StatePaused)
 		}
 	default:
 		return a.status(), false
@@ -96,20 +96,20 @@ func (a *Agent) to(s State) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.name != "" {
-		a.set(s)
+		a.setState(s)
 	}
 }
 
 // set changes the state. a.mu is held.
-func (a *Agent) set(s State) {
+func (a *Agent) setState(s State) {
 	switch {
-	case s == Stopped || s == NotStarted:
-		a.started = time.Time{}
-	case s == Running && a.started.IsZero():
-		a.started = time.Now()
+	case s == StateStopped || s == StateNotStarted:
+		a.startTime = time.Time{}
+	case s == StateRunning && a.startTime.IsZero():
+		a.startTime = time.Now()
 	}
-	if s == Running && a.state != s {
-		a.failed = 0
+	if s == StateRunning && a.state != s {
+		a.failures = 0
 	}
 	a.state = s
 	a.tell()
@@ -128,9 +128,9 @@ func (a *Agent) Admit(name string) error {
 		return nil
 	}
 	switch a.state {
-	case Stopped:
+	case StateStopped:
 		return &gateway.Rejection{Reason: gateway.ReasonNotRunning, Message: "Agent is not running"}
-	case Paused:
+	case StatePaused:
 		return &gateway.Rejection{Reason: gateway.ReasonNotRunning, Message: "Agent is paused"}
 	}
 	return nil
@@ -173,11 +173,11 @@ func (a *Agent) turn(e *event.Event) {
 	}
 	switch b.Outcome {
 	case event.Completed:
-		a.failed = 0
+		a.failures = 0
 	case event.Failed:
-		a.failed++
+		a.failures++
 	}
-	if now := a.status(); now.State != before.State || now.Model != before.Model {
+	if after := a.status(); after.State != before.State || after.Model != before.Model {
 		a.tell()
 	}
 }
@@ -190,12 +190,12 @@ func (a *Agent) Status() Status {
 }
 
 func (a *Agent) status() Status {
-	s := Status{State: a.state, Name: a.name, Model: a.model, Started: a.started, Pending: a.pending}
+	s := Status{State: a.state, Name: a.name, Model: a.model, StartTime: a.startTime, Pending: a.pending}
 	if s.Model == "" {
 		s.Model = a.kind
 	}
-	if s.State == Running && a.failed >= failures {
-		s.State = Failing
+	if s.State == StateRunning && a.failures >= failures {
+		s.State = StateFailing
 	}
 	return s
 }

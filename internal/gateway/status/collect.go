@@ -17,20 +17,20 @@ func (o *Overview) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements [prometheus.Collector].
 func (o *Overview) Collect(ch chan<- prometheus.Metric) {
-	o.look(nil)
+	o.check(nil)
 	agents, channels := names(o.Agents()), names(o.Channels())
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, kind := range []struct {
-		desc *prometheus.Desc
-		all  []Health
+		desc   *prometheus.Desc
+		health []Health
 	}{{agentUp, list(o.agents, agents)}, {channelUp, list(o.channels, channels)}} {
-		for _, h := range kind.all {
-			up := 0.
-			if h.State == Up || h.State == Unknown {
-				up = 1
+		for _, h := range kind.health {
+			value := 0.
+			if h.State == ConditionUp || h.State == ConditionUnknown {
+				value = 1
 			}
-			ch <- prometheus.MustNewConstMetric(kind.desc, prometheus.GaugeValue, up, h.Name)
+			ch <- prometheus.MustNewConstMetric(kind.desc, prometheus.GaugeValue, value, h.Name)
 		}
 	}
 }

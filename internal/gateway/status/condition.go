@@ -16,11 +16,11 @@ type Condition string
 
 // The conditions.
 const (
-	Up       Condition = "up"
-	Down     Condition = "down"     // its process does not run, or it can't be reached
-	Troubled Condition = "failing"  // it is there, but its last turns failed
-	Coming   Condition = "starting" // its process is not ready yet
-	Unknown  Condition = "unknown"  // it can't be asked, and no turn has told yet
+	ConditionUp       Condition = "up"
+	ConditionDown     Condition = "down"     // its process does not run, or it can't be reached
+	ConditionFailing  Condition = "failing"  // it is there, but its last turns failed
+	ConditionStarting Condition = "starting" // its process is not ready yet
+	ConditionUnknown  Condition = "unknown"  // it can't be asked, and no turn has told yet
 )
 
 // Member is an agent or a channel, as the house knows it.
@@ -28,7 +28,7 @@ type Member struct {
 	Name, Kind string
 	Default    bool
 	// State tells whether its process is ready, and else why not; nil where it has none that stays.
-	State func() (ready bool, why error)
+	State func() (ready bool, reason error)
 	// Check asks it whether it is there, for a bounded time; nil where it can't be asked.
 	Check func(context.Context) error
 }
@@ -53,26 +53,26 @@ type Health struct {
 // member is what is known of one.
 type member struct {
 	Health
-	begun   bool // its condition was found once
-	failed  int  // turns in a row
-	away    bool // the last turn did not reach it
-	worked  bool // a turn or a check did
-	checked time.Time
-	asking  bool
-	check   error // what the last check said
+	hasCondition bool // its condition was found once
+	failures     int  // turns in a row
+	away         bool // the last turn did not reach it
+	worked       bool // a turn or a check did
+	checked      time.Time
+	isChecking   bool
+	check        error // what the last check said
 }
 
 // away are the errors of turns that did not reach their agent.
 var away = []string{"agent_unreachable", "agent_not_started", "not_started"}
 
 // ended records how a turn ended. detail is why it failed, in words for operators, if there are any.
-func (m *member) ended(e *event.Event, conversation, detail string) {
+func (m *member) turnEnded(e *event.Event, conversation, detail string) {
 	b := e.Get()
 	switch b.Outcome {
 	case event.Completed:
-		m.failed, m.away, m.worked, m.check = 0, false, true, nil
+		m.failures, m.away, m.worked, m.check = 0, false, true, nil
 	case event.Failed:
-		m.failed++
+		m.failures++
 		m.Error, m.ErrorAt, m.Turn, m.ErrorIn = "failed", e.At, e.Turn, conversation
 		if b.Error != nil {
 			m.Error = cmp.Or(detail, agent.OneLine(errors.New(b.Error.Message)), b.Error.Code, m.Error)
@@ -93,32 +93,32 @@ func (m *member) checks(err error) {
 }
 
 // is finds out how a member is.
-func (m *member) is(x Member, now time.Time) {
-	state, why := Unknown, error(nil)
+func (m *member) is(x Member, at time.Time) {
+	state, reason := ConditionUnknown, error(nil)
 	ready := false
 	if x.State != nil {
-		if ready, why = x.State(); ready {
+		if ready, reason = x.State(); ready {
 			m.away = false // whatever a turn found before
 		}
 	} else {
-		why = m.check
+		reason = m.check
 	}
 	switch {
-	case x.State != nil && !ready && why == nil:
-		state = Coming
-	case !ready && why != nil, m.away:
-		state = Down
-	case m.failed >= failures:
-		state = Troubled
+	case x.State != nil && !ready && reason == nil:
+		state = ConditionStarting
+	case !ready && reason != nil, m.away:
+		state = ConditionDown
+	case m.failures >= failures:
+		state = ConditionFailing
 	case ready, m.worked:
-		state = Up
+		state = ConditionUp
 	}
-	if state == Down && why != nil {
-		if line := agent.OneLine(why); line != m.Error {
-			m.Error, m.ErrorAt, m.Turn, m.ErrorIn = line, now.UnixMilli(), "", ""
+	if state == ConditionDown && reason != nil {
+		if line := agent.OneLine(reason); line != m.Error {
+			m.Error, m.ErrorAt, m.Turn, m.ErrorIn = line, at.UnixMilli(), "", ""
 		}
 	}
-	if state != m.State || !m.begun {
-		m.State, m.Since, m.begun = state, now.UnixMilli(), true
+	if state != m.State || !m.hasCondition {
+		m.State, m.Since, m.hasCondition = state, at.UnixMilli(), true
 	}
 }

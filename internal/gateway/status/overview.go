@@ -39,8 +39,8 @@ type Open struct {
 }
 
 // Look is what an operator sees at a glance.
-type Look struct {
-	Now      int64    `json:"now"`
+type View struct {
+	Time     int64    `json:"now"`
 	Agents   []Health `json:"agents"`
 	Channels []Health `json:"channels"`
 	// Turns are the oldest of those that have not ended.
@@ -69,7 +69,7 @@ type Overview struct {
 	agents   map[string]*member
 	channels map[string]*member
 	turns    map[string]*Open
-	asked    time.Time // when somebody looked last
+	lastRead time.Time // when somebody looked last
 }
 
 var (
@@ -79,9 +79,9 @@ var (
 
 // NewOverview returns one that knows of nothing.
 func NewOverview() *Overview {
-	none := func() []Member { return nil }
+	noMembers := func() []Member { return nil }
 	return &Overview{
-		Agents: none, Channels: none, Damaged: func() []journal.DamageError { return nil }, Channel: func(*journal.Summary) string { return "" },
+		Agents: noMembers, Channels: noMembers, Damaged: func() []journal.DamageError { return nil }, Channel: func(*journal.Summary) string { return "" },
 		agents: map[string]*member{}, channels: map[string]*member{}, turns: map[string]*Open{},
 	}
 }
@@ -132,11 +132,11 @@ func (o *Overview) Resume(find func() (t Open, open bool, err error)) error {
 	return err
 }
 
-func get(all map[string]*member, name string) *member {
-	m := all[name]
+func get(members map[string]*member, name string) *member {
+	m := members[name]
 	if m == nil {
 		m = &member{Health: Health{Name: name}}
-		all[name] = m
+		members[name] = m
 	}
 	return m
 }
@@ -180,7 +180,7 @@ func (o *Overview) Committed(s *journal.Summary, events []event.Event) {
 			t.State = "running"
 		case event.TurnEnd:
 			delete(o.turns, e.Turn)
-			m.ended(e, s.ID, t.failure)
+			m.turnEnded(e, s.ID, t.failure)
 		}
 	}
 }
@@ -195,18 +195,18 @@ func (o *Overview) TurnFailed(turn, detail string) {
 }
 
 // forget drops what was said of a conversation that changed behind its turns. An error's text may quote it.
-func (o *Overview) forget(conversation string, whole bool) {
-	for _, all := range []map[string]*member{o.agents, o.channels} {
-		for _, m := range all {
+func (o *Overview) forget(conversation string, isDeleted bool) {
+	for _, members := range []map[string]*member{o.agents, o.channels} {
+		for _, m := range members {
 			if m.ErrorIn == conversation {
 				m.Error, m.ErrorAt, m.Turn, m.ErrorIn = "", 0, "", ""
 			}
-			if whole && m.Conversation == conversation {
+			if isDeleted && m.Conversation == conversation {
 				m.Conversation = ""
 			}
 		}
 	}
-	if whole {
+	if isDeleted {
 		for id, t := range o.turns {
 			if t.Conversation == conversation {
 				delete(o.turns, id)
@@ -223,12 +223,12 @@ func (o *Overview) Run(ctx context.Context) {
 	var checks sync.WaitGroup
 	defer checks.Wait()
 	for {
-		o.look(func(m *member, check func(context.Context) error) {
+		o.check(func(m *member, check func(context.Context) error) {
 			checks.Go(func() {
 				err := check(ctx)
 				o.mu.Lock()
 				defer o.mu.Unlock()
-				m.asking = false
+				m.isChecking = false
 				if ctx.Err() == nil {
 					m.checks(err)
 				}
@@ -243,25 +243,25 @@ func (o *Overview) Run(ctx context.Context) {
 }
 
 // look finds out how all are, and has those checked whose time has come.
-func (o *Overview) look(ask func(*member, func(context.Context) error)) {
+func (o *Overview) check(ask func(*member, func(context.Context) error)) {
 	agents, channels := o.Agents(), o.Channels() // which take locks of their own
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	now := time.Now()
+	checkTime := time.Now()
 	for _, kind := range []struct {
-		known map[string]*member
-		there []Member
+		members map[string]*member
+		there   []Member
 	}{{o.agents, agents}, {o.channels, channels}} {
 		for _, x := range kind.there {
-			m := get(kind.known, x.Name)
+			m := get(kind.members, x.Name)
 			m.Kind, m.Default = x.Kind, x.Default
-			m.is(x, now)
+			m.is(x, checkTime)
 			due := checkEvery
-			if m.State == Down {
+			if m.State == ConditionDown {
 				due = downEvery
 			}
-			if ask != nil && x.Check != nil && x.State == nil && !m.asking && now.Sub(o.asked) < looks && now.Sub(m.checked) >= due {
-				m.asking, m.checked = true, now
+			if ask != nil && x.Check != nil && x.State == nil && !m.isChecking && checkTime.Sub(o.lastRead) < looks && checkTime.Sub(m.checked) >= due {
+				m.isChecking, m.checked = true, checkTime
 				ask(m, x.Check)
 			}
 		}
@@ -269,15 +269,15 @@ func (o *Overview) look(ask func(*member, func(context.Context) error)) {
 }
 
 // Look returns how all are now.
-func (o *Overview) Look() Look {
+func (o *Overview) Snapshot() View {
 	o.mu.Lock()
-	o.asked = time.Now()
+	o.lastRead = time.Now()
 	o.mu.Unlock()
-	o.look(nil)
+	o.check(nil)
 	agents, channels, damaged := names(o.Agents()), names(o.Channels()), o.Damaged()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	l := Look{Now: time.Now().UnixMilli(), Agents: list(o.agents, agents), Channels: list(o.channels, channels), Turns: []Open{}}
+	l := View{Time: time.Now().UnixMilli(), Agents: list(o.agents, agents), Channels: list(o.channels, channels), Turns: []Open{}}
 	for _, t := range o.turns {
 		l.Turns = append(l.Turns, *t)
 	}
@@ -289,20 +289,20 @@ func (o *Overview) Look() Look {
 	return l
 }
 
-func names(all []Member) (names []string) {
-	for _, x := range all {
+func names(members []Member) (names []string) {
+	for _, x := range members {
 		names = append(names, x.Name)
 	}
 	slices.Sort(names)
 	return names
 }
 
-func list(known map[string]*member, names []string) []Health {
-	out := []Health{}
+func list(members map[string]*member, names []string) []Health {
+	health := []Health{}
 	for _, name := range names {
-		if m := known[name]; m != nil && m.begun {
-			out = append(out, m.Health)
+		if m := members[name]; m != nil && m.hasCondition {
+			health = append(health, m.Health)
 		}
 	}
-	return out
+	return health
 }

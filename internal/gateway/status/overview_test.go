@@ -129,7 +129,7 @@ func TestOverview(t *testing.T) {
 		pause := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
 		pause(100 * time.Millisecond)
 
-		l := o.Look()
+		l := o.Snapshot()
 		want(t, "a process that comes", of(t, l.Agents, "plugin"), "starting 0")
 		want(t, "an agent that nobody asked", of(t, l.Agents, "far"), "unknown 0")
 		want(t, "an agent that can't be asked", of(t, l.Agents, "quiet"), "unknown 0")
@@ -139,7 +139,7 @@ func TestOverview(t *testing.T) {
 		}
 		p.set(true, nil)
 		pause(2 * time.Second)
-		l = o.Look()
+		l = o.Snapshot()
 		want(t, "a process that is ready", of(t, l.Agents, "plugin"), "up 1")
 		want(t, "an agent that answered", of(t, l.Agents, "far"), "up 0")
 
@@ -148,46 +148,46 @@ func TestOverview(t *testing.T) {
 		f.answers(errors.New("connection refused"))
 		before := f.times()
 		pause(100 * time.Second)
-		l = o.Look()
+		l = o.Snapshot()
 		want(t, "a process that is gone", of(t, l.Agents, "plugin"), "down 99 exit status 1: no such file")
 		want(t, "an agent that is gone unseen", of(t, l.Agents, "far"), "up 100")
 		if n := f.times() - before; n != 0 {
 			t.Errorf("it was asked %d times while nobody looked", n)
 		}
 		pause(2 * time.Second)
-		want(t, "once it is asked", of(t, o.Look().Agents, "far"), "down 0 connection refused")
+		want(t, "once it is asked", of(t, o.Snapshot().Agents, "far"), "down 0 connection refused")
 		if g := gauges(t, o); g["leat_agent_up far"] != 0 || g["leat_agent_up quiet"] != 1 || g["leat_channel_up chat"] != 1 || len(g) != 4 {
 			t.Errorf("metrics %v", g)
 		}
 		f.answers(nil)
 		pause(6 * time.Second)
-		want(t, "there again", of(t, o.Look().Agents, "far"), "up 1 connection refused") // the last error is told still
+		want(t, "there again", of(t, o.Snapshot().Agents, "far"), "up 1 connection refused") // the last error is told still
 
 		// Turns tell too.
 		turn(o, "c1", "t1", "far", &event.Body{Outcome: event.Failed, Error: &event.Error{Code: "agent_unreachable", Message: "no route"}})
-		l = o.Look()
+		l = o.Snapshot()
 		want(t, "a turn that did not reach it", of(t, l.Agents, "far"), "down 0 no route")
 		if h := l.Agents[0]; h.Turn != "t1" || h.ErrorIn != "c1" || h.Conversation != "c1" || h.LastEvent == 0 || !h.Default {
 			t.Errorf("%+v", h)
 		}
 		turn(o, "c1", "t2", "far", &event.Body{Outcome: event.Completed})
-		want(t, "one that did", of(t, o.Look().Agents, "far"), "up 0 no route")
+		want(t, "one that did", of(t, o.Snapshot().Agents, "far"), "up 0 no route")
 		for i := range 3 {
 			turn(o, "c2", fmt.Sprint("f", i), "far", &event.Body{Outcome: event.Failed, Error: &event.Error{Code: "x", Message: "quotes c2"}})
 		}
-		want(t, "three that failed", of(t, o.Look().Agents, "far"), "failing 0 quotes c2")
+		want(t, "three that failed", of(t, o.Snapshot().Agents, "far"), "failing 0 quotes c2")
 		turn(o, "c2", "open", "quiet", nil)
 		turn(o, "c3", "queued", "quiet", nil)
-		if l = o.Look(); len(l.Turns) != 2 || l.Turns[0].Turn != "open" || l.Turns[0].Title != "About c2" || l.Turns[0].State != "running" || l.Turns[0].Agent != "quiet" {
+		if l = o.Snapshot(); len(l.Turns) != 2 || l.Turns[0].Turn != "open" || l.Turns[0].Title != "About c2" || l.Turns[0].State != "running" || l.Turns[0].Agent != "quiet" {
 			t.Errorf("%+v", l.Turns)
 		}
 		// With a conversation goes what was said of it.
 		o.Committed(&journal.Summary{ID: "c2"}, []event.Event{{Type: event.ConversationDelete}})
-		if l = o.Look(); of(t, l.Agents, "far") != "failing 0" || len(l.Turns) != 1 {
+		if l = o.Snapshot(); of(t, l.Agents, "far") != "failing 0" || len(l.Turns) != 1 {
 			t.Errorf("%+v", l)
 		}
 		o.Committed(&journal.Summary{ID: "c9", Tenant: "tchat"}, nil)
-		if h := o.Look().Channels[0]; h.LastEvent == 0 || h.Conversation != "c9" {
+		if h := o.Snapshot().Channels[0]; h.LastEvent == 0 || h.Conversation != "c9" {
 			t.Errorf("%+v", h)
 		}
 		cancel()
@@ -210,7 +210,7 @@ func TestOverviewRecalls(t *testing.T) {
 	if err := o.Resume(find); err != nil {
 		t.Fatal(err)
 	}
-	l := o.Look()
+	l := o.Snapshot()
 	if h := l.Agents[0]; h.Error != "silence" || h.ErrorAt != 5 || h.Turn != "t1" || h.ErrorIn != "c1" || h.LastEvent != 7 || h.Conversation != "c2" || len(l.Turns) != 1 {
 		t.Errorf("%+v", l)
 	}
@@ -226,7 +226,7 @@ func TestOverviewResumesWhatEnds(t *testing.T) {
 		}
 		return status.Open{Turn: "t", Conversation: "c", State: "running"}, asked == 1, nil
 	})
-	if l := o.Look(); err != nil || len(l.Turns) != 0 {
+	if l := o.Snapshot(); err != nil || len(l.Turns) != 0 {
 		t.Errorf("%+v, %v", l.Turns, err)
 	}
 }
@@ -237,7 +237,7 @@ func TestOverviewProcessIsBack(t *testing.T) {
 	o := status.NewOverview()
 	o.Agents = func() []status.Member { return []status.Member{{Name: "a", State: p.State}} }
 	turn(o, "c", "t", "a", &event.Body{Outcome: event.Failed, Error: &event.Error{Code: "agent_not_started", Message: "it does not run"}})
-	want(t, "a process that is gone", string(o.Look().Agents[0].State), "down")
+	want(t, "a process that is gone", string(o.Snapshot().Agents[0].State), "down")
 	p.set(true, nil)
-	want(t, "once it is ready", string(o.Look().Agents[0].State), "up")
+	want(t, "once it is ready", string(o.Snapshot().Agents[0].State), "up")
 }

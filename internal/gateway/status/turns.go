@@ -20,7 +20,7 @@ var Budget = ratelimit.Rate{Tokens: 600, Per: 2 * time.Minute}
 
 const (
 	// every is the least time between two signals about a turn's progress.
-	every = time.Second
+	interval = time.Second
 	// maxPreview and maxText bound what is quoted, in bytes.
 	maxPreview = 160
 	maxText    = 2 << 10
@@ -42,7 +42,7 @@ type Publisher interface{ Offer(signals.Signal) }
 
 // Turns gives signals of the turns that run. Make one with NewTurns.
 type Turns struct {
-	out Publisher
+	publisher Publisher
 
 	mu       sync.Mutex
 	turns    map[string]*turn
@@ -52,13 +52,13 @@ type Turns struct {
 
 // turn is one that runs.
 type turn struct {
-	agent   string
-	channel string
-	began   time.Time
-	told    time.Time // of the last progress
-	seq     int64
-	replied bool // its first text was told
-	parts   map[partKey]*part
+	agent        string
+	channel      string
+	began        time.Time
+	lastProgress time.Time // of the last progress
+	seq          int64
+	replied      bool // its first text was told
+	parts        map[partKey]*part
 }
 
 // partKey names a part of a turn.
@@ -75,13 +75,15 @@ type part struct {
 var _ gateway.Watcher = (*Turns)(nil)
 
 // NewTurns returns a watcher that gives signals to out.
-func NewTurns(out Publisher) *Turns { return &Turns{out: out, turns: map[string]*turn{}} }
+func NewTurns(publisher Publisher) *Turns {
+	return &Turns{publisher: publisher, turns: map[string]*turn{}}
+}
 
 // Committed implements [gateway.Watcher].
 func (w *Turns) Committed(s *journal.Summary, events []event.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := time.Now()
+	at := time.Now()
 	source := ""
 	for i := range events {
 		e := &events[i]
@@ -93,36 +95,36 @@ func (w *Turns) Committed(s *journal.Summary, events []event.Event) {
 			}
 		case e.Turn == "":
 		case e.Type == event.TurnQueue:
-			w.of(e.Turn, now).channel = cut([]byte(source), maxPreview)
+			w.of(e.Turn, at).channel = clip([]byte(source), maxPreview)
 		case e.Type == event.TurnStart:
-			t := w.of(e.Turn, now)
-			t.agent, t.began = b.Agent, now
+			t := w.of(e.Turn, at)
+			t.agent, t.began = b.Agent, at
 			if source != "" {
-				t.channel = cut([]byte(source), maxPreview)
+				t.channel = clip([]byte(source), maxPreview)
 			}
-			w.event(s, e.Turn, t, &w.marks, streamLifecycle, map[string]any{"phase": "start"}, now)
-			w.heartbeat(s, t, "thinking", "", now)
+			w.event(s, e.Turn, t, &w.marks, streamLifecycle, map[string]any{"phase": "start"}, at)
+			w.heartbeat(s, t, "thinking", "", at)
 		case e.Type == event.TurnWait, e.Type == event.TurnResume:
 			if t := w.turns[e.Turn]; t != nil {
-				w.event(s, e.Turn, t, &w.marks, streamApproval, asked(b), now)
+				w.event(s, e.Turn, t, &w.marks, streamApproval, answerPayload(b), at)
 			}
 		case e.Type == event.TurnEnd:
-			w.end(s, e, now)
+			w.end(s, e, at)
 		default:
-			w.part(s, e, now)
+			w.part(s, e, at)
 		}
 	}
 }
 
 // asked is the payload that tells of a request, or of its answer.
-func asked(b *event.Body) map[string]any {
+func answerPayload(b *event.Body) map[string]any {
 	if a := b.Answer; a != nil {
 		return map[string]any{"phase": "resolved", "requestId": a.ID, "decision": a.Decision}
 	}
 	r := b.Request
-	payload := map[string]any{"phase": "requested", "requestId": r.ID, "kind": r.Kind, "text": cut([]byte(r.Prompt), maxText), "source": channel}
+	payload := map[string]any{"phase": "requested", "requestId": r.ID, "kind": r.Kind, "text": clip([]byte(r.Prompt), maxText), "source": channel}
 	if r.Tool != "" {
-		payload["toolName"] = cut([]byte(r.Tool), maxPreview)
+		payload["toolName"] = clip([]byte(r.Tool), maxPreview)
 	}
 	if len(r.Options) > 0 {
 		payload["options"] = r.Options
@@ -130,17 +132,17 @@ func asked(b *event.Body) map[string]any {
 	return payload
 }
 
-func (w *Turns) of(id string, now time.Time) *turn {
+func (w *Turns) of(id string, at time.Time) *turn {
 	t := w.turns[id]
 	if t == nil {
-		t = &turn{channel: channel, began: now, parts: map[partKey]*part{}}
+		t = &turn{channel: channel, began: at, parts: map[partKey]*part{}}
 		w.turns[id] = t
 	}
 	return t
 }
 
 // part tells of what happens inside a turn.
-func (w *Turns) part(s *journal.Summary, e *event.Event, now time.Time) {
+func (w *Turns) part(s *journal.Summary, e *event.Event, at time.Time) {
 	t := w.turns[e.Turn]
 	if t == nil {
 		return // it has ended, or began before this process
@@ -174,7 +176,7 @@ func (w *Turns) part(s *journal.Summary, e *event.Event, now time.Time) {
 		}
 		delete(t.parts, key)
 		if stream, payload := p.tell(true); stream != "" {
-			w.event(s, e.Turn, t, &w.marks, stream, payload, now)
+			w.event(s, e.Turn, t, &w.marks, stream, payload, at)
 		}
 		return
 	default:
@@ -182,21 +184,21 @@ func (w *Turns) part(s *journal.Summary, e *event.Event, now time.Time) {
 	}
 	if p.kind == event.KindText && len(p.text) > 0 && !t.replied {
 		t.replied = true
-		w.heartbeat(s, t, "replying", cut(p.text, maxPreview), now)
+		w.heartbeat(s, t, "replying", clip(p.text, maxPreview), at)
 	}
-	if now.Sub(t.told) < every {
+	if at.Sub(t.lastProgress) < interval {
 		return
 	}
 	if stream, payload := p.tell(false); stream != "" {
-		t.told = now
-		w.event(s, e.Turn, t, &w.progress, stream, payload, now)
+		t.lastProgress = at
+		w.event(s, e.Turn, t, &w.progress, stream, payload, at)
 	}
 }
 
 func (p *part) add(text string) {
 	p.text = append(p.text, text[max(0, len(text)-maxText):]...)
-	if over := len(p.text) - maxText; over > maxText { // not at each append
-		p.text = append(p.text[:0], p.text[over:]...)
+	if excess := len(p.text) - maxText; excess > maxText { // not at each append
+		p.text = append(p.text[:0], p.text[excess:]...)
 	}
 }
 
@@ -227,7 +229,7 @@ func (p *part) tell(final bool) (stream string, payload map[string]any) {
 	return stream, map[string]any{"text": text, "source": channel, "final": final}
 }
 
-func (w *Turns) end(s *journal.Summary, e *event.Event, now time.Time) {
+func (w *Turns) end(s *journal.Summary, e *event.Event, at time.Time) {
 	t := w.turns[e.Turn]
 	if t == nil {
 		return
@@ -241,39 +243,39 @@ func (w *Turns) end(s *journal.Summary, e *event.Event, now time.Time) {
 	if b.Error != nil {
 		payload["code"] = b.Error.Code
 	}
-	payload["durationMs"] = now.Sub(t.began).Milliseconds()
-	w.event(s, e.Turn, t, &w.marks, streamLifecycle, payload, now)
+	payload["durationMs"] = at.Sub(t.began).Milliseconds()
+	w.event(s, e.Turn, t, &w.marks, streamLifecycle, payload, at)
 }
 
 // event gives an agent event, if the budget has room for it.
-func (w *Turns) event(s *journal.Summary, id string, t *turn, of *ratelimit.Bucket, stream string, payload map[string]any, now time.Time) {
-	if !take(of, now) {
+func (w *Turns) event(s *journal.Summary, id string, t *turn, of *ratelimit.Bucket, stream string, payload map[string]any, at time.Time) {
+	if !take(of, at) {
 		return
 	}
 	t.seq++
 	seq := t.seq
-	w.out.Offer(signals.Signal{
-		Type: signals.AgentEvent, Stream: stream, RunID: id, Seq: &seq, AgentID: cut([]byte(t.agent), maxPreview), Conversation: s.ID, Payload: encode(payload),
+	w.publisher.Offer(signals.Signal{
+		Type: signals.AgentEvent, Stream: stream, RunID: id, Seq: &seq, AgentID: clip([]byte(t.agent), maxPreview), Conversation: s.ID, Payload: encode(payload),
 	})
 }
 
 // heartbeat tells what a turn is about.
-func (w *Turns) heartbeat(s *journal.Summary, t *turn, status, preview string, now time.Time) {
-	if !take(&w.progress, now) {
+func (w *Turns) heartbeat(s *journal.Summary, t *turn, status, preview string, at time.Time) {
+	if !take(&w.progress, at) {
 		return
 	}
 	payload := map[string]any{
-		"ts": now.UnixMilli(), "status": status, "to": t.channel, "channel": t.channel, "indicatorType": "typing",
-		"durationMs": now.Sub(t.began).Milliseconds(), "hasMedia": false,
+		"ts": at.UnixMilli(), "status": status, "to": t.channel, "channel": t.channel, "indicatorType": "typing",
+		"durationMs": at.Sub(t.began).Milliseconds(), "hasMedia": false,
 	}
 	if preview != "" {
 		payload["preview"] = preview
 	}
-	w.out.Offer(signals.Signal{Type: signals.HeartbeatEvent, Conversation: s.ID, Payload: encode(payload)})
+	w.publisher.Offer(signals.Signal{Type: signals.HeartbeatEvent, Conversation: s.ID, Payload: encode(payload)})
 }
 
-func take(b *ratelimit.Bucket, now time.Time) bool {
-	_, ok := b.Take(now, ratelimit.Rate{Tokens: Budget.Tokens / 2, Per: Budget.Per})
+func take(b *ratelimit.Bucket, at time.Time) bool {
+	_, ok := b.Take(at, ratelimit.Rate{Tokens: Budget.Tokens / 2, Per: Budget.Per})
 	return ok
 }
 
@@ -287,7 +289,7 @@ func encode(payload map[string]any) json.RawMessage {
 }
 
 // cut returns the beginning of a text on one line, of at most n bytes, with whole characters.
-func cut(b []byte, n int) string {
+func clip(b []byte, n int) string {
 	s := strings.ToValidUTF8(string(b[:min(len(b), n)]), "")
 	return strings.Join(strings.Fields(s), " ")
 }

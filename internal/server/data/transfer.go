@@ -53,5 +53,5 @@ func (d *surface) load(w http.ResponseWriter, r *http.Request, p gateway.Princip
 }
 
 func progress(n data.Importing) string {
-	return fmt.Sprintf("%d imported before it, %d unchanged, %d refused", n.Imported, n.Unchanged, n.Refused)
+	return fmt.Sprintf("%d imported before it, %d unchanged, %d refused", n.Imported, n.Unchanged, n.RefusedCount)
 }

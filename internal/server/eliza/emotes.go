@@ -69,7 +69,7 @@ func (e *emoteRoutes) show(w http.ResponseWriter, r *http.Request, p gateway.Pri
 		return err
 	}
 	if e.Send != nil {
-		e.Send(hub.Frame{Everybody: p.Admin, Private: !p.Admin, Tenant: p.Tenant, Subject: p.Subject, JSON: b})
+		e.Send(hub.Frame{Broadcast: p.Admin, Private: !p.Admin, Tenant: p.Tenant, Subject: p.Subject, JSON: b})
 	}
 	server.WriteJSON(w, http.StatusOK, map[string]bool{"ok": true})
 	return nil

@@ -73,7 +73,7 @@ func TestEmotes(t *testing.T) {
 	}
 	ask("POST", "/api/emote", `{"emoteId":"dance"}`, server.HeaderSubject, "ann", server.HeaderTenant, "t")
 	if d := cmp.Diff([]hub.Frame{
-		{Everybody: true, JSON: []byte(`{"type":"emote","emoteId":"wave","glbPath":"/emotes/wave.glb","duration":2,"loop":false}`)},
+		{Broadcast: true, JSON: []byte(`{"type":"emote","emoteId":"wave","glbPath":"/emotes/wave.glb","duration":2,"loop":false}`)},
 		{Private: true, Tenant: "t", Subject: "ann", JSON: []byte(`{"type":"emote","emoteId":"dance","glbPath":"/emotes/dance.glb","duration":4.5,"loop":true}`)},
 	}, sent); d != "" {
 		t.Errorf("(-want +got)\n%s", d)

@@ -75,7 +75,7 @@ func (u *Updates) deleted(s *journal.Summary) {
 		return // impossible: it contains only strings
 	}
 	was := &journal.Summary{ID: s.ID, Tenant: s.Tenant, Owner: s.Owner, Grants: slices.Clone(s.Grants)}
-	u.Send(hub.Frame{Gone: was, Key: updateKey + s.ID, JSON: b})
+	u.Send(hub.Frame{Deleted: was, Key: updateKey + s.ID, JSON: b})
 }
 
 func ends(events []event.Event) bool {

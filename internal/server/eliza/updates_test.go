@@ -86,7 +86,7 @@ func TestUpdatesComeAndGo(t *testing.T) {
 	u.Committed(&was, []event.Event{{Type: event.TurnEnd}, {Type: event.ConversationDelete}})
 	gone := was
 	gone.Title = ""
-	want := []hub.Frame{{Gone: &gone, Key: "conversation/c", JSON: []byte(`{"type":"conversation-deleted","conversationId":"c"}`)}}
+	want := []hub.Frame{{Deleted: &gone, Key: "conversation/c", JSON: []byte(`{"type":"conversation-deleted","conversationId":"c"}`)}}
 	if d := cmp.Diff(want, sent); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}

@@ -86,19 +86,19 @@ func (s *surface) currentStatus(socket, uptime, pending bool) statusFrame {
 	err := s.gw.Healthy()
 	switch {
 	case s.gw.Draining():
-		f.State = status.Restarting
-	case err != nil && f.State != status.NotStarted:
-		f.State = status.Failing
+		f.State = status.StateRestarting
+	case err != nil && f.State != status.StateNotStarted:
+		f.State = status.StateFailing
 	}
 	if s.QueryToken || !socket {
 		// An agent whose turns failed still accepts the next one.
-		can := err == nil && (st.State == status.Running || st.State == status.Failing)
+		can := err == nil && (st.State == status.StateRunning || st.State == status.StateFailing)
 		f.CanRespond = &can
 	}
 	var uptimeMS int64
-	if !st.Started.IsZero() {
-		f.StartedAt = st.Started.UnixMilli()
-		uptimeMS = time.Since(st.Started).Milliseconds()
+	if !st.StartTime.IsZero() {
+		f.StartedAt = st.StartTime.UnixMilli()
+		uptimeMS = time.Since(st.StartTime).Milliseconds()
 	}
 	if uptime {
 		f.Uptime = &uptimeMS

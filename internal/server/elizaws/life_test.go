@@ -163,7 +163,7 @@ func TestStalled(t *testing.T) {
 		}
 		h.publish(many, "")
 		for range 100 {
-			h.hub.Send(hub.Frame{Everybody: true, JSON: []byte(`{"type":"emote"}`)})
+			h.hub.Send(hub.Frame{Broadcast: true, JSON: []byte(`{"type":"emote"}`)})
 		}
 		if n := <-got; n != many+100 || time.Since(start) != 0 {
 			t.Errorf("beside it %d frames came, %v later", n, time.Since(start))

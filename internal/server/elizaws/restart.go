@@ -18,7 +18,7 @@ func RestartRequired(reasons []string) hub.Frame {
 	if err != nil {
 		panic(err) // strings can always be marshalled
 	}
-	return hub.Frame{Everybody: true, JSON: b}
+	return hub.Frame{Broadcast: true, JSON: b}
 }
 
 // restart answers POST /api/agent/restart. The response is sent before the gateway restarts.

@@ -291,7 +291,7 @@ func TestStatus(t *testing.T) {
 			}
 		}
 	}
-	becomes(status.Failing)
+	becomes(status.StateFailing)
 	h.send(admin, conv, "hi")
-	becomes(status.Running)
+	becomes(status.StateRunning)
 }

@@ -148,7 +148,7 @@ func (c *webSocket) run() error {
 	c.conn.EndAt(c.identity.Load().Expires, server.ErrExpired)
 	c.active.Store(true)
 	c.frames = c.s.Hub.Join()
-	defer c.s.Hub.Look(c.frames, gateway.Principal{}, "")
+	defer c.s.Hub.SetActive(c.frames, gateway.Principal{}, "")
 	positions := c.s.gw.Positions(c.principal()) // before the first answer, so that no later change is missed
 	c.conn.Go(func() { c.conn.End(c.write(greeting)) })
 	c.conn.Ping(pingEvery)
@@ -170,7 +170,7 @@ func (c *webSocket) run() error {
 			}
 		case "active-conversation":
 			id := f.conversation()
-			c.s.Hub.Look(c.frames, c.principal(), id)
+			c.s.Hub.SetActive(c.frames, c.principal(), id)
 			if id != "" {
 				c.markRead(id, 0)
 			}

@@ -185,7 +185,7 @@ func TestHubOnSockets(t *testing.T) {
 	}
 	h.hub.Send(hub.Frame{Conversation: conv, JSON: []byte(`{"type":"conversation-updated"}`)})
 	h.hub.Send(hub.Frame{JSON: []byte(`{"type":"terminal-output"}`)})
-	h.hub.Send(hub.Frame{Everybody: true, JSON: []byte(`{"type":"emote"}`)})
+	h.hub.Send(hub.Frame{Broadcast: true, JSON: []byte(`{"type":"emote"}`)})
 	for name, who := range map[string]struct {
 		c    *client
 		want []string

@@ -67,10 +67,10 @@ func (f *surface) create(w http.ResponseWriter, r *http.Request, p gateway.Princ
 		if u, err = f.add(w, r, p, u.ID, 0); err != nil && !resumable {
 			return errors.Join(err, f.files.DropUpload(r.Context(), p, u.ID))
 		}
-		if err == nil && !resumable && u.Placed == nil {
+		if err == nil && !resumable && u.Location == nil {
 			return errors.Join(errIncomplete(&u), f.files.DropUpload(r.Context(), p, u.ID))
 		}
-		if err != nil && u.Placed == nil && u.Offset == u.Length {
+		if err != nil && u.Location == nil && u.Offset == u.Length {
 			return err // the file arrived, but is refused
 		}
 		// A partial resumable upload stays, and its client can send the rest.
@@ -244,8 +244,8 @@ type uploadBody struct {
 
 func body(u *attachments.Upload) any {
 	b := uploadBody{Offset: u.Offset, Length: u.Length}
-	if u.Placed != nil {
-		b.Path, b.Media = u.Placed.Path, u.Placed.Media
+	if u.Location != nil {
+		b.Path, b.Media = u.Location.Path, u.Location.Media
 	}
 	return b
 }

@@ -148,7 +148,7 @@ func (g *ingest) acknowledge(ctx context.Context, stream *server.Stream, bodyRea
 			acks, pause = g.producer.Acks(), nil
 		case err := <-bodyRead:
 			return err, true
-		case <-g.producer.Over():
+		case <-g.producer.Done():
 			return nil, false
 		case <-ctx.Done():
 			return context.Cause(ctx), false
@@ -161,7 +161,7 @@ func (g *ingest) end(ctx context.Context, stream *server.Stream, err error) erro
 	var streamErr *dialect.Error
 	if errors.As(err, &streamErr) {
 		select { // the gateway is about to fail the turn
-		case <-g.producer.Over():
+		case <-g.producer.Done():
 		case <-time.After(endLimit):
 		}
 	}
@@ -169,7 +169,7 @@ func (g *ingest) end(ctx context.Context, stream *server.Stream, err error) erro
 	t, turnErr := g.finish(ctx, &line)
 	released := false
 	select {
-	case <-g.producer.Over():
+	case <-g.producer.Done():
 		released = true
 	default:
 	}

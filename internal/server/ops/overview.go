@@ -13,7 +13,7 @@ func RegisterOverview(s *server.Server, o *status.Overview) {
 	s.Handle(server.Route{
 		Method: http.MethodGet, Pattern: "/api/overview", Access: server.Admin,
 		Handler: func(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
-			server.WriteJSON(w, http.StatusOK, o.Look())
+			server.WriteJSON(w, http.StatusOK, o.Snapshot())
 			return nil
 		},
 	})
