@@ -303,7 +303,8 @@ func (f *ring) sweep(at int64) {
 	}
 }
 
-// drop deletes a segment and removes its turns from the index if no other segment has records of them.
+// drop deletes a segment and removes its turns from the index if no other segment has records of them. A turn loses its oldest
+// records first.
 func (f *ring) drop(seg *segment) {
 	f.segments = slices.DeleteFunc(f.segments, func(other *segment) bool { return other == seg })
 	f.total -= seg.size

@@ -56,6 +56,7 @@ type Log struct {
 }
 
 // request is a unit of work for the goroutine: a record of a turn, or, if task is set, a function to call between records.
+// Tasks share the queue with records, so that Read and Forget see everything recorded before them.
 type request struct {
 	turn *Turn
 	kind byte
@@ -159,7 +160,7 @@ func (l *Log) enqueue(req request) bool {
 var errClosed = errors.New("capture: closed")
 
 // do runs a task in the goroutine, after all records queued before the call are written. If ctx ends early, the task still
-// runs.
+// runs. A task isn't limited by maxQueued.
 func (l *Log) do(ctx context.Context, task func() error) error {
 	var err error
 	taskDone := make(chan struct{})
@@ -179,7 +180,8 @@ func (l *Log) do(ctx context.Context, task func() error) error {
 	}
 }
 
-// Turn starts the capture of a turn, or resumes it after a restart under a new number.
+// Turn starts the capture of a turn, or resumes it after a restart under a new number. The caller must close the Turn, or its
+// index entry stays until Close.
 func (l *Log) Turn(m Meta) *Turn {
 	if l == nil {
 		return nil

@@ -85,7 +85,7 @@ func onDisk(t *testing.T, dir string) []byte {
 	return all
 }
 
-func TestKept(t *testing.T) {
+func TestEntries(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, Options{Dir: dir})
 	one := l.Turn(Meta{Turn: "t1", Conversation: "c", Agent: "a"})
@@ -119,15 +119,15 @@ func TestKept(t *testing.T) {
 	shut(t, l)
 	for _, text := range []string{"message", "half", "line"} {
 		if bytes.Contains(onDisk(t, dir), []byte(text)) {
-			t.Errorf("%q is in the files still", text)
+			t.Errorf("%q is still in the files", text)
 		}
 	}
 	if l.Turn(Meta{}).Raw(true, []byte("late")); !errors.Is(l.Forget(t.Context(), "c"), errClosed) {
-		t.Error("a closed log forgets")
+		t.Error("Forget on a closed log succeeded")
 	}
 }
 
-func TestNothingIsKept(t *testing.T) {
+func TestNoRecords(t *testing.T) {
 	var l *Log
 	turn := l.Turn(Meta{Turn: "t"})
 	turn.SetDialect("d", true)
@@ -139,7 +139,7 @@ func TestNothingIsKept(t *testing.T) {
 	wants(t, l, "t")
 }
 
-func TestForgetWhileATurnRuns(t *testing.T) {
+func TestForgetDuringTurn(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, Options{Dir: dir})
 	defer shut(t, l)
@@ -158,7 +158,7 @@ func TestForgetWhileATurnRuns(t *testing.T) {
 	wants(t, l, "t2")
 	wants(t, l, "t3", "begin", "received stays")
 	if bytes.Contains(onDisk(t, dir), []byte("secret")) {
-		t.Error("what was forgotten is in the files")
+		t.Error("forgotten records are still in the files")
 	}
 }
 
@@ -220,14 +220,14 @@ func TestRing(t *testing.T) {
 	}
 	wants(t, l, "0")
 	if got := kept(t, l, "299"); len(got) != 3 {
-		t.Errorf("the last one: %.40q", got)
+		t.Errorf("the last entry is %.40q", got)
 	}
 	if n := len(onDisk(t, dir)); n < size/2 {
-		t.Errorf("only %d bytes are kept", n)
+		t.Errorf("only %d bytes are stored", n)
 	}
 	// Deleted segments are removed from the index too.
 	if n := len(l.ring.turns); n > 110 {
-		t.Errorf("%d turns are known", n)
+		t.Errorf("%d turns are in the index", n)
 	}
 }
 
@@ -247,7 +247,7 @@ func TestAge(t *testing.T) {
 		time.Sleep(time.Hour)
 		wants(t, l, "young")
 		if n := len(onDisk(t, dir)); n > 0 {
-			t.Errorf("%d bytes are left", n)
+			t.Errorf("%d bytes remain", n)
 		}
 		// The turn continues in another segment.
 		young.Raw(false, []byte("z"))
@@ -285,7 +285,7 @@ func TestLargePiecesAndLosses(t *testing.T) {
 }
 
 // Disk errors don't block turns, and captures resume afterwards.
-func TestDiskRefuses(t *testing.T) {
+func TestDiskErrors(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "raw")
 	synctest.Test(t, func(t *testing.T) {
 		l := open(t, Options{Dir: dir})

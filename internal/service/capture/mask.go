@@ -44,7 +44,7 @@ var forms = []form{
 	{[]string{"leat-turn."}, regexp.MustCompile(`(leat-turn\.[0-9A-Za-z-]+\.)[A-Z0-9]{8,}()`)},
 }
 
-// masker masks the secrets of one agent.
+// masker masks the secrets of one agent. Every turn has one, with the secrets of its agent.
 type masker struct {
 	values  [][]byte // longest first, so that a secret that contains another one is masked as a whole
 	longest int      // length of the longest value, bytes

@@ -81,7 +81,7 @@ func TestMaskLongLine(t *testing.T) {
 		w := m.maskable(held)
 		out = append(out, m.mask(held[:w])...)
 		if held = held[w:]; len(held) > maxPending {
-			t.Fatalf("%d bytes are held back", len(held))
+			t.Fatalf("%d bytes are pending", len(held))
 		}
 	}
 	out = append(out, m.mask(held)...)

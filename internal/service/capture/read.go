@@ -41,8 +41,8 @@ type Entry struct {
 	Meta Meta   // only for KindBegin
 }
 
-// Read calls f with the records of a turn, oldest first, including those queued before the call. If the turn has no records, it returns
-// ErrNotKept. An error of f ends the read.
+// Read calls f with the records of a turn, oldest first, including those queued before the call. If the turn has no records, it
+// returns ErrNotKept. An error of f ends the read. Records that expire during the call are omitted.
 func (l *Log) Read(ctx context.Context, turn string, f func(Entry) error) error {
 	if l == nil {
 		return ErrNotKept

@@ -27,7 +27,8 @@ const (
 	recordFailed               // the reason why the turn failed, one line
 )
 
-// header precedes the payload of each record.
+// header precedes the payload of each record. The checksum doesn't cover the header: a changed header makes the record invalid
+// or unknown.
 type header struct {
 	length int
 	crc    uint32

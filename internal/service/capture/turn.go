@@ -44,7 +44,7 @@ func (t *Turn) SetDialect(dialect string, pieces bool) {
 	}
 }
 
-// Failed records the reason why the turn failed, for operators.
+// Failed records the reason why the turn failed, for operators. The detail is masked like the bytes.
 func (t *Turn) Failed(detail string) {
 	if t != nil {
 		t.note(recordFailed, []byte(detail))

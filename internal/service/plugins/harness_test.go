@@ -100,10 +100,10 @@ func (h *harness) failed(r plugins.Request, phase plugins.Phase, reason string) 
 		return
 	}
 	if last := h.told[len(h.told)-1]; last.Phase != "error" || !strings.Contains(last.Message, reason) {
-		h.t.Errorf("told last: %+v", last)
+		h.t.Errorf("last progress: %+v", last)
 	}
 	if got := h.contents(); !slices.Equal(got, before) || len(h.running) != running {
-		h.t.Errorf("it left %q, there was %q; %d run, %d did", got, before, len(h.running), running)
+		h.t.Errorf("files are %q, were %q; %d plugins run, %d did", got, before, len(h.running), running)
 	}
 }
 

@@ -133,7 +133,8 @@ func (in *installation) run(ctx context.Context) error {
 	return in.restart(ctx)
 }
 
-// resolve determines the exact version of an npm package, or checks that the folder or archive exists.
+// resolve determines the exact version of an npm package, or checks that the folder or archive exists. It creates the
+// installation's folder.
 func (in *installation) resolve(ctx context.Context) (err error) {
 	spec := strings.TrimPrefix(in.req.origin(cmp.Or(in.req.Version, "latest")), "npm:")
 	if err := in.begin(ctx, phaseResolving, "Looking up %s...", spec); err != nil {
@@ -229,7 +230,7 @@ func (in *installation) archive(ctx context.Context) (*os.File, error) {
 }
 
 // dependencies installs the npm packages that the plugin needs. The phase is reported even if nothing is missing, so that
-// clients always see the same phases.
+// clients always see the same phases. npm runs in the plugin's folder, with the scripts of all packages disabled.
 func (in *installation) dependencies(ctx context.Context) error {
 	root, err := pluginRoot(in.path(filesDir))
 	if err != nil {
@@ -256,7 +257,7 @@ func (in *installation) dependencies(ctx context.Context) error {
 }
 
 // pluginRoot returns the folder with the manifest, relative to files: the only top-level folder, as archives of repositories
-// have, or ".".
+// have, or ".". A manifest in any deeper folder is ignored.
 func pluginRoot(files string) (string, error) {
 	entries, err := os.ReadDir(files)
 	if err != nil {

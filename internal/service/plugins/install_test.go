@@ -39,7 +39,7 @@ func TestInstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := h.contents(); !slices.Equal(got, []string{".", "index.json"}) || len(h.running) != 0 || len(h.List()) != 0 {
-		t.Errorf("left: %q", got)
+		t.Errorf("remaining files: %q", got)
 	}
 	if err := h.Remove("weather"); !errors.Is(err, plugins.ErrNotFound) {
 		t.Error(err)
@@ -75,7 +75,7 @@ func TestAtomic(t *testing.T) {
 		h.run = nil
 		h.must(archive(t, good))
 		if n := len(h.List()); n != 1 {
-			t.Errorf("%d are installed", n)
+			t.Errorf("%d plugins are installed", n)
 		}
 	}
 }
@@ -107,14 +107,14 @@ func TestCancelled(t *testing.T) {
 			}
 		})
 		if !errors.Is(err, gone) || !slices.Equal(h.contents(), before) {
-			t.Errorf("%s: %v; left: %q", at, err, h.contents())
+			t.Errorf("%s: %v; remaining files: %q", at, err, h.contents())
 		}
 		cancel(nil)
 	}
 }
 
 // Open removes what a killed gateway left of an installation.
-func TestRubbishIsSwept(t *testing.T) {
+func TestOpenRemovesGarbage(t *testing.T) {
 	h := newHarness(t)
 	h.must(plugins.Request{Folder: right(t)})
 	want := h.contents()
@@ -127,7 +127,7 @@ func TestRubbishIsSwept(t *testing.T) {
 	h.Close()
 	h.open()
 	if got := h.contents(); !slices.Equal(got, want) {
-		t.Errorf("left: %q", got)
+		t.Errorf("remaining files: %q", got)
 	}
 }
 
@@ -138,10 +138,10 @@ func TestReplace(t *testing.T) {
 	dir := folder(t, map[string]string{plugins.ManifestFile: strings.Replace(manifest, "1.2.0", "2.0.0", 1), "run": ""})
 	p := h.must(plugins.Request{Folder: dir})
 	if _, err := os.Stat(old.Dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the old one is still there: %v", err)
+		t.Errorf("the old version still exists: %v", err)
 	}
 	if got := h.running["weather"]; got.Dir != p.Dir || len(h.List()) != 1 {
-		t.Errorf("%+v runs", got)
+		t.Errorf("running: %+v", got)
 	}
 	fakeNPM(t)
 	h.failed(plugins.Request{Name: "@scope/weather"}, "configuring", "remove it first")
@@ -190,7 +190,7 @@ func TestRequests(t *testing.T) {
 		{Archive: "https://", SHA256: hex},
 	} {
 		if _, err := h.install(r); !errors.Is(err, plugins.ErrInvalid) || len(h.told) != 0 {
-			t.Errorf("%+v: %v, told %v", r, err, h.told)
+			t.Errorf("%+v: %v, progress %v", r, err, h.told)
 		}
 	}
 }
@@ -211,7 +211,7 @@ func TestArchiveByAddress(t *testing.T) {
 	}
 	for _, told := range h.told {
 		if strings.Contains(told.Message, "s3cret") {
-			t.Errorf("told: %s", told.Message)
+			t.Errorf("progress: %s", told.Message)
 		}
 	}
 	h.failed(plugins.Request{Archive: srv.URL + "/none", SHA256: sum(good)}, "downloading", "404")

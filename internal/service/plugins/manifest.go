@@ -105,7 +105,8 @@ func ParseManifest(b []byte) (Manifest, error) {
 	return m, nil
 }
 
-// isLocal reports whether a program is a clean path inside the plugin's folder, such as ./bin/run.
+// isLocal reports whether a program is a clean path inside the plugin's folder, such as ./bin/run. A path that leaves the
+// folder, even by a detour, isn't local.
 func isLocal(p string) bool {
 	relative, ok := strings.CutPrefix(p, "./")
 	return ok && relative != "" && path.Clean(relative) == relative && !strings.HasPrefix(relative, "../") && relative != ".." && !strings.HasPrefix(relative, "/")

@@ -71,14 +71,14 @@ func TestManifests(t *testing.T) {
 	} {
 		_, err := plugins.ParseManifest([]byte(text))
 		if (err == nil) != ok {
-			t.Errorf("%s: %v, want it taken: %v", text, err, ok)
+			t.Errorf("%s: %v, want valid: %v", text, err, ok)
 		}
 		v, jerr := jsonschema.UnmarshalJSON(strings.NewReader(text))
 		if jerr != nil {
 			t.Fatal(jerr)
 		}
 		if err := schema.Validate(v); (err == nil) != ok {
-			t.Errorf("%s: the schema says %v, want it taken: %v", text, err, ok)
+			t.Errorf("%s: the schema says %v, want valid: %v", text, err, ok)
 		}
 	}
 	for _, text := range []string{"", "{", manifest + "{}", manifest + "x", strings.Repeat(" ", 70_000) + manifest, "{\"name\":\"\xff\"}"} {
@@ -107,7 +107,7 @@ func TestExamples(t *testing.T) {
 }
 
 // A manifest whose program isn't among the files is refused.
-func TestCommandIsThere(t *testing.T) {
+func TestProgramMissing(t *testing.T) {
 	h := newHarness(t)
 	h.failed(plugins.Request{Folder: folder(t, map[string]string{plugins.ManifestFile: manifest})}, "validating", "./run is not among the plugin's files")
 	h.failed(plugins.Request{Folder: folder(t, map[string]string{plugins.ManifestFile: manifest, "run/x": ""})}, "validating", "./run is not a regular file")

@@ -29,7 +29,8 @@ const (
 // npmConfig is npm's configuration file. One in a plugin's folder could make npm run other programs, so it is refused.
 const npmConfig = ".npmrc"
 
-// npm runs the npm program. Its own configuration decides which registry packages come from.
+// npm runs the npm program. Its own configuration decides which registry packages come from. A new process is started for each
+// call.
 type npm struct {
 	path string
 	log  *slog.Logger
@@ -91,7 +92,7 @@ func (n *npm) run(ctx context.Context, dir string, args ...string) ([]byte, erro
 }
 
 // npmFailure describes a failed call. npm reports errors as JSON on standard output; otherwise the last line of its log is
-// used.
+// used. The text is cleaned of control characters, because it is shown to the admin.
 func npmFailure(err error, output []byte, last string) error {
 	var report struct {
 		Error struct{ Code, Summary string } `json:"error"`
@@ -105,7 +106,8 @@ func npmFailure(err error, output []byte, last string) error {
 	return fmt.Errorf("npm ended with %w", err)
 }
 
-// version resolves a version or tag, such as latest, to an exact version.
+// version resolves a version or tag, such as latest, to an exact version. Downloading by exact version avoids that a tag moves
+// between two calls of npm.
 func (n *npm) version(ctx context.Context, work, name, version string) (string, error) {
 	output, err := n.run(ctx, work, "view", "--json", "--", name+"@"+version, "version")
 	if err != nil {

@@ -80,14 +80,14 @@ func TestPackage(t *testing.T) {
 			t.Errorf("npm got the gateway's variables: %s", line)
 		case words[0] == "npm_config_ignore_scripts=true":
 		case !slices.Contains([]string{"view", "pack", "install"}, words[0]):
-			t.Errorf("asked %q", line)
+			t.Errorf("npm was called with %q", line)
 		case words[0] != "view" && !slices.Contains(words, "--ignore-scripts"):
 			t.Errorf("scripts may run: %q", line)
 		}
 	}
 	for _, f := range h.contents() {
 		if strings.HasSuffix(f, "archive") || strings.HasSuffix(f, "work") {
-			t.Errorf("%s is left", f)
+			t.Errorf("%s remains", f)
 		}
 	}
 }
@@ -134,7 +134,7 @@ func TestDependencies(t *testing.T) {
 		plugins.ManifestFile: manifest, "run": "", "package.json": `{"dependencies":{"a":"1"}}`, ".npmrc": "node-options=--require ./evil.js",
 	})}, "installing-deps", ".npmrc is not supported")
 	if asked() != before {
-		t.Error("npm was asked")
+		t.Error("npm was called")
 	}
 }
 

@@ -76,7 +76,8 @@ func remote(archive string) bool {
 	return strings.HasPrefix(archive, "https://") || strings.HasPrefix(archive, "http://")
 }
 
-// origin describes the source of the plugin. It omits the query and the user of a URL, which may be secret.
+// origin describes the source of the plugin. It omits the query and the user of a URL, which may be secret. It is stored in the
+// index and shown to admins.
 func (r *Request) origin(version string) string {
 	switch {
 	case r.Name != "":

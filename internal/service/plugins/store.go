@@ -118,7 +118,7 @@ func (s *Store) sweep() error {
 	return nil
 }
 
-// List returns the installed plugins, sorted by name.
+// List returns the installed plugins, sorted by name. The slice is a copy.
 func (s *Store) List() []Plugin {
 	s.mu.Lock()
 	defer s.mu.Unlock()

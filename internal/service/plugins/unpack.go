@@ -32,7 +32,7 @@ type extractor struct {
 }
 
 // checkPath validates the path of an entry, counts the entry, and returns the path in the system's form. It returns "." for the
-// root.
+// root. It accepts only paths that are already clean, so two spellings can't name one file.
 func (s *extractor) checkPath(entry string) (string, error) {
 	name := strings.TrimSuffix(strings.TrimPrefix(entry, "./"), "/")
 	if name == "" || name == "." {
@@ -185,7 +185,8 @@ func (s *extractor) zipEntry(e *zip.File) error {
 	return s.writeFile(e.Name, e.Mode(), r)
 }
 
-// copyFolder copies a local folder. It skips .git and node_modules/.bin, whose links would be refused.
+// copyFolder copies a local folder. It skips .git and node_modules/.bin, whose links would be refused. The folder is opened as
+// a root, so links in it can't lead elsewhere.
 func copyFolder(from string, into *os.Root) error {
 	root, err := os.OpenRoot(from)
 	if err != nil {

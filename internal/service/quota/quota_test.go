@@ -35,7 +35,7 @@ func wantExceeded(t *testing.T, err error, r quota.Resource, scope string) *quot
 		t.Fatalf("error %v, want the limit on %s of a %s", err, r, scope)
 	}
 	if !strings.Contains(e.Error(), scope) {
-		t.Errorf("the text does not say whose limit it is: %s", e)
+		t.Errorf("the text does not name the scope: %s", e)
 	}
 	return e
 }
@@ -145,7 +145,7 @@ func TestBytes(t *testing.T) {
 	g.Commit()
 	_, err = q.Take(bob, of(ann, 41)) // bytes count for the owner, not for the sender
 	if e := wantExceeded(t, err, quota.Bytes, string(quota.User)); e.StoredBytes != 60 {
-		t.Errorf("used %d, want 60", e.StoredBytes)
+		t.Errorf("StoredBytes is %d, want 60", e.StoredBytes)
 	}
 	_, err = q.Take(bob, of(bob, 91)) // what the operator stores does not count
 	wantExceeded(t, err, quota.Bytes, string(quota.Tenant))

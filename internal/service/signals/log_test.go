@@ -58,7 +58,7 @@ func TestCap(t *testing.T) {
 	wantHeld(t, l, 1999, 2000, 2000, false)
 	r, err := j.Read(t.Context(), signals.Conversation, 0, 0)
 	if err != nil || len(r.Events) > signals.Cap+200 {
-		t.Errorf("the journal holds %d, %v", len(r.Events), err)
+		t.Errorf("the journal has %d records, %v", len(r.Events), err)
 	}
 	l = open(t, j)
 	wantHeld(t, l, 499, 501, 2000, true)
@@ -91,7 +91,7 @@ func TestRestore(t *testing.T) {
 	l = open(t, j)
 	wantHeld(t, l, 0, 1, 3, false)
 	if last := publish(t, l, 1, ""); last <= lost {
-		t.Errorf("after the restore comes %d, and %d was given out", last, lost)
+		t.Errorf("the first number after the restore is %d, but %d was used", last, lost)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := l.Publish(t.Context(), signals.Signal{Type: signals.AgentEvent, Conversation: "a"}); !errors.Is(err, signals.ErrGone) {
-		t.Errorf("about a deleted one: %v", err)
+		t.Errorf("signal about a deleted conversation: %v", err)
 	}
 	l.Forget("a")
 	wantHeld(t, l, 0, 2, 2, false)

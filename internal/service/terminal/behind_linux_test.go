@@ -54,12 +54,12 @@ func start(t *testing.T, term *Terminal, command, word string) *Run {
 			}
 		}
 		if time.Since(begin) > time.Minute {
-			t.Fatalf("its children did not start: %q", found)
+			t.Fatalf("the children did not start: %q", found)
 		}
 	}
 }
 
-func TestNothingLeftBehind(t *testing.T) {
+func TestNoProcessLeft(t *testing.T) {
 	n := 0
 	for name, command := range families {
 		for _, how := range []string{"timeout", "shutdown"} {
@@ -82,7 +82,7 @@ func TestNothingLeftBehind(t *testing.T) {
 				expire()
 				<-r.Done()
 				if all := left(t, word); len(all) > 0 {
-					t.Errorf("left behind: %q", all)
+					t.Errorf("remaining processes: %q", all)
 				}
 				if res := r.Result(); res.TimedOut != (how == "timeout") || (res.Error == stopping) != (how == "shutdown") {
 					t.Errorf("%+v", res)
@@ -93,14 +93,14 @@ func TestNothingLeftBehind(t *testing.T) {
 }
 
 // A command that exits by itself or is killed takes its background processes with it.
-func TestNothingLeftOfWhatEnded(t *testing.T) {
+func TestEndedCommandLeavesNoProcess(t *testing.T) {
 	for i, command := range []string{
 		"sleep %s >/dev/null 2>&1 & exit 0", "setsid sleep %s & sleep 0.2; exit 0", "nohup sleep %s & exit 0", "setsid sleep %s & sleep 0.2; kill -9 $$",
 	} {
 		word := unique(100 + i)
 		tp, res := run(t, newTerminal(t, Config{}), fmt.Sprintf(command, word))
 		if all := left(t, word); len(all) > 0 || res.Code == nil {
-			t.Errorf("%s: left behind: %q; %+v", command, all, tp.events)
+			t.Errorf("%s: remaining processes: %q; %+v", command, all, tp.events)
 		}
 	}
 }

@@ -130,7 +130,7 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("MODEL_API_KEY", "k3y")
 	_, res := run(t, newTerminal(t, Config{}), "env; cat")
 	if strings.Contains(res.Stdout, "t0ken") || strings.Contains(res.Stdout, "k3y") || !strings.Contains(res.Stdout, "PATH=") {
-		t.Errorf("it sees %s", res.Stdout)
+		t.Errorf("the environment is %s", res.Stdout)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestBusy(t *testing.T) {
 		runs = append(runs, r)
 	}
 	if _, err := term.Run("true", tp.take); !errors.Is(err, ErrBusy) {
-		t.Errorf("a third one: %v", err)
+		t.Errorf("third command: %v", err)
 	}
 	term.Close()
 	for _, r := range runs {
@@ -183,11 +183,11 @@ func TestBusy(t *testing.T) {
 				t.Errorf("%+v", r.Result())
 			}
 		default:
-			t.Error("it still runs")
+			t.Error("the command is still running")
 		}
 	}
 	if _, err := term.Run("true", tp.take); !errors.Is(err, ErrClosed) {
-		t.Errorf("after the end: %v", err)
+		t.Errorf("Run after the end: %v", err)
 	}
 	again := newTerminal(t, Config{MaxRuns: 1})
 	for range 3 { // places become free
@@ -219,7 +219,7 @@ func TestBackPressure(t *testing.T) {
 	<-blocked
 	time.Sleep(100 * time.Millisecond) // enough time to print more, if it weren't blocked
 	if _, err := os.Stat(after); err == nil {
-		t.Error("the command did not wait")
+		t.Error("the command was not blocked")
 	}
 	close(open)
 	<-r.Done()
@@ -227,7 +227,7 @@ func TestBackPressure(t *testing.T) {
 		t.Errorf("%d bytes in frames of up to %d; %v", got, large, err)
 	}
 	if res := r.Result(); len(res.Stdout) != Capture || !res.Truncated {
-		t.Errorf("%d bytes are kept, truncated: %v", len(res.Stdout), res.Truncated)
+		t.Errorf("%d bytes are captured, truncated: %v", len(res.Stdout), res.Truncated)
 	}
 }
 
@@ -254,13 +254,13 @@ func flood(t *testing.T, size int, pause time.Duration) {
 	}
 	<-r.Done()
 	if got != size || r.Result().Code == nil {
-		t.Errorf("%d of %d bytes came: %+v", got, size, r.Result().Code)
+		t.Errorf("%d of %d bytes arrived: %+v", got, size, r.Result().Code)
 	}
 	if most > before.HeapAlloc+32<<20 {
-		t.Errorf("%d MiB of memory for it", (most-before.HeapAlloc)>>20)
+		t.Errorf("the run used %d MiB of memory", (most-before.HeapAlloc)>>20)
 	}
 	if took := time.Since(begin); took < time.Duration(size/maxFrame)*pause {
-		t.Errorf("it took %v: faster than the pace", took)
+		t.Errorf("took %v, faster than the rate limit", took)
 	}
 }
 

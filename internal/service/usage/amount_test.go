@@ -21,7 +21,7 @@ func TestAmounts(t *testing.T) {
 	}
 	for _, in := range []string{"", ".", "1.", ".5", "-1", "1e3", "1,5", "0x1", "9300000000", "99999999999999999999", "0.0000000001", "1.2.3", "NaN"} {
 		if a, err := ParseAmount(in); err == nil {
-			t.Errorf("%q is taken for %s", in, a)
+			t.Errorf("%q was parsed as %s", in, a)
 		}
 	}
 	for in, want := range map[float64]string{0.1: "0.1", 0.30000000000000004: "0.3", 1e-9: "0.000000001", 5e-10: "0.000000001", 4e-10: "0", 12: "12"} {
@@ -31,11 +31,11 @@ func TestAmounts(t *testing.T) {
 	}
 	for _, in := range []float64{math.NaN(), math.Inf(1), -0.1, 1e300} {
 		if a, ok := fromFloat(in); ok {
-			t.Errorf("%v is taken for %s", in, a)
+			t.Errorf("%v was converted to %s", in, a)
 		}
 	}
 	if a := Amount(math.MaxInt64).plus(1); a != math.MaxInt64 {
-		t.Errorf("the largest and one more is %s", a)
+		t.Errorf("maximum plus one is %s", a)
 	}
 }
 
@@ -47,7 +47,7 @@ func TestSumsAreExact(t *testing.T) {
 		sum = sum.plus(tenth)
 	}
 	if sum.String() != "100000" {
-		t.Errorf("a million tenths are %s", sum)
+		t.Errorf("the sum of a million tenths is %s", sum)
 	}
 }
 

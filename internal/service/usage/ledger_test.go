@@ -133,10 +133,10 @@ func TestQueriesRefused(t *testing.T) {
 	}
 	q.GroupBy = nil
 	if rep, err := l.Sum(context.Background(), q); err != nil || rep.Total.Turns != maxGroups+1 {
-		t.Errorf("the total alone: %+v, %v", rep, err)
+		t.Errorf("total without groups: %+v, %v", rep, err)
 	}
 	if _, err := New(j, nil, 0).Entry(Turn{ID: "1"}); err == nil {
-		t.Error("a ledger that is not open takes a row")
+		t.Error("a ledger that is not open accepted a row")
 	}
 }
 

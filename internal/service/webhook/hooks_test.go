@@ -29,21 +29,21 @@ func TestDelivered(t *testing.T) {
 		synctest.Wait()
 		r.want("c/1", "c/2", "c/3")
 		if n := h.stored(); n != 0 {
-			t.Errorf("%d are stored still", n)
+			t.Errorf("%d deliveries are still stored", n)
 		}
 		g := r.got[0]
 		if g.Type != event.MessageAdd || g.Tenant != "t1" || g.Subject != "alice" || g.Message != "c-m1" || g.Role != event.User || g.Source != "native" || g.At == 0 {
 			t.Errorf("body %+v", g.Body)
 		}
 		if n := h.count("leat_webhook_tries_total"); n != 3 {
-			t.Errorf("%v were counted", n)
+			t.Errorf("the metric is %v", n)
 		}
 	})
 }
 
 // A refused delivery delays the later ones of its conversation, but no others. It is retried under the same id at growing
 // intervals.
-func TestRefusedHoldsUpItsConversationOnly(t *testing.T) {
+func TestRefusalDelaysOnlyItsConversation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var open atomic.Bool
 		bad := &receiver{t: t, answer: func(b *Body) (int, http.Header, error) {
@@ -63,7 +63,7 @@ func TestRefusedHoldsUpItsConversationOnly(t *testing.T) {
 		bad.want("poison/1", "c/1")
 		good.mu.Lock()
 		if len(good.got) != 3 {
-			t.Errorf("the other hook got %d", len(good.got))
+			t.Errorf("the other hook got %d deliveries", len(good.got))
 		}
 		good.mu.Unlock()
 		time.Sleep(30 * time.Second) // 1, 2, 4, 8 seconds, each up to a half less
@@ -85,10 +85,10 @@ func TestRefusedHoldsUpItsConversationOnly(t *testing.T) {
 			}
 		}
 		if len(ids) != 1 {
-			t.Errorf("the same delivery came under %d ids", len(ids))
+			t.Errorf("the delivery was sent under %d ids", len(ids))
 		}
 		if h.stored() != 0 {
-			t.Error("something is stored still")
+			t.Error("deliveries are still stored")
 		}
 	})
 }
@@ -212,11 +212,11 @@ func TestGivenUp(t *testing.T) {
 				time.Sleep(2 * time.Hour)
 				synctest.Wait()
 				if n := h.count("leat_webhook_dropped_total"); h.stored() != 0 || n != 1 {
-					t.Errorf("%d are stored, %v were dropped", h.stored(), n)
+					t.Errorf("%d deliveries are stored, %v were dropped", h.stored(), n)
 				}
 				last := r.got[len(r.got)-1].at
 				if n := time.Since(last); n > 2*time.Hour+refusedSchedule.Max {
-					t.Errorf("the last try was %v ago", n)
+					t.Errorf("the last attempt was %v ago", n)
 				}
 			})
 		})
@@ -237,13 +237,13 @@ func TestRetryAfterYears(t *testing.T) {
 		time.Sleep(25 * time.Hour)
 		synctest.Wait()
 		if n := h.count("leat_webhook_dropped_total"); h.stored() != 0 || n != 2 {
-			t.Errorf("%d are stored, %v were dropped", h.stored(), n)
+			t.Errorf("%d deliveries are stored, %v were dropped", h.stored(), n)
 		}
 	})
 }
 
 // A receiver that doesn't answer delays its conversation, and takes no more than its share of the requests in flight.
-func TestHangs(t *testing.T) {
+func TestReceiverHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &receiver{t: t}
 		r.answer = func(b *Body) (int, http.Header, error) {
@@ -271,7 +271,7 @@ func TestHangs(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if r.top > maxInFlight {
-			t.Errorf("%d were out at once", r.top)
+			t.Errorf("%d requests were in flight", r.top)
 		}
 	})
 }
@@ -286,7 +286,7 @@ func TestCrash(t *testing.T) {
 		h.say("c", "1")
 		h.say("c", "2")
 		if h.stored() != 2 {
-			t.Fatalf("%d are stored", h.stored())
+			t.Fatalf("%d deliveries are stored", h.stored())
 		}
 		// This process can't delete what it delivered before it ends.
 		dying := newHarness(t, &disk{Journal: h.disk, err: nil}, 100, map[string]*receiver{"a": r})
@@ -301,7 +301,7 @@ func TestCrash(t *testing.T) {
 		r.answer = nil
 		before := len(r.took())
 		if before == 0 || h.stored() != 2 {
-			t.Fatalf("%d came, %d are stored", before, h.stored())
+			t.Fatalf("%d arrived, %d are stored", before, h.stored())
 		}
 		next := newHarness(t, h.disk, 100, map[string]*receiver{"a": r}).start()
 		defer next.Close()
@@ -337,13 +337,13 @@ func TestFullDisk(t *testing.T) {
 		synctest.Wait()
 		r.want("c/1", "c/2", "c/3")
 		if h.stored() != 0 {
-			t.Error("something is stored still")
+			t.Error("deliveries are still stored")
 		}
 	})
 }
 
 // Deliveries of a commit with an unknown result are found if it was stored.
-func TestUnknownFate(t *testing.T) {
+func TestUnknownCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &receiver{t: t}
 		h := newHarness(t, nil, 100, map[string]*receiver{"a": r}).start()
@@ -378,11 +378,11 @@ func TestClose(t *testing.T) {
 		begin := time.Now()
 		h.Close()
 		if took := time.Since(begin); took != time.Second {
-			t.Errorf("it took %v", took)
+			t.Errorf("took %v", took)
 		}
 		r.want("c/1")
 		if h.stored() != 1 {
-			t.Errorf("%d are stored", h.stored())
+			t.Errorf("%d deliveries are stored", h.stored())
 		}
 		h.Close() // again is harmless
 		hang = time.Hour
@@ -391,7 +391,7 @@ func TestClose(t *testing.T) {
 		begin = time.Now()
 		again.Close()
 		if took := time.Since(begin); took < closeLimit || again.stored() != 1 {
-			t.Errorf("it took %v, %d are stored", took, again.stored())
+			t.Errorf("took %v, %d deliveries are stored", took, again.stored())
 		}
 	})
 }

@@ -27,7 +27,7 @@ func TestBackoff(t *testing.T) {
 			seen[d] = true
 		}
 		if len(seen) < 25 {
-			t.Errorf("after %d failures: all wait the same", failures)
+			t.Errorf("after %d failures: all waits are equal", failures)
 		}
 	}
 }
@@ -91,16 +91,16 @@ func TestContent(t *testing.T) {
 	})
 }
 
-func TestLongTextIsCut(t *testing.T) {
+func TestLongTextTruncated(t *testing.T) {
 	var b Body
 	b.setText(strings.Repeat("x", maxText-1) + "ä" + "end")
 	if !b.Truncated || len(b.Text) != maxText-1 {
-		t.Errorf("%d bytes, cut %v", len(b.Text), b.Truncated)
+		t.Errorf("%d bytes, truncated %v", len(b.Text), b.Truncated)
 	}
 	b = Body{}
 	b.setText(strings.Repeat("x", maxText))
 	if b.Truncated || len(b.Text) != maxText {
-		t.Errorf("%d bytes, cut %v", len(b.Text), b.Truncated)
+		t.Errorf("%d bytes, truncated %v", len(b.Text), b.Truncated)
 	}
 }
 
@@ -145,17 +145,17 @@ func TestFlood(t *testing.T) {
 		last := map[string]int64{}
 		for _, g := range r.got[tries:] {
 			if g.Seq != last[g.Conversation]+1 {
-				t.Fatalf("%s: %d came after %d", g.Conversation, g.Seq, last[g.Conversation])
+				t.Fatalf("%s: seq %d arrived after %d", g.Conversation, g.Seq, last[g.Conversation])
 			}
 			last[g.Conversation] = g.Seq
 		}
 		for c, seq := range last {
 			if seq != n/conversations+1 {
-				t.Errorf("%s: %d came last", c, seq)
+				t.Errorf("%s: seq %d arrived last", c, seq)
 			}
 		}
 		if len(last) != conversations || h.stored() != 0 {
-			t.Errorf("%d conversations, %d are stored still", len(last), h.stored())
+			t.Errorf("%d conversations, %d deliveries are still stored", len(last), h.stored())
 		}
 		if most > size+maxArrivals {
 			t.Errorf("%d were held at once", most)
@@ -178,7 +178,7 @@ func TestUnreadable(t *testing.T) {
 		synctest.Wait()
 		r.want("c/1")
 		if h.stored() != 1 {
-			t.Errorf("%d are stored", h.stored())
+			t.Errorf("%d deliveries are stored", h.stored())
 		}
 	})
 }
@@ -214,7 +214,7 @@ func TestPurged(t *testing.T) {
 		synctest.Wait()
 		r.want("c/1")
 		if h.stored() != 0 {
-			t.Errorf("%d are stored", h.stored())
+			t.Errorf("%d deliveries are stored", h.stored())
 		}
 	})
 }

@@ -114,7 +114,7 @@ func TestReadersDuringPublish(t *testing.T) {
 	}
 	for i, got := range final {
 		if got != b.String() {
-			t.Errorf("reader %d holds\n%s\nthe log\n%s", i, got, b.String())
+			t.Errorf("reader %d has\n%s\nthe log has\n%s", i, got, b.String())
 		}
 	}
 }

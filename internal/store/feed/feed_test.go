@@ -165,7 +165,7 @@ func TestTooFarBehind(t *testing.T) {
 	}
 }
 
-func TestPublishRefusesDisorder(t *testing.T) {
+func TestPublishOutOfOrder(t *testing.T) {
 	for name, seqs := range map[string][]int64{"hole": {3}, "again": {1}, "inside": {2, 4}} {
 		log := &fakeLog{epoch: "e"}
 		log.append(message("u1", "a"))
@@ -219,7 +219,7 @@ func TestCloseLetsReadersFinish(t *testing.T) {
 	f.setCompacted(1)
 	f.Release()
 	if reg.Len() != 0 {
-		t.Errorf("%d feeds are left", reg.Len())
+		t.Errorf("%d feeds remain", reg.Len())
 	}
 }
 

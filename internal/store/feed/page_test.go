@@ -20,7 +20,7 @@ func TestTruncateBehindTheWindow(t *testing.T) {
 	_, f := open(t, log, Config{Window: transcript.Limits{Messages: 3}})
 	defer f.Release()
 	if n := len(f.fold.Messages); n > 6 {
-		t.Fatalf("%d messages are held", n)
+		t.Fatalf("%d messages are in memory", n)
 	}
 	publish(t, log, f, event.Event{Type: event.ConversationTruncate, Message: "u4"})
 	published := false
@@ -53,7 +53,7 @@ func TestLoadKeepsTheWindowOnly(t *testing.T) {
 	_, f := open(t, log, Config{chunkSize: 500, behindLimit: 1 << 20, pieceSize: 1 << 20})
 	defer f.Release()
 	if n := len(f.fold.Messages); n < 50 || n > 100 {
-		t.Errorf("%d messages are held", n)
+		t.Errorf("%d messages are in memory", n)
 	}
 	if n := len(poll(t, f, "", 0).Snapshot.Messages); n != 50 {
 		t.Errorf("%d messages in a snapshot", n)
@@ -62,7 +62,7 @@ func TestLoadKeepsTheWindowOnly(t *testing.T) {
 		publish(t, log, f, message(fmt.Sprintf("v%d", i), "x"))
 	}
 	if n := len(f.fold.Messages); n > 200 {
-		t.Errorf("%d messages are held after publishing", n)
+		t.Errorf("%d messages are in memory after publishing", n)
 	}
 	if n := len(f.tail.events); n > defaultTailEvents*3/2 {
 		t.Errorf("%d events in the tail", n)
@@ -155,7 +155,7 @@ func TestPageAfterTruncates(t *testing.T) {
 	}
 }
 
-func TestSnapshotOfALogThatWasTrimmedAway(t *testing.T) {
+func TestSnapshotOfTrimmedLog(t *testing.T) {
 	log := &fakeLog{epoch: "e"}
 	log.append(message("u", "a"), message("v", "b"))
 	log.trim(2)

@@ -25,7 +25,7 @@ func (l *busyLog) Read(ctx context.Context, conversation string, after int64, li
 }
 
 // A batch from the log ends at the head as of the read, not at the feed's head by now.
-func TestPublishedWhileTheLogIsRead(t *testing.T) {
+func TestPublishDuringRead(t *testing.T) {
 	l := &busyLog{fakeLog: &fakeLog{epoch: "e"}}
 	r := NewRegistry(l, Config{TailEvents: 4})
 	f, err := r.Acquire(t.Context(), "c")
@@ -79,7 +79,7 @@ func TestPublishedWhileTheLogIsRead(t *testing.T) {
 }
 
 // A log may be compacted and trimmed between the pieces in which a page or a fold is read.
-func TestLogMovesWhileItIsRead(t *testing.T) {
+func TestLogChangesDuringRead(t *testing.T) {
 	for name, move := range map[string]func(l *busyLog, f *Feed) error{
 		"compacted": func(l *busyLog, f *Feed) error {
 			err := f.Publish(l.append(event.Event{Type: event.MessageUpdate, Message: "u3", Body: &event.Body{MessageState: event.MessageJoined}}))

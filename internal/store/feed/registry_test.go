@@ -58,7 +58,7 @@ func TestAcquireFails(t *testing.T) {
 		t.Errorf("unknown: %v", err)
 	}
 	if reg.Len() != 0 {
-		t.Error("a feed that was not loaded is kept")
+		t.Error("a feed that was not loaded stays in memory")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -86,10 +86,10 @@ func TestIdleFeeds(t *testing.T) {
 		return f
 	}
 	if g := again(); g != f {
-		t.Error("an idle feed is not used again")
+		t.Error("the idle feed was not reused")
 	}
 	if log.reads != 2 {
-		t.Errorf("%d reads, want the load and one look", log.reads)
+		t.Errorf("%d reads, want the load and one check", log.reads)
 	}
 	f.Release()
 	// Changes while the feed was idle are noticed.
@@ -113,7 +113,7 @@ func TestIdleFeeds(t *testing.T) {
 		g.Release()
 	}
 	if reg.Len() != 2 {
-		t.Errorf("%d feeds are kept, want 2", reg.Len())
+		t.Errorf("%d feeds are in memory, want 2", reg.Len())
 	}
 	defer func() {
 		if recover() == nil {
@@ -123,7 +123,7 @@ func TestIdleFeeds(t *testing.T) {
 	f.Release()
 }
 
-func TestRegistryTellsFeeds(t *testing.T) {
+func TestRegistryForwards(t *testing.T) {
 	log := &fakeLog{epoch: "e"}
 	reg, f := open(t, log, Config{})
 	defer f.Release()

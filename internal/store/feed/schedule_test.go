@@ -48,7 +48,7 @@ func TestEveryViewerSeesTheLog(t *testing.T) {
 		seen.add(w.counts)
 		if w.fault != "" {
 			w = play(seed, true)
-			t.Fatalf("seed %d (LEAT_SEED=%d plays it again): %s\n%s", seed, seed, w.fault, strings.Join(w.trace, "\n"))
+			t.Fatalf("seed %d (LEAT_SEED=%d repeats it): %s\n%s", seed, seed, w.fault, strings.Join(w.trace, "\n"))
 		}
 	}
 	t.Logf("%+v", seen)
@@ -58,7 +58,7 @@ func TestEveryViewerSeesTheLog(t *testing.T) {
 		"pages refused": seen.refused, "pieces": seen.pieces, "operations that span the cursor": seen.spans, "restores": seen.restores, "kills": seen.kills, "trims": seen.trims, "reloads after a truncate": seen.reloads, "writes during a read": seen.meddled,
 	} {
 		if n == 0 {
-			t.Errorf("no schedule has had any %s", name)
+			t.Errorf("no schedule had any %s", name)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func TestLostTail(t *testing.T) {
 	}
 	b := poll(t, f, survivor, 0)
 	if b == nil || b.Reset || len(b.Events) != 4 || !f.Knows(survivor) {
-		t.Errorf("a reader of what survived gets %+v, want the 4 events after seq 2", b)
+		t.Errorf("a reader of the remaining events gets %+v, want the 4 events after seq 2", b)
 	}
 	if want := newCursor("e", "t2", 6); b.Cursor != want || f.Cursor() != want {
 		t.Errorf("cursors %s and %s, want %s", b.Cursor, f.Cursor(), want)

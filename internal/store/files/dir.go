@@ -103,7 +103,8 @@ func (d *store) place(from, folder, id string) error {
 	return nil
 }
 
-// Open opens a file for reading. If it doesn't exist, the error wraps fs.ErrNotExist.
+// Open opens a file for reading. If it doesn't exist, the error wraps fs.ErrNotExist. The caller closes it. Sweep and Remove
+// don't affect an open file on Unix.
 func (d *store) Open(conversation, id string) (*os.File, error) {
 	if !ValidID(id) {
 		return nil, fmt.Errorf("files: open: %w", fs.ErrNotExist)

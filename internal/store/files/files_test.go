@@ -63,14 +63,14 @@ func TestCreate(t *testing.T) {
 		t.Fatalf("Put = %+v, %v", s, err)
 	}
 	if got := read(t, d, "../../etc", s.ID); !bytes.Equal(got, png) {
-		t.Errorf("what was read has %d bytes, not %d", len(got), len(png))
+		t.Errorf("read %d bytes, want %d", len(got), len(png))
 	}
 	again, err := d.Create("../../etc", bytes.NewReader(png), int64(len(png)))
 	if err != nil || again.ID != s.ID || count(t, root) != 1 {
-		t.Errorf("the same again: %v, %v, %d files", again.ID, err, count(t, root))
+		t.Errorf("Create with the same content: %v, %v, %d files", again.ID, err, count(t, root))
 	}
 	if _, err := d.Open("other", s.ID); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("another conversation's: %v", err)
+		t.Errorf("file of another conversation: %v", err)
 	}
 	for _, id := range []string{"", "..", "../" + s.ID, s.ID[1:], strings.ToUpper(s.ID), s.ID + "/", strings.Repeat(".", IDLength)} {
 		if _, err := d.Open("../../etc", id); !errors.Is(err, fs.ErrNotExist) {
@@ -102,7 +102,7 @@ func TestCreateFails(t *testing.T) {
 		}
 	}
 	if n := count(t, root); n != 0 {
-		t.Errorf("%d files are left behind", n)
+		t.Errorf("%d files remain", n)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestSweepAndRemoveAll(t *testing.T) {
 	var swept []string
 	removed := func(folder, id string) { swept = append(swept, folder+"/"+id) }
 	if err := d.Sweep(time.Hour, known, removed); len(swept) != 0 || err != nil {
-		t.Errorf("what is young was swept: %q, %v", swept, err)
+		t.Errorf("a young file was swept: %q, %v", swept, err)
 	}
 	if err := d.Sweep(-time.Hour, known, removed); len(swept) != 2 || !slices.Contains(swept, Folder("c")+"/"+b) || err != nil {
 		t.Errorf("swept %q, %v", swept, err)

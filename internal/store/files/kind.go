@@ -10,7 +10,8 @@ import (
 // Sniffed is the number of bytes from which a file's type is detected.
 const Sniffed = 512
 
-// ByName returns the MIME type that belongs to a file name's extension, or "". [MIME] uses it as a hint.
+// ByName returns the MIME type that belongs to a file name's extension, or "". [MIME] uses it as a hint. The system's tables
+// are only the fallback.
 func ByName(name string) string {
 	switch ext := strings.ToLower(path.Ext(name)); ext {
 	case ".md": // missing in the type tables of some systems

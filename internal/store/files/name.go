@@ -11,7 +11,7 @@ import (
 const maxName = 200
 
 // Name returns a safe display name: without folders, control characters, and characters that could mislead a reader. It may be
-// empty.
+// empty. Names come from browsers, agents and messengers.
 func Name(name string) string {
 	name = path.Base(strings.ReplaceAll(name, `\`, "/"))
 	name = strings.Map(func(r rune) rune {

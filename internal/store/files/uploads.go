@@ -40,7 +40,8 @@ type Upload struct {
 // Done reports whether the file is complete and in its final place.
 func (u *Upload) Done() bool { return u.Result != nil }
 
-// upload is the state of one upload. Only the holder of slot may write its files.
+// upload is the state of one upload. Only the holder of slot may write its files. The embedded Upload is protected by
+// Uploads.mu.
 type upload struct {
 	Upload
 	counts bool          // its length counts toward the owner's stored bytes
@@ -131,7 +132,8 @@ func (u *Uploads) Create(n Upload) (Upload, error) {
 	return n, nil
 }
 
-// save stores the description of an upload atomically and durably.
+// save stores the description of an upload atomically and durably. The temporary file has another suffix, so an incomplete one
+// is never taken for a description.
 func (u *Uploads) save(n *Upload) error {
 	b, err := json.Marshal(n)
 	if err != nil {

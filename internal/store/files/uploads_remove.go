@@ -65,7 +65,7 @@ func (u *Uploads) selectUploads(match func(Upload) bool) (matching []*upload) {
 }
 
 // Sweep deletes the uploads, finished or not, that weren't written to for longer than age. It skips those with an active
-// writer. It returns the number of deleted uploads.
+// writer. It returns the number of deleted uploads. It is called at intervals by the gateway.
 func (u *Uploads) Sweep(age time.Duration) (n int, err error) {
 	before := time.Now().Add(-age)
 	for _, entry := range u.selectUploads(func(entry Upload) bool {

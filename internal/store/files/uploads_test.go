@@ -54,7 +54,7 @@ func TestUploadInPieces(t *testing.T) {
 			}
 			if wrong := rapid.IntRange(0, len(content)).Draw(rt, "offset"); wrong != at {
 				if now, err := u.Append(t.Context(), id, int64(wrong), bytes.NewReader(content), nothing); !errors.Is(err, ErrOffset) || now.Offset != int64(at) {
-					rt.Fatalf("at %d in place of %d: %+v, %v", wrong, at, now, err)
+					rt.Fatalf("append at %d instead of %d: %+v, %v", wrong, at, now, err)
 				}
 			}
 			to := rapid.IntRange(at, len(content)).Draw(rt, "to")
@@ -64,7 +64,7 @@ func TestUploadInPieces(t *testing.T) {
 			}
 			now, _ := u.Append(t.Context(), id, int64(at), r, nothing)
 			if now.Offset != int64(to) {
-				rt.Fatalf("at %d, not %d", now.Offset, to)
+				rt.Fatalf("offset is %d, want %d", now.Offset, to)
 			}
 			at = to
 		}
@@ -75,7 +75,7 @@ func TestUploadInPieces(t *testing.T) {
 				places++
 				b, err := io.ReadAll(f)
 				if !bytes.Equal(b, content) {
-					rt.Errorf("%q came, not %q", b, content)
+					rt.Errorf("the file is %q, want %q", b, content)
 				}
 				return json.RawMessage(`"there"`), err
 			})
@@ -95,7 +95,7 @@ func TestUploadRefused(t *testing.T) {
 	u := uploads(t, dir)
 	one := begin(t, u, "alice", 4)
 	if _, err := u.Append(t.Context(), one.ID, 0, strings.NewReader("12345"), nothing); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("too much: %v", err)
+		t.Errorf("append beyond the length: %v", err)
 	}
 	for _, id := range []string{"", "..", "../" + one.ID, strings.Repeat("0", IDLength)} {
 		if _, err := u.Get(id); !errors.Is(err, fs.ErrNotExist) {
@@ -106,7 +106,7 @@ func TestUploadRefused(t *testing.T) {
 		begin(t, u, "alice", 1)
 	}
 	if _, err := u.Create(Upload{Owner: "alice", Length: 1}); !errors.Is(err, ErrTooMany) {
-		t.Errorf("one more: %v", err)
+		t.Errorf("one upload too many: %v", err)
 	}
 	begin(t, u, "bob", 1)
 	if err := u.Remove(t.Context(), one.ID); err != nil {
@@ -146,7 +146,7 @@ func TestTwoWriters(t *testing.T) {
 		t.Errorf("%+v, %v", now, err)
 	}
 	if err := <-first; !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("the first: %v", err)
+		t.Errorf("first writer: %v", err)
 	}
 	if b, err := os.ReadFile(u.bytes(one.ID)); err != nil || string(b) != "abcdef" {
 		t.Errorf("%q, %v", b, err)
@@ -170,7 +170,7 @@ func TestTwoWriters(t *testing.T) {
 	}
 	wg.Wait()
 	if b, err := os.ReadFile(u.bytes(two.ID)); won != 1 || err != nil || string(b) != "xy" {
-		t.Errorf("%d wrote: %q, %v", won, b, err)
+		t.Errorf("%d writers succeeded: %q, %v", won, b, err)
 	}
 }
 
@@ -192,7 +192,7 @@ func TestRemoveAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-first; !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("who wrote: %v", err)
+		t.Errorf("writer of the removed upload: %v", err)
 	}
 	for _, id := range []string{one.ID, two.ID} {
 		if _, err := u.Append(t.Context(), id, 3, strings.NewReader("def"), nothing); !errors.Is(err, fs.ErrNotExist) {
@@ -217,7 +217,7 @@ func TestPlacedButNotSaved(t *testing.T) {
 	places := 0
 	place := func(Upload, *os.File) (json.RawMessage, error) { places++; return json.RawMessage(`"there"`), nil }
 	if _, err := u.Finish(t.Context(), one.ID, place); err == nil {
-		t.Fatal("it was written down all the same")
+		t.Fatal("Finish succeeded although its result can't be stored")
 	}
 	if now, err := u.Finish(t.Context(), one.ID, place); err != nil || string(now.Result) != `"there"` || places != 1 {
 		t.Errorf("%+v, %v, placed %d times", now, err, places)
@@ -247,7 +247,7 @@ func TestUploadsCountAndAreSwept(t *testing.T) {
 		}
 	}
 	if n, err := u.Sweep(time.Hour); n != 1 || err != nil {
-		t.Errorf("%d swept, %v", n, err)
+		t.Errorf("swept %d uploads, %v", n, err)
 	}
 	stored(10, 11)
 	if _, err := u.Get(one.ID); !errors.Is(err, fs.ErrNotExist) {

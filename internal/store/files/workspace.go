@@ -241,7 +241,8 @@ func (w *Workspace) RemoveOwner(owner string) error {
 	return errors.Join(err, w.Count())
 }
 
-// RemoveConversation deletes the files of all owners in a conversation.
+// RemoveConversation deletes the files of all owners in a conversation. It looks into every owner's folder, because several
+// users may have added files.
 func (w *Workspace) RemoveConversation(conversation string) error {
 	owners, err := fs.ReadDir(w.root.FS(), uploaded)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -273,7 +274,7 @@ func (w *Workspace) removeAll(folder string) error {
 	return nil
 }
 
-// Count computes the sizes of all owners' files again, because agents may have deleted some of them.
+// Count computes the sizes of all owners' files again, because agents may have deleted some of them. The gateway calls it at intervals.
 func (w *Workspace) Count() error {
 	sizes := map[string]int64{}
 	err := fs.WalkDir(w.root.FS(), uploaded, func(name string, e fs.DirEntry, err error) error {

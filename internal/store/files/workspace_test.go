@@ -87,7 +87,7 @@ func TestName(t *testing.T) {
 		}
 	}
 	if got := Name(strings.Repeat("é", 300) + ".jpeg"); len(got) > maxName || !strings.HasSuffix(got, ".jpeg") {
-		t.Errorf("a long one: %q", got)
+		t.Errorf("long name: %q", got)
 	}
 	for name, want := range map[string]string{"beach (1)": "beach _1_", "`x`": "_x_", "..": "file", "a.": "a", "": "file", "a:b": "a_b"} {
 		if got := pathName(name); got != want {
@@ -248,7 +248,7 @@ func TestPlaceAtOnce(t *testing.T) {
 	}
 	if runtime.GOOS != "windows" {
 		if info, err := os.Stat(filepath.Join(dir, "uploads")); err != nil || info.Mode().Perm()&0o007 != 0 {
-			t.Errorf("others may look into it: %v, %v", info, err)
+			t.Errorf("other users may read it: %v, %v", info, err)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/internal/compact"
 )
 
-// Read implements [journal.Journal].
+// Read implements [journal.Journal]. Decoding happens without the lock.
 func (j *Journal) Read(ctx context.Context, conversation string, after int64, limit int) (journal.Range, error) {
 	r, rows, err := j.rows(ctx, conversation, after, limit)
 	if err != nil {
@@ -221,7 +221,7 @@ func (l *log) drop(upto int64) {
 	l.commits = slices.DeleteFunc(l.commits, func(c commit) bool { return c.LastSeq <= upto })
 }
 
-// Trace implements [journal.Journal].
+// Trace implements [journal.Journal]. It includes events that aren't compacted yet.
 func (j *Journal) Trace(ctx context.Context, conversation, turn string) (journal.Trace, error) {
 	if err := ctx.Err(); err != nil {
 		return journal.Trace{}, fmt.Errorf("trace %s: %w", turn, err)
@@ -250,7 +250,7 @@ func (j *Journal) Trace(ctx context.Context, conversation, turn string) (journal
 	return result, nil
 }
 
-// Trim implements [journal.Journal].
+// Trim implements [journal.Journal]. Only whole chunks free memory.
 func (j *Journal) Trim(ctx context.Context, conversation string, upto int64) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("trim %s: %w", conversation, err)
@@ -298,7 +298,7 @@ func (j *Journal) Delete(ctx context.Context, conversation string) error {
 	return nil
 }
 
-// Blank implements [journal.Journal].
+// Blank implements [journal.Journal]. It blocks the whole journal meanwhile.
 func (j *Journal) Blank(ctx context.Context, conversation string, match func(*event.Event) bool) error {
 	err := ctx.Err()
 	j.mu.Lock()

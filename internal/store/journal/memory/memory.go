@@ -23,22 +23,27 @@ import (
 // Journal stores logs in memory. Use [New]; the zero value is not usable. A single lock protects everything: commits are only
 // copies in memory, so finer locks would gain nothing.
 type Journal struct {
-	mu      sync.RWMutex // protects the fields below
-	closed  bool
-	logs    map[string]*log
+	mu     sync.RWMutex // protects the fields below
+	closed bool
+	// Conversations that exist, by id.
+	logs map[string]*log
+	// Ids that can't be used again.
 	deleted map[string]bool
-	keys    map[string]value
-	swept   time.Time // time of the last sweep
+	// Keys of all conversations, because keys are unique in the whole store.
+	keys  map[string]value
+	swept time.Time // time of the last sweep
 }
 
 var _ journal.Journal = (*Journal)(nil)
 
 // log is the stored state of one conversation. The journal's lock protects it; a blob may be read without it.
 type log struct {
-	summary   journal.Summary // Epoch, Head, Compacted and Trimmed are maintained here
+	summary journal.Summary // Epoch, Head, Compacted and Trimmed are maintained here Chunks of compacted events, ascending.
 	compacted []compact.Row
-	commits   []commit
-	traces    map[string]*trace
+	// Chunks as written, ascending; all of them end above summary.Compacted and summary.Trimmed.
+	commits []commit
+	// Traces of compacted turns, by turn.
+	traces map[string]*trace
 }
 
 // commit is a live chunk: the events of one Append, as written.
@@ -123,7 +128,8 @@ func (j *Journal) Append(ctx context.Context, b journal.Batch) error {
 	return nil
 }
 
-// setSummary stores a summary but keeps the journal's own fields.
+// setSummary stores a summary but keeps the journal's own fields. The caller's summary may be stale in these fields, or contain
+// anything.
 func (l *log) setSummary(id string, s *journal.Summary) {
 	previous := l.summary
 	l.summary = clone(*s)
@@ -226,7 +232,7 @@ func (j *Journal) Backup(context.Context, string) error {
 	return fmt.Errorf("backup of a journal in memory: %w", errors.ErrUnsupported)
 }
 
-// Healthy implements [journal.Journal].
+// Healthy implements [journal.Journal]. Commits in memory can't fail, so the only reason is that the journal is closed.
 func (j *Journal) Healthy() error {
 	j.mu.RLock()
 	defer j.mu.RUnlock()

@@ -43,14 +43,14 @@ func TestCache(t *testing.T) {
 			used -= len(held[row])
 			delete(held, row)
 			if text, _ := c.get(row); text != nil {
-				t.Fatalf("row %d was forgotten and is %q", row, text)
+				t.Fatalf("row %d was dropped and is %q", row, text)
 			}
 		}
 		if c.size > 2*used+1 {
-			t.Fatalf("step %d: %d bytes are held for %d", step, c.size, used)
+			t.Fatalf("step %d: the cache takes %d bytes for %d", step, c.size, used)
 		}
 		if len(c.commits) > 2*len(held)+1 {
-			t.Fatalf("step %d: %d commits are held for %d rows", step, len(c.commits), len(held))
+			t.Fatalf("step %d: the cache has %d commits for %d rows", step, len(c.commits), len(held))
 		}
 	}
 	for row, want := range held {
@@ -59,13 +59,13 @@ func TestCache(t *testing.T) {
 		}
 	}
 	if len(held) == 0 || c.empty < 0 {
-		t.Errorf("%d rows are held, %d commits are empty", len(held), c.empty)
+		t.Errorf("%d rows are cached, %d commits are empty", len(held), c.empty)
 	}
 	for row := range held {
 		c.forget(row)
 	}
 	if c.size != 0 || len(c.commits) != 0 {
-		t.Errorf("%d bytes in %d commits are left of nothing", c.size, len(c.commits))
+		t.Errorf("%d bytes in %d commits remain without rows", c.size, len(c.commits))
 	}
 }
 
@@ -96,12 +96,12 @@ func TestCacheFollowsLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left, _ := size(); left == 0 || left > all/4+all/10 {
-		t.Errorf("%d of %d bytes are left, want those of one log in four", left, all)
+		t.Errorf("%d of %d bytes remain, want those of one log in four", left, all)
 	}
 	if err := j.Compact(t.Context(), "live", 50); err != nil {
 		t.Fatal(err)
 	}
 	if left, commits := size(); left != 0 || commits > 1 {
-		t.Errorf("%d bytes in %d commits are left, want none", left, commits)
+		t.Errorf("%d bytes in %d commits remain, want 0", left, commits)
 	}
 }

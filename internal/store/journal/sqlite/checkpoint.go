@@ -80,7 +80,8 @@ func (k *checkpointer) run() {
 	}
 }
 
-// cycle runs a checkpoint, and restarts the log if it is long.
+// cycle runs a checkpoint, and restarts the log if it is long. The pause is requested through the writer's queue, so that it
+// begins between two transactions.
 func (k *checkpointer) cycle() error {
 	_, pages, err := k.checkpoint("PASSIVE", 0)
 	if err != nil || pages < k.j.opt.restartAt {
@@ -140,6 +141,7 @@ func (k *checkpointer) close() error {
 }
 
 // truncate empties the write-ahead log, so that it holds no copy of overwritten data. It retries until no reader needs the log.
+// Each failed attempt lets the writer and the readers continue for a while.
 func (k *checkpointer) truncate(ctx context.Context) error {
 	for wait := restartWait; ; wait = min(2*wait, restartWaitLong) {
 		var busy bool

@@ -29,10 +29,12 @@ func (j *Journal) Compact(ctx context.Context, conversation string, upto int64) 
 // compaction is the prepared result for a log, and the state that it was prepared from. storeCompaction compares the state with
 // the current one.
 type compaction struct {
-	from       view // state of the log before
-	inMemory   bool // whether the log was in memory
-	n          int64
-	upto       int64
+	from     view // state of the log before
+	inMemory bool // whether the log was in memory
+	// Number of the conversation in the file. A conversation that was deleted and created again has another one.
+	n    int64
+	upto int64
+	// The result replaces the whole compacted part instead of following it.
 	rewriteAll bool
 	rows       []compact.Row
 	traces     []encodedTrace
@@ -82,7 +84,8 @@ func (j *Journal) prepare(ctx context.Context, conversation string, s *compactio
 	return r, l, err
 }
 
-// readLive reads the events that aren't compacted yet, up to a seq, and their commits.
+// readLive reads the events that aren't compacted yet, up to a seq, and their commits. It sets the fields of s that describe
+// the log. Decoding happens outside the read transaction, which must be short.
 func (j *Journal) readLive(ctx context.Context, conversation string, s *compaction) (*log, []event.Event, []compact.Commit, error) {
 	type part struct {
 		cachedChunk
@@ -198,6 +201,7 @@ func (j *Journal) Trim(ctx context.Context, conversation string, upto int64) err
 		if err != nil {
 			return err
 		}
+		// A trim never goes back, and never above the head.
 		n, floor = l.n, max(p.trimmed, min(upto, p.head))
 		if floor == p.trimmed {
 			return nil
@@ -218,8 +222,8 @@ func (j *Journal) Trim(ctx context.Context, conversation string, upto int64) err
 	return nil
 }
 
-// slices repeats a statement that changes a limited number of rows until it changes none. Each repetition shares a transaction with
-// the queued requests.
+// slices repeats a statement that changes a limited number of rows until it changes none. Each repetition shares a transaction
+// with the queued requests. So a large trim or delete takes several commits, between which appends proceed.
 func (j *Journal) slices(ctx context.Context, query string, args ...any) error {
 	for {
 		var changed int64

@@ -16,7 +16,8 @@ import (
 // conn is one connection with its prepared statements. It uses the driver directly, because the pool, the reflection and the locks
 // of database/sql cost more than the statements. Only one goroutine may use it at a time.
 type conn struct {
-	raw   driver.Conn
+	raw driver.Conn
+	// Statements stay prepared for the life of the connection, by their text.
 	stmts map[string]*stmt
 	args  []driver.NamedValue
 }
@@ -109,7 +110,8 @@ func (c *conn) exec(query string, args ...any) error {
 	return err
 }
 
-// change runs a statement and returns the number of changed rows. If ctx ends, the statement is interrupted.
+// change runs a statement and returns the number of changed rows. If ctx ends, the statement is interrupted. The writer passes
+// a context that never ends; only maintenance on other connections is interrupted.
 func (c *conn) change(ctx context.Context, query string, args ...any) (int64, error) {
 	s, err := c.prepare(query)
 	if err != nil {
@@ -138,7 +140,8 @@ func (c *conn) insert(query string, args ...any) (int64, error) {
 	return r.LastInsertId()
 }
 
-// row is one row of a result. The slice is reused for the next row; the values are not.
+// row is one row of a result. The slice is reused for the next row; the values are not. The accessors return a zero value for a
+// column of another type, which STRICT tables exclude.
 type row []driver.Value
 
 // int returns an INTEGER column, or 0 for NULL.
@@ -196,7 +199,7 @@ func (c *conn) number(query string, args ...any) (int64, error) {
 	return r.int(0), nil
 }
 
-// snapshot runs f in a read transaction.
+// snapshot runs f in a read transaction. The state is fixed at the first statement of f, not at BEGIN.
 func (c *conn) snapshot(f func() error) error {
 	if err := c.exec("BEGIN"); err != nil {
 		return err

@@ -12,7 +12,8 @@ import (
 // selectSummary selects the columns that readSummary expects.
 const selectSummary = "SELECT id, epoch, head, settled, trimmed, summary, key, n, updated FROM conversations JOIN secrets USING (n)"
 
-// readSummary returns a summary. With a [*journal.DamageError] it returns the columns that aren't sealed.
+// readSummary returns a summary. With a [*journal.DamageError] it returns the columns that aren't sealed. The fields that the
+// journal maintains come from the row, whatever the sealed summary contains.
 func readSummary(r row) (journal.Summary, error) {
 	var s journal.Summary
 	sec, err := secretOf(r.int(7), r.blob(6))
@@ -58,7 +59,7 @@ func (j *Journal) Conversation(ctx context.Context, id string) (journal.Summary,
 	return s, nil
 }
 
-// Conversations implements [journal.Journal].
+// Conversations implements [journal.Journal]. It never blocks the writer.
 func (j *Journal) Conversations(ctx context.Context, q journal.Query) ([]journal.Summary, error) {
 	query, args := listing(q)
 	for {

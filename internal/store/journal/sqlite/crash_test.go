@@ -77,7 +77,7 @@ func crash(t *testing.T, dir, point string, hits int, said func(word, id string,
 		var word, id string
 		var n int64
 		if _, err := fmt.Sscan(line, &word, &id, &n); err != nil {
-			t.Errorf("the child says %q", line)
+			t.Errorf("unexpected output of the child: %q", line)
 			continue
 		}
 		said(word, id, n)
@@ -102,12 +102,12 @@ func after(t *testing.T, dir string, round int, acked map[string]int64, deleted 
 			t.Fatal(err)
 		}
 		if s.Head < acked[id] {
-			t.Errorf("%s: %d was acknowledged, head is %d", id, acked[id], s.Head)
+			t.Errorf("%s: seq %d was acknowledged, head is %d", id, acked[id], s.Head)
 		}
 		w := resume(t, i, s.Head)
 		journaltest.CheckLog(t, j, id, w.Log)
 		if v, err := j.Get(t.Context(), id+"/head"); s.Head > 0 && (err != nil || string(v) != fmt.Sprint(s.Head)) {
-			t.Errorf("%s: key says %s, %v; head is %d", id, v, err, s.Head)
+			t.Errorf("%s: key is %s, %v; head is %d", id, v, err, s.Head)
 		}
 	}
 	// A conversation whose delete was interrupted either exists completely or is deleted.
@@ -117,7 +117,7 @@ func after(t *testing.T, dir string, round int, acked map[string]int64, deleted 
 	}
 	for _, s := range all {
 		if deleted[s.ID] {
-			t.Errorf("%s was deleted and is listed", s.ID)
+			t.Errorf("deleted conversation %s is listed", s.ID)
 		}
 		if r, err := j.Read(t.Context(), s.ID, 0, 0); err != nil || int64(len(r.Events)) != r.Head {
 			t.Errorf("%s: %d events, head %d, %v", s.ID, len(r.Events), r.Head, err)

@@ -230,7 +230,7 @@ func TestQuarantine(t *testing.T) {
 				t.Errorf("summary: %v", err)
 			}
 			if found := j.Damaged(); len(found) != 1 || found[0].Conversation != "c" || strings.Count(said.String(), "level=ERROR") != 1 || !strings.Contains(said.String(), "conversation=c ") {
-				t.Errorf("damaged: %v; the log says\n%s", found, said.String())
+				t.Errorf("damaged: %v; the log is\n%s", found, said.String())
 			}
 			r, err := j.Read(t.Context(), "d", 0, 0)
 			if err == nil {
@@ -247,7 +247,7 @@ func TestQuarantine(t *testing.T) {
 			}
 			n, err := j.queryNumber(t, "SELECT count(*) FROM live WHERE conversation NOT IN (SELECT n FROM conversations)")
 			if err != nil || n != 0 {
-				t.Errorf("%d rows of the deleted one are left, %v", n, err)
+				t.Errorf("%d rows of the deleted conversation remain, %v", n, err)
 			}
 		})
 	}
@@ -357,7 +357,7 @@ func TestMalformed(t *testing.T) {
 	}
 	for _, want := range []string{"malformed", path, "leat restore"} {
 		if !errors.Is(err, journal.ErrCorrupt) || !strings.Contains(err.Error(), want) {
-			t.Errorf("open: %v, want it to say %q", err, want)
+			t.Errorf("open: %v, want %q", err, want)
 		}
 	}
 	if _, err := Verify(t.Context(), dir); !errors.Is(err, journal.ErrCorrupt) || !strings.Contains(err.Error(), "leat restore") {

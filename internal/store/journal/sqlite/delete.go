@@ -11,8 +11,8 @@ import (
 )
 
 // Delete implements [journal.Journal]. Its first commit removes the conversation for all callers. Then its rows are deleted in
-// slices, its records are blanked, and the write-ahead log is truncated. After a crash or the end of ctx the janitor completes the
-// delete.
+// slices, its records are blanked, and the write-ahead log is truncated. After a crash or the end of ctx the janitor completes
+// the delete. It returns only after no file contains the text, so a caller may report the deletion as complete.
 func (j *Journal) Delete(ctx context.Context, conversation string) error {
 	err := j.do(ctx, 0, func(t *tx) error { return t.delete(conversation) })
 	if err == nil || errors.Is(err, journal.ErrDeleted) {
@@ -129,7 +129,7 @@ func (j *Journal) lockLong(ctx context.Context) error {
 // unlockLong releases the maintenance lock.
 func (j *Journal) unlockLong() { <-j.maintenance }
 
-// unpurged lists the deleted conversations that may have remains.
+// unpurged lists the deleted conversations that may have remains. The janitor calls it at the start and at intervals.
 func (j *Journal) unpurged(ctx context.Context) (ids []string, err error) {
 	err = j.readTx(ctx, func(c *conn) error {
 		return c.forEach("SELECT id FROM deleted WHERE purged = 0", func(r row) error {

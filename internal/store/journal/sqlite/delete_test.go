@@ -90,18 +90,18 @@ func TestDeleteLeavesNothing(t *testing.T) {
 				id := ids[i]
 				n, key := inside(t, dir, id)
 				if grep(t, dir, key) == "" {
-					t.Fatalf("the key of %s is nowhere before it is deleted: the test looks wrongly", id)
+					t.Fatalf("the key of %s is not in any file before the delete: the search is wrong", id)
 				}
 				if err := j.Delete(t.Context(), id); err != nil {
 					t.Fatal(err)
 				}
 				for what, text := range map[string]string{"text": marker(id), "key": key} {
 					if found := grep(t, dir, text); found != "" {
-						t.Fatalf("%s was deleted and its %s is in %s", id, what, found)
+						t.Fatalf("deleted conversation %s: its %s is in %s", id, what, found)
 					}
 				}
 				if left := rows(t, dir, n); left != "" {
-					t.Fatalf("%s was deleted and has rows in %s", id, left)
+					t.Fatalf("deleted conversation %s has rows in %s", id, left)
 				}
 				ids = append(ids[:i], ids[i+1:]...)
 			}
@@ -165,7 +165,7 @@ func TestDeleteTakesMigrationCopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the copy is still there: %v", err)
+		t.Errorf("the copy still exists: %v", err)
 	}
 }
 

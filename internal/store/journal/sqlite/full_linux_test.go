@@ -77,7 +77,7 @@ func fullChild(dir string) error {
 			case errors.Is(err, journal.ErrFull):
 				size /= 4
 			default:
-				return fmt.Errorf("on the way to a full disk: %w", err)
+				return fmt.Errorf("append before the disk is full: %w", err)
 			}
 		}
 		return nil
@@ -89,7 +89,7 @@ func fullChild(dir string) error {
 		}
 		v, err := j.Get(ctx, "head")
 		if err != nil || string(v) != fmt.Sprint(head) {
-			return fmt.Errorf("the key says %s, want %d, %w", v, head, err)
+			return fmt.Errorf("key is %s, want %d, %w", v, head, err)
 		}
 		return nil
 	}

@@ -56,7 +56,7 @@ func (g *garbage) giveBack(rows []waste) {
 }
 
 // take removes adjacent rows from the list: at least minSize bytes, and at most maxRun or one row. It prefers the oldest, and
-// returns nil if no run is large enough.
+// returns nil if no run is large enough. The caller must delete the rows, or return them with giveBack.
 func (g *garbage) take(minSize int) []waste {
 	if len(g.incoming) > max(256, len(g.rows)/8) || g.new > max(1<<20, g.size/8) {
 		g.merge()
@@ -88,7 +88,7 @@ func (g *garbage) findRun(minSize int) []waste {
 	return nil
 }
 
-// of takes all rows of one conversation.
+// of takes all rows of one conversation. They are removed from the list like those of take.
 func (g *garbage) of(n int64) (rows []waste) {
 	for _, list := range [][]waste{g.rows, g.incoming} {
 		for i, w := range list {
@@ -185,5 +185,6 @@ func (j *Journal) clearUp() error {
 	return err
 }
 
-// keepRow records the highest row number used, in case the newest rows are deleted before the next Open.
+// keepRow records the highest row number used, in case the newest rows are deleted before the next Open. A row number that was
+// used again would let a reader with an old index entry find another conversation's row.
 const keepRow = "INSERT OR REPLACE INTO meta (name, value) VALUES ('row', ?)"

@@ -19,16 +19,16 @@ func TestGarbageTake(t *testing.T) {
 			size := 0
 			for i, w := range rows {
 				if n, ok := in[w.row]; !ok || n != w.n || (i > 0 && w.row != rows[i-1].row+1) {
-					t.Fatalf("%v were taken, of %v", rows, in)
+					t.Fatalf("took %v of %v", rows, in)
 				}
 				delete(in, w.row)
 				size += w.size
 			}
 			if len(rows) > 0 && (size < least || (size > maxRun && len(rows) > 1)) {
-				t.Fatalf("%d bytes were taken, at least %d were wanted", size, least)
+				t.Fatalf("took %d bytes, want at least %d", size, least)
 			}
 			if g.n != len(in) {
-				t.Fatalf("%d rows are counted, %d are there", g.n, len(in))
+				t.Fatalf("%d rows are counted, want %d", g.n, len(in))
 			}
 			size = 0
 			for _, list := range [][]waste{g.rows, g.incoming} {
@@ -37,7 +37,7 @@ func TestGarbageTake(t *testing.T) {
 				}
 			}
 			if g.size != size {
-				t.Fatalf("%d bytes are counted, %d are there", g.size, size)
+				t.Fatalf("%d bytes are counted, want %d", g.size, size)
 			}
 		}
 		t.Repeat(map[string]func(*rapid.T){
@@ -54,7 +54,7 @@ func TestGarbageTake(t *testing.T) {
 				rows := g.take(least)
 				check(rows, least)
 				if rows == nil && least == 0 && len(in) > 0 {
-					t.Fatalf("nothing was taken of %d rows", len(in))
+					t.Fatalf("took none of %d rows", len(in))
 				}
 				if rapid.Bool().Draw(t, "put back") {
 					for _, w := range rows {
@@ -67,13 +67,13 @@ func TestGarbageTake(t *testing.T) {
 				n := rapid.Int64Range(1, 3).Draw(t, "n")
 				for _, w := range g.of(n) {
 					if in[w.row] != n {
-						t.Fatalf("row %d is of %d", w.row, in[w.row])
+						t.Fatalf("row %d belongs to %d", w.row, in[w.row])
 					}
 					delete(in, w.row)
 				}
 				for row, of := range in {
 					if of == n {
-						t.Fatalf("row %d was left", row)
+						t.Fatalf("row %d remains", row)
 					}
 				}
 				check(nil, 0)
@@ -83,7 +83,7 @@ func TestGarbageTake(t *testing.T) {
 			check(rows, 0)
 		}
 		if len(in) != 0 || g.n != 0 || slices.ContainsFunc(g.rows, func(w waste) bool { return w.row != 0 }) {
-			t.Fatalf("%v are left, %d are counted", in, g.n)
+			t.Fatalf("%v remain, %d are counted", in, g.n)
 		}
 	})
 }

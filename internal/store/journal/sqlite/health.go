@@ -37,7 +37,8 @@ type health struct {
 	probed time.Time
 }
 
-// swap records the result of the last commit and returns the previous one.
+// swap records the result of the last commit and returns the previous one. The caller logs only changes, so a full disk doesn't
+// fill the log.
 func (h *health) swap(err error) (was error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -89,7 +90,7 @@ func (r *reserve) restore() bool {
 	return r.writeBallast() == nil
 }
 
-// writeBallast creates or extends the ballast file.
+// writeBallast creates or extends the ballast file. released stays true until the file is complete.
 func (r *reserve) writeBallast() (err error) {
 	r.released = true
 	if fi, err := os.Stat(r.path); err == nil && fi.Size() >= reserveSize {

@@ -73,7 +73,7 @@ type index struct {
 	cache     cache
 }
 
-// view is the state of a log at one moment.
+// view is the state of a log at one moment. It stays valid while the log changes, because nothing in it is modified in place.
 type view struct {
 	*log
 	state
@@ -150,8 +150,9 @@ func (l *log) clear() []chunk {
 	return cleared
 }
 
-// scan rebuilds the index from the live rows. It also returns the garbage rows and the next row number. A log whose rows have a gap
-// or overlap is damaged; the others are complete.
+// scan rebuilds the index from the live rows. It also returns the garbage rows and the next row number. A log whose rows have a
+// gap or overlap is damaged; the others are complete. Its cost is proportional to the live rows, not to the file: compacted
+// logs are loaded on demand.
 func scan(c *conn) (logs map[string]*log, waste garbage, next int64, damaged []*journal.DamageError, err error) {
 	if next, err = c.number("SELECT value FROM meta WHERE name = 'row'"); err != nil {
 		return nil, waste, 0, nil, err
@@ -234,7 +235,8 @@ func (l *log) open(blob []byte, at place) ([]byte, error) {
 	return text, nil
 }
 
-// decode appends the events of a chunk with seqs above after. If sealed is true, the chunk is deciphered first.
+// decode appends the events of a chunk with seqs above after. If sealed is true, the chunk is deciphered first. Text from the
+// cache isn't sealed.
 func (l *log) decode(events []event.Event, blob []byte, sealed bool, at place, after int64) ([]event.Event, error) {
 	if sealed {
 		text, err := l.open(blob, at)

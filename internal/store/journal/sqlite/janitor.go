@@ -78,7 +78,8 @@ func (w *janitor) sweep(ctx context.Context, at time.Time) error {
 	)
 }
 
-// vacuum returns free pages to the file system while more than spare and more than a quarter of the file are free.
+// vacuum returns free pages to the file system while more than spare and more than a quarter of the file are free. Each
+// transaction frees only a few pages, because moving pages blocks the writer.
 func (w *janitor) vacuum(ctx context.Context) error {
 	for {
 		var free, pages int64

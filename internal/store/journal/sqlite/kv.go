@@ -37,7 +37,8 @@ func (j *Journal) Get(ctx context.Context, key string) ([]byte, error) {
 	return value, nil
 }
 
-// keyDamage returns a damage error with the id of the conversation that owns the key.
+// keyDamage returns a damage error with the id of the conversation that owns the key. If the conversation doesn't exist any
+// more, the cause is returned as it is.
 func keyDamage(c *conn, n int64, cause error) error {
 	r, err := c.queryRow("SELECT id FROM conversations WHERE n = ?", n)
 	if err != nil || r == nil {

@@ -44,7 +44,8 @@ type Options struct {
 	restartAt, spare int64
 }
 
-// Journal is a journal in a folder. Create it with [Open].
+// Journal is a journal in a folder. Create it with [Open]. Three goroutines belong to it: the writer, the checkpointer and the
+// janitor. Close ends them.
 type Journal struct {
 	opt    Options
 	log    *slog.Logger
@@ -177,7 +178,8 @@ func (j *Journal) protect() error {
 	return nil
 }
 
-// unlock releases the folder. SQLite must have closed the file; see guard.
+// unlock releases the folder. SQLite must have closed the file; see guard. The guard is released first, so that a waiting
+// gateway can't acquire leat.lock alone.
 func (j *Journal) unlock() error {
 	var err error
 	if j.guard != nil {

@@ -21,7 +21,8 @@ func (p *pool) refill(conns []*conn) {
 	}
 }
 
-// drain closes all connections, each after its current read.
+// drain closes all connections, each after its current read. It waits for the current reads, so f in readTx must not call the
+// writer.
 func (p *pool) drain() error {
 	var errs []error
 	for range readerCount {

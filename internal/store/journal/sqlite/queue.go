@@ -118,7 +118,7 @@ func takeUpTo(from, to []*request, limit int) (remainder, group []*request) {
 	return nil, to
 }
 
-// close refuses new requests. Queued ones are still executed.
+// close refuses new requests. Queued ones are still executed. It is called once, by Close.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -46,7 +46,7 @@ func (j *Journal) readRows(ctx context.Context, conversation string, after int64
 	return r, past, nil
 }
 
-// storedRow is a row of a log. Live chunks from memory aren't sealed.
+// storedRow is a row of a log. Live chunks from memory aren't sealed. place is needed to decipher it.
 type storedRow struct {
 	compact.Row
 	place  place
@@ -120,8 +120,9 @@ func (j *Journal) rows(ctx context.Context, conversation string, after int64, li
 // liveBatch is the number of live rows that one query fetches.
 const liveBatch = 256
 
-// liveRows calls f for the chunks of a conversation, in order, with the text from memory or the sealed text from the file. If a row
-// differs from the index, the error wraps [journal.ErrCorrupt].
+// liveRows calls f for the chunks of a conversation, in order, with the text from memory or the sealed text from the file. If a
+// row differs from the index, the error wraps [journal.ErrCorrupt]. It fetches at most liveBatch rows per query, so a reader
+// that stops early doesn't load a long log.
 func liveRows(c *conn, n int64, chunks []cachedChunk, f func(ch cachedChunk, blob []byte, sealed bool) error) error {
 	for len(chunks) > 0 {
 		if text := chunks[0].text; text != nil {

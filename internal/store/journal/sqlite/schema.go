@@ -144,8 +144,9 @@ func prepare(dir string, want int64, steps map[int64]migration, log *slog.Logger
 	return nil
 }
 
-// inspect returns the schema version of a file. It reads only the header, so that a foreign file isn't touched. The header in the
-// main file is current, because creation and migration end with a checkpoint.
+// inspect returns the schema version of a file. It reads only the header, so that a foreign file isn't touched. The header in
+// the main file is current, because creation and migration end with a checkpoint. Opening the file with SQLite instead could
+// create a write-ahead log next to it.
 func inspect(path string) (int64, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -165,7 +166,8 @@ func inspect(path string) (int64, error) {
 	return int64(binary.BigEndian.Uint32(h[60:])), nil
 }
 
-// create writes a new file under a temporary name and renames it when it is complete.
+// create writes a new file under a temporary name and renames it when it is complete. So a crash never leaves a file without
+// tables under the final name.
 func create(path string) (err error) {
 	part := path + ".new"
 	if err := remove(part); err != nil {

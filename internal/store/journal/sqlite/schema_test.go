@@ -119,7 +119,7 @@ func checkVersion(t *testing.T, j *Journal, v int) {
 		t.Errorf("key is %q, %v", v, err)
 	}
 	if _, err := j.Conversation(t.Context(), "gone"); !errors.Is(err, journal.ErrDeleted) {
-		t.Errorf("the deleted one: %v", err)
+		t.Errorf("deleted conversation: %v", err)
 	}
 	if h := head(t, j, "$signals"); h != 1 {
 		t.Errorf("$signals has head %d", h)
@@ -156,7 +156,7 @@ func TestMigrate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := strings.Join(calls, ","); got != "2" {
-		t.Errorf("steps %s were taken again", got)
+		t.Errorf("steps %s were repeated", got)
 	}
 	if v, err := inspect(filepath.Join(dir, fileName)); v != 3 || err != nil {
 		t.Errorf("version %d, %v", v, err)
@@ -171,7 +171,7 @@ func TestMigrate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := prepare(dir, 3, map[int64]migration{2: steps[2]}, slog.New(slog.DiscardHandler)); !errors.Is(err, journal.ErrForeign) {
-		t.Errorf("without a way: %v", err)
+		t.Errorf("missing migration: %v", err)
 	}
 }
 
@@ -225,7 +225,7 @@ func TestRefuse(t *testing.T) {
 		})
 	}
 	if err := Restore(t.Context(), filepath.Join(t.TempDir(), "none"), t.TempDir()); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("restore of nothing: %v", err)
+		t.Errorf("restore of a missing file: %v", err)
 	}
 }
 
@@ -239,7 +239,7 @@ func TestLocked(t *testing.T) {
 		t.Errorf("restore into it: %v", err)
 	}
 	if _, err := Open(Options{Dir: t.TempDir(), Sync: "sometimes"}); err == nil {
-		t.Error("an unknown sync was taken")
+		t.Error("an unknown value of Sync was accepted")
 	}
 }
 
@@ -269,7 +269,7 @@ func TestMigrateNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		if bytes.Contains(b, []byte("acme-name")) || bytes.Contains(b, []byte("alice-name")) {
-			t.Errorf("%s names who owns what", name)
+			t.Errorf("%s contains names of tenants or owners", name)
 		}
 	}
 }

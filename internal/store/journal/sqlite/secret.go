@@ -98,7 +98,8 @@ func (s *secret) bind(p place) []byte {
 	return append(b, p.name...)
 }
 
-// seal appends the sealed form of a text, given in pieces, to dst: a nonce, the encrypted text and a tag.
+// seal appends the sealed form of a text, given in pieces, to dst: a nonce, the encrypted text and a tag. All pieces are
+// encrypted together, so a chunk of several batches needs a single nonce and tag.
 func (s *secret) seal(dst []byte, at place, pieces ...[]byte) []byte {
 	size := sealOverhead
 	for _, p := range pieces {

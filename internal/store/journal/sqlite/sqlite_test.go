@@ -96,7 +96,7 @@ func TestCloseWhileAppending(t *testing.T) {
 	}
 	wg.Wait()
 	if left, err := filepath.Glob(filepath.Join(dir, "leat.db-*")); err != nil || len(left) > 0 {
-		t.Errorf("a clean close leaves %v, %v", left, err)
+		t.Errorf("files after a clean close: %v, %v", left, err)
 	}
 	j = open(t, sqlite.Options{Dir: dir, Logger: quiet})
 	defer j.Close()

@@ -10,7 +10,8 @@ type totals struct {
 	tenants map[string]int64
 }
 
-// share is the part of the totals that one log contributes.
+// share is the part of the totals that one log contributes. It is remembered to subtract it when the log changes or gets
+// another owner.
 type share struct {
 	account
 	bytes int64
@@ -40,7 +41,8 @@ func (s *totals) count(l *log, deleted bool) {
 	}
 }
 
-// countAll counts everything in the file except live rows, which are counted with their logs.
+// countAll counts everything in the file except live rows, which are counted with their logs. It runs once per opening of the
+// file.
 func countAll(c *conn, logs map[string]*log) (totals, error) {
 	s := totals{owners: map[account]int64{}, tenants: map[string]int64{}}
 	err := c.forEach("SELECT tenant, owner, sum(size + length(summary)) FROM conversations GROUP BY tenant, owner", func(r row) error {

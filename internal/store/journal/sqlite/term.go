@@ -29,6 +29,7 @@ func (x *index) openTerm() string {
 }
 
 // withTerm returns terms with one more that begins at firstSeq, unless the newest has that id already. It doesn't change terms.
+// Copies share the prefix of the slice, so it is never appended to in place.
 func withTerm(terms []journal.Term, firstSeq int64, id string) []journal.Term {
 	n := len(terms)
 	if n > 0 && terms[n-1].ID == id {

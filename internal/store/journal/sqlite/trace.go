@@ -55,7 +55,8 @@ func (j *Journal) trace(ctx context.Context, conversation, turn string) (journal
 	return t, err
 }
 
-// absent returns ErrDeleted if the conversation has a tombstone, else ErrNotFound.
+// absent returns ErrDeleted if the conversation has a tombstone, else ErrNotFound. It distinguishes the two, because an id that
+// was deleted can never exist again.
 func absent(c *conn, id string) error {
 	r, err := c.queryRow("SELECT 1 FROM deleted WHERE id = ?", id)
 	switch {

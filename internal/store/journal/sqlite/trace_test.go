@@ -74,7 +74,7 @@ func FuzzDecodeTrace(f *testing.F) {
 		}
 		var again journal.Trace
 		if err := decodeTrace(&again, appendTrace(nil, &got)); err != nil || !cmp.Equal(got, again) {
-			t.Errorf("read, written and read again it differs: %v", err)
+			t.Errorf("decoding the encoded trace again differs: %v", err)
 		}
 	})
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// pending is the change of one log in a transaction. It is applied in memory after the commit.
+// pending is the change of one log in a transaction. It is applied in memory after the commit. If the transaction fails, it is
+// discarded, and the log is as before.
 type pending struct {
 	state
 	deleted bool
@@ -63,7 +64,8 @@ func (t *tx) exec(query string, args ...any) error {
 	return err
 }
 
-// change is exec that returns the number of changed rows.
+// change is exec that returns the number of changed rows. After the first error it does nothing, so callers may check the error
+// once at the end.
 func (t *tx) change(query string, args ...any) (int64, error) {
 	if t.err != nil {
 		return 0, t.err
@@ -119,7 +121,7 @@ func (t *tx) findAny(id string) (*log, *pending, error) {
 	return l, l.pending, nil
 }
 
-// create adds a conversation.
+// create adds a conversation. It is a change of the transaction like any other: if that fails, the conversation doesn't exist.
 func (t *tx) create(id string, s *summary) (*log, *pending, error) {
 	l, key := &log{id: id, epoch: epoch()}, newKey()
 	terms := withTerm(nil, 1, t.term)

@@ -32,7 +32,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	for !ok() {
 		select {
 		case <-deadline:
-			t.Fatalf("never: %s", what)
+			t.Fatalf("timed out: %s", what)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -193,7 +193,7 @@ func TestVacuum(t *testing.T) {
 		t.Fatal(err)
 	}
 	if free := count(t, j, "PRAGMA freelist_count"); free > spare || free < spare/2 {
-		t.Errorf("%d pages are free, %d may be", free, spare)
+		t.Errorf("%d pages are free, at most %d are allowed", free, spare)
 	}
 }
 
@@ -224,7 +224,7 @@ func TestIdleLogsLeaveMemory(t *testing.T) {
 	}
 	all, err := j.Conversations(t.Context(), journal.Query{})
 	if err != nil || len(all) != n {
-		t.Fatalf("%d are listed, %v", len(all), err)
+		t.Fatalf("%d conversations are listed, %v", len(all), err)
 	}
 	for _, s := range all {
 		if s.Head != 1 || head(t, j, s.ID) != 1 {

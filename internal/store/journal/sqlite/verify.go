@@ -84,7 +84,8 @@ func (v *verifier) checkAll(ctx context.Context) error {
 	return err
 }
 
-// log reads everything stored of one conversation. recent is the log from scan, nil if it has no live rows.
+// log reads everything stored of one conversation. recent is the log from scan, nil if it has no live rows. Blobs are
+// authenticated when they are opened, so a change of any of their bytes is found.
 func (v *verifier) log(ctx context.Context, id string, recent *log) error {
 	l, err := load(v.conn, "id", id)
 	if err != nil {

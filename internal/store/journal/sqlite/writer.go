@@ -45,8 +45,8 @@ func (j *Journal) write() {
 	}
 }
 
-// commit executes requests in one transaction. If the disk is full, it releases the ballast and commits the batches that end turns
-// in a second one.
+// commit executes requests in one transaction. If the disk is full, it releases the ballast and commits the batches that end
+// turns in a second one. Every request gets exactly one result, whatever fails.
 func (j *Journal) commit(group []*request) {
 	group = j.pauses(group)
 	if len(group) == 0 {
@@ -105,7 +105,8 @@ func (j *Journal) noteOutcome(err error) {
 	}
 }
 
-// pauses runs the requests that run between transactions and returns the others.
+// pauses runs the requests that run between transactions and returns the others. They run first, in the order of the queue,
+// while no transaction is open.
 func (j *Journal) pauses(group []*request) []*request {
 	writes := group[:0]
 	for _, r := range group {
@@ -211,7 +212,8 @@ func (j *Journal) finish() error {
 	return fmt.Errorf("commit: %w: %w", journal.ErrUnknown, err)
 }
 
-// undo rolls back a failed transaction and returns the cause. After some errors SQLite has already rolled back.
+// undo rolls back a failed transaction and returns the cause. After some errors SQLite has already rolled back. If that failed,
+// the state of the connection is unknown, and the next commit reopens the file.
 func (j *Journal) undo(cause error) error {
 	if err := j.conn.exec("ROLLBACK"); err != nil && code(err) != sqlite3.SQLITE_ERROR {
 		j.needsReopen = true

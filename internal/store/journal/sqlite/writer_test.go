@@ -91,7 +91,7 @@ func (j *Journal) waitFor(t testing.TB, n int) {
 		}
 		select {
 		case <-deadline:
-			t.Fatalf("%d batches wait, want %d", got, n)
+			t.Fatalf("%d batches are queued, want %d", got, n)
 		case <-time.After(time.Millisecond): // the callers are on their way
 		}
 	}
@@ -187,9 +187,9 @@ func TestCancelWhileCommitting(t *testing.T) {
 	}
 }
 
-// TestFateUnknown makes commits fail when they may already be stored. The journal must reopen the file and report what it
+// TestUnknownCommit makes commits fail when they may already be stored. The journal must reopen the file and report what it
 // contains.
-func TestFateUnknown(t *testing.T) {
+func TestUnknownCommit(t *testing.T) {
 	for _, c := range []struct {
 		point string
 		there int64
@@ -215,7 +215,7 @@ func TestFateUnknown(t *testing.T) {
 				t.Fatalf("append: %v", err)
 			}
 			if !failed {
-				t.Fatal("nothing failed")
+				t.Fatal("no commit failed")
 			}
 			if got := head(t, j, "c"); got != c.there {
 				t.Errorf("head is %d, want %d", got, c.there)

@@ -94,7 +94,7 @@ func TestBlank(t *testing.T) {
 }
 
 // The name of the person who stopped a turn is removed from its end. The outcome stays.
-func TestBlankWhoStopped(t *testing.T) {
+func TestBlankStoppedBy(t *testing.T) {
 	end := func(seq int64, by string) event.Event {
 		return event.Event{Seq: seq, At: 9, Turn: "t", Type: event.TurnEnd, Body: &event.Body{Outcome: event.Cancelled, Reason: "stopped", StoppedBy: by, Usage: &event.Usage{Input: 3}}}
 	}
