@@ -38,7 +38,7 @@ var _ journal.Journal = (*Journal)(nil)
 
 // log is the stored state of one conversation. The journal's lock protects it; a blob may be read without it.
 type log struct {
-	summary journal.Summary // Epoch, Head, Compacted and Trimmed are maintained here Chunks of compacted events, ascending.
+	summary   journal.Summary // Epoch, Head, Compacted and Trimmed are maintained here Chunks of compacted events, ascending.
 	compacted []compact.Row
 	// Chunks as written, ascending; all of them end above summary.Compacted and summary.Trimmed.
 	commits []commit
