@@ -189,7 +189,7 @@ func TestMapperRefuses(t *testing.T) {
 	}
 }
 
-// What a turn may hold is bounded, whatever it is made of. What was there before goes on.
+// The number of keys in a turn is limited, whatever they name. Operations on existing keys still work at the limit.
 func TestMapperBound(t *testing.T) {
 	const most = 16_384
 	big := op(event.MessageAdd, "run/big", event.Event{Body: &event.Body{Role: event.Assistant}})
@@ -310,7 +310,7 @@ func TestMapperEnd(t *testing.T) {
 	}
 }
 
-// Who stopped a turn is not an agent's to say.
+// An agent can't set who stopped a turn.
 func TestMapperEndByNobody(t *testing.T) {
 	o := op(event.TurnEnd, "", event.Event{Body: &event.Body{Outcome: event.Cancelled, Reason: "r", StoppedBy: "alice"}})
 	got := mapAll(t, newMapper(), o)

@@ -298,7 +298,7 @@ func TestSegmentsState(t *testing.T) {
 	}
 }
 
-// A status that grows without an end is recorded up to a bound: what each extension carries is bounded, and so are all of them.
+// The notes of a status that keeps growing are limited, each on its own and in total.
 func TestSegmentsLongExtension(t *testing.T) {
 	var g dialect.Segments
 	size := 0

@@ -79,7 +79,7 @@ func TestEveryTypeRoundTrips(t *testing.T) {
 	}
 }
 
-// What AppendJSON writes by hand is what encoding/json would read, and the fast reader reads it as the slow one does.
+// encoding/json reads the output of AppendJSON, and the fast reader agrees with encoding/json.
 func TestHandWrittenJSONAgreesWithTheStandardLibrary(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := event.Event{
@@ -112,7 +112,7 @@ func TestHandWrittenJSONAgreesWithTheStandardLibrary(t *testing.T) {
 	})
 }
 
-// The keys "state" and "kind" have different types in different events, but on the wire they keep their names.
+// The keys "state" and "kind" have different Go types in different events, but the same names in JSON.
 func TestSharedKeys(t *testing.T) {
 	for line, want := range map[string]event.Body{
 		`{"seq":1,"type":"message.update","message":"m","state":"queued"}`:         {MessageState: event.MessageQueued},

@@ -219,7 +219,7 @@ func (r *Reader) dispatch(end int64, emit func(Event) error) error {
 	return err
 }
 
-// own copies the data of an unended event out of the caller's piece.
+// copyData copies the data of an unfinished event out of the caller's slice.
 func (r *Reader) copyData() {
 	if r.borrowed {
 		r.data, r.borrowed = append([]byte(nil), r.data...), false

@@ -230,7 +230,7 @@ func (tr *trail) add(e *event.Event) {
 	}
 }
 
-// whole makes notes the whole list, and reports whether it can.
+// load sets notes to the whole list, and reports whether the list is known.
 func (tr *trail) load(history History, k partKey) bool {
 	if tr.isComplete || tr.lookedUp {
 		return tr.isComplete
@@ -291,7 +291,7 @@ func mergeBody(a, b *event.Body) *event.Body {
 	return &m
 }
 
-// put sets a key of a map that is made when first needed.
+// setKey sets a key of a map, which it creates if needed.
 func setKey[K comparable, V any](m *map[K]V, k K, v V) {
 	if *m == nil {
 		*m = map[K]V{}

@@ -26,7 +26,7 @@ func noted(n, size int) []event.Event {
 	return all
 }
 
-// The newest notes stay, by their number and by their size, in the fold of the log, of the merged log, and of both.
+// A history retains the newest notes, within the limits of number and size, in the fold of the log, of the merged log and of both.
 func TestHistoryIsBounded(t *testing.T) {
 	for _, c := range []struct{ notes, size, want int }{
 		{transcript.MaxNotes, 0, transcript.MaxNotes},

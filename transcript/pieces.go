@@ -9,8 +9,8 @@ import (
 // MaxPiece bounds, in bytes, the text of one event as it is sent; a longer one goes out in pieces.
 const MaxPiece = 256 << 10
 
-// Split cuts every text above limit bytes into pieces at boundaries of UTF-8; all but the last carry More. The events
-// given are not changed. A limit must fit a character, 4 bytes.
+// SplitText divides every text above limit bytes into pieces that don't split a character. All but the last have More set. It doesn't change
+// the given events. limit must be at least 4 bytes, the longest character.
 func SplitText(events []event.Event, limit int) []event.Event {
 	if !slices.ContainsFunc(events, func(e event.Event) bool { return len(e.Text) > limit }) {
 		return events
@@ -35,7 +35,7 @@ func SplitText(events []event.Event, limit int) []event.Event {
 	return pieces
 }
 
-// held is an operation whose last piece has not come yet. Pieces of one operation follow each other, so there is one at most.
+// partialOp is an operation whose last piece hasn't arrived. The pieces of an operation are consecutive, so a transcript has at most one.
 type partialOp struct {
 	op   event.Event
 	text []byte

@@ -19,7 +19,7 @@ type Snapshot struct {
 	Earlier bool
 }
 
-// First returns the id of the first message, empty where there is none.
+// FirstMessage returns the id of the first message, or "" if there is none.
 func (s *Snapshot) FirstMessage() string {
 	if len(s.Messages) == 0 {
 		return ""

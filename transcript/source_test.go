@@ -7,8 +7,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// A turn that its upstream began keeps its source, however it was read, and outlives the turn around it; one inside a turn does not
-// say that it may.
+// A turn that its upstream started retains its source in every fold and outlives the turn around it. A turn inside another one can't claim to.
 func TestSource(t *testing.T) {
 	events := parse(t, `
 		{"type":"turn.start","turn":"a","agent":"x"}

@@ -9,31 +9,31 @@ import (
 )
 
 const (
-	// minBackoff is the first wait: a gateway that restarts is back within a second.
+	// minBackoff is the first wait. A restarting gateway is available again within a second.
 	minBackoff = 500 * time.Millisecond
-	// growth is by how much each wait is longer than the one before.
+	// growth is the factor between consecutive waits.
 	growth = 1.5
-	// maxBackoff is the longest wait of a client that hurries: what a person still takes for "soon".
+	// maxBackoff is the longest wait in the first phase, while a user may be watching.
 	maxBackoff = 10 * time.Second
-	// hurried is how many waits there are before the client only probes, and probe how long it waits then.
+	// hurried is the number of waits in the first phase. Each later wait is probe.
 	hurried = 15
 	probe   = 30 * time.Second
-	// lasting is how long a connection has to last to count as a good one, even if nothing came but heartbeats.
+	// lasting is the duration after which a connection counts as successful, even if it delivered only heartbeats.
 	lasting = 10 * time.Second
 )
 
-// backoff waits longer after each failure. The zero value is ready to use.
+// backoff computes waits that grow with each failure. The zero value is ready to use.
 type backoff struct{ failures int }
 
-// late reports whether the gateway asks to wait for longer than a person takes for "soon".
+// asksLongWait reports whether the gateway asks for a wait longer than maxBackoff, so that the call should fail instead of waiting.
 func asksLongWait(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.RetryAfter > maxBackoff
 }
 
-// after returns how long to wait before the next try. The wait is up to a half shorter at random, so that clients that were
-// disconnected at the same time don't come back at the same time. If the gateway asks for a longer one, within maxBackoff, it is that, and
-// up to a half longer for the same reason.
+// after returns the wait before the next attempt. A random part of up to half is subtracted, so that clients that were disconnected at the
+// same time don't reconnect at the same time. If the gateway asks for a longer wait, within maxBackoff, that wait is used, extended by a
+// random part for the same reason.
 func (b *backoff) after(err error) time.Duration {
 	d := min(time.Duration(float64(minBackoff)*math.Pow(growth, float64(b.failures))), maxBackoff)
 	if b.failures++; b.failures > hurried {
@@ -51,10 +51,10 @@ func (b *backoff) after(err error) time.Duration {
 
 func (b *backoff) reset() { b.failures = 0 }
 
-// sleep waits, or returns the context's error.
+// sleep waits for d, or returns the context's error.
 func (b *backoff) sleep(ctx context.Context, err error) error { return sleep(ctx, b.after(err), nil) }
 
-// sleep waits until the time is over or something comes from hurry, or returns the context's error.
+// sleep waits for d or until it receives from hurry, or returns the context's error.
 func sleep(ctx context.Context, d time.Duration, hurry <-chan struct{}) error {
 	if d <= 0 || ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -13,29 +13,28 @@ import (
 	"time"
 )
 
-// Client calls one gateway. Its methods may be called from several goroutines; its fields are set before the first call.
+// Client calls one gateway. Its methods may be called from several goroutines; set its fields before the first call.
 type Client struct {
 	// URL is the gateway's address, such as http://127.0.0.1:31337. A path before /api is kept.
 	URL string
-	// Token is the API token or a user's own, where one is needed.
+	// Token is the gateway's API token or a user's token. A gateway that listens on loopback only may need none.
 	Token string
-	// TokenSource, where it is set, is asked for the token of each request in place of Token. It renews tokens that run out:
-	// a request whose token is refused is made once more, with what the source returns then. It may be called from several
-	// goroutines, and keeps by itself what is still good. An error of it is wrapped in ErrToken; what is repeated after a lost
-	// connection is repeated after that too.
+	// TokenSource, if set, returns the token for each request instead of Token, so that tokens can expire: a request that is refused
+	// for its token is made once more, with the token that the source returns then. TokenSource may be called from several goroutines
+	// and should cache a token that is still valid. Its errors are wrapped in ErrToken and retried like a lost connection.
 	TokenSource func() (string, error)
-	// Subject and Tenant say for whom the holder of the token acts; empty: for itself.
+	// Subject and Tenant name the user for whom the holder of the token acts. If both are empty, it acts for itself.
 	Subject, Tenant string
-	// HTTP makes the calls; nil is http.DefaultClient. It must have no timeout of its own: streams go on.
+	// HTTP sends the requests. If it is nil, http.DefaultClient is used. It must have no Timeout, which would end streams.
 	HTTP *http.Client
 }
 
 const (
-	// callLimit bounds one try of an ordinary call: longer than a gateway tries to commit.
+	// callLimit is the timeout of one attempt of an ordinary call. It is longer than the gateway's own limit for a commit.
 	callLimit = 40 * time.Second
-	// tries is how often a call is made whose first tries failed for a reason that may pass.
+	// tries is the number of attempts of a call that fails for a temporary reason.
 	tries = 4
-	// maxAnswer bounds the body of an answer, in bytes.
+	// maxAnswer is the limit of a response body, in bytes.
 	maxAnswer = 256 << 20
 )
 
@@ -81,7 +80,8 @@ func (c *Client) client() *http.Client {
 	return http.DefaultClient
 }
 
-// call makes a request, with some repeats where repeat says that one does no harm and the gateway does not ask to stay away, and reads its answer into out.
+// call sends a request and decodes its response into out. If repeat is true, the request is idempotent, and call retries temporary
+// failures, unless the gateway asks for a long wait.
 func (c *Client) call(ctx context.Context, repeat bool, method, path string, header http.Header, in, result any) error {
 	var body []byte
 	if in != nil {
@@ -95,7 +95,7 @@ func (c *Client) call(ctx context.Context, repeat bool, method, path string, hea
 	for try := 1; ; try++ {
 		err := c.attempt(ctx, method, path, header, body, result)
 		if c.renews(err) && !renewed {
-			renewed = true // nothing was carried out, so that this is no repeat
+			renewed = true // a request with a refused token had no effect, so any request may be sent again
 			continue
 		}
 		if err == nil || !repeat || try == tries || !temporary(err) || asksLongWait(err) || ctx.Err() != nil {
@@ -107,13 +107,13 @@ func (c *Client) call(ctx context.Context, repeat bool, method, path string, hea
 	}
 }
 
-// renews reports whether a request was refused because of its token, and another one may be had.
+// renews reports whether the gateway refused the token and TokenSource may return another one.
 func (c *Client) renews(err error) bool {
 	var e *Error
 	return c.TokenSource != nil && errors.As(err, &e) && (e.Status == http.StatusUnauthorized || e.Status == 0 && e.Reason == reasonExpired)
 }
 
-// reasonExpired is why the gateway ends streams whose token is too old.
+// reasonExpired is the gateway's error reason for streams whose token has expired.
 const reasonExpired = "expired"
 
 func (c *Client) attempt(ctx context.Context, method, path string, header http.Header, body []byte, result any) error {
@@ -147,7 +147,7 @@ func (c *Client) attempt(ctx context.Context, method, path string, header http.H
 	return nil
 }
 
-// conversation is the path of one.
+// conversation returns the path of a conversation's resources.
 func conversation(id, suffix string) string {
 	return "/api/conversations/" + url.PathEscape(id) + suffix
 }

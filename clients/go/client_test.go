@@ -265,7 +265,7 @@ func (f *follower) sees(want string) {
 	}
 }
 
-// A reader whose connection is cut again and again sees all, from its cursor on.
+// A reader whose connection breaks repeatedly sees every event, starting at its cursor.
 func TestFollowAcrossCuts(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, "")
@@ -441,7 +441,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// A gateway that is not well is asked again, with the same key, and a frame that does not fit is not asked for in a loop.
+// After a temporary error the command is retried with the same key. A frame that can't be applied isn't requested in a loop.
 func TestRepeats(t *testing.T) {
 	t.Parallel()
 	var keys []string
@@ -565,7 +565,7 @@ func ExampleClient_Follow() {
 	}
 }
 
-// Who is told to stay away for longer than a moment is told so at once, and not kept waiting.
+// A call that is told to wait for a long time fails at once instead of blocking.
 func TestNoRepeatsWhenItIsLate(t *testing.T) {
 	calls := 0
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -9,15 +9,15 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Command changes a conversation; docs/protocol.md says which fields count for which type.
+// Command changes a conversation. docs/protocol.md lists which fields each type uses.
 type Command struct {
 	Type string `json:"type"` // send, stop, answer, inject, truncate, update, delete, share or unshare
-	// Key makes a repeat harmless; empty: one is made for the repeats of this call.
+	// Key is the idempotency key. If it is empty, the call generates one, which only covers its own retries.
 	Key string `json:"key,omitempty"`
 
 	Message *Message `json:"message,omitempty"`
 	Agent   string   `json:"agent,omitempty"`
-	Queue   bool     `json:"queue,omitempty"` // not into the running turn
+	Queue   bool     `json:"queue,omitempty"` // wait for the running turn instead of steering it
 
 	Turn     string         `json:"turn,omitempty"`
 	Request  string         `json:"request,omitempty"`
@@ -33,7 +33,7 @@ type Command struct {
 	Access  string `json:"access,omitempty"`
 }
 
-// Message is one that a command brings.
+// Message is the message of a command.
 type Message struct {
 	ID     string        `json:"id,omitempty"`
 	Role   event.Role    `json:"role,omitempty"`
@@ -43,19 +43,19 @@ type Message struct {
 	Source string        `json:"source,omitempty"`
 }
 
-// Ack says that a command took effect, and where.
+// Ack confirms that a command took effect.
 type Ack struct {
 	Seq          int64              `json:"seq"`
 	Message      string             `json:"message,omitempty"` // id of the message that it added
-	Turn         string             `json:"turn,omitempty"`    // id of the turn that it concerns
+	Turn         string             `json:"turn,omitempty"`    // id of the turn that it started, steered or stopped
 	State        event.MessageState `json:"state,omitempty"`   // of the message: started, queued or steered
 	Repeated     bool               `json:"repeated,omitempty"`
 	AlreadyEnded bool               `json:"already_ended,omitempty"`
 	Deleted      int                `json:"deleted,omitempty"`
 }
 
-// Do carries a command out. A command that was refused is an [*Error] with Rejected set. Where the answer is lost, the
-// command is sent again with the same key, a few times; so it took effect once, or the error says that this is not known.
+// Do executes a command. If the gateway refuses it, the error is an [*Error] with Rejected set. If the response is lost, Do sends the
+// command again a few times, with the same key. After any other error it is unknown whether the command took effect.
 func (c *Client) Do(ctx context.Context, id string, cmd Command) (Ack, error) {
 	if cmd.Key == "" {
 		cmd.Key = rand.Text()
@@ -65,34 +65,34 @@ func (c *Client) Do(ctx context.Context, id string, cmd Command) (Ack, error) {
 	return ack, err
 }
 
-// Send says something; a turn answers it.
+// Send sends a message from the user. The turn that answers it is Ack.Turn.
 func (c *Client) Send(ctx context.Context, id, text string) (Ack, error) {
 	return c.Do(ctx, id, Command{Type: "send", Message: &Message{Text: text}})
 }
 
-// Stop ends a turn. What was said stays.
+// Stop stops a turn. The text that it has produced is kept.
 func (c *Client) Stop(ctx context.Context, id, turn string) (Ack, error) {
 	return c.Do(ctx, id, Command{Type: "stop", Turn: turn})
 }
 
-// Answer answers a request that a turn waits on. The first answer wins.
+// Answer answers a request of a waiting turn. Only the first answer takes effect.
 func (c *Client) Answer(ctx context.Context, id, turn, request string, decision event.Decision, text string) (Ack, error) {
 	return c.Do(ctx, id, Command{Type: "answer", Turn: turn, Request: request, Decision: decision, Text: text})
 }
 
-// Share lets another subject of the owner's tenant in, or changes what it may do.
+// Share grants another subject of the owner's tenant access, or changes its access.
 func (c *Client) Share(ctx context.Context, id string, g Grant) error {
 	_, err := c.Do(ctx, id, Command{Type: "share", Subject: g.Subject, Access: g.Access})
 	return err
 }
 
-// Unshare takes back what was shared with a subject, who is cut at once.
+// Unshare revokes a subject's access and disconnects its streams of the conversation.
 func (c *Client) Unshare(ctx context.Context, id, subject string) error {
 	_, err := c.Do(ctx, id, Command{Type: "unshare", Subject: subject})
 	return err
 }
 
-// Delete drops a conversation.
+// Delete deletes a conversation permanently.
 func (c *Client) Delete(ctx context.Context, id string) error {
 	_, err := c.Do(ctx, id, Command{Type: "delete"})
 	return err

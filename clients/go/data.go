@@ -11,17 +11,17 @@ import (
 	"net/url"
 )
 
-// AuditEntry is one entry of the log of who did what. Its JSON is described in docs/data.md.
+// AuditEntry is an entry of the audit log. docs/data.md describes its JSON.
 type AuditEntry struct {
 	Seq    int64  `json:"seq"`
 	At     int64  `json:"at"` // epoch milliseconds
 	Action string `json:"action"`
 	Actor  struct {
 		Admin   bool   `json:"admin,omitempty"`
-		Acting  bool   `json:"acting,omitempty"` // the holder of the API token did it for the subject
+		Acting  bool   `json:"acting,omitempty"` // the holder of the API token acted for the subject
 		Tenant  string `json:"tenant,omitempty"`
 		Subject string `json:"subject,omitempty"`
-		Gateway string `json:"gateway,omitempty"` // a part of the gateway itself
+		Gateway string `json:"gateway,omitempty"` // the component, if the gateway itself acted
 		From    string `json:"from,omitempty"`    // address
 	} `json:"by"`
 	Conversation string         `json:"conversation,omitempty"`
@@ -36,21 +36,21 @@ type AuditEntry struct {
 	Plugin       string         `json:"plugin,omitempty"`
 	Blanked      bool           `json:"blanked,omitempty"`
 
-	Raw json.RawMessage `json:"-"` // the entry as it came
+	Raw json.RawMessage `json:"-"` // the received JSON
 }
 
 // AuditOptions select entries of the audit log.
 type AuditOptions struct {
 	After           int64  // seq
 	Since           string // a time in RFC 3339, or a duration before now such as 24h
-	Tenant, Subject string // what it did and what was done to it
+	Tenant, Subject string // entries by and about this user
 	Conversation    string
-	// Follow goes on with the entries that come, until the context ends.
+	// Follow waits for new entries after the stored ones, until the context is done.
 	Follow bool
 }
 
-// Audit calls f with entries of the audit log in order. [ErrStop] from f ends it without an error. It needs the rights of
-// the token's holder, as do all calls below.
+// Audit calls f with entries of the audit log in order. If f returns [ErrStop], Audit returns nil. Only the holder of the gateway's token may
+// call it and the methods for legal holds, purge, retention and import.
 func (c *Client) Audit(ctx context.Context, o AuditOptions, f func(*AuditEntry) error) error {
 	q := url.Values{}
 	setParam := func(name, v string) {
@@ -102,7 +102,7 @@ func (c *Client) Audit(ctx context.Context, o AuditOptions, f func(*AuditEntry) 
 	return nil
 }
 
-// Hold keeps a conversation, or all of a subject, from being removed.
+// Hold is a legal hold: it prevents the removal of a conversation, or of all data of a subject.
 type Hold struct {
 	Conversation string `json:"conversation,omitempty"`
 	Tenant       string `json:"tenant,omitempty"`
@@ -110,7 +110,7 @@ type Hold struct {
 	Since        int64  `json:"since,omitempty"` // epoch milliseconds
 }
 
-// Hold places a legal hold. One that stands already is returned as it is.
+// Hold places a legal hold. If it exists already, Hold returns the existing one unchanged.
 func (c *Client) Hold(ctx context.Context, h Hold) (Hold, error) {
 	h.Since = 0
 	var result Hold
@@ -118,7 +118,7 @@ func (c *Client) Hold(ctx context.Context, h Hold) (Hold, error) {
 	return result, err
 }
 
-// ReleaseHold takes a legal hold away.
+// ReleaseHold removes a legal hold.
 func (c *Client) ReleaseHold(ctx context.Context, h Hold) error {
 	q := url.Values{}
 	for name, v := range map[string]string{"conversation": h.Conversation, "tenant": h.Tenant, "subject": h.Subject} {
@@ -129,7 +129,7 @@ func (c *Client) ReleaseHold(ctx context.Context, h Hold) error {
 	return c.call(ctx, false, http.MethodDelete, "/api/holds?"+q.Encode(), nil, nil, nil)
 }
 
-// Holds lists the legal holds.
+// Holds returns all legal holds.
 func (c *Client) Holds(ctx context.Context) ([]Hold, error) {
 	var result struct {
 		Holds []Hold `json:"holds"`
@@ -138,18 +138,18 @@ func (c *Client) Holds(ctx context.Context) ([]Hold, error) {
 	return result.Holds, err
 }
 
-// Purged says what a purge has removed, or would remove.
+// Purged counts what a purge has removed, or would remove in a dry run.
 type Purged struct {
 	DryRun              bool           `json:"dry_run,omitempty"`
 	Conversations       int            `json:"conversations"`
-	SharedConversations int            `json:"shared"`         // of others, that were shared with it
-	Messages            int            `json:"messages"`       // that it wrote in those of others
-	Keys                map[string]int `json:"keys,omitempty"` // of what lies beside conversations, by its kind
+	SharedConversations int            `json:"shared"`         // of other users, that were shared with the subject
+	Messages            int            `json:"messages"`       // of the subject in conversations of other users
+	Keys                map[string]int `json:"keys,omitempty"` // stored keys outside conversations, by kind
 	Audit               int            `json:"audit"`          // entries of the audit log that lost their data
 }
 
-// Purge removes all that is stored of a subject. It may take long; cut off, it goes on at the gateway's next start, or
-// when it is called again.
+// Purge removes all stored data of a subject. It may take minutes. If it is interrupted, it continues at the gateway's next start, or when
+// it is called again.
 func (c *Client) Purge(ctx context.Context, tenant, subject string, dryRun bool) (Purged, error) {
 	q := url.Values{}
 	if tenant != "" {
@@ -163,7 +163,7 @@ func (c *Client) Purge(ctx context.Context, tenant, subject string, dryRun bool)
 	return result, err
 }
 
-// Expired says what retention has deleted, or would delete.
+// Expired counts what retention has deleted, or would delete in a dry run.
 type Expired struct {
 	DryRun        bool     `json:"dry_run,omitempty"`
 	Deleted       int      `json:"deleted"`
@@ -172,7 +172,7 @@ type Expired struct {
 	Conversations []string `json:"conversations,omitempty"` // the first thousand ids
 }
 
-// Expire deletes now what retention would delete by and by.
+// Expire applies the retention rules now instead of at the next scheduled time.
 func (c *Client) Expire(ctx context.Context, dryRun bool) (Expired, error) {
 	method := http.MethodPost
 	if dryRun {
@@ -183,7 +183,7 @@ func (c *Client) Expire(ctx context.Context, dryRun bool) (Expired, error) {
 	return result, err
 }
 
-// long makes a call that may take longer than callLimit.
+// callWithoutLimit sends a request that may take longer than callLimit.
 func (c *Client) callWithoutLimit(ctx context.Context, method, path string, body []byte, result any) error {
 	req, err := c.request(ctx, method, path, body)
 	if err != nil {
@@ -192,7 +192,7 @@ func (c *Client) callWithoutLimit(ctx context.Context, method, path string, body
 	return c.answer(req, result)
 }
 
-// answer makes a request once and reads its answer, however long that takes.
+// answer sends a request once, without a timeout, and decodes its response.
 func (c *Client) answer(req *http.Request, result any) error {
 	res, err := c.client().Do(req)
 	if err != nil {
@@ -208,8 +208,8 @@ func (c *Client) answer(req *http.Request, result any) error {
 	return nil
 }
 
-// Export writes all that is stored of a subject to w, as lines of JSON that docs/data.md describes, and returns their
-// length in bytes. A user gets its own. After an error what was written is not whole.
+// Export writes all stored data of a subject to w and returns its length in bytes. docs/data.md describes the JSON lines. A user may export
+// only its own data. After an error, the output is incomplete.
 func (c *Client) Export(ctx context.Context, tenant, subject string, w io.Writer) (int64, error) {
 	path := "/api/subjects/" + url.PathEscape(subject) + "/export"
 	if tenant != "" {
@@ -218,7 +218,7 @@ func (c *Client) Export(ctx context.Context, tenant, subject string, w io.Writer
 	return c.download(ctx, http.MethodGet, path, "export", w)
 }
 
-// download writes what is at a path to w, however long that takes, and returns its length in bytes. what names it in errors.
+// download writes the resource at a path to w, without a timeout, and returns its length in bytes. what names the resource in errors.
 func (c *Client) download(ctx context.Context, method, path, name string, w io.Writer) (int64, error) {
 	req, err := c.request(ctx, method, path, nil)
 	if err != nil {
@@ -239,20 +239,20 @@ func (c *Client) download(ctx context.Context, method, path, name string, w io.W
 	return n, nil
 }
 
-// Imported says what an import has done.
+// Imported is the result of an import.
 type Imported struct {
 	Imported             int `json:"imported"`
-	Unchanged            int `json:"unchanged"` // conversations that the same import brought before
+	Unchanged            int `json:"unchanged"` // conversations that an earlier run of the same import created
 	RefusedConversations int `json:"refused"`
 	Refusals             []struct {
 		Conversation string `json:"conversation"`
 		Reason       string `json:"reason"`
 		Message      string `json:"message"`
 	} `json:"refusals,omitempty"` // the first thousand
-	Skipped int `json:"skipped,omitempty"` // lines of data that is not imported
+	Skipped int `json:"skipped,omitempty"` // lines with data that can't be imported
 }
 
-// Import makes the conversations of an export. It may be repeated: what is there already is left as it is.
+// Import creates the conversations of an export. It may be repeated: existing conversations stay unchanged.
 func (c *Client) Import(ctx context.Context, r io.Reader) (Imported, error) {
 	var result Imported
 	req, err := c.request(ctx, http.MethodPost, "/api/import", nil)

@@ -12,22 +12,22 @@ import (
 )
 
 var (
-	// ErrStop, returned by a function that follows, ends the following without an error.
+	// ErrStop is returned by a callback to end the call, such as Follow, without an error.
 	ErrStop = errors.New("leat: stop following")
-	// ErrToken says that a Client's TokenSource had no token to give.
+	// ErrToken wraps the error of a Client's TokenSource.
 	ErrToken = errors.New("leat: no token")
-	// ErrProtocol says that what answers is no gateway of a version that this client knows.
+	// ErrProtocol reports that the server isn't a Leat gateway, or speaks another version of the protocol.
 	ErrProtocol = errors.New("leat: not the protocol of this client")
 )
 
-// Error is what the gateway says of a request that it did not carry out.
+// Error is the gateway's response to a request that it refused or that failed.
 type Error struct {
-	Status  int    // of HTTP; 0 for an error that came in a stream
+	Status  int    // HTTP status; 0 for an error frame in a stream
 	Message string // for people
 	Reason  string // for programs, such as "unknown_agent"; see docs/protocol.md
-	// Rejected says that a command was understood and refused.
+	// Rejected is true if the gateway understood a command and refused it. A retry with the same key gets the same refusal.
 	Rejected bool
-	// RetryAfter is when a repeat is worth it; 0 says nothing.
+	// RetryAfter is the wait that the gateway asks for before a retry, or 0.
 	RetryAfter time.Duration
 }
 
@@ -41,7 +41,7 @@ func (e *Error) Error() string {
 // Temporary reports whether the same request may succeed later.
 func (e *Error) Temporary() bool {
 	if e.Reason == "damaged" {
-		return false // what is stored stays as it is
+		return false // the gateway has stored the refusal under the key
 	}
 	switch e.Status {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests:
@@ -52,13 +52,13 @@ func (e *Error) Temporary() bool {
 	return e.Status >= 500 && e.Status != http.StatusNotImplemented
 }
 
-// maxRetryAfter bounds what is believed of a time to wait, in seconds: a day.
+// maxRetryAfter is the longest Retry-After that is accepted, in seconds: a day.
 const maxRetryAfter = 24 * 60 * 60
 
-// maxErrorBody bounds how much of an error's body is read, in bytes.
+// maxErrorBody is the number of bytes of an error body that are read.
 const maxErrorBody = 64 << 10
 
-// errorOf reads an answer that is none of success.
+// errorOf returns the error for a response that isn't a success.
 func errorOf(r *http.Response) *Error {
 	e := &Error{Status: r.StatusCode}
 	if s, err := strconv.Atoi(r.Header.Get("Retry-After")); err == nil && s >= 0 {
@@ -71,7 +71,7 @@ func errorOf(r *http.Response) *Error {
 	}
 	b, err := io.ReadAll(io.LimitReader(r.Body, maxErrorBody))
 	if err != nil || json.Unmarshal(b, &body) != nil || body.Error == "" {
-		// Something between here and the gateway has answered.
+		// A body that isn't the gateway's JSON comes from a proxy.
 		e.Message = "the server answered " + r.Status
 		return e
 	}
@@ -79,7 +79,7 @@ func errorOf(r *http.Response) *Error {
 	return e
 }
 
-// temporary reports whether a repeat may help: after every error but those that the gateway means.
+// temporary reports whether a retry may succeed. Only an [*Error] that the gateway marks as permanent, and an invalid URL, are final.
 func temporary(err error) bool {
 	var e *Error
 	if errors.As(err, &e) {
@@ -87,7 +87,7 @@ func temporary(err error) bool {
 	}
 	var bad *url.Error
 	if errors.As(err, &bad) && bad.Op == "parse" {
-		return false // the address itself is wrong
+		return false // the URL is invalid
 	}
 	return !errors.Is(err, ErrProtocol)
 }

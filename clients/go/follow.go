@@ -7,34 +7,34 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// Update is a conversation after something has happened in it.
+// Update is the state of a conversation after a change.
 type Update struct {
-	// Transcript is how it stands now. It is live: it may be read, not changed, until the function that got it returns.
+	// Transcript is the current state. The callback must not change it, nor keep it after it returns.
 	Transcript *transcript.Transcript
-	// Cursor is the position of the transcript.
+	// Cursor is the transcript's position, for [StreamOptions].
 	Cursor string
-	// Reset says that the transcript was replaced by a snapshot, at the beginning and where the gateway could not go on
-	// from the last position; Events is empty then.
+	// Reset is true if a snapshot has replaced the transcript: for the first update, and if the gateway couldn't resume from the last
+	// cursor. Events is then empty.
 	Reset bool
-	// Events are what led here. Renderers that draw the state need not look at them.
+	// Events are the events since the last update. A renderer that draws Transcript can ignore them.
 	Events []event.Event
-	// Connected is a new connection's first update before anything came: nothing has changed.
+	// Connected is true for the first update of a connection, whose transcript is unchanged.
 	Connected bool
 
 	epoch string
 	seq   int64 // of the cursor
 }
 
-// FollowOptions say who is told of interruptions.
+// FollowOptions are the options of [Client.FollowWith].
 type FollowOptions = StreamOptions
 
-// Follow keeps a transcript of the conversation and calls fn each time it has changed, until fn returns an error: ErrStop
-// ends it without one. See [Client.Stream] for how it ends otherwise.
+// Follow keeps a transcript of the conversation and calls fn after each change, until fn returns an error. It returns that error, or nil for
+// ErrStop. See [Client.Stream] for the other errors.
 func (c *Client) Follow(ctx context.Context, id string, fn func(Update) error) error {
 	return c.FollowWith(ctx, id, FollowOptions{}, fn)
 }
 
-// FollowWith is Follow with options. A cursor among them is not used: a transcript begins with a snapshot.
+// FollowWith is Follow with options. It ignores the cursor in o, because a transcript must begin with a snapshot.
 func (c *Client) FollowWith(ctx context.Context, id string, o FollowOptions, fn func(Update) error) error {
 	o.Cursor = ""
 	u := Update{Transcript: &transcript.Transcript{}}
@@ -52,7 +52,7 @@ func (c *Client) FollowWith(ctx context.Context, id string, o FollowOptions, fn 
 			}
 			for i := range f.Events {
 				if err := u.Transcript.Apply(&f.Events[i]); err != nil {
-					// What was shown may be wrong, and what comes can't mend it.
+					// The transcript may be wrong, and later events can't correct it: start again from a snapshot.
 					c.report(ctx, id, u.Transcript, &f.Events[i], err)
 					u.Cursor = ""
 					return errResync
@@ -60,14 +60,14 @@ func (c *Client) FollowWith(ctx context.Context, id string, o FollowOptions, fn 
 			}
 			u.Events, u.Cursor, u.seq = f.Events, f.Cursor, f.Seq
 		default:
-			return nil // a kind of frame that came after this client
+			return nil // a frame type of a newer gateway
 		}
 		return fn(u)
 	})
 }
 
-// AddPage puts a page before what the transcript holds. It reports false where the page does not fit, because the
-// conversation has moved on since it was made: get it again. before is the id that the page was asked with.
+// AddPage puts a page before the transcript's first message. before is the id that the page was requested with. It returns false if the
+// page doesn't fit, because the conversation has changed since; then request the page again.
 func (u Update) AddPage(p *Page, before string) bool {
 	return u.epoch != "" && u.epoch == p.Epoch && u.Transcript.AddPage(p.Transcript, before, u.seq)
 }

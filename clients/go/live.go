@@ -13,38 +13,38 @@ import (
 	"github.com/coder/websocket"
 )
 
-// liveSilence is how long live events may be silent: the gateway tells its status every 5 s.
+// liveSilence is the longest time without a frame before a connection counts as dead. The gateway sends its status every 5 s.
 const liveSilence = 20 * time.Second
 
-// maxLive bounds a live event, in bytes; the gateway's are far shorter.
+// maxLive is the limit of a live event, in bytes. The gateway's events are much shorter.
 const maxLive = 4 << 20
 
-// LiveOptions say what a Live begins with, and who is told of its interruptions.
+// LiveOptions are the options of [Client.Live]. All fields are optional.
 type LiveOptions struct {
-	// ClientID names the program to the gateway, for what is meant for one program alone, such as a terminal's output.
+	// ClientID identifies the program to the gateway, for events that are addressed to one program, such as a terminal's output.
 	ClientID string
-	// After is the id of the last signal that is known, such as evt-42: what came after it is shown first. Empty: the last 120.
+	// After is the id of the last signal that the program has processed, such as evt-42. Run delivers the later ones first. If it is
+	// empty, Run begins with the last 120 signals.
 	After string
-	// Dropped is called, where it is set, with each frame of Send that was pushed out of the queue by newer ones.
+	// OnDrop, if set, is called with each frame of Send that newer frames pushed out of the queue.
 	OnDrop func(frame json.RawMessage)
-	// Lost and Hurry are those of StreamOptions.
+	// OnDisconnect and Hurry are those of StreamOptions.
 	OnDisconnect func(err error, next time.Duration)
 	Hurry        <-chan struct{}
 }
 
-// Live follows what happens beside the conversations: the state of the default agent, signals of turns and of other programs,
-// what agents say of their own accord (docs/eliza.md, "Live events"). Make one with [Client.Live]; its methods may be called
-// from several goroutines.
+// Live follows events outside of conversations: the state of the default agent, signals of turns and other programs, and proactive
+// messages of agents (docs/eliza.md, "Live events"). Its methods may be called from several goroutines.
 type Live struct {
 	c *Client
 	o LiveOptions
 	q *liveQueue
 }
 
-// Live returns one that is not connected before Run.
+// Live returns a Live that connects when Run is called.
 func (c *Client) Live(o LiveOptions) *Live { return &Live{c: c, o: o, q: newLiveQueue(o.OnDrop)} }
 
-// Look tells which conversation the user looks at; empty: none. It is told again on each new connection.
+// SetActive tells the gateway which conversation the user is viewing, or "" for none. It is sent again on each new connection.
 func (l *Live) SetActive(conversation string) {
 	frame := struct {
 		Type         string  `json:"type"`
@@ -55,12 +55,13 @@ func (l *Live) SetActive(conversation string) {
 	}
 	b, err := json.Marshal(frame)
 	if err != nil {
-		panic(err) // strings have a JSON form
+		panic(err) // can't happen: strings always have a JSON form
 	}
 	l.q.setActive(b)
 }
 
-// Send sends a control frame as JSON, now or when there is a connection. 32 wait at most; the oldest make way for newer ones.
+// Send sends a control frame as JSON, or queues it until there is a connection. The queue has room for 32 frames; a newer frame then
+// drops the oldest.
 func (l *Live) Send(frame any) error {
 	b, err := json.Marshal(frame)
 	if err != nil {
@@ -70,16 +71,16 @@ func (l *Live) Send(frame any) error {
 	return nil
 }
 
-// Run connects, and calls fn with each event, until fn returns an error: ErrStop ends it without one. It connects again by itself,
-// and goes on behind the last signal; where some are gone, an event replay-gap says so. It ends otherwise as [Client.Stream] does.
-// One Run at a time.
+// Run connects and calls fn with each event, until fn returns an error; it returns that error, or nil for ErrStop. After a disconnect it
+// reconnects and continues after the last signal. If the gateway no longer has some signals, fn gets an event replay-gap. The other
+// errors are those of [Client.Stream]. Only one Run may be active at a time.
 func (l *Live) Run(ctx context.Context, fn func(*LiveEvent) error) error {
 	var wait backoff
 	renewed := false
 	for {
 		start := time.Now()
 		began, err := l.connect(ctx, fn)
-		if began { // here the gateway has taken the token, which to be connected does not say
+		if began { // the gateway has accepted the token, which an open connection alone doesn't show
 			renewed = false
 			if time.Since(start) >= lasting {
 				wait.reset()
@@ -100,7 +101,7 @@ func (l *Live) Run(ctx context.Context, fn func(*LiveEvent) error) error {
 		}
 		d := wait.after(err)
 		if errors.Is(err, errLiveSilence) {
-			d = 0 // the wait is behind it
+			d = 0 // Retry-After has already been waited for
 		}
 		if l.o.OnDisconnect != nil {
 			l.o.OnDisconnect(err, d)
@@ -113,7 +114,7 @@ func (l *Live) Run(ctx context.Context, fn func(*LiveEvent) error) error {
 
 var errLiveSilence = fmt.Errorf("nothing came for %v", liveSilence)
 
-// connect reads one connection to its end. began says that it became active. It never returns nil.
+// connect reads one connection to its end, and never returns a nil error. began is true if the gateway accepted the token.
 func (l *Live) connect(ctx context.Context, fn func(*LiveEvent) error) (began bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -137,7 +138,7 @@ func (l *Live) connect(ctx context.Context, fn func(*LiveEvent) error) (began bo
 			return began, err
 		}
 		if !began {
-			began = true // with the first status
+			began = true // the gateway sends the first status after it has accepted the token
 			go func() {
 				defer close(writerDone)
 				if err := l.q.flush(ctx, conn); err != nil {
@@ -179,7 +180,7 @@ func (l *Live) dial(ctx context.Context) (*websocket.Conn, error) {
 	return nil, l.disconnectError(ctx, err)
 }
 
-// cut says why a connection ended.
+// disconnectError wraps the reason why a connection ended.
 func (l *Live) disconnectError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
@@ -191,8 +192,7 @@ func (l *Live) disconnectError(ctx context.Context, err error) error {
 	return fmt.Errorf("leat: connection lost: %w", err)
 }
 
-// LiveEvent is one event. Of the fields behind Type the one that belongs to it is set; of types that this client does not know
-// there is Raw.
+// LiveEvent is one event. Only the field for its Type and Raw are set. For types that this client doesn't know, only Raw is set.
 type LiveEvent struct {
 	Type string
 
@@ -204,9 +204,9 @@ type LiveEvent struct {
 	Deleted      string            // conversation-deleted: its id
 	Reasons      []string          // restart-required
 	Gap          *LiveGap          // replay-gap
-	MissedFrames int64             // resync: read again what is shown
+	MissedFrames int64             // resync: frames were lost, so reload what is displayed
 
-	// Raw is the event as it came.
+	// Raw is the received JSON.
 	Raw json.RawMessage
 }
 
@@ -221,7 +221,7 @@ type LiveStatus struct {
 	Reasons   []string `json:"pendingRestartReasons"`
 }
 
-// LiveSignal is the envelope of what the gateway keeps and shows again.
+// LiveSignal is the envelope of the events that the gateway stores and replays after a disconnect.
 type LiveSignal struct {
 	EventID string          `json:"eventId"`
 	Time    int64           `json:"ts"` // epoch milliseconds
@@ -234,7 +234,7 @@ type LiveSignal struct {
 	Payload json.RawMessage `json:"payload"` // an object
 }
 
-// LiveProactive is what an agent says of its own accord.
+// LiveProactive is a message that an agent sent without being asked.
 type LiveProactive struct {
 	Conversation string `json:"conversationId"`
 	Message      struct {
@@ -246,7 +246,7 @@ type LiveProactive struct {
 	} `json:"message"`
 }
 
-// LiveConversation is what was changed about a conversation.
+// LiveConversation is a change of a conversation's properties.
 type LiveConversation struct {
 	ID      string    `json:"id"`
 	Title   string    `json:"title"`
@@ -254,14 +254,14 @@ type LiveConversation struct {
 	Updated time.Time `json:"updatedAt"`
 }
 
-// LiveRead says how far the user has read a conversation, on whatever device.
+// LiveRead is the position up to which the user has read a conversation, on any device.
 type LiveRead struct {
 	Conversation string `json:"conversationId"`
 	Unread       bool   `json:"unread"`
 	Seq          int64  `json:"read"`
 }
 
-// LiveGap says that signals after one are kept no more; First is the next that there is, empty where there is none.
+// LiveGap reports that the gateway no longer has the signals after After. First is the next available signal, or empty.
 type LiveGap struct {
 	After       string `json:"after"`
 	FirstSignal string `json:"first"`

@@ -87,7 +87,7 @@ func (h *lively) publish(t *testing.T, n int) {
 	}
 }
 
-// Each signal comes once and in order, across cuts; the state of the agent and what is told to all come typed.
+// Each signal is delivered once and in order, across disconnects. The agent's status and broadcasts are decoded into their types.
 func TestLive(t *testing.T) {
 	h := newLively(t)
 	h.publish(t, 3)
@@ -134,7 +134,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// A token that is refused is asked for once more, and then told of.
+// After a refused token, a new one is requested once; the second refusal is returned.
 func TestLiveToken(t *testing.T) {
 	h := newLively(t)
 	h.Token = "wrong"
@@ -154,7 +154,7 @@ func TestLiveToken(t *testing.T) {
 	}
 }
 
-// The events of every type that the client knows.
+// An event of every type that the client knows.
 func TestLiveEvents(t *testing.T) {
 	var got []*leat.LiveEvent
 	err := wires(t, []string{
@@ -232,8 +232,8 @@ func wires(t *testing.T, frames []string, heard func(conn int, frame string) (en
 	return &leat.Client{URL: ts.URL, HTTP: &http.Client{Transport: transport}}
 }
 
-// Of what is sent without a connection 32 frames wait, the oldest make way; that of the conversation which is looked at is there
-// once, and is told again on every new connection.
+// Without a connection 32 frames are queued, and newer frames drop the oldest. The active conversation is queued once, and is sent again on
+// every new connection.
 func TestLiveQueue(t *testing.T) {
 	const look = `{"type":"active-conversation","conversationId":"c41"}`
 	heard := make(chan string, 100)
@@ -282,7 +282,7 @@ func TestLiveQueue(t *testing.T) {
 	}
 }
 
-// A connection on which no status comes any more is made anew at once.
+// A connection without status frames is replaced at once.
 func TestLiveSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := servertest.Listen()
@@ -320,7 +320,7 @@ func TestLiveSilence(t *testing.T) {
 	})
 }
 
-// Signals come once and in order also by a network that drops, stalls and resets at random bytes.
+// Signals are delivered once and in order even if the network drops, stalls and resets at random bytes.
 func TestLiveBadNetwork(t *testing.T) {
 	const cuts = 25
 	h := newLively(t)

@@ -11,24 +11,24 @@ import (
 )
 
 const (
-	// queueLimit is how many control frames wait for a connection; when there are more, the oldest is dropped.
+	// queueLimit is the number of queued control frames. A further frame drops the oldest one.
 	queueLimit = 32
-	// frameLimit is how long a connection may take one frame.
+	// frameLimit is the timeout for writing one frame.
 	frameLimit = 10 * time.Second
 )
 
-// liveQueue holds the control frames that no connection has taken yet. That of the conversation which the user looks at is there
-// once, and goes out on each new connection.
+// liveQueue buffers the control frames that haven't been sent. It stores the frame for the active conversation separately, because
+// that frame is sent first on each new connection.
 type liveQueue struct {
 	onDrop func(frame json.RawMessage) // may be nil
 
 	mu    sync.Mutex
 	queue []control
-	looks json.RawMessage // the last frame of a look; nil: there was none
+	looks json.RawMessage // the last frame of SetActive, or nil
 	wake  chan struct{}
 }
 
-// control is a frame that waits.
+// control is a queued frame.
 type control struct {
 	frame    json.RawMessage
 	isActive bool
@@ -59,11 +59,11 @@ func (q *liveQueue) add(c control) {
 	}
 	select {
 	case q.wake <- struct{}{}:
-	default: // flush has yet to look
+	default: // flush hasn't yet received the last wake-up
 	}
 }
 
-// begin has a new connection told first what the user looks at.
+// begin queues the frame for the active conversation, for a new connection.
 func (q *liveQueue) begin() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -84,7 +84,7 @@ func (q *liveQueue) take() (c control, ok bool) {
 	return c, true
 }
 
-// back puts a frame back that could not be sent.
+// requeue puts a frame that could not be sent back at the front of the queue.
 func (q *liveQueue) requeue(c control) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -93,7 +93,7 @@ func (q *liveQueue) requeue(c control) {
 	}
 }
 
-// flush sends what waits and what comes, until the context ends or a frame can't be sent.
+// flush sends queued and new frames until the context is done or a write fails.
 func (q *liveQueue) flush(ctx context.Context, conn *websocket.Conn) error {
 	q.begin()
 	for {

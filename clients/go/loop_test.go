@@ -21,7 +21,7 @@ func (b *brokenSnapshots) RoundTrip(*http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// A stream that breaks in each snapshot is not asked for in a loop, though the gateway takes the token each time.
+// A stream that breaks in each snapshot is retried with growing waits, although the gateway accepts the token each time.
 func TestBrokenSnapshotsAreNoLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gateway := &brokenSnapshots{}

@@ -10,23 +10,23 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// Mismatch says that a final text that a reader holds is not the log's. It holds no text.
+// Mismatch reports that a reader's final text differs from the log's. It contains lengths and checksums, never the text.
 type Mismatch struct {
-	Client  string    `json:"client"` // the kind of the program; empty is "go"
+	Client  string    `json:"client"` // kind of client; "go" if empty
 	Turn    string    `json:"turn,omitempty"`
 	Message string    `json:"message"`
 	Part    string    `json:"part"`
-	Field   string    `json:"field,omitempty"` // text, input, output or stderr; empty is text
+	Field   string    `json:"field,omitempty"` // text, input, output or stderr; text if empty
 	Seq     int64     `json:"seq"`             // of the part.end
-	Have    event.Sum `json:"have"`            // of the text that is held
-	Want    event.Sum `json:"want"`            // what the part.end says
+	Have    event.Sum `json:"have"`            // of the reader's text
+	Want    event.Sum `json:"want"`            // from the part.end event
 }
 
-// reportLimit bounds how long a reader waits for its report to be taken; the text is mended by a snapshot after it.
+// reportLimit is the timeout of a report. The reader fetches the snapshot that corrects the text only after it.
 const reportLimit = 2 * time.Second
 
-// ReportMismatch tells the gateway of a mismatch, which counts it. [Client.Follow] does so by itself; programs that fold
-// the frames of [Client.Stream] on their own call it where their fold returns [transcript.ErrMismatch].
+// ReportMismatch reports a mismatch to the gateway, which counts it in its metrics. [Client.Follow] calls it. A program that applies the
+// frames of [Client.Stream] itself should call it if [transcript.Transcript.Apply] returns [transcript.ErrMismatch].
 func (c *Client) ReportMismatch(ctx context.Context, id string, m Mismatch) error {
 	if m.Client == "" {
 		m.Client = "go"
@@ -34,8 +34,8 @@ func (c *Client) ReportMismatch(ctx context.Context, id string, m Mismatch) erro
 	return c.call(ctx, false, http.MethodPost, conversation(id, "/mismatches"), nil, m, nil)
 }
 
-// report tells of the event that did not fit, if that was because of a text. It is best effort: a gateway that takes no
-// report is no worse a source of text.
+// report reports the texts that differ from e, if err is a mismatch. It ignores errors, because the snapshot that follows corrects the
+// text with or without the report.
 func (c *Client) report(ctx context.Context, id string, t *transcript.Transcript, e *event.Event, err error) {
 	if !errors.Is(err, transcript.ErrMismatch) {
 		return
@@ -47,7 +47,7 @@ func (c *Client) report(ctx context.Context, id string, t *transcript.Transcript
 	}
 }
 
-// MismatchesOf lists in which fields the transcript differs from what a part.end says of them.
+// MismatchesOf returns a Mismatch for each field of the part whose text differs from the checksums of the part.end e.
 func MismatchesOf(t *transcript.Transcript, e *event.Event) (mismatches []Mismatch) {
 	m := t.Message(e.Message)
 	if m == nil || e.Type != event.PartEnd {

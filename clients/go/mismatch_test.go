@@ -58,7 +58,7 @@ func (g *wrong) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// A text that is not what its end says is reported without the text, and mended by a snapshot.
+// A text that differs from its checksum is reported without its content, and corrected by a snapshot.
 func TestMismatch(t *testing.T) {
 	t.Parallel()
 	g := &wrong{}

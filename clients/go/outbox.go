@@ -15,32 +15,32 @@ import (
 	"time"
 )
 
-// Outgoing is a message that was sent and is not acknowledged yet.
+// Outgoing is a message that the gateway hasn't acknowledged yet.
 type Outgoing struct {
-	Key          string    `json:"key"` // the message's idempotency key, and its id where it has none of its own
+	Key          string    `json:"key"` // the message's idempotency key, and its id if the message has none
 	Conversation string    `json:"conversation"`
 	Message      Message   `json:"message"`
 	Agent        string    `json:"agent,omitempty"`
 	At           time.Time `json:"at"`
 }
 
-// Outbox brings a person's messages to the gateway: those of one conversation one after the other, each again and again with
-// its key until it is acknowledged or refused. With a folder they outlive the program. Its methods may be called from several
-// goroutines.
+// Outbox delivers a user's messages to the gateway. The messages of a conversation are sent in order, one at a time, each with its key
+// until the gateway acknowledges or refuses it. With a folder, unsent messages survive a restart of the program. Its methods may be called
+// from several goroutines.
 type Outbox struct {
 	client   *Client
 	dir      string
 	onResult func(Outgoing, Ack, error)
 
 	mu    sync.Mutex
-	queue []Outgoing // the oldest first
+	queue []Outgoing // oldest first
 	busy  map[string]bool
-	wake  chan struct{} // one slot
+	wake  chan struct{} // buffered, capacity 1
 }
 
-// OpenOutbox returns the outbox of a folder, which one program at a time may use, with what was left in it; it is made where
-// it is missing. Without a folder messages are kept in memory. told is called, from goroutines of Run, with what became of
-// each message: its Ack, or the *Error with which it was refused.
+// OpenOutbox opens the outbox in a folder, with the messages left in it, and creates the folder if needed. Only one program at a time may
+// use a folder. If folder is empty, messages are stored in memory only. The callback gets the result of each message: its Ack, or the
+// *Error with which the gateway refused it. It is called from goroutines of Run.
 func OpenOutbox(c *Client, dir string, onResult func(Outgoing, Ack, error)) (*Outbox, error) {
 	o := &Outbox{client: c, dir: dir, onResult: onResult, busy: map[string]bool{}, wake: make(chan struct{}, 1)}
 	if dir == "" {
@@ -70,7 +70,7 @@ func OpenOutbox(c *Client, dir string, onResult func(Outgoing, Ack, error)) (*Ou
 
 const outgoingSuffix = ".outgoing.json"
 
-// Send takes a message. When it returns without an error the message is kept, and Run will bring it.
+// Send adds a message to the outbox. If it returns nil, the message is stored (on disk if there is a folder), and Run will send it.
 func (o *Outbox) Send(conversation, agent string, m Message) (Outgoing, error) {
 	message := Outgoing{Key: rand.Text(), Conversation: conversation, Message: m, Agent: agent}
 	if m.ID == "" {
@@ -80,7 +80,7 @@ func (o *Outbox) Send(conversation, agent string, m Message) (Outgoing, error) {
 	defer o.mu.Unlock()
 	message.At = time.Now().UTC()
 	if n := len(o.queue); n > 0 && !message.At.After(o.queue[n-1].At) {
-		message.At = o.queue[n-1].At.Add(1) // the time is their order after a restart
+		message.At = o.queue[n-1].At.Add(1) // after a restart, the messages are sorted by time
 	}
 	if err := o.save(message); err != nil {
 		return Outgoing{}, err
@@ -90,14 +90,14 @@ func (o *Outbox) Send(conversation, agent string, m Message) (Outgoing, error) {
 	return message, nil
 }
 
-// Waiting returns the messages that are on their way, the oldest first.
+// Pending returns the messages that haven't been acknowledged, oldest first.
 func (o *Outbox) Pending() []Outgoing {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Clone(o.queue)
 }
 
-// Run brings messages until the context ends, and returns its cause. One Run at a time.
+// Run sends messages until ctx is done and returns the context's cause. Only one Run may be active at a time.
 func (o *Outbox) Run(ctx context.Context) error {
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
@@ -113,7 +113,7 @@ func (o *Outbox) Run(ctx context.Context) error {
 	}
 }
 
-// idle returns the conversations whose messages wait and are not being brought, and marks them as being so.
+// idle returns the conversations that have messages but no goroutine that sends them, and marks them as busy.
 func (o *Outbox) idle() (conversations []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -126,7 +126,7 @@ func (o *Outbox) idle() (conversations []string) {
 	return conversations
 }
 
-// next returns the first message of a conversation; without one the conversation is idle again.
+// next returns the first message of a conversation. If there is none, it marks the conversation as idle.
 func (o *Outbox) next(conversation string) (Outgoing, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -138,7 +138,7 @@ func (o *Outbox) next(conversation string) (Outgoing, bool) {
 	return o.queue[i], true
 }
 
-// bring sends the messages of one conversation until there are none.
+// bring sends the messages of one conversation until its queue is empty.
 func (o *Outbox) bring(ctx context.Context, conversation string) {
 	var wait backoff
 	for {
@@ -157,14 +157,14 @@ func (o *Outbox) bring(ctx context.Context, conversation string) {
 		}
 		if wait.sleep(ctx, err) != nil {
 			o.mu.Lock()
-			delete(o.busy, conversation) // for another Run
+			delete(o.busy, conversation) // so that a later Run sends the rest
 			o.mu.Unlock()
 			return
 		}
 	}
 }
 
-// final reports whether the gateway has refused the message itself. A token that it does not take is no refusal.
+// final reports whether the gateway has refused the message itself. A refused token isn't final: a later token may be accepted.
 func final(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && !e.Temporary() && e.Status != 0 && e.Status != http.StatusUnauthorized
@@ -173,13 +173,13 @@ func final(err error) bool {
 func (o *Outbox) wakeUp() {
 	select {
 	case o.wake <- struct{}{}:
-	default: // Run has yet to look
+	default: // Run hasn't yet received the last wake-up
 	}
 }
 
 func (o *Outbox) path(key string) string { return filepath.Join(o.dir, key+outgoingSuffix) }
 
-// keep writes a message to the folder, so that it is there whole or not at all.
+// save writes a message to the folder atomically.
 func (o *Outbox) save(m Outgoing) error {
 	if o.dir == "" {
 		return nil

@@ -20,7 +20,7 @@ func contextWithStop(t *testing.T) (context.Context, context.CancelCauseFunc) {
 	return context.WithCancelCause(context.WithoutCancel(t.Context()))
 }
 
-// Messages that were sent while the gateway was away arrive after a restart of the program, once and in their order.
+// Messages that were sent while the gateway was down arrive after a restart of the program, once and in order.
 func TestOutboxOutlivesTheProgram(t *testing.T) {
 	h := newHouse(t, "secret")
 	id := h.create()
@@ -72,7 +72,7 @@ func TestOutboxOutlivesTheProgram(t *testing.T) {
 	}
 }
 
-// A refusal is told and ends the message; a token that is not taken does not.
+// A refusal is reported and removes the message; a refused token does not.
 func TestOutboxRefusals(t *testing.T) {
 	h := newHouse(t, "secret")
 	id := h.create()
@@ -129,7 +129,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// What is not a message of an outbox stops it from being opened: silently leaving it would lose what somebody said.
+// A file that isn't a message prevents opening the outbox, because ignoring it would silently lose a message.
 func TestOutboxBrokenFile(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "x.outgoing.json"), []byte("{"), 0o600); err != nil {

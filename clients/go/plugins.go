@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// PluginRequest says which plugin is to be installed: an npm package, or a folder or an archive of the gateway's machine, or an
-// archive at an address.
+// PluginRequest names the plugin to install: an npm package, a folder or archive on the gateway's machine, or the URL of an archive.
 type PluginRequest struct {
 	Name    string `json:"name,omitempty"`
 	Version string `json:"version,omitempty"`
@@ -19,14 +18,14 @@ type PluginRequest struct {
 	SHA256  string `json:"sha256,omitempty"` // of the archive
 }
 
-// InstalledPlugin says what was installed.
+// InstalledPlugin is the result of an installation.
 type InstalledPlugin struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	Path    string `json:"installPath"`
 }
 
-// Plugin is one that is installed.
+// Plugin is an installed plugin.
 type Plugin struct {
 	Name        string    `json:"name"`
 	Version     string    `json:"version"`
@@ -39,7 +38,7 @@ type Plugin struct {
 	Error       string    `json:"error,omitempty"`
 }
 
-// InstallPlugin installs a plugin, and returns when it runs. Ending the context takes the installation back.
+// InstallPlugin installs a plugin and returns when it runs. If ctx ends before, the gateway reverts the installation.
 func (c *Client) InstallPlugin(ctx context.Context, r PluginRequest) (InstalledPlugin, error) {
 	var result struct {
 		Plugin InstalledPlugin `json:"plugin"`
@@ -52,7 +51,7 @@ func (c *Client) InstallPlugin(ctx context.Context, r PluginRequest) (InstalledP
 	return result.Plugin, err
 }
 
-// Plugins lists the plugins that are installed.
+// Plugins returns the installed plugins.
 func (c *Client) Plugins(ctx context.Context) ([]Plugin, error) {
 	var result struct {
 		Plugins []Plugin `json:"plugins"`

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Session is a session of an agent's upstream.
+// Session is a session that exists in an agent's own runtime.
 type Session struct {
 	ID      string    `json:"id"`
 	Title   string    `json:"title,omitempty"`
 	Updated time.Time `json:"updated,omitzero"`
 }
 
-// Sessions lists the sessions of an agent's upstream, newest first. It needs the rights of the token's holder, as Attach does.
+// Sessions returns the sessions of an agent's runtime, newest first. Only the holder of the gateway's token may call it and Attach.
 func (c *Client) Sessions(ctx context.Context, agent string) ([]Session, error) {
 	var result struct {
 		Sessions []Session `json:"sessions"`
@@ -23,18 +23,18 @@ func (c *Client) Sessions(ctx context.Context, agent string) ([]Session, error) 
 	return result.Sessions, err
 }
 
-// AttachOptions say which session a new conversation continues, and whose the conversation is.
+// AttachOptions select the session that a new conversation continues, and the conversation's owner.
 type AttachOptions struct {
 	Session string `json:"session"`
-	// Tenant and Owner get the conversation and all messages in it; both empty: the token's holder.
+	// Tenant and Owner own the conversation and its messages. If both are empty, the holder of the token does.
 	Tenant  string `json:"tenant,omitempty"`
 	Owner   string `json:"owner,omitempty"`
-	Title   string `json:"title,omitempty"` // empty: the session's
+	Title   string `json:"title,omitempty"` // the session's title if empty
 	History bool   `json:"history,omitempty"`
 }
 
-// Attach makes a conversation that continues a session of an agent's upstream, with what was said in it so far if o.History is set. It
-// returns the conversation's id.
+// Attach creates a conversation that continues a session of an agent's runtime, and returns its id. If o.History is set, the session's
+// earlier messages are imported.
 func (c *Client) Attach(ctx context.Context, agent string, o AttachOptions) (conversation string, err error) {
 	var result struct {
 		Conversation string `json:"conversation"`

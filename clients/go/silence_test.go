@@ -33,7 +33,7 @@ func (d *dumb) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: out, Request: r}, nil
 }
 
-// A connection on which not even heartbeats come is given up, one with heartbeats is not. The next is tried at once.
+// A connection without heartbeats is given up and replaced at once; one with heartbeats is retained.
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &dumb{beats: 10}

@@ -17,15 +17,15 @@ import (
 
 // Frame is one frame of a conversation's stream.
 type Frame struct {
-	Type         string `json:"type"` // hello, snapshot, batch, error, or one that is to come
+	Type         string `json:"type"` // hello, snapshot, batch, error, or a type of a later version
 	Conversation string `json:"conversation"`
-	// Cursor is where a reader stands who has applied the frame; of snapshots and batches only.
+	// Cursor is the position after this frame. It is set for snapshots and batches.
 	Cursor string `json:"cursor"`
 
 	Protocol string            `json:"protocol"` // hello
-	Turns    []transcript.Turn `json:"turns"`    // hello: those that are unfinished
+	Turns    []transcript.Turn `json:"turns"`    // hello: the unfinished turns
 
-	Epoch        string               `json:"epoch"` // snapshot: of the log that Seq counts in
+	Epoch        string               `json:"epoch"` // snapshot: the log's epoch; Seq values of different epochs aren't comparable
 	Reset        bool                 `json:"reset"`
 	FirstMessage string               `json:"first"`
 	Earlier      bool                 `json:"earlier"`
@@ -38,30 +38,31 @@ type Frame struct {
 	Reason     string `json:"reason"`
 	RetryAfter int64  `json:"retryAfter"` // milliseconds
 
-	// Raw is the frame as it came, valid until the function that got it returns.
+	// Raw is the received JSON. It is valid until the callback returns.
 	Raw []byte `json:"-"`
 }
 
-// protocol is the one that this client was written for.
+// protocol is the protocol version of this client.
 const protocol = "leat/1"
 
-// silence is how long a connection may be silent: the gateway says something at least every 15 s.
+// silence is the longest time without a byte before a connection counts as dead. The gateway sends at least a heartbeat every 15 s.
 const silence = 45 * time.Second
 
-// StreamOptions say where a stream begins, and who is told of its interruptions.
+// StreamOptions are the options of [Client.Stream]. All fields are optional.
 type StreamOptions struct {
-	// Cursor is where to begin; empty begins with a snapshot.
+	// Cursor is the position to resume from. If it is empty, the stream begins with a snapshot.
 	Cursor string
-	// Lost is called, where it is set, each time a connection is lost or can't be made, with the time until the next try.
+	// OnDisconnect, if set, is called each time a connection fails, with the reason and the wait until the next attempt.
 	OnDisconnect func(err error, next time.Duration)
-	// Hurry, where it is set, ends a wait when something comes from it: for programs that are told when the network is back.
+	// A receive from Hurry ends a wait early. It is for programs that know when the network is available again.
 	Hurry <-chan struct{}
 }
 
-// Stream reads a conversation's frames: the hello of each connection, snapshots and batches. It connects again by itself
-// and goes on at the cursor of the last frame that fn took. It returns nil where fn returns ErrStop, the context's cause, what else fn
-// returns, or an error of the gateway that no repeat mends: the conversation is gone, the token is wrong. Where the
-// client's TokenSource gives another token when one runs out, it goes on with that.
+// Stream calls fn with a conversation's frames: the hello of each connection, snapshots and batches. After a disconnect it reconnects and
+// resumes from the cursor of the last frame for which fn returned nil. If a token expires, it continues with the next one of TokenSource.
+//
+// Stream returns nil if fn returns ErrStop, any other error of fn, the context's cause, or an error of the gateway that a retry can't
+// solve: the conversation doesn't exist or the token is wrong.
 func (c *Client) Stream(ctx context.Context, id string, o StreamOptions, fn func(*Frame) error) error {
 	s := &stream{c: c, id: id, cursor: o.Cursor, fn: fn}
 	for {
@@ -75,7 +76,7 @@ func (c *Client) Stream(ctx context.Context, id string, o StreamOptions, fn func
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case errors.As(err, &callbackErr) && errors.Is(callbackErr.error, errResync):
-			// Again from a snapshot. It counts as a failure, so that a gateway whose frames never fit is not asked in a loop.
+			// Start from a snapshot. This counts as a failure, so that a gateway whose frames never apply isn't called in a tight loop.
 			s.cursor, s.resyncs = "", true
 		case errors.As(err, &callbackErr) && errors.Is(callbackErr.error, ErrStop):
 			return nil
@@ -88,7 +89,7 @@ func (c *Client) Stream(ctx context.Context, id string, o StreamOptions, fn func
 		}
 		d := s.wait.after(err)
 		if errors.Is(err, errSilence) {
-			d = 0 // the wait is behind it
+			d = 0 // Retry-After has already been waited for
 		}
 		if o.OnDisconnect != nil {
 			o.OnDisconnect(err, d)
@@ -99,13 +100,13 @@ func (c *Client) Stream(ctx context.Context, id string, o StreamOptions, fn func
 	}
 }
 
-// errResync is returned by a function that can't apply a frame: it gets a snapshot next.
+// errResync is returned by a callback that can't apply a frame. The stream then continues with a snapshot.
 var errResync = errors.New("leat: resync")
 
-// errSilence says that a connection's heartbeats were missing.
+// errSilence reports a connection without heartbeats.
 var errSilence = fmt.Errorf("nothing came for %v", silence)
 
-// ownError is an error of the caller's function.
+// ownError marks an error of the caller's callback, which ends the stream.
 type ownError struct{ error }
 
 func (e *ownError) Unwrap() error { return e.error }
@@ -116,11 +117,11 @@ type stream struct {
 	cursor string
 	fn     func(*Frame) error
 	wait   backoff
-	// renewed says that a token was refused, and none was taken since.
+	// renewed is true after a token was refused, until one is accepted. A second refusal in a row is final.
 	renewed bool
-	// greeted says that the connection at hand was answered by a gateway that takes the token.
+	// greeted is true if the gateway has accepted the token of the current connection.
 	greeted bool
-	// resyncs says that the last frames did not fit, and none has fitted since.
+	// resyncs is true after a frame could not be applied, until one is.
 	resyncs bool
 }
 
@@ -170,7 +171,7 @@ func (s *stream) connect(ctx context.Context) error {
 	}
 }
 
-// cut says why a connection ended.
+// disconnectError wraps the reason why a connection ended.
 func (s *stream) disconnectError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
@@ -207,7 +208,7 @@ func (s *stream) frame(e sse.Event) error {
 		s.cursor = f.Cursor
 		s.resyncs = s.resyncs && f.Type != "batch"
 		if !s.resyncs {
-			// A hello is not enough: a connection that breaks in each snapshot would be made again in a loop.
+			// Not after a hello, because a connection that breaks in each snapshot would then be retried without growing waits.
 			s.wait.reset()
 		}
 	}

@@ -78,7 +78,7 @@ func newUsers(t *testing.T, life time.Duration, a agent.Agent) (*issuer, *leat.C
 	return i, &leat.Client{URL: ts.URL, HTTP: &http.Client{Transport: transport}}
 }
 
-// A reader whose tokens run out again and again gets everything.
+// A reader whose tokens expire repeatedly receives everything.
 func TestTokenSource(t *testing.T) {
 	words := make(chan string)
 	i, c := newUsers(t, 300*time.Millisecond, story{words})
@@ -153,7 +153,7 @@ func TestTokenSource(t *testing.T) {
 	}
 }
 
-// A conversation is shared, found, and taken back.
+// A conversation is shared, listed for the other user, and revoked.
 func TestShare(t *testing.T) {
 	i, c := newUsers(t, time.Hour, asker{})
 	as := func(subject string) *leat.Client {

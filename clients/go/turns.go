@@ -9,26 +9,26 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Recording writes what a turn exchanged with its agent to w, as a recording, and returns its size in bytes. It needs the admin,
-// or the conversation's owner who may speak as the agent.
+// Recording writes the captured traffic between the gateway and the agent of a turn to w, and returns its size in bytes. The caller must be
+// the admin, or the conversation's owner with the right to write as the agent.
 func (c *Client) Recording(ctx context.Context, turn string, w io.Writer) (int64, error) {
 	return c.download(ctx, http.MethodGet, ofTurn(turn, "/recording"), "recording", w)
 }
 
-// Explanation tells step by step how what a turn received became what readers saw.
+// Explanation shows step by step how the bytes from the agent became the text that readers saw.
 type Explanation struct {
 	Turn         string        `json:"turn"`
 	Agent        string        `json:"agent"`
 	Kind         string        `json:"kind,omitempty"`
-	Dialect      string        `json:"dialect,omitempty"` // empty: the events are those of the log, by their times
+	Dialect      string        `json:"dialect,omitempty"` // empty if there is no capture; Steps then has the log's events by time
 	Outcome      event.Outcome `json:"outcome,omitempty"`
 	Error        *event.Error  `json:"error,omitempty"`
 	StoredText   string        `json:"stored"` // the visible text
-	Reproducible bool          `json:"same"`   // the frames come to it when they are decoded now
+	Reproducible bool          `json:"same"`   // decoding the captured frames again results in StoredText
 	Steps        []Step        `json:"steps"`
 }
 
-// Step is something that was sent or received, the events that came of it, and what they did to the visible text.
+// Step is a message sent or received, the events that it was decoded to, and the change of the visible text.
 type Step struct {
 	At           int64         `json:"at"` // epoch milliseconds
 	Request      string        `json:"sent,omitempty"`
@@ -37,17 +37,17 @@ type Step struct {
 	ID           string        `json:"id,omitempty"`
 	Events       []event.Event `json:"events,omitempty"`
 	AppendedText string        `json:"shown,omitempty"`   // appended to the visible text
-	Visible      *string       `json:"visible,omitempty"` // all of it, where it changed otherwise
+	Visible      *string       `json:"visible,omitempty"` // the whole visible text, if it changed other than by an append
 	Error        string        `json:"error,omitempty"`
-	LostBytes    int64         `json:"lost,omitempty"` // bytes that could not be kept
+	LostBytes    int64         `json:"lost,omitempty"` // bytes missing from the capture at this point
 }
 
-// Explain tells how a turn's text came to be; who may ask is as for Recording.
+// Explain explains the text of a turn. It needs the same rights as Recording.
 func (c *Client) Explain(ctx context.Context, turn string) (Explanation, error) {
 	var x Explanation
 	err := c.call(ctx, true, http.MethodGet, ofTurn(turn, "/explain"), nil, nil, &x)
 	return x, err
 }
 
-// ofTurn is a path of a turn.
+// ofTurn returns the path of a turn's resource.
 func ofTurn(id, suffix string) string { return "/api/turns/" + url.PathEscape(id) + suffix }

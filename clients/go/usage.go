@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// UsageQuery asks what turns used and cost. All may be empty.
+// UsageQuery selects turns for [Client.Usage]. All fields are optional.
 type UsageQuery struct {
-	// From and To are days of UTC, both included, such as 2026-11-21. Without To it is today, without From 30 days in all.
+	// From and To are UTC days such as 2026-11-21, both included. To defaults to today, and From to 30 days in total.
 	From, To string
-	// By lists what the sums are grouped by: day, agent, model, tenant and subject. Nil is by day; one that is empty asks for
-	// the total alone.
+	// By lists the properties to group by: day, agent, model, tenant and subject. Nil means by day; an empty non-nil slice means only the
+	// total.
 	GroupBy []string
-	// Tenant and Subject select; who holds the token may ask about all, others only about themselves. A subject without a
-	// tenant is one of no tenant.
+	// Tenant and Subject restrict the report to a user. Only the holder of the token may query other users. A Subject without a Tenant
+	// is a user without a tenant.
 	Tenant, Subject string
 }
 
-// UsageReport is what turns used and cost.
+// UsageReport is the usage and cost of the selected turns.
 type UsageReport struct {
 	From     string       `json:"from"`
 	To       string       `json:"to"`
@@ -29,7 +29,7 @@ type UsageReport struct {
 	Total    UsageSums    `json:"total"`
 }
 
-// UsageGroup is one group of a report. Those of its names are set by which it is grouped.
+// UsageGroup is one group of a report. Only the properties in UsageQuery.By are set.
 type UsageGroup struct {
 	Day     string `json:"day,omitempty"`
 	Agent   string `json:"agent,omitempty"`
@@ -43,20 +43,20 @@ type UsageGroup struct {
 type UsageSums struct {
 	Turns    int64            `json:"turns"`
 	Outcomes map[string]int64 `json:"outcomes"`
-	// Tokens. Those of the cache are not among the input's; those of reasoning are among the output's.
+	// Token counts. Input excludes cached tokens; Output includes reasoning tokens.
 	Input      int64 `json:"input"`
 	Output     int64 `json:"output"`
 	CacheRead  int64 `json:"cache_read"`
 	CacheWrite int64 `json:"cache_write"`
 	Reasoning  int64 `json:"reasoning"`
-	// Cost is by currency, as exact decimal numbers.
+	// Cost maps currencies to exact decimal numbers.
 	Cost       map[string]string `json:"cost"`
-	Unpriced   int64             `json:"unpriced"`   // turns that told their tokens and have no known cost
-	Unreported int64             `json:"unreported"` // turns that told nothing
+	Unpriced   int64             `json:"unpriced"`   // turns with token counts but without a known price
+	Unreported int64             `json:"unreported"` // turns whose agent reported no usage
 	Duration   int64             `json:"duration"`   // milliseconds
 }
 
-// Usage asks what turns used and cost.
+// Usage returns the usage and cost of turns that have ended.
 func (c *Client) Usage(ctx context.Context, q UsageQuery) (UsageReport, error) {
 	v := url.Values{}
 	for key, value := range map[string]string{"from": q.From, "to": q.To, "tenant": q.Tenant, "subject": q.Subject} {

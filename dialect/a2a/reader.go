@@ -127,7 +127,7 @@ func (r *reader) artifact(c *canvas.Canvas, a *artifact, extend bool) error {
 	return r.media(c, a.Parts)
 }
 
-// rest draws what is no text.
+// media adds a part for each file and data value; text is handled by the caller.
 func (r *reader) media(c *canvas.Canvas, parts []part) error {
 	for _, p := range parts {
 		m := event.Media{URL: p.URL, MIME: p.MediaType, Name: p.Filename}

@@ -148,7 +148,7 @@ func (r *reader) chunk(c *canvas.Canvas, kind string, u *update) error {
 	return nil
 }
 
-// whole takes a message of version 2 as it is now; without content it says nothing of its text.
+// drawBlocks applies a message of protocol version 2, whose content replaces the text. A message without content leaves it unchanged.
 func (r *reader) drawBlocks(c *canvas.Canvas, kind string, u *update) error {
 	if u.Content == nil {
 		return nil

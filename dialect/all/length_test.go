@@ -30,7 +30,7 @@ var lengths = map[string]string{
 	"openclaw":         `{"type":"event","event":"chat","payload":{"runId":"r","sessionKey":"s","seq":1,"state":"final","stopReason":"max_tokens","message":{"role":"assistant","content":[{"type":"text","text":"A"}]}}}` + "\n",
 }
 
-// An answer that stops at a limit of length is whole as far as it goes, and readers find one reason for it in every format.
+// An answer that stops at a length limit completes with the reason event.ReasonLength in every format.
 func TestLengthLimit(t *testing.T) {
 	for _, d := range Registry().List() {
 		body, listed := lengths[d.Name]

@@ -7,7 +7,7 @@ import (
 	"github.com/leat-dev/leat/dialect/all"
 )
 
-// Frames that give no operations are progress only if their format says that the agent works.
+// A frame without operations counts as progress only if its format says that the agent is working.
 func TestProgressWithoutOperations(t *testing.T) {
 	for _, tt := range []struct {
 		dialect, event, data string

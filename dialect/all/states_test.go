@@ -9,7 +9,7 @@ import (
 	"github.com/leat-dev/leat/dialect/dialecttest"
 )
 
-// A gateway that is upgraded in the middle of a turn takes its decoder up from the state that the former version left.
+// A gateway that is upgraded during a turn restores its decoder from the state that the previous version stored.
 func TestFormerStates(t *testing.T) {
 	for _, d := range Registry().List() {
 		t.Run(d.Name, func(t *testing.T) {

@@ -284,7 +284,7 @@ func (d *decoder) end(b *event.Body) {
 // Close implements [dialect.Decoder].
 func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.IsOver, d.flushOpen) }
 
-// rest says what is held back.
+// flushOpen emits the buffered text of the open parts when the stream is cut short.
 func (d *decoder) flushOpen() {
 	for _, b := range d.Open {
 		d.flush(b)

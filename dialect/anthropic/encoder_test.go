@@ -10,7 +10,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// What the encoder writes the decoder reads: the same texts, and the same end.
+// The decoder reads the encoder's output back into the same texts and the same end.
 func TestEncoderIsRead(t *testing.T) {
 	e := Encoder{ID: "msg_1", Model: "m"}
 	b := e.Start(nil)
@@ -73,7 +73,7 @@ func TestEncoderFails(t *testing.T) {
 	}
 }
 
-// The bytes of an error, in a stream and as an answer.
+// The exact bytes of an error, in a stream and in a single response.
 func TestErrorBytes(t *testing.T) {
 	e := Encoder{ID: "msg_1", Model: "m"}
 	const event = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"server_error\",\"message\":\"Agent is not running\"}}\n\n"

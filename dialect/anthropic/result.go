@@ -25,8 +25,8 @@ type content struct {
 	Content    json.RawMessage `json:"content"` // of a program: the files that it left
 }
 
-// read takes a *_tool_result block apart. A program's output is said as it is, texts as their lines, anything else as
-// JSON without the encrypted fields, which mean nothing to a reader and outweigh all else.
+// parseResult splits a *_tool_result block into output, stderr and error. The output of a program and texts are plain lines; anything else is
+// JSON, without the encrypted fields, which are large and useless to a reader.
 func parseResult(c *block) result {
 	var r result
 	var piece content

@@ -52,7 +52,7 @@ func Run(t *testing.T, d dialect.Dialect, corpus []Stream) {
 	}
 }
 
-// whole decodes a stream in one piece and checks its operations.
+// decodeWhole decodes a stream in one piece and checks its operations.
 func decodeWhole(t *testing.T, d dialect.Dialect, s Stream) []event.Event {
 	t.Helper()
 	ops := feed(t, d, s, s.Body)
@@ -87,7 +87,7 @@ func decodeWhole(t *testing.T, d dialect.Dialect, s Stream) []event.Event {
 	return ops
 }
 
-// running reports whether a part is a tool that has no result yet.
+// isRunning reports whether a part is a tool without a result.
 func isRunning(tr *transcript.Transcript, message, part string) bool {
 	p := tr.Message(message).Part(part)
 	return p.Kind == event.KindTool && p.State == event.PartRunning
@@ -192,8 +192,8 @@ func half(t *testing.T, d dialect.Dialect, state, body []byte) (*dialect.Stream,
 	return st, ops
 }
 
-// lost closes a stream in the middle of a frame, when no turn has ended. It was cut short and no turn may seem complete, but
-// where the end of the body is the dialect's own (see cut), or where only the end of the line is missing.
+// checkCutShort closes a stream in the middle of a frame, before the end of a turn. Close must report the stream as cut short and end no turn,
+// unless the end of the body is the format's own end (see everyPrefix) or only the line end is missing.
 func checkCutShort(d dialect.Dialect, st *dialect.Stream) error {
 	if d.Framing == dialect.Lines && json.Valid(bytes.TrimSpace(st.Pending())) {
 		return nil
@@ -294,7 +294,7 @@ func resume(t *testing.T, d dialect.Dialect, s Stream, want []event.Event) {
 	}
 }
 
-// split takes a body apart into its frames.
+// framesOf splits a body into its frames.
 func framesOf(t *testing.T, d dialect.Dialect, body []byte) []dialect.Frame {
 	t.Helper()
 	var frames []dialect.Frame
@@ -360,8 +360,8 @@ func restore(t *testing.T, d dialect.Dialect, frames []dialect.Frame, want []eve
 	sameOps(t, "restored", want, append(ops, got...))
 }
 
-// cut ends the stream at every frame: as long as no turn has ended, it was cut short, and no turn may seem complete. Where
-// the end of the body is the dialect's own, Close may end the turn, but then nothing may follow that says more.
+// everyPrefix ends the stream after every frame. Before the end of a turn, Close must report the stream as cut short and end no turn. If the
+// end of the body is the format's own end, Close may end the turn, but then the rest of the stream must not add content.
 func everyPrefix(t *testing.T, d dialect.Dialect, frames []dialect.Frame) {
 	dec := d.Decoder()
 	f := NewFolder()
@@ -406,7 +406,7 @@ func everyPrefix(t *testing.T, d dialect.Dialect, frames []dialect.Frame) {
 	}
 }
 
-// said is all that a transcript's messages hold, whatever became of the turn.
+// visibleText returns the text of all messages, whatever the outcome of the turn.
 func visibleText(tr *transcript.Transcript) string {
 	messages := transcript.Transcript{Messages: tr.Messages}
 	return "messages:\n" + Dump(&messages)

@@ -167,7 +167,7 @@ func (d *decoder) abort(reason string, err *event.Error) {
 	d.end(&event.Body{Outcome: event.Failed, Reason: reason, Error: err})
 }
 
-// done ends the turn where every candidate has finished.
+// endTurn ends the turn if every candidate has finished.
 func (d *decoder) endTurn() {
 	answer := d.Answers[0]
 	for _, a := range d.Answers {
@@ -200,7 +200,7 @@ func (d *decoder) end(b *event.Body) {
 // Close implements [dialect.Decoder].
 func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.IsOver, d.flushOpen) }
 
-// rest ends the turn if every candidate has finished, for the end of the body is the only end then. Else it says what is held back.
+// flushOpen ends the turn if every candidate has finished, because the format has no end frame. Otherwise it emits the buffered text.
 func (d *decoder) flushOpen() {
 	open := slices.ContainsFunc(d.Answers, func(a *answer) bool { return !a.Finished })
 	if !d.Failed() && len(d.Answers) > 0 && !open {

@@ -63,7 +63,7 @@ func many() string {
 	return strings.Join(all, ",")
 }
 
-// Arguments that come in pieces are JSON, and mean what their paths say.
+// Arguments that arrive in pieces become valid JSON with the values at the paths that the pieces name.
 func TestArguments(t *testing.T) {
 	s := dialect.NewStream(Dialect())
 	ops, err := s.Write(dialecttest.Load(t, Dialect(), "testdata/calls.sse", "").Body)

@@ -8,7 +8,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// served is a call that the server runs itself. Its part stays open until its result comes, whatever parts come between.
+// serverCall is a call that the server runs itself. Its part stays open until the result arrives, even if other parts come between.
 type serverCall struct {
 	ID   string `json:"id,omitempty"`
 	Part string `json:"part"`
@@ -40,7 +40,7 @@ func (d *decoder) beginServed(a *answer, t *serverTool) error {
 	return nil
 }
 
-// served takes the result of a call that the server ran. The call may have been in a stream before this one.
+// finishServed applies the result of a call that the server ran. The call may have been in an earlier stream.
 func (d *decoder) finishServed(a *answer, t *serverTool) error {
 	find := func() int { return slices.IndexFunc(a.ServerCalls, func(s serverCall) bool { return s.ID == t.ID }) }
 	if find() < 0 {

@@ -123,5 +123,5 @@ func (f *failure) error() *event.Error {
 	return e
 }
 
-// whole are the finish reasons of answers that are as they should be.
+// completed has the finish reasons of complete answers.
 var completed = map[string]bool{"STOP": true, "MAX_TOKENS": true, "FINISH_REASON_UNSPECIFIED": true}

@@ -39,7 +39,7 @@ type state struct {
 	Unknowns dialect.Unknown `json:"unknown,omitempty"`
 }
 
-// known are the types that this version applies. A newer producer may send others.
+// types has the event types that this version applies. A newer producer may send others, which are counted as unknown.
 var types = map[event.Type]bool{
 	event.MessageAdd: true, event.MessageUpdate: true, event.MessageStart: true, event.MessageEnd: true,
 	event.TurnQueue: true, event.TurnStart: true, event.TurnUpdate: true, event.TurnWait: true, event.TurnResume: true, event.TurnEnd: true,

@@ -250,7 +250,7 @@ func (d *decoder) end(b *event.Body, total event.Usage) {
 // Close implements [dialect.Decoder].
 func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.IsOver, d.flushOpen) }
 
-// rest says what is held back.
+// flushOpen emits the buffered text of the open parts when the stream is cut short.
 func (d *decoder) flushOpen() {
 	if d.Thinking {
 		d.think(d.Thought.Close())

@@ -51,7 +51,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// However often a server changes between thinking and saying, the parts have a bound, and nothing is lost.
+// However often a server alternates between reasoning and text, the number of parts is limited and no text is lost.
 func TestThoughtsAreBounded(t *testing.T) {
 	d := Dialect().Decoder()
 	parts, said := map[string]bool{}, 0

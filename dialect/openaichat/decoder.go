@@ -162,7 +162,7 @@ func (d *decoder) find(index int) (*choice, error) {
 	return c, nil
 }
 
-// done takes [DONE], or the end of a body in which every choice has finished.
+// finishTurn ends the turn after [DONE], or at the end of a body in which every choice has finished.
 func (d *decoder) finishTurn() {
 	for _, c := range d.Choices {
 		if !c.Finished {
@@ -205,7 +205,7 @@ func (d *decoder) end(b *event.Body) {
 // Close implements [dialect.Decoder].
 func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.IsOver, d.flushOpen) }
 
-// rest ends the turn if every choice has finished, for the end of the body is the only end then. Else it says what is held back.
+// flushOpen ends the turn if every choice has finished, because servers may omit [DONE]. Otherwise it emits the buffered text.
 func (d *decoder) flushOpen() {
 	open := slices.ContainsFunc(d.Choices, func(c *choice) bool { return !c.Finished })
 	if !d.Failed() && len(d.Choices) > 0 && !open {

@@ -89,7 +89,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// What the encoder writes the decoder reads.
+// The decoder reads the encoder's output back.
 func TestEncoderIsRead(t *testing.T) {
 	e := Encoder{ID: "c", Model: "m", Usage: true}
 	b := e.Text(e.Reasoning(e.Start(nil), "why"), "a\n\"é\"")
@@ -118,7 +118,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// However often a server changes between thinking and saying, the parts have a bound, and nothing is lost.
+// However often a server alternates between reasoning and text, the number of parts is limited and no text is lost.
 func TestThoughtsAreBounded(t *testing.T) {
 	d := Dialect().Decoder()
 	parts, said := map[string]bool{}, 0

@@ -304,7 +304,7 @@ func (d *decoder) pause(u *usage) {
 // Close implements [dialect.Decoder].
 func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.IsOver, d.flushOpen) }
 
-// rest says what is held back.
+// flushOpen emits the buffered text of the open parts when the stream is cut short.
 func (d *decoder) flushOpen() {
 	for _, o := range d.Items {
 		for _, p := range o.Parts {

@@ -105,7 +105,7 @@ func (d *decoder) say(p *part, text string) {
 	d.Emit(event.Event{Type: event.PartAppend, Message: d.Key, Part: p.Key, Field: p.Field, Text: text})
 }
 
-// whole takes a text as it is at the end. It is final, unless it is a tool's: its output may follow.
+// setText applies the final text of a part. It ends the part, unless that is a tool, whose output may follow.
 func (d *decoder) setText(index int, key string, kind event.PartKind, field event.Field, text *string) error {
 	p, err := d.part(index, key, kind, field)
 	if err != nil || p == nil {
@@ -188,7 +188,7 @@ func (d *decoder) added(index int, in *item) error {
 	return nil
 }
 
-// done takes an item that is whole.
+// finishItem applies a complete item.
 func (d *decoder) finishItem(index int, in *item) error {
 	if err := d.added(index, in); err != nil {
 		return err

@@ -47,7 +47,7 @@ func TestConformance(t *testing.T) {
 	dialecttest.Golden(t, Dialect(), all)
 }
 
-// A response that is followed from the middle, or from its beginning again, comes to the same: what was seen is left out.
+// A response followed from the middle or again from its beginning has the same result: events that were already decoded are skipped.
 func TestFollowed(t *testing.T) {
 	for _, s := range recordings(t) {
 		if s.Name != "background-starting-after-0-1" {
@@ -102,7 +102,7 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// What a hostile server opens has a bound.
+// The number of items and parts that a hostile server can open is limited.
 func TestBounds(t *testing.T) {
 	for name, format := range map[string]string{
 		"items": `{"type":"response.output_text.delta","output_index":%d,"delta":"x"}`,
@@ -121,7 +121,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// Position says from where a response is followed.
+// Position returns where to resume a response.
 func TestPosition(t *testing.T) {
 	d := Dialect().Decoder().(interface{ Position() (string, int64) })
 	if id, seq := d.Position(); id != "" || seq != 0 {
@@ -144,7 +144,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// The state stays small however much was said: it goes with commits.
+// The state stays small however long the text is, because it is stored with every commit.
 func TestStateIsSmall(t *testing.T) {
 	d := Dialect().Decoder()
 	text, err := json.Marshal(strings.Repeat("many words ", 1<<12))
@@ -161,7 +161,7 @@ func TestStateIsSmall(t *testing.T) {
 	}
 }
 
-// Requests for approvals are kept in the state only as long as they are small; the question is asked anyway.
+// The state has approval requests only while they are small. A larger one is still asked.
 func TestQuestionsAreBounded(t *testing.T) {
 	d := Dialect().Decoder().(*decoder)
 	waits := 0

@@ -100,7 +100,7 @@ func (d *decoder) Approval(id string) json.RawMessage {
 	return nil
 }
 
-// answered takes an item that echoes a person's decision. Approved calls follow as separate items.
+// applyDecision applies an item that repeats a user's decision. Approved calls follow as separate items.
 func (d *decoder) applyDecision(in *item) {
 	q := d.question(in.Request)
 	if q == nil || in.Approve == nil || *in.Approve {

@@ -7,7 +7,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// called takes a call that is whole: its arguments, and what it gave where the server ran it.
+// finishCall applies a complete call: its arguments and, if the server ran it, its result.
 func (d *decoder) finishCall(o *open, in *item) error {
 	key := toolKey(o.Index)
 	input := text(in.Arguments)

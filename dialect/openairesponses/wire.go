@@ -137,12 +137,12 @@ func (i *item) output() bool {
 	return strings.HasSuffix(i.Type, outputSuffix) || i.Type == searchOutput || i.Type == programOutput
 }
 
-// served reports whether the server runs the call itself.
+// runsOnServer reports whether the server runs the call itself.
 func (i *item) runsOnServer() bool {
 	return serverCalls[i.Type] && (i.Type != search || i.Execution != "client")
 }
 
-// served are the calls that the server runs itself.
+// serverCalls has the types of calls that the server runs itself.
 var serverCalls = map[string]bool{
 	"web_search_call": true, "file_search_call": true, "code_interpreter_call": true, "image_generation_call": true,
 	"mcp_call": true, "mcp_list_tools": true, "tool_search_call": true,

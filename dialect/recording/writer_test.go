@@ -18,7 +18,7 @@ func write(t *testing.T, use func(w *Writer) error) []byte {
 	return b.Bytes()
 }
 
-// A body comes out in the same frames however it was cut when it came.
+// A body yields the same frames however it was divided into pieces.
 func TestPieces(t *testing.T) {
 	for name, tt := range map[string]struct {
 		body string

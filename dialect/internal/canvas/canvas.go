@@ -232,7 +232,7 @@ func (c *Canvas) EndTools() {
 	}
 }
 
-// Whole adds a part that comes whole: media, or data.
+// AddPart adds a part that arrives complete, such as media or data.
 func (c *Canvas) AddPart(b event.Body) error {
 	p, err := c.Start("", b)
 	if err == nil {

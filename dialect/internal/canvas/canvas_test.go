@@ -72,7 +72,7 @@ func open(t *testing.T, d dialect.Decoder) []canvas.Part {
 	return st.Canvas.Open
 }
 
-// The parts of a turn are bounded, though each of them has ended.
+// The number of parts in a turn is limited, even if each of them has ended.
 func TestParts(t *testing.T) {
 	const most = 10_000
 	d := canvas.NewDecoder("test", reader{})
@@ -82,7 +82,7 @@ func TestParts(t *testing.T) {
 	refused(t, d, frame(most, event.KindData, ""), most+1, "more than 10000 parts")
 }
 
-// The parts that are open at once are bounded: the oldest text makes room, and no tool that runs does.
+// The number of open parts is limited: the oldest text is ended to make room, never a running tool.
 func TestOpen(t *testing.T) {
 	const most = 512
 	d := canvas.NewDecoder("test", reader{})
@@ -106,7 +106,7 @@ func TestOpen(t *testing.T) {
 	refused(t, d, frame(n, event.KindTool, event.PartRunning), n+1, "more than 512 tools run at once")
 }
 
-// The keys of parts and calls are in the state: theirs is a bound of their own.
+// The length of keys and call ids is limited, because they are stored in the state.
 func TestKey(t *testing.T) {
 	d := canvas.NewDecoder("test", reader{})
 	long := dialect.Frame{Data: []byte(`{"kind":"text","key":"` + strings.Repeat("k", event.MaxID+1) + `"}`)}

@@ -42,7 +42,7 @@ func (d *decoder) Close() ([]event.Event, error) {
 	return d.canvas.base.Close(&d.canvas.IsOver, d.flushOpen)
 }
 
-// rest says what is held back.
+// flushOpen emits the buffered text of the open parts when the stream is cut short.
 func (d *decoder) flushOpen() {
 	for _, p := range d.canvas.Open {
 		d.canvas.flush(p)
