@@ -13,8 +13,8 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// A message of the gateway counts against the budget for large frames while it arrives. If there is no room for it, the connection
-// ends, and a later one reads what it missed.
+// A frame reserves room in the budget for large frames while it is read. Without room, the connection ends with agent.ErrBusy,
+// and a later connection reads the frame.
 func TestLargeMessages(t *testing.T) {
 	message := append(append([]byte(`{"type":"`), bytes.Repeat([]byte("x"), 20<<20)...), `"}`...)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -19,14 +19,15 @@ import (
 	"github.com/google/uuid"
 )
 
+// fakeConn is one client's connection to the fake gateway.
 type fakeConn struct {
 	gateway    *fakeGateway
 	ws         *websocket.Conn
 	raw        net.Conn
 	mu         sync.Mutex
 	seq        int
-	isAdmitted bool // let in
-	// stuck says that nothing whole is sent any more.
+	isAdmitted bool // the handshake has succeeded
+	// isStuck drops everything that the gateway would send.
 	isStuck       atomic.Bool
 	caps          []string
 	subscriptions map[string]bool // sessions whose messages it subscribed to; guarded by f.mu
@@ -46,10 +47,10 @@ func (c *fakeConn) send(v any) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	_ = c.ws.Write(ctx, websocket.MessageText, b) // who is gone is gone
+	_ = c.ws.Write(ctx, websocket.MessageText, b) // the client may have disconnected
 }
 
-// event sends an event with its number.
+// event sends an event, with the next sequence number from protocol 4 on.
 func (c *fakeConn) event(name string, payload any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -210,17 +211,17 @@ func (c *fakeConn) handshake(b []byte, nonce string, at int64) bool {
 	return false
 }
 
-// lose lets a client in and drops the connection when it first calls a method, without taking the call.
+// loseAnswerOf admits the client and drops the connection when it first calls method, without executing the call.
 func (c *fakeConn) loseAnswerOf(method string) {
 	c.answerWhile(func(q fakeRequest) bool { return q.Method != method })
 }
 
-// mute lets a client in and answers it, but sends no event and no tick.
+// mute admits the client and answers requests, but sends neither events nor ticks.
 func (c *fakeConn) mute() {
 	c.answerWhile(func(fakeRequest) bool { return true })
 }
 
-// with lets a client in that gets answers alone, until more says that it is enough.
+// answerWhile admits the client and answers its requests, without events, while proceed returns true.
 func (c *fakeConn) answerWhile(proceed func(fakeRequest) bool) {
 	nonce, at := uuid.NewString(), time.Now().UnixMilli()
 	c.send(map[string]any{"type": "event", "event": "connect.challenge", "payload": map[string]any{"nonce": nonce, "ts": at, "capabilities": []string{"x"}}})

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// fakeRun is a run that a script plays.
+// fakeRun is a run whose frames and rows a test's script produces.
 type fakeRun struct {
 	f          *fakeGateway
 	id         string
@@ -18,14 +18,14 @@ type fakeRun struct {
 	owner      *fakeConn
 	seq        int
 	isOver     bool
-	steered    []*fakeRun        // steered in
+	steered    []*fakeRun        // runs of steered messages
 	spoken     map[string]string // by segment
-	unwritten  []map[string]any  // rows that wait for the first answer
-	isUnlisted bool              // the history does not show it while it runs
-	isQuiet    bool              // only clients that watch the session get its frames
+	unwritten  []map[string]any  // rows that are written with the first answer (protocol 3)
+	isUnlisted bool              // histories don't show it while it runs
+	isQuiet    bool              // only clients that subscribed to the session get its frames
 }
 
-// all sends to every connection that was let in.
+// broadcast sends an event of the run to every admitted client. Tool frames go to the owner only.
 func (r *fakeRun) broadcast(event string, payload map[string]any) {
 	r.f.mu.Lock()
 	payload["runId"], payload["sessionKey"] = r.id, r.session
@@ -49,7 +49,7 @@ func (r *fakeRun) agent(stream string, data map[string]any) {
 	r.broadcast("agent", map[string]any{"stream": stream, "data": data})
 }
 
-// say shows a snapshot of a segment.
+// speak sends a snapshot of a text segment.
 func (r *fakeRun) speak(item, text string) {
 	r.f.mu.Lock()
 	before := r.spoken[item]
@@ -65,7 +65,7 @@ func (r *fakeRun) speak(item, text string) {
 	r.agent("assistant", data)
 }
 
-// tool runs a command. Before protocol 4 only the connection that started the run sees anything of it.
+// tool sends the frames of a command. Before protocol 4 only the connection that started the run gets any.
 func (r *fakeRun) tool(call, command, output string) {
 	if r.f.protocol >= numberedProtocol {
 		r.agent("item", map[string]any{"kind": "tool", "phase": "start", "itemId": "tool:" + call, "toolCallId": call, "name": "exec", "title": command, "status": "running"})
@@ -79,7 +79,7 @@ func textContent(text string) map[string]any {
 	return map[string]any{"content": []any{map[string]any{"type": "text", "text": text}}}
 }
 
-// userRow is the row of the message that the run answers, of which key is the id.
+// userRow returns the row of the message that the run answers. key is the id of the message's run.
 func (r *fakeRun) userRow(key string) map[string]any {
 	row := map[string]any{"role": "user", "content": r.params["message"]}
 	if r.f.protocol >= numberedProtocol {
@@ -88,8 +88,8 @@ func (r *fakeRun) userRow(key string) map[string]any {
 	return row
 }
 
-// row writes a row of the run into the session's history. Before protocol 4 a new session is written with its first answer.
-// f.mu is held.
+// addRow writes a row of the run into the session's history. Before protocol 4 a new session is written with its first answer.
+// The caller holds f.mu.
 func (r *fakeRun) addRow(row map[string]any) {
 	s := r.f.sessions[r.session]
 	row["timestamp"] = time.Now().UnixMilli()
@@ -112,7 +112,7 @@ func (r *fakeRun) addRow(row map[string]any) {
 	s.append(row, meta)
 }
 
-// add adds a row of protocol 4, with its id and its number.
+// append adds a row of protocol 4 with its id and sequence number.
 func (s *fakeSession) append(row, meta map[string]any) {
 	meta["seq"] = len(s.rows) + 1
 	row["__openclaw"] = meta
@@ -120,7 +120,7 @@ func (s *fakeSession) append(row, meta map[string]any) {
 	s.rows = append(s.rows, row)
 }
 
-// write writes rows of the run.
+// addRows writes rows of the run.
 func (r *fakeRun) addRows(rows ...map[string]any) {
 	r.f.mu.Lock()
 	defer r.f.mu.Unlock()
@@ -135,7 +135,7 @@ func (r *fakeRun) rowText(text, stop string) {
 	r.addRows(row)
 }
 
-// end ends the run: the row of its last text, and its terminal.
+// end ends the run with a chat frame, and starts the next queued message.
 func (r *fakeRun) end(state string, extra map[string]any) {
 	r.f.mu.Lock()
 	r.isOver = true
@@ -158,7 +158,7 @@ func (r *fakeRun) end(state string, extra map[string]any) {
 	r.broadcast("chat", p)
 }
 
-// final says a text, in two pieces where nothing of it was said, and ends with it.
+// final ends the run with a text: its remaining snapshots, its row and the final frame.
 func (r *fakeRun) final(item, text string) {
 	r.f.mu.Lock()
 	begun := r.spoken[item] != ""
@@ -171,7 +171,7 @@ func (r *fakeRun) final(item, text string) {
 	r.end("final", map[string]any{"stopReason": "stop", "message": textContent(text)})
 }
 
-// wait lets time pass, and reports whether the run still runs.
+// wait sleeps for d and reports whether the run still exists.
 func (r *fakeRun) wait(d time.Duration) bool {
 	select {
 	case <-time.After(d):

@@ -17,7 +17,8 @@ import (
 
 const fakeToken = "s3cret-token"
 
-// fake is a strict gateway: it refuses what a real one refuses. It runs in memory, so that it can be part of a bubble.
+// fakeGateway is a gateway in memory, so that it runs in a synctest bubble. It is strict: it refuses requests that a real
+// gateway refuses.
 type fakeGateway struct {
 	t        testing.TB
 	protocol int
@@ -33,28 +34,28 @@ type fakeGateway struct {
 	sessions     map[string]*fakeSession
 	runs         map[string]*fakeRun
 	calls        []string // methods, in order
-	limits       []int    // of the histories that were read
+	limits       []int    // limits of the histories that were read, in order
 	play         func(*fakeRun)
 	artifacts    map[string]string // base64 by id
 	decisions    map[string]string // of approvals
-	disownedRuns map[string]bool   // keys of messages that waited when the gateway was killed: it does not take them again
+	disownedRuns map[string]bool   // keys of messages that were queued at a crash: they are refused
 	pending      []map[string]any  // approvals
-	// Faults, each given as often as it has elements.
+	// Each element of these faults is used once, in order.
 	dialed      []time.Time
-	dials       []func(w http.ResponseWriter) // in place of a WebSocket
-	greetings   []func(c *fakeConn)           // in place of a handshake
+	dials       []func(w http.ResponseWriter) // instead of opening a WebSocket
+	greetings   []func(c *fakeConn)           // instead of the handshake
 	refusals    []map[string]any              // errors of chat.send
-	rowLimits   []int                         // how many rows a history has at most: it was read before the run in progress was looked for
+	rowLimits   []int                         // row limits of stale histories: the rows were read earlier than the run in progress
 	missesScope bool
 	isUnpaired  bool
-	onHistory   func() // called before a history is answered
+	onHistory   func() // called before a history is returned
 	media       http.HandlerFunc
 }
 
 type fakeSession struct {
 	rows     []map[string]any
 	inFlight *fakeRun
-	queue    []*fakeRun // messages that wait for the session
+	queue    []*fakeRun // messages that are queued until the session is free
 }
 
 func newFake(t testing.TB, protocol int, play func(*fakeRun)) *fakeGateway {
@@ -72,7 +73,7 @@ func newFake(t testing.TB, protocol int, play func(*fakeRun)) *fakeGateway {
 
 type connKey struct{}
 
-// Accept, Close and Addr make it a listener.
+// Accept, Close and Addr implement net.Listener.
 func (f *fakeGateway) Accept() (net.Conn, error) {
 	c, ok := <-f.accept
 	if !ok {
@@ -101,7 +102,7 @@ func (f *fakeGateway) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// stop ends it, once its clients are gone.
+// stop shuts the gateway down and waits for its goroutines. Its clients must be closed.
 func (f *fakeGateway) stop() {
 	f.crash()
 	close(f.accept)
@@ -110,7 +111,7 @@ func (f *fakeGateway) stop() {
 	f.serving.Wait()
 }
 
-// kill drops all connections and forgets what runs.
+// crash drops all connections and cancels all runs, as if the process were killed.
 func (f *fakeGateway) crash() {
 	f.mu.Lock()
 	f.down = true
@@ -132,14 +133,14 @@ func (f *fakeGateway) crash() {
 	}
 }
 
-// start makes it answer again, as a new process.
+// restart accepts connections again, as a new process.
 func (f *fakeGateway) restart() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.down, f.began = false, time.Now()
 }
 
-// cut drops all connections; what runs goes on.
+// dropConnections drops all connections; runs continue.
 func (f *fakeGateway) dropConnections() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -206,7 +207,7 @@ func invalid(format string, args ...any) map[string]any {
 	return map[string]any{"code": "INVALID_REQUEST", "message": fmt.Sprintf(format, args...)}
 }
 
-// call answers a request; a nil payload is sent by the run itself.
+// call executes a request. It returns the payload or the error of the response.
 func (f *fakeGateway) call(c *fakeConn, q fakeRequest) (payload any, rerr map[string]any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -317,7 +318,7 @@ func (f *fakeGateway) call(c *fakeConn, q fakeRequest) (payload any, rerr map[st
 	return nil, invalid("unknown method: %s", q.Method)
 }
 
-// begin begins a run, once a key. f.mu is held.
+// begin starts a run unless the key is already used. The caller holds f.mu.
 func (f *fakeGateway) begin(c *fakeConn, session, message, key, mode string, attachments []map[string]any) (any, map[string]any) {
 	if session != strings.ToLower(session) || !strings.HasPrefix(session, "agent:") {
 		f.t.Errorf("fake: the session %q is not canonical", session)
@@ -341,7 +342,7 @@ func (f *fakeGateway) begin(c *fakeConn, session, message, key, mode string, att
 	busy := s.inFlight != nil && !s.inFlight.isOver
 	switch {
 	case busy && (mode == "followup" || f.protocol < numberedProtocol):
-		// It ends without a word, and is answered by a run of another id once the session is free.
+		// The run ends without an answer; a run with another id answers the message once the session is free.
 		s.queue = append(s.queue, r)
 		f.tasks.Go(func() {
 			r.wait(50 * time.Millisecond)
@@ -359,7 +360,7 @@ func (f *fakeGateway) begin(c *fakeConn, session, message, key, mode string, att
 	return map[string]any{"runId": key, "status": "started"}, nil
 }
 
-// recovers begins the run by which a restarted gateway continues one that it was killed in.
+// beginRecovery starts the run with which a restarted gateway continues an interrupted one.
 func (f *fakeGateway) beginRecovery(session string, play func(*fakeRun)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -369,7 +370,7 @@ func (f *fakeGateway) beginRecovery(session string, play func(*fakeRun)) {
 	f.tasks.Go(func() { play(r) })
 }
 
-// next begins the run that answers the message that has waited longest. f.mu is held.
+// answerNext starts the run that answers the oldest queued message. The caller holds f.mu.
 func (f *fakeGateway) answerNext(s *fakeSession) {
 	if len(s.queue) == 0 {
 		return
@@ -414,7 +415,7 @@ func (f *fakeGateway) historyOf(session string) map[string]any {
 	return h
 }
 
-// each calls do for every connection that was let in.
+// eachConn calls do for every admitted connection.
 func (f *fakeGateway) eachConn(do func(*fakeConn)) {
 	f.mu.Lock()
 	var to []*fakeConn

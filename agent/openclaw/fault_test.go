@@ -10,7 +10,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// What goes wrong on the wire while a run goes on: the turn is whole, and was sent once.
+// Whatever goes wrong on the connection during a run, the turn is complete and its message was sent once.
 func TestFaultsInARun(t *testing.T) {
 	raw := func(c *fakeConn, b string) {
 		c.isStuck.Store(true)
@@ -63,7 +63,7 @@ func TestFaultsInARun(t *testing.T) {
 	}
 }
 
-// A gateway that says when it will be back is not asked before that.
+// After an announced shutdown, Leat doesn't reconnect before the announced time.
 func TestShutdown(t *testing.T) {
 	const away = 12 * time.Second
 	var left time.Time
@@ -91,7 +91,7 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// A number that is skipped says that frames went missing: the history has what they said, long before the run's end.
+// A gap in the sequence numbers makes the turn read the history at once, not only at the end of the run.
 func TestSequenceGap(t *testing.T) {
 	var h *turnHost
 	bubble(t, 4, func(r *fakeRun) {

@@ -17,14 +17,15 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// conversations is the gateway's side of a Follower: one conversation, which skips what it has, and observes runs.
+// conversations implements agent.Sessions for one conversation: it skips entries that it already has, and observes runs in
+// progress.
 type conversations struct {
 	t    *testing.T
 	a    *gatewayAgent
 	kept json.RawMessage
 	own  []string      // ids of its turns and messages
-	slow time.Duration // until something is recorded
-	late time.Duration // until a run is observed
+	slow time.Duration // delay of each Add
+	late time.Duration // delay before a run is observed
 	adds func(key string)
 
 	tasks sync.WaitGroup
@@ -106,7 +107,7 @@ func (c *conversations) checkLog(t *testing.T, want ...string) {
 	}
 }
 
-// following runs a test beside a Follow.
+// followSession runs a test while Follow runs in the background.
 func followSession(t *testing.T, play func(*fakeRun), test func(t *testing.T, f *fakeGateway, a *gatewayAgent, c *conversations, reconnect func())) {
 	bubble(t, 4, play, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
 		c := &conversations{t: t, a: a, kept: mustJSON(storedSession{theirs}), keys: map[string]bool{}, runs: map[string]*turnHost{}}
@@ -131,7 +132,7 @@ func followSession(t *testing.T, play func(*fakeRun), test func(t *testing.T, f 
 	})
 }
 
-// ask has another client send a message.
+// addPrompt sends a message as another client.
 func (f *fakeGateway) addPrompt(key, text string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -140,7 +141,7 @@ func (f *fakeGateway) addPrompt(key, text string) {
 	}
 }
 
-// note injects a note into the session.
+// addNote injects a note into the session.
 func (f *fakeGateway) addNote(text string) {
 	f.mu.Lock()
 	s := f.sessions[theirs]
@@ -154,7 +155,7 @@ func (f *fakeGateway) addNote(text string) {
 	})
 }
 
-// Another client's messages and runs, and notes, are shown once: live, after a cut and after a restart.
+// Messages, runs and notes of another client are shown once: live, after a reconnect and after a restart.
 func TestFollow(t *testing.T) {
 	followSession(t, runWithGap, func(t *testing.T, f *fakeGateway, a *gatewayAgent, c *conversations, reconnect func()) {
 		f.addPrompt("r1", "one?")
@@ -181,7 +182,7 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-// What happens while nobody follows is shown afterwards, in order.
+// Activity while Leat was disconnected is shown afterwards, in order.
 func TestFollowAfterReconnect(t *testing.T) {
 	followSession(t, runWithGap, func(t *testing.T, f *fakeGateway, a *gatewayAgent, c *conversations, reconnect func()) {
 		f.addPrompt("r1", "one?")
@@ -205,8 +206,8 @@ func TestFollowAfterReconnect(t *testing.T) {
 	})
 }
 
-// A history may lack the rows that were written while it was read. The run in progress that it names then answers another message than
-// its newest.
+// A history may lack rows that were written while it was read. Its run in progress then answers another message than the newest
+// one.
 func TestFollowStaleHistory(t *testing.T) {
 	followSession(t, runWithGap, func(t *testing.T, f *fakeGateway, a *gatewayAgent, c *conversations, _ func()) {
 		f.mu.Lock()
@@ -228,7 +229,7 @@ func TestFollowStaleHistory(t *testing.T) {
 	})
 }
 
-// What another client's run said while the connection was lost is recorded before the answer to a message that comes after it, also if
+// A run of another client that ended while the connection was lost is recorded before the answer to a later message, even if
 // the connection is lost again meanwhile.
 func TestFollowCatchesUpBeforeItAnswers(t *testing.T) {
 	const turn = "019aab00-0000-7000-8000-000000000001"
@@ -259,7 +260,7 @@ func TestFollowCatchesUpBeforeItAnswers(t *testing.T) {
 					f.mu.Unlock()
 				}
 				if reconnect {
-					time.Sleep(500 * time.Millisecond) // what came before the answer is being recorded
+					time.Sleep(500 * time.Millisecond) // the entries before the answer are being recorded
 					f.dropConnections()
 				}
 				for h.visible() == "" {
@@ -275,8 +276,8 @@ func TestFollowCatchesUpBeforeItAnswers(t *testing.T) {
 	}
 }
 
-// What had said nothing when the connection was lost is shown before the run that came after it: our own answer, and another client's run,
-// also if that is observed a while after the session is read again.
+// A run without content at the time of a disconnect is shown before the run that started after it, whether that is a turn of
+// Leat or another client's run, and even if Observe is called late.
 func TestFollowShowsAnswersInOrder(t *testing.T) {
 	const turn = "019aab00-0000-7000-8000-000000000001"
 	for _, own := range []bool{true, false} {
@@ -338,7 +339,7 @@ func TestFollowShowsAnswersInOrder(t *testing.T) {
 	}
 }
 
-// Our own answer is shown after that of another client's run which came before it, also if that run is observed late.
+// A turn's answer is shown after that of an earlier run of another client, even if that run is observed late.
 func TestFollowAnswersAfterARunInProgress(t *testing.T) {
 	const turn = "019aab00-0000-7000-8000-000000000001"
 	followSession(t, func(r *fakeRun) {
@@ -374,7 +375,7 @@ func TestFollowAnswersAfterARunInProgress(t *testing.T) {
 	})
 }
 
-// Our own messages and answers come back with the session, and are not shown again: neither a turn's, nor one that had to wait.
+// Messages and answers of Leat's own turns are not recorded again, including those of a turn that was queued.
 func TestFollowSkipsOwnTurns(t *testing.T) {
 	const turn = "019aab00-0000-7000-8000-000000000001"
 	followSession(t, answerMessage, func(t *testing.T, f *fakeGateway, a *gatewayAgent, c *conversations, reconnect func()) {
@@ -400,7 +401,7 @@ func TestFollowSkipsOwnTurns(t *testing.T) {
 	})
 }
 
-// A long session is read in small pieces, and in larger ones only after an absence in which more happened than they hold.
+// Follow reads few rows of a long session, and more only after an absence in which more rows were written.
 func TestFollowLongSession(t *testing.T) {
 	followSession(t, func(r *fakeRun) {
 		r.speak("1", "Yes, ")
@@ -449,7 +450,7 @@ func TestFollowLongSession(t *testing.T) {
 	})
 }
 
-// A file of a run that ended while nobody followed is shown by its name, once, and says that it was not copied.
+// A file of a run that ended while Leat was disconnected is shown once, by its name, with the error that it was not copied.
 func TestFollowUncopiedFile(t *testing.T) {
 	block := map[string]any{"type": "image", "artifactId": "art-1", "url": "/api/chat/media/outgoing/x/1/full", "alt": "pic.png", "mimeType": "image/png"}
 	for _, tt := range []struct {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A history with a row that is null is read like one without it; a map that is not there takes no key.
+// A null row is skipped.
 func TestHistoryFrame(t *testing.T) {
 	var rows []row
 	if err := json.Unmarshal([]byte(`[null,{"role":"assistant","content":"hello"}]`), &rows); err != nil {

@@ -21,7 +21,8 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// house is what keeps a turn: its log, its state, its files, over as many lives as a test wants.
+// turnHost stands in for Leat's gateway: it stores the log, state, session and files of one turn across several runs of the
+// agent.
 type turnHost struct {
 	t   testing.TB
 	id  string
@@ -39,7 +40,7 @@ type turnHost struct {
 	sent        []string
 	files       map[string]event.Media
 	bytes       map[string][]byte
-	workspace   map[string]string // what lies in the workspace, by path; nil: there is none
+	workspace   map[string]string // files in the workspace, by path; nil without a workspace
 	answers     map[string]chan event.Answer
 	trouble     *agent.Error
 	detached    bool
@@ -71,7 +72,7 @@ func (h *turnHost) Emit(_ context.Context, ops []event.Event, state json.RawMess
 		return agent.ErrTurnOver
 	}
 	if len(ops) > 0 {
-		h.trouble = nil // that is progress
+		h.trouble = nil // progress clears it
 	}
 	events, err := h.mapper.Map(ops, int64(len(h.log)+1))
 	for _, e := range events {
@@ -217,7 +218,7 @@ func (h *turnHost) parts(kind event.PartKind) (found []*transcript.Part) {
 	return found
 }
 
-// life runs the turn in an agent until it returns, the context ends, or, where die is closed, the process.
+// runUntil runs or resumes the turn until it returns, the context ends, or die is closed, which simulates a crash of Leat.
 func (h *turnHost) runUntil(ctx context.Context, a *gatewayAgent, die <-chan struct{}) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -254,7 +255,7 @@ func (h *turnHost) runUntil(ctx context.Context, a *gatewayAgent, die <-chan str
 	}
 }
 
-// end is what the gateway does when Run has returned.
+// end does what the gateway does after Run has returned.
 func (h *turnHost) end(err error) {
 	flushed := h.out.Close()
 	h.mu.Lock()
@@ -279,7 +280,7 @@ func (h *turnHost) end(err error) {
 	h.add(event.Event{Type: event.TurnEnd, Turn: h.id, Body: b})
 }
 
-// newAgent returns an agent of a gateway.
+// newAgent returns an agent for the fake gateway.
 func newAgent(t testing.TB, f *fakeGateway, change func(*config)) *gatewayAgent {
 	t.Helper()
 	c := config{URL: "ws://claw.test:18789", Token: fakeToken, Dialect: openclaw.Dialect(), dial: f.dial}
@@ -293,7 +294,7 @@ func newAgent(t testing.TB, f *fakeGateway, change func(*config)) *gatewayAgent 
 	return a
 }
 
-// bubble runs a test in a bubble, with a gateway that plays a script and an agent of it.
+// bubble runs a test in a synctest bubble, with a fake gateway that plays a script and an agent connected to it.
 func bubble(t *testing.T, protocol int, play func(*fakeRun), test func(t *testing.T, f *fakeGateway, a *gatewayAgent)) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, protocol, play)
@@ -304,7 +305,7 @@ func bubble(t *testing.T, protocol int, play func(*fakeRun), test func(t *testin
 	})
 }
 
-// want checks how a turn ended and what readers see of it.
+// checkTurn checks the outcome of the turn and the text that viewers see.
 func (h *turnHost) checkTurn(t *testing.T, o event.Outcome, visible string) {
 	t.Helper()
 	turn := h.turn()
@@ -316,7 +317,7 @@ func (h *turnHost) checkTurn(t *testing.T, o event.Outcome, visible string) {
 	}
 }
 
-// failed checks with what a turn failed.
+// checkFailure checks the code and the message of the turn's error.
 func (h *turnHost) checkFailure(t *testing.T, code string, words ...string) {
 	t.Helper()
 	e := h.turn().Error
@@ -330,7 +331,7 @@ func (h *turnHost) checkFailure(t *testing.T, code string, words ...string) {
 	}
 }
 
-// ordered checks what readers see in their order: texts, and tools with their output.
+// checkOrder checks the texts and tool outputs that viewers see, in order.
 func (h *turnHost) checkOrder(t *testing.T, want ...string) {
 	t.Helper()
 	h.mu.Lock()

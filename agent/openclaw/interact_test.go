@@ -31,7 +31,8 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// A message that is steered in is taken into the run, or answered behind it; one that the gateway does not take is not.
+// A steered message is taken into the live run or answered after it. If the gateway refuses it, Steer returns
+// agent.ErrNotSteered.
 func TestSteer(t *testing.T) {
 	for _, absorbed := range []bool{true, false} {
 		bubble(t, 4, func(r *fakeRun) {

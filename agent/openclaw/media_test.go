@@ -14,7 +14,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// shows plays a run that shows a file, which its history names by block.
+// showFile plays a run that shows the file path; block is the file's block in the history.
 func showFile(path string, block map[string]any) func(*fakeRun) {
 	return func(r *fakeRun) {
 		if path != "" {
@@ -40,7 +40,7 @@ func TestMedia(t *testing.T) {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
-		_, _ = w.Write([]byte("picture")) // whoever is gone needs none
+		_, _ = w.Write([]byte("picture")) // the client may have disconnected
 	}
 	notFound := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }
 	for _, tt := range []struct {
@@ -50,7 +50,7 @@ func TestMedia(t *testing.T) {
 		media  http.HandlerFunc
 		art    string
 		root   bool
-		reason string // where it can't be had
+		reason string // the error in the part; empty if the file is fetched
 	}{
 		{"by its address", path, artifact, serveFile, "", false, ""},
 		{"as an artifact", path, artifact, notFound, b64, false, ""},
@@ -106,7 +106,7 @@ func TestMedia(t *testing.T) {
 	}
 }
 
-// A file that does not come keeps no answer from its end that was over while nobody listened.
+// A download that stalls doesn't delay the end of a run that ended while Leat was disconnected.
 func TestStalledFile(t *testing.T) {
 	artifact := map[string]any{"type": "image", "url": "/api/chat/media/outgoing/x/1/full", "alt": "pic.png", "mimeType": "image/png"}
 	bubble(t, 4, func(r *fakeRun) {
@@ -167,7 +167,7 @@ func TestAttachments(t *testing.T) {
 	}
 }
 
-// A file of the workspace is found without a look at OpenClaw's history, and one that is not there says so.
+// A file in the workspace is stored without reading OpenClaw's history; a missing one has an error in its part.
 func TestWorkspaceFile(t *testing.T) {
 	for path, reason := range map[string]string{"/space/pic.png": "", "/elsewhere/pic.png": "could not be fetched"} {
 		bubble(t, 4, showFile(path, nil), func(t *testing.T, _ *fakeGateway, a *gatewayAgent) {
@@ -188,7 +188,7 @@ func TestWorkspaceFile(t *testing.T) {
 	}
 }
 
-// A file that OpenClaw does not take as an attachment is named by its path, where it has one.
+// A file that is too large for an attachment is sent as its path, if it has one.
 func TestLargeAttachmentByPath(t *testing.T) {
 	play := func(r *fakeRun) {
 		text, _ := r.params["message"].(string)
@@ -200,7 +200,7 @@ func TestLargeAttachmentByPath(t *testing.T) {
 		h.bytes["/api/files/a.png"] = []byte(strings.Repeat("x", 2000))
 		h.in.Message.Parts = []event.Part{
 			{Kind: event.KindMedia, Media: &event.Media{URL: "/api/files/a.png", MIME: "image/png", Name: "a.png"}},
-			{Kind: event.KindMedia, Media: &event.Media{Name: "none.png"}}, // named by a path that leads nowhere
+			{Kind: event.KindMedia, Media: &event.Media{Name: "none.png"}}, // named by a path that doesn't exist
 		}
 		_ = h.runUntil(t.Context(), a, nil)
 		h.checkTurn(t, event.Completed, "look\n\nMEDIA:/space/a.png")

@@ -11,7 +11,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// A pipe that lies where a file is named is none, and nobody waits for who would write to it.
+// A path that names a pipe is not a file, and reading it must not block.
 func TestMediaPathIsPipe(t *testing.T) {
 	root := t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(root, "pic.png"), 0o600); err != nil {

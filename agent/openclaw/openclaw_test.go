@@ -42,7 +42,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// Many conversations on one connection: none gets another's text.
+// Many conversations share a connection, and none gets another's text.
 func TestTurnsShareConnection(t *testing.T) {
 	bubble(t, 4, func(r *fakeRun) {
 		text := "answer to " + r.params["message"].(string)
@@ -82,7 +82,7 @@ func TestTurnsShareConnection(t *testing.T) {
 	})
 }
 
-// Two conversations in one session: the second waits until the first has its answer.
+// If two conversations share a session, the second turn waits for the end of the first.
 func TestTurnsOfASessionRunInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, 4, func(r *fakeRun) {

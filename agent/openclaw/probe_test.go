@@ -15,8 +15,8 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// A turn that has been silent is asked for: it lives while the gateway runs it or keeps its message, ends if only its end was missed,
-// and fails if the gateway has forgotten it. Without an answer nothing is known.
+// A silent turn is alive while the gateway runs or queues it, ends if only its end was missed, and fails if the gateway no
+// longer knows it. If the gateway doesn't answer, Probe returns an error.
 func TestProbe(t *testing.T) {
 	quiet := func(r *fakeRun) {
 		r.speak("1", "H")
@@ -27,7 +27,7 @@ func TestProbe(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		play   func(*fakeRun)
-		before func(*fakeGateway, *turnHost) // the turn is asked for 5 s later
+		before func(*fakeGateway, *turnHost) // Probe is called 5 s later
 		want   func(error) bool
 	}{
 		{"it runs", quiet, nil, func(err error) bool { return err == nil }},
@@ -78,7 +78,8 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// While a turn can't be sent, or its message is refused for now, the reason is known, so that a silent turn fails with it.
+// While a turn can't be sent or its message is refused temporarily, the emitter knows the reason, with which a silent turn
+// fails.
 func TestSilentTurnReportsTrouble(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -111,7 +112,7 @@ func TestSilentTurnReportsTrouble(t *testing.T) {
 	}
 }
 
-// A certificate that is not accepted does not get better: the turn fails at once, and readers get no more than that.
+// An untrusted certificate fails the turn at once. Viewers don't see the details.
 func TestCertificate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, 4, nil)
@@ -135,7 +136,7 @@ func TestCertificate(t *testing.T) {
 	})
 }
 
-// Readers get the kind of why a file can't be had, not what the machine says of it.
+// Viewers see the kind of a file's failure, without paths and addresses.
 func TestFileErrorHidesPaths(t *testing.T) {
 	for _, tt := range []struct {
 		err  error

@@ -8,7 +8,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// works plays a run with reasoning, a tool and two texts, and writes its rows as a gateway does.
+// runWithGap plays a run with reasoning, a tool and two texts, and writes its rows as a real gateway does.
 func runWithGap(r *fakeRun) {
 	r.speak("1", "Let me")
 	if !r.wait(200 * time.Millisecond) {
@@ -34,7 +34,7 @@ func runWithGap(r *fakeRun) {
 	r.final("2", "There is a file.")
 }
 
-// A snapshot of the beginning of a text may come after a history that has the whole of it. The text is shown once.
+// A snapshot of the beginning of a text may arrive after a history with the whole text. The text is shown once.
 func TestLateSnapshot(t *testing.T) {
 	bubble(t, numberedProtocol, func(r *fakeRun) {
 		row := textContent("Let me look.")
@@ -61,8 +61,8 @@ func TestLateSnapshot(t *testing.T) {
 	})
 }
 
-// The connection is lost before, during or after a tool, or Leat is killed: all that the run says and does is shown once, in order.
-// Before protocol 4 the tool and the reasoning are in the history only.
+// The connection is lost before, during or after a tool, or Leat is killed. Everything in the run is shown once, in order.
+// Before protocol 4 only the history has the tool and the reasoning.
 func TestLookUpRestoresMissedParts(t *testing.T) {
 	for _, protocol := range []int{3, 4} {
 		for _, after := range []time.Duration{100 * time.Millisecond, 500 * time.Millisecond, 3 * time.Second} {
@@ -105,7 +105,7 @@ func TestLookUpRestoresMissedParts(t *testing.T) {
 	}
 }
 
-// Before protocol 4 the gateway ends a run with a final although its model broke off. Its history says so.
+// Before protocol 4 the gateway sends a final frame even if the model failed. The history shows the failure.
 func TestModelFailsMidAnswer(t *testing.T) {
 	bubble(t, 3, func(r *fakeRun) {
 		r.speak("1", "Half of")
@@ -123,7 +123,8 @@ func TestModelFailsMidAnswer(t *testing.T) {
 	})
 }
 
-// The gateway takes a text back while a history is on its way. No history repeats that.
+// The gateway retracts a text while a history is being read. No history repeats the retraction, so its frame must not be
+// dropped.
 func TestRetractionAcrossReconnect(t *testing.T) {
 	bubble(t, 4, func(r *fakeRun) {
 		r.speak("1", "It begins")
@@ -154,13 +155,13 @@ func TestRetractionAcrossReconnect(t *testing.T) {
 	})
 }
 
-// The connection is cut again and again while the history of a run that has ended is read: the run ends once it was read, since the
-// history alone has the input of its tool.
+// The connection is lost repeatedly while the history of an ended run is read. The run ends once the history was read, because
+// only the history has the input of its tool.
 func TestDisconnectBeforeEnd(t *testing.T) {
 	bubble(t, 4, func(r *fakeRun) {
 		r.speak("1", "Let me look.")
 		r.wait(time.Second)
-		r.f.dropConnections() // from now on its tools come without their input
+		r.f.dropConnections() // on the next connection, its tools have no input
 		r.wait(5 * time.Second)
 		cuts := 0
 		r.f.mu.Lock()
@@ -190,7 +191,7 @@ func TestDisconnectBeforeEnd(t *testing.T) {
 	})
 }
 
-// A gateway that goes away for good right after a run's end leaves a complete turn.
+// If the gateway goes away for good right after the end of a run, the turn is still completed.
 func TestGatewayDownAtEnd(t *testing.T) {
 	for _, protocol := range []int{3, 4} {
 		bubble(t, protocol, func(r *fakeRun) {
@@ -212,8 +213,8 @@ func TestGatewayDownAtEnd(t *testing.T) {
 	}
 }
 
-// The connection is cut while the history is read with which it is followed anew. What came over it until then does not stand before
-// what the history has.
+// The connection is lost while the history is read after a reconnect. Frames that arrived before are not shown in front of what
+// the history has.
 func TestDisconnectDuringHistory(t *testing.T) {
 	speakAndCall := func(r *fakeRun, text, call string) {
 		row := textContent(text)
@@ -252,7 +253,7 @@ func TestDisconnectDuringHistory(t *testing.T) {
 	})
 }
 
-// A text ends while the connection is away, and is not in the history yet when that is read. It stands before the tool that follows it.
+// A text ends while Leat is disconnected, and the history doesn't have it yet. It is shown before the tool that follows it.
 func TestTextBeforeTool(t *testing.T) {
 	bubble(t, 4, func(r *fakeRun) {
 		r.agent("lifecycle", map[string]any{"phase": "start"})
@@ -278,7 +279,7 @@ func TestTextBeforeTool(t *testing.T) {
 	})
 }
 
-// A gateway that goes away for good while its history is read: what came over the last connection is shown all the same.
+// If the gateway goes away for good while its history is read, the frames that arrived before are still shown.
 func TestGatewayDownDuringHistory(t *testing.T) {
 	bubble(t, 4, func(r *fakeRun) {
 		r.speak("1", "It begins.")

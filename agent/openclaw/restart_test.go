@@ -10,7 +10,7 @@ import (
 
 const story = "Once there was a fox who jumped over a dog, and nobody knew why."
 
-// tell says the story word by word, one a second.
+// streamSlowly streams the story word by word, one per second.
 func streamSlowly(r *fakeRun, item string) bool {
 	words := strings.SplitAfter(story, " ")
 	for i := range words[:len(words)-1] {
@@ -23,7 +23,7 @@ func streamSlowly(r *fakeRun, item string) bool {
 	return true
 }
 
-// The connection is cut while the run goes on: it is followed on the next one, and nothing is doubled.
+// A run continues over the next connection after a disconnect, without duplicates.
 func TestDisconnect(t *testing.T) {
 	bubble(t, 4, func(r *fakeRun) { streamSlowly(r, "1") }, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
 		h := newTurnHost(t, "hello")
@@ -43,7 +43,7 @@ func TestDisconnect(t *testing.T) {
 	})
 }
 
-// All that a run said while nobody listened is added, in its order, though its end came and went.
+// Everything in a run that ended while Leat was disconnected is added, in order.
 func TestEndWhileDisconnected(t *testing.T) {
 	for _, protocol := range []int{3, 4} {
 		bubble(t, protocol, func(r *fakeRun) {
@@ -78,7 +78,7 @@ func TestEndWhileDisconnected(t *testing.T) {
 	}
 }
 
-// Leat is killed at any moment of a run: what readers then get is the whole text, once.
+// Leat is killed at any point of a run. After the resume, viewers have the whole text once.
 func TestResume(t *testing.T) {
 	for _, protocol := range []int{3, 4} {
 		for at := range 14 {
@@ -102,8 +102,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// The gateway is killed. One of protocol 4 goes on in a run of its own, which is followed; and found, where it was over before
-// anybody listened.
+// A restarted gateway of protocol 4 continues an interrupted run as a new run. The turn follows it, also if it ended before
+// Leat reconnected.
 func TestGatewayRestart(t *testing.T) {
 	for _, quick := range []bool{false, true} {
 		bubble(t, 4, func(r *fakeRun) {
@@ -138,7 +138,7 @@ func TestGatewayRestart(t *testing.T) {
 	}
 }
 
-// The gateway is killed and does not go on: the turn is interrupted, and what was said stays.
+// If a restarted gateway doesn't continue the run, the turn is interrupted and keeps its text.
 func TestRunLost(t *testing.T) {
 	for _, protocol := range []int{3, 4} {
 		bubble(t, protocol, func(r *fakeRun) { streamSlowly(r, "1") }, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
@@ -161,7 +161,7 @@ func TestRunLost(t *testing.T) {
 	}
 }
 
-// The gateway is killed and stays away.
+// If the gateway is killed and stays down, the turn fails.
 func TestGatewayStaysDown(t *testing.T) {
 	bubble(t, 4, func(r *fakeRun) { streamSlowly(r, "1") }, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
 		h := newTurnHost(t, "hello")
@@ -180,7 +180,7 @@ func TestGatewayStaysDown(t *testing.T) {
 	})
 }
 
-// The connection is lost before the gateway has taken the message: it is sent again, under the same key.
+// If the connection is lost before the gateway accepts the message, it is sent again under the same key.
 func TestLostAnswerToSend(t *testing.T) {
 	bubble(t, 4, func(r *fakeRun) { r.final("1", "Hi") }, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
 		h := newTurnHost(t, "hello")
@@ -203,7 +203,7 @@ func TestLostAnswerToSend(t *testing.T) {
 	})
 }
 
-// A gateway that falls silent is left after two ticks, and the run is found on the next connection.
+// A gateway without frames for two ticks is disconnected, and the run is found on the next connection.
 func TestSilence(t *testing.T) {
 	bubble(t, 4, func(r *fakeRun) {
 		r.speak("1", "Begun")

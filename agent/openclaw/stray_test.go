@@ -14,7 +14,7 @@ import (
 
 const theirs = "agent:main:theirs"
 
-// busy has another client begin a run in the session theirs, and returns a turn that is sent into it.
+// startBehindOther starts a run of another client in the session, and returns a turn that is queued behind it.
 func startBehindOther(t *testing.T, f *fakeGateway) *turnHost {
 	t.Helper()
 	h := newTurnHost(t, "hello")
@@ -27,10 +27,10 @@ func startBehindOther(t *testing.T, f *fakeGateway) *turnHost {
 	return h
 }
 
-// answers plays the run of the other client for a while, and then that of the turn.
+// answerMessage plays the other client's run, and then the one that answers the turn.
 func answerMessage(r *fakeRun) {
 	if r.params["message"] == "their question" {
-		for i := range 400 { // more than is kept of a run that may be the turn's
+		for i := range 400 { // more than maxStrays
 			r.speak("1", strings.Repeat("Theirs. ", i+1))
 			if !r.wait(10 * time.Millisecond) {
 				return
@@ -55,8 +55,8 @@ func answerMessage(r *fakeRun) {
 	r.final("2", "Yours.")
 }
 
-// Another client's run has the session. The person's message is answered by a run of its own, which is shown with its tools;
-// nothing of the other run is.
+// While another client's run occupies the session, a turn's message is answered later, by a run with another id. That run is
+// shown with its tools; nothing of the other client's run is.
 func TestTurnWaitsForAnotherClient(t *testing.T) {
 	for _, protocol := range []int{3, 4} {
 		t.Run(fmt.Sprint("protocol ", protocol), func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestTurnWaitsForAnotherClient(t *testing.T) {
 	}
 }
 
-// The same, over what may happen meanwhile.
+// The same with disconnects, restarts and gaps meanwhile.
 func TestTurnWaitsThroughFaults(t *testing.T) {
 	for _, protocol := range []int{3, 4} {
 		for _, after := range []time.Duration{20 * time.Millisecond, time.Second, 4300 * time.Millisecond, 4600 * time.Millisecond} {
@@ -111,12 +111,11 @@ func TestTurnWaitsThroughFaults(t *testing.T) {
 	}
 }
 
-// A history may lack the rows that were written while it was read. The run in progress that it names then answers a message that came after
-// the turn's own.
+// A history may lack rows that were written while it was read. Its run in progress then answers a message after the turn's own.
 func TestQueuedMessageAndStaleHistory(t *testing.T) {
 	bubble(t, numberedProtocol, answerMessage, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
 		h := startBehindOther(t, f)
-		time.AfterFunc(2*time.Second, func() { // the message waits
+		time.AfterFunc(2*time.Second, func() { // the message is queued
 			f.mu.Lock()
 			f.down = true
 			f.mu.Unlock()
@@ -124,7 +123,7 @@ func TestQueuedMessageAndStaleHistory(t *testing.T) {
 		})
 		time.AfterFunc(20*time.Second, func() { // it was answered
 			f.mu.Lock()
-			f.rowLimits = []int{3} // their question with its answer, and the message
+			f.rowLimits = []int{3} // the other client's message, its answer, and the turn's message
 			f.onHistory = sync.OnceFunc(func() { f.addPrompt("later-run", "their question") })
 			f.mu.Unlock()
 			f.restart()
@@ -137,7 +136,7 @@ func TestQueuedMessageAndStaleHistory(t *testing.T) {
 	})
 }
 
-// The same for the run by which a restarted gateway continues the turn.
+// The same for the run with which a restarted gateway continues the turn.
 func TestRecoveryAndStaleHistory(t *testing.T) {
 	bubble(t, numberedProtocol, func(r *fakeRun) {
 		if r.params["message"] == "their question" {
@@ -172,7 +171,7 @@ func TestRecoveryAndStaleHistory(t *testing.T) {
 	})
 }
 
-// While another client's run has the session nothing is steered into it.
+// A message is not steered into another client's run.
 func TestSteerWhileQueued(t *testing.T) {
 	bubble(t, 4, answerMessage, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
 		h := startBehindOther(t, f)
@@ -190,10 +189,10 @@ func TestSteerWhileQueued(t *testing.T) {
 	})
 }
 
-// The gateway is killed while the message waits in it: it continues the other run, and refuses the message under the id that it waited under. The message is sent
-// again under another, and answered once.
+// The gateway is killed while the message is queued in it: it continues the other client's run and refuses the message under
+// its old id. The message is sent under a new id and answered once.
 func TestCrashWhileQueued(t *testing.T) {
-	for _, after := range []time.Duration{5 * time.Millisecond, time.Second} { // before and after it is known that the message waits
+	for _, after := range []time.Duration{5 * time.Millisecond, time.Second} { // before and after Leat knows that the message is queued
 		t.Run(after.String(), func(t *testing.T) { crashWhileQueued(t, after) })
 	}
 }
@@ -223,7 +222,7 @@ func crashWhileQueued(t *testing.T, after time.Duration) {
 	})
 }
 
-// The ids of runs that a message is sent under again name its turn and itself, as the first one does.
+// The ids under which a message is sent again contain its turn and its own id, as the first one does.
 func TestNextID(t *testing.T) {
 	const turn, message = "01a20458-bc3a-76be-9345-f9f741882d40", "m~2.b"
 	id := turn + "." + message

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// closed decodes parameters that may hold nothing else, under their exact names: encoding/json would take sessionkey for sessionKey.
+// decodeStrict decodes parameters and refuses unknown names. Unlike encoding/json it distinguishes sessionkey from sessionKey.
 func decodeStrict(b []byte, to any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
@@ -22,7 +22,7 @@ func decodeStrict(b []byte, to any) error {
 	return checkFields(value, reflect.TypeOf(to))
 }
 
-// exact refuses keys that are not written as the fields of t are.
+// checkFields refuses keys that are not written as the fields of t are.
 func checkFields(value any, t reflect.Type) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -15,7 +15,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// What keeps a client out, and what the user is told of it.
+// Each way to refuse a connection fails the turn with the right code and message for viewers and operators, in time.
 func TestRefusedConnection(t *testing.T) {
 	status := func(code int, header string) func(http.ResponseWriter) {
 		return func(w http.ResponseWriter) {
@@ -54,7 +54,7 @@ func TestRefusedConnection(t *testing.T) {
 		{"half a frame, then nothing", func(f *fakeGateway) {
 			f.greetings = slices.Repeat([]func(*fakeConn){func(c *fakeConn) {
 				_, _ = c.raw.Write([]byte{0x81, 0x7e, 0x10})
-				_, _, _ = c.ws.Read(context.Background()) // until the client is gone
+				_, _, _ = c.ws.Read(context.Background()) // until the client disconnects
 			}}, 1000)
 		}, nil, codeUnreachable, []string{"handshake"}, 61 * time.Second},
 		{"half a frame, then a reset", func(f *fakeGateway) {
@@ -97,7 +97,7 @@ func TestRefusedConnection(t *testing.T) {
 					t.Fatal("the turn goes well")
 				}
 				h.checkFailure(t, tt.code)
-				for _, w := range tt.words { // operators get all of it
+				for _, w := range tt.words { // operators get the details
 					if !strings.Contains(err.Error(), w) {
 						t.Errorf("%q does not say %q", err, w)
 					}
@@ -129,7 +129,7 @@ func TestCheckNamesTheVariable(t *testing.T) {
 	})
 }
 
-// A run that says more than anybody reads is stopped, on both sides; what its frames repeat does not count.
+// A run that exceeds the size limit is stopped on both sides. Repeated text in snapshots doesn't count.
 func TestFlood(t *testing.T) {
 	const limit = 10_000
 	synctest.Test(t, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestFlood(t *testing.T) {
 	})
 }
 
-// What passes by itself does: the turn is late, and whole.
+// After temporary failures the turn is late but complete.
 func TestSendRetries(t *testing.T) {
 	for _, tt := range []struct {
 		name string

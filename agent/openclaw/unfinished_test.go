@@ -12,7 +12,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// The turn of another client's run fails because OpenClaw is away for too long. What OpenClaw answers afterwards is shown as a separate turn.
+// An observed run fails because OpenClaw is away for too long. Its later answer is shown as a separate turn.
 func TestUnfinishedObserved(t *testing.T) {
 	for _, killed := range []bool{true, false} {
 		t.Run(fmt.Sprintf("killed: %v", killed), func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestUnfinishedObserved(t *testing.T) {
 	}
 }
 
-// continues plays the run by which a restarted gateway continues.
+// continueRun plays the run with which a restarted gateway continues.
 func continueRun(r *fakeRun) {
 	row := r.userRow(r.id)
 	row["provenance"] = map[string]any{"sourceTool": recoveryTool}
@@ -68,7 +68,7 @@ func continueRun(r *fakeRun) {
 	r.final("1", "All of it.")
 }
 
-// A turn fails while OpenClaw is away. What OpenClaw answers afterwards is shown as a separate turn that answers the same message: the run by
+// A turn fails while OpenClaw is away. Its later answer is shown as a separate turn that answers the same message: the run with
 // which a restarted OpenClaw continues, or the whole run if it ended meanwhile. The failed turn is not shown again.
 func TestUnfinished(t *testing.T) {
 	const turn = "019aab00-0000-7000-8000-000000000001"

@@ -10,7 +10,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// starts begins a run that no client asked for. prompt, which may be nil, is the row that shows what started it.
+// startRun starts a run that no client prompted. prompt, which may be nil, is the row that shows what started it.
 func (f *fakeGateway) startRun(id string, prompt map[string]any, play func(*fakeRun)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -29,8 +29,8 @@ func (f *fakeGateway) startRun(id string, prompt map[string]any, play func(*fake
 	f.tasks.Go(func() { play(r) })
 }
 
-// forwarded returns the row of a prompt that no person wrote, as the gateway shows it: as the assistant's, under a key that is not the
-// run's.
+// forwardedPrompt returns the row of a prompt from a schedule or another session, as the gateway shows it: as the assistant's,
+// under a key that isn't the run's.
 func forwardedPrompt(kind, tool, text string) map[string]any {
 	return map[string]any{
 		"role": "assistant", "content": text, "idempotencyKey": "prompt-of-" + tool + ":user", "senderLabel": "Forwarded from daily",
@@ -38,7 +38,8 @@ func forwardedPrompt(kind, tool, text string) map[string]any {
 	}
 }
 
-// A prompt of a schedule or of another session is not something that the agent said, and its run does not answer the person's message.
+// A prompt of a schedule or of another session is not shown as the agent's message, and its run doesn't answer the user's
+// message.
 func TestFollowForwarded(t *testing.T) {
 	for tool, kind := range map[string]string{"cron": "internal_system", "sessions_send": "inter_session"} {
 		for name, meanwhile := range map[string]func(f *fakeGateway, again func()){
@@ -69,8 +70,8 @@ func TestFollowForwarded(t *testing.T) {
 	}
 }
 
-// The announcement of a subagent is a run in its parent's session whose prompt no history shows. It is shown at once, and is not an answer
-// to the message before it.
+// An announcement of a subagent is a run in its parent's session without a prompt in any history. It is shown at once, and not
+// as the answer to the previous message.
 func TestFollowAnnouncement(t *testing.T) {
 	const id = "announce:v1:agent:main:subagent:s1:run-of-the-helper"
 	followSession(t, runWithGap, func(t *testing.T, f *fakeGateway, a *gatewayAgent, c *conversations, again func()) {
@@ -89,7 +90,7 @@ func TestFollowAnnouncement(t *testing.T) {
 	})
 }
 
-// The first words of a run may come before the gateway's history shows the run. It is shown as soon as the history does.
+// The first content of a run may arrive before the history shows the run. The run is shown as soon as the history does.
 func TestFollowUnlistedRun(t *testing.T) {
 	slow := func(r *fakeRun) {
 		name := func(unnamed bool) {
@@ -123,7 +124,7 @@ func TestFollowUnlistedRun(t *testing.T) {
 	})
 }
 
-// Frames of a heartbeat go only to clients that watch its session, and no history shows its prompt.
+// Frames of a heartbeat only reach clients that subscribe to its session, and no history shows its prompt.
 func TestFollowHeartbeat(t *testing.T) {
 	beat := func(r *fakeRun) {
 		r.isQuiet = true
@@ -148,7 +149,7 @@ func TestFollowHeartbeat(t *testing.T) {
 	})
 }
 
-// A person's message may wait while an announcement or a heartbeat runs. Neither is taken for the run that answers it.
+// While an announcement or a heartbeat runs, a user's message is queued. Neither is taken for the run that answers it.
 func TestUnpromptedRunAnswersNoMessage(t *testing.T) {
 	const announce = "announce:v1:agent:main:subagent:s1:r1"
 	asked := `{"role":"user","content":"hello","idempotencyKey":"mine:user","__openclaw":{"id":"1","seq":1}}`
@@ -175,8 +176,8 @@ func TestUnpromptedRunAnswersNoMessage(t *testing.T) {
 	}
 }
 
-// A gateway that is killed before it has written anything of a run continues it in another one. That run answers the message that had
-// no answer yet, and continues the turn of that message, whatever the id of the run that was lost.
+// A gateway that is killed before it has written anything of a run continues it as another one. That run answers the unanswered
+// message and continues its turn, whatever the id of the lost run.
 func TestRecoveryAnswersTheMessage(t *testing.T) {
 	const rows = `{"messages":[
 		{"role":"user","content":"one?","idempotencyKey":"k4:user","__openclaw":{"id":"1","seq":1}},
