@@ -7,7 +7,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// agent decodes an agent frame: what the run says and does.
+// agent decodes an agent frame, which has the content of a run. A frame whose seq is not above the run's last one is a
+// repetition and ignored.
 func (d *decoder) agent(p *payload) error {
 	switch string(p.stream) {
 	case "assistant", "thinking", "tool", "item", "command_output", "lifecycle", "run_status", "usage":
@@ -16,7 +17,7 @@ func (d *decoder) agent(p *payload) error {
 		return nil
 	}
 	a := &p.data
-	// The rest of a lifecycle may come late, from a run that ended before this stream began.
+	// The last lifecycle frames of a run may arrive on a connection that began after the run's end. They must not start it again.
 	begins := string(p.stream) != "usage" && (string(p.stream) != "lifecycle" || string(a.phase) == "start")
 	r, err := d.run(p, begins)
 	if r == nil || err != nil {
@@ -49,7 +50,7 @@ func (d *decoder) agent(p *payload) error {
 	return nil
 }
 
-// agentData is the data of an agent frame of any stream.
+// agentData holds the fields of an agent frame's data. Which ones are set depends on the stream, as noted.
 type agentData struct {
 	// assistant, thinking
 	text, delta string
@@ -66,7 +67,7 @@ type agentData struct {
 
 	// tool, item, command_output
 	call, name, title, meta, kind, status []byte
-	args, partial, result                 []byte // as they stand
+	args, partial, result                 []byte // undecoded JSON
 	isError                               bool
 	output                                string
 	hasOutput                             bool
@@ -75,6 +76,7 @@ type agentData struct {
 	outputTokens int64 // usage
 }
 
+// parse decodes the data object. Fields that no stream needs are skipped.
 func (a *agentData) parse(c *cursor) {
 	if !c.enter('{') {
 		return
@@ -139,7 +141,7 @@ func (a *agentData) parse(c *cursor) {
 	}
 }
 
-// member gives a string of an object.
+// member returns the string with that name in a JSON object, or nil.
 func member(object []byte, name string) []byte {
 	c := cursor{b: object}
 	if len(object) == 0 || !c.enter('{') {
@@ -156,6 +158,8 @@ func member(object []byte, name string) []byte {
 	return value
 }
 
+// assistant decodes a text snapshot and the files that it names. Protocol 3 shows files at once. Protocol 4 names them after
+// the text in which they belong, so they wait for the end of the run.
 func (d *decoder) assistant(r *run, a *agentData) error {
 	switch {
 	case !a.hasText:
@@ -176,8 +180,8 @@ func (d *decoder) assistant(r *run, a *agentData) error {
 	return nil
 }
 
-// keyed takes the snapshot of a segment that the gateway has named; only protocol 4 does. An empty one retracts the
-// segment if it says so; else it is of a frame that brings something else.
+// keyed decodes a snapshot of a segment with an item id, which only protocol 4 has. An empty text retracts the segment if
+// replace is set; otherwise the frame has no text at all.
 func (d *decoder) keyed(r *run, a *agentData) error {
 	d.Protocol = max(d.Protocol, protocolKeyed)
 	if a.text == "" && !a.replace {
@@ -199,7 +203,7 @@ func (d *decoder) keyed(r *run, a *agentData) error {
 		}
 		switch {
 		case a.replace && s.IsOver && s.Visible.Len() > 0 && !s.Visible.begins(a.text):
-			// The model thought before it went on. The gateway reuses the name, but its history keeps both texts.
+			// The model reasoned in between. The gateway reuses the item id, but its history has both texts.
 			key := part + "+" + strconv.Itoa(len(r.Texts))
 			if err := event.CheckID("itemId", key); err != nil {
 				return err
@@ -210,7 +214,7 @@ func (d *decoder) keyed(r *run, a *agentData) error {
 		case s.Part == part || a.replace || int64(len(a.text)) > s.Visible.Len():
 			s.IsOver = false
 			d.show(r, s, a.text)
-		} // else it came whole from elsewhere; a snapshot that is older takes nothing of it back
+		} // otherwise a history has already shown the whole text, and an older snapshot must not shorten it
 		return nil
 	}
 	if s := r.unnamed(a.text); s != nil {
@@ -224,10 +228,11 @@ func (d *decoder) keyed(r *run, a *agentData) error {
 	return nil
 }
 
-// protocolKeyed is the first protocol whose gateway takes control syntax out of the text itself.
+// protocolKeyed is the first protocol whose gateway itself removes control syntax from the text and names segments.
 const protocolKeyed = 4
 
-// unkeyed takes the snapshot of a segment without a name.
+// unkeyed decodes a snapshot of a segment without an item id. It continues the last segment if it begins with that segment's
+// text, and otherwise starts a new one.
 func (d *decoder) unkeyed(r *run, a *agentData) {
 	text := screened{visible: a.text}
 	if d.Protocol < protocolKeyed {
@@ -242,19 +247,19 @@ func (d *decoder) unkeyed(r *run, a *agentData) {
 		d.addMedia(r, text)
 		return
 	case a.delta == "" && s != nil:
-		// The frame that brings mediaUrls repeats the segment's text, or what is left of it without its media.
+		// A frame with mediaUrls repeats the segment's text, with or without the lines that name files.
 		if !goesOn {
 			return
 		}
 	case !goesOn || a.text == a.delta && (s.Visible.Len() > 0 || s.Buffered != ""):
-		d.settle(r, s, false)
+		d.finishText(r, s, false)
 		s = begin(&r.Texts, event.KindText, ordinal("text:", r.Texts))
 	}
 	d.showBetween(r, s, text)
 	s.Buffered, s.IsOver = text.buffered, false
 }
 
-// thinking takes a snapshot of the model's reasoning, which starts anew with each of its messages. It ends the text before it.
+// thinking decodes a snapshot of the model's reasoning. Each model message starts a new one, and ends the text before it.
 func (d *decoder) thinking(r *run, a *agentData) {
 	s := last(r.Thoughts)
 	if !a.hasText {
@@ -272,7 +277,8 @@ func (d *decoder) thinking(r *run, a *agentData) {
 	d.show(r, s, a.text)
 }
 
-// lifecycle takes the progress of the run. None of its phases is the run's end: the chat frame that follows is.
+// lifecycle decodes the progress of a run. No lifecycle frame ends the run; the chat frame that follows does. The frame "end"
+// has the last text with the lines that name files, which shows where they belong.
 func (d *decoder) lifecycle(r *run, a *agentData) {
 	if len(a.disposition) > 0 {
 		r.Disposition = string(a.disposition)
@@ -291,7 +297,7 @@ func (d *decoder) lifecycle(r *run, a *agentData) {
 	}
 }
 
-// phase tells of the run's progress, once where several frames tell the same.
+// phase emits a change of the run's phase. Several frames report the same phase.
 func (d *decoder) phase(r *run, phase []byte) {
 	if p := string(phase); p != "" && p != r.Phase {
 		r.Phase = p

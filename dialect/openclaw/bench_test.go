@@ -6,8 +6,8 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
-// BenchmarkDecode prints the time for a delta: all that the gateway sends for one step of the text, its agent frame
-// and, now and then or always, a chat frame. A step repeats the segment's text, so that the time grows with it.
+// BenchmarkDecode measures one step of the text: its agent frame and, every few steps or always, a chat frame. A step repeats
+// the segment's text, so the time grows with it.
 func BenchmarkDecode(b *testing.B) {
 	for _, rec := range []struct{ version, name, what string }{
 		{"2026.2.3", "plain", "3/120B"},

@@ -10,7 +10,7 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
-// What a gateway can make the state hold has an end, and the stream fails there.
+// A gateway can't make the state grow without limit: the stream fails at each limit.
 func TestBounds(t *testing.T) {
 	one := func(n int) *script { return &script{run: fmt.Sprint("r", n), session: "s"} }
 	at := func(i int) *script { s := one(0); s.seq = i; return s }

@@ -5,7 +5,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// chat decodes a chat frame: status and the run's end. Its deltas repeat, throttled, what agent frames bring.
+// chat decodes a chat frame: the status or the end of a run. Its delta frames are ignored, because they repeat the text of
+// agent frames, throttled.
 func (d *decoder) chat(p *payload) error {
 	switch string(p.state) {
 	case "status", "delta", "final", "aborted", "error":
@@ -39,6 +40,7 @@ func (d *decoder) chat(p *payload) error {
 	return nil
 }
 
+// completed returns the outcome of a run with a final frame.
 func (d *decoder) completed(r *run, p *payload) *event.Body {
 	b := &event.Body{Outcome: event.Completed, Reason: decoding.StopReason(string(p.stopReason)), Usage: usage(p.usage)}
 	if b.Usage != nil {
@@ -50,10 +52,10 @@ func (d *decoder) completed(r *run, p *payload) *event.Body {
 	return b
 }
 
-// reasonSilent is why a run that completed said nothing: the agent chose not to answer.
+// reasonSilent is the reason of a completed run without text: the agent chose not to answer.
 const reasonSilent = "silent"
 
-// said reports whether the run's message has visible text.
+// hasText reports whether the run's message has visible text.
 func (r *run) hasText() bool {
 	for _, s := range r.Texts {
 		if s.Visible.Len() > 0 {
@@ -63,7 +65,8 @@ func (r *run) hasText() bool {
 	return false
 }
 
-// aborted tells a run that was stopped from one of protocol 4 that ends so because the model had nothing to say.
+// aborted returns the outcome of a run with an aborted frame. In protocol 4 a run without an answer ends with this frame too;
+// the disposition in its lifecycle distinguishes it from a run that was stopped.
 func aborted(r *run, p *payload) *event.Body {
 	switch r.Disposition {
 	case "silent":
@@ -74,6 +77,7 @@ func aborted(r *run, p *payload) *event.Body {
 	return &event.Body{Outcome: event.Cancelled, Reason: string(p.stopReason)}
 }
 
+// failed returns the outcome of a run with an error frame. If the frame has no message, it is the one of the run's lifecycle.
 func failed(r *run, p *payload) *event.Body {
 	code := string(p.errorKind)
 	if code == "" || code == unknown {
@@ -86,10 +90,11 @@ func failed(r *run, p *payload) *event.Body {
 	return failure(code, message, "the agent failed")
 }
 
-// unknown is the kind of an error of which no kind is known.
+// unknown is the error kind that the gateway uses if it can't classify an error.
 const unknown = "unknown"
 
-// reason is the code of an error without a kind: why the gateway would try another model, in the words that others have for it.
+// reason returns the code of an error without a kind: the reason for which the gateway would try another model, in the terms of
+// Leat's other dialects.
 func reason(b []byte) string {
 	switch r := string(b); r {
 	case "":
@@ -101,6 +106,8 @@ func reason(b []byte) string {
 	}
 }
 
+// failure returns a failed outcome; otherwise is the message if there is none. Rate limits, timeouts and overload are
+// retryable.
 func failure(code, message, otherwise string) *event.Body {
 	if message == "" {
 		message = otherwise
@@ -109,7 +116,8 @@ func failure(code, message, otherwise string) *event.Body {
 	return &event.Body{Outcome: event.Failed, Error: &event.Error{Code: code, Message: message, Retryable: retryable}}
 }
 
-// usage reads the totals of a final; nil where there are none.
+// usage decodes the token counts of a final frame, whose names differ between gateway versions. It returns nil if there are
+// none.
 func usage(object []byte) *event.Usage {
 	c := cursor{b: object}
 	if len(object) == 0 || !c.enter('{') {
@@ -139,12 +147,13 @@ func usage(object []byte) *event.Usage {
 
 const injectPrefix = "inject-"
 
+// isInjected reports whether a run id is that of a message that was inserted with chat.inject.
 func isInjected(run []byte) bool {
 	return len(run) > len(injectPrefix) && string(run[:len(injectPrefix)]) == injectPrefix
 }
 
-// injected adds a message that chat.inject put into the session. It belongs to no run: its operation has no turn, so
-// that it can't be taken for the run that the stream answers.
+// injected adds a message that chat.inject inserted into the session. It belongs to no run, so its event has no turn; otherwise
+// the mapper would add it to the run that is being streamed.
 func (d *decoder) injected(p *payload) error {
 	key := string(p.run)
 	if err := event.CheckID("runId", key); err != nil {

@@ -12,10 +12,10 @@ import (
 
 func TestConformance(t *testing.T) { dialecttest.Run(t, Dialect(), corpus(t)) }
 
-// What every recording comes to, as a reader sees it at the end.
+// Every recording folds to the expected final view.
 func TestGolden(t *testing.T) { dialecttest.Golden(t, Dialect(), corpus(t)) }
 
-// corpus is all recordings, each as one client got it.
+// corpus is the list of all recordings, each as one client received it.
 func corpus(t *testing.T) []dialecttest.Stream {
 	var all []dialecttest.Stream
 	for _, rec := range recordings {
@@ -26,7 +26,7 @@ func corpus(t *testing.T) []dialecttest.Stream {
 	return all
 }
 
-// Runs beside the first are turns inside it, as the gateway maps them.
+// Further runs are turns nested in the first one, as the gateway maps them.
 func TestNested(t *testing.T) {
 	for _, name := range []string{"busy", "errmid", "media"} {
 		ops, err := operations(t, frames(t, "2026.9.6", name, ""), never)

@@ -18,7 +18,8 @@ func Dialect() dialect.Dialect {
 	}
 }
 
-// decoder is the dialect's decoder. All that outlives a frame is in its state.
+// decoder decodes the frames of one connection. Everything that outlives a frame is in its state, which the caller stores with
+// the events.
 type decoder struct {
 	state
 	base decoding.Base
@@ -34,6 +35,7 @@ func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
 	return d.base.Decode(name, &d.Frames, false, f, d.decodeFrame)
 }
 
+// decodeFrame decodes one frame and checks the limits of the state afterwards.
 func (d *decoder) decodeFrame(f dialect.Frame) error {
 	var fr frame
 	err := fr.parse(f.Data)
@@ -49,17 +51,17 @@ func (d *decoder) decodeFrame(f dialect.Frame) error {
 	return nil
 }
 
-// Close implements [dialect.Decoder]. A connection has no end of its own: it was not cut short if a run has ended and
-// none is open.
+// Close implements [dialect.Decoder]. A connection may end at any time, so the stream is complete if a run has ended and none
+// is open.
 func (d *decoder) Close() ([]event.Event, error) {
 	isOver := len(d.Runs) == 0 && d.HasEnded
 	return d.base.Close(&isOver, d.flushOpen)
 }
 
-// rest says what is held back.
+// flushOpen emits what the open runs have buffered.
 func (d *decoder) flushOpen() {
 	for _, r := range d.Runs {
-		d.settle(r, r.text(), true)
+		d.finishText(r, r.text(), true)
 		d.release(r)
 	}
 }

@@ -2,8 +2,9 @@ package openclaw
 
 import "strings"
 
-// tight stands for a text without its space: how many bytes that leaves, and their FNV-1a hash. The gateway trims
-// and folds space when it writes a final, so that two forms of one text are compared by it.
+// tight identifies a text regardless of its white space, by its length without it and an FNV-1a hash. The gateway trims and
+// folds white space in final frames, so the streamed and the final form of a text can only be compared this way. The state
+// stores it instead of the text.
 type tight struct {
 	N   int    `json:"n,omitempty"`
 	Sum uint64 `json:"sum,omitempty"`
@@ -17,7 +18,7 @@ const (
 
 func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
-// add appends a text.
+// add appends s to the text.
 func (t *tight) add(s string) {
 	if t.N == 0 {
 		t.Sum = fnvOffset
@@ -30,7 +31,7 @@ func (t *tight) add(s string) {
 	}
 }
 
-// begins reports whether s begins with the text, and where in s the text then ends.
+// begins reports whether s begins with the text, and the offset in s at which the text ends.
 func (t tight) begins(s string) (end int, ok bool) {
 	if t.N == 0 {
 		return 0, true

@@ -12,22 +12,22 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// failer is what testing.T and rapid.T share.
+// failer is the common interface of testing.T and rapid.T.
 type failer interface {
 	Helper()
 	Fatalf(format string, args ...any)
 }
 
-// folder folds operations as the gateway would, with upstream keys for ids. It fails the test on any operation that
-// does not fit what came before.
+// folder folds events as the gateway does, with upstream keys as ids. It fails the test if an event doesn't fit those before
+// it.
 type folder struct {
 	t    failer
 	seq  int64
 	Tr   transcript.Transcript
 	ends map[string]int
-	// replaced counts replaces, partEnds the ends of parts.
+	// replaced counts part.replace events, partEnds part.end events.
 	replaced, partEnds int
-	// each is called after every operation.
+	// each is called after every event.
 	each func(*transcript.Transcript, *event.Event)
 }
 
@@ -84,7 +84,7 @@ func (f *folder) apply(ops []event.Event) {
 	}
 }
 
-// frames reads what one client of a recording got. An empty client is the first one.
+// frames reads what one client of a recording received. If client is empty, it is the first one.
 func frames(t testing.TB, version, name, client string) [][]byte {
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata", version, name+".jsonl"))
@@ -119,7 +119,7 @@ func frames(t testing.TB, version, name, client string) [][]byte {
 	return out
 }
 
-// decode feeds frames to a decoder and folds what comes of it.
+// decode feeds frames to a decoder and folds its events.
 func (f *folder) decode(d dialect.Decoder, frames [][]byte) {
 	f.t.Helper()
 	for i, b := range frames {

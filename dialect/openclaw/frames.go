@@ -4,7 +4,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// frame is a frame from the gateway: an event, or the response to a request. What it does not have is empty.
+// frame is an event or a response from the gateway. Fields that it doesn't have are empty.
 type frame struct {
 	typ     []byte
 	event   []byte
@@ -12,7 +12,7 @@ type frame struct {
 	payload payload
 }
 
-// payload is what any payload of interest carries; a field's meaning is its frame's.
+// payload holds the fields of all payloads that are decoded. What a field means depends on the frame.
 type payload struct {
 	typ      []byte // of a response; "hello-ok"
 	protocol int64  // of hello-ok
@@ -37,6 +37,7 @@ type payload struct {
 	usage        []byte // as it stands
 }
 
+// parse decodes a frame in one pass. The slices point into b.
 func (f *frame) parse(b []byte) error {
 	c := cursor{b: b}
 	if !c.enter('{') {
@@ -63,6 +64,7 @@ func (f *frame) parse(b []byte) error {
 	return nil
 }
 
+// parse decodes a payload. Unknown fields are skipped.
 func (p *payload) parse(c *cursor) {
 	if !c.enter('{') {
 		return
@@ -112,6 +114,7 @@ func (p *payload) parse(c *cursor) {
 	}
 }
 
+// detail decodes errorDetail, of which only the failover reason is needed.
 func (p *payload) detail(c *cursor) {
 	if !c.enter('{') {
 		return
@@ -126,7 +129,7 @@ func (p *payload) detail(c *cursor) {
 	}
 }
 
-// route hands a frame to the one that understands it.
+// route decodes a frame by its kind. Unknown kinds are counted.
 func (d *decoder) route(f *frame) error {
 	switch string(f.typ) {
 	case "event":
@@ -149,9 +152,9 @@ func (d *decoder) route(f *frame) error {
 	return nil
 }
 
-// response learns the protocol from a handshake, and a run from the response to chat.send. Each of the statuses
-// started, in_flight and ok means that the gateway has taken the message; the run's end is told by chat frames alone.
-// Whose response it is, and what a refusal means, is known to who asked.
+// response takes the protocol from a handshake, rows from a history, and a run from the response to chat.send. The statuses
+// started, in_flight, ok and accepted all mean that the gateway has the message; only a chat frame ends the run. The client
+// that sent the request handles refusals.
 func (d *decoder) response(f *frame) error {
 	p := &f.payload
 	switch {
@@ -170,11 +173,11 @@ func (d *decoder) response(f *frame) error {
 	return nil
 }
 
-// foreign counts frames of runs that are not the conversation's, or had ended before its stream began.
+// foreign counts frames of other conversations' runs, and of runs that had ended before the stream began.
 const foreign = "foreign run"
 
-// run gives the open run of a frame. It is nil where the run has ended, belongs to another conversation, or is not
-// known and the frame is none that a run begins with.
+// run returns the run of a frame. If the run is new and begins is true, it is added. The result is nil if the run has ended,
+// belongs to another conversation, or is new in a frame that can't begin one.
 func (d *decoder) run(p *payload, begins bool) (*run, error) {
 	if len(p.run) == 0 {
 		d.Unknowns.Add("run without id")
@@ -207,8 +210,8 @@ func (d *decoder) run(p *payload, begins bool) (*run, error) {
 	return r, nil
 }
 
-// adopt reports whether a frame's session is one of the conversation's: the first run's, one that such a session
-// spawned, or not given. While nothing but a response told of the first run, only a frame of that run tells its session.
+// adopt reports whether a frame's session belongs to the conversation: it is the first run's session, one that such a session
+// spawned, or missing. If only a response has named the first run so far, a frame of that run (isKnown) decides its session.
 func (d *decoder) adopt(p *payload, isKnown bool) bool {
 	if len(p.session) == 0 {
 		return true

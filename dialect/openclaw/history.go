@@ -8,16 +8,16 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// These begin the part keys of segments that came whole, and not by an assistant's frames.
+// The prefixes of the part keys of segments that did not come from assistant frames.
 const (
 	historyPrefix  = "history:"
 	preamblePrefix = "preamble:"
 )
 
-// truncated ends a text of which a history shows the beginning.
+// truncated is the end of a text that a history has shortened.
 const truncated = "\n...(truncated)..."
 
-// row is a message of a history.
+// row is a message in a history. Its slices point into the frame.
 type row struct {
 	role, run  []byte
 	content    []byte // as it stands
@@ -27,6 +27,7 @@ type row struct {
 	raw        []byte
 }
 
+// parse decodes a row.
 func (w *row) parse(object []byte) {
 	w.raw = object
 	c := cursor{b: object}
@@ -56,7 +57,7 @@ func (w *row) parse(object []byte) {
 	}
 }
 
-// history adds what the open runs have in a response to chat.history.
+// history adds what a response to chat.history has of the open runs and was not streamed.
 func (d *decoder) history(p *payload) error {
 	var rows []row
 	c := cursor{b: p.messages}
@@ -76,7 +77,8 @@ func (d *decoder) history(p *payload) error {
 	return nil
 }
 
-// rowsOf gives the rows of a run. Before protocol 4 rows name none: who knows whose they are has to name it.
+// rowsOf returns the rows of a run. Rows of protocol 3 don't name their run; the client has to add the name before it decodes
+// them.
 func rowsOf(r *run, rows []row) []row {
 	var of []row
 	for _, w := range rows {
@@ -87,7 +89,8 @@ func rowsOf(r *run, rows []row) []row {
 	return of
 }
 
-// catchUp goes through a run's rows beside what was shown of it, and adds what is missing.
+// catchUp compares a run's rows with what was shown of it, in order, and adds what is missing. Rows can't tell when they were
+// written relative to the stream, so matching is by text.
 func (d *decoder) catchUp(r *run, rows []row) error {
 	if len(rows) > 0 {
 		d.release(r)
@@ -100,7 +103,7 @@ func (d *decoder) catchUp(r *run, rows []row) error {
 	}
 	for _, w := range rows {
 		if err := r.bounded(); err != nil {
-			return err // each row costs as much as there are parts
+			return err // the cost of each row grows with the number of parts
 		}
 		switch string(w.role) {
 		case "assistant":
@@ -117,7 +120,7 @@ func (d *decoder) catchUp(r *run, rows []row) error {
 	return nil
 }
 
-// said goes through the content of an assistant's row.
+// assistantRow compares the blocks of an assistant's row with what was shown.
 func (d *decoder) assistantRow(r *run, at *walk, w *row) error {
 	c := cursor{b: w.content}
 	if !c.enter('[') {
@@ -145,10 +148,11 @@ func (d *decoder) assistantRow(r *run, at *walk, w *row) error {
 	return nil
 }
 
-// warning ends the key of a row in which the gateway says that the run failed. What the model had said follows behind a blank line.
+// warning is the end of the key of a row in which the gateway reports that the run failed. The model's text follows after a
+// blank line.
 const warning = ":terminal-error"
 
-// text returns what the model says in a text of the row.
+// text returns the model's part of a text block in the row.
 func (w *row) text(text string) string {
 	if strings.HasSuffix(string(w.key), warning) {
 		_, text, _ = strings.Cut(text, event.JoinBlank)
@@ -156,7 +160,7 @@ func (w *row) text(text string) string {
 	return text
 }
 
-// thoughtOf returns the reasoning of a row, whose blocks the gateway streams as one.
+// thoughtOf returns the reasoning in a row. Its blocks are joined, because the gateway streams them as one.
 func thoughtOf(w *row) string {
 	c := cursor{b: w.content}
 	if string(w.role) != "assistant" || !c.enter('[') {
@@ -171,7 +175,7 @@ func thoughtOf(w *row) string {
 	return strings.Join(texts, "\n")
 }
 
-// unread returns the reasoning that was streamed and that none of the rows repeats word by word.
+// unread returns the streamed reasoning that none of the rows repeats literally.
 func (r *run) unread(rows []row) (unread []*segment) {
 	var texts []string
 	for i := range rows {
@@ -187,8 +191,9 @@ func (r *run) unread(rows []row) (unread []*segment) {
 	return unread
 }
 
-// thought completes the reasoning that a row repeats, or shows it if it was not streamed. A gateway may stream it in other words than
-// it keeps; so as long as there is reasoning that no row repeats, that is taken for it.
+// thought completes the reasoning that a row repeats, or shows it if it was not streamed. A gateway may store reasoning in
+// other words than it streams. So while there is streamed reasoning that no row repeats, the row's is taken for it and not
+// shown again.
 func (d *decoder) thought(r *run, at *walk, text string) {
 	if text == "" {
 		return
@@ -206,9 +211,9 @@ func (d *decoder) thought(r *run, at *walk, text string) {
 	d.show(r, begin(&r.Thoughts, event.KindReasoning, ordinal("thinking:", r.Thoughts)), text)
 }
 
-// beside finds a text among the segments that were shown, and completes its segment. A text that is missing behind all of them
-// is a segment of its own. One that is missing between two goes to the end of the one before, as finals have it, or to the
-// beginning of the one behind if a tool came before it. What is missing before all is put before the first.
+// matchText finds a row's text among the visible segments and completes its segment. A text after all segments becomes a
+// segment of its own. A text between two segments is appended to the earlier one, as in final frames, or put at the beginning
+// of the later one if a tool call separates it from the earlier. A text before all segments is put before the first.
 func (d *decoder) matchText(r *run, w *walk, text string) {
 	screenedText := screenWhole(strings.TrimSuffix(text, truncated))
 	text = screenedText.visible
@@ -219,7 +224,7 @@ func (d *decoder) matchText(r *run, w *walk, text string) {
 	}
 	for i, s := range w.segments {
 		if end, ok := s.endIn(text); ok {
-			s.Buffered = "" // it stands in the text, as what it came to
+			s.Buffered = "" // the row's text contains it, screened
 			if suffix := strings.TrimRight(text[end:], space); len(w.missing) > 0 {
 				d.show(r, s, strings.Join(append(w.missing, text), event.JoinBlank))
 			} else {
@@ -257,34 +262,34 @@ func (d *decoder) matchText(r *run, w *walk, text string) {
 	d.addMedia(r, screenedText)
 }
 
-// walk is how far a history was gone through beside what is shown.
+// walk is the position in the visible segments while the rows of a history are compared with them.
 type walk struct {
-	segments []*segment // behind
-	before   *segment   // the last that was found
-	tool     bool       // a tool was called since
-	missing  []string   // texts to be put before the next that is found
+	segments []*segment // the segments after the position
+	before   *segment   // the segment before the position, or nil
+	tool     bool       // a tool was called after that segment
+	missing  []string   // texts to put before the next segment that matches
 	thoughts []*segment // reasoning that no row repeats
 }
 
-// pass goes on behind a segment, which is at i of those shown.
+// pass moves the position behind a segment, which is at index i of those that remain.
 func (w *walk) pass(s *segment, i int) {
 	w.before, w.tool, w.missing, w.segments = s, false, nil, w.segments[i+1:]
 }
 
-// known is a text of a history that is among what is shown, without what follows it in its segment.
+// readText is a text of a history that is visible, without the text that follows it in its segment.
 type readText struct {
 	tight
 	Part string `json:"part,omitempty"` // of the segment
 }
 
-// read takes note of a text of a history that is among what is shown.
+// markRead records that a text of a history is visible, so that the next history doesn't add it again.
 func (r *run) markRead(of tight, s *segment) {
 	if _, ok := r.wasRead(of); !ok {
 		r.Read = append(r.Read, readText{of, s.Part})
 	}
 }
 
-// wasRead returns the part that shows a text of a history.
+// wasRead returns the part that shows a text of an earlier history.
 func (r *run) wasRead(of tight) (part string, ok bool) {
 	for _, k := range r.Read {
 		if k.tight == of {
@@ -294,7 +299,7 @@ func (r *run) wasRead(of tight) (part string, ok bool) {
 	return "", false
 }
 
-// endIn returns where in a text the segment ends that it begins with.
+// endIn reports whether text begins with the segment's text, and the offset at which it ends.
 func (s *segment) endIn(text string) (end int, ok bool) {
 	if s.Visible.begins(text) {
 		return int(s.Visible.Len()), true
@@ -302,7 +307,8 @@ func (s *segment) endIn(text string) (end int, ok bool) {
 	return s.Tight.begins(text)
 }
 
-// unnamed gives the segment that came whole from elsewhere before the gateway's own frame of it, which names it.
+// unnamed returns the segment that a history or a preamble showed before the gateway's own frame, which has its item id. It is
+// nil if there is none with that text.
 func (r *run) unnamed(text string) *segment {
 	for _, s := range r.Texts {
 		isFromHistory := strings.HasPrefix(s.Part, historyPrefix) || strings.HasPrefix(s.Part, preamblePrefix)
@@ -313,13 +319,14 @@ func (r *run) unnamed(text string) *segment {
 	return nil
 }
 
-// historyBlock is a piece of a row's content.
+// historyBlock is a block of a row's content.
 type historyBlock struct {
 	kind, id, name []byte
 	args           []byte // as they stand
 	text           string
 }
 
+// readBlock decodes a block. Anything but an object is an empty block.
 func readBlock(c *cursor) (b historyBlock) {
 	if !c.enter('{') {
 		return b

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// rows is a response to chat.history.
+// rows returns a response to chat.history.
 func rows(rows ...fields) string {
 	b, err := json.Marshal(fields{"type": "res", "id": "h", "ok": true, "payload": fields{"sessionKey": "s", "messages": rows}})
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// cursor reads one JSON text front to back, once. Its methods consume one value each; a value of another type than
-// asked for counts as absent. The first violation of the grammar ends the reading and stays in bad.
+// cursor reads a JSON text once, from front to back. Each method consumes one value; a value of another type than the method's
+// counts as absent. The first syntax error ends the reading and is stored in bad.
 //
-// Frames repeat all of a segment's text, so that the time to read them is most of the time to decode; encoding/json
-// goes over nested raw values once a level, and takes four to six times as long.
+// Frames repeat the whole text of a segment, so parsing dominates the cost of decoding. encoding/json scans nested raw values
+// once per level and takes four to six times as long.
 type cursor struct {
 	b       []byte
 	i       int
@@ -20,10 +20,10 @@ type cursor struct {
 	bad     bool
 }
 
-// maxDepth bounds nesting, as encoding/json does.
+// maxDepth is the deepest nesting, as in encoding/json.
 const maxDepth = 10000
 
-// enter consumes the opening bracket of an object or array. Any other value is skipped, and false returned.
+// enter consumes the opening bracket of an object or array. Any other value is skipped, and the result is false.
 func (c *cursor) enter(open byte) bool {
 	if c.peek() != open {
 		c.skip()
@@ -34,7 +34,7 @@ func (c *cursor) enter(open byte) bool {
 	return true
 }
 
-// next steps to the next member of an object and gives its key, or consumes the end and returns false.
+// next advances to the next member of an object and sets key, or consumes the end and returns false.
 func (c *cursor) next(key *[]byte) bool {
 	if !c.hasNext('}') {
 		return false
@@ -54,7 +54,7 @@ func (c *cursor) next(key *[]byte) bool {
 	return true
 }
 
-// more steps to the next element of an array, or consumes the end and returns false.
+// hasNext advances to the next element of an array, or consumes the end and returns false.
 func (c *cursor) hasNext(end byte) bool {
 	isFirst := c.isFirst
 	c.isFirst = false
@@ -73,16 +73,16 @@ func (c *cursor) hasNext(end byte) bool {
 	return c.fail()
 }
 
-// done reports whether nothing but space follows.
+// atEnd reports whether only white space follows.
 func (c *cursor) atEnd() bool {
 	c.space()
 	return !c.bad && c.i == len(c.b)
 }
 
-// str returns a string; any other value counts as the empty one.
+// str returns a string, or "" for any other value.
 func (c *cursor) str() string { return string(c.bytes()) }
 
-// bytes returns the content of a string, which is a part of the input where that is possible; nil for any other value.
+// bytes returns the content of a string, or nil for any other value. If possible, it is a slice of the input.
 func (c *cursor) bytes() []byte {
 	raw, escaped := c.token()
 	if raw == nil {
@@ -91,8 +91,8 @@ func (c *cursor) bytes() []byte {
 	return unquote(raw, escaped)
 }
 
-// snapshot returns a text that a later one will extend. A lone high surrogate at its end, half of a pair whose other
-// half is still to come, is left out.
+// snapshot returns a text that a later snapshot will extend. A high surrogate at its end is left out, because its other half
+// follows later.
 func (c *cursor) snapshot() string {
 	raw, escaped := c.token()
 	if raw == nil {
@@ -104,7 +104,7 @@ func (c *cursor) snapshot() string {
 	return string(unquote(raw, escaped))
 }
 
-// int returns a whole number; any other value counts as 0.
+// int returns an integer, or 0 for any other value.
 func (c *cursor) int() int64 {
 	n, err := strconv.ParseInt(string(c.raw()), 10, 64)
 	if err != nil {
@@ -116,7 +116,7 @@ func (c *cursor) int() int64 {
 // bool reports whether the value is true.
 func (c *cursor) bool() bool { return string(c.raw()) == "true" }
 
-// raw returns a value as it stands; nil for null.
+// raw returns a value as undecoded JSON, or nil for null.
 func (c *cursor) raw() []byte {
 	c.space()
 	start := c.i
@@ -130,6 +130,7 @@ func (c *cursor) raw() []byte {
 // skip consumes any value.
 func (c *cursor) skip() { c.value(0) }
 
+// value consumes a value at the given nesting depth.
 func (c *cursor) value(depth int) {
 	switch ch := c.peek(); {
 	case ch == '"':
@@ -191,7 +192,7 @@ func (c *cursor) digits() {
 	}
 }
 
-// token consumes a string and returns what stands between its quotes; nil, after a skip, for any other value.
+// token consumes a string and returns the bytes between its quotes. Any other value is skipped, and the result is nil.
 func (c *cursor) token() (raw []byte, escaped bool) {
 	if c.peek() != '"' {
 		c.skip()
@@ -221,8 +222,8 @@ func (c *cursor) token() (raw []byte, escaped bool) {
 	return nil, false
 }
 
-// plain returns how many bytes at the beginning of b are neither quote, backslash nor control character. It looks at
-// eight at once: in each lane of a word, a subtraction that borrows although the lane's high bit was clear marks a hit.
+// plain returns how many bytes at the beginning of b are neither quotes, backslashes nor control characters. It tests eight
+// bytes at a time: in each lane of a word, a subtraction that borrows although the lane's high bit was clear marks a hit.
 func plain(b []byte) int {
 	const low, high = 0x0101010101010101, 0x8080808080808080
 	i := 0
@@ -239,7 +240,7 @@ func plain(b []byte) int {
 	return i
 }
 
-// escapeLen returns the length of the escape that b begins with, 0 where it is none.
+// escapeLen returns the length of the escape sequence that b begins with, or 0 if it is invalid.
 func escapeLen(b []byte) int {
 	if len(b) < 2 {
 		return 0
@@ -277,7 +278,7 @@ func hex4(b []byte) (uint64, bool) {
 	return v, true
 }
 
-// unquote decodes what stood between quotes. The grammar has been checked.
+// unquote decodes the content of a string whose syntax has been checked.
 func unquote(raw []byte, escaped bool) []byte {
 	if !escaped && utf8.Valid(raw) {
 		return raw
@@ -293,7 +294,7 @@ func unquote(raw []byte, escaped bool) []byte {
 	return []byte(s)
 }
 
-// cutSurrogate cuts a lone high surrogate off the end of a string's raw content.
+// cutSurrogate removes a high surrogate without its other half from the end of a string's raw content.
 func cutSurrogate(raw []byte) []byte {
 	at := len(raw) - 6
 	if at < 0 || raw[at] != '\\' || raw[at+1] != 'u' {
@@ -323,7 +324,7 @@ func (c *cursor) space() {
 	}
 }
 
-// peek returns the first byte of the next token; 0 at the end.
+// peek returns the first byte of the next token, or 0 at the end.
 func (c *cursor) peek() byte {
 	if c.bad {
 		return 0

@@ -14,7 +14,7 @@ var jsonSeeds = []string{
 	`{"a":` + strings.Repeat("[", 50) + strings.Repeat("]", 50) + `}`, `{1:2}`, `{"a":"x"`, `{"\u0061":"b"}`,
 }
 
-// sameAsStandard checks the cursor against encoding/json.
+// sameAsStandard checks that the cursor agrees with encoding/json.
 func sameAsStandard(t *testing.T, b []byte) {
 	t.Helper()
 	c := cursor{b: b}

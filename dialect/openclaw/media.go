@@ -7,7 +7,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// media shows a file, once. A frame that names more than a run may have is refused as a whole; no time is spent on the rest.
+// media shows a file, once for each URL. Beyond the limit of parts it does nothing; bounded then refuses the frame.
 func (d *decoder) media(r *run, url string) {
 	if url == "" || len(r.Media) > maxParts || slices.Contains(r.Media, url) {
 		return
@@ -18,7 +18,7 @@ func (d *decoder) media(r *run, url string) {
 	d.part(r, part, event.Event{Type: event.PartEnd})
 }
 
-// showBetween makes a segment show a text of protocol 3, with the files that it names in their places.
+// showBetween makes a segment show a text of protocol 3, with the files at the places where their lines were.
 func (d *decoder) showBetween(r *run, s *segment, text screened) {
 	for i, url := range text.media {
 		at := min(text.at[i], len(text.visible))
@@ -33,14 +33,14 @@ func (d *decoder) showBetween(r *run, s *segment, text screened) {
 	d.addMedia(r, text)
 }
 
-// keep takes a file that protocol 4 names behind the text in which it stands: where in it, only the run's end tells.
+// deferFile remembers a file of protocol 4 until the end of the run's lifecycle shows where in the text it belongs.
 func (d *decoder) deferFile(r *run, url string) {
 	if url != "" && len(r.Files) <= maxParts && !slices.Contains(r.Media, url) && !slices.Contains(r.Files, url) {
 		r.Files = append(r.Files, url)
 	}
 }
 
-// release shows the files that wait.
+// release shows the deferred files behind the text, because their place is not known.
 func (d *decoder) release(r *run) {
 	files := r.Files
 	r.Files = nil
@@ -49,8 +49,9 @@ func (d *decoder) release(r *run) {
 	}
 }
 
-// place shows the files that wait in their places in the run's last text, of which raw is the form that names them. What was
-// streamed behind a file moves behind it; no word of it changes.
+// place shows the deferred files at their places in the run's last text. raw is that text with the lines that name files. Text
+// after a file moves to another part behind it; none of its words change. If raw doesn't fit what was streamed, the files are
+// released.
 func (d *decoder) place(r *run, raw string) {
 	files, s := r.Files, r.text()
 	screenedText := screenWhole(raw)

@@ -36,7 +36,7 @@ func counted(n int) string {
 
 func foxes(n int) string { return strings.TrimSpace(strings.Repeat(fox+" ", n)) }
 
-// recordings are all that is in testdata, with what a reader must have seen at the end.
+// recordings are the files in testdata, with the final text that viewers must have seen.
 var recordings = []struct {
 	version, name, client string
 	visible               string // of the first run
@@ -104,8 +104,7 @@ func TestRecordings(t *testing.T) {
 	}
 }
 
-// What a reader sees on the way: it only grows but where the agent takes it back, is never there twice, and has no
-// control syntax in it.
+// The visible text during a run only grows unless the agent retracts it, has no duplicates and contains no control syntax.
 func TestOnTheWay(t *testing.T) {
 	for _, rec := range recordings {
 		t.Run(rec.version+"/"+rec.name+rec.client, func(t *testing.T) {

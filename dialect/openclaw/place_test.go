@@ -14,14 +14,14 @@ func (s *script) files(id, text string, urls ...string) string {
 	return s.agent("assistant", fields{"text": text, "delta": "", "itemId": id, "mediaUrls": urls})
 }
 
-// ends is the end of a run's lifecycle, with its last text as the model said it.
+// ends returns the end of a run's lifecycle, with its last text as the model wrote it.
 func (s *script) ends(raw string) string {
 	return s.agent("lifecycle", fields{"phase": "end", "terminalReply": fields{"disposition": "visible", "text": raw}})
 }
 
 func thinks(text string) fields { return fields{"type": "thinking", "thinking": text} }
 
-// A file stands where the model named it, although the gateway names it behind the text.
+// A file is shown where the model named it, although the gateway names it after the text.
 func TestPlace(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -72,7 +72,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// The model thinks between two texts. The gateway streams the second one in place of the first, but keeps both.
+// The model reasons between two texts. The gateway streams the second one as a replacement of the first, but its history has both.
 func TestTextsAroundAThought(t *testing.T) {
 	replaced := func(s *script, id, text string) string {
 		return s.agent("assistant", fields{"text": text, "delta": "", "replace": true, "itemId": id})
@@ -127,7 +127,7 @@ func TestTextsAroundAThought(t *testing.T) {
 	}
 }
 
-// Reasoning that was not streamed is in the history: always before protocol 4, else after a cut.
+// Reasoning that was not streamed is taken from the history: always in protocol 3, in protocol 4 after a disconnect.
 func TestReasoningOfHistory(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -158,7 +158,7 @@ func TestReasoningOfHistory(t *testing.T) {
 	}
 }
 
-// The gateway writes its own warning into the history of a run that failed, before what the model had said.
+// In the history of a failed run, the gateway writes its own warning in front of the model's text. The warning is not shown.
 func TestWarning(t *testing.T) {
 	for text, want := range map[string][]string{
 		"⚠️ LLM request failed (request format rejected, HTTP 400).": {`text "Half"`},

@@ -6,8 +6,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// reconcile adds to a run's text what the message of its end has more. Where the two can't be brought together, what
-// was streamed stands: a final is trimmed and folded, and may be of the last segment alone.
+// reconcile appends what the message of the run's last frame has in addition to the streamed text. If the two don't match, the
+// streamed text stays: a final is trimmed and folded, and may contain the last segment only.
 func (d *decoder) reconcile(r *run, message []byte, truncated bool) {
 	text, _ := content(message)
 	if d.Protocol >= protocolKeyed {
@@ -17,7 +17,7 @@ func (d *decoder) reconcile(r *run, message []byte, truncated bool) {
 	}
 }
 
-// reconcileAll brings the segments together with a text of protocol 4, which is all of them joined by blank lines.
+// reconcileAll compares the segments with a final text of protocol 4, in which they are joined by blank lines.
 func (d *decoder) reconcileAll(r *run, text string) {
 	if strings.Trim(text, space) == "" {
 		return
@@ -39,7 +39,7 @@ func (d *decoder) reconcileAll(r *run, text string) {
 			to = spans[i+1].from
 		}
 		if i == 0 && spans[0].from > 0 {
-			// What came before the first segment that was seen can only be put before it by writing both.
+			// Text can only be added in front of a segment by replacing the segment.
 			d.show(r, s, strings.Trim(text[:to], space))
 			continue
 		}
@@ -47,23 +47,24 @@ func (d *decoder) reconcileAll(r *run, text string) {
 	}
 }
 
-// reconcileLast brings the last segment together with a text of protocol 3. Nothing comes for the segment after it.
+// reconcileLast compares the last segment with a final text of protocol 3. truncated is true if the run did not complete, so
+// that buffered control syntax may be incomplete.
 func (d *decoder) reconcileLast(r *run, text string, truncated bool) {
 	s := r.text()
 	screenedText := screenWhole(text)
 	open := s != nil && !s.IsOver
 	switch {
 	case screenedText.visible == "" && open && s.Visible.Len() == 0 && !truncated:
-		// The run ended without text, so that what was held back is none.
+		// The run ended without text, so the buffered text was control syntax.
 		buffered := strings.Trim(s.Buffered, space)
 		r.Silent = r.Silent || buffered != "" && strings.HasPrefix(silentToken, buffered)
 	case screenedText.visible == "":
-		d.settle(r, s, true)
+		d.finishText(r, s, true)
 	case open:
-		if end, ok := s.endIn(screenedText.visible); ok { // what was held back stands in the text, as what it came to
+		if end, ok := s.endIn(screenedText.visible); ok { // the final contains the buffered text, screened
 			d.add(r, s, screenedText.visible[end:])
 		} else {
-			d.settle(r, s, truncated)
+			d.finishText(r, s, truncated)
 		}
 	case s == nil || !s.Tight.is(screenedText.visible):
 		d.append(r, screenedText.visible)
@@ -71,15 +72,16 @@ func (d *decoder) reconcileLast(r *run, text string, truncated bool) {
 	d.addMedia(r, screenedText)
 }
 
-// append shows a segment of which no frame told.
+// append shows a text that no frame has streamed, as a new segment.
 func (d *decoder) append(r *run, text string) {
 	d.show(r, begin(&r.Texts, event.KindText, ordinal("text:", r.Texts)), strings.Trim(text, space))
 }
 
+// span is the range of a segment in a text, in bytes.
 type span struct{ from, to int }
 
-// align finds the segments in the text, each after the one before, at its beginning or behind a blank line. It gives
-// nothing if one is missing.
+// align finds the segments in the text, each at its beginning or behind a blank line, in order. It returns nil if one is
+// missing.
 func align(text string, segments []*segment) []span {
 	spans := make([]span, 0, len(segments))
 	at := 0
@@ -94,9 +96,10 @@ func align(text string, segments []*segment) []span {
 	return spans
 }
 
-// maxTries bounds how many places are tried for one segment; each costs as much as the segment is long.
+// maxTries is how many places in a text are tried for one segment. Each try costs as much as the segment is long.
 const maxTries = 64
 
+// locate finds a segment in text, at or after the offset at.
 func locate(text string, at int, s *segment) (from, to int, ok bool) {
 	for range maxTries {
 		at += len(text[at:]) - len(strings.TrimLeft(text[at:], space))

@@ -19,7 +19,7 @@ const (
 	hello4 = `{"type":"res","id":"1","ok":true,"payload":{"type":"hello-ok","protocol":4}}`
 )
 
-// script writes the frames of one run in one session.
+// script generates the frames of one run in one session.
 type script struct {
 	run, session string
 	seq          int
@@ -80,7 +80,7 @@ func texts(v string) fields {
 
 func ready(session string) *script { return &script{run: "run-" + session, session: session} }
 
-// play decodes frames and says how the stream closed.
+// play decodes frames and returns how the stream closed.
 func play(t testing.TB, lines ...string) (*folder, error) {
 	t.Helper()
 	f, d := newFolder(t), Dialect().Decoder()
@@ -90,7 +90,7 @@ func play(t testing.TB, lines ...string) (*folder, error) {
 	return f, err
 }
 
-// brief tells a part in one line.
+// brief describes a part in one line.
 func brief(p *transcript.Part) string {
 	s := string(p.Kind)
 	switch p.Kind {

@@ -8,10 +8,10 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// text gives the run's last text segment, or nil.
+// text returns the run's last text segment, or nil.
 func (r *run) text() *segment { return last(r.Texts) }
 
-// begin adds a segment to a run's texts or thoughts. The comparisons' copy of the one before is not needed any more.
+// begin adds a segment to a run's texts or thoughts. The previous one no longer needs its copy for comparisons.
 func begin(to *[]*segment, kind event.PartKind, part string) *segment {
 	if s := last(*to); s != nil {
 		s.Visible.last = ""
@@ -21,7 +21,7 @@ func begin(to *[]*segment, kind event.PartKind, part string) *segment {
 	return s
 }
 
-// ordinal gives the key of the next segment that upstream does not name.
+// ordinal returns the part key of the next segment without an item id.
 func ordinal(prefix string, of []*segment) string { return prefix + strconv.Itoa(len(of)+1) }
 
 func last(s []*segment) *segment {
@@ -31,7 +31,7 @@ func last(s []*segment) *segment {
 	return s[len(s)-1]
 }
 
-// unkeyed gives the last text segment if it is one that ends where a tool starts, or nil.
+// unkeyed returns the last text segment if it has no item id, or nil. Such a segment ends when a tool starts.
 func (r *run) unkeyed() *segment {
 	if s := r.text(); s != nil && !strings.HasPrefix(s.Part, keyedPrefix) {
 		return s
@@ -39,22 +39,22 @@ func (r *run) unkeyed() *segment {
 	return nil
 }
 
-// keyedPrefix begins the part keys of segments that the gateway names.
+// keyedPrefix begins the part keys of segments with an item id.
 const keyedPrefix = "item:"
 
-// emit adds an operation of a run.
+// emit emits an event of a run.
 func (d *decoder) emit(r *run, e event.Event) {
 	e.Turn = r.ID
 	d.base.Emit(e)
 }
 
-// part adds an operation on a part of a run's message.
+// part emits an event of a part of the run's message.
 func (d *decoder) part(r *run, part string, e event.Event) {
 	e.Message, e.Part = r.ID, part
 	d.emit(r, e)
 }
 
-// start opens a part, and before the first one the run's message. Files that wait come before it.
+// start starts a part, and the run's message before its first part. Deferred files are shown before it.
 func (d *decoder) start(r *run, part string, b *event.Body) {
 	d.release(r)
 	if !r.HasMessage {
@@ -64,7 +64,7 @@ func (d *decoder) start(r *run, part string, b *event.Body) {
 	d.part(r, part, event.Event{Type: event.PartStart, Body: b})
 }
 
-// show makes a segment show exactly text.
+// show makes a segment show exactly text, by an append if possible and otherwise by replacing its parts.
 func (d *decoder) show(r *run, s *segment, text string) {
 	typ, suffix := s.Visible.next(text)
 	if typ == event.PartReplace {
@@ -78,7 +78,7 @@ func (d *decoder) show(r *run, s *segment, text string) {
 	}
 }
 
-// add appends text to what a segment shows.
+// add appends text to a segment.
 func (d *decoder) add(r *run, s *segment, text string) {
 	if text != "" {
 		s.Visible.Append(text)
@@ -86,12 +86,13 @@ func (d *decoder) add(r *run, s *segment, text string) {
 	}
 }
 
+// grow updates the digest of a segment and emits the change.
 func (d *decoder) grow(r *run, s *segment, typ event.Type, text string) {
 	s.Tight.add(text)
 	d.emitText(r, s, typ, text)
 }
 
-// put changes what a segment's part shows.
+// emitText emits a change to the segment's current part, which it starts if necessary.
 func (d *decoder) emitText(r *run, s *segment, typ event.Type, text string) {
 	if !s.Open {
 		b := &event.Body{Kind: s.Kind}
@@ -104,9 +105,10 @@ func (d *decoder) emitText(r *run, s *segment, typ event.Type, text string) {
 	d.part(r, s.part(), event.Event{Type: typ, Text: text})
 }
 
-// part returns the key of the part that a segment's text goes on in.
+// part returns the key of the part that the segment's text continues in.
 func (s *segment) part() string { return s.piece(s.Continuations) }
 
+// piece returns the key of the segment's nth part; the first one is 0.
 func (s *segment) piece(n int) string {
 	if n == 0 {
 		return s.Part
@@ -114,8 +116,8 @@ func (s *segment) piece(n int) string {
 	return s.Part + "/" + strconv.Itoa(n)
 }
 
-// split makes a segment's text go on in another part, so that a file can stand before it. The part so far stays open, since
-// the gateway may take the segment back.
+// startPart makes the segment continue in another part, so that a file can be shown between them. The earlier part stays open,
+// because the gateway may retract the segment.
 func (s *segment) startPart() {
 	if s.Open {
 		s.Open = false
@@ -123,9 +125,9 @@ func (s *segment) startPart() {
 	}
 }
 
-// settle ends a protocol 3 text segment: what was held back is text after all, or was control syntax. cut says that
-// the text was cut off rather than ended.
-func (d *decoder) settle(r *run, s *segment, interrupted bool) {
+// finishText finishes a text segment of protocol 3: its buffered text is shown, or dropped if it is control syntax. interrupted is
+// true if the text was cut off.
+func (d *decoder) finishText(r *run, s *segment, interrupted bool) {
 	if s == nil {
 		return
 	}
@@ -138,7 +140,7 @@ func (d *decoder) settle(r *run, s *segment, interrupted bool) {
 	s.IsOver = true
 }
 
-// found takes note of what a screening found beside text.
+// addMedia shows the files that screening found, and records whether the model asked for silence.
 func (d *decoder) addMedia(r *run, s screened) {
 	r.Silent = r.Silent || s.silent
 	for _, url := range s.media {
@@ -146,7 +148,7 @@ func (d *decoder) addMedia(r *run, s screened) {
 	}
 }
 
-// end ends a run, and all that it left open but running tools, which the turn's end fails.
+// end ends a run with the outcome b, and all of its open parts except running tools: the end of the turn fails those.
 func (d *decoder) end(r *run, b *event.Body) {
 	for _, parts := range [][]*segment{r.Texts, r.Thoughts} {
 		for _, s := range parts {
@@ -159,7 +161,7 @@ func (d *decoder) end(r *run, b *event.Body) {
 		}
 	}
 	for _, t := range r.Tools {
-		if t.IsOver && !t.Input { // its part waited for the input
+		if t.IsOver && !t.Input { // its part was left open for the input
 			d.part(r, t.part(), event.Event{Type: event.PartEnd})
 		}
 	}
@@ -175,7 +177,7 @@ func (d *decoder) end(r *run, b *event.Body) {
 	d.remember(r.ID)
 }
 
-// remember keeps the id of what has ended.
+// remember records the id of an ended run or injected message, so that late frames and repetitions are dropped.
 func (d *decoder) remember(id string) {
 	d.EndedRuns = append(d.EndedRuns, id)
 	if excess := len(d.EndedRuns) - maxEnded; excess > 0 {

@@ -3,30 +3,30 @@ package openclaw
 import "strings"
 
 // A gateway of protocol 3 streams the model's text with its control syntax in it: MEDIA: lines that name files,
-// [[directives]] for its channels, and NO_REPLY for "say nothing". Screening takes them out. Every frame repeats the
-// segment's text from its start, so that a screening looks at the whole and remembers nothing.
+// [[directives]] for its channels, and NO_REPLY for "send no answer". Screening removes them. Every frame repeats the
+// segment's text from its start, so screening always sees the whole text and needs no state.
 //
-// What is shown only ever grows: the screened form of a text begins with that of each of its beginnings.
+// Visible text only grows: the screened form of a text begins with the screened form of each of its prefixes.
 
-// screened is what a protocol 3 text comes to.
+// screened is the result of screening a text of protocol 3.
 type screened struct {
-	visible  string   // what may be seen now
-	buffered string   // what follows it, and may yet turn out to be control syntax
-	media    []string // named by whole MEDIA: lines, in order
-	at       []int    // where in the text each of them stands, which may be behind what is shown
-	silent   bool     // a whole line said NO_REPLY
+	visible  string   // what viewers may see now
+	buffered string   // text after it that may turn out to be control syntax
+	media    []string // files of whole MEDIA: lines, in order
+	at       []int    // the offset of each file in the text, which may be after visible
+	silent   bool     // a whole line is NO_REPLY
 }
 
 const (
 	mediaToken  = "MEDIA:"
 	silentToken = "NO_REPLY"
-	// maxMedia bounds a path or URL in bytes, as the gateway does; a longer line is text.
+	// maxMedia is the length of the longest path or URL, in bytes, as in the gateway. A longer line is text.
 	maxMedia = 4096
-	// maxDirective bounds in bytes what stands between [[ and ]], so that text is not held back for long.
+	// maxDirective is the length of the longest directive, in bytes, so that text after [[ is not buffered for long.
 	maxDirective = 128
 )
 
-// screen divides a text that may go on.
+// screen screens a text that may continue.
 func screen(t string) screened {
 	s := screened{visible: t}
 	tail := 0
@@ -42,14 +42,14 @@ func screen(t string) screened {
 	return s
 }
 
-// screenWhole gives a text to which nothing will be added. Space at its end is left out, as the gateway itself does.
+// screenWhole screens a complete text. White space at its end is removed, as the gateway itself does.
 func screenWhole(t string) screened {
 	visible, _, media, at, silent, _ := strip(t + "\n")
 	return screened{visible: strings.TrimRight(visible, " \t\r\n"), media: media, at: at, silent: silent}
 }
 
-// release says what held-back text comes to when nothing follows it. If it was cut off, what has begun as control
-// syntax is left out: half a path leads nowhere.
+// release screens buffered text after which nothing follows. If the text was interrupted, control syntax that has begun is
+// dropped, since half a path is useless.
 func release(buffered string, interrupted bool) screened {
 	if interrupted {
 		at := strings.LastIndexByte(buffered, '\n') + 1
@@ -62,8 +62,8 @@ func release(buffered string, interrupted bool) screened {
 	return screenWhole(buffered)
 }
 
-// strip takes whole MEDIA: and NO_REPLY lines and whole directives out of t, but nothing that stands in fenced code.
-// What is kept stands in t as it is from tail on. fenced reports whether t ends inside such code.
+// strip removes whole MEDIA: and NO_REPLY lines and whole directives from t, except in fenced code. From offset tail on, the
+// result equals t. fenced reports whether t ends inside such code.
 func strip(t string) (visible string, tail int, media []string, at []int, silent, fenced bool) {
 	var b strings.Builder
 	b.Grow(len(t))
@@ -99,8 +99,8 @@ func strip(t string) (visible string, tail int, media []string, at []int, silent
 	return b.String(), tail, media, at, silent, fenced
 }
 
-// nextFence follows fenced code as Markdown defines it: fence is the run of marks that opened it, empty outside.
-// code reports whether the line is inside or one of its two ends.
+// nextFence tracks fenced code as Markdown defines it. fence is the run of marks that opened the code, or empty outside. code
+// reports whether the line is inside or one of its fences.
 func nextFence(fence, line string) (next string, code bool) {
 	t := strings.TrimSpace(line)
 	n := 0
@@ -118,7 +118,7 @@ func nextFence(fence, line string) (next string, code bool) {
 	return fence, true
 }
 
-// mediaURL returns the path or URL that a trimmed line names; empty if it is no MEDIA: line.
+// mediaURL returns the path or URL that a trimmed MEDIA: line names, or "" for any other line.
 func mediaURL(line string) string {
 	suffix, ok := strings.CutPrefix(line, mediaToken)
 	if !ok {
@@ -143,7 +143,8 @@ func mediaURL(line string) string {
 	return url
 }
 
-// stripDirectives takes whole directives, and the space behind them, out of a line. From tail on it is as it was.
+// stripDirectives removes whole directives, and the white space after them, from a line. From offset tail on, the result equals
+// the line.
 func stripDirectives(line string) (bare string, tail int) {
 	for from := 0; ; {
 		at := strings.Index(line[from:], "[[")
@@ -160,7 +161,7 @@ func stripDirectives(line string) (bare string, tail int) {
 	}
 }
 
-// directive reports whether what stands behind [[ is a directive's content or, if not whole, could become one.
+// directive reports whether inner, the text after [[, is the content of a directive or, if not terminated, could become one.
 func directive(inner string, terminated bool) bool {
 	if len(inner) > maxDirective || strings.ContainsAny(inner, "[\n") {
 		return false
@@ -179,8 +180,8 @@ func directive(inner string, terminated bool) bool {
 	return ok && to && !strings.Contains(id, "]") && (!terminated || strings.TrimSpace(id) != "")
 }
 
-// holdFrom returns where in t the text begins that may turn out to be control syntax, and so must wait: a directive
-// or a line that has begun, and line ends behind which nothing stands yet. Before tail no directive begins.
+// holdFrom returns the offset in t from which text must be buffered, because it may turn out to be control syntax: a directive
+// or a line that has begun, and line ends at the end of t. No directive begins before tail.
 func holdFrom(t string, tail int) int {
 	start := strings.LastIndexByte(t, '\n') + 1
 	limit := len(t)
@@ -202,7 +203,7 @@ func holdFrom(t string, tail int) int {
 	return len(strings.TrimRight(trimBlankLines(t[:start]), "\n"))
 }
 
-// trimBlankLines cuts the blank lines off the end of a text that ends with a whole line.
+// trimBlankLines removes the blank lines at the end of a text that ends with a whole line.
 func trimBlankLines(t string) string {
 	for t != "" {
 		at := strings.LastIndexByte(t[:len(t)-1], '\n') + 1

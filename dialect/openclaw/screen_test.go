@@ -83,7 +83,7 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// protocol3 draws what a model may say: words, and control syntax in and out of place.
+// protocol3 draws a text of a model: words, with control syntax in valid and invalid places.
 func protocol3() *rapid.Generator[string] {
 	words := rapid.SampledFrom([]string{
 		"a", " ", "\n", "\n\n", "NO", "NO_REPLY", "_", "[", "[[", "]", "]]", "reply_to_current", "reply_to:", "[[reply_to_current]]", "[[reply_to: 9]]",
@@ -92,7 +92,7 @@ func protocol3() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(words, 0, 12).Draw(t, "words"), "") })
 }
 
-// What is shown of a text only ever grows, ends at what is shown of the whole, and never has control syntax in it.
+// The visible form of a growing text only grows, ends as the form of the whole text, and never contains control syntax.
 func TestScreenGrows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := protocol3().Draw(t, "text")
@@ -128,7 +128,7 @@ func TestScreenGrows(t *testing.T) {
 	})
 }
 
-// A run of protocol 3 whose text comes in any pieces, with the final that the gateway would write.
+// A run of protocol 3 whose text arrives in arbitrary pieces, followed by the gateway's final.
 func TestProtocol3(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := protocol3().Draw(t, "text")
@@ -170,7 +170,7 @@ func TestProtocol3(t *testing.T) {
 	})
 }
 
-// However a text with MEDIA: lines is cut in three, what is seen at any moment is a beginning of the text without them.
+// However a text with MEDIA: lines is split in three, the visible text is always a prefix of the text without them.
 func TestMediaAtEveryCut(t *testing.T) {
 	for text, want := range map[string]screened{
 		"Look:\nMEDIA:/srv/pic.png\nNice?":                        {visible: "Look:\nNice?", media: []string{"/srv/pic.png"}},
@@ -266,7 +266,7 @@ func TestMedia(t *testing.T) {
 	}
 }
 
-// play3 plays a stream of protocol 3 and checks that nothing that was visible is taken back.
+// play3 decodes a stream of protocol 3 and checks that visible text is never removed.
 func play3(t failer, lines []string) (*folder, error) {
 	t.Helper()
 	f := newFolder(t)

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// Sent takes a request of the client whose connection is decoded. A gateway sends the runs of all sessions to each of its clients: once
-// the client has sent a message, or else has read a history, only the runs of those sessions are decoded.
+// SawRequest decodes a request of the client whose connection is decoded. A gateway sends the runs of all sessions to every
+// client. After the client has sent a message, only runs of the sessions of its messages are decoded; before that, those whose
+// history it has read.
 func (d *decoder) SawRequest(frame []byte) {
 	var q struct {
 		Method string `json:"method"`
@@ -30,7 +31,7 @@ func (d *decoder) SawRequest(frame []byte) {
 	}
 }
 
-// owns reports whether a session is one that the client sends to. The gateway puts its agent before the name that a client gives.
+// owns reports whether the client uses the session. The gateway puts the agent before the name that the client sends.
 func (d *decoder) owns(session string) bool {
 	return slices.ContainsFunc(d.OwnSessions, func(ownSession string) bool {
 		return session == ownSession || strings.HasSuffix(session, ":"+ownSession)

@@ -7,14 +7,14 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// snapshot is a text of which upstream sends the whole again and again. Beside what its state needs it remembers the
-// last text while it can, since comparing costs a tenth of hashing.
+// snapshot is a text that upstream sends again as a whole with each addition. Besides the hash in its state, it keeps a copy of
+// the text while it can, because comparing costs a tenth of hashing. The copy is not stored.
 type snapshot struct {
 	dialect.Snapshot
 	last string // all of the text, if it has its length
 }
 
-// begins reports whether text is what the snapshot stands for, or goes on from it.
+// begins reports whether text begins with the snapshot's text.
 func (s *snapshot) begins(text string) bool {
 	if int64(len(s.last)) == s.Len() {
 		return strings.HasPrefix(text, s.last)
@@ -24,7 +24,7 @@ func (s *snapshot) begins(text string) bool {
 	return typ != event.PartReplace
 }
 
-// next makes the snapshot stand for text, and says by which operation: none where the type is empty.
+// next sets the snapshot to text and returns the event that makes the change visible. The type is empty if nothing has changed.
 func (s *snapshot) next(text string) (event.Type, string) {
 	if int64(len(s.last)) != s.Len() || !strings.HasPrefix(text, s.last) {
 		s.last = text

@@ -8,37 +8,37 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// state is all that a decoder holds.
+// state is everything that a decoder remembers between frames. Its JSON is a stored format.
 type state struct {
-	Frames      int      `json:"frames"`             // seen, for the number in errors
-	Protocol    int      `json:"protocol,omitempty"` // 0 is not known yet, and read as 3
-	Sessions    []string `json:"sessions,omitempty"` // of the conversation
-	OwnSessions []string `json:"own,omitempty"`      // sessions that the client itself sends to, as it calls them; empty: not known
-	Sends       bool     `json:"sends,omitempty"`    // Own are sessions of messages, not of histories alone
+	Frames      int      `json:"frames"`             // frames decoded so far, for the number in errors
+	Protocol    int      `json:"protocol,omitempty"` // 0 if not known yet; treated as 3
+	Sessions    []string `json:"sessions,omitempty"` // sessions of the conversation
+	OwnSessions []string `json:"own,omitempty"`      // sessions that the client uses, by its own names; empty if not known
+	Sends       bool     `json:"sends,omitempty"`    // OwnSessions are those of sent messages; otherwise of histories
 	Runs        []*run   `json:"runs,omitempty"`     // open ones, in order of appearance
 	EndedRuns   []string `json:"ended,omitempty"`    // the last maxEnded ended runs
 	HasEnded    bool     `json:"whole,omitempty"`    // a run has ended
-	// Seen counts the frames that mean nothing here: of unknown kinds, and of other conversations.
+	// Unknowns counts ignored frames: those of unknown kinds and of other conversations.
 	Unknowns dialect.Unknown `json:"unknown,omitempty"`
 }
 
-// All that a gateway names lies in the state, which goes with every commit. Nobody reads more than these, and a gateway
-// that sends more means harm.
+// The limits of the state. It is stored with every commit, and everything in it comes from the gateway, which may be faulty or malicious.
+// They are far above what a run needs.
 const (
-	// maxEnded bounds how many ended runs are remembered. Frames that come after a run's end come within seconds of it.
+	// maxEnded is how many ended runs are remembered. Late frames arrive within seconds of a run's end.
 	maxEnded = 64
-	// maxRuns and maxSessions bound the runs that are open, and the sessions that they run in.
+	// maxRuns and maxSessions are how many runs may be open, and in how many sessions.
 	maxRuns     = 64
 	maxSessions = 64
-	// maxSession is the longest key that a gateway takes, in bytes.
+	// maxSession is the length of the longest session key that a gateway accepts, in bytes.
 	maxSession = 512
-	// maxParts bounds the parts of a run's message: texts, reasoning, tools and media together.
+	// maxParts is how many parts a run's message may have: texts, reasoning, tools and files together.
 	maxParts = 8192
-	// maxRead bounds how many texts of histories a run has.
+	// maxRead is how many texts of histories a run may have.
 	maxRead = 8192
 )
 
-// bounded says what the state holds too much of, after a frame; nil where it does not.
+// bounded returns an error if the state exceeds a limit.
 func (d *decoder) bounded() error {
 	if len(d.Sessions) > maxSessions {
 		return errSessions
@@ -56,7 +56,7 @@ func (d *decoder) bounded() error {
 	return nil
 }
 
-// bounded says what a run has too much of.
+// bounded returns an error if the run exceeds a limit.
 func (r *run) bounded() error {
 	switch {
 	case len(r.Phase) > event.MaxID, len(r.Model) > event.MaxID, len(r.Disposition) > event.MaxID:
@@ -69,10 +69,10 @@ func (r *run) bounded() error {
 	return nil
 }
 
-// run is one run of the agent.
+// run is an open run of the agent.
 type run struct {
 	ID         string `json:"id"`
-	Seq        int64  `json:"seq,omitempty"` // the highest of its agent frames
+	Seq        int64  `json:"seq,omitempty"` // of the last agent frame
 	HasMessage bool   `json:"started,omitempty"`
 	Phase      string `json:"phase,omitempty"`
 	Model      string `json:"model,omitempty"`
@@ -81,41 +81,41 @@ type run struct {
 	Texts    []*segment `json:"texts,omitempty"`
 	Thoughts []*segment `json:"thoughts,omitempty"`
 	Tools    []*tool    `json:"tools,omitempty"`
-	Media    []string   `json:"media,omitempty"` // shown ones
-	Files    []string   `json:"files,omitempty"` // ones to be shown once it is known where in the last text they stand
+	Media    []string   `json:"media,omitempty"` // URLs of the visible files
+	Files    []string   `json:"files,omitempty"` // URLs of deferred files, see deferFile
 
-	// Read are the texts of histories that are among what is shown, each without what follows it in its segment.
+	// Read are the texts of histories that are visible.
 	Read []readText `json:"read,omitempty"`
 
-	Silent bool `json:"silent,omitempty"` // the model said NO_REPLY
-	// Disposition and Error are what the run's lifecycle said last: visible, silent or empty, and why it failed.
+	Silent bool `json:"silent,omitempty"` // the model wrote NO_REPLY
+	// Disposition (visible, silent or empty) and Error are from the run's last lifecycle frame.
 	Disposition string `json:"disposition,omitempty"`
 	Error       string `json:"error,omitempty"`
 }
 
-// segment is one text or reasoning part: what the model said between two tool calls.
+// segment is a text or reasoning: what the model produced between two tool calls.
 type segment struct {
 	Part       string         `json:"part"`
-	Item       string         `json:"item,omitempty"` // key of a segment that the gateway names, where this came from elsewhere
-	InPreamble bool           `json:"told,omitempty"` // a preamble has repeated it
+	Item       string         `json:"item,omitempty"` // the key with the gateway's item id if Part is another one
+	InPreamble bool           `json:"told,omitempty"` // a preamble has repeated the text
 	Kind       event.PartKind `json:"kind"`
 	Open       bool           `json:"open,omitempty"` // the part has started
 	Visible    snapshot       `json:"shown,omitzero"`
 	Tight      tight          `json:"tight,omitzero"`
-	// Held waits behind what is shown; see screen.
+	// Buffered is text after the visible one that may turn out to be control syntax, see screen.
 	Buffered string `json:"held,omitempty"`
-	// Over says that no further text belongs to it, though no other segment has begun.
+	// IsOver is true if further text begins a new segment.
 	IsOver bool `json:"over,omitempty"`
-	// Split is how often a file stands in the segment. Each time its text goes on in another part.
+	// Continuations is the number of files inside the segment. After each one, its text continues in another part.
 	Continuations int `json:"split,omitempty"`
 }
 
-// tool is one tool call.
+// tool is a tool call.
 type tool struct {
 	Call    string          `json:"call"`
 	HasName bool            `json:"named,omitempty"`
-	IsOver  bool            `json:"over,omitempty"`   // its result has come
-	Direct  bool            `json:"direct,omitempty"` // tool frames came, so that command_output only repeats
+	IsOver  bool            `json:"over,omitempty"`   // it has a result
+	Direct  bool            `json:"direct,omitempty"` // tool frames were received, so command_output is a repetition
 	Input   bool            `json:"input,omitempty"`
 	Title   string          `json:"title,omitempty"`
 	State   event.PartState `json:"state,omitempty"`

@@ -15,7 +15,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// operations decodes frames, and before each of them puts a new decoder in the old one's place if restart says so.
+// operations decodes frames. If restart is true, a new decoder with the old one's state takes over before each frame.
 func operations(t testing.TB, frames [][]byte, restart func(i int) bool) ([]event.Event, error) {
 	t.Helper()
 	d := Dialect().Decoder()
@@ -57,7 +57,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// A run that goes on over a second connection, whose decoder has the first one's state.
+// A run continues over a second connection, whose decoder is restored from the first one's state.
 func TestReconnect(t *testing.T) {
 	f := newFolder(t)
 	first := Dialect().Decoder()
@@ -82,7 +82,7 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
-// The state is written with every commit, and must not grow with the texts.
+// The state is stored with every commit, so it must not grow with the texts.
 func TestStateIsSmall(t *testing.T) {
 	for _, rec := range recordings {
 		d := Dialect().Decoder()
@@ -101,7 +101,7 @@ func TestStateIsSmall(t *testing.T) {
 	}
 }
 
-// Bytes that come in any pieces give the same operations, and a body taken up where it was left too.
+// The events don't depend on how the bytes are split, nor on a restore in between.
 func TestChunks(t *testing.T) {
 	for _, rec := range recordings {
 		t.Run(rec.version+"/"+rec.name+rec.client, func(t *testing.T) {
@@ -153,7 +153,7 @@ func takeUp(t *testing.T, s *dialect.Stream, body []byte) (*dialect.Stream, []by
 	return next, body[s.Offset():]
 }
 
-// A stream that ends anywhere before the run's own end is cut short, and nothing in it says that the run is over.
+// A stream that ends before the run's end is reported as interrupted, and none of its events ends the run.
 func TestCutShort(t *testing.T) {
 	for _, rec := range recordings {
 		in := frames(t, rec.version, rec.name, rec.client)
@@ -242,7 +242,7 @@ func TestEndedRunsAreForgottenInTime(t *testing.T) {
 	}
 }
 
-// FuzzDecode feeds lines of any content: no panic, no operation out of place, and a restored decoder goes on the same.
+// FuzzDecode feeds lines of any content: no panic, no event out of place, and a restored decoder produces the same events.
 func FuzzDecode(f *testing.F) {
 	add := func(lines ...string) { f.Add([]byte(strings.Join(lines, "\n")), uint64(len(lines))) }
 	s := ready("s")

@@ -7,8 +7,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// tool decodes a frame of the stream tool, which only the connection that started the run gets. If the frame with the input was
-// missed, the part stays open behind the result: the history has the input.
+// tool decodes a frame of the stream "tool", which only the connection that started the run gets. If the frame with the input
+// was missed, the part stays open after the result, because the history has the input.
 func (d *decoder) tool(r *run, a *agentData) error {
 	t, err := d.call(r, a, a.call)
 	if t == nil || err != nil || t.IsOver && t.Input {
@@ -45,7 +45,7 @@ func (d *decoder) tool(r *run, a *agentData) error {
 	return nil
 }
 
-// item decodes a frame of the stream item.
+// item decodes a frame of the stream "item", which describes the progress of tools and preambles.
 func (d *decoder) item(r *run, a *agentData) error {
 	switch string(a.kind) {
 	case "tool":
@@ -71,8 +71,8 @@ func (d *decoder) item(r *run, a *agentData) error {
 	return nil
 }
 
-// preamble takes what the model said before it called a tool, once it is whole. Most often assistant frames have brought it;
-// of a fast model none may come, and then this is all that tells of it but the history.
+// preamble decodes a text that the model produced before a tool call, once it is complete. Usually assistant frames have
+// streamed it already. A fast model may have none; then only the preamble and the history contain the text.
 func (d *decoder) preamble(r *run, a *agentData) error {
 	if string(a.phase) != "end" || d.Protocol < protocolKeyed {
 		return nil
@@ -107,8 +107,8 @@ func (d *decoder) preamble(r *run, a *agentData) error {
 	return nil
 }
 
-// commandOutput decodes a frame of the stream command_output: for those who get no tool frames, the only source of a
-// command's output; for others a repetition without its last line end.
+// commandOutput decodes a frame of the stream "command_output". For clients without tool frames it is the only source of a
+// command's output; for others it repeats the output without its last line end.
 func (d *decoder) commandOutput(r *run, a *agentData) error {
 	call := a.call
 	if len(call) == 0 {
@@ -122,7 +122,7 @@ func (d *decoder) commandOutput(r *run, a *agentData) error {
 	return nil
 }
 
-// call gives a tool call, whose part it starts or completes by what the frame says of it.
+// call returns a tool call and starts or completes its part with what the frame has.
 func (d *decoder) call(r *run, a *agentData, id []byte) (*tool, error) {
 	if len(id) == 0 {
 		d.Unknowns.Add("tool without id")
@@ -138,7 +138,7 @@ func (d *decoder) call(r *run, a *agentData, id []byte) (*tool, error) {
 		if err := event.CheckID("toolCallId", t.part()); err != nil {
 			return nil, err
 		}
-		d.settle(r, r.unkeyed(), false)
+		d.finishText(r, r.unkeyed(), false)
 		r.Tools = append(r.Tools, t)
 		b := &event.Body{Kind: event.KindTool, Call: t.Call, Name: string(a.name), State: t.State}
 		if title != "" {
@@ -160,7 +160,7 @@ func (d *decoder) call(r *run, a *agentData, id []byte) (*tool, error) {
 	return t, nil
 }
 
-// output takes a snapshot of a tool's output. The last one is often trimmed, which takes nothing back.
+// output decodes a snapshot of a tool's output. The last snapshot is often trimmed, which must not remove visible output.
 func (d *decoder) output(r *run, t *tool, text string, last bool) {
 	if last && int64(len(text)) < t.Output.Len() && t.Tight.is(text) {
 		return
@@ -176,6 +176,7 @@ func (d *decoder) output(r *run, t *tool, text string, last bool) {
 	d.part(r, t.part(), event.Event{Type: typ, Field: event.Output, Text: suffix})
 }
 
+// finish ends a tool call, unless it has ended. Its part stays open while its input is missing.
 func (d *decoder) finish(r *run, t *tool, state event.PartState, reason string) {
 	if t.State != event.PartRunning {
 		return
@@ -188,8 +189,10 @@ func (d *decoder) finish(r *run, t *tool, state event.PartState, reason string) 
 	d.part(r, t.part(), event.Event{Type: event.PartUpdate, Body: b})
 }
 
+// part returns the key of the tool's part.
 func (t *tool) part() string { return "tool:" + t.Call }
 
+// tool returns the tool call with that id, or nil.
 func (r *run) tool(call []byte) *tool {
 	for i := len(r.Tools) - 1; i >= 0; i-- {
 		if r.Tools[i].Call == string(call) {
@@ -199,7 +202,8 @@ func (r *run) tool(call []byte) *tool {
 	return nil
 }
 
-// content gives the text of a message's or result's content: a string, or blocks of which the texts count.
+// content returns the text of a message's or result's content, which is a string or a list of blocks. ok is false if it is
+// neither.
 func content(object []byte) (text string, ok bool) {
 	c := cursor{b: object}
 	if len(object) == 0 || !c.enter('{') {
@@ -229,6 +233,7 @@ func content(object []byte) (text string, ok bool) {
 	return text, ok
 }
 
+// textBlock returns the text of a block. ok is false for blocks of other types.
 func textBlock(c *cursor) (text string, ok bool) {
 	if !c.enter('{') {
 		return "", false
