@@ -12,6 +12,7 @@ type latch struct {
 	waiters chan struct{} // closed when the condition becomes true; nil without waiters
 }
 
+// update sets the condition, and wakes all waiters if it is true.
 func (l *latch) update(isSet bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,16 +16,19 @@ import (
 // maxImage limits the size of an attached image, in bytes. Larger images fail the turn before anything is sent.
 const maxImage = 10 << 20
 
+// textPiece is the text of a message that also has images.
 type textPiece struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
 }
 
+// imagePiece is an attached image.
 type imagePiece struct {
 	Type   string      `json:"type"`
 	Source imageSource `json:"source"`
 }
 
+// imageSource contains the image itself, in base64: the servers can't fetch Leat's URLs.
 type imageSource struct {
 	Type string `json:"type"`
 	MIME string `json:"media_type"`

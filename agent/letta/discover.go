@@ -62,11 +62,13 @@ func discover(ctx context.Context, dialects dialect.Registry, s agent.Spec) ([]a
 	return offers, nil
 }
 
+// agents lists up to agent.MaxOffers agents of the server.
 func (r *restAgent) agents(ctx context.Context) (agents []agentInfo, err error) {
 	err = r.callJSON(ctx, &agents, http.MethodGet, url.Values{"limit": {strconv.Itoa(agent.MaxOffers)}}, nil, "agents/")
 	return agents, err
 }
 
+// agents lists up to agent.MaxOffers agents of the server, over a connection that it closes again.
 func (k *socketAgent) agents(ctx context.Context) ([]agentInfo, error) {
 	l, err := k.dial(ctx, nil)
 	if err != nil {

@@ -52,6 +52,7 @@ func (g *collector) addTurn(ctx context.Context, x *storedTurn, newer int) error
 		}
 		isOver = true
 	}
+	// Approvals in the history may answer a turn of Leat, which has to learn of them before the turn is skipped as shown.
 	g.passAnswers(x)
 	if slices.ContainsFunc(x.runs, func(run string) bool { return slices.Contains(g.recorded, run) }) {
 		x.isComplete = isOver // a message of the run was stored after it was recorded
@@ -65,6 +66,7 @@ func (g *collector) addTurn(ctx context.Context, x *storedTurn, newer int) error
 	if !x.isComplete {
 		e.Run.State, err = json.Marshal(&state{Session: g.watch.session, SendCount: 1, NextRun: x.runs[0]})
 	} else {
+		// Leat's own turns have their usage already. For others it takes a request each, so only the newest runs get it.
 		var usage []byte
 		if _, _, isOwn := parseClientID(firstOtid(x)); !isOwn && newer < countedRuns {
 			usage = r.usage(ctx, x.runs[len(x.runs)-1])
@@ -164,6 +166,7 @@ func (g *collector) addUnstored(turns []*storedTurn) {
 		case !watch.hasRun(i):
 		case isStored, turn != "", slices.Contains(g.recorded, i.ID):
 			delete(watch.newRuns, i.ID)
+		// Without a stream there is nothing to show. A run that ended without messages is shown only if it failed while Leat watched.
 		case !i.hasStream(), i.isOver() && (!watch.newRuns[i.ID] || i.Stop == "" || i.Status == "completed"):
 		default:
 			newRuns = append(newRuns, i)

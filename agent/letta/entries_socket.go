@@ -80,9 +80,11 @@ func (w *socketWatch) runEntry(x *exchange, last bool) (e agent.Entry, isKnown b
 		return agent.Entry{}, true
 	}
 	run := &agent.Run{Answers: message.Key}
+	// Only the last run of a history can be in progress; an earlier one without an end has failed.
 	switch {
 	case last && w.agent.ownsRun(starter.Otid):
 		return agent.Entry{}, true
+	// The server is busy with another message, which the history doesn't have yet. This one may have failed, or may be next.
 	case last && w.turns.isBusy() && w.turns.current != "" && !x.hasMessage(w.turns.current) && !w.turns.sameTurn(starter.Otid, w.turns.current):
 		return e, w.hasWaited(starter)
 	case last && w.turns.isBusy():
@@ -91,6 +93,7 @@ func (w *socketWatch) runEntry(x *exchange, last bool) (e agent.Entry, isKnown b
 			return agent.Entry{}, true // can't happen: the state has only strings
 		}
 		run.State = b
+	// The server is idle and the run has no end: the end may not be stored yet.
 	case last && !x.isComplete() && !w.hasWaited(starter):
 		return e, false
 	case len(x.rows) == 0:

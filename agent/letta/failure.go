@@ -108,6 +108,7 @@ func excerpt(body []byte) string {
 	if json.Unmarshal(body, &v) != nil {
 		return ""
 	}
+	// detail is a string, an object with a message, or a list of validation errors, which is not shown.
 	text := v.Error
 	if text == "" {
 		text = v.Message

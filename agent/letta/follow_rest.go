@@ -212,6 +212,7 @@ func (p *poller) listRuns(ctx context.Context, a *polledAgent) error {
 			p.runChanged(ctx, i, a.runs != nil && !isListed)
 		}
 	}
+	// More runs than a list contains have started since the last one, so runs are missing from both lists.
 	if a.runs != nil && !overlap && len(list) >= pollRuns {
 		for _, w := range p.watches {
 			if w.session.Agent == a.id {

@@ -49,6 +49,7 @@ func (w *socketTurn) handleFrame(ctx context.Context, b []byte) error {
 	if err := json.Unmarshal(b, &f); err != nil {
 		return w.turn.decode(dialect.Frame{Data: b}) // its error describes the fault
 	}
+	// The server also sends frames of the agent's other conversations.
 	if f.Runtime != nil && f.Runtime.Conversation != w.turn.snapshot().Session.Conversation {
 		return nil
 	}
@@ -63,6 +64,8 @@ func (w *socketTurn) handleFrame(ctx context.Context, b []byte) error {
 	case "sync_response":
 		w.syncs.resolve(f.ID)
 		return nil
+	// The run has started when its status or its copy of the message names the message, whichever arrives first. The response to the
+	// message isn't enough: it may only say that the message is queued.
 	case "update_loop_status":
 		w.syncs.setLoopStatus(f.Loop.Status)
 		for _, messages := range f.Loop.MessagesByRun {
@@ -108,12 +111,14 @@ func (w *socketTurn) handleFrame(ctx context.Context, b []byte) error {
 	return w.turn.decode(dialect.Frame{Data: b})
 }
 
+// decision allows or denies a tool call. If Input is set it replaces the call's arguments.
 type decision struct {
 	Behavior string          `json:"behavior"`
 	Message  string          `json:"message,omitempty"`
 	Input    json.RawMessage `json:"updated_input,omitempty"`
 }
 
+// approvalResponse answers a control_request of the App Server.
 type approvalResponse struct {
 	Kind     string   `json:"kind"`
 	ID       string   `json:"request_id"`

@@ -92,6 +92,7 @@ func (r *restAgent) storedMessages(ctx context.Context, query url.Values, after 
 			return nil, err
 		}
 		messages = append(messages, page...)
+		// A short page is the last one. A page that ends at the cursor again comes from a server that ignores it.
 		if distinct(page) < pageStored || page[len(page)-1].ID == after {
 			return messages, nil
 		}

@@ -45,6 +45,7 @@ type times struct {
 	resumeGrace time.Duration // V1: time after the start in which an unknown run may belong to a turn that Leat still has to resume
 }
 
+// defaultTimes are the times in production. V1 sends a ping every 20 s, so stall covers three of them.
 var defaultTimes = times{
 	dial: 10 * time.Second, answer: 30 * time.Second, stall: 75 * time.Second, finish: 2 * time.Second, abort: 4 * time.Second,
 	heartbeat: 5 * time.Second, queueLimit: 10 * time.Minute,

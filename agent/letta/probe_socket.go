@@ -62,6 +62,7 @@ func (s *syncReplies) add(id string) <-chan string {
 	return ch
 }
 
+// drop forgets a request whose response is not awaited any more.
 func (s *syncReplies) drop(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

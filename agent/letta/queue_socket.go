@@ -134,6 +134,7 @@ func (w *socketTurn) withdraw(ctx context.Context) bool {
 		return nil
 	}
 
+	// Both facts are needed to decide: whether the server has queued the message, and under which id it can be removed.
 	for !w.queue.hasReply || w.queue.isQueued && w.queue.itemID == "" {
 		select {
 		case b, ok := <-w.conn.frames:

@@ -122,6 +122,7 @@ func (w *socketTurn) reconnect(ctx context.Context) (isRunning bool, err error) 
 	}
 	w.lostWhileQueued = false
 	w.isActive = true
+	// The history ends at some point among these frames; those after it continue the answer.
 	for _, b := range a.frames {
 		if a.repeatsHistory(b) {
 			continue
@@ -130,6 +131,7 @@ func (w *socketTurn) reconnect(ctx context.Context) (isRunning bool, err error) 
 			return true, err
 		}
 	}
+	// Users may have seen these requests before; Emitter.Ask doesn't open a request twice.
 	for _, r := range w.turn.approvals() {
 		w.turn.requests <- event.Request{ID: r.Request, Kind: event.RequestApproval, Tool: r.Tool}
 	}

@@ -54,6 +54,7 @@ func (r *restAgent) resendWithRefusal(ctx context.Context, t *turn) (streamReque
 	if r.waitsForUser(t.in.Conversation) {
 		return nil, &failure{code: codeBusy, message: "the Letta server accepts no message while a request for approval is open; answer it first", retryable: true}
 	}
+	// The error in the stream doesn't name the calls, so they are read from the history.
 	var calls []string
 	err := r.retry(ctx, t.emitter, func() (err error) {
 		calls, err = r.openCalls(ctx, t.snapshot().Session)

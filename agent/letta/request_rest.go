@@ -19,6 +19,7 @@ type sendRequest struct {
 	Agent      string `json:"agent_id,omitempty"`
 }
 
+// userMessage is a user's message. The server drops a message whose otid it has seen in a background run, and returns that run's stream.
 type userMessage struct {
 	Type    string `json:"type"`
 	Role    string `json:"role"`
@@ -26,6 +27,7 @@ type userMessage struct {
 	Otid    string `json:"otid"`
 }
 
+// approvalMessage answers the tool calls that a run waits for. The server starts another run with it, which continues the turn.
 type approvalMessage struct {
 	Type      string     `json:"type"`
 	Approvals []approval `json:"approvals,omitempty"`
@@ -35,6 +37,7 @@ type approvalMessage struct {
 	Otid    string `json:"otid"`
 }
 
+// approval is the decision on one tool call. The model reads the reason.
 type approval struct {
 	Type    string `json:"type"`
 	Call    string `json:"tool_call_id"`

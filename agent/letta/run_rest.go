@@ -183,6 +183,7 @@ func (r *restAgent) awaitAnswers(ctx context.Context, t *turn) (next streamReque
 	defer a.tasks.Wait()
 	defer cancel()
 	pending := map[string]letta.Approval{}
+	// The decoder has queued the same requests while it read the stream; approvals has all of them.
 	for len(t.requests) > 0 {
 		<-t.requests
 	}
@@ -210,6 +211,8 @@ func (r *restAgent) awaitAnswers(ctx context.Context, t *turn) (next streamReque
 			m.Approvals = append(m.Approvals, approval{Type: "approval", Call: w.Call, Approve: answer.Decision == event.Approve, Reason: answer.Text})
 		}
 	}
+	// The approvals are stored before they are sent, together with the newest run. After a crash Resume sends them again unless a run
+	// has followed.
 	err = t.update(func() (ops []event.Event) {
 		for _, ap := range m.Approvals {
 			ops = append(ops, t.lettaDecoder.RecordAnswer(ap.Call, ap.Approve)...)

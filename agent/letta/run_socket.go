@@ -47,6 +47,7 @@ func (k *socketAgent) Run(ctx context.Context, in agent.Input, emitter *agent.Em
 	if err != nil {
 		return err
 	}
+	// Another client's run must be recorded before this turn's answer, or readers would see them in the wrong order.
 	k.catchUp(ctx, in.Conversation)
 	before := s
 	discard := func([]byte) error { return nil } // frames before the turn
@@ -149,6 +150,7 @@ func (k *socketAgent) runToEnd(ctx context.Context, w *socketTurn, err error) er
 		case !isRunning:
 			return w.turn.endLost(codeLost, lostMessage)
 		}
+		// A connection that brings a new chunk is progress, so the count of broken connections starts again.
 		run, seq := w.turn.cursor()
 		err = w.readUntilEnd(ctx)
 		if nowRun, nowSeq := w.turn.cursor(); nowRun != run || nowSeq != seq {
@@ -166,11 +168,13 @@ type input struct {
 	Payload any `json:"payload"`
 }
 
+// createMessage is the payload that sends a message.
 type createMessage struct {
 	Kind     string        `json:"kind"`
 	Messages []userContent `json:"messages"`
 }
 
+// userContent is a user's message. The server repeats ID in its status frames and in its history.
 type userContent struct {
 	Role    string `json:"role"`
 	Content any    `json:"content"`

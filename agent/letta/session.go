@@ -14,6 +14,7 @@ type session struct {
 	Conversation string `json:"conversation,omitempty"` // empty until the server has created one
 }
 
+// runtime returns the ids in the form that the App Server's frames use.
 func (s session) runtime() *runtime { return &runtime{Agent: s.Agent, Conversation: s.Conversation} }
 
 // ownConversation is the name of an agent's default conversation, which exists without being created. V1 finds it by the

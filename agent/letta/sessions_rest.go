@@ -90,6 +90,8 @@ func (r *restAgent) Attach(ctx context.Context, id string, withHistory bool) (ag
 			result.Entries = append(result.Entries, x.messages()...)
 			continue
 		}
+		// A run without a conversation is a blocking one, whose status is never updated: its messages show whether it has ended. A run
+		// that has been silent for queueLimit has probably died with its server process.
 		info := runs[x.runs[len(x.runs)-1]]
 		x.isComplete = info.isOver() || info.Conversation == "" && x.endsRun() || time.Since(x.newest().Date) > r.times.queueLimit
 		x.isComplete = x.isComplete && !(newest && len(x.openCalls) > 0)

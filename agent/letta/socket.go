@@ -36,6 +36,7 @@ var (
 	_ agent.Prober  = (*socketAgent)(nil)
 )
 
+// newSocket returns an agent of the App Server. It doesn't follow redirects, which would send the token to another address.
 func newSocket(b base) *socketAgent {
 	return &socketAgent{base: b, activeTurns: map[string]*socketTurn{}, runOrder: map[string][]*socketTurn{}, logger: slog.New(slog.DiscardHandler), client: &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -193,6 +194,7 @@ func (k *socketAgent) abort(ctx context.Context, t *turn, l *connection) {
 	if err == nil && json.Unmarshal(b, &res) == nil && res.Aborted != nil && !*res.Aborted {
 		return // no turn is running
 	}
+	// The response says that the abort was received; turn_finished says that the turn has ended.
 	for err == nil && !hasEnded {
 		select {
 		case b, ok := <-l.frames:

@@ -43,6 +43,7 @@ func (r *restAgent) stream(ctx context.Context, t *turn, send streamRequest, res
 		}
 	})()
 	var res *http.Response
+	// While a request is on its way the server may have started a run. Only a rejection (4xx) proves that it hasn't.
 	err := r.retry(ctx, t.emitter, func() (err error) {
 		t.isRejected = false
 		t.setAwaitsRun(true)
@@ -80,6 +81,7 @@ func (r *restAgent) stream(ctx context.Context, t *turn, send streamRequest, res
 				return tooLarge
 			}
 		}
+		// After a stop reason the server gets only a short time for usage and [DONE]. Some servers leave the stream open.
 		isFinished := t.isFinished()
 		if !hasEnd && (isFinished || t.hasStopReason()) {
 			hasEnd = true

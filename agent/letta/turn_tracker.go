@@ -81,6 +81,7 @@ func (t *turnTracker) addMessage(id string) {
 	}
 }
 
+// setStarter records the message that started the turn of message id. If the map is full it is cleared.
 func (t *turnTracker) setStarter(id, starter string) {
 	if len(t.starters) >= maxMessages {
 		clear(t.starters)

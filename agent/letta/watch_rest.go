@@ -96,6 +96,7 @@ func (w *restWatch) readHistory(ctx context.Context, runs map[string]runInfo) er
 		}
 	}
 	g.addUnstored(turns)
+	// Complete turns after an incomplete one are read again next time. The cursor's runs prevent that they are recorded twice.
 	for i, m := range rows {
 		if turnOf[i] != nil && !turnOf[i].isComplete {
 			break

@@ -49,6 +49,7 @@ func (d *Decoder) handleFrame(b []byte) error {
 		return d.handleError(&f, b)
 	case "retry":
 		d.retryStep()
+	// Without an event: responses to agent/letta's requests, and the state of Letta Code's own interface.
 	case "system", "runtime_start_response", "input_accepted", "resume_queue_response", "abort_message_response", "sync_response", "app_server_info_response",
 		"update_device_status", "update_queue", "update_subagent_state", "queue_item_enqueued", "queue_batch_dequeued",
 		"control_response", "external_tool_call_request":
@@ -76,6 +77,7 @@ func (d *Decoder) handleFinished(run, stop, reason string) {
 	if run != "" && slices.Contains(d.EndedRuns, run) || !d.TurnOpen && d.HasEnded {
 		return
 	}
+	// A turn that failed before its first message is still shown as a turn, named after its run.
 	if !d.TurnOpen && run != "" {
 		d.Turn, d.Runs = run, []string{run}
 	}
@@ -109,6 +111,7 @@ func (d *Decoder) handleError(f *frame, b []byte) error {
 	if f.API != nil {
 		m.ErrorType = f.API.ErrorType
 	}
+	// The first error is the cause. The last line repeats it as a JSON dump, which isn't fit for users.
 	if d.Error == nil || !strings.HasPrefix(m.Message, "{") {
 		d.Error = errorOf(&m)
 	}

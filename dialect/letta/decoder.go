@@ -30,6 +30,7 @@ func New() *Decoder { return &Decoder{} }
 // NewCode returns a decoder of Letta Code's output.
 func NewCode() *Decoder { return &Decoder{isCode: true} }
 
+// errNoObject is the error of a frame that isn't Letta's, such as an HTML page of a proxy.
 var errNoObject = errors.New("the frame is not a JSON object")
 
 // Decode implements [dialect.Decoder].
@@ -87,12 +88,14 @@ func (d *Decoder) handleMessage(m *message) error {
 			return errLong
 		}
 	}
+	// After an abort the App Server may still send frames of the run.
 	if d.isCode && m.Run != "" && slices.Contains(d.EndedRuns, m.Run) {
 		return nil // late: its turn has ended
 	}
 	if old, err := d.isRepeat(m); old || err != nil {
 		return err
 	}
+	// Stop reason and usage may follow an error in the headless mode. Any other message shows that the program continues.
 	switch m.Type {
 	case "stop_reason", "usage_statistics":
 	default:
@@ -138,6 +141,7 @@ func (d *Decoder) handleMessage(m *message) error {
 		d.toolEnded(m)
 	case "approval_classification_end":
 		d.handleClassification(m)
+	// Without an event: the gateway knows users' messages itself, and the others are internal to Letta.
 	case "user_message", "system_message", "summary_message", "approval_response_message",
 		"loop_error", "status", "command_start", "command_end", "slash_command_start", "slash_command_end":
 	default:
@@ -204,6 +208,7 @@ func (d *Decoder) isRepeat(m *message) (bool, error) {
 	case "user_message", "loop_error", "status", "ping":
 		return false, nil
 	}
+	// seq_ids count per run, so a chunk is compared with the position in its own run.
 	if i := d.pastRun(m.Run); i >= 0 && m.Seq != nil && *m.Seq <= d.PastRuns[i].Seq {
 		return true, nil // the server repeats an earlier run
 	}
@@ -239,6 +244,7 @@ func (d *Decoder) openMessage(m *message) {
 	case d.Key != "" && d.Group == past:
 		d.Group = group // the start of the step came from the history
 	}
+	// The next attempt of a step has another run and step, but continues the open message.
 	if d.IsRetry && !m.isHistory {
 		d.IsRetry, d.Group = false, group
 	}

@@ -71,7 +71,7 @@ func (d *Decoder) handleStop(m *message) {
 				d.askUser(t, event.Request{ID: t.Call, Kind: event.RequestApproval})
 			}
 		}
-	case d.HasUsage:
+	case d.HasUsage: // usage came first; otherwise countUsage or handleDone ends the turn
 		d.endTurn(m.Stop)
 	}
 }
@@ -164,6 +164,7 @@ func (d *Decoder) endTurn(stop string) {
 		b.Usage = &usage
 	}
 	d.emit(event.Event{Type: event.TurnEnd, Body: b})
+	// MessageCount continues, so that the keys of messages stay unique if the stream has several turns.
 	d.state = state{
 		Frames: d.Frames, UnknownTypes: d.UnknownTypes, MessageCount: d.MessageCount,
 		HasEnded: true, IsOver: !d.isCode, EndedRuns: lastIDs(append(d.EndedRuns, d.Runs...)), Run: d.Run, Seq: d.Seq,

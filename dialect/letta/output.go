@@ -15,6 +15,7 @@ func (d *Decoder) appendOutput(t *tool, snapshot string) {
 	if t.IsPartial {
 		return // there is a gap after the shown output
 	}
+	// Next works on a copy: a snapshot that doesn't extend the output must not change it.
 	next := t.Output
 	op, added := next.Next(snapshot)
 	if op == event.PartReplace {

@@ -38,6 +38,7 @@ func (t *text) continues(m *message) bool {
 // its end is buffered until the next chunk.
 func (d *Decoder) appendDelta(m *message, kind event.PartKind, raw json.RawMessage) error {
 	t := d.openText()
+	// The part that a retry has emptied takes the text of the next attempt, whose ids differ.
 	if t != nil && t.IsEmptied && t.Kind == kind {
 		t.IsEmptied, t.ID, t.Otid = false, m.ID, m.Otid
 	}

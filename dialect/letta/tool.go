@@ -68,6 +68,7 @@ func (d *Decoder) handleCall(m *message, c *call, isWhole bool) error {
 	if t.IsEnded {
 		return nil
 	}
+	// The first delta of a call may lack the name.
 	if t.Name == "" && c.Name != "" && len(c.Name) <= event.MaxID {
 		t.Name = c.Name
 		d.emit(event.Event{Type: event.PartUpdate, Message: t.Message, Part: t.Part, Body: &event.Body{Name: c.Name}})
@@ -79,6 +80,7 @@ func (d *Decoder) handleCall(m *message, c *call, isWhole bool) error {
 		d.setInput(t, c.Arguments)
 		return nil
 	}
+	// A delta is a JSON string that contains a piece of the arguments. Some servers send a complete object instead.
 	raw := c.Arguments
 	if raw[0] == '{' {
 		raw, _ = json.Marshal(string(raw)) // a string can always be encoded
@@ -139,6 +141,7 @@ func (d *Decoder) setInput(t *tool, raw json.RawMessage) {
 	d.emitSnapshot(t, event.Input, &t.Input, text)
 }
 
+// snapshot is the content of a field: Next returns the event that turns it into the given text, and the event's text.
 type snapshot interface {
 	Next(string) (event.Type, string)
 }
@@ -279,6 +282,7 @@ func (d *Decoder) handleControl(f *frame) error {
 			return err
 		}
 	}
+	// A tool with a state has been decided already, so a repeated question changes nothing.
 	if !t.WasAsked && !t.IsEnded && t.State == "" {
 		r := event.Request{ID: f.RequestID, Kind: event.RequestApproval}
 		if f.Request.Tool == AskTool {
