@@ -87,6 +87,7 @@ func (t *attempt) answer(ctx context.Context) error {
 	if !ok || !isResponses || !request.Store && t.body == nil {
 		return &agent.Error{Code: codeGone, Message: t.a.name + " asked for an approval before the gateway was restarted; it can no longer be answered", Retryable: true}
 	}
+	// All answers are collected first, so that one request sends them.
 	var items []any
 	for _, q := range t.approvals {
 		a, err := t.emitter.Ask(ctx, q)
@@ -106,6 +107,7 @@ func (t *attempt) answer(ctx context.Context) error {
 		request.Previous, _ = last.Position()
 		request.Input = items
 	} else {
+		// The full slice expression makes append copy: the previous request shares the array.
 		request.Input = append(request.Input[:len(request.Input):len(request.Input)], items...)
 	}
 	body, err := json.Marshal(request)

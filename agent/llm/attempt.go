@@ -69,6 +69,7 @@ func (t *attempt) call(ctx context.Context) error {
 		return t.statusFailure(res)
 	}
 	t.emitter.Trouble(nil)
+	// The tail is kept aside because the decoder ignores bytes outside of its format, such as an error that follows the stream.
 	_, err = stream.ReadFrom(io.TeeReader(res.Body, (*tail)(&t.tail)))
 	if t.failed != nil {
 		stream.Drop()
@@ -85,6 +86,7 @@ func (t *attempt) call(ctx context.Context) error {
 		_, _ = io.Copy(io.Discard, res.Body) // so that the connection can be reused
 		return nil
 	}
+	// A response that waits for approvals ends without completing the turn, which looks like an interrupted stream.
 	if errors.Is(err, dialect.ErrCutShort) {
 		if t.approvals = pendingApprovals(d); len(t.approvals) > 0 {
 			t.paused, err = d.Decoder().State()
@@ -149,12 +151,14 @@ func (t *attempt) filter(ops []event.Event) ([]event.Event, error) {
 	for _, op := range ops {
 		switch {
 		case op.Type == event.TurnUpdate:
+			// It has no content, so it is emitted at once and leaves the buffered starts alone.
 		case op.Type == event.TurnEnd && op.Get().Error != nil:
 			f := t.a.inStreamFailure(op.Body.Error)
 			if !t.isVisible && f.Retry {
 				t.failed = f
 				return shown, f
 			}
+			// The provider's text may contain account data: readers get a text of Leat, operators the original.
 			b := *op.Body
 			t.emitter.Failed(f.AgentError())
 			b.Error = f.AgentError().ViewerError()
@@ -222,6 +226,7 @@ func (t *attempt) incompleteFailure(res *http.Response, err error) *call.Failure
 			}
 			return f
 		}
+		// A wrong base_url often leads to a web page, which would otherwise be reported as an interrupted stream.
 		if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); !t.isVisible && (kind == "text/html" || kind == "application/json") {
 			return &call.Failure{Code: codeAnswer, Message: fmt.Sprintf("%s responded with %s instead of a stream", t.a.name, kind), Detail: "check base_url"}
 		}
@@ -236,6 +241,7 @@ func strayError(tail []byte) (problem, bool) {
 	if i < 0 {
 		return problem{}, false
 	}
+	// The object must start a line or an element of a list. Otherwise the word is part of the answer's text.
 	i = bytes.LastIndexByte(tail[:i], '{')
 	if i < 0 || i > 0 && tail[i-1] != '\n' && tail[i-1] != '[' && tail[i-1] != ' ' {
 		return problem{}, false

@@ -43,6 +43,7 @@ func (t *attempt) follow(ops []event.Event, d *dialect.Stream) ([]event.Event, j
 	}
 	id, seq := p.Position()
 	sameResponse := t.from != nil && t.from.ID == id
+	// Without an id or a new event there is no position to commit.
 	if id == "" || sameResponse && t.from.Seq == seq {
 		return ops, nil, nil
 	}
@@ -122,6 +123,7 @@ func (b backgroundAgent) Probe(ctx context.Context, in agent.Input) error {
 	if err := json.NewDecoder(io.LimitReader(res.Body, agent.MaxStream)).Decode(&r); err != nil {
 		return fmt.Errorf("status of the response: %w", err)
 	}
+	// Any other status means that the stream should have ended: waiting longer is useless.
 	if r.Status != "queued" && r.Status != "in_progress" {
 		return fmt.Errorf("the response is %q", r.Status)
 	}

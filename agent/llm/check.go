@@ -45,6 +45,7 @@ func (a *modelAgent) Check(ctx context.Context) error {
 		return fmt.Errorf("%s responded with something other than a list of models; check base_url: %w", a.place, err)
 	}
 	for _, m := range list.Data {
+		// Ollama lists a model without a tag as NAME:latest.
 		if m.ID == a.cfg.Model || strings.TrimSuffix(m.ID, ":latest") == a.cfg.Model {
 			return nil
 		}

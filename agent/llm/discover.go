@@ -15,7 +15,7 @@ import (
 // discover lists the models of a provider, each with the spec of its agent. If s has a target, it is the address of the API.
 func (p provider) discover(ctx context.Context, s agent.Spec) ([]agent.Offer, error) {
 	if s.Target != "" {
-		options := maps.Clone(s.Options)
+		options := maps.Clone(s.Options) // the caller keeps its map
 		if options == nil {
 			options = map[string]string{}
 		}
@@ -69,6 +69,7 @@ func (a *modelAgent) models(ctx context.Context) ([]string, error) {
 	if list.Data == nil && list.Models == nil {
 		return nil, fmt.Errorf("%s responded with something other than a list of models; check the address", a.name)
 	}
+	// Gemini prefixes its names with "models/", which its specs leave out.
 	var ids []string
 	for _, m := range append(list.Data, list.Models...) {
 		id := m.ID

@@ -85,6 +85,7 @@ func parse(body []byte) problem {
 		b.Message = string(w.Detail)
 	}
 	p := problem{kind: strings.Join([]string{b.Type, strings.Trim(string(b.Code), `"`), b.Status}, " "), message: b.Message}
+	// Gemini puts the wait into the error's details instead of a header.
 	for _, d := range b.Details {
 		if wait, err := time.ParseDuration(d.RetryDelay); err == nil && wait > 0 {
 			p.hint = wait
@@ -224,6 +225,7 @@ func (a *modelAgent) statusFailure(res *http.Response) *call.Failure {
 		p.hint = hint
 	}
 	code, retry := classify(res.StatusCode, p)
+	// OpenAI and Anthropic send this header; their own clients follow it too.
 	switch res.Header.Get("X-Should-Retry") {
 	case "true":
 		retry = true

@@ -74,6 +74,7 @@ func (a *modelAgent) turns(ctx context.Context, in agent.Input, emitter *agent.E
 		if m.Role != event.Assistant {
 			role = event.User // APIs have no system role between messages
 		}
+		// Consecutive messages of one side, such as two questions after a failed turn, become one turn.
 		if n := len(reversed); n > 0 && reversed[n-1].role == role {
 			reversed[n-1].blocks = append(blocks, reversed[n-1].blocks...)
 			continue
@@ -132,6 +133,7 @@ func (a *modelAgent) attach(ctx context.Context, m *event.Media, emitter *agent.
 	if !plain && !images[kind] && (a.api.reads == nil || !a.api.reads(kind)) {
 		return note("This kind of file can't be shown to you.")
 	}
+	// One byte more than the limit is read, to distinguish a file of exactly the limit from a larger one.
 	limit := min(*budget, maxOne)
 	r, err := open(ctx, m, emitter)
 	if err != nil {

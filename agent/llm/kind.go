@@ -96,9 +96,11 @@ func (p provider) newAgent(s agent.Spec, dialects dialect.Registry) (agent.Agent
 		}
 		c.Temperature = &t
 	}
+	// Background responses are on by default only at the provider's own address: compatible servers rarely support them.
 	if c.Background, err = s.Bool("background", p.api == &responsesAPI && o["base_url"] == ""); err != nil {
 		return nil, err
 	}
+	// The api is copied, so that agents of several registries don't share a decoder.
 	api := *p.api
 	d, err := dialects.Lookup(api.dialect().Name)
 	if err != nil {

@@ -96,11 +96,13 @@ func newAgent(p api, c config) (*modelAgent, error) {
 	a := &modelAgent{cfg: c, api: p, name: p.title, place: p.title, base: p.base, responseIDs: map[string]string{}}
 	switch {
 	case c.BaseURL != "":
+		// Credentials, a query or a fragment in the address would end up in errors and logs, or be lost when a path is appended.
 		u, err := url.Parse(c.BaseURL)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 			return nil, errors.New("base_url is not the address of an API; write it as http://127.0.0.1:11434/v1, without the key")
 		}
 		a.base, a.name, a.place = strings.TrimRight(c.BaseURL, "/"), "the provider", u.Host
+		// The environment's key belongs to the provider, so no other host may get it. Other hosts get a key only from the options.
 		if official, err := url.Parse(p.base); err == nil && official.Host == u.Host {
 			a.name, a.place = p.title, p.title
 			a.env = p.env
@@ -160,6 +162,7 @@ func (a *modelAgent) run(ctx context.Context, in agent.Input, from *backgroundSt
 	if err == nil && len(t.approvals) == 0 {
 		err = call.Repeat(ctx, emitter, func() error { return t.call(ctx) })
 	}
+	// A response that asks for approvals ends its stream. Each round answers them with another request, whose response may ask again.
 	for err == nil && len(t.approvals) > 0 {
 		if err = t.answer(ctx); err == nil {
 			err = call.Repeat(ctx, emitter, func() error { return t.call(ctx) })
@@ -190,6 +193,7 @@ func (a *modelAgent) do(ctx context.Context, method, path, idempotency string, b
 		h.Set("Accept", "text/event-stream, application/x-ndjson")
 		h.Set("Idempotency-Key", idempotency)
 	}
+	// The provider's spans, if it has any, become children of the turn's.
 	if tp := agent.TraceParent(ctx); tp != "" {
 		h.Set("Traceparent", tp)
 	}

@@ -99,6 +99,7 @@ func chatBody(a *modelAgent, turns []turn) any {
 	}
 	for i := range turns {
 		t := &turns[i]
+		// Only messages with files need a list of parts.
 		if !slices.ContainsFunc(t.blocks, func(b block) bool { return b.mime != "" }) {
 			r.Messages = append(r.Messages, chatMessage{t.role, t.text()})
 			continue

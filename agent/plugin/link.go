@@ -105,6 +105,7 @@ func (l *link) readOutput() error {
 	s.Buffer(make([]byte, 0, 64<<10), dialect.MaxLine)
 	var hold agent.Reservation
 	defer hold.Release()
+	// The scanner calls Split with all bytes that it holds of a line, so the memory is accounted here.
 	s.Split(func(data []byte, _ bool) (int, []byte, error) {
 		if err := hold.Resize(len(data)); err != nil {
 			return 0, nil, err
@@ -187,7 +188,7 @@ func (l *link) dispatch(n int, b []byte) error {
 		l.log.Debug("line for a turn that isn't running was dropped", "turn", at.head.of(), "line", n)
 		return nil
 	}
-	at.data = bytes.Clone(b)
+	at.data = bytes.Clone(b) // the scanner reuses its buffer
 	t.Deliver(at)
 	return nil
 }

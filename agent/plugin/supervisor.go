@@ -78,7 +78,7 @@ func (s *supervisor) supervise(log *slog.Logger) {
 			log.Info("plugin is ready", "pid", l.Pid())
 			s.setCurrent(l, nil)
 			err = s.watch(l)
-			s.setCurrent(nil, err)
+			s.setCurrent(nil, err) // before close, which may take some seconds, so that no new turn chooses this process
 			l.close()
 			if time.Since(begin) > stable {
 				backoff.Reset()
@@ -171,6 +171,7 @@ func (s *supervisor) await(ctx context.Context) (*link, error) {
 	t := time.NewTimer(startLimit)
 	defer t.Stop()
 	for {
+		// changed is read together with the state, so a change after this can't be missed.
 		s.mu.Lock()
 		l, last, changed := s.current, s.last, s.changed
 		s.mu.Unlock()
