@@ -1,11 +1,11 @@
-// Package a2a decodes the streams of the Agent2Agent protocol, 1.0 and 0.3: server-sent events with responses of JSON-RPC, or
-// with the objects by themselves.
+// Package a2a decodes the streams of the Agent2Agent protocol (a2a-protocol.org), versions 1.0 and 0.3: server-sent events with JSON-RPC
+// responses, or with their results alone.
 //
 // Invariants
 //
-//   - An artifact is known by its id: append extends it, anything else is the artifact as it is now.
-//   - What a task says of its state while it works is a status; what it says at its end is text, unless an artifact says the
-//     same. A stream of one message, without a task, is that message.
-//   - The end is a state of the task that is final. A task that wants an input asks for it and is not at its end, though its
-//     stream is.
+//   - An artifact is identified by its id. An update with append extends it; any other update replaces it.
+//   - The status message of a working task is a status part. The message of a finished task is text, unless an artifact has the same text. A
+//     stream of one message without a task is that message.
+//   - A final state of the task ends the turn. A task that requires input asks a question and leaves the turn open, although its
+//     stream ends.
 package a2a

@@ -84,7 +84,7 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 			c.Complete(decoding.StopReason(in.Finish))
 		}
 	case "start", "start-step":
-		r.OpenRequests = 0 // an answer is taken up
+		r.OpenRequests = 0 // the requests have been answered
 	case "finish-step", "reset-step", "message-metadata", "source-url", "source-document", "tool-approval-response", "custom":
 	case "":
 		return canvas.Fault("a chunk is an object with a type", nil)

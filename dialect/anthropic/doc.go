@@ -1,18 +1,18 @@
-// Package anthropic decodes the stream of the Anthropic Messages API, with or without the names of its SSE events.
+// Package anthropic decodes and encodes the stream of the Anthropic Messages API, version 2023-06-01, as its documentation describes it under
+// "Streaming Messages". The decoder accepts events with and without SSE names.
 //
-// Invariants
+// Invariants of the decoder
 //
-//   - A message's key is its upstream id, a part's key the ordinal of its block. A second message_start with the id of the
-//     message at hand changes nothing; one with another id ends the message where it stands and begins the next.
-//   - Text blocks that follow each other directly go on in the same text: the upstream cuts a text, in the middle of a
-//     sentence even, wherever a citation begins or ends. Any block between two texts (a tool, its result, thinking) makes
-//     the later one a paragraph of its own.
-//   - A tool's arguments are its input, as they come; without any they are {}. What a server's tool gave comes in a block
-//     of its own, which finds the tool by its id; it brings the output and the state. A call that the client is to run has
-//     no state, since this stream does not tell what became of it.
-//   - message_stop is the turn's end, but for the stop reason pause_turn: then the turn goes on with the next message of
-//     the same stream, and a stream that ends there was cut short. A refusal is a failure with the upstream's explanation.
-//   - Usage is the upstream's last word for each message, added up over the messages of the turn.
-//   - Blocks, deltas and events that are not known are counted and change nothing. Citations and signatures are known
-//     and left out: they are no part of what is said.
+//   - The key of a message is its upstream id, the key of a part the ordinal of its block. A repeated message_start of the current
+//     message changes nothing; one with another id ends the current message and starts the next.
+//   - Consecutive text blocks are one text, because the API splits a text, even inside a sentence, at the begin and end of each citation.
+//     A block between two texts (a tool, a result, thinking) makes the later text a paragraph of its own.
+//   - The deltas of a tool's arguments are its input; without deltas the input is {}. The result of a server tool is a block of its own,
+//     matched by id, with the output and the state. A call that the client has to run has no state, because the stream doesn't have
+//     its result.
+//   - message_stop ends the turn, unless the stop reason is pause_turn: the turn then continues with the next message of the same stream,
+//     and a stream that ends there was cut short. A refusal is a failure with the upstream's explanation.
+//   - Usage is the last value reported for each message, summed over the messages of the turn.
+//   - Unknown blocks, deltas and events are counted and ignored. Citations and signatures are recognized and ignored, because they
+//     aren't part of the answer's text.
 package anthropic

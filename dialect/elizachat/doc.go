@@ -1,12 +1,12 @@
-// Package elizachat decodes the chat of an Eliza server: the server-sent events of
-// POST /api/conversations/{id}/messages/stream, of every version that is known.
+// Package elizachat decodes the chat stream of an Eliza server: the server-sent events of POST /api/conversations/{id}/messages/stream, in
+// every known version of the server. There is no specification; the streams in testdata are the reference.
 //
 // Invariants
 //
-//   - fullText is the authority: where a token carries it, the text is that, whatever was shown before. A token without it,
-//     as in the protocol delta-v2, is appended. Texts are never compared to find out which is meant.
-//   - The full text of done takes the place of what was streamed, unless it is empty.
-//   - The callback history of done, if there is one, is that of a status without a text. Which snapshots were callbacks the stream
-//     doesn't say, and it is not guessed.
-//   - done and error are the end. A done with a failureKind has failed, though it brings a text.
+//   - fullText has priority: if a token has one, it is the whole text, whatever was shown before. A token without it, as in the protocol
+//     delta-v2, is appended. Texts are never compared to guess which of the two is meant.
+//   - A non-empty full text of done replaces the streamed text.
+//   - The callback history of done becomes the history of a status without a text. The stream doesn't mark which snapshots were
+//     callbacks, and the decoder doesn't guess.
+//   - done and error end the turn. A done with a failureKind is a failure, even if it has a text.
 package elizachat

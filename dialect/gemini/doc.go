@@ -1,18 +1,18 @@
-// Package gemini reads the stream of Gemini's streamGenerateContent, asked for as SSE (alt=sse).
+// Package gemini decodes the stream of the Gemini API's streamGenerateContent method, requested as server-sent events (alt=sse). The response
+// type is GenerateContentResponse in the API reference.
 //
 // Invariants
 //
-//   - A candidate is a message; its key is the candidate's index. What a candidate says are increments: a text goes on until
-//     something of another kind comes, and what comes after that is another part.
-//   - A call has its arguments whole, or as a list of values with their paths. These are written as JSON while they come, so
-//     that nothing is held back. A call ends with the piece that does not say that it continues, with the next part, or with the
-//     candidate.
-//   - Code that the server runs is a tool; the result that follows gives its output and state.
-//   - A toolCall is a tool that the server runs; its toolResponse finds it by id, whatever parts come between. A call without a
-//     result at the candidate's end has failed.
-//   - Pictures and other files inside the stream are media with a data: URL.
-//   - A candidate ends with its finishReason, the turn with the end of a body in which every candidate has finished. A body that
-//     ends before was cut short. A prompt that is refused, and a finish for another reason than its own end or length, are failures.
-//   - Usage is the last that was told of each number. What the model thought is part of its output.
-//   - Chunks and parts that are not known are counted and change nothing. Thought signatures are known and left out.
+//   - A candidate is a message; its key is the candidate's index. Its contents are increments: a text continues until a part of another
+//     kind, and text after that is a new part.
+//   - A call has complete arguments, or a list of values with their JSON paths. The values are written as JSON as they arrive, so that
+//     readers see the arguments grow. A call ends with the piece that isn't marked as continued, with the next part, or with the candidate.
+//   - Code that the server runs is a tool. The result that follows has its output and state.
+//   - A toolCall is a tool that the server runs. Its toolResponse is matched by id, even after other parts. A call without a result fails at
+//     the end of the candidate.
+//   - Images and other inline files are media with a data: URL.
+//   - A candidate ends with its finishReason. The turn ends with the body if every candidate has finished; otherwise the body was cut short.
+//     A rejected prompt, and a finish for another reason than the model's own end or the length limit, is a failure.
+//   - Usage is the last value reported for each number. Thinking tokens are part of the output.
+//   - Unknown chunks and parts are counted and ignored. Thought signatures are recognized and ignored.
 package gemini

@@ -1,12 +1,13 @@
-// Package langgraph decodes the streams of runs of a LangGraph server, in any of its stream modes, as named server-sent events.
+// Package langgraph decodes the streams of runs of a LangGraph server (Agent Server API, "stream run"), in any of its stream modes, sent as
+// named server-sent events.
 //
 // Invariants
 //
-//   - A text is known by its message's id. Chunks (mode messages-tuple) extend it; whole messages, and those of
-//     messages/partial, are the text as it is now.
-//   - values and updates tell texts only where no event of the messages modes does: of values, those behind the last message of
-//     the user.
-//   - A tool is known by the id of its call; its result is a message of type tool.
-//   - end and error are the end. A run that stops for an interrupt asks for it, and is not at its end. A server that closes a
-//     stream without either is one that was cut: whoever has the run's id asks what became of it.
+//   - A text is identified by its message's id. Chunks (mode messages-tuple) append; complete messages and those of
+//     messages/partial replace the text.
+//   - values and updates provide texts only if there are no events of the messages modes. In values, only the messages after the last user
+//     message count.
+//   - A tool is identified by the id of its call. Its result is a message of type tool.
+//   - end and error end the turn, except that a run that stops for an interrupt asks a question and leaves the turn open. A stream that
+//     ends without either was cut short; the agent package then queries the run by its id.
 package langgraph

@@ -1,11 +1,12 @@
-// Package ollama reads the streams of Ollama's own API, /api/chat and /api/generate: a line of JSON a piece.
+// Package ollama decodes the streams of Ollama's own API, /api/chat and /api/generate, as Ollama's API documentation (docs/api.md) describes
+// them: one JSON object a line.
 //
 // Invariants
 //
-//   - An answer is one message with one text. Its reasoning ends where the answer begins; what comes of it later is another
-//     part. Calls are told whole: their arguments are an object.
-//   - The line with done is the turn's end, and may say something itself. An error takes the place of a line and ends the turn.
-//     Lines that end without either were cut short.
-//   - A call has no state, since this stream does not tell what became of it.
-//   - Lines that are neither a piece of an answer nor an error are counted and change nothing.
+//   - An answer is one message with one text. Its reasoning ends when the answer begins; later reasoning is a new part. Calls arrive
+//     complete, because their arguments are an object.
+//   - The line with done ends the turn and may itself have text. An error replaces a line and fails the turn. A stream that ends without
+//     either was cut short.
+//   - A call has no state, because the stream doesn't have its result.
+//   - Lines that are neither a piece of an answer nor an error are counted and ignored.
 package ollama

@@ -13,16 +13,17 @@ import (
 )
 
 const (
-	// maxOpen bounds the parts that are open at once: their keys are in every state.
+	// maxOpen is the limit of open parts, because the keys of all open parts are stored with every commit.
 	maxOpen = 512
-	// maxParts bounds the parts of a turn; no reader looks at more.
+	// maxParts is the limit of parts in a turn. A turn with more is an attack or a fault, and no user reads it.
 	maxParts = 10_000
 )
 
 // Message is the upstream key of the one message.
 const Message = "m"
 
-// Canvas is the one message of a turn as far as it is drawn. It is a decoder's; readers get it with each frame.
+// Canvas is the message that a [Reader] builds: the open parts, and the operations of the current frame. The decoder owns it and passes it
+// to the Reader with each frame; a Reader must not keep it.
 type Canvas struct {
 	state
 	base decoding.Base
@@ -32,7 +33,7 @@ type state struct {
 	Frames     int     `json:"frames"`
 	IsOver     bool    `json:"ended,omitempty"`
 	HasMessage bool    `json:"begun,omitempty"`
-	Parts      int     `json:"parts,omitempty"` // ordinals given away
+	Parts      int     `json:"parts,omitempty"` // the number of parts started; the last one's id
 	Open       []*Part `json:"open,omitempty"`
 
 	Model    string          `json:"model,omitempty"`
@@ -42,29 +43,29 @@ type state struct {
 	Unknowns dialect.Unknown `json:"unknown,omitempty"`
 }
 
-// Part is a part that is open.
+// Part is an open part.
 type Part struct {
-	Key  string         `json:"key"` // the upstream's, or the reader's
+	Key  string         `json:"key"` // from the upstream, or chosen by the Reader
 	ID   string         `json:"id"`
 	Kind event.PartKind `json:"kind"`
-	// Raw holds what is incomplete of a character, of the field that grows by deltas.
+	// Raw buffers an incomplete character of the field that grows by deltas.
 	Raw dialect.Text `json:"raw,omitzero"`
-	// The lengths and hashes of its texts. A tool's text is its input.
+	// The lengths and hashes of the part's fields. The Text of a tool is its input.
 	Text   dialect.Snapshot `json:"text,omitzero"`
 	Output dialect.Snapshot `json:"output,omitzero"`
 	Stderr dialect.Snapshot `json:"stderr,omitzero"`
 
-	State event.PartState `json:"state,omitempty"` // of a tool
+	State event.PartState `json:"state,omitempty"` // only for tools
 	Title string          `json:"title,omitempty"`
 }
 
-// Unknown counts a frame, or a piece of one, that the reader does not know.
+// Unknown counts a frame, or an element of one, that the Reader doesn't recognize.
 func (c *Canvas) Unknown(name string) { c.Unknowns.Add(name) }
 
-// Draw adds an operation as it is.
+// Draw emits an operation unchanged. Prefer the other methods, which keep the state of the parts.
 func (c *Canvas) Draw(e event.Event) { c.base.Emit(e) }
 
-// Begin starts the message, if that has not happened.
+// Begin starts the message if it hasn't been started.
 func (c *Canvas) Begin() {
 	if !c.HasMessage {
 		c.HasMessage = true
@@ -72,7 +73,7 @@ func (c *Canvas) Begin() {
 	}
 }
 
-// Find returns the open part of a key, or nil.
+// Find returns the open part with a key, or nil. The newest wins if several have the key.
 func (c *Canvas) Find(key string) *Part {
 	for i := len(c.Open) - 1; i >= 0; i-- {
 		if c.Open[i].Key == key {
@@ -82,7 +83,8 @@ func (c *Canvas) Find(key string) *Part {
 	return nil
 }
 
-// Start opens a part.
+// Start opens a part with the given key and starts the message if needed. It fails if a key or a number of parts exceeds its limit. At
+// maxOpen it first ends the oldest part that isn't a running tool.
 func (c *Canvas) Start(key string, b event.Body) (*Part, error) {
 	if err := event.CheckID("id", key); err != nil {
 		return nil, Fault("id of a part", err)
@@ -91,7 +93,7 @@ func (c *Canvas) Start(key string, b event.Body) (*Part, error) {
 		return nil, Fault(fmt.Sprintf("more than %d parts", maxParts), nil)
 	}
 	if len(c.Open) >= maxOpen {
-		// The oldest that may well be over: dialects leave texts open that could yet be told anew.
+		// Readers leave texts open that a later snapshot could change, so the oldest one is probably finished.
 		i := slices.IndexFunc(c.Open, func(p *Part) bool { return p.Kind != event.KindTool || p.State != event.PartRunning })
 		if i < 0 {
 			return nil, Fault(fmt.Sprintf("more than %d tools run at once", maxOpen), nil)
@@ -106,7 +108,7 @@ func (c *Canvas) Start(key string, b event.Body) (*Part, error) {
 	return p, nil
 }
 
-// Prose returns the part of a key, which it starts if need be: a text that is a paragraph of its own, or a reasoning.
+// Prose returns the open part with a key, and starts it if there is none. A text becomes a paragraph of its own.
 func (c *Canvas) Prose(key string, kind event.PartKind) (*Part, error) {
 	if p := c.Find(key); p != nil {
 		return p, nil
@@ -118,7 +120,7 @@ func (c *Canvas) Prose(key string, kind event.PartKind) (*Part, error) {
 	return c.Start(key, b)
 }
 
-// Tool returns the tool part of a call, which it starts if need be.
+// Tool returns the open tool part with a key, and starts it if there is none.
 func (c *Canvas) Tool(key, call, name string, state event.PartState) (*Part, error) {
 	if p := c.Find(key); p != nil {
 		return p, nil
@@ -129,7 +131,7 @@ func (c *Canvas) Tool(key, call, name string, state event.PartState) (*Part, err
 	return c.Start(key, event.Body{Kind: event.KindTool, Name: name, Call: call, State: state})
 }
 
-// Grow appends a delta that came as a JSON token; an absent one is empty.
+// Grow appends a delta, given as a JSON token so that a character can be split between deltas. A nil token is an empty delta.
 func (c *Canvas) Grow(p *Part, f event.Field, token json.RawMessage) error {
 	if token == nil {
 		return nil
@@ -152,7 +154,7 @@ func (p *Part) field(f event.Field) *dialect.Snapshot {
 	return &p.Text
 }
 
-// Append appends whole characters.
+// Append appends text, which must not end inside a character.
 func (c *Canvas) Append(p *Part, f event.Field, text string) {
 	if text == "" {
 		return
@@ -161,17 +163,17 @@ func (c *Canvas) Append(p *Part, f event.Field, text string) {
 	c.Draw(event.Event{Type: event.PartAppend, Message: Message, Part: p.ID, Field: f, Text: text})
 }
 
-// Set takes a snapshot: the text as it is now.
+// Set applies a snapshot: text is the field's whole content. It emits only the difference.
 func (c *Canvas) Set(p *Part, f event.Field, text string) {
 	if f != event.Output && f != event.Stderr {
-		p.Raw = dialect.Text{} // what was incomplete is told anew
+		p.Raw = dialect.Text{} // the snapshot includes the buffered bytes
 	}
 	if op, delta := p.field(f).Next(text); op != "" {
 		c.Draw(event.Event{Type: op, Message: Message, Part: p.ID, Field: f, Text: delta})
 	}
 }
 
-// SetToken takes a snapshot that came as a JSON token. What it has incomplete at its end waits for a delta.
+// SetToken is Set for a JSON token. An incomplete character at its end is buffered until the next delta.
 func (c *Canvas) SetToken(p *Part, f event.Field, token json.RawMessage) error {
 	var raw dialect.Text
 	text, err := raw.JSON(token)
@@ -183,7 +185,7 @@ func (c *Canvas) SetToken(p *Part, f event.Field, token json.RawMessage) error {
 	return nil
 }
 
-// Update tells of a tool's state, title and error, as far as they are new.
+// Update emits the state, title and error of a tool, as far as they have changed. Empty values mean no change.
 func (c *Canvas) Update(p *Part, state event.PartState, title string, failure *event.Error) {
 	b := &event.Body{Error: failure}
 	if state != "" && state != p.State {
@@ -197,7 +199,7 @@ func (c *Canvas) Update(p *Part, state event.PartState, title string, failure *e
 	}
 }
 
-// EndPart ends a part. nil is none.
+// EndPart ends a part. It does nothing if p is nil. End a running tool only after Update has set its final state, or readers see it as failed.
 func (c *Canvas) EndPart(p *Part) {
 	if p == nil {
 		return
@@ -207,7 +209,7 @@ func (c *Canvas) EndPart(p *Part) {
 	c.Draw(event.Event{Type: event.PartEnd, Message: Message, Part: p.ID})
 }
 
-// flush says what is held back of a part's text.
+// flush emits the buffered character of a part.
 func (c *Canvas) flush(p *Part) {
 	f := event.Text
 	if p.Kind == event.KindTool {
@@ -219,7 +221,7 @@ func (c *Canvas) flush(p *Part) {
 // noResult is the error message of a tool that was still running when the turn ended.
 const noResult = "no result"
 
-// EndTools ends the tools that are open. One that was running has failed.
+// EndTools ends all open tools. It marks running ones as failed, with the error noResult.
 func (c *Canvas) EndTools() {
 	for _, p := range slices.Clone(c.Open) {
 		if p.Kind != event.KindTool {
@@ -241,7 +243,7 @@ func (c *Canvas) AddPart(b event.Body) error {
 	return err
 }
 
-// SetModel names the model that answers.
+// SetModel sets the turn's model. It does nothing if name is empty or unchanged.
 func (c *Canvas) SetModel(name string) {
 	if name != "" && name != c.Model {
 		c.Model = name
@@ -249,7 +251,7 @@ func (c *Canvas) SetModel(name string) {
 	}
 }
 
-// SetRun names the upstream's run.
+// SetRun sets the id of the upstream's run. It does nothing if id is empty or unchanged.
 func (c *Canvas) SetRun(id string) {
 	if id != "" && id != c.Run {
 		c.Run = id
@@ -257,7 +259,7 @@ func (c *Canvas) SetRun(id string) {
 	}
 }
 
-// SetPhase tells of progress.
+// SetPhase sets the turn's phase, a short text about its progress. It does nothing if phase is empty or unchanged.
 func (c *Canvas) SetPhase(phase string) {
 	if phase != "" && phase != c.Phase {
 		c.Phase = phase
@@ -265,7 +267,7 @@ func (c *Canvas) SetPhase(phase string) {
 	}
 }
 
-// Ask asks whoever follows the turn.
+// Ask emits a question. The turn then waits for its answer.
 func (c *Canvas) Ask(r event.Request) error {
 	if err := event.CheckID("request", r.ID); err != nil || r.ID == "" {
 		return Fault("id of a request", err)
@@ -278,12 +280,12 @@ func (c *Canvas) Ask(r event.Request) error {
 	return nil
 }
 
-// Complete ends the turn as the upstream wanted it to end.
+// Complete ends the turn as completed.
 func (c *Canvas) Complete(reason string) {
 	c.End(event.Body{Outcome: event.Completed, Reason: reason})
 }
 
-// Fail ends the turn with an error.
+// Fail ends the turn as failed. If e has no message, a general one is set.
 func (c *Canvas) Fail(e event.Error) {
 	if e.Message == "" {
 		e.Message = "the agent failed"
@@ -291,7 +293,7 @@ func (c *Canvas) Fail(e event.Error) {
 	c.End(event.Body{Outcome: event.Failed, Error: &e})
 }
 
-// End ends all that is open, the message and the turn.
+// End ends all open parts, the message and the turn, in that order. The decoder ignores later frames.
 func (c *Canvas) End(b event.Body) {
 	c.EndTools()
 	for _, p := range slices.Clone(c.Open) {
@@ -320,7 +322,7 @@ func compact(raw json.RawMessage) string {
 	return b.String()
 }
 
-// Texts returns the parts that are open and no tools.
+// Texts returns the open parts that aren't tools.
 func (c *Canvas) Texts() []*Part {
 	return slices.DeleteFunc(slices.Clone(c.Open), func(p *Part) bool { return p.Kind == event.KindTool })
 }

@@ -11,12 +11,13 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Reader reads the frames of one dialect onto a canvas. Its exported fields are its state, as JSON.
+// Reader applies the frames of one dialect to a canvas. Its exported fields are stored as JSON with every commit and restored from it, so
+// it must not depend on unexported fields.
 type Reader interface {
 	Read(c *Canvas, f dialect.Frame) error
 }
 
-// NewDecoder makes a decoder of a reader at the beginning of its stream.
+// NewDecoder returns the decoder of a stream whose frames r reads. r must be a pointer, because Restore decodes into it.
 func NewDecoder(name string, r Reader) dialect.Decoder { return &decoder{name: name, reader: r} }
 
 type decoder struct {
@@ -67,7 +68,7 @@ func (d *decoder) State() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("state of the reader: %w", err)
 	}
-	// Both are JSON as they are, which encoding/json would read again.
+	// Appended by hand, because encoding/json would validate both again with every commit.
 	b := append(make([]byte, 0, len(canvas)+len(reader)+24), `{"canvas":`...)
 	b = append(append(b, canvas...), `,"reader":`...)
 	return append(append(b, reader...), '}'), nil
@@ -96,16 +97,16 @@ func (d *decoder) Restore(b []byte) error {
 	return nil
 }
 
-// Fault says what of a frame is invalid. err may be nil.
+// Fault returns the error for an invalid frame: the reason names the field or rule, and err is the cause, which may be nil.
 func Fault(reason string, err error) error { return decoding.Fault(reason, err) }
 
-// Unmarshal reads a frame that is one JSON object.
+// Unmarshal decodes a frame that must be one JSON object. encoding/json alone would accept null.
 func Unmarshal(data []byte, v any) error {
 	if err := json.Unmarshal(data, v); err != nil {
 		return Fault("invalid JSON", err)
 	}
 	if i := firstByte(data); i != '{' {
-		return Fault("a frame is a JSON object", nil)
+		return Fault("a frame must be a JSON object", nil)
 	}
 	return nil
 }
@@ -121,7 +122,7 @@ func firstByte(data []byte) byte {
 	return 0
 }
 
-// String reads a JSON token: a string, and whatever stands in its place as nothing.
+// String decodes a JSON string. It returns "" for any other JSON value.
 func String(token json.RawMessage) string {
 	if token == nil {
 		return ""
@@ -134,7 +135,7 @@ func String(token json.RawMessage) string {
 	return s + t.Close()
 }
 
-// Plain is a JSON value as a tool's text: a string as it is, anything else compact.
+// Plain returns a JSON value as the text of a tool: a string decoded, null as "", and anything else as compact JSON.
 func Plain(token json.RawMessage) string {
 	if len(token) == 0 || string(token) == "null" {
 		return ""

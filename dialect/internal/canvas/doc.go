@@ -1,10 +1,13 @@
-// Package canvas is what decoders are made of whose streams come to one message a turn: parts that are found by the
-// upstream's own keys, texts that grow by deltas or come as snapshots, tools, questions, and the one end.
+// Package canvas builds decoders for formats whose turns have one message: parts found by the upstream's keys, texts that grow by deltas or are
+// replaced by snapshots, tools, questions, and one end.
+//
+// A dialect implements [Reader], whose Read method applies one frame to a [Canvas], and returns [NewDecoder] as its decoder. The
+// canvas handles ids, incomplete characters, limits, state and the order of operations.
 //
 // Invariants
 //
-//   - A decoder's state is its [Reader], as JSON, and the canvas: keys, lengths and hashes, never texts.
-//   - What a frame of an error has drawn is dropped; the decoder is spent then.
-//   - An operation is only drawn where it changes something.
-//   - What an upstream can make grow has a limit: open parts, parts of a turn, the length of a key.
+//   - A decoder's state is its Reader, encoded as JSON, and the canvas: keys, lengths and hashes, never texts.
+//   - The operations of a frame whose Read fails are dropped, and the decoder accepts no further frames.
+//   - An operation is emitted only if it changes something.
+//   - Everything that an upstream can grow has a limit: open parts, parts of a turn, the length of a key.
 package canvas
