@@ -16,7 +16,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// slowSink takes a second until what was emitted is durable.
+// slowSink needs a second to make operations durable.
 type slowSink struct{ log func(string) }
 
 func (slowSink) Emit(context.Context, []event.Event, json.RawMessage) error { return nil }
@@ -33,12 +33,12 @@ func (slowSink) Wait(context.Context, event.Request) (event.Answer, error) {
 
 func (slowSink) ReportProgress() {}
 
-// Of large frames one is decoded at a time, until it is durable; small ones don't wait.
+// Large frames are decoded one at a time, until each is durable. Small ones don't wait.
 func TestLargeFramesAreDecodedOneByOne(t *testing.T) {
 	kept := frames
 	defer func() { frames = kept }()
 	synctest.Test(t, func(t *testing.T) {
-		frames = &budget{lane: make(chan struct{}, 1)} // a channel of this bubble
+		frames = &budget{lane: make(chan struct{}, 1)} // the channel must belong to this synctest bubble
 		var mu sync.Mutex
 		var events []string
 		log := func(s string) {
@@ -65,12 +65,12 @@ func TestLargeFramesAreDecodedOneByOne(t *testing.T) {
 	})
 }
 
-// A turn that ends does not wait for its place.
+// A turn that ends while it waits to decode a large frame stops waiting.
 func TestLargeFramesWaitNoLongerThanTheirTurn(t *testing.T) {
 	kept := frames
 	defer func() { frames = kept }()
 	synctest.Test(t, func(t *testing.T) {
-		frames = &budget{lane: make(chan struct{}, 1)} // a channel of this bubble
+		frames = &budget{lane: make(chan struct{}, 1)} // the channel must belong to this synctest bubble
 		hold := make(chan struct{})
 		var first sync.WaitGroup
 		first.Go(func() {
@@ -88,7 +88,7 @@ func TestLargeFramesWaitNoLongerThanTheirTurn(t *testing.T) {
 	})
 }
 
-// Readers hold no more than the budget together, whatever each of them is sent.
+// All readers together reserve at most the budget.
 func TestHold(t *testing.T) {
 	var all [20]Reservation
 	held := 0
@@ -111,7 +111,7 @@ func TestHold(t *testing.T) {
 		t.Errorf("%d readers, %d bytes are held", held, frames.reserved)
 	}
 	for i := range all {
-		if err := all[i].Resize(i); err != nil { // their frames are whole
+		if err := all[i].Resize(i); err != nil { // their frames are complete
 			t.Error(err)
 		}
 	}
@@ -120,7 +120,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// A message of a socket counts while it arrives and until the next one, and finds no room beside what others hold.
+// A message of a socket is reserved while it arrives and until the next one. It fails if others have used up the budget.
 func TestReadMessage(t *testing.T) {
 	const size = 20 << 20
 	message := bytes.Repeat([]byte("0123456789abcde\n"), size/16)

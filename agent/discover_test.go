@@ -9,7 +9,7 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// discoverers are kinds whose upstreams answer as their names say.
+// discoverers are kinds whose upstreams behave as their names say.
 func discoverers() agent.Kinds {
 	offers := func(err error) func(context.Context, agent.Spec) ([]agent.Offer, error) {
 		return func(_ context.Context, s agent.Spec) ([]agent.Offer, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// tape is a sink that keeps what it gets, mapped as the gateway maps it.
+// tape is a sink that records operations, mapped as the gateway maps them.
 type tape struct {
 	mu     sync.Mutex
 	mapper *dialect.Mapper
@@ -47,7 +47,7 @@ func (s *tape) Wait(context.Context, event.Request) (event.Answer, error) {
 
 func (s *tape) ReportProgress() { s.alive++ }
 
-// shapes says what was emitted in a form that is easy to compare.
+// shapes returns events in a form that is easy to compare.
 func (s *tape) shapes() string {
 	var out []string
 	for _, e := range s.events {
@@ -135,7 +135,7 @@ func TestCloseGivesWhatIsHeldBackAndFences(t *testing.T) {
 	if err := out.Status("Hello world", ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := out.Text("Hello "); err != nil { // may yet repeat the status
+	if err := out.Text("Hello "); err != nil { // it may still become a repetition of the status
 		t.Fatal(err)
 	}
 	out.OnEnd(func() []event.Event { return []event.Event{{Type: event.TurnUpdate, Body: &event.Body{Phase: "last"}}} })

@@ -73,7 +73,7 @@ func TestParseSpecRefuses(t *testing.T) {
 	}
 }
 
-// What a spec writes is what it reads.
+// String and ParseSpec are inverses.
 func TestSpecRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.StringMatching(`[a-z0-9._-]{1,12}`)

@@ -16,7 +16,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// pulse is a sink that counts signs of life, and keeps what is said and the last state.
+// pulse is a sink that counts calls that report progress, and records operations and the last state.
 type pulse struct {
 	alive atomic.Int64
 	ops   []event.Event
@@ -42,20 +42,20 @@ func (p *pulse) ReportProgress() { p.alive.Add(1) }
 
 const line = `{"type":"chunk","text":"hey"}` + "\n"
 
-// What comes byte by byte is a sign of life by its lines alone, so that whoever never ends one falls silent.
+// Single bytes count as progress only when their line is complete, so an upstream that never ends a line is silent.
 func TestHalfALineIsNoSignOfLife(t *testing.T) {
 	p := &pulse{}
 	s := agent.NewStream(agent.NewEmitter(t.Context(), p), elizaactions.Dialect())
 	if _, err := s.ReadFrom(iotest.OneByteReader(strings.NewReader(line + line + `{"type":"chunk`))); !errors.Is(err, dialect.ErrCutShort) {
 		t.Fatal(err)
 	}
-	// Two lines, and what the end of the stream has of a third, and the end itself.
+	// Two lines, the operations at the end of the incomplete third line, and the end itself.
 	if n := p.alive.Load(); n > 5 {
 		t.Errorf("%d signs of life", n)
 	}
 }
 
-// Blank lines, comments and frames of unknown types are no signs of life, even if they move the stream's state.
+// Blank lines, comments and frames of unknown types are not progress, even if they change the decoder's state.
 func TestKeepAlivesAreNoSignsOfLife(t *testing.T) {
 	for name, tt := range map[string]struct {
 		d    dialect.Dialect
@@ -77,7 +77,7 @@ func TestKeepAlivesAreNoSignsOfLife(t *testing.T) {
 	}
 }
 
-// What is said can be changed on its way, with a state that goes along, and a stream goes on where another stood.
+// A filter can change operations and store a state, and a stream continues from the state of an existing decoder.
 func TestThrough(t *testing.T) {
 	d := dialect.NewStream(elizaactions.Dialect())
 	if _, err := d.Write([]byte(line)); err != nil {

@@ -38,7 +38,7 @@ func newAgent(t *testing.T, url, options string) *agentsdk.Agent {
 	return own
 }
 
-// accept refuses what the runtime's server refuses.
+// accept rejects the requests that the runtime's server rejects.
 func accept(t *testing.T, w http.ResponseWriter, r *http.Request) bool {
 	if r.URL.Path != "/v1/run/stream" || r.Method != http.MethodPost {
 		http.Error(w, `{"error":"no such route"}`, http.StatusNotFound)
@@ -82,7 +82,7 @@ func TestFaults(t *testing.T) {
 	}, input)
 }
 
-// One session runs one turn at a time.
+// A session runs one turn at a time.
 func TestSessions(t *testing.T) {
 	first, second := make(chan struct{}), make(chan struct{})
 	var running, most, calls atomic.Int64

@@ -26,7 +26,7 @@ func TestCallbacksOfElizaActions(t *testing.T) {
 	})
 }
 
-// lines is an agent whose upstream speaks eliza-actions.
+// lines is an agent whose upstream sends eliza-actions.
 type lines [][]byte
 
 func (l lines) Run(_ context.Context, _ agent.Input, out *agent.Emitter) error {
@@ -46,7 +46,7 @@ func (l lines) Run(_ context.Context, _ agent.Input, out *agent.Emitter) error {
 	})
 }
 
-// The suite itself has to see each kind of fault.
+// The suite detects each kind of fault.
 func TestSuiteSeesFaults(t *testing.T) {
 	c := agenttest.Cases()[1]
 	final := c.Views[len(c.Views)-1]
@@ -82,7 +82,7 @@ func TestSuiteSeesFaults(t *testing.T) {
 	}
 }
 
-// What an agent says after its end, and an error of the agent's own, don't come through as text.
+// A script that ends with an error returns that error from Run, and it isn't emitted as text.
 func TestFailingScript(t *testing.T) {
 	script := agenttest.Script{agenttest.Text("a"), {Kind: agenttest.Fail, Text: "no"}}
 	err := script.Agent(nil).Run(t.Context(), agent.Input{}, agent.NewEmitter(t.Context(), &nowhere{}))

@@ -10,7 +10,7 @@ import (
 	dialects "github.com/leat-dev/leat/dialect/all"
 )
 
-// targets are what kinds with a secret connect to.
+// targets are the targets of the kinds with a secret that don't take an http URL of a server.
 var targets = map[string]string{
 	"openclaw": "ws://127.0.0.1:1", "letta": "http://127.0.0.1:1", "anthropic": "m", "openai": "m", "responses": "m", "gemini": "m", "ollama": "m",
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// sink folds what an agent says, as the gateway does, and answers its questions.
+// sink applies the agent's output to a transcript, as a gateway does, and answers its requests.
 type sink struct {
 	t      *testing.T
 	mapper *dialect.Mapper
@@ -72,7 +72,7 @@ func (s *sink) Wait(_ context.Context, r event.Request) (event.Answer, error) {
 	return s.answer, nil
 }
 
-// noon is when tests ask: a Friday.
+// noon is the time of the tests, on a Friday.
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 func input(text string, history ...agent.Message) agent.Input {
@@ -156,7 +156,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// An ordinary answer has everything that a viewer is to see.
+// An ordinary answer shows reasoning, tools, statuses and text.
 func TestAnswerShowsEverything(t *testing.T) {
 	s := newSink(t)
 	if err := ask(t, s, input("What is 1 + 2 * 3?")); err != nil {
@@ -273,7 +273,7 @@ func TestPace(t *testing.T) {
 	if at1 < 3*time.Second || at1 > time.Minute {
 		t.Errorf("at the pace of a person it took %v", at1)
 	}
-	// Rounding of each pause to a nanosecond is all that may differ.
+	// Only the rounding of each pause to a nanosecond may differ.
 	if d := at1 - 10*at10; d < -time.Millisecond || d > time.Millisecond {
 		t.Errorf("%v, ten times as fast %v", at1, at10)
 	}
@@ -282,7 +282,7 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// A turn that is stopped stops at the next word.
+// A stopped turn ends at the next word.
 func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stop := errors.New("stopped")
@@ -316,7 +316,7 @@ func TestKind(t *testing.T) {
 	}
 }
 
-// No message makes it panic, hang or say what can't be logged.
+// No message makes it panic, hang, or emit invalid operations.
 func FuzzAnswer(f *testing.F) {
 	for _, text := range []string{"", "1+1", "((((1", "2^-3", "0^-1", "```", "count to 99999", "how many a in a", "2026-02-31", "\xff\xfe", "5 % 0", "1e9", "long 3"} {
 		f.Add(text)
@@ -334,7 +334,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// Of the callback cases the demo has one in its repertoire, word for word.
+// The statuses of the demo are those of a callback case, word for word.
 func TestCallbacks(t *testing.T) {
 	c := agenttest.Cases()[0]
 	c.Check(t, agenttest.Play(t, demo.New(demo.Config{}), input("status")))

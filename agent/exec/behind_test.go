@@ -32,7 +32,7 @@ func pidOf(t *testing.T, file string) int {
 	return pid
 }
 
-// alive reports whether a process runs; one that has ended and that nobody has waited for does not.
+// alive reports whether a process runs. One that has ended and wasn't waited for doesn't.
 func alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false
@@ -50,7 +50,7 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// What a program leaves in its group goes with it; what left the group keeps nobody waiting.
+// Processes in the program's group end with it. A process that left the group doesn't delay the end of the turn.
 func TestWhatItStarted(t *testing.T) {
 	for _, how := range []string{"parent", "deserted"} {
 		t.Run(how, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestWhatItStarted(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantTurn(t, s, event.Completed, "begun")
-			if took := time.Since(begin); took > time.Minute { // the other process goes on for an hour
+			if took := time.Since(begin); took > time.Minute { // the other process runs for an hour
 				t.Errorf("it took %v", took)
 			}
 			pid := pidOf(t, file)
@@ -80,7 +80,7 @@ func TestWhatItStarted(t *testing.T) {
 	}
 }
 
-// On Linux a program does not outlive a gateway that was killed.
+// On Linux a program doesn't survive a gateway that was killed.
 func TestTheGatewayIsKilled(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: only Linux ends children with their parent; run it there")
@@ -108,11 +108,11 @@ func wantGone(t *testing.T, pid int) {
 		if time.Since(begin) > time.Minute {
 			t.Fatalf("process %d is left behind", pid)
 		}
-		time.Sleep(time.Millisecond) // whoever inherits it has to notice
+		time.Sleep(time.Millisecond) // its new parent must wait for it first
 	}
 }
 
-// children are the processes that this one has started and not waited for.
+// children returns the child processes of this process that weren't waited for.
 func children(t *testing.T) []string {
 	t.Helper()
 	if !isDir("/proc/self") {
@@ -126,7 +126,7 @@ func children(t *testing.T) []string {
 	for _, path := range stats {
 		b, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has ended meanwhile
+			continue // the process has ended in the meantime
 		}
 		_, rest, _ := strings.Cut(string(b), ") ")
 		if f := strings.Fields(rest); len(f) > 2 && f[1] == strconv.Itoa(os.Getpid()) {
@@ -163,7 +163,7 @@ func openFiles(t *testing.T) int {
 	return len(all)
 }
 
-// No process and no file stays behind; each program starts another one that would.
+// No process and no file is left behind. Each program starts another process that would be.
 func TestLeavesNoneBehind(t *testing.T) { inSequence(t, 25) }
 
 func TestLeavesNoneBehindFull(t *testing.T) {

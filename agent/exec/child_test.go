@@ -22,7 +22,7 @@ import (
 	"github.com/leat-dev/leat/dialect/elizaactions"
 )
 
-// The test's binary is the agent's program too.
+// The test's binary is also the agent's program.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "child" {
 		child(os.Args[2], os.Args[3:])
@@ -31,12 +31,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// child is a program in one of the ways in which programs behave.
+// child runs the program with the given behavior.
 func child(how string, args []string) {
 	say := func(line string) { fmt.Println(line) }
 	begun := `{"type":"chunk","text":"begun"}`
 	switch how {
-	case "input": // says what it was told, and what it sees
+	case "input": // prints its input and its environment
 		var in agent.Input
 		if err := json.NewDecoder(os.Stdin).Decode(&in); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -54,15 +54,15 @@ func child(how string, args []string) {
 			os.Exit(9)
 		}
 		_, _ = os.Stdout.Write(b)
-	case "stubborn": // does not heed SIGTERM
+	case "stubborn": // ignores SIGTERM
 		signal.Ignore(syscall.SIGTERM)
 		say(begun)
 		time.Sleep(time.Hour)
-	case "lasting": // does not heed SIGTERM, and says who it is
+	case "lasting": // ignores SIGTERM, and prints its process id
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Printf(`{"type":"chunk","text":"%d"}`+"\n", os.Getpid())
 		time.Sleep(time.Hour)
-	case "gateway": // runs a program, and dies in the middle of it
+	case "gateway": // runs a program as a gateway does, and dies during it
 		self, err := os.Executable()
 		if err != nil {
 			os.Exit(9)
@@ -78,24 +78,24 @@ func child(how string, args []string) {
 		}
 		fmt.Println(s.Visible())
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-	case "polite": // says a last word
+	case "polite": // prints a last text after SIGTERM
 		c := make(chan os.Signal, 1)
 		signal.Notify(c, syscall.SIGTERM)
 		say(begun)
 		<-c
 		_ = os.WriteFile(args[0], []byte("stopped"), 0o600)
-	case "flood": // does not stop to speak
+	case "flood": // prints text without end
 		line := `{"type":"chunk","text":"` + strings.Repeat("x", 1000) + `"}`
 		for {
 			say(line)
 		}
-	case "hum": // prints without end what says nothing
+	case "hum": // prints bytes without content, without end
 		say(begun)
 		line := `{"type":"hum","text":"` + strings.Repeat("m", 1<<20) + `"}`
 		for {
 			say(line)
 		}
-	case "beat": // prints blank lines and lines of an unknown type, which are no progress
+	case "beat": // prints blank lines and lines of an unknown type, which don't count as progress
 		say(begun)
 		for {
 			say("")
@@ -110,7 +110,7 @@ func child(how string, args []string) {
 				os.Exit(1)
 			}
 		}
-	case "blunt": // prints rubbish, and does not heed SIGTERM
+	case "blunt": // prints an invalid line, and ignores SIGTERM
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Printf(`{"type":"chunk","text":"%d"}`+"\n", os.Getpid())
 		say("rubbish")
@@ -118,7 +118,7 @@ func child(how string, args []string) {
 	case "rubbish":
 		say("Traceback (most recent call last):")
 		time.Sleep(time.Hour)
-	case "exit": // fails, with a word about it
+	case "exit": // fails with a message on standard error
 		say(begun)
 		fmt.Fprintln(os.Stderr, "first line")
 		fmt.Fprintln(os.Stderr, "no \x1b[31mmodel\x1b[0m")
@@ -127,16 +127,16 @@ func child(how string, args []string) {
 	case "crash":
 		say(begun)
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-	case "after": // fails when all is said
+	case "after": // fails after a complete answer
 		say(`{"type":"chunk","text":"all"}`)
 		say(`{"type":"done"}`)
 		os.Exit(3)
 	case "silent":
-	case "closed": // closes its output and goes on
+	case "closed": // closes its output and continues to run
 		say(begun)
 		_ = os.Stdout.Close()
 		time.Sleep(time.Hour)
-	case "parent", "deserted": // leaves a child behind, in its group or out of it
+	case "parent", "deserted": // leaves a child process, in its group or outside it
 		attr := &syscall.SysProcAttr{Setsid: how == "deserted"}
 		p, err := os.StartProcess("/bin/sleep", []string{"sleep", "3600"}, &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: attr})
 		if err != nil {
@@ -145,7 +145,7 @@ func child(how string, args []string) {
 		_ = os.WriteFile(args[0], []byte(strconv.Itoa(p.Pid)), 0o600)
 		say(begun)
 		say(`{"type":"done"}`)
-	case "noisy": // prints much beside its stream
+	case "noisy": // prints many lines to standard error
 		line := strings.Repeat("noise ", 500)
 		for range 2000 {
 			fmt.Fprintln(os.Stderr, line)

@@ -26,7 +26,7 @@ import (
 
 var dialects = dialect.NewRegistry(elizaactions.Dialect())
 
-// newAgent returns an agent whose program behaves as told.
+// newAgent returns an agent whose program has the given behavior.
 func newAgent(t testing.TB, how, options string) agent.Agent {
 	t.Helper()
 	self, err := os.Executable()
@@ -78,7 +78,7 @@ func TestCallbacks(t *testing.T) {
 	})
 }
 
-// The program gets the input, and of the environment only what is meant for it.
+// The program gets the input, and only the variables of the environment that are meant for it.
 func TestInputAndEnvironment(t *testing.T) {
 	t.Setenv("LEAT_API_TOKEN", "t0ken")
 	t.Setenv("OTHER", "other-value")
@@ -100,12 +100,12 @@ func TestInputAndEnvironment(t *testing.T) {
 	}
 }
 
-// How programs end, and what readers are told of it.
+// Each way in which a program can end leads to the right outcome, code and message.
 func TestEnds(t *testing.T) {
 	for _, tt := range []struct {
 		how       string
 		visible   string
-		code      string // of the error; empty where it goes well
+		code      string // of the error; empty if the turn completes
 		retryable bool
 		words     []string
 		detail    string // for operators
@@ -143,7 +143,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// A program that was told what it printed wrongly, or that closed its output, does not go on for ever.
+// A program whose output was invalid, or that closed its output, is stopped.
 func TestGoesOnForNothing(t *testing.T) {
 	for _, tt := range []struct{ how, visible, code, words string }{
 		{"rubbish", "", "invalid_stream", "frame 1: invalid JSON"},
@@ -166,14 +166,14 @@ func TestGoesOnForNothing(t *testing.T) {
 	}
 }
 
-// Readers learn at once that an answer can't be read, though the program does not heed SIGTERM.
+// The turn fails as soon as the output is invalid, although the program ignores SIGTERM.
 func TestRubbishOfAStubbornProgram(t *testing.T) {
 	a := newAgent(t, "blunt", "")
 	exec.Hurry(a, time.Hour)
 	s, done := agenttest.NewStage(t.Context()), make(chan error, 1)
 	go func() { done <- s.Run(a, input) }()
 	for s.Turn().Error == nil {
-		time.Sleep(time.Millisecond) // another process: there is nothing to wait on
+		time.Sleep(time.Millisecond) // a process can only be polled
 	}
 	select {
 	case err := <-done:
@@ -193,7 +193,7 @@ func TestRubbishOfAStubbornProgram(t *testing.T) {
 	wantTurn(t, s, event.Failed, strconv.Itoa(pid))
 }
 
-// run runs an agent beside the test, which stops it once it has said something.
+// run runs an agent in a goroutine, and returns to the test when it has emitted something, so that the test can stop it.
 func run(t *testing.T, a agent.Agent) (s *agenttest.Stage, done chan error) {
 	t.Helper()
 	s, done = agenttest.NewStage(t.Context()), make(chan error, 1)
@@ -202,13 +202,13 @@ func run(t *testing.T, a agent.Agent) (s *agenttest.Stage, done chan error) {
 		select {
 		case err := <-done:
 			t.Fatalf("it ended before it said anything: %v", err)
-		case <-time.After(time.Millisecond): // another process: there is nothing to wait on
+		case <-time.After(time.Millisecond): // a process can only be polled
 		}
 	}
 	return s, done
 }
 
-// stop stops a turn and says how long its program took to end: much less than an hour, after which some would be killed.
+// stop stops a turn and returns how long its program took to end.
 func stop(t *testing.T, s *agenttest.Stage, done chan error) time.Duration {
 	t.Helper()
 	begin := time.Now()
@@ -266,7 +266,7 @@ func TestStubbornFull(t *testing.T) {
 	}
 }
 
-// slow is a sink that takes nothing until it is opened.
+// slow is a sink that blocks in Emit until it is opened.
 type slow struct {
 	*agenttest.Stage
 	taken chan struct{}
@@ -281,7 +281,7 @@ func (s slow) Emit(ctx context.Context, ops []event.Event, state json.RawMessage
 	}
 }
 
-// What the log does not take is not read: a flood stands still, and none of it is held in memory.
+// While the log is behind, output isn't read: the program blocks, and memory doesn't grow.
 func TestBackPressure(t *testing.T) {
 	sink := slow{agenttest.NewStage(t.Context()), make(chan struct{})}
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -291,7 +291,7 @@ func TestBackPressure(t *testing.T) {
 	for range 3 {
 		<-sink.taken
 	}
-	// Three reads are all that was taken: 32 KiB each.
+	// At most three reads of 32 KiB each were made.
 	if n := len(sink.Stage.Visible()); n > 3*32<<10 {
 		t.Errorf("%d bytes were said", n)
 	}
@@ -301,7 +301,7 @@ func TestBackPressure(t *testing.T) {
 	}
 }
 
-// logged collects what is logged.
+// logged collects log records.
 type logged struct {
 	mu    sync.Mutex
 	bytes int
@@ -316,7 +316,7 @@ func (l *logged) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// loud is a stage with a log.
+// loud is a stage with a logger.
 type loud struct {
 	*agenttest.Stage
 	log *slog.Logger
@@ -324,7 +324,7 @@ type loud struct {
 
 func (l loud) Log() *slog.Logger { return l.log }
 
-// What is printed beside the stream goes to the log, and not without bounds.
+// Standard error goes to the log, with limits.
 func TestStandardErrorIsLogged(t *testing.T) {
 	for level, want := range map[slog.Level]bool{slog.LevelDebug: true, slog.LevelInfo: false} {
 		l := &logged{}
@@ -368,7 +368,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// A program that is gone when its turn comes fails the turn.
+// If the program was deleted after the start of the gateway, the turn fails.
 func TestProgramIsGone(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "program")
 	if err := os.WriteFile(file, []byte("#!/bin/sh\n"), 0o700); err != nil {
@@ -385,10 +385,10 @@ func TestProgramIsGone(t *testing.T) {
 	}
 }
 
-// An agent whose lines carry nothing of an answer is silent.
+// A program whose lines have no content is silent, and the turn fails for that.
 func TestKeepAlivesAreSilence(t *testing.T) {
 	s := agenttest.NewStage(t.Context())
-	s.Silence = 2 * time.Second // a process has to start
+	s.Silence = 2 * time.Second // the process needs time to start
 	err := s.Run(newAgent(t, "beat", ""), input)
 	if turn := s.Turn(); err == nil || turn.Error == nil || turn.Error.Code != agenttest.CodeSilence || s.Visible() != "begun" {
 		t.Errorf("%v; the turn is %s, %v; readers see %q", err, turn.Outcome, turn.Error, s.Visible())

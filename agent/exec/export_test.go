@@ -6,7 +6,7 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// Hurry gives the agent's programs less time to end.
+// Hurry shortens the limits for the end of the agent's programs.
 func Hurry(a agent.Agent, d time.Duration) {
 	a.(*Agent).goodbye, a.(*Agent).killAfter = d, d
 }

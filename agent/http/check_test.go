@@ -11,7 +11,7 @@ import (
 	"github.com/leat-dev/leat/agent/agenttest"
 )
 
-// Whatever answers is there; what does not is not.
+// Check accepts any response, and fails only if there is none.
 func TestCheck(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	a := newAgent(t, s.URL, "").(agent.Checker)
@@ -24,7 +24,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// The trace of whoever asked goes on to the agent.
+// The request continues the trace of the turn.
 func TestTraceParent(t *testing.T) {
 	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	got := make(chan string, 2)

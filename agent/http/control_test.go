@@ -56,7 +56,7 @@ func TestControl(t *testing.T) {
 			t.Errorf("%d: steer: %v", status, err)
 		}
 	}
-	// Without the option nobody is told, and messages are queued at once.
+	// Without the option answers aren't sent, and messages are queued at once.
 	plain := newAgent(t, url, "")
 	if _, ok := plain.(agent.Steerer); ok {
 		t.Error("an agent without control can be steered")

@@ -15,7 +15,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// recorded is a whole stream of each dialect: a file below ../../dialect, or what the dialect has as no file of its own.
+// recorded is a complete stream of each dialect: a file below ../../dialect, or the stream itself if the dialect has no file.
 var recorded = map[string]struct{ file, body string }{
 	"a2a":           {file: "a2a/testdata/task.sse"},
 	"acp":           {file: "acp/testdata/tools.ndjson"},
@@ -38,7 +38,7 @@ var recorded = map[string]struct{ file, body string }{
 	"openclaw":         {file: "openclaw/testdata/2026.9.6/plain.jsonl"},
 }
 
-// A program may answer in any dialect: readers get what its decoder makes of the same bytes.
+// A program may answer in any dialect: viewers get the result of the dialect's decoder for the same bytes.
 func TestEachDialect(t *testing.T) {
 	registry := all.Registry()
 	for _, d := range registry.List() {
@@ -65,7 +65,7 @@ func TestEachDialect(t *testing.T) {
 				t.Fatal("its stream says nothing")
 			}
 			url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-				// In two halves: what a frame means must not hang on how it comes.
+				// The stream is sent in two halves: its meaning must not depend on how it is split.
 				for _, half := range [][]byte{body[:len(body)/2], body[len(body)/2:]} {
 					if _, err := w.Write(half); err != nil {
 						t.Logf("the agent hangs up: %v", err) // it may, after the turn's end
@@ -92,7 +92,7 @@ func TestEachDialect(t *testing.T) {
 	}
 }
 
-// A stream that asks for an approval and ends can't get it: the error says what the agent has to do.
+// A response that asks for an approval and ends can't get the decision: the error says what the agent must do instead.
 func TestAsksAndEnds(t *testing.T) {
 	body, err := os.ReadFile("../../dialect/openairesponses/testdata/cut-asked.sse")
 	if err != nil {

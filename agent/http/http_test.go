@@ -38,7 +38,7 @@ var input = agent.Input{
 	Ingest:    &agent.Ingest{URL: "http://127.0.0.1/api/turns/turn/ingest", Token: "tok"},
 }
 
-// serve runs a handler as the program behind the URL.
+// serve starts a server whose handler is the agent's program.
 func serve(t *testing.T, h http.HandlerFunc) string {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -60,7 +60,7 @@ func newAgent(t *testing.T, url, options string) agent.Agent {
 	return a
 }
 
-// wantError checks what readers are told.
+// wantError checks the error that viewers see.
 func wantError(t *testing.T, err error, code string, retryable bool, words ...string) {
 	t.Helper()
 	var shown *agent.Error
@@ -81,7 +81,7 @@ func TestCallbacks(t *testing.T) {
 	agenttest.Callbacks(t, func(t *testing.T, s agenttest.Script) agenttest.Playback {
 		url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			for _, line := range s.Actions(t) {
-				// In two halves: what a line means must not hang on how it comes.
+				// The stream is sent in two halves: its meaning must not depend on how it is split.
 				for _, half := range [][]byte{line[:len(line)/2], line[len(line)/2:]} {
 					if _, err := w.Write(half); err != nil {
 						t.Error(err)
@@ -138,7 +138,7 @@ func wantTurn(t *testing.T, s *agenttest.Stage, o event.Outcome, visible string)
 	}
 }
 
-// A stream of server-sent events comes as it is too.
+// Server-sent events are decoded like lines of JSON.
 func TestEvents(t *testing.T) {
 	url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -164,7 +164,7 @@ func TestEvents(t *testing.T) {
 	wantTurn(t, s, event.Completed, "hey")
 }
 
-// What an agent answers wrongly, and what readers are told.
+// Each invalid response fails the turn with the right code and message.
 func TestWrongAnswers(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
@@ -259,7 +259,7 @@ func TestRubbish(t *testing.T) {
 	}
 }
 
-// A stop cancels the request, whether the agent has begun to answer or not, and says what was held back.
+// A stop cancels the request, before or after the response has started, and buffered text is emitted.
 func TestStop(t *testing.T) {
 	for name, said := range map[string]string{"before the answer": "", "in the answer": `{"type":"chunk","text":"half"}` + "\n"} {
 		t.Run(name, func(t *testing.T) {
@@ -333,7 +333,7 @@ func TestStopURL(t *testing.T) {
 	}
 }
 
-// 202 hands the turn on.
+// A 202 leaves the turn to a producer.
 func TestAccepted(t *testing.T) {
 	url := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) })
 	err := newAgent(t, url, "?dialect=anthropic").Run(t.Context(), input, agent.NewEmitter(t.Context(), nil))
@@ -378,7 +378,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// An answer that comes with gzip without being asked for is read as it comes.
+// A response with gzip that wasn't requested is decoded as it arrives.
 func TestGzip(t *testing.T) {
 	shown := make(chan struct{})
 	s := agenttest.NewStage(t.Context())

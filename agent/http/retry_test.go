@@ -15,7 +15,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// upstream answers calls one after another; the last answer goes on.
+// upstream answers each request with the next response, and repeats the last one.
 type upstream struct {
 	t       *testing.T
 	answers []answer
@@ -49,7 +49,7 @@ func (u *upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// broken gives a text and then an error.
+// broken returns a text and then an error.
 func broken(text string) io.Reader {
 	return io.MultiReader(strings.NewReader(text), errReader{})
 }
@@ -124,7 +124,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// A stop ends the pause before the next call.
+// A stop ends the pause before a retry.
 func TestStopWhileItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &upstream{t: t, answers: []answer{{status: 503, after: "50"}}, begin: time.Now()}

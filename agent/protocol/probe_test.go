@@ -13,7 +13,7 @@ import (
 	wirelanggraph "github.com/leat-dev/leat/dialect/langgraph"
 )
 
-// An upstream that can name its run is asked for its state before a silent turn fails.
+// If the id of the run is known, the upstream is asked for its status before a silent turn fails.
 func TestProbe(t *testing.T) {
 	var state string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -50,7 +50,7 @@ func newAgent(t *testing.T, spec string) agent.Agent {
 	return a
 }
 
-// upstream is a fake server: it notes what it is sent and answers by a script.
+// upstream is a fake server that records requests and answers with a script.
 type upstream struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -63,7 +63,7 @@ type request struct {
 	Body string
 }
 
-// serve answers the n-th request, from 0, by the n-th answer.
+// serve answers request n, from 0, with answer n.
 func serve(t *testing.T, answers ...http.HandlerFunc) *upstream {
 	t.Helper()
 	u := &upstream{}
@@ -87,7 +87,7 @@ func serve(t *testing.T, answers ...http.HandlerFunc) *upstream {
 	return u
 }
 
-// stream answers by frames of data; one that begins with "event:" or "id:" is as it stands.
+// stream answers with frames of data. A string that starts with "event:" or "id:" is sent unchanged.
 func stream(frames ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -95,7 +95,7 @@ func stream(frames ...string) http.HandlerFunc {
 	}
 }
 
-// broken is stream, and then the connection breaks off.
+// broken is like stream, but then resets the connection.
 func broken(frames ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		stream(frames...)(w, r)
@@ -153,7 +153,7 @@ const (
 	threadPath = "/threads/01930000-0000-7000-8000-000000000001/runs"
 )
 
-// subscribe answers as the server of a task that ends now.
+// subscribe answers the resumption of a task that ends now.
 func subscribe(t *testing.T, w http.ResponseWriter, r *http.Request) bool {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -167,7 +167,7 @@ func subscribe(t *testing.T, w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// join answers as a server whose run has ended, and that sends no frame of its end.
+// join answers the resumption of a run that has ended, without a frame for its end.
 func join(_ *testing.T, w http.ResponseWriter, r *http.Request) bool {
 	switch r.Method + " " + r.URL.Path {
 	case "GET " + threadPath + "/R":
@@ -183,7 +183,7 @@ func join(_ *testing.T, w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// TestFaults runs each agent against a strict fake, with every fault.
+// TestFaults runs the suite of faults with a strict fake of each server.
 func TestFaults(t *testing.T) {
 	for name, tt := range map[string]struct {
 		options, path, ask string
@@ -236,7 +236,7 @@ func approve(event.Request) event.Answer {
 	return event.Answer{Decision: event.Approve, Text: "go on"}
 }
 
-// An interrupt is asked, and the run that continues has the answer.
+// An interrupt becomes a request to the user, and the next run has the answer.
 func TestAGUIInterrupt(t *testing.T) {
 	u := serve(t, stream(
 		`{"type":"RUN_STARTED","threadId":"t","runId":"r"}`, `{"type":"TEXT_MESSAGE_CHUNK","messageId":"a","role":"assistant","delta":"May I?"}`,
@@ -258,7 +258,7 @@ func TestAGUIInterrupt(t *testing.T) {
 	u.want(t, request{"POST /", "", aguiAsk}, request{"POST /", "", again})
 }
 
-// A tool's approval goes back in the message that it belongs to.
+// The approval of a tool is sent back in the message of that tool.
 func TestAISDKApproval(t *testing.T) {
 	u := serve(t, stream(
 		`{"type":"start","messageId":"a"}`, `{"type":"text-delta","id":"0","delta":"May "}`, `{"type":"text-delta","id":"0","delta":"I?"}`,
@@ -276,7 +276,7 @@ func TestAISDKApproval(t *testing.T) {
 		`{"type":"dynamic-tool","toolCallId":"c","toolName":"rm","state":"approval-responded","input":{"p":1},"approval":{"id":"i1","approved":false,"reason":"no"}}]}]}`})
 }
 
-// A task that wants an input gets it; the context is kept for the next turn.
+// A task that requires input gets the user's answer. The context is stored for the next turn.
 func TestA2AInput(t *testing.T) {
 	const working = `{"result":{"task":{"id":"T","contextId":"C","status":{"state":"TASK_STATE_WORKING"}}}}`
 	u := serve(t,
@@ -304,7 +304,7 @@ func TestA2AInput(t *testing.T) {
 		ask(`{"messageId":"m2","role":"ROLE_USER","parts":[{"text":"hello"}],"contextId":"C"}`))
 }
 
-// The older version has other names for the same.
+// Version 0.3 has other names.
 func TestA2AOld(t *testing.T) {
 	u := serve(t,
 		broken(`{"result":{"kind":"task","id":"T","contextId":"C","status":{"state":"working"}}}`, `{"result":{"kind":"artifact-update","taskId":"T","contextId":"C","artifact":{"artifactId":"a","parts":[{"kind":"text","text":"Ra"}]}}}`),
@@ -321,7 +321,7 @@ func TestA2AOld(t *testing.T) {
 		request{"POST /", "", `{"jsonrpc":"2.0","id":"key","method":"tasks/resubscribe","params":{"id":"T"}}`})
 }
 
-// A stopped task is cancelled, since it runs on without a listener.
+// The task of a stopped turn is canceled, since it would continue without a client.
 func TestStops(t *testing.T) {
 	for name, tt := range map[string]struct{ spec, first, call, body string }{
 		"a2a":       {"", `{"result":{"task":{"id":"T","status":{"state":"TASK_STATE_WORKING"}}}}`, "POST /", `{"jsonrpc":"2.0","id":"key","method":"CancelTask","params":{"id":"T"}}`},
@@ -340,7 +340,7 @@ func TestStops(t *testing.T) {
 			done := make(chan error, 1)
 			go func() { done <- s.Run(a, input) }()
 			<-begun
-			// The frame has come once readers know of the run.
+			// The frame has arrived when viewers see the run.
 			for s.Turn().Upstream == nil {
 				select {
 				case err := <-done:
@@ -365,7 +365,7 @@ func TestStops(t *testing.T) {
 	}
 }
 
-// A task that has ended is not there to be cancelled any more.
+// A task that has ended isn't canceled.
 func TestStopsNothing(t *testing.T) {
 	for name, answers := range map[string][]http.HandlerFunc{
 		"a2a": {stream(`{"result":{"task":{"id":"T","status":{"state":"TASK_STATE_WORKING"}}}}`, `{"result":{"statusUpdate":{"taskId":"T","status":{"state":"TASK_STATE_COMPLETED"}}}}`)},
@@ -380,14 +380,14 @@ func TestStopsNothing(t *testing.T) {
 			if err := s.Run(a, input); err != nil {
 				t.Fatal(err)
 			}
-			if err := a.(agent.Stopper).Stop(t.Context(), input); err != nil { // whose call serve refuses
+			if err := a.(agent.Stopper).Stop(t.Context(), input); err != nil { // serve would reject the request
 				t.Error(err)
 			}
 		})
 	}
 }
 
-// A run is gone on with where its stream broke off; an interrupt is asked; a stream that is closed without an end is asked about.
+// A broken stream is resumed, an interrupt is asked, and after a stream without an end the status of the run is requested.
 func TestLangGraph(t *testing.T) {
 	u := serve(t,
 		broken("id: 1\nevent: metadata\ndata: {\"run_id\":\"R\"}", "id: 2\nevent: messages\ndata: [{\"type\":\"AIMessageChunk\",\"id\":\"a\",\"content\":\"One \"},{}]"),
@@ -405,7 +405,7 @@ func TestLangGraph(t *testing.T) {
 		request{"GET " + threadPath + "/R2", "", ""})
 }
 
-// The thread is still taken, by a run that was stopped a moment ago: the server is asked again.
+// While a stopped run still occupies the thread, the request is retried.
 func TestLangGraphBusy(t *testing.T) {
 	busy := func(status int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -420,7 +420,7 @@ func TestLangGraphBusy(t *testing.T) {
 	wantTurn(t, s, s.Run(newAgent(t, "langgraph:"+u.URL), input), event.Completed, "Hi.")
 }
 
-// A run that failed, and one that can't be asked about, are no success.
+// A failed run, and one whose status can't be read, fail the turn.
 func TestLangGraphClosed(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"error":     reply(`{"status":"error"}`),
@@ -436,7 +436,7 @@ func TestLangGraphClosed(t *testing.T) {
 	}
 }
 
-// What became of a run whose stream had to be gone on with is told as it is.
+// The turn gets the outcome of a run whose stream had to be resumed.
 func TestLangGraphFailed(t *testing.T) {
 	u := serve(t,
 		broken("id: 1\nevent: metadata\ndata: {\"run_id\":\"R\"}"), stream(),
@@ -449,7 +449,7 @@ func TestLangGraphFailed(t *testing.T) {
 	}
 }
 
-// What a server can't fetch, since it lies with the gateway, is named to it: a large file, and those of earlier messages.
+// Files that the server can't read are named in the text: large ones, and those of earlier messages.
 func TestFilesOutOfReach(t *testing.T) {
 	in := input
 	large := []event.Part{{Kind: event.KindMedia, Media: &event.Media{URL: "/api/conversations/c/files/f", MIME: "image/png", Name: "large.png"}}}
@@ -471,7 +471,7 @@ func TestFilesOutOfReach(t *testing.T) {
 	}
 }
 
-// Files and tokens go where each protocol has them.
+// Files and tokens are in the fields and headers of each protocol.
 func TestFiles(t *testing.T) {
 	t.Setenv("PROTOCOL_TOKEN", "tok")
 	in := input
@@ -520,7 +520,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// keepAlive are frames of each protocol that are no progress.
+// keepAlive has the frames of each protocol that don't count as progress.
 var keepAlive = map[string][]string{
 	"agui":      {"data: {\"type\":\"CUSTOM\",\"name\":\"heartbeat\"}\n\n", "data: {\"type\":\"RAW\",\"event\":{}}\n\n"},
 	"aisdk":     {"data: {\"type\":\"x-beat\"}\n\n"},

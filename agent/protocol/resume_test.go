@@ -20,11 +20,11 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// log is a sink that keeps what is emitted, and with which state.
+// log is a sink that records operations and states.
 type log struct {
 	mu     sync.Mutex
 	ops    [][]event.Event
-	states []json.RawMessage // after each
+	states []json.RawMessage // after each call of Emit
 }
 
 func (l *log) Emit(_ context.Context, ops []event.Event, state json.RawMessage) error {
@@ -47,12 +47,12 @@ func (*log) Wait(_ context.Context, r event.Request) (event.Answer, error) {
 	return event.Answer{ID: r.ID, Text: "go on"}, nil
 }
 
-// graphServer is a server of two runs: R asks, R2 comes with the answer.
+// graphServer is a server with two runs: R ends with an interrupt, and R2 has the answer.
 type graphServer struct {
 	*httptest.Server
 	mu    sync.Mutex
 	posts []string
-	empty bool // the events are not kept any more
+	empty bool // the events are no longer stored
 }
 
 func newGraph(t *testing.T) *graphServer {
@@ -105,8 +105,8 @@ func newGraph(t *testing.T) *graphServer {
 	return g
 }
 
-// Wherever a process ends, another goes on with the graph's run after what was committed: nothing is missing, nothing is there
-// twice, and nothing is sent that may have been sent before.
+// After any commit at which a process ends, another resumes the run: no operation is missing or repeated,
+// and no request is sent that may have been sent before.
 func TestLangGraphResumedAnywhere(t *testing.T) {
 	g := newGraph(t)
 	a := newAgent(t, "langgraph:"+g.URL+"?assistant=graph")
@@ -152,12 +152,12 @@ func TestLangGraphResumedAnywhere(t *testing.T) {
 			}
 		}
 	}
-	if unsure != 2 { // before the first run is named, and while the answer is on its way
+	if unsure != 2 { // before the id of the first run is known, and while the answer is being sent
 		t.Errorf("interrupted at %d points, want 2", unsure)
 	}
 }
 
-// A server that has forgotten what a run said does not make the turn a whole one.
+// If the server no longer has the output of a run, the turn isn't completed.
 func TestLangGraphForgotten(t *testing.T) {
 	g := newGraph(t)
 	a := newAgent(t, "langgraph:"+g.URL+"?assistant=graph")

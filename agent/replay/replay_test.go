@@ -30,7 +30,7 @@ var dialects = dialect.NewRegistry(openclaw.Dialect(), elizaactions.Dialect(), a
 // multi is a recording of a turn with tools between its texts.
 var multi = filepath.Join("..", "..", "dialect", "openclaw", "testdata", "2026.9.6", "multi.jsonl")
 
-// desk is a gateway's part: it maps, folds, and keeps what would be in the journal. It can die after some commits.
+// desk does the part of a gateway: it maps and folds events, and stores what a journal would. It can die after some commits.
 type desk struct {
 	t     *testing.T
 	ids   int
@@ -41,7 +41,7 @@ type desk struct {
 	ended bool
 
 	mapper *dialect.Mapper
-	left   int // commits until it dies; below 0 it lives
+	left   int // number of commits until it dies; negative if it doesn't
 	alive  int
 }
 
@@ -97,7 +97,7 @@ func (d *desk) Wait(context.Context, event.Request) (event.Answer, error) {
 	return event.Answer{}, errors.New("nobody answers")
 }
 
-// restart is what a new process finds on the disk of a killed one.
+// restart returns the desk of a new process, with the stored data of a killed one.
 func (d *desk) restart() {
 	d.left = -1
 	d.mapper = dialect.NewMapper("turn", d.id)
@@ -108,7 +108,7 @@ func (d *desk) restart() {
 	}
 }
 
-// said is what readers have of the turn.
+// said returns the turn as viewers have it.
 func (d *desk) said() []string {
 	var all []string
 	for _, m := range d.fold.Messages {
@@ -158,7 +158,7 @@ func TestPlays(t *testing.T) {
 	}
 }
 
-// Killed after any commit and resumed, the turn comes to the same.
+// Killed after any commit and resumed, the turn has the same result.
 func TestResume(t *testing.T) {
 	files := map[string]string{
 		"openclaw": multi,
@@ -218,7 +218,7 @@ func TestResumeRefusesAnotherFile(t *testing.T) {
 	}
 }
 
-// A stream that stops in the middle fails its turn, and what was held back is said.
+// A file that ends in the middle fails the turn, and buffered text is emitted.
 func TestCutShort(t *testing.T) {
 	a := newAgent(t, "replay:"+script(t, `{"type":"callback","text":"Looking"}`, `{"type":"chunk","text":"Look"}`)+"?dialect=eliza-actions&speed=0")
 	d := newDesk(t)
@@ -243,7 +243,7 @@ func TestInvalidFrame(t *testing.T) {
 	}
 }
 
-// A stop releases what the decoder holds back.
+// A stop emits the text that the decoder buffers.
 func TestHeldBackAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAgent(t, "replay:"+script(t, `{"type":"callback","text":"Looking"}`, `{"type":"chunk","text":"Look"}`, `{"type":"chunk","text":"s"}`)+"?dialect=eliza-actions&speed=0.02")
@@ -252,7 +252,7 @@ func TestHeldBackAtTheEnd(t *testing.T) {
 		e := agent.NewEmitter(ctx, d)
 		done := make(chan error, 1)
 		go func() { done <- a.Run(ctx, agent.Input{}, e) }()
-		time.Sleep(2500 * time.Millisecond) // of the bubble's clock: after the second frame
+		time.Sleep(2500 * time.Millisecond) // on the clock of the synctest bubble: after the second frame
 		d.emit(e.Close())
 		cancel()
 		if err := <-done; !errors.Is(err, context.Canceled) {
@@ -339,7 +339,7 @@ func TestKindRefuses(t *testing.T) {
 		}
 		_, err = agent.Kinds{replay.Kind(dialects)}.Make(s)
 		if want == "" && err == nil {
-			continue // what a frame says is the decoder's to judge, when it is played
+			continue // an invalid frame is an error of the decoder, during the playback
 		}
 		if err == nil || !strings.Contains(err.Error(), want) || want != "needs a target" && s.Target != "" && !strings.Contains(err.Error(), s.Target) && want != "speed" && want != `no option "loop"` {
 			t.Errorf("%s: got %v, want %q and the file's name", spec, err, want)

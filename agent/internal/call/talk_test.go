@@ -18,10 +18,10 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// server answers one call after another; the last answer goes on.
+// server answers each request with the next response, and repeats the last one.
 type server struct {
 	answers []func() (*http.Response, error)
-	calls   []string // what each came with as its last id
+	calls   []string // Last-Event-ID of each request
 	times   []time.Time
 }
 
@@ -31,7 +31,7 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	return s.answers[min(len(s.calls), len(s.answers))-1]()
 }
 
-// talker is an agent that talks.
+// talker is an agent that runs a Talk.
 type talker struct {
 	server  *server
 	rejoins bool
