@@ -26,6 +26,7 @@ type listedSession struct {
 	Updated int64  `json:"updatedAt"`
 }
 
+// title returns the session's name for lists: the user's label, or else the gateway's name.
 func (s *listedSession) title() string { return cmp.Or(s.Label, s.Name, s.Title) }
 
 // recentSessions returns up to limit sessions of the gateway, newest first, and the connection that it used. Gateways before

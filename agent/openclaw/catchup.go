@@ -27,6 +27,7 @@ func (w *watch) catchUp(ctx context.Context, conn *connection) (unsure bool, err
 		g.addRows(w.cursor.Seq, "")
 		confirmed = g.guess
 	}
+	// The new cursor is built aside and assigned after it is recorded: a failed Add repeats the same read.
 	at := w.cursor
 	at.Seq, at.Last, at.InProgress = max(at.Seq, history.newestSeq()), g.lastRun, g.inProgress(w.cursor.InProgress)
 	for _, c := range g.children {

@@ -46,6 +46,8 @@ type response struct {
 	raw   []byte
 }
 
+// newLink returns a connection for an admitted WebSocket. The gateway's uptime gives the start of its process, from which
+// lookUp learns whether it restarted after a message was sent.
 func newLink(ws *websocket.Conn, h *hello) *connection {
 	began := time.Now().Add(-time.Duration(h.Snapshot.Uptime) * time.Millisecond)
 	return &connection{ws: ws, hello: h, began: began, closed: make(chan struct{}), pending: map[string]chan *response{}}
@@ -207,6 +209,7 @@ func (l *connection) ask(ctx context.Context, method string, params any, onSend 
 	if limit := l.hello.Policy.MaxPayload; limit > 0 && int64(len(b)) > limit {
 		return nil, &rpcError{Code: "INVALID_REQUEST", Message: fmt.Sprintf("the request has %d bytes; the gateway accepts at most %d", len(b), limit)}
 	}
+	// The buffer lets deliver succeed after the request has given up.
 	ch := make(chan *response, 1)
 	l.mu.Lock()
 	l.pending[q.ID] = ch

@@ -85,6 +85,7 @@ type limitedReader struct {
 	remaining int64
 }
 
+// Read implements [io.Reader].
 func (b *limitedReader) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
 	if b.remaining -= int64(n); b.remaining < 0 {

@@ -43,6 +43,7 @@ type connectParams struct {
 	Device      *deviceProof `json:"device"`
 }
 
+// clientInfo identifies the client. ID and Mode are values that OpenClaw's protocol defines for programs.
 type clientInfo struct {
 	ID       string `json:"id"`
 	Version  string `json:"version"`
@@ -51,6 +52,7 @@ type clientInfo struct {
 	Instance string `json:"instanceId"`
 }
 
+// auth has the gateway's token. It is empty if none is configured.
 type auth struct {
 	Token string `json:"token,omitempty"`
 }

@@ -16,6 +16,7 @@ const (
 	historyChars = 500_000
 )
 
+// historyParams are the parameters of chat.history. The gateway returns the newest Limit rows.
 type historyParams struct {
 	Session  string `json:"sessionKey"`
 	Limit    int    `json:"limit"`
@@ -38,6 +39,7 @@ type sessionHistory struct {
 	} `json:"pendingInputs"`
 }
 
+// inFlight is the run in progress. The gateway looks for it after it has read the rows, so it may be newer than they are.
 type inFlight struct {
 	Run string `json:"runId"`
 }
@@ -166,11 +168,13 @@ func (t *turn) history(ctx context.Context, conn *connection, rows int) (history
 	return history, raw, err
 }
 
+// readHistory reads the newest rows of any session.
 func readHistory(ctx context.Context, conn *connection, session string, rows int) (*sessionHistory, error) {
 	history, _, err := askHistory(ctx, conn, session, rows)
 	return history, err
 }
 
+// askHistory reads the newest rows of a session, and returns the raw frame too. Gateways before protocol 4 refuse MaxChars.
 func askHistory(ctx context.Context, conn *connection, session string, rows int) (history *sessionHistory, raw []byte, err error) {
 	p := historyParams{Session: session, Limit: rows}
 	if conn.protocol() >= numberedProtocol {

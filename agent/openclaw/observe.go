@@ -67,6 +67,7 @@ func (a *gatewayAgent) offerToWatches(raw []byte, f *runFrame) (isFollowed bool)
 	if !isFollowed || isInjected(f.Run) || a.runs[f.Run] != nil || a.observers[f.Run] != nil {
 		return isFollowed
 	}
+	// Frames are buffered because a run may have sent more before the watch has read the history and Leat calls Observe.
 	if f.isEnd() {
 		delete(a.buffered, f.Run) // its history is complete now
 		return true

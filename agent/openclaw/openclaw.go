@@ -129,6 +129,7 @@ func newGatewayAgent(c config) (*gatewayAgent, error) {
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, DialContext: dial, TLSHandshakeTimeout: handshakeLimit, ForceAttemptHTTP2: false,
 		},
+		// A redirect could lead the token to another host.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	a.lifetime, a.cancel = context.WithCancel(context.Background())

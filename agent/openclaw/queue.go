@@ -36,6 +36,7 @@ type queue struct {
 	wake   chan struct{} // holds one value while items are queued
 }
 
+// newQueue returns an open, empty queue.
 func newQueue() *queue { return &queue{wake: make(chan struct{}, 1)} }
 
 // post appends an item and wakes the turn. It reports whether the item will be handled or answered; false means that the turn

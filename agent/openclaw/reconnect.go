@@ -65,6 +65,7 @@ func (a *gatewayAgent) maintain(log *slog.Logger) {
 			b.Reset()
 			log.Info("connected to OpenClaw", "host", a.host(), "version", conn.hello.Server.Version, "protocol", conn.protocol())
 			a.setConnection(conn, nil)
+			// With the lifetime as its context, the read would be cancelled, which drops the connection without a close frame.
 			stop := context.AfterFunc(a.lifetime, conn.close)
 			conn.readFrames(context.WithoutCancel(a.lifetime), func(raw []byte, f *frame) { a.route(conn, raw, f) })
 			stop()

@@ -43,6 +43,7 @@ func (a *gatewayAgent) runEvent(raw []byte, f *frame) {
 	if t == nil && r.Session != "" {
 		t = a.sessions[r.Session]
 	}
+	// A watch may follow the session too, whether or not a turn takes the frame: for other conversations the run is a foreign one.
 	isFollowed := a.offerToWatches(raw, &r)
 	observers := slices.Clone(a.observers[r.Run])
 	if t == nil && r.SpawnedBy != "" && !isFollowed {

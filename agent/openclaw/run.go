@@ -86,6 +86,7 @@ func (a *gatewayAgent) drive(ctx context.Context, t *turn) error {
 func (a *gatewayAgent) sustain(ctx context.Context, t *turn, conn *connection, began time.Time) (err error) {
 	inner, cancel := context.WithCancel(ctx)
 	defer func() {
+		// The order matters: no Steer call may be queued after its answers, tasks end with inner, and unregister needs their result.
 		t.refuseSteers(t.close())
 		cancel()
 		t.tasks.Wait()
@@ -211,6 +212,7 @@ func (t *turn) follow(ctx context.Context, conn *connection) error {
 		}
 		t.askPending(ctx, conn)
 	}
+	// The timer restarts with every item, so it fires only after silence; see the exception for unsure below.
 	check := time.NewTimer(t.checkInterval())
 	defer check.Stop()
 	for !t.isEnded {

@@ -26,6 +26,7 @@ type sendParams struct {
 	Attachments []attachment `json:"attachments,omitempty"`
 }
 
+// attachment is a file in chat.send, as the gateway's own clients send it.
 type attachment struct {
 	Type    string `json:"type"`
 	MIME    string `json:"mimeType,omitempty"`
@@ -63,6 +64,8 @@ func (t *turn) send(ctx context.Context, conn *connection, r *run) error {
 	if err := t.requestToolFrames(ctx, conn); err != nil {
 		return err
 	}
+	// From here on the message counts as sent, although it is not: after a crash between save and the call, the look-up finds that the
+	// gateway doesn't have it and sends it. The other way round it could be sent twice.
 	r.IsSent, r.SentAt, r.link = true, time.Now().UnixMilli(), conn
 	err = t.step(func() ([]event.Event, error) {
 		return []event.Event{{Type: event.TurnUpdate, Turn: t.in.Key, Body: &event.Body{Upstream: &event.Upstream{Run: r.ID}}}}, nil

@@ -89,6 +89,7 @@ func (t *turn) steer(ctx context.Context, conn *connection, s *steerRequest) err
 		return nil
 	}
 	r := &run{ID: t.in.Key + "." + s.message.ID, Message: &s.message, SentAt: time.Now().UnixMilli()}
+	// Registered before it is sent, because frames of the new run may arrive before the response to chat.send.
 	t.a.mu.Lock()
 	t.a.runs[r.ID] = t
 	t.a.mu.Unlock()

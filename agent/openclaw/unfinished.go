@@ -17,6 +17,7 @@ const maxUnfinished = 16
 func (a *gatewayAgent) recordUnfinished(conversation, firstRun string, runs []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	// The runs no longer belong to a turn, so that a watch doesn't skip them.
 	for _, id := range runs {
 		delete(a.adoptions, id)
 	}

@@ -17,7 +17,7 @@ const (
 // Seq and Payload.
 type frame struct {
 	Type    string          `json:"type"`
-	ID      string          `json:"id"`
+	ID      string          `json:"id"` // of the request that a response answers
 	OK      bool            `json:"ok"`
 	Event   string          `json:"event"`
 	Seq     int64           `json:"seq"`
@@ -84,10 +84,10 @@ type hello struct {
 	Protocol int    `json:"protocol"`
 	Server   struct {
 		Version string `json:"version"`
-		Boot    string `json:"bootId"`
+		Boot    string `json:"bootId"` // id of the process
 	} `json:"server"`
 	Snapshot struct {
-		Uptime   int64 `json:"uptimeMs"`
+		Uptime   int64 `json:"uptimeMs"` // of the process, in milliseconds
 		Defaults struct {
 			Agent string `json:"defaultAgentId"`
 			Main  string `json:"mainSessionKey"`
@@ -97,6 +97,7 @@ type hello struct {
 		Scopes []string `json:"scopes"`
 	} `json:"auth"`
 	Policy struct {
+		// MaxPayload is the size of the largest request, in bytes; ask refuses larger ones. If it is 0, there is no known limit.
 		MaxPayload   int64 `json:"maxPayload"`
 		TickInterval int64 `json:"tickIntervalMs"`
 		Attachments  *struct {

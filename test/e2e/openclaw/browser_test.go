@@ -13,7 +13,7 @@ import (
 	"github.com/leat-dev/leat/test/e2e/internal/harness"
 )
 
-// What grows in the page: blocks that are complete when the gate is reached, and one that is not.
+// The growing text in the page: blocks that are complete when the gate is reached, and one that is not.
 const (
 	firstHalf  = "## Rivers\n\nA river is *water* that goes somewhere.\n\n- the Elbe\n- the Oder\n\nThe longest "
 	secondHalf = "of them is the **Nile**, or the Amazon; nobody knows.\n\n1. It begins.\n2. It ends.\n"
@@ -24,7 +24,7 @@ func (s *stage) browses(t *testing.T, scripts map[string][]harness.Reply) {
 	t.Helper()
 	picture := filepath.Join(s.workspace, "pic.png")
 	scripts["GROW"] = []harness.Reply{{Words: harness.GatedWords(firstHalf, secondHalf), Pause: 20 * time.Millisecond}}
-	// Pieces come further apart than the gateway waits to send them together, so that each is seen by itself.
+	// The pieces are further apart than the gateway's coalescing delay, so each is shown separately.
 	scripts["SHOW"] = []harness.Reply{{Words: pieces("Here is the picture.\n\nMEDIA:"+picture+"\n\nThat was it.", 9), Pause: 90 * time.Millisecond}}
 	scripts["SHOWLAST"] = []harness.Reply{{Words: pieces("At the end.\n\nMEDIA:"+picture, 9), Pause: 90 * time.Millisecond}}
 	waits := harness.NewCall("exec", map[string]any{"command": "echo begun; while [ ! -e go ]; do sleep 0.1; done; echo over", "yieldMs": 120_000})

@@ -21,7 +21,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// What docs/openclaw.md says and no other test sees.
+// Statements in docs/openclaw.md that no other test covers.
 func TestClaims(t *testing.T) {
 	s, other := sharing(t, newest)
 	t.Run("another client's message comes in a turn of ours", func(t *testing.T) {
@@ -171,7 +171,7 @@ func (s *stage) command(t *testing.T, args ...string) []byte {
 	return out
 }
 
-// A gateway of protocol 3 takes nothing into a run, and forgets a run that it was killed in.
+// A gateway of protocol 3 can't steer, and doesn't continue a run after a restart.
 func TestClaimsOfProtocol3(t *testing.T) {
 	s, other := sharing(t, oldest)
 	t.Run("its histories name neither messages nor runs", func(t *testing.T) {

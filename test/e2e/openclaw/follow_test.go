@@ -14,7 +14,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// What happens in a session without Leat appears in its conversation, once: live, after a kill of Leat, and after one of the gateway.
+// Activity in a session that doesn't come from Leat appears in its conversation, once: live, after Leat is killed, and after the gateway is.
 func TestFollowsItsSession(t *testing.T) {
 	s, other := sharing(t, newest)
 	c := s.CreateConversation(t, "shared")
@@ -95,7 +95,7 @@ func TestFollowsItsSession(t *testing.T) {
 	})
 }
 
-// texts returns each message of a conversation as its role and its visible text.
+// texts returns the messages of a conversation, each as its role and visible text.
 func texts(tr *transcript.Transcript) (all []string) {
 	for _, m := range tr.Messages {
 		if text := m.Visible(); text != "" {

@@ -13,8 +13,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// A gateway of protocol 3 says more in its histories than in its frames: what was missed during a tool, reasoning, and that a model broke
-// off.
+// Histories of protocol 3 contain what frames lack: output missed during a tool, reasoning, and the failure of a model.
 func TestHistoryOfProtocol3(t *testing.T) {
 	s, _ := sharing(t, oldest)
 	t.Run("reasoning", func(t *testing.T) {

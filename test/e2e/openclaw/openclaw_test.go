@@ -1,10 +1,10 @@
 //go:build e2e
 
 // Package openclaw drives a real OpenClaw gateway through Leat: make e2e-openclaw. The gateway and the Node that it needs come
-// from npm, by exact version, once, into the user's cache folder; its model is a script on loopback. What the browser's API
-// shows has to be what the model said.
+// from npm, by exact version, once, into the user's cache folder. The model is a script on loopback, and the tests compare its output with
+// what Leat's browser API shows.
 //
-// Its tests have the build tag e2e. Where npm does not answer they are skipped, and say so.
+// The tests have the build tag e2e. Without access to npm they are skipped with a message.
 package openclaw
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// What the model says in two pieces, the second when its gate is open.
+// The model's answer in two pieces. The second one is sent when the gate opens.
 const (
 	slowly  = "The quick brown fox jumps over the lazy dog while seven wizards "
 	further = "quietly mix strong potions behind a large oak tree near the river bank, and nobody in the village below ever learns what they were for."
@@ -132,7 +132,7 @@ func TestOpenClaw(t *testing.T) {
 		a := s.Ask(t, "claw", "please do SCRIPT-ERROR")
 		a.CheckOutcome(t, event.Failed)
 		if a.Turn.Error == nil || a.Turn.Error.Message == "" {
-			t.Errorf("the turn says nothing of why: %+v", a.Turn)
+			t.Errorf("the turn has no reason: %+v", a.Turn)
 		}
 	})
 	t.Run("approval", func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestOpenClaw(t *testing.T) {
 		s.claw.Start(t)
 		s.model.OpenGate()
 		a := s.WaitAnswer(t, c, turn)
-		// It goes on by itself, in a run of its own, which says all of it anew.
+		// The gateway continues the interrupted run as a new one, which repeats the whole answer.
 		a.CheckOutcome(t, event.Completed)
 		before, after, _ := strings.Cut(a.Visible, "\n\n")
 		if before == "" || !strings.HasPrefix(slow, before) || after != slow {
@@ -219,7 +219,7 @@ func (s *stage) approval(t *testing.T, decision event.Decision) {
 	})
 	requests := tr.Turn(ack.Turn).Requests
 	if len(requests) != 1 || !strings.Contains(requests[0].Prompt, "uname -s") {
-		t.Fatalf("nobody is asked: %+v", requests)
+		t.Fatalf("no approval is requested: %+v", requests)
 	}
 	if _, err := s.Answer(t.Context(), c, ack.Turn, requests[0].ID, decision, ""); err != nil {
 		t.Fatal(err)

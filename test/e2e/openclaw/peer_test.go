@@ -17,7 +17,7 @@ import (
 	"github.com/leat-dev/leat/test/e2e/internal/harness"
 )
 
-// peer is another client of the gateway, that knows nothing of Leat.
+// peer is another client of the gateway, independent of Leat.
 type peer struct {
 	t  *testing.T
 	ws *websocket.Conn
@@ -49,10 +49,10 @@ type clawEvent struct {
 	} `json:"payload"`
 }
 
-// peerLimit bounds what another client waits for.
+// peerLimit is how long a peer waits for anything.
 const peerLimit = time.Minute
 
-// meet connects another client. A gateway that answers over HTTP may still refuse clients for a while.
+// meet connects a peer. A gateway that already answers HTTP requests may still refuse clients for a while.
 func meet(t *testing.T, claw *harness.Program) *peer {
 	t.Helper()
 	for deadline := time.Now().Add(peerLimit); ; time.Sleep(500 * time.Millisecond) {
@@ -128,7 +128,7 @@ func (o *peer) read() {
 	}
 }
 
-// call calls a method, and fails the test if that is refused.
+// call calls a method and fails the test if the gateway refuses it.
 func (o *peer) call(method string, params, to any) {
 	o.t.Helper()
 	if err := o.try(method, params, to); err != nil {
@@ -197,7 +197,7 @@ func (o *peer) send(session, message string) string {
 	return run
 }
 
-// says waits until a run has said something.
+// says waits until a run has sent content.
 func (o *peer) says(run string) {
 	o.t.Helper()
 	o.event("a word of "+run, func(e clawEvent) bool { return e.Payload.Run == run && e.Payload.Stream == "assistant" })

@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"image"
 	"image/color"
-	_ "image/jpeg" // a gateway may encode pictures anew
+	_ "image/jpeg" // a gateway may re-encode pictures
 	"image/png"
 	"io"
 	"net/http"
@@ -20,7 +20,7 @@ import (
 	"github.com/leat-dev/leat/test/e2e/internal/harness"
 )
 
-// shows wants one picture, whose bytes lie in our store.
+// shows checks that the turn has one picture, whose bytes are in Leat's store.
 func (s *stage) shows(t *testing.T, a *harness.Answer, want []byte) {
 	t.Helper()
 	n := 0
@@ -94,7 +94,7 @@ func alike(a, b []byte) bool {
 			n += 3
 		}
 	}
-	return n > 0 && off/n < 0x1000 // a sixteenth: a gateway may encode it anew
+	return n > 0 && off/n < 0x1000 // less than a sixteenth: re-encoding changes pixels a little
 }
 
 func apart(a, b uint32) int { return max(int(a)-int(b), int(b)-int(a)) }

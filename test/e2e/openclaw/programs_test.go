@@ -25,7 +25,7 @@ type release struct {
 
 var (
 	newest = release{version: "2026.9.6", protocol: 4}
-	// oldest speaks protocol 3. One of its dependencies names a Git repository, another a package that is gone.
+	// oldest speaks protocol 3. One of its dependencies is a Git repository, another a package that was removed from npm.
 	oldest = release{version: "2026.2.3-1", protocol: 3, overrides: map[string]string{"libsignal": "6.0.0", "linkedom": "0.18.12"}}
 )
 
@@ -38,7 +38,7 @@ func (r release) install(t *testing.T) (node, script string) {
 	dir := harness.Install{
 		What: "a real OpenClaw gateway", Package: "openclaw@" + r.version, Folder: "openclaw-" + r.version + "-node-" + nodeVersion,
 		Tools: []string{"npm"}, Path: filepath.Dir(program),
-		// Node comes first: npm leaves out what does not run on the Node that it runs on itself.
+		// Node is installed first, because npm omits packages that don't support the Node that npm itself runs on.
 		Steps: []harness.Step{
 			{Dependencies: map[string]string{platform: nodeVersion}, Args: harness.NPM},
 			{Dependencies: map[string]string{platform: nodeVersion, "openclaw": r.version}, Overrides: r.overrides, Args: harness.NPM},
@@ -112,8 +112,8 @@ func (r release) gateway(t *testing.T, modelURL string) (p *harness.Program, wor
 // hasty is the silence that the agent of that name may keep.
 const hasty = 4 * time.Second
 
-// newLeat returns a gateway of ours that was not started, with the other as its agent: by itself, in one session for all, with little
-// patience, having to ask, and with a token that is not taken.
+// newLeat returns a Leat gateway that is not started. Its agents all use the OpenClaw gateway: with default settings, with one session for all
+// conversations, with a short silence limit, with approvals, and with an invalid token.
 func newLeat(t *testing.T, upstream *harness.Program) *harness.Program {
 	t.Helper()
 	return leatAt(t, upstream.URL)

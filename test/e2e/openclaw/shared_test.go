@@ -16,10 +16,10 @@ import (
 // shared is the key of the session that all clients here use: that of Leat's agent of the same name.
 const shared = "agent:main:everybody"
 
-// theirs is what the model says to another client.
+// theirs is the model's answer to another client.
 const theirs = "This is what another client was told, and nobody else."
 
-// What a helper of the agent says and does, and what the agent says when it hears of that: the gateway quotes the helper's last words.
+// The script of a subagent, and the agent's answer to its announcement, in which the gateway quotes the subagent's last text.
 const (
 	helperBegins = "I am the helper."
 	helperWaits  = "while [ ! -e go ]; do sleep 0.1; done; echo from-the-helper"
@@ -54,7 +54,7 @@ func sharing(t *testing.T, r release) (*stage, *peer) {
 			{Words: words("I start a helper."), Calls: []harness.Call{harness.NewCall("sessions_spawn", map[string]any{"task": "wait for the sign", "label": "helper"})}},
 			{Words: words("The helper is started.")},
 		},
-		// A helper's messages name no script.
+		// The messages of a subagent name no script.
 		"": {
 			{Words: words(helperBegins), Calls: []harness.Call{harness.NewCall("exec", map[string]any{"command": helperWaits, "yieldMs": 120_000})}},
 			{Words: words(helperEnds)},

@@ -11,17 +11,17 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// When an agent is silent for longer than its limit, OpenClaw is asked about the run. The turn continues while the run does, and ends if
-// the run has ended unseen.
+// If an agent is silent for longer than its limit, Leat reads the run's state from OpenClaw. The turn continues while the run does, and ends
+// if Leat has missed the run's end.
 func TestSilence(t *testing.T) {
 	s, other := sharing(t, newest)
-	s.Ask(t, "claw", "please do SCRIPT-PLAIN").CheckOutcome(t, event.Completed) // OpenClaw answers nobody while it prepares its first run
+	s.Ask(t, "claw", "please do SCRIPT-PLAIN").CheckOutcome(t, event.Completed) // OpenClaw answers no requests while it prepares its first run
 	t.Run("the model works", func(t *testing.T) {
 		s.model.CloseGate()
 		defer s.model.OpenGate()
 		c := s.CreateConversation(t, "hasty")
 		turn := s.StartTurn(t, c, "please do SCRIPT-SLOW")
-		time.Sleep(3 * hasty) // the silence is what is tested
+		time.Sleep(3 * hasty) // the agent has to be silent beyond its limit
 		s.model.OpenGate()
 		a := s.WaitAnswer(t, c, turn)
 		a.CheckOutcome(t, event.Completed)

@@ -15,7 +15,7 @@ func TestStorm(t *testing.T) {
 	claw, _ := newest.gateway(t, model.URL)
 	claw.Start(t)
 	address, mend := s.BadNetwork(t, claw)
-	// A machine with much else to do takes more than two minutes to start a gateway that was killed.
+	// On a busy machine, a restart of the gateway can take more than two minutes.
 	s.Leat = harness.Leat(t, []string{"OPENCLAW_TOKEN=" + token, "LEAT_SILENCE=10m"}, "--agent", "claw=openclaw:ws://"+address+"?token_env=OPENCLAW_TOKEN&session=storm-{conversation}")
 	s.Leat.Start(t)
 	s.Client = harness.NewClient(s.Leat.URL)

@@ -15,11 +15,11 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// Runs that no person asked for appear in the conversation that follows their session: once each, ended once, and not as answers to the
-// person.
+// Runs that no user prompted appear in the conversation that follows their session: once each, ended once, and not as answers to a user's
+// message.
 func TestUnprompted(t *testing.T) {
 	s, other := sharing(t, newest)
-	// The gateway takes an empty workspace for a lost one.
+	// The gateway treats an empty workspace as a lost one.
 	if err := os.WriteFile(filepath.Join(s.workspace, "keep"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

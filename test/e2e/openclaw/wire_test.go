@@ -20,7 +20,7 @@ import (
 	"github.com/leat-dev/leat/test/e2e/internal/harness"
 )
 
-// wire is what lies between Leat and a gateway. It can be cut, and it can lose events.
+// wire is a proxy between Leat and a gateway that can drop connections and lose events.
 type wire struct {
 	URL    string
 	target string
@@ -49,7 +49,7 @@ func newWire(t *testing.T, claw *harness.Program) *wire {
 	return w
 }
 
-// Cut drops all connections and takes no new ones until Mend.
+// Cut drops all connections and refuses new ones until Mend.
 func (w *wire) Cut() {
 	w.mu.Lock()
 	w.down = true
@@ -67,7 +67,7 @@ func (w *wire) Mend() {
 	w.down, w.muted = false, false
 }
 
-// Mute has the gateway's events lost until Mend. Its answers still come.
+// Mute drops the gateway's events until Mend. Responses still pass.
 func (w *wire) Mute() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,7 +83,7 @@ func (w *wire) loses(frame []byte) bool {
 	return w.muted && json.Unmarshal(frame, &f) == nil && f.Type == "event"
 }
 
-// add adds a connection; false if the wire is cut.
+// add registers a connection. It returns false after Cut.
 func (w *wire) add(c *websocket.Conn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
