@@ -132,7 +132,8 @@ func (f *ring) scan(seg *segment) error {
 }
 
 // find returns the index entry of turn number n, whose Meta a begin record contains. It creates the entry unless an earlier
-// segment already had records of the turn. It returns nil if the Meta can't be decoded.
+// segment already had records of the turn. It returns nil if the Meta can't be decoded. A file with a damaged begin record
+// loses the turn's records in it, but no others.
 func (f *ring) find(n uint64, meta []byte) *turnIndex {
 	var m Meta
 	if json.Unmarshal(meta, &m) != nil {
@@ -282,7 +283,7 @@ func (f *ring) suspend(at int64, err error) {
 }
 
 // sweep deletes the oldest segments while they exceed the retention or the total size. The segment that is being written is
-// only deleted if its last record is too old.
+// only deleted if its last record is too old. It is called when a segment starts, and at intervals for an idle gateway.
 func (f *ring) sweep(at int64) {
 	for len(f.segments) > 0 {
 		seg := f.segments[0]

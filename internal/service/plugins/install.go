@@ -202,7 +202,8 @@ func (in *installation) download(ctx context.Context) error {
 	return unpack(archive, files)
 }
 
-// archive returns the archive as a local file, positioned anywhere, and sets the plugin's checksum. The caller closes it.
+// archive returns the archive as a local file, positioned anywhere, and sets the plugin's checksum. The caller closes it. The
+// copy in the installation's folder is what is checked and unpacked, so a file that changes meanwhile has no effect.
 func (in *installation) archive(ctx context.Context) (*os.File, error) {
 	to, err := os.OpenFile(in.path("archive"), os.O_CREATE|os.O_RDWR|os.O_EXCL, 0o600)
 	if err != nil {

@@ -112,7 +112,8 @@ func isLocal(p string) bool {
 	return ok && relative != "" && path.Clean(relative) == relative && !strings.HasPrefix(relative, "../") && relative != ".." && !strings.HasPrefix(relative, "/")
 }
 
-// plain reports whether s is one line of at most limit bytes, without control characters.
+// plain reports whether s is one line of at most limit bytes, without control characters. Such a text can be shown in a
+// terminal and in a log line.
 func plain(s string, limit int) bool {
 	return len(s) <= limit && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }

@@ -60,7 +60,8 @@ func npmEnv() []string {
 	return append(env, "npm_config_ignore_scripts=true", "npm_config_update_notifier=false", "npm_config_audit=false", "npm_config_fund=false", "npm_config_yes=false")
 }
 
-// run runs npm in a folder and returns its standard output. It kills npm if ctx ends or npmLimit passes.
+// run runs npm in a folder and returns its standard output. It kills npm if ctx ends or npmLimit passes. Standard error is
+// logged, and its last line becomes part of the error.
 func (n *npm) run(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, npmLimit, fmt.Errorf("npm took longer than %v", npmLimit))
 	defer cancel()
@@ -133,7 +134,7 @@ func (n *npm) pack(ctx context.Context, work, name, version string) (*os.File, e
 }
 
 // dependencies installs the dependencies of the package in dir, without development dependencies and scripts, and then checks
-// the limits on files again.
+// the limits on files again. No lock file of the package is used or written.
 func (n *npm) dependencies(ctx context.Context, dir string) error {
 	if _, err := n.run(ctx, dir, "install", "--json", "--ignore-scripts", "--omit=dev", "--install-links", "--no-bin-links", "--no-package-lock", "--no-save"); err != nil {
 		return err

@@ -185,7 +185,8 @@ func replaceFile(path string, b []byte) (err error) {
 	return nil
 }
 
-// acquire takes the work slot or returns ErrBusy. It doesn't wait, because an installation may take minutes.
+// acquire takes the work slot or returns ErrBusy. It doesn't wait, because an installation may take minutes. release must be
+// called exactly once.
 func (s *Store) acquire() (release func(), err error) {
 	select {
 	case s.work <- struct{}{}:

@@ -64,7 +64,8 @@ func (s *extractor) makeFolder(entry string) error {
 	return s.root.MkdirAll(name, 0o700)
 }
 
-// writeFile writes one file. It keeps only the executable bit of mode, and refuses a second file with the same path.
+// writeFile writes one file. It keeps only the executable bit of mode, and refuses a second file with the same path. The sizes
+// of all files add up in s.bytes, so many small files can't exceed the total either.
 func (s *extractor) writeFile(entry string, mode fs.FileMode, r io.Reader) error {
 	name, err := s.checkPath(entry)
 	if err != nil {

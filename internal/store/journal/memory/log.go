@@ -28,7 +28,8 @@ func (j *Journal) Read(ctx context.Context, conversation string, after int64, li
 	return r, nil
 }
 
-// rows returns the chunks to decode for a read. They can be decoded without the lock, because a stored blob never changes.
+// rows returns the chunks to decode for a read. They can be decoded without the lock, because a stored blob never changes. A
+// row's FirstSeq is raised to skip events of a live chunk that are already compacted.
 func (j *Journal) rows(ctx context.Context, conversation string, after int64, limit int) (journal.Range, []compact.Row, error) {
 	if err := ctx.Err(); err != nil {
 		return journal.Range{}, nil, err
@@ -206,7 +207,7 @@ func decode(chunks []commit, after, upto int64) (events []event.Event, commits [
 	return compact.UpTo(events, upto), commits, nil
 }
 
-// before returns the compacted events.
+// before returns the compacted events. Merge calls it only if recent events change compacted ones.
 func (l *log) before() (events []event.Event, err error) {
 	for _, row := range l.compacted {
 		if events, err = compact.Decode(events, row.Blob, l.summary.Trimmed); err != nil {
@@ -216,7 +217,7 @@ func (l *log) before() (events []event.Event, err error) {
 	return events, nil
 }
 
-// drop removes the live chunks up to a seq.
+// drop removes the live chunks up to a seq. A chunk that ends above the seq stays as a whole.
 func (l *log) drop(upto int64) {
 	l.commits = slices.DeleteFunc(l.commits, func(c commit) bool { return c.LastSeq <= upto })
 }

@@ -65,10 +65,11 @@ type value struct {
 	expires      int64
 }
 
-// sweepEvery is the interval at which Append removes expired keys and traces. Reads ignore them already.
+// sweepEvery is the interval at which Append removes expired keys and traces. Reads ignore them already. It bounds the memory
+// of expired entries without a scan on every commit.
 const sweepEvery = time.Minute
 
-// New returns an empty journal.
+// New returns an empty journal. It starts no goroutine, so an unused journal needs no Close.
 func New() *Journal {
 	return &Journal{logs: map[string]*log{}, deleted: map[string]bool{}, keys: map[string]value{}, swept: time.Now()}
 }
@@ -179,7 +180,7 @@ func (j *Journal) sweep() {
 func (v value) expired(at time.Time) bool  { return v.expires != 0 && v.expires <= at.UnixMilli() }
 func (t *trace) expired(at time.Time) bool { return at.Sub(t.at) > journal.DefaultTraceRetention }
 
-// Get implements [journal.Journal].
+// Get implements [journal.Journal]. The value is a copy.
 func (j *Journal) Get(ctx context.Context, key string) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("get %s: %w", key, err)

@@ -5,8 +5,9 @@ import (
 	"encoding/hex"
 )
 
-// alias returns the hash under which the file is searched for a tenant or a subject. The name itself is only in the sealed summary:
-// an index leaves copies of its keys in free space, and these outlive a delete.
+// alias returns the hash under which the file is searched for a tenant or a subject. The name itself is only in the sealed
+// summary: an index leaves copies of its keys in free space, and these outlive a delete. Tenants and subjects are often mail
+// addresses, so they must not survive a delete in any form that can be read.
 func alias(name string) string {
 	if name == "" {
 		return ""

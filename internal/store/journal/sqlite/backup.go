@@ -105,7 +105,8 @@ func (j *Journal) copyTo(ctx context.Context, path string) (err error) {
 	})
 }
 
-// vacuumInto copies the database to a new file and syncs it.
+// vacuumInto copies the database to a new file and syncs it. It also defragments the copy. It is used before migrations only,
+// because it delays commits.
 func vacuumInto(ctx context.Context, c *conn, path string) error {
 	if err := remove(path); err != nil {
 		return err
@@ -116,7 +117,7 @@ func vacuumInto(ctx context.Context, c *conn, path string) error {
 	return syncFile(path)
 }
 
-// stamp records the time of the backup in its meta table.
+// stamp records the time of the backup in its meta table. Restore requires it and computes the gap of the seqs from it.
 func stamp(path string) error {
 	c, err := dial(path, "journal_mode=delete")
 	if err != nil {
@@ -125,7 +126,8 @@ func stamp(path string) error {
 	return errors.Join(c.exec("INSERT OR REPLACE INTO meta (name, value) VALUES ('backup', ?)", time.Now().UnixMilli()), c.close())
 }
 
-// reserved is the smallest jump of the seqs of the gateway's own logs at a restore.
+// reserved is the smallest jump of the seqs of the gateway's own logs at a restore. Even a clock that was set back leaves that
+// many seqs unused.
 const reserved = 1 << 20
 
 // Restore creates the store of a folder from a backup. If the folder already has one, the error wraps journal.ErrOccupied. The
@@ -178,7 +180,8 @@ func restore(ctx context.Context, from, dir string) (err error) {
 	return rename(part, path)
 }
 
-// renew checks a copy of a backup and prepares its logs for new events.
+// renew checks a copy of a backup and prepares its logs for new events. All of it is one transaction, so an interrupted restore
+// leaves no usable file.
 func renew(ctx context.Context, path string) (err error) {
 	c, err := dial(path, "journal_mode=delete", "synchronous=full", "temp_store=memory")
 	if err != nil {

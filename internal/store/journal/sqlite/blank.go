@@ -155,7 +155,8 @@ func (j *Journal) rewrite(ctx context.Context, id string, of compact.Selection, 
 	})
 }
 
-// holds reports whether a chunk has records to blank.
+// holds reports whether a chunk has records to blank. A row that can't be read counts as one with records, in the gateway's own
+// logs.
 func holds(l *log, sealed bool, blob []byte, at place, of compact.Selection) (_ bool, err error) {
 	if sealed {
 		if blob, err = l.open(blob, at); err != nil {

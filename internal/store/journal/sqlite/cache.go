@@ -55,7 +55,8 @@ func (c *cache) find(row int64) (of *cached, s *span) {
 	return nil, nil
 }
 
-// get returns the text of a row and its commit time, or nil if it isn't cached.
+// get returns the text of a row and its commit time, or nil if it isn't cached. A miss is normal: the caller reads the row from
+// the file.
 func (c *cache) get(row int64) (text []byte, at int64) {
 	of, s := c.find(row)
 	if s == nil || s.from == s.to {

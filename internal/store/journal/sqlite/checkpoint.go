@@ -40,8 +40,8 @@ func newCheckpointer(j *Journal) *checkpointer {
 	return &checkpointer{j: j, wake: make(chan struct{}, 1)}
 }
 
-// addWritten counts the bytes of a commit. The writer calls it, and runs the checkpoint itself if the checkpointer falls too far
-// behind.
+// addWritten counts the bytes of a commit. The writer calls it, and runs the checkpoint itself if the checkpointer falls too
+// far behind. The size is an estimate, because SQLite doesn't report how much it wrote.
 func (k *checkpointer) addWritten(bytes int) {
 	bytes += pageCost
 	if k.total.Add(int64(bytes)) > restartForced*k.j.opt.restartAt*pageSize {

@@ -92,7 +92,7 @@ func (c *conn) prepare(query string) (*stmt, error) {
 }
 
 // bind fills the connection's argument slice, which the next call reuses. Values are int, int64, string, []byte or nil. SQLite
-// stores an empty []byte as NULL, but sealed text is never empty.
+// stores an empty []byte as NULL, but sealed text is never empty. Reusing the slice saves an allocation for every statement.
 func (c *conn) bind(args []any) []driver.NamedValue {
 	c.args = c.args[:0]
 	for i, a := range args {

@@ -35,7 +35,8 @@ func (j *Journal) quarantine(err error) error {
 	return err
 }
 
-// setApart records damage and reports whether it is the conversation's first.
+// setApart records damage and reports whether it is the conversation's first. Later damage of the same conversation isn't
+// recorded.
 func (x *index) setApart(d *journal.DamageError) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -49,7 +50,8 @@ func (x *index) setApart(d *journal.DamageError) bool {
 	return true
 }
 
-// refuse returns an error if the conversation is quarantined.
+// refuse returns an error if the conversation is quarantined. The gateway's own logs are never refused, because the gateway
+// couldn't run without them.
 func (x *index) refuse(id string) error {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -45,7 +45,7 @@ func (g *garbage) add(n int64, chunks ...chunk) {
 	}
 }
 
-// giveBack returns rows that were taken but not deleted.
+// giveBack returns rows that were taken but not deleted. They may be in any order.
 func (g *garbage) giveBack(rows []waste) {
 	g.incoming = append(g.incoming, rows...)
 	for _, w := range rows {

@@ -56,7 +56,8 @@ func (h *health) get() error {
 // failing reports whether the last commit failed.
 func (h *health) failing() bool { return h.get() != nil }
 
-// probe reports whether a trial commit is due.
+// probe reports whether a trial commit is due. Without it, a gateway whose users stopped writing would report a full disk
+// forever.
 func (h *health) probe() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

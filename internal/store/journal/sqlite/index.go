@@ -99,8 +99,8 @@ func (x *index) view(id string, after int64) (view, bool) {
 	return v, true
 }
 
-// drops counts the logs that were dropped from memory. If the count is unchanged after a snapshot of the file, a log that isn't in
-// memory had no live rows in that snapshot.
+// drops counts the logs that were dropped from memory. If the count is unchanged after a snapshot of the file, a log that isn't
+// in memory had no live rows in that snapshot. A reader that finds it changed repeats its read.
 func (x *index) drops() int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -206,7 +206,7 @@ func scan(c *conn) (logs map[string]*log, waste garbage, next int64, damaged []*
 }
 
 // load reads a log without live rows, by its id or its number n. It returns nil if the log doesn't exist. With a
-// [*journal.DamageError] it returns the readable fields of the log.
+// [*journal.DamageError] it returns the readable fields of the log. The log isn't added to the index.
 func load(c *conn, column string, key any) (*log, error) {
 	r, err := c.queryRow("SELECT n, id, epoch, head, settled, trimmed, key, size, tenant, owner, length(summary), terms FROM conversations JOIN secrets USING (n) WHERE "+column+" = ?", key)
 	if err != nil || r == nil {

@@ -31,7 +31,7 @@ func newJanitor(j *Journal) *janitor {
 	return w
 }
 
-// call schedules the completion of deletes.
+// call schedules the completion of deletes. It never blocks.
 func (w *janitor) call() {
 	select {
 	case w.wake <- struct{}{}:

@@ -102,7 +102,8 @@ func (j *Journal) keys(ctx context.Context, prefix, past string, limit int) ([]j
 	return pairs, nil
 }
 
-// after returns the lowest string above all strings with a prefix, in byte order, or "" if no such string exists.
+// after returns the lowest string above all strings with a prefix, in byte order, or "" if no such string exists. It ends the
+// range of an indexed prefix search.
 func after(prefix string) string {
 	p := []byte(prefix)
 	for len(p) > 0 && p[len(p)-1] == 0xff {

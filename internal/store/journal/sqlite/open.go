@@ -159,7 +159,8 @@ func (j *Journal) attach() error {
 	return errors.Join(j.malformed(err), j.hangUp())
 }
 
-// protect locks the database file if it exists and this journal hasn't locked it yet.
+// protect locks the database file if it exists and this journal hasn't locked it yet. On systems without such locks, only
+// leat.lock protects the folder.
 func (j *Journal) protect() error {
 	if j.guard != nil {
 		return nil
@@ -233,7 +234,7 @@ func (j *Journal) connect() (err error) {
 	return nil
 }
 
-// disconnect closes the connections of connect, after the current reads.
+// disconnect closes the connections of connect, after the current reads. New reads wait until refill.
 func (j *Journal) disconnect() error {
 	err := j.readers.drain()
 	return errors.Join(err, j.hangUp())

@@ -49,8 +49,9 @@ type queue struct {
 
 func newQueue() *queue { return &queue{wake: make(chan struct{}, 1)} }
 
-// do passes a request to the writer and waits for its result. If ctx ends before the writer has taken the request, the request is
-// withdrawn and has no effect. Afterwards do waits for the result regardless of ctx.
+// do passes a request to the writer and waits for its result. If ctx ends before the writer has taken the request, the request
+// is withdrawn and has no effect. Afterwards do waits for the result regardless of ctx. A caller that gives up after the writer
+// has taken the request would not know whether its batch was stored.
 func (q *queue) do(ctx context.Context, r *request) error {
 	if err := q.push(r); err != nil {
 		return err

@@ -25,7 +25,8 @@ func (j *Journal) Read(ctx context.Context, conversation string, after int64, li
 	}
 }
 
-// readRows reads a stretch of a log. If damaged chunks at its end were left out, past is their last seq.
+// readRows reads a stretch of a log. If damaged chunks at its end were left out, past is their last seq. A damaged chunk
+// is only left out in the gateway's own logs; in others it is an error.
 func (j *Journal) readRows(ctx context.Context, conversation string, after int64, limit int) (_ journal.Range, past int64, err error) {
 	if err := j.index.refuse(conversation); err != nil {
 		return journal.Range{}, 0, err

@@ -75,7 +75,8 @@ func resealAll(c *conn) error {
 	return c.exec("UPDATE conversations SET size = ifnull((SELECT sum(length(events)) FROM settled WHERE conversation = n AND last > trimmed), 0)")
 }
 
-// reseal returns the new form of a row's text, or nil if it keeps the old one.
+// reseal returns the new form of a row's text, or nil if it keeps the old one. The row's columns are those of resealAll's
+// queries.
 func reseal(c *conn, r row, kind byte, good func([]byte) bool) ([]byte, error) {
 	n, b := r.int(0), r.blob(1)
 	key, err := c.queryRow("SELECT key FROM secrets WHERE n = ?", n)

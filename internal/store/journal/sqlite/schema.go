@@ -255,7 +255,8 @@ func remove(path string) error {
 	return nil
 }
 
-// rename moves a complete file to its final name. After a power cut the name either refers to the complete file or doesn't exist.
+// rename moves a complete file to its final name. After a power cut the name either refers to the complete file or doesn't
+// exist. The file is synced before, and the folder after the rename.
 func rename(from, to string) error {
 	if err := syncFile(from); err != nil {
 		return err

@@ -10,7 +10,8 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// maxTerms is the number of terms stored for a log. A reader whose cursor has an older term gets a snapshot.
+// maxTerms is the number of terms stored for a log. A reader whose cursor has an older term gets a snapshot. It bounds the size
+// of a log's row.
 const maxTerms = 32
 
 // newTerm returns a random id. Each Open begins a new term, because the file may have lost its newest events: in a power cut with
@@ -61,7 +62,8 @@ func formatTerms(terms []journal.Term) string {
 	return string(b)
 }
 
-// parseTerms is the inverse of formatTerms. Its error wraps [journal.ErrCorrupt].
+// parseTerms is the inverse of formatTerms. Its error wraps [journal.ErrCorrupt]. A log with such a value is quarantined,
+// because its cursors couldn't be checked.
 func parseTerms(s string) ([]journal.Term, error) {
 	if s == "" {
 		return nil, nil

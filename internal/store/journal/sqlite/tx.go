@@ -145,7 +145,8 @@ func (t *tx) create(id string, s *summary) (*log, *pending, error) {
 	return l, l.pending, nil
 }
 
-// seal encrypts a text of a log. The result is valid until the transaction ends.
+// seal encrypts a text of a log. The result is valid until the transaction ends. The buffer is shared by all rows of the
+// transaction and reused by the next one.
 func (t *tx) seal(l *log, at place, pieces ...[]byte) []byte {
 	from := len(t.j.buf)
 	t.j.buf = l.secret.seal(t.j.buf, at, pieces...)
@@ -217,7 +218,7 @@ func (t *tx) writeSummaries() {
 }
 
 // writeKeys stores the last value of each key. Most puts update an existing key, which changes no index, so an update is tried
-// before an insert.
+// before an insert. A key may change its owner or expiry, and then the row is replaced.
 func (t *tx) writeKeys() {
 	for _, key := range t.order {
 		p := t.puts[key]

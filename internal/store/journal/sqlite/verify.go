@@ -14,9 +14,10 @@ import (
 // ErrUnclean says that the last gateway was killed. The next one recovers its write-ahead log.
 var ErrUnclean = errors.New("journal: the last gateway was not stopped cleanly")
 
-// Verify reads the store of a folder that no gateway uses, and lists the damaged conversations, each once. It writes nothing. If
-// ctx ends, it returns the damage found so far with the error of ctx. Other errors wrap [ErrUnclean], journal.ErrCorrupt if the
-// database file can't be read, or fs.ErrNotExist.
+// Verify reads the store of a folder that no gateway uses, and lists the damaged conversations, each once. It writes nothing.
+// If ctx ends, it returns the damage found so far with the error of ctx. Other errors wrap [ErrUnclean], journal.ErrCorrupt if
+// the database file can't be read, or fs.ErrNotExist. It opens the file as immutable, so SQLite creates no other files next to
+// it.
 func Verify(ctx context.Context, dir string) ([]journal.DamageError, error) {
 	path := filepath.Join(dir, fileName)
 	have, err := inspect(path)

@@ -84,7 +84,8 @@ func (j *Journal) commit(group []*request) {
 	answer(group, results, err)
 }
 
-// noteOutcome records the result of a transaction. If it is unknown, the file is reopened, so that readers see what is on the disk.
+// noteOutcome records the result of a transaction. If it is unknown, the file is reopened, so that readers see what is on the
+// disk. Only a change between success and failure is logged.
 func (j *Journal) noteOutcome(err error) {
 	if j.reserve.released && err == nil {
 		err = journal.ErrFull
@@ -227,7 +228,7 @@ func full(err error) bool {
 	return code(err)&0xff == sqlite3.SQLITE_FULL || code(err) == sqlite3.SQLITE_IOERR_SHMSIZE || errors.Is(err, syscall.ENOSPC)
 }
 
-// classify wraps a database error in the matching sentinel.
+// classify wraps a database error in the matching sentinel. The gateway decides by the sentinel whether to retry.
 func (j *Journal) classify(op string, err error) error {
 	if full(err) {
 		return fmt.Errorf("%s: %w: %w", op, journal.ErrFull, err)
