@@ -7,68 +7,70 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// Principal is who asks. The zero value is nobody and may do nothing.
+// Principal is the user or program behind a request. The zero value may do nothing.
 type Principal struct {
 	Tenant  string
 	Subject string
-	// Scopes bound what the subject may do; nil grants what an end user may, which is ScopeWrite. One that is empty and not
-	// nil grants nothing.
+	// Scopes limit what the subject may do. If Scopes is nil, the subject has the rights of an end user, which are those of ScopeWrite.
+	// If it is empty but not nil, the subject may do nothing.
 	Scopes []string
-	// Admin holds the API token (or there is none), or a token that says so. It may do everything.
+	// Admin is true for the API token, for every request if no token is configured, and for user tokens with the admin right. An admin
+	// may do everything.
 	Admin bool
-	// Acting says that the holder of the API token acts for Subject. It decides nothing; the audit log tells it.
+	// Acting is true if the holder of the API token acts for Subject. It has no influence on access; the audit log records it.
 	Acting bool
-	// Turn is the one turn that this principal may bring the stream of: an agent to which a turn was handed. It may do
-	// nothing else, whatever the other fields say.
+	// Turn is set for the producer to which an agent left one turn. It may push the stream of that turn and do nothing else,
+	// whatever the other fields are.
 	Turn string
 }
 
-// Action is what a principal wants to do.
+// Action is something that a principal wants to do. Decide knows which scope each action needs.
 type Action string
 
-// The actions. Those on a conversation are asked with its summary, the others with nil.
+// The actions. Decide needs the conversation's summary for actions on a conversation, and nil for the others.
 const (
 	ActionList   Action = "list"
 	ActionCreate Action = "create"
 	ActionRead   Action = "read"
 	ActionWrite  Action = "write"  // send, stop, steer, answer, truncate, rename
-	ActionShare  Action = "share"  // let others read or write, and see who may
+	ActionShare  Action = "share"  // grant and revoke access, and list the grants
 	ActionDelete Action = "delete" // the whole conversation
 	ActionAgent  Action = "agent"  // speak as the agent: push, inject
 	ActionAdmin  Action = "admin"  // operate the gateway
-	// ActionInspect is to see what a turn exchanged with its agent: what the agent was told beside the messages too, so it takes
-	// who may speak as the agent.
+	// ActionInspect shows the bytes that a turn exchanged with its agent. They include instructions that users don't see, so it needs
+	// the same scope as ActionAgent.
 	ActionInspect Action = "inspect"
 )
 
-// The scopes, from the narrowest on; each includes those before it.
+// The scopes, from the narrowest to the widest. Each includes those before it.
 const (
 	ScopeRead  = "read"  // list and read
 	ScopeWrite = "write" // make conversations, write in them, share and delete what is one's own
 	ScopeAgent = "agent" // speak as the agent in one's own conversations
 )
 
-// Scopes lists the scopes that a principal can have, from the narrowest on.
+// Scopes lists the scopes that a principal can have, from the narrowest to the widest.
 func Scopes() []string { return []string{ScopeRead, ScopeWrite, ScopeAgent} }
 
-// grants are the actions that a scope adds to those of the scopes before it.
+// grants lists the actions that each scope adds to those of the narrower scopes.
 var grants = map[string][]Action{
 	ScopeRead:  {ActionList, ActionRead},
 	ScopeWrite: {ActionCreate, ActionWrite, ActionShare, ActionDelete},
 	ScopeAgent: {ActionAgent, ActionInspect},
 }
 
-// Decide is the one place where access is decided, for every surface. A foreign conversation is ErrNotFound, so that
-// nobody learns that it exists; one that may be seen but not changed is ErrForbidden.
+// Decide decides about access, for every surface: whether a principal may do an action with a conversation, or, if c is nil, an
+// action that concerns no conversation. If the principal may not read the conversation, the error is ErrNotFound, so that it
+// doesn't learn that the conversation exists. If it may read it but not do the action, the error is ErrForbidden.
 func Decide(p Principal, a Action, c *journal.Summary) error {
 	if p.Turn != "" {
 		if c != nil {
-			return ErrNotFound // its conversation too, of which it needs to know nothing
+			return ErrNotFound // also for the turn's own conversation, which the producer doesn't have to know
 		}
 		return ErrForbidden
 	}
 	if c != nil && strings.HasPrefix(c.ID, journal.SystemPrefix) {
-		// The gateway's own logs are written by the gateway alone, and read by its operator.
+		// Only the gateway writes its own logs, and only admins read them.
 		if !p.Admin {
 			return ErrNotFound
 		}
@@ -111,8 +113,8 @@ func (p Principal) may(a Action) bool {
 	return false
 }
 
-// granted returns what of a conversation that is not the principal's own was shared with it: AccessWrite, AccessRead or
-// nothing. Sharing ends at the tenant.
+// granted returns the access that a conversation's owner has granted to a principal: AccessWrite, AccessRead or "". Principals
+// of other tenants never have access.
 func granted(c *journal.Summary, p Principal) (access string) {
 	if c.Tenant != p.Tenant {
 		return ""
@@ -125,7 +127,8 @@ func granted(c *journal.Summary, p Principal) (access string) {
 	return access
 }
 
-// DecideTurn is Decide for one turn of a conversation: its producer may bring the turn's stream in.
+// DecideTurn is Decide for one turn of a conversation. The producer to which the turn was left may push its stream, and nothing
+// else.
 func DecideTurn(p Principal, a Action, turn string, c *journal.Summary) error {
 	if p.Turn != "" && p.Turn == turn && a == ActionAgent {
 		return nil
@@ -133,11 +136,11 @@ func DecideTurn(p Principal, a Action, turn string, c *journal.Summary) error {
 	return Decide(p, a, c)
 }
 
-// What a conversation can be shared for.
+// The kinds of access that a grant can give.
 const (
 	AccessRead  = "read"
 	AccessWrite = "write" // and read
 )
 
-// Everybody, as the subject of a grant, is every subject of the owner's tenant.
+// WholeTenant, as the subject of a grant, stands for every subject of the owner's tenant.
 const WholeTenant = "*"

@@ -1,7 +1,7 @@
 package gateway
 
-// Admits returns why a new turn of an agent would be refused now, nil where it would not. An empty name is the default agent. It
-// is for those who make a conversation for the turn; the turn itself is asked again.
+// Admits returns nil if a new turn of an agent would be admitted now, and otherwise the error with which it would be refused.
+// If agent is empty, it is the default agent. It is for callers that create a conversation for the turn; Do checks again.
 func (g *Gateway) Admits(agent string) error {
 	if g.cfg.Admit == nil {
 		return nil

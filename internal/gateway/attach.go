@@ -58,6 +58,7 @@ func (u UpstreamSessions) attacher(p Principal, name string) (agent.Attacher, er
 	return upstream, nil
 }
 
+// upstreamError returns the refusal for an error of an agent's upstream.
 func upstreamError(name string, err error) error {
 	if errors.Is(err, agent.ErrUnknownSession) {
 		return reject(ReasonUnknown, "the upstream of the agent %q has no such session", name)
@@ -65,20 +66,20 @@ func upstreamError(name string, err error) error {
 	return reject(ReasonUpstream, "the agent %q: %s", name, agent.OneLine(err))
 }
 
-// AttachOptions say which session a new conversation continues, and whose the conversation is.
+// AttachOptions select the session that a new conversation continues, and the owner of the conversation.
 type AttachOptions struct {
 	Agent   string
 	Session string // as [agent.SessionInfo] has it
-	// Tenant and Owner get the conversation and all messages in it; both empty: the operator.
+	// Tenant and Owner are the owner of the conversation. If both are empty, it is the operator.
 	Tenant, Owner string
-	Title         string // empty: the session's
-	// History brings in what was said in the session so far.
+	Title         string // if it is empty, the session's
+	// History imports the messages of the session so far.
 	History bool
 }
 
-// Attach makes a conversation that continues an upstream session, for an operator: whole or not at all. A refusal is a *Rejection:
-// ReasonUnknown if there is no such agent or session, ReasonConflict if a conversation follows the session already, ReasonTooLarge
-// or ReasonQuota if its history is too large.
+// Attach creates a conversation that continues an upstream session, for an operator, completely or not at all. If it is
+// refused, the error is a *Rejection: ReasonUnknown if the agent or the session doesn't exist, ReasonConflict if another
+// conversation continues the session, ReasonTooLarge or ReasonQuota if its history is too large.
 func (u UpstreamSessions) Attach(ctx context.Context, p Principal, opt AttachOptions) (s journal.Summary, err error) {
 	g := u.g
 	upstream, err := u.attacher(p, opt.Agent)
@@ -89,7 +90,7 @@ func (u UpstreamSessions) Attach(ctx context.Context, p Principal, opt AttachOpt
 		return s, reject(ReasonDraining, "the gateway is stopping; try again in a moment")
 	}
 	if opt.Session == "" {
-		return s, reject(ReasonInvalid, "a session is needed")
+		return s, reject(ReasonInvalid, "a session is required")
 	}
 	for name, v := range map[string]string{"session": opt.Session, "tenant": opt.Tenant, "owner": opt.Owner} {
 		if err := event.CheckID(name, v); err != nil {
@@ -111,7 +112,7 @@ func (u UpstreamSessions) Attach(ctx context.Context, p Principal, opt AttachOpt
 		return s, upstreamError(opt.Agent, err)
 	}
 	if len(got.Session) == 0 || len(got.Session) > agent.MaxSession || !json.Valid(got.Session) {
-		return s, reject(ReasonUpstream, "the agent %q gave no valid session", opt.Agent)
+		return s, reject(ReasonUpstream, "the agent %q returned an invalid session", opt.Agent)
 	}
 	if err := checkUnattached(ctx, g.journal, opt.Agent, got.Session); err != nil {
 		return s, err
@@ -145,7 +146,7 @@ func (u UpstreamSessions) Attach(ctx context.Context, p Principal, opt AttachOpt
 	return *b.Summary, nil
 }
 
-// checkUnattached refuses a session that a conversation keeps already: both would show and answer all of it.
+// checkUnattached refuses a session that another conversation continues already, because both would show and answer all of it.
 func checkUnattached(ctx context.Context, j Journal, name string, session json.RawMessage) error {
 	want := compact(session)
 	for after := ""; ; {
@@ -156,7 +157,7 @@ func checkUnattached(ctx context.Context, j Journal, name string, session json.R
 		for _, kv := range keys {
 			after = kv.Key
 			if conversation, of, ok := journalkey.CutSession(kv.Key); ok && of == name && bytes.Equal(compact(kv.Value), want) {
-				return reject(ReasonConflict, "the conversation %s follows this session already", conversation)
+				return reject(ReasonConflict, "the conversation %s continues this session already", conversation)
 			}
 		}
 		if len(keys) < sessionsPage {
@@ -165,6 +166,7 @@ func checkUnattached(ctx context.Context, j Journal, name string, session json.R
 	}
 }
 
+// compact returns JSON without spaces, so that equal sessions are equal bytes.
 func compact(v json.RawMessage) []byte {
 	var b bytes.Buffer
 	if err := json.Compact(&b, v); err != nil {
@@ -173,7 +175,7 @@ func compact(v json.RawMessage) []byte {
 	return b.Bytes()
 }
 
-// attachment is a conversation that is being made of a session.
+// attachment is a conversation that is being created from a session.
 type attachment struct {
 	g         *Gateway
 	opt       AttachOptions
@@ -188,10 +190,10 @@ func (n *attachment) setKey(key string, value []byte) {
 	n.keyValues = append(n.keyValues, journal.KeyValue{Key: key, Value: value})
 }
 
-// batch makes the one commit that creates the conversation.
+// batch returns the one commit that creates the conversation.
 func (n *attachment) batch(ctx context.Context, operator audit.Actor, got *agent.Attachment) (b journal.Batch, err error) {
 	if err := errors.Join(checkEntries(got.Entries), checkCursor(got.Cursor)); err != nil {
-		return b, reject(ReasonUpstream, "the agent %q gave a history that can't be taken: %v", n.opt.Agent, err)
+		return b, reject(ReasonUpstream, "the agent %q returned an invalid history: %v", n.opt.Agent, err)
 	}
 	history, err := n.events(ctx, got.Entries)
 	if err != nil {
@@ -228,7 +230,7 @@ func (n *attachment) batch(ctx context.Context, operator audit.Actor, got *agent
 	}}, nil
 }
 
-// events are those of a history.
+// events returns the events of a session's history.
 func (n *attachment) events(ctx context.Context, entries []agent.Entry) (history []event.Event, err error) {
 	x := outsides{maxMessage: n.g.settings().MaxMessage, files: n.files}
 	for i := range entries {
@@ -237,11 +239,11 @@ func (n *attachment) events(ctx context.Context, entries []agent.Entry) (history
 			continue
 		}
 		if e.Run != nil && e.Run.Ops == nil {
-			return nil, reject(ReasonUpstream, "the agent %q gave a history with a run that is not over", n.opt.Agent)
+			return nil, reject(ReasonUpstream, "the agent %q returned a history with a run that is not over", n.opt.Agent)
 		}
 		prepared, err := x.prepare(ctx, e)
 		if errors.Is(err, event.ErrInvalid) {
-			return nil, reject(ReasonUpstream, "the agent %q gave a history that can't be taken: %v", n.opt.Agent, err)
+			return nil, reject(ReasonUpstream, "the agent %q returned an invalid history: %v", n.opt.Agent, err)
 		}
 		if err != nil {
 			return nil, err
@@ -269,7 +271,7 @@ func (n *attachment) events(ctx context.Context, entries []agent.Entry) (history
 	return history, nil
 }
 
-// keyed returns what an entry became, if it is of that kind.
+// keyed returns what an entry became, if that is of the kind.
 func (n *attachment) keyed(key, kind string) string {
 	if v := n.keys[key]; strings.HasPrefix(v, kind) {
 		return v
@@ -277,21 +279,21 @@ func (n *attachment) keyed(key, kind string) string {
 	return ""
 }
 
-// undo removes the files of a conversation that was not made.
+// undo removes the files of a conversation that was not created.
 func (n *attachment) undo() {
 	if err := n.files.Discard(); err != nil {
-		n.g.log.Warn("files of a conversation that was not attached are left; a sweep removes them", "conversation", n.id, "error", err)
+		n.g.log.Warn("files of a conversation that was not created could not be removed; the next start removes them", "conversation", n.id, "error", err)
 	}
 }
 
 const (
-	// ReasonUpstream says that an agent's upstream failed, or refused what was asked of it.
+	// ReasonUpstream is the reason if an agent's upstream fails or refuses a request.
 	ReasonUpstream = "upstream"
 
-	// MaxSessions bounds how many sessions of an upstream are listed.
+	// MaxSessions limits how many sessions of an upstream are listed.
 	MaxSessions = 500
-	// maxAttached bounds the history of a session, in bytes of events: what an import takes of a conversation.
+	// maxAttached limits the history of a session, in bytes of events. Imports have the same limit.
 	maxAttached = 128 << 20
-	// upstreamLimit is how long an upstream may take to list its sessions, or to give the history of one: less than what the page waits.
+	// upstreamLimit is how long an upstream may take to list its sessions or to return one. The page waits longer.
 	upstreamLimit = 25 * time.Second
 )

@@ -11,7 +11,7 @@ import (
 // sourceImport is the source of messages from outside this gateway.
 const sourceImport = "import"
 
-// Past is a message that was said elsewhere.
+// BackfillMessage is an older message from outside this gateway.
 type BackfillMessage struct {
 	Role event.Role
 	Text string
@@ -19,7 +19,8 @@ type BackfillMessage struct {
 }
 
 // Backfill adds messages from outside this gateway to an empty conversation of the principal, and sets its title if it has
-// none. If the conversation has a message or a turn, nothing is changed and filled is false, so that a repeat is harmless.
+// none. If the conversation has a message or a turn already, nothing is changed and isAdded is false, so that a repetition does
+// no harm.
 func (g *Gateway) Backfill(ctx context.Context, p Principal, conversation, title string, messages []BackfillMessage) (isAdded bool, err error) {
 	w, err := g.writers.acquire(ctx, conversation)
 	if err != nil {

@@ -79,8 +79,8 @@ func (c *Catalog) Check(ctx context.Context, p Principal) ([]AgentInfo, error) {
 	return infos, nil
 }
 
-// Discover lists what the upstream of an agent offers: its agents, sessions or models. Only operators may ask, because the sessions of
-// an upstream can belong to any user. It returns [agent.ErrNoDiscovery] if the upstream can't be checks.
+// Discover lists what the upstream of an agent offers: its agents, sessions or models. Only operators may call it, because the
+// sessions of an upstream can belong to any user. If the agent can't list anything, the error is [agent.ErrNoDiscovery].
 func (c *Catalog) Discover(ctx context.Context, p Principal, name string) ([]agent.Offer, error) {
 	if err := Decide(p, ActionAdmin, nil); err != nil {
 		return nil, err

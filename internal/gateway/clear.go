@@ -9,14 +9,14 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// clearPage is how much of a log is looked at for a message, in bytes. One that has more is in use.
+// clearPage is how much of a log Clear reads, in bytes. A conversation with a longer log has messages.
 const clearPage = 64 << 10
 
-// errUsed says that a conversation is not empty.
-var errUsed = errors.New("gateway: something was said in the conversation")
+// errUsed is returned if a conversation has messages or turns.
+var errUsed = errors.New("gateway: the conversation has messages")
 
-// Clear deletes a conversation of the principal's own in which there is no message and no turn; else, or where a hold keeps it, it
-// changes nothing. deleted says which. It is decided in the commit: a message that comes meanwhile is not lost.
+// Clear deletes a conversation of the principal if it has no message and no turn. If it has, or a legal hold protects it,
+// nothing changes and deleted is false. The check is part of the commit, so a message that arrives at the same time isn't lost.
 func (g *Gateway) Clear(ctx context.Context, p Principal, conversation string) (deleted bool, err error) {
 	w, err := g.writers.acquire(ctx, conversation)
 	if errors.Is(err, ErrNotFound) {
@@ -31,7 +31,7 @@ func (g *Gateway) Clear(ctx context.Context, p Principal, conversation string) (
 		return false, err
 	}
 	if s.Tenant != p.Tenant || s.Owner != p.Subject {
-		return false, nil // the admin's own are those of nobody
+		return false, nil // an admin may read it, but it belongs to another user
 	}
 	c := Command{Type: CommandDelete, actor: Actor(ctx, p)}
 	_, err = g.removals.run(ctx, s, c, func(release func()) (Ack, error) {
@@ -49,11 +49,11 @@ func (g *Gateway) Clear(ctx context.Context, p Principal, conversation string) (
 	return err == nil, err
 }
 
-// checkUnused returns errUsed where the log has a message or a turn.
+// checkUnused returns errUsed if the log has a message or a turn.
 func checkUnused(ctx context.Context, j Journal, conversation string) error {
 	r, err := j.Read(ctx, conversation, 0, clearPage)
 	if err != nil {
-		return fmt.Errorf("look for messages: %w", err)
+		return fmt.Errorf("read log: %w", err)
 	}
 	if r.HasMore || r.Trimmed > 0 {
 		return errUsed

@@ -6,18 +6,18 @@ import "slices"
 const (
 	codeSilence    = "silence"       // the agent showed no progress for too long
 	codeTurnLimit  = "turn_limit"    // the turn ran for too long
-	codeLease      = "lease_expired" // the producer of a pushed turn didn't come back
-	codeWait       = "wait_expired"  // nobody answered
+	codeLease      = "lease_expired" // the producer of a pushed turn didn't reconnect
+	codeWait       = "wait_expired"  // no user answered
 	codeUntold     = "not_answered"  // the agent did not accept the answer
 	codeStream     = "invalid_stream"
 	codeCutShort   = "cut_short"     // the agent's stream was interrupted before its end
-	codeAgent      = "agent_error"   // the agent returned an error of no other kind
-	codeNotStarted = "not_started"   // the request did not reach the agent; the same send may run again
-	codeRuns       = "too_many_runs" // of others, at once in one conversation
+	codeAgent      = "agent_error"   // the agent returned an error without a code
+	codeNotStarted = "not_started"   // the request did not reach the agent; the same send starts another turn
+	codeRuns       = "too_many_runs" // too many observed turns at once in one conversation
 	codeRestart    = "gateway_restart"
 )
 
-// code bounds the codes of errors: those of Leat itself are told apart, those that agents choose are not.
+// code returns the label for an error's code: Leat's own codes as they are, and those that agents choose as other.
 func code(c string) string {
 	if slices.Contains(codes, c) {
 		return c
@@ -30,5 +30,5 @@ var codes = []string{
 	"agent_unreachable", "agent_status", "agent_answer", "agent_not_started", "agent_exit", // of agent/http and agent/exec
 }
 
-// other stands for the values of a label beyond its bound.
+// other replaces values of a label beyond its limit.
 const other = "other"

@@ -2,7 +2,7 @@ package gateway
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Collector returns what is measured when somebody asks, beside what [Metrics] count as it happens: the queues.
+// Collector returns the gauges of the queues. Unlike the counters of [Metrics], they are computed when they are collected.
 func (g *Gateway) Collector() prometheus.Collector { return collector{g} }
 
 type collector struct{ g *Gateway }
@@ -23,7 +23,7 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements [prometheus.Collector]. It looks at each open conversation for a moment.
+// Collect implements [prometheus.Collector]. It locks each open conversation for a moment.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	var queued, jobs, bytes, failing int
 	for _, w := range c.g.writers.list() {

@@ -11,34 +11,35 @@ import (
 	"github.com/leat-dev/leat/internal/service/audit"
 )
 
-// Command changes a conversation. Which fields count depends on Type.
+// Command changes a conversation. Type selects the command; the comments of the other fields name the commands that use them.
 type Command struct {
 	Type string `json:"type"`
-	// Key makes a repeat harmless: the same key gets the outcome of the first, with another body a conflict.
+	// Key is the idempotency key. A second command with the same key returns the result of the first and does nothing; if its body
+	// differs, it is refused as a conflict. If Key is empty, every command takes effect.
 	Key string `json:"key,omitempty"`
 
 	Message *CommandMessage `json:"message,omitempty"` // send, inject
 	Agent   string          `json:"agent,omitempty"`   // send: another agent than the conversation's
-	Queue   bool            `json:"queue,omitempty"`   // send: a turn of its own, also where the running one could take the message
+	Queue   bool            `json:"queue,omitempty"`   // send: start a new turn even if the running one could be steered
 
 	Turn    string `json:"turn,omitempty"`    // stop, answer
 	Request string `json:"request,omitempty"` // answer
-	// Decision and Text answer a request.
+	// Decision and Text are the answer to a request; one of them is required.
 	Decision event.Decision `json:"decision,omitempty"`
 	Text     string         `json:"text,omitempty"`
 
-	// After is the last message that a truncate leaves; empty drops everything.
+	// After is the last message that a truncate leaves. If it is empty, all messages are removed.
 	After string `json:"after,omitempty"`
 
 	Title    *string                    `json:"title,omitempty"`    // update
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty"` // update
 
-	Subject string `json:"subject,omitempty"` // share, unshare: with whom; Everybody is the whole tenant
+	Subject string `json:"subject,omitempty"` // share, unshare: a user of the owner's tenant, or WholeTenant
 	Access  string `json:"access,omitempty"`  // share: read or write
 
-	actor     audit.Actor          // whoever gave it
-	missing   map[int]*event.Error // why a part of the message has no file, by its place among the parts
-	isIDTaken bool                 // the message's id is that of one that is not in memory
+	actor     audit.Actor          // for the audit log
+	missing   map[int]*event.Error // why a part of the message has no file, by its index
+	isIDTaken bool                 // an older message, which is not in memory, has the id of the message
 }
 
 // CommandMessage is the message of a send or an inject.
@@ -53,47 +54,48 @@ type CommandMessage struct {
 
 // The types of commands.
 const (
-	CommandSend     = "send"     // say something; a turn answers it
+	CommandSend     = "send"     // add a user's message, and start, queue or steer the turn that answers it
 	CommandStop     = "stop"     // end a turn
-	CommandAnswer   = "answer"   // answer a request that a turn waits on
-	CommandInject   = "inject"   // add a message that nothing answers
-	CommandTruncate = "truncate" // drop the messages after one
+	CommandAnswer   = "answer"   // answer a request of a turn
+	CommandInject   = "inject"   // add a message that starts no turn
+	CommandTruncate = "truncate" // remove the messages after one
 	CommandUpdate   = "update"   // set title and metadata
-	CommandDelete   = "delete"   // drop the whole conversation
-	CommandShare    = "share"    // let another subject read or write
-	CommandUnshare  = "unshare"  // take that back
+	CommandDelete   = "delete"   // delete the conversation
+	CommandShare    = "share"    // grant another subject access
+	CommandUnshare  = "unshare"  // revoke it
 )
 
-// Ack says at which seq a command took effect.
+// Ack is the result of a command that was carried out.
 type Ack struct {
-	Seq     int64              `json:"seq"`
+	Seq     int64              `json:"seq"`               // of the last event that it added
 	Message string             `json:"message,omitempty"` // id of the message that it added
 	Turn    string             `json:"turn,omitempty"`    // id of the turn that it started, queued, steered, ended or answered
 	State   event.MessageState `json:"state,omitempty"`   // of the message: started, queued or steered
-	// Repeated says that the key was known, and that this is the outcome of the first time.
+	// Repeated is true if an earlier command had the same key. Then this is the result of that command.
 	Repeated bool `json:"repeated,omitempty"`
-	// AlreadyEnded says that the turn had ended before the stop.
+	// AlreadyEnded is true if the turn had ended before the stop.
 	AlreadyEnded bool `json:"already_ended,omitempty"`
-	Deleted      int  `json:"deleted,omitempty"` // how many messages a truncate dropped
+	Deleted      int  `json:"deleted,omitempty"` // how many messages a truncate removed
 }
 
-// storedOutcome is the value of a command's idempotency key.
+// storedOutcome is the value of a command's idempotency key: what a repetition of the command returns.
 type storedOutcome struct {
 	Hash string `json:"hash"`
 	Ack  Ack    `json:"ack"`
 }
 
+// hash returns a digest of the command without its key. A repetition must have the same digest.
 func (c Command) hash() string {
 	c.Key = ""
 	b, err := json.Marshal(c)
 	if err != nil {
-		return "" // it came from JSON or from Go values that have a JSON form
+		return "" // cannot happen: all fields have a JSON form
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:16])
 }
 
-// commandError leaves refusals as they are and translates the rest.
+// commandError translates an error of a command's job into one that Do may return. It leaves refusals as they are.
 func commandError(err error) error {
 	var r *Rejection
 	if err == nil || errors.As(err, &r) || errors.Is(err, ErrUnavailable) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {

@@ -13,13 +13,13 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// commands carries out the commands on a conversation, in its writer.
+// commands carries out commands, in the writer of their conversation. Methods with a tx run in the writer's goroutine.
 type commands struct{ *writer }
 
-// stop ends a turn, queued or running. What was said stays; nothing later of it is seen.
+// stop ends a turn that is queued or running. Text that it has emitted so far stays; nothing that it emits later is seen.
 func (w commands) stop(t *tx, turn string, p Principal) (Ack, error) {
 	if turn == "" {
-		return Ack{}, reject(ReasonInvalid, "stop: a turn is needed")
+		return Ack{}, reject(ReasonInvalid, "stop: a turn is required")
 	}
 	ack := Ack{Turn: turn, Seq: w.head}
 	if !slices.Contains(w.summary.Open, turn) {
@@ -40,18 +40,19 @@ func (w commands) stop(t *tx, turn string, p Principal) (Ack, error) {
 	default:
 		t.add(event.Event{Type: event.TurnEnd, Turn: turn, Body: body})
 		w.closeTurn(t, turn)
-		t.setKey(journalkey.TurnState(turn), nil, 0) // of a push that never began
+		t.setKey(journalkey.TurnState(turn), nil, 0) // a pushed turn that was stopped in the queue has one
 	}
 	ack.Seq = t.lastSeq()
 	return ack, nil
 }
 
-// answer closes an open request. The first answer wins.
+// answer closes an open request of a turn. The first answer wins: a later one is refused. An agent that waits in Ask gets the
+// answer from there. Otherwise the answer is stored and delivered until the agent accepts it.
 func (w commands) answer(ctx context.Context, p Principal, c Command) (Ack, error) {
 	a := event.Answer{ID: c.Request, Decision: c.Decision, Text: c.Text, Subject: p.Subject}
 	return w.keyed(ctx, c, func(t *tx) (Ack, error) {
 		if c.Turn == "" || c.Request == "" {
-			return Ack{}, reject(ReasonInvalid, "answer: a turn and a request are needed")
+			return Ack{}, reject(ReasonInvalid, "answer: a turn and a request are required")
 		}
 		e := event.Event{Type: event.TurnResume, Turn: c.Turn, Body: &event.Body{Answer: &a}}
 		if err := e.Validate(); err != nil {
@@ -75,15 +76,15 @@ func (w commands) answer(ctx context.Context, p Principal, c Command) (Ack, erro
 		case hasEnded || !isKnown:
 			return Ack{}, reject(ReasonAnswered, "the turn has ended")
 		case open == nil:
-			return Ack{}, reject(ReasonAnswered, "no such request is open")
+			return Ack{}, reject(ReasonAnswered, "the request is not open: it was answered before, or does not exist")
 		case a.Decision == "" && a.Text == "":
-			return Ack{}, reject(ReasonInvalid, "answer: a decision or a text is needed")
+			return Ack{}, reject(ReasonInvalid, "answer: a decision or a text is required")
 		case a.Decision != "" && a.Decision != event.Approve && a.Decision != event.Deny && !slices.Contains(open.Options, string(a.Decision)):
-			return Ack{}, reject(ReasonInvalid, "answer: %q is no decision here; there are %s", a.Decision, strings.Join(decisions(open), ", "))
+			return Ack{}, reject(ReasonInvalid, "answer: invalid decision %q: use %s", a.Decision, strings.Join(decisions(open), ", "))
 		}
 		tn := w.turns.around(c.Turn)
 		if tn == nil {
-			return Ack{}, reject(ReasonUnknown, "the turn does not run here")
+			return Ack{}, reject(ReasonUnknown, "the turn is not running")
 		}
 		isAwaited := tn.waiters[a.ID] != nil
 		tn.add(t, []event.Event{e})
@@ -97,7 +98,7 @@ func (w commands) answer(ctx context.Context, p Principal, c Command) (Ack, erro
 	})
 }
 
-// decisions are the words that answer a request.
+// decisions lists the decisions that answer a request.
 func decisions(r *event.Request) []string {
 	if len(r.Options) > 0 {
 		return r.Options
@@ -105,7 +106,7 @@ func decisions(r *event.Request) []string {
 	return []string{string(event.Approve), string(event.Deny)}
 }
 
-// inject adds a message that nothing answers: a note, a proactive message.
+// inject adds a message that starts no turn, such as a note or a proactive message.
 func (w commands) inject(ctx context.Context, t *tx, p Principal, c Command) (Ack, error) {
 	m, err := w.message(c, event.Assistant)
 	if err != nil {
@@ -126,10 +127,11 @@ func (w commands) inject(ctx context.Context, t *tx, p Principal, c Command) (Ac
 	return ack, nil
 }
 
-// errTruncated says that the log was truncated after it was looked at.
+// errTruncated is returned if another truncate was committed after the log was read.
 var errTruncated = errors.New("gateway: another truncate came in between")
 
-// truncate drops the messages after one. It is refused while any turn is unfinished.
+// truncate removes the messages after one. It is refused while a turn is unfinished. It is repeated as long as other truncates
+// come in between.
 func (w commands) truncate(ctx context.Context, c Command) (Ack, error) {
 	for {
 		ack, err := w.truncateAt(ctx, c)
@@ -139,9 +141,10 @@ func (w commands) truncate(ctx context.Context, c Command) (Ack, error) {
 	}
 }
 
-// truncateAt is one go at a truncate; errTruncated says that it is worth another one.
+// truncateAt tries a truncate once. If the error is errTruncated, another attempt can succeed. The log is read before the job
+// is queued, because the message may be older than the feed's memory and reading a long log would block the writer.
 func (w commands) truncateAt(ctx context.Context, c Command) (Ack, error) {
-	// The message may be older than what is in memory, so the log is asked, before the writer is held up.
+
 	history, head, err := w.readLog(ctx)
 	if err != nil {
 		return Ack{}, JournalError("truncate", err)
@@ -151,15 +154,15 @@ func (w commands) truncateAt(ctx context.Context, c Command) (Ack, error) {
 		keepCount = slices.IndexFunc(history.Messages, func(m *transcript.Message) bool { return m.ID == c.After }) + 1
 	}
 	deleted := len(history.Messages) - keepCount
-	var filesDropped chan struct{} // closed when files that nobody shows any more are gone
+	var filesDropped chan struct{} // closed when the files that only removed messages showed are removed
 	ack, err := w.keyed(ctx, c, func(t *tx) (Ack, error) {
 		switch {
 		case t.current().Truncated > head:
-			return Ack{}, errTruncated // and the message may be gone: a log names only what is there
-		case c.After != "" && keepCount == 0: // after the key, whose command may have been the one that came before it was dropped
+			return Ack{}, errTruncated // the message may have been removed
+		case c.After != "" && keepCount == 0: // checked after the key: a repetition succeeds even if the message is removed since
 			return Ack{}, reject(ReasonUnknown, "no message %q here", c.After)
 		}
-		// An agent that has not returned yet from a turn that has ended adds nothing to it.
+		// A turn that has ended doesn't count even if its agent has not returned, because it emits nothing any more.
 		if len(w.summary.Open) > 0 || slices.ContainsFunc(w.turns.active(), func(tn *turn) bool { return !tn.isOver.Load() }) {
 			return Ack{}, reject(ReasonUnfinished, "a turn is unfinished; stop it first")
 		}
@@ -172,7 +175,7 @@ func (w commands) truncateAt(ctx context.Context, c Command) (Ack, error) {
 		s := t.edit()
 		s.Truncated, s.Updated = seq, nowMillis()
 		t.afterCommit(func() { w.core.compactor.add(w.id, w.head) })
-		if w.head == head { // else what came meanwhile may show them
+		if w.head == head { // otherwise a message that was added since the log was read may show the files
 			w.core.attachments.Release(Tx{t}, history.Messages[keepCount:], history.Messages[:keepCount])
 			filesDropped = make(chan struct{})
 			t.afterCommit(func() { close(filesDropped) })
@@ -181,17 +184,17 @@ func (w commands) truncateAt(ctx context.Context, c Command) (Ack, error) {
 	})
 	if err == nil {
 		if filesDropped != nil {
-			<-filesDropped // the writer does it once it has told of the commit
+			<-filesDropped // they are removed after the commit, by the writer
 		}
 		w.forgetRaw(ctx)
 	}
 	return ack, err
 }
 
-// update sets title and metadata.
+// update sets the title and metadata.
 func (w commands) update(t *tx, p Principal, c Command) (Ack, error) {
 	if c.Title == nil && len(c.Metadata) == 0 {
-		return Ack{}, reject(ReasonInvalid, "update: a title or metadata is needed")
+		return Ack{}, reject(ReasonInvalid, "update: a title or metadata are required")
 	}
 	if err := checkMeta(c.Title, c.Metadata); err != nil {
 		return Ack{}, err
@@ -204,14 +207,15 @@ func (w commands) update(t *tx, p Principal, c Command) (Ack, error) {
 	return Ack{Seq: seq}, nil
 }
 
-// delete ends the conversation's turns, tells its readers, and removes all that is stored of it. unless, where given, is
-// asked last, with the summary that nothing else can change any more. committed is called when nothing can stop it.
-func (w commands) delete(ctx context.Context, c Command, unless func(*journal.Summary) error, committed func()) (Ack, error) {
+// delete ends the conversation's turns, disconnects its readers, and removes everything that is stored of it. If condition
+// isn't nil, it is called in the job, when no other command can change the summary any more; an error from it cancels the
+// delete. committed is called when the delete is durable and will be completed, even after a crash.
+func (w commands) delete(ctx context.Context, c Command, condition func(*journal.Summary) error, committed func()) (Ack, error) {
 	var ack Ack
-	ctx = context.WithoutCancel(ctx) // a delete that was taken goes to its end, whether or not somebody waits
+	ctx = context.WithoutCancel(ctx) // a delete that has begun is completed even if its caller has gone
 	err := w.submit(ctx, true, func(t *tx) error {
-		if unless != nil {
-			if err := unless(t.current()); err != nil {
+		if condition != nil {
+			if err := condition(t.current()); err != nil {
 				return err
 			}
 		}
@@ -240,13 +244,13 @@ func (w commands) delete(ctx context.Context, c Command, unless func(*journal.Su
 	return ack, nil
 }
 
-// message checks a command's message and makes its event.
+// message checks a command's message and returns its event.
 func (w commands) message(c Command, role event.Role) (event.Event, error) {
 	return messageEvent(c.Type, c.Message, role, w.core.settings().MaxMessage)
 }
 
-// entitle gives a conversation without a title one from a message of its owner, in the same commit. What guests say makes
-// none: it could not be taken back with their messages.
+// entitle adds a title to a conversation that has none, from a message of its owner, in the message's commit. A guest's message
+// makes no title, because the title would remain after the guest's messages are redacted.
 func (w *writer) entitle(t *tx, p Principal, m *event.Event) {
 	s := t.current()
 	if !w.core.cfg.Titles || s.Title != "" || m.Body.Role != event.User || !p.Admin && p.Subject != s.Owner {

@@ -39,7 +39,9 @@ func (w *writer) write() {
 	w.release()
 }
 
-// commit makes a tx durable and shows it. A full disk is tried again for a while; what else fails is final.
+// commit makes a tx durable and shows it. The order matters: the journal first, then quota, memory and the feed, and then
+// watchers. If the disk is full, it retries for commitLimit; any other error is final, and the caller drops
+// the writer.
 func (w *writer) commit(t *tx) error {
 	if len(t.events) == 0 && len(t.keys) == 0 && t.summary == nil {
 		return nil

@@ -15,21 +15,22 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// CreateOptions describe a new conversation. All may be empty.
+// CreateOptions describe a new conversation. All fields may be empty.
 type CreateOptions struct {
 	ID       string // chosen by the client, see [ConversationID]
 	Title    string
 	Agent    string
 	Metadata map[string]json.RawMessage
-	// Messages are what was said before, elsewhere: the conversation begins with them, and nothing answers them.
+	// Messages are messages from elsewhere with which the conversation begins. They start no turn.
 	Messages []CommandMessage
-	// Unlisted keeps it out of [Gateway.List]. It is found by its id alone.
+	// Unlisted omits the conversation from [Gateway.List], so that only clients that know its id find it.
 	Unlisted bool
-	// Key makes a repeat by the same principal harmless.
+	// Key is the idempotency key, among those of the same principal.
 	Key string
 }
 
-// Create makes a conversation that belongs to the principal. created is false where the key was known.
+// Create creates a conversation that belongs to the principal. If an earlier call had the same key, it returns that
+// conversation and created is false.
 func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s journal.Summary, created bool, err error) {
 	if err := Decide(p, ActionCreate, nil); err != nil {
 		return s, false, err
@@ -60,7 +61,7 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 	if c.Key != "" {
 		key = journalkey.Create(p.Tenant, p.Subject, c.Key)
 		hash = Command{Type: "create", Agent: c.Agent, After: c.ID, Title: &c.Title, Metadata: c.Metadata, Text: digest(c.Messages)}.hash()
-		leave, err := g.creating.enter(ctx, key) // a repeat may come while the first is still at it
+		leave, err := g.creating.enter(ctx, key) // a repetition must wait while the first call still runs
 		if err != nil {
 			return s, false, err
 		}
@@ -104,7 +105,7 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 	defer grant.Commit()
 	if err := g.journal.Append(ctx, b); err != nil {
 		if errors.Is(err, journal.ErrDeleted) {
-			return s, false, ErrExists // the id was used
+			return s, false, ErrExists // ids of deleted conversations are not used again
 		}
 		return s, false, JournalError("create conversation", err)
 	}
@@ -122,7 +123,7 @@ func createdBefore(ctx context.Context, j Journal, key, hash string) (s journal.
 		return s, false, nil
 	}
 	if err != nil {
-		return s, false, JournalError("look for key", err)
+		return s, false, JournalError("look up key", err)
 	}
 	var d storedOutcome
 	if err := json.Unmarshal(v, &d); err != nil {
@@ -142,7 +143,8 @@ func (g *Gateway) Conversation(ctx context.Context, p Principal, action Action, 
 	return summaryFor(ctx, g.journal, p, action, id)
 }
 
-// Turn returns what is known of a turn and the conversation that it belongs to.
+// Turn returns a turn and the id of its conversation, if the principal may do the action with the turn. A turn that is older
+// than the feed's memory is read from the log.
 func (g *Gateway) Turn(ctx context.Context, p Principal, action Action, id string) (conversation string, t transcript.Turn, err error) {
 	v, err := g.journal.Get(ctx, journalkey.Turn(id))
 	if err != nil {
@@ -171,7 +173,7 @@ func (g *Gateway) Turn(ctx context.Context, p Principal, action Action, id strin
 	if isFound {
 		return conversation, t, nil
 	}
-	// Older than what the feed holds.
+	// The turn is older than the feed's memory.
 	r, err := g.journal.Read(ctx, conversation, 0, 0)
 	if err != nil {
 		return "", t, JournalError("look up turn", err)
@@ -185,5 +187,5 @@ func (g *Gateway) Turn(ctx context.Context, p Principal, action Action, id strin
 	if turn := history.Turn(id); turn != nil {
 		return conversation, *turn, nil
 	}
-	return "", t, ErrNotFound // truncated
+	return "", t, ErrNotFound // removed by a truncate
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// Damaged lists the conversations that the journal has set apart because they are damaged. It is for operators.
+// Damaged lists the conversations that the journal has quarantined because their data are damaged. It is for operators.
 func (g *Gateway) Damaged() []journal.DamageError {
 	if r, ok := g.journal.(journal.DamageReporter); ok {
 		return r.Damaged()
@@ -21,7 +21,7 @@ func (g *Gateway) Damaged() []journal.DamageError {
 // deleteDamaged deletes a conversation that has no writer, since its log can't be read.
 func (r *removals) deleteDamaged(ctx context.Context, p Principal, id string, c Command) (Ack, error) {
 	s, err := r.journal.Conversation(ctx, id)
-	unknown := damaged(err) // whose it is
+	unknown := damaged(err) // the owner can't be read
 	switch {
 	case unknown:
 		s = journal.Summary{ID: id}
@@ -32,12 +32,14 @@ func (r *removals) deleteDamaged(ctx context.Context, p Principal, id string, c 
 		return Ack{}, err
 	}
 	if holds := r.holds.List(); unknown && len(holds) > 0 {
-		return Ack{}, reject(ReasonHeld, "a legal hold is in force, and whose the damaged conversation is can't be read; release all holds first")
+		return Ack{}, reject(ReasonHeld, "a legal hold is in force, and the owner of the damaged conversation can't be read; release all holds first")
 	}
 	c.actor = Actor(ctx, p)
 	return r.run(ctx, s, c, func(release func()) (Ack, error) { return Ack{}, r.eraseDamaged(ctx, id, c) })
 }
 
+// eraseDamaged deletes a damaged conversation. Without a writer there is no commit that could contain the audit entry, so the
+// entry is written first.
 func (r *removals) eraseDamaged(ctx context.Context, id string, c Command) error {
 	ctx = context.WithoutCancel(ctx) // once it has begun, a delete must not stop half-way
 	if err := r.audit.Record(ctx, audit.Entry{Action: c.Type, Actor: c.actor, Conversation: id}); err != nil {

@@ -31,14 +31,14 @@ func (r *run) Answer(a event.Answer) {
 	}
 	r.core.tasks.Go(func() { // the run itself is a task until it returns, so none is added too late
 		if err := r.deliver(answerer, a); err != nil {
-			failure := &agent.Error{Code: codeUntold, Message: "the agent did not take the answer", Retryable: true, Detail: err.Error()}
+			failure := &agent.Error{Code: codeUntold, Message: "the agent did not accept the answer", Retryable: true, Detail: err.Error()}
 			errors.As(err, &failure)
-			r.fail(failure) // nobody waits for an agent that doesn't know that it may continue
+			r.fail(failure) // without the answer the agent would wait forever
 		}
 	})
 }
 
-// deliver tries until the agent has accepted the answer or refuses it, or the turn is over.
+// deliver repeats the call until the agent has accepted the answer or refuses it, or the turn is over.
 func (r *run) deliver(answerer agent.Answerer, a event.Answer) error {
 	wait := answerWait
 	for begin := time.Now(); ; wait *= 2 {
@@ -51,7 +51,7 @@ func (r *run) deliver(answerer agent.Answerer, a event.Answer) error {
 		if err == nil {
 			// If this fails, the next process delivers the answer again.
 			if err := r.link.SetDelivered(r.ctx, r.turn, a); err != nil && r.ctx.Err() == nil {
-				r.log.Warn("answer was taken; that it was is not stored", "turn", r.turn, "error", err)
+				r.log.Warn("delivery of an answer not stored; a resumed agent gets the answer again", "turn", r.turn, "error", err)
 			}
 			return nil
 		}
@@ -59,7 +59,7 @@ func (r *run) deliver(answerer agent.Answerer, a event.Answer) error {
 		if errors.As(err, &final) || time.Since(begin) > answerLimit {
 			return err
 		}
-		r.log.Info("answer not taken by the agent; it is told again", "turn", r.turn, "agent", r.name, "error", err, "in", wait.String())
+		r.log.Info("answer not accepted by the agent; retrying", "turn", r.turn, "agent", r.name, "error", err, "in", wait.String())
 		select {
 		case <-time.After(wait):
 		case <-r.ctx.Done():

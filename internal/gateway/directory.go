@@ -9,21 +9,20 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// Directory knows the agents. It is asked for each turn anew, on behalf of the principal who asked for it, so that agents may
-// come and go while the gateway runs, and differ from one principal to another. Its methods may be called from several
-// goroutines and do not wait.
+// Directory knows the agents. The gateway looks up the agent of each turn, on behalf of the principal that the turn runs for,
+// so that agents can be added and removed while the gateway runs, and can differ from one principal to another. Its methods may
+// be called from several goroutines and must not block.
 //
-// An agent that is gone is not named any more: turns that wait for it end as failed, and may be sent again. A turn that runs
-// keeps what it was given; what becomes of it is up to the agent. After a restart only one that is in the directory can
-// resume.
+// If an agent is removed, turns that wait for it fail and can be retried. A turn that runs keeps its agent. After a restart a
+// turn is resumed only if its agent is in the directory.
 type Directory interface {
 	// Agent returns the agent that the principal knows under a name.
 	Agent(name string, p agent.Principal) (Agent, bool)
-	// Names lists those that the principal may name, in any order.
+	// Names lists the names of the agents that the principal may use, in any order.
 	Names(p agent.Principal) []string
 }
 
-// Agents is a directory that never changes, the same for all.
+// Agents is a directory that never changes and is the same for all principals.
 type Agents map[string]Agent
 
 var _ Directory = Agents(nil)
@@ -37,7 +36,7 @@ func (m Agents) Agent(name string, _ agent.Principal) (Agent, bool) {
 // Names implements [Directory].
 func (m Agents) Names(agent.Principal) []string { return slices.Collect(maps.Keys(m)) }
 
-// behalf is the principal as agents know it.
+// behalf returns the principal in the form that agents know.
 func behalf(p Principal) agent.Principal {
 	return agent.Principal{Tenant: p.Tenant, Subject: p.Subject}
 }
@@ -45,12 +44,13 @@ func behalf(p Principal) agent.Principal {
 // Agent is an agent under a name, with its limits.
 type Agent struct {
 	agent.Agent
-	// Silence is how long the agent may say nothing while no tool of its own runs; 0 is DefaultSilence.
+	// Silence is how long the agent may show no progress while none of its tools runs. If it is 0, it is DefaultSilence; if it is
+	// negative, there is no limit.
 	Silence time.Duration
-	// Kind says what it is, such as "demo" or "replay", for listings.
+	// Kind is the kind of the agent, such as "demo" or "replay", for listings.
 	Kind string
-	// Secrets are masked in what is kept of the bytes of its turns, beside what is known to be secret by its form.
+	// Secrets are masked in captures and logs, in addition to everything that looks like a secret.
 	Secrets []string
-	// Discover lists what the agent's upstream offers; nil if nobody can tell.
+	// Discover lists what the agent's upstream offers. It is nil if the agent can't.
 	Discover func(ctx context.Context) ([]agent.Offer, error)
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Do carries a command out. A refusal is a *Rejection; other errors are ErrNotFound, ErrForbidden, ErrUnavailable, or
-// the context's: then the command may have been taken, and a repeat with the same key tells.
+// Do carries out a command. If the command is refused, the error is a *Rejection. Other errors are ErrNotFound, ErrForbidden,
+// ErrUnavailable and the context's. After a context error the command may still take effect; a repetition with the same key
+// returns its result.
 func (g *Gateway) Do(ctx context.Context, p Principal, conversation string, c Command) (Ack, error) {
 	action, ok := map[string]Action{
 		CommandSend: ActionWrite, CommandStop: ActionWrite, CommandAnswer: ActionWrite, CommandTruncate: ActionWrite,

@@ -16,11 +16,11 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// maxObserved bounds the observed turns of one conversation that are unfinished at the same time. Each costs a goroutine and what its
-// agent needs to read the run.
+// maxObserved limits the unfinished observed turns of one conversation. Each needs a goroutine and whatever its agent needs to
+// read the run.
 const maxObserved = 64
 
-// checkEntries refuses what no conversation can take.
+// checkEntries returns an error if an entry can't be added to any conversation.
 func checkEntries(entries []agent.Entry) error {
 	for i := range entries {
 		e := &entries[i]
@@ -31,7 +31,7 @@ func checkEntries(entries []agent.Entry) error {
 			return fmt.Errorf("%w: entry %d: key of %d bytes, at most %d", event.ErrInvalid, i, len(e.Key), agent.MaxKey)
 		}
 		if (e.Message == nil) == (e.Run == nil) {
-			return fmt.Errorf("%w: entry %q: either a message or a run is needed", event.ErrInvalid, e.Key)
+			return fmt.Errorf("%w: entry %q: either a message or a run is required", event.ErrInvalid, e.Key)
 		}
 		if err := event.CheckID("source", e.Source); err != nil {
 			return fmt.Errorf("entry %q: %w", e.Key, err)
@@ -40,6 +40,7 @@ func checkEntries(entries []agent.Entry) error {
 	return nil
 }
 
+// checkCursor returns an error if a cursor is too large or not JSON.
 func checkCursor(cursor json.RawMessage) error {
 	switch {
 	case len(cursor) > agent.MaxCursor:
@@ -50,16 +51,18 @@ func checkCursor(cursor json.RawMessage) error {
 	return nil
 }
 
-// resolved is an entry that is about to be committed.
+// resolved is an entry that is about to be committed, with the ids of what it refers to.
 type resolved struct {
 	*outside
 	answers, parent string // ids, empty if they are unknown here
 }
 
-// sessionEntries adds the entries of an agent's session to a conversation, in its writer.
+// sessionEntries adds the entries of an agent's session to a conversation, in its writer. Methods with a tx run in the writer's
+// goroutine.
 type sessionEntries struct{ *writer }
 
-// addEntries commits entries of an agent's session, and the cursor that follows them.
+// addEntries commits new entries of an agent's session, together with the cursor that follows them. Files are stored before the
+// job is queued, because that can take long.
 func (w sessionEntries) addEntries(ctx context.Context, name string, a Agent, entries []agent.Entry, cursor json.RawMessage) error {
 	if err := w.keepsSession(name); err != nil {
 		return err
@@ -80,20 +83,20 @@ func (w sessionEntries) addEntries(ctx context.Context, name string, a Agent, en
 		}
 		newEntries = append(newEntries, prepared)
 	}
-	cursor = slices.Clone(cursor) // the caller's
+	cursor = slices.Clone(cursor) // the caller may change it
 	return w.await(ctx, true, func(t *tx) error { return w.addIn(ctx, t, name, a, newEntries, cursor) })
 }
 
-// addIn adds to a commit those entries that nobody has added meanwhile.
+// addIn adds to a commit the entries that no other call has added meanwhile.
 func (w sessionEntries) addIn(ctx context.Context, t *tx, name string, a Agent, newEntries []*outside, cursor json.RawMessage) error {
-	ctx = context.WithoutCancel(ctx) // a job that runs is done
+	ctx = context.WithoutCancel(ctx) // a job that has started is completed
 	if w.turns.paused() {
 		return fmt.Errorf("%w: shutting down", ErrUnavailable)
 	}
 	if err := w.keepsSession(name); err != nil {
 		return err
 	}
-	batch := map[string]string{} // key: what it became
+	batch := map[string]string{} // what each entry became, by key
 	lookup := func(key string) (string, error) { return w.lookup(name, batch, key) }
 	var entries []resolved
 	for _, prepared := range newEntries {
@@ -138,7 +141,7 @@ func (w sessionEntries) addIn(ctx context.Context, t *tx, name string, a Agent, 
 	return nil
 }
 
-// addWhole adds a run that is over as a turn with its end.
+// addWhole adds a run that is over, as a turn with its end.
 func (w sessionEntries) addWhole(t *tx, r resolved, name string) {
 	if t.outside == nil {
 		t.outside = map[string]bool{}
@@ -160,7 +163,7 @@ func (w sessionEntries) addWhole(t *tx, r resolved, name string) {
 	}
 }
 
-// addLive adds a run that goes on, and observes it once that is committed.
+// addLive adds a run that is in progress, and observes it once that is committed.
 func (w sessionEntries) addLive(t *tx, r resolved, name string, a Agent) {
 	tn := w.newTurn(r.id, name, a, w.owner())
 	tn.isObserved = true
@@ -176,7 +179,7 @@ func (w sessionEntries) addLive(t *tx, r resolved, name string, a Agent) {
 	w.startObserved(t, tn, r.entry.Key, r.answers, slices.Clone(r.entry.Run.State))
 }
 
-// lookup returns what an entry has become, in the commit that is being made or before it.
+// lookup returns what an entry has become, in this commit or an earlier one.
 func (w sessionEntries) lookup(name string, batch map[string]string, key string) (string, error) {
 	if v := batch[key]; v != "" || key == "" {
 		return v, nil
@@ -184,7 +187,7 @@ func (w sessionEntries) lookup(name string, batch map[string]string, key string)
 	return w.became(name, key)
 }
 
-// answered returns the id of the message that a run answers.
+// answeredMessage returns the id of the message that a run answers, or "" if the conversation doesn't have it.
 func (w sessionEntries) answeredMessage(ctx context.Context, lookup func(string) (string, error), key string, batch map[string]string) (string, error) {
 	v, err := lookup(key)
 	if err != nil || key == "" {
@@ -202,7 +205,7 @@ func (w sessionEntries) answeredMessage(ctx context.Context, lookup func(string)
 	return id, nil
 }
 
-// around returns the id of the turn that started a run.
+// around returns the id of the turn that started a run, or "" if the conversation doesn't have it.
 func (w sessionEntries) around(lookup func(string) (string, error), key string) (string, error) {
 	v, err := lookup(key)
 	if err != nil || key == "" {
@@ -250,8 +253,8 @@ func (w sessionEntries) knowsEntry(ctx context.Context, name string, e *agent.En
 	return w.hasMessage(ctx, e.Key)
 }
 
-// shows reports whether a turn in progress has an upstream run. The agent itself may not know: after a restart the turn is not resumed
-// yet, and after a change of the configuration it is that of another instance.
+// showsUpstreamRun reports whether an unfinished turn shows an upstream run. The agent itself may not know: after a restart the
+// turn may not be resumed yet, or the configuration may have another instance of the agent.
 func (w sessionEntries) showsUpstreamRun(name, run string) (isFound bool) {
 	w.feed.View(func(tr *transcript.Transcript) {
 		isFound = slices.ContainsFunc(tr.Turns, func(t *transcript.Turn) bool {
@@ -261,7 +264,7 @@ func (w sessionEntries) showsUpstreamRun(name, run string) (isFound bool) {
 	return isFound
 }
 
-// hasMessage reports whether the conversation has a message of that id, however old.
+// hasMessage reports whether the conversation has a message with an id, however old it is.
 func (w sessionEntries) hasMessage(ctx context.Context, id string) (bool, error) {
 	if !w.isNewMessageID(id) {
 		return true, nil
@@ -281,7 +284,7 @@ func (w sessionEntries) hasMessage(ctx context.Context, id string) (bool, error)
 	return exists, nil
 }
 
-// addRefused adds a live run that is one too many as a turn that has failed, so that readers see what is missing.
+// addRefused adds a run in progress that exceeds maxObserved as a failed turn, so that readers see that something is missing.
 func (w sessionEntries) addRefused(t *tx, r resolved, name string) {
 	r.ops = []event.Event{{Type: event.TurnEnd, Body: &event.Body{Outcome: event.Failed, Error: &event.Error{
 		Code: codeRuns, Message: fmt.Sprintf("%d runs that the agent's other clients began are in progress in this conversation, which is the limit", maxObserved),
@@ -292,7 +295,7 @@ func (w sessionEntries) addRefused(t *tx, r resolved, name string) {
 	})
 }
 
-// outsides returns what makes entries ready. Their files are stored on behalf of the conversation's owner.
+// outsides returns what prepares entries for the conversation. Their files are stored on behalf of the conversation's owner.
 func (w sessionEntries) outsides() outsides {
 	return outsides{maxMessage: w.core.settings().MaxMessage, files: w.core.attachments.OfTurn(w.writer, w.owner())}
 }

@@ -9,29 +9,29 @@ import (
 )
 
 var (
-	// ErrNotFound says that there is no such thing, or none that the principal may know of.
+	// ErrNotFound is returned if something doesn't exist, or if the principal must not learn that it exists.
 	ErrNotFound = errors.New("not found")
-	// ErrForbidden says that the principal may see the thing but not do this to it.
+	// ErrForbidden is returned if the principal may see something but not do the action.
 	ErrForbidden = errors.New("forbidden")
-	// ErrExists says that the id is taken.
+	// ErrExists is returned if an id is in use, or was used by a conversation that is deleted.
 	ErrExists = errors.New("already exists")
-	// ErrUnavailable says that the gateway can't do it now and may soon: it drains, or commits fail.
+	// ErrUnavailable is returned if the gateway can't do something now, because it is stopping or commits fail. A retry can succeed.
 	ErrUnavailable = errors.New("unavailable")
-	// ErrDamaged says that what is stored of the conversation is not what was written. It can only be deleted.
+	// ErrDamaged is returned if the stored data of a conversation are damaged. Such a conversation can only be deleted.
 	ErrDamaged = errors.New("the conversation is damaged")
-	// ErrTurnOver says that the turn has ended.
+	// ErrTurnOver is returned if a turn has ended.
 	ErrTurnOver = errors.New("turn is over")
-	// ErrNotKept says that the bytes of a turn are not kept, or not any more.
+	// ErrNotKept is returned if there is no capture of a turn.
 	ErrNotKept = errors.New("the bytes of this turn are not kept: it is too old, its agent exchanges none, or recording is off")
-	// ErrClosed says that the gateway has stopped.
+	// ErrClosed is returned by a gateway that has stopped.
 	ErrClosed = errors.New("gateway closed")
 )
 
-// Rejection is a command's refusal, with a reason for programs and a text for people.
+// Rejection is the refusal of a command, with a reason for programs and a message for people.
 type Rejection struct {
 	Reason  string
 	Message string
-	// RetryAfter is when it is worth to try again; 0 says nothing.
+	// RetryAfter is how long to wait before a retry; 0 if it is unknown.
 	RetryAfter time.Duration
 }
 
@@ -47,20 +47,21 @@ const (
 	ReasonFull         = "queue_full"      // too many turns wait
 	ReasonAnswered     = "already_ended"   // the request was answered, or the turn ended
 	ReasonDraining     = "draining"        // the gateway is stopping; try again
-	ReasonDeleted      = "deleted"         // the conversation is gone
+	ReasonDeleted      = "deleted"         // the conversation was deleted
 	ReasonTooLarge     = "too_large"       // beyond a limit
-	ReasonHeld         = "held"            // a legal hold keeps it
+	ReasonHeld         = "held"            // a legal hold protects it
 	ReasonDialect      = "unknown_dialect" // no such dialect
-	ReasonRateLimited  = "rate_limited"    // too many messages a minute
+	ReasonRateLimited  = "rate_limited"    // too many messages per minute
 	ReasonNotRunning   = "not_running"     // the agent was stopped or paused
-	ReasonQuota        = "quota"           // a user or tenant uses all that it may
+	ReasonQuota        = "quota"           // a quota of the user or the tenant is exceeded
 )
 
+// reject returns a refusal with a reason and a formatted message.
 func reject(reason, format string, args ...any) *Rejection {
 	return &Rejection{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// JournalError translates an error of the journal into the errors of this package. op says what failed.
+// JournalError translates an error of the journal into the errors of this package. op names the operation that failed.
 func JournalError(op string, err error) error {
 	switch {
 	case errors.Is(err, journal.ErrNotFound), errors.Is(err, journal.ErrDeleted):
@@ -75,11 +76,11 @@ func JournalError(op string, err error) error {
 	return fmt.Errorf("gateway: %s: %w", op, err)
 }
 
-// damaged reports whether an error says that a conversation is damaged in the journal.
+// damaged reports whether an error means that the journal found a conversation damaged.
 func damaged(err error) bool {
 	_, ok := errors.AsType[*journal.DamageError](err)
 	return ok
 }
 
-// ReasonFile is the reason of a rejection, and the code of a part's error, if a named file can't be read.
+// ReasonFile is the reason of a rejection, and the code of a part's error, if the file of a message can't be read.
 const ReasonFile = "file_unavailable"

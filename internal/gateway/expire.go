@@ -8,16 +8,16 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// errFresh says that a conversation is not to expire after all.
+// errFresh is returned if a conversation was used since it was selected for deletion.
 var errFresh = errors.New("gateway: the conversation is in use")
 
-// Expire deletes a conversation whose last change is older than before, in epoch milliseconds, and which has no open
-// turn; else, or where a hold keeps it, it changes nothing. deleted says which. part names the part of the gateway that
-// does it, for the audit log.
+// Expire deletes a conversation whose last change is older than before, in epoch milliseconds, and which has no unfinished
+// turn. Otherwise, or if a legal hold protects it, nothing changes and deleted is false. part names the part of the gateway
+// that deletes, for the audit log.
 func (g *Gateway) Expire(ctx context.Context, part, conversation string, before int64) (deleted bool, err error) {
 	w, err := g.writers.acquire(ctx, conversation)
 	if errors.Is(err, ErrNotFound) {
-		return false, nil // somebody else has deleted it
+		return false, nil // deleted meanwhile
 	}
 	if errors.Is(err, ErrDamaged) {
 		return g.removals.expireDamaged(ctx, part, conversation, before)

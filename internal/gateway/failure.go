@@ -26,7 +26,8 @@ func (r *run) explain(e *agent.Error) {
 	}
 }
 
-// failureOf returns what is known of an error that an agent returned.
+// failureOf returns an error that an agent returned in the form that readers and operators get. Errors of unknown kinds may
+// contain secrets, so readers get only "the agent failed".
 func failureOf(err error) *agent.Error {
 	var agentErr *agent.Error
 	var bad *dialect.Error
@@ -41,7 +42,7 @@ func failureOf(err error) *agent.Error {
 	return &agent.Error{Code: codeAgent, Message: "the agent failed", Detail: err.Error()}
 }
 
-// pushedTo returns the error with which an agent leaves its turn to a producer, nil if err is another one.
+// pushedTo returns the error with which an agent leaves its turn to a producer, or nil if err is another one.
 func pushedTo(a Agent, err error) *agent.PushPending {
 	var to *agent.PushPending
 	if _, ok := a.Agent.(agent.Pusher); ok && errors.As(err, &to) {
@@ -62,17 +63,17 @@ func (r *run) end(err error) {
 		body = event.Body{Outcome: event.Failed, Error: failure.ViewerError()}
 	}
 	if err := r.link.End(context.WithoutCancel(r.ctx), r.turn, body); err != nil {
-		r.log.Error("end of turn not written; recovery will", "turn", r.turn, "error", err)
+		r.log.Error("end of turn not committed; recovery ends the turn", "turn", r.turn, "error", err)
 	}
 }
 
-// fail ends the turn with an error while the agent still runs.
+// fail ends the turn with an error while the agent still runs. It doesn't block.
 func (r *run) fail(e *agent.Error) {
 	r.explain(e)
 	body := event.Body{Outcome: event.Failed, Error: e.ViewerError()}
 	r.core.tasks.Go(func() { // the run itself is a task until it returns, so none is added too late
 		if err := r.link.End(context.WithoutCancel(r.ctx), r.turn, body); err != nil {
-			r.log.Error("end of turn not written; recovery will", "turn", r.turn, "error", err)
+			r.log.Error("end of turn not committed; recovery ends the turn", "turn", r.turn, "error", err)
 		}
 	})
 }

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// followWait is how long the gateway waits after a Follow that failed, the first time; the pause doubles up to followMost.
+	// followWait is the pause after the first failed Follow. It doubles with each failure, up to followMost.
 	followWait, followMost = time.Second, 5 * time.Minute
-	// followSteady is how long a Follow must have run for the pause to begin anew.
+	// followSteady is how long a Follow must have run for the pause to start at followWait again.
 	followSteady = time.Minute
 )
 
-// follows runs Follow of each agent that is a Follower: once for each agent, from when the gateway has started and the agent has come
-// until either ends.
+// follows calls Follow of each agent that is a Follower, in one goroutine for each, from the start of the gateway, or the time
+// when the agent is added, until either ends.
 type follows struct {
 	core    *core
 	writers *writers
@@ -30,7 +30,7 @@ type follows struct {
 	byAgent    map[string]*follow
 }
 
-// follow is one agent that is followed.
+// follow is one agent whose sessions are followed.
 type follow struct {
 	core     *core
 	name     string
@@ -43,7 +43,7 @@ func newFollows(c *core, ws *writers) *follows {
 	return &follows{core: c, writers: ws, byAgent: map[string]*follow{}}
 }
 
-// start begins to follow the agents of the directory. A Roster tells of those that come and go later.
+// start begins to follow the agents of the directory. If it is a Roster, agents that are added later are followed too.
 func (f *follows) start() {
 	f.mu.Lock()
 	f.hasStarted = true
@@ -60,7 +60,8 @@ func (f *follows) start() {
 	}
 }
 
-// changed ends the Follow of the agent that was under a name, waits for its end, and begins that of the agent that is there now.
+// changed ends the Follow of the agent that had a name, waits for its end, and starts that of the agent that has the name now.
+// Calls for the same name wait for each other.
 func (f *follows) changed(name string) {
 	leave, err := f.change.enter(f.core.life, name)
 	if err != nil {
@@ -92,7 +93,7 @@ func (f *follows) changed(name string) {
 	})
 }
 
-// close ends every Follow and waits for them. None begins after it.
+// close ends every Follow and waits for them. None starts after it.
 func (f *follows) close() {
 	f.mu.Lock()
 	f.closed = true
@@ -107,7 +108,7 @@ func (f *follows) close() {
 	}
 }
 
-// end ends a Follow and waits until it has returned, up to a limit.
+// end ends a Follow and waits until it has returned, up to returnLimit.
 func (f *follow) end() {
 	f.cancel()
 	limit := time.NewTimer(returnLimit)
@@ -115,7 +116,7 @@ func (f *follow) end() {
 	select {
 	case <-f.returned:
 	case <-limit.C:
-		f.core.log.Error("agent does not stop following its sessions; its goroutine is left behind", "agent", f.name)
+		f.core.log.Error("agent did not stop following its sessions; its goroutine is abandoned", "agent", f.name)
 	}
 }
 
@@ -150,7 +151,7 @@ func (f *follow) run(ctx context.Context, upstream agent.Follower) {
 		if time.Since(begin) > followSteady {
 			wait = followWait
 		}
-		f.core.log.Warn("agent does not follow its sessions; it is called again", "agent", f.name, "error", err, "in", wait.String())
+		f.core.log.Warn("agent stopped following its sessions with an error; retrying", "agent", f.name, "error", err, "in", wait.String())
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
@@ -160,7 +161,7 @@ func (f *follow) run(ctx context.Context, upstream agent.Follower) {
 	}
 }
 
-// call runs Follow; a panic of an agent's code ends this call, not the gateway.
+// call calls Follow. A panic of an agent ends this call, not the gateway.
 func (f *follow) call(ctx context.Context, upstream agent.Follower) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

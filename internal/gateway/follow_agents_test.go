@@ -156,7 +156,7 @@ func TestAddBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantTexts(t, h.view(conv), "user: hello", "assistant: hello", "user: 0123456789",
-			"user: 01234567ä\n\n[The message has 12 bytes; the first 10 are kept here.]")
+			"user: 01234567ä\n\n[The message has 12 bytes. Only the first 10 are stored here.]")
 		// A run that does not apply fails, as it does live, and one without an end is cut short.
 		bad := over("bad", "", "x")
 		bad.Run.Ops = bad.Run.Ops[1:]

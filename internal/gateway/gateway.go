@@ -12,8 +12,8 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// Gateway runs turns and keeps conversations. Make one with New, start it with Start, end it with Shutdown.
-// All methods may be called from several goroutines.
+// Gateway contains conversations and runs their turns. Make one with New, start it with Start, and end it with Shutdown. All
+// methods may be called from several goroutines.
 type Gateway struct {
 	*core
 	writers  *writers
@@ -25,11 +25,11 @@ type Gateway struct {
 func New(cfg Config) (*Gateway, error) {
 	cfg.setDefaults()
 	if cfg.Journal == nil {
-		return nil, errors.New("gateway: a journal is needed")
+		return nil, errors.New("gateway: Config.Journal is required")
 	}
 	if cfg.DefaultAgent != "" {
 		if _, ok := cfg.Agents.Agent(cfg.DefaultAgent, agent.Principal{}); !ok {
-			return nil, fmt.Errorf("gateway: the default agent %q is not among the agents", cfg.DefaultAgent)
+			return nil, fmt.Errorf("gateway: the default agent %q is not one of the agents", cfg.DefaultAgent)
 		}
 	}
 	c := newCore(cfg)
@@ -45,10 +45,11 @@ func New(cfg Config) (*Gateway, error) {
 	return g, nil
 }
 
-// Start takes up what the last run left open: queued turns go on waiting, resumable ones are resumed, pushed ones wait
-// for their producer, and the rest end as interrupted.
+// Start opens the gateway's own logs and finishes deletes that were interrupted. Then it opens every conversation with
+// unfinished turns, which recovers them: queued turns stay queued, resumable ones are resumed, pushed ones wait for their
+// producer, and others end as interrupted. It is called once, before anything else.
 func (g *Gateway) Start(ctx context.Context) error {
-	if err := g.audit.Open(ctx); err != nil { // before the deletes that were cut off, which blank what it says
+	if err := g.audit.Open(ctx); err != nil { // before the interrupted deletes, which blank entries of the audit log
 		return fmt.Errorf("gateway: %w", err)
 	}
 	if err := g.ledger.Open(ctx); err != nil {
@@ -79,7 +80,7 @@ func (g *Gateway) Start(ctx context.Context) error {
 	g.tasks.Go(func() { g.audit.Run(g.life) })
 	for _, s := range open {
 		if err := g.writers.recover(ctx, s.ID); err != nil {
-			g.log.Error("recover conversation", "conversation", s.ID, "error", err)
+			g.log.Error("conversation with unfinished turns not opened; it is retried", "conversation", s.ID, "error", err)
 			if !errors.Is(err, ErrDamaged) {
 				g.reopen.add(s.ID)
 			}
@@ -89,14 +90,15 @@ func (g *Gateway) Start(ctx context.Context) error {
 	return nil
 }
 
-// Shutdown refuses new turns and gives those that can't be resumed, or whose upstream ends when it is left, the drain time. What a Resumer runs goes on meanwhile, is
-// waited for by nobody, and is then left detached; pushed turns are left to their lease; only the rest end as interrupted. It
-// returns when every goroutine has ended: at once where all turns can be resumed, so that an upgrade is a short pause.
+// Shutdown refuses new turns and waits, up to the drain time, for running turns that the next start can't resume, or whose
+// upstream would abort them when the gateway disconnects. Then turns that can be resumed are detached, pushed turns are left to
+// their lease, and the others end as interrupted. Shutdown returns when every goroutine has ended. If all turns can be resumed,
+// it doesn't wait, so an upgrade is a short pause.
 func (g *Gateway) Shutdown(ctx context.Context) error {
 	if !g.writers.drain() {
 		return nil
 	}
-	g.follows.close() // what their sessions say from now on is found by the next start
+	g.follows.close() // the next start reads what is added to their sessions from now on
 	writers := g.writers.list()
 	drain, cancel := context.WithTimeout(ctx, g.settings().Drain)
 	defer cancel()
@@ -109,7 +111,7 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 	for _, w := range writers {
 		w.turns.leave()
 	}
-	// What is queued is committed before the writers are told to stop trying.
+	// Queued jobs are committed before the end of the context makes commits fail.
 	last, cancelLast := context.WithTimeout(context.WithoutCancel(ctx), returnLimit)
 	defer cancelLast()
 	for _, w := range writers {
@@ -136,7 +138,7 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 // Draining reports whether Shutdown has begun.
 func (g *Gateway) Draining() bool { return g.writers.draining() }
 
-// Healthy returns nil, or why the gateway can't take anything new.
+// Healthy returns nil, or the reason why the gateway can't accept changes at present.
 func (g *Gateway) Healthy() error {
 	if g.Draining() {
 		return fmt.Errorf("%w: shutting down", ErrUnavailable)

@@ -18,16 +18,16 @@ func (w *writer) setInput(in *agent.Input, name, answers string) {
 		for _, m := range t.Messages {
 			if m.ID == answers {
 				in.Message = message(m)
-				break // what was queued behind it is not its history
+				break // messages that were queued after it are not its history
 			}
 			in.History = appendMessage(in.History, m)
 		}
 	})
-	// A feed keeps some 50 messages, the one to be answered among them. Where more are wanted the log is read.
+	// A feed has about 50 messages in memory. If the agent gets more, the log is read.
 	for earlier && len(in.History)+1 < settings.HistoryMessages {
 		p, err := w.feed.Page(w.core.life, firstID, settings.HistoryMessages-len(in.History))
 		if err != nil {
-			w.log.Warn("agent gets less of the history", "turn", in.Turn, "error", err)
+			w.log.Warn("older messages not read; the agent gets a shorter history", "turn", in.Turn, "error", err)
 			break
 		}
 		if len(p.Messages) == 0 {
@@ -43,12 +43,13 @@ func (w *writer) setInput(in *agent.Input, name, answers string) {
 	in.History = newest(in.History, settings.HistoryMessages, settings.HistoryBytes)
 }
 
+// message returns a message as an agent gets it.
 func message(m *transcript.Message) agent.Message {
 	return agent.Message{ID: m.ID, Role: m.Role, Text: m.Visible(), Parts: parts(m)}
 }
 
-// said appends a message that says something. One that still waits before the one to be answered was taken back: its turn was
-// stopped in the queue.
+// appendMessage appends a message if it has content. A message that is still queued is skipped: its turn was stopped in the
+// queue, so its author took it back.
 func appendMessage(messages []agent.Message, m *transcript.Message) []agent.Message {
 	if m.State == event.MessageQueued {
 		return messages
@@ -60,8 +61,8 @@ func appendMessage(messages []agent.Message, m *transcript.Message) []agent.Mess
 	return append(messages, am)
 }
 
-// newest returns the newest messages that a budget of so many messages and bytes has room for. A message is there whole or
-// not at all, and with it all that are newer.
+// newest returns the newest messages that fit into a budget of messages and bytes. No message is cut: the first one that
+// doesn't fit is left out, with all older ones.
 func newest(history []agent.Message, messages, bytes int) []agent.Message {
 	from := len(history)
 	for from > 0 && len(history)-from < messages {
@@ -73,7 +74,7 @@ func newest(history []agent.Message, messages, bytes int) []agent.Message {
 	return history[from:]
 }
 
-// size is what a message counts for in the budget, in bytes: its text and what its parts hold.
+// size returns the bytes of a message that count for the budget: its text and the content of its parts.
 func size(m *agent.Message) int {
 	n := len(m.Text)
 	for _, p := range m.Parts {
@@ -85,7 +86,7 @@ func size(m *agent.Message) int {
 	return n
 }
 
-// parts are what a message holds beside its visible text.
+// parts returns the parts of a message that are not in its visible text.
 func parts(m *transcript.Message) []event.Part {
 	var content []event.Part
 	for _, p := range m.Parts {

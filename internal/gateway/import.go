@@ -11,19 +11,20 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// Imported is a conversation that comes from elsewhere.
+// Imported is a conversation from another gateway.
 type Imported struct {
-	// Summary gives id, tenant, owner, title, agent, metadata, and when it was created and changed; the rest is made anew.
+	// Summary has the id, tenant, owner, title, agent, metadata, and the times of creation and last change. Other fields are ignored.
 	Summary journal.Summary
-	// Events are its log in order. They are numbered anew.
+	// Events are its log in order. They get new seqs.
 	Events []event.Event
-	// Digest is of all that it was made of: a conversation that was imported with the same digest is left as it is.
+	// Digest is a digest of the export. If a conversation was imported with the same digest before, nothing changes.
 	Digest string
 }
 
-// Import makes a conversation as it was elsewhere, whole or not at all. Its id is what [ConversationID] gives. added is false where the same import was done
-// before. A refusal is a *Rejection: ReasonConflict where its id, or that of a turn, is taken or was used, ReasonInvalid
-// where it is no conversation. A turn that had no end gets one.
+// Import creates a conversation from an export, completely or not at all. Its id is the result of [ConversationID]. added is
+// false if the same import was done before. If the import is refused, the error is a *Rejection: ReasonConflict if its id, or
+// that of a turn, is in use or was used, ReasonInvalid if the events are not a valid conversation. A turn without an end gets
+// one.
 func (g *Gateway) Import(ctx context.Context, p Principal, in Imported) (added bool, err error) {
 	if err := Decide(p, ActionAdmin, nil); err != nil {
 		return false, err
@@ -77,17 +78,18 @@ func (g *Gateway) Import(ctx context.Context, p Principal, in Imported) (added b
 	return true, nil
 }
 
-// taken says why a conversation can't be made; nil is that there is one.
+// creationError returns the error for a conversation that can't be created. If err is nil, the conversation exists already.
 func creationError(err error) error {
 	switch {
 	case err == nil, errors.Is(err, journal.ErrExists):
 		return reject(ReasonConflict, "the id already exists")
 	case errors.Is(err, journal.ErrDeleted):
-		return reject(ReasonConflict, "a conversation with this id was deleted here; its id is not used again")
+		return reject(ReasonConflict, "a conversation with this id was deleted; ids of deleted conversations can't be used again")
 	}
 	return JournalError("import", err)
 }
 
+// checkImported checks the summary of an imported conversation and sets its id.
 func checkImported(s *journal.Summary) error {
 	if s.ID == "" {
 		return reject(ReasonInvalid, "the conversation has no id")
@@ -105,7 +107,8 @@ func checkImported(s *journal.Summary) error {
 	return nil
 }
 
-// renumber returns the events of a log with the seqs 1, 2, 3 ..., and the ends that its turns lack; and its turns' ids.
+// renumber returns the events of a log with the seqs 1, 2, 3 and so on, with ends for turns that have none; and the ids of its
+// turns.
 func renumber(in []event.Event) (events []event.Event, turns []string, err error) {
 	var t transcript.Transcript
 	seenTurns := map[string]bool{}

@@ -14,13 +14,13 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// Hold is a legal hold: it protects a conversation, or all conversations of a subject, from being deleted, truncated, trimmed
-// or purged by anyone. It is in force until it is released.
+// Hold is a legal hold. It protects a conversation, or all conversations of a subject, from being deleted, truncated, trimmed
+// or purged by anyone, until it is released.
 type Hold struct {
 	Conversation string `json:"conversation,omitempty"`
 	Tenant       string `json:"tenant,omitempty"`
 	Subject      string `json:"subject,omitempty"`
-	// Since is when it was placed, epoch milliseconds.
+	// Since is when it was placed, in epoch milliseconds.
 	Since int64 `json:"since"`
 }
 
@@ -56,6 +56,7 @@ type Holds struct {
 	byKey map[string]Hold
 }
 
+// load reads the stored holds. It fails if one can't be read, because protected conversations could be deleted without it.
 func (h *Holds) load(ctx context.Context) error {
 	keys, err := h.journal.Keys(ctx, journalkey.HoldPrefix)
 	if err != nil {
@@ -69,19 +70,20 @@ func (h *Holds) load(ctx context.Context) error {
 		}
 		var hold Hold
 		if err := json.Unmarshal(kv.Value, &hold); err != nil {
-			return fmt.Errorf("gateway: stored hold %s: %w", kv.Key, err) // without it, protected conversations could be deleted
+			return fmt.Errorf("gateway: stored hold %s: %w", kv.Key, err)
 		}
 		h.byKey[kv.Key] = hold
 	}
 	return nil
 }
 
+// check returns an error if the principal may not place or release a hold, or if the hold is invalid.
 func (h *Holds) check(p Principal, hold Hold) error {
 	if err := Decide(p, ActionAdmin, nil); err != nil {
 		return err
 	}
 	if (hold.Conversation == "") == (hold.Subject == "") || hold.Conversation != "" && hold.Tenant != "" {
-		return reject(ReasonInvalid, "hold: either a conversation or a subject is needed")
+		return reject(ReasonInvalid, "hold: either a conversation or a subject is required")
 	}
 	for name, v := range map[string]string{"conversation": hold.Conversation, "tenant": hold.Tenant, "subject": hold.Subject} {
 		if err := event.CheckID(name, v); err != nil {
@@ -178,6 +180,7 @@ func (h *Holds) HoldOnSubject(tenant, subject string) (hold Hold, ok bool) {
 	return hold, ok
 }
 
+// find returns the hold that protects a conversation. h.mu is locked.
 func (h *Holds) find(s *journal.Summary) (hold Hold, ok bool) {
 	if hold, ok = h.byKey[Hold{Conversation: s.ID}.key()]; !ok && s.Owner != "" {
 		hold, ok = h.byKey[Hold{Tenant: s.Tenant, Subject: s.Owner}.key()]
@@ -196,6 +199,7 @@ func (h *Holds) Removing(s journal.Summary) (release func(), err error) {
 	return h.mu.RUnlock, nil
 }
 
+// heldError returns the refusal of a removal that a hold prevents.
 func heldError(hold Hold) *Rejection {
-	return reject(ReasonHeld, "a legal hold on %v keeps this; nothing of it can be removed until the hold is released", hold)
+	return reject(ReasonHeld, "a legal hold on %v prevents this; release the hold first", hold)
 }

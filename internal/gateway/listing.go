@@ -9,8 +9,8 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// List returns the conversations that the principal may read, its own and those that are shared with it, newest first; before is
-// the last of the page before. limit 0 is all.
+// List returns the conversations that the principal may read: its own and those that are shared with it, newest first. before
+// is the last conversation of the previous page, or nil for the first page. If limit is 0, there is no limit.
 func (g *Gateway) List(ctx context.Context, p Principal, before *journal.Summary, limit int) ([]journal.Summary, error) {
 	if err := Decide(p, ActionList, nil); err != nil {
 		return nil, err
@@ -26,7 +26,7 @@ func (g *Gateway) List(ctx context.Context, p Principal, before *journal.Summary
 			queries = append(queries, journal.Query{Limit: limit, IDs: ids})
 		}
 	}
-	half, err := g.journal.Keys(ctx, journalkey.Deleting("")) // mostly none
+	half, err := g.journal.Keys(ctx, journalkey.Deleting("")) // usually none
 	if err != nil {
 		return nil, JournalError("list conversations", err)
 	}
@@ -41,7 +41,7 @@ func (g *Gateway) List(ctx context.Context, p Principal, before *journal.Summary
 			return nil, JournalError("list conversations", err)
 		}
 		for _, s := range page {
-			// The queries find what may be the principal's to see; the decision stays with the one function.
+			// The queries select candidates. Decide decides, as everywhere.
 			if !deleting[s.ID] && !s.Unlisted && Decide(p, ActionRead, &s) == nil {
 				summaries = append(summaries, s)
 				if len(summaries) == limit {
@@ -56,8 +56,8 @@ func (g *Gateway) List(ctx context.Context, p Principal, before *journal.Summary
 	}
 }
 
-// readPage returns the first of what all queries select together after before, each conversation once. more says that there
-// may be more behind the last of it.
+// readPage returns the first conversations after before that any of the queries selects, each once. hasMore is true if there
+// may be more of them.
 func readPage(ctx context.Context, j Journal, queries []journal.Query, before *journal.Summary, limit int) (page []journal.Summary, hasMore bool, err error) {
 	for _, q := range queries {
 		if before != nil {
@@ -73,7 +73,7 @@ func readPage(ctx context.Context, j Journal, queries []journal.Query, before *j
 	slices.SortFunc(page, func(a, b journal.Summary) int { return a.Compare(&b) })
 	page = slices.CompactFunc(page, func(a, b journal.Summary) bool { return a.ID == b.ID })
 	if limit > 0 && len(page) > limit {
-		page, hasMore = page[:limit], true // behind it something of a query that was cut off may belong in between
+		page, hasMore = page[:limit], true // conversations after the limit of one query may belong between those of another
 	}
 	return page, hasMore, nil
 }

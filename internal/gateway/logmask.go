@@ -8,7 +8,7 @@ import (
 	"github.com/leat-dev/leat/internal/service/capture"
 )
 
-// masking hides secrets in what an agent logs of a turn: programs print them, and addresses hold them.
+// masking is a log handler that masks secrets in what an agent logs about a turn, such as the output of programs and addresses.
 type masking struct {
 	slog.Handler
 	secrets []string

@@ -9,8 +9,8 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// isOldMessageID reports whether a message that is no longer in memory already has m's id. It has to read the whole log, so it skips
-// UUIDs, which don't repeat. Clients that number their messages restart at 1 with every page load.
+// isOldMessageID reports whether a message that is no longer in memory already has m's id. It has to read the whole log, so it
+// skips UUIDs, which don't repeat. Clients that number their messages restart at 1 with every page load.
 func (w *writer) isOldMessageID(ctx context.Context, m *CommandMessage) (bool, error) {
 	if m == nil || m.ID == "" || uuid.Validate(m.ID) == nil || !w.isNewMessageID(m.ID) {
 		return false, nil
@@ -27,13 +27,13 @@ func (w *writer) isOldMessageID(ctx context.Context, m *CommandMessage) (bool, e
 	return history.Message(m.ID) != nil, nil
 }
 
-// free reports whether a message id is unused, as far as memory reaches.
-func (w *writer) isNewMessageID(id string) (free bool) {
-	w.feed.View(func(t *transcript.Transcript) { free = t.Message(id) == nil })
-	return free
+// isNewMessageID reports whether no message in memory has the id. Older messages may have it.
+func (w *writer) isNewMessageID(id string) (isNew bool) {
+	w.feed.View(func(t *transcript.Transcript) { isNew = t.Message(id) == nil })
+	return isNew
 }
 
-// whole folds the conversation's whole log, and returns the seq of its last event.
+// readLog folds the conversation's whole log, and returns the seq of its last event.
 func (w *writer) readLog(ctx context.Context) (*transcript.Transcript, int64, error) {
 	r, err := w.core.journal.Read(ctx, w.id, 0, 0)
 	if err != nil {
@@ -48,7 +48,7 @@ func (w *writer) readLog(ctx context.Context) (*transcript.Transcript, int64, er
 	return t, r.Head, nil
 }
 
-// knows reports whether the turn belongs to the conversation, however old it is.
+// hasTurn reports whether a turn belongs to the conversation, however old it is.
 func (w *writer) hasTurn(turn string) bool {
 	v, err := w.core.journal.Get(w.core.life, journalkey.Turn(turn))
 	return err == nil && string(v) == w.id

@@ -34,22 +34,22 @@ func storeMedia(ctx context.Context, ops []event.Event, store MediaStore) ([]eve
 	return result, nil
 }
 
-// withMedia returns a copy of an operation that shows other media.
+// withMedia returns a copy of an operation with other media.
 func withMedia(op event.Event, m event.Media) event.Event {
 	b := *op.Body
 	b.Media, op.Body = &m, &b
 	return op
 }
 
-// withoutFile returns the operation that follows one whose file is missing: its part has failed.
+// withoutFile returns the operation that marks the part of another operation as failed, because its file is missing.
 func withoutFile(op event.Event, rejection *Rejection) event.Event {
 	op.Type = event.PartUpdate
 	op.Body = &event.Body{State: event.PartFailed, Error: &event.Error{Code: rejection.Reason, Message: rejection.Message}}
 	return op
 }
 
-// bareOps returns operations that were held back until the end of the turn, when no file can be stored any more. Media that name a path
-// are shown without it, as failed parts.
+// bareOps returns operations that were buffered until the end of the turn, when files can't be stored any more. Media that name
+// a path of the workspace are shown without the path, as failed parts.
 func bareOps(ops []event.Event, files TurnFiles) []event.Event {
 	var result []event.Event
 	for _, op := range ops {

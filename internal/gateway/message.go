@@ -9,9 +9,10 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
+// messageEvent checks a message and returns its event. command begins the errors. role applies if the message has none.
 func messageEvent(command string, m *CommandMessage, role event.Role, maxBytes int) (event.Event, error) {
 	if m == nil || (m.Text == "" && len(m.Parts) == 0) {
-		return event.Event{}, reject(ReasonInvalid, "%s: a message with text or parts is needed", command)
+		return event.Event{}, reject(ReasonInvalid, "%s: a message with text or parts is required", command)
 	}
 	parts := m.Parts
 	if m.Text != "" {
@@ -41,7 +42,7 @@ func messageEvent(command string, m *CommandMessage, role event.Role, maxBytes i
 	return e, nil
 }
 
-// initialMessages checks the messages that a conversation begins with and returns their events. Together they must not exceed
+// initialMessages checks the messages with which a conversation begins and returns their events. Together they must not exceed
 // the size limit of one message.
 func initialMessages(messages []CommandMessage, maxBytes int) ([]event.Event, error) {
 	var events []event.Event
@@ -57,10 +58,10 @@ func initialMessages(messages []CommandMessage, maxBytes int) ([]event.Event, er
 			size += len(p.Text) + len(p.Data)
 		}
 		if size > maxBytes {
-			return nil, reject(ReasonTooLarge, "the messages before have more than %d bytes together", maxBytes)
+			return nil, reject(ReasonTooLarge, "the initial messages have more than %d bytes in total", maxBytes)
 		}
 		if fold.Message(e.Message) != nil {
-			return nil, reject(ReasonConflict, "message id %q is there twice", e.Message)
+			return nil, reject(ReasonConflict, "two messages have the id %q", e.Message)
 		}
 		e.Seq = int64(i) + 1
 		if err := fold.Apply(&e); err != nil {
@@ -71,7 +72,7 @@ func initialMessages(messages []CommandMessage, maxBytes int) ([]event.Event, er
 	return events, nil
 }
 
-// numbered sets the events' times, and their seqs to the ones that follow after.
+// numbered sets the times of events, and their seqs to those that follow after.
 func numbered(events []event.Event, after, at int64) []event.Event {
 	for i := range events {
 		events[i].Seq, events[i].At = after+int64(i)+1, at
@@ -86,7 +87,7 @@ func digest(messages []CommandMessage) string {
 	}
 	b, err := json.Marshal(messages)
 	if err != nil {
-		return "" // can't happen: the fields of a message always have a JSON form
+		return "" // cannot happen: all fields of a message have a JSON form
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:16])

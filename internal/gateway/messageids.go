@@ -7,8 +7,9 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// messageIDs is the set of a conversation's message ids, older messages included. It is read from the whole log at the first
-// call of has and updated with each commit from then on.
+// messageIDs is the set of the ids of a conversation's messages, older ones included. It is read from the whole log when it is
+// first needed and updated with each commit from then on. An agent that follows a session reports the same messages again after
+// each reconnect, so reading the log each time would be too slow.
 type messageIDs struct {
 	mu  sync.Mutex
 	ids map[string]bool // nil: not read

@@ -11,9 +11,9 @@ import (
 	"github.com/leat-dev/leat/internal/service/quota"
 )
 
-// Metrics are what a gateway counts and times; docs/metrics.md describes each. They are one [prometheus.Collector].
-// No label ever holds an id or what a client chose: agents are those of the configuration, and what an upstream names
-// (models, error codes) is bounded.
+// Metrics are the counters and histograms of a gateway; docs/metrics.md describes each. They are one [prometheus.Collector]. No
+// label contains an id or a value that a client chose. The agents are those of the configuration, and names from an upstream,
+// such as models and error codes, are limited in number.
 type Metrics struct {
 	Events        prometheus.Counter
 	CommitSeconds prometheus.Histogram
@@ -44,11 +44,11 @@ type Metrics struct {
 	collectors []prometheus.Collector
 }
 
-// maxModels bounds the models that are told apart: more are not in use at one gateway, and a program that makes names up
-// must not fill the memory of who collects.
+// maxModels limits the models with a label of their own. No gateway is known to use more, and a program that invents names must
+// not fill the memory of the collector.
 const maxModels = 64
 
-// NewMetrics returns metrics that nobody collects yet.
+// NewMetrics returns metrics that are not registered.
 func NewMetrics() *Metrics {
 	m := &Metrics{models: bounded{max: maxModels}}
 	counter := func(name, help string) prometheus.Counter {
@@ -104,7 +104,7 @@ func NewMetrics() *Metrics {
 	m.unknown = counters("leat_decode_unknown_frames_total", "Frames of agents' streams of a kind that the dialect does not know; they are skipped.", "dialect")
 	m.mismatches = counters("leat_client_mismatches_total", "Texts that a client held otherwise than the log, as it reported.", "client", "field")
 
-	// What is rare and matters is there from the beginning: of a series that begins with 1 nobody sees the increase.
+	// Series of rare events exist from the start with the value 0, because Prometheus shows no increase for one that begins with 1.
 	for _, client := range append([]string{other}, clients...) {
 		m.mismatches.WithLabelValues(client, event.Text.Name())
 	}
@@ -134,10 +134,10 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// clients are the clients whose mismatches are counted by name.
+// clients are the clients whose mismatches are counted under their name.
 var clients = []string{"page", "go", "ts"}
 
-// Mismatch counts the report of a client whose text is not the log's, and returns the name under which it counts the client.
+// Mismatch counts a report of a client whose text differs from the log, and returns the label under which it counts the client.
 func (m *Metrics) Mismatch(client, field string) string {
 	if !slices.Contains(clients, client) {
 		client = other
@@ -146,7 +146,8 @@ func (m *Metrics) Mismatch(client, field string) string {
 	return client
 }
 
-// ended counts a turn's end. agent is bounded by the caller.
+// countEnd counts the end of a turn. agent must be one of the configuration, or other. seconds is negative if the duration is
+// unknown.
 func (m *Metrics) countEnd(agent string, b *event.Body, seconds float64) {
 	m.turns.WithLabelValues(agent, string(b.Outcome)).Inc()
 	if b.Error != nil {
@@ -170,14 +171,14 @@ func (m *Metrics) countEnd(agent string, b *event.Body, seconds float64) {
 	}
 }
 
-// bounded lets a number of names through, the first ones, and makes the rest [other].
+// bounded limits the number of names that are used as labels. The first ones are returned as they are, later ones as [other].
 type bounded struct {
 	max   int
 	mu    sync.Mutex
 	names map[string]bool
 }
 
-// maxLabel bounds a name that somebody else chose, in bytes.
+// maxLabel limits a name from an upstream, in bytes.
 const maxLabel = 64
 
 func (b *bounded) name(s string) string {
@@ -201,8 +202,8 @@ func (b *bounded) name(s string) string {
 	return s
 }
 
-// Dialects returns the dialects with decoders that count their frames: those decoded, those that were invalid, and those
-// that the decoder did not know.
+// Dialects returns the dialects with decoders that count their frames: all frames, invalid ones, and those that the dialect
+// doesn't know.
 func (m *Metrics) Dialects(r dialect.Registry) dialect.Registry {
 	dialects := r.List()
 	for i, d := range dialects {
@@ -218,7 +219,8 @@ func (m *Metrics) Dialects(r dialect.Registry) dialect.Registry {
 	return dialect.NewRegistry(dialects...)
 }
 
-// counted counts what a decoder decodes. Unknown frames of before a restart were counted by the process that saw them.
+// countingDecoder counts what a decoder decodes. After a restart it doesn't count the unknown frames in the restored state
+// again, because the last process has counted them.
 type countingDecoder struct {
 	dialect.Decoder
 	frames, faults, unknown prometheus.Counter

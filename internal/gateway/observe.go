@@ -22,7 +22,7 @@ type observer struct {
 	turns   map[string]*turnMetrics // that run here
 }
 
-// phaseRetrying is what agents say while they wait to call again.
+// phaseRetrying is the phase that agents report while they wait before the next attempt.
 const phaseRetrying = "retrying"
 
 // turnMetrics measures a running turn.
@@ -33,7 +33,8 @@ type turnMetrics struct {
 	trace TurnTrace
 }
 
-// begin starts to measure a turn that is about to run in this process. The run's context is derived from the one that it returns.
+// begin starts to measure a turn that is about to run in this process. It returns the context from which the run's context is
+// derived. info needs no Parent.
 func (v *observer) begin(info TurnInfo) context.Context {
 	ctx := v.core.life
 	t := &turnMetrics{agent: info.Agent, began: time.Now(), text: info.IsResumed}
@@ -47,7 +48,7 @@ func (v *observer) begin(info TurnInfo) context.Context {
 	return ctx
 }
 
-// abandon stops to measure all turns, because the writer gives the conversation up.
+// abandon stops measuring all turns because the writer gives the conversation up.
 func (v *observer) abandon(err error) {
 	for id, t := range v.turns {
 		if t.trace != nil {
@@ -57,15 +58,15 @@ func (v *observer) abandon(err error) {
 	}
 }
 
-// committed is called with the events of each commit once readers can see them. asked is when the journal got them, durable when they
-// were durable.
+// committed counts the events of a commit. It is called once readers can see them. submittedAt is when the journal got them,
+// durable when they were durable.
 func (v *observer) committed(events []event.Event, submittedAt, durable time.Time) {
 	shownAt := time.Now()
 	m := v.core.metrics
 	m.Events.Add(float64(len(events)))
 	m.CommitEvents.Observe(float64(len(events)))
 	m.ShowSeconds.Observe(shownAt.Sub(durable).Seconds())
-	var last *turnMetrics // most commits hold events of one turn
+	var last *turnMetrics // most commits contain events of one turn
 	for i := range events {
 		e := &events[i]
 		switch e.Type {
@@ -120,7 +121,7 @@ func (v *observer) turnEnded(e *event.Event) {
 		}
 	})
 	if _, ok := v.core.agent(name, v.owner); !ok {
-		name = other // a child names its agent as it likes, and an old turn's may not be configured any more
+		name = other // an upstream may choose the agent name of an inner turn, and the agent of an old turn may have been removed
 	}
 	b := e.Get()
 	v.core.metrics.countEnd(name, b, seconds)
@@ -134,7 +135,7 @@ func (v *observer) turnEnded(e *event.Event) {
 	}
 }
 
-// log tells of a turn that ended. An error's text may quote the conversation, so only its code is told.
+// logTurn logs the end of a turn. Only the code of an error is logged, because its text may quote the conversation.
 func (v *observer) logTurn(turn, agent string, b *event.Body, seconds float64) {
 	attrs := []slog.Attr{slog.String("turn", turn), slog.String("agent", agent), slog.String("outcome", string(b.Outcome))}
 	if seconds >= 0 {

@@ -11,7 +11,8 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// keyed runs a command alone in its own commit, together with its key.
+// keyed runs a command alone in its own commit, together with its idempotency key and its audit entry. If the key is known, the
+// stored result is returned and do is not called.
 func (w *writer) keyed(ctx context.Context, c Command, do func(*tx) (Ack, error)) (Ack, error) {
 	var ack Ack
 	err := w.submit(ctx, true, func(t *tx) error {
@@ -33,13 +34,13 @@ func (w *writer) keyed(ctx context.Context, c Command, do func(*tx) (Ack, error)
 		return w.remember(t, c, ack)
 	})
 	if err != nil {
-		return Ack{}, commandError(err) // ack is the job's still where the context has ended
+		return Ack{}, commandError(err) // if the context has ended, the job may still change ack
 	}
 	return ack, nil
 }
 
-// storedOutcome returns the outcome that is stored under a command's key, nil if the key is new. If it was used with another body, the
-// error is a *Rejection.
+// storedOutcome returns the result that is stored under a command's key, or nil if the key is new. If the key was used with
+// another body, the error is a *Rejection.
 func (w *writer) storedOutcome(ctx context.Context, c Command) (*storedOutcome, error) {
 	if c.Key == "" {
 		return nil, nil
@@ -49,7 +50,7 @@ func (w *writer) storedOutcome(ctx context.Context, c Command) (*storedOutcome, 
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look for key: %w", err)
+		return nil, fmt.Errorf("look up key: %w", err)
 	}
 	var d storedOutcome
 	if err := json.Unmarshal(v, &d); err != nil {
@@ -61,6 +62,8 @@ func (w *writer) storedOutcome(ctx context.Context, c Command) (*storedOutcome, 
 	return &d, nil
 }
 
+// remember stores a command's result under its key, in the command's own commit. The key of a message lives as long as its
+// conversation, because clients may retry a send after days offline. Other keys expire after KeyLife.
 func (w *writer) remember(t *tx, c Command, ack Ack) error {
 	if c.Key == "" {
 		return nil
@@ -69,7 +72,7 @@ func (w *writer) remember(t *tx, c Command, ack Ack) error {
 	if err != nil {
 		return err
 	}
-	expires := int64(0) // a message's key lives as long as its conversation
+	expires := int64(0)
 	if c.Type != CommandSend {
 		expires = expiryAfter(w.core.cfg.KeyLife)
 	}
@@ -96,7 +99,7 @@ func (w *writer) note(t *tx, c Command, ack Ack) error {
 	return nil
 }
 
-// wrote notes that a command left a guest's text or name in the log.
+// wrote records that a command leaves a guest's text or name in the log, so that a purge of the guest's data finds it.
 func (w *writer) wrote(t *tx, c Command) {
 	s := t.current()
 	if (c.Type == CommandSend || c.Type == CommandAnswer || c.Type == CommandStop) && !c.actor.Admin && c.actor.Subject != "" && c.actor.Subject != s.Owner {

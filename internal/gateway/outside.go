@@ -20,24 +20,24 @@ const (
 	becameNothing = "nothing/" // it had no content
 )
 
-// sourceUpstream is the source of a turn of which its upstream does not say more.
+// sourceUpstream is the source of a turn whose upstream doesn't name another.
 const sourceUpstream = "upstream"
 
-// outside is an entry of an upstream session as a conversation takes it.
+// outside is an entry of an upstream session, prepared for a conversation.
 type outside struct {
 	entry  *agent.Entry
-	id     string        // of the message or turn that it becomes
-	events []event.Event // of a message; nothing if it has no content
+	id     string        // of the message or turn that the entry becomes
+	events []event.Event // of a message; empty if it has no content
 	ops    []event.Event // of a run that is over
 }
 
-// outsides makes entries ready for one conversation.
+// outsides prepares entries for one conversation.
 type outsides struct {
 	maxMessage int // bytes of one message
 	files      MediaStore
 }
 
-// prepare makes an entry ready and stores the files that it brings.
+// prepare prepares an entry and stores its files. A file that is refused or missing becomes a failed part.
 func (x outsides) prepare(ctx context.Context, e *agent.Entry) (prepared *outside, err error) {
 	prepared = &outside{entry: e, id: newID()}
 	if e.Run != nil {
@@ -79,7 +79,7 @@ func (x outsides) prepare(ctx context.Context, e *agent.Entry) (prepared *outsid
 	return prepared, nil
 }
 
-// became is what is stored under the entry's key.
+// became returns what is stored under the entry's key.
 func (o *outside) became() string {
 	switch {
 	case o.entry.Run != nil:
@@ -90,21 +90,21 @@ func (o *outside) became() string {
 	return becameMessage + o.id
 }
 
-// start returns the beginning of the turn that a run becomes.
+// start returns the event that starts the turn of a run.
 func (o *outside) start(name, answers, parent string) event.Event {
 	return event.Event{At: atOf(o.entry, 0), Type: event.TurnStart, Turn: o.id, Body: &event.Body{
 		Agent: name, Answers: answers, Parent: parent, Source: cmp.Or(o.entry.Source, sourceUpstream),
 	}}
 }
 
-// whole returns the events of a run that is over, from its start to its one end, and how many operations changed nothing. What does
-// not apply fails the turn, as it does live.
+// completeTurn returns the events of a run that is over, from its start to its only end, and how many operations had no effect.
+// An operation that doesn't apply fails the turn, as it does in a live turn.
 func (o *outside) completeTurn(name, answers, parent string) (turnEvents []event.Event, droppedOps int64) {
 	turnEvents = []event.Event{o.start(name, answers, parent)}
 	m := dialect.NewMapper(o.id, newID)
 	at := atOf(o.entry, 0)
 	end := event.Event{Type: event.TurnEnd, Body: &event.Body{
-		Outcome: event.Failed, Error: &event.Error{Code: codeCutShort, Message: "the run has no end in the session", Retryable: true},
+		Outcome: event.Failed, Error: &event.Error{Code: codeCutShort, Message: "the session does not contain the end of the run", Retryable: true},
 	}}
 	for i := range o.ops {
 		at = max(at, atOf(o.entry, o.ops[i].At))
@@ -116,12 +116,12 @@ func (o *outside) completeTurn(name, answers, parent string) (turnEvents []event
 		}
 	}
 	droppedOps = m.DroppedOps
-	events, _ := m.Map([]event.Event{end}, at) // always valid; it changes nothing if the run has ended
+	events, _ := m.Map([]event.Event{end}, at) // always valid, and without effect if the run has ended
 	return append(turnEvents, events...), droppedOps
 }
 
-// atOf returns when something of an entry happened, in epoch milliseconds: at, if that is known, else when the entry did, and never in
-// the future.
+// atOf returns when a part of an entry happened, in epoch milliseconds: at if it is known, otherwise the time of the entry. It
+// is never in the future.
 func atOf(e *agent.Entry, at int64) int64 {
 	if at == 0 && !e.At.IsZero() {
 		at = e.At.UnixMilli()
@@ -132,7 +132,7 @@ func atOf(e *agent.Entry, at int64) int64 {
 	return at
 }
 
-// cutParts keeps as much of a message as one may have, from its beginning. The last part then says how much there was.
+// cutParts cuts a message after maxBytes. An additional part at the end says how large the message was.
 func cutParts(parts []event.Part, maxBytes int) []event.Part {
 	size := 0
 	for _, p := range parts {
@@ -145,7 +145,7 @@ func cutParts(parts []event.Part, maxBytes int) []event.Part {
 	budget := maxBytes
 	for _, p := range parts {
 		if len(p.Data) > budget {
-			continue // half of it would say nothing
+			continue // half of a JSON value is useless
 		}
 		if len(p.Text) > budget {
 			p.Text = strings.ToValidUTF8(p.Text[:budget], "")
@@ -155,5 +155,5 @@ func cutParts(parts []event.Part, maxBytes int) []event.Part {
 			result = append(result, p)
 		}
 	}
-	return append(result, event.Part{Kind: event.KindText, Text: fmt.Sprintf("[The message has %d bytes; the first %d are kept here.]", size, maxBytes-budget)})
+	return append(result, event.Part{Kind: event.KindText, Text: fmt.Sprintf("[The message has %d bytes. Only the first %d are stored here.]", size, maxBytes-budget)})
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// PauseCompaction compacts a conversation's log as far as possible and then leaves it as it is, up to the head of the returned
-// summary, until release is called. New events are still appended, and the conversation can still be deleted. It is for
-// copies that are read in several steps, such as exports.
+// PauseCompaction compacts a conversation's log as far as possible, and prevents its compaction until release is called, so
+// that the log stays the same up to the head of the returned summary. New events are still appended, and the conversation can
+// still be deleted. It is for copies that are read in several steps, such as exports.
 func (g *Gateway) PauseCompaction(ctx context.Context, p Principal, conversation string) (journal.Summary, func(), error) {
 	w, err := g.writers.acquire(ctx, conversation)
 	if err != nil {

@@ -11,24 +11,25 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// PositionPrefix begins the keys of read positions. Each belongs to its conversation and contains no name.
+// PositionPrefix is the prefix of the keys of read positions. A key belongs to its conversation and contains no names.
 const PositionPrefix = journalkey.ReadPrefix
 
 // Position is how far a principal has read a conversation.
 type Position struct {
-	// Read is a seq: what was said up to it is read.
+	// Read is the seq of the last event that was read.
 	Read int64
-	// Unread says that an agent has said something since, asked something, or ended a turn. It is said only of conversations
-	// that are the principal's own or shared with it.
+	// Unread is true if an agent has added a message, asked a question or ended a turn since then. It is always false for
+	// conversations that are neither the principal's own nor shared with it.
 	Unread bool
 }
 
-// PositionOf reports whether a key is that of a read position of a subject.
+// PositionOf reports whether a key is that of a subject's read position.
 func PositionOf(key, tenant, subject string) bool {
 	return strings.HasPrefix(key, journalkey.Read(tenant, subject, ""))
 }
 
-// concerns reports whether a conversation is a principal's own, or shared with it: an admin may read what is neither.
+// concerns reports whether a principal is notified of unread messages in a conversation: its own and those shared with it. An
+// admin may read others too, but isn't notified of them.
 func concerns(p Principal, s *journal.Summary) bool {
 	if p.Admin {
 		return s.Tenant == "" && s.Owner == ""
@@ -36,7 +37,7 @@ func concerns(p Principal, s *journal.Summary) bool {
 	return s.Tenant == p.Tenant && s.Owner == p.Subject || granted(s, p) != ""
 }
 
-// Position tells how far a principal has read a conversation that it may read, as its summary is known.
+// Position returns how far a principal has read a conversation. s is a current summary. The caller checks access.
 func (g *Gateway) Position(ctx context.Context, p Principal, s *journal.Summary) (at Position, err error) {
 	v, err := g.journal.Get(ctx, journalkey.Read(p.Account().Tenant, p.Account().Subject, s.ID))
 	if err == nil {
@@ -49,11 +50,11 @@ func (g *Gateway) Position(ctx context.Context, p Principal, s *journal.Summary)
 	return at, nil
 }
 
-// MarkRead says that a principal has read a conversation up to a seq; 0 is all that there is. A position never falls, and one
-// that changes nothing about what is unread is not written.
+// MarkRead stores that a principal has read a conversation up to a seq; 0 means all of it. A position never moves backward, and
+// one that changes nothing about what is unread is not written.
 func (g *Gateway) MarkRead(ctx context.Context, p Principal, conversation string, seq int64) (at Position, err error) {
 	if seq < 0 {
-		return at, reject(ReasonInvalid, "seq %d is no place in a conversation", seq)
+		return at, reject(ReasonInvalid, "invalid seq %d: it must not be negative", seq)
 	}
 	s, err := g.Conversation(ctx, p, ActionRead, conversation)
 	if err != nil {
@@ -71,7 +72,7 @@ func (g *Gateway) MarkRead(ctx context.Context, p Principal, conversation string
 	var position Position
 	err = w.submit(ctx, true, func(t *tx) (err error) {
 		s := t.current()
-		if err := Decide(p, ActionRead, s); err != nil { // it was taken back meanwhile
+		if err := Decide(p, ActionRead, s); err != nil { // access was revoked meanwhile
 			return err
 		}
 		if position, err = g.Position(g.life, p, s); err != nil {
@@ -95,7 +96,7 @@ func (g *Gateway) MarkRead(ctx context.Context, p Principal, conversation string
 	return position, nil
 }
 
-// Positions follows a principal's positions until Close is called.
+// Positions notifies of changes to a principal's positions until Close is called.
 func (g *Gateway) Positions(p Principal) *Positions {
 	f := &Positions{of: &g.positions, account: p.Account(), ids: map[string]struct{}{}, changed: make(chan struct{}, 1)}
 	f.of.mu.Lock()

@@ -8,14 +8,14 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// positions knows who wants to be told that something was read, or became unread.
+// positions are the principals that follow their read positions.
 type positions struct {
 	mu        sync.Mutex
 	followers map[quota.Account]map[*Positions]struct{}
 }
 
-// Positions tells of conversations in which a principal's position, or what is unread behind it, has changed. What is told is
-// which; a follower that is slow is told of each once.
+// Positions notifies one principal of conversations in which its read position, or what is unread, has changed. It collects
+// only the ids, so a slow follower gets each id once.
 type Positions struct {
 	of      *positions
 	account quota.Account
@@ -25,7 +25,7 @@ type Positions struct {
 	changed chan struct{}
 }
 
-// Close ends it.
+// Close stops the notifications.
 func (f *Positions) Close() {
 	f.of.mu.Lock()
 	defer f.of.mu.Unlock()
@@ -34,10 +34,10 @@ func (f *Positions) Close() {
 	}
 }
 
-// Changed returns a channel that has a value when there is something to take.
+// Changed returns a channel that has a value when Take returns ids.
 func (f *Positions) Changed() <-chan struct{} { return f.changed }
 
-// Take returns the ids of the conversations that have changed since the last call, in their order.
+// Take returns the ids of the conversations that have changed since the last call, sorted.
 func (f *Positions) Take() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -50,13 +50,14 @@ func (f *Positions) Take() []string {
 	return ids
 }
 
-// tell tells the followers of one principal of a conversation.
+// tell notifies the followers of one principal of a change in a conversation.
 func (l *positions) tell(account quota.Account, conversation string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tellLocked(account, conversation)
 }
 
+// tellLocked is tell with l.mu locked.
 func (l *positions) tellLocked(account quota.Account, conversation string) {
 	for f := range l.followers[account] {
 		f.add(conversation)
@@ -73,7 +74,7 @@ func (f *Positions) add(conversation string) {
 	}
 }
 
-// spoken tells those whom a conversation concerns that it may be unread now.
+// notifyUnread notifies the owner and the guests of a conversation that it may have become unread.
 func (l *positions) notifyUnread(s *journal.Summary) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,7 +85,7 @@ func (l *positions) notifyUnread(s *journal.Summary) {
 			continue
 		}
 		for account := range l.followers {
-			if account.Tenant == s.Tenant && account != (quota.Account{}) { // the admin is of no tenant
+			if account.Tenant == s.Tenant && account != (quota.Account{}) { // an admin has no tenant
 				l.tellLocked(account, s.ID)
 			}
 		}

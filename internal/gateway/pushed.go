@@ -48,7 +48,7 @@ func (pt PushedTurns) Begin(ctx context.Context, p Principal, conversation strin
 	c := Command{Type: "push", Key: opt.Key, Agent: opt.Dialect, After: opt.Answers, actor: Actor(ctx, p)}
 	return w.keyed(ctx, c, func(t *tx) (Ack, error) {
 		if n := len(w.turns.inQueue(w.summary.Open)); n > pt.g.settings().MaxQueued {
-			return Ack{}, reject(ReasonFull, "%d turns wait already", n-1)
+			return Ack{}, reject(ReasonFull, "too many turns wait in this conversation: %d", n-1)
 		}
 		if opt.Answers != "" && w.isNewMessageID(opt.Answers) {
 			return Ack{}, reject(ReasonUnknown, "no message %q here", opt.Answers)
@@ -63,7 +63,7 @@ func (pt PushedTurns) Begin(ctx context.Context, p Principal, conversation strin
 	})
 }
 
-// FailQueued ends a turn of a conversation with an error, unless it has left the queue.
+// FailQueued ends a queued turn of a conversation with an error. It does nothing if the turn runs or has ended.
 func (pt PushedTurns) FailQueued(ctx context.Context, conversation, turn string, e *event.Error) error {
 	w, err := pt.g.writers.acquire(ctx, conversation)
 	if err != nil {

@@ -25,7 +25,7 @@ type limits struct {
 	journal Journal
 }
 
-// refused turns the error of a quota that is exceeded into a *Rejection, and counts it. It returns other errors as they are.
+// rejection returns a *Rejection for the error of an exceeded quota, and counts it. It returns other errors unchanged.
 func (l limits) rejection(err error) error {
 	var e *quota.Exceeded
 	if !errors.As(err, &e) {
@@ -44,7 +44,8 @@ func (l limits) rejection(err error) error {
 	return r
 }
 
-// Account returns the account to which quota charges a principal. An admin is the operator; who acts for a user is that user.
+// Account returns the account whose quota a principal uses. Admins have none. If the holder of the API token acts for a user,
+// it is that user's.
 func (p Principal) Account() quota.Account {
 	if p.Admin {
 		return quota.Account{}
@@ -52,7 +53,8 @@ func (p Principal) Account() quota.Account {
 	return quota.Account{Tenant: p.Tenant, Subject: p.Subject}
 }
 
-// sizeOf returns about how many bytes events will take in the log; 0 if stored bytes are not limited.
+// sizeOf estimates how many bytes events will take in the log, including the turn's own events. It returns 0 if stored bytes
+// are not limited.
 func (l limits) sizeOf(events ...event.Event) (n int64) {
 	if !l.quota.BoundsBytes() {
 		return 0
@@ -60,7 +62,7 @@ func (l limits) sizeOf(events ...event.Event) (n int64) {
 	for i := range events {
 		b, err := events[i].AppendJSON(nil)
 		if err != nil {
-			continue // it is validated before it is written
+			continue // the event is checked before it is written
 		}
 		n += int64(len(b))
 	}
@@ -84,7 +86,7 @@ func (l limits) count(ctx context.Context, s *journal.Summary) error {
 	for _, turn := range s.Open {
 		v, err := l.journal.Get(ctx, journalkey.TurnPrincipal(turn))
 		if errors.Is(err, journal.ErrNotFound) {
-			continue // one inside another, which counts
+			continue // an inner turn; the outer one counts
 		}
 		var p quota.Account
 		if err == nil {

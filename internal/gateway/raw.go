@@ -20,10 +20,10 @@ func (s *sink) Body(name string) { s.capture.SetDialect(name, true) }
 // Messages implements [agent.BodySink].
 func (s *sink) Messages(name string) { s.capture.SetDialect(name, false) }
 
-// forgetRaw drops the bytes of the conversation's turns: those that were sent hold what stood in it.
+// forgetRaw deletes the captured bytes of the conversation's turns, because requests to agents contain the removed messages.
 func (w *writer) forgetRaw(ctx context.Context) {
 	captures := w.core.cfg.Raw
 	if err := captures.Forget(context.WithoutCancel(ctx), w.id); err != nil {
-		w.log.Error("bytes of turns not forgotten; they go when they are too old", "error", err)
+		w.log.Error("captured bytes of turns not deleted; they are deleted when they expire", "error", err)
 	}
 }

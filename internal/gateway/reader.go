@@ -7,19 +7,19 @@ import (
 	"github.com/leat-dev/leat/internal/store/feed"
 )
 
-// Reader is a conversation's feed as a principal reads it: it gives nothing more once that may read no more. Those who
-// wait for something new wake up when it is taken from them.
+// Reader is a conversation's feed as one principal reads it. When the principal loses access, calls that wait return at once,
+// and no later call returns events.
 type Reader struct {
 	*feed.Feed
 	g      *Gateway
 	p      Principal
-	access atomic.Int64 // the state of affairs in which the principal was let in
+	access atomic.Int64 // the feed's access counter at the last decision
 }
 
 // Feed returns a conversation's feed for reading. The caller releases it.
 func (g *Gateway) Feed(ctx context.Context, p Principal, id string) (*Reader, error) {
-	// It is decided once the feed is there, so that no change slips in between; and before, where it has to be loaded, so
-	// that nobody loads what they may not see.
+	// Access is checked after the feed is acquired, so that a change in between isn't missed. If the feed has to be loaded, access is
+	// checked before too, so that a request without access doesn't load a conversation.
 	if !g.feeds.Contains(id) {
 		if _, err := g.Conversation(ctx, p, ActionRead, id); err != nil {
 			return nil, err
@@ -38,8 +38,8 @@ func (g *Gateway) Feed(ctx context.Context, p Principal, id string) (*Reader, er
 	return r, nil
 }
 
-// Check returns an error once the principal may not read any more; it wraps ErrNotFound then. It costs nothing as long as
-// nothing of the kind has changed.
+// Check returns an error if the principal may not read any more; the error wraps ErrNotFound. It is cheap: it repeats the
+// decision only if access to the conversation was changed since the last call.
 func (r *Reader) Check(ctx context.Context) error {
 	current := r.Access()
 	if r.access.Load() == current {
@@ -52,7 +52,7 @@ func (r *Reader) Check(ctx context.Context) error {
 	return nil
 }
 
-// Poll is [feed.Feed.Poll], for whoever may still read.
+// Poll is [feed.Feed.Poll] after a Check.
 func (r *Reader) Poll(ctx context.Context, c feed.Cursor, budget int) (*feed.Batch, error) {
 	if err := r.Check(ctx); err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (r *Reader) Poll(ctx context.Context, c feed.Cursor, budget int) (*feed.Bat
 	return r.Feed.Poll(ctx, c, budget)
 }
 
-// Next is [feed.Feed.Next], for whoever may still read.
+// Next is [feed.Feed.Next] with a Check before each batch.
 func (r *Reader) Next(ctx context.Context, c feed.Cursor, budget int) (*feed.Batch, error) {
 	for {
 		changed := r.Notify()

@@ -14,7 +14,8 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// recovery continues or ends the turns that an earlier process left open, in the writer of their conversation.
+// recovery resumes or ends the turns that an earlier process, or a writer that was given up, left open. Its methods run in the
+// conversation's writer.
 type recovery struct{ *writer }
 
 // adopt queues the recovery of the turns that the conversation's last writer left open. It is called once, before any
@@ -26,8 +27,8 @@ func (w recovery) adopt() {
 	w.post(func(t *tx) error { return w.adoptTurns(t) })
 }
 
-// adoptIn decides about each open turn: a queued turn stays queued, and a running turn is resumed if its agent can resume it. Otherwise it
-// ends as interrupted.
+// adoptTurns decides about each open turn. A queued turn stays queued, and a running one is resumed if its agent can resume it.
+// Otherwise the turn ends as interrupted, with the turns inside it.
 func (w recovery) adoptTurns(t *tx) error {
 	var runningTurns []transcript.Turn
 	w.feed.View(func(tr *transcript.Transcript) {
@@ -79,7 +80,7 @@ func (w recovery) adoptTurns(t *tx) error {
 	return nil
 }
 
-// within returns the turns that live and end with a turn: those inside it, but for the observed ones, which may outlive it.
+// within returns the turns that live and end with a turn: those inside it, except observed ones, which may outlive it.
 func within(runningTurns []transcript.Turn, turn string, marks map[string]observedTurn) (inside []string) {
 	around := map[string]bool{turn: true}
 	for _, t := range runningTurns { // a turn comes before those inside it
@@ -91,6 +92,7 @@ func within(runningTurns []transcript.Turn, turn string, marks map[string]observ
 	return inside
 }
 
+// interrupt ends a turn as interrupted.
 func (w recovery) interrupt(t *tx, turn string) {
 	t.add(event.Event{Type: event.TurnEnd, Turn: turn, Body: &event.Body{
 		Outcome: event.Interrupted, Reason: codeRestart,
@@ -100,7 +102,7 @@ func (w recovery) interrupt(t *tx, turn string) {
 	t.deleteTurnKeys(turn)
 }
 
-// resume gives a turn a run that continues where the log ends. It returns false if the agent can't.
+// resume gives a turn a run that continues at the end of the log. It returns false if the agent can't resume.
 func (w recovery) resume(t *tx, open transcript.Turn, inside []string) (bool, error) {
 	byProducer, err := isPushed(w.core.life, w.core.journal, open.ID)
 	if err != nil {
@@ -125,14 +127,14 @@ func (w recovery) resume(t *tx, open transcript.Turn, inside []string) (bool, er
 		w.setInput(&in, open.Agent, open.Answers)
 		tn.start(runStart{Mode: startResume, Input: in, State: state})
 		if err := tn.redeliverAnswers(w.core.life); err != nil {
-			w.log.Error("agent not told of answers", "turn", open.ID, "error", err)
+			w.log.Error("answers of users not delivered to the resumed agent", "turn", open.ID, "error", err)
 		}
 	})
 	return true, nil
 }
 
-// restore sets a turn to where the log ends: the ids of its parts, the turns inside it, its open requests. It returns false if the
-// stored state doesn't fit the log.
+// restore brings a turn to the state at the end of the log: the ids of its parts, the turns inside it, its open requests and
+// its clock. It returns false if the stored state doesn't fit the log.
 func (w recovery) restore(t *tx, tn *turn, open transcript.Turn, inside []string) (bool, error) {
 	keys, err := w.core.journal.Get(w.core.life, journalkey.TurnMapper(open.ID))
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
@@ -208,7 +210,7 @@ func (w recovery) reobserve(t *tx, open transcript.Turn, m observedTurn, inside 
 	w.startObserved(t, tn, m.Key, open.Answers, state)
 	t.afterCommit(func() {
 		if err := tn.redeliverAnswers(w.core.life); err != nil {
-			w.log.Error("agent not told of answers", "turn", open.ID, "error", err)
+			w.log.Error("answers of users not delivered to the resumed agent", "turn", open.ID, "error", err)
 		}
 	})
 	return true, nil

@@ -11,10 +11,10 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// Guests finds and removes what subjects left in conversations of others.
+// Guests finds and removes what subjects have left in conversations of others, for purges of their data.
 type Guests struct{ g *Gateway }
 
-// Guests returns the guests of all conversations.
+// Guests returns access to what guests have left in all conversations.
 func (g *Gateway) Guests() Guests { return Guests{g} }
 
 // Conversations lists the conversations of others that are shared with a subject, and those that it has written in.
@@ -38,7 +38,7 @@ func (gs Guests) Conversations(ctx context.Context, p Principal, tenant, subject
 	return sharedIDs, wrote, nil
 }
 
-// saidBy reports whether an event holds what the guest said, or that it was the guest who stopped a turn.
+// saidBy reports whether an event contains text of a guest, or the guest's name because the guest stopped the turn.
 func saidBy(e *event.Event, subject string) bool {
 	b := e.Get()
 	switch e.Type {
@@ -52,7 +52,7 @@ func saidBy(e *event.Event, subject string) bool {
 	return false
 }
 
-// Said calls f with the events of a conversation that hold what a guest said in it, as they lie in the log.
+// EventsBy calls f with each event of a conversation that contains text or the name of a guest, as it is in the log.
 func (gs Guests) EventsBy(ctx context.Context, p Principal, conversation, subject string, f func(*event.Event) error) error {
 	g := gs.g
 	if _, err := g.Conversation(ctx, p, ActionAdmin, conversation); err != nil {
@@ -77,12 +77,12 @@ func (gs Guests) EventsBy(ctx context.Context, p Principal, conversation, subjec
 	return nil
 }
 
-// pageBytes is how much of a log is read at once where it is read through.
+// pageBytes is how many bytes of a log are read at once.
 const pageBytes = 1 << 20
 
-// Redact takes from a conversation what a guest said in it, and the guest's name: readers see its messages empty, and the
-// log does not hold them any more. What agents answered stays. It returns how many messages that were; cut off, it is
-// repeated. A hold on the conversation refuses it.
+// Redact removes the messages and the name of a guest from a conversation: readers see the messages empty, and the log doesn't
+// contain their text any more. Answers of agents stay. It returns the number of messages. If it is interrupted, it can be
+// repeated. A legal hold prevents it.
 func (gs Guests) Redact(ctx context.Context, p Principal, conversation, subject string) (n int, err error) {
 	g := gs.g
 	if err := Decide(p, ActionAdmin, nil); err != nil {
@@ -129,7 +129,7 @@ func (gs Guests) Redact(ctx context.Context, p Principal, conversation, subject 
 		if len(w.info().Open) == 0 {
 			g.compactor.add(conversation, ack.Seq)
 		}
-		// What was sent to agents holds what the guest said.
+		// The captured requests to agents contain the guest's text.
 		if err := g.cfg.Raw.Forget(ctx, conversation); err != nil {
 			return ack, fmt.Errorf("gateway: redact: %w", err)
 		}
@@ -144,8 +144,8 @@ func (gs Guests) Redact(ctx context.Context, p Principal, conversation, subject 
 	return n, nil
 }
 
-// Unshare takes back all that was shared with a subject, such as one whose data is purged, and returns of how many
-// conversations. One that is gone meanwhile is passed over.
+// Unshare revokes all access that was granted to a subject, for example before its data are purged, and returns the number of
+// conversations. It skips conversations that are deleted meanwhile.
 func (gs Guests) Unshare(ctx context.Context, p Principal, tenant, subject string) (n int, err error) {
 	g := gs.g
 	if err := Decide(p, ActionAdmin, nil); err != nil {
@@ -154,7 +154,7 @@ func (gs Guests) Unshare(ctx context.Context, p Principal, tenant, subject strin
 	prefix := journalkey.Shared(tenant, subject, "")
 	keys, err := g.journal.Keys(ctx, prefix)
 	if err != nil {
-		return 0, JournalError("list what is shared", err)
+		return 0, JournalError("list shared conversations", err)
 	}
 	for _, kv := range keys {
 		_, err := g.Do(ctx, p, strings.TrimPrefix(kv.Key, prefix), Command{Type: CommandUnshare, Subject: subject})

@@ -31,7 +31,7 @@ func (r *removals) run(ctx context.Context, s journal.Summary, c Command, remove
 	if err != nil {
 		e := audit.Entry{Action: c.Type, Actor: c.actor, Conversation: s.ID, Result: ReasonHeld}
 		if aerr := r.audit.Record(ctx, e); aerr != nil {
-			r.log.Warn("refusal not in the audit log", "conversation", s.ID, "error", aerr)
+			r.log.Warn("refusal not written to the audit log", "conversation", s.ID, "error", aerr)
 		}
 		return Ack{}, err
 	}
@@ -42,14 +42,15 @@ func (r *removals) run(ctx context.Context, s journal.Summary, c Command, remove
 
 // finish removes what is stored of a conversation whose deletion is committed. It can be repeated.
 func (r *removals) finish(ctx context.Context, id string) error {
-	// Entries that are not written yet would miss the blanking of the audit log.
+	// Audit entries that are written after the blanking would stay, so they are written first.
 	if err := r.audit.Flush(ctx); err != nil {
 		return err
 	}
 	return r.erase(ctx, id)
 }
 
-// erase removes everything that is stored of a conversation. The journal comes last, because its mark says that there is more to remove.
+// erase removes everything that is stored of a conversation. The journal is the last, because its mark of the unfinished delete
+// makes the next start repeat the rest.
 func (r *removals) erase(ctx context.Context, id string) error {
 	if err := r.captures.Forget(ctx, id); err != nil {
 		return err

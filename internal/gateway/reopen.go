@@ -12,7 +12,8 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// reopener opens given up conversations again, until their turns have their ends, and finishes deletes that failed.
+// reopener opens conversations again that were given up, so that their turns are recovered, and completes deletes that have
+// failed. It retries every second until it succeeds.
 type reopener struct {
 	life    context.Context                                      // of the gateway; run ends with it
 	healthy func() error                                         // of the journal
@@ -22,30 +23,34 @@ type reopener struct {
 
 	mu            sync.Mutex
 	conversations map[string]bool
-	deletes       map[string]bool // to be erased
+	deletes       map[string]bool // conversations whose delete must be completed
 }
 
+// addDelete adds a conversation whose delete is committed but not completed.
 func (p *reopener) addDelete(conversation string) {
 	p.mu.Lock()
 	p.deletes[conversation] = true
 	p.mu.Unlock()
 }
 
+// add adds a conversation that was given up.
 func (p *reopener) add(conversation string) {
 	p.mu.Lock()
 	p.conversations[conversation] = true
 	p.mu.Unlock()
 }
 
+// idle reports whether there is nothing to do.
 func (p *reopener) idle() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.conversations)+len(p.deletes) == 0
 }
 
-// retryEvery is how often given up conversations are tried; a failing disk is not worth asking more often.
+// retryEvery is the pause between attempts. A failing disk needs some time to recover.
 const retryEvery = time.Second
 
+// run works until the gateway has drained. While the journal reports that commits fail, it only waits.
 func (p *reopener) run() {
 	tick := time.NewTicker(retryEvery)
 	defer tick.Stop()
@@ -65,7 +70,7 @@ func (p *reopener) run() {
 		p.mu.Unlock()
 		for _, id := range deletes {
 			if err := p.erase(p.life, id); err != nil && !errors.Is(err, journal.ErrNotFound) {
-				p.log.Warn("delete not finished; it is tried again", "conversation", id, "error", err)
+				p.log.Warn("delete not completed; retrying", "conversation", id, "error", err)
 				p.addDelete(id)
 			}
 		}

@@ -11,15 +11,16 @@ import (
 )
 
 var (
-	errRosterClosed = errors.New("gateway: the agents were closed")
-	errNameTaken    = errors.New("gateway: an agent of that name is there")
+	errRosterClosed = errors.New("gateway: the roster is closed")
+	errNameTaken    = errors.New("gateway: an agent with this name exists")
 )
 
-// Roster is a directory whose agents come and go while the gateway runs, the same for all. It keeps what a Keeper among them
-// keeps: that is started when both the roster is and the agent has come, and closed when it goes.
+// Roster is a directory whose agents can be added and removed while the gateway runs. It is the same for all principals. It
+// also runs what agents keep running between turns, see [agent.Keeper]: this starts when both the roster has started and the
+// agent was added, and is closed when the agent is removed.
 type Roster struct {
 	log *slog.Logger
-	// Tell takes what agents tell beside their turns; nil, they are not asked. Set it before Start.
+	// Tell receives the signals that agents send outside of turns. If it is nil, they are not collected. It must be set before Start.
 	Tell func(agent.Signal)
 
 	mu        sync.RWMutex
@@ -37,7 +38,7 @@ func NewRoster(log *slog.Logger) *Roster {
 	return &Roster{log: log, agents: map[string]Agent{}}
 }
 
-// Start starts what the agents keep running, and from then on that of agents as they come.
+// Start starts the agents that are in the roster, and from then on each agent that is added.
 func (r *Roster) Start() {
 	r.mu.Lock()
 	if r.isStarted || r.closed {
@@ -53,9 +54,9 @@ func (r *Roster) Start() {
 	r.tell(names...)
 }
 
-// Watch has changed called with the name of each agent that is there once the roster has started, and of each that comes, is replaced
-// or goes afterwards: then before what it kept is closed. changed may be called from several goroutines. A gateway sets it when it
-// starts; a later call takes the place of an earlier one.
+// Watch sets the function that is called with the name of each agent in the roster once it has started, and of each agent that
+// is added, replaced or removed later. In the last case it is called before the agent is closed. It may be called from several
+// goroutines. Only one function is set at a time.
 func (r *Roster) Watch(changed func(name string)) {
 	r.mu.Lock()
 	r.changed = changed
@@ -86,11 +87,11 @@ func (r *Roster) start(name string, a Agent) {
 	}
 }
 
-// Add adds an agent under a name that is free. One that was not taken is closed.
+// Add adds an agent under a name that is not in use. If it can't be added, it is closed.
 func (r *Roster) Add(name string, a Agent) error { return r.insert(name, a, false) }
 
-// Replace puts an agent in the place of the one under that name, if there is one; that is closed as by Remove. One that was not
-// taken is closed.
+// Replace adds an agent and removes the one that has the name, if there is one, as Remove does. If the agent can't be added, it
+// is closed.
 func (r *Roster) Replace(name string, a Agent) error { return r.insert(name, a, true) }
 
 func (r *Roster) insert(name string, a Agent, replace bool) error {
@@ -105,7 +106,7 @@ func (r *Roster) insert(name string, a Agent, replace bool) error {
 	return nil
 }
 
-// swap leaves it to the caller to shut the old one, and to say when that is done.
+// swap replaces an agent and returns the old one, which the caller must close. Then the caller must call r.closing.Done.
 func (r *Roster) swap(name string, a Agent, replace bool) (old Agent, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,8 +125,8 @@ func (r *Roster) swap(name string, a Agent, replace bool) (old Agent, err error)
 	return old, nil
 }
 
-// Remove takes an agent away; false where there was none. New turns do not find it from then on. What it kept is gone when
-// Remove returns: turns that run on that have failed; turns that need nothing of it go on to their end.
+// Remove removes an agent. It returns false if there is none with the name. New turns don't find the agent from then on. When
+// Remove returns, the agent is closed: running turns that needed its process have failed, and others run to their end.
 func (r *Roster) Remove(name string) bool {
 	r.mu.Lock()
 	a, ok := r.agents[name]
@@ -146,7 +147,7 @@ func (r *Roster) closeAgent(a Agent) {
 	}
 }
 
-// Close ends what the agents keep running, all at the same time, and returns when it is gone. No agent comes after it.
+// Close closes all agents concurrently and returns when they are closed. No agent can be added after it.
 func (r *Roster) Close() {
 	r.mu.Lock()
 	r.closed = true

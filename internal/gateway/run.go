@@ -32,8 +32,8 @@ type run struct {
 	trouble  atomic.Pointer[agent.Error] // why the last attempt upstream failed; nil once there is progress
 
 	mu      sync.Mutex
-	input   agent.Input // its session changes
-	silence *time.Timer // nil before the start and after the return
+	input   agent.Input // its session can change
+	silence *time.Timer // the limit on silence; nil before the start and after the agent has returned
 }
 
 // runConfig describes a run.

@@ -49,12 +49,12 @@ func (r *run) Start(start runStart) {
 		}
 		close(r.returned)
 		if err := r.link.Returned(context.WithoutCancel(r.ctx), r.turn, runReport{LateOps: r.lateOps.Load(), Foreign: foreign}); err != nil {
-			r.log.Error("return of agent not reported", "turn", r.turn, "error", err)
+			r.log.Error("end of run not reported to the writer", "turn", r.turn, "error", err)
 		}
 	})
 }
 
-// callAgent calls the agent as start says.
+// callAgent calls the agent in the mode of start.
 func (r *run) callAgent(ctx context.Context, start runStart) error {
 	switch {
 	case start.Mode == startObserve:
@@ -67,7 +67,8 @@ func (r *run) callAgent(ctx context.Context, start runStart) error {
 	return r.agent.Run(ctx, r.currentInput(), r.emitter)
 }
 
-// leaveTo leaves the turn to a producer, durably, and waits for the end of its stream.
+// leaveTo leaves the turn to a producer and waits for the end of its stream. The change is durable before the producer can see
+// it.
 func (r *run) leaveTo(ctx context.Context, to *agent.PushPending) error {
 	state, err := r.core.pusher.NewState(to.Dialect)
 	if err != nil {
@@ -94,7 +95,7 @@ func (r *run) call(fn func(context.Context) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.log.Error("agent panicked", "agent", r.name, "turn", r.turn, "panic", p, "stack", string(debug.Stack()))
-			err = errors.New("the agent failed unexpectedly")
+			err = errors.New("the agent panicked")
 		}
 	}()
 	return fn(r.ctx)
@@ -118,6 +119,6 @@ func (r *run) notifyStopped() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), stopLimit)
 	defer cancel()
 	if err := s.Stop(ctx, r.currentInput()); err != nil {
-		r.log.Warn("agent not told that its turn was stopped", "turn", r.turn, "agent", r.name, "error", err)
+		r.log.Warn("agent not notified that its turn was stopped", "turn", r.turn, "agent", r.name, "error", err)
 	}
 }

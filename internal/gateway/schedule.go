@@ -9,8 +9,8 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// begin starts a turn, or queues it while another one is unfinished. It returns the message's state and the seq.
-// state is stored as the turn's first state, for an agent that can be resumed.
+// begin starts a turn, or queues it while another one is unfinished. It returns the state of the message that the turn answers,
+// and the seq of the last event. If state isn't nil, it is stored as the first state of a pushed stream.
 func (w *writer) begin(t *tx, turn, name string, a Agent, answers string, p Principal, state json.RawMessage) (event.MessageState, int64) {
 	s := t.edit()
 	busy := len(w.turns.inQueue(s.Open)) > 0 || w.turns.current != nil
@@ -40,7 +40,7 @@ func (w *writer) begin(t *tx, turn, name string, a Agent, answers string, p Prin
 	return became, seq
 }
 
-// startTurn gives a turn, whose turn.start is in this tx, its run, and starts it once that is durable.
+// startTurn gives a turn its run, and starts the run when the tx, which contains the turn.start, is durable.
 func (w *writer) startTurn(t *tx, id, name string, a Agent, answers string, p agent.Principal) {
 	in := agent.Input{Conversation: w.id, Turn: id, Key: id, Principal: p, Metadata: w.summary.Metadata, Ingest: w.issue(t, id, a)}
 	tn := w.newTurn(id, name, a, p)
@@ -55,7 +55,7 @@ func (w *writer) startTurn(t *tx, id, name string, a Agent, answers string, p ag
 	})
 }
 
-// stream returns the state of a pushed turn's stream, nil if it can't be read.
+// stream returns the state of a pushed turn's stream, or nil if it can't be read.
 func (w *writer) stream(turn string) json.RawMessage {
 	state, err := w.core.journal.Get(w.core.life, journalkey.TurnState(turn))
 	if err != nil {
@@ -64,8 +64,9 @@ func (w *writer) stream(turn string) json.RawMessage {
 	return state
 }
 
-// next starts the turn that waits longest, if the one before it is out of the way; nothing waits for an observed one. It runs in the
-// writer.
+// next starts the turn that has waited longest, when before, the turn that the queue started last, has ended and returned. It
+// is also called for observed turns; the queue doesn't wait for those. It runs in the writer's goroutine, and does nothing if
+// it is called twice.
 func (w *writer) next(t *tx, before *turn) error {
 	if before != nil && before.isObserved {
 		if !t.isOpen(before.id) {
@@ -74,10 +75,10 @@ func (w *writer) next(t *tx, before *turn) error {
 		return nil
 	}
 	if w.turns.current != before {
-		return nil // also where a turn has begun since the conversation was adopted
+		return nil // another turn has started meanwhile
 	}
 	if before != nil && t.isOpen(before.id) {
-		return nil // detached, or its end is still to be written
+		return nil // it is detached, or its end is not committed yet
 	}
 	if !w.turns.vacate() {
 		return nil
@@ -112,17 +113,17 @@ func (w *writer) next(t *tx, before *turn) error {
 	}
 }
 
-// principal is on whose behalf a turn was queued.
+// principal returns the principal on whose behalf a turn was queued. If it can't be read, it is the conversation's owner.
 func (w *writer) principal(turn string) agent.Principal {
 	p, err := turnPrincipal(w.core.life, w.core.journal, turn)
 	if err != nil {
-		w.log.Warn("turn has no principal; its conversation's owner stands in", "turn", turn, "error", err)
+		w.log.Warn("principal of turn not read; the conversation's owner is used", "turn", turn, "error", err)
 		return w.owner()
 	}
 	return p
 }
 
-// prepare gives the turn its runner. It is called once, before the writer has the turn.
+// prepare gives the turn its runner and adds it to the running turns. It is called once, in the job that starts the turn.
 func (tn *turn) prepare(isResumed, isPushed bool) {
 	w := tn.writer
 	ctx := w.observer.begin(TurnInfo{Conversation: w.id, Turn: tn.id, Agent: tn.name, Kind: tn.agent.Kind, IsResumed: isResumed})
@@ -133,7 +134,8 @@ func (tn *turn) prepare(isResumed, isPushed bool) {
 	w.turns.add(tn)
 }
 
-// issue returns where the agent can push the turn's stream, and stores the digest of the token. It returns nil if the agent doesn't push.
+// issue returns the address and token with which the agent can push the turn's stream later, and stores the digest of the
+// token. It returns nil if the agent can't push.
 func (w *writer) issue(t *tx, turn string, a Agent) *agent.Ingest {
 	if _, ok := a.Agent.(agent.Pusher); !ok {
 		return nil

@@ -33,9 +33,9 @@ func scoped(id string) bool {
 	return strings.Trim(id[i+len(scopeMark):], "0123456789abcdef") == ""
 }
 
-// ConversationID returns the id of a conversation that a client names so when it creates it for a tenant; a UUIDv7 if name
-// is empty. A name that already has the tenant's ending stays as it is. It looks nothing up, so its refusals don't depend
-// on the conversations of others.
+// ConversationID returns the id of a conversation that a client creates for a tenant and gives a name; a UUIDv7 if name is
+// empty. A name that already has the tenant's ending is not changed. No conversation is looked up, so a refusal reveals nothing
+// about the conversations of others.
 func ConversationID(tenant, name string) (string, error) {
 	if err := checkConversationID(name); err != nil {
 		return "", err
@@ -53,7 +53,7 @@ func ConversationID(tenant, name string) (string, error) {
 	return name + end, nil
 }
 
-// checkConversationID refuses ids that can't stand in a path or that the gateway keeps for itself.
+// checkConversationID refuses ids that can't be part of a URL's path, and those of the gateway's own logs.
 func checkConversationID(id string) error {
 	switch {
 	case len(id) > maxConvID:

@@ -12,11 +12,11 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// steerLimit bounds how long an agent may take to say whether it takes a message into its running turn.
+// steerLimit is how long an agent may take to decide whether it accepts a message into its running turn.
 const steerLimit = 10 * time.Second
 
-// send adds a user's message and sees that a turn answers it: the running one, if it can be steered, else a new one,
-// at once or in the queue.
+// send adds a user's message and makes sure that a turn answers it: the running turn if its agent accepts the message,
+// otherwise a new one, which starts at once or waits in the queue.
 func (w commands) send(ctx context.Context, p Principal, c Command) (Ack, error) {
 	m, err := w.message(c, event.User)
 	if err != nil {
@@ -33,7 +33,7 @@ func (w commands) send(ctx context.Context, p Principal, c Command) (Ack, error)
 		}
 	}
 	return w.keyedSend(ctx, c, func(t *tx, earlier *Ack) (Ack, error) {
-		if admit := w.core.cfg.Admit; admit != nil { // a repeat of what was taken is not asked for
+		if admit := w.core.cfg.Admit; admit != nil { // after the key, so that a repetition of an accepted send isn't refused
 			if err := admit(name); err != nil {
 				return Ack{}, err
 			}
@@ -45,7 +45,7 @@ func (w commands) send(ctx context.Context, p Principal, c Command) (Ack, error)
 				return Ack{}, reject(ReasonConflict, "message id %q is taken", m.Message)
 			}
 			if n := len(w.turns.inQueue(w.summary.Open)); n > w.core.settings().MaxQueued {
-				return Ack{}, reject(ReasonFull, "%d turns wait already", n-1)
+				return Ack{}, reject(ReasonFull, "too many turns wait in this conversation: %d", n-1)
 			}
 			if err := t.reserve(p, quota.Need{Turn: turn, Message: true, Bytes: w.core.limits.sizeOf(m)}); err != nil {
 				return Ack{}, err
@@ -66,7 +66,8 @@ func (w commands) send(ctx context.Context, p Principal, c Command) (Ack, error)
 	})
 }
 
-// keyedSend is keyed, but a turn that ended before anything reached its agent runs again under the same key.
+// keyedSend is keyed for send. If the turn of the first send ended before anything reached its agent, a repetition with the
+// same key starts another turn for the same message; do then gets the first result as earlier.
 func (w commands) keyedSend(ctx context.Context, c Command, do func(*tx, *Ack) (Ack, error)) (Ack, error) {
 	var ack Ack
 	err := w.submit(ctx, true, func(t *tx) error {
@@ -93,11 +94,12 @@ func (w commands) keyedSend(ctx context.Context, c Command, do func(*tx, *Ack) (
 		return w.remember(t, c, ack)
 	})
 	if err != nil {
-		return Ack{}, commandError(err) // ack is the job's still where the context has ended
+		return Ack{}, commandError(err) // if the context has ended, the job may still change ack
 	}
 	return ack, nil
 }
 
+// neverStarted reports whether a turn ended before anything reached its agent.
 func (w commands) neverStarted(turn string) (yes bool) {
 	w.feed.View(func(t *transcript.Transcript) {
 		tr := t.Turn(turn)
@@ -106,7 +108,7 @@ func (w commands) neverStarted(turn string) (yes bool) {
 	return yes
 }
 
-// choose returns the agent of a command: the one it names, else the conversation's, else the default.
+// choose returns the agent that answers a command: the one that it names, otherwise the conversation's, otherwise the default.
 func (w commands) choose(name string, p Principal) (string, Agent, error) {
 	if name == "" {
 		name = w.info().Agent
@@ -124,7 +126,7 @@ func (w commands) choose(name string, p Principal) (string, Agent, error) {
 	return name, a, nil
 }
 
-// steerable returns the running turn, if it is the agent's and the agent accepts messages into it.
+// steerable returns the running turn if it is the agent's and the agent may accept messages into it.
 func (w commands) steerable(name string) *turn {
 	tn := w.turns.fromQueue()
 	if tn == nil || tn.isOver.Load() || tn.name != name || !tn.runner.Steerable() {
@@ -133,14 +135,15 @@ func (w commands) steerable(name string) *turn {
 	return tn
 }
 
-// steer hands a message to the running turn. What is committed of it gets to the agent though whoever sent it may be gone.
+// steer offers a message to the running turn. Once its message is committed, the offer is made even if the caller's context
+// ends.
 func (w commands) steer(ctx context.Context, p Principal, tn *turn, m event.Event, c Command) (Ack, error) {
 	outcome, err := w.storedOutcome(ctx, c)
 	if err != nil {
 		return Ack{}, commandError(err)
 	}
 	if outcome != nil {
-		return Ack{}, agent.ErrNotSteered // the ordinary path answers repeats
+		return Ack{}, agent.ErrNotSteered // send returns the stored result
 	}
 	type result struct {
 		ack Ack
@@ -204,7 +207,7 @@ func (w commands) steerIn(ctx context.Context, p Principal, tn *turn, m event.Ev
 		return ack, nil
 	}
 	w.log.Info("turn not steered; the message is queued", "turn", tn.id, "error", err)
-	// The message is in the log: only its turn is still to be made, whatever the limit on turns.
+	// The message is committed, so its turn is started even if the user's limit of turns is reached.
 	err = w.await(ctx, true, func(t *tx) error {
 		ack.Turn = newID()
 		w.core.quota.Begin(quota.Account(tn.principal), ack.Turn, w.id)
@@ -214,7 +217,8 @@ func (w commands) steerIn(ctx context.Context, p Principal, tn *turn, m event.Ev
 	return ack, commandError(err)
 }
 
-// addMessage adds a command's message. Parts whose file is missing are added as failed, with the reason. It returns the last seq.
+// addMessage adds a command's message, and returns the last seq. Parts whose file is missing are marked as failed, with the
+// reason.
 func (t *tx) addMessage(m event.Event, c Command) int64 {
 	seq := t.add(m)
 	firstPart := len(m.Body.Parts) - len(c.Message.Parts) // the command's text may be a part before its parts

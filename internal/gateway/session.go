@@ -28,7 +28,7 @@ func (w *writer) session(name string) json.RawMessage {
 	v, err := w.core.journal.Get(w.core.life, journalkey.Session(w.id, name))
 	if err != nil {
 		if !errors.Is(err, journal.ErrNotFound) {
-			w.log.Error("session of agent not read; it begins a new one", "agent", name, "error", err)
+			w.log.Error("session of agent not read; the agent starts a new one", "agent", name, "error", err)
 		}
 		return nil
 	}

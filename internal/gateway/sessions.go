@@ -15,7 +15,8 @@ import (
 // sessionsPage is how many keys are read at once when all sessions are listed.
 const sessionsPage = 1000
 
-// sessions is [agent.Sessions] for one agent.
+// sessions is [agent.Sessions] for one agent: the sessions that it stored for conversations, and the entries that it adds to
+// them.
 type sessions struct {
 	core    *core
 	writers *writers
@@ -34,14 +35,14 @@ func newSessions(c *core, ws *writers, name string, a Agent) *sessions {
 	return &sessions{core: c, writers: ws, name: name, agent: a, hasSession: map[string]bool{}, wake: make(chan struct{})}
 }
 
-// changed has Next return a conversation.
+// changed makes Next return a conversation.
 func (s *sessions) changed(conversation string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.add(conversation)
 }
 
-// gone has Next return a conversation, if the agent knows a session of it.
+// conversationLost makes Next return a conversation if the agent knows a session of it.
 func (s *sessions) conversationLost(conversation string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +51,7 @@ func (s *sessions) conversationLost(conversation string) {
 	}
 }
 
-// put appends to what is pending. s.mu is held.
+// add appends to the pending conversations, unless it is there already. s.mu is locked.
 func (s *sessions) add(conversation string) {
 	for _, id := range s.pending {
 		if id == conversation {
@@ -66,7 +67,7 @@ func (s *sessions) add(conversation string) {
 // List implements [agent.Sessions].
 func (s *sessions) List(ctx context.Context) ([]agent.Session, error) {
 	s.mu.Lock()
-	s.pending = nil // what was committed so far is found below; what comes meanwhile is left to Next
+	s.pending = nil // the list below contains what was committed so far; Next returns later changes
 	s.mu.Unlock()
 	var list []agent.Session
 	for after := ""; ; {
@@ -120,7 +121,7 @@ func (s *sessions) Next(ctx context.Context) (agent.Session, error) {
 	}
 }
 
-// of returns a conversation's session as it is now; its Session is nil if it keeps no session.
+// of returns a conversation's current session. Session is nil if there is none.
 func (s *sessions) of(ctx context.Context, conversation string) (agent.Session, error) {
 	session := agent.Session{Conversation: conversation}
 	sum, err := readSummary(ctx, s.core.journal, conversation)
@@ -157,7 +158,7 @@ func (s *sessions) Add(ctx context.Context, conversation string, entries []agent
 		defer w.release()
 		err = sessionEntries{w}.addEntries(ctx, s.name, s.agent, entries, cursor)
 	}
-	if errors.Is(err, ErrNotFound) { // also of a conversation that is deleted meanwhile
+	if errors.Is(err, ErrNotFound) { // also if the conversation was deleted meanwhile
 		return agent.ErrNoSession
 	}
 	return err

@@ -11,24 +11,24 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// maxGrants bounds with how many a conversation is shared; beyond, Everybody is meant.
+// maxGrants limits the grants of one conversation. To share with more subjects, the owner shares with WholeTenant.
 const maxGrants = 100
 
-// share lets a subject of the owner's tenant in, or changes what it may do.
+// share grants a subject of the owner's tenant access to the conversation, or changes its access.
 func (w commands) share(t *tx, c Command) (Ack, error) {
 	if err := checkGuest(c.Subject); err != nil {
 		return Ack{}, err
 	}
 	if c.Access != AccessRead && c.Access != AccessWrite {
-		return Ack{}, reject(ReasonInvalid, "share: the access is %q; it is %s or %s", c.Access, AccessRead, AccessWrite)
+		return Ack{}, reject(ReasonInvalid, "share: invalid access %q: use %s or %s", c.Access, AccessRead, AccessWrite)
 	}
 	s := t.current()
 	if c.Subject == s.Owner {
-		return Ack{}, reject(ReasonInvalid, "share: it is theirs already")
+		return Ack{}, reject(ReasonInvalid, "share: the subject owns this conversation")
 	}
 	newGrants := withoutGrant(s.Grants, c.Subject)
 	if len(newGrants) >= maxGrants {
-		return Ack{}, reject(ReasonTooLarge, "share: it is shared with %d already", maxGrants)
+		return Ack{}, reject(ReasonTooLarge, "share: too many grants: a conversation can have at most %d", maxGrants)
 	}
 	newGrants = append(newGrants, journal.Grant{Subject: c.Subject, Access: c.Access})
 	slices.SortFunc(newGrants, func(a, b journal.Grant) int { return strings.Compare(a.Subject, b.Subject) })
@@ -52,9 +52,10 @@ func (w commands) unshare(t *tx, c Command) (Ack, error) {
 	return Ack{Seq: w.head}, nil
 }
 
+// checkGuest returns a *Rejection if a subject can't be in a grant.
 func checkGuest(subject string) error {
 	if subject == "" {
-		return reject(ReasonInvalid, "a subject is needed, or %q for everybody of the tenant", WholeTenant)
+		return reject(ReasonInvalid, "a subject is required, or %q for all users of the tenant", WholeTenant)
 	}
 	if err := event.CheckID("subject", subject); err != nil {
 		return reject(ReasonInvalid, "%v", err)
@@ -62,7 +63,7 @@ func checkGuest(subject string) error {
 	return nil
 }
 
-// withoutGrant returns a copy without a subject's grant.
+// withoutGrant returns a copy of grants without those of a subject.
 func withoutGrant(current []journal.Grant, subject string) []journal.Grant {
 	return slices.DeleteFunc(slices.Clone(current), func(g journal.Grant) bool { return g.Subject == subject })
 }
@@ -74,7 +75,7 @@ func sharedWith(ctx context.Context, j Journal, p Principal) ([]string, error) {
 		prefix := journalkey.Shared(p.Tenant, subject, "")
 		keys, err := j.Keys(ctx, prefix)
 		if err != nil {
-			return nil, fmt.Errorf("list what is shared: %w", err)
+			return nil, fmt.Errorf("list shared conversations: %w", err)
 		}
 		for _, kv := range keys {
 			ids = append(ids, strings.TrimPrefix(kv.Key, prefix))
@@ -83,8 +84,8 @@ func sharedWith(ctx context.Context, j Journal, p Principal) ([]string, error) {
 	return ids, nil
 }
 
-// asGuest marks a message as the guest's who sends it: in a conversation of several people it has to be told who said what,
-// and nobody speaks for another.
+// asGuest marks the message of a guest as the guest's own. In a conversation with several people readers must see the author of
+// each message, and a guest must not write in another user's name.
 func asGuest(p Principal, s *journal.Summary, c Command) Command {
 	if c.Message == nil || p.Admin || (p.Tenant == s.Tenant && p.Subject == s.Owner) {
 		return c

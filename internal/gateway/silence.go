@@ -78,8 +78,8 @@ func (r *run) checkSilence(limit time.Duration) {
 	r.core.tasks.Go(func() { r.probe(p, limit) }) // the run itself is a task until it returns, so none is added too late
 }
 
-// activity returns whether the turn waits for a tool or a user, and when a user answered last. If the writer can't be asked, the
-// turn counts as waiting: another check follows.
+// activity returns whether the turn waits for a tool or a user, and when a user answered last. If the writer doesn't answer,
+// the turn counts as waiting, and another check follows.
 func (r *run) activity() (waits bool, answeredAt int64) {
 	ctx, cancel := context.WithTimeout(r.ctx, activityLimit)
 	defer cancel()
@@ -98,7 +98,7 @@ func (r *run) probe(p agent.Prober, limit time.Duration) {
 	err := p.Probe(ctx, r.currentInput())
 	var agentErr *agent.Error
 	switch {
-	case r.ctx.Err() != nil: // it has ended, or is detached for the next start
+	case r.ctx.Err() != nil: // the turn has ended, or is detached for the next start
 	case err == nil:
 		r.touch()
 		r.resetSilence(limit)
@@ -117,5 +117,5 @@ func (r *run) silenceError(limit time.Duration) *agent.Error {
 	if e := r.trouble.Load(); e != nil {
 		return e
 	}
-	return &agent.Error{Code: codeSilence, Message: fmt.Sprintf("the agent said nothing for %v", limit), Retryable: true}
+	return &agent.Error{Code: codeSilence, Message: fmt.Sprintf("the agent sent nothing for %v", limit), Retryable: true}
 }

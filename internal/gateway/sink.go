@@ -83,7 +83,7 @@ func (s *sink) KeepSession(ctx context.Context, session json.RawMessage) error {
 	case len(session) > agent.MaxSession:
 		return fmt.Errorf("gateway: session of %d bytes, at most %d", len(session), agent.MaxSession)
 	case session != nil && !json.Valid(session):
-		return errors.New("gateway: the session is no JSON")
+		return errors.New("gateway: the session is not JSON")
 	}
 	session = slices.Clone(session) // the caller may change it
 	if err := s.link.SetSession(ctx, s.turn, session); errors.Is(err, ErrTurnOver) {

@@ -11,16 +11,17 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// Limits of what describes a conversation, in bytes: enough for what people write, too little to hide text in.
+// Limits of a conversation's title, metadata and id, in bytes. They are written with every commit, so they must stay small.
 const (
 	maxTitle    = 1 << 10
 	maxMetadata = 64 << 10
 	maxConvID   = 128
 )
 
-// system reports whether an id is that of one of the gateway's own logs, which no route names.
+// system reports whether an id is that of one of the gateway's own logs, which have no routes.
 func system(id string) bool { return strings.HasPrefix(id, journal.SystemPrefix) }
 
+// checkMeta returns a *Rejection if a title or metadata are too large.
 func checkMeta(title *string, metadata map[string]json.RawMessage) error {
 	if title != nil && len(*title) > maxTitle {
 		return reject(ReasonTooLarge, "title of %d bytes, at most %d", len(*title), maxTitle)
@@ -35,7 +36,7 @@ func checkMeta(title *string, metadata map[string]json.RawMessage) error {
 	return nil
 }
 
-// setMeta brings a summary up to what a conversation.update says.
+// setMeta applies the title and metadata of a conversation.update to a summary. A value that is null deletes its name.
 func setMeta(s *journal.Summary, title *string, metadata map[string]json.RawMessage) {
 	if title != nil {
 		s.Title = *title
@@ -63,7 +64,7 @@ type summaryStore interface {
 	summaryReader
 }
 
-// readSummary returns a conversation that is not being deleted. The caller decides who may see it.
+// readSummary returns a conversation that is not being deleted. It doesn't check access.
 func readSummary(ctx context.Context, j summaryStore, id string) (journal.Summary, error) {
 	if system(id) {
 		return journal.Summary{}, ErrNotFound

@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// maxMadeTitle bounds a title that is made of a message, in characters: what a list shows on one line.
+	// maxMadeTitle limits a title that is made from a message, in characters, so that it fits on one line of a list.
 	maxMadeTitle = 60
-	// maxTitled is how much of a message is looked at, in bytes.
+	// maxTitled is how much of a message is read for its title, in bytes.
 	maxTitled = 4 << 10
 )
 
-// marks are those of Markdown that may stand inside a line.
+// marks removes the marks of Markdown inside a line.
 var marks = strings.NewReplacer("**", "", "__", "", "~~", "", "`", "")
 
-// TitleOf makes a title of a message: the first line that says something, without the marks of Markdown, cut between two
-// words. It is empty where nothing is said.
+// TitleOf returns a title made from a message: its first line with text, without Markdown, cut between two words. It is empty
+// if the message has no text.
 func TitleOf(text string) string {
 	if len(text) > maxTitled {
 		text = strings.ToValidUTF8(text[:maxTitled], "")
@@ -36,13 +36,13 @@ func TitleOf(text string) string {
 	return ""
 }
 
-// shorten cuts a line to maxMadeTitle characters, between two words where one ends in its second half.
+// shorten cuts a line to maxMadeTitle characters, between two words if one ends in its second half.
 func shorten(line string) string {
 	r := []rune(line)
 	if len(r) <= maxMadeTitle {
 		return line
 	}
-	end := maxMadeTitle - 1 // one is for the dots
+	end := maxMadeTitle - 1 // leaves room for the ellipsis
 	for i := end; i > end/2; i-- {
 		if r[i] == ' ' {
 			end = i
@@ -52,6 +52,7 @@ func shorten(line string) string {
 	return strings.TrimRight(string(r[:end]), " ,;:.–-") + "…"
 }
 
+// titleOf returns the title that the first text of some parts makes, or "".
 func titleOf(parts []event.Part) string {
 	for _, part := range parts {
 		if part.Kind == event.KindText {
@@ -63,7 +64,7 @@ func titleOf(parts []event.Part) string {
 	return ""
 }
 
-// firstTitle is the title that the first of some messages make.
+// firstTitle returns the title that the first message of a user makes, or "".
 func firstTitle(messages []event.Event) string {
 	for i := range messages {
 		if b := messages[i].Get(); b.Role == event.User {

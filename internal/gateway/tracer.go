@@ -8,41 +8,41 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Tracer is told of turns as they run. nil in [Config] is none. Its methods are called from several
-// goroutines and must not block.
+// Tracer traces turns. Its methods are called from several goroutines and must not block.
 type Tracer interface {
 	// Turn is called when a turn is about to run. The agent runs under the context that it returns, which must derive
 	// from ctx.
 	Turn(ctx context.Context, t TurnInfo) (context.Context, TurnTrace)
 }
 
-// TurnInfo says which turn runs.
+// TurnInfo describes a turn that is about to run.
 type TurnInfo struct {
 	Conversation, Turn string
 	Agent, Kind        string
 	IsResumed          bool   // after a restart
-	Parent             string // the W3C traceparent of the request that asked for the turn; empty where there was none
+	Parent             string // the W3C traceparent of the request that asked for the turn; may be empty
 }
 
-// TurnTrace is told of one turn, in order, by one goroutine at a time.
+// TurnTrace is the trace of one turn. One goroutine at a time calls its methods, in the order of what happens.
 type TurnTrace interface {
-	// Commit is called for each commit that held something of the turn: when it was handed to the journal, when it was
-	// durable, when readers could see it.
+	// Commit is called for each commit with events of the turn, with the times at which the journal got it, at which it was durable,
+	// and at which readers could see it.
 	Commit(events int, submittedAt, durable, shownAt time.Time)
-	// FirstText is called once, when readers could see the turn's first text. It comes before that commit's Commit.
+	// FirstText is called once, when readers could see the turn's first text, and before Commit for that commit.
 	FirstText(shownAt time.Time)
-	// End is called once, and nothing after it. body is that of the turn's end, nil where the turn goes on elsewhere or
-	// later; then err, where it is not nil, says why.
+	// End is the last call. body is that of the turn's end. If it is nil, this process stops running the turn, which may continue
+	// elsewhere or later, and err is the reason.
 	End(body *event.Body, err error)
 }
 
-// parents holds the traceparents of turns that have not begun yet. It is memory only: a turn that waits in the queue
-// over a restart begins a trace of its own.
+// parents are the traceparents of turns that have not started yet. They are only in memory: a turn that waits in the queue over
+// a restart begins a new trace.
 type parents struct {
 	mu sync.Mutex
 	of map[string]string
 }
 
+// add stores the traceparent of the request that asked for a turn.
 func (p *parents) add(turn, traceparent string) {
 	if traceparent == "" {
 		return // most have none
@@ -55,7 +55,7 @@ func (p *parents) add(turn, traceparent string) {
 	p.of[turn] = traceparent
 }
 
-// take returns a turn's and forgets it.
+// take returns the traceparent of a turn and removes it.
 func (p *parents) take(turn string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

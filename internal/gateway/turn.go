@@ -44,6 +44,7 @@ type turn struct {
 	waiters  map[string]chan event.Answer // requests for whose answer the agent waits in Ask
 }
 
+// newTurn returns a turn that has no runner yet.
 func (w *writer) newTurn(id, name string, a Agent, p agent.Principal) *turn {
 	tn := &turn{
 		writer: w, id: id, name: name, agent: a, principal: p,
@@ -61,7 +62,8 @@ func (tn *turn) start(start runStart) {
 	tn.runner.Start(start)
 }
 
-// emit adds operations of the agent to the commit.
+// emit adds operations of the agent to the commit. If one of them doesn't apply, the turn fails. The agent's state is part of
+// the same commit.
 func (tn *turn) emit(t *tx, e emission) error {
 	w := tn.writer
 	if tn.isOver.Load() {
@@ -75,7 +77,7 @@ func (tn *turn) emit(t *tx, e emission) error {
 		w.core.metrics.droppedOps.WithLabelValues(tn.name).Add(float64(n))
 	}
 	if err != nil {
-		w.log.Warn("operation does not apply", "turn", tn.id, "agent", tn.name, "error", err)
+		w.log.Warn("operation of the agent does not apply; its turn fails", "turn", tn.id, "agent", tn.name, "error", err)
 		// A job of its own ends the turn, because this one may share its commit with others.
 		w.post(func(t *tx) error {
 			tn.end(t, &event.Body{Outcome: event.Failed, Error: &event.Error{Code: codeStream, Message: err.Error()}})
@@ -180,7 +182,7 @@ func (tn *turn) limit(request string, d time.Duration) {
 	tn.timers[request] = time.AfterFunc(d, func() {
 		tn.writer.post(func(t *tx) error {
 			if tn.requests[request] {
-				tn.end(t, &event.Body{Outcome: event.Failed, Error: &event.Error{Code: codeWait, Message: "nobody answered in time"}})
+				tn.end(t, &event.Body{Outcome: event.Failed, Error: &event.Error{Code: codeWait, Message: "the request was not answered in time"}})
 			}
 			return nil
 		})
@@ -200,7 +202,8 @@ func (tn *turn) expire() {
 	})
 }
 
-// end adds the turn's buffered operations, the ends of the turns inside it, and its own end. A second call does nothing.
+// end adds the operations that the run has buffered, the ends of the turns inside this one, and its own end. A second call does
+// nothing.
 func (tn *turn) end(t *tx, body *event.Body) {
 	if tn.isOver.Swap(true) {
 		return
@@ -222,7 +225,8 @@ func (tn *turn) end(t *tx, body *event.Body) {
 	tn.finish(t)
 }
 
-// finish removes the keys of the turn, whose end is in the commit, and lets the next turn start.
+// finish removes the keys of the turn, whose end is in the commit. The next turn starts when the agent has returned, or after
+// returnLimit.
 func (tn *turn) finish(t *tx) {
 	tn.isOver.Store(true)
 	w := tn.writer

@@ -20,7 +20,7 @@ func turnPrincipal(ctx context.Context, j Journal, turn string) (p agent.Princip
 	return p, err
 }
 
-// isPushed reports whether an agent has left a turn, which is unfinished, to a producer.
+// isPushed reports whether an agent has left an unfinished turn to a producer.
 func isPushed(ctx context.Context, j Journal, turn string) (bool, error) {
 	_, err := j.Get(ctx, journalkey.TurnPushed(turn))
 	if errors.Is(err, journal.ErrNotFound) {
@@ -37,12 +37,12 @@ type observedTurn struct {
 func (m observedTurn) json() []byte {
 	b, err := json.Marshal(m)
 	if err != nil {
-		return nil // a string has a JSON form
+		return nil // cannot happen: a string has a JSON form
 	}
 	return b
 }
 
-// lookUpObserved returns what is stored of an observed turn; ok is false if the turn is not an observed one.
+// lookUpObserved returns the mark of an observed turn. ok is false if the turn is not an observed one.
 func lookUpObserved(ctx context.Context, j Journal, turn string) (m observedTurn, ok bool, err error) {
 	v, err := j.Get(ctx, journalkey.TurnObserved(turn))
 	if errors.Is(err, journal.ErrNotFound) {

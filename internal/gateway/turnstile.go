@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// turnstile lets those in who come with the same key, one by one. The zero value is ready to use.
+// turnstile is a mutex for each key. The zero value is ready to use.
 type turnstile struct {
 	mu     sync.Mutex
-	inside map[string]chan struct{} // closed when whoever is inside leaves
+	inside map[string]chan struct{} // closed when the caller inside leaves
 }
 
-// enter waits until nobody with the key is inside; then the caller is, until leave is called.
+// enter waits until no other caller is inside with the same key. The caller is inside until it calls leave.
 func (t *turnstile) enter(ctx context.Context, key string) (leave func(), err error) {
 	for {
 		t.mu.Lock()

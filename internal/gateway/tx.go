@@ -10,7 +10,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// tx collects what the jobs of one commit add.
+// tx collects what the jobs of one commit add. It knows the conversation before the commit, and the writer not at all.
 type tx struct {
 	conversation string
 	head         int64            // seq of the last event before this commit
@@ -19,19 +19,19 @@ type tx struct {
 	events       []event.Event
 	keys         []journal.KeyValue
 	summary      *journal.Summary
-	terminal     bool
-	isBackfill   bool     // its events are older messages from elsewhere, about which watchers are not notified
+	terminal     bool     // it ends a turn or the conversation, see journal.Batch
+	isBackfill   bool     // its events are older messages from elsewhere: no webhook, no unread mark
 	trace        string   // traceparent of the job that runs
 	after        []func() // run once the commit is shown
 	reservations []*quota.Reservation
-	// unshared says that a subject loses access. Its readers are disconnected before the command returns, so that the caller can rely on it.
+	// unshared is true if a subject loses access. Its readers are disconnected before the command returns.
 	unshared   bool
 	endedTurns []string // turns
-	// outside are the turns of runs that it adds whole: their upstream began them and they are over.
+	// outside contains the turns that the tx adds from start to end: runs that their upstream began and that are over.
 	outside map[string]bool
 }
 
-// add appends an event with the next seq of the log, and returns the seq.
+// add appends an event with the next seq of the log, and returns the seq. If the event has no time, it gets the current one.
 func (t *tx) add(e event.Event) int64 {
 	e.Seq = t.head + int64(len(t.events)) + 1
 	if e.At == 0 {
@@ -44,7 +44,8 @@ func (t *tx) add(e event.Event) int64 {
 	return e.Seq
 }
 
-// set writes a key with the commit; the last value of a key wins.
+// setKey writes a key with the commit, or deletes it if value is nil. expires is in epoch milliseconds; if it is 0, the key
+// lives as long as the conversation. If a key is set twice, the last value counts.
 func (t *tx) setKey(key string, value []byte, expires int64) {
 	for i := range t.keys {
 		if t.keys[i].Key == key {
@@ -55,7 +56,7 @@ func (t *tx) setKey(key string, value []byte, expires int64) {
 	t.keys = append(t.keys, journal.KeyValue{Key: key, Value: value, Expires: expires})
 }
 
-// edit returns the summary to change; it is written with the commit.
+// edit returns the summary for changes. It is written with the commit.
 func (t *tx) edit() *journal.Summary {
 	if t.summary == nil {
 		s := *t.committed
@@ -65,7 +66,7 @@ func (t *tx) edit() *journal.Summary {
 	return t.summary
 }
 
-// current is the summary as this tx will leave it.
+// current returns the summary as this tx will leave it. It must not be changed.
 func (t *tx) current() *journal.Summary {
 	if t.summary != nil {
 		return t.summary
@@ -73,9 +74,11 @@ func (t *tx) current() *journal.Summary {
 	return t.committed
 }
 
+// afterCommit calls fn in the writer's goroutine when the commit is durable and shown. fn must not block.
 func (t *tx) afterCommit(fn func()) { t.after = append(t.after, fn) }
 
-// speaks reports whether an event makes a conversation unread: what people say does not, nor what they stopped.
+// speaks reports whether an event makes a conversation unread: messages of agents, questions, and ends of turns, except those
+// that a user stopped.
 func speaks(e *event.Event) bool {
 	b := e.Get()
 	switch e.Type {
@@ -89,8 +92,8 @@ func speaks(e *event.Event) bool {
 	return false
 }
 
-// reserve takes what a job needs from the user's quota. A job calls it after all its other checks, so that a refused or a
-// repeated command uses nothing. The reservation is cancelled if the job or the commit fails.
+// reserve reserves what a job needs from the user's quota. A job calls it after all its other checks, so that a command that is
+// refused or repeated uses nothing. The reservation is cancelled if the job or the commit fails.
 func (t *tx) reserve(p Principal, n quota.Need) error {
 	n.Conversation = t.conversation
 	s := t.current()
@@ -103,7 +106,7 @@ func (t *tx) reserve(p Principal, n quota.Need) error {
 	return nil
 }
 
-// cancelReservations cancels the reservations from the n-th on.
+// cancelReservations cancels the reservations from the n-th on, which belong to a job that has failed.
 func (t *tx) cancelReservations(n int) {
 	for _, g := range t.reservations[n:] {
 		g.Cancel()
@@ -121,14 +124,14 @@ func (t *tx) finishReservations(err error) {
 	for _, g := range t.reservations {
 		g.Commit()
 	}
-	if err == nil { // before anybody is told of the ends, who may begin another turn at once
+	if err == nil { // before readers see the ends, because they may start another turn at once
 		for _, turn := range t.endedTurns {
 			t.limits.quota.End(turn)
 		}
 	}
 }
 
-// deleteTurnKeys deletes what is stored of a turn only as long as it is unfinished.
+// deleteTurnKeys deletes the keys of a turn that are needed only while it is unfinished.
 func (t *tx) deleteTurnKeys(id string) {
 	t.setKey(journalkey.TurnState(id), nil, 0)
 	t.setKey(journalkey.TurnMapper(id), nil, 0)

@@ -16,7 +16,7 @@ import (
 // billing adds the turns that end in a commit to the usage ledger, in the writer of their conversation.
 type billing struct{ *writer }
 
-// bill adds a row of the usage ledger to a batch for each turn that ends in it. It runs in the writer.
+// bill adds a row of the usage ledger to a batch for each turn that ends in it.
 func (w billing) bill(t *tx, b *journal.Batch) {
 	for i := range b.Events {
 		e := &b.Events[i]
@@ -25,14 +25,15 @@ func (w billing) bill(t *tx, b *journal.Batch) {
 		}
 		kv, err := w.core.ledger.Entry(w.billed(t, e))
 		if err != nil {
-			w.core.log.Error("turn not billed", "turn", e.Turn, "error", err) // a turn's end waits for nothing
+			w.core.log.Error("turn not billed", "turn", e.Turn, "error", err) // the end of a turn must be committed even so
 			continue
 		}
 		b.Keys = append(b.Keys, kv)
 	}
 }
 
-// billed returns what the ledger is told of a turn that ends with e, one of the events of a commit.
+// billed returns the ledger's row for a turn that ends with e, one of the events of a commit. Its start may be in the same
+// commit.
 func (w billing) billed(of *tx, e *event.Event) usage.Turn {
 	t := usage.Turn{ID: e.Turn, Outcome: e.Get().Outcome, Usage: e.Get().Usage, EndedAt: e.At}
 	parent := ""
@@ -41,7 +42,7 @@ func (w billing) billed(of *tx, e *event.Event) usage.Turn {
 			t.Agent, t.Model, t.StartedAt, parent = turn.Agent, turn.Model, turn.StartedAt, turn.Parent
 		}
 	})
-	for i := range of.events { // what comes with its end is not in the feed yet
+	for i := range of.events { // the feed doesn't have the events of this commit yet
 		switch e := &of.events[i]; {
 		case e.Turn != t.ID:
 		case e.Type == event.TurnStart:
@@ -58,8 +59,8 @@ func (w billing) billed(of *tx, e *event.Event) usage.Turn {
 	return t
 }
 
-// payer is on whose account a turn is: whoever began it, or the turn that it runs inside of; the conversation's owner where
-// that was the operator.
+// payer returns the principal that a turn is charged to: the one that began it, or began the turn around it. If that was the
+// operator, it is the conversation's owner.
 func (w billing) payer(turn, parent string) (p agent.Principal) {
 	if tn := w.turns.observedTurns[turn]; tn != nil {
 		return tn.principal
@@ -70,7 +71,7 @@ func (w billing) payer(turn, parent string) (p agent.Principal) {
 	if tn := w.turns.around(turn); tn != nil && tn.isObserved {
 		return tn.principal
 	}
-	// The turn that runs has its principal with it, and gives it to those inside it that name no parent.
+	// The running turn also pays for turns inside it whose parent is unknown.
 	if tn := w.turns.current; tn != nil && (tn.id == turn || !w.hasPrincipal(turn)) {
 		p = tn.principal
 	} else {
@@ -82,14 +83,14 @@ func (w billing) payer(turn, parent string) (p agent.Principal) {
 	return p
 }
 
-// began reports whether somebody began the turn, who is known then.
+// hasPrincipal reports whether the principal of a turn is stored. Turns inside another have none.
 func (w billing) hasPrincipal(turn string) bool {
 	_, err := w.core.journal.Get(w.core.life, journalkey.TurnPrincipal(turn))
 	return !errors.Is(err, journal.ErrNotFound)
 }
 
-// Usage answers a question about what turns cost. An admin may ask about all; a subject gets its own, and is refused where
-// it asks about another.
+// Usage returns what turns cost. An admin may query all turns. Other principals get only their own, and a query for others is
+// refused.
 func (g *Gateway) Usage(ctx context.Context, p Principal, q usage.Query) (*usage.Report, error) {
 	if err := Decide(p, ActionList, nil); err != nil {
 		return nil, err

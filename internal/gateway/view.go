@@ -37,7 +37,8 @@ func (g *Gateway) ViewTranscript(ctx context.Context, p Principal, conversation 
 	return nil
 }
 
-// FirstTitle returns the title that a conversation's first message makes, whatever its title is now; empty if there is no message yet.
+// FirstTitle returns the title that a conversation's first message makes, whatever its title is now. It is empty if there is no
+// message yet.
 func FirstTitle(ctx context.Context, g *Gateway, p Principal, conversation string) (title string, err error) {
 	s, err := g.Conversation(ctx, p, ActionRead, conversation)
 	if err != nil {
@@ -53,7 +54,7 @@ func FirstTitle(ctx context.Context, g *Gateway, p Principal, conversation strin
 	return title, err
 }
 
-// titleIn finds the first message of the owner that makes a title.
+// titleIn returns the title that the owner's first message makes, or "".
 func titleIn(t *transcript.Transcript, s *journal.Summary) string {
 	for _, m := range t.Messages {
 		if m.Role != event.User || m.Author != nil && m.Author.ID != "" && m.Author.ID != s.Owner {

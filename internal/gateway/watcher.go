@@ -5,18 +5,18 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// Watcher is told of what happens in conversations, once it is durable and readers can see it.
+// Watcher is notified of what happens in conversations, after it is durable and readers can see it.
 //
-// Of a new conversation and of an import it is told as of a change of the title, not of what was said elsewhere.
+// A conversation that is created or imported is reported as a change of its title; its older messages are not reported.
 //
-// Its method is called by the writers of many conversations at once and must return at once: the conversation stands still
-// meanwhile. It may call nothing of the gateway.
+// The writers of many conversations call its method at the same time. It must return at once, because the conversation is
+// blocked meanwhile, and it must not call the gateway.
 type Watcher interface {
-	// Committed is told of one commit's events. s is the conversation as the commit left it. Neither may be changed or kept.
+	// Committed gets the events of one commit. s is the conversation after it. The watcher must not change or retain either.
 	Committed(s *journal.Summary, events []event.Event)
 }
 
-// notifyCreated notifies the watchers of a conversation that was created or imported.
+// notifyCreated notifies the watchers that a conversation was created or imported.
 func notifyCreated(watchers []Watcher, s *journal.Summary) {
 	for _, w := range watchers {
 		w.Committed(s, []event.Event{{Seq: s.Head, At: nowMillis(), Type: event.ConversationUpdate, Body: &event.Body{Title: &s.Title}}})

@@ -71,7 +71,7 @@ func TestImportSessions(t *testing.T) {
 		t.Errorf("%d messages without the history, want none", n)
 	}
 	for want, args := range map[string][]string{
-		"follows this session already": {"--agent", "a", "--session", "s1"},
+		"continues this session already": {"--agent", "a", "--session", "s1"},
 		"no such session":              {"--agent", "a", "--session", "s3"},
 		"no agent is named":            {"--agent", "b", "--list"},
 		"--list or --session":          {"--agent", "a"},
