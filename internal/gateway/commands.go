@@ -144,7 +144,6 @@ func (w commands) truncate(ctx context.Context, c Command) (Ack, error) {
 // truncateAt tries a truncate once. If the error is errTruncated, another attempt can succeed. The log is read before the job
 // is queued, because the message may be older than the feed's memory and reading a long log would block the writer.
 func (w commands) truncateAt(ctx context.Context, c Command) (Ack, error) {
-
 	history, head, err := w.readLog(ctx)
 	if err != nil {
 		return Ack{}, JournalError("truncate", err)

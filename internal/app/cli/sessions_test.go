@@ -72,12 +72,12 @@ func TestImportSessions(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"continues this session already": {"--agent", "a", "--session", "s1"},
-		"no such session":              {"--agent", "a", "--session", "s3"},
-		"no agent is named":            {"--agent", "b", "--list"},
-		"--list or --session":          {"--agent", "a"},
-		"name an export":               {},
-		"--agent NAME is required":     {"--list"},
-		"either an export":             {"--agent", "a", "--list", "file"},
+		"no such session":                {"--agent", "a", "--session", "s3"},
+		"no agent is named":              {"--agent", "b", "--list"},
+		"--list or --session":            {"--agent", "a"},
+		"name an export":                 {},
+		"--agent NAME is required":       {"--list"},
+		"either an export":               {"--agent", "a", "--list", "file"},
 	} {
 		if status, _, errs := run(args...); status == 0 || !strings.Contains(errs, want) {
 			t.Errorf("%v: %d, %q; want %q", args, status, errs, want)
