@@ -28,7 +28,7 @@ func (s slowSink) Flush(context.Context) error {
 }
 
 func (slowSink) Wait(context.Context, event.Request) (event.Answer, error) {
-	return event.Answer{}, errors.New("nobody is there")
+	return event.Answer{}, errors.New("no user")
 }
 
 func (slowSink) ReportProgress() {}

@@ -49,7 +49,7 @@
 //
 // # Order of calls
 //
-// The gateway calls Signals and Start once, before the first turn, then Follow in a goroutine of its own. For each turn it
+// The gateway calls Signals and Start once, before the first turn, then Follow in a separate goroutine. For each turn it
 // calls Run, or Resume after a restart, or Observe for a run that a Follower reported. While that call runs, it may call Steer, Answer and
 // Probe. After Run of a turn that was ended from outside it calls Stop. Close is last.
 //

@@ -35,7 +35,7 @@ func (p *pulse) Emit(_ context.Context, ops []event.Event, state json.RawMessage
 func (*pulse) Flush(context.Context) error { return nil }
 
 func (*pulse) Wait(context.Context, event.Request) (event.Answer, error) {
-	return event.Answer{}, errors.New("nobody is there")
+	return event.Answer{}, errors.New("no user")
 }
 
 func (p *pulse) ReportProgress() { p.alive.Add(1) }

@@ -160,7 +160,7 @@ func TestGoesOnForNothing(t *testing.T) {
 			}
 			wantTurn(t, s, event.Failed, tt.visible)
 			if e := s.Turn().Error; e == nil || e.Code != tt.code || !strings.Contains(e.Message, tt.words) {
-				t.Errorf("readers are told %v", e)
+				t.Errorf("viewers see %v", e)
 			}
 		})
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/leat-dev/leat/agent/agenttest"
 )
 
-// Check accepts any response, and fails only if there is none.
+// Check accepts any response, and fails only without one.
 func TestCheck(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	a := newAgent(t, s.URL, "").(agent.Checker)
@@ -20,7 +20,7 @@ func TestCheck(t *testing.T) {
 	}
 	s.Close()
 	if err := a.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "does not answer") {
-		t.Errorf("nobody is there: %v", err)
+		t.Errorf("no server: %v", err)
 	}
 }
 

@@ -93,12 +93,12 @@ func TestTalk(t *testing.T) {
 		"refused at first":                   {answers: []func() (*http.Response, error){refused, answer(200, strings.NewReader(begin+rest))}, visible: "So far", calls: "[ ] 500ms"},
 		"not ready":                          {answers: []func() (*http.Response, error){answer(202, strings.NewReader("{}")), answer(200, strings.NewReader(begin+rest))}, visible: "So far", calls: "[ ] 500ms"},
 		"broken before anything came":        {answers: []func() (*http.Response, error){answer(200, broken{strings.NewReader("data: {")}), answer(200, strings.NewReader(begin+rest))}, visible: "So far", calls: "[ ] 500ms"},
-		"broken, and can't be gone on with":  {answers: []func() (*http.Response, error){answer(200, broken{strings.NewReader(begin)})}, code: CodeCutShort, visible: "So ", calls: "[] 0s"},
-		"broken, and gone on with":           {rejoins: true, answers: []func() (*http.Response, error){answer(200, broken{strings.NewReader(begin)}), answer(200, strings.NewReader(rest))}, visible: "So far", calls: "[ 1] 0s"},
-		"gone on with when it is back":       {rejoins: true, answers: []func() (*http.Response, error){answer(200, broken{strings.NewReader(begin)}), refused, refused, answer(200, strings.NewReader(rest))}, visible: "So far", calls: "[ 1 1 1] 1.5s"},
-		"it does not come back":              {rejoins: true, answers: []func() (*http.Response, error){answer(200, broken{strings.NewReader(begin)}), refused}, code: CodeCutShort, visible: "So ", calls: "[ 1 1 1 1 1] 7.5s"},
-		"closed without an end is no broken": {rejoins: true, answers: []func() (*http.Response, error){answer(200, strings.NewReader(begin))}, code: CodeCutShort, visible: "So ", calls: "[] 0s"},
-		"a page in place of a stream":        {answers: []func() (*http.Response, error){func() (*http.Response, error) { return &http.Response{StatusCode: 200, Body: http.NoBody}, nil }}, code: CodeAnswer, calls: "[] 0s"},
+		"broken, and can't be resumed":       {answers: []func() (*http.Response, error){answer(200, broken{strings.NewReader(begin)})}, code: CodeCutShort, visible: "So ", calls: "[] 0s"},
+		"broken, and resumed":                {rejoins: true, answers: []func() (*http.Response, error){answer(200, broken{strings.NewReader(begin)}), answer(200, strings.NewReader(rest))}, visible: "So far", calls: "[ 1] 0s"},
+		"resumed when the server is back":    {rejoins: true, answers: []func() (*http.Response, error){answer(200, broken{strings.NewReader(begin)}), refused, refused, answer(200, strings.NewReader(rest))}, visible: "So far", calls: "[ 1 1 1] 1.5s"},
+		"the server stays unreachable":       {rejoins: true, answers: []func() (*http.Response, error){answer(200, broken{strings.NewReader(begin)}), refused}, code: CodeCutShort, visible: "So ", calls: "[ 1 1 1 1 1] 7.5s"},
+		"closed without an end isn't broken": {rejoins: true, answers: []func() (*http.Response, error){answer(200, strings.NewReader(begin))}, code: CodeCutShort, visible: "So ", calls: "[] 0s"},
+		"a page instead of a stream":         {answers: []func() (*http.Response, error){func() (*http.Response, error) { return &http.Response{StatusCode: 200, Body: http.NoBody}, nil }}, code: CodeAnswer, calls: "[] 0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
