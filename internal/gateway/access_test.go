@@ -13,8 +13,8 @@ var actions = []gateway.Action{
 	gateway.ActionAgent, gateway.ActionAdmin,
 }
 
-// answers writes what a principal may do to a conversation, one letter an action in the order above: y, f for forbidden and n
-// for not found.
+// answers returns what a principal may do with a conversation, one letter for each action in the order above: y for yes, f for
+// forbidden, n for not found.
 func answers(p gateway.Principal, c *journal.Summary) (all string) {
 	for _, a := range actions {
 		switch err := gateway.Decide(p, a, c); {

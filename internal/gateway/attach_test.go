@@ -19,7 +19,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
 
-// An operator attaches a session: its history is there once, belongs to the owner, and what happens next follows, also after a restart.
+// An operator attaches a session. Its history is imported once and belongs to the owner. Later entries follow, also after a restart.
 func TestAttach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, up := memory.New(), &agenttest.Follower{}
@@ -71,7 +71,7 @@ func TestAttach(t *testing.T) {
 		synctest.Wait()
 		wantTexts(t, h.view(s.ID), "user: hi", "assistant: hello", "assistant: a child", "user: more")
 
-		// Without its history it begins with what happens next.
+		// Without the history, the conversation begins with the next entry.
 		up.AddEntries("s2", agenttest.MessageEntry("m1", "tui", "before", at))
 		s, err = h.UpstreamSessions().Attach(t.Context(), admin, gateway.AttachOptions{Agent: "a", Session: "s2", Title: "Mine"})
 		if err != nil || s.Title != "Mine" {
@@ -95,7 +95,7 @@ func (h *testGateway) refusedAttach(opt gateway.AttachOptions, reason string) {
 	}
 }
 
-// What is refused leaves nothing.
+// A refused attach leaves no conversation, key or file behind.
 func TestAttachRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		folder := t.TempDir()
@@ -143,7 +143,7 @@ func TestAttachRefused(t *testing.T) {
 		if left > 0 {
 			t.Errorf("files of %d conversations are left", left)
 		}
-		// The operator's own is not bounded.
+		// The operator's own conversations have no quota.
 		s, err := h.UpstreamSessions().Attach(t.Context(), admin, gateway.AttachOptions{Agent: "a", Session: "large", History: true})
 		if err != nil {
 			t.Fatal(err)

@@ -49,7 +49,7 @@ func TestTheSameKeyTwiceIsOneCommand(t *testing.T) {
 	})
 }
 
-// A client that counts its messages begins anew: the ids of those that are not in memory any more are taken too.
+// A client that numbers its messages restarts at 1. Ids of messages that are no longer in memory are refused too.
 func TestTheIDOfAnOldMessageIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestGateway(t, nil, one(agentFunc(echo)), nil)

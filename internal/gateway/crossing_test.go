@@ -16,7 +16,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// crossed is a journal in which things cross: commits wait while it is barred, and something may happen after a read.
+// crossed is a journal for races: commits wait while hold is in force, and a test can run code right after a read.
 type crossed struct {
 	journal.Journal
 	bar  atomic.Pointer[chan struct{}]
@@ -25,7 +25,7 @@ type crossed struct {
 
 func newCrossed() *crossed { return &crossed{Journal: memory.New()} }
 
-// hold has commits wait until open is called.
+// hold makes commits wait until open is called.
 func (j *crossed) hold() (open func()) {
 	bar := make(chan struct{})
 	j.bar.Store(&bar)
@@ -68,7 +68,7 @@ func TestAMessageThatSteersReachesTheAgentThoughItsSenderIsGone(t *testing.T) {
 			_, err := h.Do(ctx, admin, c, gateway.Command{Type: gateway.CommandSend, Message: &gateway.CommandMessage{Text: "left"}})
 			answer <- err
 		}()
-		synctest.Wait() // it is on its way to the disk
+		synctest.Wait() // the commit waits
 		leave()
 		if err := <-answer; !errors.Is(err, context.Canceled) {
 			t.Errorf("the sender who left got %v", err)
@@ -91,7 +91,7 @@ func TestTruncatesThatCrossDropNothingThatBothWouldKeep(t *testing.T) {
 		m := h.view(c).Messages
 		first, later := m[1].ID, m[2].ID
 		other := func() { h.do(c, gateway.Command{Type: gateway.CommandTruncate, After: first}) }
-		j.read.Store(&other) // once the log was looked at for this one
+		j.read.Store(&other) // after this one has read the log
 		_, err := h.Do(t.Context(), admin, c, gateway.Command{Type: gateway.CommandTruncate, After: later})
 		var r *gateway.Rejection
 		if !errors.As(err, &r) || r.Reason != gateway.ReasonUnknown {
@@ -138,7 +138,7 @@ func TestTwoCreatesOfOneKeyAtTheSameTimeMakeOneConversation(t *testing.T) {
 				all <- made{s.ID, created, err}
 			}()
 		}
-		synctest.Wait() // both have found the key unknown, or one waits for the other
+		synctest.Wait() // both have found no key, or one waits for the other
 		ctx, leave := context.WithCancel(t.Context())
 		leave()
 		if _, _, err := h.Create(ctx, alice, gateway.CreateOptions{Key: "k", Title: "T"}); !errors.Is(err, context.Canceled) {
@@ -177,7 +177,7 @@ func TestATurnThatWasLookedUpDoesNotChangeBehindItsReader(t *testing.T) {
 	})
 }
 
-// fillsUp is a journal whose disk is full from the first delete on.
+// fillsUp is a journal whose disk is full as soon as a delete begins.
 type fillsUp struct {
 	journal.Journal
 	full, was atomic.Bool

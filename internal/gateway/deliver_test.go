@@ -18,7 +18,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// asker asks by an event of its own, and is told the answer: an agent whose upstream goes on without it.
+// asker asks with an event and gets the answer from a call, like an agent whose upstream continues without a connection.
 type asker struct {
 	take func(event.Answer) error
 
@@ -67,7 +67,7 @@ func (a *asker) heard() []string {
 
 var yes = gateway.Command{Type: gateway.CommandAnswer, Request: "q", Decision: event.Approve}
 
-// asked runs a turn up to its request.
+// asked starts a turn and returns at its request.
 func (h *testGateway) asked(conv string) gateway.Command {
 	h.t.Helper()
 	c := yes
@@ -128,7 +128,7 @@ func TestAnAnswerThatIsNotTakenEndsTheTurn(t *testing.T) {
 	}
 }
 
-// The gateway is restarted while a person is asked, after the answer and before the agent has taken it, and after that.
+// The gateway is restarted while a request is open, between the answer and its delivery, and after the delivery.
 func TestAnAnswerOutlivesTheGateway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
@@ -160,12 +160,12 @@ func TestAnAnswerOutlivesTheGateway(t *testing.T) {
 	})
 }
 
-// Where it was taken already it is not told to the next process.
+// An answer that the agent has accepted is not delivered again after a restart.
 func TestATakenAnswerIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
 		taken := make(chan struct{})
-		first := newAsker(func(event.Answer) error { close(taken); return nil }) // and never goes on
+		first := newAsker(func(event.Answer) error { close(taken); return nil }) // and never continues
 		h := newTestGateway(t, j, one(stuck{first}), func(c *gateway.Config) { c.Drain = time.Second })
 		conv := h.create(alice)
 		answer := h.asked(conv)
@@ -184,7 +184,7 @@ func TestATakenAnswerIsToldOnce(t *testing.T) {
 	})
 }
 
-// stuck never goes on.
+// stuck is an agent that never continues.
 type stuck struct{ *asker }
 
 func (s stuck) Resume(ctx context.Context, _ agent.Input, _ json.RawMessage, _ *agent.Emitter) error {
@@ -200,7 +200,7 @@ func (s stuck) Run(ctx context.Context, in agent.Input, out *agent.Emitter) erro
 	return s.Resume(ctx, in, nil, out)
 }
 
-// chooser takes messages only for some turns.
+// chooser accepts messages into some turns only.
 type chooser struct {
 	steered
 	may bool
@@ -208,7 +208,7 @@ type chooser struct {
 
 func (c chooser) Steers(string) bool { return c.may }
 
-// An agent that knows beforehand that it takes nothing is not asked, and nobody is told that it might.
+// If an agent reports that it can't be steered now, no message is offered to it, and none is shown as steered.
 func TestAChooserIsNotAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		go1 := make(chan struct{})
@@ -232,13 +232,13 @@ func TestAChooserIsNotAsked(t *testing.T) {
 		}
 		for _, e := range r.Events {
 			if e.Type == event.MessageUpdate && e.Get().MessageState == event.MessageSteered {
-				t.Error("it was told as steered")
+				t.Error("it was shown as steered")
 			}
 		}
 	})
 }
 
-// The producer of a pushed turn that asks is told the answer, and again by each connection.
+// The producer of a pushed turn gets the answer to its request, again with each connection.
 func TestAProducerIsToldAnswers(t *testing.T) {
 	j := memory.New()
 	h := newTestGateway(t, j, nil, func(c *gateway.Config) { c.Drain, c.Lease = time.Millisecond, time.Hour })

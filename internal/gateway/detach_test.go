@@ -11,7 +11,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
 
-// gated is a journal whose commits wait for a gate to open.
+// gated is a journal whose commits wait until its gate is open.
 type gated struct {
 	journal.Journal
 	gate chan struct{}

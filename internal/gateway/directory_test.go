@@ -14,7 +14,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// own is a directory with an agent "mine" for each subject, which says whose it is when it may.
+// own is a directory with an agent named "mine" for each subject. The agent answers with the subject's name.
 type own struct{ may chan struct{} }
 
 func (o own) Agent(name string, p agent.Principal) (gateway.Agent, bool) {
@@ -34,7 +34,7 @@ func (own) Names(p agent.Principal) []string {
 	return []string{"mine"}
 }
 
-// Agents are looked up by name and principal: when a turn is asked for, and when it comes out of the queue.
+// Agents are looked up by name and principal, when a turn is requested and again when it leaves the queue.
 func TestAgentOfEachPrincipal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		may := make(chan struct{})
@@ -69,7 +69,7 @@ func TestAgentOfEachPrincipal(t *testing.T) {
 	})
 }
 
-// keeping answers turns until it is closed.
+// keeping runs turns until it is closed.
 type keeping struct {
 	mu             sync.Mutex
 	starts, closes int
@@ -113,8 +113,8 @@ func (k *keeping) want(t *testing.T, starts, closes int) {
 	}
 }
 
-// An agent that is taken away while it answers: the turn that needs it fails, the one that waits for it too, one that needs
-// nothing of it goes on.
+// An agent is removed while it answers. The turn that needs its process fails, and so does the queued one. A turn that doesn't need it
+// continues.
 func TestAgentsComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := gateway.NewRoster(slog.New(slog.DiscardHandler))
@@ -150,7 +150,7 @@ func TestAgentsComeAndGo(t *testing.T) {
 		close(release)
 		wantOutcome(t, h.ended(two, freely.Turn), event.Completed, "")
 
-		// Another one under the name is found at once, and replaced by the next.
+		// A new agent with the name is used at once, and can be replaced.
 		before, after, late := newKeeping(), newKeeping(), newKeeping()
 		if err := r.Add("k", gateway.Agent{Agent: before}); err != nil {
 			t.Fatal(err)

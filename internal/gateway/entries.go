@@ -165,7 +165,7 @@ func (w sessionEntries) addWhole(t *tx, r resolved, name string) {
 
 // addLive adds a run that is in progress, and observes it once that is committed.
 func (w sessionEntries) addLive(t *tx, r resolved, name string, a Agent) {
-	tn := w.newTurn(r.id, name, a, w.owner())
+	tn := w.newTurn(r.id, name, a, w.owner)
 	tn.isObserved = true
 	t.add(r.start(name, r.answers, r.parent))
 	s := t.edit()
@@ -297,5 +297,5 @@ func (w sessionEntries) addRefused(t *tx, r resolved, name string) {
 
 // outsides returns what prepares entries for the conversation. Their files are stored on behalf of the conversation's owner.
 func (w sessionEntries) outsides() outsides {
-	return outsides{maxMessage: w.core.settings().MaxMessage, files: w.core.attachments.OfTurn(w.writer, w.owner())}
+	return outsides{maxMessage: w.core.settings().MaxMessage, files: w.core.attachments.OfTurn(w.writer, w.owner)}
 }

@@ -30,7 +30,7 @@ func (s *stuckDisk) Append(ctx context.Context, b journal.Batch) error {
 	return s.Journal.Append(ctx, b)
 }
 
-// An agent that says more than the disk takes waits with the rest of it, however small or large its pieces are.
+// An agent that writes faster than the disk is blocked, whatever the size of its pieces.
 func TestEmittersBlock(t *testing.T) {
 	for name, size := range map[string]int{"small pieces": 1000, "large pieces": 256 << 10} {
 		t.Run(name, func(t *testing.T) {
@@ -53,10 +53,10 @@ func TestEmittersBlock(t *testing.T) {
 				defer h.close()
 				c := h.create(alice)
 				turn := h.send(c, "go").Turn
-				synctest.Wait() // the agent is blocked, or has said all
-				// What waits for its commit, what is being committed, and the piece that did not fit.
+				synctest.Wait() // the agent is blocked or has written everything
+				// The bytes in the queue, those in the current commit, and the piece that blocks.
 				if n := said.Load(); n == 0 || n > 3<<20 {
-					t.Errorf("the agent has said %d bytes while the disk takes none", n)
+					t.Errorf("the agent has written %d bytes while the disk takes none", n)
 				}
 				close(j.released)
 				h.ended(c, turn)

@@ -22,7 +22,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/files"
 )
 
-// listener is an agent that tells when it is followed, and fails as long as it is told to.
+// listener is an agent that reports calls of Follow, and fails them while the test wants that.
 type listener struct {
 	agenttest.Follower
 	events chan string
@@ -39,7 +39,8 @@ func (l *listener) Follow(ctx context.Context, _ agent.Sessions) error {
 	return ctx.Err()
 }
 
-// Each agent is followed once, from when both the gateway and it are there, until either ends; one that takes its place is followed anew.
+// Each agent is followed once, from the moment when both it and the gateway have started until either ends. If it is replaced, the new one
+// is followed.
 func TestFollowAgentsComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := gateway.NewRoster(slog.New(slog.DiscardHandler))
@@ -92,7 +93,7 @@ func TestFollowAgentsComeAndGo(t *testing.T) {
 	})
 }
 
-// A Follow that fails is called again after a pause that grows, and each failure is logged.
+// A Follow that fails is retried after pauses of growing length, and each failure is logged.
 func TestFollowFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -117,7 +118,7 @@ func TestFollowFails(t *testing.T) {
 	})
 }
 
-// What a session says is bounded: keys and cursors are refused, the beginning of a message is kept.
+// Entries have limits: too long keys and cursors are refused, and messages are cut.
 func TestAddBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sessions := make(chan agent.Sessions, 1)
@@ -157,7 +158,7 @@ func TestAddBounds(t *testing.T) {
 		}
 		wantTexts(t, h.view(conv), "user: hello", "assistant: hello", "user: 0123456789",
 			"user: 01234567ä\n\n[The message has 12 bytes. Only the first 10 are stored here.]")
-		// A run that does not apply fails, as it does live, and one without an end is cut short.
+		// A run with an invalid operation fails, as a live one does, and one without an end fails as cut short.
 		bad := over("bad", "", "x")
 		bad.Run.Ops = bad.Run.Ops[1:]
 		short := over("short", "", "short")
@@ -169,7 +170,7 @@ func TestAddBounds(t *testing.T) {
 		wantOutcome(t, turnOf(t, tr, "short"), event.Failed, "cut_short")
 		wantOutcome(t, tr.Turns[1], event.Failed, "invalid_stream")
 
-		// A session that was dropped takes nothing, and Next tells of each change once.
+		// No entry can be added to a session that was deleted, and Next returns each change once.
 		next := func() agent.Session {
 			t.Helper()
 			one, err := s.Next(t.Context())
@@ -205,7 +206,7 @@ func TestAddBounds(t *testing.T) {
 	})
 }
 
-// bare gives its sessions to the test.
+// bare passes its sessions to the test.
 type bare struct {
 	agenttest.Follower
 	given chan agent.Sessions
@@ -216,7 +217,7 @@ func (b *bare) Follow(_ context.Context, s agent.Sessions) error {
 	return nil
 }
 
-// Pictures of another client are stored as those of turns are, and the ledger has each run on the owner's account.
+// Pictures from another client are stored like those of turns, and the ledger charges each run to the owner.
 func TestAddFilesAndUsage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, err := files.Open(t.TempDir())
@@ -259,7 +260,7 @@ func TestAddFilesAndUsage(t *testing.T) {
 	})
 }
 
-// What an agent says that changes nothing is counted and logged.
+// Operations without effect are counted and logged.
 func TestDroppedIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -282,7 +283,7 @@ func TestDroppedIsTold(t *testing.T) {
 	})
 }
 
-// Observed turns take nothing of the limit on turns, and what they exchange with their agent is kept as that of others is.
+// Observed turns don't count for the quota of turns, and their bytes are captured like those of other turns.
 func TestObservedQuotaAndRaw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		raw, err := capture.Open(capture.Options{Dir: t.TempDir(), Retention: capture.DefaultRetention, Size: capture.DefaultSize})

@@ -29,7 +29,7 @@ func following(t *testing.T, j journal.Journal, up *agenttest.Follower, change f
 	return h, conv
 }
 
-// holding is a run that says a text and goes on until release is closed or it is left.
+// holding is a run that writes a text and continues until release is closed or it is detached.
 func holding(text string, release <-chan struct{}) agenttest.RunFunc {
 	return func(ctx context.Context, _ agent.Input, _ json.RawMessage, out *agent.Emitter) error {
 		if err := out.Text(text); err != nil {
@@ -44,7 +44,7 @@ func holding(text string, release <-chan struct{}) agenttest.RunFunc {
 	}
 }
 
-// over is an entry of a run that is over.
+// over returns an entry of a run that is over.
 func over(key, answers, text string) agent.Entry {
 	return agent.Entry{Key: key, Source: "cron", Run: &agent.Run{Answers: answers, Ops: []event.Event{
 		{Type: event.MessageStart, Message: "m", Body: &event.Body{Role: event.Assistant}},
@@ -58,7 +58,7 @@ func live(key, answers, parent string) agent.Entry {
 	return agent.Entry{Key: key, Run: &agent.Run{Answers: answers, Parent: parent, State: json.RawMessage(`"begun"`)}}
 }
 
-// turnOf returns the turn that says a text.
+// turnOf returns the turn that contains a text.
 func turnOf(t *testing.T, tr *transcript.Transcript, text string) *transcript.Turn {
 	t.Helper()
 	for _, m := range tr.Messages {
@@ -70,7 +70,7 @@ func turnOf(t *testing.T, tr *transcript.Transcript, text string) *transcript.Tu
 	return nil
 }
 
-// What happens in a session outside the gateway's turns is shown once: live, after the agent's connection was cut, after a restart.
+// Messages and runs of a session that began outside the gateway are shown once: live, after a lost connection, and after a restart.
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, up := memory.New(), &agenttest.Follower{}
@@ -102,7 +102,7 @@ func TestFollow(t *testing.T) {
 			t.Errorf("the run: %+v", run)
 		}
 
-		up.FailFollow(errors.New("cut")) // all of it is added again
+		up.FailFollow(errors.New("cut")) // all entries are added again
 		synctest.Wait()
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -122,11 +122,11 @@ func TestFollow(t *testing.T) {
 		if run := turnOf(t, tr, "while"); run.Answers != tr.Messages[2].ID || run.Outcome != event.Completed || run.Usage.Output != 7 {
 			t.Errorf("the run that was missed: %+v", run)
 		}
-		// Leat's own come back under their ids.
+		// The gateway's own messages come back under their ids.
 		up.AddEntries(conv, agenttest.MessageEntry(tr.Messages[0].ID, "", "hello", at), over(tr.Turns[0].ID, "", "hello"))
 		synctest.Wait()
 		wantTexts(t, h.view(conv), want...)
-		// And a turn of Leat's goes on as ever.
+		// A turn of the gateway still works.
 		wantOutcome(t, h.ended(conv, h.send(conv, "again").Turn), event.Completed, "")
 	})
 }
@@ -172,7 +172,7 @@ func TestObservedOverlap(t *testing.T) {
 	})
 }
 
-// An observed turn is stopped, asks and is answered as any other is.
+// An observed turn can be stopped, and its requests can be answered, like those of other turns.
 func TestObservedStopAndAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := make(chan string, 1)
@@ -218,7 +218,7 @@ func TestObservedStopAndAnswer(t *testing.T) {
 		wantOutcome(t, h.ended(conv, asks), event.Completed, "")
 		wantTexts(t, h.view(conv), "user: hello", "assistant: hello", "assistant: forever", "assistant: may I and I did")
 
-		// Silence ends it too.
+		// The limit on silence applies too.
 		up.SetRun("r3", holding("silent", nil))
 		up.AddEntries(conv, live("r3", "", ""))
 		synctest.Wait()
@@ -228,7 +228,7 @@ func TestObservedStopAndAnswer(t *testing.T) {
 	})
 }
 
-// A run outlives the turn that started it, also over a restart.
+// A run can outlive the turn that started it, even over a restart.
 func TestObservedOutlivesParent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, spawn, up := memory.New(), make(chan struct{}), &agenttest.Follower{}
@@ -285,7 +285,7 @@ func TestObservedOutlivesParent(t *testing.T) {
 	})
 }
 
-// An observed turn whose agent is gone at the next start ends as interrupted.
+// An observed turn whose agent was removed before the restart ends as interrupted.
 func TestObservedWithoutAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, up := memory.New(), &agenttest.Follower{}
@@ -304,7 +304,7 @@ func TestObservedWithoutAgent(t *testing.T) {
 	})
 }
 
-// An Add whose commit fails has added nothing, and a repeat adds all of it: entries, cursor and keys are one commit.
+// Entries, cursor and keys are one commit: an Add that fails has added nothing, and a repetition adds everything.
 func TestAddIsAtomic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, up := memory.New(), &agenttest.Follower{}
@@ -328,7 +328,7 @@ func TestAddIsAtomic(t *testing.T) {
 	})
 }
 
-// A truncate to nothing drops the session, and so does a delete: nothing is added any more, and nothing is left.
+// Removing all messages deletes the session, and so does deleting the conversation. No entry can be added then, and no key remains.
 func TestFollowDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, up := memory.New(), &agenttest.Follower{}
@@ -343,7 +343,7 @@ func TestFollowDropped(t *testing.T) {
 		if _, err := j.Get(t.Context(), "cursor/"+conv+"/a"); !errors.Is(err, journal.ErrNotFound) {
 			t.Errorf("the cursor outlived its session: %v", err)
 		}
-		// The next turn keeps it again; what was truncated does not come back.
+		// The next turn stores a session again. The removed messages don't come back.
 		h.ended(conv, h.send(conv, "anew").Turn)
 		synctest.Wait()
 		if tr := h.view(conv); len(tr.Messages) != 3 || tr.Message(tr.Messages[0].ID).Visible() != "anew" {
@@ -364,7 +364,7 @@ func TestFollowDropped(t *testing.T) {
 	})
 }
 
-// unsure commits, and says once that it does not know whether it did.
+// unsure is a journal that commits, and reports once that the result is unknown.
 type unsure struct {
 	journal.Journal
 	now atomic.Bool
@@ -377,7 +377,7 @@ func (u *unsure) Append(ctx context.Context, b journal.Batch) error {
 	return journal.ErrUnknown
 }
 
-// Entries whose commit came about though nobody learned of it are there once, and the run among them is observed.
+// If the result of a commit is unknown but it succeeded, its entries are added once, and its run is observed.
 func TestAddUnknownOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, up := &unsure{Journal: memory.New()}, &agenttest.Follower{}
@@ -397,7 +397,7 @@ func TestAddUnknownOutcome(t *testing.T) {
 	})
 }
 
-// Turns inside turns inside one that can't be resumed end with it, each once; those inside an observed one end with that.
+// If a turn can't be resumed, all turns inside it end once, at any depth. Turns inside an observed turn end with that.
 func TestInnerTurnsAfterRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nested := func(name string) []event.Event {
@@ -434,7 +434,7 @@ func TestInnerTurnsAfterRestart(t *testing.T) {
 		child := live("r1", "", ack.Turn)
 		up.AddEntries(conv, child)
 		synctest.Wait()
-		h.journal.fail(journal.ErrFenced) // as a kill: nothing is written any more
+		h.journal.fail(journal.ErrFenced) // like a kill: nothing more is written
 		h.close()
 		h = newTestGateway(t, j, one(up), nil)
 		defer h.close()
@@ -458,7 +458,7 @@ func TestInnerTurnsAfterRestart(t *testing.T) {
 	})
 }
 
-// The upstream run of a turn in progress is not shown as another one, though the agent does not know that it is the turn's.
+// The upstream run of a running turn is not shown a second time, even if the agent doesn't know that it belongs to the turn.
 func TestFollowSkipsTheRunOfATurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})

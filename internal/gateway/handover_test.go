@@ -16,7 +16,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// handing is an agent that hands its turns on after a while.
+// handing is an agent that leaves its turns to a producer after a while.
 type handing struct {
 	after time.Duration
 	to    string // dialect
@@ -56,19 +56,19 @@ func (a *handing) input() agent.Input {
 	return a.inputs[len(a.inputs)-1]
 }
 
-// wantStopped checks of which turns the agent was told that they were stopped.
+// wantStopped checks for which turns the agent's Stop was called.
 func (a *handing) wantStopped(t *testing.T, turns ...string) {
 	t.Helper()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if strings.Join(a.stopped, " ") != strings.Join(turns, " ") {
-		t.Errorf("it was told of %q, want %q", a.stopped, turns)
+		t.Errorf("Stop was called for %q, want %q", a.stopped, turns)
 	}
 }
 
 func newHanding() *handing { return &handing{after: time.Second, to: "eliza-actions"} }
 
-// attach goes on with a turn as the holder of its token.
+// attach continues the stream of a turn as the holder of its token.
 func (h *testGateway) attach(in agent.Input) *push.Producer {
 	h.t.Helper()
 	turn, err := h.TurnOf(h.t.Context(), in.Ingest.Token)
@@ -124,7 +124,7 @@ func TestATurnIsHandedOn(t *testing.T) {
 		}
 		synctest.Wait()
 		a.wantStopped(t)
-		// What remains is that its producer learns of the end.
+		// The producer must still learn that the turn has ended.
 		if progress, err := h.Progress(t.Context(), p, turn); !progress.IsEnded || err != nil {
 			t.Errorf("at its end: %v, %v", progress.IsEnded, err)
 		}
@@ -134,7 +134,7 @@ func TestATurnIsHandedOn(t *testing.T) {
 	})
 }
 
-// A producer may be there before the turn is handed on; it waits.
+// A producer may connect before the turn is left to it; then it waits.
 func TestTheProducerComesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newHanding()
@@ -165,7 +165,7 @@ func TestTheProducerComesFirst(t *testing.T) {
 	})
 }
 
-// A turn that was handed on outlives the gateway's process, by a stop or by a kill, and its agent in the configuration.
+// A turn that was left to a producer survives a stop and a kill of the gateway, and the removal of its agent from the configuration.
 func TestATurnThatIsHandedOnOutlivesTheProcess(t *testing.T) {
 	for _, how := range []string{"killed", "stopped", "agent gone"} {
 		t.Run(how, func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestATurnThatIsHandedOnOutlivesTheProcess(t *testing.T) {
 				}
 				pr = h2.attach(in)
 				if pr.Offset() == 0 {
-					t.Error("it begins anew")
+					t.Error("it starts from the beginning")
 				}
 				h2.write(pr, `{"type":"chunk","text":"and after"}`, `{"type":"done"}`)
 				wantOutcome(t, h2.ended(c, turn), event.Completed, "")
@@ -218,7 +218,7 @@ func TestATurnThatIsHandedOnOutlivesTheProcess(t *testing.T) {
 	}
 }
 
-// Who ends the turn of an agent elsewhere lets it know.
+// An agent in another process is notified when its turn is ended.
 func TestTheAgentIsToldOfAStop(t *testing.T) {
 	stop := func(h *testGateway, c, turn string) { h.do(c, gateway.Command{Type: gateway.CommandStop, Turn: turn}) }
 	for _, tt := range []struct {
@@ -255,13 +255,13 @@ func TestHandedOnToNothing(t *testing.T) {
 		c := h.create(alice)
 		turn := h.ended(c, h.send(c, "go").Turn)
 		wantOutcome(t, turn, event.Failed, "agent_error")
-		if strings.Contains(turn.Error.Message, "klingon") { // what went wrong is for operators
+		if strings.Contains(turn.Error.Message, "klingon") { // details are for operators only
 			t.Errorf("the error: %v", turn.Error)
 		}
 	})
 }
 
-// An agent that may not hand its turns on gets no address to push to, and nobody may push for it.
+// An agent that isn't a Pusher gets no address to push to, and no producer may push its turns.
 func TestOthersMayNotPush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got := make(chan agent.Input, 1)
@@ -285,7 +285,7 @@ func TestOthersMayNotPush(t *testing.T) {
 	})
 }
 
-// A turn's token is good for that turn, and for nothing else.
+// The token of a turn is valid for that turn only.
 func TestTheTokenOfATurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newHanding()
@@ -305,7 +305,7 @@ func TestTheTokenOfATurn(t *testing.T) {
 				t.Errorf("%.80q is the token of %q, %v", bad, got, err)
 			}
 		}
-		p := gateway.Principal{Turn: turn, Subject: "alice", Tenant: "t1", Admin: true} // the rest counts for nothing
+		p := gateway.Principal{Turn: turn, Subject: "alice", Tenant: "t1", Admin: true} // the other fields must have no effect
 		s, err := h.Conversation(t.Context(), alice, gateway.ActionRead, c)
 		if err != nil {
 			t.Fatal(err)

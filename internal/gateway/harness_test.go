@@ -21,7 +21,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// agentFunc is an agent made of one function.
+// agentFunc is an agent that consists of its Run.
 type agentFunc func(ctx context.Context, in agent.Input, out *agent.Emitter) error
 
 func (f agentFunc) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
@@ -34,7 +34,7 @@ var (
 	bob   = gateway.Principal{Tenant: "t1", Subject: "bob"}
 )
 
-// faulty is a journal whose commits can be made to fail.
+// faulty is a journal whose commits fail when a test wants it.
 type faulty struct {
 	journal.Journal
 	err atomic.Pointer[error]
@@ -140,7 +140,7 @@ func (h *testGateway) refused(conv string, c gateway.Command, reason string) {
 	}
 }
 
-// view folds what a reader sees from the beginning.
+// view returns the transcript that a reader gets.
 func (h *testGateway) view(conv string) *transcript.Transcript {
 	h.t.Helper()
 	r, err := h.journal.Read(context.Background(), conv, 0, 0)
@@ -156,7 +156,7 @@ func (h *testGateway) view(conv string) *transcript.Transcript {
 	return t
 }
 
-// until waits until what a reader sees satisfies ok.
+// until waits until the transcript that a reader gets satisfies ok.
 func (h *testGateway) until(conv string, ok func(*transcript.Transcript) bool) {
 	h.t.Helper()
 	f, err := h.Feed(context.Background(), admin, conv)

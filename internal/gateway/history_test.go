@@ -13,7 +13,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 )
 
-// The history has a budget of messages and bytes; the oldest messages are left out, whole.
+// The history is limited in messages and bytes. The oldest messages are left out, never cut.
 func TestTheHistoryHasABudget(t *testing.T) {
 	for _, tt := range []struct {
 		messages, bytes int
@@ -24,7 +24,7 @@ func TestTheHistoryHasABudget(t *testing.T) {
 		{0, 10, "f"},
 		{0, 9, ""},
 		{0, 20, "ef"},
-		{0, 40, "def"}, // c and its data are above the rest
+		{0, 40, "def"}, // c with its data exceeds the budget
 		{0, 60, "bcdef"},
 		{1, 60, "f"},
 	} {
@@ -58,7 +58,7 @@ func TestTheHistoryHasABudget(t *testing.T) {
 	}
 }
 
-// A history of more messages than a feed keeps in memory is read from the log.
+// Messages beyond the feed's memory are read from the log.
 func TestALongHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []agent.Message

@@ -15,7 +15,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// A conversation that begins with messages has them, nothing answers them, and the agent gets them as history.
+// Initial messages start no turn, and the agent gets them as history.
 func TestSeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var history []string
@@ -47,7 +47,7 @@ func TestSeed(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		// The messages belong to what a key stands for.
+		// A repetition with the same key but other messages is a conflict.
 		again := gateway.CreateOptions{Title: title, Key: "k", Messages: []gateway.CommandMessage{{Text: "other"}}}
 		var r *gateway.Rejection
 		if _, _, err := h.Create(t.Context(), alice, again); !errors.As(err, &r) || r.Reason != gateway.ReasonConflict {

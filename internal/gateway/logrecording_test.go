@@ -21,7 +21,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// rich says something of every kind, piece by piece, and takes some of it back.
+// rich writes parts of every kind piece by piece, and retracts some.
 func rich(_ context.Context, _ agent.Input, out *agent.Emitter) error {
 	op := func(kind event.Type, message, part string, f event.Field, text string, b *event.Body) event.Event {
 		return event.Event{Type: kind, Message: message, Part: part, Field: f, Text: text, Body: b}
@@ -71,7 +71,7 @@ func rich(_ context.Context, _ agent.Input, out *agent.Emitter) error {
 	return out.End(event.Completed, "", &event.Usage{Model: "x", Output: 7})
 }
 
-// said is what agents have said in a conversation, without ids and times.
+// said returns the parts that agents have written in a conversation, without ids and times.
 func said(t *testing.T, tr *transcript.Transcript) string {
 	t.Helper()
 	var all []any
@@ -96,7 +96,7 @@ func said(t *testing.T, tr *transcript.Transcript) string {
 	return string(b)
 }
 
-// What the log has of a turn can be replayed, and comes to the same: each piece for itself, whether the log has settled or not.
+// A turn from the log can be replayed with the same result, before and after compaction.
 func TestTold(t *testing.T) {
 	h := newTestGateway(t, memory.New(), one(agentFunc(rich)), nil)
 	defer h.close()
@@ -144,7 +144,7 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// While a turn runs its trace grows, and is told from where one knows it.
+// The trace of a running turn grows, and can be read from a position.
 func TestTraceOfARunningTurn(t *testing.T) {
 	more := make(chan struct{})
 	h := newTestGateway(t, memory.New(), one(agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {

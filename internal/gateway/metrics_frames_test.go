@@ -18,8 +18,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 )
 
-// The frames of agents that choose their dialect by themselves are counted too, and a frame that the dialect does not know counts
-// although the stream ends as it should.
+// Frames are counted for agents that choose their own dialect too, and unknown frames even if the stream ends correctly.
 func TestMetricsOfFrames(t *testing.T) {
 	streams := map[string]string{
 		"anthropic": `event: message_start

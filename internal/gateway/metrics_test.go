@@ -19,7 +19,7 @@ import (
 	"github.com/leat-dev/leat/internal/service/quota"
 )
 
-// measured is a house with its metrics.
+// measured is a test gateway with its metrics.
 func measured(t *testing.T, run agentFunc, change func(*gateway.Config)) (*testGateway, func(series string) string) {
 	t.Helper()
 	m := gateway.NewMetrics()
@@ -43,8 +43,7 @@ func measured(t *testing.T, run agentFunc, change func(*gateway.Config)) (*testG
 	}
 }
 
-// What a turn does is counted once, by its agent, whoever ends it; what comes after its end is counted as such, and what
-// waits behind it while it waits.
+// Each turn is counted once for its agent, whatever ends it. Late operations and queued turns are counted too.
 func TestMetricsOfTurns(t *testing.T) {
 	said, stopped, late := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	run := func(_ context.Context, in agent.Input, out *agent.Emitter) error {
@@ -108,7 +107,7 @@ func TestMetricsOfTurns(t *testing.T) {
 	}
 }
 
-// Names that upstreams choose are bounded.
+// The number of labels from upstream names is limited.
 func TestMetricsAreBounded(t *testing.T) {
 	n := 0
 	run := func(_ context.Context, in agent.Input, out *agent.Emitter) error {
@@ -129,7 +128,7 @@ func TestMetricsAreBounded(t *testing.T) {
 	}
 }
 
-// A producer that stays away costs its lease, which is counted.
+// Expired leases are counted.
 func TestMetricsOfLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, metric := measured(t, func(context.Context, agent.Input, *agent.Emitter) error { return nil }, func(cfg *gateway.Config) { cfg.Lease = time.Minute })
@@ -142,7 +141,7 @@ func TestMetricsOfLeases(t *testing.T) {
 		if err := pr.Close(false); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * time.Minute) // of the bubble's clock
+		time.Sleep(2 * time.Minute) // on the clock of synctest
 		synctest.Wait()
 		h.ended(c, ack.Turn)
 		for series, want := range map[string]string{
@@ -158,7 +157,7 @@ func TestMetricsOfLeases(t *testing.T) {
 	})
 }
 
-// What a limit refuses is counted, and so is each time that a turn waits to call its agent again.
+// Refusals by quotas and waits before retries are counted.
 func TestMetricsOfWaits(t *testing.T) {
 	run := func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
 		for _, phase := range []string{"retrying", "thinking", "retrying"} {

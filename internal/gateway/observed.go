@@ -26,5 +26,5 @@ func (w *writer) startObserved(t *tx, tn *turn, key, answers string, state json.
 }
 
 func (w *writer) observedInput(turn, key string) agent.Input {
-	return agent.Input{Conversation: w.id, Turn: turn, Key: key, Principal: w.owner(), Metadata: w.summary.Metadata}
+	return agent.Input{Conversation: w.id, Turn: turn, Key: key, Principal: w.owner, Metadata: w.summary.Metadata}
 }

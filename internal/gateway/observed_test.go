@@ -13,8 +13,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 )
 
-// A session with more runs at once than a conversation takes costs no more than the limit: the rest are shown as failed, and one that
-// comes later is observed again.
+// If a session has more simultaneous runs than the limit, the others are shown as failed. A later run is observed again.
 func TestObservedRunsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit, more = 64, 3

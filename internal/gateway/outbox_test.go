@@ -17,7 +17,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
 
-// ends is a recorder that notes each end of a turn under a key of a log of its own.
+// ends is an outbox that stores each end of a turn under a key of its own log.
 type ends struct {
 	mu    sync.Mutex
 	fates []string
@@ -69,7 +69,7 @@ func recording(t *testing.T, j journal.Journal, r *ends, a agent.Agent) *testGat
 	return newTestGateway(t, j, one(a), func(c *gateway.Config) { c.Outboxes = []gateway.Outbox{r} })
 }
 
-// What a recorder writes is there with the events, and outlives the conversation.
+// Entries of an outbox are durable together with the events, and survive the deletion of the conversation.
 func TestRecorder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &ends{}
@@ -87,7 +87,7 @@ func TestRecorder(t *testing.T) {
 	})
 }
 
-// A recorder learns of a commit that failed, and of one of which nobody knows whether it did.
+// An outbox is notified of a commit that failed, and of one with an unknown result.
 func TestRecorderLearnsTheFate(t *testing.T) {
 	for want, fail := range map[string]error{"unknown": journal.ErrUnknown, "lost": journal.ErrFenced} {
 		synctest.Test(t, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestRecorderLearnsTheFate(t *testing.T) {
 			synctest.Wait()
 			r.want(t, want)
 			h.journal.fail(nil)
-			// Recovery ends the turn, and that is recorded.
+			// Recovery ends the turn, which adds an entry.
 			h.ended(c, turn)
 			synctest.Wait()
 			r.want(t, want, "alice interrupted 0 open")

@@ -12,7 +12,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 )
 
-// position is how far somebody has read, as a fresh look tells it.
+// position returns a principal's position, computed from the current summary.
 func (h *testGateway) position(p gateway.Principal, conv string) gateway.Position {
 	h.t.Helper()
 	s, err := h.Conversation(h.t.Context(), p, gateway.ActionRead, conv)
@@ -38,7 +38,7 @@ func (h *testGateway) read(p gateway.Principal, conv string, seq int64) gateway.
 	return at
 }
 
-// What is unread to whom.
+// Messages, questions and ends are unread for the owner and guests, until they mark them as read.
 func TestPositions(t *testing.T) {
 	say := agentFunc(func(ctx context.Context, in agent.Input, out *agent.Emitter) error {
 		if in.Message.Text == "ask" {
@@ -94,7 +94,7 @@ func TestPositions(t *testing.T) {
 			t.Errorf("below nothing: %v", err)
 		}
 
-		// A guest has a position of its own, and it goes with what it may see.
+		// A guest has its own position, which is deleted when the guest loses access.
 		share := gateway.Command{Type: gateway.CommandShare, Subject: "bob", Access: gateway.AccessRead}
 		h.do(conv, share)
 		want("to a guest", h.position(bob, conv), 0, true)
@@ -126,7 +126,7 @@ func TestPositions(t *testing.T) {
 	})
 }
 
-// Followers are told of what changed for them, once.
+// Followers get each changed conversation once.
 func TestFollowPositions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestGateway(t, nil, nil, nil)
@@ -147,7 +147,7 @@ func TestFollowPositions(t *testing.T) {
 				default:
 				}
 				if got := strings.Join(f.Take(), " "); got != want[i] {
-					t.Errorf("%s: %s is told of %q, want %q", what, all[i].Subject, got, want[i])
+					t.Errorf("%s: %s gets %q, want %q", what, all[i].Subject, got, want[i])
 				}
 			}
 		}

@@ -42,7 +42,7 @@ func (h *testGateway) as(p gateway.Principal, conv string, c gateway.Command) ga
 	return ack
 }
 
-// limited is one that a limit refuses, with a time to wait.
+// limited checks that an error is the refusal of a quota, with a time to wait.
 func (h *testGateway) limited(p gateway.Principal, conv string, c gateway.Command, reason string) time.Duration {
 	h.t.Helper()
 	_, err := h.Do(h.t.Context(), p, conv, c)
@@ -62,13 +62,13 @@ func limits(user, tenant quota.Limits) func(*gateway.Config) {
 	return func(c *gateway.Config) { c.User, c.Tenant = user, tenant }
 }
 
-// waiting is an agent whose turns go on until they are stopped.
+// waiting is an agent whose turns run until they are stopped.
 var waiting = agentFunc(func(ctx context.Context, _ agent.Input, _ *agent.Emitter) error {
 	<-ctx.Done()
 	return ctx.Err()
 })
 
-// Of many sends at once, in many conversations, exactly as many turns begin as may.
+// Of many simultaneous sends in many conversations, exactly as many turns begin as the quota allows.
 func TestTurnsAreBoundExactly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestGateway(t, nil, one(waiting), limits(quota.Limits{Turns: 5}, quota.Limits{Turns: 8}))
@@ -107,11 +107,11 @@ func TestTurnsAreBoundExactly(t *testing.T) {
 		if open != 5 {
 			t.Errorf("%d turns are open, want 5", open)
 		}
-		// The admin for itself is not bound, nor counted.
+		// An admin has no quota and isn't counted.
 		for range 10 {
 			h.send(convs[0], "more")
 		}
-		// The tenant's others get the rest.
+		// The other users of the tenant get the rest.
 		b := h.create(bob)
 		for range 3 {
 			h.as(bob, b, say("go"))
@@ -121,7 +121,7 @@ func TestTurnsAreBoundExactly(t *testing.T) {
 	})
 }
 
-// Each way in which a turn ends gives its place back.
+// A turn stops counting for the quota, however it ends.
 func TestEndedTurnsAreGivenBack(t *testing.T) {
 	for name, end := range map[string]func(h *testGateway, c, turn string){
 		"stopped": func(h *testGateway, c, turn string) {
@@ -167,7 +167,7 @@ func TestEndedTurnsAreGivenBack(t *testing.T) {
 	})
 }
 
-// What is refused leaves nothing, not even its key.
+// A refused command leaves nothing behind, not even its key.
 func TestRefusedIsAsNeverAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestGateway(t, nil, one(waiting), limits(quota.Limits{Turns: 1, Messages: 3}, quota.Limits{}))
@@ -182,7 +182,7 @@ func TestRefusedIsAsNeverAsked(t *testing.T) {
 			t.Errorf("the same key with another body at the limit: %v", err)
 		}
 		stop := gateway.Command{Type: gateway.CommandStop, Turn: first.Turn, Key: "2"}
-		h.as(alice, c, stop) // stopping is never refused
+		h.as(alice, c, stop) // a stop needs no quota
 		second := h.as(alice, c, keyed("2", "two"))
 		if second.Repeated {
 			t.Error("the refused key was burned")
@@ -190,7 +190,7 @@ func TestRefusedIsAsNeverAsked(t *testing.T) {
 		h.as(alice, c, gateway.Command{Type: gateway.CommandStop, Turn: second.Turn})
 		third := h.as(alice, c, keyed("3", "three"))
 		h.as(alice, c, gateway.Command{Type: gateway.CommandStop, Turn: third.Turn})
-		// Three messages were said; those that were refused for the turns or as a conflict did not count.
+		// Three messages count. Refused ones don't.
 		if wait := h.limited(alice, c, keyed("4", "four"), gateway.ReasonRateLimited); wait != 20*time.Second {
 			t.Errorf("wait %v, want 20s", wait)
 		}
@@ -206,7 +206,7 @@ func TestRefusedIsAsNeverAsked(t *testing.T) {
 	})
 }
 
-// After a restart, and after a kill, what is open counts as before.
+// After a restart or a kill, unfinished turns count as before.
 func TestTurnsCountAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		agents := gateway.Agents{"a": {Agent: counter{3600}}, "lost": {Agent: waiting}}
@@ -226,7 +226,7 @@ func TestTurnsCountAfterARestart(t *testing.T) {
 
 		h = newTestGateway(t, disk, agents, bound)
 		synctest.Wait()
-		// The one of the agent that can't go on has ended; three are open.
+		// The turn that can't be resumed has ended; three are unfinished.
 		five := h.as(alice, lost, say("five")).Turn
 		h.limited(alice, lost, say("six"), gateway.ReasonQuota)
 		h.as(bob, h.create(bob), say("one"))
@@ -243,7 +243,7 @@ func TestTurnsCountAfterARestart(t *testing.T) {
 	})
 }
 
-// A commit that failed gives its place back; one of which nobody knows keeps it until the log tells.
+// A failed commit cancels its reservation. If the result is unknown, the reservation stays until the log is read again.
 func TestTurnsCountAfterAFailedCommit(t *testing.T) {
 	for name, fate := range map[string]error{"failed": journal.ErrFenced, "unknown": journal.ErrUnknown} {
 		t.Run(name, func(t *testing.T) {
@@ -258,7 +258,7 @@ func TestTurnsCountAfterAFailedCommit(t *testing.T) {
 				h.journal.fail(nil)
 				if name == "unknown" {
 					h.limited(alice, d, say("two"), gateway.ReasonQuota)
-					time.Sleep(2 * time.Second) // somebody looks
+					time.Sleep(2 * time.Second) // opens the conversation again
 				}
 				h.as(alice, d, say("two"))
 				h.limited(alice, d, say("three"), gateway.ReasonQuota)
@@ -285,7 +285,7 @@ func TestBytesAreBound(t *testing.T) {
 			h.ended(c, ack.Turn)
 			said++
 		}
-		// Each message came back as an answer.
+		// Each message was echoed.
 		if said < 4 || said > 6 {
 			t.Errorf("%d messages of 10 KiB and as many answers in 100 KiB", said)
 		}
@@ -303,7 +303,7 @@ func TestBytesAreBound(t *testing.T) {
 		h.as(bob, h.create(bob), say(text))
 		h.close()
 
-		// As much is stored after a restart.
+		// The figure is the same after a restart.
 		h = newTestGateway(t, j, quick, limits(quota.Limits{Bytes: limit}, quota.Limits{}))
 		defer h.close()
 		again := keyed(fmt.Sprint(said), text)
@@ -312,7 +312,7 @@ func TestBytesAreBound(t *testing.T) {
 		if err != nil {
 			t.Errorf("a repeat: %v", err)
 		}
-		// A truncate gives back, once the log is settled, and so does a delete.
+		// A truncate frees bytes once the log is compacted, and so does a delete.
 		h.as(alice, c, gateway.Command{Type: gateway.CommandTruncate})
 		synctest.Wait()
 		if ack := h.as(alice, c, again); ack.Repeated {

@@ -21,7 +21,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// lineByLine gives one line of a body at a time, as models do.
+// lineByLine returns one line of a body at a time, as models send them.
 type lineByLine struct{ lines [][]byte }
 
 func (l *lineByLine) Read(p []byte) (int, error) {
@@ -33,7 +33,7 @@ func (l *lineByLine) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// processTime is what the process has used of its processors: other programs on the machine do not count.
+// processTime returns the CPU time of this process.
 func processTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -42,7 +42,7 @@ func processTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkRecording is a turn of a thousand chunks, with and without its bytes being kept.
+// BenchmarkRecording measures a turn of a thousand chunks, with and without a capture.
 func BenchmarkRecording(b *testing.B) {
 	var body []byte
 	for i := range 1000 {
@@ -99,7 +99,7 @@ func BenchmarkRecording(b *testing.B) {
 					f.Release()
 				}
 				check(g.Shutdown(context.Background()))
-				check(c.Raw.Close()) // which has written all
+				check(c.Raw.Close()) // returns after all bytes are written
 				b.ReportMetric(float64((processTime(b)-before).Microseconds())/float64(b.N), "cpu-µs/op")
 			})
 		}

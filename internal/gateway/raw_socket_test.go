@@ -22,10 +22,10 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
 
-// socket is an agent that hears whole messages, as over a socket.
+// socket is an agent that receives whole messages, as over a WebSocket.
 type socket struct {
 	messages [][]byte
-	said     bool // that they are openclaw's; else the name of its kind says it
+	said     bool // the agent reports the dialect openclaw itself; otherwise it follows from its kind
 }
 
 func (a socket) Run(_ context.Context, _ agent.Input, out *agent.Emitter) error {
@@ -53,7 +53,7 @@ func (a socket) Run(_ context.Context, _ agent.Input, out *agent.Emitter) error 
 	})
 }
 
-// heardOf are the messages that a recording of a socket got.
+// heardOf returns the messages that a recording of a socket received.
 func heardOf(t *testing.T, file string) (all [][]byte) {
 	t.Helper()
 	f, err := os.Open(file)
@@ -77,7 +77,7 @@ func heardOf(t *testing.T, file string) (all [][]byte) {
 	}
 }
 
-// decoded is the visible text that a recording comes to.
+// decoded returns the visible text that a recording decodes to.
 func decoded(t *testing.T, tape []byte) (visible string, head recordings.Head) {
 	t.Helper()
 	r, err := recordings.NewReader(bytes.NewReader(tape), "")
@@ -103,7 +103,7 @@ func decoded(t *testing.T, tape []byte) (visible string, head recordings.Head) {
 	return dialecttest.Dump(dialecttest.Fold(t, ops)), r.Head()
 }
 
-// What came over a socket is kept message by message: the export is decoded to the same text, and explained as the same.
+// Messages of a socket are captured one by one. The exported recording decodes to the same text.
 func TestRecordingOfASocket(t *testing.T) {
 	for _, name := range []string{"plain", "tool", "uni", "multi", "think"} {
 		for _, said := range []bool{true, false} {

@@ -23,7 +23,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
 
-// hears is an agent that is sent its message and hears a body, in pieces of one byte.
+// hears is an agent that sends its message and receives a body in pieces of one byte.
 type hears struct{ body string }
 
 func (a hears) Run(_ context.Context, in agent.Input, out *agent.Emitter) error {
@@ -38,7 +38,7 @@ const heard = `{"type":"callback","text":"Looking"}
 {"type":"done"}
 `
 
-// recorded is a house that keeps what turns exchange.
+// recorded is a test gateway that captures the bytes of turns.
 func recorded(t *testing.T, a agent.Agent) (*testGateway, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -73,7 +73,7 @@ func onDisk(t *testing.T, dir string) string {
 	return all
 }
 
-// frames are what a recording says.
+// frames returns the frames of a recording.
 func frames(t *testing.T, tape []byte) (all []string, head recordings.Head) {
 	t.Helper()
 	r, err := recordings.NewReader(bytes.NewReader(tape), "")
@@ -138,7 +138,7 @@ func TestRecording(t *testing.T) {
 		t.Error(err)
 	}
 
-	// A guest, and an owner who may only write, see nothing of it.
+	// A guest, and an owner without the right to inspect, can't read it.
 	h.do(conv, gateway.Command{Type: gateway.CommandShare, Subject: "bob", Access: gateway.AccessWrite})
 	writer := gateway.Principal{Tenant: "t1", Subject: "alice"}
 	other := gateway.Principal{Tenant: "t2", Subject: "alice", Scopes: []string{gateway.ScopeAgent}}
@@ -188,7 +188,7 @@ func TestRecordingIsGoneWithWhatItHolds(t *testing.T) {
 	}
 }
 
-// onDiskAfter is what the files hold once all of a turn is written.
+// onDiskAfter returns the content of the files after all bytes of a turn are written.
 func onDiskAfter(t *testing.T, h *testGateway, turn, dir string) string {
 	t.Helper()
 	if err := h.WriteRecording(t.Context(), admin, turn, io.Discard); err != nil {
@@ -197,7 +197,7 @@ func onDiskAfter(t *testing.T, h *testGateway, turn, dir string) string {
 	return onDisk(t, dir)
 }
 
-// What a producer brings again after a cut is there once.
+// Bytes that a producer sends again after a lost connection are captured once.
 func TestRecordingOfAPush(t *testing.T) {
 	h, _ := recorded(t, hears{})
 	conv := h.create(alice)
@@ -230,7 +230,7 @@ func TestRecordingOfAPush(t *testing.T) {
 	}
 }
 
-// Frames of no dialect that is known stand beside what the log has, by their times.
+// Frames of an unknown dialect are matched to the events of the log by time.
 func TestExplainByTheLog(t *testing.T) {
 	h, _ := recorded(t, agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
 		for i := range 3 {
@@ -244,7 +244,7 @@ func TestExplainByTheLog(t *testing.T) {
 	conv := h.create(alice)
 	ack := h.send(conv, "x")
 	h.ended(conv, ack.Turn)
-	for { // until it is settled
+	for { // until the log is compacted
 		x, err := h.Explain(t.Context(), admin, ack.Turn)
 		if err != nil {
 			t.Fatal(err)

@@ -193,7 +193,7 @@ func (tn *turn) restoreClock(of *transcript.Turn) error {
 
 // reobserve resumes an observed turn that was open when the gateway stopped. It returns false if the agent can't.
 func (w recovery) reobserve(t *tx, open transcript.Turn, m observedTurn, inside []string) (bool, error) {
-	a, _ := w.core.agent(open.Agent, w.owner())
+	a, _ := w.core.agent(open.Agent, w.owner)
 	if _, ok := a.Agent.(agent.Follower); !ok {
 		return false, nil
 	}
@@ -201,7 +201,7 @@ func (w recovery) reobserve(t *tx, open transcript.Turn, m observedTurn, inside 
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
 		return false, fmt.Errorf("state of turn %s: %w", open.ID, err)
 	}
-	tn := w.newTurn(open.ID, open.Agent, a, w.owner())
+	tn := w.newTurn(open.ID, open.Agent, a, w.owner)
 	tn.isObserved = true
 	if ok, err := w.restore(t, tn, open, inside); !ok || err != nil {
 		return false, err

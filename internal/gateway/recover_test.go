@@ -20,13 +20,13 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// kill makes the gateway stop writing as a killed process does, and returns what lies on its disk.
+// kill makes the gateway stop writing like a killed process, and returns its journal.
 func (h *testGateway) kill() journal.Journal {
 	h.journal.fail(journal.ErrClosed)
 	return h.journal.Journal
 }
 
-// hang answers a little and then says nothing more.
+// hang writes a little text and then nothing more.
 func hang(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
 	if err := out.Text("begun"); err != nil {
 		return err
@@ -35,7 +35,7 @@ func hang(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
 	return ctx.Err()
 }
 
-// counter says the numbers from 1 to n, one a second; it can be resumed.
+// counter writes the numbers from 1 to n, one per second. It can be resumed.
 type counter struct{ n int }
 
 func (c counter) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
@@ -136,7 +136,7 @@ func TestShutdownDrainsThenDetaches(t *testing.T) {
 	})
 }
 
-// tied is a counter whose upstream does not go on without it.
+// tied is a counter whose upstream stops when the gateway disconnects.
 type tied struct{ counter }
 
 func (tied) NeedsDrain() bool { return true }
@@ -216,16 +216,16 @@ func TestOfTwoGatewaysOnOneJournalTheLoserGivesUp(t *testing.T) {
 		turn := h1.send(c, "go").Turn
 		time.Sleep(2500 * time.Millisecond)
 		head := h1.view(c).Seq
-		// What another gateway does when it takes the conversation over.
+		// Another gateway takes over the conversation.
 		err := j.Append(t.Context(), journal.Batch{Conversation: c, Expected: head, Events: []event.Event{{Seq: head + 1, Type: event.TurnUpdate, Turn: turn, Body: &event.Body{Phase: "theirs"}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(600 * time.Millisecond) // it says its next number, and is refused
+		time.Sleep(600 * time.Millisecond) // it writes its next number, which is refused
 		if got := h1.view(c); got.Seq != head+1 || got.Turn(turn).Phase != "theirs" {
 			t.Errorf("the loser wrote up to %d, head was %d", got.Seq, head+1)
 		}
-		// It then reads the log anew and goes on from what the other wrote.
+		// It reads the log again and continues after the other gateway's events.
 		wantOutcome(t, h1.ended(c, turn), event.Completed, "")
 	})
 }
@@ -261,7 +261,7 @@ func TestAPushedTurnGoesOnAtAnyByte(t *testing.T) {
 			}
 			turn := pr.Turn
 			switch cut % 3 {
-			case 1: // the producer comes back in time
+			case 1: // the producer reconnects in time
 				time.Sleep(20 * time.Second)
 			case 2: // the gateway is killed meanwhile
 				synctest.Wait()
@@ -315,7 +315,7 @@ func TestAProducerThatStaysAwayLosesItsTurn(t *testing.T) {
 		if s := h.view(c).Turn(first.Turn).State; s != transcript.TurnRunning {
 			t.Errorf("the attached turn is %s", s)
 		}
-		// A cut body is not an end, and neither is one that ends as bodies do before the dialect's own end.
+		// A lost connection is no end, and neither is the end of a body before the dialect's own end.
 		if err := first.Close(true); err != nil {
 			t.Fatal(err)
 		}
@@ -338,7 +338,7 @@ func TestANewConnectionTakesThePushOver(t *testing.T) {
 		defer h.close()
 		c := h.create(admin)
 		old := h.push(c)
-		if err := old.Write(t.Context(), []byte(pushed[:35])); err != nil { // half a line is left behind
+		if err := old.Write(t.Context(), []byte(pushed[:35])); err != nil { // half a line is sent
 			t.Fatal(err)
 		}
 		pr, err := h.Attach(t.Context(), admin, old.Turn)
@@ -385,8 +385,7 @@ func TestABrokenPushFailsItsTurnWithTheReason(t *testing.T) {
 	})
 }
 
-// A stop waits for nothing that the next start resumes, so that an upgrade is short; while it waits for another turn, those
-// go on.
+// A stop doesn't wait for turns that the next start resumes, so an upgrade is short. While it waits for another turn, they continue.
 func TestShutdownWaitsOnlyForWhatCannotResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {

@@ -53,7 +53,7 @@ func (h *testGateway) wantAudit(want ...string) {
 	}
 }
 
-// truncate drops all messages, as soon as the agent of the last turn has returned.
+// truncate removes all messages after the agent of the last turn has returned.
 func (h *testGateway) truncate(conv string) {
 	h.t.Helper()
 	for {
@@ -101,7 +101,7 @@ func TestAuditOfCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Contains(string(all), "secret") {
-		t.Errorf("the audit log holds what was said:\n%s", all)
+		t.Errorf("the audit log contains text of the conversation:\n%s", all)
 	}
 	var e audit.Entry
 	if err := json.Unmarshal(r.Events[1].Body.Data, &e); err != nil {
@@ -114,13 +114,13 @@ func TestAuditOfCommands(t *testing.T) {
 	if d := cmp.Diff(want, e); d != "" || e.At == 0 {
 		t.Errorf("entry (-want +got):\n%s", d)
 	}
-	// A deleted conversation takes what was known of it along, but not that it was deleted.
+	// A delete blanks the audit entries of the conversation, except that of the delete.
 	h.do(conv, gateway.Command{Type: gateway.CommandDelete})
 	h.wantAudit("create -", "send -", "update -", "stop -", "truncate -", "delete admin done")
 }
 
-// TestAuditSurvivesDelete cuts a delete off before it is finished: the entry that tells of it lies among the keys that go
-// with the conversation.
+// TestAuditSurvivesDelete interrupts a delete. Its audit entry is first stored as a key of the conversation, and must not be deleted
+// with it.
 func TestAuditSurvivesDelete(t *testing.T) {
 	j := memory.New()
 	conv := "c"
@@ -199,7 +199,7 @@ func TestHold(t *testing.T) {
 		if list := h.Holds().List(); len(list) != 1 || list[0].Conversation != hold.Conversation || list[0].Subject != hold.Subject || list[0].Since == 0 {
 			t.Errorf("holds: %+v", list)
 		}
-		// Others are free, and what is held goes on.
+		// Other conversations can be deleted, and protected ones still work.
 		h.ended(mine, h.send(mine, "more").Turn)
 		if err := h.Holds().Release(t.Context(), admin, hold); err != nil {
 			t.Fatal(err)
@@ -259,7 +259,7 @@ func TestExpire(t *testing.T) {
 	})
 }
 
-// A push that was stopped while it waited leaves no state behind.
+// A pushed turn that is stopped in the queue leaves no state behind.
 func TestStoppedPushLeavesNoKeys(t *testing.T) {
 	h := newTestGateway(t, nil, nil, func(c *gateway.Config) { c.Drain = time.Millisecond })
 	defer h.close()
@@ -279,6 +279,6 @@ func TestStoppedPushLeavesNoKeys(t *testing.T) {
 		t.Errorf("left: %v, %v", keys, err)
 	}
 	for _, p := range []*push.Producer{first, second} {
-		_ = p.Close(false) // one of them is over
+		_ = p.Close(false) // one of the turns has ended
 	}
 }

@@ -125,7 +125,7 @@ func (w *remoteWriter) Returned(ctx context.Context, turn string, report runRepo
 	return w.call(ctx, "Returned", turn)
 }
 
-// talkingAgent uses all that a run offers to an agent.
+// talkingAgent uses every method that a run offers to an agent.
 type talkingAgent struct {
 	input  agent.Input
 	answer event.Answer

@@ -118,7 +118,7 @@ func (w *writer) principal(turn string) agent.Principal {
 	p, err := turnPrincipal(w.core.life, w.core.journal, turn)
 	if err != nil {
 		w.log.Warn("principal of turn not read; the conversation's owner is used", "turn", turn, "error", err)
-		return w.owner()
+		return w.owner
 	}
 	return p
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// TestIDsOfTenants creates each id by people of several tenants, in all orders: what one tenant has never shows in the
-// answer to another one.
+// TestIDsOfTenants creates each id for users of several tenants, in all orders. The response to one tenant must not depend on the ids of
+// another.
 func TestIDsOfTenants(t *testing.T) {
 	people := []gateway.Principal{
 		{Subject: "alice"}, {Tenant: "t1", Subject: "alice"}, {Tenant: "t2", Subject: "alice"}, {Tenant: "t2", Subject: "bob"},
 	}
 	h := newTestGateway(t, nil, one(agentFunc(echo)), nil)
 	t.Cleanup(h.close)
-	theirs, err := gateway.ConversationID("t1", "notes") // the whole id that a tenant has
+	theirs, err := gateway.ConversationID("t1", "notes") // the complete id of the tenant's conversation
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestIDsOfTenants(t *testing.T) {
 	}
 }
 
-// Deleted conversations and imported ones are in the scope of their tenant too.
+// The ids of deleted and imported conversations have the tenant's ending too.
 func TestIDsOfTenantsStayApart(t *testing.T) {
 	h := newTestGateway(t, nil, one(agentFunc(echo)), nil)
 	t.Cleanup(h.close)

@@ -14,7 +14,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
 
-// keeper keeps what it is told to, and says what it had before.
+// keeper stores the session that the message names, and answers with the one that it had before.
 type keeper struct{ t *testing.T }
 
 func (k keeper) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {

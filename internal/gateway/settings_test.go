@@ -11,7 +11,7 @@ import (
 	"github.com/leat-dev/leat/internal/service/usage"
 )
 
-// What is adjusted counts for what comes, and zero is the default.
+// New settings apply to later commands and turns, and zero means the default.
 func TestAdjust(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var histories []int

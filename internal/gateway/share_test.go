@@ -29,7 +29,7 @@ func (h *testGateway) try(p gateway.Principal, conv string, c gateway.Command) e
 	return err
 }
 
-// share lets a subject in, as alice.
+// share grants a subject access, as alice.
 func (h *testGateway) share(conv, subject, access string) {
 	h.t.Helper()
 	if err := h.try(alice, conv, gateway.Command{Type: gateway.CommandShare, Subject: subject, Access: access}); err != nil {
@@ -86,7 +86,7 @@ func TestShare(t *testing.T) {
 		h.wantMay(guest, conv, foreign, foreign)
 		h.share(conv, "bob", gateway.AccessWrite)
 		h.wantMay(bob, conv, nil, nil)
-		// It is the owner's to share and to delete, and its agent's to speak in.
+		// A guest may not share or delete, or write as the agent.
 		for _, c := range []gateway.Command{
 			{Type: gateway.CommandShare, Subject: "carol", Access: gateway.AccessRead},
 			{Type: gateway.CommandUnshare, Subject: "bob"},
@@ -97,7 +97,7 @@ func TestShare(t *testing.T) {
 				t.Errorf("a guest: %s: %v", c.Type, err)
 			}
 		}
-		// Sharing ends at the tenant, whatever the subject is called.
+		// Users of other tenants get no access, even if they have the same name.
 		h.share(conv, gateway.WholeTenant, gateway.AccessRead)
 		h.wantMay(guest, conv, nil, forbidden)
 		h.wantMay(aliceT2, conv, foreign, foreign)
@@ -110,15 +110,15 @@ func TestShare(t *testing.T) {
 		if ids := h.list(alice, 0); !slices.Equal(ids, []string{conv}) {
 			t.Errorf("the owner's list: %v", ids)
 		}
-		// It is all there after a restart.
+		// Grants survive a restart.
 		h.close()
 		h = newTestGateway(t, j, silentAgents(), nil)
 		defer h.close()
 		h.wantMay(bob, conv, nil, nil)
 		h.unshare(conv, "bob")
-		h.wantMay(bob, conv, nil, forbidden) // as everybody
+		h.wantMay(bob, conv, nil, forbidden) // like every user of the tenant
 		h.unshare(conv, gateway.WholeTenant)
-		h.unshare(conv, gateway.WholeTenant) // again is no error
+		h.unshare(conv, gateway.WholeTenant) // a repetition succeeds
 		for _, p := range []gateway.Principal{bob, guest} {
 			h.wantMay(p, conv, foreign, foreign)
 			if ids := h.list(p, 0); len(ids) > 0 {
@@ -140,8 +140,8 @@ func TestShare(t *testing.T) {
 			h.share(conv, fmt.Sprint("guest", i), gateway.AccessRead)
 		}
 		h.refused(conv, gateway.Command{Type: gateway.CommandShare, Subject: "one more", Access: gateway.AccessRead}, gateway.ReasonTooLarge)
-		h.share(conv, "guest7", gateway.AccessWrite) // a change is not one more
-		// With the conversation goes all that says with whom it was shared.
+		h.share(conv, "guest7", gateway.AccessWrite) // a changed grant doesn't count twice
+		// Deleting the conversation deletes all keys of its grants.
 		h.do(conv, gateway.Command{Type: gateway.CommandDelete})
 		keys, err := h.journal.Keys(t.Context(), "shared/")
 		if err != nil || len(keys) > 0 {
@@ -154,7 +154,7 @@ func silentAgents() gateway.Agents {
 	return one(agentFunc(func(context.Context, agent.Input, *agent.Emitter) error { return nil }))
 }
 
-// A guest whose access is revoked is cut at once, in the middle of its reading; the others go on.
+// A guest whose access is revoked is disconnected at once. Other readers continue.
 func TestUnshareCuts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestGateway(t, nil, silentAgents(), nil)
@@ -193,7 +193,7 @@ func TestUnshareCuts(t *testing.T) {
 				t.Errorf("bob's reading ended with %v", err)
 			}
 		default:
-			t.Error("bob goes on reading")
+			t.Error("bob can still read")
 		}
 		h.send(conv, "secret")
 		synctest.Wait()
@@ -206,7 +206,7 @@ func TestUnshareCuts(t *testing.T) {
 		if _, err := h.Feed(t.Context(), bob, conv); !errors.Is(err, gateway.ErrNotFound) {
 			t.Errorf("bob comes back: %v", err)
 		}
-		// Polling does not help either.
+		// A poll fails too.
 		f, err := h.Feed(t.Context(), guest, conv)
 		if err != nil {
 			t.Fatal(err)
@@ -219,7 +219,7 @@ func TestUnshareCuts(t *testing.T) {
 	})
 }
 
-// Who says what in a conversation of several people is told, and nobody speaks for another.
+// Messages of guests name their author, and a guest can't write in another user's name.
 func TestGuestsSpeakForThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestGateway(t, nil, silentAgents(), nil)
@@ -232,7 +232,7 @@ func TestGuestsSpeakForThemselves(t *testing.T) {
 		if err := say(bob, gateway.CommandMessage{Text: "hi", Role: "assistant", Author: &event.Author{ID: "alice", Name: "Bob"}}); err != nil {
 			t.Fatal(err)
 		}
-		// The same key from another person is not taken for a repeat.
+		// The same key from another user is a conflict, not a repetition.
 		var r *gateway.Rejection
 		if err := say(alice, gateway.CommandMessage{Text: "hi"}); !errors.As(err, &r) || r.Reason != gateway.ReasonConflict {
 			t.Errorf("the same key by another: %v", err)
@@ -245,7 +245,7 @@ func TestGuestsSpeakForThemselves(t *testing.T) {
 	})
 }
 
-// The log says who stopped a turn, until they are forgotten.
+// The log contains who stopped a turn, until that user's data are redacted.
 func TestStopSaysWho(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestGateway(t, nil, one(agentFunc(func(ctx context.Context, _ agent.Input, _ *agent.Emitter) error {
@@ -260,7 +260,7 @@ func TestStopSaysWho(t *testing.T) {
 			turns = append(turns, h.send(conv, "go").Turn)
 		}
 		synctest.Wait()
-		// One that runs, two that wait, and one by the holder of the gateway's own token, who has no name.
+		// A running turn, two queued ones, and one that is stopped with the gateway's own token, which has no name.
 		who := []gateway.Principal{bob, bob, alice, admin}
 		for i, p := range who {
 			if err := h.try(p, conv, gateway.Command{Type: gateway.CommandStop, Turn: turns[i]}); err != nil {
@@ -277,7 +277,7 @@ func TestStopSaysWho(t *testing.T) {
 				t.Errorf("turn %d was stopped by %q, want %q", i, turn.StoppedBy, p.Subject)
 			}
 		}
-		// It is nobody's text, but bob's name is in it.
+		// The event has no text, but it contains bob's name.
 		if _, wrote, err := h.Guests().Conversations(t.Context(), admin, "t1", "bob"); err != nil || !slices.Equal(wrote, []string{conv}) {
 			t.Errorf("bob is in %v: %v", wrote, err)
 		}
@@ -302,7 +302,7 @@ func TestStopSaysWho(t *testing.T) {
 	})
 }
 
-// What was shared with somebody can be taken back at once, as when they go.
+// All grants to a subject can be revoked at once, for example when the user leaves.
 func TestLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestGateway(t, nil, silentAgents(), nil)
@@ -324,12 +324,12 @@ func TestLeave(t *testing.T) {
 	})
 }
 
-// However conversations are owned and shared, each list is whole, in order and without repeats, whatever the size of its
-// pages, and holds exactly what Decide lets read.
+// Each list is complete, in order and without repetitions for every page size, and contains exactly the conversations that Decide lets
+// the principal read.
 func TestListPages(t *testing.T) {
 	who := []gateway.Principal{
 		alice, bob, guest, aliceT2,
-		{Subject: "alice"}, // of no tenant
+		{Subject: "alice"}, // without a tenant
 		{Tenant: "t2", Subject: "dave"},
 	}
 	rapid.Check(t, func(rt *rapid.T) {

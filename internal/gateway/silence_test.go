@@ -13,7 +13,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// A state without operations is where a stream stands, which comments move too. It is no progress.
+// A new state without operations doesn't count as progress, because comments in a stream change the state too.
 func TestAStateAloneIsSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestGateway(t, nil, one(agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
@@ -36,7 +36,7 @@ func TestAStateAloneIsSilence(t *testing.T) {
 	})
 }
 
-// What an agent is called again for is the reason of a silence, until there is progress.
+// If an agent is silent because it retries, the turn fails with the error of its last attempt.
 func TestSilenceTellsWhatTheLastAttemptFailedOf(t *testing.T) {
 	refused := &agent.Error{Code: "agent_unreachable", Message: "connection refused", Retryable: true}
 	for code, after := range map[string]func(*agent.Emitter){
@@ -59,7 +59,7 @@ func TestSilenceTellsWhatTheLastAttemptFailedOf(t *testing.T) {
 	}
 }
 
-// probed is a silent agent whose upstream can be asked.
+// probed is a silent agent that implements Probe.
 type probed struct {
 	asked  atomic.Int32
 	answer func(n int32) error

@@ -34,7 +34,7 @@ func (slowLeaver) Resume(_ context.Context, _ agent.Input, _ json.RawMessage, ou
 	return out.Text(" and ended")
 }
 
-// What a stop leaves undone is no error: the next start goes on with what the log has.
+// Commits that a stop interrupts are not logged as errors, because the next start continues with what the log has.
 func TestAStopIsNoError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

@@ -97,7 +97,7 @@ func TestTitles(t *testing.T) {
 	})
 }
 
-// What was said elsewhere comes into an empty conversation once.
+// Older messages from elsewhere are added to an empty conversation once.
 func TestFill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestGateway(t, nil, nil, func(c *gateway.Config) { c.Titles, c.MaxMessage = true, 100 })

@@ -183,7 +183,7 @@ func TestRequestsWaitForAPerson(t *testing.T) {
 		defer h.close()
 		c := h.create(admin)
 		turn := h.send(c, "go").Turn
-		time.Sleep(20 * time.Hour) // far above the limit of silence
+		time.Sleep(20 * time.Hour) // far above the limit on silence
 		if s := h.view(c).Turn(turn).State; s != transcript.TurnWaiting {
 			t.Fatalf("turn is %s", s)
 		}
@@ -273,7 +273,7 @@ func TestAMessageWaitsWhereThatIsAskedForAndCanBeTakenBack(t *testing.T) {
 		wantTexts(t, h.view(c), "user: go", "user: never mind", "user: last", "assistant: answer to go", "assistant: answer to last")
 		for _, m := range histories[len(histories)-1] {
 			if m.Text == "never mind" {
-				t.Error("the agent is told what was taken back")
+				t.Error("the agent gets retracted text as history")
 			}
 		}
 	})

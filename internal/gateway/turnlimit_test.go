@@ -134,7 +134,7 @@ func TestWaitingForAPersonIsNotRunning(t *testing.T) {
 				time.Sleep(time.Hour)
 				turn := h.ended(c, id)
 				wantOutcome(t, turn, event.Failed, "turn_limit")
-				wantRan(t, turn, 12*time.Hour) // an hour, nine of waiting, two more
+				wantRan(t, turn, 12*time.Hour) // one hour of work, nine of waiting, two of work
 				h.close()
 			})
 		})

@@ -51,7 +51,7 @@ func (w billing) billed(of *tx, e *event.Event) usage.Turn {
 			t.Model = e.Get().Model
 		}
 	}
-	p := w.owner()
+	p := w.owner
 	if !of.outside[e.Turn] {
 		p = w.payer(e.Turn, parent)
 	}
@@ -78,7 +78,7 @@ func (w billing) payer(turn, parent string) (p agent.Principal) {
 		p = w.principal(turn)
 	}
 	if p.Subject == "" {
-		return w.owner()
+		return w.owner
 	}
 	return p
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
 
-// spender uses a thousand tokens in, a hundred out, and has one turn inside its own that uses ten.
+// spender uses 1,000 input and 100 output tokens, and a turn inside its own uses ten.
 var spender = agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
 	time.Sleep(3 * time.Second)
 	err := out.Emit([]event.Event{
@@ -130,7 +130,7 @@ func TestUsageIsOnesOwn(t *testing.T) {
 				got += rep.Total.Cost["USD"].String()
 			}
 			if got != want {
-				t.Errorf("%s is told %q, want %q", p.Subject, got, want)
+				t.Errorf("%s gets %q, want %q", p.Subject, got, want)
 			}
 		}
 		t1, carols := "t1", "carol"
@@ -153,7 +153,7 @@ func TestUsageIsOnesOwn(t *testing.T) {
 	})
 }
 
-// dying is a journal that dies at a commit, before it or after it.
+// dying is a journal that fails before or after a certain commit.
 type dying struct {
 	journal.Journal
 	at    int64 // which commit, counted from when it is armed
@@ -177,8 +177,7 @@ func (d *dying) Append(ctx context.Context, b journal.Batch) error {
 	return journal.ErrClosed
 }
 
-// Wherever a gateway dies, before or after a commit and before it is shown, each turn that ended has its row once, and no
-// other has.
+// If a gateway dies before or after any commit, each ended turn has exactly one row in the ledger, and other turns have none.
 func TestTurnsAreBilledOnceAcrossACrash(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for at := int64(1); ; at++ {

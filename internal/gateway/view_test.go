@@ -11,7 +11,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// Look shows what is in memory, the whole log where that is not enough, and nothing to who may not read.
+// ViewTranscript shows the part in memory, the whole log if fn asks for it, and nothing to principals without access.
 func TestLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestGateway(t, nil, one(agentFunc(func(context.Context, agent.Input, *agent.Emitter) error { return nil })), nil)
@@ -19,7 +19,7 @@ func TestLook(t *testing.T) {
 		c := h.create(alice)
 		first := h.send(c, "first")
 		h.ended(c, first.Turn)
-		for range 120 { // more than a feed holds
+		for range 120 { // more than a feed has in memory
 			h.ended(c, h.send(c, "more").Turn)
 		}
 		synctest.Wait()

@@ -23,6 +23,7 @@ type writer struct {
 	table *writers
 	refs  int // guarded by table.mu
 	id    string
+	owner agent.Principal // of the conversation; it never changes, and observed turns run on its behalf
 	feed  *feed.Feed
 	log   *slog.Logger // names the conversation
 
@@ -109,11 +110,6 @@ func (w *writer) info() journal.Summary {
 	w.summaryMu.Lock()
 	defer w.summaryMu.Unlock()
 	return w.summary
-}
-
-// owner returns the conversation's owner, on whose behalf observed turns run.
-func (w *writer) owner() agent.Principal {
-	return agent.Principal{Tenant: w.summary.Tenant, Subject: w.summary.Owner}
 }
 
 // closeTurn updates what depends on a turn whose end is in the commit.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/internal/store/feed"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
@@ -183,11 +184,11 @@ func (ws *writers) close() {
 }
 
 func newWriter(c *core, table *writers, s journal.Summary, f *feed.Feed) *writer {
-	w := &writer{core: c, table: table, id: s.ID, feed: f, log: c.log.With("conversation", s.ID), summary: s, head: s.Head}
+	w := &writer{core: c, table: table, id: s.ID, owner: agent.Principal{Tenant: s.Tenant, Subject: s.Owner}, feed: f, log: c.log.With("conversation", s.ID), summary: s, head: s.Head}
 	w.turns.byID, w.turns.observedTurns = map[string]*turn{}, map[string]*turn{}
 	w.room, w.idleSignal = make(chan struct{}), make(chan struct{})
 	w.goWrite = func() { c.tasks.Go(w.write) }
 	w.compacted.Store(s.Compacted)
-	w.observer = observer{core: c, log: w.log, owner: w.owner(), feed: f, parents: &w.parents, turns: map[string]*turnMetrics{}}
+	w.observer = observer{core: c, log: w.log, owner: w.owner, feed: f, parents: &w.parents, turns: map[string]*turnMetrics{}}
 	return w
 }
