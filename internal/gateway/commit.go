@@ -49,6 +49,7 @@ func (w *writer) commit(t *tx) error {
 	b := journal.Batch{Conversation: w.id, Expected: w.head, Events: t.events, Keys: t.keys, Summary: t.summary, Terminal: t.terminal}
 	billing{w}.bill(t, &b)
 	outboxed := w.addOutboxes(t, &b)
+	metrics := w.core.metrics
 	begin := time.Now()
 	wait := 50 * time.Millisecond
 	var submittedAt, durable time.Time
@@ -57,10 +58,10 @@ func (w *writer) commit(t *tx) error {
 		err := w.core.journal.Append(w.core.life, b)
 		if err == nil {
 			durable = time.Now()
-			w.core.metrics.CommitSeconds.Observe(durable.Sub(submittedAt).Seconds())
+			metrics.CommitSeconds.Observe(durable.Sub(submittedAt).Seconds())
 			break
 		}
-		w.core.metrics.CommitFailed.Inc()
+		metrics.CommitFailed.Inc()
 		if !errors.Is(err, journal.ErrFull) || time.Since(begin) > commitLimit || w.core.life.Err() != nil {
 			finishOutboxes(outboxed, err)
 			t.finishReservations(err)

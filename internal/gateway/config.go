@@ -88,7 +88,7 @@ const (
 	DefaultWaitLimit = 24 * time.Hour
 	// DefaultTurnLimit is longer than any agent is known to work on one message. It ends turns that a broken upstream keeps alive.
 	DefaultTurnLimit = 24 * time.Hour
-	DefaultKeyLife   = 24 * time.Hour
+	defaultKeyLife   = 24 * time.Hour
 	// DefaultMaxMessage fits the largest prompts that models take, as text.
 	DefaultMaxMessage = 4 << 20
 	DefaultMaxQueued  = 32
@@ -106,7 +106,7 @@ const (
 
 func (c *Config) setDefaults() {
 	c.Settings.setDefaults()
-	c.KeyLife = cmp.Or(c.KeyLife, DefaultKeyLife)
+	c.KeyLife = cmp.Or(c.KeyLife, defaultKeyLife)
 	if c.Pusher == nil {
 		c.Pusher = noPusher{}
 	}

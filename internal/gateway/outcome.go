@@ -21,7 +21,7 @@ func (w *writer) keyed(ctx context.Context, c Command, do func(*tx) (Ack, error)
 			if outcome != nil {
 				ack = outcome.Ack
 				ack.Repeated = true
-				w.core.metrics.Repeated.Inc()
+				w.core.metrics.countRepeated()
 			}
 			return err
 		}

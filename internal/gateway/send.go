@@ -80,7 +80,7 @@ func (w commands) keyedSend(ctx context.Context, c Command, do func(*tx, *Ack) (
 			if !w.neverStarted(outcome.Ack.Turn) {
 				ack = outcome.Ack
 				ack.Repeated = true
-				w.core.metrics.Repeated.Inc()
+				w.core.metrics.countRepeated()
 				return nil
 			}
 			earlier = &outcome.Ack

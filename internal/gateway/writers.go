@@ -141,7 +141,10 @@ func (ws *writers) forget(w *writer) {
 }
 
 // count updates the metric of open conversations. ws.mu is locked.
-func (ws *writers) count() { ws.core.metrics.Writers.Set(float64(len(ws.byID))) }
+func (ws *writers) count() {
+	metrics := ws.core.metrics
+	metrics.Writers.Set(float64(len(ws.byID)))
+}
 
 // compacted notifies the writer of a conversation, if there is one, that the log was compacted up to a seq.
 func (ws *writers) compacted(id string, upto int64) {
