@@ -102,6 +102,8 @@ func (s *compactor) backlog() int {
 	return n
 }
 
+// run compacts logs until the gateway has drained. It is the only goroutine that does, so at most one log is compacted at a
+// time.
 func (s *compactor) run() {
 	for {
 		select {
@@ -114,6 +116,7 @@ func (s *compactor) run() {
 	}
 }
 
+// step compacts one log that is not paused. It returns false if there is none, or the gateway has drained.
 func (s *compactor) step() bool {
 	s.mu.Lock()
 	var id string

@@ -124,6 +124,7 @@ func (c *Config) setDefaults() {
 	}
 }
 
+// setDefaults replaces zero fields by their defaults.
 func (s *Settings) setDefaults() {
 	s.Drain = cmp.Or(s.Drain, DefaultDrain)
 	s.Lease = cmp.Or(s.Lease, DefaultLease)

@@ -187,6 +187,7 @@ type bounded struct {
 // maxLabel limits a name from an upstream, in bytes.
 const maxLabel = 64
 
+// name returns the label for a name: "-" for an empty one, other for one that is too long or beyond the limit.
 func (b *bounded) name(s string) string {
 	switch {
 	case s == "":
@@ -236,6 +237,7 @@ type countingDecoder struct {
 // Unwrap implements [dialect.Wrapper].
 func (d *countingDecoder) Unwrap() dialect.Decoder { return d.Decoder }
 
+// Decode implements [dialect.Decoder].
 func (d *countingDecoder) Decode(f dialect.Frame) ([]event.Event, error) {
 	d.frames.Inc()
 	ops, err := d.Decoder.Decode(f)
@@ -249,6 +251,7 @@ func (d *countingDecoder) Decode(f dialect.Frame) ([]event.Event, error) {
 	return ops, err
 }
 
+// Restore implements [dialect.Decoder].
 func (d *countingDecoder) Restore(state []byte) error {
 	err := d.Decoder.Restore(state)
 	d.reported = d.total()
@@ -263,6 +266,7 @@ func (d *countingDecoder) Unknown() dialect.Unknown {
 	return nil
 }
 
+// total returns how many unknown frames the decoder has reported, those before a restart included.
 func (d *countingDecoder) total() (n int) {
 	for _, k := range d.Unknown() {
 		n += k

@@ -111,6 +111,7 @@ func (v *observer) committed(events []event.Event, submittedAt, durable time.Tim
 	}
 }
 
+// turnEnded counts and logs the end of a turn, and ends its trace. The turn may have run in an earlier process, or never.
 func (v *observer) turnEnded(e *event.Event) {
 	name, seconds := "", -1.
 	v.feed.View(func(tr *transcript.Transcript) {

@@ -25,6 +25,8 @@ func (w *writer) startObserved(t *tx, tn *turn, key, answers string, state json.
 	})
 }
 
+// observedInput returns the input of an observed turn. key is the key of the entry that the turn was made from, by which the
+// agent finds the run.
 func (w *writer) observedInput(turn, key string) agent.Input {
 	return agent.Input{Conversation: w.id, Turn: turn, Key: key, Principal: w.owner, Metadata: w.summary.Metadata}
 }

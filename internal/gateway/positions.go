@@ -64,6 +64,7 @@ func (l *positions) tellLocked(account quota.Account, conversation string) {
 	}
 }
 
+// add adds a conversation to those that Take returns, and wakes the follower.
 func (f *Positions) add(conversation string) {
 	f.mu.Lock()
 	f.ids[conversation] = struct{}{}

@@ -78,6 +78,7 @@ func (r *Roster) tell(names ...string) {
 	}
 }
 
+// start starts an agent that was added. r.mu is locked.
 func (r *Roster) start(name string, a Agent) {
 	if s, ok := a.Agent.(agent.Signaller); ok && r.Tell != nil {
 		s.Signals(r.Tell)
@@ -94,6 +95,7 @@ func (r *Roster) Add(name string, a Agent) error { return r.insert(name, a, fals
 // is closed.
 func (r *Roster) Replace(name string, a Agent) error { return r.insert(name, a, true) }
 
+// insert adds an agent, or closes it if it can't be added. The old agent is closed after its followers are notified.
 func (r *Roster) insert(name string, a Agent, replace bool) error {
 	old, err := r.swap(name, a, replace)
 	if err != nil {
@@ -141,6 +143,7 @@ func (r *Roster) Remove(name string) bool {
 	return ok
 }
 
+// closeAgent closes what an agent keeps running. It returns when that has ended.
 func (r *Roster) closeAgent(a Agent) {
 	if k, ok := a.Agent.(agent.Keeper); ok {
 		k.Close()

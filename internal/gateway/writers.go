@@ -173,6 +173,7 @@ func (ws *writers) drain() bool {
 	return true
 }
 
+// draining reports whether Shutdown has begun.
 func (ws *writers) draining() bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -186,6 +187,8 @@ func (ws *writers) close() {
 	ws.mu.Unlock()
 }
 
+// newWriter returns the writer of a conversation that was read from the journal. It takes over the caller's reference to the
+// feed.
 func newWriter(c *core, table *writers, s journal.Summary, f *feed.Feed) *writer {
 	w := &writer{core: c, table: table, id: s.ID, owner: agent.Principal{Tenant: s.Tenant, Subject: s.Owner}, feed: f, log: c.log.With("conversation", s.ID), summary: s, head: s.Head}
 	w.turns.byID, w.turns.observedTurns = map[string]*turn{}, map[string]*turn{}
