@@ -125,7 +125,7 @@ func (m *Mapper) op(op *event.Event) error {
 	return fmt.Errorf("%w: type %q is unknown", event.ErrInvalid, op.Type)
 }
 
-// event returns a copy of op with the id of its turn; the caller sets the other ids.
+// event returns an event with the time of the frame, op's type and body, and the id of its turn. The caller sets the other fields.
 func (m *Mapper) event(t *mappedTurn, op *event.Event) event.Event {
 	return event.Event{At: m.at, Type: op.Type, Turn: t.id, Body: op.Body}
 }

@@ -189,7 +189,8 @@ func (g *Segments) extend(text string) []event.Event {
 	return append(ops, op)
 }
 
-// dropStatusText frees the stored status when its note has reached the maximum length. Further extensions don't change the note.
+// dropStatusText frees the stored status when it is longer than maxShown. Its note ends within that length, so further extensions
+// don't change the note.
 func (g *segments) dropStatusText() {
 	if len(g.StatusText) > maxShown {
 		g.StatusText = ""

@@ -19,7 +19,7 @@ func TestCheck(t *testing.T) {
 		t.Error(err)
 	}
 	s.Close()
-	if err := a.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "does not answer") {
+	if err := a.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "doesn't respond") {
 		t.Errorf("no server: %v", err)
 	}
 }

@@ -112,5 +112,5 @@ func TestAsksAndEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(a.(interface{ Close() }).Close)
-	wantError(t, agenttest.NewStage(t.Context()).Run(a, input), "cut_short", true, "asked a question", "push the turn")
+	wantError(t, agenttest.NewStage(t.Context()).Run(a, input), "cut_short", true, "asked the user", "push the turn")
 }

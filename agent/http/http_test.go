@@ -198,7 +198,7 @@ func TestWrongAnswers(t *testing.T) {
 		}, "cut_short", true, []string{"text/html", "eliza-actions"}, ""},
 		{"without its end", func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintln(w, `{"type":"chunk","text":"half"}`)
-		}, "cut_short", true, []string{"without the end"}, "half"},
+		}, "cut_short", true, []string{"before the end of the turn"}, "half"},
 		{"cut", func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintln(w, `{"type":"chunk","text":"half"}`)
 			w.(http.Flusher).Flush()
@@ -350,11 +350,11 @@ func TestRefuses(t *testing.T) {
 	}
 	for spec, want := range map[string]string{
 		"http":                                   "needs a target",
-		"http:ftp://a/":                          "no URL",
-		"http:/chat":                             "no URL",
+		"http:ftp://a/":                          "not an http or https URL",
+		"http:/chat":                             "not an http or https URL",
 		"http:http://me:pw@a/":                   "name or password",
 		"http:http://a/?dialect=klingon":         "klingon",
-		"http:http://a/?stop=x":                  "stop is no URL",
+		"http:http://a/?stop=x":                  "stop is not an http or https URL",
 		"http:http://a/?secret=a&secret_file=b":  "both",
 		"http:http://a/?secret_file=/none/there": "secret_file",
 		"http:http://a/?secret_file=" + empty:    "is empty",

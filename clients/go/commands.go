@@ -55,7 +55,8 @@ type Ack struct {
 }
 
 // Do executes a command. If the gateway refuses it, the error is an [*Error] with Rejected set. If the response is lost, Do sends the
-// command again a few times, with the same key. After any other error it is unknown whether the command took effect.
+// command again a few times, with the same key, so that the command takes effect at most once. If Do gives up because no response
+// arrives, it is unknown whether the command took effect.
 func (c *Client) Do(ctx context.Context, id string, cmd Command) (Ack, error) {
 	if cmd.Key == "" {
 		cmd.Key = rand.Text()

@@ -25,7 +25,7 @@ type Error struct {
 	Status  int    // HTTP status; 0 for an error frame in a stream
 	Message string // for people
 	Reason  string // for programs, such as "unknown_agent"; see docs/protocol.md
-	// Rejected is true if the gateway understood a command and refused it. A retry with the same key gets the same refusal.
+	// Rejected is true if the gateway understood a command and refused it, so that the command had no effect.
 	Rejected bool
 	// RetryAfter is the wait that the gateway asks for before a retry, or 0.
 	RetryAfter time.Duration
@@ -41,7 +41,7 @@ func (e *Error) Error() string {
 // Temporary reports whether the same request may succeed later.
 func (e *Error) Temporary() bool {
 	if e.Reason == "damaged" {
-		return false // the gateway has stored the refusal under the key
+		return false // stored data stays damaged
 	}
 	switch e.Status {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests:
@@ -79,7 +79,7 @@ func errorOf(r *http.Response) *Error {
 	return e
 }
 
-// temporary reports whether a retry may succeed. Only an [*Error] that the gateway marks as permanent, and an invalid URL, are final.
+// temporary reports whether a retry may succeed. Final are an [*Error] that isn't temporary, an invalid URL, and [ErrProtocol].
 func temporary(err error) bool {
 	var e *Error
 	if errors.As(err, &e) {

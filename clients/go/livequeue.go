@@ -84,7 +84,7 @@ func (q *liveQueue) take() (c control, ok bool) {
 	return c, true
 }
 
-// requeue puts a frame that could not be sent back at the front of the queue.
+// requeue puts a frame that could not be sent back at the front of the queue. If the queue is full by now, the frame is dropped.
 func (q *liveQueue) requeue(c control) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -53,9 +53,9 @@ prices:
 func TestPricesRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"prices: {a: {input: 1}}":                               "input and output are required",
-		"prices: {a: {input: 1, output: x}}":                    "no amount",
-		"prices: {a: {input: 1, output: -1}}":                   "no amount",
-		"prices: {a: {input: 1, output: 1e3}}":                  "no amount",
+		"prices: {a: {input: 1, output: x}}":                    "invalid amount",
+		"prices: {a: {input: 1, output: -1}}":                   "invalid amount",
+		"prices: {a: {input: 1, output: 1e3}}":                  "invalid amount",
 		"prices: {a: {input: 1, output: 2, price: 3}}":          "unknown key",
 		"prices: {a: {input: 1, output: 2, currency: dollars}}": "write it as USD",
 		"prices: {a: {input: 1, output: 2, input: 3}}":          "input",

@@ -33,7 +33,7 @@ func TestRefusedMessages(t *testing.T) {
 		for _, path := range []string{"/messages", "/messages/stream"} {
 			var body struct{ Error, Reason string }
 			header := h.do(429, &body, "POST", at(c, path), `{"text":"more"}`, asAnn...)
-			if header.Get("Retry-After") != "5" || body.Reason != "quota" || !strings.Contains(body.Error, "1 turns at once") {
+			if header.Get("Retry-After") != "5" || body.Reason != "quota" || !strings.Contains(body.Error, "1 turns waiting or running at a time") {
 				t.Errorf("%s: Retry-After %q, %+v", path, header.Get("Retry-After"), body)
 			}
 		}
@@ -58,7 +58,7 @@ func TestRefusedLate(t *testing.T) {
 		if want := `"type":"error"`; late.status != 200 || !strings.Contains(string(late.body), want) {
 			t.Fatalf("%d %s", late.status, late.body)
 		}
-		for _, want := range []string{`"reason":"rate_limited"`, `"retryable":true`, `"retryAfter":5`, `1 messages a minute`} {
+		for _, want := range []string{`"reason":"rate_limited"`, `"retryable":true`, `"retryAfter":5`, `1 messages per minute`} {
 			if !strings.Contains(string(late.body), want) {
 				t.Errorf("the stream ends without %s: %s", want, late.body)
 			}

@@ -65,6 +65,6 @@ func TestUnread(t *testing.T) {
 		h.messages(c) // fetching the list marks nothing as read, because any program may do that
 		unread("only listed", true)
 		h.refused(404, "Conversation not found", "POST", at("none", "/read"), `{}`)
-		h.refused(400, "no place", "POST", at(c, "/read"), `{"seq":-1}`)
+		h.refused(400, "invalid seq -1", "POST", at(c, "/read"), `{"seq":-1}`)
 	})
 }

@@ -97,7 +97,7 @@ func TestPublish(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"type":"training_event"}` + "\n" + `{"type":"dance"}`:                     "line 2: invalid signal",
 		`{"type":"training_event"}` + "\n{":                                         "line 2: ",
-		`{"type":"training_event","payload":"` + strings.Repeat("x", 40_000) + `"}`: "payload of 40002 bytes",
+		`{"type":"training_event","payload":"` + strings.Repeat("x", 40_000) + `"}`: "payload has 40002 bytes",
 		`{"type":"training_event","seq":-1}`:                                        "seq -1",
 	} {
 		h.wantCall(400, want, "POST", "/api/signals", body)

@@ -69,7 +69,7 @@ func TestTalk(t *testing.T) {
 	speak(`{"text":7}`, old, `"eventId":"evt-`)
 	speak(`"text"`, old, `"eventId":"evt-`)
 	h.wantCall(200, `"eventId":"evt-`, "POST", "/api/agent/event", `{"stream":"thought","data":{"text":"x","source":"s"},"roomId":"old"}`)
-	h.wantCall(400, "no text of at most", "POST", "/api/agent/event", `{"stream":"assistant","data":{"text":"x"},"agentId":"`+strings.Repeat("x", 300)+`"}`)
+	h.wantCall(400, "must be text of at most", "POST", "/api/agent/event", `{"stream":"assistant","data":{"text":"x"},"agentId":"`+strings.Repeat("x", 300)+`"}`)
 	for id, want := range map[string]string{
 		old:    "assistant:pulse:to the active",
 		recent: "user:web:hi assistant::re: hi assistant:autonomy:to the recent assistant:pulse:to the named assistant:autonomy:to the recent again",
