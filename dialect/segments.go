@@ -189,8 +189,7 @@ func (g *Segments) extend(text string) []event.Event {
 	return append(ops, op)
 }
 
-// dropStatusText frees the stored status when it is longer than maxShown. Its note ends within that length, so further extensions
-// don't change the note.
+// dropStatusText frees the stored status when it is longer than maxShown. From then on the note of an extended status is not rebuilt.
 func (g *segments) dropStatusText() {
 	if len(g.StatusText) > maxShown {
 		g.StatusText = ""

@@ -2,13 +2,13 @@ package event
 
 import "encoding/json"
 
-// Body holds what only some types of events carry. Beside each group stand the types that use it.
+// Body has the fields that only some types of events use. The comment of each group names the types.
 type Body struct {
 	// MessageAdd, MessageStart.
 	Role   Role    `json:"role,omitempty"`
 	Author *Author `json:"author,omitempty"`
-	// Source is where a message came from, such as "native", "eliza" or "inject". TurnStart: where a turn came from that its
-	// upstream began by itself; other turns have none.
+	// Source is where a message came from, such as "native", "eliza" or "inject". In TurnStart it is set only for a
+	// turn that the upstream started without a message from Leat.
 	Source string `json:"source,omitempty"`
 	Parts  []Part `json:"parts,omitempty"` // MessageAdd
 
@@ -34,7 +34,7 @@ type Body struct {
 	// TurnEnd.
 	Outcome   Outcome `json:"outcome,omitempty"`
 	Reason    string  `json:"reason,omitempty"` // TurnEnd, MessageEnd (stop reason), MessageUpdate (why it was rejected)
-	StoppedBy string  `json:"by,omitempty"`     // TurnEnd: the subject that stopped the turn; never an agent's to say
+	StoppedBy string  `json:"by,omitempty"`     // TurnEnd: the subject that stopped the turn; agents can't set it
 	Error     *Error  `json:"error,omitempty"`  // TurnEnd, PartUpdate
 	Usage     *Usage  `json:"usage,omitempty"`
 
@@ -58,7 +58,7 @@ type Body struct {
 	// ConversationUpdate: merged by top-level key; null removes one.
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
 
-	// Record: the conversation that it tells of. Data is also the content of a part of kind data.
+	// Record: the conversation that the entry is about. Data is also the content of a part of kind data.
 	Conversation string          `json:"conversation,omitempty"`
 	Data         json.RawMessage `json:"data,omitempty"`
 }
@@ -96,7 +96,7 @@ const (
 	KindData      PartKind = "data"
 )
 
-// JoinBlank is the blank line between two visible parts that do not go on in the same text.
+// JoinBlank is the blank line between two visible parts that are separate paragraphs.
 const JoinBlank = "\n\n"
 
 // MessageState says how a user's message is being answered.

@@ -32,7 +32,7 @@ func TestExampleOfTheDesign(t *testing.T) {
 	}
 }
 
-// One event of each type, with all that it can carry.
+// One event of each type, with every field that it can have.
 func full() []event.Event {
 	title := "T"
 	return []event.Event{

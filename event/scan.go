@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// scan reads the common shape of an event, as AppendJSON writes it: fixed order of keys, no body, no escapes
-// but \n, \" and \\. It reports false, and leaves e unspecified, for anything else, which encoding/json then reads.
-// Nine in ten events of a log are appends, and settling reads all of them back.
+// scan reads the common form of an event, as AppendJSON writes it: fixed order of keys, no body, no escapes except
+// \n, \" and \\. For any other form it returns false and leaves e unspecified; the caller then uses encoding/json.
+// Nine of ten events of a log have this form, and compaction reads all of them.
 func (e *Event) scan(b []byte) bool {
 	s := scanner{b: b}
 	var w Event

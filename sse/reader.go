@@ -34,7 +34,7 @@ type Reader struct {
 	partial  []byte // the line that the last call left unended
 	hasBegun bool   // past the byte order mark
 	skipLF   bool   // the last line ended in CR: an LF now belongs to it
-	atEvent  bool   // a boundary lies behind that line
+	atEvent  bool   // that line ended an event, so a boundary follows it
 
 	// The event being read.
 	name, id string
@@ -145,7 +145,8 @@ func (r *Reader) limit() int {
 	return MaxLine
 }
 
-// field takes one line. shareable says that it lies in the caller's piece, which outlives the event if it ends there.
+// field reads one line of an event. shareable is true if the line is part of the caller's piece, which needn't be copied if the
+// event ends within the piece.
 func (r *Reader) field(line []byte, shareable bool) error {
 	name, value, _ := bytes.Cut(line, colon)
 	if len(value) > 0 && value[0] == ' ' {
@@ -197,7 +198,7 @@ func digits(b []byte) (int64, bool) {
 	return n, err == nil && n <= int64(maxRetry/time.Millisecond)
 }
 
-// maxRetry bounds a retry hint: longer than a day is nobody's intention, and it must not overflow.
+// maxRetry bounds a retry hint. A longer one is a mistake of the server, and could overflow a time.Duration.
 const maxRetry = 24 * time.Hour
 
 func (r *Reader) dispatch(end int64, emit func(Event) error) error {

@@ -8,11 +8,11 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Apply folds one event in. Events of one delivery come in ascending seq. An error wraps [ErrGap] or [ErrMismatch] and
-// leaves the transcript as it was before the event; the reader then takes a snapshot. What does not apply (known,
-// late, or of a message outside the window) is ignored.
+// Apply folds one event into the transcript. Events must come in ascending seq. An error wraps [ErrGap] or [ErrMismatch] and leaves
+// the transcript as it was before the event; the reader then needs a snapshot. Events that were applied before, that come after the
+// end of their turn, or that belong to a message outside the window are ignored.
 //
-// A piece of an operation (More) is held back and changes nothing until the last piece is there.
+// A piece of an operation (event.Event.Partial) is buffered and changes nothing until the last piece has arrived.
 func (t *Transcript) Apply(e *event.Event) error {
 	if e.Partial || t.pending != nil {
 		if e = t.hold(e); e == nil {
@@ -195,7 +195,7 @@ func (t *Transcript) answer(turn *Turn, e *event.Event) {
 	}
 }
 
-// close ends all that the turn left open.
+// close ends the messages and parts that the turn left open.
 func (t *Transcript) close(turn *Turn, e *event.Event) {
 	for i := len(t.Messages) - 1; i >= 0; i-- {
 		m := t.Messages[i]

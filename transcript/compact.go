@@ -6,13 +6,13 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Compact merges a whole log, or a stretch of one in which everything that it changes began, and leaves out what a
-// truncate has removed. It is idempotent.
+// Compact merges a log and leaves out everything that a truncate has removed. events must contain the beginning of each message,
+// turn and part that it changes. Compact is idempotent.
 func Compact(events []event.Event) []event.Event { return Merge(dropTruncated(events), nil) }
 
-// dropTruncated leaves out the messages and turns that a truncate in events removes. The truncates stay, each naming the
-// last message before it that is left, so that none names what is gone: whoever folds the rest, or a window of it, loses
-// nothing by them, and whoever had folded what was removed still loses that.
+// dropTruncated leaves out the messages and turns that a truncate in events removes. The truncates themselves remain, because a
+// reader may have folded the removed messages before. Each names the last remaining message before it, so that none names a removed
+// message, and a reader that folds only the rest loses nothing.
 func dropTruncated(events []event.Event) []event.Event {
 	truncates := func(e event.Event) bool { return e.Type == event.ConversationTruncate }
 	if !slices.ContainsFunc(events, truncates) {

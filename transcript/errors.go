@@ -3,8 +3,10 @@ package transcript
 import "errors"
 
 var (
-	// ErrGap says that an event speaks of something that the reader should hold and does not. It takes a snapshot.
+	// ErrGap means that an event refers to a message, turn or part that the transcript should have but doesn't. The reader needs a
+	// snapshot.
 	ErrGap = errors.New("transcript: gap")
-	// ErrMismatch says that a final text differs from what its end says of it. The reader takes a snapshot, and may report it.
+	// ErrMismatch means that a text differs from the length and checksum in its part's end. The reader needs a snapshot, and may
+	// report the mismatch to the gateway.
 	ErrMismatch = errors.New("transcript: text mismatch")
 )

@@ -8,13 +8,15 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// History returns a part's notes as of a seq, and false where it does not know them.
+// History returns a part's notes up to a seq. It returns false if it doesn't know them.
 type History func(message, part string, seq int64) ([]string, bool)
 
-// Merge gives one operation for each field of a contiguous range of events, and one update for each part, turn and the
-// conversation, each with the seq of its last. Nothing merges across a truncate, and no update of a part across the end of
-// any turn. history tells the notes from before the range; operations with notes that it does not know stay apart. It may
-// be nil where every part with notes began in the range. The events given are not changed.
+// Merge reduces a contiguous range of events to one operation for each field, and one update for each part, each turn and the
+// conversation. A merged event has the seq of the last event in it. Nothing is merged across a truncate, and updates of a part
+// are not merged across the end of a turn, because that end changes running tools.
+//
+// history returns the notes from before the range. Operations on a part whose notes it doesn't know are not merged. It may be nil if
+// every part with notes began in the range. Merge doesn't change events.
 func Merge(events []event.Event, history History) []event.Event {
 	g := merger{history: history, lastIndex: -1, conversation: -1}
 	for i := range events {
@@ -84,7 +86,7 @@ func (g *merger) add(e *event.Event) {
 	case event.TurnQueue, event.TurnStart:
 		delete(g.turns, e.Turn) // what a turn was set to before it must not be set again after
 	case event.TurnEnd:
-		g.parts = nil // likewise: an end sets what runs to failed
+		g.parts = nil // for the same reason: an end sets running tools to failed
 	case event.PartEnd:
 		setKey(&g.ends, partKey{e.Message, e.Part}, len(g.ops))
 	}
@@ -107,7 +109,7 @@ func (g *merger) op(e *event.Event) {
 	if i < 0 || k != g.last {
 		i, ok = g.fields[k]
 	}
-	// A noted operation carries the whole history once it is merged; where that is not known, none is merged into it.
+	// A merged operation with notes carries the whole history. If that isn't known, the operation is not merged.
 	if ok && (hasNote || g.ops[i].hasNotes) {
 		if tr == nil {
 			tr = g.trail(k.partKey)
@@ -129,7 +131,7 @@ func (g *merger) op(e *event.Event) {
 	if history && m.hasNotes {
 		m.Note, m.Extend, m.History = "", false, slices.Clip(tr.notes)
 		if m.History == nil {
-			m.History = []string{} // which says that there are none
+			m.History = []string{} // not nil: the part has an empty list of notes
 		}
 	}
 	g.last, g.lastIndex = k, i
@@ -198,7 +200,7 @@ func (g *merger) trail(k partKey) *trail {
 	return tr
 }
 
-// trail is the callback history of one part, as far as the range has come.
+// trail is the callback history of one part up to the current event of the range.
 type trail struct {
 	firstSeq   int64 // seq of the first noted operation
 	field      event.Field

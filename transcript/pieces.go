@@ -41,8 +41,8 @@ type partialOp struct {
 	text []byte
 }
 
-// next reports whether e goes on where h stands. A first piece that comes again, because the reader was cut and resumed,
-// does not: its offset is that of the beginning.
+// next reports whether e is the piece that follows h. A first piece that is repeated after a reconnection is not: its offset is the
+// beginning of the operation.
 func (h *partialOp) next(e *event.Event) bool {
 	return e.Type == event.PartAppend && e.Seq == h.op.Seq && e.Offset == h.op.Offset+int64(len(h.text)) &&
 		e.Message == h.op.Message && e.Part == h.op.Part && e.Field == h.op.Field

@@ -6,16 +6,15 @@ import (
 	"slices"
 )
 
-// Snapshot is a contiguous stretch of a transcript as it was at Seq: the newest messages, or a page of older ones. It
-// shares no memory that is ever written with the transcript that it was taken from, so that it may be encoded, by several
-// goroutines, while the transcript goes on. It is not to be changed.
+// Snapshot is a contiguous part of a transcript as it was at Seq: the newest messages, or a page of older ones. It must not be
+// changed. It shares only immutable memory with its transcript, so several goroutines may encode it while the transcript changes.
 type Snapshot struct {
 	Seq      int64
 	Title    string
 	Metadata map[string]json.RawMessage
 	Messages []*Message
 	Turns    []*Turn // in order of their first event
-	// Earlier says that there are messages before the first one here.
+	// Earlier is true if the conversation has messages before the first one here.
 	Earlier bool
 }
 
@@ -63,7 +62,7 @@ func (t *Transcript) excerpt(from, to int) *Snapshot {
 	return s
 }
 
-// Reset replaces all that t holds by a copy of s. Events up to s.Seq are ignored from then on.
+// Reset replaces the contents of t with a copy of s. From then on Apply ignores events up to s.Seq.
 func (t *Transcript) Reset(s *Snapshot) {
 	*t = Transcript{
 		Title: s.Title, Metadata: maps.Clone(s.Metadata), Messages: copyMessages(s.Messages), Earlier: s.Earlier,
@@ -79,10 +78,10 @@ func (t *Transcript) Reset(s *Snapshot) {
 	}
 }
 
-// AddPage puts a page of older messages before those held. cursor is the seq of the reader's cursor, at least that of its
-// snapshot. It reports false, and changes nothing, where the page does not fit: it is older than the cursor, or does not
-// end at the first message held (the reader was reset in between, or the page was taken before). The reader then asks
-// anew. A page of another epoch is for the caller to refuse.
+// AddPage inserts a page of older messages before the first message, whose id must be before. cursor is the seq of the reader's
+// cursor, which is at least that of its snapshot. If the page is older than the cursor, or doesn't end at the first message, because
+// of a Reset since the request or because it was added already, AddPage returns false and changes nothing. The reader then has to
+// request the page again. The caller must discard pages of another epoch.
 func (t *Transcript) AddPage(p *Snapshot, before string, cursor int64) bool {
 	if p.Seq < cursor || len(t.Messages) == 0 || t.Messages[0].ID != before {
 		return false

@@ -60,9 +60,9 @@ func (t *Transcript) Evict(n int) {
 	t.dropTurns(func(turn *Turn) bool { return !turn.Unfinished() && turn.EndSeq < since })
 }
 
-// truncate drops every message after the one with that id, and the turns that answered them, or answered none and said
-// nothing that stays; the empty id drops everything. An id that is not held is that of an older message, since logs name
-// only messages that are there: then too all that is held goes.
+// truncate drops every message after the one with the id last, the turns that answered those messages, and the turns that answered
+// no message and have none that remains. An empty id drops everything. Logs name only existing messages, so an unknown id is that of
+// a message before the window, and everything in the window is dropped.
 func (t *Transcript) truncate(last string) {
 	count := 0
 	if last == "" {
@@ -71,7 +71,7 @@ func (t *Transcript) truncate(last string) {
 		count = slices.IndexFunc(t.Messages, func(m *Message) bool { return m.ID == last }) + 1
 	}
 	removed := map[string]bool{} // messages, and turns with them
-	stays := map[string]bool{}   // turns that have said something that stays
+	stays := map[string]bool{}   // turns with a message that remains
 	for _, m := range t.Messages[:count] {
 		stays[m.Turn] = true
 	}
