@@ -7,23 +7,24 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// keyPage is how many keys are read at once.
+// keyPage is the number of keys that are read at once.
 const keyPage = 256
 
-// Collection is data of subjects that lies under keys of its own, beside the conversations. Whoever stores such data
-// registers it, so that a purge finds it and an export brings it.
+// Collection describes data of subjects that is stored under its own keys, outside conversations. The package that stores the
+// data registers it, so that purges remove it and exports include it.
 type Collection struct {
-	// Name says what it is: the type of its lines in an export, and its name in counts.
+	// Name is the type of the collection's lines in an export, and its name in the counts of a purge.
 	Name string
-	// Prefix begins its keys, and those of nothing else.
+	// Prefix is the prefix of its keys. No other data may use it.
 	Prefix string
 	// Of reports whether a key holds data of the subject.
 	Of func(kv journal.KeyValue, tenant, subject string) bool
-	// Private collections are no part of an export: what the gateway needs for itself.
+	// Private excludes the collection from exports, because the gateway uses it only internally.
 	Private bool
 }
 
-// BySubject is an Of for values that are JSON objects with the keys tenant and subject.
+// BySubject is a [Collection.Of] for values that are JSON objects with the keys tenant and subject. A value in another form
+// belongs to no subject.
 func BySubject(kv journal.KeyValue, tenant, subject string) bool {
 	var v struct {
 		Tenant  string `json:"tenant"`
@@ -32,7 +33,7 @@ func BySubject(kv journal.KeyValue, tenant, subject string) bool {
 	return json.Unmarshal(kv.Value, &v) == nil && v.Tenant == tenant && v.Subject == subject
 }
 
-// each calls f with the subject's keys, in pages.
+// forEach calls f for each key of the subject, a page at a time. It stops at the first error. f may delete the keys it got.
 func (c *Collection) forEach(ctx context.Context, j keyLister, tenant, subject string, f func(journal.KeyValue) error) error {
 	after := ""
 	for {

@@ -13,23 +13,22 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// exportPage is how much of a log is in memory at once, in bytes.
+// exportPage is how much of a log is read into memory at once, in bytes.
 const exportPage = 1 << 20
 
-// Exporter writes down all that is stored of a subject. Its methods may be called from several goroutines.
+// Exporter writes all data of a subject. Its methods may be called from several goroutines.
 type Exporter struct {
 	gw          *gateway.Gateway
 	journal     exportJournal
 	collections []Collection
 }
 
-// NewExporter returns an exporter that knows of the collections.
+// NewExporter returns an exporter of the gateway's conversations and the collections.
 func NewExporter(gw *gateway.Gateway, j exportJournal, collections []Collection) *Exporter {
 	return &Exporter{gw: gw, journal: j, collections: collections}
 }
 
-// Check returns nil where the principal may export what is stored of the subject: the admin of everybody, a subject its
-// own.
+// Check returns nil if the principal may export the subject's data. The admin may export everyone's, and a subject its own.
 func (x *Exporter) Check(principal gateway.Principal, of Subject) error {
 	if of.Subject == "" {
 		return &gateway.Rejection{Reason: gateway.ReasonInvalid, Message: "export: a subject is needed"}
@@ -37,8 +36,8 @@ func (x *Exporter) Check(principal gateway.Principal, of Subject) error {
 	return gateway.Decide(principal, gateway.ActionRead, &journal.Summary{Tenant: of.Tenant, Owner: of.Subject})
 }
 
-// Export calls write with the lines of an export, without their ends; what it gets is only good until it returns. The
-// export is whole when Export returns nil.
+// Export calls write for each line of the export, without the newline. The slice is only valid until write returns. The export
+// is recorded in the audit log before the first line. It is complete only if Export returns nil.
 func (x *Exporter) Export(ctx context.Context, principal gateway.Principal, of Subject, write func(line []byte) error) error {
 	if err := x.Check(principal, of); err != nil {
 		return err
@@ -71,7 +70,7 @@ func (x *Exporter) Export(ctx context.Context, principal gateway.Principal, of S
 	return o.err
 }
 
-// output writes lines until there is an error.
+// output writes lines until the first error, which stays in err.
 type output struct {
 	write func([]byte) error
 	buf   []byte
@@ -90,15 +89,16 @@ func (o *output) line(v any) {
 	o.err = err
 }
 
-// conversations writes those that the subject owns, each once. They are listed by their last change, so that one in which
-// something happens meanwhile may move to where the list was read before: it is read until there is none that was missed.
+// conversations writes each conversation that the subject owns, once. The list is ordered by the last change, so a conversation
+// that changes during the export can move to a page that was read already. The list is therefore read again until it contains
+// nothing new. Conversations created after the start are skipped, or the export might never end.
 func (x *Exporter) conversations(ctx context.Context, principal gateway.Principal, of Subject, o *output) error {
 	begin := time.Now().UnixMilli()
 	exported := map[string]bool{}
 	for foundNew := true; foundNew; {
 		foundNew = false
 		err := eachOwned(ctx, x.journal, of, func(s *journal.Summary) error {
-			if o.err == nil && !exported[s.ID] && s.Created <= begin { // those that are made meanwhile may have no end
+			if o.err == nil && !exported[s.ID] && s.Created <= begin {
 				exported[s.ID], foundNew = true, true
 				o.err = x.conversation(ctx, principal, s.ID, o)
 			}
@@ -111,7 +111,8 @@ func (x *Exporter) conversations(ctx context.Context, principal gateway.Principa
 	return nil
 }
 
-// conversation writes one conversation as it is at one moment.
+// conversation writes one conversation as of one moment. Compaction is paused meanwhile, so that the events up to the head
+// don't change. If the conversation is deleted meanwhile, a "gone" line tells the reader to discard its lines.
 func (x *Exporter) conversation(ctx context.Context, principal gateway.Principal, id string, o *output) error {
 	s, release, err := x.gw.PauseCompaction(ctx, principal, id)
 	if errors.Is(err, gateway.ErrNotFound) {
@@ -151,9 +152,9 @@ func (x *Exporter) conversation(ctx context.Context, principal gateway.Principal
 	return o.err
 }
 
-// guest writes what the subject said in conversations of others.
+// guest writes the subject's messages in conversations of other users.
 func (x *Exporter) guest(ctx context.Context, of Subject, o *output) error {
-	operator := gateway.Principal{Admin: true} // what was checked is that these are its own words
+	operator := gateway.Principal{Admin: true} // Check has passed, and only the subject's own messages are read
 	_, wrote, err := x.gw.Guests().Conversations(ctx, operator, of.Tenant, of.Subject)
 	for _, id := range wrote {
 		if err != nil {

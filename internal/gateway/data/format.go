@@ -7,7 +7,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// Version is that of the format of exports. A reader refuses a higher one.
+// Version is the version of the export format. An import refuses a higher one.
 const Version = 1
 
 // The types of lines. Those of a collection have its name.
@@ -28,7 +28,7 @@ type header struct {
 	Subject
 }
 
-// conversation begins the lines of one; its events follow, one a line.
+// conversation is the first line of a conversation. Its events follow, one a line.
 type conversation struct {
 	Type     string                     `json:"type"`
 	ID       string                     `json:"id"`
@@ -55,26 +55,26 @@ func conversationOf(s *journal.Summary) conversation {
 	}
 }
 
-// gone says that the conversation whose lines are the last was deleted meanwhile: they don't count.
+// deletedLine ends the lines of a conversation that was deleted during the export. A reader must discard the conversation.
 type deletedLine struct {
 	Type string `json:"type"`
 	ID   string `json:"id"`
 }
 
-// message is what the subject said in a conversation of somebody else.
+// message is a message that the subject wrote in another user's conversation.
 type message struct {
 	Type         string      `json:"type"`
 	Conversation string      `json:"conversation"`
 	Event        event.Event `json:"event"`
 }
 
-// stored is a key of a collection.
+// collectionLine is one value of a collection. Its type is the collection's name.
 type collectionLine struct {
 	Type string          `json:"type"`
 	Data json.RawMessage `json:"data"`
 }
 
-// Counts are those of the last line, by which a reader sees that it has all.
+// Counts are the totals in the last line. A reader compares them with its own to detect an incomplete file.
 type Counts struct {
 	Conversations int `json:"conversations"`
 	Events        int `json:"events"`
@@ -82,12 +82,14 @@ type Counts struct {
 	Other int `json:"other,omitempty"`
 }
 
+// end is the last line of an export.
 type end struct {
 	Type string `json:"type"`
 	Counts
 }
 
-// appendEvent appends an event's line. Seqs are of one log in one place, so there are none: the order of the lines counts.
+// appendEvent appends an event's line. The sequence number is left out: it is valid only in the log of one gateway, and the
+// order of the lines replaces it.
 func appendEvent(b []byte, e event.Event) ([]byte, error) {
 	e.Seq, e.MergedFrom = 0, 0
 	b, err := e.AppendJSON(append(b, `{"type":"`+lineEvent+`","event":`...))

@@ -17,30 +17,30 @@ import (
 )
 
 const (
-	// maxLine bounds a line, in bytes: a message of the largest size with every character escaped.
+	// maxLine bounds a line, in bytes. The largest message fits even with every character escaped.
 	maxLine = 64 << 20
-	// maxImport bounds the lines of one conversation, in bytes; they are in memory at once.
+	// maxImport bounds the lines of one conversation, in bytes, because all of them are in memory together.
 	maxImport = 128 << 20
-	// maxRefused bounds the refusals that are told one by one.
+	// maxRefused bounds the refusals in a report. The others are only counted.
 	maxRefused = 1000
 )
 
-// ErrFile says that what is to be imported is no whole export; the text says where and why.
-var ErrFile = errors.New("not a whole export")
+// ErrFile means that the file is not a complete export. The wrapping error names the line and the fault.
+var ErrFile = errors.New("not a complete export")
 
-// Importing is what an import has done.
+// Importing is the result of an import.
 type Importing struct {
 	Imported int `json:"imported"`
-	// Unchanged counts conversations that the same import brought before.
+	// Unchanged counts conversations that an earlier import of the same lines created.
 	Unchanged    int `json:"unchanged"`
 	RefusedCount int `json:"refused"`
-	// Refusals tell why, the first thousand of them.
+	// Refusals explains the first 1,000 refusals.
 	Refusals []Refusal `json:"refusals,omitempty"`
-	// Skipped counts lines of other data, which is not imported: it belongs to the gateway that counted it.
+	// Skipped counts lines of collections and of messages to others. They aren't imported: they refer to the exporting gateway.
 	Skipped int `json:"skipped,omitempty"`
 }
 
-// Refusal is a conversation that was not imported.
+// Refusal describes a conversation that was not imported.
 type Refusal struct {
 	Conversation string `json:"conversation"`
 	Reason       string `json:"reason"`
@@ -53,9 +53,9 @@ type Importer struct{ gw *gateway.Gateway }
 // NewImporter returns an importer.
 func NewImporter(gw *gateway.Gateway) *Importer { return &Importer{gw} }
 
-// Import reads an export and makes its conversations, each when its last line was read and all of it was checked. One
-// that can't be made is refused, and the others go on. After an error, which wraps ErrFile where the file is at fault,
-// Importing says what was done until then: a repeat brings the rest.
+// Import reads an export and creates its conversations, each as soon as its last line has been read and checked. A conversation
+// that can't be created is refused, and the import continues with the next. After an error, report counts what was done before
+// it, and repeating the import adds the rest. The error wraps ErrFile if the file is at fault.
 func (m *Importer) Import(ctx context.Context, principal gateway.Principal, r io.Reader) (report Importing, err error) {
 	if err := gateway.Decide(principal, gateway.ActionAdmin, nil); err != nil {
 		return report, err
@@ -73,7 +73,7 @@ func (m *Importer) Import(ctx context.Context, principal gateway.Principal, r io
 	}
 }
 
-// input is a file that is being read.
+// input is a file that is being imported. It buffers the lines of one conversation at a time.
 type input struct {
 	m         *Importer
 	ctx       context.Context
@@ -83,20 +83,22 @@ type input struct {
 
 	line      int
 	hasHeader bool
-	// The conversation whose lines are being read.
+	// The conversation whose lines are being read; nil between conversations.
 	current *conversation
 	events  []event.Event
-	count   int // of its events, also of those that are too many
-	size    int
-	sum     hash.Hash
-	n       Counts
+	count   int       // its events, including those beyond maxImport
+	size    int       // bytes of its event lines
+	sum     hash.Hash // digest of its lines, which identifies a repeated import
+	n       Counts    // totals of the file so far
 }
 
+// bad returns an ErrFile for the current line.
 func (in *input) bad(format string, args ...any) error {
 	return fmt.Errorf("%w: line %d: %s", ErrFile, in.line, fmt.Sprintf(format, args...))
 }
 
-// next reads a line that is not empty.
+// next returns the next line that is not empty. The end of the file is an error, because the last line of an export stops the
+// import first.
 func (in *input) next() ([]byte, error) {
 	for {
 		in.line++
@@ -105,7 +107,7 @@ func (in *input) next() ([]byte, error) {
 			piece, err := in.buf.ReadSlice('\n')
 			line = append(line, piece...)
 			if len(line) > maxLine {
-				return nil, in.bad("it is longer than %d bytes", maxLine)
+				return nil, in.bad("the line is longer than %d bytes", maxLine)
 			}
 			if err == nil || errors.Is(err, io.EOF) && len(line) > 0 {
 				break
@@ -113,7 +115,7 @@ func (in *input) next() ([]byte, error) {
 			switch {
 			case errors.Is(err, bufio.ErrBufferFull):
 			case errors.Is(err, io.EOF):
-				return nil, in.bad("it ends without its last line; the file was cut short")
+				return nil, in.bad("the file ends before the last line of the export; export again")
 			default:
 				return nil, fmt.Errorf("import: read: %w", err)
 			}
@@ -124,21 +126,22 @@ func (in *input) next() ([]byte, error) {
 	}
 }
 
-// take takes a line; done says that it was the last.
+// take processes a line. isLast reports whether it is the last line of the export. A conversation is complete when a line of
+// another kind than event follows.
 func (in *input) take(line []byte) (isLast bool, err error) {
 	var kind struct {
 		Type    string `json:"type"`
 		Version int    `json:"version"`
 	}
 	if err := json.Unmarshal(line, &kind); err != nil {
-		return false, in.bad("it is no JSON object")
+		return false, in.bad("not a JSON object")
 	}
 	if !in.hasHeader {
 		switch {
 		case kind.Type != lineExport:
 			return false, in.bad("an export begins with a line of the type %q", lineExport)
 		case kind.Version < 1 || kind.Version > Version:
-			return false, in.bad("the export has version %d; this gateway knows %d", kind.Version, Version)
+			return false, in.bad("the export has version %d; this gateway reads versions up to %d", kind.Version, Version)
 		}
 		in.hasHeader = true
 		return false, nil
@@ -151,7 +154,7 @@ func (in *input) take(line []byte) (isLast bool, err error) {
 		in.current = &conversation{}
 		in.events, in.count, in.size, in.sum = nil, 0, 0, sha256.New()
 		if err := json.Unmarshal(line, in.current); err != nil {
-			return false, in.bad("it is no conversation")
+			return false, in.bad("invalid conversation")
 		}
 		in.sum.Write(line)
 		in.n.Conversations++
@@ -169,7 +172,7 @@ func (in *input) take(line []byte) (isLast bool, err error) {
 		}
 		var e end
 		if err := json.Unmarshal(line, &e); err != nil || e.Conversations != in.n.Conversations || e.Events != in.n.Events {
-			return false, in.bad("it counts %d conversations and %d events, there were %d and %d", e.Conversations, e.Events, in.n.Conversations, in.n.Events)
+			return false, in.bad("the export should have %d conversations and %d events, but the file has %d and %d", e.Conversations, e.Events, in.n.Conversations, in.n.Events)
 		}
 		return true, nil
 	case lineExport:
@@ -182,9 +185,11 @@ func (in *input) take(line []byte) (isLast bool, err error) {
 	return false, nil
 }
 
+// event adds an event to the current conversation. Beyond maxImport it only counts, so that the totals of the last line still
+// match, and finish refuses the conversation.
 func (in *input) event(line []byte) error {
 	if in.current == nil {
-		return in.bad("an event stands before its conversation")
+		return in.bad("event without a conversation before it")
 	}
 	in.n.Events++
 	in.count++
@@ -196,7 +201,7 @@ func (in *input) event(line []byte) error {
 		Event *event.Event `json:"event"`
 	}
 	if err := json.Unmarshal(line, &e); err != nil || e.Event == nil {
-		return in.bad("it is no event")
+		return in.bad("invalid event")
 	}
 	in.events = append(in.events, *e.Event)
 	in.sum.Write([]byte{'\n'})
@@ -204,7 +209,8 @@ func (in *input) event(line []byte) error {
 	return nil
 }
 
-// finish makes the conversation whose lines were read.
+// finish imports the current conversation, if there is one, and records the result. A refusal is not an error, except while the
+// gateway drains: it would refuse all that follow.
 func (in *input) finish() error {
 	c := in.current
 	if c == nil {
@@ -214,7 +220,7 @@ func (in *input) finish() error {
 	var added bool
 	var err error
 	if in.size > maxImport {
-		err = &gateway.Rejection{Reason: gateway.ReasonTooLarge, Message: fmt.Sprintf("its lines take more than %d bytes", maxImport)}
+		err = &gateway.Rejection{Reason: gateway.ReasonTooLarge, Message: fmt.Sprintf("the conversation is larger than %d bytes", maxImport)}
 	} else {
 		added, err = in.m.gw.Import(in.ctx, in.principal, gateway.Imported{Summary: c.summary(), Events: in.events, Digest: hex.EncodeToString(in.sum.Sum(nil))})
 	}

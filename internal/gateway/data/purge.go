@@ -16,35 +16,36 @@ import (
 )
 
 const (
-	// purgingKeys begin the keys of purges that are not finished.
+	// purgingKeys is the prefix of the keys that mark unfinished purges.
 	purgingKeys = "purging/"
-	// purgePage is how many conversations are listed at once.
+	// purgePage is the number of conversations that are listed at once.
 	purgePage = 100
-	// retryPurge is how long an unfinished purge that failed is left alone.
+	// retryPurge is the delay before a failed purge is retried.
 	retryPurge = time.Minute
 )
 
-// Subject is whose data is meant.
+// Subject identifies the user whose data is purged or exported.
 type Subject struct {
 	Tenant  string `json:"tenant,omitempty"`
 	Subject string `json:"subject"`
 }
 
-// Purged is what a purge has removed, or would remove.
+// Purged is the result of a purge, or the forecast of a dry run.
 type Purged struct {
 	DryRun bool `json:"dry_run,omitempty"`
-	// Conversations are those that the subject owned.
+	// Conversations counts the conversations that the subject owned.
 	Conversations int `json:"conversations"`
-	// Shared are those of others that were shared with it; Messages what it wrote in those of others.
+	// SharedCount counts the conversations of others that were shared with the subject, and Messages the subject's messages in
+	// conversations of others.
 	SharedCount int `json:"shared"`
 	Messages    int `json:"messages"`
-	// Keys are counted by the name of their collection.
+	// Keys counts removed keys by the name of their collection.
 	Keys map[string]int `json:"keys,omitempty"`
 	// Audit counts the entries of the audit log that were blanked.
 	Audit int `json:"audit"`
 }
 
-// counts are what the audit log keeps of it.
+// counts returns the counts as the audit log stores them.
 func (p *Purged) counts() map[string]int {
 	counts := map[string]int{"conversations": p.Conversations, "shared": p.SharedCount, "messages": p.Messages, "audit": p.Audit}
 	for k, n := range p.Keys {
@@ -53,36 +54,37 @@ func (p *Purged) counts() map[string]int {
 	return counts
 }
 
-// Purger removes all that is stored of a subject. Make one with NewPurger; Run finishes what was cut
-// off. Its methods may be called from several goroutines.
+// Purger removes all data of a subject. Only one purge runs at a time. Its methods may be called from several goroutines. Make
+// one with NewPurger, and call Run to resume interrupted purges.
 type Purger struct {
 	gw            *gateway.Gateway
 	journal       purgeJournal
 	uploads       Uploads // may be nil
 	collections   []Collection
 	log           *slog.Logger
-	purgeSlot     chan struct{} // whoever puts a value in purges
-	interruptions chan struct{} // has a value when a purge was cut off
+	purgeSlot     chan struct{} // one slot: the running purge
+	interruptions chan struct{} // one value: a purge was interrupted, and Run should resume it
 }
 
-// Uploads are files of users that belong to no conversation yet.
+// Uploads stores files that users have uploaded and not yet sent in a conversation.
 type Uploads interface {
-	// EraseUploads removes those of a user.
+	// EraseUploads removes a user's uploads.
 	EraseUploads(ctx context.Context, p gateway.Principal, tenant, subject string) error
 }
 
-// NewPurger returns a purger of the gateway's conversations, of uploads and of the collections. uploads may be nil.
+// NewPurger returns a purger of the gateway's conversations, of uploads and of the collections. If uploads is nil, there are
+// none to remove.
 func NewPurger(gw *gateway.Gateway, j purgeJournal, uploads Uploads, collections []Collection, log *slog.Logger) *Purger {
 	return &Purger{gw: gw, journal: j, uploads: uploads, collections: collections, log: log, purgeSlot: make(chan struct{}, 1), interruptions: make(chan struct{}, 1)}
 }
 
-// Run finishes purges that were cut off, by the end of the last process or by whoever asked going away, until the
-// context ends.
+// Run resumes interrupted purges until the context ends. A purge is interrupted by the end of the process, or when the client
+// that requested it disconnects.
 func (p *Purger) Run(ctx context.Context) {
 	for {
 		var retry <-chan time.Time
 		if err := p.Finish(ctx); err != nil && ctx.Err() == nil {
-			p.log.Error("unfinished purge; it is tried again", "error", err)
+			p.log.Error("purge failed; retrying in a minute", "error", err)
 			retry = time.After(retryPurge)
 		}
 		select {
@@ -94,7 +96,8 @@ func (p *Purger) Run(ctx context.Context) {
 	}
 }
 
-// Finish goes on with all purges that were cut off.
+// Finish resumes all interrupted purges, which it finds by their key in the journal. A purge that has come under a legal hold
+// since is abandoned, and its refusal is in the audit log.
 func (p *Purger) Finish(ctx context.Context) error {
 	keys, err := p.journal.Keys(ctx, purgingKeys)
 	if err != nil {
@@ -108,8 +111,8 @@ func (p *Purger) Finish(ctx context.Context) error {
 			_, err = p.Purge(ctx, gateway.Principal{Admin: true}, s, false)
 		}
 		var rejection *gateway.Rejection
-		if errors.As(err, &rejection) { // it was placed since; the purge is over, and on record as refused
-			p.log.Warn("unfinished purge is given up", "reason", rejection.Reason)
+		if errors.As(err, &rejection) { // a legal hold was placed since; Purge has recorded the refusal and deleted the key
+			p.log.Warn("unfinished purge abandoned", "reason", rejection.Reason)
 			continue
 		}
 		errs = append(errs, err)
@@ -117,9 +120,13 @@ func (p *Purger) Finish(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Purge removes the conversations that a subject owns, its keys in the collections, and its name in the audit log. It is
-// refused as a whole where a hold keeps any of it. Cut off, Run goes on with it, at the next start if need be. A
-// dry run says what it would remove.
+// Purge removes the conversations that a subject owns, its uploads, its messages in other conversations, its keys in the
+// collections, and its name in the audit log. If a legal hold covers any of them, it refuses and removes nothing. A dry run
+// only counts.
+//
+// The key under purgingKeys is written with the audit entry before anything is removed, and deleted with the last audit entry.
+// If Purge is interrupted, Run finds the key and resumes. The key is a digest, but its value names the subject until the purge
+// is done.
 func (p *Purger) Purge(ctx context.Context, principal gateway.Principal, of Subject, dry bool) (report Purged, err error) {
 	if err := gateway.Decide(principal, gateway.ActionAdmin, nil); err != nil {
 		return report, err
@@ -168,7 +175,8 @@ func (p *Purger) Purge(ctx context.Context, principal gateway.Principal, of Subj
 	return report, p.gw.Audit().Record(ctx, entry, journal.KeyValue{Key: mark})
 }
 
-// held returns a *gateway.Rejection where a hold keeps anything of the subject.
+// checkHolds returns a *gateway.Rejection if a legal hold covers the subject, a conversation that it owns, or one in which it
+// wrote.
 func (p *Purger) checkHolds(ctx context.Context, of Subject) error {
 	var names []string
 	if hold, ok := p.gw.Holds().HoldOnSubject(of.Tenant, of.Subject); ok {
@@ -187,7 +195,7 @@ func (p *Purger) checkHolds(ctx context.Context, of Subject) error {
 		for _, id := range wrote {
 			s, err := p.journal.Conversation(ctx, id)
 			if err != nil {
-				continue // deleted meanwhile, or the redaction will say
+				continue // deleted meanwhile; any other error occurs again in Redact, which reports it
 			}
 			if hold, ok := p.gw.Holds().HoldOn(&s); ok {
 				names = append(names, hold.String())
@@ -203,14 +211,15 @@ func (p *Purger) checkHolds(ctx context.Context, of Subject) error {
 		names, suffix = names[:maxNames], fmt.Sprintf(" and %d more", n)
 	}
 	return &gateway.Rejection{Reason: gateway.ReasonHeld, Message: fmt.Sprintf(
-		"nothing is purged: a legal hold on %s%s keeps what belongs to this subject", strings.Join(names, ", "), suffix)}
+		"nothing was purged: a legal hold on %s%s covers data of this subject", strings.Join(names, ", "), suffix)}
 }
 
-// owned calls f with the conversations that the subject owns.
+// eachOwned calls f for each conversation that the subject owns.
 func (p *Purger) eachOwned(ctx context.Context, of Subject, f func(*journal.Summary) error) error {
 	return eachOwned(ctx, p.journal, of, f)
 }
 
+// eachOwned calls f for each conversation that the subject owns, newest first. f may delete the conversation it got.
 func eachOwned(ctx context.Context, j lister, of Subject, f func(*journal.Summary) error) error {
 	q := journal.Query{Tenant: of.Tenant, Owner: of.Subject, Limit: purgePage}
 	for {
@@ -221,7 +230,7 @@ func eachOwned(ctx context.Context, j lister, of Subject, f func(*journal.Summar
 		for i := range page {
 			s := &page[i]
 			q.BeforeUpdated, q.BeforeID = s.Updated, s.ID
-			if s.Tenant != of.Tenant { // an empty tenant selects all
+			if s.Tenant != of.Tenant { // a query without a tenant matches every tenant
 				continue
 			}
 			if err := f(s); err != nil {
@@ -234,7 +243,7 @@ func eachOwned(ctx context.Context, j lister, of Subject, f func(*journal.Summar
 	}
 }
 
-// guest counts what the subject has in the conversations of others.
+// guest counts the subject's access and messages in conversations of others.
 func (p *Purger) guest(ctx context.Context, principal gateway.Principal, of Subject, report *Purged) error {
 	guestIn, wrote, err := p.gw.Guests().Conversations(ctx, principal, of.Tenant, of.Subject)
 	report.SharedCount = len(guestIn)
@@ -254,6 +263,7 @@ func (p *Purger) guest(ctx context.Context, principal gateway.Principal, of Subj
 	return err
 }
 
+// count fills the report of a dry run.
 func (p *Purger) count(ctx context.Context, principal gateway.Principal, of Subject, report *Purged) error {
 	err := p.eachOwned(ctx, of, func(*journal.Summary) error { report.Conversations++; return nil })
 	if err == nil {
@@ -271,15 +281,16 @@ func (p *Purger) count(ctx context.Context, principal gateway.Principal, of Subj
 	return err
 }
 
+// remove removes the data, in an order that can be repeated after an interruption: each step finds only what is left.
 func (p *Purger) remove(ctx context.Context, principal gateway.Principal, of Subject, report *Purged) error {
-	// What comes while it goes on is newest, and so stands first: it is looked for until there is none.
+	// A conversation that is created or changed meanwhile moves to the front of the list. List again until nothing is left.
 	for hasMore := true; hasMore; {
 		hasMore = false
 		err := p.eachOwned(ctx, of, func(s *journal.Summary) error {
 			hasMore = true
 			_, err := p.gw.Do(ctx, principal, s.ID, gateway.Command{Type: gateway.CommandDelete})
 			if errors.Is(err, gateway.ErrNotFound) {
-				err = p.journal.Delete(ctx, s.ID) // somebody else has begun to
+				err = p.journal.Delete(ctx, s.ID) // a deletion has begun elsewhere; complete it before the purge reports success
 			}
 			if err == nil {
 				report.Conversations++

@@ -11,26 +11,26 @@ import (
 )
 
 const (
-	// sweepAfter is how long after the start the first sweep comes: when those who come back have come back.
+	// sweepAfter is the delay of the first sweep after the start, so that clients can reconnect first.
 	sweepAfter = time.Minute
-	// sweepEvery spaces sweeps; nobody counts on the hour at which an old conversation goes.
+	// sweepEvery is the interval between sweeps. Ages are days or months, so an hour's delay doesn't matter.
 	sweepEvery = time.Hour
-	// sweepPage is how many conversations are listed at once.
+	// sweepPage is the number of conversations that are listed at once.
 	sweepPage = 100
-	// maxListed bounds the ids that a sweep names.
+	// maxListed bounds the ids in a report.
 	maxListed = 1000
 )
 
-// Ages say for how long conversations are kept after their last change; 0 is for ever.
+// Ages configures how long conversations are kept after their last change. An age of 0 keeps them forever.
 type Ages struct {
 	Default time.Duration
-	// Agents are ages of conversations by the name of their agent, in place of Default.
+	// Agents overrides Default by the name of the agent.
 	Agents map[string]time.Duration
-	// Audit is that of the entries of the audit log.
+	// Audit is the age of entries in the audit log.
 	Audit time.Duration
 }
 
-// of returns the age of an agent's conversations.
+// of returns the age for conversations of an agent.
 func (a Ages) of(agent string) time.Duration {
 	if d, ok := a.Agents[agent]; ok {
 		return d
@@ -38,7 +38,8 @@ func (a Ages) of(agent string) time.Duration {
 	return a.Default
 }
 
-// least returns the lowest age above 0; 0 where everything is kept for ever.
+// shortest returns the lowest age above 0, or 0 if everything is kept forever. A sweep lists only conversations that are at
+// least this old.
 func (a Ages) shortest() time.Duration {
 	age := a.Default
 	for _, d := range a.Agents {
@@ -49,39 +50,39 @@ func (a Ages) shortest() time.Duration {
 	return age
 }
 
-// Retention deletes conversations that nobody has used for long. Make one with NewRetention; its methods may be called
-// from several goroutines.
+// Retention deletes conversations that have not changed for longer than their age. Make one with NewRetention. Its methods may
+// be called from several goroutines.
 type Retention struct {
 	gw        *gateway.Gateway
 	journal   lister
 	ages      atomic.Pointer[Ages]
-	agent     string // of conversations that name none
+	agent     string // agent of conversations that name none
 	log       *slog.Logger
-	semaphore chan struct{} // whoever puts a value in sweeps
+	semaphore chan struct{} // one slot: the running sweep
 }
 
-// NewRetention returns what keeps to ages. agent is that of conversations that name none.
+// NewRetention returns a Retention that applies ages. agent is the agent of conversations that name none.
 func NewRetention(gw *gateway.Gateway, j lister, ages Ages, agent string, log *slog.Logger) *Retention {
 	r := &Retention{gw: gw, journal: j, agent: agent, log: log, semaphore: make(chan struct{}, 1)}
 	r.SetAges(ages)
 	return r
 }
 
-// Keep has other ages count from the next sweep on.
+// SetAges replaces the ages, from the next sweep on.
 func (r *Retention) SetAges(ages Ages) { r.ages.Store(&ages) }
 
-// Swept is what a sweep has done, or would do.
+// Swept is the result of a sweep, or the forecast of a dry run.
 type Swept struct {
 	DryRun bool `json:"dry_run,omitempty"`
-	// Deleted counts conversations; Held those that are old enough and kept by a hold; Audit entries of the audit log.
+	// Deleted counts deleted conversations, OnHold expired ones that a legal hold keeps, and Audit deleted audit entries.
 	Deleted int `json:"deleted"`
 	OnHold  int `json:"held"`
 	Audit   int `json:"audit"`
-	// Conversations names those that were deleted, the first thousand of them.
+	// Conversations lists the ids of the first 1,000 deleted conversations.
 	Conversations []string `json:"conversations,omitempty"`
 }
 
-// Run sweeps from time to time until the context ends.
+// Run sweeps every hour until the context ends.
 func (r *Retention) Run(ctx context.Context) {
 	timer := time.NewTimer(sweepAfter)
 	defer timer.Stop()
@@ -95,7 +96,7 @@ func (r *Retention) Run(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			r.log.Error("retention: sweep cut off; the next one goes on", "deleted", s.Deleted, "error", err)
+			r.log.Error("retention: sweep interrupted; the next one resumes it", "deleted", s.Deleted, "error", err)
 		case s.Deleted+s.Audit > 0:
 			r.log.Info("retention: swept", "deleted", s.Deleted, "held", s.OnHold, "audit", s.Audit)
 		}
@@ -103,8 +104,9 @@ func (r *Retention) Run(ctx context.Context) {
 	}
 }
 
-// Sweep deletes what is older than it may be, step by step: between two deletes it rests for as long as the last one took.
-// A dry run only says what a sweep would do. After an error Swept says what was done until then.
+// Sweep deletes expired conversations and audit entries. After each deletion it pauses for as long as the deletion took, so
+// that it uses at most half of the journal's time. A dry run only counts. After an error, s counts what was deleted before it.
+// Only one sweep runs at a time.
 func (r *Retention) Sweep(ctx context.Context, dry bool) (s Swept, err error) {
 	select {
 	case r.semaphore <- struct{}{}:
@@ -119,6 +121,7 @@ func (r *Retention) Sweep(ctx context.Context, dry bool) (s Swept, err error) {
 	return s, r.audit(ctx, &s)
 }
 
+// conversations expires the conversations that are older than the shortest age.
 func (r *Retention) conversations(ctx context.Context, s *Swept) error {
 	shortest := r.ages.Load().shortest()
 	if shortest == 0 {
@@ -144,7 +147,8 @@ func (r *Retention) conversations(ctx context.Context, s *Swept) error {
 	}
 }
 
-// expire deletes one conversation, if it is to be.
+// expire deletes one conversation if it is older than its agent's age, has no open turn and is not under a legal hold. The
+// gateway checks the age again when it deletes, so a conversation that has changed since it was listed is kept.
 func (r *Retention) expire(ctx context.Context, c *journal.Summary, start time.Time, s *Swept) error {
 	agent := c.Agent
 	if agent == "" {
@@ -182,7 +186,7 @@ func (r *Retention) expire(ctx context.Context, c *journal.Summary, start time.T
 	return nil
 }
 
-// audit trims the audit log. While anything is held, all of it is kept: it may be what is asked for.
+// audit trims the audit log. While there is any legal hold, the whole audit log is kept, because it may be evidence.
 func (r *Retention) audit(ctx context.Context, s *Swept) (err error) {
 	ages := r.ages.Load()
 	if ages.Audit == 0 || len(r.gw.Holds().List()) > 0 {

@@ -1,18 +1,19 @@
-// Package hub hands live frames to the sockets that may see them: what is shown as it happens and kept nowhere, such as
-// conversation-updated, install-progress or terminal-output.
+// Package hub broadcasts live frames to the sockets that may see them. Frames such as conversation-updated, install-progress or
+// terminal-output are shown when they happen and stored nowhere.
 //
-// A producer needs one method, and declares it where it uses it:
+// A producer needs one method, and declares it in its own package:
 //
 //	type broadcaster interface{ Send(hub.Frame) }
 //
-// [Hub.Send] never blocks. A frame names its conversation, and goes to those who may read it; without one it goes to admins,
-// or, where it says so, to everybody.
+// A socket calls [Hub.Join] once, then [Hub.Changed] and [Cursor.Next] in a loop: it has to fetch the channel before it reads, or it
+// misses a frame that is sent in between.
 //
 // Invariants
 //
-//   - All frames lie in one ring that is bounded in number and bytes. A socket costs its cursor in it, however slow it is.
-//   - Of frames with the same key only the newest is given to a socket that has fallen behind.
-//   - A socket that the ring has overtaken is told how many frames are gone, so that it reads again what they told of.
-//   - Who may see a frame is asked of the gateway when it is given out, not when it is sent: what was unshared or deleted
-//     meanwhile is not shown. That a conversation was deleted is told to those who could read it last, and nothing else of it.
+//   - [Hub.Send] never blocks. All frames are in one ring that is bounded in number and bytes, so a slow socket costs no memory
+//     except its cursor.
+//   - If several frames have the same key, a socket that has fallen behind gets only the newest.
+//   - A socket that has fallen behind by more than the ring gets the number of lost frames, so that it can reload what they changed.
+//   - Access is checked when a frame is delivered, not when it is sent: a conversation that was unshared in between isn't shown.
+//     A deleted conversation has no access list any more, so its frame carries the last summary.
 package hub

@@ -10,47 +10,49 @@ import (
 )
 
 const (
-	// maxFrames and maxBytes bound the ring: some seconds of a program that prints as fast as sockets take it.
+	// maxFrames and maxBytes bound the ring. They are enough for a few seconds of a terminal's output at full speed.
 	maxFrames = 1024
 	maxBytes  = 4 << 20
 )
 
-// Frame is one thing to tell.
+// Frame is one message to sockets. The fields before Key select the receivers: a frame with a Conversation goes to its readers,
+// and one without goes to admins, unless Broadcast, Private or Deleted is set.
 type Frame struct {
-	// Conversation is what it is about: whoever may read it is told. Empty: admins are.
+	// Conversation limits the frame to users who may read it. If it is empty, only admins get the frame.
 	Conversation string
-	// Gone, where it is given, is a conversation that is deleted, as it was: whoever could read it is told.
+	// Deleted is the last summary of a deleted conversation. If it is set, users who could read that conversation get the frame.
 	Deleted *journal.Summary
-	// Everybody tells a frame without a conversation to all who are connected.
+	// Broadcast sends a frame without a conversation to all sockets.
 	Broadcast bool
-	// Private narrows the frame to one subject of a tenant; of the admin both are empty.
+	// Private limits the frame to the subject Subject of Tenant. Both are empty for the admin.
 	Private         bool
 	Tenant, Subject string
-	// Client, where it is given, narrows the frame to the sockets that connected with that clientId.
+	// Client limits the frame to sockets that connected with that clientId. If it is empty, the frame goes to all sockets of its receivers.
 	Client string
-	// Key names what the frame tells the state of, such as "title/" and an id; empty: every frame counts.
+	// Key names the state that the frame reports, such as "title/" and an id: a later frame with that key replaces it. If it is
+	// empty, every frame is delivered.
 	Key string
-	// JSON is the frame, on one line. It is not copied.
+	// JSON is the frame, on one line. It is not copied, so the caller must not change it.
 	JSON []byte
 }
 
-// Reader decides who may see a conversation: the gateway does.
+// Reader checks access to a conversation. [gateway.Gateway] implements it.
 type Reader interface {
 	Conversation(ctx context.Context, p gateway.Principal, action gateway.Action, id string) (journal.Summary, error)
 }
 
-// Hub is where frames are sent to and taken from. The methods may be called from several goroutines.
+// Hub is a ring of frames. The methods may be called from several goroutines.
 type Hub struct {
 	reader Reader
 
 	mu            sync.Mutex
 	frames        []Frame
-	firstPosition int64 // the position of frames[0]
-	bytes         int
-	newest        map[string]int64 // the position of each key's newest frame
-	changed       chan struct{}
-	active        map[*Cursor]activeClient // of sockets whose users look at a conversation
-	looks         int64
+	firstPosition int64                    // position of frames[0], counted from the hub's start
+	bytes         int                      // sum of len(JSON) over frames
+	newest        map[string]int64         // position of the newest frame of each key in the ring
+	changed       chan struct{}            // closed and replaced by Send
+	active        map[*Cursor]activeClient // sockets that show a conversation
+	looks         int64                    // number of SetActive calls, which orders active
 }
 
 // New returns a hub without frames.
@@ -58,7 +60,7 @@ func New(r Reader) *Hub {
 	return &Hub{reader: r, newest: map[string]int64{}, active: map[*Cursor]activeClient{}, changed: make(chan struct{})}
 }
 
-// Send hands a frame to all sockets that may see it. It never blocks.
+// Send adds a frame to the ring and wakes all sockets. It never blocks. If the ring is full, it drops the oldest frames.
 func (h *Hub) Send(f Frame) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -75,7 +77,7 @@ func (h *Hub) Send(f Frame) {
 		if old.Key != "" && h.newest[old.Key] == h.firstPosition+int64(n) {
 			delete(h.newest, old.Key)
 		}
-		*old = Frame{} // append copies the array only now and then
+		*old = Frame{} // release the JSON now: the backing array lives until append replaces it
 	}
 	h.frames = h.frames[n:]
 	h.firstPosition += int64(n)
@@ -83,28 +85,29 @@ func (h *Hub) Send(f Frame) {
 	h.changed = make(chan struct{})
 }
 
-// Changed returns a channel that is closed when the next frame is there.
+// Changed returns a channel that is closed when the next frame is sent.
 func (h *Hub) Changed() <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.changed
 }
 
-// Cursor is a socket's place in the ring. It belongs to one goroutine.
+// Cursor is a socket's position in the ring. Only one goroutine may use it.
 type Cursor struct {
 	h  *Hub
 	at int64
 }
 
-// Join returns a cursor behind all frames that there are.
+// Join returns a cursor at the end of the ring: it sees only frames that are sent later.
 func (h *Hub) Join() *Cursor {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return &Cursor{h: h, at: h.firstPosition + int64(len(h.frames))}
 }
 
-// Next returns the JSON of the next frame that p may see on a socket of the given clientId, nil where there is none now, and
-// how many frames the ring has dropped before the cursor came to them: those may have been p's or not.
+// Next returns the JSON of the next frame that p may see on a socket with the clientId client. json is nil if there is no frame
+// yet. skipped counts the frames that the ring dropped before the cursor reached them, including frames that p could not have
+// seen.
 func (c *Cursor) Next(ctx context.Context, p gateway.Principal, client string) (json []byte, skipped int64, err error) {
 	for {
 		f, m, ok := c.step()
@@ -122,7 +125,7 @@ func (c *Cursor) Next(ctx context.Context, p gateway.Principal, client string) (
 	}
 }
 
-// step moves the cursor over one frame, and those whose key a newer one has.
+// step advances the cursor by one frame, and skips frames whose key has a newer frame.
 func (c *Cursor) step() (f Frame, skipped int64, ok bool) {
 	h := c.h
 	h.mu.Lock()
@@ -141,6 +144,7 @@ func (c *Cursor) step() (f Frame, skipped int64, ok bool) {
 	return Frame{}, skipped, false
 }
 
+// may reports whether p may see a frame. If p has no access to the conversation, may returns false without an error.
 func (h *Hub) may(ctx context.Context, f *Frame, p gateway.Principal, client string) (bool, error) {
 	switch {
 	case f.Client != "" && f.Client != client, f.Private && (f.Tenant != p.Tenant || f.Subject != p.Subject):

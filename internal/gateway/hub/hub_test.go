@@ -21,7 +21,7 @@ func (reader) Conversation(_ context.Context, p gateway.Principal, a gateway.Act
 	return s, gateway.Decide(p, a, &s)
 }
 
-// take reads all that there is.
+// take reads all frames that are available, joined by spaces, and the number of skipped frames.
 func take(t *testing.T, c *hub.Cursor, p gateway.Principal, client string) (frames string, missed int64) {
 	t.Helper()
 	var all []string
@@ -38,7 +38,7 @@ func take(t *testing.T, c *hub.Cursor, p gateway.Principal, client string) (fram
 	}
 }
 
-func TestWho(t *testing.T) {
+func TestReceivers(t *testing.T) {
 	h := hub.New(reader{})
 	alice, bob := gateway.Principal{Subject: "alice"}, gateway.Principal{Subject: "bob"}
 	for who, want := range map[*gateway.Principal]string{&admin: "of-alice admins all", &alice: "of-alice all alices", &bob: "all bobs-tab"} {
@@ -59,8 +59,8 @@ func TestWho(t *testing.T) {
 	}
 }
 
-// That a conversation is gone is told to those who could read it, though the gateway knows it no more.
-func TestGone(t *testing.T) {
+// The frame of a deleted conversation reaches the users who could read it, although the gateway can't find it any longer.
+func TestDeletedConversation(t *testing.T) {
 	h := hub.New(reader{})
 	was := &journal.Summary{ID: "c", Tenant: "t", Owner: "alice", Grants: []journal.Grant{{Subject: "bob", Access: gateway.AccessRead}}}
 	for who, want := range map[string]string{"alice": "gone", "bob": "gone", "carol": ""} {
@@ -76,8 +76,8 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// A slow socket gets the newest of each key, and is told what the ring has lost.
-func TestSlow(t *testing.T) {
+// A slow socket gets the newest frame of each key and the number of lost frames.
+func TestSlowSocket(t *testing.T) {
 	h := hub.New(reader{})
 	c, changed := h.Join(), h.Changed()
 	for i := range 3 {

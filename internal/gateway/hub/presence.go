@@ -2,14 +2,15 @@ package hub
 
 import "github.com/leat-dev/leat/internal/gateway"
 
-// looking is what one socket's user looks at.
+// activeClient is the conversation that one socket shows to its user.
 type activeClient struct {
 	tenant, subject string
 	conversation    string
-	turn            int64 // the higher, the later it was said
+	turn            int64 // order of the SetActive calls; the highest is the latest
 }
 
-// Look says which conversation the user of a socket looks at; empty: none. A socket that closes says none.
+// SetActive records the conversation that the user of a socket has open. Pass an empty conversation if there is none, and when
+// the socket closes; else its entry would stay forever.
 func (h *Hub) SetActive(c *Cursor, p gateway.Principal, conversation string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -21,8 +22,8 @@ func (h *Hub) SetActive(c *Cursor, p gateway.Principal, conversation string) {
 	h.active[c] = activeClient{p.Tenant, p.Subject, conversation, h.looks}
 }
 
-// Active returns the conversation that a user looks at, by the socket that said so last; empty where none of theirs does.
-// Whether the user may see it is the caller's to ask.
+// Active returns the conversation that a user has open. If several sockets have one, the last call of SetActive counts. It
+// returns "" if no socket of the user has any. The caller has to check whether the user may still see it.
 func (h *Hub) Active(p gateway.Principal) (conversation string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -35,7 +36,7 @@ func (h *Hub) Active(p gateway.Principal) (conversation string) {
 	return conversation
 }
 
-// Looks reports whether a user looks at a conversation, on any socket.
+// Looks reports whether a user has a conversation open on any socket.
 func (h *Hub) Looks(p gateway.Principal, conversation string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -9,35 +9,36 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// State is what the default agent is in.
+// State is the state of the default agent. The values are part of the protocol that Eliza's clients use.
 type State string
 
 // The states, as Eliza's clients know them.
 const (
 	StateNotStarted State = "not_started" // no agent is configured, or the gateway has not begun
-	StateStarting   State = "starting"    // the gateway takes up what its last run left
+	StateStarting   State = "starting"    // the gateway recovers the turns of its last run
 	StateRunning    State = "running"
-	StatePaused     State = "paused"     // it takes no new turns; those that run go on
-	StateStopped    State = "stopped"    // as paused, until it is started again
-	StateRestarting State = "restarting" // the gateway is about to end, and another one may follow
+	StatePaused     State = "paused"     // new turns are refused; running ones continue
+	StateStopped    State = "stopped"    // like paused, but only start or resume ends it
+	StateRestarting State = "restarting" // the gateway shuts down, perhaps to start again
 	StateFailing    State = "error"      // its last turns failed, or nothing can be stored
 )
 
-// failures is after how many failed turns, one after another, an agent counts as failing.
+// failures is the number of consecutive failed turns after which an agent or a channel counts as failing.
 const failures = 3
 
-// Status is what is told of the default agent.
+// Status describes the default agent at one moment.
 type Status struct {
 	State State
 	Name  string
-	// Model is the one that it named last, else its kind; empty where there is no agent.
+	// Model is the model of the last turn that named one, else the agent's kind. It is empty if no agent is configured.
 	Model     string
 	StartTime time.Time // zero while it does not run
-	// Pending says why the gateway has to be restarted; empty: it has not.
+	// Pending lists why the gateway needs a restart. If it is empty, none is needed.
 	Pending []string
 }
 
-// Agent is the state of the default agent. Make one with NewAgent.
+// Agent tracks the state of the default agent, which operators can start, stop and pause. All methods may be called from
+// several goroutines. Make one with NewAgent.
 type Agent struct {
 	name, kind string
 
@@ -45,30 +46,31 @@ type Agent struct {
 	state     State
 	model     string
 	startTime time.Time
-	failures  int             // turns in a row
-	turns     map[string]bool // turns of it that are open
+	failures  int             // consecutive failed turns
+	turns     map[string]bool // the agent's open turns, by id
 	pending   []string
-	changed   chan struct{}
+	changed   chan struct{} // closed and replaced at each change
 }
 
 var _ gateway.Watcher = (*Agent)(nil)
 
-// NewAgent returns the state of an agent that has not begun. An empty name stands for none.
+// NewAgent returns the state of an agent that has not started yet. If name is empty, no agent is configured, and the state
+// never leaves StateNotStarted.
 func NewAgent(name, kind string) *Agent {
 	return &Agent{name: name, kind: kind, state: StateNotStarted, turns: map[string]bool{}, changed: make(chan struct{})}
 }
 
-// Begin says that the gateway takes up its work, Ready that it has done so.
+// Begin marks the agent as starting. The app calls it before the gateway recovers the turns of its last run.
 func (a *Agent) Begin() { a.to(StateStarting) }
 
-// Ready says that turns are taken.
+// Ready marks the agent as running, after the recovery.
 func (a *Agent) Ready() { a.to(StateRunning) }
 
-// Leave says that the gateway is about to end.
+// Leave marks the agent as restarting, when the gateway begins to shut down.
 func (a *Agent) Leave() { a.to(StateRestarting) }
 
-// Do carries out what an operator wants: start, stop, pause or resume. ok is false where there is no such action, or no
-// agent.
+// Do runs an operator's action: start, stop, pause or resume. An action that the state doesn't allow, such as pausing a stopped
+// agent, changes nothing. ok is false if the action is unknown or no agent is configured.
 func (a *Agent) Do(action string) (_ Status, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -100,7 +102,8 @@ func (a *Agent) to(s State) {
 	}
 }
 
-// set changes the state. a.mu is held.
+// setState changes the state and wakes those who wait for a change. Starting again forgets earlier failures, so that an
+// operator can clear StateFailing. a.mu must be locked.
 func (a *Agent) setState(s State) {
 	switch {
 	case s == StateStopped || s == StateNotStarted:
@@ -115,12 +118,13 @@ func (a *Agent) setState(s State) {
 	a.tell()
 }
 
+// tell wakes everyone who waits on Changed. a.mu must be locked.
 func (a *Agent) tell() {
 	close(a.changed)
 	a.changed = make(chan struct{})
 }
 
-// Admit refuses new turns of the agent while it is stopped or paused; other agents are let through.
+// Admit refuses new turns of the agent while it is stopped or paused. Turns of other agents are admitted.
 func (a *Agent) Admit(name string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -136,7 +140,7 @@ func (a *Agent) Admit(name string) error {
 	return nil
 }
 
-// Pend says why a restart of the gateway is needed; without reasons none is.
+// Pend sets the reasons why the gateway needs a restart. Without reasons it needs none.
 func (a *Agent) Pend(reasons ...string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -144,7 +148,7 @@ func (a *Agent) Pend(reasons ...string) {
 	a.tell()
 }
 
-// Committed implements [gateway.Watcher]: it looks at how the agent's turns end.
+// Committed implements [gateway.Watcher]. It follows the agent's turns, to know the last model and the number of failures.
 func (a *Agent) Committed(_ *journal.Summary, events []event.Event) {
 	for i := range events {
 		if e := &events[i]; e.Type == event.TurnStart || e.Type == event.TurnEnd {
@@ -153,6 +157,8 @@ func (a *Agent) Committed(_ *journal.Summary, events []event.Event) {
 	}
 }
 
+// turn records the start or the end of a turn. Only turns that the agent itself started count, not those nested in another
+// agent's turn.
 func (a *Agent) turn(e *event.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -182,13 +188,14 @@ func (a *Agent) turn(e *event.Event) {
 	}
 }
 
-// Status returns what is to be told now.
+// Status returns the current status.
 func (a *Agent) Status() Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.status()
 }
 
+// status returns the current status, with StateFailing in place of StateRunning after too many failures. a.mu must be locked.
 func (a *Agent) status() Status {
 	s := Status{State: a.state, Name: a.name, Model: a.model, StartTime: a.startTime, Pending: a.pending}
 	if s.Model == "" {

@@ -3,8 +3,8 @@ package status
 import "github.com/prometheus/client_golang/prometheus"
 
 var (
-	agentUp   = prometheus.NewDesc("leat_agent_up", "1 where an agent is there as far as is known, else 0.", []string{"agent"}, nil)
-	channelUp = prometheus.NewDesc("leat_channel_up", "1 where a channel runs, else 0.", []string{"channel"}, nil)
+	agentUp   = prometheus.NewDesc("leat_agent_up", "1 if the agent is up or its state is unknown, else 0.", []string{"agent"}, nil)
+	channelUp = prometheus.NewDesc("leat_channel_up", "1 if the channel is up or its state is unknown, else 0.", []string{"channel"}, nil)
 )
 
 var _ prometheus.Collector = (*Overview)(nil)
@@ -15,7 +15,8 @@ func (o *Overview) Describe(ch chan<- *prometheus.Desc) {
 	ch <- channelUp
 }
 
-// Collect implements [prometheus.Collector].
+// Collect implements [prometheus.Collector]. An agent in an unknown state counts as up, so that an idle agent that can't be
+// checked raises no alert.
 func (o *Overview) Collect(ch chan<- prometheus.Metric) {
 	o.check(nil)
 	agents, channels := names(o.Agents()), names(o.Channels())

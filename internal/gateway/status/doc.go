@@ -1,10 +1,14 @@
-// Package status reports the status of agents: signals of running turns, the state of the default agent, and the health of all agents and
-// channels.
+// Package status reports the status of agents and channels to operators: signals of running turns ([Turns]), the state of the default
+// agent ([Agent]), and the health of every agent and channel ([Overview]).
+//
+// The app registers the three types as watchers of the gateway, so that each sees every committed event. An Overview also has to be
+// initialized: set its fields, call Recall with the stored signals and Resume for each open turn, then Run until the gateway ends.
+// [Overview.Snapshot] serves the operator's page, and [Overview.Collect] the metrics.
 //
 // Invariants
 //
-//   - A turn gives at most one agent event a second, and one for each part that is finished; all turns together no more than
-//     [Budget], so that the signals of others stay in the log.
-//   - The numbers of a run's signals have no gaps: what is held back has none.
-//   - Both types are told of events by the gateway ([gateway.Watcher]) and never hold a conversation up.
+//   - A turn publishes at most one progress event a second, plus one for each part that ends. All turns together stay within
+//     [Budget], so that they don't push the signals of others out of the log.
+//   - The sequence numbers of a run's signals have no gaps: a signal that exceeds the budget is dropped and gets no number.
+//   - The watcher methods run on the goroutine that commits a conversation, so they only take short locks and never block.
 package status

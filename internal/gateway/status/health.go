@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// healthEvery is how soon Watch notices.
+// healthEvery is the interval at which Watch polls.
 const healthEvery = time.Second
 
-// Watch tells of a change whenever what healthy says begins or ceases to be an error, which no event tells of. It returns when
-// ctx ends.
+// Watch polls healthy and wakes those who wait on Changed when it begins or stops returning an error. Polling is needed because
+// the gateway's own trouble, such as a full disk, commits no event. Watch returns when ctx ends.
 func (a *Agent) Watch(ctx context.Context, healthy func() error) {
 	tick := time.NewTicker(healthEvery)
 	defer tick.Stop()

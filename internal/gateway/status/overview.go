@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// lookEvery is how soon a change of a process is noticed.
+	// lookEvery is the interval at which Run polls processes.
 	lookEvery = time.Second
-	// checkEvery is how often an agent is asked whether it is there, while somebody looks; downEvery while it is not.
+	// checkEvery is the interval of checks of an agent while an operator is watching, and downEvery that of an agent that is down.
 	checkEvery = 30 * time.Second
 	downEvery  = 5 * time.Second
-	// looks is how long somebody looks who has asked once.
+	// looks is how long an operator counts as watching after a Snapshot.
 	looks = 10 * time.Second
-	// maxTurns bounds the turns that are told of.
+	// maxTurns bounds the turns and the damaged conversations in a View.
 	maxTurns = 100
 )
 
@@ -35,41 +35,42 @@ type Open struct {
 	State        string `json:"state"` // queued, running or waiting
 	Since        int64  `json:"since"`
 
-	failure string // why it is about to fail, for operators
+	failure string // cause of a failure that is about to be committed, for operators
 }
 
-// Look is what an operator sees at a glance.
+// View is a snapshot of the gateway's status for operators.
 type View struct {
 	Time     int64    `json:"now"`
 	Agents   []Health `json:"agents"`
 	Channels []Health `json:"channels"`
-	// Turns are the oldest of those that have not ended.
+	// Turns are the oldest open turns, 100 at most.
 	Turns []Open `json:"turns"`
-	// Damaged are conversations that can't be read.
+	// Damaged lists conversations that can't be read in full, 100 at most.
 	Damaged []Damage `json:"damaged,omitempty"`
 }
 
-// Damage is what was found wrong with a stored conversation.
+// Damage describes what is wrong with a stored conversation.
 type Damage struct {
 	Conversation string `json:"conversation"`
-	Seq          int64  `json:"seq,omitempty"` // of the first event that can't be read, if it is an event
+	Seq          int64  `json:"seq,omitempty"` // first event that can't be read; 0 if the damage is elsewhere
 	Error        string `json:"error"`
 }
 
-// Overview knows how agents and channels are, and which turns are open. The fields are set before Run and not changed.
+// Overview tracks the health of agents and channels, and the open turns. Set the fields before Run, and don't change them
+// afterwards. The methods may be called from several goroutines.
 type Overview struct {
-	// Agents and Channels list those that there are. They are asked often, and do not wait.
+	// Agents and Channels return the configured members. They are called every second, so they must not block.
 	Agents, Channels func() []Member
-	// Damaged lists the damage that the journal has found.
+	// Damaged returns the damage that the journal has found.
 	Damaged func() []journal.DamageError
-	// Channel names the channel whose chat a conversation is; empty where it is none's.
+	// Channel returns the channel that a conversation belongs to, or "" if it isn't a chat of a channel.
 	Channel func(*journal.Summary) string
 
 	mu       sync.Mutex
-	agents   map[string]*member
-	channels map[string]*member
-	turns    map[string]*Open
-	lastRead time.Time // when somebody looked last
+	agents   map[string]*member // by name
+	channels map[string]*member // by name
+	turns    map[string]*Open   // by id
+	lastRead time.Time          // time of the last Snapshot
 }
 
 var (
@@ -77,7 +78,7 @@ var (
 	_ gateway.FailureWatcher = (*Overview)(nil)
 )
 
-// NewOverview returns one that knows of nothing.
+// NewOverview returns an overview without members, channels or turns. Its functions return nothing until the caller sets them.
 func NewOverview() *Overview {
 	noMembers := func() []Member { return nil }
 	return &Overview{
@@ -86,7 +87,8 @@ func NewOverview() *Overview {
 	}
 }
 
-// Recall takes from the log of signals what agents did before this process. It is called before Run.
+// Recall restores the last activity and the last error of each agent from the stored signals, so that they survive a restart.
+// Call it before Run.
 func (o *Overview) Recall(entries []signals.Entry) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -111,7 +113,9 @@ func (o *Overview) Recall(entries []signals.Entry) {
 	}
 }
 
-// Resume takes up a turn that was found open at the start. find tells how it is now, and whether it is open.
+// Resume adds a turn that was open when the gateway started. find returns the turn as it is stored now, and whether it is still
+// open. find is called twice: a turn that ended before it was added would otherwise stay in the overview forever, since its end
+// has been committed already.
 func (o *Overview) Resume(find func() (t Open, open bool, err error)) error {
 	t, open, err := find()
 	if err != nil || !open {
@@ -122,7 +126,7 @@ func (o *Overview) Resume(find func() (t Open, open bool, err error)) error {
 		o.turns[t.Turn] = &t
 	}
 	o.mu.Unlock()
-	// Had it ended before it was known here, nobody would tell of that again.
+	// The turn may have ended between the first find and the insertion. Committed ignored that end, so remove the turn here.
 	_, open, err = find()
 	if err == nil && !open {
 		o.mu.Lock()
@@ -132,6 +136,7 @@ func (o *Overview) Resume(find func() (t Open, open bool, err error)) error {
 	return err
 }
 
+// get returns the member of that name, and adds it if it is missing.
 func get(members map[string]*member, name string) *member {
 	m := members[name]
 	if m == nil {
@@ -141,7 +146,8 @@ func get(members map[string]*member, name string) *member {
 	return m
 }
 
-// Committed implements [gateway.Watcher].
+// Committed implements [gateway.Watcher]. It follows turns from the queue to their end, and notes the last event of agents and
+// channels.
 func (o *Overview) Committed(s *journal.Summary, events []event.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -158,7 +164,7 @@ func (o *Overview) Committed(s *journal.Summary, events []event.Event) {
 			continue
 		case event.TurnQueue, event.TurnStart:
 			if b.Parent != "" && b.Source == "" {
-				continue // it ends with the turn around it
+				continue // a nested turn ends with its parent
 			}
 			t := &Open{Turn: e.Turn, Conversation: s.ID, Agent: b.Agent, State: "running", Since: e.At}
 			if e.Type == event.TurnQueue {
@@ -185,7 +191,8 @@ func (o *Overview) Committed(s *journal.Summary, events []event.Event) {
 	}
 }
 
-// TurnFailed implements [gateway.FailureWatcher].
+// TurnFailed implements [gateway.FailureWatcher]. The gateway calls it before it commits the end of the turn, with a detail
+// that only operators may see.
 func (o *Overview) TurnFailed(turn, detail string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -194,7 +201,8 @@ func (o *Overview) TurnFailed(turn, detail string) {
 	}
 }
 
-// forget drops what was said of a conversation that changed behind its turns. An error's text may quote it.
+// forget drops the errors and links that point to a conversation that was deleted or truncated, since an error's text may quote
+// it. If the conversation was deleted, its turns go too, because their ends will not be committed.
 func (o *Overview) forget(conversation string, isDeleted bool) {
 	for _, members := range []map[string]*member{o.agents, o.channels} {
 		for _, m := range members {
@@ -215,8 +223,8 @@ func (o *Overview) forget(conversation string, isDeleted bool) {
 	}
 }
 
-// Run notices what no event tells of, until ctx ends: that processes come and go and, while somebody looks, what agents say when
-// they are asked whether they are there.
+// Run polls the processes of members every second and, while an operator is watching, checks agents that have no process.
+// Neither commits an event. Run returns when ctx has ended and all checks have returned.
 func (o *Overview) Run(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -242,9 +250,10 @@ func (o *Overview) Run(ctx context.Context) {
 	}
 }
 
-// look finds out how all are, and has those checked whose time has come.
+// check updates the condition of all members. If ask is not nil, it is called for each member that is due for a check; it must
+// not block, because o.mu is locked.
 func (o *Overview) check(ask func(*member, func(context.Context) error)) {
-	agents, channels := o.Agents(), o.Channels() // which take locks of their own
+	agents, channels := o.Agents(), o.Channels() // outside o.mu, because they lock other mutexes
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	checkTime := time.Now()
@@ -268,7 +277,8 @@ func (o *Overview) check(ask func(*member, func(context.Context) error)) {
 	}
 }
 
-// Look returns how all are now.
+// Snapshot returns the status of the gateway now. It also counts as an operator's visit: for the next ten seconds Run checks
+// agents.
 func (o *Overview) Snapshot() View {
 	o.mu.Lock()
 	o.lastRead = time.Now()
@@ -289,6 +299,7 @@ func (o *Overview) Snapshot() View {
 	return l
 }
 
+// names returns the sorted names of members.
 func names(members []Member) (names []string) {
 	for _, x := range members {
 		names = append(names, x.Name)
@@ -297,6 +308,8 @@ func names(members []Member) (names []string) {
 	return names
 }
 
+// list returns the health of the named members whose condition is known. A removed member keeps its entry in the map, but is
+// not listed.
 func list(members map[string]*member, names []string) []Health {
 	health := []Health{}
 	for _, name := range names {

@@ -37,7 +37,7 @@ func (p *process) set(ready bool, why error) {
 	p.ready, p.why = ready, why
 }
 
-// far is an agent that can be asked how it is.
+// far is an agent with a health check.
 type far struct {
 	mu     sync.Mutex
 	asked  int
@@ -63,7 +63,7 @@ func (f *far) answers(err error) {
 	f.answer = err
 }
 
-// of says in one line how a member is: its state, for how long in seconds, and the last error.
+// of describes a member in one line: its state, the seconds since it changed, and the last error.
 func of(t *testing.T, all []status.Health, name string) string {
 	t.Helper()
 	for _, h := range all {
@@ -90,7 +90,7 @@ func turn(o *status.Overview, conversation, id, agent string, end *event.Body) {
 	}
 }
 
-// gauges are the values of a collector, by metric and label.
+// gauges returns the values of a collector by metric and label.
 func gauges(t *testing.T, c prometheus.Collector) map[string]float64 {
 	t.Helper()
 	r := prometheus.NewRegistry()
@@ -108,7 +108,7 @@ func gauges(t *testing.T, c prometheus.Collector) map[string]float64 {
 	return out
 }
 
-// How an agent is follows from its process, from its turns, and from what it says when it is asked.
+// An agent's condition depends on its process, on its turns and on health checks.
 func TestOverview(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, c := &process{}, &process{ready: true}
@@ -131,11 +131,11 @@ func TestOverview(t *testing.T) {
 
 		l := o.Snapshot()
 		want(t, "a process that comes", of(t, l.Agents, "plugin"), "starting 0")
-		want(t, "an agent that nobody asked", of(t, l.Agents, "far"), "unknown 0")
+		want(t, "an agent that was never checked", of(t, l.Agents, "far"), "unknown 0")
 		want(t, "an agent that can't be asked", of(t, l.Agents, "quiet"), "unknown 0")
 		want(t, "a channel", of(t, l.Channels, "chat"), "up 0")
 		if n := f.times(); n != 0 {
-			t.Errorf("it was asked %d times while nobody looked", n)
+			t.Errorf("%d checks while no operator was watching, want 0", n)
 		}
 		p.set(true, nil)
 		pause(2 * time.Second)
@@ -143,7 +143,7 @@ func TestOverview(t *testing.T) {
 		want(t, "a process that is ready", of(t, l.Agents, "plugin"), "up 1")
 		want(t, "an agent that answered", of(t, l.Agents, "far"), "up 0")
 
-		// Nobody looks when it goes down; since when is known all the same.
+		// The process goes down while no operator is watching. Since must still be the time it went down.
 		p.set(false, errors.New("exit status 1:\n no such file"))
 		f.answers(errors.New("connection refused"))
 		before := f.times()
@@ -152,7 +152,7 @@ func TestOverview(t *testing.T) {
 		want(t, "a process that is gone", of(t, l.Agents, "plugin"), "down 99 exit status 1: no such file")
 		want(t, "an agent that is gone unseen", of(t, l.Agents, "far"), "up 100")
 		if n := f.times() - before; n != 0 {
-			t.Errorf("it was asked %d times while nobody looked", n)
+			t.Errorf("%d checks while no operator was watching, want 0", n)
 		}
 		pause(2 * time.Second)
 		want(t, "once it is asked", of(t, o.Snapshot().Agents, "far"), "down 0 connection refused")
@@ -161,9 +161,9 @@ func TestOverview(t *testing.T) {
 		}
 		f.answers(nil)
 		pause(6 * time.Second)
-		want(t, "there again", of(t, o.Snapshot().Agents, "far"), "up 1 connection refused") // the last error is told still
+		want(t, "there again", of(t, o.Snapshot().Agents, "far"), "up 1 connection refused") // the last error stays
 
-		// Turns tell too.
+		// A turn that doesn't reach its agent marks the agent as down.
 		turn(o, "c1", "t1", "far", &event.Body{Outcome: event.Failed, Error: &event.Error{Code: "agent_unreachable", Message: "no route"}})
 		l = o.Snapshot()
 		want(t, "a turn that did not reach it", of(t, l.Agents, "far"), "down 0 no route")
@@ -181,7 +181,7 @@ func TestOverview(t *testing.T) {
 		if l = o.Snapshot(); len(l.Turns) != 2 || l.Turns[0].Turn != "open" || l.Turns[0].Title != "About c2" || l.Turns[0].State != "running" || l.Turns[0].Agent != "quiet" {
 			t.Errorf("%+v", l.Turns)
 		}
-		// With a conversation goes what was said of it.
+		// Deleting a conversation removes the errors that quote it.
 		o.Committed(&journal.Summary{ID: "c2"}, []event.Event{{Type: event.ConversationDelete}})
 		if l = o.Snapshot(); of(t, l.Agents, "far") != "failing 0" || len(l.Turns) != 1 {
 			t.Errorf("%+v", l)
@@ -195,7 +195,7 @@ func TestOverview(t *testing.T) {
 	})
 }
 
-// What agents did before this process is in the signals.
+// Recall restores the last activity and the last error of agents from the stored signals.
 func TestOverviewRecalls(t *testing.T) {
 	o := status.NewOverview()
 	o.Agents = func() []status.Member { return []status.Member{{Name: "a"}} }
@@ -216,12 +216,12 @@ func TestOverviewRecalls(t *testing.T) {
 	}
 }
 
-// A turn that ends while it is taken up is not open for ever.
+// A turn that ends while Resume adds it does not stay open.
 func TestOverviewResumesWhatEnds(t *testing.T) {
 	o := status.NewOverview()
 	asked := 0
 	err := o.Resume(func() (status.Open, bool, error) {
-		if asked++; asked == 1 { // its end comes before it is known
+		if asked++; asked == 1 { // the turn ends between the two calls
 			defer o.Committed(&journal.Summary{ID: "c"}, []event.Event{{Type: event.TurnEnd, Turn: "t", Body: &event.Body{Outcome: event.Completed}}})
 		}
 		return status.Open{Turn: "t", Conversation: "c", State: "running"}, asked == 1, nil
@@ -231,7 +231,7 @@ func TestOverviewResumesWhatEnds(t *testing.T) {
 	}
 }
 
-// A turn that could not be begun tells nothing of a process that is ready since.
+// A turn that failed because its process was not running doesn't keep the agent down once the process is ready.
 func TestOverviewProcessIsBack(t *testing.T) {
 	p := &process{why: errors.New("exit status 1")}
 	o := status.NewOverview()

@@ -14,17 +14,18 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// Budget is how many signals all turns together may give: of the 1,500 that are kept they fill no more than half in the
-// first minute, and no more than five a second afterwards. Half of it is for progress, half for beginnings and ends.
+// Budget bounds the signals that all turns together publish: a burst of 600, then five a second. The log retains 1,500 signals, so
+// many turns that start at once still leave room for the signals of others. One half of the budget is for progress and the other
+// for starts and ends, so that progress can't crowd out an end.
 var Budget = ratelimit.Rate{Tokens: 600, Per: 2 * time.Minute}
 
 const (
-	// every is the least time between two signals about a turn's progress.
+	// interval is the minimum time between two progress signals of a turn.
 	interval = time.Second
-	// maxPreview and maxText bound what is quoted, in bytes.
+	// maxPreview and maxText bound quoted names and texts, in bytes.
 	maxPreview = 160
 	maxText    = 2 << 10
-	// channel is where a turn's words go if its message says nothing else.
+	// channel is the default channel, for a turn whose message names none. Clients of Eliza know it by this name.
 	channel = "client_chat"
 )
 
@@ -37,10 +38,11 @@ const (
 	streamApproval  = "approval"
 )
 
-// Publisher takes signals without blocking: a [signals.Log].
+// Publisher accepts signals without blocking. [signals.Log] implements it.
 type Publisher interface{ Offer(signals.Signal) }
 
-// Turns gives signals of the turns that run. Make one with NewTurns.
+// Turns publishes signals about running turns: agent events and heartbeats, as Eliza's clients expect them. Make one with
+// NewTurns.
 type Turns struct {
 	publisher Publisher
 
@@ -50,36 +52,37 @@ type Turns struct {
 	marks    ratelimit.Bucket
 }
 
-// turn is one that runs.
+// turn is a running turn.
 type turn struct {
 	agent        string
 	channel      string
 	began        time.Time
-	lastProgress time.Time // of the last progress
-	seq          int64
-	replied      bool // its first text was told
+	lastProgress time.Time // time of the last progress signal
+	seq          int64     // number of the last agent event
+	replied      bool      // the heartbeat for its first text was sent
 	parts        map[partKey]*part
 }
 
-// partKey names a part of a turn.
+// partKey identifies a part of a turn.
 type partKey struct{ message, part string }
 
-// part is one that is not finished.
+// part is a part that has not ended.
 type part struct {
 	kind  event.PartKind
 	name  string
 	state event.PartState
-	text  []byte // the end of it, of maxText bytes at most
+	text  []byte // the end of the text, up to twice maxText bytes
 }
 
 var _ gateway.Watcher = (*Turns)(nil)
 
-// NewTurns returns a watcher that gives signals to out.
+// NewTurns returns a watcher that sends signals to publisher.
 func NewTurns(publisher Publisher) *Turns {
 	return &Turns{publisher: publisher, turns: map[string]*turn{}}
 }
 
-// Committed implements [gateway.Watcher].
+// Committed implements [gateway.Watcher]. A batch may hold a user's message and the turn that answers it. source carries the
+// message's channel to that turn.
 func (w *Turns) Committed(s *journal.Summary, events []event.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,7 +119,7 @@ func (w *Turns) Committed(s *journal.Summary, events []event.Event) {
 	}
 }
 
-// asked is the payload that tells of a request, or of its answer.
+// answerPayload returns the payload for an approval request or its answer.
 func answerPayload(b *event.Body) map[string]any {
 	if a := b.Answer; a != nil {
 		return map[string]any{"phase": "resolved", "requestId": a.ID, "decision": a.Decision}
@@ -132,6 +135,7 @@ func answerPayload(b *event.Body) map[string]any {
 	return payload
 }
 
+// of returns the turn with that id, and adds it if it is missing. w.mu must be locked.
 func (w *Turns) of(id string, at time.Time) *turn {
 	t := w.turns[id]
 	if t == nil {
@@ -141,11 +145,12 @@ func (w *Turns) of(id string, at time.Time) *turn {
 	return t
 }
 
-// part tells of what happens inside a turn.
+// part follows the parts of a turn. It publishes progress at most once per interval, and each part's end. Turns that began
+// before this process are ignored.
 func (w *Turns) part(s *journal.Summary, e *event.Event, at time.Time) {
 	t := w.turns[e.Turn]
 	if t == nil {
-		return // it has ended, or began before this process
+		return
 	}
 	key := partKey{e.Message, e.Part}
 	p := t.parts[key]
@@ -195,14 +200,16 @@ func (w *Turns) part(s *journal.Summary, e *event.Event, at time.Time) {
 	}
 }
 
+// add appends text and drops the oldest bytes. It trims only when twice the limit is reached, so that a small append doesn't
+// copy the whole buffer.
 func (p *part) add(text string) {
 	p.text = append(p.text, text[max(0, len(text)-maxText):]...)
-	if excess := len(p.text) - maxText; excess > maxText { // not at each append
+	if excess := len(p.text) - maxText; excess > maxText {
 		p.text = append(p.text[:0], p.text[excess:]...)
 	}
 }
 
-// tell returns the stream and the payload of a part; no stream where there is nothing to tell.
+// tell returns the stream and the payload of a part's signal. stream is empty if the part has no text yet.
 func (p *part) tell(final bool) (stream string, payload map[string]any) {
 	text := tail(p.text, maxText)
 	switch p.kind {
@@ -225,10 +232,11 @@ func (p *part) tell(final bool) (stream string, payload map[string]any) {
 	if text == "" {
 		return "", nil
 	}
-	// The source says that it is a chat's turn, which is shown by its own stream: clients make no message of it.
+	// The source marks the turn as one of a chat. Clients show it from the chat's own stream and add no message for this signal.
 	return stream, map[string]any{"text": text, "source": channel, "final": final}
 }
 
+// end publishes the outcome of a turn and forgets it.
 func (w *Turns) end(s *journal.Summary, e *event.Event, at time.Time) {
 	t := w.turns[e.Turn]
 	if t == nil {
@@ -247,7 +255,8 @@ func (w *Turns) end(s *journal.Summary, e *event.Event, at time.Time) {
 	w.event(s, e.Turn, t, &w.marks, streamLifecycle, payload, at)
 }
 
-// event gives an agent event, if the budget has room for it.
+// event publishes an agent event, unless bucket of is empty. It numbers only published events, so that the numbers have no
+// gaps.
 func (w *Turns) event(s *journal.Summary, id string, t *turn, of *ratelimit.Bucket, stream string, payload map[string]any, at time.Time) {
 	if !take(of, at) {
 		return
@@ -259,7 +268,7 @@ func (w *Turns) event(s *journal.Summary, id string, t *turn, of *ratelimit.Buck
 	})
 }
 
-// heartbeat tells what a turn is about.
+// heartbeat publishes what a turn is doing, for clients that show a typing indicator.
 func (w *Turns) heartbeat(s *journal.Summary, t *turn, status, preview string, at time.Time) {
 	if !take(&w.progress, at) {
 		return
@@ -274,12 +283,13 @@ func (w *Turns) heartbeat(s *journal.Summary, t *turn, status, preview string, a
 	w.publisher.Offer(signals.Signal{Type: signals.HeartbeatEvent, Conversation: s.ID, Payload: encode(payload)})
 }
 
+// take takes a token from one of the two halves of the budget.
 func take(b *ratelimit.Bucket, at time.Time) bool {
 	_, ok := b.Take(at, ratelimit.Rate{Tokens: Budget.Tokens / 2, Per: Budget.Per})
 	return ok
 }
 
-// encode of what is made here can't fail: it is made of words and numbers.
+// encode marshals a payload. It panics on an error, which can't happen: payloads consist of strings, numbers and booleans.
 func encode(payload map[string]any) json.RawMessage {
 	b, err := json.Marshal(payload)
 	if err != nil {
@@ -288,13 +298,13 @@ func encode(payload map[string]any) json.RawMessage {
 	return b
 }
 
-// cut returns the beginning of a text on one line, of at most n bytes, with whole characters.
+// clip returns the first n bytes of a text on one line, without a partial character at the cut.
 func clip(b []byte, n int) string {
 	s := strings.ToValidUTF8(string(b[:min(len(b), n)]), "")
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// tail returns the end of a text, of at most n bytes, with whole characters.
+// tail returns the last n bytes of a text, without a partial character at the cut.
 func tail(b []byte, n int) string {
 	b = b[max(0, len(b)-n):]
 	for len(b) > 0 && !utf8.RuneStart(b[0]) {

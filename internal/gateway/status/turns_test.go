@@ -41,8 +41,8 @@ func say(w *status.Turns, s *journal.Summary, turn, text string) {
 	w.Committed(s, []event.Event{{Type: event.PartAppend, Turn: turn, Message: "m", Part: "p", Text: text}})
 }
 
-// A turn tells of its progress once a second, whole at its parts' ends, and counts without gaps.
-func TestPace(t *testing.T) {
+// A turn publishes progress once a second and each part's full text at its end, numbered without gaps.
+func TestProgressRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &sink{}
 		w := status.NewTurns(out)
@@ -61,7 +61,7 @@ func TestPace(t *testing.T) {
 			{Type: event.PartUpdate, Turn: "t", Message: "m", Part: "q", Body: &event.Body{State: event.PartFailed}},
 			{Type: event.PartEnd, Turn: "t", Message: "m", Part: "q"},
 			{Type: event.TurnEnd, Turn: "t", Body: &event.Body{Outcome: event.Failed, Error: &event.Error{Code: "x", Message: "secret"}}},
-			{Type: event.PartEnd, Turn: "t", Message: "m", Part: "q"}, // after its end it is nobody's
+			{Type: event.PartEnd, Turn: "t", Message: "m", Part: "q"}, // after the turn's end it is ignored
 		})
 		seq := int64(0)
 		for _, x := range out.all {
@@ -84,7 +84,7 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// A thousand turns that stream for ten seconds leave more than half of what is kept to others.
+// A thousand turns that stream for ten seconds fill less than half of the log.
 func TestBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &sink{}
@@ -109,7 +109,7 @@ func TestBudget(t *testing.T) {
 	})
 }
 
-// Reasoning is told as thought.
+// Reasoning is published on the thought stream.
 func TestThought(t *testing.T) {
 	out := &sink{}
 	w := status.NewTurns(out)
