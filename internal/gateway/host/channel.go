@@ -18,35 +18,35 @@ import (
 )
 
 const (
-	// tenantPrefix begins the tenants of channels.
+	// tenantPrefix is the prefix of the tenants of channels.
 	tenantPrefix = "$plugin/"
-	// maxState bounds what a channel keeps of a chat, in bytes.
+	// maxState bounds the state that a channel stores for a chat, in bytes.
 	maxState = 64 << 10
-	// maxJobs bounds what a channel may have asked for and not been answered; then it is not read.
+	// maxJobs bounds the unanswered lines of a process. At the limit the session stops reading until a line is answered.
 	maxJobs = 64
 )
 
-// channel is one that is installed.
+// channel is an installed channel. It outlives its processes: each has a session of its own.
 type channel struct {
 	*plugin.Channel
 	h    *Host
 	name string
 	log  *slog.Logger
-	gw   *gateway.Gateway // set before it is started
+	gw   *gateway.Gateway // set before Start
 
 	mu      sync.Mutex
-	session *session // of the process that runs
+	session *session // session of the running process; nil if none runs
 }
 
-// binding is a chat with its conversation, as it is kept.
+// binding is the stored link between a chat and its conversation.
 type binding struct {
 	Chat         string          `json:"chat"`
 	Conversation string          `json:"conversation"`
-	Cursor       feed.Cursor     `json:"cursor"` // the position that was kept last
+	Cursor       feed.Cursor     `json:"cursor"` // last stored position
 	State        json.RawMessage `json:"state,omitempty"`
 }
 
-// ChannelOf names the channel whose chat a conversation is; empty where it is none's.
+// ChannelOf returns the name of the channel that a conversation belongs to, or "" if it isn't a chat of a channel.
 func ChannelOf(s *journal.Summary) string {
 	name, ok := strings.CutPrefix(s.Tenant, tenantPrefix)
 	if !ok {
@@ -55,17 +55,19 @@ func ChannelOf(s *journal.Summary) string {
 	return name
 }
 
-// principal is the chat.
+// principal returns the principal of a chat, which owns the chat's conversation.
 func (c *channel) principal(chat string) gateway.Principal {
 	return gateway.Principal{Tenant: tenantPrefix + c.name, Subject: chat}
 }
 
+// key returns the journal key of a chat's binding. It is hashed, because the names of chats can be personal data, which keys
+// must not contain.
 func (c *channel) key(chat string) string {
-	sum := sha256.Sum256([]byte(chat)) // names stand in no key
+	sum := sha256.Sum256([]byte(chat))
 	return "channel/" + c.name + "/" + hex.EncodeToString(sum[:16])
 }
 
-// keep writes a binding down.
+// store writes a binding in a transaction of its conversation, so that it is deleted with the conversation.
 func (c *channel) store(ctx context.Context, b binding) error {
 	v, err := json.Marshal(b)
 	if err != nil {
@@ -77,7 +79,7 @@ func (c *channel) store(ctx context.Context, b binding) error {
 	})
 }
 
-// known reads what was kept of all chats.
+// bindings reads the bindings of all chats of the channel.
 func (c *channel) bindings(ctx context.Context) ([]binding, error) {
 	entries, err := c.h.cfg.Journal.Keys(ctx, "channel/"+c.name+"/")
 	if err != nil {
@@ -94,7 +96,8 @@ func (c *channel) bindings(ctx context.Context) ([]binding, error) {
 	return list, nil
 }
 
-// bind makes a conversation for a chat. A repeat after a crash finds the one that was made.
+// bind creates the conversation of a chat and stores the binding. If an earlier call crashed between the two, it finds that
+// conversation by its key.
 func (c *channel) bind(ctx context.Context, chat string) (binding, error) {
 	p := c.principal(chat)
 	s, _, err := c.gw.Create(ctx, p, gateway.CreateOptions{Key: "chat"})
@@ -110,7 +113,8 @@ func (c *channel) bind(ctx context.Context, chat string) (binding, error) {
 	return b, c.store(ctx, b)
 }
 
-// serve speaks with one process.
+// serve runs a session with one process until the process ends, breaks the protocol or stops reading. The plugin package calls
+// it for each new process, one at a time. When it returns, all goroutines of the session have ended.
 func (c *channel) serve(ctx context.Context, conn *plugin.Conn) error {
 	bindings, err := c.bindings(ctx)
 	if err != nil {
@@ -153,6 +157,8 @@ func (c *channel) serve(ctx context.Context, conn *plugin.Conn) error {
 	}
 }
 
+// committed marks the chat of a conversation for delivery, if a process is running. It must not block, because the
+// conversation's writer calls it.
 func (c *channel) committed(conversation string) {
 	c.mu.Lock()
 	s := c.session
@@ -162,7 +168,7 @@ func (c *channel) committed(conversation string) {
 	}
 }
 
-// gone reports whether a conversation is not there any more.
+// isDeleted reports whether an error means that the conversation no longer exists.
 func isDeleted(err error) bool {
 	return errors.Is(err, gateway.ErrNotFound) || errors.Is(err, feed.ErrDeleted)
 }

@@ -75,8 +75,7 @@ func (s *screen) want(texts ...string) {
 	}
 }
 
-// A chat speaks with an agent. Its process is killed at every point of that, and the gateway is started again: nothing is lost,
-// nothing said twice.
+// The channel's process is killed before and after it stores its position, and the gateway restarts. No message is lost or repeated.
 func TestChannel(t *testing.T) {
 	t.Parallel()
 	j, p := newJournal(t), newPuppet(t, "pigeon")
@@ -97,7 +96,7 @@ func TestChannel(t *testing.T) {
 	}
 	s.want("user: hello", "assistant: you said hello")
 
-	// Killed before it has kept anything: all comes again. What it had brought is known.
+	// Killed before it stored a position: everything is delivered again, and a repeated command has no effect.
 	a.cut()
 	a = p.next()
 	s = &screen{t: t, a: a, chat: "42"}
@@ -112,7 +111,7 @@ func TestChannel(t *testing.T) {
 	}
 	s.want("user: hello", "assistant: you said hello")
 
-	// Killed after it has: nothing comes again.
+	// Killed after it stored its position: nothing is delivered again.
 	a.say(`{"type":"keep","id":"k","chat":"42","cursor":%q,"state":{"posted":["17"]}}`, s.cursor)
 	if kept := a.want("kept"); kept.ID != "k" {
 		t.Errorf("kept: %s", kept.raw)
@@ -129,7 +128,7 @@ func TestChannel(t *testing.T) {
 	s.until(2)
 	s.want("user: hello", "assistant: you said hello", "user: again", "assistant: you said again")
 
-	// The gateway ends, and another one begins where the first kept it.
+	// The gateway restarts and resumes at the stored position.
 	h.close()
 	_ = newHouse(t, j, agentFunc(echo), p)
 	a = p.next()
@@ -142,7 +141,7 @@ func TestChannel(t *testing.T) {
 	s.want("user: again", "assistant: you said again")
 }
 
-// A chat is given one batch at a time, and all that happened meanwhile in the next.
+// A chat gets one batch at a time. The next one merges everything that was committed in between.
 func TestOneAtATime(t *testing.T) {
 	t.Parallel()
 	p, step := newPuppet(t, "pigeon"), make(chan string)
@@ -184,7 +183,7 @@ func TestOneAtATime(t *testing.T) {
 	s.want("user: count", "assistant: "+want)
 }
 
-// People in a chat are asked, and stop what runs.
+// People in a chat can answer approval requests and stop a running turn.
 func TestAnswerAndStop(t *testing.T) {
 	t.Parallel()
 	p := newPuppet(t, "pigeon")
@@ -233,7 +232,7 @@ func TestAnswerAndStop(t *testing.T) {
 	until("the end", func(tr *transcript.Turn) bool { return tr.Outcome == event.Cancelled })
 }
 
-// A channel may do what people in its chats may, there, and nothing else.
+// A channel can send, stop and answer in the conversations of its chats. It has no access to any other conversation.
 func TestChannelsSeeTheirOwn(t *testing.T) {
 	t.Parallel()
 	one, two := newPuppet(t, "pigeon"), newPuppet(t, "owl")
@@ -274,7 +273,7 @@ func TestChannelsSeeTheirOwn(t *testing.T) {
 	}
 }
 
-// The conversation of a chat is deleted: the channel is told, and the next word in the chat begins another one.
+// If a chat's conversation is deleted, the channel gets a closed line, and the next message creates a new conversation.
 func TestDeletedChat(t *testing.T) {
 	t.Parallel()
 	p := newPuppet(t, "pigeon")
@@ -306,7 +305,7 @@ func TestDeletedChat(t *testing.T) {
 	}
 }
 
-// shaky is a journal that fails to look a conversation up once after each message.
+// shaky is a journal whose first lookup of a conversation after each message fails.
 type shaky struct {
 	journal.Journal
 	fails atomic.Int32
@@ -326,7 +325,7 @@ func (j *shaky) Conversation(ctx context.Context, id string) (journal.Summary, e
 	return j.Journal.Conversation(ctx, id)
 }
 
-// What could not be delivered for a moment comes all the same, though nothing else happens in its conversation.
+// A failed delivery is retried even if nothing else is committed in the conversation.
 func TestDeliveredAfterTrouble(t *testing.T) {
 	t.Parallel()
 	j, p := &shaky{Journal: newJournal(t)}, newPuppet(t, "pigeon")
@@ -350,12 +349,12 @@ func TestDeliveredAfterTrouble(t *testing.T) {
 	s.want("user: hello", "assistant: you said hello", "assistant: by the way")
 }
 
-// A line that can't be read is named, to the channel and to whoever looks; the channel is started again.
+// An invalid line is reported to the channel and in State, and the process is restarted.
 func TestChannelSpeaksRubbish(t *testing.T) {
 	for text, reason := range map[string]string{
 		"Traceback (most recent call last):":             "line 2 of the plugin's output is not a JSON object",
-		`{"type":"command","chat":"42"}`:                 "line 2 of the plugin's output: a command has an id",
-		`{"type":"next"}`:                                "line 2 of the plugin's output: next names no chat",
+		`{"type":"command","chat":"42"}`:                 "line 2 of the plugin's output: a command line needs id and command",
+		`{"type":"next"}`:                                "line 2 of the plugin's output: next line without a chat",
 		`{"type":"next","chat":7}`:                       "line 2 of the plugin's output: json",
 		`{"type":"ready","protocol":1,"kind":"channel"}`: "line 2 of the plugin's output: ready was printed twice",
 	} {

@@ -1,14 +1,17 @@
-// Package host runs the plugins that are installed: agents among the gateway's agents, channels beside them.
+// Package host runs installed plugins: agents, which join the gateway's roster, and channels, which connect chats of other services.
 //
-// A channel is handed what is committed in the conversations of its chats, and brings what people say in them; docs/plugins.md
-// specifies its lines.
+// The app calls [Host.Resume] for each installed plugin, and [Host.Start] when the gateway accepts commands: channels run only from then
+// on. The plugin service installs and removes plugins meanwhile, with Configure, Try, Run and Stop. [Host.Close] ends the channels.
+//
+// A channel's process receives what is committed in the conversations of its chats, and sends the commands of the people in them.
+// docs/plugins.md specifies the lines of the protocol.
 //
 // Invariants
 //
-//   - Each chat has a conversation of its own, whose owner is the chat itself, in a tenant that is the channel's: no channel sees
-//     anything else.
-//   - A chat is given one batch at a time, and the next when the channel asks for it; what comes meanwhile is merged.
-//   - The position and the state that a channel keeps of a chat are durable when it is told so, and go with the conversation. A
-//     process begins at the position that was kept last.
-//   - What people say is taken once by its id, however often it is brought.
+//   - Each chat has one conversation. Its owner is the chat itself, in a tenant of the channel, so a channel can't reach any other
+//     conversation.
+//   - A chat has at most one batch in flight. The channel asks for the next one, and commits in between are merged.
+//   - The position and the state that a channel stores for a chat are durable before the channel gets its confirmation, and are
+//     deleted with the conversation. A new process resumes at the stored position.
+//   - A command is executed once per id, so a channel can repeat it until it is confirmed.
 package host

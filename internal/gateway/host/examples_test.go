@@ -16,7 +16,7 @@ import (
 	"github.com/leat-dev/leat/internal/service/plugins"
 )
 
-// The lines that docs/plugins.md shows are said, and answered so.
+// The example lines in docs/plugins.md get the answers that it shows.
 func TestLinesOfTheDocumentation(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile("../../../docs/plugins.md")
@@ -25,7 +25,7 @@ func TestLinesOfTheDocumentation(t *testing.T) {
 	}
 	_, text, ok := strings.Cut(string(b), "\n## 5. Channels")
 	if !ok {
-		t.Fatal("there is no section on channels any more")
+		t.Fatal("docs/plugins.md has no section on channels")
 	}
 	p := newPuppet(t, "pigeon")
 	newHouse(t, newJournal(t), agentFunc(echo), p)
@@ -96,7 +96,7 @@ func TestMailboxExample(t *testing.T) {
 		if err := os.Rename(filepath.Join(chat, "new"), filepath.Join(chat, fmt.Sprint(i, ".txt"))); err != nil {
 			t.Fatal(err)
 		}
-		if i%3 == 1 { // started anew by its replacement, wherever it was
+		if i%3 == 1 { // replace the plugin, which restarts it at any point of its work
 			if err := h.host.Run(p.p); err != nil {
 				t.Fatal(err)
 			}
@@ -122,7 +122,7 @@ func TestMailboxExample(t *testing.T) {
 		}
 		for i := range letters {
 			if text := fmt.Sprint("you said letter ", i); said[text] != 1 {
-				t.Errorf("%q was said %d times: %v", text, said[text], said)
+				t.Errorf("message %q was sent %d times, want once: %v", text, said[text], said)
 			}
 		}
 		return

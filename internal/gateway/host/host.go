@@ -19,18 +19,18 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// Config says what plugins run in.
+// Config is the environment of plugins.
 type Config struct {
-	Roster *gateway.Roster // which agents join; the names of others in it are taken
-	// Env names the variables of the gateway's environment that plugins may ask for.
+	Roster *gateway.Roster // the gateway's agents, which plugins join under names that are free
+	// Env lists the environment variables of the gateway that plugins may request.
 	Env     []string
 	Dialect dialect.Dialect // leat
-	Silence time.Duration   // of agents
+	Silence time.Duration   // longest time without output before a plugin's turn fails
 	Journal Journal
 	Log     *slog.Logger
 }
 
-// Kept is where what channels keep is found again.
+// Journal is the part of the journal in which bindings are found.
 type Journal interface {
 	Keys(ctx context.Context, prefix string) ([]journal.KeyValue, error)
 }
@@ -43,7 +43,7 @@ type Host struct {
 	gw       *gateway.Gateway // nil before Start
 	agents   map[string]*plugin.Agent
 	channels map[string]*channel
-	failures map[string]error // why those that were installed before are not run
+	failures map[string]error // errors of Resume, by plugin
 	closed   bool
 }
 
@@ -52,12 +52,13 @@ var (
 	_ gateway.Watcher = (*Host)(nil)
 )
 
-// New returns a host that runs nothing yet.
+// New returns a host without plugins.
 func New(c Config) *Host {
 	return &Host{cfg: c, agents: map[string]*plugin.Agent{}, channels: map[string]*channel{}, failures: map[string]error{}}
 }
 
-// Configure implements [plugins.Runtime].
+// Configure implements [plugins.Runtime]. It checks that a plugin can be run, without starting it: its name is free, and the
+// operator allows the variables that it wants.
 func (h *Host) Configure(p plugins.Plugin) error {
 	if h.isTaken(p.Manifest.Name) {
 		return fmt.Errorf("an agent named %s is configured already", p.Manifest.Name)
@@ -71,13 +72,13 @@ func (h *Host) Configure(p plugins.Plugin) error {
 	return err
 }
 
-// taken reports whether a name is that of an agent that is no plugin.
+// isTaken reports whether an agent that is not a plugin has that name.
 func (h *Host) isTaken(name string) bool {
 	there, ok := h.cfg.Roster.Agent(name, agent.Principal{})
 	return name == gateway.PushAgent || ok && !h.owns(name, there)
 }
 
-// owns reports whether an agent is the plugin of that name, and has not been replaced by a configured one.
+// owns reports whether an agent of the roster is the plugin of that name. It is not if the configuration has replaced it since.
 func (h *Host) owns(name string, there gateway.Agent) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -85,7 +86,7 @@ func (h *Host) owns(name string, there gateway.Agent) bool {
 	return a != nil && there.Agent == agent.Agent(a)
 }
 
-// process is what both kinds are.
+// process is a plugin of either kind.
 type process interface {
 	Check(ctx context.Context) error
 	State() (ready bool, reason error)
@@ -93,7 +94,8 @@ type process interface {
 	Close()
 }
 
-// make makes what runs a plugin, and starts nothing.
+// make creates the runner of a plugin without starting a process. A command that begins with ./ is relative to the plugin's
+// folder.
 func (h *Host) make(p plugins.Plugin) (process, error) {
 	m := p.Manifest
 	c := plugin.Config{Command: slices.Clone(m.Command), Dir: p.Dir, Env: m.Env, Dialect: h.cfg.Dialect}
@@ -109,7 +111,7 @@ func (h *Host) make(p plugins.Plugin) (process, error) {
 	return ch, err
 }
 
-// Try implements [plugins.Runtime].
+// Try implements [plugins.Runtime]. It starts the plugin once, to check that it works, and ends it again.
 func (h *Host) Try(ctx context.Context, p plugins.Plugin) error {
 	runner, err := h.make(p)
 	if err != nil {
@@ -118,7 +120,8 @@ func (h *Host) Try(ctx context.Context, p plugins.Plugin) error {
 	return runner.Check(ctx)
 }
 
-// Resume runs a plugin that was installed before. Where it can't be run any more, State tells why.
+// Resume runs a plugin that was installed before this start. If that fails, State returns the error until the plugin is run or
+// stopped.
 func (h *Host) Resume(p plugins.Plugin) error {
 	err := h.Configure(p)
 	if err == nil {
@@ -132,7 +135,8 @@ func (h *Host) Resume(p plugins.Plugin) error {
 	return err
 }
 
-// Run implements [plugins.Runtime].
+// Run implements [plugins.Runtime]. It replaces a running version of the plugin. The old channel is closed before the new one
+// opens, because both would store positions of the same chats.
 func (h *Host) Run(p plugins.Plugin) error {
 	runner, err := h.make(p)
 	if err != nil {
@@ -151,7 +155,7 @@ func (h *Host) Run(p plugins.Plugin) error {
 	delete(h.channels, name)
 	h.mu.Unlock()
 	if old != nil {
-		old.Close() // before the new one, which takes up what the old one kept last
+		old.Close() // before the new one starts, which resumes at the positions that the old one stored
 	}
 	a, isAgent := runner.(*plugin.Agent)
 	if !isAgent {
@@ -169,7 +173,7 @@ func (h *Host) Run(p plugins.Plugin) error {
 	return nil
 }
 
-// open has a channel run, now or from Start on.
+// open adds a channel, and starts it if the gateway is running.
 func (h *Host) open(name string, c *channel) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -184,7 +188,7 @@ func (h *Host) open(name string, c *channel) error {
 	return nil
 }
 
-// Stop implements [plugins.Runtime].
+// Stop implements [plugins.Runtime]. It returns when a channel's process has ended. An agent is removed from the roster.
 func (h *Host) Stop(name string) {
 	there, ok := h.cfg.Roster.Agent(name, agent.Principal{})
 	isAgent := ok && h.owns(name, there)
@@ -202,7 +206,7 @@ func (h *Host) Stop(name string) {
 	}
 }
 
-// Start has channels run, now that the gateway does. Agents are started by the roster.
+// Start starts the channels, when the gateway is running. The roster starts agents.
 func (h *Host) Start(gw *gateway.Gateway) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -213,7 +217,7 @@ func (h *Host) Start(gw *gateway.Gateway) {
 	}
 }
 
-// Close ends the channels, and returns when they have ended.
+// Close ends the channels and waits until their processes have ended. Afterwards Run returns [gateway.ErrClosed].
 func (h *Host) Close() {
 	h.mu.Lock()
 	h.closed = true
@@ -227,7 +231,7 @@ func (h *Host) Close() {
 	tasks.Wait()
 }
 
-// State tells whether a plugin is ready, and else why not.
+// State reports whether a plugin is ready, and if not, why. Both results are zero for an unknown plugin.
 func (h *Host) State(name string) (ready bool, reason error) {
 	h.mu.Lock()
 	var runner process
@@ -244,7 +248,7 @@ func (h *Host) State(name string) (ready bool, reason error) {
 	return runner.State()
 }
 
-// Committed implements [gateway.Watcher]: the channel whose chat it is has something to deliver.
+// Committed implements [gateway.Watcher]. If the conversation belongs to a chat of a channel, it is marked for delivery.
 func (h *Host) Committed(s *journal.Summary, _ []event.Event) {
 	name := ChannelOf(s)
 	if name == "" {

@@ -13,37 +13,39 @@ import (
 )
 
 const (
-	// batchBudget bounds a batch, in bytes of text, about.
+	// batchBudget is the approximate limit of a batch, in bytes of text.
 	batchBudget = 256 << 10
-	// deliverAgain is how soon a delivery is tried again that the gateway's own trouble stopped.
+	// deliverAgain is the delay before a delivery that the gateway could not make is retried.
 	deliverAgain = time.Second
 )
 
-// session is what goes on with one process of a channel.
+// session is the exchange with one process of a channel. serve reads the process's lines, pump delivers batches, and one
+// goroutine per chat executes the chat's lines in order.
 type session struct {
 	c     *channel
 	conn  *plugin.Conn
 	tasks sync.WaitGroup
-	slots chan struct{} // one for each job
-	stuck chan error    // why nothing can be told to the process any more; has room for one
+	slots chan struct{} // one element per unfinished job, maxJobs at most
+	stuck chan error    // first error of writing to the process; it ends the session
 
 	mu    sync.Mutex
-	chats map[string]*chat
+	chats map[string]*chat // by name
 	rooms map[string]*chat // by conversation
-	dirty []*chat          // to be looked at
-	wake  chan struct{}    // has one element while there may be some
+	dirty []*chat          // chats queued for the pump
+	wake  chan struct{}    // one element if dirty may have chats
 }
 
-// chat is a binding as a session has it.
+// chat is a chat in a session. session.mu guards its fields.
 type chat struct {
 	binding
-	isOpen bool        // the process knows of it
-	at     feed.Cursor // what it was given last
-	busy   bool        // it was given a batch, and has not asked for the next
-	queued bool        // it is among the dirty
-	jobs   []func()    // what it has asked for, in order; the first runs
+	isOpen bool        // the open line was sent
+	at     feed.Cursor // position after the last delivered batch
+	busy   bool        // a batch was delivered, and the channel has not asked for the next
+	queued bool        // it is in dirty
+	jobs   []func()    // lines to execute, in order; the first is running
 }
 
+// newSession returns a session that knows the stored chats.
 func newSession(c *channel, conn *plugin.Conn, bindings []binding) *session {
 	s := &session{c: c, conn: conn, slots: make(chan struct{}, maxJobs), stuck: make(chan error, 1), chats: map[string]*chat{}, rooms: map[string]*chat{}, wake: make(chan struct{}, 1)}
 	for _, b := range bindings {
@@ -52,6 +54,7 @@ func newSession(c *channel, conn *plugin.Conn, bindings []binding) *session {
 	return s
 }
 
+// add adds or rebinds a chat, and resets its position to the stored one.
 func (s *session) add(b binding) *chat {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +68,7 @@ func (s *session) add(b binding) *chat {
 	return t
 }
 
-// drop forgets the conversation of a chat.
+// drop unbinds a chat from its deleted conversation. The chat itself stays, because lines of it may still be queued.
 func (s *session) drop(t *chat) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +76,7 @@ func (s *session) drop(t *chat) {
 	t.binding = binding{Chat: t.Chat}
 }
 
-// bound returns a chat that has a conversation.
+// boundChat returns the chat of that name and its binding. ok is false if the chat is unknown or has no conversation.
 func (s *session) boundChat(name string) (*chat, binding, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,6 +87,7 @@ func (s *session) boundChat(name string) (*chat, binding, bool) {
 	return t, t.binding, true
 }
 
+// committed queues the chat of a conversation for delivery.
 func (s *session) committed(conversation string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,6 +96,7 @@ func (s *session) committed(conversation string) {
 	}
 }
 
+// enqueue queues a chat for delivery by its name.
 func (s *session) enqueue(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +105,8 @@ func (s *session) enqueue(name string) {
 	}
 }
 
-// mark has the pump look at a chat. s.mu is held.
+// mark queues a chat for the pump. A chat that still has a batch in flight is skipped: next queues it again. s.mu must be
+// locked.
 func (s *session) mark(t *chat) {
 	if t.queued || t.busy || t.Conversation == "" {
 		return
@@ -113,7 +119,7 @@ func (s *session) mark(t *chat) {
 	}
 }
 
-// pump delivers, one chat after another.
+// pump delivers to the queued chats, one after another, until ctx ends.
 func (s *session) pump(ctx context.Context) {
 	for {
 		select {
@@ -129,10 +135,10 @@ func (s *session) pump(ctx context.Context) {
 			}
 			t := s.dirty[0]
 			s.dirty = s.dirty[1:]
-			t.queued = false // what is committed from now on marks it again
+			t.queued = false // before the feed is read, so that a later commit queues it again
 			b, at, busy := t.binding, t.at, t.busy
 			s.mu.Unlock()
-			if b.Conversation == "" || busy { // it was marked while it was given a batch; next marks it again
+			if b.Conversation == "" || busy { // queued twice around one delivery; next queues it again
 				continue
 			}
 			if err := s.deliver(ctx, t, b, at); err != nil {
@@ -145,7 +151,8 @@ func (s *session) pump(ctx context.Context) {
 	}
 }
 
-// deliver gives a chat what is new.
+// deliver sends the chat's new content as one batch, and first the open line if the process doesn't know the chat. If there is
+// nothing new, it sends nothing and the chat isn't busy.
 func (s *session) deliver(ctx context.Context, t *chat, b binding, at feed.Cursor) error {
 	f, err := s.c.gw.Feed(ctx, s.c.principal(b.Chat), b.Conversation)
 	if err != nil {
@@ -166,7 +173,7 @@ func (s *session) deliver(ctx context.Context, t *chat, b binding, at feed.Curso
 	s.mu.Lock()
 	t.at, t.busy = batch.Cursor, true
 	s.mu.Unlock()
-	for line := range bytes.Lines(frame) { // a large text comes in several
+	for line := range bytes.Lines(frame) { // a large batch has several lines
 		if err := s.conn.Send(ctx, deliverLine{Type: lineDeliver, Chat: b.Chat, Frame: json.RawMessage(bytes.TrimSpace(line))}); err != nil {
 			return s.fail(err)
 		}
@@ -174,7 +181,7 @@ func (s *session) deliver(ctx context.Context, t *chat, b binding, at feed.Curso
 	return nil
 }
 
-// broken has the process started again, since it does not read.
+// fail makes serve return err, so that the process is restarted because it doesn't read its input. It returns err.
 func (s *session) fail(err error) error {
 	select {
 	case s.stuck <- err:
@@ -183,7 +190,7 @@ func (s *session) fail(err error) error {
 	return err
 }
 
-// open tells the process of a chat, once.
+// open sends the open line of a chat once per process and conversation.
 func (s *session) open(ctx context.Context, t *chat, b binding) error {
 	s.mu.Lock()
 	wasOpen := t.isOpen
@@ -195,17 +202,19 @@ func (s *session) open(ctx context.Context, t *chat, b binding) error {
 	return s.conn.Send(ctx, openLine{Type: lineOpen, Chat: b.Chat, Conversation: b.Conversation, Cursor: b.Cursor, State: b.State})
 }
 
-// trouble is what becomes of a chat to which nothing could be delivered.
+// trouble handles a failed delivery. If the conversation was deleted, it tells the process that the chat is closed. If the feed was
+// lost, the cursor is still valid, so it tries again at once. After any other error it retries in a second, because there may be no
+// further commit to trigger a delivery.
 func (s *session) trouble(ctx context.Context, t *chat, b binding, err error) {
 	switch {
 	case isDeleted(err):
 		s.drop(t)
-		_ = s.conn.Send(ctx, openLine{Type: lineClosed, Chat: b.Chat}) // else it has ended, or the session has
+		_ = s.conn.Send(ctx, openLine{Type: lineClosed, Chat: b.Chat}) // it fails only if the process or the session has ended
 	case errors.Is(err, feed.ErrLost):
 		s.enqueue(b.Chat)
 	default:
-		s.c.log.Warn("nothing delivered; it is tried again", "conversation", b.Conversation, "error", err)
-		s.tasks.Go(func() { // nothing else may come that would have it tried
+		s.c.log.Warn("delivery to channel failed; retrying", "conversation", b.Conversation, "error", err)
+		s.tasks.Go(func() {
 			select {
 			case <-time.After(deliverAgain):
 				s.enqueue(b.Chat)

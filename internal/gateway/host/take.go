@@ -11,7 +11,8 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 )
 
-// take carries a line out, after those before it of the same chat. An error is a line that can't be read.
+// take queues a line behind earlier ones of the same chat. Chats don't wait for each other. An error means that the line is
+// invalid, or that ctx has ended; either ends the session. Unknown types are ignored, because a newer plugin may send them.
 func (s *session) take(ctx context.Context, l plugin.Line) error {
 	var in fromChannel
 	if err := json.Unmarshal(l.JSON, &in); err != nil {
@@ -25,14 +26,14 @@ func (s *session) take(ctx context.Context, l plugin.Line) error {
 		do = func() { s.remember(ctx, in) }
 	case lineCommand:
 		if in.Command == nil || in.ID == "" {
-			return errors.New("a command has an id, and a command")
+			return errors.New("a command line needs id and command")
 		}
 		do = func() { s.command(ctx, in) }
 	default:
-		return nil // of a later version
+		return nil // a type of a later protocol version
 	}
 	if in.Chat == "" {
-		return fmt.Errorf("%s names no chat", l.Type)
+		return fmt.Errorf("%s line without a chat", l.Type)
 	}
 	if err := event.CheckID("chat", in.Chat); err != nil {
 		return err
@@ -55,7 +56,7 @@ func (s *session) take(ctx context.Context, l plugin.Line) error {
 	return nil
 }
 
-// work carries out what a chat has asked for.
+// work executes the queued jobs of a chat. It ends when the queue is empty; take starts it again.
 func (s *session) work(t *chat) {
 	for {
 		s.mu.Lock()
@@ -73,7 +74,7 @@ func (s *session) work(t *chat) {
 	}
 }
 
-// next lets the pump go on with a chat.
+// next records that the channel is ready for the chat's next batch.
 func (s *session) next(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +84,8 @@ func (s *session) next(name string) {
 	}
 }
 
-// keep writes down how far a chat is.
+// remember stores the position and the state of a chat, and confirms it. The position can't be beyond what was delivered, else
+// a faulty channel could skip messages forever.
 func (s *session) remember(ctx context.Context, in fromChannel) {
 	t, b, ok := s.boundChat(in.Chat)
 	if !ok {
@@ -96,14 +98,14 @@ func (s *session) remember(ctx context.Context, in fromChannel) {
 		s.mu.Unlock()
 		epoch, seq, _ := in.Cursor.Parse()
 		if e, upto, _ := at.Parse(); epoch != e || seq > upto {
-			s.rejected(ctx, in, &gateway.Rejection{Reason: gateway.ReasonInvalid, Message: "the cursor is none that was delivered"})
+			s.rejected(ctx, in, &gateway.Rejection{Reason: gateway.ReasonInvalid, Message: "the cursor is beyond the last delivered batch or of another epoch"})
 			return
 		}
 		b.Cursor = in.Cursor
 	}
 	if in.State != nil {
 		if len(in.State) > maxState {
-			s.rejected(ctx, in, &gateway.Rejection{Reason: gateway.ReasonTooLarge, Message: fmt.Sprintf("a state of %d bytes, at most %d", len(in.State), maxState)})
+			s.rejected(ctx, in, &gateway.Rejection{Reason: gateway.ReasonTooLarge, Message: fmt.Sprintf("the state has %d bytes; the limit is %d", len(in.State), maxState)})
 			return
 		}
 		b.State = in.State
@@ -120,14 +122,15 @@ func (s *session) remember(ctx context.Context, in fromChannel) {
 	s.say(ctx, replyLine{Type: lineKept, ID: in.ID, Chat: in.Chat})
 }
 
-// allowed are the commands that channels give.
+// allowed lists the commands that channels may send.
 var allowed = map[string]bool{gateway.CommandSend: true, gateway.CommandStop: true, gateway.CommandAnswer: true}
 
-// command brings what somebody said, or wants.
+// command executes a command of a person in a chat. The first command of a chat creates its conversation. If the conversation
+// was deleted, it creates a new one and tries once more.
 func (s *session) command(ctx context.Context, in fromChannel) {
 	c := *in.Command
 	if !allowed[c.Type] {
-		s.rejected(ctx, in, &gateway.Rejection{Reason: gateway.ReasonInvalid, Message: fmt.Sprintf("channels give no command %q", c.Type)})
+		s.rejected(ctx, in, &gateway.Rejection{Reason: gateway.ReasonInvalid, Message: fmt.Sprintf("channels may not send the command %q", c.Type)})
 		return
 	}
 	c.Key = in.ID
@@ -144,14 +147,14 @@ func (s *session) command(ctx context.Context, in fromChannel) {
 				return
 			}
 			s.add(b)
-			s.enqueue(in.Chat) // the process is told of it
+			s.enqueue(in.Chat) // sends the open line
 		}
 		ack, err := s.c.gw.Do(ctx, s.c.principal(in.Chat), b.Conversation, c)
 		switch {
 		case err == nil:
 			s.say(ctx, replyLine{Type: lineAck, ID: in.ID, Chat: in.Chat, Conversation: b.Conversation, Ack: &ack})
 			return
-		case isDeleted(err) && ok && !isRetry: // it was deleted: the chat begins anew
+		case isDeleted(err) && ok && !isRetry: // the conversation was deleted; drop it and retry with a new one
 			s.trouble(ctx, t, b, err)
 		default:
 			s.rejected(ctx, in, err)
@@ -160,7 +163,7 @@ func (s *session) command(ctx context.Context, in fromChannel) {
 	}
 }
 
-// rejected says why something was not done.
+// rejected answers that a line was not executed, and why.
 func (s *session) rejected(ctx context.Context, in fromChannel, err error) {
 	reply := replyLine{Type: lineRejected, ID: in.ID, Chat: in.Chat, Error: err.Error()}
 	var r *gateway.Rejection
@@ -171,15 +174,15 @@ func (s *session) rejected(ctx context.Context, in fromChannel, err error) {
 		reply.Reason = gateway.ReasonUnknown
 	default:
 		reply.Reason = "unavailable"
-		s.c.log.Warn("channel's line not carried out", "error", err)
+		s.c.log.Warn("channel's line failed", "error", err)
 	}
 	s.say(ctx, reply)
 }
 
-// say answers. Where that fails the process has ended, or the session has.
+// say sends an answer. If that fails, the process is restarted, or has ended already.
 func (s *session) say(ctx context.Context, line replyLine) {
 	if err := s.conn.Send(ctx, line); err != nil {
 		_ = s.fail(err)
-		s.c.log.Debug("channel not answered", "error", err)
+		s.c.log.Debug("answer to channel failed", "error", err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/feed"
 )
 
-// The types of lines. The first are the gateway's, the rest the channel's.
+// The types of lines: first those that the gateway sends, then those that the channel sends.
 const (
 	lineOpen     = "open"
 	lineDeliver  = "deliver"
@@ -21,7 +21,7 @@ const (
 	lineCommand = "command"
 )
 
-// openLine tells of a chat, or, as lineClosed, that its conversation is gone.
+// openLine introduces a chat to the process. With the type lineClosed it reports that the chat's conversation was deleted.
 type openLine struct {
 	Type         string          `json:"type"`
 	Chat         string          `json:"chat"`
@@ -30,14 +30,14 @@ type openLine struct {
 	State        json.RawMessage `json:"state,omitempty"`
 }
 
-// deliverLine has a frame as readers of the conversation get it.
+// deliverLine carries one frame of a batch, in the form in which clients read the conversation.
 type deliverLine struct {
 	Type  string          `json:"type"`
 	Chat  string          `json:"chat"`
 	Frame json.RawMessage `json:"frame"`
 }
 
-// replyLine answers keep and command.
+// replyLine answers a keep or command line, with the id of that line.
 type replyLine struct {
 	Type         string `json:"type"`
 	ID           string `json:"id,omitempty"`
@@ -49,7 +49,7 @@ type replyLine struct {
 	RetryAfter   int64  `json:"retryAfter,omitempty"` // milliseconds
 }
 
-// fromChannel is what is read of a line.
+// fromChannel is a line of the process. Which fields are set depends on its type.
 type fromChannel struct {
 	ID      string           `json:"id"`
 	Chat    string           `json:"chat"`

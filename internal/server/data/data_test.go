@@ -199,7 +199,7 @@ func TestOperate(t *testing.T) {
 	if got := s.ask(http.MethodPost, "/api/import", "", "{}", 400); !strings.Contains(got, "line 1: an export begins with") || !strings.Contains(got, "0 imported before it") {
 		t.Errorf("import: %s", got)
 	}
-	if got := s.ask(http.MethodPost, "/api/import", "", "", 400); !strings.Contains(got, "cut short") {
+	if got := s.ask(http.MethodPost, "/api/import", "", "", 400); !strings.Contains(got, "before the last line") {
 		t.Errorf("import of nothing: %s", got)
 	}
 }

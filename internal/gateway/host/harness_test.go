@@ -28,7 +28,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
 
-// The test's binary is the channel too: it hands the test what it is told, and says what the test has it say.
+// TestMain also runs the test binary as the channel's process. It copies its input to the test and the test's output to its own, over a socket.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "child" {
 		child(os.Args[2])
@@ -45,12 +45,12 @@ func child(socket string) {
 	}
 	go func() {
 		_, _ = io.Copy(os.Stdout, c)
-		os.Exit(4) // the test has cut it
+		os.Exit(4) // the test has closed the socket
 	}()
 	_, _ = io.Copy(c, os.Stdin)
 }
 
-// puppet takes the processes of a channel as they come.
+// puppet accepts the connections of a channel's processes.
 type puppet struct {
 	t *testing.T
 	l net.Listener
@@ -76,14 +76,14 @@ func newPuppet(t *testing.T, name string) *puppet {
 	return &puppet{t, l, plugins.Plugin{Dir: dir, Manifest: plugins.Manifest{Protocol: 1, Name: name, Version: "1", Kind: plugins.KindChannel, Command: []string{"./run"}}}}
 }
 
-// actor is one process, played by the test.
+// actor is the test's end of one process.
 type actor struct {
 	t     *testing.T
 	c     net.Conn
 	lines chan line
 }
 
-// line is one from the gateway.
+// line is a line that the gateway sent.
 type line struct {
 	Type, Chat, ID, Conversation, Turn, Reason, Message, Kind, Error string
 	Cursor                                                           feed.Cursor
@@ -93,7 +93,7 @@ type line struct {
 	raw                                                              string
 }
 
-// next is the next process, which has said that it is ready.
+// next waits for the next process and reports that it is ready.
 func (p *puppet) next() *actor {
 	p.t.Helper()
 	c, err := p.l.Accept()
@@ -126,7 +126,7 @@ func (a *actor) say(format string, args ...any) {
 	}
 }
 
-// hear is the next line.
+// hear returns the next line.
 func (a *actor) hear() line {
 	a.t.Helper()
 	select {
@@ -141,7 +141,7 @@ func (a *actor) hear() line {
 	return line{}
 }
 
-// want is the next line, which has to be of that type.
+// want returns the next line, which must have that type.
 func (a *actor) want(kind string) line {
 	a.t.Helper()
 	l := a.hear()
@@ -151,7 +151,7 @@ func (a *actor) want(kind string) line {
 	return l
 }
 
-// those are the next lines, of those types in any order.
+// those returns the next lines, which must have those types, in any order.
 func (a *actor) those(kinds ...string) map[string]line {
 	a.t.Helper()
 	got := map[string]line{}
@@ -167,10 +167,10 @@ func (a *actor) those(kinds ...string) map[string]line {
 	return got
 }
 
-// cut has the process end.
+// cut ends the process.
 func (a *actor) cut() { _ = a.c.Close() }
 
-// send has somebody say something in a chat.
+// send sends a person's message in a chat.
 func (a *actor) send(id, chat, text string) {
 	a.t.Helper()
 	a.say(`{"type":"command","id":%q,"chat":%q,"command":{"type":"send","message":{"text":%q,"author":{"name":"Ann"}}}}`, id, chat, text)
