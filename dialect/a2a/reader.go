@@ -152,7 +152,7 @@ func (r *reader) media(c *canvas.Canvas, parts []part) error {
 	return nil
 }
 
-// say adds parts as text of their own, unless the same is said already.
+// say adds parts as a separate text, unless the task already shows the same text.
 func (r *reader) say(c *canvas.Canvas, key string, parts []part) error {
 	text := textOf(parts)
 	for _, p := range c.Texts() {
@@ -209,7 +209,7 @@ func question(state, text string) string {
 	case text != "":
 		return text
 	case state == "auth-required":
-		return "The agent wants you to log in somewhere before it goes on."
+		return "The agent requires you to log in elsewhere before it can continue."
 	}
 	return "The agent needs to know more."
 }

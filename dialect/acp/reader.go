@@ -25,7 +25,7 @@ func Dialect() dialect.Dialect {
 	}
 }
 
-// reader is which text goes on where chunks have no ids.
+// reader remembers which text was streamed last, for chunks without an id.
 type reader struct {
 	Kind  string `json:"kind,omitempty"` // of the last chunk
 	Texts int    `json:"texts,omitempty"`

@@ -28,7 +28,7 @@ func TestInvalid(t *testing.T) {
 		"delta of no block":   {`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}`},
 		"delta of nothing":    {`{"type":"content_block_delta","index":0}`},
 		"block of nothing":    {`{"type":"content_block_start","index":0}`},
-		"text that is none":   {`{"type":"content_block_start","index":0,"content_block":{"type":"text"}}`, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":5}}`},
+		"text of the wrong type":   {`{"type":"content_block_start","index":0,"content_block":{"type":"text"}}`, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":5}}`},
 		"text for a tool":     {`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t"}}`, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}`},
 		"an id with controls": {`{"type":"tool_execution_start","tool_use_id":"a\u0001"}`},
 	} {

@@ -114,7 +114,7 @@ func (r *reader) start(c *canvas.Canvas, in *frame) error {
 		key = toolKey(b.ID)
 	}
 	if old := r.Blocks[in.Index]; old != nil {
-		// The model was asked anew: what this block was is gone.
+		// The model was called again, so a block with this index replaces the one of the failed attempt.
 		if p := c.Find(old.Key); p != nil {
 			field := event.Text
 			if old.Tool {
@@ -207,7 +207,7 @@ func (r *reader) endMessage(c *canvas.Canvas) {
 
 func toolKey(call string) string { return "tool " + call }
 
-// execution takes what a tool tells of itself.
+// execution handles an event of a running tool.
 func (r *reader) execution(c *canvas.Canvas, in *frame) error {
 	key := toolKey(in.ToolUseID)
 	p, err := c.Tool(key, in.ToolUseID, in.Name, event.PartRunning)
@@ -248,8 +248,8 @@ func (r *reader) setTool(key string, t tool) {
 	r.Tools[key] = t
 }
 
-// snapshot takes all that a tool has printed, or its result. Pieces of stderr stay shown even if the result differs from what was
-// printed: it is what the model gets, and tools shorten it or leave stderr out.
+// snapshot handles a tool's complete output, or its result. Pieces of stderr remain visible even if the result differs from the
+// output, because the result is made for the model: tools shorten it or leave out stderr.
 func (r *reader) snapshot(c *canvas.Canvas, p *canvas.Part, text string) {
 	t := r.Tools[p.Key]
 	if text == "" {

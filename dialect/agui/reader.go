@@ -42,7 +42,7 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 		"THINKING_CONTENT", "THINKING_TEXT_MESSAGE_CONTENT":
 		return r.reasoning(c, &in)
 	case "THINKING_END", "THINKING_TEXT_MESSAGE_END":
-		c.EndPart(c.Find(thoughtKey(r.thought(&in)))) // it has no id by which it could be told anew
+		c.EndPart(c.Find(thoughtKey(r.thought(&in)))) // it has no id, so a later event can't refer to it
 	case "TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_CHUNK", "TOOL_CALL_RESULT":
 		return r.tool(c, &in)
 	case "MESSAGES_SNAPSHOT":

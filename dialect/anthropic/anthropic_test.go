@@ -184,7 +184,7 @@ func TestInvalid(t *testing.T) {
 		"block of nothing":    {begin, `{"type":"content_block_start","index":0}`},
 		"delta of nothing":    {begin, `{"type":"content_block_start","index":0,"content_block":{"type":"text"}}`, `{"type":"content_block_delta","index":0}`},
 		"delta of no block":   {begin, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}`},
-		"text that is none":   {begin, `{"type":"content_block_start","index":0,"content_block":{"type":"text"}}`, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":5}}`},
+		"text of the wrong type":   {begin, `{"type":"content_block_start","index":0,"content_block":{"type":"text"}}`, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":5}}`},
 		"delta after its end": {begin, `{"type":"content_block_start","index":0,"content_block":{"type":"text"}}`, `{"type":"content_block_stop","index":0}`, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -147,7 +147,7 @@ func (d *decoder) say(b *open, f event.Field, text string) {
 	op := event.PartAppend
 	if f == event.Input {
 		if b.HasInput && !b.Input {
-			op = event.PartReplace // the deltas tell the input anew
+			op = event.PartReplace // the deltas repeat the input from its beginning
 		}
 		b.Input = true
 	}

@@ -25,7 +25,7 @@ func Dialect() dialect.Dialect {
 	}
 }
 
-// decoder is the dialect's decoder. All that outlives a frame is in its state.
+// decoder is the dialect's decoder. Everything that must survive until the next frame is in state, which State encodes.
 type decoder struct {
 	state
 	decoding.Base
@@ -64,7 +64,7 @@ type state struct {
 type open struct {
 	Index int          `json:"index"`
 	Type  string       `json:"type"`
-	Part  string       `json:"part,omitempty"` // key; empty where the block is not shown
+	Part  string       `json:"part,omitempty"` // key; empty if the block is not shown
 	Text  dialect.Text `json:"text,omitzero"`
 	// Given says that the block's start brought an input; Input that a delta has brought some.
 	HasInput bool `json:"given,omitempty"`

@@ -30,7 +30,7 @@ func (e *Encoder) Start(b []byte) []byte {
 // Text appends to the answer.
 func (e *Encoder) Text(b []byte, text string) []byte { return e.grow(b, "text", text) }
 
-// Reasoning appends to the thinking. There is no signature: what comes back of it is for no model.
+// Reasoning appends to the thinking. It has no signature, so a client can't send it back to Anthropic's models.
 func (e *Encoder) Reasoning(b []byte, text string) []byte { return e.grow(b, "thinking", text) }
 
 func (e *Encoder) grow(b []byte, block, text string) []byte {
@@ -71,11 +71,11 @@ func (e *Encoder) stop(b []byte) []byte {
 	return write(b, "content_block_stop", append(d, '}'))
 }
 
-// Ping says that the message goes on.
+// Ping appends an event that keeps the connection alive.
 func (e *Encoder) Ping(b []byte) []byte { return write(b, "ping", []byte(`{"type":"ping"}`)) }
 
-// End ends a message that is whole. reason is the turn's; u may be nil. A message that says nothing has one empty text,
-// which clients that look at the first block count on.
+// End ends a complete message. reason is the turn's; u may be nil. A message without content gets one empty text, because clients
+// read the first block without checking whether it exists.
 func (e *Encoder) End(b []byte, reason string, u *event.Usage) []byte {
 	if e.blocks == 0 {
 		b = e.begin(b, "text")
@@ -93,7 +93,7 @@ func (e *Encoder) Fail(b []byte, kind, message string) []byte {
 	return write(b, "error", AppendError(nil, kind, message, ""))
 }
 
-// AppendError appends an error as the API has it, in a stream and as an answer. request is the request's id; empty is none.
+// AppendError appends an error as the API has it, in a stream and as an answer. request is the request's id, or empty.
 func AppendError(b []byte, kind, message, request string) []byte {
 	b = event.AppendString(append(b, `{"type":"error","error":{"type":`...), kind)
 	b = event.AppendString(append(b, `,"message":`...), message)
@@ -163,7 +163,7 @@ func appendUsage(b []byte, u *event.Usage) []byte {
 	return append(b, '}')
 }
 
-// write appends an event. Its name is one of this package's, so that there is nothing to refuse.
+// write appends an event. Its error is ignored, because AppendEvent refuses only invalid names and ids.
 func write(b []byte, name string, data []byte) []byte {
 	b, _ = sse.AppendEvent(b, "", name, data)
 	return b

@@ -53,7 +53,7 @@ func parseResult(c *block) result {
 	return r
 }
 
-// withFiles adds a line for each file that a program left. Its id is all that the upstream says about it, and often the whole result.
+// withFiles adds a line for each file that a program left. The upstream gives only its id, which is often the whole result.
 func withFiles(stdout string, content json.RawMessage) string {
 	var files []struct {
 		ID string `json:"file_id"`

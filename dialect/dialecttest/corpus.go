@@ -63,8 +63,8 @@ func Frame(t testing.TB, d dialect.Dialect, body []byte, f dialect.Frame) []byte
 	return body
 }
 
-// Glob returns the recordings that match a pattern below the shared recordings, which lie beside the repository. It
-// skips the test, loudly, where they are absent.
+// Glob returns the shared recordings that match a pattern. Their folder is next to the repository. If it doesn't exist, the test is
+// skipped with a message.
 func Glob(t testing.TB, pattern string) []string {
 	t.Helper()
 	dir := filepath.Join(repository(t), "..", "shared", "recordings")

@@ -18,7 +18,7 @@ const Turn = "turn"
 const start = 1_000_000
 
 // Folder maps the operations of a stream and folds them, with ids that are the same every time: messages and further
-// turns are "id1", "id2", ... Upstream turns stand beside each other, as in a recording of several turns.
+// turns are "id1", "id2", ... Upstream turns are not nested in each other, as in a recording of several turns.
 type Folder struct {
 	Events     []event.Event
 	Transcript transcript.Transcript
@@ -106,7 +106,7 @@ func Visible(tr *transcript.Transcript) string {
 	return strings.Join(texts, event.JoinBlank)
 }
 
-// Dump writes all that a transcript holds, a line for each thing, times left out.
+// Dump returns a transcript's contents without times, one line for each turn, message and part.
 func Dump(tr *transcript.Transcript) string {
 	var b strings.Builder
 	line := func(indent, label string, pairs ...any) {

@@ -13,7 +13,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew; read what has changed before it is committed")
+var update = flag.Bool("update", false, "rewrite the golden files; review the changes before you commit them")
 
 // Golden holds what each stream comes to against testdata/golden/NAME.txt.
 func Golden(t *testing.T, d dialect.Dialect, corpus []Stream) {

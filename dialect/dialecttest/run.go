@@ -73,7 +73,7 @@ func decodeWhole(t *testing.T, d dialect.Dialect, s Stream) []event.Event {
 		}
 	}
 	if f.Mapper.DroppedOps > 0 {
-		t.Errorf("%d operations change nothing: a decoder knows what it has said", f.Mapper.DroppedOps)
+		t.Errorf("%d operations changed nothing, but a decoder must know its earlier operations", f.Mapper.DroppedOps)
 	}
 	endCount := 0
 	for _, turn := range f.Transcript.Turns {

@@ -87,7 +87,7 @@ func hasValue(token json.RawMessage) bool { return token != nil && string(token)
 func token(c *canvas.Canvas, in *frame) error {
 	full := hasValue(in.FullText)
 	if c.Find(textKey) == nil && (!full || string(in.FullText) == `""`) && (in.Text == nil || string(in.Text) == `""`) {
-		return nil // nothing is said yet
+		return nil // no text has arrived yet
 	}
 	p, err := c.Prose(textKey, event.KindText)
 	if err != nil {

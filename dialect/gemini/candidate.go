@@ -9,7 +9,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// The kinds of parts that may go on.
+// The kinds of parts that the next chunk can continue.
 const (
 	kindText    = "text"
 	kindThought = "thought"
@@ -24,7 +24,7 @@ type answer struct {
 	Reason      string       `json:"reason,omitempty"`
 	Message     string       `json:"message,omitempty"`
 	Parts       int          `json:"parts,omitempty"` // how many have begun; the last is the one at hand
-	Open        string       `json:"open,omitempty"`  // its kind; empty where it has ended
+	Open        string       `json:"open,omitempty"`  // its kind; empty if it has ended
 	Text        dialect.Text `json:"text,omitzero"`
 	Args        *args        `json:"args,omitempty"`   // of a call that comes in pieces
 	ServerCalls []serverCall `json:"served,omitempty"` // calls whose results have not come

@@ -33,7 +33,7 @@ const (
 	maxParts      = 8192
 )
 
-// decoder is the dialect's decoder. All that outlives a frame is in its state.
+// decoder is the dialect's decoder. Everything that must survive until the next frame is in state, which State encodes.
 type decoder struct {
 	state
 	decoding.Base

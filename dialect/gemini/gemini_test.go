@@ -32,8 +32,8 @@ func TestInvalid(t *testing.T) {
 	}
 	for name, frame := range map[string]string{
 		"no object":         `[]`,
-		"text that is none": `{"candidates":[{"content":{"parts":[{"text":5}]}}]}`,
-		"code that is none": `{"candidates":[{"content":{"parts":[{"executableCode":{"code":5}}]}}]}`,
+		"text of the wrong type": `{"candidates":[{"content":{"parts":[{"text":5}]}}]}`,
+		"code of the wrong type": `{"candidates":[{"content":{"parts":[{"executableCode":{"code":5}}]}}]}`,
 		"no path":           call("a"),
 		"path to nothing":   call("$"),
 		"path to a list":    call("$[0]"),

@@ -307,7 +307,7 @@ func setPieces(c *canvas.Canvas, id string, pieces []piece) error {
 	return nil
 }
 
-// maxCalls bounds the calls whose chunks are told apart.
+// maxCalls bounds the calls whose chunks are distinguished.
 const maxCalls = 1024
 
 func (r *reader) chunks(c *canvas.Canvas, m *message) error {

@@ -95,7 +95,7 @@ func (m *message) pieces() ([]piece, error) {
 	return list, nil
 }
 
-// thought is what a piece has of thinking; nil where it has none.
+// thought returns the reasoning in a piece, or nil.
 func (p *piece) thought() json.RawMessage {
 	if p.Thinking != nil {
 		return p.Thinking

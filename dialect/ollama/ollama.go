@@ -26,10 +26,10 @@ func Dialect() dialect.Dialect {
 }
 
 const (
-	// key is that of the one message.
+	// key is the key of the only message.
 	key     = "answer"
 	textKey = "text"
-	// maxTools bounds the calls of an answer, maxThoughts its reasonings; what comes of more of these goes on in the last.
+	// maxTools bounds the calls of an answer, maxThoughts its reasoning parts. More of them are appended to the last one.
 	maxTools    = 1024
 	maxThoughts = 1024
 )
@@ -60,7 +60,7 @@ type message struct {
 	} `json:"tool_calls"`
 }
 
-// decoder is the dialect's decoder. All that outlives a line is in its state.
+// decoder is the dialect's decoder. Everything that must survive until the next frame is in state, which State encodes.
 type decoder struct {
 	state
 	decoding.Base

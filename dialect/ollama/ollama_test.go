@@ -26,7 +26,7 @@ func TestConformance(t *testing.T) {
 func TestInvalid(t *testing.T) {
 	for name, frame := range map[string]string{
 		"no object":         `[]`,
-		"text that is none": `{"message":{"content":5}}`,
+		"text of the wrong type": `{"message":{"content":5}}`,
 		"thought":           `{"response":"","thinking":{}}`,
 		"too many calls":    `{"message":{"tool_calls":[` + strings.Repeat(`{},`, maxTools) + `{}]}}`,
 	} {

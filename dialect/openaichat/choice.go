@@ -217,7 +217,7 @@ func (d *decoder) append(c *choice, part string, f event.Field, text string) {
 	}
 }
 
-// finish ends a choice, with all that it left open.
+// finish ends a choice and everything that it left open.
 func (d *decoder) finish(c *choice, reason string) {
 	d.flush(c)
 	if c.Thinking {

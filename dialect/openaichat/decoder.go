@@ -27,14 +27,14 @@ func Dialect() dialect.Dialect {
 }
 
 const (
-	// maxChoices bounds the answers of a stream, maxTools the calls of an answer; nobody asks for as many.
+	// maxChoices bounds the answers of a stream, maxTools the calls of an answer. Real requests have far fewer.
 	maxChoices = 128
 	maxTools   = 1024
-	// maxThoughts bounds the reasonings of an answer; what comes of more goes on in the last.
+	// maxThoughts bounds the reasoning parts of an answer. More of them are appended to the last one.
 	maxThoughts = 1024
 )
 
-// decoder is the dialect's decoder. All that outlives a frame is in its state.
+// decoder is the dialect's decoder. Everything that must survive until the next frame is in state, which State encodes.
 type decoder struct {
 	state
 	decoding.Base

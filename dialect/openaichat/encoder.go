@@ -13,7 +13,7 @@ type Encoder struct {
 	// ID, Model and Created (epoch seconds) are the answer's; they are set before anything is written.
 	ID, Model string
 	Created   int64
-	// Usage says that the client asked for what the answer used, in a chunk of its own at the end.
+	// Usage is true if the client asked for the token usage, which is sent in a separate chunk at the end.
 	Usage bool
 }
 
@@ -38,7 +38,7 @@ func (e *Encoder) grow(b []byte, key, text string) []byte {
 	return e.chunk(b, append(event.AppendString(d, text), '}'), "")
 }
 
-// Ping says that the stream goes on: a comment, since the API has nothing of the kind.
+// Ping appends a comment that keeps the connection alive. The API has no event for that.
 func (e *Encoder) Ping(b []byte) []byte { return sse.AppendComment(b, "ping") }
 
 // End ends an answer that is whole. reason is the turn's; u may be nil.

@@ -52,9 +52,9 @@ func TestInvalid(t *testing.T) {
 	}
 	for name, frame := range map[string]string{
 		"no object":            `[]`,
-		"text that is none":    `{"choices":[{"index":0,"delta":{"content":5}}]}`,
-		"thought that is none": `{"choices":[{"index":0,"delta":{"reasoning":{}}}]}`,
-		"list that is none":    `{"choices":[{"index":0,"delta":{"content":[5]}}]}`,
+		"text of the wrong type":    `{"choices":[{"index":0,"delta":{"content":5}}]}`,
+		"reasoning of the wrong type": `{"choices":[{"index":0,"delta":{"reasoning":{}}}]}`,
+		"content list with a number":    `{"choices":[{"index":0,"delta":{"content":[5]}}]}`,
 		"arguments of a kind":  `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":7}}]}}]}`,
 		"too many tools":       `{"choices":[{"index":0,"delta":{"tool_calls":[` + strings.Join(tools, ",") + `]}}]}`,
 		"too many choices":     `{"choices":[` + strings.Join(choices, ",") + `]}`,

@@ -33,7 +33,7 @@ const (
 	maxParts = 1024
 )
 
-// decoder is the dialect's decoder. All that outlives a frame is in its state.
+// decoder is the dialect's decoder. Everything that must survive until the next frame is in state, which State encodes.
 type decoder struct {
 	state
 	decoding.Base
@@ -182,7 +182,7 @@ func summaryKey(output, summary int) string {
 
 func toolKey(output int) string { return strconv.Itoa(output) }
 
-// begin takes what the first events tell of the response.
+// begin stores the response's ids and model, which the first events contain.
 func (d *decoder) begin(r *response) {
 	if r == nil {
 		return
@@ -292,7 +292,7 @@ func (d *decoder) use(u *usage) {
 	d.PriorUsage.Reasoning += t.Reasoning
 }
 
-// pause ends a response that has asked for approvals, and not the turn: the next response goes on from the answers.
+// pause ends a response that has asked for approvals. The turn doesn't end: the next response continues it with the answers.
 func (d *decoder) pause(u *usage) {
 	for _, o := range d.Items {
 		d.close(o)

@@ -48,7 +48,7 @@ func (d *decoder) item(index int) (*open, error) {
 	return o, nil
 }
 
-// part returns the part of a key that may grow; nil where it is final.
+// part returns the part with a key, and creates it if necessary. It returns nil if the part has ended.
 func (d *decoder) part(index int, key string, kind event.PartKind, field event.Field) (*part, error) {
 	o, err := d.item(index)
 	if err != nil || o.Done || slices.Contains(o.Final, key) {
@@ -73,7 +73,7 @@ func (d *decoder) part(index int, key string, kind event.PartKind, field event.F
 	}
 	b := &event.Body{Kind: kind}
 	if kind == event.KindText && strings.HasSuffix(key, "/0") {
-		b.Join = event.JoinBlank // the texts of one item go on in each other
+		b.Join = event.JoinBlank // only the first text of an item begins a paragraph
 	}
 	d.start(o, key, b)
 	return p, nil
@@ -116,7 +116,7 @@ func (d *decoder) setText(index int, key string, kind event.PartKind, field even
 		partKey := ""
 		text = &partKey
 		if p.Streamed.Len() > 0 {
-			return nil // an event without its text is no word on it
+			return nil // an event without the text doesn't retract it
 		}
 	}
 	if typ, delta := p.Streamed.Next(*text); typ != "" {
@@ -225,12 +225,12 @@ func (d *decoder) finishItem(index int, in *item) error {
 	case in.Type == approvalResponse:
 		d.applyDecision(in)
 	}
-	d.settle(o)
+	d.endParts(o)
 	return nil
 }
 
-// settle ends what an item has left open, but for a call whose output may follow.
-func (d *decoder) settle(o *open) {
+// endParts ends the open parts of an item, except a call whose output may follow.
+func (d *decoder) endParts(o *open) {
 	for len(o.Parts) > 0 {
 		p := o.Parts[0]
 		d.say(p, p.Text.Close())
@@ -242,7 +242,7 @@ func (d *decoder) settle(o *open) {
 
 // close ends an item with the response.
 func (d *decoder) close(o *open) {
-	d.settle(o)
+	d.endParts(o)
 	if o.Searching && o.Tool {
 		d.Emit(event.Event{Type: event.PartUpdate, Message: d.Key, Part: toolKey(o.Index), Body: &event.Body{State: event.PartDone}})
 	}

@@ -86,8 +86,8 @@ func TestInvalid(t *testing.T) {
 	for name, frame := range map[string]string{
 		"no object":           `[]`,
 		"no type":             `{}`,
-		"text that is none":   `{"type":"response.output_text.delta","delta":5}`,
-		"item that is none":   `{"type":"response.output_item.added"}`,
+		"text of the wrong type":   `{"type":"response.output_text.delta","delta":5}`,
+		"event without its item":   `{"type":"response.output_item.added"}`,
 		"done of nothing":     `{"type":"response.output_item.done"}`,
 		"item of another one": `{"type":"response.output_item.done","item":[]}`,
 	} {

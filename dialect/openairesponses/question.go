@@ -37,7 +37,7 @@ func (d *decoder) ask(o *open, in *item) error {
 	if len(d.Questions) == maxQuestions {
 		return errManyQuestions
 	}
-	d.settle(o)
+	d.endParts(o)
 	o.Tool = false // its part is the question's now
 	q := &question{ID: in.ID, Message: d.Key, Part: toolKey(o.Index)}
 	b, err := json.Marshal(map[string]string{"type": approvalRequest, "id": in.ID, "name": in.Name, "server_label": in.Server, "arguments": text(in.Arguments)})

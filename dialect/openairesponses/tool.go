@@ -28,7 +28,7 @@ func (d *decoder) finishCall(o *open, in *item) error {
 	case in.Type == approvalRequest:
 		return d.ask(o, in)
 	case o.Searching && in.Status != "failed" && in.Status != "incomplete":
-		return nil // what it found comes in an item of its own
+		return nil // its results arrive in a separate item
 	case !in.runsOnServer():
 		return nil // a client is to run it
 	}
@@ -69,14 +69,14 @@ func (d *decoder) image(o *open, in *item) {
 	d.Emit(event.Event{Type: event.PartEnd, Message: d.Key, Part: key})
 }
 
-// returned takes what a call gave, in an item of its own.
+// returned handles the output of a call, which arrives in a separate item.
 func (d *decoder) returned(in *item) {
 	o := d.caller(in)
 	if o == nil {
 		d.Unknowns.Add("output of no call")
 		return
 	}
-	d.settle(o)
+	d.endParts(o)
 	key := toolKey(o.Index)
 	output := text(in.Output)
 	switch in.Type {
