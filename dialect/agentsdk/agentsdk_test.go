@@ -24,13 +24,13 @@ func FuzzDecode(f *testing.F) {
 
 func TestInvalid(t *testing.T) {
 	for name, frames := range map[string][]string{
-		"no type":             {`{}`},
-		"delta of no block":   {`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}`},
-		"delta of nothing":    {`{"type":"content_block_delta","index":0}`},
-		"block of nothing":    {`{"type":"content_block_start","index":0}`},
-		"text of the wrong type":   {`{"type":"content_block_start","index":0,"content_block":{"type":"text"}}`, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":5}}`},
-		"text for a tool":     {`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t"}}`, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}`},
-		"an id with controls": {`{"type":"tool_execution_start","tool_use_id":"a\u0001"}`},
+		"no type":                {`{}`},
+		"delta of no block":      {`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}`},
+		"delta of nothing":       {`{"type":"content_block_delta","index":0}`},
+		"block of nothing":       {`{"type":"content_block_start","index":0}`},
+		"text of the wrong type": {`{"type":"content_block_start","index":0,"content_block":{"type":"text"}}`, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":5}}`},
+		"text for a tool":        {`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t"}}`, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}`},
+		"an id with controls":    {`{"type":"tool_execution_start","tool_use_id":"a\u0001"}`},
 	} {
 		t.Run(name, func(t *testing.T) { dialecttest.Invalid(t, Dialect(), frames) })
 	}

@@ -176,16 +176,16 @@ const begin = `{"type":"message_start","message":{"id":"m","usage":{}}}`
 
 func TestInvalid(t *testing.T) {
 	for name, frames := range map[string][]string{
-		"no object":           {`[]`},
-		"no type":             {`{}`},
-		"block before start":  {`{"type":"content_block_start","index":0,"content_block":{"type":"text"}}`},
-		"stop before start":   {`{"type":"message_stop"}`},
-		"start of nothing":    {`{"type":"message_start"}`},
-		"block of nothing":    {begin, `{"type":"content_block_start","index":0}`},
-		"delta of nothing":    {begin, `{"type":"content_block_start","index":0,"content_block":{"type":"text"}}`, `{"type":"content_block_delta","index":0}`},
-		"delta of no block":   {begin, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}`},
-		"text of the wrong type":   {begin, `{"type":"content_block_start","index":0,"content_block":{"type":"text"}}`, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":5}}`},
-		"delta after its end": {begin, `{"type":"content_block_start","index":0,"content_block":{"type":"text"}}`, `{"type":"content_block_stop","index":0}`, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}`},
+		"no object":              {`[]`},
+		"no type":                {`{}`},
+		"block before start":     {`{"type":"content_block_start","index":0,"content_block":{"type":"text"}}`},
+		"stop before start":      {`{"type":"message_stop"}`},
+		"start of nothing":       {`{"type":"message_start"}`},
+		"block of nothing":       {begin, `{"type":"content_block_start","index":0}`},
+		"delta of nothing":       {begin, `{"type":"content_block_start","index":0,"content_block":{"type":"text"}}`, `{"type":"content_block_delta","index":0}`},
+		"delta of no block":      {begin, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}`},
+		"text of the wrong type": {begin, `{"type":"content_block_start","index":0,"content_block":{"type":"text"}}`, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":5}}`},
+		"delta after its end":    {begin, `{"type":"content_block_start","index":0,"content_block":{"type":"text"}}`, `{"type":"content_block_stop","index":0}`, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := Dialect().Decoder()

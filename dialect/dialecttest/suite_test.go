@@ -131,7 +131,7 @@ func TestSuite(t *testing.T) {
 		"knows all":              {"unknown"},
 		"keeps the frame":        {"restore"},
 		"stamps":                 {"invents"},
-		"says nothing":           {"change nothing"},
+		"says nothing":           {"changed nothing"},
 		"takes a cut for an end": {"Close", "and closed: want ErrCutShort, got <nil>"},
 		"completes":              {"completes a turn", "and closed: a turn is complete"},
 		"forgets":                {"restore"},

@@ -31,18 +31,18 @@ func TestInvalid(t *testing.T) {
 		return `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","partialArgs":[{"jsonPath":"` + path + `","stringValue":"x"}]}}]}}]}`
 	}
 	for name, frame := range map[string]string{
-		"no object":         `[]`,
+		"no object":              `[]`,
 		"text of the wrong type": `{"candidates":[{"content":{"parts":[{"text":5}]}}]}`,
 		"code of the wrong type": `{"candidates":[{"content":{"parts":[{"executableCode":{"code":5}}]}}]}`,
-		"no path":           call("a"),
-		"path to nothing":   call("$"),
-		"path to a list":    call("$[0]"),
-		"open bracket":      call("$.a[0"),
-		"no index":          call("$.a[x]"),
-		"empty step":        call("$..a"),
-		"too deep":          call("$" + strings.Repeat(".a", maxDepth+1)),
-		"too many":          `{"candidates":[` + many() + `]}`,
-		"too many parts":    `{"candidates":[{"content":{"parts":[` + strings.Repeat(`{"functionCall":{"name":"f"}},`, maxParts) + `{"functionCall":{"name":"f"}}]}}]}`,
+		"no path":                call("a"),
+		"path to nothing":        call("$"),
+		"path to a list":         call("$[0]"),
+		"open bracket":           call("$.a[0"),
+		"no index":               call("$.a[x]"),
+		"empty step":             call("$..a"),
+		"too deep":               call("$" + strings.Repeat(".a", maxDepth+1)),
+		"too many":               `{"candidates":[` + many() + `]}`,
+		"too many parts":         `{"candidates":[{"content":{"parts":[` + strings.Repeat(`{"functionCall":{"name":"f"}},`, maxParts) + `{"functionCall":{"name":"f"}}]}}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := Dialect().Decoder()

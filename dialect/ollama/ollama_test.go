@@ -25,10 +25,10 @@ func TestConformance(t *testing.T) {
 
 func TestInvalid(t *testing.T) {
 	for name, frame := range map[string]string{
-		"no object":         `[]`,
+		"no object":              `[]`,
 		"text of the wrong type": `{"message":{"content":5}}`,
-		"thought":           `{"response":"","thinking":{}}`,
-		"too many calls":    `{"message":{"tool_calls":[` + strings.Repeat(`{},`, maxTools) + `{}]}}`,
+		"thought":                `{"response":"","thinking":{}}`,
+		"too many calls":         `{"message":{"tool_calls":[` + strings.Repeat(`{},`, maxTools) + `{}]}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := Dialect().Decoder()

@@ -51,13 +51,13 @@ func TestInvalid(t *testing.T) {
 		choices[i] = fmt.Sprintf(`{"index":%d}`, i)
 	}
 	for name, frame := range map[string]string{
-		"no object":            `[]`,
-		"text of the wrong type":    `{"choices":[{"index":0,"delta":{"content":5}}]}`,
+		"no object":                   `[]`,
+		"text of the wrong type":      `{"choices":[{"index":0,"delta":{"content":5}}]}`,
 		"reasoning of the wrong type": `{"choices":[{"index":0,"delta":{"reasoning":{}}}]}`,
-		"content list with a number":    `{"choices":[{"index":0,"delta":{"content":[5]}}]}`,
-		"arguments of a kind":  `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":7}}]}}]}`,
-		"too many tools":       `{"choices":[{"index":0,"delta":{"tool_calls":[` + strings.Join(tools, ",") + `]}}]}`,
-		"too many choices":     `{"choices":[` + strings.Join(choices, ",") + `]}`,
+		"content list with a number":  `{"choices":[{"index":0,"delta":{"content":[5]}}]}`,
+		"arguments of a kind":         `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":7}}]}}]}`,
+		"too many tools":              `{"choices":[{"index":0,"delta":{"tool_calls":[` + strings.Join(tools, ",") + `]}}]}`,
+		"too many choices":            `{"choices":[` + strings.Join(choices, ",") + `]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := feed(said, frame)

@@ -84,12 +84,12 @@ func decode(t *testing.T, frames [][]byte) []event.Event {
 
 func TestInvalid(t *testing.T) {
 	for name, frame := range map[string]string{
-		"no object":           `[]`,
-		"no type":             `{}`,
-		"text of the wrong type":   `{"type":"response.output_text.delta","delta":5}`,
-		"event without its item":   `{"type":"response.output_item.added"}`,
-		"done of nothing":     `{"type":"response.output_item.done"}`,
-		"item of another one": `{"type":"response.output_item.done","item":[]}`,
+		"no object":              `[]`,
+		"no type":                `{}`,
+		"text of the wrong type": `{"type":"response.output_text.delta","delta":5}`,
+		"event without its item": `{"type":"response.output_item.added"}`,
+		"done of nothing":        `{"type":"response.output_item.done"}`,
+		"item of another one":    `{"type":"response.output_item.done","item":[]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := Dialect().Decoder()
