@@ -167,8 +167,8 @@ func (s *socket) until(texts ...string) string {
 
 const prompt = "May I tidy up?"
 
-// TestApproval asks on one surface; all others see that the turn waits, another one answers, the first answer wins, and everybody
-// sees what came of it.
+// TestApproval asks a question on one surface and answers it on another. Every surface sees the pending question and its
+// result, and only the first answer counts.
 func TestApproval(t *testing.T) {
 	for name, how := range map[string]struct {
 		path, body string
@@ -227,13 +227,13 @@ func TestApproval(t *testing.T) {
 				first = <-asked
 			}
 			if all := first.all(); !strings.Contains(all, how.ends) || strings.Contains(all, "All right, I leave it") {
-				t.Errorf("who asked is told:\n%s", first.seen.String())
+				t.Errorf("the asking client got:\n%s", first.seen.String())
 			}
 		})
 	}
 }
 
-// A turn that is asked by a message of a model API shows its question beside the answer, not in it.
+// A question of a turn that a model API started is not part of the answer's text.
 func TestApprovalIsNoText(t *testing.T) {
 	ts := viewers(t)
 	res := streamOf(t, ts, http.MethodPost, "/v1/chat/completions", "", `{"model":"demo","stream":true,"messages":[{"role":"user","content":"ask tidy up"}]}`)

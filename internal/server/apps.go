@@ -15,7 +15,7 @@ var appSchemes = []string{
 	"views", // Electrobun's bundled pages
 }
 
-// tauriHost is the host of Tauri's pages on Windows and Android, where they are loaded over HTTP.
+// tauriHost is the host of Tauri's pages on Windows and Android. Tauri loads them over HTTP there.
 const tauriHost = "tauri.localhost"
 
 // appOrigin reports whether an origin belongs to an app on the user's device: to a shell, by its scheme, or to pages that the

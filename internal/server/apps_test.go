@@ -7,7 +7,7 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
-// The pages of app shells may call the server with the one setting, and no website may.
+// The setting for apps allows the pages of app shells, and no website.
 func TestAppOrigins(t *testing.T) {
 	without := newServer(server.Options{})
 	with := newServer(server.Options{AppOrigins: true})

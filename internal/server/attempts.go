@@ -55,7 +55,8 @@ func (a *attempts) failed(from netip.Prefix, at time.Time) {
 	b.Take(at, attemptRate)
 }
 
-// forget removes addresses without recent failures, and if there are none, arbitrary ones.
+// forget makes room in a full table: it removes the addresses without recent failures. If every address has some, it removes
+// arbitrary ones.
 func (a *attempts) forget(at time.Time) {
 	for k, b := range a.buckets {
 		if b.Full(at) {

@@ -61,7 +61,8 @@ type conn struct {
 	spare   *linked.Element // in all.spares
 }
 
-// admit registers a new connection. It returns nil if there is no room.
+// admit registers a new connection. It returns nil if the limit is reached and no idle
+// connection can be closed for it.
 func (a *connections) admit(nc net.Conn) *conn {
 	c := &conn{Conn: nc, group: a}
 	if addr := parseAddr(nc.RemoteAddr().String()); addr.IsValid() && !a.trusted(addr) {

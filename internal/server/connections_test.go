@@ -123,7 +123,7 @@ const (
 	slow       = "Content-Length: 100\n\nhalf"
 )
 
-// At the limit probes and operators are answered, everybody else gets 503, and it is logged once.
+// At the connection limit, probes and operators are still answered. All other clients get 503, which is logged once.
 func TestFullServersKeepARoomForOperators(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, log := newStreet(t, server.Options{MaxConnections: 40})
@@ -137,7 +137,7 @@ func TestFullServersKeepARoomForOperators(t *testing.T) {
 			s.want(t, "a probe", 200, s.visit(t, bert, "GET /healthz"+rest+"\n"))
 			s.want(t, "the operator", 200, s.visit(t, bert, "GET /api/admin"+rest+proof+"\n"))
 		}
-		// Connections that say nothing don't keep the operator out.
+		// Connections that send nothing don't block the operator.
 		for range 20 {
 			s.visit(t, anna, "GET ")
 		}
@@ -160,7 +160,7 @@ func TestFullServersKeepARoomForOperators(t *testing.T) {
 	})
 }
 
-// A connection without a request makes room for one that has one.
+// At the limit, an idle connection is closed for a new one that has a request.
 func TestIdleConnectionsMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newStreet(t, server.Options{MaxConnections: 2})
@@ -175,7 +175,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	})
 }
 
-// Heads and bodies that don't come take a part of the connections at most, for each address.
+// Connections with unfinished heads or bodies can take only a part of all connections, for each address.
 func TestOneAddressCanNotTakeAllConnections(t *testing.T) {
 	for name, head := range map[string]string{
 		"no head":            "",
@@ -206,7 +206,8 @@ func TestOneAddressCanNotTakeAllConnections(t *testing.T) {
 	}
 }
 
-// A body that comes slowly is refused above the share of its address, is not counted with a token, and counts no longer once it is whole.
+// Slow bodies above the share of their address are refused. A body with a token isn't counted, and a body counts only until it
+// is complete.
 func TestSlowBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newStreet(t, server.Options{MaxConnections: 320})
@@ -227,7 +228,7 @@ func TestSlowBodies(t *testing.T) {
 	})
 }
 
-// An answer does not wait for a body that nobody reads.
+// A refusal is sent at once, without reading the request's body.
 func TestRefusalsDoNotWaitForBodies(t *testing.T) {
 	for name, tt := range map[string]struct {
 		head   string
@@ -248,7 +249,8 @@ func TestRefusalsDoNotWaitForBodies(t *testing.T) {
 	}
 }
 
-// Behind a proxy that is trusted the addresses count that it names, and its own connections are its own.
+// Behind a trusted proxy, the limit counts by the addresses that the proxy names, and the proxy's own unfinished connections
+// count for the proxy.
 func TestUnfinishedRequestsBehindAProxy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const proxy = "10.0.0.1"

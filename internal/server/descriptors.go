@@ -4,7 +4,8 @@ package server
 const ownFiles = 32
 
 // affordable returns how many connections, including the spare ones, a process with that many file descriptors can have. A
-// quarter of the descriptors is left for agents: connections, pipes and files. If files is 0, there is no limit.
+// quarter of the descriptors is left for agents: connections, pipes and files. If files is 0, the number of
+// descriptors is unknown, and the configured number applies.
 func affordable(files uint64, configured int) int {
 	if files == 0 || files > 1<<31 {
 		return configured

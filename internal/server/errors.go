@@ -131,7 +131,7 @@ func Describe(err error) *Error {
 	case errors.Is(err, feed.ErrDeleted):
 		return &Error{Status: http.StatusNotFound, Reason: gateway.ReasonDeleted, Message: "the conversation was deleted"}
 	case errors.Is(err, feed.ErrNoMessage):
-		return &Error{Status: http.StatusNotFound, Reason: gateway.ReasonUnknown, Message: "there is no such message"}
+		return &Error{Status: http.StatusNotFound, Reason: gateway.ReasonUnknown, Message: "unknown message"}
 	case errors.Is(err, ErrExpired):
 		return &Error{Status: http.StatusUnauthorized, Reason: ReasonExpired, Message: "the token has expired; send a new one"}
 	case errors.Is(err, ErrNotNow):

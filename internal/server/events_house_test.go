@@ -103,7 +103,7 @@ func newStage(t *testing.T, limit time.Duration) *stage {
 	eliza.RegisterEmotes(srv, eliza.EmoteOptions{Emotes: emotes, Send: st.hub.Send})
 	shell, err := terminal.New(terminal.Config{MaxDuration: limit})
 	if err != nil {
-		shell = nil // there is none on this system
+		shell = nil // this system can't run the terminal
 	}
 	eliza.RegisterTerminal(srv, eliza.TerminalOptions{Terminal: shell, Token: "terminal-token", Send: func(client string, frame []byte) {
 		st.hub.Send(hub.Frame{Client: client, JSON: frame})

@@ -16,8 +16,8 @@ import (
 	"github.com/leat-dev/leat/internal/server/elizaws"
 )
 
-// elizaEvents play the rows of the tables of live events in docs/eliza.md against a running server, and look at the JSON to the
-// byte. Whoever adds a row adds its event here, under what its first cell says: to or from the server.
+// elizaEvents plays each row of the live event tables in docs/eliza.md against a running server and compares the JSON byte by
+// byte. The key is the row's first cell with its direction. A new row needs an entry here.
 var elizaEvents = map[string]func(*testing.T, *stage){
 	"send auth": func(_ *testing.T, st *stage) {
 		f := st.dial("")

@@ -30,7 +30,7 @@ type Users interface {
 // identification is the result of authentication, in a request's context.
 type identification struct {
 	id  Identity
-	err error // why there is no identity
+	err error // why authentication failed; id is zero then
 }
 
 type askedKey struct{}

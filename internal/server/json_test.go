@@ -75,7 +75,7 @@ func TestDecode(t *testing.T) {
 				t.Errorf("error %s does not say %q", w.Body, c.want)
 			}
 			if strings.Contains(w.Body.String(), "server_test") || strings.Contains(w.Body.String(), "Go struct") {
-				t.Errorf("error tells of Go: %s", w.Body)
+				t.Errorf("the error mentions Go types: %s", w.Body)
 			}
 		})
 	}

@@ -15,7 +15,7 @@ type limitListener struct {
 	net.Listener
 	connections *connections
 	mute        bool        // the client expects TLS, so a plain response would be noise
-	isExhausted atomic.Bool // the process has no more file descriptors, and that was logged
+	isExhausted atomic.Bool // the process is out of file descriptors, and this was logged
 }
 
 var fullAnswer = func() []byte {
@@ -29,7 +29,7 @@ func (l *limitListener) Accept() (net.Conn, error) {
 		nc, err := l.Listener.Accept()
 		if err != nil {
 			if (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)) && !l.isExhausted.Swap(true) {
-				l.connections.log.Error("new connections wait: the process has no more file descriptors; raise its limit on open files", "error", err)
+				l.connections.log.Error("new connections wait: the process is out of file descriptors; raise its limit on open files", "error", err)
 			}
 			return nil, err // net/http retries shortly
 		}

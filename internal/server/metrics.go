@@ -43,7 +43,7 @@ func NewMetrics() *Metrics {
 		return c
 	}
 	m.requests = counters("leat_http_requests_total", "HTTP requests that were answered; a stream counts when it ends.", "route", "method", "status")
-	m.seconds = histograms("leat_http_request_seconds", "Time to answer an HTTP request; streams, which go on, are left out.",
+	m.seconds = histograms("leat_http_request_seconds", "Time to answer an HTTP request, without streams.",
 		[]float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 5, 30}, "route")
 	m.refusals = counters("leat_connections_refused_total", "Connections that were turned away before a request was read.", "why")
 	m.authFailed = counters("leat_auth_failures_total", "Requests and sockets refused for want of a good token.", "why")
@@ -57,9 +57,9 @@ func NewMetrics() *Metrics {
 	m.viewers = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "leat_viewers", Help: "Readers that follow a conversation or a turn."}, []string{"surface"})
 	m.collectors = append(m.collectors, m.connections, m.viewers)
 
-	m.resumes = counters("leat_viewer_resumes_total", "Readers that came back and went on where they stood, without a snapshot.", "surface")
-	m.snapshots = counters("leat_viewer_snapshots_total", "Snapshots that readers got, by why.", "surface", "why")
-	m.lag = histograms("leat_viewer_lag_seconds", "Age of the oldest event of a batch once it is written to its reader; events from before the reader came are left out.",
+	m.resumes = counters("leat_viewer_resumes_total", "Readers that reconnected and resumed at their cursor, without a snapshot.", "surface")
+	m.snapshots = counters("leat_viewer_snapshots_total", "Snapshots sent to readers, by reason.", "surface", "why")
+	m.lag = histograms("leat_viewer_lag_seconds", "Age of the oldest event of a batch when it was written to its reader, without events from before the reader connected.",
 		[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 30, 300}, "surface")
 	m.events = histograms("leat_viewer_batch_events", "Events of the log that one batch to a reader stands for.", []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 1024, 4096}, "surface")
 	m.bytes = histograms("leat_viewer_batch_bytes", "Size of one batch to a reader, encoded.", prometheus.ExponentialBuckets(128, 4, 9), "surface")
@@ -153,7 +153,7 @@ func (m *ViewerMetrics) Open() *Viewer {
 // Close ends the count of the reader.
 func (v *Viewer) Close() { v.m.viewers.Dec() }
 
-// Idle reports that there were no new events for a reader at a cursor.
+// Idle records that a reader began at a cursor and had no new events to get.
 func (v *Viewer) Idle(c feed.Cursor) { v.begin(c != "") }
 
 // Wrote reports that a batch was written to a reader whose cursor was c.

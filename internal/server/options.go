@@ -11,7 +11,7 @@ import (
 
 // Options configure a server. The zero value is valid.
 type Options struct {
-	// Token is the API token, whose holder is the admin. If it is empty, there is no admin. If there are no Users either, every
+	// Token is the API token, whose holder is the admin. If it is empty, no caller is the admin. If Users is nil too, every
 	// caller is the admin, and the server accepts only loopback connections.
 	Token string
 	// Users verifies the tokens of end users. If it is nil, users have none.
@@ -37,7 +37,7 @@ type Options struct {
 	// TLS encrypts the connections of all listeners except Unix sockets, and enables HTTP/2. See [Certificate].
 	TLS *tls.Config
 	// Producer returns the turn whose stream a token allows to push, or "" for any other token. It is called on routes for
-	// producers. If it is nil, there are no such tokens.
+	// producers. If it is nil, the server accepts no such tokens.
 	Producer func(ctx context.Context, token string) (turn string, err error)
 	Log      *slog.Logger
 	// If Metrics is nil, they are not collected.

@@ -13,7 +13,7 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
-// A refused origin is logged once, with the setting that allows it, and once more after the settings have changed.
+// A refused origin is logged once, with the setting that would allow it, and once more after the settings change.
 func TestRefusedOriginIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	s := newServer(server.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
@@ -30,7 +30,7 @@ func TestRefusedOriginIsLogged(t *testing.T) {
 	}
 	for range 3 {
 		if body := call("https://app.example"); !strings.Contains(body, "add it to allowed_origins") {
-			t.Errorf("the page is told %s", body)
+			t.Errorf("the page got %s", body)
 		}
 		call("capacitor://localhost")
 	}
@@ -51,7 +51,7 @@ func TestRefusedOriginIsLogged(t *testing.T) {
 	}
 }
 
-// Any page may ask whether the gateway runs, and nothing else.
+// Pages of any origin can read the probes, and no other route.
 func TestProbesAreReadByAnyPage(t *testing.T) {
 	s := newServer(server.Options{Token: token})
 	s.Handle(server.Route{Method: http.MethodGet, Pattern: "/probe", Access: server.Public, AnyHost: true, Handler: func(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {

@@ -24,7 +24,7 @@ var tokenHeaders = []string{"X-Eliza-Token", "X-ElizaOS-Token", "X-Api-Key"}
 
 var (
 	errUnauthorized = &Error{Status: http.StatusUnauthorized, Reason: ReasonUnauthorized, Message: "a valid token is needed"}
-	errActing       = &Error{Status: http.StatusForbidden, Reason: ReasonForbidden, Message: "only the holder of the API token may act for somebody else"}
+	errActing       = &Error{Status: http.StatusForbidden, Reason: ReasonForbidden, Message: "only the holder of the API token may act for another subject"}
 )
 
 // TokenNeeded reports whether requests need a token: the API token or users' tokens are configured.

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// caller describes the client of a request, as far as trusted sources describe it.
+// caller describes the client of a request, using forwarded headers only of trusted proxies.
 type caller struct {
 	addr    netip.Addr // invalid if unknown: a Unix socket without a proxy
 	host    string     // the Host header as received
@@ -98,7 +98,7 @@ type hop struct {
 	host      string
 }
 
-// hopsOf parses the X-Forwarded headers, or Forwarded if there are none of them, from the client to the nearest proxy. If both
+// hopsOf parses the X-Forwarded headers, or Forwarded if the request has none of those, from the client to the nearest proxy. If both
 // kinds exist, other has the hops of Forwarded. Most proxies write one kind and pass on the other unchanged.
 func hopsOf(h http.Header) (hops, other []hop) {
 	forwarded := parseForwarded(strings.Join(h.Values("Forwarded"), ","))

@@ -41,7 +41,7 @@ func headers(lines ...string) http.Header {
 	return h
 }
 
-// Whose word about the client counts: that of trusted proxies, from right to left, and nobody else's.
+// The client's address is read from forwarded headers of trusted proxies only, from right to left.
 func TestClientAddr(t *testing.T) {
 	s := seen(server.Options{Token: token, Hosts: []string{"*"}, TrustedProxies: prefixes("10.0.0.0/8", "2001:db8::/32")})
 	for name, c := range map[string]struct {
@@ -52,11 +52,11 @@ func TestClientAddr(t *testing.T) {
 		"direct":                     {"192.0.2.7:5000", nil, "192.0.2.7"},
 		"direct, IPv6":               {"[2001:4860::1]:5000", nil, "2001:4860::1"},
 		"IPv4 in IPv6":               {"[::ffff:192.0.2.7]:5000", nil, "192.0.2.7"},
-		"nobody's word":              {"192.0.2.7:5000", headers("X-Forwarded-For: 198.51.100.1"), "192.0.2.7"},
+		"an untrusted peer's":        {"192.0.2.7:5000", headers("X-Forwarded-For: 198.51.100.1"), "192.0.2.7"},
 		"a proxy's":                  {"10.0.0.1:5000", headers("X-Forwarded-For: 198.51.100.1"), "198.51.100.1"},
 		"a proxy over IPv6":          {"[2001:db8::1]:5000", headers("X-Forwarded-For: 198.51.100.1"), "198.51.100.1"},
-		"a proxy that tells nothing": {"10.0.0.1:5000", nil, "10.0.0.1"},
-		"what the client wrote":      {"10.0.0.1:5000", headers("X-Forwarded-For: 127.0.0.1, 198.51.100.1"), "198.51.100.1"},
+		"a proxy without headers":    {"10.0.0.1:5000", nil, "10.0.0.1"},
+		"a header of the client":     {"10.0.0.1:5000", headers("X-Forwarded-For: 127.0.0.1, 198.51.100.1"), "198.51.100.1"},
 		"two proxies":                {"10.0.0.1:5000", headers("X-Forwarded-For: 1.1.1.1, 198.51.100.1, 10.0.0.2"), "198.51.100.1"},
 		"two lines":                  {"10.0.0.1:5000", headers("X-Forwarded-For: 1.1.1.1, 198.51.100.1", "X-Forwarded-For: 10.0.0.2"), "198.51.100.1"},
 		"all are proxies":            {"10.0.0.1:5000", headers("X-Forwarded-For: 10.0.0.3, 10.0.0.2"), "10.0.0.3"},
@@ -70,7 +70,7 @@ func TestClientAddr(t *testing.T) {
 		"Forwarded, a comma inside":  {"10.0.0.1:5000", headers(`Forwarded: host="a,b";for=198.51.100.1`), "198.51.100.1"},
 		"Forwarded, hidden":          {"10.0.0.1:5000", headers(`Forwarded: for=198.51.100.1, for=_hidden`), "10.0.0.1"},
 		"Forwarded, a quote open":    {"10.0.0.1:5000", headers(`Forwarded: for="198.51.100.1`), "10.0.0.1"},
-		"Forwarded, nobody's word":   {"192.0.2.7:5000", headers(`Forwarded: for=198.51.100.1`), "192.0.2.7"},
+		"Forwarded, untrusted peer":  {"192.0.2.7:5000", headers(`Forwarded: for=198.51.100.1`), "192.0.2.7"},
 		"both, and they agree":       {"10.0.0.1:5000", headers(`Forwarded: for=198.51.100.1`, "X-Forwarded-For: 198.51.100.1"), "198.51.100.1"},
 		"both, and they do not":      {"10.0.0.1:5000", headers(`Forwarded: for=127.0.0.1`, "X-Forwarded-For: 198.51.100.1"), "10.0.0.1"},
 		"Forwarded of the client's":  {"10.0.0.1:5000", headers(`Forwarded: for=127.0.0.1`, "X-Forwarded-Proto: https"), "10.0.0.1"},
@@ -88,7 +88,8 @@ func TestClientAddr(t *testing.T) {
 	}
 }
 
-// Over a Unix socket only a proxy can tell who the client is, and whoever may open the socket is one.
+// On a Unix socket the peer is trusted as a proxy, because the socket's permissions decide who can connect, and only it knows
+// the client's address.
 func TestClientAddrUnix(t *testing.T) {
 	s := seen(server.Options{Token: token, Hosts: []string{"chat.example"}})
 	ask := func(h http.Header) string {
@@ -108,7 +109,7 @@ func TestClientAddrUnix(t *testing.T) {
 	}
 }
 
-// The name that a proxy tells is looked at beside the one that it used.
+// Both hosts are checked: the forwarded one and the one in the proxy's own request.
 func TestForwardedHost(t *testing.T) {
 	s := seen(server.Options{Token: token, Hosts: []string{"chat.example"}, TrustedProxies: prefixes("127.0.0.1/32")})
 	for name, c := range map[string]struct {
@@ -134,7 +135,8 @@ func TestForwardedHost(t *testing.T) {
 	}
 }
 
-// Without a token everybody is the admin, so what a proxy brings from elsewhere is not answered, whoever says so.
+// Without a token every caller is the admin, so requests that a proxy forwards from another machine are refused, even if the
+// proxy is trusted.
 func TestOpenBehindProxy(t *testing.T) {
 	for _, s := range []*server.Server{seen(server.Options{}), seen(server.Options{TrustedProxies: prefixes("127.0.0.0/8")})} {
 		for header, status := range map[string]int{
@@ -159,7 +161,7 @@ func TestOpenBehindProxy(t *testing.T) {
 	}
 }
 
-// A page's cookie is marked Secure where a trusted proxy says that the browser speaks TLS.
+// The session cookie is Secure if a trusted proxy reports that the browser uses TLS.
 func TestSecureByProxy(t *testing.T) {
 	for header, want := range map[string]bool{"X-Forwarded-Proto: https": true, "X-Forwarded-Proto: http": false, "Forwarded: proto=HTTPS": true, "Accept: */*": false} {
 		for _, trusted := range []bool{true, false} {
@@ -179,7 +181,7 @@ func TestSecureByProxy(t *testing.T) {
 	}
 }
 
-// Whatever headers say, an address of nobody's trust counts for itself, and what comes out can be read.
+// For any headers, an untrusted peer keeps its own address, and the result is a valid address.
 func FuzzForwarded(f *testing.F) {
 	f.Add("1.1.1.1, 10.0.0.2", "", "https", "a.b")
 	f.Add("", `for="[2001:db8::1]:80";proto=https;host="a,b", for=unknown`, "", "")
@@ -196,7 +198,7 @@ func FuzzForwarded(f *testing.F) {
 			}
 			w := record(s, from(r, "10.9.9.9"))
 			if w.Code == http.StatusForbidden {
-				continue // a host that is none
+				continue // the host is invalid
 			}
 			var got struct{ Addr, Host string }
 			if err := json.Unmarshal(w.Body.Bytes(), &got); w.Code != http.StatusOK || err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
-// A request's id is its own but where a trusted proxy gives one, and a trace is taken up only where it is one.
+// A request gets a new id unless a trusted proxy sends one, and a trace is continued only if its header is valid.
 func TestRequestID(t *testing.T) {
 	srv := server.New(server.Options{Token: token, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Hosts: []string{"*"}})
 	var id, trace string

@@ -66,7 +66,7 @@ func (s *Server) logRequest(r *http.Request, w *response, route string, took tim
 		slog.String("request", RequestID(r.Context())), slog.String("method", r.Method), slog.String("route", route), slog.Int("status", w.status),
 		slog.Int64("bytes", w.bytes), slog.Duration("took", took), slog.String("remote", remote(r)),
 	}
-	// Ids in the path have attributes of their own, so that all lines about a conversation or turn can be found.
+	// Ids in the path are logged as separate attributes, so that a search finds all lines of a conversation or turn.
 	for _, name := range [][2]string{{"id", "conversation"}, {"turn", "turn"}} {
 		v := r.PathValue(name[0])
 		if v == "" || name[0] == "id" && !strings.HasPrefix(route, "/api/conversations/") {

@@ -72,7 +72,7 @@ func (s *Server) Handle(rt Route) {
 	case rt.Method == "" || !strings.HasPrefix(rt.Pattern, "/") || rt.Handler == nil:
 		panic(fmt.Sprintf("server: route %s %s is incomplete", rt.Method, rt.Pattern))
 	case rt.Access < Public || rt.Access > InBand:
-		panic(fmt.Sprintf("server: nobody decided who may call %s %s", rt.Method, rt.Pattern))
+		panic(fmt.Sprintf("server: route %s %s has no valid Access", rt.Method, rt.Pattern))
 	}
 	if rt.MaxBody == 0 {
 		rt.MaxBody = DefaultMaxBody
@@ -112,7 +112,7 @@ func (s *Server) about(r *http.Request, methods []string) http.Header {
 	return header
 }
 
-// find returns the endpoint of a request. If there is none, it returns the handler of the mux for it (a redirect to the clean
+// find returns the endpoint of a request. If no route matches, it returns the handler of the mux (a redirect to the clean
 // path), or nil and the methods of the path.
 func (s *Server) find(r *http.Request) (*endpoint, http.Handler, []string) {
 	h, pattern := s.mux.Handler(r)

@@ -17,7 +17,7 @@ import (
 	"github.com/leat-dev/leat/internal/server/servertest"
 )
 
-// serve runs a server on a network of its own until the test stops it.
+// serve runs a server on its own in-memory network until the test stops it.
 func serve(t *testing.T, s *server.Server) (l *servertest.Listener, stop func()) {
 	t.Helper()
 	l = servertest.Listen()
@@ -32,7 +32,7 @@ func serve(t *testing.T, s *server.Server) (l *servertest.Listener, stop func())
 	}
 }
 
-// ask writes a request by hand, and gives the connection to go on with.
+// ask sends the head of a request and returns the connection.
 func ask(t *testing.T, l *servertest.Listener, head string) net.Conn {
 	t.Helper()
 	c, err := l.Dial(t.Context())
@@ -87,7 +87,7 @@ func TestServeTellsStreams(t *testing.T) {
 	})
 }
 
-// A reader that takes nothing is cut after the stall limit; one that takes a little now and then is not.
+// A reader that accepts no bytes is disconnected after the stall limit. One that accepts a few bytes now and then isn't.
 func TestStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := server.New(server.Options{Stall: time.Minute})

@@ -68,7 +68,7 @@ func (s *Server) Metrics() *Metrics { return s.opt.Metrics }
 // Close ends all streams. Later requests are still answered, but their streams end at once.
 func (s *Server) Close() { s.end(ErrShutdown) }
 
-var errNoRoute = &Error{Status: http.StatusNotFound, Reason: ReasonNotFound, Message: "there is nothing at this path"}
+var errNoRoute = &Error{Status: http.StatusNotFound, Reason: ReasonNotFound, Message: "not found"}
 
 // ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
@@ -220,7 +220,7 @@ func (s *Server) call(w *response, r *http.Request, e *endpoint) error {
 	}
 	if e.MaxBody > 0 {
 		if r.ContentLength > e.MaxBody {
-			return &http.MaxBytesError{Limit: e.MaxBody} // net/http announces the length, so there is nothing to wait for
+			return &http.MaxBytesError{Limit: e.MaxBody} // the declared length is too large, so reading the body would be useless
 		}
 		r.Body = &timedBody{ReadCloser: http.MaxBytesReader(w, r.Body, e.MaxBody), rc: http.NewResponseController(w), limit: s.opt.BodyTimeout}
 	}

@@ -107,7 +107,7 @@ func TestPrincipals(t *testing.T) {
 		"wrong api key":                 {secured, h("X-Api-Key", "x"), "/api/known", 401, gateway.Principal{}},
 		"bearer decides before a key":   {secured, h("Authorization", "Bearer x", "X-Api-Key", token), "/api/known", 401, gateway.Principal{}},
 		"acting subject":                {secured, h("Authorization", "Bearer "+token, "Leat-Subject", "alice", "Leat-Tenant", "t1"), "/api/known", 200, alice},
-		"acting subject is no admin":    {secured, h("Authorization", "Bearer "+token, "Leat-Subject", "alice"), "/api/admin", 403, gateway.Principal{}},
+		"acting subject isn't admin":    {secured, h("Authorization", "Bearer "+token, "Leat-Subject", "alice"), "/api/admin", 403, gateway.Principal{}},
 		"acting without a token":        {secured, h("Leat-Subject", "alice"), "/api/known", 401, gateway.Principal{}},
 		"tenant without a subject":      {secured, h("X-Api-Key", token, "Leat-Tenant", "t1"), "/api/known", 400, gateway.Principal{}},
 		"empty subject":                 {secured, h("X-Api-Key", token, "Leat-Subject", ""), "/api/known", 400, gateway.Principal{}},
@@ -161,7 +161,7 @@ func TestHost(t *testing.T) {
 		{open, "leat.example", "127.0.0.1", true},
 		{open, "evil.example", "127.0.0.1", false}, // the star is for servers with a token
 		{open, "localhost.evil.example", "127.0.0.1", false},
-		{open, "localhost", "192.0.2.7", false}, // nobody but this machine without a token
+		{open, "localhost", "192.0.2.7", false}, // without a token, only this machine
 		{open, "192.0.2.7", "192.0.2.7", false},
 		{secured, "evil.example", "127.0.0.1", false},
 		{secured, "leat.example", "192.0.2.7", true},
@@ -350,7 +350,7 @@ func TestErrors(t *testing.T) {
 	}
 	for _, want := range []string{"secret path", "ouch", "after the answer", "route=/api/gone"} {
 		if !strings.Contains(log.String(), want) {
-			t.Errorf("the log does not tell of %q", want)
+			t.Errorf("the log doesn't contain %q", want)
 		}
 	}
 	for _, secret := range []string{token, "private"} {

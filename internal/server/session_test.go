@@ -24,7 +24,7 @@ func login(s *server.Server, tok string) *httptest.ResponseRecorder {
 	return record(s, request(http.MethodPost, "http://localhost:31337/api/auth/session", strings.NewReader(`{"token":"`+tok+`"}`)))
 }
 
-// memoryStore is a session store whose key everybody knows.
+// memoryStore is a session store with a fixed key.
 type memoryStore map[string]time.Time
 
 func (memoryStore) Key() []byte { return []byte("0123456789abcdef0123456789abcdef") }
@@ -87,12 +87,12 @@ func TestSession(t *testing.T) {
 		if got := record(s, r).Code; got != 403 {
 			t.Errorf("cookie from a foreign origin: %d", got)
 		}
-		// A wrong token is not mended by a good cookie.
+		// A wrong token is refused even with a valid cookie.
 		r = request(http.MethodGet, "http://localhost:31337/api/known", nil)
 		r.AddCookie(c)
 		r.Header.Set("Authorization", "Bearer wrong")
 		if got := record(s, r).Code; got != 401 {
-			t.Errorf("wrong token beside a cookie: %d", got)
+			t.Errorf("wrong token with a valid cookie: %d", got)
 		}
 		time.Sleep(time.Hour)
 		if got := with(s, "localhost:31337", c); got != 401 {
@@ -137,7 +137,7 @@ func TestSessionState(t *testing.T) {
 	}
 }
 
-// endsAtOnce is a store in which a session is ended right after the first request that it lets in was looked at.
+// endsAtOnce is a store in which a session ends right after its first successful check.
 type endsAtOnce struct {
 	memoryStore
 	asked map[string]bool
@@ -149,7 +149,7 @@ func (e endsAtOnce) IsEnded(id string) bool {
 	return was
 }
 
-// A stream that begins while its session is ended ends too: nobody else would end it.
+// A stream that begins while its session is ended must end too: the end of the session has already looked for streams to close.
 func TestStreamOfASessionThatJustEnded(t *testing.T) {
 	s := newServer(server.Options{Token: token, Sessions: endsAtOnce{memoryStore{}, map[string]bool{}}})
 	var cause error
@@ -165,6 +165,6 @@ func TestStreamOfASessionThatJustEnded(t *testing.T) {
 		r.AddCookie(c)
 	}
 	if record(s, r); cause == nil || server.Describe(cause).Status != http.StatusUnauthorized {
-		t.Errorf("it goes on: %v", cause)
+		t.Errorf("the stream didn't end with 401: %v", cause)
 	}
 }

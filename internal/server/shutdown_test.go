@@ -9,7 +9,7 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
-// A stream that has not begun to answer when the server stops is told so: its client is there, and may come back.
+// A stream that has sent no headers when the server stops gets a proper error, because its client is connected and can retry.
 func TestShutdownBeforeTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := server.New(server.Options{})

@@ -30,7 +30,7 @@ func siteAt(t *testing.T, opt server.Options, public string) *server.Server {
 	return s
 }
 
-// Below a path everything lies there and nothing beside it, but for probes.
+// With a base path, every route is below it, and only the probes are also served without it.
 func TestBasePath(t *testing.T) {
 	s := siteAt(t, server.Options{Token: token, BasePath: "/leat"}, "")
 	for path, c := range map[string]struct {
@@ -70,7 +70,7 @@ func TestBasePath(t *testing.T) {
 	}
 }
 
-// The public URL is how people reach the server: its host and its pages are let in, and what it hands out leads there.
+// The host and the origin of the public URL are allowed, and generated links begin with it.
 func TestPublicURL(t *testing.T) {
 	behind := server.Options{Token: token, TrustedProxies: prefixes("127.0.0.1/32"), BasePath: "/leat"}
 	stripped := behind

@@ -32,7 +32,8 @@ func (l listener) Steer(_ context.Context, _ agent.Input, m agent.Message) error
 	return nil
 }
 
-// TestSteering sends messages while a turn runs, over HTTP and a socket: who sent one is told whether the turn has taken it.
+// TestSteering sends messages to a running turn, over HTTP and over a socket. The sender learns whether the turn accepted the
+// message.
 func TestSteering(t *testing.T) {
 	ts := viewersOf(t, listener{make(chan string, 1)})
 	streamOf(t, ts, http.MethodPost, "/api/conversations", "", `{"id":"c"}`).all()
@@ -57,6 +58,6 @@ func TestSteering(t *testing.T) {
 	reader := streamOf(t, ts, http.MethodGet, "/api/conversations/c/events", "application/x-ndjson", "")
 	reader.until("later: no, another thing")
 	if !strings.Contains(reader.seen.String(), "meanwhile: hurry up") {
-		t.Errorf("the turn did not go on with it:\n%s", reader.seen.String())
+		t.Errorf("the turn did not continue with the message:\n%s", reader.seen.String())
 	}
 }

@@ -23,7 +23,8 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
-// pair makes a certificate for localhost that is told by its serial number, and its key, as PEM.
+// pair returns a certificate for localhost with the given serial number, which identifies it in the tests, and its key, both as
+// PEM.
 func pair(t *testing.T, serial int64) (cert, key []byte) {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -54,7 +55,7 @@ func put(t *testing.T, path string, b []byte) {
 	}
 }
 
-// A certificate is renewed while the server runs; half a renewal changes nothing.
+// A renewed certificate is used without a restart. If only one of the two files has changed, the old pair stays in use.
 func TestCertificateRenewed(t *testing.T) {
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")

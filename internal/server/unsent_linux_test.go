@@ -14,8 +14,8 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
-// The kernel takes little for a reader that stalls: what it has can't be merged any more. The sockets are real ones, for
-// the kernel is what is tested.
+// The kernel buffers only a little for a reader that stalls, because buffered bytes can't be merged with later events. The test
+// uses real sockets, since it tests the kernel's behaviour.
 func TestAStalledReaderHoldsLittleInTheKernel(t *testing.T) {
 	const most = 128 << 10 // bytes; without the bound it is some megabytes
 	taken := make(chan int, 1)

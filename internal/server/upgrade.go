@@ -8,7 +8,7 @@ import (
 // Upgrades checks that a request asks for a WebSocket. It returns the error for the client if it does not.
 func Upgrades(w http.ResponseWriter, r *http.Request) error {
 	if r.ProtoMajor > 1 {
-		// HTTP/2 forbids the headers that would say so.
+		// HTTP/2 forbids the Connection and Upgrade headers (RFC 9113, section 8.2.2).
 		return Errorf(http.StatusUpgradeRequired, ReasonInvalid, "this path is a WebSocket; connect with HTTP/1.1")
 	}
 	if names(r.Header, "Connection", "upgrade") && names(r.Header, "Upgrade", "websocket") {

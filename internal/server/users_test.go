@@ -58,7 +58,7 @@ func field(body, name string) string {
 	return v
 }
 
-// TestUsers: whom a user's token makes somebody, with and without an API token beside it.
+// TestUsers checks the principal that a user's token identifies, with and without an API token configured.
 func TestUsers(t *testing.T) {
 	for _, token := range []string{token, ""} {
 		s := newServer(server.Options{Token: token, Users: badges{}})
@@ -93,7 +93,7 @@ func TestUsers(t *testing.T) {
 			t.Errorf("%q: %d %s", h, status, body)
 		}
 	}
-	// It may be reached from elsewhere, since nobody gets in without a token.
+	// Other machines can reach it, since every request needs a token.
 	r := from(request(http.MethodGet, "http://192.0.2.7:31337/api/known", nil), "192.0.2.7")
 	if res, reason := do(t, s, r); res.StatusCode != 401 || reason != "unauthorized" {
 		t.Errorf("from outside: %d %s", res.StatusCode, reason)
@@ -112,7 +112,7 @@ func swap(s *server.Server, body string, headers ...string) (*http.Cookie, int, 
 	return nil, w.Code, w.Body.String()
 }
 
-// TestUserSession: a cookie speaks for whoever brought the token, and for no longer than that.
+// TestUserSession checks that a cookie authenticates the user whose token was swapped for it, and expires with that token.
 func TestUserSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memoryStore{}
@@ -171,7 +171,7 @@ func TestUserSession(t *testing.T) {
 			{"", []string{"Authorization", "Bearer wrong"}, 401},
 			{`{"token":5}`, nil, 400},
 			{`{"token":"alice/60","subject":"bob"}`, nil, 400},
-			{"", []string{"Cookie", c.Name + "=" + c.Value}, 403}, // a cookie is no token, nor is this the page's request
+			{"", []string{"Cookie", c.Name + "=" + c.Value}, 403}, // a cookie without an Origin, so not from the page
 			{"", []string{"Cookie", c.Name + "=" + c.Value, "Origin", "http://localhost:31337"}, 401},
 		} {
 			if got, status, body := swap(s, bad.body, bad.headers...); got != nil || status != bad.status {
@@ -179,7 +179,7 @@ func TestUserSession(t *testing.T) {
 			}
 		}
 
-		// A login with somebody else's cookie gets one of its own: sessions can't be planted.
+		// A login ignores the cookie of another user that it carries and gets a new one, so sessions can't be planted.
 		fresh, _, _ := swap(s, `{"token":"bob/60"}`, "Cookie", c.Name+"="+c.Value, "Origin", "http://localhost:31337")
 		if fresh == nil || fresh.Value == c.Value {
 			t.Fatalf("planted: %+v", fresh)

@@ -2,42 +2,42 @@ package server_test
 
 import "net/http"
 
-// sight says what a route may show to whom.
+// sight is the rule for which data a route may show to which callers.
 type sight int
 
 const (
-	// own names a thing by its path. Its owner gets it, and so does, as far as it goes, whoever it is shared with; for
-	// anybody else it does not exist: 404.
+	// own: the path names a thing. Its owner and, as far as the share permits, the users it is shared with can see it. For
+	// all other callers it does not exist: 404.
 	own sight = iota + 1
-	// scoped shows everybody what is theirs, and shows it: something of their own has to be in the answer.
+	// scoped: callers see only their own data, and the answer must contain some of it.
 	scoped
-	// personal names a subject of the caller's tenant by its path. Others than that subject are refused.
+	// personal: the path names a subject of the caller's tenant. All other subjects are refused.
 	personal
-	// common is the same for all who have a token, and of nobody.
+	// common: the answer is the same for all callers with a token and has no user's data.
 	common
-	// operator is the admin's: nobody gets 401, a user 403.
+	// operator: only the admin. Users get 403, callers without credentials 401.
 	operator
-	// open needs no token, and shows nothing of anybody.
+	// open: no token is needed, and the answer has no user's data.
 	open
 )
 
-// decision is what was decided about a route, and what its request needs to get as far as the decision.
+// decision is the rule for a route, and what a request to it needs to pass validation.
 type decision struct {
 	sight  sight
 	query  string
-	body   string // "{}" where it is empty and the method has a body
+	body   string // if empty, "{}" for methods with a body
 	header http.Header
-	// empty says that the owner is answered 404 here too, because in this walk there is nothing of the kind.
+	// empty: even the owner gets 404, because the walk creates no such thing.
 	empty bool
-	// reads says that one with whom a conversation is shared for reading may call it. Of GET it need not be said, unless
-	// it is not so: writes.
+	// reads: a user with a read share may call it. This is the default for GET; writes means that GET too needs a write
+	// share.
 	reads, writes bool
-	// alone says that it is no part of a conversation, so that sharing one says nothing of it.
+	// alone: the thing isn't part of a conversation, so shares don't apply.
 	alone bool
 }
 
-// decided are all routes. Whoever adds a route decides here who may see what by it; the walk then tries it as everybody.
-// A name in a path is found in walk.belongings.
+// decided has the rule of every route; TestWalk fails for a route without one, and tries each route as every caller.
+// Names in a path are replaced by the caller's things of walk.belongings.
 var decided = map[string]decision{
 	// The session: swap a token, or learn that one is needed.
 	"GET /api/auth/session":    {sight: open},
@@ -61,10 +61,10 @@ var decided = map[string]decision{
 	"POST /api/agents/check":                  {sight: operator},
 	"GET /api/agents/{name}/sessions":         {sight: operator},
 	"POST /api/agents/{name}/sessions":        {sight: operator},
-	"POST /api/agents/{name}/discover":        {sight: operator, empty: true}, // TestDiscover of server/native tells what is offered
+	"POST /api/agents/{name}/discover":        {sight: operator, empty: true}, // TestDiscover of server/native checks the answer
 	"GET /api/dialects":                       {sight: common},
 	"GET /api/selftest/stream":                {sight: common},
-	"GET /api/ws":                             {sight: open}, // takes the token as its first message; TestWalkSocket goes on from there
+	"GET /api/ws":                             {sight: open}, // takes the token as its first message; see TestWalkSocket
 
 	// Eliza.
 	"GET /api/conversations":                         {sight: scoped},
@@ -80,11 +80,11 @@ var decided = map[string]decision{
 	"POST /api/conversations/{id}/read":              {sight: own, reads: true},
 	"POST /api/conversations/{id}/import":            {sight: own, body: `{"messages":[{"role":"user","text":"x"}]}`},
 	"POST /api/conversations/{id}/greeting":          {sight: own, reads: true},
-	"POST /api/conversations/cleanup-empty":          {sight: common, body: `{"keepId":"none"}`}, // TestCleanup of server/eliza tells whose go
+	"POST /api/conversations/cleanup-empty":          {sight: common, body: `{"keepId":"none"}`}, // TestCleanup of server/eliza checks which ones are deleted
 	"GET /api/auth/status":                           {sight: open},
 	"POST /api/turns/{id}/abort":                     {sight: own},
 
-	// The model APIs. What somebody says there is answered in a conversation of their own.
+	// The model APIs. Each caller's messages are in the caller's own conversations.
 	"POST /v1/messages":         {sight: scoped, body: `{"model":"a","max_tokens":9,"metadata":{"user_id":"one key for all"},"messages":[{"role":"user","content":"x"}]}`},
 	"POST /v1/chat/completions": {sight: scoped, body: `{"model":"a","user":"one key for all","messages":[{"role":"user","content":"x"}]}`},
 	"GET /v1/models":            {sight: common},
@@ -94,17 +94,17 @@ var decided = map[string]decision{
 	"GET /api/conversations/{id}/files/{media}": {sight: own},
 	"POST /api/conversations/{id}/files":        {sight: own, query: "?name=x.txt", body: "x"},
 	"GET /api/files/upload":                     {sight: common},
-	"POST /api/files/upload":                    {sight: common, query: "?name=x.txt", body: "x"}, // TestUploadsAreTheirs of server/files tells into whose conversation
+	"POST /api/files/upload":                    {sight: common, query: "?name=x.txt", body: "x"}, // TestUploadsAreTheirs of server/files checks the conversation's owner
 	"GET /api/files/upload/{upload}":            {sight: own, alone: true},
 	"HEAD /api/files/upload/{upload}":           {sight: own, alone: true},
 	"PATCH /api/files/upload/{upload}":          {sight: own, alone: true, body: "x", header: http.Header{"Content-Type": {"application/offset+octet-stream"}, "Upload-Offset": {"0"}}},
 	"DELETE /api/files/upload/{upload}":         {sight: own, alone: true},
-	"GET /api/files/download":                   {sight: common, query: "?path=none", empty: true}, // TestUploadsAreTheirs tells whose are found
+	"GET /api/files/download":                   {sight: common, query: "?path=none", empty: true}, // TestUploadsAreTheirs checks which files are found
 
 	// Eliza, live.
 	"GET /ws":                 {sight: open}, // takes the token as its first message
 	"GET /api/status":         {sight: common},
-	"GET /api/agent/events":   {sight: common}, // TestSight of server/elizaws tells whose are shown, and whose conversations may be told of
+	"GET /api/agent/events":   {sight: common}, // TestSight of server/elizaws checks which signals each user sees
 	"POST /api/agent/event":   {sight: common, body: `{"stream":"system"}`},
 	"POST /api/signals":       {sight: common, body: `{"type":"training_event","payload":1}`},
 	"POST /api/agent/start":   {sight: operator},
@@ -146,7 +146,7 @@ var decided = map[string]decision{
 	"GET /api/subjects/{subject}/export": {sight: personal},
 	"POST /api/import":                   {sight: operator},
 
-	// What turns used; alice@t1 and alice@t2 must not be mixed up, so tenants are in the answer.
+	// Usage of turns. The answer names tenants, so that the walk can tell alice@t1 from alice@t2.
 	"GET /api/usage": {sight: scoped, query: "?by=day,agent,model,tenant,subject"},
 
 	// The page.

@@ -49,12 +49,12 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// person is one of those who ask. Two tenants have a subject of the same name.
+// person is one of the callers of the walk. Two tenants have a subject of the same name, which must not be confused.
 type person struct{ tenant, subject string }
 
 var persons = []person{{"t1", "alice"}, {"t1", "bob"}, {"t2", "alice"}, {"t2", "carol"}}
 
-// mark is in everything that belongs to a person: ids, titles, texts. Nobody else may ever be told it.
+// mark is in every id, title and text that belongs to a person, so an answer to anyone else must never contain it.
 func (p person) mark() string { return p.subject + "-of-" + p.tenant }
 
 func (p person) principal() gateway.Principal {
@@ -283,7 +283,7 @@ func (w *walk) request(method, path, body string) *http.Request {
 
 var wildcard = regexp.MustCompile(`\{([a-zA-Z]+)(\.\.\.|\$)?\}`)
 
-// ask makes the route's request as somebody. A stream is read only as far as it comes at once.
+// ask makes the route's request as a person. Of a stream, it reads only the part that arrives at once.
 func (w *walk) ask(rt server.Route, values map[string]string, how by, p person) (status int, body string) {
 	w.t.Helper()
 	name := rt.Method + " " + rt.Pattern
@@ -327,18 +327,18 @@ func (w *walk) ask(rt server.Route, values map[string]string, how by, p person) 
 	return res.StatusCode, string(all)
 }
 
-// silent asks, and fails where the answer tells of somebody else.
+// silent makes the request and fails the test if the answer contains data of another person.
 func (w *walk) silent(rt server.Route, values map[string]string, how by, p person, turns map[string]person) (status int, body string) {
 	w.t.Helper()
 	status, body = w.ask(rt, values, how, p)
 	for _, other := range persons {
 		if other != p && strings.Contains(body, other.mark()) {
-			w.t.Errorf("%s is told of %s: %.300s", p.mark(), other.mark(), body)
+			w.t.Errorf("the answer to %s contains data of %s: %.300s", p.mark(), other.mark(), body)
 		}
 	}
 	for turn, owner := range turns {
 		if owner != p && strings.Contains(body, turn) {
-			w.t.Errorf("%s is told of a turn of %s: %.300s", p.mark(), owner.mark(), body)
+			w.t.Errorf("the answer to %s contains a turn of %s: %.300s", p.mark(), owner.mark(), body)
 		}
 	}
 	return status, body
@@ -352,8 +352,8 @@ func decisionOf(rt server.Route) (decision, bool) {
 	return d, ok
 }
 
-// TestWalk calls every registered route as nobody and as four subjects of two tenants, each of whom owns things, by a token of
-// their own, by a cookie, and by a backend that acts for them.
+// TestWalk calls every registered route without credentials and as four subjects of two tenants, each of whom owns things: with
+// their token, with a cookie, and through a backend that acts for them.
 func TestWalk(t *testing.T) {
 	w := newWalk(t)
 	seen := map[string]bool{}
@@ -363,7 +363,7 @@ func TestWalk(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d, ok := decisionOf(rt)
 			if !ok {
-				t.Fatalf("nobody has decided what it may show to whom: add %q to decided in server/walk_routes_test.go, as own, scoped, personal, common, operator or open, with the query, body and header that it needs to get as far as that", name)
+				t.Fatalf("no decision about what this route may show to whom: add %q to decided in server/walk_routes_test.go as own, scoped, personal, common, operator or open, with the query, body and header that a request needs to pass validation", name)
 			}
 			w := *w
 			w.t = t
@@ -378,7 +378,7 @@ func TestWalk(t *testing.T) {
 				t.Errorf("its access is %q, which is not what was decided", rt.Access)
 			}
 			if status, _ := w.silent(rt, things[persons[0]], asNobody, person{}, turns); !public && status != http.StatusUnauthorized {
-				t.Errorf("nobody gets %d, not 401", status)
+				t.Errorf("without credentials: %d, not 401", status)
 			}
 			for _, p := range persons {
 				for way, how := range ways {
@@ -412,7 +412,7 @@ func TestWalk(t *testing.T) {
 				return
 			}
 			for i, p := range persons {
-				// The owner gets as far as the thing itself, else the refusals prove nothing.
+				// The owner must reach the thing itself, or the refusals prove nothing.
 				way := []string{"token", "cookie", "acting"}[i%3]
 				status, body := w.silent(rt, things[p], ways[way], p, turns)
 				if status >= 300 && status != http.StatusConflict && (!d.empty || status != http.StatusNotFound) {
@@ -468,7 +468,7 @@ func TestWalkShared(t *testing.T) {
 	}
 }
 
-// TestWalkSocket asks on sockets for what is somebody else's.
+// TestWalkSocket requests the data of other persons over sockets.
 func TestWalkSocket(t *testing.T) {
 	w := newWalk(t)
 	w.logIn()
@@ -516,7 +516,7 @@ func TestWalkSocket(t *testing.T) {
 				for _, other := range persons {
 					for _, what := range []string{"title-", "text-"} { // the id is what was asked for
 						if other != p && bytes.Contains(b, []byte(what+other.mark())) {
-							t.Errorf("%s by %s is told of %s: %s", p.mark(), way, other.mark(), b)
+							t.Errorf("%s by %s got data of %s: %s", p.mark(), way, other.mark(), b)
 						}
 					}
 				}

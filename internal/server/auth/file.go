@@ -86,7 +86,7 @@ func (f *file) find(ctx context.Context, kid, alg string) ([]jwt.VerificationKey
 	defer f.mu.Unlock()
 	if time.Since(f.looked) >= lookEvery {
 		if err := f.load(); err != nil {
-			f.log.Warn("keys of users not read; the last good ones go on counting", "error", err)
+			f.log.Warn("the users' keys can't be read; the last valid keys stay in use", "error", err)
 		}
 	}
 	return f.keys.find(ctx, kid, alg)

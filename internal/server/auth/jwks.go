@@ -45,10 +45,10 @@ type remote struct {
 func newRemote(address string, transport http.RoundTripper, log *slog.Logger) (*remote, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
-		return nil, fmt.Errorf("%w: %q is no URL of a JWKS", ErrConfig, address)
+		return nil, fmt.Errorf("%w: invalid JWKS URL %q; use https://HOST/PATH", ErrConfig, address)
 	}
 	if u.Scheme == "http" && !loopback(u.Hostname()) {
-		return nil, fmt.Errorf("%w: %q: whoever sits in between could put in keys of their own; use https", ErrConfig, address)
+		return nil, fmt.Errorf("%w: %q: keys fetched over plain HTTP could be replaced in transit; use https", ErrConfig, address)
 	}
 	secure := u.Scheme == "https"
 	return &remote{url: address, log: log, client: &http.Client{
@@ -108,7 +108,7 @@ func (r *remote) refresh(ctx context.Context, finished chan struct{}) {
 	defer close(finished)
 	r.pending = nil
 	if err != nil {
-		r.log.Warn("keys of users not fetched; the last good ones go on counting", "url", redacted(r.url), "error", err)
+		r.log.Warn("the users' keys can't be fetched; the last valid keys stay in use", "url", redacted(r.url), "error", err)
 		return
 	}
 	r.keys, r.fetched = keys, time.Now()

@@ -19,7 +19,7 @@ import (
 	"github.com/leat-dev/leat/internal/server/auth"
 )
 
-// A file that changes counts after a few seconds; one that is half written, or away, changes nothing.
+// A changed key file is used after a few seconds. An incomplete or missing file leaves the last good keys in use.
 func TestFileRotation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := keys()
@@ -109,7 +109,7 @@ func TestJWKSRotation(t *testing.T) {
 		v := verifier(t, auth.Config{JWKS: keysURL, Transport: id, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		id.wantAsked(t, 0)
 
-		// Down from the start: nobody can tell whether the token is good.
+		// Down from the start: the token can't be verified.
 		if _, err := v.Verify(t.Context(), old); !errors.Is(err, server.ErrNotNow) || errors.Is(err, auth.ErrToken) {
 			t.Errorf("without keys: %v", err)
 		}
@@ -153,7 +153,7 @@ func TestJWKSRotation(t *testing.T) {
 		wantSubject(t, v, next, "alice")
 		id.wantAsked(t, 5)
 
-		// Down for a day: the last good keys go on counting.
+		// Down for a day: the last valid keys stay in use.
 		id.serve("")
 		for range 24 {
 			time.Sleep(time.Hour)
@@ -170,7 +170,8 @@ func TestJWKSRotation(t *testing.T) {
 	})
 }
 
-// Many at once ask once; a service that hangs holds nobody up who has a key, and the others for some seconds.
+// Many verifications at once cause one fetch. A key server that hangs doesn't delay tokens with a known key, and delays others
+// by a few seconds only.
 func TestJWKSAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := keys()
@@ -211,7 +212,7 @@ func TestJWKSAtOnce(t *testing.T) {
 	})
 }
 
-// Keys that are for something else are passed over, and those of other kinds; a symmetric one never counts.
+// Keys for another use and of other types are ignored, and symmetric keys are never accepted.
 func TestJWKSKinds(t *testing.T) {
 	k := keys()
 	set := jwks(t, "rsa", k.rsa.Public(), "ec", k.ec.Public(), "ed", k.ed.Public(), "small", k.smallRSA.Public(), "p384", k.ec384.Public())
@@ -230,7 +231,7 @@ func TestJWKSKinds(t *testing.T) {
 	}
 }
 
-// A redirect may not lead away from https, nor for ever.
+// Redirects must stay on https, and their number is limited.
 func TestJWKSRedirects(t *testing.T) {
 	k := keys()
 	tok := signed(t, jwt.SigningMethodES256, k.ec, nil, good(nil))

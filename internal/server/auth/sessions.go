@@ -42,7 +42,7 @@ type Sessions struct {
 
 var _ server.SessionStore = (*Sessions)(nil)
 
-// OpenSessions reads the sessions from the journal. If there is no secret yet, it creates one.
+// OpenSessions reads the sessions from the journal. On the first start it also creates and stores the secret that signs them.
 func OpenSessions(ctx context.Context, j sessionStore) (*Sessions, error) {
 	s := &Sessions{j: j, expiries: map[string]int64{}}
 	if err := s.open(ctx); err != nil {

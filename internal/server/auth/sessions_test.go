@@ -43,7 +43,7 @@ func TestSessions(t *testing.T) {
 		// What would be over anyway need not be remembered.
 		time.Sleep(2 * time.Hour)
 		if open().IsEnded("a") {
-			t.Error("it is remembered for ever")
+			t.Error("an ended session is stored longer than its cookie is valid")
 		}
 		if err := j.Close(); err != nil {
 			t.Fatal(err)

@@ -124,7 +124,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (server.Identity, e
 		return server.Identity{}, fmt.Errorf("%w: it has %d bytes, at most %d", ErrToken, len(token), server.MaxToken)
 	}
 	if !wellFormed.MatchString(token) {
-		return server.Identity{}, fmt.Errorf("%w: it is no JSON Web Token", ErrToken)
+		return server.Identity{}, fmt.Errorf("%w: it isn't a JSON Web Token", ErrToken)
 	}
 	claims := jwt.MapClaims{}
 	_, err := v.parser.ParseWithClaims(token, claims, func(t *jwt.Token) (any, error) {
@@ -133,7 +133,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (server.Identity, e
 		}
 		kid, ok := t.Header["kid"].(string)
 		if _, present := t.Header["kid"]; present && !ok {
-			return nil, errors.New("its kid is no text")
+			return nil, errors.New("its kid isn't a string")
 		}
 		keys, err := v.keys.find(ctx, kid, t.Method.Alg())
 		return jwt.VerificationKeySet{Keys: keys}, err
@@ -152,7 +152,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (server.Identity, e
 	}
 	exp, err := claims.GetExpirationTime()
 	if err != nil || exp == nil || exp.Unix() <= 0 || exp.Unix() > maxTime {
-		return server.Identity{}, fmt.Errorf("%w: its expiry is no time", ErrToken)
+		return server.Identity{}, fmt.Errorf("%w: its exp isn't a valid time", ErrToken)
 	}
 	p, err := v.principal(claims)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/leat-dev/leat/internal/server/auth"
 )
 
-// Each algorithm with its key, from a PEM file with all of them; and that no key works for another algorithm.
+// Each algorithm verifies with its key from one PEM file with all keys, and no key verifies a token of another algorithm.
 func TestAlgorithms(t *testing.T) {
 	k := keys()
 	path := file(t, pemOf(t, k.rsa.Public(), k.ec.Public(), k.ed.Public()))
@@ -39,7 +39,7 @@ func TestAlgorithms(t *testing.T) {
 	wantRefused(t, verifier(t, auth.Config{Secret: secret}), signed(t, jwt.SigningMethodHS512, []byte(secret), nil, good(nil)), "signing method HS512")
 }
 
-// An attacker who knows the public key gets nowhere with it.
+// The public key as an HMAC secret signs no valid token.
 func TestAlgorithmConfusion(t *testing.T) {
 	k := keys()
 	public := pemOf(t, k.rsa.Public())
@@ -64,13 +64,13 @@ func TestAlgorithmConfusion(t *testing.T) {
 	// A token of good keys whose parts were swapped.
 	tok := strings.Split(signed(t, jwt.SigningMethodRS256, k.rsa, nil, good(nil)), ".")
 	wantRefused(t, v, tok[0]+"."+raw(`{"sub":"bob","exp":9999999999}`)+"."+tok[2], "signature is invalid")
-	wantRefused(t, v, tok[0]+"."+tok[1]+".", "no JSON Web Token")
+	wantRefused(t, v, tok[0]+"."+tok[1]+".", "isn't a JSON Web Token")
 	wantRefused(t, v, raw(`{"alg":"ES256"}`)+"."+tok[1]+"."+tok[2], "no key fits")
 	// A secret's verifier knows no other algorithm.
 	wantRefused(t, verifier(t, auth.Config{Secret: secret}), strings.Join(tok, "."), "no key fits")
 }
 
-// What a token's header says of keys is not believed, and leads nowhere.
+// The keys that a token's header names (jku, jwk, x5u, a kid as a path) are ignored.
 func TestHeaders(t *testing.T) {
 	k := keys()
 	v := verifier(t, auth.Config{KeyFile: file(t, pemOf(t, k.rsa.Public()))})
@@ -86,7 +86,7 @@ func TestHeaders(t *testing.T) {
 		wantRefused(t, v, signed(t, jwt.SigningMethodRS256, k.otherRSA, claims{"kid": kid}, good(nil)), "")
 	}
 	for _, kid := range []any{1, []string{"a"}, claims{"a": "b"}, nil, true} {
-		wantRefused(t, v, signed(t, jwt.SigningMethodRS256, k.rsa, claims{"kid": kid}, good(nil)), "its kid is no text")
+		wantRefused(t, v, signed(t, jwt.SigningMethodRS256, k.rsa, claims{"kid": kid}, good(nil)), "its kid isn't a string")
 	}
 	wantRefused(t, v, signed(t, jwt.SigningMethodRS256, k.rsa, claims{"crit": []string{"exp"}}, good(nil)), "crit")
 	wantRefused(t, v, signed(t, jwt.SigningMethodRS256, k.rsa, claims{"crit": []string{"b64"}, "b64": false}, good(nil)), "crit")
@@ -108,7 +108,7 @@ func TestMalformed(t *testing.T) {
 	wantSubject(t, v, signed(t, jwt.SigningMethodHS256, []byte(secret), nil, good(claims{"x": strings.Repeat("x", server.MaxToken/2)})), "alice")
 }
 
-// Times, with the leeway to the second.
+// Validity times are checked with the leeway, exact to the second.
 func TestTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := verifier(t, auth.Config{Secret: secret})
@@ -120,8 +120,8 @@ func TestTimes(t *testing.T) {
 		}
 		wantSubject(t, v, token(claims{"exp": at(-auth.Leeway + time.Second)}), "alice")
 		wantSubject(t, v, token(claims{"nbf": at(auth.Leeway)}), "alice")
-		wantSubject(t, v, token(claims{"exp": 9999999999}), "alice")    // as good as for ever
-		wantSubject(t, v, token(claims{"iat": at(time.Hour)}), "alice") // says when it was made, not when it is good
+		wantSubject(t, v, token(claims{"exp": 9999999999}), "alice")    // practically never expires
+		wantSubject(t, v, token(claims{"iat": at(time.Hour)}), "alice") // iat is the time of issue, and doesn't limit the validity
 		wantRefused(t, v, token(claims{"nbf": at(auth.Leeway + time.Second)}), "not valid yet")
 		wantRefused(t, v, token(claims{"exp": nil}), "exp claim is required")
 		for _, exp := range []any{"tomorrow", "9999999999", true, []int{1}, 1e300, 1e18, 253402300800, -1, 0} {
@@ -160,7 +160,7 @@ func TestIssuerAndAudience(t *testing.T) {
 	} {
 		wantRefused(t, v, token(c), "")
 	}
-	// Somebody else's token that is old is not one that was good once.
+	// An old token for another audience was never valid here, so it isn't reported as expired.
 	if _, err := v.Verify(t.Context(), token(claims{"aud": "other", "exp": 1})); errors.Is(err, server.ErrExpired) {
 		t.Error(err)
 	}
@@ -185,7 +185,7 @@ func TestClaims(t *testing.T) {
 		{user("u1", claims{"scope": "openid read profile"}), "u1/acme [read]"},
 		{user("u1", claims{"scope": []string{"agent", "write", "agent", "x"}}), "u1/acme [agent write]"},
 		{user("u1", claims{"scope": []any{"read", 5}}), "u1/acme [read]"},
-		{user("u1", claims{"scope": "admin"}), "u1/acme []"}, // only where the configuration says so
+		{user("u1", claims{"scope": "admin"}), "u1/acme []"}, // needs the configured claim
 		{user(42, nil), "42/acme []"},
 		{user(0, nil), "0/acme []"},
 		{user(9007199254740993, nil), "9007199254740993/acme []"}, // more than a float holds
@@ -222,7 +222,7 @@ func TestClaims(t *testing.T) {
 	} {
 		wantRefused(t, v, token(c), "claim")
 	}
-	// Two subjects that differ in what is no Unicode would become one.
+	// Two subjects that differ only in invalid Unicode would become one.
 	for _, sub := range []string{`"a\ud800"`, "\"a\xff\""} {
 		text := raw(`{"alg":"HS256"}`) + "." + raw(`{"exp":9999999999,"sub":`+sub+`}`)
 		mac := hmac.New(sha256.New, []byte(secret))
@@ -238,7 +238,7 @@ func TestClaims(t *testing.T) {
 	}
 	plain := wantSubject(t, verifier(t, auth.Config{Secret: secret}), token(claims{"scope": "read"}), "alice")
 	if plain.Scopes != nil || plain.Tenant != "" {
-		t.Errorf("claims that nobody asked for count: %+v", plain)
+		t.Errorf("claims that aren't configured are used: %+v", plain)
 	}
 }
 
@@ -259,9 +259,9 @@ func TestConfig(t *testing.T) {
 		"small RSA":     {auth.Config{KeyFile: file(t, pemOf(t, k.smallRSA.Public()))}, "1024 bits"},
 		"P-384":         {auth.Config{KeyFile: file(t, pemOf(t, k.ec384.Public()))}, "P-384"},
 		"large":         {auth.Config{KeyFile: file(t, slices.Repeat([]byte("x"), 1<<20+1))}, "larger"},
-		"no URL":        {auth.Config{JWKS: "id.example"}, "no URL"},
+		"no URL":        {auth.Config{JWKS: "id.example"}, "invalid JWKS URL"},
 		"no https":      {auth.Config{JWKS: "http://id.example/keys"}, "https"},
-		"other scheme":  {auth.Config{JWKS: "file:///etc/passwd"}, "no URL"},
+		"other scheme":  {auth.Config{JWKS: "file:///etc/passwd"}, "invalid JWKS URL"},
 		"too many keys": {auth.Config{KeyFile: file(t, slices.Repeat(pemOf(t, k.ed.Public()), 65))}, "more than 64"},
 	} {
 		if _, err := auth.New(c.config); !errors.Is(err, auth.ErrConfig) || !strings.Contains(err.Error(), c.want) {

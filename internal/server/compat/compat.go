@@ -101,7 +101,7 @@ func (s *surface) handler(a api) server.Handler {
 		})
 		if err != nil {
 			if isNew && server.Describe(err).Rejected {
-				// The conversation is still unknown to everybody else. Clients retry by themselves, and each try would leave
+				// No other client knows the conversation yet. Clients retry automatically, and without this each try would leave
 				// one.
 				_, deleteErr := s.do(r.Context(), p, id, gateway.Command{Type: gateway.CommandDelete})
 				err = errors.Join(err, deleteErr)

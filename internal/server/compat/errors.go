@@ -45,7 +45,8 @@ func describe(err error) *server.Error {
 	return server.Describe(err)
 }
 
-// isExpired reports whether a stream ended because its token expired. Its client is told although the context has ended.
+// isExpired reports whether a stream ended because its token expired. The request's context has ended then, but the client is
+// still connected and gets an error.
 func isExpired(err error) bool { return errors.Is(err, server.ErrExpired) }
 
 // statuses maps prefixes of the error codes that agents pass on from their upstreams.

@@ -312,8 +312,8 @@ func TestModels(t *testing.T) {
 	get("/v1/models/gpt", 404, `{"type":"error","error":{"type":"not_found_error","message":"no agent is named \"gpt\"; GET /v1/models lists them"},"request_id":"R"}`,
 		"Anthropic-Version", "2023-06-01")
 	// Parts of the APIs that Leat does not support.
-	get("/v1/embeddings", 404, `{"error":{"message":"there is nothing at this path","type":"invalid_request_error","param":null,"code":"not_found"}}`)
+	get("/v1/embeddings", 404, `{"error":{"message":"not found","type":"invalid_request_error","param":null,"code":"not_found"}}`)
 	get("/v1/chat/completions", 405, `{"error":{"message":"this path knows POST, not GET","type":"invalid_request_error","param":null,"code":"method_not_allowed"}}`)
 	get("/v1/messages", 405, `{"type":"error","error":{"type":"invalid_request_error","message":"this path knows POST, not GET"},"request_id":"R"}`)
-	get("/v1/messages/count_tokens", 404, `{"type":"error","error":{"type":"not_found_error","message":"there is nothing at this path"},"request_id":"R"}`)
+	get("/v1/messages/count_tokens", 404, `{"type":"error","error":{"type":"not_found_error","message":"not found"},"request_id":"R"}`)
 }

@@ -39,7 +39,7 @@ func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	}
 	// the client disconnected, or the stream is complete
 	if writeErr != nil || err == nil || r.Context().Err() != nil && !server.Restarting(err) && !isExpired(err) {
-		return nil // nobody is there to be told, or nothing is to be
+		return nil // the client is disconnected, or the stream has ended without an error
 	}
 	_ = write(to.fail(nil, describe(err))) // best effort
 	if server.Restarting(err) || isExpired(err) {

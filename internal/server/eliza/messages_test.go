@@ -108,7 +108,7 @@ func TestLongConversation(t *testing.T) {
 		for i := turns - 100; i < turns; i++ {
 			want = append(want, fmt.Sprintf("user: %d", i), fmt.Sprintf("assistant: re: %d", i))
 		}
-		for _, when := range []string{"as it was said", "after a restart"} {
+		for _, when := range []string{"while it runs", "after a restart"} {
 			if d := cmp.Diff(want, texts(h.messages(c))); d != "" {
 				t.Errorf("%s (-want +got)\n%s", when, d)
 			}

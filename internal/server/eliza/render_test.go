@@ -34,7 +34,7 @@ func TestTokenFrames(t *testing.T) {
 		{"a client with an unknown text gets all of it", tokens{unknown: true}, []string{"Hello", "Hello."}, []string{
 			`{"type":"token","text":"Hello","fullText":"Hello"}`, `{"type":"token","text":".","fullText":"Hello."}`,
 		}},
-		{"also where there is none now", tokens{unknown: true}, []string{"", ""}, []string{`{"type":"token","text":"","fullText":""}`, ""}},
+		{"also without a current text", tokens{unknown: true}, []string{"", ""}, []string{`{"type":"token","text":"","fullText":""}`, ""}},
 		{"one line a frame", tokens{}, []string{"a\nb\r\n\"c\"\\\u2028<&>\x00"}, []string{
 			`{"type":"token","text":"a\nb\r\n\"c\"\\\u2028<&>\u0000","fullText":"a\nb\r\n\"c\"\\\u2028<&>\u0000"}`,
 		}},
@@ -133,7 +133,7 @@ func start(turn, answers string) event.Event {
 	return event.Event{Type: event.TurnStart, Turn: turn, Body: &event.Body{Agent: "eliza", Answers: answers}}
 }
 
-// said builds a message of a turn with one part for each "kind:text".
+// saidIn builds a message of a turn with one part for each "kind:text".
 func saidIn(turn, id string, parts ...string) []event.Event {
 	all := []event.Event{{Type: event.MessageStart, Turn: turn, Message: id, Body: &event.Body{Role: event.Assistant}}}
 	for i, p := range parts {

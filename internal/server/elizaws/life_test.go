@@ -60,7 +60,7 @@ func TestRenewal(t *testing.T) {
 		"none, by a header":  {true, "", 60 * time.Second},
 		"newer":              {false, "alice/110", 110 * time.Second},
 		"newer, by a header": {true, "alice/110", 110 * time.Second},
-		"somebody else's":    {false, "bob/110", 60 * time.Second},
+		"another user's":     {false, "bob/110", 60 * time.Second},
 		"the admin's":        {false, secret, 60 * time.Second},
 		"wrong":              {false, "nonsense", 60 * time.Second},
 		"over":               {false, "alice/10", 60 * time.Second},
@@ -88,7 +88,7 @@ func TestRenewal(t *testing.T) {
 				}
 				for _, f := range frames {
 					if !strings.HasPrefix(f, `{"type":"status"`) {
-						t.Errorf("it is told %s", f)
+						t.Errorf("the socket got %s", f)
 					}
 				}
 			})
@@ -166,7 +166,7 @@ func TestStalled(t *testing.T) {
 			h.hub.Send(hub.Frame{Broadcast: true, JSON: []byte(`{"type":"emote"}`)})
 		}
 		if n := <-got; n != many+100 || time.Since(start) != 0 {
-			t.Errorf("beside it %d frames came, %v later", n, time.Since(start))
+			t.Errorf("meanwhile the other socket got %d frames, %v later", n, time.Since(start))
 		}
 		_ = reader.conn.CloseNow()
 		time.Sleep(stall - time.Second)
@@ -205,7 +205,7 @@ func TestThousandTurns(t *testing.T) {
 			}
 		}
 		if told := len(all) - mine; gap || mine != 2*others || told < signals.Cap/5 || told > signals.Cap/2 {
-			t.Errorf("of others' %d signals %d are kept, beside %d of the turns", 2*others, mine, told)
+			t.Errorf("of %d other signals, %d are stored, and %d of the turns", 2*others, mine, told)
 		}
 		c := dial(bearer(secret))
 		c.want("status")

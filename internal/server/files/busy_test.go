@@ -19,7 +19,8 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
 
-// While a large file is put where it belongs, whoever asks for the upload is told to ask again: a 5xx would end it for good.
+// While a large file is moved to its place, requests for the upload get a status that means retry: with a 5xx, tus clients give
+// up.
 func TestUploadThatIsPlaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()

@@ -17,7 +17,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 )
 
-// A person's MEDIA: line, and the address of an upload, become a part whose bytes the agent gets; one that can't be had says why.
+// A MEDIA: line or an upload's address in a user's message becomes a file part whose bytes the agent gets.
 func TestMediaLines(t *testing.T) {
 	got := make(chan agent.Input, 1)
 	read := make(chan string, 1)
@@ -77,7 +77,8 @@ func (f agentFunc) Run(ctx context.Context, in agent.Input, out *agent.Emitter) 
 	return f(ctx, in, out)
 }
 
-// What an agent shows by a path is copied into the conversation; what it may not show is a part that says so, and nothing of it is told.
+// A file that an agent shows by its path is copied into the conversation. A path that it may not show becomes a part with the
+// refusal, which reveals nothing about the file.
 func TestAgentPaths(t *testing.T) {
 	var show []string
 	s := newSite(t, func(c *gateway.Config) {
@@ -108,7 +109,7 @@ func TestAgentPaths(t *testing.T) {
 	var bad []string
 	for _, at := range append([]string{paths["bob"], "./none.txt"}, hostile(s, secret)...) {
 		if strings.HasPrefix(at, "/") || strings.HasPrefix(at, ".") || strings.HasPrefix(at, "~") || strings.HasPrefix(at, "file://") {
-			if !strings.HasPrefix(at, "..%") && !strings.HasPrefix(at, `..\`) && !strings.HasPrefix(at, "....") { // those are no paths, and stay names
+			if !strings.HasPrefix(at, "..%") && !strings.HasPrefix(at, `..\`) && !strings.HasPrefix(at, "....") { // the gateway treats these as file names, not as paths
 				bad = append(bad, at)
 			}
 		}
@@ -139,7 +140,7 @@ func TestAgentPaths(t *testing.T) {
 		}
 	}
 	if strings.Contains(string(b), s.dir) || strings.Contains(string(b), "/etc") {
-		t.Errorf("the log tells of the machine: %s", b)
+		t.Errorf("the log reveals paths of the machine: %s", b)
 	}
 	parts := tr.Transcript.Messages[1].Parts
 	if len(parts) != len(show) {

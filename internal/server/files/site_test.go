@@ -186,7 +186,7 @@ func meta(pairs ...string) string {
 	return strings.Join(all, ",")
 }
 
-// create begins a resumable upload, and returns where it goes on.
+// create begins a resumable upload and returns its address.
 func (s *site) create(as string, length int, metadata string) string {
 	s.t.Helper()
 	res, b := s.call(as, http.MethodPost, "/api/files/upload", nil, "Tus-Resumable", "1.0.0", "Upload-Length", fmt.Sprint(length), "Upload-Metadata", metadata)

@@ -23,7 +23,8 @@ const (
 	tusExtensions = "creation,creation-with-upload,expiration,termination"
 	offsetStream  = "application/offset+octet-stream"
 
-	// maxBody is no limit: the declared length of the upload is. A client that stops sending is disconnected.
+	// maxBody lifts the server's limit on bodies, because the declared length of the upload already limits it. A client that stops
+	// sending is disconnected.
 	maxBody = 1 << 62
 )
 
@@ -99,7 +100,7 @@ func announced(r *http.Request, resumable bool) (n attachments.NewUpload, err er
 		key, encoded, _ := strings.Cut(strings.TrimSpace(pair), " ")
 		value, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
 		if err != nil {
-			return n, server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "Upload-Metadata: the value of %q is no base64", key)
+			return n, server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "Upload-Metadata: the value of %q isn't valid base64", key)
 		}
 		switch key {
 		case "filename", "name":
@@ -189,7 +190,7 @@ func (f *surface) add(w http.ResponseWriter, r *http.Request, p gateway.Principa
 // busy is the error while another request writes to the upload or the upload is being stored. The client may retry.
 func busy(err error) error {
 	if errors.Is(err, store.ErrBusy) {
-		return server.Errorf(http.StatusLocked, server.ReasonBusy, "somebody else writes to this upload")
+		return server.Errorf(http.StatusLocked, server.ReasonBusy, "another request is writing to this upload; try again")
 	}
 	return err
 }

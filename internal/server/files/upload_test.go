@@ -18,7 +18,8 @@ import (
 	"github.com/leat-dev/leat/internal/service/quota"
 )
 
-// A whole file gets a path in the workspace, is served there, and is part of a message by either.
+// An upload in one request gets a path in the workspace, can be downloaded there, and can be part of a message by its path or
+// by its address.
 func TestUploadWhole(t *testing.T) {
 	s := newSite(t, nil)
 	res, b := s.call("", http.MethodPost, "/api/files/upload?name=..%2Fthe+b%22each.png&alt=the+beach", bytes.NewReader(dot), "Content-Type", "text/html")
@@ -55,7 +56,7 @@ func TestUploadWhole(t *testing.T) {
 	if res, _ := s.call("", http.MethodGet, u.Media.URL+"&download=my+%C3%A9.png", nil); res.Header.Get("Content-Disposition") != `attachment; filename*=utf-8''my%20%C3%A9.png` {
 		t.Errorf("by another name: %v", res.Header)
 	}
-	// Somebody writes to it: its tag is another.
+	// A write to the file changes its ETag.
 	if err := os.WriteFile(u.Path, append(dot, 'x'), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +83,7 @@ func TestDownloadActiveContent(t *testing.T) {
 	}
 }
 
-// An upload goes on after cuts and a restart, tells where, and refuses any other place.
+// An upload resumes after interruptions and a restart, reports its offset, and refuses bytes at any other offset.
 func TestResumable(t *testing.T) {
 	s := newSite(t, nil)
 	content := bytes.Repeat([]byte("0123456789"), 1000)
@@ -116,11 +117,11 @@ func TestResumable(t *testing.T) {
 			t.Fatalf("it does not come: %v", res.Header)
 		}
 	}
-	// The gateway has not heard that the line is dead, and lets another go on all the same.
+	// The gateway hasn't noticed that the connection is dead, but still lets a second one continue.
 	res, b = s.patch("", at, 1300, bytes.NewReader(content[1300:2000]))
 	s.want(http.StatusNoContent, res, b)
 	if r, err := http.ReadResponse(bufio.NewReader(c), nil); err == nil && r.StatusCode < 400 {
-		t.Errorf("the first writer is told %s", r.Status)
+		t.Errorf("the first writer got %s", r.Status)
 	}
 	_ = c.Close()
 	where(2000)
@@ -155,7 +156,8 @@ func TestResumable(t *testing.T) {
 	}
 }
 
-// Where the gateway was killed when all was there and nothing done with it, whoever asks next has it done.
+// If the gateway was killed after the last byte arrived but before the file was placed, the next request for the upload places
+// it.
 func TestKilledBeforeItsEnd(t *testing.T) {
 	s := newSite(t, nil)
 	at := s.create("", 5, meta("filename", "x.txt"))
@@ -173,7 +175,7 @@ func TestKilledBeforeItsEnd(t *testing.T) {
 	}
 }
 
-// With a conversation the file is one of its files, too.
+// An upload with a conversation is also one of the conversation's files.
 func TestUploadIntoConversation(t *testing.T) {
 	for _, space := range []bool{true, false} {
 		s := newSiteOf(t, func(c *attachments.Config) {
@@ -195,7 +197,7 @@ func TestUploadIntoConversation(t *testing.T) {
 			}
 		}
 		if res, b := s.call("eve", http.MethodGet, "/api/files/download?conversation=holiday&id="+id, nil); res.StatusCode != http.StatusNotFound {
-			t.Errorf("somebody else: %s %s", res.Status, b)
+			t.Errorf("another user: %s %s", res.Status, b)
 		}
 		if res, b := s.call("", http.MethodPost, "/api/files/upload?conversation=none", strings.NewReader("x")); res.StatusCode != http.StatusNotFound {
 			t.Errorf("nowhere: %s %s", res.Status, b)
@@ -238,7 +240,7 @@ func TestUploadRefusals(t *testing.T) {
 		"a piece of none":      {"PATCH", "/api/files/upload/" + strings.Repeat("0", 32), "x", []string{"Content-Type", "application/offset+octet-stream", "Upload-Offset", "0"}, http.StatusNotFound},
 		"more than announced":  {"PATCH", at, "12345", []string{"Content-Type", "application/offset+octet-stream", "Upload-Offset", "0"}, http.StatusRequestEntityTooLarge},
 		"no path":              {"GET", "/api/files/download", "", nil, http.StatusBadRequest},
-		"a path that is none":  {"GET", "/api/files/download?path=", "", nil, http.StatusNotFound},
+		"an empty path":        {"GET", "/api/files/download?path=", "", nil, http.StatusNotFound},
 		"the workspace itself": {"GET", "/api/files/download?path=.", "", nil, http.StatusNotFound},
 		"a folder":             {"GET", "/api/files/download?path=uploads", "", nil, http.StatusNotFound},
 	} {
@@ -286,7 +288,7 @@ func TestHostilePaths(t *testing.T) {
 	}
 }
 
-// What a user brings is that user's: nobody else finds it, by path, by address, or by the upload.
+// Only the user who uploaded a file can find it, by its path, by its address or as an upload.
 func TestUploadsAreTheirs(t *testing.T) {
 	s := newSite(t, nil)
 	res, b := s.call("alice", http.MethodPost, "/api/files/upload?name=x.txt", strings.NewReader("hers"))
@@ -318,11 +320,11 @@ func TestUploadsAreTheirs(t *testing.T) {
 		t.Errorf("the agents' files by their path: %s %s", res.Status, b)
 	}
 	if res, b := s.call("alice", http.MethodPost, "/api/files/upload?conversation=holiday", strings.NewReader("x")); res.StatusCode != http.StatusNotFound {
-		t.Errorf("into somebody else's conversation: %s %s", res.Status, b)
+		t.Errorf("into another user's conversation: %s %s", res.Status, b)
 	}
 }
 
-// What is brought, and what is announced, counts for whose it is.
+// Uploaded and announced bytes count against the quota of their owner.
 func TestUploadQuota(t *testing.T) {
 	s := newSite(t, func(c *gateway.Config) { c.User = quota.Limits{Bytes: 1000} })
 	at := s.create("alice", 600, "")

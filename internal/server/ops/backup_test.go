@@ -34,7 +34,7 @@ func (c copier) Backup(ctx context.Context, path string) error {
 	return os.WriteFile(path, c.data, 0o600)
 }
 
-// serveBackup serves the route on a network of its own, and returns how to ask it and how to stop it.
+// serveBackup serves the backup route on its own in-memory network. get requests a backup, and stop shuts the server down.
 func serveBackup(t *testing.T, b ops.Backuper, dir string) (get func(token string) (*http.Response, error), stop func()) {
 	t.Helper()
 	srv := server.New(server.Options{Token: "sesame"})
@@ -126,7 +126,7 @@ func TestBackupFails(t *testing.T) {
 	}
 }
 
-// A copy that is cut by the end of the gateway does not look whole.
+// A copy that the gateway's shutdown interrupts can't be mistaken for a complete one.
 func TestBackupCut(t *testing.T) {
 	dir := t.TempDir()
 	asked := make(chan context.Context, 1)
@@ -152,11 +152,11 @@ func TestBackupCut(t *testing.T) {
 			t.Error("the copy was cut, and the client takes it for whole")
 		}
 	case <-time.After(30 * time.Second):
-		t.Fatal("the copy neither ends nor goes on")
+		t.Fatal("the copy neither ended nor continued within 30 s")
 	}
 }
 
-// A second backup is refused while a copy is on the disk, also while it is only being sent.
+// A second backup is refused as long as the first one's copy is on the disk, including while it is being sent.
 func TestBackupOneAtATime(t *testing.T) {
 	dir := t.TempDir()
 	get, _ := serveBackup(t, copier{data: make([]byte, 8<<20)}, dir)

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// sick is a journal that can be told to be unwell.
+// sick is a journal whose health a test sets.
 type sick struct {
 	journal.Journal
 	ill atomic.Bool
@@ -95,7 +95,7 @@ func TestOps(t *testing.T) {
 	status, body = get("/readyz", "localhost", near)
 	check("commits fail", status, 503, body, "commits fail")
 	if strings.Contains(body, "secret") {
-		t.Errorf("readyz tells of paths: %s", body)
+		t.Errorf("readyz reveals paths: %s", body)
 	}
 	status, body = get("/healthz", "localhost", near)
 	check("health while commits fail", status, 200, body, "ok")

@@ -39,7 +39,7 @@ import (
 
 const secret = "a-token-for-this-test"
 
-// The test's binary is the plugin too.
+// TestMain runs the test binary as a plugin if it was started as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "child" {
 		child()
@@ -99,7 +99,7 @@ type house struct {
 	close func()
 }
 
-// newHouse opens a gateway whose plugins lie in dir; where that is empty it has none.
+// newHouse opens a gateway whose plugins are in dir. If dir is empty, plugins are off.
 func newHouse(t *testing.T, dir string) *house {
 	t.Helper()
 	j, quiet := memory.New(), slog.New(slog.DiscardHandler)
@@ -227,7 +227,7 @@ func (h *house) ask(name, text string) (conversation, turn string) {
 	return s.ID, ack.Turn
 }
 
-// ended waits for the end of a turn, and returns it with what was said in it.
+// ended waits for the end of a turn and returns it with its text.
 func (h *house) ended(conversation, turn string) (t transcript.Turn, said string) {
 	h.t.Helper()
 	h.until(conversation, func(tr *transcript.Transcript) bool {

@@ -14,7 +14,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// What is shown of an installation, to the letter.
+// The progress of an installation is shown byte for byte as documented.
 func TestInstallProgress(t *testing.T) {
 	h := newHouse(t, t.TempDir())
 	next := h.frames("install-progress")
@@ -56,7 +56,8 @@ func (h *house) list() (out listed) {
 	return out
 }
 
-// An installed agent answers, is started again when it was killed, is there after a restart, and can be removed while it answers.
+// An installed agent answers, is restarted after it was killed, is still installed after the gateway restarts, and can be
+// removed during a turn.
 func TestInstalledAgent(t *testing.T) {
 	t.Setenv("WORD", "hello")
 	t.Setenv("LEAT_API_TOKEN", "s3cret")
@@ -110,7 +111,7 @@ func TestInstalledAgent(t *testing.T) {
 	h.want(404, `{"ok":false,"error":"no plugin \"weather\" is installed","reason":"not_found"}`, "DELETE", "/api/plugins/weather", "")
 }
 
-// A plugin that can't be run after a restart is in the list, with the reason; it can be removed, or installed anew.
+// A plugin that can't run after a restart is listed with the reason, and can be removed or reinstalled.
 func TestBrokenAfterRestart(t *testing.T) {
 	dir := t.TempDir()
 	h := newHouse(t, dir)
@@ -136,7 +137,7 @@ func TestBrokenAfterRestart(t *testing.T) {
 	h.want(200, `"ok":true`, "DELETE", "/api/plugins/weather", "")
 }
 
-// What can't be installed here is refused, and not there.
+// A plugin that fails a check is refused, and nothing of it is installed.
 func TestRefused(t *testing.T) {
 	h := newHouse(t, t.TempDir())
 	for manifest, reason := range map[string]string{
@@ -158,7 +159,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Without configuration there is nothing, and nothing can be installed.
+// Without a plugin configuration, the list is empty and installations are refused.
 func TestOff(t *testing.T) {
 	h := newHouse(t, "")
 	h.want(403, `{"ok":false,"error":"Plugin installation is disabled","reason":"forbidden"}`, "POST", "/api/plugins/install", `{"name":"x"}`)
@@ -166,7 +167,7 @@ func TestOff(t *testing.T) {
 	h.want(200, `{"plugins":[]}`, "GET", "/api/plugins", "")
 }
 
-// Archives do not come from this machine or its network, unless that is allowed; the address is not told on.
+// Archives of private and loopback addresses are refused unless allowed, and the error doesn't reveal the address.
 func TestPrivateAddress(t *testing.T) {
 	h := newHouse(t, t.TempDir())
 	body := fmt.Sprintf(`{"archive":"http://127.0.0.1:9/a.tgz?key=s3cret","sha256":"%064d"}`, 0)

@@ -198,7 +198,7 @@ func (p *page) send(s step) view {
 	return v
 }
 
-// The page tells which text is not what its end says of it, with the sizes and checksums of both.
+// The page reports a text whose length or checksum differs from the one in its end event, with both values.
 func TestMismatch(t *testing.T) {
 	p := openPage(t)
 	text := "Grüße"
@@ -219,7 +219,7 @@ func TestMismatch(t *testing.T) {
 	}
 }
 
-// The page's fold comes to the same as package transcript, for readers that are cut, resume and get merged batches.
+// The page's fold and package transcript reach the same result for readers that are interrupted, resume and get merged batches.
 func TestFoldIsThatOfTranscript(t *testing.T) {
 	p := openPage(t)
 	logs := recorded(t)
@@ -291,8 +291,8 @@ func follow(t *testing.T, p *page, log []event.Event, rng *rand.Rand) {
 	}
 }
 
-// confuse gives both readers events out of place: late, early, again, with another seq. What they make of them, and what
-// they refuse, is the same.
+// confuse applies events to both readers in invalid ways: late, early, repeated, with another seq. Both must have the same
+// result and refuse the same events.
 func confuse(t *testing.T, p *page, log []event.Event, rng *rand.Rand) {
 	var fold transcript.Transcript
 	p.send(step{New: true})

@@ -47,7 +47,7 @@ func get(t *testing.T, url string, header ...string) (*http.Response, string) {
 	return res, string(b)
 }
 
-// The page and all that it loads are there, for everybody, under a policy that allows nothing else.
+// The page and all files it loads are served without a token, with a content security policy that allows no other sources.
 func TestServed(t *testing.T) {
 	for name, opt := range map[string]server.Options{"open": {}, "with a token": {Token: "secret"}, "below a path": {BasePath: "/leat"}} {
 		t.Run(name, func(t *testing.T) {
@@ -115,8 +115,9 @@ func TestServed(t *testing.T) {
 	}
 }
 
-// Text never becomes markup, and the page runs nothing but its own files. What is looked at is the source: React's own code has some of it,
-// for things that the page does not do; the policy refuses them, and the browser tests look at the console.
+// Text never becomes markup, and the page runs only its own files. The test reads the page's source and not the built bundle,
+// because React contains such code for features that the page doesn't use. The policy blocks those, and the browser tests check
+// the console for violations.
 func TestNoMarkupFromText(t *testing.T) {
 	bad := regexp.MustCompile(`dangerouslySetInnerHTML|innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|createContextualFragment|srcdoc|sessionStorage`)
 	inline := regexp.MustCompile(`(?i)<script(?:[^>]*)>[^<]|\son\w+=|\sstyle=|<style|javascript:`)
@@ -144,7 +145,7 @@ func TestNoMarkupFromText(t *testing.T) {
 		if m != "" {
 			t.Errorf("%s uses %s", name, m)
 		}
-		// The page may lie below a path, out of which an address at the root would lead.
+		// The page may be served below a base path, which an absolute address would leave.
 		if m := regexp.MustCompile("[\"'`]/(api|ui)/[^\"'`]*").FindString(string(b)); m != "" {
 			t.Errorf("%s has the address %s, which is not relative", name, m)
 		}
@@ -160,7 +161,7 @@ func TestNoMarkupFromText(t *testing.T) {
 	}
 }
 
-// The first load stays small, and nobody commits a catalogue by accident.
+// The first load stays small. It also catches an avatar catalogue that was committed by accident.
 func TestSize(t *testing.T) {
 	index, err := web.Dist.ReadFile("dist/index.html")
 	if err != nil {

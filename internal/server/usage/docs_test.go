@@ -37,7 +37,7 @@ func blocks(t *testing.T, doc, language string) []string {
 	return all
 }
 
-// The examples of docs/limits.md and docs/usage.md that call a gateway do what is said there.
+// The examples of docs/limits.md and docs/usage.md that call a gateway have the results that the pages describe.
 func TestDocExamples(t *testing.T) {
 	for _, tool := range []string{"curl", "bash", "sed"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -91,7 +91,7 @@ func TestDocExamples(t *testing.T) {
 	}
 }
 
-// The configurations of both are right.
+// The configuration examples of both pages are valid.
 func TestDocConfigurations(t *testing.T) {
 	for _, doc := range []string{"limits.md", "usage.md"} {
 		for _, text := range blocks(t, doc, "yaml") {

@@ -30,8 +30,8 @@ func (spender) Run(_ context.Context, in agent.Input, out *agent.Emitter) error 
 	return out.End(event.Completed, "", &event.Usage{Model: in.Message.Text, Input: 1000, Output: 100})
 }
 
-// house is a server over a gateway in which ann of t has had two turns and =bob of t one.
-func house(t *testing.T) *httptest.Server {
+// newUsageServer returns a server over a gateway in which ann of t has had two turns and =bob of t one.
+func newUsageServer(t *testing.T) *httptest.Server {
 	t.Helper()
 	gw, err := gateway.New(gateway.Config{
 		Journal: memory.New(), Agents: gateway.Agents{"a": {Agent: spender{}}}, DefaultAgent: "a",
@@ -106,7 +106,7 @@ func get(t *testing.T, ts *httptest.Server, query string, header ...string) (*ht
 }
 
 func TestJSON(t *testing.T) {
-	ts := house(t)
+	ts := newUsageServer(t)
 	today := time.Now().UTC().Format(time.DateOnly)
 	_, body := get(t, ts, "?by=subject,model")
 	want := `{"from":"` + time.Now().UTC().AddDate(0, 0, -29).Format(time.DateOnly) + `","to":"` + today + `","timezone":"UTC","by":["subject","model"],"groups":[` +
@@ -142,7 +142,7 @@ func TestJSON(t *testing.T) {
 }
 
 func TestAsked(t *testing.T) {
-	ts := house(t)
+	ts := newUsageServer(t)
 	for query, want := range map[string]string{
 		"?from=yesterday": "invalid day", "?to=x": "invalid day", "?by=week": "dimension \\\"week\\\"", "?by=day,day": "repeated", "?format=xml": "it is json or csv",
 		"?since=1": "unknown parameter", "?from=2020-01-01": "use 1 to 800", "?to=2026-01-01&to=2026-01-02": "2 times", "?from=2026-02-01&to=2026-01-01": "days",
@@ -174,7 +174,7 @@ func TestAsked(t *testing.T) {
 }
 
 func TestCSV(t *testing.T) {
-	ts := house(t)
+	ts := newUsageServer(t)
 	for _, how := range [][]string{{"&format=csv"}, {"", "Accept", "text/csv, application/json;q=0.5"}} {
 		res, body := get(t, ts, "?by=subject,model"+how[0], how[1:]...)
 		if ct := res.Header.Get("Content-Type"); !strings.HasPrefix(ct, "text/csv; charset=utf-8") {
