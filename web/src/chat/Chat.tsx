@@ -137,7 +137,7 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
       ...(waiting ? [{ group, name: "Go to the pending request", key: "approval" as const, run: toRequest }] : []),
       ...(made && state.phase !== "gone" ? [
         { group, name: "Find in the whole conversation", key: "find" as const, hint: "the browser’s find covers only a part", run: () => { setFinding(true); document.querySelector<HTMLElement>(".find input")?.focus(); } },
-        ...(mine && running.length === 0 ? [{ group, name: "Edit my last message", run: () => setEditing(mine) }, { group, name: "Try my last message again", run: () => void conversation.resend(mine.id).catch((err: Error) => setError(err.message)) }] : []),
+        ...(mine && running.length === 0 ? [{ group, name: "Edit my last message", run: () => setEditing(mine) }, { group, name: "Send my last message again", run: () => void conversation.resend(mine.id).catch((err: Error) => setError(err.message)) }] : []),
         { group, name: "Save as Markdown", run: () => void exportMarkdown(conversation).catch((err: Error) => setError(err.message)) },
         { group, name: "Save as JSON", run: () => void exportJSON(conversation).catch((err: Error) => setError(err.message)) },
         ...(agents.length > 1 ? agents.filter((a) => a.name !== next).map((a) => ({ group, name: `Switch to ${a.name}`, run: () => choose(id, a.name === agent || !agent && a.default ? "" : a.name) })) : []),

@@ -71,7 +71,7 @@ export const Message = memo(function Message({ conversation, message: m, pending
           <>
             <CopyButton text={() => visibleText(m)} what="message" />
             {mine && !pending && <button type="button" className="quiet" disabled={busy} onClick={() => edit(m)} aria-label="Edit" title="Edit"><Icon name="pencil" /></button>}
-            {mine && !pending && <button type="button" className="quiet" disabled={busy} onClick={() => void conversation.resend(m.id).catch(() => {})} aria-label="Try again" title="Try again"><Icon name="again" /></button>}
+            {mine && !pending && <button type="button" className="quiet" disabled={busy} onClick={() => void conversation.resend(m.id).catch(() => {})} aria-label="Send again" title="Send again"><Icon name="again" /></button>}
             {last && turn && <button type="button" className="quiet" onClick={() => inspect(turn.id)} aria-label="Inspect" title="Inspect"><Icon name="wave" /></button>}
             {m.at !== undefined && <time dateTime={new Date(m.at).toISOString()}>{clock(m.at)}</time>}
             {last && turn?.usage && <UsageLabel usage={turn.usage} model={turn.model} />}

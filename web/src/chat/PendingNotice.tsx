@@ -21,7 +21,7 @@ export function PendingNotice({ conversation, pending: p }: { conversation: Conv
   if (p.error) {
     return (
       <p className="note bad">Not sent: {line(p.error.message)}{" "}
-        <button type="button" className="link" onClick={() => void conversation.retry(p.key).catch(() => {})}>Try again</button>{" "}
+        <button type="button" className="link" onClick={() => void conversation.retry(p.key).catch(() => {})}>Retry</button>{" "}
         <button type="button" className="link" onClick={() => conversation.discard(p.key)}>Discard</button>
       </p>
     );
