@@ -120,10 +120,10 @@ function Page({ session: user, signedOut }: { session: Session; signedOut: () =>
 // useNewId returns the id that the next new conversation will have. It changes only when the user navigates to a new conversation
 // and the previous id is in use: an upload may already have created the conversation that is shown.
 function useNewId(view: string): string {
-  const [shown, setShown] = useState(() => ({ view, id: crypto.randomUUID() }));
-  if (shown.view === view) return shown.id;
-  const inUse = shown.view === shown.id || list.get().conversations.some((c) => c.id === shown.id);
-  const id = view === "" && inUse ? crypto.randomUUID() : shown.id;
+  const [current, setShown] = useState(() => ({ view, id: crypto.randomUUID() }));
+  if (current.view === view) return current.id;
+  const inUse = current.view === current.id || list.get().conversations.some((c) => c.id === current.id);
+  const id = view === "" && inUse ? crypto.randomUUID() : current.id;
   setShown({ view, id });
   return id;
 }

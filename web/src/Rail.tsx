@@ -25,8 +25,8 @@ interface RailProps {
 
 export function Rail({ current, session, opened, open, close }: RailProps) {
   const { conversations, loaded, error } = useStore(list);
-  const [sought, seek] = useState("");
-  const shown = useMemo(() => find(conversations, sought), [conversations, sought]);
+  const [query, seek] = useState("");
+  const matches = useMemo(() => find(conversations, query), [conversations, query]);
   const { view } = useStore(route);
   const dark = useStore(theme) === "dark";
   const rail = useRef<HTMLElement>(null);
@@ -34,7 +34,7 @@ export function Rail({ current, session, opened, open, close }: RailProps) {
   useEscape(opened, close);
   const news = conversations.some((c) => c.unread && c.id !== current);
   // A layer lies over the page, not over the list that it was opened from.
-  const over = (l: Layer) => {
+  const openLayer = (l: Layer) => {
     close();
     layer.set(l);
   };
@@ -56,29 +56,29 @@ export function Rail({ current, session, opened, open, close }: RailProps) {
       </header>
       <button type="button" className="new" aria-keyshortcuts={ariaKeys("new")} title={`New conversation (${spelled("new")})`} onClick={() => { goTo(""); close(); }}><Icon name="plus" /><span className="label">New conversation</span></button>
       <label className="seek"><Icon name="search" /><span className="unseen">Find a conversation</span>
-        <input type="search" placeholder="Find" value={sought} onChange={(e) => seek(e.target.value)} />
+        <input type="search" placeholder="Find" value={query} onChange={(e) => seek(e.target.value)} />
       </label>
       <ul className="list" onKeyDown={arrows}>
-        {shown.map((c) => <Entry key={c.id} entry={c} current={c.id === current} close={close} />)}
+        {matches.map((c) => <Entry key={c.id} entry={c} current={c.id === current} close={close} />)}
       </ul>
-      {loaded && shown.length === 0 && <p className="muted">{sought ? `No results for “${sought}”` : "No conversations yet."}</p>}
+      {loaded && matches.length === 0 && <p className="muted">{query ? `No results for “${query}”` : "No conversations yet."}</p>}
       {!loaded && error && <p className="muted">{error}</p>}
       {(session.admin || !session.tokenNeeded) && (
         <button type="button" className="quiet wide" title="Overview" aria-current={view === "overview" ? "page" : undefined} onClick={() => { openOverview(); close(); }}><Icon name="gauge" /><span className="label">Overview</span></button>
       )}
-      <button type="button" className="quiet wide" aria-keyshortcuts={ariaKeys("palette")} title={`Search and commands (${spelled("palette")})`} onClick={() => over("palette")}><Icon name="search" /><span className="label">Search and commands</span></button>
-      <button type="button" className="quiet wide" title="Settings" onClick={() => over("settings")}><Icon name="settings" /><span className="label">Settings</span></button>
-      <button type="button" className="quiet wide" title="Keyboard shortcuts (?)" onClick={() => over("keys")}><Icon name="help" /><span className="label">Keyboard shortcuts</span></button>
+      <button type="button" className="quiet wide" aria-keyshortcuts={ariaKeys("palette")} title={`Search and commands (${spelled("palette")})`} onClick={() => openLayer("palette")}><Icon name="search" /><span className="label">Search and commands</span></button>
+      <button type="button" className="quiet wide" title="Settings" onClick={() => openLayer("settings")}><Icon name="settings" /><span className="label">Settings</span></button>
+      <button type="button" className="quiet wide" title="Keyboard shortcuts (?)" onClick={() => openLayer("keys")}><Icon name="help" /><span className="label">Keyboard shortcuts</span></button>
       {session.tokenNeeded && <SignOut />}
     </nav>
   );
 }
 
 // On a page that is not wide it lies over the rest: what is below can't be reached meanwhile, and the focus goes back.
-function useSheet(rail: RefObject<HTMLElement | null>, opened: boolean): void {
+function useSheet(rail: RefObject<HTMLElement | null>, isOpen: boolean): void {
   const opener = useRef<Element>(undefined);
   useLayoutEffect(() => {
-    if (!opened) return;
+    if (!isOpen) return;
     const below = document.querySelector("main");
     opener.current = document.activeElement ?? document.body;
     if (below) below.inert = true;
@@ -86,22 +86,22 @@ function useSheet(rail: RefObject<HTMLElement | null>, opened: boolean): void {
     return () => {
       if (below) below.inert = false;
     };
-  }, [rail, opened]);
+  }, [rail, isOpen]);
   // Before a layer that was opened from it remembers where the focus was.
   useLayoutEffect(() => {
     const from = opener.current;
-    if (opened || !from) return;
+    if (isOpen || !from) return;
     opener.current = undefined;
     const at = document.activeElement;
-    if (!at || at === document.body || rail.current?.contains(at)) (shown(from) ? from : [...document.querySelectorAll(".rail-opener")].find(shown))?.focus();
-  }, [rail, opened]);
+    if (!at || at === document.body || rail.current?.contains(at)) (isVisible(from) ? from : [...document.querySelectorAll(".rail-opener")].find(isVisible))?.focus();
+  }, [rail, isOpen]);
 }
 
-const shown = (e: Element | undefined | null): e is HTMLElement => e instanceof HTMLElement && e !== document.body && e.getClientRects().length > 0;
+const isVisible = (e: Element | undefined | null): e is HTMLElement => e instanceof HTMLElement && e !== document.body && e.getClientRects().length > 0;
 
-function find(all: readonly Entry[], sought: string): readonly Entry[] {
-  const words = sought.toLowerCase().split(/\s+/).filter(Boolean);
-  return words.length === 0 ? all : all.filter((c) => words.every((w) => c.title.toLowerCase().includes(w)));
+function find(entries: readonly Entry[], query: string): readonly Entry[] {
+  const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+  return words.length === 0 ? entries : entries.filter((c) => words.every((w) => c.title.toLowerCase().includes(w)));
 }
 
 function arrows(event: KeyboardEvent<HTMLUListElement>) {
@@ -113,46 +113,46 @@ function arrows(event: KeyboardEvent<HTMLUListElement>) {
 }
 
 const Entry = memo(function Entry({ entry, current, close }: { entry: Entry; current: boolean; close: () => void }) {
-  const [doing, setDoing] = useState<"" | "rename" | "delete">("");
+  const [mode, setDoing] = useState<"" | "rename" | "delete">("");
   const [error, setError] = useState("");
   const item = useRef<HTMLLIElement>(null);
   const menu = useRef<HTMLButtonElement>(null);
   const conversation = () => theClient().conversation(entry.id);
-  const back = useRef(false);
-  const done = (err?: unknown) => {
+  const restoreFocus = useRef(false);
+  const finish = (err?: unknown) => {
     setError(err instanceof Error ? err.message : "");
-    back.current = true;
+    restoreFocus.current = true;
     setDoing("");
     void refresh();
   };
   // The button that it was asked for with is there again.
   useLayoutEffect(() => {
-    if (doing || !back.current) return;
-    back.current = false;
+    if (mode || !restoreFocus.current) return;
+    restoreFocus.current = false;
     if (document.activeElement !== document.body) return;
     menu.current?.closest("li")?.querySelector("a")?.focus(); // the buttons are only there where the focus is
     menu.current?.focus();
-  }, [doing]);
-  const mine = !entry.owner;
-  if (doing === "rename") {
+  }, [mode]);
+  const isOwner = !entry.owner;
+  if (mode === "rename") {
     return (
       <li>
         <form className="rename" onSubmit={(e) => {
           e.preventDefault();
           const title = (new FormData(e.currentTarget).get("title") as string).trim();
-          if (title && title !== entry.title) void conversation().update({ title }).then(() => done(), done);
-          else done();
+          if (title && title !== entry.title) void conversation().update({ title }).then(() => finish(), finish);
+          else finish();
         }}>
-          <input name="title" aria-label="Title" defaultValue={entry.title} autoFocus onFocus={(e) => e.target.select()} onKeyDown={(e) => { if (e.key === "Escape") { e.preventDefault(); done(); } }} onBlur={(e) => e.currentTarget.form?.requestSubmit()} />
+          <input name="title" aria-label="Title" defaultValue={entry.title} autoFocus onFocus={(e) => e.target.select()} onKeyDown={(e) => { if (e.key === "Escape") { e.preventDefault(); finish(); } }} onBlur={(e) => e.currentTarget.form?.requestSubmit()} />
         </form>
       </li>
     );
   }
-  if (doing === "delete") {
+  if (mode === "delete") {
     return (
-      <li ref={item} className="sure" role="group" aria-label={`Delete ${entry.title}?`} onKeyDown={(e) => { if (e.key === "Escape") { e.preventDefault(); done(); } }}>
+      <li ref={item} className="sure" role="group" aria-label={`Delete ${entry.title}?`} onKeyDown={(e) => { if (e.key === "Escape") { e.preventDefault(); finish(); } }}>
         <span>Delete this conversation?</span>
-        <button type="button" autoFocus onClick={() => done()}>Cancel</button>
+        <button type="button" autoFocus onClick={() => finish()}>Cancel</button>
         <button type="button" className="danger" onClick={() => {
           const next = neighbour(item.current);
           void conversation().delete().then(() => {
@@ -160,7 +160,7 @@ const Entry = memo(function Entry({ entry, current, close }: { entry: Entry; cur
             if (current) goTo("", "replace"); // the composer then has the focus
             else next?.focus();
             void refresh();
-          }, done);
+          }, finish);
         }}>Delete</button>
       </li>
     );
@@ -178,7 +178,7 @@ const Entry = memo(function Entry({ entry, current, close }: { entry: Entry; cur
         <time dateTime={entry.updatedAt}>{ago(entry.updatedAt)}</time>
       </a>
       {error && <p role="alert" className="bad">{error}</p>}
-      {mine && (
+      {isOwner && (
         <span className="acts">
           <button ref={menu} type="button" className="quiet" aria-label={`Rename ${entry.title}`} title="Rename" onClick={() => setDoing("rename")}><Icon name="pencil" /></button>
           <button type="button" className="quiet" aria-label={`Delete ${entry.title}`} title="Delete" onClick={() => setDoing("delete")}><Icon name="trash" /></button>

@@ -7,15 +7,15 @@ import { signOut } from "./gateway";
 import { Icon } from "./ui/Icon";
 
 export function SignOut() {
-  const [lost, setLost] = useState("");
+  const [warning, setLost] = useState("");
   const [error, setError] = useState("");
   const button = useRef<HTMLButtonElement>(null);
-  const back = useRef(false);
+  const restoreFocus = useRef(false);
   useLayoutEffect(() => {
-    if (!lost && back.current) button.current?.focus();
-    back.current = lost !== "";
-  }, [lost]);
-  const out = async () => {
+    if (!warning && restoreFocus.current) button.current?.focus();
+    restoreFocus.current = warning !== "";
+  }, [warning]);
+  const confirm = async () => {
     setError("");
     try {
       await signOut();
@@ -26,16 +26,16 @@ export function SignOut() {
     }
     leave();
   };
-  if (lost) {
+  if (warning) {
     return (
       <div className="sure" role="group" aria-label="Sign out?" onKeyDown={(e) => {
         if (e.key !== "Escape") return;
         e.preventDefault();
         setLost("");
       }}>
-        <span role="alert">{lost} Signing out deletes unsent messages and drafts.</span>
+        <span role="alert">{warning} Signing out deletes unsent messages and drafts.</span>
         <button type="button" autoFocus onClick={() => setLost("")}>Cancel</button>
-        <button type="button" className="danger" onClick={() => void out()}>Sign out</button>
+        <button type="button" className="danger" onClick={() => void confirm()}>Sign out</button>
       </div>
     );
   }
@@ -43,15 +43,15 @@ export function SignOut() {
     <>
       {error && <p role="alert" className="bad">{error}</p>}
       <button ref={button} type="button" className="quiet wide" title="Sign out" onClick={() => {
-        const said = unsentSummary(unsent());
-        if (said) setLost(said);
-        else void out();
+        const summary = unsentSummary(unsent());
+        if (summary) setLost(summary);
+        else void confirm();
       }}><Icon name="out" /><span className="label">Sign out</span></button>
     </>
   );
 }
 
-const count = (n: number, what: string) => (n === 1 ? `One ${what}` : `${n} ${what}s`);
+const count = (n: number, noun: string) => (n === 1 ? `One ${noun}` : `${n} ${noun}s`);
 
 /** What of one's own waits here, as sentences; "" for nothing. */
 export function unsentSummary({ messages, drafts }: { messages: number; drafts: number }): string {

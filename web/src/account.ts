@@ -7,7 +7,7 @@ import { forgetShown } from "./inspector/shown";
 /** Choices about the page itself, which are those of whoever uses it, and for whom it is. */
 const ofThePage = /^leat\.(?:(?:theme|reading|shortcuts|inspector|debug)$|account:)/;
 /** What people have written: each has a part of their own. */
-const written = /^leat(?:\.draft|:outbox):/;
+const userTexts = /^leat(?:\.draft|:outbox):/;
 
 const name = `leat.account:${base}`;
 const messages = () => `leat:outbox:${base}:${account()}:`;
@@ -19,39 +19,39 @@ export const draftKey = (conversation: string): string => drafts() + (conversati
 /** The conversations, but the next new one, of which something is kept under their draft's key or one that goes on from it. */
 export const drafted = (): string[] => keys("localStorage").filter((k) => k.startsWith(drafts())).map((k) => k.slice(drafts().length)).filter((id) => id !== "new");
 
-let entered = false;
+let isEntered = false;
 
 /** Sets the signed-in user. If the page belonged to another user, it returns false and reloads the page, which shows nothing until then. */
 export function enter(session: Session): boolean {
-  const now = session.tokenNeeded ? `${session.tenant ?? ""}/${session.subject ?? ""}` : "";
-  const before = stored();
-  const other = entered ? account() !== now : before !== undefined && before !== now;
+  const id = session.tokenNeeded ? `${session.tenant ?? ""}/${session.subject ?? ""}` : "";
+  const before = storedAccount();
+  const other = isEntered ? account() !== id : before !== undefined && before !== id;
   if (other) {
     close();
-    forget((key) => !written.test(key)); // another user's unsent texts are kept
+    forget((key) => !userTexts.test(key)); // another user's unsent texts are kept
   }
-  store(now);
-  if (other && (entered || stored() === now)) {
-    if (entered) history.replaceState(null, "", "#/"); // what was open is not theirs
+  store(id);
+  if (other && (isEntered || storedAccount() === id)) {
+    if (isEntered) history.replaceState(null, "", "#/"); // what was open is not theirs
     location.reload();
     return false;
   }
-  entered = true;
-  setAccount(now, session.tokenNeeded ? session.subject ?? "" : "");
+  isEntered = true;
+  setAccount(id, session.tokenNeeded ? session.subject ?? "" : "");
   return true;
 }
 
 /** How much of what was written would be lost by signing out: messages that the gateway does not have yet, and drafts. */
 export function unsent(): { messages: number; drafts: number } {
-  const all = keys("localStorage");
-  const of = (prefix: string) => all.filter((k) => k.startsWith(prefix)).length;
+  const names = keys("localStorage");
+  const of = (prefix: string) => names.filter((k) => k.startsWith(prefix)).length;
   return { messages: of(messages()), drafts: of(drafts()) };
 }
 
 /** Leaves nothing of who was signed in, and loads the page anew; so do the other tabs. */
 export function leave(): void {
   close();
-  forget((key) => !written.test(key) || key.startsWith(messages()) || key.startsWith(drafts()));
+  forget((key) => !userTexts.test(key) || key.startsWith(messages()) || key.startsWith(drafts()));
   store(undefined);
   history.replaceState(null, "", "#/");
   location.reload();
@@ -59,7 +59,7 @@ export function leave(): void {
 
 // A user has signed in or out in another tab: messages that wait here must not be sent in the name of the new user.
 function follow(): void {
-  if (!entered || stored() === account()) return;
+  if (!isEntered || storedAccount() === account()) return;
   close();
   forgetShown();
   history.replaceState(null, "", "#/");
@@ -72,10 +72,10 @@ addEventListener("pageshow", (e) => {
   if (e.persisted) follow();
 });
 
-function forget(which: (key: string) => boolean): void {
+function forget(matches: (key: string) => boolean): void {
   forgetShown();
   for (const s of ["localStorage", "sessionStorage"] as const) {
-    for (const key of keys(s)) if (/^leat[.:]/.test(key) && !ofThePage.test(key) && which(key)) window[s].removeItem(key);
+    for (const key of keys(s)) if (/^leat[.:]/.test(key) && !ofThePage.test(key) && matches(key)) window[s].removeItem(key);
   }
 }
 
@@ -88,7 +88,7 @@ function keys(storage: "localStorage" | "sessionStorage"): string[] {
   }
 }
 
-function stored(): string | undefined {
+function storedAccount(): string | undefined {
   try {
     return localStorage.getItem(name) ?? undefined;
   } catch {

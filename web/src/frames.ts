@@ -1,7 +1,7 @@
 // Batches rendering: incoming data changes the stores at once, and React is notified once per frame. A hidden page is notified
 // rarely, and at once when it becomes visible.
 
-const waiting = new Set<() => void>();
+const callbacks = new Set<() => void>();
 let frame = 0;
 let timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -13,14 +13,14 @@ function flush(): void {
   clearTimeout(timer);
   frame = 0;
   timer = undefined;
-  const now = [...waiting];
-  waiting.clear();
-  for (const f of now) f();
+  const due = [...callbacks];
+  callbacks.clear();
+  for (const f of due) f();
 }
 
 /** Calls f with the next frame, once however often it is asked for. */
 export function onFrame(f: () => void): void {
-  waiting.add(f);
+  callbacks.add(f);
   if (frame || timer !== undefined) return;
   if (document.hidden) timer = setTimeout(flush, hiddenWait);
   else frame = requestAnimationFrame(flush);
@@ -28,9 +28,9 @@ export function onFrame(f: () => void): void {
 
 /** Forgets f. */
 export function offFrame(f: () => void): void {
-  waiting.delete(f);
+  callbacks.delete(f);
 }
 
 document.addEventListener("visibilitychange", () => {
-  if (waiting.size > 0 || frame || timer !== undefined) flush();
+  if (callbacks.size > 0 || frame || timer !== undefined) flush();
 });

@@ -17,34 +17,34 @@ const warn: Warn = (message, ...cause) => {
 };
 
 // Who is signed in: the client keeps what they have sent apart from what others have.
-let whose = "";
-let called = "";
-export const account = (): string => whose;
+let accountId = "";
+let subjectName = "";
+export const account = (): string => accountId;
 /** What the log calls them; empty where nobody has a name, as with the gateway's own token. */
-export const subject = (): string => called;
+export const subject = (): string => subjectName;
 export function setAccount(account: string, subject: string): void {
-  whose = account;
-  called = subject;
+  accountId = account;
+  subjectName = subject;
 }
 
 let client: Client | undefined;
 
 /** The one client of the page. */
 export function theClient(): Client {
-  return (client ??= new Client({ url: base, account: whose, name: "page", warn }));
+  return (client ??= new Client({ url: base, account: accountId, name: "page", warn }));
 }
 
-let live: LiveEvents | undefined;
+let liveEvents: LiveEvents | undefined;
 
 /** What happens beside the conversation that is open: what the list is kept up to date by, and the state of the gateway. */
 export function theLive(): LiveEvents {
-  return (live ??= new LiveEvents({ url: base, warn }));
+  return (liveEvents ??= new LiveEvents({ url: base, warn }));
 }
 
 /** Ends both: nothing goes out any more. */
 export function close(): void {
   client?.close();
-  live?.close();
+  liveEvents?.close();
 }
 
 /** How long nothing may come of an answer: a request that hangs must not keep those after it back, and a slow line is no dead one. */
@@ -54,17 +54,17 @@ const patience = 30_000;
 export async function readBody(path: string, init: RequestInit = {}): Promise<{ res: Response; body: Blob }> {
   const stop = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const heard = () => {
+  const onData = () => {
     clearTimeout(timer);
     timer = setTimeout(() => stop.abort(), patience);
   };
-  heard();
+  onData();
   try {
     const res = await fetch(`${base}/${path}`, { cache: "no-store", ...init, signal: stop.signal });
     const pieces: BlobPart[] = [];
     const body = res.body?.getReader();
     for (;;) {
-      heard();
+      onData();
       const { done, value } = (await body?.read()) ?? { done: true };
       if (done) return { res, body: new Blob(pieces) };
       pieces.push(value);

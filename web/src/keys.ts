@@ -36,16 +36,16 @@ export const actions = new Store<readonly Action[]>([]);
 const tell = () => actions.set([...sources.values()].flat());
 
 /** Offers actions as long as the component is there. */
-export function useActions(all: readonly Action[]): void {
+export function useActions(offered: readonly Action[]): void {
   useEffect(() => {
     const source = {};
-    sources.set(source, all);
+    sources.set(source, offered);
     tell();
     return () => {
       sources.delete(source);
       tell();
     };
-  }, [all]);
+  }, [offered]);
 }
 
 /** A key as it is written on keyboards here. */

@@ -16,34 +16,34 @@ export interface List { loaded: boolean; conversations: readonly Entry[]; agents
 export const list = new Store<List>({ loaded: false, conversations: [], agents: [] });
 
 /** How often the list is asked for while there are no live events, as behind a proxy that lets their socket not through. */
-const every = 15_000;
-let asking: Promise<void> | undefined;
-let again = false;
-let meanwhile: LiveEvent[] = []; // came while the list was asked for, which may not have it
+const interval = 15_000;
+let pendingRequest: Promise<void> | undefined;
+let isStale = false;
+let lateEvents: LiveEvent[] = []; // came while the list was asked for, which may not have it
 
 /** Asks for the list; calls that come meanwhile share one further question. */
 export function refresh(): Promise<void> {
-  if (asking) {
-    again = true;
-    return asking;
+  if (pendingRequest) {
+    isStale = true;
+    return pendingRequest;
   }
-  meanwhile = [];
-  asking = ask().finally(() => {
-    asking = undefined;
-    if (again) {
-      again = false;
+  lateEvents = [];
+  pendingRequest = ask().finally(() => {
+    pendingRequest = undefined;
+    if (isStale) {
+      isStale = false;
       void refresh();
     }
   });
-  return asking;
+  return pendingRequest;
 }
 
 async function ask(): Promise<void> {
   try {
     const [conversations, agents] = await Promise.all([theClient().list(), theClient().agents()]);
-    const now = meanwhile.reduce((l, e) => applyEvent(l, e).conversations, conversations as readonly Entry[]);
-    list.change((l) => ({ loaded: true, conversations: keepIfEqual(l.conversations, now), agents: keepIfEqual(l.agents, agents) }));
-    void sweep(now);
+    const merged = lateEvents.reduce((l, e) => applyEvent(l, e).conversations, conversations as readonly Entry[]);
+    list.change((l) => ({ loaded: true, conversations: keepIfEqual(l.conversations, merged), agents: keepIfEqual(l.agents, agents) }));
+    void sweep(merged);
   } catch (err) {
     list.change((l) => ({ ...l, error: err instanceof Error ? err.message : String(err) }));
   }
@@ -51,17 +51,17 @@ async function ask(): Promise<void> {
 
 // Deletes the drafts of conversations that were deleted while the page was closed. The list is limited, so each conversation that
 // is not in it is checked once.
-const asked = new Set<string>();
+const checkedIds = new Set<string>();
 
-async function sweep(now: readonly Entry[]): Promise<void> {
-  const listed = new Set(now.map((c) => c.id));
+async function sweep(entries: readonly Entry[]): Promise<void> {
+  const listedIds = new Set(entries.map((c) => c.id));
   for (const id of draft.all()) {
-    if (listed.has(id)) asked.delete(id);
-    else if (!asked.has(id) && !isOpen(id) && theClient().conversation(id).state.pending.length === 0) {
-      asked.add(id);
+    if (listedIds.has(id)) checkedIds.delete(id);
+    else if (!checkedIds.has(id) && !isOpen(id) && theClient().conversation(id).state.pending.length === 0) {
+      checkedIds.add(id);
       await call(`api/conversations/${encodeURIComponent(id)}`).catch((err: unknown) => {
         if (err instanceof LeatError && (err.reason === "not_found" || err.reason === "deleted")) draft.forget(id);
-        else asked.delete(id);
+        else checkedIds.delete(id);
       });
     }
   }
@@ -74,13 +74,13 @@ function isOpen(id: string): boolean {
 }
 
 // Unchanged entries stay the same objects, so that they aren't rendered again.
-function keepIfEqual<T>(before: readonly T[], now: readonly T[]): readonly T[] {
-  return JSON.stringify(before) === JSON.stringify(now) ? before : now;
+function keepIfEqual<T>(before: readonly T[], next: readonly T[]): readonly T[] {
+  return JSON.stringify(before) === JSON.stringify(next) ? before : next;
 }
 
 function take(e: LiveEvent): void {
   if (e.type === "conversation-deleted") draft.forget(e.conversationId);
-  if (asking) meanwhile.push(e);
+  if (pendingRequest) lateEvents.push(e);
   const l = list.get();
   if (!l.loaded) return;
   const { conversations, ask: unknown } = applyEvent(l.conversations, e);
@@ -93,21 +93,21 @@ const kinds = ["conversation-updated", "conversation-deleted", "conversation-rea
 /** Keeps the list up to date until the function that it returns is called. */
 export function follow(): () => void {
   const client = theClient();
-  const live = theLive();
+  const events = theLive();
   const leaves = [
-    ...kinds.map((k) => live.on(k, take)),
-    live.onState((s) => {
+    ...kinds.map((k) => events.on(k, take)),
+    events.onState((s) => {
       if (s === "connected") void refresh(); // earlier events may be lost
     }),
     client.onState((s) => {
-      if (s === "connected" && live.state !== "connected") live.connect(); // it need not wait for its own next try
+      if (s === "connected" && events.state !== "connected") events.connect(); // it need not wait for its own next try
     }),
   ];
-  live.connect();
+  events.connect();
   void refresh();
   const tick = setInterval(() => {
-    if (!document.hidden && live.state !== "connected" && client.state === "connected") void refresh();
-  }, every);
+    if (!document.hidden && events.state !== "connected" && client.state === "connected") void refresh();
+  }, interval);
   return () => {
     clearInterval(tick);
     for (const leave of leaves) leave();

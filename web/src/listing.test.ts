@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { applyEvent } from "./listing";
 
 const at = (minute: number) => new Date(Date.UTC(2026, 0, 1, 0, minute)).toISOString();
-const entry = (id: string, minute: number, more: Partial<Summary> = {}): Summary => ({ id, title: id, createdAt: at(0), updatedAt: at(minute), ...more });
+const entry = (id: string, minute: number, options: Partial<Summary> = {}): Summary => ({ id, title: id, createdAt: at(0), updatedAt: at(minute), ...options });
 const list = [entry("a", 9), entry("b", 8, { owner: "eve" }), entry("c", 7)];
 const updated = (id: string, title: string, minute: number): LiveEvent => ({ type: "conversation-updated", conversation: { id, title, roomId: id, createdAt: at(0), updatedAt: at(minute) } });
 
@@ -23,17 +23,17 @@ test("an event that was known changes nothing, and what is older takes nothing b
 
 test("a conversation that is not in the list is asked for; one that is gone goes, once", () => {
   expect(applyEvent(list, updated("new", "New", 10))).toEqual({ conversations: list, ask: true });
-  const gone: LiveEvent = { type: "conversation-deleted", conversationId: "b" };
-  const r = applyEvent(list, gone);
+  const deletion: LiveEvent = { type: "conversation-deleted", conversationId: "b" };
+  const r = applyEvent(list, deletion);
   expect(r).toEqual({ conversations: [list[0], list[2]], ask: false });
-  expect(applyEvent(r.conversations, gone).conversations).toBe(r.conversations);
+  expect(applyEvent(r.conversations, deletion).conversations).toBe(r.conversations);
 });
 
 test("read and unread", () => {
   const unread = applyEvent(list, { type: "conversation-read", conversationId: "c", unread: true, read: 3 }).conversations;
   expect(unread[2]).toEqual(entry("c", 7, { unread: true, read: 3 }));
-  const read = applyEvent(unread, { type: "conversation-read", conversationId: "c", unread: false, read: 5 }).conversations;
-  expect(read[2]).toEqual(entry("c", 7, { read: 5 }));
+  const readEvent = applyEvent(unread, { type: "conversation-read", conversationId: "c", unread: false, read: 5 }).conversations;
+  expect(readEvent[2]).toEqual(entry("c", 7, { read: 5 }));
 });
 
 test("a turn that begins and what an agent says unasked make a conversation the last used", () => {

@@ -6,38 +6,38 @@ import type { LiveEvent, Summary } from "@leat/client";
 export interface Listing { conversations: readonly Summary[]; ask: boolean }
 
 /** Applies one event. What it does not change stays the same value. An event may come twice. */
-export function applyEvent(all: readonly Summary[], e: LiveEvent): Listing {
+export function applyEvent(entries: readonly Summary[], e: LiveEvent): Listing {
   switch (e.type) {
     case "conversation-updated": {
       const { id, title, createdAt, updatedAt } = e.conversation;
-      return change(all, id, (c) => ({ ...c, title, createdAt, updatedAt: later(c.updatedAt, updatedAt) }));
+      return change(entries, id, (c) => ({ ...c, title, createdAt, updatedAt: laterTime(c.updatedAt, updatedAt) }));
     }
     case "conversation-deleted":
-      return { conversations: all.some((c) => c.id === e.conversationId) ? all.filter((c) => c.id !== e.conversationId) : all, ask: false };
+      return { conversations: entries.some((c) => c.id === e.conversationId) ? entries.filter((c) => c.id !== e.conversationId) : entries, ask: false };
     case "conversation-read":
-      return change(all, e.conversationId, ({ unread: _, ...c }) => ({ ...c, ...(e.unread && { unread: true }), read: e.read }));
+      return change(entries, e.conversationId, ({ unread: _, ...c }) => ({ ...c, ...(e.unread && { unread: true }), read: e.read }));
     case "proactive-message":
-      return change(all, e.conversationId, used(e.message.timestamp));
+      return change(entries, e.conversationId, touch(e.message.timestamp));
     case "agent_event":
       // The begin of a turn makes its conversation the most recently used.
       if (!e.roomId || e.stream !== "lifecycle") break;
-      return { ...change(all, e.roomId, used(e.ts)), ask: false }; // what is shown again to those who come later may be of the deleted
+      return { ...change(entries, e.roomId, touch(e.ts)), ask: false }; // what is shown again to those who come later may be of the deleted
     case "resync":
-      return { conversations: all, ask: true };
+      return { conversations: entries, ask: true };
   }
-  return { conversations: all, ask: false };
+  return { conversations: entries, ask: false };
 }
 
-const later = (a: string, b: string): string => (Date.parse(b) > Date.parse(a) ? b : a);
+const laterTime = (a: string, b: string): string => (Date.parse(b) > Date.parse(a) ? b : a);
 
-const used = (at: number) => (c: Summary): Summary => ({ ...c, updatedAt: later(c.updatedAt, new Date(at).toISOString()) });
+const touch = (at: number) => (c: Summary): Summary => ({ ...c, updatedAt: laterTime(c.updatedAt, new Date(at).toISOString()) });
 
-function change(all: readonly Summary[], id: string, f: (c: Summary) => Summary): Listing {
-  const before = all.find((c) => c.id === id);
-  if (!before) return { conversations: all, ask: true };
-  const now = f(before);
-  if (JSON.stringify(now) === JSON.stringify(before)) return { conversations: all, ask: false };
-  return { conversations: all.map((c) => (c === before ? now : c)).sort(newest), ask: false };
+function change(entries: readonly Summary[], id: string, f: (c: Summary) => Summary): Listing {
+  const before = entries.find((c) => c.id === id);
+  if (!before) return { conversations: entries, ask: true };
+  const updated = f(before);
+  if (JSON.stringify(updated) === JSON.stringify(before)) return { conversations: entries, ask: false };
+  return { conversations: entries.map((c) => (c === before ? updated : c)).sort(newest), ask: false };
 }
 
 // The last used first, as the gateway lists them.

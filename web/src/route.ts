@@ -3,7 +3,7 @@ import { Store } from "./store";
 /** Which view is shown: that of a conversation ("" is a new one), with a turn that is looked into ("" is none), or the overview. */
 export type Route = { view: "chat"; id: string; turn: string } | { view: "overview" };
 
-function read(): Route {
+function parseRoute(): Route {
   const hash = location.hash.slice(1);
   if (hash === "/overview") return { view: "overview" };
   try {
@@ -14,13 +14,13 @@ function read(): Route {
   }
 }
 
-export const route = new Store<Route>(read());
+export const route = new Store<Route>(parseRoute());
 
-addEventListener("hashchange", () => route.set(read()));
+addEventListener("hashchange", () => route.set(parseRoute()));
 
 /** Shows a conversation, or with "" a new one. */
-export function open(id: string, how: "push" | "replace" = "push"): void {
-  go(id ? `#/c/${encodeURIComponent(id)}` : "#/", how);
+export function open(id: string, method: "push" | "replace" = "push"): void {
+  go(id ? `#/c/${encodeURIComponent(id)}` : "#/", method);
 }
 
 /** The address of a conversation, and of a turn in it that is looked into. */
@@ -30,7 +30,7 @@ export function openOverview(): void {
   go("#/overview", "push");
 }
 
-function go(hash: string, how: "push" | "replace"): void {
-  if (location.hash !== hash) history[how === "push" ? "pushState" : "replaceState"](null, "", hash);
-  route.set(read());
+function go(hash: string, method: "push" | "replace"): void {
+  if (location.hash !== hash) history[method === "push" ? "pushState" : "replaceState"](null, "", hash);
+  route.set(parseRoute());
 }

@@ -29,12 +29,12 @@ export function useStore<T>(store: Store<T>): T {
 }
 
 /** A store that the browser keeps; one that it can't keep lives as long as the page. */
-export function persistent<T>(key: string, first: T, valid: (v: unknown) => v is T): Store<T> {
+export function persistent<T>(key: string, initial: T, valid: (v: unknown) => v is T): Store<T> {
   const name = `leat.${key}`;
-  let value = first;
+  let value = initial;
   try {
     const raw = localStorage.getItem(name);
-    const parsed: unknown = raw === null ? first : JSON.parse(raw);
+    const parsed: unknown = raw === null ? initial : JSON.parse(raw);
     if (valid(parsed)) value = parsed;
   } catch {
     // Nothing is kept, or what is kept was not written by this page.

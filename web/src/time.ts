@@ -1,12 +1,12 @@
 /** How long ago something was, short: 5 min, 3 h, Mon, 12 Mar. */
-export function ago(at: string, now = Date.now()): string {
-  const then = new Date(at);
-  const minutes = (now - then.getTime()) / 60_000;
+export function ago(at: string, time = Date.now()): string {
+  const date = new Date(at);
+  const minutes = (time - date.getTime()) / 60_000;
   if (minutes < 1) return "now";
   if (minutes < 60) return `${Math.floor(minutes)} min`;
   if (minutes < 24 * 60) return `${Math.floor(minutes / 60)} h`;
-  if (minutes < 6 * 24 * 60) return then.toLocaleDateString(undefined, { weekday: "short" });
-  return then.toLocaleDateString(undefined, { day: "numeric", month: "short" });
+  if (minutes < 6 * 24 * 60) return date.toLocaleDateString(undefined, { weekday: "short" });
+  return date.toLocaleDateString(undefined, { day: "numeric", month: "short" });
 }
 
 /** The time of day. */

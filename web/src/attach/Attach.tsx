@@ -18,8 +18,8 @@ export default function Attach({ close }: { close: () => void }) {
   const agents = useStore(list).agents.filter((a) => a.sessions);
   const [agent, setAgent] = useState(agents[0]?.name ?? "");
   const [answer, setAnswer] = useState<{ agent: string; sessions?: readonly Session[]; error?: string }>();
-  const [sought, seek] = useState("");
-  const [chosen, choose] = useState("");
+  const [query, seek] = useState("");
+  const [selection, choose] = useState("");
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState("");
   useEffect(() => {
@@ -38,7 +38,7 @@ export default function Attach({ close }: { close: () => void }) {
     setError("");
     try {
       const { conversation } = await call<{ conversation: string }>(pathOf(agent), {
-        method: "POST", json: { session: chosen, owner: form.get("owner"), tenant: form.get("tenant"), history: form.get("history") !== null },
+        method: "POST", json: { session: selection, owner: form.get("owner"), tenant: form.get("tenant"), history: form.get("history") !== null },
       });
       open(conversation);
       close();
@@ -47,22 +47,22 @@ export default function Attach({ close }: { close: () => void }) {
       setBusy(false);
     }
   };
-  const words = sought.toLowerCase();
-  const shown = sessions?.filter((s) => `${s.title ?? ""} ${s.id}`.toLowerCase().includes(words)) ?? [];
+  const words = query.toLowerCase();
+  const matches = sessions?.filter((s) => `${s.title ?? ""} ${s.id}`.toLowerCase().includes(words)) ?? [];
   return (
     <Sheet name="Attach a session" className="attach" close={close}>
       <form onSubmit={(e) => { e.preventDefault(); void submit(new FormData(e.currentTarget)); }}>
         {agents.length > 1 && (
           <label>Agent <select value={agent} onChange={(e) => { setAgent(e.target.value); choose(""); setError(""); }}>{agents.map((a) => <option key={a.name}>{a.name}</option>)}</select></label>
         )}
-        <input type="search" data-first placeholder="Find a session" aria-label="Find a session" value={sought} onChange={(e) => seek(e.target.value)} />
+        <input type="search" data-first placeholder="Find a session" aria-label="Find a session" value={query} onChange={(e) => seek(e.target.value)} />
         <fieldset className="sessions" aria-busy={!sessions && !loadError}>
           <legend className="unseen">Sessions</legend>
-          {shown.map((s) => (
-            <label key={s.id}><input type="radio" name="session" checked={chosen === s.id} onChange={() => choose(s.id)} />
+          {matches.map((s) => (
+            <label key={s.id}><input type="radio" name="session" checked={selection === s.id} onChange={() => choose(s.id)} />
               <span><bdi>{s.title || s.id}</bdi>{s.title && <span className="muted"> <bdi>{s.id}</bdi></span>}</span>{s.updated && <time className="muted" dateTime={s.updated}>{ago(s.updated)}</time>}</label>
           ))}
-          {sessions && shown.length === 0 && <p className="muted">{sessions.length === 0 ? "The agent has no sessions." : `No results for “${sought}”`}</p>}
+          {sessions && matches.length === 0 && <p className="muted">{sessions.length === 0 ? "The agent has no sessions." : `No results for “${query}”`}</p>}
           {!sessions && !loadError && <p className="muted">Loading sessions…</p>}
         </fieldset>
         <label><input type="checkbox" name="history" defaultChecked /> <span>Import the session’s history</span></label>
@@ -73,7 +73,7 @@ export default function Attach({ close }: { close: () => void }) {
           <p className="muted">The conversation and its messages belong to this user. Otherwise they are yours.</p>
         </details>
         {(error || loadError) && <p role="alert" className="bad">{error || loadError}</p>}
-        <footer><button type="button" onClick={close}>Cancel</button><button className="primary" disabled={!chosen || busy}>{busy ? "Attaching…" : "Attach"}</button></footer>
+        <footer><button type="button" onClick={close}>Cancel</button><button className="primary" disabled={!selection || busy}>{busy ? "Attaching…" : "Attach"}</button></footer>
       </form>
     </Sheet>
   );

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { activityOf } from "./Activity";
 
 const turn: Turn = { id: "t", state: "running", phase: "starting" };
-const message = (ended: boolean, ...parts: Partial<Part>[]): Message => ({ id: "m", role: "assistant", turn: "t", ended, parts: parts.map((p, i) => ({ id: `p${i}`, kind: "text", ...p })) });
+const message = (isEnded: boolean, ...parts: Partial<Part>[]): Message => ({ id: "m", role: "assistant", turn: "t", ended: isEnded, parts: parts.map((p, i) => ({ id: `p${i}`, kind: "text", ...p })) });
 
 test("an agent whose text has ended, and which has not exited yet, is not shown to think", () => {
   expect(activityOf(turn, message(false, { text: "Hel" }))).toBe("Answering");

@@ -10,11 +10,11 @@ import { line } from "./parts/marks";
 const phases: Record<string, string> = { starting: "Starting", retrying: "Retrying", waiting: "Waiting", thinking: "Thinking", compacting: "Summarizing the conversation", resuming: "Resuming" };
 
 export function Activity({ turn: t, message }: { turn: Turn; message?: Message }) {
-  const now = useNow();
+  const time = useNow();
   return (
     <p className="alive">
       <Mark of={t.state === "waiting" ? "waiting" : "running"} named={false} /> {activityOf(t, message)}
-      {t.state !== "queued" && t.startedAt !== undefined && <> · <time className="clock">{elapsed(now - t.startedAt)}</time></>}
+      {t.state !== "queued" && t.startedAt !== undefined && <> · <time className="clock">{elapsed(time - t.startedAt)}</time></>}
     </p>
   );
 }
@@ -35,6 +35,6 @@ export function activityOf(t: Turn, m: Message | undefined): string {
 }
 
 function sentence(phase: string): string {
-  const one = line(phase.replace(/[_-]+/g, " "), 60);
-  return one.charAt(0).toUpperCase() + one.slice(1);
+  const text = line(phase.replace(/[_-]+/g, " "), 60);
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }

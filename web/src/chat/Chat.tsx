@@ -38,51 +38,51 @@ interface ChatProps {
 }
 
 export function Chat({ id, newId, attaches, openRail }: ChatProps) {
-  const made = id !== "";
-  const { conversation, state } = useConversation(id || newId, made);
+  const exists = id !== "";
+  const { conversation, state } = useConversation(id || newId, exists);
   const [editing, setEditing] = useState<ChatMessage>();
   const [inspected, setInspected] = useState("");
-  const [given, setGiven] = useState<Insertion>();
+  const [insertion, setGiven] = useState<Insertion>();
   const [error, setError] = useState("");
   const [finding, setFinding] = useState(false);
   const opener = useRef<Element | null>(null);
-  const back = useRef(false);
+  const restoreFocus = useRef(false);
   const { conversations, agents } = useStore(list);
   const agent = conversations.find((c) => c.id === id)?.agent ?? "";
-  const chosen = useChosen(id);
+  const choice = useChosen(id);
   const mute = useStore(unsteerable);
-  useEffect(() => (made ? note(conversation) : undefined), [conversation, made]);
+  useEffect(() => (exists ? note(conversation) : undefined), [conversation, exists]);
   const at = useStore(route);
-  const asked = at.view === "chat" ? at.turn : "";
+  const routeTurn = at.view === "chat" ? at.turn : "";
   const [routedTurn, setRoutedTurn] = useState("");
-  if (routedTurn !== asked) {
-    setRoutedTurn(asked);
-    if (asked) setInspected(asked);
+  if (routedTurn !== routeTurn) {
+    setRoutedTurn(routeTurn);
+    if (routeTurn) setInspected(routeTurn);
   }
   const leave = useCallback(() => {
-    back.current = true;
+    restoreFocus.current = true;
     setInspected("");
-    if (asked) open(id, "replace");
-  }, [asked, id]);
+    if (routeTurn) open(id, "replace");
+  }, [routeTurn, id]);
   const turn = state.turns.find((t) => t.id === inspected);
-  const running = state.turns.filter((t) => t.state !== "ended" && independent(t));
-  const now = running.find((t) => t.state !== "queued" && !t.source); // which a message waits for
-  const next = chosen || agent || agents.find((a) => a.default)?.name || "";
-  const steers = !!now && now.agent === next && !!agents.find((a) => a.name === next)?.steers && !mute.has(next);
+  const openTurns = state.turns.filter((t) => t.state !== "ended" && independent(t));
+  const current = openTurns.find((t) => t.state !== "queued" && !t.source); // which a message waits for
+  const next = choice || agent || agents.find((a) => a.default)?.name || "";
+  const steers = !!current && current.agent === next && !!agents.find((a) => a.name === next)?.steers && !mute.has(next);
   useAnnouncer(state);
   useEffect(() => {
-    document.title = id ? `${running.length > 0 ? "… " : ""}${state.title || "Conversation"} – Leat` : "Leat";
-  }, [id, state.title, running.length]);
+    document.title = id ? `${openTurns.length > 0 ? "… " : ""}${state.title || "Conversation"} – Leat` : "Leat";
+  }, [id, state.title, openTurns.length]);
   useLook(id);
   const talk = useRef<HTMLDivElement>(null);
   useFocusKept(talk);
-  const over = useNarrow() && !!turn;
-  useBelow(over, talk);
-  useEscape(over, leave);
+  const isOverlay = useNarrow() && !!turn;
+  useBelow(isOverlay, talk);
+  useEscape(isOverlay, leave);
   // When the inspector closes, the focus returns to the control that opened it.
   useLayoutEffect(() => {
-    if (turn || !back.current) return;
-    back.current = false;
+    if (turn || !restoreFocus.current) return;
+    restoreFocus.current = false;
     const from = opener.current as HTMLElement | null;
     if (from?.isConnected) from.focus();
     else if (!coarse()) document.getElementById("composer")?.focus({ preventScroll: true });
@@ -96,56 +96,56 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
   const change = useCallback((m: ChatMessage) => setGiven({ text: textOf(m), media: m.parts.filter((p) => p.kind === "media") }), []);
   const prepared = useRef<{ agent: string; made: Promise<string> }>(undefined);
   const prepare = useCallback(() => {
-    prepared.current ??= { agent: chosen, made: theClient().create({ id: newId, key: newId, ...(chosen && { agent: chosen }) }).then((c) => c.id) };
+    prepared.current ??= { agent: choice, made: theClient().create({ id: newId, key: newId, ...(choice && { agent: choice }) }).then((c) => c.id) };
     return prepared.current.made.catch((err) => {
       prepared.current = undefined; // the next try asks again
       throw err;
     });
-  }, [chosen, newId]);
-  const send = async ({ message, replaces, mode: how }: Submission) => {
+  }, [choice, newId]);
+  const send = async ({ message, replaces, mode: mode }: Submission) => {
     setEditing(undefined);
     setError("");
     hush();
-    if (!made) {
+    if (!exists) {
       // What was made for a file is made with the agent that was chosen then, and this message goes to the one that is now.
-      const by = prepared.current?.agent ?? chosen;
-      theClient().begin(message, { id: newId, ...(by && { agent: by }) }, by !== chosen && next ? { agent: next } : {});
+      const creator = prepared.current?.agent ?? choice;
+      theClient().begin(message, { id: newId, ...(creator && { agent: creator }) }, creator !== choice && next ? { agent: next } : {});
       choose("", "");
-      if (by !== chosen) choose(newId, next);
+      if (creator !== choice) choose(newId, next);
       open(newId, "replace");
       return;
     }
-    const by = chosen && chosen !== agent ? { agent: chosen } : {};
+    const options = choice && choice !== agent ? { agent: choice } : {};
     if (replaces) {
-      await conversation.resend(replaces, message, by);
+      await conversation.resend(replaces, message, options);
       return;
     }
     // The stop is kept with the message: without a connection both wait, also across a reload.
-    const stays = how === "instead" || how === "queue" && steers;
-    const ack = await conversation.send(message, { ...by, ...(stays && { queue: true }), ...(how === "instead" && now && { stop: now.id }) });
+    const stays = mode === "instead" || mode === "queue" && steers;
+    const ack = await conversation.send(message, { ...options, ...(stays && { queue: true }), ...(mode === "instead" && current && { stop: current.id }) });
     if (ack.state === "steered") say("Added to the current answer.");
     if (ack.state !== "queued") return;
-    if (how !== "instead") say("Queued until the current answer ends.");
-    if (how === "steer" && now?.agent) unsteerable.change((all) => new Set([...all, now.agent!]));
+    if (mode !== "instead") say("Queued until the current answer ends.");
+    if (mode === "steer" && current?.agent) unsteerable.change((agentNames) => new Set([...agentNames, current.agent!]));
   };
-  const waiting = state.turns.some((t) => t.state === "waiting");
-  const mine = state.messages.findLast((m) => m.role === "user");
+  const hasRequest = state.turns.some((t) => t.state === "waiting");
+  const lastOwn = state.messages.findLast((m) => m.role === "user");
   useActions(useMemo<Action[]>(() => {
     const group = "This conversation";
     return [
-      ...(running.length > 0 ? [{ group, name: "Stop the answer", key: "stop" as const, run: stop }] : []),
-      ...(waiting ? [{ group, name: "Go to the pending request", key: "approval" as const, run: toRequest }] : []),
-      ...(made && state.phase !== "gone" ? [
+      ...(openTurns.length > 0 ? [{ group, name: "Stop the answer", key: "stop" as const, run: stop }] : []),
+      ...(hasRequest ? [{ group, name: "Go to the pending request", key: "approval" as const, run: toRequest }] : []),
+      ...(exists && state.phase !== "gone" ? [
         { group, name: "Find in the whole conversation", key: "find" as const, hint: "the browser’s find covers only a part", run: () => { setFinding(true); document.querySelector<HTMLElement>(".find input")?.focus(); } },
-        ...(mine && running.length === 0 ? [{ group, name: "Edit my last message", run: () => setEditing(mine) }, { group, name: "Send my last message again", run: () => void conversation.resend(mine.id).catch((err: Error) => setError(err.message)) }] : []),
+        ...(lastOwn && openTurns.length === 0 ? [{ group, name: "Edit my last message", run: () => setEditing(lastOwn) }, { group, name: "Send my last message again", run: () => void conversation.resend(lastOwn.id).catch((err: Error) => setError(err.message)) }] : []),
         { group, name: "Save as Markdown", run: () => void exportMarkdown(conversation).catch((err: Error) => setError(err.message)) },
         { group, name: "Save as JSON", run: () => void exportJSON(conversation).catch((err: Error) => setError(err.message)) },
         ...(agents.length > 1 ? agents.filter((a) => a.name !== next).map((a) => ({ group, name: `Switch to ${a.name}`, run: () => choose(id, a.name === agent || !agent && a.default ? "" : a.name) })) : []),
       ] : []),
     ];
-  }, [running.length, waiting, made, state.phase, mine, conversation, agents, next, agent, id, stop]));
-  const gone = made && state.phase === "gone";
-  const deleted = gone && (state.error?.reason === "deleted" || state.error?.reason === "not_found");
+  }, [openTurns.length, hasRequest, exists, state.phase, lastOwn, conversation, agents, next, agent, id, stop]));
+  const isGone = exists && state.phase === "gone";
+  const deleted = isGone && (state.error?.reason === "deleted" || state.error?.reason === "not_found");
   useEffect(() => {
     if (deleted) draft.forget(id);
   }, [deleted, id]);
@@ -154,11 +154,11 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
       <div className="talk" ref={talk}>
         <header className="top">
           <button type="button" className="quiet only-narrow rail-opener" aria-label="Conversations" onClick={openRail}><Icon name="menu" /></button>
-          <h1 title={state.title}>{gone ? "Leat" : state.title || "New conversation"}</h1>
-          {id && !gone && <AgentPicker conversation={id} own={agent} />}
-          {made && !gone && (
+          <h1 title={state.title}>{isGone ? "Leat" : state.title || "New conversation"}</h1>
+          {id && !isGone && <AgentPicker conversation={id} own={agent} />}
+          {exists && !isGone && (
             <span className="menu">
-              {now && <button type="button" className="quiet" aria-label="Inspect the current answer" title="Inspect the current answer" aria-expanded={turn?.id === now.id} onClick={() => (turn?.id === now.id ? leave() : inspect(now.id))}><Icon name="wave" /></button>}
+              {current && <button type="button" className="quiet" aria-label="Inspect the current answer" title="Inspect the current answer" aria-expanded={turn?.id === current.id} onClick={() => (turn?.id === current.id ? leave() : inspect(current.id))}><Icon name="wave" /></button>}
               <button type="button" className="quiet" aria-label="Find in the conversation" title={`Find in the conversation (${spelled("find")})`} aria-keyshortcuts={ariaKeys("find")} onClick={() => setFinding(true)}><Icon name="search" /></button>
               <button type="button" className="quiet" aria-label="Save as Markdown" title="Save as Markdown" onClick={() => void exportMarkdown(conversation).catch((err: Error) => setError(err.message))}><Icon name="save" /></button>
               <button type="button" className="quiet" aria-label="Save as JSON" title="Save as JSON" onClick={() => void exportJSON(conversation).catch((err: Error) => setError(err.message))}><Icon name="file" /></button>
@@ -168,7 +168,7 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
         </header>
         {finding && <LazyPart of={id}><Find conversation={conversation} state={state} close={() => setFinding(false)} /></LazyPart>}
         {error && <p className="bad column" role="alert">{error}</p>}
-        {gone ? (
+        {isGone ? (
           <div className="alone"><p>{state.error?.reason === "deleted" ? "This conversation was deleted." : state.error?.reason === "not_found" || !state.error ? "Conversation not found, or you don’t have access." : state.error.message}</p>
             <button type="button" onClick={() => open("", "replace")}>New conversation</button></div>
         ) : id ? (
@@ -176,10 +176,10 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
         ) : (
           <Welcome attaches={attaches} choose={(text) => setGiven({ text })} />
         )}
-        {!gone && <TurnNotice conversation={conversation} state={state} stop={stopping} />}
-        {!gone && <Composer conversation={id} agent={next} prepare={prepare} insertion={given} editing={editing} cancelEdit={() => setEditing(undefined)} running={running.length > 0} steers={steers} send={send} stop={stop} last={() => mine} edit={setEditing} />}
+        {!isGone && <TurnNotice conversation={conversation} state={state} stop={stopping} />}
+        {!isGone && <Composer conversation={id} agent={next} prepare={prepare} insertion={insertion} editing={editing} cancelEdit={() => setEditing(undefined)} running={openTurns.length > 0} steers={steers} send={send} stop={stop} last={() => lastOwn} edit={setEditing} />}
       </div>
-      {over && <div className="shade below" onClick={leave} />}
+      {isOverlay && <div className="shade below" onClick={leave} />}
       {turn && (
         <LazyPart of={turn.id} fallback={<aside className="inspector" aria-busy="true" />}>
           <Inspector key={turn.id} conversation={conversation} turn={turn} close={leave} />
@@ -194,11 +194,11 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
 function useLook(id: string): void {
   useEffect(() => {
     if (!id) return;
-    const look = () => theLive().setActiveConversation(document.hidden ? undefined : id);
-    look();
-    document.addEventListener("visibilitychange", look);
+    const update = () => theLive().setActiveConversation(document.hidden ? undefined : id);
+    update();
+    document.addEventListener("visibilitychange", update);
     return () => {
-      document.removeEventListener("visibilitychange", look);
+      document.removeEventListener("visibilitychange", update);
       theLive().setActiveConversation(undefined);
     };
   }, [id]);
@@ -216,8 +216,8 @@ const examples = ["What can you do?", "Explain this code step by step", "tools: 
 
 function Welcome({ choose: take, attaches }: { choose: (text: string) => void; attaches: boolean }) {
   const { agents } = useStore(list);
-  const chosen = useChosen("");
-  const demo = agents.find((a) => (chosen ? a.name === chosen : a.default))?.kind === "demo";
+  const choice = useChosen("");
+  const demo = agents.find((a) => (choice ? a.name === choice : a.default))?.kind === "demo";
   return (
     <div className="welcome">
       <h2>How can I help?</h2>

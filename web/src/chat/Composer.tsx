@@ -32,7 +32,7 @@ interface ComposerProps {
   cancelEdit: () => void;
   running: boolean;
   steers: boolean; // the agent may take a message while it answers
-  send: (sent: Submission) => Promise<void>;
+  send: (submission: Submission) => Promise<void>;
   stop: () => void;
   last: () => ChatMessage | undefined; // the user's last message
   edit: (m: ChatMessage) => void;
@@ -48,23 +48,23 @@ export const coarse = () => matchMedia("(pointer: coarse)").matches;
 
 export function Composer({ conversation, agent, prepare, insertion, editing, cancelEdit, running, steers, send, stop, last, edit }: ComposerProps) {
   const field = useRef<HTMLTextAreaElement>(null);
-  const [text, setText] = useState(() => draft.read(conversation));
+  const [text, setText] = useState(() => draft.readItem(conversation));
   const [error, setError] = useState("");
   const files = useAttachments(useCallback(async () => conversation || prepare!(), [conversation, prepare]));
-  const [over, setOver] = useState(false);
+  const [isDragOver, setOver] = useState(false);
   const plainPaste = useRef(false);
-  const here = useRef(true);
+  const isMounted = useRef(true);
   const [waits, setWaits] = useState(false); // a changed message, for what is before it to go
-  const [early, setEarly] = useState<SendMode>(); // sent before its files are there
+  const [earlyMode, setEarly] = useState<SendMode>(); // sent before its files are there
   const [draftBehind, setDraftBehind] = useState<{ text: string; files: Attachment[] }>(); // the new message while an earlier one is edited
 
   useDraft(conversation, draftBehind ? draftBehind.text : text);
   useProgress(files.all);
   useEffect(() => {
-    here.current = true;
+    isMounted.current = true;
     if (!coarse()) field.current?.focus({ preventScroll: true });
     return () => {
-      here.current = false;
+      isMounted.current = false;
     };
   }, []);
   useLayoutEffect(() => {
@@ -103,25 +103,25 @@ export function Composer({ conversation, agent, prepare, insertion, editing, can
     setEarly(!empty && files.busy ? mode : undefined);
     if (empty || files.busy) return;
     setError("");
-    const kept = text;
-    const held = editing && draft.hold(conversation, kept);
-    const late = editing && setTimeout(() => setWaits(true), noticeDelay);
+    const submitted = text;
+    const finishHold = editing && draft.hold(conversation, submitted);
+    const noticeTimer = editing && setTimeout(() => setWaits(true), noticeDelay);
     const message: NewMessage = { ...(text.trim() && { text }), ...(files.all.length > 0 && { parts: files.all.filter((f) => f.media).map((f) => ({ kind: "media" as const, media: f.media! })) }) };
     setText("");
     const attached = files.take();
     try {
       await send({ message, mode, ...(editing && { replaces: editing.id }) });
-      held?.(true);
+      finishHold?.(true);
     } catch (err) {
-      held?.(here.current); // from elsewhere it comes back with the conversation
+      finishHold?.(isMounted.current); // from elsewhere it comes back with the conversation
       // What was refused stands in the log with its reason; what never left comes back here.
       if (!conversation || editing) {
-        setText((now) => [now, kept].filter((t) => t.trim()).join("\n\n"));
+        setText((newText) => [newText, submitted].filter((t) => t.trim()).join("\n\n"));
         files.putBack(attached);
         setError((err as Error).message);
       }
     } finally {
-      clearTimeout(late);
+      clearTimeout(noticeTimer);
       setWaits(false);
     }
   };
@@ -129,9 +129,9 @@ export function Composer({ conversation, agent, prepare, insertion, editing, can
   useEffect(() => {
     // The end of an upload is an external event.
     // eslint-disable-next-line react-hooks/set-state-in-effect
-    if (early && !files.busy) submitUploaded(early);
-  }, [early, files.busy]);
-  const first: SendMode = running && !steers ? "queue" : "steer";
+    if (earlyMode && !files.busy) submitUploaded(earlyMode);
+  }, [earlyMode, files.busy]);
+  const defaultMode: SendMode = running && !steers ? "queue" : "steer";
   const other: SendMode = steers ? "queue" : "instead";
   const keys = (e: KeyboardEvent<HTMLTextAreaElement>) => {
     // Safari ends a composition before it tells the key that ended it.
@@ -140,7 +140,7 @@ export function Composer({ conversation, agent, prepare, insertion, editing, can
     plainPaste.current = e.shiftKey && mod && e.key.toLowerCase() === "v";
     if (e.key === "Enter" && !e.shiftKey && !composing && (mod || !coarse())) {
       e.preventDefault();
-      void submit(running && mod && shortcutsOn.get() ? other : first);
+      void submit(running && mod && shortcutsOn.get() ? other : defaultMode);
     } else if (e.key === "Escape" && editing && !composing) {
       e.preventDefault();
       cancelEdit();
@@ -153,17 +153,17 @@ export function Composer({ conversation, agent, prepare, insertion, editing, can
     }
   };
   const paste = (e: ClipboardEvent) => {
-    const found = [...e.clipboardData.files];
-    if (found.length > 0) {
+    const pastedFiles = [...e.clipboardData.files];
+    if (pastedFiles.length > 0) {
       e.preventDefault();
-      files.add(found);
+      files.add(pastedFiles);
       return;
     }
     const pasted = e.clipboardData.getData("text/plain");
     if (!plainPaste.current && (pasted.length > largePaste || pasted.split("\n", largeLines + 1).length > largeLines)) {
       e.preventDefault();
       files.add([new File([pasted], "pasted.txt", { type: "text/plain" })], () => {
-        setText((now) => now + pasted);
+        setText((currentText) => currentText + pasted);
         field.current?.focus();
       });
     }
@@ -178,12 +178,12 @@ export function Composer({ conversation, agent, prepare, insertion, editing, can
     field.current?.focus(); // the button that had the focus is gone
   };
   return (
-    <form className="composer" data-over={over || undefined} onSubmit={(e) => { e.preventDefault(); void submit(first); }}
+    <form className="composer" data-over={isDragOver || undefined} onSubmit={(e) => { e.preventDefault(); void submit(defaultMode); }}
       onDragOver={(e) => { e.preventDefault(); setOver(true); }} onDragLeave={() => setOver(false)} onDrop={drop}>
       <div className="column">
         {editing && <p className="note">Editing creates a new version of this message. Later messages are removed. <button type="button" className="link" onClick={cancelEdit}>Cancel</button></p>}
         {waits && <p className="note" role="status">Sending your edited message</p>}
-        {early && <p className="note" role="status">{files.all.some((f) => f.error) ? "An upload failed. Retry it or remove the file to send the message" : "The message is sent when its files are uploaded"}</p>}
+        {earlyMode && <p className="note" role="status">{files.all.some((f) => f.error) ? "An upload failed. Retry it or remove the file to send the message" : "The message is sent when its files are uploaded"}</p>}
         {error && <p className="bad" role="alert">{error}</p>}
         {files.all.length > 0 && <ul className="attachments" aria-label="Attachments">{files.all.map((f) => <Attached key={f.id} file={f} remove={remove} />)}</ul>}
         <div className="field">
@@ -199,7 +199,7 @@ export function Composer({ conversation, agent, prepare, insertion, editing, can
           {running && empty ? (
             <button type="button" className="primary" aria-label="Stop" title="Stop (Esc)" onClick={() => { stop(); field.current?.focus(); }}><Icon name="stop" /></button>
           ) : (
-            <button className="primary" aria-label={running && !editing ? labels[first] : "Send"} title={running && !editing ? titles[first] : "Send (Enter)"} aria-disabled={empty || !!early || undefined}><Icon name="send" /></button>
+            <button className="primary" aria-label={running && !editing ? labels[defaultMode] : "Send"} title={running && !editing ? titles[defaultMode] : "Send (Enter)"} aria-disabled={empty || !!earlyMode || undefined}><Icon name="send" /></button>
           )}
         </div>
       </div>
@@ -221,17 +221,17 @@ function useDraft(conversation: string, text: string): void {
 }
 
 // Announces the progress of an upload at its beginning, middle and end.
-function useProgress(all: readonly Attachment[]): void {
-  const told = useRef(new Map<string, number>());
+function useProgress(attachments: readonly Attachment[]): void {
+  const announcedSteps = useRef(new Map<string, number>());
   useEffect(() => {
-    for (const f of all) {
+    for (const f of attachments) {
       const step = f.error ? 3 : f.media ? 2 : f.progress >= 0.5 ? 1 : 0;
-      if (told.current.get(f.id) === step) continue;
-      const known = told.current.has(f.id);
-      told.current.set(f.id, step);
-      if (!f.error && (known || !f.media)) say(`${f.name}: ${step * 50} %`);
+      if (announcedSteps.current.get(f.id) === step) continue;
+      const wasAnnounced = announcedSteps.current.has(f.id);
+      announcedSteps.current.set(f.id, step);
+      if (!f.error && (wasAnnounced || !f.media)) say(`${f.name}: ${step * 50} %`);
     }
-  }, [all]);
+  }, [attachments]);
 }
 
 function Attached({ file: f, remove }: { file: Attachment; remove: (id: string) => void }) {

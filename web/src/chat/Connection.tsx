@@ -5,24 +5,24 @@ import { Icon, type IconName } from "../ui/Icon";
 import { type Facts, announce, type Kind, type Restart, restart, restarting, tell, words } from "./words";
 
 // How often the words are looked at, for what changes by time alone.
-const look = 500;
+const interval = 500;
 
 let restarts: Restart = { told: false, at: 0 };
 let following = false;
 
 // follow keeps what is known of a restart, whichever view is open.
 function follow(changed: () => void): () => void {
-  const [client, live] = [theClient(), theLive()];
+  const [client, events] = [theClient(), theLive()];
   if (!following) {
     following = true;
-    live.on("status", (s) => { restarts = restart(restarts, { status: s.state }, Date.now()); });
-    live.onState((s) => { restarts = restart(restarts, { live: s }, Date.now()); });
+    events.on("status", (s) => { restarts = restart(restarts, { status: s.state }, Date.now()); });
+    events.onState((s) => { restarts = restart(restarts, { live: s }, Date.now()); });
     client.onState((state, error) => { restarts = restart(restarts, { state, reason: error?.reason }, Date.now()); });
   }
-  const leaves = [live.on("status", changed), client.onState(changed), client.onUnacknowledged(changed)];
+  const leaves = [events.on("status", changed), client.onState(changed), client.onUnacknowledged(changed)];
   for (const e of ["online", "offline"]) addEventListener(e, changed);
   document.addEventListener("visibilitychange", changed);
-  const tick = setInterval(() => document.hidden || changed(), look);
+  const tick = setInterval(() => document.hidden || changed(), interval);
   return () => {
     clearInterval(tick);
     for (const leave of leaves) leave();
@@ -38,22 +38,22 @@ function facts(behind: number): Facts {
 
 /** The connection, in words. behind is how many events of what is shown are still to come. */
 export function Connection({ behind = 0 }: { behind?: number }) {
-  const [told, setTold] = useState(() => announce(words(facts(behind), Date.now()), Date.now()));
+  const [announced, setTold] = useState(() => announce(words(facts(behind), Date.now()), Date.now()));
   const [state, setState] = useState(theClient().state);
   useEffect(() => {
     const changed = () => {
-      const now = Date.now();
+      const time = Date.now();
       setState(theClient().state);
-      setTold((t) => tell(t, words(facts(behind), now), now));
+      setTold((t) => tell(t, words(facts(behind), time), time));
     };
     changed();
     return follow(changed);
   }, [behind]);
-  const { kind, text, tryNow } = told.shown;
+  const { kind, text, tryNow } = announced.shown;
   return (
     <span className="connection" data-state={state} data-kind={kind}>
       <span className="words" aria-hidden="true"><Sign kind={kind} /> {text}</span>
-      <span className="unseen" role="status">{told.said}</span>
+      <span className="unseen" role="status">{announced.said}</span>
       {tryNow && <button type="button" className="link" onClick={() => { theClient().connect(); theLive().connect(); }}>Retry now</button>}
     </span>
   );

@@ -14,11 +14,11 @@ export function Delivery({ conversation, message: m, pending, turn, change }: Fa
   switch (m.state) {
     case "queued": {
       if (turn?.state === "ended") return <p className="note">{takenBack(turn) ? "Cancelled before an agent received it" : "Not sent to an agent"}</p>;
-      const back = () => conversation.stop(turn?.id ?? m.stateTurn!);
+      const cancel = () => conversation.stop(turn?.id ?? m.stateTurn!);
       return (
         <p className="note">Queued{m.stateTurn && <>{" "}
-          <button type="button" className="link" onClick={() => void back().then(() => change(m), () => {})}>Edit</button>{" "}
-          <button type="button" className="link" onClick={() => void back().catch(() => {})}>Cancel</button></>}
+          <button type="button" className="link" onClick={() => void cancel().then(() => change(m), () => {})}>Edit</button>{" "}
+          <button type="button" className="link" onClick={() => void cancel().catch(() => {})}>Cancel</button></>}
         </p>
       );
     }

@@ -62,11 +62,11 @@ export function Log({ conversation, state, edit, change, inspect }: LogProps) {
   }
 
   // A search result is shown with the messages around it.
-  const found = useStore(target);
-  const [shownTarget, setShownTarget] = useState<typeof found>();
-  if (shownTarget !== found) {
-    setShownTarget(found);
-    const i = found ? messages.findIndex((m) => m.id === found.message) : -1;
+  const hit = useStore(target);
+  const [shownTarget, setShownTarget] = useState<typeof hit>();
+  if (shownTarget !== hit) {
+    setShownTarget(hit);
+    const i = hit ? messages.findIndex((m) => m.id === hit.message) : -1;
     if (i >= 0) setStretch(near(i, messages));
   }
 
@@ -78,9 +78,9 @@ export function Log({ conversation, state, edit, change, inspect }: LogProps) {
     if (lastSent) setStretch({});
   }
 
-  const shown = place(stretch, messages, scroll.following);
+  const range = place(stretch, messages, scroll.following);
   useLayoutEffect(() => {
-    latest.current = { from: shown.from, to: shown.to, stretch, newestRead };
+    latest.current = { from: range.from, to: range.to, stretch, newestRead };
   });
 
   // Remember the place of a reader who leaves for another conversation.
@@ -92,13 +92,13 @@ export function Log({ conversation, state, edit, change, inspect }: LogProps) {
     saveBookmark(conversation.id, spot && { spot, newest, stretch: { first: loaded[from]?.id, last: to < loaded.length ? loaded[to - 1]?.id : undefined } });
   }, [conversation, currentSpot]);
 
-  const bringing = useRef<typeof found>(undefined);
+  const bringing = useRef<typeof hit>(undefined);
   const { bring, release, toEnd } = scroll;
   useLayoutEffect(() => {
-    const loaded = found && conversation.state.messages.some((m) => m.id === found.message);
-    bringing.current = loaded ? found : undefined;
+    const loaded = hit && conversation.state.messages.some((m) => m.id === hit.message);
+    bringing.current = loaded ? hit : undefined;
     if (loaded) release();
-  }, [conversation, found, release]);
+  }, [conversation, hit, release]);
   // While the log follows its end, the message may not be rendered yet.
   useLayoutEffect(() => {
     const element = bringing.current && content.current?.querySelector(`:scope > [data-message="${CSS.escape(bringing.current.message)}"]`);
@@ -113,41 +113,41 @@ export function Log({ conversation, state, edit, change, inspect }: LogProps) {
   // Near the end of a stretch that stops before the newest message, show more of the log.
   useEffect(() => {
     const s = scroller.current;
-    if (!s || shown.to >= messages.length) return;
+    if (!s || range.to >= messages.length) return;
     const showLater = () => {
       if (s.scrollHeight - s.scrollTop - s.clientHeight < 2 * s.clientHeight) setStretch(showNext(latest.current, conversation.state.messages));
     };
     s.addEventListener("scroll", showLater, { passive: true });
     return () => s.removeEventListener("scroll", showLater);
-  }, [conversation, shown.to, messages.length]);
+  }, [conversation, range.to, messages.length]);
 
   const unread = scroll.following ? 0 : messages.length - 1 - messages.findLastIndex((m) => m.id === newestRead);
 
   const turnOf = useMemo(() => new Map(turns.map((t) => [t.id, t])), [turns]);
   const lastOf = useMemo(() => lastMessages(messages), [messages]);
-  const ended = turns.filter((t) => t.state === "ended").length;
-  const running = turns.some((t) => t.state !== "ended" && independent(t));
+  const endedCount = turns.filter((t) => t.state === "ended").length;
+  const isRunning = turns.some((t) => t.state !== "ended" && independent(t));
   const total = state.earlier ? -1 : messages.length;
   // Pending messages are rendered in their final place, so that the same element later shows the stored message.
-  const drawn: { message: ChatMessage; pending?: Pending }[] = messages.slice(shown.from, shown.to).map((message) => ({ message }));
-  if (shown.to === messages.length) for (const p of state.pending) drawn.push({ message: asMessage(p), pending: p });
+  const rows: { message: ChatMessage; pending?: Pending }[] = messages.slice(range.from, range.to).map((message) => ({ message }));
+  if (range.to === messages.length) for (const p of state.pending) rows.push({ message: asMessage(p), pending: p });
   const without = useMemo(() => answerless(turns, messages, lastOf), [turns, messages, lastOf]);
-  const atEnd = shown.to === messages.length;
-  const newest = drawn.at(-1)?.message.id;
+  const atEnd = range.to === messages.length;
+  const newest = rows.at(-1)?.message.id;
 
   return (
     <div className="log-frame">
-      <section ref={scroller} className="log" role="log" aria-label="Conversation" aria-live="off" tabIndex={0} data-ended={ended} data-open={turns.length - ended} onKeyDown={(e) => walk(e.nativeEvent, scroller.current, content.current)} onFocus={(e) => focusLog(e.nativeEvent, scroller.current)}>
+      <section ref={scroller} className="log" role="log" aria-label="Conversation" aria-live="off" tabIndex={0} data-ended={endedCount} data-open={turns.length - endedCount} onKeyDown={(e) => walk(e.nativeEvent, scroller.current, content.current)} onFocus={(e) => focusLog(e.nativeEvent, scroller.current)}>
         <div ref={content} className="column">
-          {shown.from === 0 && state.earlier && loadError && <p className="note bad" role="alert">Couldn’t load earlier messages: {line(loadError)}</p>}
-          {shown.from === 0 && state.earlier && <button type="button" className="quiet wide" onClick={showEarlier}>{loadError ? "Try again" : "Earlier messages"}</button>}
-          {state.phase === "loading" && drawn.length === 0 && <Loading />}
-          {drawn.flatMap(({ message: m, pending }, i) => {
+          {range.from === 0 && state.earlier && loadError && <p className="note bad" role="alert">Couldn’t load earlier messages: {line(loadError)}</p>}
+          {range.from === 0 && state.earlier && <button type="button" className="quiet wide" onClick={showEarlier}>{loadError ? "Try again" : "Earlier messages"}</button>}
+          {state.phase === "loading" && rows.length === 0 && <Loading />}
+          {rows.flatMap(({ message: m, pending }, i) => {
             const turn = m.turn ? turnOf.get(m.turn) : undefined;
             return [
               <Message key={m.id} conversation={conversation} message={m} pending={pending} turn={turn} targetTurn={m.stateTurn ? turnOf.get(m.stateTurn) : undefined} {...(turn?.parent ? around(turn, turnOf) : alone)}
-                last={!!m.turn && lastOf.get(m.turn) === m.id} newest={atEnd && m.id === newest && !pending} place={total < 0 ? -1 : shown.from + i + 1} total={total} busy={running} edit={edit} change={change} inspect={inspect} hold={scroll.hold} />,
-              ...(without.after.get(m.id) ?? []).map((t) => <Answerless key={t.id} turn={t} at={around(t, turnOf)} again={atEnd && m.id === newest && !running ? () => void conversation.resend(m.id).catch(() => {}) : undefined} hold={scroll.hold} />),
+                last={!!m.turn && lastOf.get(m.turn) === m.id} newest={atEnd && m.id === newest && !pending} place={total < 0 ? -1 : range.from + i + 1} total={total} busy={isRunning} edit={edit} change={change} inspect={inspect} hold={scroll.hold} />,
+              ...(without.after.get(m.id) ?? []).map((t) => <Answerless key={t.id} turn={t} at={around(t, turnOf)} again={atEnd && m.id === newest && !isRunning ? () => void conversation.resend(m.id).catch(() => {}) : undefined} hold={scroll.hold} />),
             ];
           })}
           {atEnd && without.end.map((t) => <Answerless key={t.id} turn={t} at={around(t, turnOf)} hold={scroll.hold} />)}
@@ -156,7 +156,7 @@ export function Log({ conversation, state, edit, change, inspect }: LogProps) {
       </section>
       {!scroll.following && (
         <button type="button" className="to-end" onClick={() => { setStretch({}); scroll.toEnd(); }}>
-          <Icon name="down" /> {unread > 0 ? `${unread} new` : "Jump to end"}{running && " · answering"}
+          <Icon name="down" /> {unread > 0 ? `${unread} new` : "Jump to end"}{isRunning && " · answering"}
         </button>
       )}
     </div>

@@ -44,34 +44,34 @@ function origin(m: ChatMessage, turn: Turn | undefined): string {
 const deepest = 3;
 
 export const Message = memo(function Message({ conversation, message: m, pending, turn, targetTurn, inside, depth = 0, last, newest = false, place, total, busy, edit, change, inspect, hold }: MessageProps) {
-  const mine = m.role === "user";
+  const isOwn = m.role === "user";
   const growing = !m.ended && (!turn || turn.state !== "ended");
-  const running = last && !!turn && turn.state !== "ended" && turn.state !== "queued";
-  const named = m.author?.name ?? m.author?.id;
-  const who = line(named ?? (mine ? "You" : m.role === "system" ? "System" : turn?.agent ?? "Agent"), 80);
+  const isRunning = last && !!turn && turn.state !== "ended" && turn.state !== "queued";
+  const authorName = m.author?.name ?? m.author?.id;
+  const label = line(authorName ?? (isOwn ? "You" : m.role === "system" ? "System" : turn?.agent ?? "Agent"), 80);
   const from = line(origin(m, turn), 80);
   const heading = `m-${m.id}`;
   const asks = turn?.requests?.map((r) => r.part) ?? [];
   const answers = turn?.answers;
-  const again = newest && !busy && answers ? () => void conversation.resend(answers).catch(() => {}) : undefined;
+  const retry = newest && !busy && answers ? () => void conversation.resend(answers).catch(() => {}) : undefined;
   return (
-    <article className={`message ${mine ? "user" : m.role}`} data-message={m.id} data-len={length(m)} data-depth={depth > 0 ? Math.min(depth, deepest) : undefined} aria-labelledby={heading} aria-posinset={place > 0 ? place : undefined} aria-setsize={total} aria-busy={growing || undefined} tabIndex={-1}>
-      <h2 id={heading} className="unseen">{who}{from && `, from ${from}`}{m.at ? `, ${clock(m.at)}` : ""}{growing ? ", answering" : ""}</h2>
-      {(inside !== undefined || named || from || m.role === "system") && (
-        <p className="who" aria-hidden="true">{inside !== undefined && <Icon name="turn" />}<bdi>{who}</bdi>{inside !== undefined && <span className="muted">{depth > deepest ? `in ${inside}` : "works for"} {depth > deepest ? "" : <bdi>{inside.split(" › ").at(-1)}</bdi>}</span>}{from && <span className="muted">from <bdi>{from}</bdi></span>}</p>
+    <article className={`message ${isOwn ? "user" : m.role}`} data-message={m.id} data-len={length(m)} data-depth={depth > 0 ? Math.min(depth, deepest) : undefined} aria-labelledby={heading} aria-posinset={place > 0 ? place : undefined} aria-setsize={total} aria-busy={growing || undefined} tabIndex={-1}>
+      <h2 id={heading} className="unseen">{label}{from && `, from ${from}`}{m.at ? `, ${clock(m.at)}` : ""}{growing ? ", answering" : ""}</h2>
+      {(inside !== undefined || authorName || from || m.role === "system") && (
+        <p className="who" aria-hidden="true">{inside !== undefined && <Icon name="turn" />}<bdi>{label}</bdi>{inside !== undefined && <span className="muted">{depth > deepest ? `in ${inside}` : "works for"} {depth > deepest ? "" : <bdi>{inside.split(" › ").at(-1)}</bdi>}</span>}{from && <span className="muted">from <bdi>{from}</bdi></span>}</p>
       )}
       {m.parts.map((p, i) => (
-        <Part key={p.id} part={p} conversation={conversation.id} mine={mine} live={growing && (!p.ended || coming(p))} last={i === m.parts.length - 1} waiting={asks.includes(p.id)} cut={cutOff(p, turn)} hold={hold} />
+        <Part key={p.id} part={p} conversation={conversation.id} mine={isOwn} live={growing && (!p.ended || isLoading(p))} last={i === m.parts.length - 1} waiting={asks.includes(p.id)} cut={cutOff(p, turn)} hold={hold} />
       ))}
-      {mine && <Delivery conversation={conversation} message={m} pending={pending} turn={targetTurn} change={change} />}
+      {isOwn && <Delivery conversation={conversation} message={m} pending={pending} turn={targetTurn} change={change} />}
       {last && turn && <Answers turn={turn.id} />}
-      {last && turn?.state === "ended" && <TurnEnd turn={turn} said={m.parts.length > 0} again={again} hold={hold} />}
-      <footer className="acts" data-ready={(!growing && !running) || undefined} data-live={running || undefined}>
-        {running ? <Activity turn={turn} message={m} /> : (
+      {last && turn?.state === "ended" && <TurnEnd turn={turn} said={m.parts.length > 0} again={retry} hold={hold} />}
+      <footer className="acts" data-ready={(!growing && !isRunning) || undefined} data-live={isRunning || undefined}>
+        {isRunning ? <Activity turn={turn} message={m} /> : (
           <>
             <CopyButton text={() => visibleText(m)} what="message" />
-            {mine && !pending && <button type="button" className="quiet" disabled={busy} onClick={() => edit(m)} aria-label="Edit" title="Edit"><Icon name="pencil" /></button>}
-            {mine && !pending && <button type="button" className="quiet" disabled={busy} onClick={() => void conversation.resend(m.id).catch(() => {})} aria-label="Send again" title="Send again"><Icon name="again" /></button>}
+            {isOwn && !pending && <button type="button" className="quiet" disabled={busy} onClick={() => edit(m)} aria-label="Edit" title="Edit"><Icon name="pencil" /></button>}
+            {isOwn && !pending && <button type="button" className="quiet" disabled={busy} onClick={() => void conversation.resend(m.id).catch(() => {})} aria-label="Send again" title="Send again"><Icon name="again" /></button>}
             {last && turn && <button type="button" className="quiet" onClick={() => inspect(turn.id)} aria-label="Inspect" title="Inspect"><Icon name="wave" /></button>}
             {m.at !== undefined && <time dateTime={new Date(m.at).toISOString()}>{clock(m.at)}</time>}
             {last && turn?.usage && <UsageLabel usage={turn.usage} model={turn.model} />}
@@ -88,7 +88,7 @@ function cutOff(p: ChatMessage["parts"][number], t: Turn | undefined): Outcome |
 }
 
 /** A file's part ends before the file itself has come. */
-const coming = (p: ChatMessage["parts"][number]): boolean => p.kind === "media" && !p.media?.url && !p.error;
+const isLoading = (p: ChatMessage["parts"][number]): boolean => p.kind === "media" && !p.media?.url && !p.error;
 
 /** How much of its text is drawn; it only grows, unless the agent takes something back. */
 const length = (m: ChatMessage): number => m.parts.reduce((n, p) => n + (p.kind === "text" ? (p.text ?? "").length : 0), 0);

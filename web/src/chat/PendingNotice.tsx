@@ -10,14 +10,14 @@ import { line } from "./parts/marks";
 const noticeDelay = 400;
 
 export function PendingNotice({ conversation, pending: p }: { conversation: Conversation; pending: Pending }) {
-  const [late, setLate] = useState(() => Date.now() - p.at > noticeDelay);
+  const [isSlow, setLate] = useState(() => Date.now() - p.at > noticeDelay);
   const [editing, setEditing] = useState(false);
   const [tooLate, setTooLate] = useState(false);
   useEffect(() => {
-    if (late) return;
+    if (isSlow) return;
     const timer = setTimeout(() => setLate(true), noticeDelay);
     return () => clearTimeout(timer);
-  }, [late]);
+  }, [isSlow]);
   if (p.error) {
     return (
       <p className="note bad">Not sent: {line(p.error.message)}{" "}
@@ -32,7 +32,7 @@ export function PendingNotice({ conversation, pending: p }: { conversation: Conv
       setEditing(false);
     }} />;
   }
-  if (!late) return null;
+  if (!isSlow) return null;
   if (!p.unsent) return <p className="note">Sending{tooLate && "; it can no longer be changed"}</p>;
   // Between what is shown and a press on it, a connection may have taken it.
   return (
@@ -52,18 +52,18 @@ function leave(conversation: Conversation): void {
 // The message is held back until this is done with it.
 function Change({ message, done }: { message: NewMessage; done: (m?: NewMessage) => void }) {
   const [text, setText] = useState(message.text ?? "");
-  const keep = () => done(text.trim() || message.parts?.length ? { ...message, text } : undefined);
+  const save = () => done(text.trim() || message.parts?.length ? { ...message, text } : undefined);
   const keys = (e: KeyboardEvent) => {
     if (e.key === "Enter" && !e.shiftKey && !e.nativeEvent.isComposing && e.keyCode !== 229) {
       e.preventDefault();
-      keep();
+      save();
     } else if (e.key === "Escape") {
       e.stopPropagation();
       done();
     }
   };
   return (
-    <form className="change" onSubmit={(e) => { e.preventDefault(); keep(); }}>
+    <form className="change" onSubmit={(e) => { e.preventDefault(); save(); }}>
       <textarea aria-label="Message waiting to be sent" value={text} rows={3} autoFocus onChange={(e) => setText(e.target.value)} onKeyDown={keys} />
       <button className="primary">Save</button>
       <button type="button" onClick={() => done()}>Cancel</button>

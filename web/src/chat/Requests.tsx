@@ -22,7 +22,7 @@ export function Requests({ conversation, turns, messages }: { conversation: Conv
     for (const { turn, request } of open) noteAsked(turn.id, request);
   });
   return <>{open.map(({ turn, request }) => (
-    <Boundary key={`${turn.id} ${request.id}`} of={request} broken={(why) => <p className="bad">Couldn’t show a question from the agent: {line(why)}</p>}>
+    <Boundary key={`${turn.id} ${request.id}`} of={request} broken={(message) => <p className="bad">Couldn’t show a question from the agent: {line(message)}</p>}>
       <Ask conversation={conversation} turn={turn} request={request} args={argumentsOf(request, turn, messages)} />
     </Boundary>
   ))}</>;
@@ -40,7 +40,7 @@ interface AskProps { conversation: Conversation; turn: Turn; request: Request; a
 
 function Ask({ conversation, turn, request: r, args }: AskProps) {
   const [error, setError] = useState("");
-  const [sent, setSent] = useState("");
+  const [decision, setSent] = useState("");
   const card = useRef<HTMLElement>(null);
   // When it goes, the focus that is in it must not get lost.
   useLayoutEffect(() => {
@@ -50,7 +50,7 @@ function Ask({ conversation, turn, request: r, args }: AskProps) {
     };
   }, []);
   const answer = async (a: { decision?: string; text?: string }) => {
-    if (sent) return; // disabled buttons would lose the focus
+    if (decision) return; // disabled buttons would lose the focus
     setSent(a.decision ?? a.text ?? "");
     setError("");
     noteMine(turn.id, r.id, true);
@@ -64,28 +64,28 @@ function Ask({ conversation, turn, request: r, args }: AskProps) {
     }
   };
   const approval = r.kind === "approval";
-  const who = line(turn.agent || "The agent", 80);
+  const agentName = line(turn.agent || "The agent", 80);
   const tool = r.tool ? line(r.tool, 80) : "";
-  const all = choices(r);
+  const options = choices(r);
   return (
-    <section ref={card} className="ask" tabIndex={-1} aria-label={approval ? (tool ? `${who} wants to run ${tool}` : `${who} asks for approval`) : `${who} asks`} data-request={r.id} aria-busy={!!sent || undefined}>
+    <section ref={card} className="ask" tabIndex={-1} aria-label={approval ? (tool ? `${agentName} wants to run ${tool}` : `${agentName} asks for approval`) : `${agentName} asks`} data-request={r.id} aria-busy={!!decision || undefined}>
       <header>
         <Mark of="waiting" named={false} />
-        <strong><bdi>{who}</bdi> {approval ? tool ? <>wants to run <code><bdi>{tool}</bdi></code></> : "asks for approval" : <>asks{tool && <> for <code><bdi>{tool}</bdi></code></>}</>}</strong>
+        <strong><bdi>{agentName}</bdi> {approval ? tool ? <>wants to run <code><bdi>{tool}</bdi></code></> : "asks for approval" : <>asks{tool && <> for <code><bdi>{tool}</bdi></code></>}</>}</strong>
         {r.at !== undefined && <span className="took"><Clock since={r.at} /></span>}
       </header>
       {r.prompt && (r.prompt.length > 600 || r.prompt.split("\n", 13).length > 12 ? <Lines name="Question" text={r.prompt} from="start" /> : <p className="prompt" dir="auto">{lines(r.prompt)}</p>)}
       {args !== undefined && <Fields value={args} />}
-      {all.length > 0 && (
+      {options.length > 0 && (
         <div className="answers">
-          {all.map((c) => (
-            <button key={c.decision} type="button" aria-disabled={!!sent || undefined} className={c.tone === "allow" ? "primary" : undefined} onClick={() => void answer({ decision: c.decision })}>{c.label}</button>
+          {options.map((c) => (
+            <button key={c.decision} type="button" aria-disabled={!!decision || undefined} className={c.tone === "allow" ? "primary" : undefined} onClick={() => void answer({ decision: c.decision })}>{c.label}</button>
           ))}
         </div>
       )}
       {r.kind === "input" && (
         <form onSubmit={(e: FormEvent<HTMLFormElement>) => { e.preventDefault(); void answer({ text: new FormData(e.currentTarget).get("text") as string }); }}>
-          <input name="text" aria-label={all.length > 0 ? "Other answer" : "Your answer"} placeholder={all.length > 0 ? "Or type your own answer" : "Your answer"} autoComplete="off" required readOnly={!!sent} /><button aria-disabled={!!sent || undefined}>Answer</button>
+          <input name="text" aria-label={options.length > 0 ? "Other answer" : "Your answer"} placeholder={options.length > 0 ? "Or type your own answer" : "Your answer"} autoComplete="off" required readOnly={!!decision} /><button aria-disabled={!!decision || undefined}>Answer</button>
         </form>
       )}
       {error && <p className="bad" role="alert">{error}</p>}
@@ -95,15 +95,15 @@ function Ask({ conversation, turn, request: r, args }: AskProps) {
 
 /** What was answered in a turn, and where. */
 export function Answers({ turn }: { turn: string }) {
-  const all = useStore(answers).get(turn);
-  if (!all) return null;
-  return <>{all.map((a) => {
+  const entries = useStore(answers).get(turn);
+  if (!entries) return null;
+  return <>{entries.map((a) => {
     const denied = did(a.request, a.decision).startsWith("denied");
-    const what = did(a.request, a.decision);
+    const summary = did(a.request, a.decision);
     return (
       <p key={a.request.id} className="answered" data-decision={line(a.decision, 60)}>
         <Mark of={denied ? "denied" : "done"} named={false} />
-        <span>{a.here || a.by && a.by === subject() ? `You ${what}` : `${what.charAt(0).toUpperCase()}${what.slice(1)} ${a.by ? `by ${line(a.by, 60)}` : "in another window"}`}{a.text && `: ${line(a.text, 200)}`}</span>
+        <span>{a.here || a.by && a.by === subject() ? `You ${summary}` : `${summary.charAt(0).toUpperCase()}${summary.slice(1)} ${a.by ? `by ${line(a.by, 60)}` : "in another window"}`}{a.text && `: ${line(a.text, 200)}`}</span>
       </p>
     );
   })}</>;

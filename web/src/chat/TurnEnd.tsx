@@ -18,17 +18,17 @@ interface TurnEndProps {
 
 /** How a turn ended, where that is not simply well: what happened, what is kept, what to do; the cause on demand. */
 export function TurnEnd({ turn: t, said, again, hold }: TurnEndProps) {
-  const what = explain(t, said, stoppedBy(t));
-  if (!what) return null;
-  const tone = what.tone === "quiet" ? "" : what.tone;
+  const explanation = explain(t, said, stoppedBy(t));
+  if (!explanation) return null;
+  const tone = explanation.tone === "quiet" ? "" : explanation.tone;
   return (
     <div className={`turn-end ${tone}`} role="note">
       <p>
-        <Mark of={what.tone === "bad" ? "failed" : "stopped"} named={false} />
-        <span className="told"><span className="what">{what.what}</span>{what.todo && <span className="todo"> {what.todo}</span>}</span>
-        {what.again && again && <button type="button" onClick={again}>Try again</button>}
+        <Mark of={explanation.tone === "bad" ? "failed" : "stopped"} named={false} />
+        <span className="told"><span className="what">{explanation.what}</span>{explanation.todo && <span className="todo"> {explanation.todo}</span>}</span>
+        {explanation.again && again && <button type="button" onClick={again}>Try again</button>}
       </p>
-      {what.tone === "bad" && <Fold className="cause" hold={hold} summary={<span>Details</span>}>{() => <Cause turn={t} cause={what.cause} />}</Fold>}
+      {explanation.tone === "bad" && <Fold className="cause" hold={hold} summary={<span>Details</span>}>{() => <Cause turn={t} cause={explanation.cause} />}</Fold>}
     </div>
   );
 }

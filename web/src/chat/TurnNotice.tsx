@@ -19,7 +19,7 @@ const open = (s: ConversationState) => s.turns.filter((t) => t.state !== "ended"
 
 /** Stops what runs. To ask again does no harm, and something is said at every moment until it has ended. */
 export function useStop(conversation: Conversation, state: ConversationState): Stopping {
-  const [asked, setAsked] = useState<Stop>();
+  const [request, setAsked] = useState<Stop>();
   const last = useRef<Stop>(undefined);
   const stop = useCallback(() => {
     const turns = open(conversation.state).map((t) => t.id);
@@ -27,59 +27,59 @@ export function useStop(conversation: Conversation, state: ConversationState): S
     theClient().connect(); // in case it waits for its next try
     // What was asked and has no answer yet is not asked twice: it waits for a connection with its key.
     if (last.current && !last.current.error && turns.every((t) => last.current!.turns.includes(t))) return;
-    const mine: Stop = { turns };
+    const ownStop: Stop = { turns };
     noteStopped(turns);
-    setAsked((last.current = mine));
+    setAsked((last.current = ownStop));
     conversation.stop().catch((err: Error) => {
-      if (last.current === mine) setAsked((last.current = { turns, error: err.message }));
+      if (last.current === ownStop) setAsked((last.current = { turns, error: err.message }));
     });
   }, [conversation]);
-  const still = !!asked && open(state).some((t) => asked.turns.includes(t.id));
-  return { stop, stopping: still && !asked.error, ...(still && asked.error && { error: asked.error }) };
+  const isStopping = !!request && open(state).some((t) => request.turns.includes(t.id));
+  return { stop, stopping: isStopping && !request.error, ...(isStopping && request.error && { error: request.error }) };
 }
 
 /** How long nothing was received of the running turns. exact is false if they ran before the page watched them: it may be longer. */
 interface Silence { of: string; age: number; exact: boolean }
 
 /** useSilence returns the silence of the running turns once it exceeds quiet, and undefined before that. */
-function useSilence(conversation: Conversation, running: string, live: boolean): Silence | undefined {
+function useSilence(conversation: Conversation, turnId: string, isLive: boolean): Silence | undefined {
   const [silence, setSilence] = useState<Silence>();
-  const watching = useRef(false);
+  const isWatching = useRef(false);
   useEffect(() => {
-    if (!running) return;
-    let [at, exact] = [Date.now(), watching.current];
+    if (!turnId) return;
+    let [at, exact] = [Date.now(), isWatching.current];
     const unsubscribe = conversation.onEvents((events) => {
-      if (!events.some((e) => e.turn && running.includes(e.turn))) return;
+      if (!events.some((e) => e.turn && turnId.includes(e.turn))) return;
       [at, exact] = [Date.now(), true];
       setSilence(undefined);
     });
     const tick = setInterval(() => {
       const age = Date.now() - at;
-      if (age > quiet) setSilence({ of: running, age, exact });
+      if (age > quiet) setSilence({ of: turnId, age, exact });
     }, 1000);
     return () => {
       unsubscribe();
       clearInterval(tick);
     };
-  }, [conversation, running]);
+  }, [conversation, turnId]);
   // After the effect above: a turn that is found running when the page connects was not watched from its start.
   useEffect(() => {
-    watching.current = live;
-  }, [live]);
-  return silence?.of === running ? silence : undefined;
+    isWatching.current = isLive;
+  }, [isLive]);
+  return silence?.of === turnId ? silence : undefined;
 }
 
 /** One line between the log and the composer, where there is something to say. */
 export function TurnNotice({ conversation, state, stop }: { conversation: Conversation; state: ConversationState; stop: Stopping }) {
   const turns = open(state).filter((t) => t.state === "running");
-  const live = state.phase === "live";
-  const silence = useSilence(conversation, turns.map((t) => t.id).join(" "), live);
+  const isLive = state.phase === "live";
+  const silence = useSilence(conversation, turns.map((t) => t.id).join(" "), isLive);
   if (stop.error) {
     return <p className="running-note bad" role="alert">Couldn’t stop the answer: {line(stop.error)} <button type="button" className="link" onClick={stop.stop}>Try again</button></p>;
   }
-  if (stop.stopping) return <p className="running-note" role="status"><span className="dot running" /> {live ? "Stopping" : "The answer is stopped when the connection is back"}</p>;
+  if (stop.stopping) return <p className="running-note" role="status"><span className="dot running" /> {isLive ? "Stopping" : "The answer is stopped when the connection is back"}</p>;
   // Without a connection, the silence is not the agent's.
-  if (turns.length === 0 || !live || !silence) return null;
+  if (turns.length === 0 || !isLive || !silence) return null;
   return (
     <p className="running-note">
       <span className="dot running" /> Nothing received for {elapsed(silence.age)}{silence.exact ? "" : " or longer"}. The connection is fine, but the agent is silent.

@@ -7,9 +7,9 @@ const count = new Intl.NumberFormat("en", { notation: "compact", maximumFraction
 /** What an answer took: short, and whole in its title. */
 export function UsageLabel({ usage: u, model }: { usage: Usage; model: string | undefined }) {
   const name = line(u.model ?? model ?? "", 60);
-  const all = ([["input", u.input], ["output", u.output], ["reasoning", u.reasoning], ["cache read", u.cache_read], ["cache write", u.cache_write]] as const)
-    .filter(([, n]) => n).map(([what, n]) => `${n!.toLocaleString("en")} ${what} tokens`);
-  if (u.cost) all.push(`cost ${u.cost}`);
+  const counts = ([["input", u.input], ["output", u.output], ["reasoning", u.reasoning], ["cache read", u.cache_read], ["cache write", u.cache_write]] as const)
+    .filter(([, n]) => n).map(([label, n]) => `${n!.toLocaleString("en")} ${label} tokens`);
+  if (u.cost) counts.push(`cost ${u.cost}`);
   const short = [name, u.input || u.output ? `${count.format(u.input ?? 0)} → ${count.format(u.output ?? 0)} tokens` : ""].filter(Boolean).join(" · ");
-  return short ? <span className="used" title={all.join(", ")}>{short}</span> : null;
+  return short ? <span className="used" title={counts.join(", ")}>{short}</span> : null;
 }

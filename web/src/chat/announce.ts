@@ -10,7 +10,7 @@ import { sentences } from "./sentences";
 import { alarm, say } from "./speaker";
 
 /** A tool or a status is told when it has lasted so long, and at most one of them in so long; in milliseconds. */
-const long = 4000;
+const minDuration = 4000;
 const rare = 5000;
 
 /** How often what lasts is looked at, in milliseconds. */
@@ -35,11 +35,11 @@ let current: Following | undefined;
 export const hush = (): void => current?.hush();
 
 class Following {
-  private known: Map<string, string> | undefined;
+  private turnStates: Map<string, string> | undefined;
   private state!: ConversationState;
   private readers: { turn: string; reader: Reader }[] = [];
   private timer: ReturnType<typeof setInterval> | undefined;
-  private read = -Infinity; // when something of an answer was last read out
+  private lastRead = -Infinity; // when something of an answer was last read out
   private lasting = new Map<string, { since: number; told: boolean; name: string }>();
   private toolAt = -Infinity;
   private tool = ""; // the next announcement about tools
@@ -47,14 +47,14 @@ class Following {
   take(state: ConversationState): void {
     this.state = state;
     if (state.phase === "loading") {
-      if (state.pending.length > 0) this.known ??= new Map(); // what comes answers what was just asked
+      if (state.pending.length > 0) this.turnStates ??= new Map(); // what comes answers what was just asked
       return;
     }
-    const before = this.known;
-    const now = new Map(state.turns.map((t) => [t.id, `${t.state} ${(t.requests ?? []).map((r) => r.id).join()}`]));
-    this.known = now;
+    const before = this.turnStates;
+    const states = new Map(state.turns.map((t) => [t.id, `${t.state} ${(t.requests ?? []).map((r) => r.id).join()}`]));
+    this.turnStates = states;
     for (const t of state.turns) {
-      if (!independent(t) || before?.get(t.id) === now.get(t.id)) continue;
+      if (!independent(t) || before?.get(t.id) === states.get(t.id)) continue;
       // Turns from before the page was opened are not announced, except their open requests.
       if (t.state === "waiting") for (const r of t.requests ?? []) alarm(`${t.id} ${r.id}`, r.prompt ?? (r.tool ? `The agent wants to run ${r.tool}.` : "The agent asks for approval."));
       if (!before) continue;
@@ -62,9 +62,9 @@ class Following {
       if (t.state !== "queued" && (was === undefined || was === "queued")) this.begins(t);
       if (t.state === "ended" && was !== "ended" && t.outcome === "failed") alarm(t.id, `The answer failed. ${t.error?.message ?? ""}`);
     }
-    this.look();
-    if (this.readers.length === 0 && this.lasting.size === 0) this.rest();
-    else this.timer ??= setInterval(() => this.look(), tick);
+    this.poll();
+    if (this.readers.length === 0 && this.lasting.size === 0) this.stopPolling();
+    else this.timer ??= setInterval(() => this.poll(), tick);
   }
 
   private begins(t: Turn): void {
@@ -80,15 +80,15 @@ class Following {
 
   // What is read of a turn just now.
   private source(turn: string): { sentences: string[]; whole: boolean } {
-    const over = this.over(turn);
-    const how = readAloud.get();
-    if (how === "off" || how === "end" && !over) return { sentences: [], whole: over };
+    const isOver = this.hasEnded(turn);
+    const mode = readAloud.get();
+    if (mode === "off" || mode === "end" && !isOver) return { sentences: [], whole: isOver };
     const parts = this.messages(turn).flatMap((m) => m.parts.filter((p) => p.kind === "text" && p.text).map((p) => ({ p, m })));
-    const all = parts.flatMap(({ p, m }, i) => sentences(p.text!, over || !!p.ended || !!m.ended || i < parts.length - 1, navigator.language));
-    return { sentences: all, whole: over };
+    const pieces = parts.flatMap(({ p, m }, i) => sentences(p.text!, isOver || !!p.ended || !!m.ended || i < parts.length - 1, navigator.language));
+    return { sentences: pieces, whole: isOver };
   }
 
-  private over(turn: string): boolean {
+  private hasEnded(turn: string): boolean {
     const t = this.state.turns.find((o) => o.id === turn);
     return !t || t.state === "ended";
   }
@@ -104,64 +104,64 @@ class Following {
     return `Answer complete, ${[count(words, "word"), ...(tools > 0 ? [count(tools, "tool")] : []), ...took].join(", ")}.`;
   }
 
-  private look(): void {
-    const now = performance.now();
-    while (this.readers.length > 0 && now - this.read >= seldom) {
+  private poll(): void {
+    const time = performance.now();
+    while (this.readers.length > 0 && time - this.lastRead >= seldom) {
       const { reader } = this.readers[0]!;
       const next = reader.next();
       if (!next) break;
-      if (reader.done) this.readers.shift();
+      if (reader.isDone) this.readers.shift();
       if (next.closing) {
         say(next.text);
       } else {
-        this.read = Infinity; // until the announcement is made
-        say(next.text, () => { this.read = performance.now(); });
+        this.lastRead = Infinity; // until the announcement is made
+        say(next.text, () => { this.lastRead = performance.now(); });
       }
     }
-    this.lasts(now);
-    if (this.readers.length === 0 && this.lasting.size === 0 && !this.tool) this.rest();
+    this.lasts(time);
+    if (this.readers.length === 0 && this.lasting.size === 0 && !this.tool) this.stopPolling();
   }
 
   // Tools and statuses that last.
-  private lasts(now: number): void {
-    const seen = new Set<string>();
+  private lasts(time: number): void {
+    const currentKeys = new Set<string>();
     for (const t of this.state.turns) {
       if (t.state !== "running") continue;
       for (const m of this.messages(t.id)) for (const p of m.parts) {
         const name = p.ended ? undefined : lastingName(p);
         if (!name) continue;
         const key = `${m.id} ${p.id} ${p.kind === "status" ? p.text : ""}`;
-        seen.add(key);
-        const known = this.lasting.get(key);
-        if (!known) this.lasting.set(key, { since: now, told: false, name });
-        else if (!known.told && now - known.since >= long && now - this.toolAt >= rare) {
-          known.told = true;
+        currentKeys.add(key);
+        const entry = this.lasting.get(key);
+        if (!entry) this.lasting.set(key, { since: time, told: false, name });
+        else if (!entry.told && time - entry.since >= minDuration && time - this.toolAt >= rare) {
+          entry.told = true;
           this.tool = name;
         }
       }
     }
     for (const [key, l] of this.lasting) {
-      if (seen.has(key)) continue;
+      if (currentKeys.has(key)) continue;
       this.lasting.delete(key);
-      if (l.told && l.name.startsWith("Tool ")) this.tool = l.name.replace(" is running.", ` finished after ${seconds(now - l.since)}.`);
+      if (l.told && l.name.startsWith("Tool ")) this.tool = l.name.replace(" is running.", ` finished after ${seconds(time - l.since)}.`);
     }
-    if (!this.tool || now - this.toolAt < rare) return;
-    this.toolAt = now;
+    if (!this.tool || time - this.toolAt < rare) return;
+    this.toolAt = time;
     say(this.tool);
     this.tool = "";
   }
 
   hush(): void {
-    this.readers = this.readers.filter((r) => !this.over(r.turn));
+    this.readers = this.readers.filter((r) => !this.hasEnded(r.turn));
   }
 
-  private rest(): void {
+  private stopPolling(): void {
     clearInterval(this.timer);
     this.timer = undefined;
   }
 
   end(): void {
-    this.rest();
+    this.stopPolling();
     if (current === this) current = undefined;
   }
 }
@@ -171,6 +171,6 @@ function lastingName(p: Part): string | undefined {
   return p.kind === "status" ? p.text || undefined : undefined;
 }
 
-const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? "" : "s"}`;
+const count = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? "" : "s"}`;
 
 const seconds = (ms: number): string => count(ms < 9950 ? Math.round(ms / 100) / 10 : Math.round(ms / 1000), "second");

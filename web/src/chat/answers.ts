@@ -14,10 +14,10 @@ const maxEntries = 100;
 const requests = new Map<string, Request>();
 const answeredHere = new Set<string>();
 
-function evict(all: { size: number; keys(): IterableIterator<string>; delete(key: string): boolean }): void {
-  for (const key of all.keys()) {
-    if (all.size <= maxEntries) return;
-    all.delete(key);
+function evict(entries: { size: number; keys(): IterableIterator<string>; delete(key: string): boolean }): void {
+  for (const key of entries.keys()) {
+    if (entries.size <= maxEntries) return;
+    entries.delete(key);
   }
 }
 
@@ -28,8 +28,8 @@ export function noteAsked(turn: string, r: Request): void {
 }
 
 /** Says that the answer to a question was given here, or was not after all. */
-export function noteMine(turn: string, request: string, given: boolean): void {
-  if (given) answeredHere.add(`${turn} ${request}`);
+export function noteMine(turn: string, request: string, isGiven: boolean): void {
+  if (isGiven) answeredHere.add(`${turn} ${request}`);
   else answeredHere.delete(`${turn} ${request}`);
   evict(answeredHere);
 }
@@ -41,11 +41,11 @@ export function followAnswers(conversation: Conversation): () => void {
       if (e.type !== "turn.resume" || !e.answer) continue;
       const { id, decision = "", text = "", by = "" } = e.answer;
       const key = `${e.turn} ${id}`;
-      const answered = { request: requests.get(key) ?? { id, kind: "approval" as const }, decision, text, by, here: answeredHere.has(key) };
-      answers.change((all) => {
-        const of = all.get(e.turn) ?? [];
-        if (of.some((a) => a.request.id === id)) return all;
-        const next = new Map(all).set(e.turn, [...of, answered]);
+      const entry = { request: requests.get(key) ?? { id, kind: "approval" as const }, decision, text, by, here: answeredHere.has(key) };
+      answers.change((byTurn) => {
+        const of = byTurn.get(e.turn) ?? [];
+        if (of.some((a) => a.request.id === id)) return byTurn;
+        const next = new Map(byTurn).set(e.turn, [...of, entry]);
         evict(next);
         return next;
       });

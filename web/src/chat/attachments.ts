@@ -35,34 +35,34 @@ export interface Attachments {
   putBack: (all: Attachment[]) => void;
 }
 
-const shown = /^image\/(?:png|jpeg|gif|webp|avif|bmp)$/;
+const previewable = /^image\/(?:png|jpeg|gif|webp|avif|bmp)$/;
 
 /** Looks after the files of one composer. where says into which conversation they go. */
-export function useAttachments(where: () => Promise<string>): Attachments {
-  const [all, setAll] = useState<Attachment[]>([]);
-  const running = useRef(new Map<string, AbortController>());
+export function useAttachments(target: () => Promise<string>): Attachments {
+  const [attachments, setAll] = useState<Attachment[]>([]);
+  const transfers = useRef(new Map<string, AbortController>());
   const uploads = useRef(new Map<string, string>()); // where each can be taken back
   useEffect(() => () => {
-    for (const r of running.current.values()) r.abort();
+    for (const r of transfers.current.values()) r.abort();
   }, []);
-  usePreviews(all);
-  const known = useRef(new Map<string, Partial<Attachment>>()); // what became of each; those that an edit has put aside are in no list
+  usePreviews(attachments);
+  const results = useRef(new Map<string, Partial<Attachment>>()); // what became of each; those that an edit has put aside are in no list
   const change = useCallback((id: string, c: Partial<Attachment>) => {
-    known.current.set(id, { ...known.current.get(id), ...c });
-    setAll((now) => now.map((a) => (a.id === id ? { ...a, ...c } : a)));
+    results.current.set(id, { ...results.current.get(id), ...c });
+    setAll((list) => list.map((a) => (a.id === id ? { ...a, ...c } : a)));
   }, []);
 
   const start = useCallback((id: string, file: File): Promise<void> => {
     const run = async () => {
       const stop = new AbortController();
-      running.current.set(id, stop);
-      known.current.delete(id);
-      setAll((now) => now.map((a) => (a.id === id ? without(a) : a)));
+      transfers.current.set(id, stop);
+      results.current.delete(id);
+      setAll((list) => list.map((a) => (a.id === id ? without(a) : a)));
       try {
         if (file.size === 0) throw new Refusal("the file is empty");
-        const most = await limit();
-        if (most !== undefined && file.size > most) throw new Refusal(`the file has ${size(file.size)}; the limit is ${size(most)}`);
-        const media = await bring(file, where, {
+        const maxSize = await limit();
+        if (maxSize !== undefined && file.size > maxSize) throw new Refusal(`the file has ${size(file.size)}; the limit is ${size(maxSize)}`);
+        const media = await bring(file, target, {
           signal: stop.signal, progress: (progress) => change(id, { progress }), waiting: (waiting) => change(id, { waiting }),
         }, (at) => uploads.current.set(id, at));
         change(id, { media, progress: 1, waiting: false });
@@ -73,34 +73,34 @@ export function useAttachments(where: () => Promise<string>): Attachments {
           return;
         }
         // What is too large stays so; all else may pass.
-        const hopeless = file.size === 0 || (await limit().then((most) => most !== undefined && file.size > most, () => false));
+        const hopeless = file.size === 0 || (await limit().then((maxSize) => maxSize !== undefined && file.size > maxSize, () => false));
         change(id, { error: (err as Error).message, waiting: false, ...(!hopeless && { retry: () => void run() }) });
       } finally {
-        running.current.delete(id);
+        transfers.current.delete(id);
       }
     };
     return run();
-  }, [where, change]);
+  }, [target, change]);
 
   const add = useCallback((files: File[], asText?: () => void) => {
     for (const file of files) {
       const id = crypto.randomUUID();
-      setAll((now) => [...now, { id, name: file.name || "file", size: file.size, progress: 0, file, ...(shown.test(file.type) && { preview: URL.createObjectURL(file) }), ...(asText && { asText }) }]);
+      setAll((list) => [...list, { id, name: file.name || "file", size: file.size, progress: 0, file, ...(previewable.test(file.type) && { preview: URL.createObjectURL(file) }), ...(asText && { asText }) }]);
       void start(id, file);
     }
   }, [start]);
   const remove = useCallback((id: string) => {
-    const one = running.current.get(id);
-    if (one) one.abort();
+    const transfer = transfers.current.get(id);
+    if (transfer) transfer.abort();
     else if (uploads.current.has(id)) takeBack(uploads.current.get(id)!);
-    setAll((now) => now.filter((a) => a.id !== id));
+    setAll((list) => list.filter((a) => a.id !== id));
   }, []);
   const take = () => {
     setAll([]);
-    return all;
+    return attachments;
   };
-  const putBack = (back: Attachment[]) => setAll(back.map((a) => ({ ...a, ...known.current.get(a.id), ...(a.preview && a.file && { preview: URL.createObjectURL(a.file) }) })));
-  return { all, busy: all.some((a) => !a.media), add, remove, take, putBack };
+  const putBack = (restored: Attachment[]) => setAll(restored.map((a) => ({ ...a, ...results.current.get(a.id), ...(a.preview && a.file && { preview: URL.createObjectURL(a.file) }) })));
+  return { all: attachments, busy: attachments.some((a) => !a.media), add, remove, take, putBack };
 }
 
 // A new try begins without what the last one came to.
@@ -109,14 +109,14 @@ function without({ error: _error, retry: _retry, ...a }: Attachment): Attachment
 }
 
 // The browser holds a picture until its address is given back.
-function usePreviews(all: Attachment[]): void {
-  const held = useRef(new Set<string>());
+function usePreviews(attachments: Attachment[]): void {
+  const urls = useRef(new Set<string>());
   useEffect(() => {
-    const now = new Set(all.flatMap((a) => a.preview ?? []));
-    for (const url of held.current) if (!now.has(url)) URL.revokeObjectURL(url);
-    held.current = now;
-  }, [all]);
+    const current = new Set(attachments.flatMap((a) => a.preview ?? []));
+    for (const url of urls.current) if (!current.has(url)) URL.revokeObjectURL(url);
+    urls.current = current;
+  }, [attachments]);
   useEffect(() => () => {
-    for (const url of held.current) URL.revokeObjectURL(url);
+    for (const url of urls.current) URL.revokeObjectURL(url);
   }, []);
 }

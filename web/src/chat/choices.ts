@@ -14,12 +14,12 @@ export function choices(r: Request): Choice[] {
   const options = [...new Set(r.options ?? [])];
   if (r.kind === "input") return options.map((o) => ({ decision: o, label: line(o, 120), tone: "other" }));
   const tone = (o: string): Choice["tone"] => (refuses.test(o) ? "refuse" : lasting.test(o) ? "always" : allows.test(o) ? "allow" : "other");
-  const all = options.map((o): Choice => ({ decision: o, label: label(o, r.tool), tone: tone(o) }));
+  const ordered = options.map((o): Choice => ({ decision: o, label: label(o, r.tool), tone: tone(o) }));
   // Every approval can be refused or given once, whatever else an agent offers.
-  if (!all.some((c) => c.tone === "refuse")) all.push({ decision: "deny", label: "Deny", tone: "refuse" });
-  if (!all.some((c) => c.tone === "allow")) all.push({ decision: "approve", label: "Allow once", tone: "allow" });
+  if (!ordered.some((c) => c.tone === "refuse")) ordered.push({ decision: "deny", label: "Deny", tone: "refuse" });
+  if (!ordered.some((c) => c.tone === "allow")) ordered.push({ decision: "approve", label: "Allow once", tone: "allow" });
   const order = ["refuse", "allow", "always", "other"];
-  return all.sort((a, b) => order.indexOf(a.tone) - order.indexOf(b.tone));
+  return ordered.sort((a, b) => order.indexOf(a.tone) - order.indexOf(b.tone));
 }
 
 function label(option: string, tool: string | undefined): string {
@@ -31,16 +31,16 @@ function label(option: string, tool: string | undefined): string {
 }
 
 function words(o: string): string {
-  const said = o.replace(/[-_]+/g, " ");
-  return said.charAt(0).toUpperCase() + said.slice(1);
+  const text = o.replace(/[-_]+/g, " ");
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** What an answer was, as what somebody did. */
 export function did(r: Request, decision: string): string {
   const c = choices(r).find((x) => x.decision === decision);
-  const what = r.tool ? ` ${line(r.tool, 60)}` : "";
-  if (decision === "deny" || c?.tone === "refuse") return `denied${what}`;
-  if (c?.tone === "always") return `allowed${what} from now on`;
-  if (decision === "approve" || c?.tone === "allow") return `allowed${what}`;
+  const target = r.tool ? ` ${line(r.tool, 60)}` : "";
+  if (decision === "deny" || c?.tone === "refuse") return `denied${target}`;
+  if (c?.tone === "always") return `allowed${target} from now on`;
+  if (decision === "approve" || c?.tone === "allow") return `allowed${target}`;
   return decision ? `answered “${line(decision, 120)}”` : "answered";
 }

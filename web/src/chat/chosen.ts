@@ -12,7 +12,7 @@ const choices = persistent<Choices>("agents", {}, (v): v is Choices => typeof v 
 
 /** Chooses the agent for the next messages; "" is the conversation's own agent. The conversation "" is the next new one. */
 export function choose(conversation: string, agent: string): void {
-  choices.change(({ [conversation]: _, ...rest }) => Object.fromEntries([...Object.entries(rest), ...(agent ? [[conversation, agent] as const] : [])].slice(-maxChoices)));
+  choices.change(({ [conversation]: _, ...remaining }) => Object.fromEntries([...Object.entries(remaining), ...(agent ? [[conversation, agent] as const] : [])].slice(-maxChoices)));
 }
 
 export const useChosen = (conversation: string): string => useStore(choices)[conversation] ?? "";

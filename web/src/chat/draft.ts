@@ -1,9 +1,9 @@
 import { draftKey as key, drafted } from "../account";
 
-const sent = ".sent";
-const heldKey = (conversation: string): string => key(conversation) + sent;
+const sentSuffix = ".sent";
+const heldKey = (conversation: string): string => key(conversation) + sentSuffix;
 
-const read = (name: string): string => {
+const readItem = (name: string): string => {
   try {
     return localStorage.getItem(name) ?? "";
   } catch {
@@ -20,20 +20,20 @@ const write = (name: string, text: string): void => {
   }
 };
 
-const held = new Set<string>(); // conversations of which this page has something on its way
+const inFlight = new Set<string>(); // conversations of which this page has something on its way
 
 /** What is written and not sent yet, kept over reloads. */
 export const draft = {
-  read(conversation: string): string {
-    if (held.has(conversation)) return read(key(conversation));
-    const text = [read(key(conversation)), read(heldKey(conversation))].filter(Boolean).join("\n\n");
+  readItem(conversation: string): string {
+    if (inFlight.has(conversation)) return readItem(key(conversation));
+    const text = [readItem(key(conversation)), readItem(heldKey(conversation))].filter(Boolean).join("\n\n");
     write(key(conversation), text);
     write(heldKey(conversation), "");
     return text;
   },
   write: (conversation: string, text: string): void => write(key(conversation), text),
   /** The conversations that have one; one that is not made yet is not among them. */
-  all: (): string[] => [...new Set(drafted().map((id) => (id.endsWith(sent) ? id.slice(0, -sent.length) : id)))],
+  all: (): string[] => [...new Set(drafted().map((id) => (id.endsWith(sentSuffix) ? id.slice(0, -sentSuffix.length) : id)))],
   /** Leaves nothing of it: the conversation is deleted. */
   forget(conversation: string): void {
     write(key(conversation), "");
@@ -44,11 +44,11 @@ export const draft = {
    * that it arrived, or that it is to be a draft.
    */
   hold(conversation: string, text: string): (arrived: boolean) => void {
-    held.add(conversation);
+    inFlight.add(conversation);
     write(heldKey(conversation), text);
     return (arrived) => {
-      held.delete(conversation);
-      if (arrived && read(heldKey(conversation)) === text) write(heldKey(conversation), "");
+      inFlight.delete(conversation);
+      if (arrived && readItem(heldKey(conversation)) === text) write(heldKey(conversation), "");
     };
   },
 };

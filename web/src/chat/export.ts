@@ -4,26 +4,26 @@ import { type Conversation, type Message, type Part, visibleText } from "@leat/c
 
 import { save } from "../ui/save";
 
-async function whole(conversation: Conversation): Promise<void> {
+async function loadAll(conversation: Conversation): Promise<void> {
   while (conversation.state.earlier) await conversation.loadEarlier(200);
 }
 
 export async function exportJSON(conversation: Conversation): Promise<void> {
-  await whole(conversation);
+  await loadAll(conversation);
   const { id, title, metadata, messages, turns } = conversation.state;
   save(JSON.stringify({ id, title, metadata, messages, turns }, null, 2), "application/json", `${name(title)}.json`);
 }
 
 export async function exportMarkdown(conversation: Conversation): Promise<void> {
-  await whole(conversation);
+  await loadAll(conversation);
   save(markdown(conversation.state.title, conversation.state.messages), "text/markdown", `${name(conversation.state.title)}.md`);
 }
 
 export function markdown(title: string, messages: readonly Message[]): string {
   const blocks = [`# ${title || "Conversation"}`];
   for (const m of messages) {
-    const who = m.role === "user" ? "You" : m.author?.name ?? "Agent";
-    blocks.push(`## ${who}${m.at === undefined ? "" : `, ${new Date(m.at).toISOString()}`}`);
+    const author = m.role === "user" ? "You" : m.author?.name ?? "Agent";
+    blocks.push(`## ${author}${m.at === undefined ? "" : `, ${new Date(m.at).toISOString()}`}`);
     const tools = m.parts.filter((p) => p.kind === "tool").map(tool);
     const media = m.parts.filter((p) => p.kind === "media" && p.media?.url && !p.media.url.startsWith("data:")).map((p) => `[${p.media!.name ?? p.media!.alt ?? "file"}](${p.media!.url})`);
     blocks.push(...tools, visibleText(m), ...media);

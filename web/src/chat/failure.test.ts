@@ -11,11 +11,11 @@ test.each([
   ["rate_limit_error", /rate limit/, true], ["overloaded_error", /overloaded/, true], ["insufficient_quota", /quota exceeded/, false], ["authentication_error", /key/, false],
   ["agent_unreachable", /can’t be reached/, true], ["agent_exit", /program exited/, true], ["cut_short", /cut off/, true], ["silence", /nothing for too long/, true],
   ["context_length_exceeded", /too long/, false], ["invalid_stream", /unreadable/, false], ["content_filter", /filter/, false], ["wait_expired", /in time/, true], ["timeout", /too long/, true], ["busy", /gateway is busy/, true],
-])("%s says what happened and what to do", (code, what, again) => {
+])("%s says what happened and what to do", (code, name, isRetryable) => {
   const t = explain(turn({ outcome: "failed", error: { code, message: "HTTP 400: words of the upstream" } }), true)!;
-  expect(t.what).toMatch(what);
+  expect(t.what).toMatch(name);
   expect(t.todo).toMatch(/^The partial answer is saved\. ./);
-  expect(t.again).toBe(again);
+  expect(t.again).toBe(isRetryable);
   expect(t.cause).toBe("HTTP 400: words of the upstream"); // folded
 });
 
@@ -60,6 +60,6 @@ test("turns within turns, and turns without a message", () => {
   expect(around(turn({ id: "c", parent: "c" }), new Map([["c", turn({ id: "c", parent: "c" })]])).depth).toBe(32);
   const messages = [{ id: "u", role: "user" as const, parts: [] }, { id: "m", role: "assistant" as const, turn: "a", parts: [] }];
   const { after, end } = answerless([outer, inner, turn({ id: "d", answers: "gone", outcome: "failed" })], messages, new Map([["a", "m"]]));
-  expect([...after].map(([m, all]) => [m, all.map((t) => t.id)])).toEqual([["m", ["b"]]]);
+  expect([...after].map(([m, texts]) => [m, texts.map((t) => t.id)])).toEqual([["m", ["b"]]]);
   expect(end).toEqual([]);
 });

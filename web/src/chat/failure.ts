@@ -17,7 +17,7 @@ interface Cause { what: string; todo: string; again?: boolean }
 
 const wait = { todo: "Try again in a minute.", again: true };
 const retry = { todo: "Try again.", again: true };
-const operator = (what: string): string => `Ask the operator of the gateway to ${what}.`;
+const operator = (task: string): string => `Ask the operator of the gateway to ${task}.`;
 
 const causes: Record<string, Cause> = {
   rate_limited: { what: "The provider’s rate limit was reached.", ...wait },
@@ -84,31 +84,31 @@ const other = "Try again or rephrase. If it fails again, send the details to the
 const limits = /^(?:max_tokens|max_output_tokens|length|token_limit|model_context_window_exceeded)$/;
 
 /** How a turn ended, where that is not simply well. by: who stopped it, where that is known. */
-export function explain(t: Turn, said: boolean, by = ""): Explanation | undefined {
+export function explain(t: Turn, hasText: boolean, user = ""): Explanation | undefined {
   const after = t.startedAt !== undefined && t.endedAt !== undefined ? ` after ${lasted(t.endedAt - t.startedAt)}` : "";
-  const kept = said ? "The partial answer is saved." : "";
-  const join = (...all: string[]): string => all.filter(Boolean).join(" ");
+  const saved = hasText ? "The partial answer is saved." : "";
+  const join = (...texts: string[]): string => texts.filter(Boolean).join(" ");
   switch (t.outcome) {
     case "completed":
       if (limits.test(t.reason ?? "")) return { tone: "warn", what: "The answer reached the model’s length limit.", todo: "Ask it to continue.", again: false, cause: "" };
       if (["filtered", "refused"].includes(aliases[t.reason?.toLowerCase() ?? ""] ?? "")) return { tone: "warn", ...causeOf(t.reason)!, again: false, cause: "" };
-      return said ? undefined : { tone: "quiet", what: "The agent sent an empty answer.", todo: "", again: false, cause: "" };
+      return hasText ? undefined : { tone: "quiet", what: "The agent sent an empty answer.", todo: "", again: false, cause: "" };
     case "cancelled": {
-      const why = t.reason && t.reason !== "stopped" && t.reason !== "parent ended" ? ` · ${line(t.reason, 120)}` : "";
-      return { tone: "quiet", what: `Stopped${by && ` by ${by}`}${after}${why}`, todo: "", again: false, cause: "" };
+      const suffix = t.reason && t.reason !== "stopped" && t.reason !== "parent ended" ? ` · ${line(t.reason, 120)}` : "";
+      return { tone: "quiet", what: `Stopped${user && ` by ${user}`}${after}${suffix}`, todo: "", again: false, cause: "" };
     }
     case "interrupted": {
       const restart = !t.error || t.reason === "gateway_restart" || t.error.code === "gateway_restart";
-      const what = restart ? `Interrupted${after}: the gateway was restarted.` : `Interrupted${after}. ${causeOf(t.error?.code)?.what ?? lines(t.error?.message ?? "")}`;
-      return { tone: "warn", what, todo: join(kept, said ? "Try again for a complete answer." : "Try again."), again: true, cause: restart ? "" : (t.error?.message ?? "") };
+      const description = restart ? `Interrupted${after}: the gateway was restarted.` : `Interrupted${after}. ${causeOf(t.error?.code)?.what ?? lines(t.error?.message ?? "")}`;
+      return { tone: "warn", what: description, todo: join(saved, hasText ? "Try again for a complete answer." : "Try again."), again: true, cause: restart ? "" : (t.error?.message ?? "") };
     }
     case "failed": {
       const message = t.error?.message ?? t.reason ?? "";
       const cause = causeOf(t.error?.code) ?? causeOf(t.reason);
-      const again = t.error?.retryable ?? cause?.again ?? false;
-      const what = cause?.what ?? (message ? sentence(message) : "The agent failed.");
-      const todo = again && !cause?.again ? retry.todo : cause?.todo ?? other;
-      return { tone: "bad", what, todo: join(kept, todo), again, cause: cause ? message : "" };
+      const canRetry = t.error?.retryable ?? cause?.again ?? false;
+      const description = cause?.what ?? (message ? sentence(message) : "The agent failed.");
+      const todo = canRetry && !cause?.again ? retry.todo : cause?.todo ?? other;
+      return { tone: "bad", what: description, todo: join(saved, todo), again: canRetry, cause: cause ? message : "" };
     }
   }
   return undefined;
@@ -116,7 +116,7 @@ export function explain(t: Turn, said: boolean, by = ""): Explanation | undefine
 
 // The first line of a message, as a sentence; the whole of it is among the details.
 function sentence(message: string): string {
-  const first = line(message.split("\n", 1)[0]!.trim(), 300);
-  const begun = first.charAt(0).toUpperCase() + first.slice(1);
-  return /[.!?…:)]$/.test(begun) ? begun : `${begun}.`;
+  const firstLine = line(message.split("\n", 1)[0]!.trim(), 300);
+  const capitalized = firstLine.charAt(0).toUpperCase() + firstLine.slice(1);
+  return /[.!?…:)]$/.test(capitalized) ? capitalized : `${capitalized}.`;
 }

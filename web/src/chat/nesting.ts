@@ -6,11 +6,11 @@ import type { Message, Turn } from "@leat/client";
 export interface Around { inside?: string; depth?: number }
 
 /** More are a circle, which no gateway makes. */
-const most = 32;
+const maxDepth = 32;
 
 export function around(turn: Turn, turnOf: ReadonlyMap<string, Turn>): Around {
   const names: string[] = [];
-  for (let t = turn.parent; t && names.length < most; t = turnOf.get(t)?.parent) names.unshift(turnOf.get(t)?.agent ?? "agent");
+  for (let t = turn.parent; t && names.length < maxDepth; t = turnOf.get(t)?.parent) names.unshift(turnOf.get(t)?.agent ?? "agent");
   return names.length === 0 ? {} : { inside: names.join(" › "), depth: names.length };
 }
 
@@ -18,10 +18,10 @@ export function around(turn: Turn, turnOf: ReadonlyMap<string, Turn>): Around {
 export function answerless(turns: readonly Turn[], messages: readonly Message[], lastOf: ReadonlyMap<string, string>): { after: Map<string, Turn[]>; end: Turn[] } {
   const after = new Map<string, Turn[]>();
   const end: Turn[] = [];
-  const held = new Set(messages.map((m) => m.id));
+  const ids = new Set(messages.map((m) => m.id));
   for (const t of turns) {
     if (lastOf.has(t.id) || t.state === "queued" || takenBack(t) || (t.parent && t.state === "ended" && t.outcome === "completed")) continue;
-    const below = t.answers && held.has(t.answers) ? t.answers : t.parent ? lastOf.get(t.parent) : undefined;
+    const below = t.answers && ids.has(t.answers) ? t.answers : t.parent ? lastOf.get(t.parent) : undefined;
     if (below) after.set(below, [...(after.get(below) ?? []), t]);
     else if (t.state !== "ended") end.push(t);
     else if ((!t.answers && t === turns.at(-1)) || messages.length === 0) end.push(t);

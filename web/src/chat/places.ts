@@ -13,7 +13,7 @@ export interface Place {
 }
 
 /** How many are kept: of older ones the client lets the messages go. */
-const most = 50;
+const maxPlaces = 50;
 
 const places = new Map<string, Place>();
 
@@ -22,7 +22,7 @@ export function saveBookmark(conversation: string, place: Place | undefined): vo
   places.delete(conversation);
   if (!place) return;
   places.set(conversation, place);
-  if (places.size > most) places.delete(places.keys().next().value!);
+  if (places.size > maxPlaces) places.delete(places.keys().next().value!);
 }
 
 /** The place in a conversation, where its message is still held. */

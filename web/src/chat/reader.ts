@@ -10,14 +10,14 @@ export interface Source { sentences: string[]; whole: boolean }
 
 /** Reads one answer. It is asked for the next stretch whenever there is time for one. */
 export class Reader {
-  private given = 0; // sentences
+  private sentCount = 0; // sentences
   private lane: string[] = []; // pieces of what is too long for one stretch
 
   /** closing is said when all is read. */
   constructor(private readonly source: () => Source, private readonly closing: () => string | undefined) {}
 
   /** All is read, and the closing said. */
-  done = false;
+  isDone = false;
 
   /** The next stretch; undefined where there is none yet. */
   next(): { text: string; closing: boolean } | undefined {
@@ -25,17 +25,17 @@ export class Reader {
     if (piece !== undefined) return { text: piece, closing: false };
     const { sentences, whole } = this.source();
     let text = "";
-    let to = this.given;
+    let to = this.sentCount;
     for (; to < sentences.length && (!text || !isLongEnough(text) && room(text, sentences[to]!)); to++) text = text ? `${text} ${sentences[to]}` : sentences[to]!;
     // A short piece waits for more text, unless the text is complete or the next sentence doesn't fit.
     if (text && (isLongEnough(text) || whole || to < sentences.length)) {
-      this.given = to;
+      this.sentCount = to;
       [text = "", ...this.lane] = joinSentences([text]);
       return { text, closing: false };
     }
     const last = whole ? this.closing() : undefined;
     if (last === undefined) return undefined;
-    this.done = true;
+    this.isDone = true;
     return { text: last, closing: true };
   }
 }

@@ -30,7 +30,7 @@ export interface Scroll {
 export function useScroll(scrollerRef: RefObject<HTMLElement | null>, contentRef: RefObject<HTMLElement | null>, onTop: () => void, begin?: Spot): Scroll {
   const [start] = useState(begin);
   const [following, setFollowing] = useState(!begin);
-  const now = useRef(!begin); // following, for the listeners
+  const isFollowing = useRef(!begin); // following, for the listeners
   const anchor = useRef<{ element: Element; top: number } | undefined>(undefined);
   const top = useRef(onTop);
   useLayoutEffect(() => {
@@ -42,7 +42,7 @@ export function useScroll(scrollerRef: RefObject<HTMLElement | null>, contentRef
     if (s) s.scrollTop = s.scrollHeight;
   }, [scrollerRef]);
   const become = useCallback((f: boolean) => {
-    now.current = f;
+    isFollowing.current = f;
     setFollowing(f);
   }, []);
   const toEnd = useCallback(() => {
@@ -54,7 +54,7 @@ export function useScroll(scrollerRef: RefObject<HTMLElement | null>, contentRef
   const mark = useCallback(() => {
     const s = scrollerRef.current;
     anchor.current = undefined;
-    if (!s || now.current) return;
+    if (!s || isFollowing.current) return;
     const edge = s.getBoundingClientRect().top;
     for (const element of contentRef.current?.children ?? []) {
       const box = element.getBoundingClientRect();
@@ -67,14 +67,14 @@ export function useScroll(scrollerRef: RefObject<HTMLElement | null>, contentRef
   const settle = useCallback(() => {
     const s = scrollerRef.current;
     if (!s) return;
-    if (now.current) {
+    if (isFollowing.current) {
       pin();
       return;
     }
     const a = anchor.current;
     if (!a?.element.isConnected) return;
-    const moved = a.element.getBoundingClientRect().top - a.top;
-    if (Math.abs(moved) >= 1) s.scrollTop += moved;
+    const shift = a.element.getBoundingClientRect().top - a.top;
+    if (Math.abs(shift) >= 1) s.scrollTop += shift;
   }, [scrollerRef, pin]);
 
   useLayoutEffect(() => {
@@ -88,25 +88,25 @@ export function useScroll(scrollerRef: RefObject<HTMLElement | null>, contentRef
     const s = scrollerRef.current;
     const c = contentRef.current;
     if (!s || !c) return;
-    const seen = new ResizeObserver(settle);
-    seen.observe(c);
-    seen.observe(s);
+    const observer = new ResizeObserver(settle);
+    observer.observe(c);
+    observer.observe(s);
 
     const release = () => {
-      if (now.current && s.scrollHeight > s.clientHeight + 1) become(false);
+      if (isFollowing.current && s.scrollHeight > s.clientHeight + 1) become(false);
     };
     let reader = 0; // when the reader last moved it, so that the page's own moves and growth don't count
     const moves = () => (reader = performance.now());
     let holds = false; // the scrollbar, of whose being drawn only its scrolling tells
     const scrolled = () => {
       if (holds || performance.now() - reader < 1000) {
-        if (now.current && !atEnd(s)) release();
-        else if (!now.current && atEnd(s)) become(true);
+        if (isFollowing.current && !atEnd(s)) release();
+        else if (!isFollowing.current && atEnd(s)) become(true);
       }
       mark();
-      if (!now.current && s.scrollTop < 2 * s.clientHeight) top.current();
+      if (!isFollowing.current && s.scrollTop < 2 * s.clientHeight) top.current();
     };
-    let touched = 0;
+    let touchStart = 0;
     const listeners: [keyof HTMLElementEventMap, (e: never) => void][] = [
       ["scroll", scrolled],
       ["wheel", (e: WheelEvent) => {
@@ -115,8 +115,8 @@ export function useScroll(scrollerRef: RefObject<HTMLElement | null>, contentRef
         release();
         if (s.scrollTop === 0) top.current(); // at the top no scroll event follows
       }],
-      ["touchstart", (e: TouchEvent) => { touched = e.touches[0]?.clientY ?? 0; }],
-      ["touchmove", (e: TouchEvent) => { moves(); if ((e.touches[0]?.clientY ?? 0) - touched > drag) release(); }],
+      ["touchstart", (e: TouchEvent) => { touchStart = e.touches[0]?.clientY ?? 0; }],
+      ["touchmove", (e: TouchEvent) => { moves(); if ((e.touches[0]?.clientY ?? 0) - touchStart > drag) release(); }],
       ["touchend", moves],
       ["click", (e: MouseEvent) => { if ((e.target as Element).closest('a[href^="#"]')) release(); }], // to another place of a text
       ["pointerdown", (e: PointerEvent) => { holds = e.target === s; if (holds) moves(); }],
@@ -141,7 +141,7 @@ export function useScroll(scrollerRef: RefObject<HTMLElement | null>, contentRef
     };
     for (const type of ["pointerup", "pointercancel", "blur"]) addEventListener(type, letGo);
     return () => {
-      seen.disconnect();
+      observer.disconnect();
       for (const [type, f] of listeners) s.removeEventListener(type, f as EventListener);
       document.removeEventListener("selectionchange", selected);
       for (const type of ["pointerup", "pointercancel", "blur"]) removeEventListener(type, letGo);
@@ -157,8 +157,8 @@ export function useScroll(scrollerRef: RefObject<HTMLElement | null>, contentRef
       if (!element.isConnected) return;
       s.scrollTop += element.getBoundingClientRect().top - before.top;
       // What is opened at the end is read: its head stays, not the end. Who folds it again is back there.
-      if (now.current && !atEnd(s)) become(false);
-      else if (!now.current && atEnd(s) && s.scrollHeight < before.height) become(true);
+      if (isFollowing.current && !atEnd(s)) become(false);
+      else if (!isFollowing.current && atEnd(s) && s.scrollHeight < before.height) become(true);
       mark();
     });
   }, [scrollerRef, become, mark]);
@@ -174,7 +174,7 @@ export function useScroll(scrollerRef: RefObject<HTMLElement | null>, contentRef
   }, [scrollerRef, become, mark]);
   const spot = useCallback(() => {
     const s = scrollerRef.current;
-    if (!s || now.current) return undefined;
+    if (!s || isFollowing.current) return undefined;
     const edge = s.getBoundingClientRect().top;
     for (const element of contentRef.current?.querySelectorAll<HTMLElement>(":scope > [data-message]") ?? []) {
       const box = element.getBoundingClientRect();

@@ -5,61 +5,61 @@ import { lexer, type Token, type Tokens } from "marked";
 import { unescape } from "../markdown/lex";
 
 /** What is read out at once is joined to at least least and at most most characters. */
-const least = 80;
-const most = 400;
+const minLength = 80;
+const maxLength = 400;
 
 /**
  * The sentences of a text, in their order. Of a text that still grows only those that can't change any more: which something follows.
  * What a longer text of the same beginning has is the same, and more.
  */
-export function sentences(text: string, whole: boolean, language?: string): string[] {
-  const out: string[] = [];
+export function sentences(text: string, isComplete: boolean, language?: string): string[] {
+  const result: string[] = [];
   const tokens = lexer(text).filter((t) => t.type !== "space");
-  tokens.forEach((t, i) => block(t, whole || i < tokens.length - 1, out, language));
-  return out;
+  tokens.forEach((t, i) => block(t, isComplete || i < tokens.length - 1, result, language));
+  return result;
 }
 
-function block(t: Token, closed: boolean, out: string[], language: string | undefined): void {
+function block(t: Token, closed: boolean, result: string[], language: string | undefined): void {
   switch (t.type) {
     case "code": {
       if (!closed) return;
       const lines = (t as Tokens.Code).text.split("\n").length;
       const lang = /^[\w+#.-]{1,20}/.exec((t as Tokens.Code).lang ?? "")?.[0];
-      out.push(`Code block, ${count(lines, "line")}${lang ? `, ${lang}` : ""}.`);
+      result.push(`Code block, ${count(lines, "line")}${lang ? `, ${lang}` : ""}.`);
       return;
     }
     case "table": {
       if (!closed) return;
       const table = t as Tokens.Table;
-      out.push(`Table, ${count(table.header.length, "column")}, ${count(table.rows.length, "row")}.`);
+      result.push(`Table, ${count(table.header.length, "column")}, ${count(table.rows.length, "row")}.`);
       return;
     }
     case "list":
-      (t as Tokens.List).items.forEach((item, i, all) => {
+      (t as Tokens.List).items.forEach((item, i, items) => {
         const blocks = item.tokens.filter((b) => b.type !== "space" && b.type !== "checkbox");
-        blocks.forEach((b, j) => block(b, closed || i < all.length - 1 || j < blocks.length - 1, out, language));
+        blocks.forEach((b, j) => block(b, closed || i < items.length - 1 || j < blocks.length - 1, result, language));
       });
       return;
     case "blockquote": {
       const blocks = ((t as Tokens.Blockquote).tokens ?? []).filter((b) => b.type !== "space");
-      blocks.forEach((b, j) => block(b, closed || j < blocks.length - 1, out, language));
+      blocks.forEach((b, j) => block(b, closed || j < blocks.length - 1, result, language));
       return;
     }
     case "heading":
-      if (closed) out.push(words(t));
+      if (closed) result.push(words(t));
       return;
     case "hr":
     case "def":
       return;
     default: {
-      const found = segment(words(t), language);
+      const segments = segment(words(t), language);
       // The last sentence may continue, and may end in half a word.
-      out.push(...(closed ? found : found.slice(0, -1)));
+      result.push(...(closed ? segments : segments.slice(0, -1)));
     }
   }
 }
 
-const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? "" : "s"}`;
+const count = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? "" : "s"}`;
 
 /** The words of a token, without what only says how they look. */
 function words(t: Token): string {
@@ -85,38 +85,38 @@ function segment(text: string, language = "en"): string[] {
 }
 
 /** Joins sentences to what is read out at once; one that is too long is cut between words. */
-export function joinSentences(all: readonly string[]): string[] {
-  const out: string[] = [];
-  let now = "";
-  for (const sentence of all) {
+export function joinSentences(texts: readonly string[]): string[] {
+  const pieces: string[] = [];
+  let current = "";
+  for (const sentence of texts) {
     for (const piece of splitLong(sentence)) {
-      if (now && (now.length >= least || !room(now, piece))) {
-        out.push(now);
-        now = "";
+      if (current && (current.length >= minLength || !room(current, piece))) {
+        pieces.push(current);
+        current = "";
       }
-      now = now ? `${now} ${piece}` : piece;
+      current = current ? `${current} ${piece}` : piece;
     }
   }
-  if (now) out.push(now);
-  return out;
+  if (current) pieces.push(current);
+  return pieces;
 }
 
 /** Whether it is enough to be read out although more will come. */
-export const isLongEnough = (text: string): boolean => text.length >= least;
+export const isLongEnough = (text: string): boolean => text.length >= minLength;
 
 /** Whether another sentence can be read out together with it. */
-export const room = (text: string, sentence: string): boolean => text.length + 1 + sentence.length <= most;
+export const room = (text: string, sentence: string): boolean => text.length + 1 + sentence.length <= maxLength;
 
 function splitLong(sentence: string): string[] {
-  const out: string[] = [];
-  let rest = sentence;
-  while (rest.length > most) {
-    const space = rest.lastIndexOf(" ", most);
+  const pieces: string[] = [];
+  let tail = sentence;
+  while (tail.length > maxLength) {
+    const space = tail.lastIndexOf(" ", maxLength);
     // A word longer than the limit is split, but never between surrogates.
-    let to = space > 0 ? space : most;
-    if (space <= 0 && /[\ud800-\udbff]/.test(rest[to - 1]!)) to--;
-    out.push(rest.slice(0, to));
-    rest = rest.slice(to).trimStart();
+    let to = space > 0 ? space : maxLength;
+    if (space <= 0 && /[\ud800-\udbff]/.test(tail[to - 1]!)) to--;
+    pieces.push(tail.slice(0, to));
+    tail = tail.slice(to).trimStart();
   }
-  return rest ? [...out, rest] : out;
+  return tail ? [...pieces, tail] : pieces;
 }

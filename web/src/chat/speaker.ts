@@ -1,7 +1,7 @@
 // The two live regions for screen readers: a polite one, which waits for silence, and an assertive one, which interrupts.
 
 /** The least time between two announcements, in milliseconds: what comes faster is cut off. */
-const apart = 500;
+const gap = 500;
 
 class Speaker {
   private queue: { text: string; told?: (() => void) | undefined }[] = [];
@@ -30,7 +30,7 @@ class Speaker {
     this.timer = setTimeout(() => {
       element.textContent = next.text;
       next.told?.();
-      this.timer = setTimeout(() => this.next(), apart);
+      this.timer = setTimeout(() => this.next(), gap);
     });
   }
 }

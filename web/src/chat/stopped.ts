@@ -6,16 +6,16 @@ import { subject } from "../gateway";
 import { persistent } from "../store";
 import { line } from "./parts/marks";
 
-const most = 200;
+const maxTurns = 200;
 
-const here = persistent<string[]>("stopped", [], (v): v is string[] => Array.isArray(v) && v.every((id) => typeof id === "string"));
+const stoppedHere = persistent<string[]>("stopped", [], (v): v is string[] => Array.isArray(v) && v.every((id) => typeof id === "string"));
 
 export function noteStopped(turns: readonly string[]): void {
-  here.change((all) => [...all.filter((id) => !turns.includes(id)), ...turns].slice(-most));
+  stoppedHere.change((ids) => [...ids.filter((id) => !turns.includes(id)), ...turns].slice(-maxTurns));
 }
 
 /** Who stopped a turn, in words; empty where that is not known. */
 export function stoppedBy(t: Turn): string {
   if (t.by) return t.by === subject() ? "you" : line(t.by, 60);
-  return here.get().includes(t.id) ? "you" : "";
+  return stoppedHere.get().includes(t.id) ? "you" : "";
 }

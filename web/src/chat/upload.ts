@@ -6,13 +6,13 @@ import { LeatError, type Media } from "@leat/client";
 import { base, call } from "../gateway";
 
 /** Above this, in bytes, a file goes in pieces of that many. */
-const whole = 8 << 20;
+const singleLimit = 8 << 20;
 const piece = 4 << 20;
 /** A line on which nothing moves for so long, in milliseconds, is taken for broken. */
 const stalled = 30_000;
 /** How long one waits for a line, in milliseconds, at first and at last. */
-const soon = 500;
-const late = 15_000;
+const firstDelay = 500;
+const maxDelay = 15_000;
 /** An upload that the gateway forgot begins anew, but not for ever. */
 const lives = 3;
 
@@ -30,29 +30,29 @@ export class Refusal extends Error {}
 class ConnectionFault extends Error {}
 class UploadLost extends Error {}
 
-let known: Promise<{ maxSize: number } | undefined> | undefined;
+let limits: Promise<{ maxSize: number } | undefined> | undefined;
 
 /** How many bytes a file may have; undefined where that is not known. */
 export async function limit(): Promise<number | undefined> {
-  known ??= call<{ maxSize: number }>("api/files/upload").catch(() => (known = undefined));
-  return (await known)?.maxSize;
+  limits ??= call<{ maxSize: number }>("api/files/upload").catch(() => (limits = undefined));
+  return (await limits)?.maxSize;
 }
 
 /** Brings a file into the conversation that where makes. taken is told where it can be taken back, once that is so. */
-export async function bring(file: File, where: () => Promise<string>, s: Transfer, taken: (at: string) => void): Promise<Media> {
+export async function bring(file: File, target: () => Promise<string>, s: Transfer, onCreated: (at: string) => void): Promise<Media> {
   // Without a line the conversation is not made, and the client waits by itself.
-  const slow = setTimeout(() => s.waiting(true), late / 10);
-  const conversation = await withRetries(s, () => where().catch((err: unknown) => {
+  const slow = setTimeout(() => s.waiting(true), maxDelay / 10);
+  const conversation = await withRetries(s, () => target().catch((err: unknown) => {
     throw err instanceof LeatError && err.reason === "network" ? new ConnectionFault() : err;
   })).finally(() => clearTimeout(slow));
-  if (file.size <= whole) {
+  if (file.size <= singleLimit) {
     const at = `${base}/api/conversations/${encodeURIComponent(conversation)}/files?name=${encodeURIComponent(file.name)}`;
     const res = await withRetries(s, () => request("POST", at, file, { "Content-Type": file.type || "application/octet-stream" }, s, (n) => s.progress(n / file.size)));
     return (res.response as { media: Media }).media;
   }
   for (let life = 1; ; life++) {
     try {
-      return await inPieces(file, conversation, s, taken);
+      return await inPieces(file, conversation, s, onCreated);
     } catch (err) {
       if (!(err instanceof UploadLost)) throw err;
       if (life === lives) throw new Refusal("the gateway lost the upload");
@@ -60,18 +60,18 @@ export async function bring(file: File, where: () => Promise<string>, s: Transfe
   }
 }
 
-async function inPieces(file: File, conversation: string, s: Transfer, taken: (at: string) => void): Promise<Media> {
+async function inPieces(file: File, conversation: string, s: Transfer, onCreated: (at: string) => void): Promise<Media> {
   const metadata = { filename: file.name, filetype: file.type || "application/octet-stream", conversation };
-  const made = await withRetries(s, () => request("POST", `${base}/api/files/upload`, null, {
+  const creation = await withRetries(s, () => request("POST", `${base}/api/files/upload`, null, {
     "Tus-Resumable": "1.0.0", "Upload-Length": String(file.size), "Upload-Metadata": Object.entries(metadata).map(([k, v]) => `${k} ${base64(v)}`).join(","),
   }, s));
   // The gateway's own path, but as this page reaches it.
-  const at = `${base}/api/files/upload/${made.getResponseHeader("Location")!.split("/").pop()}`;
-  taken(at);
+  const at = `${base}/api/files/upload/${creation.getResponseHeader("Location")!.split("/").pop()}`;
+  onCreated(at);
   let offset = 0;
   while (offset < file.size) {
-    offset = await withRetries(s, async (again) => {
-      if (again) offset = Number((await request("HEAD", at, null, { "Tus-Resumable": "1.0.0" }, s)).getResponseHeader("Upload-Offset"));
+    offset = await withRetries(s, async (isRetry) => {
+      if (isRetry) offset = Number((await request("HEAD", at, null, { "Tus-Resumable": "1.0.0" }, s)).getResponseHeader("Upload-Offset"));
       s.progress(offset / file.size);
       if (offset >= file.size) return offset;
       const from = offset;
@@ -90,18 +90,18 @@ export function takeBack(at: string): void {
 }
 
 // over does something again until the line holds.
-async function withRetries<T>(s: Transfer, step: (again: boolean) => Promise<T>): Promise<T> {
-  for (let wait = soon, again = false; ; again = true) {
+async function withRetries<T>(s: Transfer, step: (isRetry: boolean) => Promise<T>): Promise<T> {
+  for (let wait = firstDelay, isRetry = false; ; isRetry = true) {
     try {
-      const done = await step(again);
+      const result = await step(isRetry);
       s.waiting(false);
-      return done;
+      return result;
     } catch (err) {
       if (!(err instanceof ConnectionFault)) throw err;
     }
     s.waiting(true);
     await pause(wait, s.signal);
-    wait = Math.min(2 * wait, late);
+    wait = Math.min(2 * wait, maxDelay);
   }
 }
 
@@ -122,41 +122,41 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
 }
 
 // request uses an XMLHttpRequest, because fetch doesn't report upload progress.
-function request(method: string, url: string, body: Blob | null, headers: Record<string, string>, s: Transfer, sent?: (bytes: number) => void): Promise<XMLHttpRequest> {
+function request(method: string, url: string, body: Blob | null, headers: Record<string, string>, s: Transfer, onSent?: (bytes: number) => void): Promise<XMLHttpRequest> {
   return new Promise((resolve, reject) => {
     const r = new XMLHttpRequest();
     r.open(method, url);
     for (const [k, v] of Object.entries(headers)) r.setRequestHeader(k, v);
     r.responseType = "json";
     let quiet: ReturnType<typeof setTimeout>;
-    const alive = () => {
+    const recordActivity = () => {
       clearTimeout(quiet);
       quiet = setTimeout(() => r.abort(), stalled);
     };
     const stop = () => r.abort();
     s.signal.addEventListener("abort", stop);
     r.upload.onprogress = (e) => {
-      alive();
+      recordActivity();
       if (e.loaded > 0) s.waiting(false);
-      sent?.(e.loaded);
+      onSent?.(e.loaded);
     };
     r.onloadend = () => {
       clearTimeout(quiet);
       s.signal.removeEventListener("abort", stop);
-      const said = r.response as { error?: string; reason?: string } | null;
+      const answer = r.response as { error?: string; reason?: string } | null;
       if (s.signal.aborted) reject(new Error("taken back"));
       else if (r.status >= 200 && r.status < 300) resolve(r);
       // Temporary failures. 409: wrong offset. 400 with timeout: the body was interrupted. 423: an earlier connection is still
       // writing. 429 without quota: too many requests at once.
-      else if ([0, 408, 409, 423, 502, 503, 504].includes(r.status) || r.status === 429 && said?.reason !== "quota" || said?.reason === "timeout") reject(new ConnectionFault());
+      else if ([0, 408, 409, 423, 502, 503, 504].includes(r.status) || r.status === 429 && answer?.reason !== "quota" || answer?.reason === "timeout") reject(new ConnectionFault());
       else if ((r.status === 404 || r.status === 410) && url.includes("api/files/upload/")) reject(new UploadLost());
-      else reject(new Refusal(said?.error ?? `the gateway answered ${r.status}`));
+      else reject(new Refusal(answer?.error ?? `the gateway answered ${r.status}`));
     };
     if (s.signal.aborted) {
       reject(new Error("taken back"));
       return;
     }
-    alive();
+    recordActivity();
     r.send(body);
   });
 }

@@ -16,17 +16,17 @@ export function walk(event: KeyboardEvent, log: HTMLElement | null, content: HTM
     return;
   }
   if (event.altKey || event.ctrlKey || event.metaKey || at.matches("input, textarea, select")) return;
-  const all = [...content.querySelectorAll<HTMLElement>(":scope > article, :scope > .ask")];
-  const i = all.findIndex((a) => a.contains(at));
-  const self = at === all[i] || at === log;
-  if (event.key === "Enter" && at === all[i]) {
+  const items = [...content.querySelectorAll<HTMLElement>(":scope > article, :scope > .ask")];
+  const i = items.findIndex((a) => a.contains(at));
+  const self = at === items[i] || at === log;
+  if (event.key === "Enter" && at === items[i]) {
     within(at)[0]?.focus();
     event.preventDefault(); // else the button that has the focus now is pressed
   } else if (event.key === "Escape" && i >= 0 && !self) {
-    all[i]!.focus();
+    items[i]!.focus();
     event.preventDefault();
   } else if (self && (event.key === "ArrowDown" || event.key === "ArrowUp" || at !== log && (event.key === "PageDown" || event.key === "PageUp"))) {
-    const next = all[i < 0 ? all.length - 1 : i + (event.key === "ArrowDown" || event.key === "PageDown" ? 1 : -1)];
+    const next = items[i < 0 ? items.length - 1 : i + (event.key === "ArrowDown" || event.key === "PageDown" ? 1 : -1)];
     if (!next) return;
     next.focus();
     event.preventDefault();
@@ -45,9 +45,9 @@ function tab(event: KeyboardEvent, log: HTMLElement, at: HTMLElement): void {
   if (event.shiftKey) to = at === log ? undefined : log;
   else if (ask && !ask.contains(at)) to = within(ask)[0];
   if (!to) {
-    const all = [...document.querySelectorAll<HTMLElement>(reachable)].filter((e) => e.tabIndex >= 0 && !log.contains(e) && visible(e));
+    const focusable = [...document.querySelectorAll<HTMLElement>(reachable)].filter((e) => e.tabIndex >= 0 && !log.contains(e) && visible(e));
     const follows = (e: HTMLElement) => (log.compareDocumentPosition(e) & Node.DOCUMENT_POSITION_FOLLOWING) !== 0;
-    to = event.shiftKey ? all.findLast((e) => !follows(e)) : all.find(follows);
+    to = event.shiftKey ? focusable.findLast((e) => !follows(e)) : focusable.find(follows);
   }
   if (!to) return; // to the browser's own controls
   to.focus();

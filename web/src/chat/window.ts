@@ -7,7 +7,7 @@ export const maxShown = 160;
 
 /** How many characters the messages that are added at a time have at most, if they are more than a few. */
 export const heavy = 200_000;
-const few = 4;
+const minMessages = 4;
 
 /** A stretch of messages, by the ids of its first and last one; without a first one it begins step before the end, without a last one it goes to the end. */
 export interface Stretch { first?: string | undefined; last?: string | undefined }
@@ -29,7 +29,7 @@ function reach(from: number, way: 1 | -1, messages: Messages, count: number, cha
     const m = messages[way < 0 ? i - 1 : i];
     if (!m) break;
     sum += weight(m);
-    if (sum > characters && Math.abs(i - from) >= few) break;
+    if (sum > characters && Math.abs(i - from) >= minMessages) break;
   }
   return i;
 }

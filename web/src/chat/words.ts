@@ -30,41 +30,41 @@ const restartLimit = 60_000;
 const shownAfter = 700;
 const saidAfter = 2000;
 
-const count = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`;
+const count = (n: number, singular: string, plural = `${singular}s`): string => `${n} ${n === 1 ? singular : plural}`;
 
-export function words(f: Facts, now: number): Words {
+export function words(f: Facts, time: number): Words {
   if (f.state === "unauthorized" || f.state === "closed") return { kind: "out", text: "Signed out", tryNow: false };
   if (f.state === "forbidden") return { kind: "forbidden", text: "Address not allowed by the gateway", tryNow: false };
   const wait = f.waiting > 0 ? ` · ${count(f.waiting, "message waiting", "messages waiting")}` : "";
   if (f.state === "connected") {
     if (f.restarting) return { kind: "restarting", text: "Gateway restarting", tryNow: false };
-    if (f.heard > 0 && now - f.heard > silence) return { kind: "silent", text: `No data for ${Math.floor((now - f.heard) / 1000)} s`, tryNow: false };
+    if (f.heard > 0 && time - f.heard > silence) return { kind: "silent", text: `No data for ${Math.floor((time - f.heard) / 1000)} s`, tryNow: false };
     if (f.behind > 0) return { kind: "behind", text: `Behind by ${count(f.behind, "event")} · catching up`, tryNow: false };
     return { kind: "live", text: "Live", tryNow: false };
   }
-  const tryNow = f.retryAt > now;
+  const tryNow = f.retryAt > time;
   if (!f.online) return { kind: "offline", text: `Offline${wait}`, tryNow };
   if (f.restarting) return { kind: "restarting", text: `Gateway restarting${wait}`, tryNow };
   if (f.state === "idle" || f.state === "connecting") return { kind: "connecting", text: `Connecting${wait}`, tryNow: false };
-  const soon = tryNow ? ` in ${Math.ceil((f.retryAt - now) / 1000)} s` : "";
-  return { kind: "reconnecting", text: `Reconnecting${soon}${wait}`, tryNow };
+  const delay = tryNow ? ` in ${Math.ceil((f.retryAt - time) / 1000)} s` : "";
+  return { kind: "reconnecting", text: `Reconnecting${delay}${wait}`, tryNow };
 }
 
 /** What is shown, and what a screen reader is told, which counts nothing. */
 export interface Announced { kind: Kind; since: number; shown: Words; said: string }
 
-export const announce = (w: Words, now: number): Announced => ({ kind: w.kind, since: now, shown: w, said: "" });
+export const announce = (w: Words, time: number): Announced => ({ kind: w.kind, since: time, shown: w, said: "" });
 
 /** What is told after words that hold now. A state that does not last is not told. */
-export function tell(before: Announced, w: Words, now: number): Announced {
-  const since = w.kind === before.kind ? before.since : now;
-  const held = now - since;
-  const calm = before.shown.kind === "live" && w.kind !== "live" && held < shownAfter;
-  const shown = calm ? before.shown : w.text === before.shown.text && w.kind === before.shown.kind && w.tryNow === before.shown.tryNow ? before.shown : w;
+export function tell(before: Announced, w: Words, time: number): Announced {
+  const since = w.kind === before.kind ? before.since : time;
+  const duration = time - since;
+  const calm = before.shown.kind === "live" && w.kind !== "live" && duration < shownAfter;
+  const visible = calm ? before.shown : w.text === before.shown.text && w.kind === before.shown.kind && w.tryNow === before.shown.tryNow ? before.shown : w;
   // "Connected." is announced only after a problem was announced.
-  const said = held < saidAfter || (w.kind === "live" && !before.said) ? before.said : sayings[w.kind];
-  if (w.kind === before.kind && shown === before.shown && said === before.said) return before;
-  return { kind: w.kind, since, shown, said };
+  const announcement = duration < saidAfter || (w.kind === "live" && !before.said) ? before.said : sayings[w.kind];
+  if (w.kind === before.kind && visible === before.shown && announcement === before.said) return before;
+  return { kind: w.kind, since, shown: visible, said: announcement };
 }
 
 const sayings: Record<Kind, string> = {
@@ -78,11 +78,11 @@ export interface Restart { told: boolean; at: number }
 
 export type RestartNews = { status: string } | { live: ConnectionState } | { state: ConnectionState; reason: string | undefined };
 
-export function restart(r: Restart, news: RestartNews, now: number): Restart {
-  if ("status" in news) return { told: news.status === "restarting", at: news.status === "restarting" ? now : 0 };
-  if ("live" in news) return news.live === "connected" || !r.told ? r : { told: false, at: now };
-  if (news.reason === "restarting") return { ...r, at: now };
+export function restart(r: Restart, news: RestartNews, time: number): Restart {
+  if ("status" in news) return { told: news.status === "restarting", at: news.status === "restarting" ? time : 0 };
+  if ("live" in news) return news.live === "connected" || !r.told ? r : { told: false, at: time };
+  if (news.reason === "restarting") return { ...r, at: time };
   return news.state === "connected" ? { ...r, at: 0 } : r;
 }
 
-export const restarting = (r: Restart, now: number): boolean => r.told || (r.at > 0 && now - r.at < restartLimit);
+export const restarting = (r: Restart, time: number): boolean => r.told || (r.at > 0 && time - r.at < restartLimit);

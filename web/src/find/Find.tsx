@@ -12,53 +12,53 @@ import "./find.css";
 
 /** How many messages a page brings, and after how many older ones the reader is asked before there are more. */
 const page = 200;
-const bound = 20_000;
+const maxMessages = 20_000;
 
 export default function Find({ conversation, state, close }: { conversation: Conversation; state: ConversationState; close: () => void }) {
   const [text, setText] = useState("");
-  const sought = useDeferredValue(text);
-  const [now, setNow] = useState<Hit>();
-  const [upTo, setUpTo] = useState(bound);
+  const query = useDeferredValue(text);
+  const [selection, setNow] = useState<Hit>();
+  const [upTo, setUpTo] = useState(maxMessages);
   const [error, setError] = useState("");
   const field = useRef<HTMLInputElement>(null);
   const opener = useRef(document.activeElement);
   const { messages, earlier } = state;
-  const found = useMemo(() => messages.flatMap((m) => hits(m, sought)), [messages, sought]);
-  const same = (h: Hit) => now && h.message === now.message && h.nth === now.nth && h.folded === now.folded;
-  const at = found.findIndex(same);
+  const matches = useMemo(() => messages.flatMap((m) => hits(m, query)), [messages, query]);
+  const isSelected = (h: Hit) => selection && h.message === selection.message && h.nth === selection.nth && h.folded === selection.folded;
+  const at = matches.findIndex(isSelected);
   // The newest hit is shown first. It stays selected while older ones are found.
-  if (!sought.trim()) {
-    if (now) setNow(undefined);
-  } else if (at < 0 && found.length > 0) {
-    setNow(found.at(-1));
+  if (!query.trim()) {
+    if (selection) setNow(undefined);
+  } else if (at < 0 && matches.length > 0) {
+    setNow(matches.at(-1));
   }
   useEffect(() => {
-    if (now) target.set({ message: now.message });
-  }, [now]);
+    if (selection) target.set({ message: selection.message });
+  }, [selection]);
 
   useEffect(() => {
     field.current?.focus();
-    const back = opener.current;
+    const focusTarget = opener.current;
     return () => {
       unmark();
       target.set(undefined);
-      if (document.activeElement === document.body && back instanceof HTMLElement && back.isConnected) back.focus({ preventScroll: true });
+      if (document.activeElement === document.body && focusTarget instanceof HTMLElement && focusTarget.isConnected) focusTarget.focus({ preventScroll: true });
     };
   }, []);
 
   // Older messages come while there is something to find.
-  const looking = sought.trim() !== "" && earlier && messages.length < upTo && !error;
+  const isSearching = query.trim() !== "" && earlier && messages.length < upTo && !error;
   const oldest = messages[0]?.id; // of the loaded messages: when it changes, the next page is loaded
   useEffect(() => {
-    if (!looking) return;
-    let wanted = true;
+    if (!isSearching) return;
+    let isMounted = true;
     conversation.loadEarlier(page).catch((err: Error) => {
-      if (wanted) setError(err.message);
+      if (isMounted) setError(err.message);
     });
     return () => {
-      wanted = false;
+      isMounted = false;
     };
-  }, [conversation, looking, oldest]);
+  }, [conversation, isSearching, oldest]);
 
   // What is drawn is marked, whenever that changes.
   useEffect(() => {
@@ -67,31 +67,31 @@ export default function Find({ conversation, state, close }: { conversation: Con
     let frame = 0;
     const draw = () => {
       frame = 0;
-      const all: Range[] = [];
+      const highlights: Range[] = [];
       let current: Range | undefined;
       for (const article of column.querySelectorAll<HTMLElement>(":scope > article[data-message]")) {
-        const there = ranges(article, sought);
-        all.push(...there);
-        const mine = !!now && article.dataset["message"] === now.message && sought.trim() !== "";
-        article.classList.toggle("found", mine);
-        if (mine && now.nth >= 0) current = there[Math.min(now.nth, there.length - 1)];
+        const there = ranges(article, query);
+        highlights.push(...there);
+        const isCurrent = !!selection && article.dataset["message"] === selection.message && query.trim() !== "";
+        article.classList.toggle("found", isCurrent);
+        if (isCurrent && selection.nth >= 0) current = there[Math.min(selection.nth, there.length - 1)];
       }
-      mark(all, current);
+      mark(highlights, current);
     };
-    const later = () => { frame ||= requestAnimationFrame(draw); };
-    const seen = new MutationObserver(later);
-    seen.observe(column, { childList: true, subtree: true, characterData: true });
+    const scheduleDraw = () => { frame ||= requestAnimationFrame(draw); };
+    const observer = new MutationObserver(scheduleDraw);
+    observer.observe(column, { childList: true, subtree: true, characterData: true });
     draw();
     return () => {
-      seen.disconnect();
+      observer.disconnect();
       cancelAnimationFrame(frame);
       for (const a of column.querySelectorAll("article.found")) a.classList.remove("found");
     };
-  }, [sought, now]);
+  }, [query, selection]);
 
   const go = (step: number) => {
-    if (found.length === 0) return;
-    setNow({ ...found[(at + step + found.length) % found.length]! }); // a copy, so that the same hit is shown again
+    if (matches.length === 0) return;
+    setNow({ ...matches[(at + step + matches.length) % matches.length]! }); // a copy, so that the same hit is shown again
   };
   const keys = (e: KeyboardEvent) => {
     if (e.nativeEvent.isComposing || e.keyCode === 229) return;
@@ -103,13 +103,13 @@ export default function Find({ conversation, state, close }: { conversation: Con
     e.preventDefault();
     e.stopPropagation();
   };
-  const words = !sought.trim() ? "" : found.length === 0 ? (looking ? "" : "No results") : `${at + 1} of ${found.length}${now?.folded ? `, in ${now.folded}` : ""}`;
-  const how = !sought.trim() || !earlier ? "" : looking ? `${messages.length} messages searched so far…` : error ? `Only the newest ${messages.length} messages searched: ${error}` : `The newest ${messages.length} messages searched`;
+  const words = !query.trim() ? "" : matches.length === 0 ? (isSearching ? "" : "No results") : `${at + 1} of ${matches.length}${selection?.folded ? `, in ${selection.folded}` : ""}`;
+  const progress = !query.trim() || !earlier ? "" : isSearching ? `${messages.length} messages searched so far…` : error ? `Only the newest ${messages.length} messages searched: ${error}` : `The newest ${messages.length} messages searched`;
   useEffect(() => {
-    if (!words || looking) return;
-    const t = setTimeout(() => say([words, how].filter(Boolean).join(". ")), 700); // when typing pauses
+    if (!words || isSearching) return;
+    const t = setTimeout(() => say([words, progress].filter(Boolean).join(". ")), 700); // when typing pauses
     return () => clearTimeout(t);
-  }, [words, how, looking]);
+  }, [words, progress, isSearching]);
   return (
     <search className="find" onKeyDown={keys}>
       <label className="seek"><Icon name="search" /><span className="unseen">Find in the conversation</span>
@@ -119,7 +119,7 @@ export default function Find({ conversation, state, close }: { conversation: Con
       <button type="button" className="quiet" aria-label="Previous match" title="Previous match (Enter)" onClick={() => go(-1)}><span className="flip"><Icon name="down" /></span></button>
       <button type="button" className="quiet" aria-label="Next match" title="Next match (Shift+Enter)" onClick={() => go(1)}><Icon name="down" /></button>
       <button type="button" className="quiet" aria-label="Close" title="Close (Esc)" onClick={close}><Icon name="close" /></button>
-      {how && <p className="muted">{how}{!looking && <> <button type="button" className="link" onClick={() => { setError(""); setUpTo(messages.length + bound); }}>Search older messages</button></>}</p>}
+      {progress && <p className="muted">{progress}{!isSearching && <> <button type="button" className="link" onClick={() => { setError(""); setUpTo(messages.length + maxMessages); }}>Search older messages</button></>}</p>}
     </search>
   );
 }

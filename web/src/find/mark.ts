@@ -8,8 +8,8 @@ const make = (globalThis as { Highlight?: new (...ranges: Range[]) => unknown })
 
 /** The ranges of the words in the text of a message, in their order. */
 export function ranges(message: Element, words: string): Range[] {
-  const sought = even(words).trim();
-  if (!sought) return [];
+  const query = even(words).trim();
+  if (!query) return [];
   // All its text, with where each character comes from.
   let text = "";
   const from: [Node, number][] = [];
@@ -18,34 +18,34 @@ export function ranges(message: Element, words: string): Range[] {
     const walk = document.createTreeWalker(block, NodeFilter.SHOW_TEXT);
     let parent: Element | null = null;
     for (let n = walk.nextNode(); n; n = walk.nextNode()) {
-      const own = n.parentElement?.closest("p, li, td, th, pre, h1, h2, h3, h4, h5, h6, blockquote") ?? null;
-      if (own !== parent && text && !text.endsWith(" ")) { text += " "; from.push([n, 0]); }
-      parent = own;
+      const parentBlock = n.parentElement?.closest("p, li, td, th, pre, h1, h2, h3, h4, h5, h6, blockquote") ?? null;
+      if (parentBlock !== parent && text && !text.endsWith(" ")) { text += " "; from.push([n, 0]); }
+      parent = parentBlock;
       const data = (n as Text).data;
       for (let i = 0; i < data.length; i++) {
         const c = even(data[i]!);
         if (c === " " && text.endsWith(" ")) continue;
-        for (const one of c) { text += one; from.push([n, i]); }
+        for (const character of c) { text += character; from.push([n, i]); }
       }
     }
   }
-  const out: Range[] = [];
-  for (let at = text.indexOf(sought); at >= 0; at = text.indexOf(sought, at + sought.length)) {
-    const [first, last] = [from[at], from[at + sought.length - 1]];
-    if (!first || !last) break;
+  const result: Range[] = [];
+  for (let at = text.indexOf(query); at >= 0; at = text.indexOf(query, at + query.length)) {
+    const [start, last] = [from[at], from[at + query.length - 1]];
+    if (!start || !last) break;
     const r = document.createRange();
-    r.setStart(...first);
+    r.setStart(...start);
     r.setEnd(last[0], last[1] + 1);
-    out.push(r);
+    result.push(r);
   }
-  return out;
+  return result;
 }
 
 /** Marks ranges, one of them as the one that is looked at. */
-export function mark(all: readonly Range[], now: Range | undefined): void {
+export function mark(highlights: readonly Range[], current: Range | undefined): void {
   if (!registry || !make) return; // what is found is outlined as a whole message, too
-  registry.set("found", new make(...all));
-  if (now) registry.set("found-now", new make(now));
+  registry.set("found", new make(...highlights));
+  if (current) registry.set("found-now", new make(current));
   else registry.delete("found-now");
 }
 

@@ -13,28 +13,28 @@ export const even = (text: string): string => text.toLowerCase().replace(/\s+/g,
 // Marks of Markdown that stand in or around words and are not seen.
 const marks = /(?:\*\*|__|~~|[*`]|^#{1,6} +|^> ?|!?\[(?=[^\]\n]*\]\()|\]\([^)\s]*\))/gm;
 
-const seen = new WeakMap<Message, string>();
+const cache = new WeakMap<Message, string>();
 
 function visible(m: Message): string {
-  let text = seen.get(m);
+  let text = cache.get(m);
   if (text === undefined) {
-    const said = visibleText(m);
-    seen.set(m, (text = even(m.role === "user" ? said : unescape(said.replace(marks, "")))));
+    const source = visibleText(m);
+    cache.set(m, (text = even(m.role === "user" ? source : unescape(source.replace(marks, "")))));
   }
   return text;
 }
 
 /** The hits of one message, from its beginning on. */
 export function hits(m: Message, words: string): Hit[] {
-  const sought = even(words).trim();
-  if (!sought) return [];
-  const out: Hit[] = [];
+  const query = even(words).trim();
+  if (!query) return [];
+  const result: Hit[] = [];
   const text = visible(m);
-  for (let at = text.indexOf(sought), nth = 0; at >= 0; at = text.indexOf(sought, at + sought.length), nth++) out.push({ message: m.id, nth });
+  for (let at = text.indexOf(query), nth = 0; at >= 0; at = text.indexOf(query, at + query.length), nth++) result.push({ message: m.id, nth });
   for (const p of m.parts) {
-    if (p.kind === "reasoning" && even(p.text ?? "").includes(sought)) out.push({ message: m.id, nth: -1, folded: "the reasoning" });
-    if (p.kind === "tool" && [p.name, p.title, p.input, p.output, p.stderr].some((t) => t && even(t).includes(sought))) out.push({ message: m.id, nth: -1, folded: `the tool ${p.name ?? ""}`.trim() });
-    if (p.kind === "media" && even(p.media?.name ?? "").includes(sought)) out.push({ message: m.id, nth: -1, folded: "a file" });
+    if (p.kind === "reasoning" && even(p.text ?? "").includes(query)) result.push({ message: m.id, nth: -1, folded: "the reasoning" });
+    if (p.kind === "tool" && [p.name, p.title, p.input, p.output, p.stderr].some((t) => t && even(t).includes(query))) result.push({ message: m.id, nth: -1, folded: `the tool ${p.name ?? ""}`.trim() });
+    if (p.kind === "media" && even(p.media?.name ?? "").includes(query)) result.push({ message: m.id, nth: -1, folded: "a file" });
   }
-  return out;
+  return result;
 }

@@ -11,14 +11,14 @@ const speed = (v: number) => (v < 10 ? v.toFixed(1) : String(Math.round(v)));
 
 /** A turn in numbers. Time is the moment that is looked at, since the turn began. */
 export function Figures({ figures: f, rate: r, turn, time, offset, within }: FiguresProps) {
-  const live = turn.state !== "ended";
-  const now = rateAt(r, live ? time - r.step : time); // the current step is incomplete
+  const isLive = turn.state !== "ended";
+  const speedNow = rateAt(r, isLive ? time - r.step : time); // the current step is incomplete
   const merged = f.seen - f.pieces;
   return (
     <>
       <dl className="figures">
         <div><dt>First token</dt><dd>{r.first === undefined ? "–" : brief(r.first)}</dd></div>
-        <div><dt>{live ? "So far" : "Total"}</dt><dd>{brief(f.total)}</dd></div>
+        <div><dt>{isLive ? "So far" : "Total"}</dt><dd>{brief(f.total)}</dd></div>
         <div><dt>Events</dt><dd>{f.events}, {size(f.bytes)}</dd></div>
         <div><dt>Largest gap</dt><dd>{brief(f.largestGap)}</dd></div>
         <div><dt>Storage delay</dt><dd>{brief(f.commitP50)}, p99 {brief(f.commitP99)}</dd></div>
@@ -28,7 +28,7 @@ export function Figures({ figures: f, rate: r, turn, time, offset, within }: Fig
       </dl>
       <section className="speed" aria-label="Tokens a second">
         <h3>Tokens a second</h3>
-        <p><strong>{speed(now)}</strong> {live ? "now" : `at ${brief(time)}`}, {r.median === undefined ? "no" : speed(r.median)} median{r.counted ? "" : ", at 4 bytes a token"}</p>
+        <p><strong>{speed(speedNow)}</strong> {isLive ? "now" : `at ${brief(time)}`}, {r.median === undefined ? "no" : speed(r.median)} median{r.counted ? "" : ", at 4 bytes a token"}</p>
         <Sparkline values={r.values} at={Math.min(r.values.length - 1, Math.floor(time / r.step))}
           label={`Tokens a second over ${brief(f.total)}: ${r.median === undefined ? "none" : `median ${speed(r.median)}, at most ${speed(Math.max(...r.values))}`}`} />
         <details>

@@ -34,13 +34,13 @@ export default function Inspector({ conversation, turn, close }: InspectorProps)
   const wide = useStore(width);
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => heading.current?.focus(), []);
-  const live = turn.state !== "ended";
+  const isLive = turn.state !== "ended";
   return (
     <aside className="inspector" aria-label="Answer details" style={{ "--inspector": `${wide}px` } as React.CSSProperties} onKeyDown={(e) => { if (e.key === "Escape") { e.stopPropagation(); close(); } }}>
       <Edge wide={wide} />
       <header>
         <h2 ref={heading} tabIndex={-1}>Answer details</h2>
-        {live && <span className="muted"><span className="dot running" /> running</span>}
+        {isLive && <span className="muted"><span className="dot running" /> running</span>}
         <button type="button" className="quiet" aria-label="Close" title="Close" onClick={close}><Icon name="close" /></button>
       </header>
       <div className="scroll">
@@ -53,14 +53,14 @@ export default function Inspector({ conversation, turn, close }: InspectorProps)
 
 /** The edge by which it is made wider or narrower. */
 function Edge({ wide }: { wide: number }) {
-  const set = (n: number) => width.set(Math.min(widest, Math.max(narrowest, Math.round(n))));
+  const setWidth = (n: number) => width.set(Math.min(widest, Math.max(narrowest, Math.round(n))));
   const drag = (e: PointerEvent<HTMLDivElement>) => {
-    if (e.currentTarget.hasPointerCapture(e.pointerId)) set(e.currentTarget.parentElement!.getBoundingClientRect().right - e.clientX);
+    if (e.currentTarget.hasPointerCapture(e.pointerId)) setWidth(e.currentTarget.parentElement!.getBoundingClientRect().right - e.clientX);
   };
   return (
     <div className="edge" role="separator" aria-orientation="vertical" aria-label="Width" aria-valuemin={narrowest} aria-valuemax={widest} aria-valuenow={wide} tabIndex={0}
       onPointerDown={(e) => { e.currentTarget.setPointerCapture(e.pointerId); e.preventDefault(); }} onPointerMove={drag}
-      onKeyDown={(e) => { if (e.key === "ArrowLeft") set(wide + step); else if (e.key === "ArrowRight") set(wide - step); }} />
+      onKeyDown={(e) => { if (e.key === "ArrowLeft") setWidth(wide + step); else if (e.key === "ArrowRight") setWidth(wide - step); }} />
   );
 }
 
@@ -72,20 +72,20 @@ const Inside = memo(function Inside({ traced, conversation, turn }: InsideProps)
   const { commits } = trace;
   const messages = useMemo(() => conversation.state.messages.filter((m) => m.turn === trace.turn && m.role !== "user"), [conversation, trace]);
   const replay = useMemo(() => new Replay(trace, messages), [trace, messages]);
-  const shown = useMemo(() => shownTimes(trace, shownOf(turn.id), traced.offset), [trace, turn.id, traced.offset]);
+  const times = useMemo(() => shownTimes(trace, shownOf(turn.id), traced.offset), [trace, turn.id, traced.offset]);
   const f = useMemo(() => figures(trace, shownOf(turn.id), traced.offset), [trace, turn.id, traced.offset]);
   const r = useMemo(() => rate(trace, replay, turn.usage?.output), [trace, replay, turn.usage?.output]);
   const names = useMemo(() => new Map(messages.flatMap((m) => m.parts.map((p) => [`${m.id} ${p.id}`, line(p.name ?? p.kind)] as const))), [messages]);
   // Until the user selects a moment, it is the end of the trace, which may still grow.
-  const [chosen, setAt] = useState<number>();
-  const at = Math.min(chosen ?? commits.length, commits.length);
+  const [selection, setAt] = useState<number>();
+  const at = Math.min(selection ?? commits.length, commits.length);
   const begin = beginOf(trace);
   const moment = commits[Math.max(0, at - 1)]!.arrival;
   const time = at === 0 ? 0 : Math.max(0, moment - begin);
   const tell = (i: number) => {
     const c = commits[i]!;
     const part = c.part ? names.get(`${c.message} ${c.part}`) ?? "" : "";
-    return `+${brief(c.arrival - begin)} · ${c.seq} ${c.type}${part && ` · ${part}`}${c.field ? ` ${c.field}` : ""}${isText(c) ? ` · ${size(replay.size(i))}` : ""} · stored +${c.commit - c.arrival} ms${shown[i] === undefined ? "" : ` · shown +${Math.max(0, Math.round(shown[i] - c.commit))} ms`}`;
+    return `+${brief(c.arrival - begin)} · ${c.seq} ${c.type}${part && ` · ${part}`}${c.field ? ` ${c.field}` : ""}${isText(c) ? ` · ${size(replay.size(i))}` : ""} · stored +${c.commit - c.arrival} ms${times[i] === undefined ? "" : ` · shown +${Math.max(0, Math.round(times[i] - c.commit))} ms`}`;
   };
   const pin = (i: number) => setAt(i + 1);
   const past = useRef<HTMLDivElement>(null);
@@ -94,7 +94,7 @@ const Inside = memo(function Inside({ traced, conversation, turn }: InsideProps)
   }, [at]);
   return (
     <>
-      <Lanes trace={trace} replay={replay} names={names} shown={shown} at={at === 0 ? commits[0]!.arrival : moment} tell={tell} now={at > 0 ? tell(at - 1) : "Before the first event"} pin={pin} />
+      <Lanes trace={trace} replay={replay} names={names} shown={times} at={at === 0 ? commits[0]!.arrival : moment} tell={tell} now={at > 0 ? tell(at - 1) : "Before the first event"} pin={pin} />
       <Figures figures={f} rate={r} turn={turn} time={time} offset={traced.offset} within={traced.within} />
       <section className="past" aria-label="Replay of the answer">
         <Player trace={trace} at={at} setAt={setAt} label={`${brief(time)} of ${brief(f.total)}, event ${at} of ${commits.length}`} />

@@ -27,23 +27,23 @@ interface LanesProps {
 export function Lanes({ trace, replay, names, shown, at, tell, now, pin }: LanesProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [width, setWidth] = useState(0);
-  const [over, setOver] = useState(-1);
+  const [hovered, setOver] = useState(-1);
   const dark = useStore(theme);
   const a = useMemo(() => axis(trace, shown, replay, names, width), [trace, shown, replay, names, width]);
   useEffect(() => {
-    const seen = new ResizeObserver(([e]) => setWidth(Math.floor(e!.contentRect.width)));
-    seen.observe(canvas.current!);
-    return () => seen.disconnect();
+    const observer = new ResizeObserver(([e]) => setWidth(Math.floor(e!.contentRect.width)));
+    observer.observe(canvas.current!);
+    return () => observer.disconnect();
   }, []);
   useEffect(() => {
-    if (width > 0) draw(canvas.current!, a, width, at, over < 0 ? undefined : trace.commits[over]!.arrival);
-  }, [a, width, at, over, trace, dark]);
+    if (width > 0) draw(canvas.current!, a, width, at, hovered < 0 ? undefined : trace.commits[hovered]!.arrival);
+  }, [a, width, at, hovered, trace, dark]);
   const find = (e: PointerEvent) => {
     const box = e.currentTarget.getBoundingClientRect();
-    const which = Math.min(lanes.length - 1, Math.max(0, Math.floor((e.clientY - box.top - head) / lane)));
+    const laneIndex = Math.min(lanes.length - 1, Math.max(0, Math.floor((e.clientY - box.top - head) / lane)));
     const time = a.from + ((e.clientX - box.left) / Math.max(1, width - 1)) * (a.to - a.from);
-    const found = nearest(trace, shown, which, time);
-    return found < 0 ? nearest(trace, shown, 0, time) : found;
+    const match = nearest(trace, shown, laneIndex, time);
+    return match < 0 ? nearest(trace, shown, 0, time) : match;
   };
   return (
     <figure className="lanes">
@@ -53,13 +53,13 @@ export function Lanes({ trace, replay, names, shown, at, tell, now, pin }: Lanes
         <span className="ends"><span>0</span><span>{brief(a.to - a.from)}</span></span>
         <span className="key"><span className="arrived">arrived</span><span className="stored">stored</span><span className="seen">shown here</span><span className="first">first token</span>
           {a.tools.length > 0 && <span className="ran">tool</span>}{a.gaps.length > 0 && <span className="gap">gap over 2 s</span>}</span>
-        <span className="over">{over >= 0 && trace.commits[over] ? tell(over) : now}</span>
+        <span className="over">{hovered >= 0 && trace.commits[hovered] ? tell(hovered) : now}</span>
       </figcaption>
     </figure>
   );
 }
 
-function draw(c: HTMLCanvasElement, a: Axis, width: number, at: number, over: number | undefined): void {
+function draw(c: HTMLCanvasElement, a: Axis, width: number, at: number, hoverTime: number | undefined): void {
   const g = c.getContext("2d");
   if (!g) return;
   const scale = devicePixelRatio || 1;
@@ -67,17 +67,17 @@ function draw(c: HTMLCanvasElement, a: Axis, width: number, at: number, over: nu
   c.height = height * scale;
   g.scale(scale, scale);
   const style = getComputedStyle(c);
-  const fill = (name: string, x: number, y: number, w: number, h: number) => {
+  const fillRect = (name: string, x: number, y: number, w: number, h: number) => {
     g.fillStyle = style.getPropertyValue(name).trim();
     g.fillRect(x, y, w, h);
   };
-  for (const t of a.tools) fill("--warn-soft", t.from, 0, Math.max(2, t.to - t.from - 1), height); // one and the next stay apart
-  for (const gap of a.gaps) fill("--danger-soft", gap.from, head, Math.max(2, gap.to - gap.from), height - head);
+  for (const t of a.tools) fillRect("--warn-soft", t.from, 0, Math.max(2, t.to - t.from - 1), height); // one and the next stay apart
+  for (const gap of a.gaps) fillRect("--danger-soft", gap.from, head, Math.max(2, gap.to - gap.from), height - head);
   g.font = `11px ${style.getPropertyValue("--mono")}`;
   g.textBaseline = "middle";
   let free = 0; // up to where names are written
   for (const t of a.tools) {
-    fill("--warn", t.from, 0, Math.max(2, t.to - t.from - 1), 2);
+    fillRect("--warn", t.from, 0, Math.max(2, t.to - t.from - 1), 2);
     const wide = g.measureText(t.name).width;
     if (t.from + 3 < free || t.from + 3 + wide > width) continue;
     g.fillStyle = style.getPropertyValue("--warn").trim();
@@ -86,14 +86,14 @@ function draw(c: HTMLCanvasElement, a: Axis, width: number, at: number, over: nu
   }
   lanes.forEach((_, i) => {
     const floor = head + (i + 1) * lane - 4;
-    fill("--line", 0, floor, width, 1);
+    fillRect("--line", 0, floor, width, 1);
     a.counts[i]!.forEach((n, x) => {
       if (n === 0) return;
       const high = Math.min(lane - 6, 10 + 3 * Math.log2(n)); // denser is higher
-      fill(colours[i]!, x, floor - high, 1, high);
+      fillRect(colours[i]!, x, floor - high, 1, high);
     });
   });
-  if (a.first !== undefined) fill("--accent", a.first, 0, 1, height);
-  if (over !== undefined) fill("--line-strong", a.pixel(over), 0, 1, height);
-  fill("--text", a.pixel(at), 0, 1, height);
+  if (a.first !== undefined) fillRect("--accent", a.first, 0, 1, height);
+  if (hoverTime !== undefined) fillRect("--line-strong", a.pixel(hoverTime), 0, 1, height);
+  fillRect("--text", a.pixel(at), 0, 1, height);
 }

@@ -13,8 +13,8 @@ interface Step { at: number; sent?: string; frame?: string; event?: string; even
 interface Explanation { dialect?: string; same: boolean; steps: Step[] }
 
 /** How many frames are drawn at first, and how many more at a time. */
-const few = 50;
-const more = 200;
+const firstCount = 50;
+const nextCount = 200;
 
 interface RawProps {
   turn: Turn;
@@ -23,13 +23,13 @@ interface RawProps {
 }
 
 export function Raw({ turn, begin, arrival }: RawProps) {
-  const [told, setTold] = useState<Explanation>();
-  const [all, setAll] = useState(false);
+  const [explanation, setTold] = useState<Explanation>();
+  const [showAll, setAll] = useState(false);
   const [error, setError] = useState("");
-  const [count, setCount] = useState(few);
-  const ask = async (everything: boolean) => {
+  const [count, setCount] = useState(firstCount);
+  const ask = async (isFull: boolean) => {
     setError("");
-    setAll(everything);
+    setAll(isFull);
     try {
       setTold(await call<Explanation>(`api/turns/${encodeURIComponent(turn.id)}/explain`));
     } catch (err) {
@@ -47,8 +47,8 @@ export function Raw({ turn, begin, arrival }: RawProps) {
     }
   };
   // An event came with the last frame that was there when it arrived.
-  const one = arrival === undefined ? undefined : told?.steps.findLast((s) => s.frame !== undefined && s.at <= arrival);
-  const steps = all ? told?.steps ?? [] : one ? [one] : [];
+  const step = arrival === undefined ? undefined : explanation?.steps.findLast((s) => s.frame !== undefined && s.at <= arrival);
+  const steps = showAll ? explanation?.steps ?? [] : step ? [step] : [];
   return (
     <section className="raw" aria-label="Frames">
       <header>
@@ -59,8 +59,8 @@ export function Raw({ turn, begin, arrival }: RawProps) {
         </span>
       </header>
       {error && <p className="bad" role="alert">{error}</p>}
-      {told && !told.same && <p className="warn">Decoding these frames now gives a different text than the stored one.</p>}
-      {told && !all && !one && <p className="muted">No frame from before this event was kept.</p>}
+      {explanation && !explanation.same && <p className="warn">Decoding these frames now gives a different text than the stored one.</p>}
+      {explanation && !showAll && !step && <p className="muted">No frame from before this event was kept.</p>}
       {steps.length > 0 && (
         <ol>
           {steps.slice(0, count).map((s, i) => (
@@ -76,7 +76,7 @@ export function Raw({ turn, begin, arrival }: RawProps) {
           ))}
         </ol>
       )}
-      {steps.length > count && <button type="button" className="quiet" onClick={() => setCount(count + more)}>{steps.length - count} more</button>}
+      {steps.length > count && <button type="button" className="quiet" onClick={() => setCount(count + nextCount)}>{steps.length - count} more</button>}
       <div className="files">
         <button type="button" onClick={() => void file("log", `${turn.id}.jsonl`)}><Icon name="save" /> Save as a recording</button>
         <button type="button" onClick={() => void file("recording", `${turn.id}.frames.jsonl`)}><Icon name="save" /> Save the agent’s frames</button>

@@ -18,13 +18,13 @@ export interface Axis {
   pixel: (at: number) => number;
 }
 
-export function axis(t: Trace, shown: readonly (number | undefined)[], replay: Replay, names: ReadonlyMap<string, string>, width: number): Axis {
+export function axis(t: Trace, displayTimes: readonly (number | undefined)[], replay: Replay, names: ReadonlyMap<string, string>, width: number): Axis {
   const { commits } = t;
   let from = Infinity;
   let to = -Infinity;
   commits.forEach((c, i) => {
     from = Math.min(from, c.arrival);
-    to = Math.max(to, c.arrival, c.commit, shown[i] ?? 0);
+    to = Math.max(to, c.arrival, c.commit, displayTimes[i] ?? 0);
   });
   if (!Number.isFinite(from)) from = to = 0;
   to = Math.max(to, from + 1);
@@ -33,12 +33,12 @@ export function axis(t: Trace, shown: readonly (number | undefined)[], replay: R
   const counts = lanes.map(() => new Uint32Array(Math.max(1, width)));
   const tools: (Span & { name: string; part: string; open: boolean })[] = [];
   const gaps: (Span & { ms: number })[] = [];
-  let first: number | undefined;
+  let firstToken: number | undefined;
   commits.forEach((c, i) => {
     counts[0]![pixel(c.arrival)]!++;
     counts[1]![pixel(c.commit)]!++;
-    if (shown[i] !== undefined) counts[2]![pixel(shown[i])]!++;
-    if (first === undefined && replay.made(i) > 0) first = pixel(c.arrival);
+    if (displayTimes[i] !== undefined) counts[2]![pixel(displayTimes[i])]!++;
+    if (firstToken === undefined && replay.producedBytes(i) > 0) firstToken = pixel(c.arrival);
     const before = commits[i - 1]?.arrival ?? c.arrival;
     if (c.arrival - before > longGap) gaps.push({ from: pixel(before), to: pixel(c.arrival), ms: c.arrival - before });
     const part = `${c.message} ${c.part}`;
@@ -46,27 +46,27 @@ export function axis(t: Trace, shown: readonly (number | undefined)[], replay: R
     const tool = c.type === "part.end" && tools.findLast((x) => x.part === part && x.open);
     if (tool) [tool.to, tool.open] = [pixel(c.arrival), false];
   });
-  return { counts, tools, gaps, ...(first !== undefined && { first }), from, to, pixel };
+  return { counts, tools, gaps, ...(firstToken !== undefined && { first: firstToken }), from, to, pixel };
 }
 
 /** The commit that lies nearest to a time in a lane. */
-export function nearest(t: Trace, shown: readonly (number | undefined)[], lane: number, at: number): number {
+export function nearest(t: Trace, displayTimes: readonly (number | undefined)[], lane: number, at: number): number {
   let best = -1;
-  let off = Infinity;
+  let distance = Infinity;
   t.commits.forEach((c, i) => {
-    const time = lane === 0 ? c.arrival : lane === 1 ? c.commit : shown[i];
-    if (time !== undefined && Math.abs(time - at) < off) [best, off] = [i, Math.abs(time - at)];
+    const time = lane === 0 ? c.arrival : lane === 1 ? c.commit : displayTimes[i];
+    if (time !== undefined && Math.abs(time - at) < distance) [best, distance] = [i, Math.abs(time - at)];
   });
   return best;
 }
 
 /** What the axis shows, in words. */
-export function describe(t: Trace, a: Axis, shown: readonly (number | undefined)[], lasted: (ms: number) => string): string {
-  const seen = shown.filter((s) => s !== undefined).length;
+export function describe(t: Trace, a: Axis, displayTimes: readonly (number | undefined)[], lasted: (ms: number) => string): string {
+  const shownCount = displayTimes.filter((s) => s !== undefined).length;
   const begin = beginOf(t);
   return [
     `${t.commits.length} events arrived in ${lasted(Math.max(0, (t.commits.at(-1)?.arrival ?? begin) - begin))} and were stored as they came`,
-    seen > 0 ? `${seen} were shown here live` : "none were shown here live",
+    shownCount > 0 ? `${shownCount} were shown here live` : "none were shown here live",
     ...(a.tools.length > 0 ? [`tools ran: ${[...new Set(a.tools.map((x) => x.name))].join(", ")}`] : []),
     ...(a.gaps.length > 0 ? [`no events came for more than 2 seconds ${a.gaps.length === 1 ? "once" : `${a.gaps.length} times`}`] : []),
   ].join("; ") + ".";

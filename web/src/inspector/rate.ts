@@ -20,26 +20,26 @@ export interface Rate {
 }
 
 /** The course of an answer; told is how many tokens the agent says that it made. */
-export function rate(t: Trace, replay: Replay, told: number | undefined): Rate {
+export function rate(t: Trace, replay: Replay, reportedTokens: number | undefined): Rate {
   const begin = beginOf(t);
   const total = Math.max(0, (t.commits.at(-1)?.arrival ?? begin) - begin);
   const step = Math.max(shortest, Math.ceil(total / points / 50) * 50);
   const bytes = new Array<number>(Math.floor(total / step) + 1).fill(0);
-  let all = 0;
-  let first: number | undefined;
+  let totalBytes = 0;
+  let firstToken: number | undefined;
   t.commits.forEach((c, i) => {
-    const n = replay.made(i);
+    const n = replay.producedBytes(i);
     if (n === 0) return;
     const at = Math.max(0, c.arrival - begin);
-    first ??= at;
-    all += n;
+    firstToken ??= at;
+    totalBytes += n;
     bytes[Math.min(bytes.length - 1, Math.floor(at / step))]! += n;
   });
-  const counted = told !== undefined && told > 0 && all > 0;
-  const tokens = counted ? told : all / usual;
-  const values = bytes.map((n) => (all > 0 ? ((n / all) * tokens * 1000) / step : 0));
+  const isCounted = reportedTokens !== undefined && reportedTokens > 0 && totalBytes > 0;
+  const tokens = isCounted ? reportedTokens : totalBytes / usual;
+  const values = bytes.map((n) => (totalBytes > 0 ? ((n / totalBytes) * tokens * 1000) / step : 0));
   const grew = values.filter((v) => v > 0);
-  return { ...(first !== undefined && { first }), values, step, ...(grew.length > 0 && { median: quantile(grew, 0.5) }), tokens: Math.round(tokens), counted };
+  return { ...(firstToken !== undefined && { first: firstToken }), values, step, ...(grew.length > 0 && { median: quantile(grew, 0.5) }), tokens: Math.round(tokens), counted: isCounted };
 }
 
 /** The value at a moment since the turn began. */

@@ -13,8 +13,8 @@ const name = "leat.shown";
 /** What came of a turn at once: its events from one seq to another, in so many pieces after merging. */
 export interface Batch { at: number; from: number; upto: number; events: number }
 
-const seen = new Map<string, Batch[]>(read());
-const coming: Batch[] = []; // not drawn yet
+const batchesByTurn = new Map<string, Batch[]>(readStored());
+const undrawn: Batch[] = []; // not drawn yet
 
 /** Notes what comes while the conversation is followed, until the function that it returns is called. */
 export function note(conversation: Conversation): () => void {
@@ -28,49 +28,49 @@ export function note(conversation: Conversation): () => void {
       from.set(e.turn, Math.min(from.get(e.turn) ?? Infinity, e.first ?? e.seq));
     }
     for (const [turn, seqs] of of) {
-      let all = seen.get(turn);
-      if (!all) {
-        seen.set(turn, (all = []));
-        if (seen.size > turns) seen.delete(seen.keys().next().value!);
+      let list = batchesByTurn.get(turn);
+      if (!list) {
+        batchesByTurn.set(turn, (list = []));
+        if (batchesByTurn.size > turns) batchesByTurn.delete(batchesByTurn.keys().next().value!);
       }
-      if (all.length >= batches) continue;
+      if (list.length >= batches) continue;
       const batch = { at: Date.now(), from: from.get(turn)!, upto: Math.max(...seqs), events: seqs.size };
-      all.push(batch);
-      coming.push(batch);
+      list.push(batch);
+      undrawn.push(batch);
     }
-    if (coming.length > 0) onFrame(drawn);
+    if (undrawn.length > 0) onFrame(setTimes);
   });
 }
 
-function drawn(): void {
-  for (const b of coming.splice(0)) b.at = Date.now();
+function setTimes(): void {
+  for (const b of undrawn.splice(0)) b.at = Date.now();
 }
 
 /** What this tab has shown of a turn, in order. */
 export function shownOf(turn: string): readonly Batch[] {
-  return seen.get(turn) ?? [];
+  return batchesByTurn.get(turn) ?? [];
 }
 
 /** Forgets all of it: the next one at this tab is somebody else. */
 export function forgetShown(): void {
-  seen.clear();
-  coming.length = 0;
+  batchesByTurn.clear();
+  undrawn.length = 0;
 }
 
-function read(): [string, Batch[]][] {
+function readStored(): [string, Batch[]][] {
   try {
-    const all: unknown = JSON.parse(sessionStorage.getItem(name) ?? "[]");
+    const entries: unknown = JSON.parse(sessionStorage.getItem(name) ?? "[]");
     sessionStorage.removeItem(name);
-    return Array.isArray(all) ? (all as [string, Batch[]][]) : [];
+    return Array.isArray(entries) ? (entries as [string, Batch[]][]) : [];
   } catch {
     return []; // nothing is kept, or it may not be read
   }
 }
 
 addEventListener("pagehide", () => {
-  if (seen.size === 0) return;
+  if (batchesByTurn.size === 0) return;
   try {
-    sessionStorage.setItem(name, JSON.stringify([...seen]));
+    sessionStorage.setItem(name, JSON.stringify([...batchesByTurn]));
   } catch {
     // It is too much, or forbidden.
   }

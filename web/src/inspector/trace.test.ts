@@ -36,10 +36,10 @@ test("the answer as it was, byte for byte, with what was taken back", () => {
 });
 
 test("what each event brought", () => {
-  expect(trace.commits.map((_, i) => replay.said(i, 80))).toEqual(["", "", "", "Looking", "Done", "", "grüß", "e yo", "", ""]);
+  expect(trace.commits.map((_, i) => replay.textOf(i, 80))).toEqual(["", "", "", "Looking", "Done", "", "grüß", "e yo", "", ""]);
   expect(trace.commits.map((_, i) => replay.size(i))).toEqual([0, 0, 0, 7, 4, 0, 6, 4, 0, 0]);
-  expect(trace.commits.map((_, i) => replay.made(i))).toEqual([0, 0, 0, 0, 0, 0, 6, 4, 0, 0]); // a status is not output of the model
-  expect(replay.said(6, 2)).toBe("gr");
+  expect(trace.commits.map((_, i) => replay.producedBytes(i))).toEqual([0, 0, 0, 0, 0, 0, 6, 4, 0, 0]); // a status is not output of the model
+  expect(replay.textOf(6, 2)).toBe("gr");
 });
 
 test("a text that was taken back and is not stored is not made up", () => {
@@ -50,16 +50,16 @@ test("a text that was taken back and is not stored is not made up", () => {
   ];
   const r = new Replay({ turn: "t", commits }, [{ id: "m", role: "assistant", parts: [{ id: "p", kind: "text", text: "new" }] }]);
   expect(r.at(3)[0]!.parts[0]!.text).toBeUndefined();
-  expect(r.said(2, 80)).toBe("(not stored)");
+  expect(r.textOf(2, 80)).toBe("(not stored)");
   expect(r.at(4)[0]!.parts[0]!.text).toBe("new");
   expect(r.at(5)[0]!.parts[0]!.text).toBe("new");
 });
 
 test("figures, and what was merged for this tab", () => {
   // The tab came when the turn ran, and its clock is 20 ms behind.
-  const shown = [{ at: 985, from: 2, upto: 4, events: 2 }, { at: 4190, from: 7, upto: 9, events: 1 }];
-  expect(shownTimes(trace, shown, 20)).toEqual([undefined, 1005, 1005, 1005, undefined, undefined, 4210, 4210, 4210, undefined]);
-  expect(figures(trace, shown, 20)).toEqual({
+  const displayed = [{ at: 985, from: 2, upto: 4, events: 2 }, { at: 4190, from: 7, upto: 9, events: 1 }];
+  expect(shownTimes(trace, displayed, 20)).toEqual([undefined, 1005, 1005, 1005, undefined, undefined, 4210, 4210, 4210, undefined]);
+  expect(figures(trace, displayed, 20)).toEqual({
     total: 3210, largestGap: 3000, commitP50: 2, commitP99: 3, lagP50: 7, lagP99: 3009, events: 10, seen: 6, pieces: 3, batches: 2, bytes: 21,
   });
   expect(figures({ turn: "t", commits: [] }, [], 0)).toMatchObject({ total: 0, events: 0, bytes: 0, seen: 0 });
@@ -81,8 +81,8 @@ test("tokens a second: by the agent's count, else by bytes; the sum of the cours
 
 test("a long answer has at most sixty points and one", () => {
   const commits = Array.from({ length: 10_000 }, (_, i) => ({ arrival: i * 37, commit: i * 37 + 1, seq: i + 1, type: "part.append", message: "m", part: "p", end: i + 1 }));
-  const long: Trace = { turn: "t", commits };
-  const r = rate(long, new Replay(long, [{ id: "m", role: "assistant", parts: [{ id: "p", kind: "text", text: "x".repeat(10_000) }] }]), 5000);
+  const longTrace: Trace = { turn: "t", commits };
+  const r = rate(longTrace, new Replay(longTrace, [{ id: "m", role: "assistant", parts: [{ id: "p", kind: "text", text: "x".repeat(10_000) }] }]), 5000);
   expect(r.values.length).toBeLessThanOrEqual(61);
   expect((r.values.reduce((a, b) => a + b, 0) * r.step) / 1000).toBeCloseTo(5000);
 });
@@ -97,17 +97,17 @@ test("the axis: each event at its pixel, tools as bands, silences, the first tok
     ],
   };
   const parts = [{ id: "a", kind: "tool" as const }, { id: "b", kind: "tool" as const }, { id: "p", kind: "text" as const, text: "hi" }];
-  const shown = [undefined, undefined, 1000, 1000, 1000, undefined, undefined];
+  const displayed = [undefined, undefined, 1000, 1000, 1000, undefined, undefined];
   const r = new Replay(tool, [{ id: "m", role: "assistant", parts }]);
-  const a = axis(tool, shown, r, new Map([["m a", "bash"]]), 101);
+  const a = axis(tool, displayed, r, new Map([["m a", "bash"]]), 101);
   expect([...a.counts[0]!].flatMap((n, x) => (n ? [[x, n]] : []))).toEqual([[0, 2], [10, 1], [20, 1], [50, 1], [60, 1], [100, 1]]);
   expect([...a.counts[2]!].flatMap((n, x) => (n ? [[x, n]] : []))).toEqual([[10, 3]]);
   expect(a.tools).toMatchObject([{ from: 10, to: 50, name: "bash" }, { from: 20, to: 100, name: "tool" }]); // the second never ended
   expect(a.gaps).toEqual([{ from: 20, to: 50, ms: 3000 }, { from: 60, to: 100, ms: 4000 }]);
   expect(a.first).toBe(60);
-  expect(nearest(tool, shown, 0, 5400)).toBe(4);
-  expect(nearest(tool, shown, 2, 9999)).toBe(2);
+  expect(nearest(tool, displayed, 0, 5400)).toBe(4);
+  expect(nearest(tool, displayed, 2, 9999)).toBe(2);
   expect(nearest(tool, [], 2, 9999)).toBe(-1);
-  expect(describe(tool, a, shown, (ms) => `${ms / 1000} s`)).toBe("7 events arrived in 10 s and were stored as they came; 3 were shown here live; tools ran: bash, tool; no events came for more than 2 seconds 2 times.");
+  expect(describe(tool, a, displayed, (ms) => `${ms / 1000} s`)).toBe("7 events arrived in 10 s and were stored as they came; 3 were shown here live; tools ran: bash, tool; no events came for more than 2 seconds 2 times.");
   expect(axis({ turn: "t", commits: [] }, [], r, new Map(), 0).counts[0]!.length).toBe(1);
 });

@@ -25,7 +25,7 @@ export interface Figures {
 }
 
 /** Offset is what the tab's clock is behind the log's. */
-export function figures(t: Trace, shown: readonly Batch[], offset: number): Figures {
+export function figures(t: Trace, displayed: readonly Batch[], offset: number): Figures {
   const { commits } = t;
   const begin = beginOf(t);
   let largestGap = 0;
@@ -38,34 +38,34 @@ export function figures(t: Trace, shown: readonly Batch[], offset: number): Figu
     bytes += Math.max(0, (c.end ?? 0) - (c.type === "part.replace" ? 0 : ends.get(key) ?? 0));
     ends.set(key, c.end ?? 0);
   });
-  const stored = commits.map((c) => c.commit - c.arrival);
-  const times = shownTimes(t, shown, offset);
+  const delays = commits.map((c) => c.commit - c.arrival);
+  const times = shownTimes(t, displayed, offset);
   const lags = commits.flatMap((c, i) => (times[i] === undefined ? [] : [Math.max(0, times[i] - c.commit)]));
   let next = 0;
-  const batches = shown.filter((b) => {
+  const batches = displayed.filter((b) => {
     while (next < commits.length && commits[next]!.seq < b.from) next++;
     return next < commits.length && commits[next]!.seq <= b.upto; // events that are newer than the trace are omitted
   });
   return {
-    total: Math.max(0, (commits.at(-1)?.arrival ?? begin) - begin), largestGap, commitP50: quantile(stored, 0.5), commitP99: quantile(stored, 0.99),
+    total: Math.max(0, (commits.at(-1)?.arrival ?? begin) - begin), largestGap, commitP50: quantile(delays, 0.5), commitP99: quantile(delays, 0.99),
     ...(lags.length > 0 && { lagP50: quantile(lags, 0.5), lagP99: quantile(lags, 0.99) }),
     events: commits.length, seen: lags.length, pieces: batches.reduce((n, b) => n + b.events, 0), batches: batches.length, bytes,
   };
 }
 
 /** When each commit was shown in this tab, by the log's clock; undefined where it did not come live. */
-export function shownTimes(t: Trace, shown: readonly Batch[], offset: number): (number | undefined)[] {
+export function shownTimes(t: Trace, displayed: readonly Batch[], offset: number): (number | undefined)[] {
   let i = 0;
   return t.commits.map((c) => {
-    while (i < shown.length && shown[i]!.upto < c.seq) i++;
-    const b = shown[i];
+    while (i < displayed.length && displayed[i]!.upto < c.seq) i++;
+    const b = displayed[i];
     return b && b.from <= c.seq ? b.at + offset : undefined;
   });
 }
 
 export function quantile(values: readonly number[], q: number): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? 0;
+  const ascending = values.toSorted((a, b) => a - b);
+  return ascending[Math.min(ascending.length - 1, Math.floor(ascending.length * q))] ?? 0;
 }
 
 const encoder = new TextEncoder();
@@ -84,7 +84,7 @@ export class Replay {
   private readonly froms: number[] = []; // where each commit's text begins, bytes
 
   constructor(private readonly trace: Trace, private readonly messages: readonly Message[]) {
-    const back = new Map((trace.replaced ?? []).map((r) => [r.seq, encoder.encode(r.text)]));
+    const replacedTexts = new Map((trace.replaced ?? []).map((r) => [r.seq, encoder.encode(r.text)]));
     const ends = new Map<string, number>();
     for (const c of trace.commits) {
       const key = textKey(c);
@@ -93,7 +93,7 @@ export class Replay {
       this.froms.push(c.type === "part.replace" ? 0 : end);
       if (!isText(c)) continue;
       if (c.type === "part.replace") {
-        const bytes = back.get(c.seq);
+        const bytes = replacedTexts.get(c.seq);
         // A replace by the same text takes nothing back; one that is not told of took back more than traces keep.
         if (bytes || (end > 0 && end !== c.end)) this.add(key, { until: c.seq, bytes });
       }
@@ -106,9 +106,9 @@ export class Replay {
   }
 
   private add(key: string, s: Stretch): void {
-    const all = this.stretches.get(key) ?? [];
-    all.push(s);
-    this.stretches.set(key, all);
+    const list = this.stretches.get(key) ?? [];
+    list.push(s);
+    this.stretches.set(key, list);
   }
 
   private bytes(key: string, seq: number): Uint8Array | undefined {
@@ -126,52 +126,52 @@ export class Replay {
   }
 
   /** How many of them a model made: of texts, of reasoning and of what tools were given. */
-  made(i: number): number {
+  producedBytes(i: number): number {
     const c = this.trace.commits[i]!;
     const kind = this.kind(c);
     return (kind === "text" || kind === "reasoning") && !c.field || kind === "tool" && c.field === "input" ? this.size(i) : 0;
   }
 
   /** The beginning of what the i-th commit brought. */
-  said(i: number, most: number): string {
+  textOf(i: number, maxLength: number): string {
     const c = this.trace.commits[i]!;
     if (!isText(c)) return "";
     const from = this.froms[i]!;
     const bytes = this.bytes(this.keys[i]!, c.seq);
     if (!bytes) return c.end ? "(not stored)" : "";
-    return [...decoder.decode(bytes.subarray(from, Math.min(c.end ?? 0, from + 4 * most)))].slice(0, most).join("");
+    return [...decoder.decode(bytes.subarray(from, Math.min(c.end ?? 0, from + 4 * maxLength)))].slice(0, maxLength).join("");
   }
 
   /** The turn's messages, cut to what they were when `count` of its commits had been made. */
   at(count: number): Message[] {
     const ends = new Map<string, { seq: number; end: number }>();
-    const begun = new Set<string>();
-    const ended = new Set<string>();
+    const startedParts = new Set<string>();
+    const endedParts = new Set<string>();
     const { commits } = this.trace;
     for (let i = 0; i < count && i < commits.length; i++) {
       const c = commits[i]!;
       if (!c.message) continue;
       if (isText(c)) ends.set(this.keys[i]!, { seq: c.seq, end: c.end ?? 0 });
-      else if (c.type === "part.start") begun.add(`${c.message} ${c.part}`);
-      else if (c.type === "part.end") ended.add(`${c.message} ${c.part}`);
-      else begun.add(c.message);
+      else if (c.type === "part.start") startedParts.add(`${c.message} ${c.part}`);
+      else if (c.type === "part.end") endedParts.add(`${c.message} ${c.part}`);
+      else startedParts.add(c.message);
     }
-    return this.messages.filter((m) => begun.has(m.id)).map((m) => ({
-      ...m, ended: false, parts: m.parts.filter((p) => begun.has(`${m.id} ${p.id}`)).map((p) => this.part(m, p, ends, ended)),
+    return this.messages.filter((m) => startedParts.has(m.id)).map((m) => ({
+      ...m, ended: false, parts: m.parts.filter((p) => startedParts.has(`${m.id} ${p.id}`)).map((p) => this.part(m, p, ends, endedParts)),
     }));
   }
 
-  private part(m: Message, p: Part, ends: Map<string, { seq: number; end: number }>, ended: Set<string>): Part {
-    const done = ended.has(`${m.id} ${p.id}`);
-    const out: Part = { ...p, ended: done };
-    if (!done && p.kind === "tool") out.state = "running";
+  private part(m: Message, p: Part, ends: Map<string, { seq: number; end: number }>, endedParts: Set<string>): Part {
+    const isEnded = endedParts.has(`${m.id} ${p.id}`);
+    const copy: Part = { ...p, ended: isEnded };
+    if (!isEnded && p.kind === "tool") copy.state = "running";
     for (const f of fields) {
       const key = `${m.id} ${p.id} ${f}`;
       const at = ends.get(key);
       const bytes = at && this.bytes(key, at.seq);
-      if (bytes) out[f] = decoder.decode(bytes.subarray(0, at.end));
-      else delete out[f];
+      if (bytes) copy[f] = decoder.decode(bytes.subarray(0, at.end));
+      else delete copy[f];
     }
-    return out;
+    return copy;
   }
 }

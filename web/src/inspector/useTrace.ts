@@ -7,7 +7,7 @@ import { call } from "../gateway";
 import type { Commit, Replacement, Trace } from "./trace";
 
 /** How often what is new is asked for. */
-const every = 1000;
+const interval = 1000;
 /** After this a turn without a trace is said to have none any more. */
 const patience = 60_000;
 
@@ -29,39 +29,39 @@ export function useTrace(turn: Turn): Traced {
   }, [turn.endedAt]);
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
-    let wanted = true;
-    let whole = false;
+    let isMounted = true;
+    let isComplete = false;
     let trace: Trace = { turn: turn.id, commits: [] };
     const ask = async () => {
       if (document.hidden) return;
       try {
-        const sent = Date.now();
+        const sentAt = Date.now();
         const t = await call<Answer>(`api/turns/${encodeURIComponent(turn.id)}/trace?after=${trace.commits.at(-1)?.seq ?? 0}`);
         const got = Date.now();
-        if (!wanted) return;
-        whole ||= t.commits.some((c) => c.type === "turn.end");
+        if (!isMounted) return;
+        isComplete ||= t.commits.some((c) => c.type === "turn.end");
         if (t.commits.length > 0) trace = { turn: turn.id, commits: [...trace.commits, ...t.commits], replaced: [...(trace.replaced ?? []), ...(t.replaced ?? [])] };
         // The quickest answer tells the most.
-        const off = Math.round(t.now - (sent + got) / 2);
-        const within = Math.max(1, (got - sent) / 2);
-        const clock = { offset: Math.abs(off) <= within + 1 ? 0 : off, within };
+        const clockOffset = Math.round(t.now - (sentAt + got) / 2);
+        const within = Math.max(1, (got - sentAt) / 2);
+        const clock = { offset: Math.abs(clockOffset) <= within + 1 ? 0 : clockOffset, within };
         setTraced((o) => ({ trace, error: "", ...(clock.within < o.within ? clock : { offset: o.offset, within: o.within }) }));
       } catch (err) {
-        if (!wanted) return;
-        const gone = err instanceof LeatError && err.reason === "not_found";
-        if (gone && (endedAt.current === undefined || Date.now() - endedAt.current < patience)) return;
-        whole ||= gone;
-        setTraced((o) => ({ ...o, error: gone ? "The trace of this turn is no longer stored." : (err as Error).message }));
+        if (!isMounted) return;
+        const isGone = err instanceof LeatError && err.reason === "not_found";
+        if (isGone && (endedAt.current === undefined || Date.now() - endedAt.current < patience)) return;
+        isComplete ||= isGone;
+        setTraced((o) => ({ ...o, error: isGone ? "The trace of this turn is no longer stored." : (err as Error).message }));
       }
     };
     const go = async () => {
       clearTimeout(timer);
       await ask();
-      if (wanted && !whole) timer = setTimeout(() => void go(), every);
+      if (isMounted && !isComplete) timer = setTimeout(() => void go(), interval);
     };
     void go();
     return () => {
-      wanted = false;
+      isMounted = false;
       clearTimeout(timer);
     };
   }, [turn.id]);

@@ -40,7 +40,7 @@ export const Block = memo(function Block({ token, depth, definitions, live }: Bl
       return <p dir="auto" className="html">{plain(t.raw.trim())}</p>;
   }
   return <p dir="auto">{t.tokens ? <Inline tokens={t.tokens} /> : unescape((t.text as string | undefined) ?? t.raw)}</p>;
-}, (a, b) => a.live === b.live && a.depth === b.depth && same(a.token, b.token, a.definitions === b.definitions));
+}, (a, b) => a.live === b.live && a.depth === b.depth && isUnchanged(a.token, b.token, a.definitions === b.definitions));
 
 /** The blocks inside of another one. */
 export function Blocks({ tokens, depth, definitions, live }: { tokens: Token[]; depth: number; definitions: number; live: boolean }): ReactNode {
@@ -49,7 +49,7 @@ export function Blocks({ tokens, depth, definitions, live }: { tokens: Token[]; 
 }
 
 // same says whether two tokens look the same: they have the same source, end alike, and refer to nothing that is newly defined.
-function same(a: Open, b: Open, defined: boolean): boolean {
+function isUnchanged(a: Open, b: Open, defined: boolean): boolean {
   return a === b || (a.raw === b.raw && a.open === b.open && (defined || !a.raw.includes("[")));
 }
 
@@ -85,7 +85,7 @@ const Item = memo(function Item({ item, loose, depth, definitions, live }: ItemP
       })}
     </li>
   );
-}, (a, b) => a.live === b.live && a.loose === b.loose && a.depth === b.depth && same(a.item as unknown as Token, b.item as unknown as Token, a.definitions === b.definitions));
+}, (a, b) => a.live === b.live && a.loose === b.loose && a.depth === b.depth && isUnchanged(a.item as unknown as Token, b.item as unknown as Token, a.definitions === b.definitions));
 
 const alignment = (c: Tokens.TableCell) => c.align ?? undefined;
 

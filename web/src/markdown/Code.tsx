@@ -42,36 +42,36 @@ const Piece = memo(function Piece({ text }: { text: string }) {
 // Each piece begins a line; the line break between two of them is theirs, not the text's.
 function pieces(text: string): ReactNode {
   if (text.length <= stretch) return plain(text);
-  const all: ReactNode[] = [];
+  const nodes: ReactNode[] = [];
   let from = 0;
   while (from <= text.length) {
     let end = text.indexOf("\n", from + stretch);
     while (end > 0 && text[end - 1] === "\n") end = text.indexOf("\n", end + 1); // an empty line at a piece's end would not be seen
     if (end < 0) end = text.length;
-    all.push(<Piece key={from} text={text.slice(from, end)} />);
+    nodes.push(<Piece key={from} text={text.slice(from, end)} />);
     from = end + 1;
   }
-  return all;
+  return nodes;
 }
 
 /** The text in colours, when it has stood still; undefined until then, and where its language is not known. */
-function useColours(text: string, language: string, live: boolean): ReactNode {
-  const [done, setDone] = useState<{ text: string; nodes: ReactNode }>();
+function useColours(text: string, language: string, isLive: boolean): ReactNode {
+  const [colouring, setDone] = useState<{ text: string; nodes: ReactNode }>();
   useEffect(() => {
-    if (live || !language || text.length > maxColoured) return;
-    let wanted = true;
+    if (isLive || !language || text.length > maxColoured) return;
+    let isMounted = true;
     const idle = globalThis.requestIdleCallback ?? ((f: () => void) => setTimeout(f, 1));
     const stop = globalThis.cancelIdleCallback ?? clearTimeout;
     const ticket = idle(() => {
       void import("./colours").then(({ colour }) => {
-        const nodes = wanted && colour(text, language);
+        const nodes = isMounted && colour(text, language);
         if (nodes) setDone({ text, nodes });
       }).catch(() => {}); // the gateway is away; the text is there without colours
     });
     return () => {
-      wanted = false;
+      isMounted = false;
       stop(ticket);
     };
-  }, [text, language, live]);
-  return done?.text === text ? done.nodes : undefined;
+  }, [text, language, isLive]);
+  return colouring?.text === text ? colouring.nodes : undefined;
 }

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { Markdown } from "./Markdown";
 import { maxBlock } from "./lex";
 
-const drawn = (text: string) => renderToStaticMarkup(<Markdown text={text} live={false} />);
+const renderMarkdown = (text: string) => renderToStaticMarkup(<Markdown text={text} live={false} />);
 
 test.each([
   ["a task list", "- [ ] open\n- [x] done", ['aria-label="to do"></span>open', 'aria-label="done"></span>done']],
@@ -29,17 +29,17 @@ test.each([
   ["HTML as text", "<b onclick=x>hi</b>\n\n<div>\n", ["&lt;b onclick=x&gt;hi&lt;/b&gt;", "&lt;div&gt;"]],
   ["a setext heading", "Title\n===", ["<h3 dir=\"auto\">Title</h3>"]],
 ])("%s", (_, text, want) => {
-  for (const w of want) expect(drawn(text)).toContain(w);
+  for (const w of want) expect(renderMarkdown(text)).toContain(w);
 });
 
 test("what is too long is plain", () => {
-  expect(drawn(`**a** ${"word ".repeat(maxBlock / 5)}`)).toContain('<pre class="plain">**a** word');
+  expect(renderMarkdown(`**a** ${"word ".repeat(maxBlock / 5)}`)).toContain('<pre class="plain">**a** word');
 });
 
 test("what nests too deep is plain, and takes no time", () => {
   for (const mark of ["> ", "- ", "1. ", "[", "*", "**a ", "`", "[^a]: ", "$$", "![", "<", "~~", "| "]) {
     const begin = performance.now();
-    const html = drawn(`${mark.repeat(20_000 / mark.length)}deep`);
+    const html = renderMarkdown(`${mark.repeat(20_000 / mark.length)}deep`);
     expect(html).toContain("deep");
     expect(html.match(/<blockquote|<[uo]l/g)?.length ?? 0).toBeLessThanOrEqual(21);
     expect(performance.now() - begin, mark).toBeLessThan(20_000);
@@ -48,7 +48,7 @@ test("what nests too deep is plain, and takes no time", () => {
 
 test("code in pieces has each of its lines", () => {
   const text = Array.from({ length: 2000 }, (_, i) => (i % 7 ? `line ${i}` : "")).join("\n");
-  const html = drawn(`\`\`\`\n${text}\n\`\`\``);
+  const html = renderMarkdown(`\`\`\`\n${text}\n\`\`\``);
   const pieces = [...html.matchAll(/<span class="piece">([^<]*)<\/span>/g)].map((m) => m[1]);
   expect(pieces.length).toBeGreaterThan(2);
   expect(pieces.join("\n")).toBe(text);

@@ -8,18 +8,18 @@ import { Growing } from "./growing";
 import { type Footnote, placeOf } from "./lex";
 
 // Markup at the end of a growing text is hidden for a moment, so that what is rendered depends on the time.
-const readNow = (growing: Growing, text: string, live: boolean): Token[] => growing.read(text, live, performance.now());
+const readNow = (growing: Growing, text: string, isLive: boolean): Token[] => growing.read(text, isLive, performance.now());
 
 /** A text in Markdown. live: it still grows. */
 export const Markdown = memo(function Markdown({ text, live }: { text: string; live: boolean }) {
   const ref = useRef<Growing>(null);
   const growing = (ref.current ??= new Growing());
-  const [, again] = useReducer((n: number) => n + 1, 0);
+  const [, rerender] = useReducer((n: number) => n + 1, 0);
   const tokens = readNow(growing, text, live);
   const { shows, definitions } = growing;
   useEffect(() => {
     if (!shows) return;
-    const t = setTimeout(again, Math.max(0, shows - performance.now()) + 1);
+    const t = setTimeout(rerender, Math.max(0, shows - performance.now()) + 1);
     return () => clearTimeout(t);
   }, [shows]);
   const last = tokens.findLastIndex((t) => t.type !== "space");

@@ -15,15 +15,15 @@ const markup = (tokens: Token[]): string => {
   return renderToStaticMarkup(<><Blocks tokens={tokens} depth={0} definitions={0} live={false} />{notes.map((n, i) => <li key={i}>{n.label}<Blocks tokens={n.tokens} depth={1} definitions={0} live={false} /></li>)}</>);
 };
 // A test must see what is different, not two kilobytes of markup.
-const drawn = (tokens: Token[]): string[] => markup(tokens).replace(/\s+/g, " ").replace(/ (?=<\/)/g, "").replace(/(<(?:p|h\d|ul|ol|li|pre|table|tr|figure|blockquote|hr)[ >/])/g, "\n$1").split("\n");
+const renderedText = (tokens: Token[]): string[] => markup(tokens).replace(/\s+/g, " ").replace(/ (?=<\/)/g, "").replace(/(<(?:p|h\d|ul|ol|li|pre|table|tr|figure|blockquote|hr)[ >/])/g, "\n$1").split("\n");
 const letters = (tokens: Token[]): number => markup(tokens).replace(/<[^>]*>/g, "").replace(/&\w+;/g, "").match(/[\p{L}\p{N}]/gu)?.length ?? 0;
 
 // A line break may count to what is before it or after.
 const kinds = (tokens: Token[]): string[] => tokens.filter((t) => t.type !== "space").map((t) => `${t.type} ${t.raw.trimEnd()}`);
 
 /** Numbers that look random, and are the same for the same seed. */
-function random(seed: number): (n: number) => number {
-  let a = seed;
+function random(randomSeed: number): (n: number) => number {
+  let a = randomSeed;
   return (n) => {
     a = (a + 0x6d2b79f5) | 0;
     let t = Math.imul(a ^ (a >>> 15), 1 | a);
@@ -36,11 +36,11 @@ const words = ["one", "two", "three", "naïve", "日本", "x", "*em*", "**strong
   "[^1]", "[^note]", "&amp;", "a_b_c", "2 * 3", "$x_1$", "$5 and $6", "\\(a\\)", "<b>", "https://example.com", "**open", "`open", "[open](", "!", "\\*", "\n", "  \n", "|", "#", "- "];
 const noise = ["\n", "\n\n", " ", "    ", "- ", "* ", "1. ", "1", "> ", "#", "# ", "```", "~~~", "`", "*", "**", "_", "[", "]", "(", ")", "|", "---", "===", "| a | b |\n", "|---|---|\n", "[^1]: ", "[ref]: ", "$$", "\\[", "\\]", "<div>", "<!--", "-->", "\t", "x", "word", ":", "&", "\r\n"];
 
-function document(seed: number): string {
-  const r = random(seed);
-  const pick = <T,>(all: readonly T[]): T => all[r(all.length)]!;
+function document(randomSeed: number): string {
+  const r = random(randomSeed);
+  const pick = <T,>(samples: readonly T[]): T => samples[r(samples.length)]!;
   const line = (n = 1 + r(8)) => Array.from({ length: n }, () => pick(words)).join(" ");
-  const one = (): string => {
+  const sample = (): string => {
     switch (r(16)) {
       case 0: return `${"#".repeat(1 + r(4))} ${line(2)}\n`;
       case 1: return `${pick(["```", "```js", "~~~", "````md", "```mermaid"])}\n${Array.from({ length: r(6) }, () => pick(["code", "", "  indented", "# no title", "- no list", "| a |", "``"])).join("\n")}\n${pick(["```", "~~~", "````", "```\n\n", ""])}\n`;
@@ -56,27 +56,27 @@ function document(seed: number): string {
       default: return `${line(3 + r(20))}\n${pick(["\n", "\n", ""])}`;
     }
   };
-  return Array.from({ length: 1 + r(9) }, one).join("");
+  return Array.from({ length: 1 + r(9) }, sample).join("");
 }
 
 const seeds = (n: number, from = 1) => Array.from({ length: n }, (_, i) => from + i);
-const cuts = (text: string, r: (n: number) => number, most: number): number[] => {
+const cuts = (text: string, r: (n: number) => number, maxCount: number): number[] => {
   const at: number[] = [];
-  for (let i = 0; i < text.length; i += 1 + r(most)) at.push(i);
+  for (let i = 0; i < text.length; i += 1 + r(maxCount)) at.push(i);
   return at;
 };
 
 describe("a growing text", () => {
   test("comes to what it is read whole", () => {
-    for (const seed of seeds(Number(import.meta.env["VITE_SEEDS"] ?? 150), Number(import.meta.env["VITE_SEED"] ?? 1))) {
-      const text = document(seed);
-      const r = random(seed * 7);
+    for (const randomSeed of seeds(Number(import.meta.env["VITE_SEEDS"] ?? 150), Number(import.meta.env["VITE_SEED"] ?? 1))) {
+      const text = document(randomSeed);
+      const r = random(randomSeed * 7);
       const growing = new Growing();
-      for (const cut of cuts(text, r, 1 + r(30))) growing.read(text.slice(0, cut), true, r(2) * 1e6);
+      for (const prefix of cuts(text, r, 1 + r(30))) growing.read(text.slice(0, prefix), true, r(2) * 1e6);
       const tokens = growing.read(text, false);
-      const whole = lex(text).tokens;
-      expect(kinds(tokens), `seed ${seed}: ${JSON.stringify(text)}`).toEqual(kinds(whole));
-      expect(drawn(tokens), `seed ${seed}: ${JSON.stringify(text)}`).toEqual(drawn(whole));
+      const fullText = lex(text).tokens;
+      expect(kinds(tokens), `seed ${randomSeed}: ${JSON.stringify(text)}`).toEqual(kinds(fullText));
+      expect(renderedText(tokens), `seed ${randomSeed}: ${JSON.stringify(text)}`).toEqual(renderedText(fullText));
     }
   }, 120_000);
 
@@ -90,20 +90,20 @@ describe("a growing text", () => {
     ].join("");
     for (const pause of [0, 1e6]) {
       const growing = new Growing();
-      let most = 0;
+      let maxCount = 0;
       for (let i = 1; i <= nasty.length; i++) {
         const n = letters(growing.read(nasty.slice(0, i), true, i * pause));
-        expect(n, JSON.stringify(nasty.slice(i - 60, i))).toBeGreaterThanOrEqual(most - 24);
-        most = Math.max(most, n);
+        expect(n, JSON.stringify(nasty.slice(i - 60, i))).toBeGreaterThanOrEqual(maxCount - 24);
+        maxCount = Math.max(maxCount, n);
       }
-      expect(letters(growing.read(nasty, false))).toBeGreaterThanOrEqual(most - 24);
+      expect(letters(growing.read(nasty, false))).toBeGreaterThanOrEqual(maxCount - 24);
     }
   }, 120_000);
 
   test("that is replaced is parsed again, and the same text gives the same tokens", () => {
     const growing = new Growing();
-    const first = growing.read("a **b\n\nc\n\nd", true);
-    expect(growing.read("a **b\n\nc\n\nd", true)).toBe(first);
+    const firstTokens = growing.read("a **b\n\nc\n\nd", true);
+    expect(growing.read("a **b\n\nc\n\nd", true)).toBe(firstTokens);
     expect(kinds(growing.read("other", true))).toEqual(["paragraph other"]);
     expect(growing.read("", true)).toEqual([]);
   });
@@ -113,27 +113,27 @@ describe("an update", () => {
   // Fed in steps of 28 characters; what is read in the last tenth says whether it grows with the text.
   const last = (text: string): number => {
     const growing = new Growing();
-    let most = 0;
+    let maxCount = 0;
     for (let i = 28; i < text.length; i += 28) {
       counts.characters = 0;
       growing.read(text.slice(0, i), true);
-      if (i > text.length * 0.9) most = Math.max(most, counts.characters);
+      if (i > text.length * 0.9) maxCount = Math.max(maxCount, counts.characters);
     }
-    return most;
+    return maxCount;
   };
-  const many = (n: number, one: (i: number) => string) => Array.from({ length: n }, (_, i) => one(i)).join("");
+  const repeat = (n: number, make: (i: number) => string) => Array.from({ length: n }, (_, i) => make(i)).join("");
 
-  for (const [name, text, bound] of [
-    ["of prose", many(200, (i) => `Paragraph ${i} with *some* words in it, and a [link](https://example.com).\n\n`), 1000],
-    ["of prose with line ends of Windows", many(200, (i) => `Paragraph ${i} with *some* words in it, and a [link](https://example.com).\r\n\r\n`), 1000],
-    ["of a table of 400 rows", `| a | b | c |\n|---|--:|:-:|\n${many(400, (i) => `| row ${i} | **${i * 7}** | \`code\` |\n`)}`, 1000],
-    ["of a list of 280 items", many(280, (i) => `${i + 1}. item ${i} with **some** words and \`code\`\n`), 1000],
-    ["of a loose list", many(280, (i) => `- item ${i} with **some** words\n\n`), 1000],
-    ["after a list of 280 items", `${many(280, (i) => `- item ${i} with **some** words\n`)}\n${"words without a line end ".repeat(40)}`, 4000],
-    ["of a fence of 100 KB", `Look:\n\n\`\`\`js\n${many(3200, (i) => `const x${i} = "# no title ${i}";\n`)}`, 200],
-    ["of text with a footnote", `A note[^1].\n\n[^1]: It says\n\n${many(200, (i) => `Paragraph ${i} with *some* words in it[^1].\n\n`)}`, 1000],
-    ["of text with tildes and greater-than signs", many(300, (i) => `- about ~${i} of 5~6\n- > ${i}\n\nSo 20~25 <b>${i}\n\n`), 1000],
-  ] as const) test(name, () => expect(last(text)).toBeLessThan(bound), 60_000);
+  for (const [name, text, limit] of [
+    ["of prose", repeat(200, (i) => `Paragraph ${i} with *some* words in it, and a [link](https://example.com).\n\n`), 1000],
+    ["of prose with line ends of Windows", repeat(200, (i) => `Paragraph ${i} with *some* words in it, and a [link](https://example.com).\r\n\r\n`), 1000],
+    ["of a table of 400 rows", `| a | b | c |\n|---|--:|:-:|\n${repeat(400, (i) => `| row ${i} | **${i * 7}** | \`code\` |\n`)}`, 1000],
+    ["of a list of 280 items", repeat(280, (i) => `${i + 1}. item ${i} with **some** words and \`code\`\n`), 1000],
+    ["of a loose list", repeat(280, (i) => `- item ${i} with **some** words\n\n`), 1000],
+    ["after a list of 280 items", `${repeat(280, (i) => `- item ${i} with **some** words\n`)}\n${"words without a line end ".repeat(40)}`, 4000],
+    ["of a fence of 100 KB", `Look:\n\n\`\`\`js\n${repeat(3200, (i) => `const x${i} = "# no title ${i}";\n`)}`, 200],
+    ["of text with a footnote", `A note[^1].\n\n[^1]: It says\n\n${repeat(200, (i) => `Paragraph ${i} with *some* words in it[^1].\n\n`)}`, 1000],
+    ["of text with tildes and greater-than signs", repeat(300, (i) => `- about ~${i} of 5~6\n- > ${i}\n\nSo 20~25 <b>${i}\n\n`), 1000],
+  ] as const) test(name, () => expect(last(text)).toBeLessThan(limit), 60_000);
 
   test("draws only what changed, and what refers to a late definition", async () => {
     const { createRoot } = await import("react-dom/client");
@@ -142,8 +142,8 @@ describe("an update", () => {
     (globalThis as { IS_REACT_ACT_ENVIRONMENT?: boolean }).IS_REACT_ACT_ENVIRONMENT = true;
     const root = window.document.createElement("div");
     const page = createRoot(root);
-    const show = (text: string, live = true) => act(() => page.render(<Markdown text={text} live={live} />));
-    const before = `See [the page][late] and a note[^n].\n\n${many(50, (i) => `Paragraph [${i}].\n\n`)}${many(100, (i) => `- item ${i}\n`)}\n| a | b |\n|---|---|\n${many(100, (i) => `| ${i} | b |\n`)}\n`;
+    const show = (text: string, isLive = true) => act(() => page.render(<Markdown text={text} live={isLive} />));
+    const before = `See [the page][late] and a note[^n].\n\n${repeat(50, (i) => `Paragraph [${i}].\n\n`)}${repeat(100, (i) => `- item ${i}\n`)}\n| a | b |\n|---|---|\n${repeat(100, (i) => `| ${i} | b |\n`)}\n`;
     show(before);
     const nodes = [...root.querySelectorAll("p, li, tr")];
     counts.blocks = 0;

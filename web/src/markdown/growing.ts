@@ -7,7 +7,7 @@ import { closeBlock, closeInline, heldTime, holdBlock, holdInline, onItsWay, ope
 import { counts, type Footnote, type Definitions, lex, lexInline } from "./lex";
 
 /** How many entries of a list or table are read again: the last one may yet belong to the one before it. */
-const again = 2;
+const rereadCount = 2;
 
 /** What a token that reaches the end of a growing text is drawn with, in place of its own text. */
 export type Open<T = Token> = T & { open?: string };
@@ -25,10 +25,10 @@ export class Growing {
   /** When what is held back is to be shown, by the clock of read; 0 where nothing is held back. */
   shows = 0;
   private source = "";
-  private settled: Token[] = [];
+  private finalTokens: Token[] = [];
   private length = 0; // of the source of the final blocks
-  private known: Definitions = {};
-  private begun: Prefix | undefined;
+  private knownDefinitions: Definitions = {};
+  private openPrefix: Prefix | undefined;
   private fence: Fence | undefined;
   private hold = { start: -1, since: 0 };
   private last: { text: string; live: boolean; tokens: Token[] } | undefined;
@@ -37,81 +37,81 @@ export class Growing {
    * The tokens of the text. live: more may come, so what is open at its end is closed as if it had come, and what may still
    * become syntax is held back, from now (in milliseconds) for heldTime.
    */
-  read(text: string, live: boolean, now = 0): Token[] {
-    if (this.last?.text === text && this.last.live === live && (!this.shows || now < this.shows)) return this.last.tokens;
+  read(text: string, isLive: boolean, time = 0): Token[] {
+    if (this.last?.text === text && this.last.live === isLive && (!this.shows || time < this.shows)) return this.last.tokens;
     const source = text.includes("\r") ? text.replace(/\r\n?/g, "\n") : text;
     if (!source.startsWith(this.source)) this.reset();
     this.source = source;
     this.shows = 0;
-    const tokens = [...(this.readFence(live, now) ?? this.readOpen(live, now))];
-    this.last = { text, live, tokens };
+    const tokens = [...(this.readFence(isLive, time) ?? this.readOpen(isLive, time))];
+    this.last = { text, live: isLive, tokens };
     return tokens;
   }
 
   // holds says whether the end of the text, from start on, is held back.
-  private holds(start: number, now: number): boolean {
-    if (start !== this.hold.start) this.hold = { start, since: now };
-    const until = this.hold.since + heldTime;
-    if (now >= until) return false;
-    this.shows = until;
+  private holds(start: number, time: number): boolean {
+    if (start !== this.hold.start) this.hold = { start, since: time };
+    const deadline = this.hold.since + heldTime;
+    if (time >= deadline) return false;
+    this.shows = deadline;
     return true;
   }
 
-  private readOpen(live: boolean, now: number): Token[] {
+  private readOpen(isLive: boolean, time: number): Token[] {
     let open = this.source.slice(this.length);
-    let held = 0;
-    if (live) {
-      held = holdBlock(open);
-      if (held > 0 && this.holds(this.source.length - held, now)) open = open.slice(0, -held);
+    let heldCount = 0;
+    if (isLive) {
+      heldCount = holdBlock(open);
+      if (heldCount > 0 && this.holds(this.source.length - heldCount, time)) open = open.slice(0, -heldCount);
       const close = closeBlock(open);
-      if (close) return [...this.settled, ...this.lexOpen(open + close).tokens];
+      if (close) return [...this.finalTokens, ...this.lexOpen(open + close).tokens];
     }
     const { tokens, known } = this.lexOpen(open);
-    const settled = this.settle(tokens, open);
-    const begun = this.begin(tokens, open.slice(settled.length));
-    const firm = live ? defined(known, settled + begun, tokens) : Object.keys(known);
-    if (this.learn(firm, known)) return this.readOpen(live, now);
-    if (live) this.closeLeaf(tokens, now);
-    return [...this.settled, ...tokens];
+    const finalSource = this.settle(tokens, open);
+    const prefixSource = this.begin(tokens, open.slice(finalSource.length));
+    const firm = isLive ? defined(known, finalSource + prefixSource, tokens) : Object.keys(known);
+    if (this.learn(firm, known)) return this.readOpen(isLive, time);
+    if (isLive) this.closeLeaf(tokens, time);
+    return [...this.finalTokens, ...tokens];
   }
 
   // lexOpen parses the open part, and merges it with the final entries of its first block.
   private lexOpen(open: string): { tokens: Token[]; known: Definitions } {
-    const b = this.begun;
-    if (!b) return lex(open, this.known);
-    const rest = open.slice(b.length);
-    const read = lex("table" in b ? b.head + rest : rest, this.known);
-    const first = read.tokens[0];
-    if ("list" in b && first?.type === "list") {
-      const list = first as Tokens.List;
-      read.tokens[0] = { ...b.list, raw: open.slice(0, b.length + list.raw.length), loose: b.list.loose || list.loose, items: [...b.list.items, ...list.items] };
-      return read;
+    const b = this.openPrefix;
+    if (!b) return lex(open, this.knownDefinitions);
+    const tail = open.slice(b.length);
+    const lexed = lex("table" in b ? b.head + tail : tail, this.knownDefinitions);
+    const firstToken = lexed.tokens[0];
+    if ("list" in b && firstToken?.type === "list") {
+      const list = firstToken as Tokens.List;
+      lexed.tokens[0] = { ...b.list, raw: open.slice(0, b.length + list.raw.length), loose: b.list.loose || list.loose, items: [...b.list.items, ...list.items] };
+      return lexed;
     }
-    if ("table" in b && first?.type === "table") {
-      const table = first as Tokens.Table;
-      read.tokens[0] = { ...b.table, raw: open.slice(0, b.length + table.raw.length - b.head.length), rows: [...b.table.rows, ...table.rows] };
-      return read;
+    if ("table" in b && firstToken?.type === "table") {
+      const table = firstToken as Tokens.Table;
+      lexed.tokens[0] = { ...b.table, raw: open.slice(0, b.length + table.raw.length - b.head.length), rows: [...b.table.rows, ...table.rows] };
+      return lexed;
     }
-    this.begun = undefined;
-    return lex(open, this.known);
+    this.openPrefix = undefined;
+    return lex(open, this.knownDefinitions);
   }
 
   // settle moves the leading tokens that can't change any more to the final ones, and returns their source.
   private settle(tokens: Token[], open: string): string {
     let n = decided(tokens, open);
     for (let i = n; i < tokens.length; i++) if (final(tokens[i]!, i < tokens.length - 1)) n = i + 1;
-    const bound = n > 0 ? openFormula(open)?.at ?? open.length : 0; // once an open formula ends, these tokens become part of it
+    const boundary = n > 0 ? openFormula(open)?.at ?? open.length : 0; // once an open formula ends, these tokens become part of it
     let length = 0;
     for (let i = 0; i < n; i++) {
       const t = tokens[i]!;
-      if (length + t.raw.length > bound + 1 || !open.startsWith(t.raw, length)) {
+      if (length + t.raw.length > boundary + 1 || !open.startsWith(t.raw, length)) {
         n = i; // or it was not read as it is written
         break;
       }
-      this.settled.push(t);
+      this.finalTokens.push(t);
       length += t.raw.length;
     }
-    if (n > 0) this.begun = undefined;
+    if (n > 0) this.openPrefix = undefined;
     this.length += length;
     tokens.splice(0, n);
     return open.slice(0, length);
@@ -120,35 +120,35 @@ export class Growing {
   // begin makes all but the last entries of the first list or table final, and returns their source. It remembers an open fence.
   private begin(tokens: Token[], open: string): string {
     const t = tokens[0];
-    const before = this.begun;
+    const before = this.openPrefix;
     const length = before?.length ?? 0;
     if (t?.type === "list") {
       const list = t as Tokens.List;
       const old = before && "list" in before ? before.list : undefined;
-      const fresh = list.items.slice(old?.items.length ?? 0, -again);
-      if (fresh.length === 0) return "";
-      const loose = !!old?.loose || fresh.some((i) => /\n[ \t]*\n[ \t]*$/.test(i.raw) || i.tokens.some((s) => s.type === "space" && /\n.*\n/.test(s.raw)));
-      this.begun = { list: { ...list, loose, items: list.items.slice(0, -again) }, length: fresh.reduce((n, i) => n + i.raw.length, length) };
+      const newEntries = list.items.slice(old?.items.length ?? 0, -rereadCount);
+      if (newEntries.length === 0) return "";
+      const loose = !!old?.loose || newEntries.some((i) => /\n[ \t]*\n[ \t]*$/.test(i.raw) || i.tokens.some((s) => s.type === "space" && /\n.*\n/.test(s.raw)));
+      this.openPrefix = { list: { ...list, loose, items: list.items.slice(0, -rereadCount) }, length: newEntries.reduce((n, i) => n + i.raw.length, length) };
     } else if (t?.type === "table") {
       const table = t as Tokens.Table;
       const old = before && "table" in before ? before : undefined;
       const head = old?.head ?? open.slice(0, open.indexOf("\n", open.indexOf("\n") + 1) + 1);
-      const fresh = table.rows.length - again - (old?.table.rows.length ?? 0);
-      if (fresh <= 0 || !head) return "";
+      const newEntries = table.rows.length - rereadCount - (old?.table.rows.length ?? 0);
+      if (newEntries <= 0 || !head) return "";
       let end = old?.length ?? head.length;
-      for (let i = 0; i < fresh; i++) end = open.indexOf("\n", end) + 1;
-      this.begun = { table: { ...table, rows: table.rows.slice(0, -again) }, length: end, head };
+      for (let i = 0; i < newEntries; i++) end = open.indexOf("\n", end) + 1;
+      this.openPrefix = { table: { ...table, rows: table.rows.slice(0, -rereadCount) }, length: end, head };
     } else if (t?.type === "code" && tokens.length === 1) {
       const head = /^(`{3,}|~{3,})([^\n]*)\n/.exec(open);
       if (head && !endOfFence(open, head[1]!)) {
         this.fence = { mark: head[1]!, lang: (t as Tokens.Code).lang ?? "", body: this.length + head[0].length, looked: this.length + head[0].length };
       }
     }
-    return this.begun ? open.slice(length, this.begun.length) : "";
+    return this.openPrefix ? open.slice(length, this.openPrefix.length) : "";
   }
 
   // readFence continues an open fence. It returns undefined without one, or if the fence ends.
-  private readFence(live: boolean, now: number): Token[] | undefined {
+  private readFence(isLive: boolean, time: number): Token[] | undefined {
     const f = this.fence;
     if (!f) return undefined;
     const source = this.source;
@@ -166,50 +166,50 @@ export class Growing {
     }
     let body = source.slice(f.body);
     // The beginning of the line that closes it.
-    if (live && /^ {0,3}(`+|~+)$/.test(source.slice(f.looked)) && source[source.length - 1] === f.mark[0] && this.holds(f.looked, now)) body = source.slice(f.body, Math.max(f.body, f.looked - 1));
-    return [...this.settled, { type: "code", raw: source.slice(this.length), lang: f.lang, text: fenceText(body) }];
+    if (isLive && /^ {0,3}(`+|~+)$/.test(source.slice(f.looked)) && source[source.length - 1] === f.mark[0] && this.holds(f.looked, time)) body = source.slice(f.body, Math.max(f.body, f.looked - 1));
+    return [...this.finalTokens, { type: "code", raw: source.slice(this.length), lang: f.lang, text: fenceText(body) }];
   }
 
   // learn stores definitions, and parses the final blocks that refer to new ones again. It returns whether the open part has to be
   // parsed again.
-  private learn(labels: string[], known: Definitions): boolean {
-    const fresh = labels.filter((label) => !Object.hasOwn(this.known, label));
-    if (fresh.length > 0) {
-      this.known = { ...this.known };
-      for (const label of fresh) this.known[label] = known[label]!;
-      this.definitions += fresh.length;
+  private learn(labels: string[], found: Definitions): boolean {
+    const newEntries = labels.filter((label) => !Object.hasOwn(this.knownDefinitions, label));
+    if (newEntries.length > 0) {
+      this.knownDefinitions = { ...this.knownDefinitions };
+      for (const label of newEntries) this.knownDefinitions[label] = found[label]!;
+      this.definitions += newEntries.length;
     }
     // An incomplete definition applies to the open part, but not to final blocks.
-    const unsure = Object.keys(known).filter((label) => !Object.hasOwn(this.known, label));
-    if (fresh.length === 0 && unsure.length === 0) return false;
-    const changed = [...fresh, ...unsure];
+    const unsure = Object.keys(found).filter((label) => !Object.hasOwn(this.knownDefinitions, label));
+    if (newEntries.length === 0 && unsure.length === 0) return false;
+    const changed = [...newEntries, ...unsure];
     const refers = (raw: string): boolean => {
       if (!raw.includes("[")) return false;
       const folded = fold(raw);
       return changed.some((label) => folded.includes(`[${label}]`));
     };
-    for (const [i, t] of this.settled.entries()) {
+    for (const [i, t] of this.finalTokens.entries()) {
       if (t.type === "def" || !refers(t.raw)) continue;
-      const read = lex(t.raw, this.known).tokens;
-      if (read.length === 1) this.settled[i] = read[0]!;
+      const lexed = lex(t.raw, this.knownDefinitions).tokens;
+      if (lexed.length === 1) this.finalTokens[i] = lexed[0]!;
     }
-    if (!this.begun || !refers(this.source.slice(this.length, this.length + this.begun.length))) return false;
-    this.begun = undefined;
-    return fresh.length > 0;
+    if (!this.openPrefix || !refers(this.source.slice(this.length, this.length + this.openPrefix.length))) return false;
+    this.openPrefix = undefined;
+    return newEntries.length > 0;
   }
 
   // closeLeaf closes what is open in the last paragraph.
-  private closeLeaf(tokens: Token[], now: number): void {
+  private closeLeaf(tokens: Token[], time: number): void {
     const path: Open[] = [];
     const leaf = lastText(tokens, path, this.source);
     if (!leaf) return;
     let text = leaf.text;
-    const held = this.shows ? 0 : holdInline(text);
-    if (held > 0 && this.holds(this.source.trimEnd().length - held, now)) text = text.slice(0, -held);
+    const heldCount = this.shows ? 0 : holdInline(text);
+    if (heldCount > 0 && this.holds(this.source.trimEnd().length - heldCount, time)) text = text.slice(0, -heldCount);
     text = closeInline(text);
     const address = /(?:https?:\/\/|www\.)\S*$/.test(text);
     if (text === leaf.text && !address) return;
-    const inline = lexInline(text, this.known);
+    const inline = lexInline(text, this.knownDefinitions);
     const end = inline.at(-1);
     if (address && end?.type === "link" && text.endsWith(end.raw) && /^(?:https?:|www\.)/.test(end.raw)) (end as Tokens.Link).href = onItsWay;
     leaf.tokens = inline;
@@ -217,8 +217,8 @@ export class Growing {
   }
 
   private reset(): void {
-    [this.source, this.settled, this.length, this.known, this.definitions] = ["", [], 0, {}, 0];
-    [this.begun, this.fence, this.last] = [undefined, undefined, undefined];
+    [this.source, this.finalTokens, this.length, this.knownDefinitions, this.definitions] = ["", [], 0, {}, 0];
+    [this.openPrefix, this.fence, this.last] = [undefined, undefined, undefined];
   }
 }
 
@@ -238,11 +238,11 @@ function decided(tokens: Token[], open: string): number {
 }
 
 // final says whether a block is over, whatever comes.
-function final(t: Token, followed: boolean): boolean {
-  if (!followed && !t.raw.endsWith("\n")) return false;
+function final(t: Token, isFollowed: boolean): boolean {
+  if (!isFollowed && !t.raw.endsWith("\n")) return false;
   if (t.type === "code") {
     const fence = /^ {0,3}(`{3,}|~{3,})/.exec(t.raw);
-    return !!fence && (followed || endOfFence(t.raw.slice(0, -1), fence[1]!));
+    return !!fence && (isFollowed || endOfFence(t.raw.slice(0, -1), fence[1]!));
   }
   return t.type === "heading" || t.type === "hr" || t.type === "def" || t.type === "formula";
 }
@@ -265,10 +265,10 @@ function fenceText(body: string): string {
 }
 
 // Returns the labels with final definitions: those in final blocks, and those of footnotes that have begun.
-function defined(known: Definitions, settled: string, tokens: Token[]): string[] {
-  const folded = settled.includes("]:") ? fold(settled) : "";
+function defined(definitions: Definitions, finalSource: string, tokens: Token[]): string[] {
+  const folded = finalSource.includes("]:") ? fold(finalSource) : "";
   const notes = tokens.filter((t) => t.type === "footnote").map((t) => `^${(t as unknown as Footnote).label}`);
-  return folded || notes.length > 0 ? Object.keys(known).filter((label) => notes.includes(label) || folded.includes(`[${label}]:`)) : [];
+  return folded || notes.length > 0 ? Object.keys(definitions).filter((label) => notes.includes(label) || folded.includes(`[${label}]:`)) : [];
 }
 
 // As marked compares labels.

@@ -5,7 +5,7 @@ import { Blocks } from "./Block";
 import { Growing } from "./growing";
 import { closeBlock, closeInline, heldTime } from "./heal";
 
-const live = (text: string, now = 0, growing = new Growing()) => renderToStaticMarkup(<Blocks tokens={growing.read(text, true, now)} depth={0} definitions={0} live />).replace(/ (?:dir|title|tabindex|aria-label|role|target|rel|start)="[^"]*"/g, "");
+const isLive = (text: string, time = 0, growing = new Growing()) => renderToStaticMarkup(<Blocks tokens={growing.read(text, true, time)} depth={0} definitions={0} live />).replace(/ (?:dir|title|tabindex|aria-label|role|target|rel|start)="[^"]*"/g, "");
 
 test.each([
   ["some **bold", "some **bold**"],
@@ -51,26 +51,26 @@ describe("what may become syntax is held back", () => {
   test.each([
     ["a ![alt", "<p>a </p>"], ["a [words", "<p>a </p>"], ["a &am", "<p>a </p>"], ["a\n\n1", "<p>a</p>"], ["a\n\n1.", "<p>a</p>"], ["a\n-", "<p>a</p>"], ["a\n==", "<p>a</p>"],
     ["a\n\n| head", "<p>a</p>"], ["a\n\n``", "<p>a</p>"], ["a\n\n[ref]:", "<p>a</p>"], ["a\n\n#", "<p>a</p>"],
-  ])("%j", (text, want) => expect(live(text)).toBe(want));
+  ])("%j", (text, want) => expect(isLive(text)).toBe(want));
 
   test("for a moment", () => {
     const growing = new Growing();
-    expect(live("a ![alt", 1000, growing)).toBe("<p>a </p>");
+    expect(isLive("a ![alt", 1000, growing)).toBe("<p>a </p>");
     expect(growing.shows).toBe(1000 + heldTime);
-    expect(live("a ![alt", 1000 + heldTime, growing)).toBe("<p>a ![alt</p>");
-    expect(live("a ![alt is", 1001 + heldTime, growing)).toBe("<p>a ![alt is</p>");
+    expect(isLive("a ![alt", 1000 + heldTime, growing)).toBe("<p>a ![alt</p>");
+    expect(isLive("a ![alt is", 1001 + heldTime, growing)).toBe("<p>a ![alt is</p>");
     expect(growing.shows).toBe(0);
   });
 
-  test("up to a length", () => expect(live(`a [${"w".repeat(40)}`)).toContain("w".repeat(40)));
+  test("up to a length", () => expect(isLive(`a [${"w".repeat(40)}`)).toContain("w".repeat(40)));
   test("not where nothing grows", () => expect(renderToStaticMarkup(<Blocks tokens={new Growing().read("a ![alt", false)} depth={0} definitions={0} live={false} />)).toContain("![alt"));
-  test("not in code", () => expect(live("```\na\n- ")).toContain("a\n- "));
+  test("not in code", () => expect(isLive("```\na\n- ")).toContain("a\n- "));
 });
 
-test("a table stands from the beginning of its second line", () => expect(live("| a | b |\n|-")).toContain('<th scope="col">b</th>'));
+test("a table stands from the beginning of its second line", () => expect(isLive("| a | b |\n|-")).toContain('<th scope="col">b</th>'));
 test("the beginning of the line that ends code is not shown", () => {
   const growing = new Growing();
-  live("```\na", 0, growing);
-  expect(live("```\na\n``", 0, growing)).toContain("<code>a</code>");
+  isLive("```\na", 0, growing);
+  expect(isLive("```\na\n``", 0, growing)).toContain("<code>a</code>");
 });
 test("what is open is closed only while it grows", () => expect(renderToStaticMarkup(<Blocks tokens={new Growing().read("a **b", false)} depth={0} definitions={0} live={false} />)).toBe('<p dir="auto">a **b</p>'));

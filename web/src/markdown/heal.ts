@@ -64,9 +64,9 @@ export function closeBlock(text: string): string {
   const lines = block.split("\n");
   const [head, last] = lines.slice(-2);
   if (last && head?.includes("|") && delimiters.test(last) && !lines.slice(0, -1).some((l) => delimiters.test(l))) {
-    const begun = /[|:]\s*$/.test(last) && !/-:\s*$/.test(last); // a column without its line yet
+    const isColumnOpen = /[|:]\s*$/.test(last) && !/-:\s*$/.test(last); // a column without its line yet
     const missing = columns(head) - columns(last) - (/\|\s*$/.test(last) ? 1 : 0);
-    return missing < 0 ? "" : (begun ? "-" : "") + "|-".repeat(missing);
+    return missing < 0 ? "" : (isColumnOpen ? "-" : "") + "|-".repeat(missing);
   }
   const { close, inside } = openFormula(text) ?? { close: "", inside: "" };
   return !inside.trim() ? "" : inside.endsWith(close[0]!) ? close[1]! : `\n${close}`;
@@ -112,8 +112,8 @@ export function closeInline(text: string): string {
       }
     } else if (c === "*" || c === "_" || (c === "~" && text[i + 1] === "~")) {
       const end = i + (c === "*" ? /^\*+/ : c === "_" ? /^_+/ : /^~+/).exec(text.slice(i))![0].length;
-      const left = emphasis(text, c, i, end, open);
-      if (left > 0 && end === text.length) return withMarks(text.slice(0, -left), open); // what it opens has not come
+      const remaining = emphasis(text, c, i, end, open);
+      if (remaining > 0 && end === text.length) return withMarks(text.slice(0, -remaining), open); // what it opens has not come
       i = end;
     } else {
       i++;
@@ -127,26 +127,26 @@ function emphasis(text: string, c: string, from: number, to: number, open: Mark[
   const [before, after] = [text[from - 1], text[to]];
   const opens = !space(after) && (!sign(after) || space(before) || sign(before)) && !(c === "_" && letter(before));
   const closes = !space(before) && (!sign(before) || space(after) || sign(after)) && !(c === "_" && letter(after));
-  let left = to - from;
-  while (left > 0 && closes) {
+  let remaining = to - from;
+  while (remaining > 0 && closes) {
     const at = open.findLastIndex((o) => o.mark === c || o.mark === "[");
     const o = open[at];
     if (o?.mark !== c) break;
-    const n = Math.min(left, o.left);
-    left -= n;
+    const n = Math.min(remaining, o.left);
+    remaining -= n;
     o.left -= n;
     open.length = o.left === 0 ? at : at + 1;
   }
-  if (left > 0 && opens && (c !== "~" || left === 2)) open.push({ mark: c, left, at: to - left });
-  return left;
+  if (remaining > 0 && opens && (c !== "~" || remaining === 2)) open.push({ mark: c, left: remaining, at: to - remaining });
+  return remaining;
 }
 
 // finish closes code or a formula that began at start, and whose text begins at from.
 function finish(text: string, start: number, from: number, close: string, open: Mark[]): string {
-  let begun = 0;
-  while (begun < close.length && text.length - begun > from && text.endsWith(close.slice(0, begun + 1))) begun++;
-  if (!text.slice(from, text.length - begun).trim()) return withMarks(text.slice(0, start), open); // nothing of it has come
-  return withMarks(text + close.slice(begun), open);
+  let startCount = 0;
+  while (startCount < close.length && text.length - startCount > from && text.endsWith(close.slice(0, startCount + 1))) startCount++;
+  if (!text.slice(from, text.length - startCount).trim()) return withMarks(text.slice(0, start), open); // nothing of it has come
+  return withMarks(text + close.slice(startCount), open);
 }
 
 // Where the run of backticks begins that ends code, or -1.

@@ -90,9 +90,9 @@ function formula(src: string): Tokens.Generic | undefined {
   const close = closers[open[1]!]!;
   const end = src.indexOf(close, open[0].length);
   if (end < 0 || blank.test(src.slice(0, end))) return undefined;
-  const rest = /^[ \t]*(?:\n|$)/.exec(src.slice(end + close.length));
+  const lineEnd = /^[ \t]*(?:\n|$)/.exec(src.slice(end + close.length));
   const text = src.slice(open[0].length, end).trim();
-  return rest && text ? { type: "formula", raw: src.slice(0, end + close.length), text } : undefined;
+  return lineEnd && text ? { type: "formula", raw: src.slice(0, end + close.length), text } : undefined;
 }
 
 // A formula in a line. A dollar sign next to a space is money.
@@ -108,7 +108,7 @@ function interrupted(src: string): number {
   return (end < 0 ? src : src.slice(0, end)).search(/\n {0,3}(?:\$\$|\\\[|\[\^[^\]\s]{1,60}\]:)/);
 }
 
-function newLexer(known: Definitions): { lexer: LimitedLexer; reader: Reader } {
+function newLexer(definitions: Definitions): { lexer: LimitedLexer; reader: Reader } {
   const reader = new Reader();
   const lexer: LimitedLexer = new LimitedLexer({
     gfm: true, tokenizer: reader,
@@ -135,28 +135,28 @@ function newLexer(known: Definitions): { lexer: LimitedLexer; reader: Reader } {
       }],
     },
   });
-  Object.assign(lexer.tokens.links, known);
+  Object.assign(lexer.tokens.links, definitions);
   return { lexer, reader };
 }
 
 /** Reads a text, and what it defines beside what is known. */
-export function lex(source: string, known: Definitions = {}): { tokens: Token[]; known: Definitions } {
+export function lex(source: string, definitions: Definitions = {}): { tokens: Token[]; known: Definitions } {
   counts.characters += source.length;
-  const { lexer } = newLexer(known);
+  const { lexer } = newLexer(definitions);
   try {
     const tokens = lexer.lex(source);
     return { tokens: [...tokens], known: tokens.links };
   } catch {
     // What can't be read is shown as it is.
-    return { tokens: [{ type: "paragraph", raw: source, text: source, tokens: [{ type: "text", raw: source, text: source, escaped: false }] }], known };
+    return { tokens: [{ type: "paragraph", raw: source, text: source, tokens: [{ type: "text", raw: source, text: source, escaped: false }] }], known: definitions };
   }
 }
 
 /** Reads the text of one paragraph. */
-export function lexInline(source: string, known: Definitions): Token[] {
+export function lexInline(source: string, definitions: Definitions): Token[] {
   counts.characters += source.length;
   try {
-    return newLexer(known).lexer.inlineTokens(source);
+    return newLexer(definitions).lexer.inlineTokens(source);
   } catch {
     return [{ type: "text", raw: source, text: source, escaped: false }];
   }

@@ -19,7 +19,7 @@ test("links lead to the web, to mail, and to places here", () => {
 
 test("links to another host, as a browser reads them", () => {
   for (const away of ["https://x.example", "//x.example/a", "/\\x.example", "\\\\x.example", "/\t/x.example", "https:x.example", "HTTPS://x.example", "http:\\\\x.example"]) expect(leadsAway(away), away).toBe(true);
-  for (const here of ["/rooted", "relative", "#there", "mailto:a@b.c", "http://leat.invalid/x", "/a//b", "?q=//x"]) expect(leadsAway(here), here).toBe(false);
+  for (const page of ["/rooted", "relative", "#there", "mailto:a@b.c", "http://leat.invalid/x", "/a//b", "?q=//x"]) expect(leadsAway(page), page).toBe(false);
 });
 
 test("anchors in the page, even with unusual names", () => {

@@ -1,6 +1,6 @@
 // What of a text is safe to show and to follow.
 
-const named: Record<string, string> = {
+const namedEntities: Record<string, string> = {
   amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", nbsp: "\u00a0", copy: "©", reg: "®", trade: "™", hellip: "…", mdash: "—", ndash: "–",
   lsquo: "‘", rsquo: "’", ldquo: "“", rdquo: "”", laquo: "«", raquo: "»", times: "×", divide: "÷", middot: "·", bull: "•", deg: "°", plusmn: "±",
   euro: "€", pound: "£", yen: "¥", cent: "¢", sect: "§", para: "¶", rarr: "→", larr: "←", uarr: "↑", darr: "↓", harr: "↔", le: "≤", ge: "≥", ne: "≠",
@@ -11,10 +11,10 @@ const named: Record<string, string> = {
 /** Writes a text's character references out. What is none stays as it is. */
 export function unescape(text: string): string {
   if (!text.includes("&")) return text;
-  return text.replace(/&(?:#x([0-9a-f]{1,6})|#(\d{1,7})|([a-z]{2,8}));/gi, (all, hex: string | undefined, dec: string | undefined, name: string | undefined) => {
-    if (name) return named[name] ?? all;
+  return text.replace(/&(?:#x([0-9a-f]{1,6})|#(\d{1,7})|([a-z]{2,8}));/gi, (match, hex: string | undefined, dec: string | undefined, name: string | undefined) => {
+    if (name) return namedEntities[name] ?? match;
     const n = hex ? parseInt(hex, 16) : Number(dec);
-    return n > 0 && n <= 0x10ffff && (n < 0xd800 || n > 0xdfff) ? String.fromCodePoint(n) : all;
+    return n > 0 && n <= 0x10ffff && (n < 0xd800 || n > 0xdfff) ? String.fromCodePoint(n) : match;
   });
 }
 
@@ -26,7 +26,7 @@ export function plain(text: string): string {
   return text.replace(overrides, (c) => `⟨U+${c.codePointAt(0)!.toString(16).toUpperCase()}⟩`);
 }
 
-const here = (): string => globalThis.location?.href ?? "http://leat.invalid/";
+const pageUrl = (): string => globalThis.location?.href ?? "http://leat.invalid/";
 
 /** The address that a link may lead to, or undefined: the web, mail, a place in this page, or this gateway. */
 export function safeLink(href: string): string | undefined {
@@ -34,7 +34,7 @@ export function safeLink(href: string): string | undefined {
   if (/^#/.test(at)) return at;
   let url: URL;
   try {
-    url = new URL(at, here());
+    url = new URL(at, pageUrl());
   } catch {
     return undefined;
   }
@@ -43,8 +43,8 @@ export function safeLink(href: string): string | undefined {
 
 /** Whether a safe link leads to another host, as a browser reads it: "/\host" does, and "https:host" on a page of http. */
 export function leadsAway(to: string): boolean {
-  const url = new URL(to, here());
-  return /^https?:$/.test(url.protocol) && url.origin !== new URL(here()).origin;
+  const url = new URL(to, pageUrl());
+  return /^https?:$/.test(url.protocol) && url.origin !== new URL(pageUrl()).origin;
 }
 
 /** What a link to a place in the page names. */
@@ -61,8 +61,8 @@ export function placeOf(href: string): string {
 export function safeImage(src: string): boolean {
   if (/^data:image\/(?:png|jpeg|gif|webp|avif);base64,/i.test(src)) return true;
   try {
-    const url = new URL(src, here());
-    return url.origin === new URL(here()).origin && /\/api\/conversations\/[^/]+\/files\/[0-9a-f]{32}$/.test(url.pathname);
+    const url = new URL(src, pageUrl());
+    return url.origin === new URL(pageUrl()).origin && /\/api\/conversations\/[^/]+\/files\/[0-9a-f]{32}$/.test(url.pathname);
   } catch {
     return false;
   }

@@ -22,7 +22,7 @@ export default function Overview({ openRail }: { openRail: () => void }) {
     document.title = "Overview – Leat";
     heading.current?.focus();
   }, []);
-  const now = all.at(-1);
+  const latest = all.at(-1);
   const courses = tiles.map((t) => course(t, all));
   return (
     <div className="talk overview">
@@ -35,16 +35,16 @@ export default function Overview({ openRail }: { openRail: () => void }) {
         <div className="wide">
           {error && <p className="bad" role="status">{error}</p>}
           {status.pendingRestart && <p className="warn" role="note">Restart needed: {(status.pendingRestartReasons ?? []).join(", ")}</p>}
-          <div className="tiles">{tiles.map((t, i) => <Gauge key={t.name} tile={t} now={now} values={courses[i]!} />)}</div>
+          <div className="tiles">{tiles.map((t, i) => <Gauge key={t.name} tile={t} now={latest} values={courses[i]!} />)}</div>
           <section aria-labelledby="minute">
             <button type="button" className="link" aria-expanded={table} onClick={() => setTable(!table)}><span id="minute">{table ? "Hide table" : "View as table"}</span></button>
             {table && <Values all={all} courses={courses} />}
           </section>
-          {now && <Damaged now={now} />}
-          {now && <Members now={now} />}
-          {now && <Turns now={now} />}
-          {now && now.look.agents.length > 0 && <Offers agents={now.look.agents.map((h) => h.name)} />}
-          {now && <Store now={now} />}
+          {latest && <Damaged now={latest} />}
+          {latest && <Members now={latest} />}
+          {latest && <Turns now={latest} />}
+          {latest && latest.look.agents.length > 0 && <Offers agents={latest.look.agents.map((h) => h.name)} />}
+          {latest && <Store now={latest} />}
         </div>
       </div>
     </div>
@@ -54,14 +54,14 @@ export default function Overview({ openRail }: { openRail: () => void }) {
 /** A number, its course over the last minute, and what would be much of it. */
 function Gauge({ tile: t, now, values }: { tile: Tile; now: Sampled | undefined; values: readonly (number | undefined)[] }) {
   const v = values.at(-1);
-  const much = v !== undefined && v > t.limit;
-  const shown = now === undefined || v === undefined ? "–" : t.show(v, now);
+  const isHigh = v !== undefined && v > t.limit;
+  const text = now === undefined || v === undefined ? "–" : t.show(v, now);
   return (
-    <section className="tile" aria-label={t.name} data-much={much || undefined}>
+    <section className="tile" aria-label={t.name} data-much={isHigh || undefined}>
       <h2>{t.name}</h2>
-      <p className="value">{shown}</p>
-      <Sparkline values={values} slots={maxReadings} label={`${t.name} over the last minute; now ${shown}`} {...(Number.isFinite(t.limit) && t.limit > 0 && { limit: t.limit })} />
-      <p className={much ? "words bad" : "words muted"}>{much && <Icon name="warning" />}{t.words(now)}</p>
+      <p className="value">{text}</p>
+      <Sparkline values={values} slots={maxReadings} label={`${t.name} over the last minute; now ${text}`} {...(Number.isFinite(t.limit) && t.limit > 0 && { limit: t.limit })} />
+      <p className={isHigh ? "words bad" : "words muted"}>{isHigh && <Icon name="warning" />}{t.words(now)}</p>
     </section>
   );
 }
@@ -127,7 +127,7 @@ function Members({ now }: { now: Sampled }) {
 
 function Member({ health: h, now, agent = false }: { health: Health; now: Sampled; agent?: boolean }) {
   const of = (l: Record<string, string>) => agent && l["agent"] === h.name;
-  const first = quantile([], now.samples.filter((s) => of(s.labels)), "leat_turn_first_text_seconds", 0.5);
+  const firstText = quantile([], now.samples.filter((s) => of(s.labels)), "leat_turn_first_text_seconds", 0.5);
   const age = (at: number) => elapsed(Math.max(0, now.look.now - at));
   return (
     <tr>
@@ -138,13 +138,13 @@ function Member({ health: h, now, agent = false }: { health: Health; now: Sample
       <td>{h.lastEvent === undefined ? "–" : h.conversation ? <a href={openTurn(h.conversation)}>{age(h.lastEvent)} ago</a> : `${age(h.lastEvent)} ago`}</td>
       <td className="number">{agent ? sum(now.samples, "leat_turns_total", of) : "–"}</td>
       <td className="number">{agent ? sum(now.samples, "leat_turns_total", (l) => of(l) && (l["outcome"] === "failed" || l["outcome"] === "interrupted")) : "–"}</td>
-      <td className="number">{first === undefined ? "–" : lasted(first * 1000)}</td>
+      <td className="number">{firstText === undefined ? "–" : lasted(firstText * 1000)}</td>
       <td className="error">{h.error ? <>{h.errorConversation ? <a href={openTurn(h.errorConversation, h.errorTurn)}>{line(h.error)}</a> : line(h.error)}{h.errorAt !== undefined && <span className="muted"> · {age(h.errorAt)} ago</span>}</> : "–"}</td>
     </tr>
   );
 }
 
-const doing = { queued: "queued", running: "running", waiting: "awaiting approval" };
+const stateLabels = { queued: "queued", running: "running", waiting: "awaiting approval" };
 
 function Turns({ now }: { now: Sampled }) {
   const { turns } = now.look;
@@ -158,7 +158,7 @@ function Turns({ now }: { now: Sampled }) {
             <tbody>{turns.map((t) => (
               <tr key={t.turn}>
                 <td><a href={openTurn(t.conversation, t.turn)}>{line(t.title || "New conversation")}</a></td><td>{line(t.agent ?? "")}</td>
-                <td><span className={`dot ${t.state === "running" ? "running" : ""}`} /> {doing[t.state]}</td><td>{elapsed(now.look.now - t.since)}</td>
+                <td><span className={`dot ${t.state === "running" ? "running" : ""}`} /> {stateLabels[t.state]}</td><td>{elapsed(now.look.now - t.since)}</td>
               </tr>
             ))}</tbody>
           </table>

@@ -4,7 +4,7 @@ export interface Sample { name: string; labels: Record<string, string>; value: n
 
 /** Reads the samples; comments and lines that are none are passed over. */
 export function parse(text: string): Sample[] {
-  const out: Sample[] = [];
+  const samples: Sample[] = [];
   for (const line of text.split("\n")) {
     const m = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)/.exec(line);
     if (!m || line.startsWith("#")) continue;
@@ -12,9 +12,9 @@ export function parse(text: string): Sample[] {
     if (Number.isNaN(value)) continue;
     const labels: Record<string, string> = {};
     for (const l of (m[2] ?? "").matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)) labels[l[1]!] = l[2]!.replace(/\\(.)/g, (_, c: string) => (c === "n" ? "\n" : c));
-    out.push({ name: m[1]!, labels, value });
+    samples.push({ name: m[1]!, labels, value });
   }
-  return out;
+  return samples;
 }
 
 /** What all samples of a name come to, or of those whose labels fit. */
@@ -23,16 +23,16 @@ export function sum(samples: readonly Sample[], name: string, fits: (labels: Rec
 }
 
 /** A quantile of what a histogram has counted between two readings, in its unit; undefined where it counted nothing. */
-export function quantile(before: readonly Sample[], now: readonly Sample[], name: string, q: number): number | undefined {
+export function quantile(before: readonly Sample[], current: readonly Sample[], name: string, q: number): number | undefined {
   const counts = new Map<number, number>();
-  const add = (all: readonly Sample[], sign: number) => {
-    for (const s of all) {
+  const add = (list: readonly Sample[], sign: number) => {
+    for (const s of list) {
       if (s.name !== `${name}_bucket`) continue;
       const le = s.labels["le"] === "+Inf" ? Infinity : Number(s.labels["le"]);
       counts.set(le, (counts.get(le) ?? 0) + sign * s.value);
     }
   };
-  add(now, 1);
+  add(current, 1);
   add(before, -1);
   const buckets = [...counts].toSorted((a, b) => a[0] - b[0]);
   const total = buckets.at(-1)?.[1] ?? 0;

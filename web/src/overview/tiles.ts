@@ -32,53 +32,53 @@ export const metricNames = /^leat_(turns_running|turns_queued|viewers|commit_sec
 export interface Tile {
   name: string;
   /** Of a reading; before is one of some seconds ago, first the oldest of the minute. */
-  value: (now: Sampled, before: Sampled, first: Sampled) => number | undefined;
-  show: (v: number, now: Sampled) => string;
+  value: (current: Sampled, before: Sampled, oldest: Sampled) => number | undefined;
+  show: (v: number, current: Sampled) => string;
   /** Above this it is much, which words say. */
   limit: number;
-  words: (now: Sampled | undefined) => string;
+  words: (current: Sampled | undefined) => string;
 }
 
 const ms = (v: number) => (v < 0.001 ? "under 1 ms" : v < 1 ? `${Math.round(v * 1000)} ms` : lasted(v * 1000));
-const is = (all: readonly Health[], ...states: State[]) => all.filter((h) => states.includes(h.state)).length;
-const upDown = (all: readonly Health[]) => {
-  const down = is(all, "down", "failing");
-  const coming = is(all, "starting");
-  return [`${all.length - down - coming} up`, ...(coming > 0 ? [`${coming} starting`] : []), ...(down > 0 ? [`${down} down`] : [])].join(", ");
+const is = (list: readonly Health[], ...states: State[]) => list.filter((h) => states.includes(h.state)).length;
+const upDown = (list: readonly Health[]) => {
+  const down = is(list, "down", "failing");
+  const startingCount = is(list, "starting");
+  return [`${list.length - down - startingCount} up`, ...(startingCount > 0 ? [`${startingCount} starting`] : []), ...(down > 0 ? [`${down} down`] : [])].join(", ");
 };
-const since = (now: Sampled, first: Sampled, name: string, fits?: (l: Record<string, string>) => boolean) => Math.max(0, sum(now.samples, name, fits) - sum(first.samples, name, fits));
+const since = (current: Sampled, oldest: Sampled, name: string, fits?: (l: Record<string, string>) => boolean) => Math.max(0, sum(current.samples, name, fits) - sum(oldest.samples, name, fits));
 const failed = (l: Record<string, string>) => l["outcome"] === "failed" || l["outcome"] === "interrupted";
 
 export const tiles: readonly Tile[] = [
-  { name: "Live turns", value: (now) => sum(now.samples, "leat_turns_running"), show: (v, now) => (sum(now.samples, "leat_turns_queued") > 0 ? `${v}, ${sum(now.samples, "leat_turns_queued")} queued` : String(v)), limit: Infinity, words: () => "running or awaiting approval" },
-  { name: "Viewers", value: (now) => sum(now.samples, "leat_viewers"), show: String, limit: Infinity, words: () => "streams and subscriptions" },
-  { name: "Agents", value: (now) => is(now.look.agents, "down", "failing"), show: (_, now) => (now.look.agents.length > 0 ? upDown(now.look.agents) : "none"), limit: 0, words: () => "check any that are down" },
-  { name: "Channels", value: (now) => is(now.look.channels, "down", "failing"), show: (_, now) => (now.look.channels.length > 0 ? upDown(now.look.channels) : "none"), limit: 0, words: () => "check any that are down" },
-  { name: "Commit p99", value: (now, before) => quantile(before.samples, now.samples, "leat_commit_seconds", 0.99), show: ms, limit: 0.1, words: () => "above 100\u00a0ms the disk is slow" },
-  { name: "Lag p99", value: (now, before) => quantile(before.samples, now.samples, "leat_viewer_lag_seconds", 0.99), show: ms, limit: 1, words: () => "above 1\u00a0s viewers fall behind" },
+  { name: "Live turns", value: (current) => sum(current.samples, "leat_turns_running"), show: (v, current) => (sum(current.samples, "leat_turns_queued") > 0 ? `${v}, ${sum(current.samples, "leat_turns_queued")} queued` : String(v)), limit: Infinity, words: () => "running or awaiting approval" },
+  { name: "Viewers", value: (current) => sum(current.samples, "leat_viewers"), show: String, limit: Infinity, words: () => "streams and subscriptions" },
+  { name: "Agents", value: (current) => is(current.look.agents, "down", "failing"), show: (_, current) => (current.look.agents.length > 0 ? upDown(current.look.agents) : "none"), limit: 0, words: () => "check any that are down" },
+  { name: "Channels", value: (current) => is(current.look.channels, "down", "failing"), show: (_, current) => (current.look.channels.length > 0 ? upDown(current.look.channels) : "none"), limit: 0, words: () => "check any that are down" },
+  { name: "Commit p99", value: (current, before) => quantile(before.samples, current.samples, "leat_commit_seconds", 0.99), show: ms, limit: 0.1, words: () => "above 100\u00a0ms the disk is slow" },
+  { name: "Lag p99", value: (current, before) => quantile(before.samples, current.samples, "leat_viewer_lag_seconds", 0.99), show: ms, limit: 1, words: () => "above 1\u00a0s viewers fall behind" },
   {
-    name: "Rate-limit waits", value: (now, _, first) => since(now, first, "leat_limit_refusals_total") + since(now, first, "leat_agent_retries_total"), show: (v) => `${v} a minute`, limit: 10,
+    name: "Rate-limit waits", value: (current, _, oldest) => since(current, oldest, "leat_limit_refusals_total") + since(current, oldest, "leat_agent_retries_total"), show: (v) => `${v} a minute`, limit: 10,
     words: () => "refusals and agent retries; above 10 a limit is too low",
   },
   {
-    name: "Errors", value: (now, _, first) => since(now, first, "leat_turns_total", failed), show: (v) => `${v} a minute`, limit: 0,
-    words: (now) => `failed turns, ${now ? sum(now.samples, "leat_turns_total", failed) : 0} since the start; check each`,
+    name: "Errors", value: (current, _, oldest) => since(current, oldest, "leat_turns_total", failed), show: (v) => `${v} a minute`, limit: 0,
+    words: (current) => `failed turns, ${current ? sum(current.samples, "leat_turns_total", failed) : 0} since the start; check each`,
   },
 ];
 
 /** A tile's values, the newest last; where there was no reading, or nothing to tell, there is none. */
 export function course(t: Tile, readings: readonly (Sampled | undefined)[]): (number | undefined)[] {
-  const first = readings.find((r) => r !== undefined);
-  return readings.map((now, i) => {
-    if (!now || !first) return undefined;
+  const oldest = readings.find((r) => r !== undefined);
+  return readings.map((current, i) => {
+    if (!current || !oldest) return undefined;
     const before = readings.slice(Math.max(0, i - span), i + 1).find((r) => r !== undefined)!;
-    return t.value(now, before, first);
+    return t.value(current, before, oldest);
   });
 }
 
 /** Adds a reading, after as many gaps as seconds were missed. */
-export function add(readings: readonly (Sampled | undefined)[], now: Sampled, every: number): readonly (Sampled | undefined)[] {
+export function add(readings: readonly (Sampled | undefined)[], current: Sampled, interval: number): readonly (Sampled | undefined)[] {
   const last = readings.findLast((r) => r !== undefined);
-  const missed = last ? Math.min(maxReadings, Math.max(0, Math.round((now.at - last.at) / every) - 1)) : 0;
-  return [...readings, ...new Array<undefined>(missed > 1 ? missed : 0).fill(undefined), now].slice(-maxReadings);
+  const missedCount = last ? Math.min(maxReadings, Math.max(0, Math.round((current.at - last.at) / interval) - 1)) : 0;
+  return [...readings, ...new Array<undefined>(missedCount > 1 ? missedCount : 0).fill(undefined), current].slice(-maxReadings);
 }

@@ -7,7 +7,7 @@ import { parse } from "./metrics";
 import { add, type Snapshot, metricNames, type Sampled } from "./tiles";
 
 /** It is never read more often. */
-const every = 1000;
+const interval = 1000;
 
 export interface Status { state?: string; uptime?: number; pendingRestart?: boolean; pendingRestartReasons?: string[] }
 
@@ -16,42 +16,42 @@ export interface Readings { all: readonly (Sampled | undefined)[]; status: Statu
 export function useReadings(): Readings {
   const [readings, setReadings] = useState<Readings>({ all: [], status: {}, error: "" });
   useEffect(() => {
-    let wanted = true;
+    let isMounted = true;
     let timer: ReturnType<typeof setTimeout> | undefined;
     let last = -Infinity;
-    let asking = false;
+    let isLoading = false;
     const ask = async () => {
       try {
-        const [metrics, look, status] = await Promise.all([
+        const [metrics, snapshot, status] = await Promise.all([
           readAll("metrics").then(({ res: r, body }) => (r.ok ? body.text() : Promise.reject(new Error(r.status === 401 || r.status === 403 ? "Only the gateway’s operator can see this page." : `The gateway answered ${r.status}.`)))),
           call<Snapshot>("api/overview"), call<Status>("api/status"),
         ]);
-        const now = { at: Date.now(), samples: parse(metrics).filter((s) => metricNames.test(s.name)), look };
-        if (wanted) setReadings((r) => ({ all: add(r.all, now, every), status, error: "" }));
+        const sample = { at: Date.now(), samples: parse(metrics).filter((s) => metricNames.test(s.name)), look: snapshot };
+        if (isMounted) setReadings((r) => ({ all: add(r.all, sample, interval), status, error: "" }));
       } catch (err) {
         const away = (err as { reason?: string }).reason === "network";
-        if (wanted) setReadings((r) => ({ ...r, error: away ? "The gateway can’t be reached." : (err as Error).message }));
+        if (isMounted) setReadings((r) => ({ ...r, error: away ? "The gateway can’t be reached." : (err as Error).message }));
       }
     };
     const go = async () => {
       clearTimeout(timer);
-      if (!wanted || asking || document.hidden) return; // it continues when the page becomes visible
-      const early = last + every - performance.now();
-      if (early <= 0) {
+      if (!isMounted || isLoading || document.hidden) return; // it continues when the page becomes visible
+      const waitTime = last + interval - performance.now();
+      if (waitTime <= 0) {
         last = performance.now();
-        asking = true;
+        isLoading = true;
         await ask();
-        asking = false;
+        isLoading = false;
       }
-      timer = setTimeout(() => void go(), Math.max(0, last + every - performance.now()));
+      timer = setTimeout(() => void go(), Math.max(0, last + interval - performance.now()));
     };
-    const seen = () => void go();
-    document.addEventListener("visibilitychange", seen);
+    const onVisible = () => void go();
+    document.addEventListener("visibilitychange", onVisible);
     void go();
     return () => {
-      wanted = false;
+      isMounted = false;
       clearTimeout(timer);
-      document.removeEventListener("visibilitychange", seen);
+      document.removeEventListener("visibilitychange", onVisible);
     };
   }, []);
   return readings;

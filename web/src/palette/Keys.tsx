@@ -25,11 +25,11 @@ export default function Keys({ close }: { close: () => void }) {
   return (
     <Sheet name="Keyboard shortcuts" close={close}>
       <label><input type="checkbox" checked={on} onChange={(e) => shortcutsOn.set(e.target.checked)} /><span>Use keyboard shortcuts</span></label>
-      {groups.map(([group, all]) => (
+      {groups.map(([group, entries]) => (
         <section key={group} aria-label={group}>
           <h3>{group}{group === "Anywhere" && !on ? " (off)" : ""}</h3>
           <dl className="keys">
-            {all.map(([keys, says]) => (
+            {entries.map(([keys, says]) => (
               <div key={says} className="pair"><dt>{keys.map((k) => <kbd key={k}>{legend(k)}</kbd>)}</dt><dd>{says}</dd></div>
             ))}
           </dl>

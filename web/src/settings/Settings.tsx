@@ -12,7 +12,7 @@ const words: Record<ReadAloud, [string, string]> = {
 };
 
 export default function Settings({ close }: { close: () => void }) {
-  const read = useStore(readAloud);
+  const readMode = useStore(readAloud);
   const on = useStore(shortcutsOn);
   const dark = useStore(theme) === "dark";
   return (
@@ -21,7 +21,7 @@ export default function Settings({ close }: { close: () => void }) {
         <legend>Read answers</legend>
         <p className="muted">When a screen reader reads answers aloud. Questions and errors are always announced.</p>
         {readings.map((r) => (
-          <label key={r}><input type="radio" name="reading" checked={read === r} onChange={() => readAloud.set(r)} />
+          <label key={r}><input type="radio" name="reading" checked={readMode === r} onChange={() => readAloud.set(r)} />
             <span><strong>{words[r][0]}</strong><span className="muted"> {words[r][1]}</span></span></label>
         ))}
       </fieldset>

@@ -5,14 +5,14 @@ import { elapsed } from "../time";
 // One timer for all clocks of the page, which counts only while there are any.
 const listeners = new Set<() => void>();
 let timer: ReturnType<typeof setInterval> | undefined;
-let now = 0;
+let time = 0;
 
 function subscribe(listener: () => void): () => void {
   listeners.add(listener);
   if (timer === undefined) {
-    now = Date.now();
+    time = Date.now();
     timer = setInterval(() => {
-      now = Date.now();
+      time = Date.now();
       for (const l of [...listeners]) l();
     }, 1000);
   }
@@ -25,7 +25,7 @@ function subscribe(listener: () => void): () => void {
 }
 
 /** The time, told anew once a second. */
-export const useNow = (): number => useSyncExternalStore(subscribe, () => (timer === undefined ? (now = now || Date.now()) : now));
+export const useNow = (): number => useSyncExternalStore(subscribe, () => (timer === undefined ? (time = time || Date.now()) : time));
 
 /** How long a value has been the same, in milliseconds. */
 function useQuiet(value: unknown): number {

@@ -4,12 +4,12 @@ import { Icon } from "./Icon";
 
 /** Copies a text, and says that it did. */
 export function CopyButton({ text, what }: { text: string | (() => string); what: string }) {
-  const [said, say] = useState("");
+  const [feedback, say] = useState("");
   useEffect(() => {
-    if (!said) return;
+    if (!feedback) return;
     const t = setTimeout(() => say(""), 2000);
     return () => clearTimeout(t);
-  }, [said]);
+  }, [feedback]);
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(typeof text === "string" ? text : text());
@@ -19,8 +19,8 @@ export function CopyButton({ text, what }: { text: string | (() => string); what
     }
   };
   return (
-    <button type="button" className="quiet" onClick={() => void copy()} aria-label={said || `Copy ${what}`} title={said || `Copy ${what}`}>
-      <Icon name={said === "Copied" ? "tick" : "copy"} />
+    <button type="button" className="quiet" onClick={() => void copy()} aria-label={feedback || `Copy ${what}`} title={feedback || `Copy ${what}`}>
+      <Icon name={feedback === "Copied" ? "tick" : "copy"} />
     </button>
   );
 }

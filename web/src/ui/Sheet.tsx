@@ -20,8 +20,8 @@ export function Sheet({ name, className = "", close, children }: SheetProps) {
     return () => {
       page.inert = false;
       // What it was opened from may be gone: then to where one writes.
-      const back = opener instanceof HTMLElement && opener !== document.body && opener.isConnected ? opener : document.getElementById("composer");
-      if (document.activeElement === document.body || s.contains(document.activeElement)) back?.focus({ preventScroll: true });
+      const focusTarget = opener instanceof HTMLElement && opener !== document.body && opener.isConnected ? opener : document.getElementById("composer");
+      if (document.activeElement === document.body || s.contains(document.activeElement)) focusTarget?.focus({ preventScroll: true });
     };
   }, []);
   return createPortal(

@@ -26,14 +26,14 @@ export function Sparkline({ values, label, slots = values.length, limit, at = va
     if (v !== undefined) path += `${pen ? "L" : "M"}${x(i).toFixed(1)} ${y(v).toFixed(1)}`;
     pen = v !== undefined;
   });
-  const marked = values[at];
+  const markedValue = values[at];
   return (
     <svg className="sparkline" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={label} preserveAspectRatio="none">
       <path className="ground" d={`M0 ${height - edge}H${width - edge}`} />
       {limit !== undefined && limit <= top && <path className="limit" d={`M0 ${y(limit).toFixed(1)}H${width - edge}`} />}
       <path d={path} />
       {/* A dot of no length, so that it stays round however wide the line is drawn. */}
-      {marked !== undefined && <path className="mark" d={`M${x(at).toFixed(1)} ${y(marked).toFixed(1)}h0.01`} />}
+      {markedValue !== undefined && <path className="mark" d={`M${x(at).toFixed(1)} ${y(markedValue).toFixed(1)}h0.01`} />}
     </svg>
   );
 }

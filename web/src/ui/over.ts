@@ -13,21 +13,21 @@ const subscribe = (tell: () => void): (() => void) => {
 export const useNarrow = (): boolean => useSyncExternalStore(subscribe, () => narrow.matches);
 
 /** Makes what lies below unreachable as long as something lies over it. */
-export function useBelow(over: boolean, belowRef: RefObject<HTMLElement | null>): void {
+export function useBelow(isActive: boolean, belowRef: RefObject<HTMLElement | null>): void {
   useLayoutEffect(() => {
-    const it = belowRef.current;
-    if (!over || !it) return;
-    it.inert = true;
+    const element = belowRef.current;
+    if (!isActive || !element) return;
+    element.inert = true;
     return () => {
-      it.inert = false;
+      element.inert = false;
     };
-  }, [over, belowRef]);
+  }, [isActive, belowRef]);
 }
 
 /** Escape closes what lies on top also where nothing has the focus; a key that is pressed within it is its own. */
-export function useEscape(over: boolean, close: () => void): void {
+export function useEscape(isActive: boolean, close: () => void): void {
   useEffect(() => {
-    if (!over) return;
+    if (!isActive) return;
     const down = (e: KeyboardEvent) => {
       if (e.key !== "Escape" || e.isComposing || e.target !== document.body || document.querySelector("dialog.sheet")) return;
       e.preventDefault();
@@ -36,5 +36,5 @@ export function useEscape(over: boolean, close: () => void): void {
     };
     document.addEventListener("keydown", down, true);
     return () => document.removeEventListener("keydown", down, true);
-  }, [over, close]);
+  }, [isActive, close]);
 }

@@ -1,7 +1,7 @@
 import { Component, type ReactNode } from "react";
 
 /** Keeps what one thing breaks from taking the rest along. What is shown in its place may try again with the next version of it. */
-export class Boundary extends Component<{ of: unknown; children: ReactNode; broken: (why: string) => ReactNode }, { why?: string; of?: unknown }> {
+export class Boundary extends Component<{ of: unknown; children: ReactNode; broken: (message: string) => ReactNode }, { why?: string; of?: unknown }> {
   override state: { why?: string; of?: unknown } = {};
 
   static getDerivedStateFromError(err: unknown) {

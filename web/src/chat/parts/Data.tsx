@@ -6,12 +6,12 @@ import { line } from "./marks";
 
 /** What only programs understand, and parts of kinds that came after this page. */
 export function Data({ part: p, hold }: { part: Part; hold: Hold }) {
-  const known = p.kind === "data";
-  if (known && p.data === undefined) return null;
-  const text = JSON.stringify(known ? p.data : p, null, 2);
+  const isData = p.kind === "data";
+  if (isData && p.data === undefined) return null;
+  const text = JSON.stringify(isData ? p.data : p, null, 2);
   const name = p.title ?? p.name;
   return (
-    <Fold className="data" hold={hold} summary={<><span>{known ? "Data" : `Part of kind ${line(p.kind, 40)}`}</span>{name && <code className="name"><bdi>{line(name, 80)}</bdi></code>}</>}>
+    <Fold className="data" hold={hold} summary={<><span>{isData ? "Data" : `Part of kind ${line(p.kind, 40)}`}</span>{name && <code className="name"><bdi>{line(name, 80)}</bdi></code>}</>}>
       {() => <Lines name="JSON" text={text} from="start" />}
     </Fold>
   );

@@ -7,7 +7,7 @@ import { Lines } from "./Lines";
 import { line } from "./marks";
 
 /** How many fields are shown; the rest is in the copy. */
-const most = 60;
+const maxFields = 60;
 
 /** How long a value may be to stand beside its name. */
 const short = 160;
@@ -18,8 +18,8 @@ export function Fields({ value, live = false }: { value: Value; live?: boolean }
   if (keys.length === 0) return <p className="muted">No arguments.</p>;
   return (
     <dl className="fields">
-      {keys.slice(0, most).map((k, i) => <Row key={k} name={k} value={value[k]!} live={live && i === keys.length - 1} />)}
-      {keys.length > most && <div><dt className="muted">and {keys.length - most} more</dt><dd /></div>}
+      {keys.slice(0, maxFields).map((k, i) => <Row key={k} name={k} value={value[k]!} live={live && i === keys.length - 1} />)}
+      {keys.length > maxFields && <div><dt className="muted">and {keys.length - maxFields} more</dt><dd /></div>}
     </dl>
   );
 }
@@ -27,11 +27,11 @@ export function Fields({ value, live = false }: { value: Value; live?: boolean }
 function Row({ name, value, live }: { name: string; value: Value; live: boolean }) {
   const text = textOf(value);
   const label = line(name, 80);
-  const long = text.length > short || text.includes("\n");
+  const isLong = text.length > short || text.includes("\n");
   return (
-    <div data-long={long || undefined}>
+    <div data-long={isLong || undefined}>
       <dt><bdi>{label}</bdi></dt>
-      <dd>{long ? <Lines name={label} text={text} from={live ? "end" : "start"} /> : <code dir="auto">{line(text) || "“”"}</code>}</dd>
+      <dd>{isLong ? <Lines name={label} text={text} from={live ? "end" : "start"} /> : <code dir="auto">{line(text) || "“”"}</code>}</dd>
     </div>
   );
 }

@@ -6,18 +6,18 @@ import { CopyButton } from "../../ui/Copy";
 import { terminal } from "./marks";
 
 /** How many lines and characters are shown at first, and how many at all. */
-const few = { lines: 12, length: 8_000 };
-const many = { lines: 5_000, length: 400_000 };
+const preview = { lines: 12, length: 8_000 };
+const maximum = { lines: 5_000, length: 400_000 };
 
 interface LinesProps { name: string; text: string; bad?: boolean; from?: "start" | "end" }
 
 export function Lines({ name, text, bad = false, from = "end" }: LinesProps) {
-  const [all, setAll] = useState(false);
+  const [showAll, setAll] = useState(false);
   const pre = useRef<HTMLPreElement>(null);
   const away = useRef(false); // the reader has scrolled up in it
   const count = countLines(text);
-  const cut = count > few.lines || text.length > few.length;
-  const { piece, whole } = stretch(text, all ? many : few, from);
+  const isCut = count > preview.lines || text.length > preview.length;
+  const { piece, whole } = stretch(text, showAll ? maximum : preview, from);
   useLayoutEffect(() => {
     const p = pre.current;
     if (p && from === "end" && !away.current) p.scrollTop = p.scrollHeight;
@@ -26,10 +26,10 @@ export function Lines({ name, text, bad = false, from = "end" }: LinesProps) {
     <div className={bad ? "field bad" : "field"}>
       <header>
         <span>{name}</span>
-        {cut && <button type="button" className="link" aria-expanded={all} onClick={() => setAll(!all)}>{all ? "Show less" : `Show all ${count.toLocaleString("en")} ${count === 1 ? "line" : "lines"}`}</button>}
+        {isCut && <button type="button" className="link" aria-expanded={showAll} onClick={() => setAll(!showAll)}>{showAll ? "Show less" : `Show all ${count.toLocaleString("en")} ${count === 1 ? "line" : "lines"}`}</button>}
         <CopyButton text={text} what={name.toLowerCase()} />
       </header>
-      {all && !whole && <p className="muted">Too long to show in full: this is its {from === "end" ? "end" : "beginning"}. Copy it to get all of it.</p>}
+      {showAll && !whole && <p className="muted">Too long to show in full: this is its {from === "end" ? "end" : "beginning"}. Copy it to get all of it.</p>}
       <pre ref={pre} tabIndex={0} role="group" aria-label={name} dir="auto" onScroll={(e) => { const p = e.currentTarget; away.current = p.scrollHeight - p.scrollTop - p.clientHeight > 4; }}>{terminal(piece)}</pre>
     </div>
   );
@@ -44,25 +44,25 @@ export function countLines(text: string): number {
 }
 
 /** So much of a text, at whole lines where they are not too long. */
-export function stretch(text: string, most: { lines: number; length: number }, from: "start" | "end"): { piece: string; whole: boolean } {
+export function stretch(text: string, limit: { lines: number; length: number }, from: "start" | "end"): { piece: string; whole: boolean } {
   const end = text.endsWith("\n") ? text.length - 1 : text.length;
   if (from === "start") {
     let to = -1;
-    for (let n = 0; n < most.lines && to < end; n++) {
+    for (let n = 0; n < limit.lines && to < end; n++) {
       const next = text.indexOf("\n", to + 1);
       to = next < 0 ? end : next;
     }
-    to = clear(text, Math.min(to, most.length, end));
+    to = clear(text, Math.min(to, limit.length, end));
     return { piece: text.slice(0, to), whole: to >= end };
   }
   let begin = 0;
-  for (let n = 0, at = end; n < most.lines; n++) {
+  for (let n = 0, at = end; n < limit.lines; n++) {
     const before = at > 0 ? text.lastIndexOf("\n", at - 1) : -1;
     begin = before + 1;
     if (before < 0) break;
     at = before;
   }
-  begin = clear(text, Math.max(begin, end - most.length));
+  begin = clear(text, Math.max(begin, end - limit.length));
   return { piece: text.slice(begin, end), whole: begin === 0 };
 }
 

@@ -11,30 +11,30 @@ import { line } from "./marks";
 
 export function Media({ part: p, live }: { part: Part; live: boolean }) {
   const m = p.media ?? {};
-  const [broken, setBroken] = useState("");
+  const [failedUrl, setBroken] = useState("");
   const name = line(m.name || m.alt || p.title || "File", 200);
-  const here = local(m.url);
+  const src = local(m.url);
   const kind = (m.mime ?? "").split("/")[0];
   const fail = () => setBroken(m.url ?? "");
-  if (here && !p.error && broken !== m.url) {
-    if (kind === "image" && !m.mime!.startsWith("image/svg")) return <Picture part={p} src={here} alt={m.alt ? line(m.alt) : name} fail={fail} />;
+  if (src && !p.error && failedUrl !== m.url) {
+    if (kind === "image" && !m.mime!.startsWith("image/svg")) return <Picture part={p} src={src} alt={m.alt ? line(m.alt) : name} fail={fail} />;
     if (kind === "audio" || kind === "video") {
       const Player = kind;
       return (
         <figure className={`media ${kind}`}>
-          <Player controls preload={kind === "video" ? "metadata" : "none"} src={here} aria-label={name} onError={fail} />
-          <figcaption><bdi>{name}</bdi>{facts(p)}<Save href={here} name={name} /></figcaption>
+          <Player controls preload={kind === "video" ? "metadata" : "none"} src={src} aria-label={name} onError={fail} />
+          <figcaption><bdi>{name}</bdi>{facts(p)}<Save href={src} name={name} /></figcaption>
         </figure>
       );
     }
   }
-  return <File part={p} live={live} name={name} here={here} why={p.error ? line(p.error.message, 1000) : broken ? "Couldn’t load this file." : ""} />;
+  return <File part={p} live={live} name={name} here={src} why={p.error ? line(p.error.message, 1000) : failedUrl ? "Couldn’t load this file." : ""} />;
 }
 
 function Picture({ part: p, src, alt, fail }: { part: Part; src: string; alt: string; fail: () => void }) {
-  const known = dimensions(p);
+  const intrinsicSize = dimensions(p);
   // The room is there before the picture: its own where its size is known, else a fixed height.
-  const img = <img src={src} alt={alt} title={alt} loading="lazy" {...(known ? { width: known.width, height: known.height, className: "sized" } : {})} onError={fail} />;
+  const img = <img src={src} alt={alt} title={alt} loading="lazy" {...(intrinsicSize ? { width: intrinsicSize.width, height: intrinsicSize.height, className: "sized" } : {})} onError={fail} />;
   return src.startsWith("data:") ? <span className="media image">{img}</span> : <a className="media image" href={src} target="_blank" rel="noopener noreferrer">{img}</a>;
 }
 
@@ -60,7 +60,7 @@ function File({ part: p, live, name, here, why }: { part: Part; live: boolean; n
 }
 
 // Files with the same content share a URL, so the name is passed to the gateway.
-const saved = (here: string, name: string): string => (here.startsWith("data:") ? here : `${here}?download=${encodeURIComponent(name)}`);
+const saved = (src: string, name: string): string => (src.startsWith("data:") ? src : `${src}?download=${encodeURIComponent(name)}`);
 
 function Save({ href, name }: { href: string; name: string }) {
   return <a className="quiet button" href={saved(href, name)} download={name} aria-label={`Download ${name}`} title="Download"><Icon name="save" /></a>;

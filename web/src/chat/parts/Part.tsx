@@ -25,7 +25,7 @@ interface PartProps {
 
 export const Part = memo(function Part(props: PartProps) {
   const { part, hold } = props;
-  return <Boundary of={part} broken={(why) => <Raw part={part} why={why} hold={hold} />}><PartContent {...props} /></Boundary>;
+  return <Boundary of={part} broken={(message) => <Raw part={part} why={message} hold={hold} />}><PartContent {...props} /></Boundary>;
 });
 
 function PartContent({ part: p, conversation = "", mine, live, last, waiting = false, cut, hold }: PartProps) {

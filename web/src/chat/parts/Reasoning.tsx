@@ -7,14 +7,14 @@ import { Fold, type Hold } from "./Fold";
 import { Mark } from "./Mark";
 
 // The conversations in which the reader has opened what the agent thought: there it is open while it comes.
-const wanted = new Set<string>();
+const openConversations = new Set<string>();
 
 /** What the agent thought: folded, with its time. */
 export function Reasoning({ part: p, live, conversation, hold }: { part: Part; live: boolean; conversation: string; hold: Hold }) {
   if (!p.text && !live) return null;
   const took = p.at !== undefined && p.endAt !== undefined ? about(p.endAt - p.at) : "";
   return (
-    <Fold className="reasoning" hold={hold} open={live && wanted.has(conversation)} told={(open) => (open ? wanted.add(conversation) : wanted.delete(conversation))}
+    <Fold className="reasoning" hold={hold} open={live && openConversations.has(conversation)} told={(open) => (open ? openConversations.add(conversation) : openConversations.delete(conversation))}
       summary={live ? <span className="line"><Mark of="running" named={false} /> Reasoning {p.at !== undefined && <Clock since={p.at} changed={p} />}</span> : <span>Reasoned{took && ` for ${took}`}</span>}>
       {() => (p.text ? <Markdown text={p.text} live={live} /> : <p className="muted">Nothing yet.</p>)}
     </Fold>

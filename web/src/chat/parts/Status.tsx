@@ -12,10 +12,10 @@ const oneLine = 160;
 /** What the agent says that it does: the latest, and on demand what it said before. The last one may be the answer itself. */
 export function Status({ part: p, live, hold }: { part: Part; live: boolean; hold: Hold }) {
   const [open, setOpen] = useState(false);
-  const more = useRef<HTMLButtonElement>(null);
+  const button = useRef<HTMLButtonElement>(null);
   const trail = useId();
   const text = p.text ?? "";
-  const before = (p.history ?? []).filter((entry, i, all) => i < all.length - 1 || entry.trim() !== text.trim());
+  const before = (p.history ?? []).filter((entry, i, entries) => i < entries.length - 1 || entry.trim() !== text.trim());
   if (!text && before.length === 0) return null;
   const short = text.length <= oneLine && !text.trim().includes("\n");
   return (
@@ -24,7 +24,7 @@ export function Status({ part: p, live, hold }: { part: Part; live: boolean; hol
         <Mark of={live ? "running" : "done"} named={false} />
         {text ? <Markdown text={text} live={live} /> : <span className="muted">Done</span>}
         {before.length > 0 && (
-          <button ref={more} type="button" className="quiet trail" aria-expanded={open} aria-controls={open ? trail : undefined} onClick={() => hold(more.current!, () => setOpen(!open))}>
+          <button ref={button} type="button" className="quiet trail" aria-expanded={open} aria-controls={open ? trail : undefined} onClick={() => hold(button.current!, () => setOpen(!open))}>
             {open ? "Hide" : `${before.length} earlier`}
           </button>
         )}

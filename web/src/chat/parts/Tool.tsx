@@ -23,14 +23,14 @@ export function Tool({ part: p, live, waiting, cut, hold }: ToolProps) {
   const state = statusOf(p, live, waiting, cut);
   const name = line(p.name || "tool", 80);
   const main = line(p.title ?? argument(p.input) ?? "");
-  const running = state === "running" || state === "waiting";
+  const isRunning = state === "running" || state === "waiting";
   return (
     <Fold className="tool" hold={hold} title={main && `${name}: ${main}`} summary={
       <>
         <Mark of={state} />
         <code className="name"><bdi>{name}</bdi></code>
         {main && main !== name && <Abbreviated text={main} />}
-        <span className="took">{running ? p.at !== undefined && <Clock since={p.at} changed={p} /> : took(p)}</span>
+        <span className="took">{isRunning ? p.at !== undefined && <Clock since={p.at} changed={p} /> : took(p)}</span>
       </>
     }>
       {() => <Inside part={p} state={state} live={live} cut={cut} />}
@@ -47,13 +47,13 @@ function Abbreviated({ text }: { text: string }) {
 
 function Inside({ part: p, state, live, cut }: { part: Part; state: Status; live: boolean; cut: Outcome | undefined }) {
   const code = numberOf(p, "exitCode", "exit_code");
-  const stored = numberOf(p, "storedBytes");
+  const storedBytes = numberOf(p, "storedBytes");
   const empty = !p.input && !p.output && !p.stderr && !p.error;
   return (
     <>
       {p.input && <Input text={p.input} live={live} />}
       {p.output && <Lines name="Output" text={p.output} />}
-      {stored !== undefined && <p className="muted">The agent’s server stored only {size(stored)} of this output.</p>}
+      {storedBytes !== undefined && <p className="muted">The agent’s server stored only {size(storedBytes)} of this output.</p>}
       {p.stderr && <Lines name="Errors" text={p.stderr} bad />}
       {code !== undefined && <p className={code === 0 ? "muted" : "bad"}>Exit code {code}</p>}
       {state === "stopped" ? <p className="muted">{endOf(p) ?? ends[cut ?? "failed"]}</p> : p.error && <p className="bad">{lines(p.error.message)}</p>}
@@ -66,8 +66,8 @@ function Inside({ part: p, state, live, cut }: { part: Part; state: Status; live
 function Input({ text, live }: { text: string; live: boolean }) {
   const forming = useRef<Forming>(null);
   const { value, state } = text.length > maxRead ? { value: undefined, state: live ? "growing" as const : "whole" as const } : (forming.current ??= new Forming()).read(text);
-  const some = value !== undefined && (typeof value !== "object" || value === null || Object.keys(value).length > 0 || state === "whole");
-  if (!some) {
+  const hasFields = value !== undefined && (typeof value !== "object" || value === null || Object.keys(value).length > 0 || state === "whole");
+  if (!hasFields) {
     return (
       <>
         <Lines name="Input" text={text} from={live ? "end" : "start"} />

@@ -11,8 +11,8 @@ const deepest = 64;
 
 class SyntaxFault extends Error {}
 
-const nothing = Symbol("nothing");
-type Result = Value | typeof nothing;
+const noValue = Symbol("nothing");
+type Result = Value | typeof noValue;
 
 class Reader {
   at = 0;
@@ -24,15 +24,15 @@ class Reader {
     while (" \t\n\r".includes(this.text[this.at] ?? "x")) this.at++;
   }
 
-  done(): boolean {
+  isAtEnd(): boolean {
     return this.at >= this.text.length;
   }
 
   value(depth: number): Result {
     this.blank();
-    if (this.done()) {
+    if (this.isAtEnd()) {
       this.open = true;
-      return nothing;
+      return noValue;
     }
     if (depth > deepest) throw new SyntaxFault();
     const c = this.text[this.at]!;
@@ -41,15 +41,15 @@ class Reader {
     if (c === '"') return this.string();
     if (c === "-" || (c >= "0" && c <= "9")) return this.number();
     for (const [word, v] of [["true", true], ["false", false], ["null", null]] as const) {
-      const rest = this.text.slice(this.at, this.at + word.length);
-      if (rest === word) {
+      const prefix = this.text.slice(this.at, this.at + word.length);
+      if (prefix === word) {
         this.at += word.length;
         return v;
       }
-      if (word.startsWith(rest) && this.at + rest.length === this.text.length) {
+      if (word.startsWith(prefix) && this.at + prefix.length === this.text.length) {
         this.at = this.text.length;
         this.open = true;
-        return nothing;
+        return noValue;
       }
     }
     throw new SyntaxFault();
@@ -57,62 +57,62 @@ class Reader {
 
   private object(depth: number): Value {
     // Without a prototype, so that no key means anything else.
-    const all = Object.create(null) as { [key: string]: Value };
+    const fields = Object.create(null) as { [key: string]: Value };
     this.at++;
-    for (let first = true; ; first = false) {
+    for (let isFirst = true; ; isFirst = false) {
       this.blank();
-      if (this.done()) break;
-      if (this.text[this.at] === "}" && first) return this.at++, all;
+      if (this.isAtEnd()) break;
+      if (this.text[this.at] === "}" && isFirst) return this.at++, fields;
       if (this.text[this.at] !== '"') throw new SyntaxFault();
       const key = this.string();
-      if (this.open) return all; // an incomplete key is ignored
+      if (this.open) return fields; // an incomplete key is ignored
       this.blank();
-      if (this.done()) break;
+      if (this.isAtEnd()) break;
       if (this.text[this.at++] !== ":") throw new SyntaxFault();
       const v = this.value(depth + 1);
-      if (v !== nothing) all[key] = v;
-      if (this.open) return all;
+      if (v !== noValue) fields[key] = v;
+      if (this.open) return fields;
       this.blank();
-      if (this.done()) break;
+      if (this.isAtEnd()) break;
       const c = this.text[this.at++];
-      if (c === "}") return all;
+      if (c === "}") return fields;
       if (c !== ",") throw new SyntaxFault();
     }
     this.open = true;
-    return all;
+    return fields;
   }
 
   private array(depth: number): Value {
-    const all: Value[] = [];
+    const items: Value[] = [];
     this.at++;
-    for (let first = true; ; first = false) {
+    for (let isFirst = true; ; isFirst = false) {
       this.blank();
-      if (this.done()) break;
-      if (this.text[this.at] === "]" && first) return this.at++, all;
+      if (this.isAtEnd()) break;
+      if (this.text[this.at] === "]" && isFirst) return this.at++, items;
       const v = this.value(depth + 1);
-      if (v !== nothing) all.push(v);
-      if (this.open) return all;
+      if (v !== noValue) items.push(v);
+      if (this.open) return items;
       this.blank();
-      if (this.done()) break;
+      if (this.isAtEnd()) break;
       const c = this.text[this.at++];
-      if (c === "]") return all;
+      if (c === "]") return items;
       if (c !== ",") throw new SyntaxFault();
     }
     this.open = true;
-    return all;
+    return items;
   }
 
   private string(): string {
-    let out = "";
+    let decoded = "";
     for (this.at++; ; ) {
       const plain = /[^"\\\u0000-\u001f]*/y;
       plain.lastIndex = this.at;
       const run = plain.exec(this.text)![0];
-      out += run;
+      decoded += run;
       this.at += run.length;
-      if (this.done()) break;
+      if (this.isAtEnd()) break;
       const c = this.text[this.at]!;
-      if (c === '"') return this.at++, out;
+      if (c === '"') return this.at++, decoded;
       if (c !== "\\") throw new SyntaxFault(); // a bare control
       const kind = this.text[this.at + 1];
       if (kind === undefined) break;
@@ -120,18 +120,18 @@ class Reader {
         const digits = this.text.slice(this.at + 2, this.at + 6);
         if (!/^[0-9a-fA-F]*$/.test(digits)) throw new SyntaxFault();
         if (digits.length < 4) break;
-        out += String.fromCharCode(parseInt(digits, 16));
+        decoded += String.fromCharCode(parseInt(digits, 16));
         this.at += 6;
         continue;
       }
       const plainly = ({ '"': '"', "\\": "\\", "/": "/", b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" } as Record<string, string>)[kind];
       if (plainly === undefined) throw new SyntaxFault();
-      out += plainly;
+      decoded += plainly;
       this.at += 2;
     }
     this.at = this.text.length;
     this.open = true;
-    return /[\ud800-\udbff]$/.test(out) ? out.slice(0, -1) : out; // the other half of the character is still to come
+    return /[\ud800-\udbff]$/.test(decoded) ? decoded.slice(0, -1) : decoded; // the other half of the character is still to come
   }
 
   // number parses a number. At the end of the text more digits may follow, but only a lone minus has no value yet.
@@ -140,14 +140,14 @@ class Reader {
     form.lastIndex = this.at;
     const raw = form.exec(this.text)![0];
     this.at += raw.length;
-    const whole = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
-    if (!this.done()) {
-      if (!whole.test(raw)) throw new SyntaxFault();
+    const numberPattern = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+    if (!this.isAtEnd()) {
+      if (!numberPattern.test(raw)) throw new SyntaxFault();
       return Number(raw);
     }
     this.open = true;
-    for (let n = raw.length; n > 0; n--) if (whole.test(raw.slice(0, n))) return Number(raw.slice(0, n));
-    return nothing;
+    for (let n = raw.length; n > 0; n--) if (numberPattern.test(raw.slice(0, n))) return Number(raw.slice(0, n));
+    return noValue;
   }
 }
 
@@ -158,8 +158,8 @@ export function formed(text: string): Formed {
   try {
     const v = r.value(0);
     r.blank();
-    if (!r.done()) return { value: undefined, state: "broken" };
-    const value = v === nothing ? undefined : v;
+    if (!r.isAtEnd()) return { value: undefined, state: "broken" };
+    const value = v === noValue ? undefined : v;
     // A bare number at the end of the text is whole, though more digits may come.
     return { value, state: r.open && typeof value !== "number" ? "growing" : "whole" };
   } catch (err) {
@@ -176,8 +176,8 @@ export class Forming {
   read(text: string): Formed {
     if (text === this.text) return this.last;
     const goesOn = this.text !== "" && text.startsWith(this.text);
-    const now = formed(text);
-    this.last = now.value === undefined && goesOn && this.last.value !== undefined ? { value: this.last.value, state: now.state } : now;
+    const result = formed(text);
+    this.last = result.value === undefined && goesOn && this.last.value !== undefined ? { value: this.last.value, state: result.state } : result;
     this.text = text;
     return this.last;
   }

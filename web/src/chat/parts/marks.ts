@@ -2,7 +2,7 @@
 // are read, is shown as a mark, so that a name is what it looks like.
 
 /** Controls, invisible characters, and those that turn the order of text. Joiners of emoji and of scripts stay: they are letters there. */
-const unseen = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\udb40[\udc00-\udc7f]/g;
+const invisible = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\udb40[\udc00-\udc7f]/g;
 
 const mark = (c: string): string => `⟨U+${c.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}⟩`;
 
@@ -13,14 +13,14 @@ const piled = /(\p{M}{4})\p{M}+/gu;
 const longest = 400;
 
 /** A text for one line: a name, an argument, an address. */
-export function line(text: string, most = longest): string {
-  const one = text.length > most ? `${text.slice(0, most).replace(/[\ud800-\udbff]$/, "")}…` : text; // no half of a character
-  return one.replace(/\s*[\r\n\u2028\u2029]+\s*|\t/g, " ").replace(unseen, mark).replace(piled, "$1");
+export function line(text: string, maxLength = longest): string {
+  const short = text.length > maxLength ? `${text.slice(0, maxLength).replace(/[\ud800-\udbff]$/, "")}…` : text; // no half of a character
+  return short.replace(/\s*[\r\n\u2028\u2029]+\s*|\t/g, " ").replace(invisible, mark).replace(piled, "$1");
 }
 
 /** A text of several lines: an output, a prompt, a value. */
 export function lines(text: string): string {
-  return text.replace(unseen, (c) => (c === "\n" || c === "\t" ? c : mark(c))).replace(piled, "$1");
+  return text.replace(invisible, (c) => (c === "\n" || c === "\t" ? c : mark(c))).replace(piled, "$1");
 }
 
 // Colours and movements of the cursor; titles and links of a terminal.
@@ -29,6 +29,6 @@ const escapes = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b
 /** What a program wrote for a terminal, as text: without colours, and of a line that was written over the last writing. */
 export function terminal(text: string): string {
   const plain = text.includes("\u001b") ? text.replace(escapes, "") : text;
-  const over = plain.includes("\r") ? plain.replace(/\r+\n/g, "\n").replace(/[^\n]*\r(?=[^\n\r])/g, "").replace(/\r/g, "") : plain;
-  return lines(over);
+  const overwritten = plain.includes("\r") ? plain.replace(/\r+\n/g, "\n").replace(/[^\n]*\r(?=[^\n\r])/g, "").replace(/\r/g, "") : plain;
+  return lines(overwritten);
 }
