@@ -38,9 +38,9 @@ if (lacking) {
     await page.evaluate(() => { localStorage["leat.debug"] = "1"; });
     const told = page.waitForEvent("console", { timeout: 60_000 });
     await ask(page, "echo heard");
-    assert.match((await told).text(), /^leat: the message is not kept across a reload: QuotaExceededError: it is full/);
+    assert.match((await told).text(), /^leat: the message could not be stored and would be lost by a reload: QuotaExceededError: it is full/);
     await idle(page);
-    assert.deepEqual(page.said.filter((s) => !/^verbose|^warning: leat: the message is not kept/.test(s)), []);
+    assert.deepEqual(page.said.filter((s) => !/^verbose|^warning: leat: the message could not be stored/.test(s)), []);
 
     const before = page.said.length;
     await page.evaluate(() => localStorage.removeItem("leat.debug"));
