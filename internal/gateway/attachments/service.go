@@ -72,7 +72,7 @@ func (s *Service) OpenFile(ctx context.Context, p gateway.Principal, conversatio
 }
 
 // OpenPath opens a file of the workspace. The caller closes it. The error is [gateway.ErrNotFound] for a file that the principal may
-// not read too, so that nobody learns which files exist.
+// not read too, so that a user without access can't learn which files exist.
 func (s *Service) OpenPath(p gateway.Principal, path string) (*files.OpenFile, event.Media, error) {
 	if err := gateway.Decide(p, gateway.ActionList, nil); err != nil {
 		return nil, event.Media{}, err

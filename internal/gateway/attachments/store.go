@@ -23,7 +23,7 @@ import (
 const (
 	// DefaultMaxFile is enough for documents, pictures and recordings, and too little for films.
 	DefaultMaxFile = 100 << 20
-	// lifetime is how long a file is kept that is part of no message, and an upload that nobody continues.
+	// lifetime is how long a file is kept that is part of no message, and an abandoned upload.
 	lifetime = 24 * time.Hour
 	// sweepInterval is the time between two sweeps. Bytes without a record are removed when they are older than sweepAge, because those
 	// of a running upload have no record yet.

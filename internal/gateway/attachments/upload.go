@@ -155,7 +155,7 @@ func (s *Service) AppendUpload(ctx context.Context, p gateway.Principal, id stri
 	return s.finish(ctx, p, u)
 }
 
-// finish places the file of an upload whose bytes have all arrived. It continues if the context is cancelled, because nobody may ask
+// finish places the file of an upload whose bytes have all arrived. It continues if the context is cancelled, because no client may ask
 // for the upload again.
 func (s *Service) finish(ctx context.Context, p gateway.Principal, u files.Upload) (Upload, error) {
 	if u.Done() || u.Offset < u.Length {

@@ -101,7 +101,7 @@ type stretch struct {
 	isLost bool
 }
 
-// restoreSteps replaces the merged operations of a turn's texts by the original ones, as far as the trace has them.
+// restoreSteps replaces the merged operations of a turn's texts by the original ones, if the trace has them.
 func (x *turnRecording) restoreSteps(turn string, t *journal.Trace) {
 	if len(t.Commits) == 0 {
 		return

@@ -60,7 +60,7 @@ type turn struct {
 	stream     *dialect.Stream
 	memory     agent.Reservation // counts what stream buffers
 	state      state             // after the last frame that was emitted
-	generation int               // of the attached connection; 0 if there was none yet
+	generation int               // of the attached connection; 0 before the first connection
 	lease      *time.Timer
 	fail       func(*event.Error) // ends the turn while it is queued; set by Attach
 
