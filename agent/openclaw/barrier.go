@@ -101,8 +101,8 @@ func (w *watch) unbegunTurn(key string) chan struct{} {
 // isInProgress reports whether the run with that key was recorded while it was in progress.
 func (c *cursor) isInProgress(key string) bool { return slices.Contains(c.InProgress, key) }
 
-// awaitBarrier waits until the turn of a barrier has begun, at most catchUpLimit. The turn may itself wait in catchUp for this
-// watch; it is told that everything before it is recorded.
+// awaitBarrier waits until the turn of a barrier has begun, at most catchUpLimit. Before it waits, it reports that everything up to the
+// turn is recorded, because the turn may itself wait for this watch in catchUp.
 func (w *watch) awaitBarrier(ctx context.Context, conn *connection, b barrier) error {
 	w.mu.Lock()
 	w.progress.reachedTurn, w.progress.reachedLink = b.key, conn

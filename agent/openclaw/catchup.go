@@ -10,7 +10,7 @@ import (
 // pageRows is the number of rows that the gateway returns at most.
 const pageRows = 1000
 
-// catchUp reads the session and records what happened since the cursor, then advances the cursor. incomplete is true if the
+// catchUp reads the session and records what happened since the cursor, then advances the cursor. unsure is true if the
 // session has to be read again soon. A pairing that one history suggests has to be confirmed by a second one, see [gatherer].
 func (w *watch) catchUp(ctx context.Context, conn *connection) (unsure bool, err error) {
 	var history *sessionHistory

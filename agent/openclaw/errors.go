@@ -56,11 +56,11 @@ func (e *rpcError) detail() (d struct {
 	RequestID string `json:"requestId"`
 },
 ) {
-	_ = json.Unmarshal(e.Details, &d) // details of another shape say nothing
+	_ = json.Unmarshal(e.Details, &d) // the fields stay empty if the details have another form
 	return d
 }
 
-// isUnauthorized reports whether the gateway refused the token. Old versions have no detail codes; their message tells.
+// isUnauthorized reports whether the gateway refused the token. Old versions have no detail codes, so their message is checked.
 func (e *rpcError) isUnauthorized() bool {
 	switch e.detail().Code {
 	case "AUTH_TOKEN_MISMATCH", "AUTH_TOKEN_MISSING", "AUTH_UNAUTHORIZED", "AUTH_REQUIRED":

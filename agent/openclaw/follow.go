@@ -20,7 +20,7 @@ const (
 	followRetry = time.Second
 	// followPatience is how long a history may lack the message of a run. After that the run counts as unprompted.
 	followPatience = 3 * time.Second
-	// sayingPatience is how long a run may say something until it is no longer expected in the history.
+	// activityPatience is how long after its last activity a run is still expected to appear in the history.
 	activityPatience = 30 * time.Second
 	// maxBuffer is how many frames of a run are buffered until it is observed. Text frames are snapshots, so later ones contain what is
 	// dropped.
@@ -38,7 +38,7 @@ type cursor struct {
 	Children []child `json:"children,omitempty"` // spawned sessions whose runs have not ended
 	// InProgress are the keys of runs that were recorded while they were in progress and had no rows.
 	InProgress []string `json:"live,omitempty"`
-	// Unfinished are the first runs of turns that Leat started and that failed before their end, see [Agent.keepUnfinished].
+	// Unfinished are the first runs of turns that Leat started and that failed before their end, see unfinished.go.
 	Unfinished []string `json:"unfinished,omitempty"`
 }
 
@@ -65,7 +65,7 @@ type watch struct {
 	progress   progress
 	children   map[string]bool
 	activities map[string]activity // runs that send content, by id
-	unfinished []string            // see [Agent.keepUnfinished]
+	unfinished []string            // see unfinished.go
 }
 
 // Follow implements [agent.Follower]. It watches the session of each conversation until ctx is done. Sessions of gateways

@@ -31,10 +31,10 @@ type payload struct {
 	stopReason   []byte
 	errorKind    []byte
 	errorMessage []byte
-	errorReason  []byte // of errorDetail: why another model would be tried
-	message      []byte // as it stands
-	messages     []byte // as they stand; of a response to chat.history
-	usage        []byte // as it stands
+	errorReason  []byte // of errorDetail: why OpenClaw would try another model
+	message      []byte // JSON, not decoded yet
+	messages     []byte // JSON, not decoded yet; in a response to chat.history
+	usage        []byte // JSON, not decoded yet
 }
 
 // parse decodes a frame in one pass. The slices point into b.

@@ -115,7 +115,7 @@ func TestStall(t *testing.T) {
 		}
 		go func() { _, _ = io.Copy(io.Discard, res.Body) }() // the end of the last chunk
 		if err := <-ended; err != nil {
-			t.Errorf("a slow reader was cut: %v", err)
+			t.Errorf("the server disconnected a slow reader: %v", err)
 		}
 		_ = slow.Close()
 

@@ -228,7 +228,7 @@ func (w *walk) belongings(p person, n string) map[string]string {
 		w.t.Fatal(err)
 	}
 	<-pr.Acks()
-	// On a machine that stands still for so long, the lease may have ended it.
+	// On a machine that stalls for longer than the lease, the turn may have ended already.
 	if err := pr.Close(false); err != nil && !errors.Is(err, gateway.ErrTurnOver) {
 		w.t.Fatal(err)
 	}

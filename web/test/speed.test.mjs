@@ -41,7 +41,7 @@ class Trace {
     const [begin, end, work] = [mark("begin"), mark("end"), mark("work")];
     const all = this.events.filter((e) => /RunTask$/.test(e.name) && e.pid === begin.pid && e.tid === begin.tid && e.dur > 0);
     const cpu = (e) => (e.tdur ?? NaN) / 1000;
-    // A task has two names, one inside the other.
+    // A trace has two nested events for each task. Only the outer one counts.
     let over = 0;
     const outer = all.sort((a, b) => a.ts - b.ts || b.dur - a.dur).filter((e) => e.ts >= over && (over = e.ts + e.dur));
     const within = outer.filter((e) => e.ts >= begin.ts && e.ts <= end.ts).map((e) => ({ at: e.ts, cpu: cpu(e), wall: e.dur / 1000 })).sort((a, b) => b.cpu - a.cpu);
