@@ -105,7 +105,7 @@ func (t *callbackHistory) waitForHistory(ctx context.Context, end frame) ([]stri
 // whether the list contains the answer. The user's message is found by its id or, on servers whose last frame doesn't name it,
 // by its text.
 func (t *callbackHistory) readHistory(ctx context.Context, end frame) (history []string, isListed bool, err error) {
-	req, err := call.JSON(ctx, http.MethodGet, t.agent.base.JoinPath("api/conversations", t.conversation, "messages"), t.agent.cfg.Token, nil)
+	req, err := call.JSON(ctx, http.MethodGet, call.Path(t.agent.base, "api", "conversations", t.conversation, "messages"), t.agent.cfg.Token, nil)
 	if err != nil {
 		return nil, false, err
 	}

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -87,9 +88,15 @@ func (s session) query() url.Values {
 }
 
 // call sends a request. An error is a *failure: the server was not reached, or its status is not a success. On success the
-// caller closes the response's body. Redirects count as failures.
+// caller closes the response's body. Redirects count as failures. The elements of path are escaped, see [call.Path]. Lists have
+// paths that end in a slash.
 func (r *restAgent) call(ctx context.Context, method string, query url.Values, body any, path ...string) (*http.Response, error) {
-	u := r.url.JoinPath(append([]string{"v1"}, path...)...)
+	last := len(path) - 1
+	name, isList := strings.CutSuffix(path[last], "/")
+	u := call.Path(r.url.JoinPath("v1"), append(slices.Clone(path[:last]), name)...)
+	if isList {
+		u = u.JoinPath("/")
+	}
 	u.RawQuery = query.Encode()
 	var reader io.Reader
 	if body != nil {

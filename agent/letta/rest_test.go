@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -507,6 +510,36 @@ func TestKindRejects(t *testing.T) {
 		}
 		if _, err := (agent.Kinds{Kind(all.Registry())}).Make(s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q in it", spec, err, want)
+		}
+	}
+}
+
+// TestV1PathsAreEscaped checks that an id that an upstream or an operator chooses can't lead a request, which has the server's token, to
+// another resource.
+func TestV1PathsAreEscaped(t *testing.T) {
+	var path string
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { path = r.URL.EscapedPath() }))
+	t.Cleanup(s.Close)
+	u, err := url.Parse(s.URL + "/base")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newREST(base{url: u, dialect: letta.Dialect(), times: quick})
+	t.Cleanup(r.Close)
+	for want, elements := range map[string][]string{
+		"/base/v1/runs/":                                    {"runs/"},
+		"/base/v1/runs/run-1/messages":                      {"runs", "run-1", "messages"},
+		"/base/v1/runs/..%2F..%2Fagents%2Fagent-1/cancel":   {"runs", "../../agents/agent-1", "cancel"},
+		"/base/v1/conversations/%2E%2E":                     {"conversations", ".."},
+		"/base/v1/conversations/a%3Fagent_id=b%23/messages": {"conversations", "a?agent_id=b#", "messages"},
+	} {
+		res, err := r.call(t.Context(), http.MethodGet, nil, nil, elements...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close() // the path is what counts
+		if path != want {
+			t.Errorf("%q: got path %s, want %s", elements, path, want)
 		}
 	}
 }
