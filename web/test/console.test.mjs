@@ -47,6 +47,6 @@ if (lacking) {
     await ask(page, "echo unheard again");
     await idle(page);
     assert.equal(page.said.length, before);
-    await wantClean(page, { console: /not kept across a reload/ });
+    await wantClean(page, { console: /would be lost by a reload/ });
   });
 }
