@@ -145,7 +145,7 @@ func TestAnthropicErrors(t *testing.T) {
 		"tools":            {client, tools, 400, anthropic.ErrorTypeInvalidRequestError, "tools", false},
 		"failed turn":      {client, anthropicAsk("failing"), 529, anthropic.ErrorTypeOverloadedError, "the model is busy", true},
 		"upstream's limit": {client, anthropicAsk("limited"), 429, anthropic.ErrorTypeRateLimitError, "too many tokens a minute", true},
-		"user's limit":     {alice, anthropicAsk("thinker"), 429, anthropic.ErrorTypeRateLimitError, "messages a minute", false},
+		"user's limit":     {alice, anthropicAsk("thinker"), 429, anthropic.ErrorTypeRateLimitError, "messages per minute", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := tt.client.Messages.New(t.Context(), tt.ask)
