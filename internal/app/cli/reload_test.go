@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -82,10 +83,12 @@ func (f *fromFile) frame(words string) string {
 			return s
 		}
 	}
+	ctx, cancel := context.WithTimeout(f.t.Context(), waitLimit)
+	defer cancel()
 	for {
-		_, b, err := f.conn.Read(f.t.Context())
+		_, b, err := f.conn.Read(ctx)
 		if err != nil {
-			f.t.Fatal(err)
+			f.t.Fatalf("no frame with %s: %v; the others: %q", words, err, f.seen)
 		}
 		if bytes.Contains(b, []byte(words)) {
 			return string(b)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -83,8 +84,10 @@ func TestShellOnSockets(t *testing.T) {
 	base := strings.TrimSuffix(s.URL, "/")
 	// next returns the next frame that is no status.
 	next := func(c *websocket.Conn) string {
+		ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
+		defer cancel()
 		for {
-			_, b, err := c.Read(t.Context())
+			_, b, err := c.Read(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}

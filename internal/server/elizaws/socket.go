@@ -93,7 +93,8 @@ func (s *surface) socket(w http.ResponseWriter, r *http.Request, _ gateway.Princ
 		return err
 	}
 	defer leave()
-	c := &webSocket{s: s, r: r, client: clientID(r), after: lastEvent(r), answers: make(chan []byte, maxAnswers)}
+	// Joined before the handshake is answered: a client that is connected misses no frame.
+	c := &webSocket{s: s, r: r, client: clientID(r), after: lastEvent(r), frames: s.Hub.Join(), answers: make(chan []byte, maxAnswers)}
 	conn, ok := socket.Accept(w, r, socket.Options{Stall: s.srv.Options().Stall, ReadLimit: maxFrame, Farewell: c.farewell})
 	if !ok {
 		return nil
@@ -138,6 +139,7 @@ func (c *webSocket) run() error {
 		if err := c.authenticate(); err != nil {
 			return err
 		}
+		c.frames = c.s.Hub.Join()
 		greeting = []byte(`{"type":"auth-ok"}`)
 	}
 	leave, err := c.s.gw.AddViewer(c.principal())
@@ -147,7 +149,6 @@ func (c *webSocket) run() error {
 	defer leave()
 	c.conn.EndAt(c.identity.Load().Expires, server.ErrExpired)
 	c.active.Store(true)
-	c.frames = c.s.Hub.Join()
 	defer c.s.Hub.SetActive(c.frames, gateway.Principal{}, "")
 	positions := c.s.gw.Positions(c.principal()) // before the first answer, so that no later change is missed
 	c.conn.Go(func() { c.conn.End(c.write(greeting)) })
