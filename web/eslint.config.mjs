@@ -5,7 +5,7 @@ import leat from "./lint/rules.mjs";
 
 export default tseslint.config(
   { ignores: ["dist/", "public/"] },
-  { plugins: { leat }, rules: { "leat/names": ["error", "types"], "leat/circles": "error" } },
+  { plugins: { leat }, rules: { "leat/names": ["error"], "leat/circles": "error" } },
   {
     files: ["src/**/*.{ts,tsx}"],
     extends: [tseslint.configs.recommendedTypeChecked, hooks.configs.flat["recommended-latest"]],

@@ -12,6 +12,9 @@ const words = new Set(
     .filter(Boolean),
 );
 
+// Participles that are also the imperative of their verb: as the name of a method they say what it does.
+const verbs = new Set(["cut", "put", "read", "set", "shut", "split"]);
+
 /**
  * Reports declared names that are a bare adverb, participle, pronoun or quantifier: types, components, functions, variables,
  * parameters, and the fields and methods of classes. Keys of interfaces and object literals are exempt, because many of them are
@@ -30,7 +33,7 @@ const names = {
     };
     return {
       PropertyDefinition: member,
-      MethodDefinition: member,
+      MethodDefinition: (method) => verbs.has(method.key.name) || member(method),
       "Program:exit"() {
         const checked = new Set();
         for (const scope of context.sourceCode.scopeManager.scopes) {
@@ -57,19 +60,19 @@ const importOf = /(?:^|\n)\s*(?:import|export)\b[^;"']*?from\s+["'](\.[^"']+)["'
 
 /** The files that a file imports by a relative path, with types: a type that is needed both ways is a circle too. */
 const importsOf = (() => {
-  const known = new Map();
+  const cache = new Map();
   return (file) => {
-    if (!known.has(file)) {
-      const found = [];
+    if (!cache.has(file)) {
+      const imports = [];
       for (const [, from, bare] of readFileSync(file, "utf8").matchAll(importOf)) {
         const path = join(dirname(file), from ?? bare);
         const stem = path.replace(/\.(js|ts|tsx)$/, "");
         const target = [path, `${stem}.ts`, `${stem}.tsx`, `${path}/index.ts`].find((p) => /\.tsx?$/.test(p) && existsSync(p));
-        if (target) found.push(target);
+        if (target) imports.push(target);
       }
-      known.set(file, found);
+      cache.set(file, imports);
     }
-    return known.get(file);
+    return cache.get(file);
   };
 })();
 

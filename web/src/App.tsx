@@ -105,7 +105,7 @@ function Page({ session: user, signedOut }: { session: Session; signedOut: () =>
     setRail(false);
   }
   return (
-    <div className="house" data-rail={rail || undefined}>
+    <div className="layout" data-rail={rail || undefined}>
       <a className="skip" href="#composer" onClick={(e) => { e.preventDefault(); document.getElementById("composer")?.focus(); }}>Skip to message</a>
       <Rail current={id} session={user} opened={rail} open={openRail} close={closeRail} />
       {rail && <div className="shade" onClick={closeRail} />}

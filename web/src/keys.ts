@@ -36,16 +36,16 @@ export const actions = new Store<readonly Action[]>([]);
 const tell = () => actions.set([...sources.values()].flat());
 
 /** Offers actions as long as the component is there. */
-export function useActions(offered: readonly Action[]): void {
+export function useActions(actions: readonly Action[]): void {
   useEffect(() => {
     const source = {};
-    sources.set(source, offered);
+    sources.set(source, actions);
     tell();
     return () => {
       sources.delete(source);
       tell();
     };
-  }, [offered]);
+  }, [actions]);
 }
 
 /** A key as it is written on keyboards here. */

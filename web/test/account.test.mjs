@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { test } from "node:test";
 
-import { allowed, ask, closeBrowser, composer, current, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
+import { allowed, ask, closeBrowser, composer, current, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 
 const secret = "a secret of at least 32 bytes, of the tests";
 const b64 = (s) => Buffer.from(s).toString("base64url");
@@ -17,21 +17,21 @@ function token(sub, seconds = 3600) {
 
 const field = (page) => page.getByLabel("Access token");
 const connected = (page) => page.locator('.connection[data-state="connected"]').waitFor();
-const out = (page) => page.locator(".rail").getByRole("button", { name: "Sign out" });
+const signOutButton = (page) => page.locator(".rail").getByRole("button", { name: "Sign out" });
 
-async function signIn(page, who) {
+async function signIn(page, user) {
   page.expected = 0;
-  await field(page).fill(token(who));
+  await field(page).fill(token(user));
   await page.getByRole("button", { name: "Sign in" }).click();
   await connected(page);
 }
 
 /** All that scripts of this gateway can find in the browser. */
-const stored = (page) => page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }));
+const browserStorage = (page) => page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }));
 
 /** The titles and texts of all that somebody has. */
-async function all(gateway, who) {
-  const headers = { Authorization: `Bearer ${token(who)}` };
+async function conversationsOf(gateway, user) {
+  const headers = { Authorization: `Bearer ${token(user)}` };
   const { conversations } = await (await fetch(`${gateway.url}/api/conversations`, { headers })).json();
   const docs = await Promise.all(conversations.map(async (c) => (await fetch(`${gateway.url}/api/conversations/${encodeURIComponent(c.id)}/transcript`, { headers })).text()));
   return JSON.stringify(conversations) + docs.join("");
@@ -76,16 +76,16 @@ test("two people and one browser", { skip: lacking || false, concurrency: 1 }, a
     await composer(page).fill("a draft of alice");
     await page.waitForFunction(() => JSON.stringify({ ...localStorage }).includes("a draft of alice"));
 
-    await out(page).click();
+    await signOutButton(page).click();
     await page.getByText("One message has not been sent. One draft is saved here. Signing out deletes unsent messages and drafts.").waitFor();
     await page.screenshot({ path: process.env.SHOTS ? `${process.env.SHOTS}/leave.png` : undefined });
     await page.getByRole("button", { name: "Cancel" }).click();
     await page.waitForFunction(() => document.activeElement?.textContent?.includes("Sign out"));
-    assert.match(await stored(page), /waits of alice/);
-    await out(page).click();
+    assert.match(await browserStorage(page), /waits of alice/);
+    await signOutButton(page).click();
     await page.locator(".rail .sure").getByRole("button", { name: "Sign out" }).click();
     await field(page).waitFor();
-    assert.doesNotMatch(await stored(page), /alice|outbox|draft|agents|stopped|shown/);
+    assert.doesNotMatch(await browserStorage(page), /alice|outbox|draft|agents|stopped|shown/);
 
     heal();
     await signIn(page, "bob");
@@ -95,8 +95,8 @@ test("two people and one browser", { skip: lacking || false, concurrency: 1 }, a
     await ask(page, "echo of bob");
     await idle(page);
     assert.equal(await page.getByText("alice").count(), 0);
-    assert.doesNotMatch(await all(gateway, "bob"), /alice/);
-    assert.doesNotMatch(await all(gateway, "alice"), /waits/);
+    assert.doesNotMatch(await conversationsOf(gateway, "bob"), /alice/);
+    assert.doesNotMatch(await conversationsOf(gateway, "alice"), /waits/);
     await wantClean(page, noise);
   });
 
@@ -129,8 +129,8 @@ test("two people and one browser", { skip: lacking || false, concurrency: 1 }, a
     await page.evaluate(() => (location.hash = "#/"));
     await ask(page, "echo of dave");
     await idle(page);
-    assert.doesNotMatch(await all(gateway, "dave"), /carol/);
-    await out(page).click();
+    assert.doesNotMatch(await conversationsOf(gateway, "dave"), /carol/);
+    await signOutButton(page).click();
     await field(page).waitFor();
 
     // The one who wrote it has it still.
@@ -138,7 +138,7 @@ test("two people and one browser", { skip: lacking || false, concurrency: 1 }, a
     await page.getByRole("link", { name: /of carol/ }).first().click();
     await page.getByRole("article").getByText("echo waits of carol").waitFor();
     await idle(page);
-    assert.match(await all(gateway, "carol"), /waits of carol/);
+    assert.match(await conversationsOf(gateway, "carol"), /waits of carol/);
     assert.equal(await composer(page).inputValue(), "a draft of carol");
     await wantClean(page, noise);
   });
@@ -149,27 +149,27 @@ test("two people and one browser", { skip: lacking || false, concurrency: 1 }, a
     await ask(page, "ask");
     await page.locator(".ask").waitFor();
     const path = `/#/c/${encodeURIComponent(current(page))}`;
-    const shared = await fetch(`${gateway.url}/api/conversations/${encodeURIComponent(current(page))}/commands`, {
+    const response = await fetch(`${gateway.url}/api/conversations/${encodeURIComponent(current(page))}/commands`, {
       method: "POST", headers: { Authorization: `Bearer ${token("grace")}` }, body: JSON.stringify({ type: "share", subject: "heidi", access: "write" }),
     });
-    assert.equal(shared.status, 200);
+    assert.equal(response.status, 200);
     // Another browser of the same user, and one of another user.
-    const others = [];
-    for (const who of ["grace", "heidi"]) {
+    const pages = [];
+    for (const user of ["grace", "heidi"]) {
       const other = await open(gateway, { signedOut: true });
-      await signIn(other, who);
+      await signIn(other, user);
       await other.goto(gateway.url + path);
       await other.locator(".ask").waitFor();
-      others.push(other);
+      pages.push(other);
     }
-    const [second, guest] = others;
+    const [second, guest] = pages;
     await page.getByRole("button", { name: "Stop", exact: true }).click();
     await page.getByText(/^Stopped by you after \d/).waitFor();
     await second.getByText(/^Stopped by you after \d/).waitFor();
     await guest.getByText(/^Stopped by grace after \d/).waitFor();
     await guest.reload();
     await guest.getByText(/^Stopped by grace after \d/).waitFor();
-    for (const p of [page, ...others]) await wantClean(p, noise);
+    for (const p of [page, ...pages]) await wantClean(p, noise);
   });
 
   await t.test("after signing out, another tab sends nothing", async () => {
@@ -183,7 +183,7 @@ test("two people and one browser", { skip: lacking || false, concurrency: 1 }, a
     await composer(tab).fill("echo waits of erin");
     await composer(tab).press("Enter");
     await tab.getByText("Waiting to be sent").waitFor();
-    await out(page).click();
+    await signOutButton(page).click();
     await page.getByText("One message has not been sent.").waitFor();
     await page.locator(".rail .sure").getByRole("button", { name: "Sign out" }).click();
     await field(page).waitFor();
@@ -195,8 +195,8 @@ test("two people and one browser", { skip: lacking || false, concurrency: 1 }, a
     await tab.reload();
     await connected(tab);
     await tab.getByRole("link", { name: /of frank/ }).waitFor();
-    assert.doesNotMatch(await all(gateway, "frank"), /erin/);
-    assert.doesNotMatch(await stored(tab), /erin/);
+    assert.doesNotMatch(await conversationsOf(gateway, "frank"), /erin/);
+    assert.doesNotMatch(await browserStorage(tab), /erin/);
     await wantClean(page, noise);
   });
 });

@@ -9,12 +9,12 @@ const sleep = (ms) => new Promise((r) => setTimeout(r, ms));
 
 /** A text with all that Markdown has; n repeats it. */
 export function prose(n = 1) {
-  const one = (i) => [
+  const section = (i) => [
     `## Section ${i}`, "", `Some *prose* with **bold**, \`code\` and a [link](https://example.com/${i}), long enough to wrap on a narrow screen and then some.`, "",
     "1. first thing", "2. second thing with `code`", "   - nested", "3. third", "", "| a | b |", "|---|--:|", `| row ${i} | 1 |`, "| more | 22 |", "",
     "```go", "func main() {", `\tfmt.Println("hello", ${i})`, "}", "```", "", "> quoted words", "",
   ].join("\n");
-  return Array.from({ length: n }, (_, i) => one(i + 1)).join("\n");
+  return Array.from({ length: n }, (_, i) => section(i + 1)).join("\n");
 }
 
 const scripts = {
@@ -149,11 +149,11 @@ if (process.argv[1]?.endsWith("agent.mjs")) {
     const t = {};
     turns.set(m.turn, t);
     const text = m.message.text ?? "";
-    const [word, ...rest] = text.split(" ");
+    const [word, ...args] = text.split(" ");
     const run = scripts[word] ?? scripts.echo;
     const say = (s) => write({ type: "text", turn: m.turn, text: s });
     const answer = () => new Promise((resolve) => (t.answered = resolve));
-    run({ turn: m.turn, say, rest: scripts[word] ? rest.join(" ") : text, going: () => !t.cancelled, answer, message: m.message })
+    run({ turn: m.turn, say, rest: scripts[word] ? args.join(" ") : text, going: () => !t.cancelled, answer, message: m.message })
       .catch((err) => write({ type: "turn.end", turn: m.turn, outcome: "failed", error: { message: String(err) } }))
       .finally(() => turns.delete(m.turn));
   }).on("close", () => process.exit(0));

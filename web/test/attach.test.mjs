@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
 import { accessible } from "./axe.mjs";
-import { closeBrowser, composer, current, Gateway, lacking, open, wantClean } from "./house.mjs";
+import { closeBrowser, composer, current, Gateway, lacking, open, wantClean } from "./harness.mjs";
 
 if (lacking) {
   test("attach", { skip: lacking }, () => {});
@@ -20,7 +20,7 @@ if (lacking) {
   });
 
   // The test agent has no sessions, so the gateway's answers about them are replaced.
-  async function attaching(page, asked) {
+  async function attaching(page, requests) {
     await page.route("**/api/agents", async (route) => {
       const res = await route.fetch();
       const { agents } = await res.json();
@@ -32,15 +32,15 @@ if (lacking) {
         await route.fulfill({ json: { sessions: [{ id: "agent:main:main", title: "Planning", updated: "2026-11-20T10:00:00Z" }, { id: "s2" }] } });
         return;
       }
-      asked.push(r.postDataJSON());
-      if (asked.length === 1) await route.fulfill({ status: 409, json: { error: "the conversation x follows this session already", reason: "conflict" } });
+      requests.push(r.postDataJSON());
+      if (requests.length === 1) await route.fulfill({ status: 409, json: { error: "the conversation x follows this session already", reason: "conflict" } });
       else await route.fulfill({ status: 201, json: { conversation: "taken-over", title: "Planning" } });
     });
   }
 
-  test("a session is chosen and attached, with its history and for whom", async () => {
-    const asked = [];
-    const page = await open(gateway, { path: "/", prepare: (p) => attaching(p, asked) });
+  test("an operator chooses a session and attaches it with its history, for a user", async () => {
+    const requests = [];
+    const page = await open(gateway, { path: "/", prepare: (p) => attaching(p, requests) });
     await page.getByRole("button", { name: "Attach a session…" }).click();
     const sheet = page.getByRole("dialog", { name: "Attach a session" });
     const attach = sheet.getByRole("button", { name: "Attach", exact: true });
@@ -60,7 +60,7 @@ if (lacking) {
     await sheet.waitFor({ state: "detached" });
     await page.getByText("hello, terminal").waitFor();
     assert.equal(current(page), "taken-over");
-    assert.deepEqual(asked, [
+    assert.deepEqual(requests, [
       { session: "agent:main:main", owner: "", tenant: "", history: true },
       { session: "agent:main:main", owner: "alice", tenant: "", history: false },
     ]);
@@ -68,7 +68,7 @@ if (lacking) {
     await wantClean(page, { console: /Failed to load resource/ }); // the one that was refused
   });
 
-  test("without an agent with sessions the choice is missing", async () => {
+  test("if no agent has sessions, nothing offers to attach one", async () => {
     const page = await open(gateway, { path: "/" });
     await page.getByRole("heading", { name: "How can I help?" }).waitFor();
     assert.equal(await page.getByRole("button", { name: "Attach a session…" }).count(), 0);

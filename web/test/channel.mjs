@@ -3,11 +3,11 @@
 import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
 
-const look = () => {
+const scan = () => {
   if (!existsSync(process.argv[2])) process.exit(4);
 };
-look();
-setInterval(look, 50);
+scan();
+setInterval(scan, 50);
 createInterface({ input: process.stdin })
   .on("line", (line) => {
     if (JSON.parse(line).type === "hello") process.stdout.write(`${JSON.stringify({ type: "ready", protocol: 1, kind: "channel" })}\n`);

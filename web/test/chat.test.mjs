@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 
-import { answer, articles, ask, browser, closeBrowser, current, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
+import { answer, articles, ask, browser, closeBrowser, current, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 
 if (lacking) {
   test("the dashboard", { skip: lacking }, () => {});
@@ -29,7 +29,7 @@ if (lacking) {
     await wantClean(page);
   });
 
-  test("a reload during a tool call, and what a tool shows", async () => {
+  test("a reload during a tool call, and the tool's output", async () => {
     const page = await open(gateway);
     await ask(page, "tool");
     await page.locator(".tool").first().waitFor();
@@ -52,7 +52,7 @@ if (lacking) {
     await wantClean(page);
   });
 
-  test("an agent's error says what happened and what to do", async () => {
+  test("an agent's error shows the cause and what to do", async () => {
     const page = await open(gateway);
     await ask(page, "fail");
     await page.locator(".turn-end", { hasText: "The model is overloaded." }).waitFor();
@@ -94,7 +94,7 @@ if (lacking) {
     await wantClean(page);
   });
 
-  test("a picture and a text, up and down", async () => {
+  test("a picture and a text are uploaded and downloaded", async () => {
     const page = await open(gateway);
     const png = Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==", "base64");
     await page.locator("input[type=file]").setInputFiles([{ name: "dot.png", mimeType: "image/png", buffer: png }, { name: "note.txt", mimeType: "text/plain", buffer: Buffer.from("words") }]);
@@ -113,7 +113,7 @@ if (lacking) {
     await wantClean(page);
   });
 
-  test("a status and its trail", async () => {
+  test("a status and the statuses before it", async () => {
     const page = await open(gateway);
     await ask(page, "status");
     await idle(page);
@@ -151,7 +151,7 @@ if (lacking) {
     await page.context().close();
   });
 
-  test("a look inside an answer: figures, replay, events, frames", async () => {
+  test("the inspector of an answer: figures, replay, events, frames", async () => {
     const page = await open(gateway);
     await ask(page, "echo one two three four");
     await idle(page);
@@ -186,7 +186,7 @@ if (lacking) {
     await wantClean(page, { console: /404/ });
   });
 
-  test("nothing is asked of another host, and the policy is kept", async () => {
+  test("the page requests nothing from other hosts and obeys its content security policy", async () => {
     const page = await open(gateway);
     const res = await page.request.get(gateway.url);
     assert.match(res.headers()["content-security-policy"], /trusted-types 'none'/);
@@ -194,7 +194,7 @@ if (lacking) {
     await idle(page);
     assert.equal(await page.evaluate(() => window.hacked), undefined);
     assert.equal(await page.locator(".log script, .log iframe, .log svg:not(.icon), .log form, .log style, .log [onerror], .log [onload], .log [onclick]").count(), 0);
-    for (const href of await page.locator(".log a").evaluateAll((all) => all.map((a) => a.href))) assert.match(href, /^(https?:|mailto:)/);
+    for (const href of await page.locator(".log a").evaluateAll((links) => links.map((a) => a.href))) assert.match(href, /^(https?:|mailto:)/);
     assert.match(await page.locator(".log").innerText(), /U\+202E/);
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true);
     await wantClean(page);

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { answer, ask, closeBrowser, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
+import { answer, ask, closeBrowser, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 
 if (lacking) {
   test("the console", { skip: lacking }, () => {});
@@ -21,10 +21,10 @@ if (lacking) {
     const page = await open(gateway);
     // A storage that is full: messages are delivered all the same, and would not outlive a reload.
     await page.evaluate(() => {
-      const set = Storage.prototype.setItem;
+      const setItem = Storage.prototype.setItem;
       window.refused = 0;
       Storage.prototype.setItem = function (name, value) {
-        if (!name.startsWith("leat:outbox:")) return set.call(this, name, value);
+        if (!name.startsWith("leat:outbox:")) return setItem.call(this, name, value);
         window.refused++;
         throw new DOMException("it is full", "QuotaExceededError");
       };
@@ -36,9 +36,9 @@ if (lacking) {
     assert.deepEqual(page.said.filter((s) => !s.startsWith("verbose")), []);
 
     await page.evaluate(() => { localStorage["leat.debug"] = "1"; });
-    const told = page.waitForEvent("console", { timeout: 60_000 });
+    const message = page.waitForEvent("console", { timeout: 60_000 });
     await ask(page, "echo heard");
-    assert.match((await told).text(), /^leat: the message could not be stored and would be lost by a reload: QuotaExceededError: it is full/);
+    assert.match((await message).text(), /^leat: the message could not be stored and would be lost by a reload: QuotaExceededError: it is full/);
     await idle(page);
     assert.deepEqual(page.said.filter((s) => !/^verbose|^warning: leat: the message could not be stored/.test(s)), []);
 

@@ -10,17 +10,17 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { deflateSync } from "node:zlib";
 
-import { answer, ask, closeBrowser, composer, current, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
+import { answer, ask, closeBrowser, composer, current, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 
-const cut = /ERR_|WebSocket connection|Failed to load resource/;
+const networkErrors = /ERR_|WebSocket connection|Failed to load resource/;
 const mega = 1 << 20;
 
 /** A line between the browser and the gateway, that can be held or cut once so many bytes have gone up. */
 class Line {
-  up = 0; // bytes that went to the gateway
+  uploadedBytes = 0; // bytes that went to the gateway
   state = "open"; // or "held": no data passes; or "cut": connections fail
-  most = Infinity; // from then on it is then
-  then = "cut";
+  limit = Infinity; // bytes, after which the method atLimit is called
+  atLimit = "disconnect";
   pairs = new Set();
 
   static async to(port) {
@@ -43,9 +43,9 @@ class Line {
     };
     for (const s of [browser, gateway]) s.on("error", end).on("close", end);
     browser.on("data", (d) => {
-      this.up += d.length;
+      this.uploadedBytes += d.length;
       gateway.write(d);
-      if (this.state === "open" && this.up > this.most) this[this.then]();
+      if (this.state === "open" && this.uploadedBytes > this.limit) this[this.atLimit]();
     });
     gateway.on("data", (d) => browser.write(d));
     if (this.state === "held") this.pause(pair);
@@ -56,12 +56,12 @@ class Line {
     gateway.pause();
   }
 
-  held() {
+  hold() {
     this.state = "held";
     for (const p of this.pairs) this.pause(p);
   }
 
-  cut() {
+  disconnect() {
     this.state = "cut";
     for (const p of [...this.pairs]) {
       p.browser.destroy();
@@ -70,7 +70,7 @@ class Line {
   }
 
   mend() {
-    this.most = Infinity;
+    this.limit = Infinity;
     this.state = "open";
     for (const { browser, gateway } of this.pairs) {
       browser.resume();
@@ -79,19 +79,19 @@ class Line {
   }
 
   close() {
-    this.cut();
+    this.disconnect();
     return new Promise((r) => this.server.close(r));
   }
 }
 
 /** Waits until something is so. */
-async function until(what, is) {
+async function waitFor(label, is) {
   for (let i = 0; i < 1200; i++) {
     const v = await is();
     if (v) return v;
     await new Promise((r) => setTimeout(r, 50));
   }
-  assert.fail(`it never came to be that ${what}`);
+  assert.fail(`it never came to be that ${label}`);
 }
 
 const sum = (b) => createHash("sha256").update(b).digest("hex");
@@ -104,11 +104,11 @@ function png(width, height, [r, g, b]) {
     const body = Buffer.concat([Buffer.from(type), data]);
     let c = ~0;
     for (const x of body) for (let k = ((c ^= x), 0); k < 8; k++) c = (c >>> 1) ^ (c & 1 ? 0xedb88320 : 0);
-    const out = Buffer.alloc(body.length + 8);
-    out.writeUInt32BE(data.length);
-    body.copy(out, 4);
-    out.writeUInt32BE(~c >>> 0, body.length + 4);
-    return out;
+    const bytes = Buffer.alloc(body.length + 8);
+    bytes.writeUInt32BE(data.length);
+    body.copy(bytes, 4);
+    bytes.writeUInt32BE(~c >>> 0, body.length + 4);
+    return bytes;
   };
   const head = Buffer.alloc(13);
   head.writeUInt32BE(width, 0);
@@ -119,7 +119,7 @@ function png(width, height, [r, g, b]) {
 }
 
 /** Frames of an OpenClaw gateway of protocol 3, which say a text in pieces. */
-function spoken(pieces) {
+function speech(pieces) {
   let seq = 0;
   let t = 0;
   let text = "";
@@ -144,7 +144,7 @@ if (lacking) {
     workspace = join(folder, "space");
     writeFileSync(join(folder, "secret.txt"), "the secret");
     for (const name of ["film.bin", "held.bin"]) writeFileSync(join(folder, name), film);
-    writeFileSync(join(folder, "take.jsonl"), spoken(`Look at this:\nMEDIA:${workspace}/plot.png\nand at this:\nMEDIA:./notes.txt\nbut not at this:\nMEDIA:${folder}/secret.txt\nThat was it.`.match(/[\s\S]{1,3}/g)));
+    writeFileSync(join(folder, "take.jsonl"), speech(`Look at this:\nMEDIA:${workspace}/plot.png\nand at this:\nMEDIA:./notes.txt\nbut not at this:\nMEDIA:${folder}/secret.txt\nThat was it.`.match(/[\s\S]{1,3}/g)));
     gateway = await Gateway.start(["--agent", `claw=replay:${join(folder, "take.jsonl")}?dialect=openclaw`], { LEAT_FILES_WORKSPACE: workspace });
     writeFileSync(join(workspace, "plot.png"), png(120, 80, [20, 120, 90]));
     writeFileSync(join(workspace, "notes.txt"), "some notes");
@@ -170,8 +170,8 @@ if (lacking) {
 
   test("a large upload continues after a disconnect and a kill of the gateway", async () => {
     const page = await open({ url: line.url });
-    line.most = line.up + 10 * mega;
-    line.then = "cut";
+    line.limit = line.up + 10 * mega;
+    line.atLimit = "disconnect";
     await attach(page, join(folder, "film.bin"));
     await chip(page, "film.bin").getByText("waiting for the connection").waitFor({ timeout: 60_000 });
     assert.equal(line.state, "cut");
@@ -183,23 +183,23 @@ if (lacking) {
     const before = line.up;
     line.mend();
     await chip(page, "film.bin").getByText(/^25 MB$/).waitFor({ timeout: 60_000 });
-    const again = line.up - before - (film.length - there);
-    assert.ok(again < mega, `${again} bytes went twice`);
+    const repeatedBytes = line.up - before - (film.length - there);
+    assert.ok(repeatedBytes < mega, `${repeatedBytes} bytes went twice`);
     await arrived(page, "film.bin", film);
     // The file is in the workspace, where the agent finds it.
     const [at] = readdirSync(join(workspace, "uploads", "operator"), { recursive: true }).filter((n) => n.endsWith("film.bin"));
     assert.equal(sum(readFileSync(join(workspace, "uploads", "operator", at))), sum(film));
-    await wantClean(page, { console: cut });
+    await wantClean(page, { console: networkErrors });
   });
 
   test("the progress of an upload is announced, and it can be removed in the middle", async () => {
     const page = await open({ url: line.url });
-    line.most = line.up + 10 * mega;
-    line.then = "held";
+    line.limit = line.up + 10 * mega;
+    line.atLimit = "hold";
     await attach(page, join(folder, "held.bin"));
-    await until("the line is held", () => line.state === "held");
+    await waitFor("the line is held", () => line.state === "held");
     const bar = page.getByRole("progressbar", { name: "Uploading held.bin" });
-    await until("progress is shown", async () => Number(await bar.getAttribute("value")) > 0.2);
+    await waitFor("progress is shown", async () => Number(await bar.getAttribute("value")) > 0.2);
     assert.ok(Number(await bar.getAttribute("value")) < 0.95);
     assert.match(await chip(page, "held.bin").innerText(), /\d+ % of 25 MB sent/);
     const before = readdirSync(join(gateway.data, "uploads")).filter((n) => !n.includes(".")).length;
@@ -207,23 +207,23 @@ if (lacking) {
     await page.getByRole("button", { name: "Remove held.bin" }).click();
     await chip(page, "held.bin").waitFor({ state: "detached" });
     line.mend();
-    await until("the upload is taken back", () => readdirSync(join(gateway.data, "uploads")).every((n) => existsSync(join(gateway.data, "uploads", n)) && !/^[0-9a-f]{32}$/.test(n)));
+    await waitFor("the upload is taken back", () => readdirSync(join(gateway.data, "uploads")).every((n) => existsSync(join(gateway.data, "uploads", n)) && !/^[0-9a-f]{32}$/.test(n)));
     await composer(page).fill("echo on");
     assert.ok(await page.getByRole("button", { name: "Send", exact: true }).isEnabled());
-    await wantClean(page, { console: cut });
+    await wantClean(page, { console: networkErrors });
   });
 
   test("a file that can't be uploaded is explained before it is sent", async () => {
     const small = await Gateway.start([], { LEAT_LIMITS_FILE: "1MiB" });
     try {
       const page = await open(small);
-      const sent = [];
-      page.on("request", (r) => r.method() === "POST" && sent.push(r.url()));
+      const bodies = [];
+      page.on("request", (r) => r.method() === "POST" && bodies.push(r.url()));
       await attach(page, [{ name: "big.bin", mimeType: "application/octet-stream", buffer: film.subarray(0, 2 * mega) }, { name: "empty.txt", mimeType: "text/plain", buffer: Buffer.alloc(0) }]);
       await chip(page, "big.bin").getByText("the file has 2.1 MB; the limit is 1.0 MB").waitFor();
       await chip(page, "empty.txt").getByText("the file is empty").waitFor();
       assert.equal(await page.getByRole("button", { name: "Try again" }).count(), 0);
-      assert.deepEqual(sent.filter((u) => u.includes("files")), []);
+      assert.deepEqual(bodies.filter((u) => u.includes("files")), []);
       for (const name of ["big.bin", "empty.txt"]) await page.getByRole("button", { name: `Remove ${name}` }).click();
       await attach(page, { name: "fits.bin", mimeType: "application/octet-stream", buffer: film.subarray(0, mega) });
       await chip(page, "fits.bin").getByText(/^1\.0 MB$/).waitFor();
@@ -233,7 +233,7 @@ if (lacking) {
     }
   });
 
-  test("a refusal can be tried again", async () => {
+  test("a refused upload can be tried again", async () => {
     const page = await open(gateway);
     let refuse = true;
     await page.route(/\/api\/conversations\/[^/]+\/files/, (route) => (refuse ? route.fulfill({ status: 429, contentType: "application/json", body: '{"error":"a user may store no more","reason":"quota"}' }) : route.continue()));
@@ -243,26 +243,26 @@ if (lacking) {
     await page.getByRole("button", { name: "Try again" }).click();
     await chip(page, "note.txt").getByText(/^5 B$/).waitFor();
     await arrived(page, "note.txt", Buffer.from("words"));
-    await wantClean(page, { console: cut });
+    await wantClean(page, { console: networkErrors });
   });
 
-  test("a small file waits for the line as well", async (t) => {
+  test("a small file waits for the connection too", async (t) => {
     t.after(() => line.mend());
     const page = await open({ url: line.url });
-    line.cut();
+    line.disconnect();
     await attach(page, { name: "note.txt", mimeType: "text/plain", buffer: Buffer.from("words") });
     await chip(page, "note.txt").getByText("waiting for the connection").waitFor();
     line.mend();
     await chip(page, "note.txt").getByText(/^5 B$/).waitFor({ timeout: 60_000 });
     await arrived(page, "note.txt", Buffer.from("words"));
-    await wantClean(page, { console: cut });
+    await wantClean(page, { console: networkErrors });
   });
 
-  test("a message that is sent before its file is there goes when it is", async (t) => {
+  test("a message sent during an upload is delivered when the upload is complete", async (t) => {
     t.after(() => line.mend());
     const page = await open({ url: line.url });
-    const mine = page.locator(".message.user", { hasText: "what is in it" });
-    line.cut();
+    const userMessage = page.locator(".message.user", { hasText: "what is in it" });
+    line.disconnect();
     await attach(page, { name: "note.txt", mimeType: "text/plain", buffer: Buffer.from("words") });
     await chip(page, "note.txt").getByText("waiting for the connection").waitFor();
     const note = page.getByText("The message is sent when its files are uploaded");
@@ -274,13 +274,13 @@ if (lacking) {
     await note.waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Send", exact: true }).click();
     await note.waitFor();
-    assert.equal(await mine.count(), 0);
+    assert.equal(await userMessage.count(), 0);
     line.mend();
-    await mine.waitFor({ timeout: 60_000 });
-    assert.match(await mine.innerText(), /note\.txt/);
+    await userMessage.waitFor({ timeout: 60_000 });
+    assert.match(await userMessage.innerText(), /note\.txt/);
     assert.equal(await composer(page).inputValue(), "");
     await note.waitFor({ state: "detached" });
-    await wantClean(page, { console: cut });
+    await wantClean(page, { console: networkErrors });
   });
 
   test("a failed upload keeps its message in the composer, with the reason", async () => {
@@ -294,13 +294,13 @@ if (lacking) {
     assert.equal(await page.locator(".message.user").count(), 0);
     await page.getByRole("button", { name: "Remove note.txt" }).click();
     await page.locator(".message.user", { hasText: "echo without it" }).waitFor();
-    await wantClean(page, { console: cut });
+    await wantClean(page, { console: networkErrors });
   });
 
-  test("a picture that is pasted or dropped is seen at once, and in the message", async (t) => {
+  test("a picture that is pasted or dropped is shown at once, and in the message", async (t) => {
     t.after(() => line.mend());
     const page = await open({ url: line.url });
-    line.held(); // before anything of it is at the gateway
+    line.hold(); // before anything of it is at the gateway
     const bytes = [...png(64, 48, [200, 80, 20])];
     for (const [kind, name] of [["paste", "pasted.png"], ["drop", "dropped.png"]]) {
       await page.evaluate(([kind, name, bytes]) => {
@@ -320,35 +320,35 @@ if (lacking) {
     const pictures = page.locator("article.user img");
     assert.equal(await pictures.count(), 2);
     for (const i of [0, 1]) assert.ok(await pictures.nth(i).evaluate((e) => e.decode().then(() => e.naturalWidth === 64)));
-    await wantClean(page, { console: cut });
+    await wantClean(page, { console: networkErrors });
   });
 
-  test("a person names a file of the workspace by its path", async () => {
-    const up = await fetch(`${gateway.url}/api/files/upload?name=beach.png`, { method: "POST", body: png(30, 20, [0, 0, 200]) });
-    const { path } = await up.json();
+  test("a message can name a file of the workspace by its path", async () => {
+    const upload = await fetch(`${gateway.url}/api/files/upload?name=beach.png`, { method: "POST", body: png(30, 20, [0, 0, 200]) });
+    const { path } = await upload.json();
     await gateway.conversation("named", "Named");
     const page = await open(gateway, { path: "/#/c/named" });
     const say = (text) => gateway.call("/api/conversations/named/commands", { type: "send", message: { text } }); // as any page does
     await say(`files\nMEDIA:${path}`);
     await page.getByText("beach.png image/png").waitFor();
-    const mine = page.locator("article.user");
-    assert.ok(await mine.locator("img").evaluate((e) => e.decode().then(() => e.naturalWidth === 30)));
+    const userMessages = page.locator("article.user");
+    assert.ok(await userMessages.locator("img").evaluate((e) => e.decode().then(() => e.naturalWidth === 30)));
     await say(`echo\nMEDIA:${folder}/secret.txt`);
-    await mine.nth(1).getByText("it is outside the workspace").waitFor();
-    assert.match(await mine.nth(1).innerText(), /secret\.txt/);
+    await userMessages.nth(1).getByText("it is outside the workspace").waitFor();
+    assert.match(await userMessages.nth(1).innerText(), /secret\.txt/);
     assert.ok(!(await page.locator(".log").innerText()).includes(folder));
     await page.reload();
-    await mine.nth(1).getByText("it is outside the workspace").waitFor();
+    await userMessages.nth(1).getByText("it is outside the workspace").waitFor();
     await wantClean(page);
   });
 
-  test("what an agent names by a MEDIA: line is shown whole, and never the line", async () => {
+  test("a file that an agent names in a MEDIA: line is shown, and the line is not", async () => {
     const page = await open(gateway);
     await page.evaluate(() => {
       window.seen = [];
       new MutationObserver(() => {
-        const said = [...document.querySelectorAll("article.assistant")].map((e) => e.innerText).join("\n");
-        if (/MEDIA|\/plot|space\/|\bMED?I?A?$/m.test(said)) window.seen.push(said);
+        const text = [...document.querySelectorAll("article.assistant")].map((e) => e.innerText).join("\n");
+        if (/MEDIA|\/plot|space\/|\bMED?I?A?$/m.test(text)) window.seen.push(text);
       }).observe(document.body, { subtree: true, childList: true, characterData: true });
     });
     await gateway.call("/api/conversations", { id: "shown", title: "Shown", agent: "claw" });
@@ -356,10 +356,10 @@ if (lacking) {
     await ask(page, "show me");
     await page.getByText("That was it.").waitFor({ timeout: 60_000 });
     await idle(page);
-    const said = await answer(page).innerText();
-    assert.match(said, /Look at this:[\s\S]*and at this:[\s\S]*but not at this:[\s\S]*That was it\./);
+    const text = await answer(page).innerText();
+    assert.match(text, /Look at this:[\s\S]*and at this:[\s\S]*but not at this:[\s\S]*That was it\./);
     assert.ok(await answer(page).locator("img").evaluate((e) => e.decode().then(() => e.naturalWidth === 120)));
-    assert.match(said, /secret\.txt[\s\S]*it is outside the workspace/);
+    assert.match(text, /secret\.txt[\s\S]*it is outside the workspace/);
     assert.deepEqual(await page.evaluate(() => window.seen), []);
     const [download] = await Promise.all([page.waitForEvent("download"), answer(page).getByRole("link", { name: /notes\.txt/ }).click()]);
     assert.equal(download.suggestedFilename(), "notes.txt");

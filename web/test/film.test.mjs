@@ -8,26 +8,26 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { answer, ask, closeBrowser, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
+import { answer, ask, closeBrowser, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 import { film } from "./real/film.mjs";
 
 // Runs in the page, after the film: an answer as it was last while it grew, and as it is when it is complete.
 function ends() {
-  const live = new Map();
+  const answers = new Map();
   window.ends = [];
-  const look = () => {
+  const inspect = () => {
     for (const a of document.querySelectorAll("article.assistant[data-message]")) {
-      const now = { busy: a.getAttribute("aria-busy") === "true" || !!a.querySelector(".acts[data-live]"), a, height: a.offsetHeight, parts: [...a.children].filter((e) => !e.matches("h2, .acts, .turn-end")) };
-      const before = live.get(a.dataset.message);
-      if (before?.busy && !now.busy) window.ends.push({ message: a === before.a, parts: before.parts.length > 0 && before.parts.every((e, i) => e === now.parts[i]), count: now.parts.length - before.parts.length, lost: Math.max(0, before.height - now.height) });
-      live.set(a.dataset.message, now);
+      const state = { busy: a.getAttribute("aria-busy") === "true" || !!a.querySelector(".acts[data-live]"), a, height: a.offsetHeight, parts: [...a.children].filter((e) => !e.matches("h2, .acts, .turn-end")) };
+      const before = answers.get(a.dataset.message);
+      if (before?.busy && !state.busy) window.ends.push({ message: a === before.a, parts: before.parts.length > 0 && before.parts.every((e, i) => e === state.parts[i]), count: state.parts.length - before.parts.length, lost: Math.max(0, before.height - state.height) });
+      answers.set(a.dataset.message, state);
     }
   };
-  new MutationObserver(look).observe(document, { subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: ["aria-busy", "data-live"] });
+  new MutationObserver(inspect).observe(document, { subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: ["aria-busy", "data-live"] });
 }
 
 if (lacking) {
-  test("a film of a turn", { skip: lacking }, () => {});
+  test("frames of a turn", { skip: lacking }, () => {});
 } else {
   let gateway;
   let folder;
@@ -51,23 +51,23 @@ if (lacking) {
     return page;
   };
   // What the film has, when all is complete.
-  const cut = async (page) => {
+  const filmOf = async (page) => {
     const { flickers, ends, scenes } = await page.evaluate(() => ({ flickers: window.flickers, ends: window.ends, scenes: window.scenes }));
     assert.deepEqual(flickers, []);
     assert.deepEqual(ends, [{ message: true, parts: true, count: 0, lost: 0 }]);
     return scenes.map((s) => s.findLast((m) => !m.mine)).filter(Boolean);
   };
 
-  test("reasoning, a tool, a status, text and the end: no part is rendered again, no height is lost", async () => {
+  test("reasoning, a tool, a status, text and the end: no part is rendered twice, no height is lost", async () => {
     const page = await filmed("parts", "gallery");
     await ask(page, `steps ${folder}`);
-    const seen = { begin: "", reasoned: "Reasoning", more: "bash", given: "", output: "", done: "", packed: "Packing…", sent: "Sending…", end: "All is built." };
-    for (const [gate, words] of Object.entries(seen)) {
+    const texts = { begin: "", reasoned: "Reasoning", more: "bash", given: "", output: "", done: "", packed: "Packing…", sent: "Sending…", end: "All is built." };
+    for (const [gate, words] of Object.entries(texts)) {
       if (words) await answer(page).getByText(words).first().waitFor();
       writeFileSync(join(folder, gate), "");
     }
     await idle(page);
-    const scenes = await cut(page);
+    const scenes = await filmOf(page);
     // It was seen as it grew, part by part.
     assert.ok(scenes.filter((m) => m.growing).length >= 3);
     assert.deepEqual(scenes.at(-1).parts, ["reasoning", "tool", "div", "text"]);
@@ -75,12 +75,12 @@ if (lacking) {
     await wantClean(page);
   });
 
-  test("Markdown of every kind: its blocks stay, and its height, when it is complete", async () => {
+  test("Markdown of every kind: blocks and height stay when the answer is complete", async () => {
     const page = await filmed("words", "test");
     await ask(page, "long 2");
     await answer(page).getByText("Section 1", { exact: true }).waitFor();
     await idle(page);
-    const scenes = await cut(page);
+    const scenes = await filmOf(page);
     assert.ok(scenes.some((m) => m.growing));
     assert.deepEqual(scenes.at(-1).parts, ["text"]);
     await wantClean(page);

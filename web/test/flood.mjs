@@ -5,28 +5,28 @@ import { createInterface } from "node:readline";
 
 const write = (o) => process.stdout.write(JSON.stringify(o) + "\n");
 const sleep = (ms) => new Promise((r) => setTimeout(r, ms));
-const many = (n, one) => Array.from({ length: n }, (_, i) => one(i)).join("");
+const repeat = (n, item) => Array.from({ length: n }, (_, i) => item(i)).join("");
 
 /** The sections of the long answer: what comes at once, and what comes at the pace of a quick model. */
 export const sections = [
-  ["prose", many(90, (i) => `Paragraph ${i} with *some* prose, **bold** words, \`code\` and a [link](https://example.com/${i}), long enough to wrap and then some[^1].\n\n`)],
-  ["table", `| name | value | note |\n|---|--:|:-:|\n${many(440, (i) => `| row ${i} | ${i * 7} | **bold** and \`code\` |\n`)}\n`],
-  ["list", `${many(320, (i) => `${i + 1}. item ${i} with **some** words and \`code\`\n`)}\n`],
-  ["fence", `\`\`\`js\n${many(2700, (i) => `const x${i} = "a line of code"; // ${i}\n`)}\`\`\`\n\n`],
-  ["footnotes", `${many(40, (i) => `See the note[^${i}] and [that page][late].\n\n`)}[late]: https://example.com/late\n\n${many(40, (i) => `[^${i}]: Note ${i} says this.\n`)}\n`],
+  ["prose", repeat(90, (i) => `Paragraph ${i} with *some* prose, **bold** words, \`code\` and a [link](https://example.com/${i}), long enough to wrap and then some[^1].\n\n`)],
+  ["table", `| name | value | note |\n|---|--:|:-:|\n${repeat(440, (i) => `| row ${i} | ${i * 7} | **bold** and \`code\` |\n`)}\n`],
+  ["list", `${repeat(320, (i) => `${i + 1}. item ${i} with **some** words and \`code\`\n`)}\n`],
+  ["fence", `\`\`\`js\n${repeat(2700, (i) => `const x${i} = "a line of code"; // ${i}\n`)}\`\`\`\n\n`],
+  ["footnotes", `${repeat(40, (i) => `See the note[^${i}] and [that page][late].\n\n`)}[late]: https://example.com/late\n\n${repeat(40, (i) => `[^${i}]: Note ${i} says this.\n`)}\n`],
 ];
-const output = many(16_000, (i) => `${i}: a line of what a tool writes, sixty-odd characters long it is\n`);
+const output = repeat(16_000, (i) => `${i}: a line of what a tool writes, sixty-odd characters long it is\n`);
 
 /** What a quick model says in half a minute. */
-export const much = `${sections.slice(0, 3).map(([, t]) => `${t.slice(0, 7000)}\n\n`).join("")}\`\`\`go\nfunc main() {}\n\`\`\`\n\n${sections[0][1].slice(0, 3000)}`;
+export const longAnswer = `${sections.slice(0, 3).map(([, t]) => `${t.slice(0, 7000)}\n\n`).join("")}\`\`\`go\nfunc main() {}\n\`\`\`\n\n${sections[0][1].slice(0, 3000)}`;
 
 /** How much of each section comes at 200 tokens a second, of four characters. */
 const paced = 2000;
 
 // Says a text at 200 tokens a second: what is due by the clock, so that a machine that is busy gets larger pieces.
-async function pace(text, say, going) {
+async function pace(text, say, isRunning) {
   const begin = performance.now();
-  for (let at = 0; at < text.length && going(); await sleep(5)) {
+  for (let at = 0; at < text.length && isRunning(); await sleep(5)) {
     const to = Math.min(text.length, Math.ceil((performance.now() - begin) / 5) * 4);
     if (to > at) say(text.slice(at, to));
     at = to;
@@ -37,12 +37,12 @@ const scripts = {
   async answer({ turn, going }) {
     write({ type: "message.start", turn, message: "m", role: "assistant" });
     write({ type: "part.start", turn, message: "m", part: "t", kind: "tool", name: "bash", call: "c" });
-    const out = (text) => write({ type: "part.append", turn, message: "m", part: "t", field: "output", text });
+    const appendOutput = (text) => write({ type: "part.append", turn, message: "m", part: "t", field: "output", text });
     for (let at = 0; at < output.length - paced; at += 32_000) {
-      out(output.slice(at, Math.min(at + 32_000, output.length - paced)));
+      appendOutput(output.slice(at, Math.min(at + 32_000, output.length - paced)));
       await sleep(20);
     }
-    await pace(output.slice(-paced), out, going);
+    await pace(output.slice(-paced), appendOutput, going);
     write({ type: "part.update", turn, message: "m", part: "t", state: "done" });
     write({ type: "part.end", turn, message: "m", part: "t" });
     write({ type: "part.start", turn, message: "m", part: "x", kind: "text" });
@@ -61,8 +61,8 @@ const scripts = {
   async much({ turn, going }) {
     write({ type: "message.start", turn, message: "m", role: "assistant" });
     write({ type: "part.start", turn, message: "m", part: "x", kind: "text" });
-    for (let at = 0; at < much.length && going(); at += 800) {
-      write({ type: "part.append", turn, message: "m", part: "x", text: much.slice(at, at + 800) });
+    for (let at = 0; at < longAnswer.length && going(); at += 800) {
+      write({ type: "part.append", turn, message: "m", part: "x", text: longAnswer.slice(at, at + 800) });
       await sleep(5);
     }
     write({ type: "part.end", turn, message: "m", part: "x" });

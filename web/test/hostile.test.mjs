@@ -5,50 +5,50 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { closeBrowser, Gateway, lacking, open, wantClean } from "./house.mjs";
-import { cut, strange } from "./strange.mjs";
+import { closeBrowser, Gateway, lacking, open, wantClean } from "./harness.mjs";
+import { clip, strange } from "./attacks.mjs";
 
 const forbidden = ".log :is(script, iframe, object, embed, style, link, meta, base, form:not(.ask form), svg:not(.icon), math, dialog, [popover], [srcdoc], [style*=position], [onerror], [onload], [onclick], [onfocus], [onmouseover], [ontoggle], [autofocus])";
 
 /** What is wrong with a page. */
 async function harm(page) {
-  const found = await page.evaluate((selector) => {
+  const fontFaces = await page.evaluate((selector) => {
     const log = document.querySelector(".log");
-    const out = [];
-    if (window.hacked !== undefined) out.push(`script ${window.hacked} ran`);
-    if ({}.polluted !== undefined) out.push("the prototype is polluted");
-    out.push(...window.violations.map((v) => `against the policy: ${v}`));
-    for (const e of document.querySelectorAll(selector)) out.push(`there is ${e.outerHTML.slice(0, 200)}`);
+    const results = [];
+    if (window.hacked !== undefined) results.push(`script ${window.hacked} ran`);
+    if ({}.polluted !== undefined) results.push("the prototype is polluted");
+    results.push(...window.violations.map((v) => `against the policy: ${v}`));
+    for (const e of document.querySelectorAll(selector)) results.push(`there is ${e.outerHTML.slice(0, 200)}`);
     for (const a of document.querySelectorAll(".log a, .list a")) {
-      if (!/^(https?|mailto):/.test(a.href) && !a.href.startsWith("data:")) out.push(`a link to ${a.href.slice(0, 100)}`);
-      if (a.host !== location.host && a.protocol !== "mailto:" && a.protocol !== "data:" && !(a.rel.includes("noopener") && a.target === "_blank")) out.push(`a link away in this window to ${a.href.slice(0, 100)}`);
+      if (!/^(https?|mailto):/.test(a.href) && !a.href.startsWith("data:")) results.push(`a link to ${a.href.slice(0, 100)}`);
+      if (a.host !== location.host && a.protocol !== "mailto:" && a.protocol !== "data:" && !(a.rel.includes("noopener") && a.target === "_blank")) results.push(`a link away in this window to ${a.href.slice(0, 100)}`);
     }
     for (const e of document.querySelectorAll(".log :is(img, audio, video)")) {
-      if (new URL(e.currentSrc || e.src, location).origin !== location.origin && !/^data:/.test(e.src)) out.push(`${e.tagName} from ${e.src.slice(0, 100)}`);
+      if (new URL(e.currentSrc || e.src, location).origin !== location.origin && !/^data:/.test(e.src)) results.push(`${e.tagName} from ${e.src.slice(0, 100)}`);
     }
-    if (document.documentElement.scrollWidth > innerWidth) out.push(`the page is ${document.documentElement.scrollWidth} px wide`);
-    if (log.scrollWidth > log.clientWidth) out.push(`the log is ${log.scrollWidth} px wide`);
+    if (document.documentElement.scrollWidth > innerWidth) results.push(`the page is ${document.documentElement.scrollWidth} px wide`);
+    if (log.scrollWidth > log.clientWidth) results.push(`the log is ${log.scrollWidth} px wide`);
     const { left, right } = log.getBoundingClientRect();
     for (const e of document.querySelectorAll(".log article > *, .log .ask > *, .log .row, .log .inside > *, .log .acts")) {
       const box = e.getBoundingClientRect();
-      if (box.width > 0 && (box.left < left - 1 || box.right > right + 1) && !e.closest(".unseen")) out.push(`${e.className || e.tagName} stands out`);
+      if (box.width > 0 && (box.left < left - 1 || box.right > right + 1) && !e.closest(".unseen")) results.push(`${e.className || e.tagName} stands out`);
     }
-    for (const row of document.querySelectorAll(".log .row")) if (row.getBoundingClientRect().height > 33) out.push(`a row is ${row.getBoundingClientRect().height} px high`);
+    for (const row of document.querySelectorAll(".log .row")) if (row.getBoundingClientRect().height > 33) results.push(`a row is ${row.getBoundingClientRect().height} px high`);
     // Where names and arguments stand, nothing turns or hides what is read.
     for (const e of document.querySelectorAll(".log :is(.row, .who, .media, .fields dt, .told, .used, .alive, .ask header, .ask .answers)")) {
-      if (/[\u0000-\u0008\u000e-\u001f\u007f\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\ufff9-\ufffb]/.test(e.closest(".markdown, [dir=auto]") ? "" : e.textContent)) out.push(`${e.className} turns or hides text: ${JSON.stringify(e.textContent.slice(0, 80))}`);
+      if (/[\u0000-\u0008\u000e-\u001f\u007f\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\ufff9-\ufffb]/.test(e.closest(".markdown, [dir=auto]") ? "" : e.textContent)) results.push(`${e.className} turns or hides text: ${JSON.stringify(e.textContent.slice(0, 80))}`);
     }
-    return out;
+    return results;
   }, forbidden);
-  return [...new Set(found)];
+  return [...new Set(fontFaces)];
 }
 
 if (lacking) {
-  test("what is hostile", { skip: lacking }, () => {});
+  test("hostile content", { skip: lacking }, () => {});
 } else {
   let gateway;
   before(async () => {
-    gateway = await Gateway.start(["--agent", `strange=plugin:node ${fileURLToPath(new URL("strange.mjs", import.meta.url))}`]);
+    gateway = await Gateway.start(["--agent", `strange=plugin:node ${fileURLToPath(new URL("attacks.mjs", import.meta.url))}`]);
   });
   after(async () => {
     await closeBrowser();
@@ -56,7 +56,7 @@ if (lacking) {
   });
 
   /** A page that counts what its policy forbids and what opens. */
-  async function watched(options) {
+  async function openWatched(options) {
     const page = await open(gateway, options);
     await page.context().addInitScript(() => {
       window.violations = [];
@@ -72,12 +72,12 @@ if (lacking) {
   }
 
   /** Makes a conversation that is full of the text i: its title, authors, messages, and a turn that waits. */
-  async function begin(id, i, look = () => {}) {
+  async function begin(id, i, check = () => {}) {
     const text = strange[i];
     const command = (c) => gateway.call(`/api/conversations/${id}/commands`, c);
-    await gateway.call("/api/conversations", { id, agent: "strange", title: cut(text, 200) });
-    await look(`#/c/${id}`);
-    await command({ type: "inject", message: { role: "assistant", text, author: { id: cut(text, 50), name: cut(text, 300) } } });
+    await gateway.call("/api/conversations", { id, agent: "strange", title: clip(text, 200) });
+    await check(`#/c/${id}`);
+    await command({ type: "inject", message: { role: "assistant", text, author: { id: clip(text, 50), name: clip(text, 300) } } });
     await command({ type: "inject", message: { role: "system", text } });
     await command({ type: "inject", message: { role: "user", text } });
     return (await command({ type: "send", message: { text: `everywhere ${i}` } })).turn;
@@ -88,24 +88,24 @@ if (lacking) {
   assert.ok(strange.length >= 40);
   for (const [half, width] of [[0, 1280], [1, 390]]) {
     test(`in every part, ${width} px wide`, async () => {
-      const page = await watched({ viewport: { width, height: 900 } });
+      const page = await openWatched({ viewport: { width, height: 900 } });
       for (const [i, text] of strange.entries()) {
         if (i % 2 !== half && !process.env.ALL) continue;
-        const what = `${i}: ${JSON.stringify(text.slice(0, 60))}`;
+        const label = `${i}: ${JSON.stringify(text.slice(0, 60))}`;
         const id = `strange-${width}-${i}`;
         const turn = await begin(id, i, (to) => page.evaluate((hash) => { location.hash = hash; }, to));
-        await page.locator(".ask").waitFor().catch(async (err) => { throw new Error(`${what}: ${err.message}\n${gateway.log.slice(-2000)}`); });
-        assert.deepEqual(await harm(page), [], `${what}, folded`);
+        await page.locator(".ask").waitFor().catch(async (err) => { throw new Error(`${label}: ${err.message}\n${gateway.log.slice(-2000)}`); });
+        assert.deepEqual(await harm(page), [], `${label}, folded`);
         await page.evaluate(() => { for (const b of document.querySelectorAll(".log .row, .log .trail")) b.click(); });
         await page.locator(".tool .inside").nth(1).waitFor();
         await page.evaluate(() => { for (const b of document.querySelectorAll(".log .field .link")) b.click(); });
-        assert.deepEqual(await harm(page), [], `${what}, open`);
+        assert.deepEqual(await harm(page), [], `${label}, open`);
         await answer(id, turn);
         await page.locator('.log[data-open="0"] .turn-end').last().waitFor();
         await page.evaluate(() => { for (const b of document.querySelectorAll(".cause > .row[aria-expanded=false]")) b.click(); });
-        assert.deepEqual(await harm(page), [], `${what}, at its end`);
-        assert.equal(page.opened, 0, `${what} opens something`);
-        assert.ok(page.url().startsWith(gateway.url), `${what} leads away`);
+        assert.deepEqual(await harm(page), [], `${label}, at its end`);
+        assert.equal(page.opened, 0, `${label} opens something`);
+        assert.ok(page.url().startsWith(gateway.url), `${label} leads away`);
       }
       await wantClean(page, { console: /404/ }); // files that pretend to be this gateway's
     });
@@ -124,8 +124,8 @@ if (lacking) {
     await page.locator(".turn-end").last().waitFor();
   }
 
-  test("what comes as a snapshot does no harm either", async () => {
-    const page = await watched({});
+  test("hostile content in a snapshot does no harm", async () => {
+    const page = await openWatched({});
     for (const i of [0, 14, 24, 38]) {
       await past(page, i);
       await page.evaluate(() => { for (const b of document.querySelectorAll(".log .row, .log .trail")) b.click(); });
@@ -135,10 +135,10 @@ if (lacking) {
     await wantClean(page, { console: /404/ });
   });
 
-  test("names that hide what they are show it", async () => {
-    const page = await watched({});
+  test("file names with hidden direction marks show them", async () => {
+    const page = await openWatched({});
     await past(page, strange.findIndex((s) => s.startsWith("evil\u202e")));
-    for (const where of [".tool .name", ".media .name", ".data .name", ".who"]) assert.match(await page.locator(where).first().innerText(), /evil⟨U\+202E⟩gpj\.exe/, where);
+    for (const selector of [".tool .name", ".media .name", ".data .name", ".who"]) assert.match(await page.locator(selector).first().innerText(), /evil⟨U\+202E⟩gpj\.exe/, selector);
     await wantClean(page, { console: /404/ });
   });
 }

@@ -4,18 +4,18 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
 import { accessible } from "./axe.mjs";
-import { ask, closeBrowser, composer, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
+import { ask, closeBrowser, composer, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 
 const medium = { width: 800, height: 800 };
 const phone = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
 
 const rail = (page) => page.getByRole("navigation", { name: "Conversations" });
 const opener = (page) => page.getByRole("button", { name: /^Conversations/ });
-const found = (page) => page.getByRole("searchbox", { name: "Find a conversation" });
+const searchBox = (page) => page.getByRole("searchbox", { name: "Find a conversation" });
 const width = async (page) => Math.round((await rail(page).boundingBox()).width);
 const focused = (page, locator) => locator.evaluate((e) => e === document.activeElement);
 const inert = (page) => page.locator("[inert]").count();
-const hidden = (locator) => locator.waitFor({ state: "hidden" });
+const waitUntilHidden = (locator) => locator.waitFor({ state: "hidden" });
 
 if (lacking) {
   test("the layout", { skip: lacking }, () => {});
@@ -31,7 +31,7 @@ if (lacking) {
     await gateway?.close();
   });
 
-  test("at a medium width the list is a strip of named buttons, and opens over the page", async () => {
+  test("at a medium width the list is a strip of named buttons and opens over the page", async () => {
     const page = await open(gateway, { path: "/#/c/garden", viewport: medium });
     await page.getByText("Peas.").waitFor();
     assert.equal(await width(page), 56);
@@ -41,38 +41,38 @@ if (lacking) {
       const box = await button.boundingBox();
       assert.ok(box.x >= 0 && box.x + box.width <= 56 && box.width >= 28 && box.height >= 28, `${name} fits: ${JSON.stringify(box)}`);
     }
-    await hidden(found(page));
+    await waitUntilHidden(searchBox(page));
     assert.equal(await rail(page).getByRole("link").count(), 0, "what is not seen can't be reached");
     await page.getByRole("button", { name: "Conversations, some unread" }).waitFor(); // the other one
 
     await opener(page).focus();
     await page.keyboard.press("Enter");
-    await found(page).waitFor();
+    await searchBox(page).waitFor();
     assert.equal(await opener(page).getAttribute("aria-expanded"), "true");
     assert.equal(await width(page), 320);
     assert.equal((await page.locator("main").boundingBox()).x, 56, "the conversation stays where it is");
     assert.equal(await page.locator("main").evaluate((m) => m.inert), true);
     await page.keyboard.press("Escape");
-    await hidden(found(page));
+    await waitUntilHidden(searchBox(page));
     assert.equal(await inert(page), 0);
     assert.ok(await focused(page, opener(page)));
 
     // Also if no element has the focus, and by a click outside.
     await opener(page).click();
-    await found(page).waitFor();
+    await searchBox(page).waitFor();
     await page.evaluate(() => document.activeElement.blur());
     await page.keyboard.press("Escape");
-    await hidden(found(page));
+    await waitUntilHidden(searchBox(page));
     await opener(page).click();
-    await found(page).waitFor();
+    await searchBox(page).waitFor();
     await page.mouse.click(700, 400);
-    await hidden(found(page));
+    await waitUntilHidden(searchBox(page));
     assert.equal(await inert(page), 0);
 
     await opener(page).click();
     await rail(page).getByRole("link", { name: "House" }).click();
     await page.getByText("The roof.").waitFor();
-    await hidden(found(page));
+    await waitUntilHidden(searchBox(page));
     assert.equal(await inert(page), 0);
     await wantClean(page);
   });
@@ -80,23 +80,23 @@ if (lacking) {
   test("when the window gets wide enough, the list is next to the conversation", async () => {
     const page = await open(gateway, { path: "/#/c/garden", viewport: medium });
     await opener(page).click();
-    await found(page).waitFor();
+    await searchBox(page).waitFor();
     await page.setViewportSize({ width: 1280, height: 800 });
     await page.waitForFunction(() => !document.querySelector("[inert]") && !document.querySelector(".shade"));
     assert.equal(await width(page), 248);
-    await found(page).waitFor();
+    await searchBox(page).waitFor();
     await opener(page).waitFor({ state: "hidden" });
     await composer(page).fill("there");
     await wantClean(page);
   });
 
-  test("at a medium width the inspector lies over the conversation", async () => {
+  test("at a medium width the inspector covers the conversation", async () => {
     const page = await open(gateway, { viewport: medium });
     await ask(page, "ask");
     await page.locator(".ask").waitFor();
-    const look = page.getByRole("button", { name: "Inspect the current answer" });
+    const inspectButton = page.getByRole("button", { name: "Inspect the current answer" });
     const inside = page.getByRole("complementary", { name: "Answer details" });
-    await look.click();
+    await inspectButton.click();
     await inside.getByRole("heading", { name: "Answer details" }).waitFor();
     const place = await inside.boundingBox();
     assert.ok(place.x >= 56 && Math.round(place.x + place.width) === 800, JSON.stringify(place));
@@ -104,60 +104,60 @@ if (lacking) {
     // Escape closes it, wherever the focus is, and stops nothing.
     await page.evaluate(() => document.activeElement.blur());
     await page.keyboard.press("Escape");
-    await hidden(inside);
+    await waitUntilHidden(inside);
     assert.equal(await inert(page), 0);
-    assert.ok(await focused(page, look));
+    assert.ok(await focused(page, inspectButton));
     await page.keyboard.press("Enter");
     await inside.waitFor();
     await page.keyboard.press("Escape");
-    await hidden(inside);
-    assert.ok(await focused(page, look));
-    await look.click();
+    await waitUntilHidden(inside);
+    assert.ok(await focused(page, inspectButton));
+    await inspectButton.click();
     await inside.waitFor();
     await page.mouse.click(200, 400);
-    await hidden(inside);
+    await waitUntilHidden(inside);
     await page.locator(".ask").waitFor();
     await page.keyboard.press("Escape");
     await page.getByText(/^Stopped by you/).waitFor();
     await wantClean(page, { console: /404/ });
   });
 
-  for (const [what, options] of [["a medium width", { viewport: medium }], ["a phone", phone]]) {
-    test(`at ${what} a layer that is opened from the list does not leave it open`, async () => {
+  for (const [label, options] of [["a medium width", { viewport: medium }], ["a phone", phone]]) {
+    test(`at ${label} opening a layer from the list closes the list`, async () => {
       const page = await open(gateway, { path: "/#/c/garden", ...options });
       await page.getByText("Peas.").waitFor();
       for (const [button, layer] of [["Settings", "Settings"], ["Keyboard shortcuts", "Keyboard shortcuts"], ["Search and commands", "Search and commands"], ["Settings", "Settings"]]) {
         await opener(page).click();
-        await found(page).waitFor();
+        await searchBox(page).waitFor();
         await rail(page).getByRole("button", { name: button, exact: true }).click();
         const sheet = page.getByRole("dialog", { name: layer });
         await sheet.waitFor();
-        await page.waitForFunction(() => !document.querySelector(".house[data-rail]"));
+        await page.waitForFunction(() => !document.querySelector(".layout[data-rail]"));
         await page.keyboard.press("Escape");
-        await hidden(sheet);
+        await waitUntilHidden(sheet);
         assert.equal(await inert(page), 0, button);
         assert.ok(await focused(page, opener(page)), `${button}: the focus goes back to where the list was opened`);
       }
       await opener(page).click();
       await rail(page).getByRole("button", { name: "Overview" }).click();
       await page.getByRole("region", { name: "Live turns" }).waitFor();
-      await hidden(found(page));
+      await waitUntilHidden(searchBox(page));
       assert.equal(await inert(page), 0);
       await wantClean(page);
     });
   }
 
-  for (const [what, options] of [["a medium width", { viewport: medium }], ["a phone", phone]]) {
-    test(`at ${what} related elements are aligned, and nothing covers them`, async () => {
+  for (const [label, options] of [["a medium width", { viewport: medium }], ["a phone", phone]]) {
+    test(`at ${label} related elements are aligned and not covered`, async () => {
       const page = await open(gateway, { path: "/#/c/house", ...options });
       await page.getByText("The roof.").waitFor();
-      const said = page.getByRole("article").filter({ hasText: "What to mend?" });
-      const [field, log, message] = await Promise.all([page.locator(".composer .field"), page.locator(".log > .column"), said].map((l) => l.boundingBox()));
+      const question = page.getByRole("article").filter({ hasText: "What to mend?" });
+      const [field, log, message] = await Promise.all([page.locator(".composer .field"), page.locator(".log > .column"), question].map((l) => l.boundingBox()));
       assert.ok(Math.abs(field.x - message.x) <= 1 && Math.abs(field.x + field.width - message.x - message.width) <= 1, `the composer is aligned with the messages: ${JSON.stringify([field, log, message])}`);
       const middle = async (l) => { const b = await l.boundingBox(); return b.y + b.height / 2; };
       assert.ok(Math.abs(await middle(composer(page)) - await middle(page.getByRole("button", { name: "Send", exact: true }))) <= 1, "the words stand beside the button");
       if (options === phone) {
-        const [acts, next] = await Promise.all([said.locator(".acts"), page.getByText("The roof.")].map((l) => l.boundingBox()));
+        const [acts, next] = await Promise.all([question.locator(".acts"), page.getByText("The roof.")].map((l) => l.boundingBox()));
         assert.ok(acts.y >= message.y + message.height && acts.y + acts.height <= next.y, `the buttons of a message cover nothing: ${JSON.stringify([message, acts, next])}`);
       }
       await wantClean(page);
@@ -173,7 +173,7 @@ if (lacking) {
         await idle(page);
         await accessible(page, "an answer");
         await opener(page).click();
-        await found(page).waitFor();
+        await searchBox(page).waitFor();
         await accessible(page, "the list");
         await page.keyboard.press("Escape");
         await page.getByRole("article").filter({ hasText: "There are 20 files." }).getByRole("button", { name: "Inspect" }).focus();

@@ -5,7 +5,7 @@ import { after, before, test } from "node:test";
 
 import { chromium } from "playwright-core";
 
-import { allowed, answer, articles, ask, closeBrowser, composer, current, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
+import { allowed, answer, articles, ask, closeBrowser, composer, current, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 import { Network } from "./proxy.mjs";
 import { RawBrowser } from "./raw.mjs";
 import { watch } from "./watch.mjs";
@@ -13,7 +13,7 @@ import { watch } from "./watch.mjs";
 const browserPath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
-const lost = { console: /ERR_CONNECTION_REFUSED|WebSocket connection|ERR_INTERNET_DISCONNECTED|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE|Failed to load resource|ERR_CONNECTION_CLOSED/ };
+const networkErrors = { console: /ERR_CONNECTION_REFUSED|WebSocket connection|ERR_INTERNET_DISCONNECTED|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE|Failed to load resource|ERR_CONNECTION_CLOSED/ };
 // How long the tab is in the background, in seconds: a whole minute where all is tested.
 const background = process.env.LEAT_FULL ? 60 : 10;
 
@@ -43,7 +43,7 @@ const words = (page, text) => page.locator(".connection .words", { hasText: text
 const entry = (page, id) => page.locator(".list li", { has: page.locator(`a[href$="${id}"]`) });
 const shows = (page, length) => page.waitForFunction((n) => Number([...document.querySelectorAll("article.assistant")].at(-1)?.dataset.len) === n, length);
 
-async function said(gateway, id) {
+async function textOf(gateway, id) {
   const { transcript } = await gateway.transcript(id);
   return transcript.messages.map((m) => `${m.role}: ${m.parts.filter((p) => p.kind === "text").map((p) => p.text).join("")}`);
 }
@@ -60,7 +60,7 @@ if (lacking) {
     await gateway?.close();
   });
   // A gateway that a test has taken down is there for the next one.
-  const back = (t) => t.after(async () => {
+  const restartAfter = (t) => t.after(async () => {
     await gateway.kill();
     await gateway.run();
   });
@@ -96,64 +96,64 @@ if (lacking) {
     const devtools = await page.context().newCDPSession(page);
     devtools.send("Page.crash").catch(() => {}); // no gateway is left to answer
     await crashed;
-    const again = await open(gateway, { path: new URL(url).hash });
-    await again.getByText("Section 2", { exact: true }).waitFor();
-    await idle(again);
-    const { transcript } = await gateway.transcript(current(again));
-    assert.equal(await articles(again).count(), 2);
-    assert.equal(Number(await answer(again).getAttribute("data-len")), transcript.messages[1].parts[0].text.length);
+    const reopened = await open(gateway, { path: new URL(url).hash });
+    await reopened.getByText("Section 2", { exact: true }).waitFor();
+    await idle(reopened);
+    const { transcript } = await gateway.transcript(current(reopened));
+    assert.equal(await articles(reopened).count(), 2);
+    assert.equal(Number(await answer(reopened).getAttribute("data-len")), transcript.messages[1].parts[0].text.length);
     await page.context().close();
-    await wantClean(again);
+    await wantClean(reopened);
   });
 
-  test("two tabs and a second browser are in step at every step", async (t) => {
+  test("two tabs and a second browser show the same at every step", async (t) => {
     const id = await gateway.conversation(`step-${Date.now()}`, "In step");
     const path = `/#/c/${id}`;
     const second = await chromium.launch({ executablePath: browserPath, args: flags });
     t.after(() => second.close());
-    const one = await open(gateway, { path });
-    const two = await one.context().newPage();
+    const firstTab = await open(gateway, { path });
+    const two = await firstTab.context().newPage();
     await two.goto(gateway.url + path);
     const other = Object.assign(await second.newPage({ viewport: { width: 1280, height: 800 } }), { said: [], elsewhere: [] });
     await other.addInitScript(watch);
     await other.addInitScript(() => localStorage.setItem("leat.reading", '"off"'));
     await other.goto(gateway.url + path);
-    const all = [one, two, other];
+    const pages = [firstTab, two, other];
     const push = new Push(gateway, id);
     const steps = ["# A title\n\n", "Some *words*, ", "and `code`.\n\n- a\n- b\n", "\n| a | b |\n|---|---|\n| 1 | 2 |\n", "\nThe end."];
     for (const s of steps) {
       push.say(s);
-      await Promise.all(all.map((p) => shows(p, push.text.length)));
-      const texts = await Promise.all(all.map((p) => answer(p).locator(".text").innerText()));
+      await Promise.all(pages.map((p) => shows(p, push.text.length)));
+      const texts = await Promise.all(pages.map((p) => answer(p).locator(".text").innerText()));
       assert.deepEqual(texts, Array(3).fill(texts[0]));
     }
     await push.end();
     // What one says and stops, the others see.
     await ask(other, "long 4000");
-    for (const p of all) await p.getByText("Section 1", { exact: true }).waitFor();
+    for (const p of pages) await p.getByText("Section 1", { exact: true }).waitFor();
     await two.getByRole("button", { name: "Stop" }).click();
-    for (const p of all) await p.getByText(/^Stopped/).waitFor();
-    for (const p of all) await p.waitForFunction(() => document.querySelector(".log").dataset.open === "0");
-    const texts = await Promise.all(all.map((p) => answer(p).locator(".text").innerText()));
+    for (const p of pages) await p.getByText(/^Stopped/).waitFor();
+    for (const p of pages) await p.waitForFunction(() => document.querySelector(".log").dataset.open === "0");
+    const texts = await Promise.all(pages.map((p) => answer(p).locator(".text").innerText()));
     assert.deepEqual(texts, Array(3).fill(texts[0]));
-    for (const p of all) assert.equal(await articles(p).count(), 3);
+    for (const p of pages) assert.equal(await articles(p).count(), 3);
     assert.deepEqual(await two.evaluate(() => window.faults), []);
     await wantClean(other);
-    await wantClean(one);
+    await wantClean(firstTab);
   });
 
-  test("lists stay in step too: new, titles, unread, read, deleted; without further requests", async () => {
+  test("lists show new, renamed, unread, read and deleted conversations without further requests", async () => {
     const desk = await open(gateway);
     const phone = await open(gateway);
-    const asked = [];
-    for (const p of [desk, phone]) p.on("request", (r) => r.method() === "GET" && /\/api\/conversations$/.test(r.url()) && asked.push(r.url()));
+    const requests = [];
+    for (const p of [desk, phone]) p.on("request", (r) => r.method() === "GET" && /\/api\/conversations$/.test(r.url()) && requests.push(r.url()));
     const title = `echo ${crypto.randomUUID()}`;
     await ask(desk, title);
     await idle(desk);
     const id = current(desk);
     await entry(phone, id).getByText(title).waitFor();
     await entry(phone, id).getByRole("img", { name: "Unread" }).waitFor({ state: "detached" }); // the same user reads it
-    const known = asked.length;
+    const requestCount = requests.length;
 
     await gateway.call(`/api/conversations/${id}`, { title: "A better name" }, "PATCH");
     for (const p of [desk, phone]) await entry(p, id).getByText("A better name").waitFor();
@@ -167,17 +167,17 @@ if (lacking) {
     await gateway.call(`/api/conversations/${id}/commands`, { type: "delete" });
     for (const p of [desk, phone]) await entry(p, id).waitFor({ state: "detached" });
     await phone.getByText("This conversation was deleted.").waitFor();
-    assert.equal(asked.length, known, `the list was asked for again: ${asked}`);
+    assert.equal(requests.length, requestCount, `the list was asked for again: ${requests}`);
     await wantClean(desk);
     await wantClean(phone);
   });
 
   test("the gateway is killed in the middle of an answer, and comes back", async (t) => {
-    back(t);
+    restartAfter(t);
     const page = await open(gateway);
     await ask(page, "long 4000");
     await page.getByText("Section 2", { exact: true }).waitFor();
-    const seen = Number(await answer(page).getAttribute("data-len"));
+    const shownLength = Number(await answer(page).getAttribute("data-len"));
     await gateway.kill();
     await words(page, /^ ?Reconnecting( in \d+ s)?$/).waitFor();
     await page.getByRole("status").getByText("Connection lost. Reconnecting.").waitFor();
@@ -185,17 +185,17 @@ if (lacking) {
     await gateway.run();
     await idle(page);
     await words(page, "Live").waitFor();
-    assert.ok(Number(await answer(page).getAttribute("data-len")) >= seen);
+    assert.ok(Number(await answer(page).getAttribute("data-len")) >= shownLength);
     assert.match(await answer(page).innerText(), /Interrupted/i);
     assert.equal(await composer(page).inputValue(), "a draft that stays");
     await page.reload();
     await page.getByText("Section 2", { exact: true }).waitFor();
     assert.equal(await composer(page).inputValue(), "a draft that stays");
-    await wantClean(page, lost);
+    await wantClean(page, networkErrors);
   });
 
-  test("the gateway is killed during a tool call; nothing is left running", async (t) => {
-    back(t);
+  test("after the gateway is killed during a tool call, nothing is shown as running", async (t) => {
+    restartAfter(t);
     const page = await open(gateway);
     await ask(page, "tool");
     await page.locator(".tool").first().waitFor();
@@ -208,31 +208,31 @@ if (lacking) {
     await ask(page, "echo and on");
     await idle(page);
     assert.match(await answer(page).innerText(), /and on/);
-    await wantClean(page, lost);
+    await wantClean(page, networkErrors);
   });
 
   test("the page shows that the gateway restarts, and continues afterwards", async (t) => {
-    back(t);
+    restartAfter(t);
     const page = await open(gateway);
     await ask(page, "long 4000");
     await page.getByText("Section 1", { exact: true }).waitFor();
-    const gone = gateway.kill("SIGTERM");
+    const exit = gateway.kill("SIGTERM");
     await words(page, "Gateway restarting").waitFor();
-    const seen = Number(await answer(page).getAttribute("data-len"));
-    await gone;
+    const shownLength = Number(await answer(page).getAttribute("data-len"));
+    await exit;
     await words(page, "Gateway restarting").waitFor();
     await ask(page, "echo said meanwhile");
     await words(page, "Gateway restarting · 1 message waiting").waitFor();
     await gateway.run();
     await idle(page);
     await words(page, "Live").waitFor();
-    assert.ok(Number(await page.locator("article.assistant").first().getAttribute("data-len")) >= seen);
+    assert.ok(Number(await page.locator("article.assistant").first().getAttribute("data-len")) >= shownLength);
     assert.match(await answer(page).innerText(), /said meanwhile/);
-    assert.equal((await said(gateway, current(page))).filter((m) => m === "user: echo said meanwhile").length, 1);
-    await wantClean(page, lost);
+    assert.equal((await textOf(gateway, current(page))).filter((m) => m === "user: echo said meanwhile").length, 1);
+    await wantClean(page, networkErrors);
   });
 
-  test("offline and back: what was written waits, can be changed and taken back, and is sent once", async (t) => {
+  test("offline messages wait, can be changed or removed, and are sent once", async (t) => {
     const net = await network(t);
     const page = await open(net);
     await ask(page, "echo first");
@@ -246,16 +246,16 @@ if (lacking) {
       await composer(page).press("Enter");
     }
     await words(page, "Offline · 3 messages wait").waitFor();
-    const waiting = (text) => page.locator("article.user", { hasText: text });
+    const userMessage = (text) => page.locator("article.user", { hasText: text });
     await allowed(page, "go", async () => {
-      await waiting("never mind").getByRole("button", { name: "Delete" }).click();
-      await waiting("never mind").waitFor({ state: "detached" });
+      await userMessage("never mind").getByRole("button", { name: "Delete" }).click();
+      await userMessage("never mind").waitFor({ state: "detached" });
     });
     await allowed(page, "shrink", async () => {
-      await waiting("secnod").getByRole("button", { name: "Edit", exact: true }).click();
+      await userMessage("secnod").getByRole("button", { name: "Edit", exact: true }).click();
       await page.getByRole("textbox", { name: "Message waiting to be sent" }).fill("echo second");
       await page.keyboard.press("Enter");
-      await waiting("echo second").getByText("Waiting to be sent").waitFor();
+      await userMessage("echo second").getByText("Waiting to be sent").waitFor();
     });
     await words(page, "Offline · 2 messages wait").waitFor();
     net.pass();
@@ -264,12 +264,12 @@ if (lacking) {
     await idle(page);
     await words(page, "Live").waitFor();
     const want = ["user: echo first", "assistant: first", "user: echo second", "user: echo third", "assistant: second", "assistant: third"].sort();
-    assert.deepEqual((await said(gateway, id)).sort(), want);
+    assert.deepEqual((await textOf(gateway, id)).sort(), want);
     assert.equal(await articles(page).count(), 6);
-    await wantClean(page, lost);
+    await wantClean(page, networkErrors);
   });
 
-  test("what waits outlives its page, a new conversation's first message too", async (t) => {
+  test("waiting messages survive closing the page, also the first of a new conversation", async (t) => {
     const net = await network(t);
     const page = await open(net);
     await ask(page, "echo before");
@@ -285,26 +285,26 @@ if (lacking) {
     await composer(page).press("Enter");
     await page.locator("article.user", { hasText: "a new beginning" }).getByText("Waiting to be sent").waitFor();
     await words(page, "2 messages wait").waitFor();
-    const fresh = current(page);
-    assert.notEqual(fresh, old);
+    const newConversation = current(page);
+    assert.notEqual(newConversation, old);
     const context = page.context();
     await page.close();
     net.pass();
-    const later = await context.newPage();
-    await later.goto(`${net.url}/#/c/${fresh}`);
-    await later.locator("article.assistant", { hasText: "a new beginning" }).waitFor();
-    await idle(later);
-    await later.locator(`.list a[href$="${old}"]`).click();
-    await later.locator("article.assistant", { hasText: "waits" }).waitFor();
-    later.expected = 2;
-    await idle(later);
-    assert.deepEqual(await said(gateway, fresh), ["user: echo a new beginning", "assistant: a new beginning"]);
-    assert.deepEqual(await said(gateway, old), ["user: echo before", "assistant: before", "user: echo waits", "assistant: waits"]);
-    assert.deepEqual(await later.evaluate(() => [window.faults, Object.keys(localStorage).filter((k) => k.startsWith("leat:outbox"))]), [[], []]);
+    const laterPage = await context.newPage();
+    await laterPage.goto(`${net.url}/#/c/${newConversation}`);
+    await laterPage.locator("article.assistant", { hasText: "a new beginning" }).waitFor();
+    await idle(laterPage);
+    await laterPage.locator(`.list a[href$="${old}"]`).click();
+    await laterPage.locator("article.assistant", { hasText: "waits" }).waitFor();
+    laterPage.expected = 2;
+    await idle(laterPage);
+    assert.deepEqual(await textOf(gateway, newConversation), ["user: echo a new beginning", "assistant: a new beginning"]);
+    assert.deepEqual(await textOf(gateway, old), ["user: echo before", "assistant: before", "user: echo waits", "assistant: waits"]);
+    assert.deepEqual(await laterPage.evaluate(() => [window.faults, Object.keys(localStorage).filter((k) => k.startsWith("leat:outbox"))]), [[], []]);
     await context.close();
   });
 
-  test("a cut in the middle of an answer, often: nothing is doubled, lost or redrawn", async (t) => {
+  test("repeated disconnects during an answer: nothing is doubled, lost or redrawn", async (t) => {
     const net = await network(t);
     const id = await gateway.conversation(`cut-${Date.now()}`, "Cut");
     const page = await open(net, { path: `/#/c/${id}` });
@@ -312,7 +312,7 @@ if (lacking) {
     for (let i = 0; i < 6; i++) {
       push.say(`Part ${i}, before the cut. `);
       await shows(page, push.text.length);
-      net.cut();
+      net.disconnect();
       push.say(`Part ${i}, after it. `);
       await shows(page, push.text.length);
     }
@@ -320,7 +320,7 @@ if (lacking) {
     await idle(page);
     assert.equal(await articles(page).count(), 1);
     assert.equal((await answer(page).locator(".text").innerText()).trim(), push.text.trim());
-    await wantClean(page, lost);
+    await wantClean(page, networkErrors);
   });
 
   // The bound that the client states is 22 s.
@@ -341,10 +341,10 @@ if (lacking) {
     t.diagnostic(`noticed and mended after ${took} ms`);
     await push.end();
     await idle(page);
-    await wantClean(page, lost);
+    await wantClean(page, networkErrors);
   });
 
-  test("what is read on a line of which the other end is gone ends with a word, and comes when it is asked for again", { timeout: 240_000 }, async (t) => {
+  test("loading older messages over a dead connection reports the failure and succeeds when retried", { timeout: 240_000 }, async (t) => {
     const net = await network(t);
     const id = `reads-${Date.now()}`;
     await gateway.conversation(id, "Reads");
@@ -359,37 +359,37 @@ if (lacking) {
     await answer(page).getByRole("button", { name: "Inspect" }).click();
     await page.getByRole("button", { name: "Save as a recording" }).waitFor();
     const log = page.locator(".log");
-    const first = page.locator("article[data-message]").first();
+    const firstMessage = page.locator("article[data-message]").first();
 
     net.stall();
     const save = page.getByRole("button", { name: "Save as a recording" });
     await save.click();
-    const up = async () => {
+    const scrollUp = async () => {
       await page.mouse.wheel(0, -4000);
       await page.evaluate(() => new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r))));
     };
-    const early = log.getByRole("button", { name: /Earlier messages|Try again/ });
+    const loadButton = log.getByRole("button", { name: /Earlier messages|Try again/ });
     await log.hover();
-    while (await early.count() === 0) await up();
-    await up();
+    while (await loadButton.count() === 0) await scrollUp();
+    await scrollUp();
     // As much later as it takes, by the page's clock alone.
-    const late = async (what) => {
-      for (let i = 0; i < 10 && await what.count() === 0; i++) await page.clock.fastForward(10_000);
-      await what.waitFor();
+    const waitForFailure = async (label) => {
+      for (let i = 0; i < 10 && await label.count() === 0; i++) await page.clock.fastForward(10_000);
+      await label.waitFor();
     };
-    await late(page.getByText("Couldn’t save the file: no data from the gateway for 30 s."));
-    await late(page.getByText("Couldn’t load earlier messages: no data from the gateway for 30 s"));
+    await waitForFailure(page.getByText("Couldn’t save the file: no data from the gateway for 30 s."));
+    await waitForFailure(page.getByText("Couldn’t load earlier messages: no data from the gateway for 30 s"));
     await log.locator("button.wide", { hasText: "Try again" }).waitFor();
     net.pass();
     const [download] = await Promise.all([page.waitForEvent("download"), save.click()]);
     assert.match(download.suggestedFilename(), /\.jsonl$/);
     await log.hover();
-    while (!/Message 0\./.test(await first.innerText())) await up(); // scrolling asks again, as the button does
+    while (!/Message 0\./.test(await firstMessage.innerText())) await scrollUp(); // scrolling asks again, as the button does
     assert.equal(await page.getByText("Earlier messages did not come").count(), 0);
-    await wantClean(page, lost);
+    await wantClean(page, networkErrors);
   });
 
-  test("a message that is sent during a stall arrives soon, and once", async (t) => {
+  test("a message sent during a stall arrives soon, and once", async (t) => {
     const net = await network(t);
     const page = await open(net);
     await ask(page, "echo first");
@@ -402,11 +402,11 @@ if (lacking) {
     await idle(page);
     const took = Date.now() - began;
     if (process.env.LEAT_QUIET) assert.ok(took < 15_000, `it took ${took} ms`);
-    assert.deepEqual(await said(gateway, current(page)), ["user: echo first", "assistant: first", "user: echo second", "assistant: second"]);
-    await wantClean(page, lost);
+    assert.deepEqual(await textOf(gateway, current(page)), ["user: echo first", "assistant: first", "user: echo second", "assistant: second"]);
+    await wantClean(page, networkErrors);
   });
 
-  test("stop shows its progress, even without a connection, and can be pressed twice", async (t) => {
+  test("Stop shows its progress, even without a connection, and can be pressed twice", async (t) => {
     const net = await network(t);
     const page = await open(net);
     await ask(page, "long 4000");
@@ -423,10 +423,10 @@ if (lacking) {
     await page.locator(".running-note").waitFor({ state: "detached" });
     const { transcript } = await gateway.transcript(current(page));
     assert.equal(transcript.turns[0].outcome, "cancelled");
-    await wantClean(page, lost);
+    await wantClean(page, networkErrors);
   });
 
-  test("a page that has fallen behind says by how much, and catches up", async (t) => {
+  test("a page that is behind shows by how much, and catches up", async (t) => {
     const net = await network(t);
     const id = await gateway.conversation(`behind-${Date.now()}`, "Behind", [["user", "Seen."]]);
     const page = await open(net, { path: `/#/c/${id}` });
@@ -442,7 +442,7 @@ if (lacking) {
       await words(page, "Live").waitFor({ timeout: 60_000 });
       await page.getByText("59: words").waitFor();
     });
-    await wantClean(page, lost);
+    await wantClean(page, networkErrors);
   });
 
   test("a silent turn is reported, with the duration", async () => {
@@ -464,7 +464,7 @@ if (lacking) {
     await page.locator(".running-note").waitFor({ state: "detached" });
     await push.end();
     await idle(page);
-    await wantClean(page, lost);
+    await wantClean(page, networkErrors);
   });
 
   test(`a tab in the background for ${background} s`, { timeout: 240_000 }, async (t) => {
@@ -478,13 +478,13 @@ if (lacking) {
       document.addEventListener("visibilitychange", () => {
         if (!document.hidden) requestAnimationFrame(() => setTimeout(() => { window.seenAtOnce = Number(document.querySelector("article.assistant")?.dataset.len); }));
       });`);
-    await tab.until(`document.querySelector('.connection[data-state="connected"]') !== null`);
+    await tab.waitFor(`document.querySelector('.connection[data-state="connected"]') !== null`);
     const push = new Push(gateway, id);
     push.say("Before. ");
-    await tab.until(`Number(document.querySelector("article.assistant")?.dataset.len) === ${push.text.length}`);
+    await tab.waitFor(`Number(document.querySelector("article.assistant")?.dataset.len) === ${push.text.length}`);
     const front = await browser.tab("about:blank");
     await front.activate();
-    await tab.until("document.hidden");
+    await tab.waitFor("document.hidden");
     const frames = await tab.eval("window.frames60");
     for (let i = 0; i < background * 10; i++) {
       push.say(`Word ${i}. `);
@@ -496,11 +496,11 @@ if (lacking) {
     const { transcript } = await gateway.transcript(id);
     assert.equal(transcript.messages[1].parts[0].text, push.text);
     await tab.activate();
-    await tab.until("window.seenAtOnce !== undefined");
+    await tab.waitFor("window.seenAtOnce !== undefined");
     assert.equal(await tab.eval("window.seenAtOnce"), push.text.length, "all is there with the first frame");
     assert.equal(await tab.eval(`document.querySelectorAll("article.message").length`), 2);
     assert.equal(await tab.eval(`document.querySelector("article.assistant .text").innerText.trim()`), push.text.trim());
-    await tab.until(`document.querySelector('.connection[data-state="connected"]') !== null`);
+    await tab.waitFor(`document.querySelector('.connection[data-state="connected"]') !== null`);
     assert.deepEqual(await tab.eval("window.faults"), []);
   });
 }

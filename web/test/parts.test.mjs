@@ -9,17 +9,17 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { answer, ask, closeBrowser, composer, current, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
+import { answer, ask, closeBrowser, composer, current, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const images = fileURLToPath(new URL("../../docs/images", import.meta.url));
-const here = (name) => fileURLToPath(new URL(name, import.meta.url));
+const pathOf = (name) => fileURLToPath(new URL(name, import.meta.url));
 
-async function accessible(page, what) {
+async function accessible(page, label) {
   await page.evaluate(axe);
   const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
   const serious = violations.filter((v) => v.impact === "serious" || v.impact === "critical");
-  assert.deepEqual(serious.map((v) => `${v.id}: ${v.nodes.map((n) => n.target.join(" ")).join(", ")}`), [], what);
+  assert.deepEqual(serious.map((v) => `${v.id}: ${v.nodes.map((n) => n.target.join(" ")).join(", ")}`), [], label);
 }
 
 const fits = (page) => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth && document.querySelector(".log").scrollWidth <= document.querySelector(".log").clientWidth);
@@ -32,7 +32,7 @@ if (lacking) {
   let count = 0;
   before(async () => {
     folder = mkdtempSync(join(tmpdir(), "leat-gates-"));
-    gateway = await Gateway.start(["--agent", `gallery=plugin:node ${here("gallery.mjs")}`]);
+    gateway = await Gateway.start(["--agent", `gallery=plugin:node ${pathOf("gallery.mjs")}`]);
     await gateway.call("/api/conversations", { id: "gallery", agent: "gallery" });
     const page = await open(gateway, { path: "/#/c/gallery" });
     await ask(page, "gallery");
@@ -60,7 +60,7 @@ if (lacking) {
       if (process.env.SCREENSHOTS) {
         mkdirSync(images, { recursive: true });
         await page.evaluate(() => Promise.all([...document.querySelectorAll(".log img")].map((e) => ((e.loading = "eager"), e.decode()))));
-        const shot = (what) => page.screenshot({ path: join(images, `${what}-${theme}-${width < 760 ? "phone" : "wide"}.png`) });
+        const shot = (name) => page.screenshot({ path: join(images, `${name}-${theme}-${width < 760 ? "phone" : "wide"}.png`) });
         await page.locator(".log").hover();
         await page.mouse.wheel(0, -20_000);
         await page.locator(".message.user").first().waitFor();
@@ -76,7 +76,7 @@ if (lacking) {
     });
   }
 
-  test("what the parts say when they are done", async () => {
+  test("the labels of finished parts", async () => {
     const page = await open(gateway, { path: "/#/c/gallery" });
     await page.getByText("That is all.").waitFor();
     await page.getByRole("button", { name: /^Reasoned for/ }).click();
@@ -119,10 +119,10 @@ if (lacking) {
     assert.match(await page.getByRole("group", { name: "JSON" }).innerText(), /"place": "Berlin"/);
 
     const inner = page.locator("article[data-depth]");
-    assert.deepEqual(await inner.evaluateAll((all) => all.map((a) => a.dataset.depth)), ["1", "2", "3", "3"]);
+    assert.deepEqual(await inner.evaluateAll((elements) => elements.map((a) => a.dataset.depth)), ["1", "2", "3", "3"]);
     assert.match(await inner.nth(0).innerText(), /researcher\s*works for gallery/);
     assert.match(await inner.nth(3).innerText(), /checker\s*in gallery › researcher › reader › summer/);
-    const edges = await inner.evaluateAll((all) => all.map((a) => a.getBoundingClientRect().left));
+    const edges = await inner.evaluateAll((elements) => elements.map((a) => a.getBoundingClientRect().left));
     assert.ok(edges[0] < edges[1] && edges[1] < edges[2] && edges[2] === edges[3]);
     await answer(page).hover();
     assert.match(await answer(page).locator(".used").innerText(), /test-large · 12\.5K → 812 tokens/);
@@ -136,8 +136,8 @@ if (lacking) {
     await box.locator("img").evaluate((e) => e.decode());
     const loaded = (await box.boundingBox()).height;
     let go;
-    const held = new Promise((r) => (go = r));
-    await page.route(/\/files\//, async (route) => { await held; await route.continue(); });
+    const released = new Promise((r) => (go = r));
+    await page.route(/\/files\//, async (route) => { await released; await route.continue(); });
     await page.reload();
     await page.getByText("That is all.").waitFor();
     assert.equal((await box.boundingBox()).height, loaded, "a picture that is not there yet takes the room that it will take");
@@ -166,7 +166,7 @@ if (lacking) {
     await wantClean(page, { console: /ERR_FAILED/ });
   });
 
-  test("pictures stay the same elements while the answer grows around them: no flicker, and each is fetched once", async () => {
+  test("pictures keep their elements while the answer grows: no flicker, and one request each", async () => {
     const page = await begin();
     const id = current(page);
     const dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -177,8 +177,8 @@ if (lacking) {
     // From the moment in which each is drawn first.
     await page.evaluate(() => {
       window.pictures = { seen: [], gone: [], changed: [] };
-      new MutationObserver((all) => {
-        for (const r of all) {
+      new MutationObserver((records) => {
+        for (const r of records) {
           // React writes a picture's address once more as it comes into the page.
           if (r.type === "attributes" && r.target.matches(".log img") && r.target.getAttribute(r.attributeName) !== r.oldValue) window.pictures.changed.push(r.attributeName);
           for (const [nodes, to] of [[r.addedNodes, "seen"], [r.removedNodes, "gone"]]) {
@@ -188,7 +188,7 @@ if (lacking) {
       }).observe(document.querySelector(".log"), { subtree: true, childList: true, attributes: true, attributeOldValue: true, attributeFilter: ["src", "class", "width", "height", "loading"] });
     });
     let control;
-    const pushed = fetch(`${gateway.url}/api/conversations/${id}/turns?dialect=leat`, { method: "POST", duplex: "half", body: new ReadableStream({ start: (c) => (control = c) }) }).then((r) => r.text());
+    const response = fetch(`${gateway.url}/api/conversations/${id}/turns?dialect=leat`, { method: "POST", duplex: "half", body: new ReadableStream({ start: (c) => (control = c) }) }).then((r) => r.text());
     const say = (...lines) => control.enqueue(new TextEncoder().encode(lines.map((l) => `${JSON.stringify({ turn: "t", ...l })}\n`).join("")));
     const grow = async (part, text) => {
       say({ type: "part.append", message: "m", part, text });
@@ -202,7 +202,7 @@ if (lacking) {
     await page.locator("article.user img").waitFor();
     say({ type: "part.start", message: "m", part: "pic", kind: "media", media: { url: `data:image/png;base64,${dot}`, mime: "image/png", name: "theirs.png" } });
     await page.locator("article.assistant img").first().waitFor();
-    const nodes = await page.locator(".log img").evaluateAll((all) => { window.first = all; return all.length; });
+    const nodes = await page.locator(".log img").evaluateAll((elements) => { window.first = elements; return elements.length; });
     assert.equal(nodes, 2);
     for (let i = 0; i < 12; i++) await grow("a", `Word ${i}. `);
     say({ type: "part.end", message: "m", part: "pic" }, { type: "part.start", message: "m", part: "r", kind: "reasoning" }, { type: "part.append", message: "m", part: "r", text: "A thought." }, { type: "part.end", message: "m", part: "r" },
@@ -211,17 +211,17 @@ if (lacking) {
     for (let i = 0; i < 4; i++) await grow("b", `More ${i}. `);
     say({ type: "turn.end", outcome: "completed" });
     control.close();
-    await pushed;
+    await response;
     page.expected = 2;
     await idle(page);
     assert.equal(await page.evaluate(() => window.first.every((img) => img.isConnected && document.querySelector(".log").contains(img))), true, "they are the same elements");
-    const told = await page.evaluate(() => window.pictures);
-    assert.deepEqual([told.gone, told.changed], [[], []]);
+    const pictureCount = await page.evaluate(() => window.pictures);
+    assert.deepEqual([pictureCount.gone, pictureCount.changed], [[], []]);
     assert.equal(new Set(fetched).size, fetched.length, `fetched again: ${fetched}`);
     await wantClean(page);
   });
 
-  test("a tool while it runs: its arguments form, its output follows, and nothing falls back", async () => {
+  test("a running tool: its arguments and output only grow", async () => {
     const page = await begin();
     const gate = (name) => writeFileSync(join(folder, name), "");
     await ask(page, `steps ${folder}`);
@@ -260,10 +260,10 @@ if (lacking) {
     await tool.getByRole("img", { name: "done" }).waitFor();
     const status = page.getByRole("group", { name: "Status" });
     await status.getByText("Packing…").waitFor();
-    const first = await status.boundingBox();
+    const firstBox = await status.boundingBox();
     gate("packed");
     await status.getByText("Sending…").waitFor();
-    assert.equal((await status.boundingBox()).height, first.height, "one status after the other moves nothing");
+    assert.equal((await status.boundingBox()).height, firstBox.height, "one status after the other moves nothing");
     await status.getByRole("button", { name: "1 earlier" }).click();
     assert.deepEqual(await status.locator("li").allInnerTexts(), ["Packing…"]);
     await status.getByRole("button", { name: "Hide" }).click();
@@ -280,30 +280,30 @@ if (lacking) {
     await wantClean(page);
   });
 
-  test("what the agent thinks is open while it comes where the reader has opened it before", async () => {
+  test("reasoning is expanded while it streams if the reader has expanded it before", async () => {
     const page = await begin();
     const reasoning = page.locator(".reasoning");
     for (const [i, open] of [false, false, true].entries()) {
-      const own = mkdtempSync(join(folder, "reasons-"));
-      writeFileSync(join(own, "begin"), "");
-      await ask(page, `steps ${own}`);
+      const workFolder = mkdtempSync(join(folder, "reasons-"));
+      writeFileSync(join(workFolder, "begin"), "");
+      await ask(page, `steps ${workFolder}`);
       await reasoning.nth(i).getByRole("button", { name: /^Reasoning/ }).waitFor();
       assert.equal(await reasoning.nth(i).getByText("First I think.").count(), open ? 1 : 0);
-      for (const name of ["reasoned", "more", "given", "output", "done", "packed", "sent", "end"]) writeFileSync(join(own, name), "");
+      for (const name of ["reasoned", "more", "given", "output", "done", "packed", "sent", "end"]) writeFileSync(join(workFolder, name), "");
       await idle(page);
       if (i === 1) await reasoning.nth(i).getByRole("button").click();
     }
     await wantClean(page);
   });
 
-  test("a conversation that takes long to come shows where it will be", async () => {
+  test("a conversation that loads slowly shows a placeholder", async () => {
     const page = await (await open(gateway)).context().newPage();
     let go;
-    const held = new Promise((r) => (go = r));
+    const released = new Promise((r) => (go = r));
     await page.routeWebSocket(/\/api\/ws/, (ws) => {
-      const up = ws.connectToServer();
-      up.onMessage(async (m) => {
-        if (/"type":"snapshot"/.test(m)) await held;
+      const upstream = ws.connectToServer();
+      upstream.onMessage(async (m) => {
+        if (/"type":"snapshot"/.test(m)) await released;
         ws.send(m);
       });
     });
@@ -315,30 +315,30 @@ if (lacking) {
     await page.context().close();
   });
 
-  test("what was shown changes where the log takes it back, live, and nowhere else", async () => {
+  test("a retraction changes exactly the retracted text", async () => {
     const page = await begin();
-    const own = mkdtempSync(join(folder, "taken-"));
-    const gate = (name) => writeFileSync(join(own, name), "");
-    const shown = () => page.locator("article.assistant .text").allInnerTexts();
-    const back = () => page.evaluate(() => window.takenBack.map(({ from, to }) => [from, to]));
-    const kept = "This stays as it is, whatever becomes of the rest.";
-    await ask(page, `taken ${own}`);
+    const workFolder = mkdtempSync(join(folder, "taken-"));
+    const gate = (name) => writeFileSync(join(workFolder, name), "");
+    const visibleTexts = () => page.locator("article.assistant .text").allInnerTexts();
+    const retractions = () => page.evaluate(() => window.takenBack.map(({ from, to }) => [from, to]));
+    const finalText = "This stays as it is, whatever becomes of the rest.";
+    await ask(page, `taken ${workFolder}`);
     await page.getByText("for so few files.").waitFor();
-    assert.deepEqual(await back(), []);
-    const said = "The backup is done. It took nine minutes, and that was far too long for so few files.";
+    assert.deepEqual(await retractions(), []);
+    const draft = "The backup is done. It took nine minutes, and that was far too long for so few files.";
     gate("replace");
     await page.getByText("nine minutes").waitFor({ state: "detached" });
-    assert.deepEqual((await shown()).map((t) => t.trim()), [kept, "The backup is done."]);
-    assert.deepEqual(await back(), [[said.length, "The backup is done. ".length]]);
+    assert.deepEqual((await visibleTexts()).map((t) => t.trim()), [finalText, "The backup is done."]);
+    assert.deepEqual(await retractions(), [[draft.length, "The backup is done. ".length]]);
     gate("more");
     await page.getByText("Nobody should ever have read this").waitFor();
-    assert.deepEqual((await shown()).slice(0, 2), [kept, "The backup is done. It took nine seconds."]);
+    assert.deepEqual((await visibleTexts()).slice(0, 2), [finalText, "The backup is done. It took nine seconds."]);
     gate("retract");
     await page.getByText("Nobody should ever have read this").waitFor({ state: "detached" });
     gate("end");
     await idle(page);
-    assert.deepEqual((await shown()).filter(Boolean), [kept, "The backup is done. It took nine seconds."]);
-    assert.deepEqual(await back(), [[said.length, 20], ["Nobody should ever have read this, so it is taken back.".length, 0]]);
+    assert.deepEqual((await visibleTexts()).filter(Boolean), [finalText, "The backup is done. It took nine seconds."]);
+    assert.deepEqual(await retractions(), [[draft.length, 20], ["Nobody should ever have read this, so it is taken back.".length, 0]]);
     // A person elsewhere drops what came after the question.
     const id = `parts-${count}`;
     const { transcript } = await gateway.transcript(id);
@@ -348,7 +348,7 @@ if (lacking) {
     await wantClean(page);
   });
 
-  test("what the watcher of these tests must see, it sees", async () => {
+  test("the watcher of these tests detects each fault", async () => {
     const page = await begin();
     await ask(page, `taken ${mkdtempSync(join(folder, "seen-"))}`);
     await page.getByText("for so few files.").waitFor();
@@ -373,29 +373,29 @@ if (lacking) {
     await page.context().close();
   });
 
-  test("what formed of the arguments never went away", async () => {
+  test("arguments that were shown never disappear", async () => {
     const page = await begin();
-    const own = mkdtempSync(join(folder, "forming-"));
-    await ask(page, `steps ${own}`);
-    writeFileSync(join(own, "begin"), "");
-    writeFileSync(join(own, "reasoned"), "");
+    const workFolder = mkdtempSync(join(folder, "forming-"));
+    await ask(page, `steps ${workFolder}`);
+    writeFileSync(join(workFolder, "begin"), "");
+    writeFileSync(join(workFolder, "reasoned"), "");
     await page.locator(".tool").getByRole("button").first().click();
     await page.evaluate(() => {
       window.shown = [];
-      const look = () => window.shown.push([...document.querySelectorAll(".tool .fields dd")].map((e) => e.textContent));
-      look();
-      new MutationObserver(look).observe(document.querySelector(".tool"), { subtree: true, childList: true, characterData: true });
+      const sample = () => window.shown.push([...document.querySelectorAll(".tool .fields dd")].map((e) => e.textContent));
+      sample();
+      new MutationObserver(sample).observe(document.querySelector(".tool"), { subtree: true, childList: true, characterData: true });
     });
-    for (const name of ["more", "given", "output", "done", "packed", "sent", "end"]) writeFileSync(join(own, name), "");
+    for (const name of ["more", "given", "output", "done", "packed", "sent", "end"]) writeFileSync(join(workFolder, name), "");
     await idle(page);
-    const shown = await page.evaluate(() => window.shown);
-    assert.ok(shown.length > 1);
-    shown.forEach((now, i) => (shown[i - 1] ?? []).forEach((text, k) => assert.ok(now[k]?.startsWith(text), `${JSON.stringify(now)} after ${JSON.stringify(shown[i - 1])}`)));
-    assert.deepEqual(shown.at(-1), ["make all -j2", "/srv"]);
+    const samples = await page.evaluate(() => window.shown);
+    assert.ok(samples.length > 1);
+    samples.forEach((values, i) => (samples[i - 1] ?? []).forEach((text, k) => assert.ok(values[k]?.startsWith(text), `${JSON.stringify(values)} after ${JSON.stringify(samples[i - 1])}`)));
+    assert.deepEqual(samples.at(-1), ["make all -j2", "/srv"]);
     await wantClean(page);
   });
 
-  test("an end says what happened, what is kept and what to do", async () => {
+  test("the end of a turn shows what happened, what is saved and what to do", async () => {
     const page = await begin();
     const end = page.locator(".turn-end").last();
     const ends = [
@@ -408,16 +408,16 @@ if (lacking) {
       ["completed max_tokens the first half", /^The answer reached the model’s length limit\. Ask it to continue\./, false],
       ["failed peculiar words", /^Upstream said peculiar\. The partial answer is saved\./, false],
     ];
-    for (const [i, [text, want, again]] of ends.entries()) {
+    for (const [i, [text, want, hasRetry]] of ends.entries()) {
       await ask(page, `end ${text}`);
       await idle(page);
       await page.waitForFunction((n) => document.querySelectorAll(".turn-end").length === n, i + 1);
       assert.match(await end.innerText(), want, text);
-      assert.equal(await end.getByRole("button", { name: "Try again" }).count(), again ? 1 : 0, text);
-      assert.equal(await page.locator(".turn-end").getByRole("button", { name: "Try again" }).count(), again ? 1 : 0, "only where nothing is lost by it");
+      assert.equal(await end.getByRole("button", { name: "Try again" }).count(), hasRetry ? 1 : 0, text);
+      assert.equal(await page.locator(".turn-end").getByRole("button", { name: "Try again" }).count(), hasRetry ? 1 : 0, "only where nothing is lost by it");
     }
     await end.getByRole("button", { name: "Details" }).click();
-    for (const what of ["upstream said peculiar", "gallery"]) await end.getByText(what, { exact: true }).waitFor();
+    for (const text of ["upstream said peculiar", "gallery"]) await end.getByText(text, { exact: true }).waitFor();
     await ask(page, "end failed overloaded again");
     await idle(page);
     await page.evaluate(() => { window.old = [...document.querySelectorAll(".turn-end")].at(-1); });
@@ -428,7 +428,7 @@ if (lacking) {
     await wantClean(page);
   });
 
-  test("stopped by whom: here, and from elsewhere", async () => {
+  test("a stopped turn shows who stopped it", async () => {
     const page = await begin();
     await ask(page, "forever");
     await page.getByText("I begin.").waitFor();
@@ -483,7 +483,7 @@ if (lacking) {
     await wantClean(page);
   });
 
-  test("a question with choices, and one in free words", async () => {
+  test("a question with choices, and one with a free answer", async () => {
     const page = await begin();
     await ask(page, 'ask {"kind":"input","prompt":"Which colour?","options":["red","dark blue"]}');
     const card = page.locator(".ask");
@@ -502,14 +502,14 @@ if (lacking) {
     await wantClean(page);
   });
 
-  test("a part of a kind that this page does not know, and one that breaks, take nothing along", async () => {
+  test("an unknown part, or one that can't be rendered, affects no other part", async () => {
     const page = await (await open(gateway)).context().newPage();
-    const said = [];
-    page.on("console", (m) => said.push(m.text()));
-    page.on("pageerror", (e) => said.push(String(e)));
+    const frames = [];
+    page.on("console", (m) => frames.push(m.text()));
+    page.on("pageerror", (e) => frames.push(String(e)));
     await page.routeWebSocket(/\/api\/ws/, (ws) => {
-      const up = ws.connectToServer();
-      up.onMessage((m) => ws.send(String(m).replaceAll('"kind":"data"', '"kind":"hologram"').replaceAll('"text":"Here is what I found:"', '"text":{"not":"a text"}')));
+      const upstream = ws.connectToServer();
+      upstream.onMessage((m) => ws.send(String(m).replaceAll('"kind":"data"', '"kind":"hologram"').replaceAll('"text":"Here is what I found:"', '"text":{"not":"a text"}')));
     });
     await page.goto(`${gateway.url}/#/c/gallery`);
     await page.getByText("That is all.").waitFor();
@@ -519,7 +519,7 @@ if (lacking) {
     await page.getByRole("button", { name: "Show raw" }).click();
     assert.match(await page.locator(".broken pre").innerText(), /"not": "a text"/);
     assert.ok(await page.locator(".tool").count() >= 6, "the rest is there");
-    assert.deepEqual(said, []);
+    assert.deepEqual(frames, []);
     await page.context().close();
   });
 }

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { ask, closeBrowser, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
+import { ask, closeBrowser, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 
 const images = fileURLToPath(new URL("../../docs/images", import.meta.url));
 const show = `plugin:node ${fileURLToPath(new URL("show.mjs", import.meta.url))}`;
@@ -36,7 +36,7 @@ if (skip) {
         await gateway.call(`/api/conversations/${id}/commands`, { type: "send", message: { text } });
       };
       const page = await open(gateway, { colorScheme: theme, viewport: phone ? { width: 390, height: 844 } : { width: 1280, height: 800 } });
-      const shot = (what) => page.screenshot({ path: join(images, `${what}-${name}.png`) });
+      const shot = (label) => page.screenshot({ path: join(images, `${label}-${label}.png`) });
       await shot("new");
       await ask(page, "Why is the nightly backup so slow?");
       await idle(page);

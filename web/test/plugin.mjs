@@ -17,37 +17,37 @@ export function serve(scripts) {
     if (m.type !== "turn") return;
     const t = {};
     turns.set(m.turn, t);
-    const [word, ...rest] = (m.message.text ?? "").split(" ");
-    const own = (turn) => (o) => write({ turn, ...(turn !== m.turn && { for: m.turn }), ...o });
-    const it = {
-      turn: m.turn, rest: rest.join(" "), going: () => !t.cancelled, emit: own(m.turn), inner: own,
+    const [word, ...args] = (m.message.text ?? "").split(" ");
+    const writerOf = (turn) => (o) => write({ turn, ...(turn !== m.turn && { for: m.turn }), ...o });
+    const api = {
+      turn: m.turn, rest: args.join(" "), going: () => !t.cancelled, emit: writerOf(m.turn), inner: writerOf,
       answer: () => new Promise((resolve) => (t.answered = resolve)),
       /** Waits until the test has made a file, so that what it looks at stands still meanwhile. */
       async gate(name) {
-        while (!existsSync(`${rest.join(" ")}/${name}`) && !t.cancelled) await sleep(10);
+        while (!existsSync(`${args.join(" ")}/${name}`) && !t.cancelled) await sleep(10);
       },
-      ...maker(own(m.turn)),
+      ...maker(writerOf(m.turn)),
     };
     const script = scripts[word];
-    (script ? script(it) : Promise.resolve(it.text("m", "x", `no script ${word}`)).then(() => it.end()))
-      .catch((err) => it.emit({ type: "turn.end", outcome: "failed", error: { message: String(err) } }))
+    (script ? script(api) : Promise.resolve(api.text("m", "x", `no script ${word}`)).then(() => api.end()))
+      .catch((err) => api.emit({ type: "turn.end", outcome: "failed", error: { message: String(err) } }))
       .finally(() => turns.delete(m.turn));
   }).on("close", () => process.exit(0));
 }
 
 /** Short words for events of one turn. */
 export function maker(emit) {
-  const started = new Set();
-  const message = (id, role = "assistant", more = {}) => {
-    if (!started.has(id)) emit({ type: "message.start", message: id, role, ...more });
-    started.add(id);
+  const messages = new Set();
+  const message = (id, role = "assistant", fields = {}) => {
+    if (!messages.has(id)) emit({ type: "message.start", message: id, role, ...fields });
+    messages.add(id);
   };
   return {
     message,
-    start: (m, part, kind, more = {}) => (message(m), emit({ type: "part.start", message: m, part, kind, ...more })),
+    start: (m, part, kind, fields = {}) => (message(m), emit({ type: "part.start", message: m, part, kind, ...fields })),
     add: (m, part, text, field) => emit({ type: "part.append", message: m, part, text, ...(field && { field }) }),
-    set: (m, part, more) => emit({ type: "part.update", message: m, part, ...more }),
-    replace: (m, part, text, more = {}) => emit({ type: "part.replace", message: m, part, text, ...more }),
+    set: (m, part, fields) => emit({ type: "part.update", message: m, part, ...fields }),
+    replace: (m, part, text, fields = {}) => emit({ type: "part.replace", message: m, part, text, ...fields }),
     close: (m, part) => emit({ type: "part.end", message: m, part }),
     done: (m) => emit({ type: "message.end", message: m }),
     text(m, part, text, kind = "text") {
@@ -63,10 +63,10 @@ export function maker(emit) {
       this.set(m, part, { state, ...(error && { error: { message: error } }), ...(title && { title }), ...(data && { data }) });
       this.close(m, part);
     },
-    media(m, part, media, more = {}) {
-      this.start(m, part, "media", { media, ...more });
+    media(m, part, media, fields = {}) {
+      this.start(m, part, "media", { media, ...fields });
       this.close(m, part);
     },
-    end: (more = {}) => emit({ type: "turn.end", outcome: "completed", ...more }),
+    end: (fields = {}) => emit({ type: "turn.end", outcome: "completed", ...fields }),
   };
 }

@@ -38,7 +38,7 @@ export class Network {
     for (const s of [browser, gateway]) s.setNoDelay(true).on("error", end).on("close", end);
     browser.on("data", (d) => pair.dead || gateway.write(d));
     gateway.on("data", (d) => this.down(pair, d));
-    this.set(pair);
+    this.setFlow(pair);
   }
 
   // down passes on what the gateway says, as fast as the network is.
@@ -56,11 +56,11 @@ export class Network {
       data = data.subarray(step);
       if (data.length > 0) return;
       clearInterval(timer);
-      this.set(pair);
+      this.setFlow(pair);
     }, beat);
   }
 
-  set(pair) {
+  setFlow(pair) {
     for (const s of [pair.browser, pair.gateway]) {
       if (this.mode === "stall") s.pause();
       else s.resume();
@@ -71,24 +71,24 @@ export class Network {
   pass() {
     this.mode = "pass";
     this.rate = Infinity;
-    for (const p of this.pairs) this.set(p);
+    for (const p of this.pairs) this.setFlow(p);
   }
 
   /** Closes what is open. */
-  cut() {
+  disconnect() {
     for (const p of this.pairs) p.browser.destroy();
   }
 
   /** Closes what is open and what is to come. */
   refuse() {
     this.mode = "refuse";
-    this.cut();
+    this.disconnect();
   }
 
   /** Connections are made, and nothing passes: not of old ones, not of new ones. */
   stall() {
     this.mode = "stall";
-    for (const p of this.pairs) this.set(p);
+    for (const p of this.pairs) this.setFlow(p);
   }
 
   /** The other end of what is open is gone, and the browser is not told; new connections are good. */

@@ -11,11 +11,11 @@ export class RawBrowser {
     this.process = spawn(path, [...args, "--headless", "--remote-debugging-pipe", `--user-data-dir=${this.profile}`, "about:blank"], { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"] });
     this.answers = new Map();
     this.ids = 0;
-    let rest = "";
+    let buffer = "";
     this.process.stdio[4].on("data", (d) => {
-      const all = (rest + d).split("\0");
-      rest = all.pop();
-      for (const m of all.map((t) => JSON.parse(t))) {
+      const frames = (buffer + d).split("\0");
+      buffer = frames.pop();
+      for (const m of frames.map((t) => JSON.parse(t))) {
         const a = this.answers.get(m.id);
         if (!a) continue; // an event
         this.answers.delete(m.id);
@@ -44,9 +44,9 @@ export class RawBrowser {
   }
 
   async close() {
-    const gone = new Promise((r) => this.process.once("exit", r));
+    const exited = new Promise((r) => this.process.once("exit", r));
     this.send("Browser.close").catch(() => {});
-    await gone;
+    await exited;
     rmSync(this.profile, { recursive: true, force: true, maxRetries: 5 });
   }
 }
@@ -67,7 +67,7 @@ class Tab {
   }
 
   /** Waits until an expression holds. */
-  async until(expression, limit = 60_000) {
+  async waitFor(expression, limit = 60_000) {
     for (const end = Date.now() + limit; ; await new Promise((r) => setTimeout(r, 50))) {
       const value = await this.eval(expression);
       if (value) return value;

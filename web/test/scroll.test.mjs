@@ -7,22 +7,22 @@ import { fileURLToPath } from "node:url";
 
 import { chromium } from "playwright-core";
 
-import { ask, closeBrowser, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
+import { ask, closeBrowser, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 
 const browserPath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
-const many = (n, one) => Array.from({ length: n }, (_, i) => one(i));
+const repeat = (n, item) => Array.from({ length: n }, (_, i) => item(i));
 
 // The position of the log: at its end, or the first visible message and its position on the screen.
-const look = (page) => page.evaluate(async () => {
+const viewState = (page) => page.evaluate(async () => {
   const log = document.querySelector(".log");
   const frame = () => new Promise((r) => requestAnimationFrame(r));
   // What the reader set going comes to rest.
-  for (let [last, same] = [NaN, 0]; same < 12; [last, same] = [log.scrollTop, log.scrollTop === last ? same + 1 : 0]) await frame();
+  for (let [last, unchanged] = [NaN, 0]; unchanged < 12; [last, unchanged] = [log.scrollTop, log.scrollTop === last ? unchanged + 1 : 0]) await frame();
   const edge = log.getBoundingClientRect().top;
-  const first = [...document.querySelectorAll("article[data-message]")].find((a) => a.getBoundingClientRect().bottom > edge);
-  return { end: log.scrollHeight - log.scrollTop - log.clientHeight <= 1, first: first.dataset.message, top: Math.round(first.getBoundingClientRect().top) };
+  const topMessage = [...document.querySelectorAll("article[data-message]")].find((a) => a.getBoundingClientRect().bottom > edge);
+  return { end: log.scrollHeight - log.scrollTop - log.clientHeight <= 1, first: topMessage.dataset.message, top: Math.round(topMessage.getBoundingClientRect().top) };
 });
 
 // A finger that goes from one height to another.
@@ -63,7 +63,7 @@ const away = {
     assert.notEqual(await page.evaluate(() => String(getSelection())), "");
   },
 };
-const back = {
+const waysBack = {
   "the wheel": (page) => toEnd(page, () => wheel(page, 300))(),
   "a finger": (page) => toEnd(page, () => finger(page, 500, 150))(),
   End: (page) => press(page, "End"),
@@ -71,7 +71,7 @@ const back = {
 };
 
 if (lacking) {
-  test("who moves the log", { skip: lacking }, () => {});
+  test("scrolling of the log", { skip: lacking }, () => {});
 } else {
   let gateway;
   before(async () => {
@@ -82,16 +82,16 @@ if (lacking) {
     await gateway?.close();
   });
 
-  const filled = (id, agent) => gateway.call("/api/conversations", { id, title: id, agent }).then(async () => {
-    for (const text of many(24, (i) => `Message ${i}. ${"Some words to fill a line. ".repeat(8)}`)) await inject(id, text);
+  const fillConversation = (id, agent) => gateway.call("/api/conversations", { id, title: id, agent }).then(async () => {
+    for (const text of repeat(24, (i) => `Message ${i}. ${"Some words to fill a line. ".repeat(8)}`)) await inject(id, text);
   });
   const command = (id, c) => gateway.call(`/api/conversations/${id}/commands`, c);
   const inject = (id, text) => command(id, { type: "inject", message: { role: "assistant", text } });
 
-  for (const [i, [go, come]] of [["the wheel", "the wheel"], ["a finger", "a finger"], ["PageUp", "End"], ["Home", "the button"], ["ArrowUp", "the wheel"], ["a selection", "the button"]].entries()) {
-    test(`growth leaves who went away by ${go} alone, and follows who came back by ${come}`, async () => {
+  for (const [i, [go, wayBack]] of [["the wheel", "the wheel"], ["a finger", "a finger"], ["PageUp", "End"], ["Home", "the button"], ["ArrowUp", "the wheel"], ["a selection", "the button"]].entries()) {
+    test(`new text doesn't scroll a reader who left the end with ${go}, and follows one who came back with ${wayBack}`, async () => {
       const id = `away-${i}`;
-      await filled(id, "steered");
+      await fillConversation(id, "steered");
       await command(id, { type: "send", message: { role: "user", text: "go on" } });
       const page = await open(gateway, { path: `/#/c/${id}`, hasTouch: true });
       await page.getByText("Begun: go on").waitFor();
@@ -101,42 +101,42 @@ if (lacking) {
         await page.getByText(`You said ${words}`).waitFor({ state: "attached" });
       };
       await grow("zero");
-      assert.equal((await look(page)).end, true, "it follows");
+      assert.equal((await viewState(page)).end, true, "it follows");
       assert.equal(await button(page).count(), 0);
 
       await away[go](page);
       await button(page).waitFor();
       assert.equal(await button(page).innerText(), "Jump to end · answering");
-      const first = await look(page);
-      assert.equal(first.end, ["ArrowUp", "a selection"].includes(go), "it moved, unless only the focus or the selection did");
+      const firstView = await viewState(page);
+      assert.equal(firstView.end, ["ArrowUp", "a selection"].includes(go), "it moved, unless only the focus or the selection did");
       for (const n of ["first", "second", "third"]) await inject(id, `The ${n} of three. ${"More words. ".repeat(60)}`);
       await page.getByText("The third of three.").waitFor({ state: "attached" });
       assert.equal(await button(page).innerText(), "3 new · answering");
-      assert.deepEqual(await look(page), { ...first, end: false });
+      assert.deepEqual(await viewState(page), { ...firstView, end: false });
       await grow("one");
-      assert.deepEqual(await look(page), { ...first, end: false });
+      assert.deepEqual(await viewState(page), { ...firstView, end: false });
 
-      await back[come](page);
+      await waysBack[wayBack](page);
       await button(page).waitFor({ state: "detached" });
-      assert.equal((await look(page)).end, true);
+      assert.equal((await viewState(page)).end, true);
       await grow("two");
       await inject(id, `The last one. ${"More words. ".repeat(60)}`);
       await page.getByText("The last one.").waitFor();
-      assert.equal((await look(page)).end, true, "it follows again");
+      assert.equal((await viewState(page)).end, true, "it follows again");
       assert.equal(await button(page).count(), 0);
       await wantClean(page);
     });
   }
 
-  test("the scrollbar, however long it is held before it is drawn, leaves the end and comes back to it", async (t) => {
+  test("dragging the scrollbar leaves the end and returns to it", async (t) => {
     const id = "scrollbar";
-    await filled(id);
-    const own = await chromium.launch({ executablePath: browserPath, args: flags, ignoreDefaultArgs: ["--hide-scrollbars"] });
-    t.after(() => own.close());
-    const page = await own.newPage({ viewport: { width: 1280, height: 800 } });
+    await fillConversation(id);
+    const scrollbarBrowser = await chromium.launch({ executablePath: browserPath, args: flags, ignoreDefaultArgs: ["--hide-scrollbars"] });
+    t.after(() => scrollbarBrowser.close());
+    const page = await scrollbarBrowser.newPage({ viewport: { width: 1280, height: 800 } });
     await page.goto(`${gateway.url}/#/c/${id}`);
     await page.getByText("Message 23.").waitFor();
-    assert.equal((await look(page)).end, true);
+    assert.equal((await viewState(page)).end, true);
     const bar = await page.locator(".log").evaluate((log) => {
       const box = log.getBoundingClientRect();
       const thumb = (log.clientHeight / log.scrollHeight) * log.clientHeight;
@@ -148,21 +148,21 @@ if (lacking) {
     await page.evaluate(() => new Promise((r) => setTimeout(r, 1200))); // the reader takes their time
     await page.mouse.move(bar.x, bar.y - 150, { steps: 5 });
     await button(page).waitFor();
-    const first = await look(page);
-    assert.equal(first.end, false);
+    const firstView = await viewState(page);
+    assert.equal(firstView.end, false);
     await inject(id, `One more. ${"More words. ".repeat(60)}`);
     await page.getByText("One more.").waitFor({ state: "attached" });
-    assert.deepEqual(await look(page), first, "what comes does not take it away");
+    assert.deepEqual(await viewState(page), firstView, "what comes does not take it away");
     await page.mouse.move(bar.x, bar.y + 400, { steps: 5 });
     await button(page).waitFor({ state: "detached" });
     await page.mouse.up();
     await inject(id, `The last one. ${"More words. ".repeat(60)}`);
     await page.getByText("The last one.").waitFor();
-    assert.equal((await look(page)).end, true, "it follows again");
+    assert.equal((await viewState(page)).end, true, "it follows again");
   });
 
-  test("who comes back to a conversation is where they left it, or at its end if they followed that", async () => {
-    for (const id of ["left", "other"]) await filled(id);
+  test("a reopened conversation is at its last scroll position, or at its end if that was followed", async () => {
+    for (const id of ["left", "other"]) await fillConversation(id);
     const page = await open(gateway, { path: "/#/c/left" });
     const go = async (id) => {
       await page.locator(`.list a[href$="/${id}"]`).click();
@@ -171,50 +171,50 @@ if (lacking) {
     await page.getByText("Message 23.").waitFor();
     await wheel(page, -1200);
     await button(page).waitFor();
-    const first = await look(page);
-    assert.equal(first.end, false);
+    const firstView = await viewState(page);
+    assert.equal(firstView.end, false);
     await go("other");
-    assert.equal((await look(page)).end, true);
+    assert.equal((await viewState(page)).end, true);
     for (const n of ["first", "second"]) await inject("left", `The ${n} of two. ${"More words. ".repeat(60)}`);
     await go("left");
     await page.getByText("The second of two.").waitFor({ state: "attached" });
-    assert.deepEqual(await look(page), first);
+    assert.deepEqual(await viewState(page), firstView);
     assert.equal(await button(page).innerText(), "2 new");
     await wheel(page, -300); // it is the reader's to move
-    const second = await look(page);
-    assert.notDeepEqual(second, first);
+    const second = await viewState(page);
+    assert.notDeepEqual(second, firstView);
     // A different view doesn't change it, and each conversation has its own position.
     await go("other");
     await wheel(page, -300);
-    const there = await look(page);
+    const there = await viewState(page);
     await page.getByRole("button", { name: "New conversation" }).click();
     await page.getByRole("heading", { name: "How can I help?" }).waitFor();
     await go("left");
-    assert.deepEqual(await look(page), second);
+    assert.deepEqual(await viewState(page), second);
     await button(page).click();
     await button(page).waitFor({ state: "detached" });
     await go("other");
-    assert.deepEqual(await look(page), there);
+    assert.deepEqual(await viewState(page), there);
     await go("left");
     await page.getByText("The second of two.").waitFor();
-    assert.equal((await look(page)).end, true);
+    assert.equal((await viewState(page)).end, true);
     assert.equal(await button(page).count(), 0);
     await wantClean(page);
   });
 
-  test("a card that is opened or folded keeps its head where it is", async () => {
+  test("a card that is expanded or collapsed keeps its header in place", async () => {
     const id = "cards";
-    await filled(id);
+    await fillConversation(id);
     const page = await open(gateway, { path: `/#/c/${id}` });
     await ask(page, "tool");
     await idle(page);
     const row = page.locator(".tool .row").first();
     const top = async () => {
-      await look(page); // at rest
+      await viewState(page); // at rest
       return Math.round((await row.boundingBox()).y);
     };
     // At the end, which it pushes out of view.
-    assert.equal((await look(page)).end, true);
+    assert.equal((await viewState(page)).end, true);
     const at = await top();
     await row.click();
     await page.getByText("file 20").waitFor({ state: "attached" });
@@ -228,7 +228,7 @@ if (lacking) {
     await button(page).waitFor({ state: "detached" });
 
     // Above the end.
-    for (const n of many(12, (i) => `Afterwards ${i}. ${"Some words to fill a line. ".repeat(8)}`)) await inject(id, n);
+    for (const n of repeat(12, (i) => `Afterwards ${i}. ${"Some words to fill a line. ".repeat(8)}`)) await inject(id, n);
     await page.getByText("Afterwards 11").waitFor();
     for (let i = 0; i < 100 && (await top()) < 150; i++) await wheel(page, -100);
     const there = await top();
@@ -238,7 +238,7 @@ if (lacking) {
       await page.locator(`.tool .row[aria-expanded="${open}"]`).first().waitFor();
       assert.equal(await top(), there);
     }
-    assert.equal((await look(page)).end, false);
+    assert.equal((await viewState(page)).end, false);
     await button(page).waitFor();
     await wantClean(page);
   });

@@ -4,12 +4,12 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { allowed, answer, ask, closeBrowser, composer, current, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
+import { allowed, answer, ask, closeBrowser, composer, current, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 import { Network } from "./proxy.mjs";
 
-const lost = { console: /ERR_|WebSocket connection|Failed to load resource/ };
+const networkErrors = { console: /ERR_|WebSocket connection|Failed to load resource/ };
 const words = (page, text) => page.locator(".connection .words", { hasText: text });
-const mine = (page, text) => page.locator("article.user", { hasText: text });
+const userMessage = (page, text) => page.locator("article.user", { hasText: text });
 const attach = (page, name = "note.txt") => page.getByLabel("Attach files").setInputFiles({ name, mimeType: "text/plain", buffer: Buffer.from("words") });
 const chip = (page, name = "note.txt") => page.getByRole("list", { name: "Attachments" }).getByRole("listitem").filter({ hasText: name });
 const writes = (page) => page.waitForFunction(() => document.activeElement?.id === "composer");
@@ -30,9 +30,9 @@ if (lacking) {
     t.after(() => n.close());
     return n;
   };
-  const asked = async (id) => (await gateway.transcript(id)).transcript.messages.filter((m) => m.role === "user").map((m) => m.parts[0].text);
+  const userTexts = async (id) => (await gateway.transcript(id)).transcript.messages.filter((m) => m.role === "user").map((m) => m.parts[0].text);
 
-  test("stop and send without a connection: both outlive the page", async (t) => {
+  test("Stop and Send without a connection both survive closing the page", async (t) => {
     const net = await network(t);
     const page = await open(net);
     await ask(page, "long 4000");
@@ -40,26 +40,26 @@ if (lacking) {
     const id = current(page);
     await composer(page).fill("echo after it");
     await composer(page).press("Enter");
-    await mine(page, "after it").getByText("Queued").waitFor();
+    await userMessage(page, "after it").getByText("Queued").waitFor();
     net.refuse();
     await words(page, "Reconnecting").waitFor();
     await composer(page).fill("echo in its place");
     await page.getByRole("button", { name: "Stop and send" }).click();
-    await mine(page, "in its place").waitFor();
+    await userMessage(page, "in its place").waitFor();
     const context = page.context();
     await page.close();
     net.pass();
-    const later = await context.newPage();
-    await later.goto(`${net.url}/#/c/${id}`);
-    await later.locator("article.assistant", { hasText: "in its place" }).waitFor({ timeout: 90_000 });
-    await idle(later); // the text shows before the turn has ended
-    assert.deepEqual(await asked(id), ["long 4000", "echo after it", "echo in its place"]);
+    const laterPage = await context.newPage();
+    await laterPage.goto(`${net.url}/#/c/${id}`);
+    await laterPage.locator("article.assistant", { hasText: "in its place" }).waitFor({ timeout: 90_000 });
+    await idle(laterPage); // the text shows before the turn has ended
+    assert.deepEqual(await userTexts(id), ["long 4000", "echo after it", "echo in its place"]);
     const { transcript } = await gateway.transcript(id);
     assert.deepEqual(transcript.turns.filter((turn) => !turn.parent).map((turn) => turn.outcome), ["cancelled", "completed", "completed"]);
     await context.close();
   });
 
-  test("a change to an earlier message that waits for a connection outlives the page; with a connection it goes, once", async (t) => {
+  test("an edit of an earlier message that waits for a connection survives closing the page and is sent once", async (t) => {
     const net = await network(t);
     const page = await open(net);
     await ask(page, "echo frist");
@@ -78,29 +78,29 @@ if (lacking) {
     const context = page.context();
     await page.close();
     net.pass();
-    const later = await context.newPage();
-    await later.goto(`${net.url}/#/c/${id}`);
-    await later.waitForFunction(() => document.getElementById("composer")?.value === "echo first");
-    assert.deepEqual(await asked(id), ["echo frist"]);
-    await composer(later).fill("");
-    await mine(later, "frist").waitFor();
+    const laterPage = await context.newPage();
+    await laterPage.goto(`${net.url}/#/c/${id}`);
+    await laterPage.waitForFunction(() => document.getElementById("composer")?.value === "echo first");
+    assert.deepEqual(await userTexts(id), ["echo frist"]);
+    await composer(laterPage).fill("");
+    await userMessage(laterPage, "frist").waitFor();
     net.refuse();
-    await words(later, "Reconnecting").waitFor();
-    await change(later, "echo at last");
+    await words(laterPage, "Reconnecting").waitFor();
+    await change(laterPage, "echo at last");
     // A user who looks at another conversation meanwhile doesn't find the text twice.
-    await later.getByRole("button", { name: "New conversation" }).click();
-    await later.getByRole("heading", { name: "How can I help?" }).waitFor();
-    await later.goBack();
-    await mine(later, "frist").waitFor();
-    assert.equal(await composer(later).inputValue(), "");
+    await laterPage.getByRole("button", { name: "New conversation" }).click();
+    await laterPage.getByRole("heading", { name: "How can I help?" }).waitFor();
+    await laterPage.goBack();
+    await userMessage(laterPage, "frist").waitFor();
+    assert.equal(await composer(laterPage).inputValue(), "");
     net.pass();
-    await mine(later, "at last").waitFor({ timeout: 60_000 });
-    await later.waitForFunction(() => !Object.keys(localStorage).some((k) => k.startsWith("leat.draft")));
-    assert.deepEqual(await asked(id), ["echo at last"]);
+    await userMessage(laterPage, "at last").waitFor({ timeout: 60_000 });
+    await laterPage.waitForFunction(() => !Object.keys(localStorage).some((k) => k.startsWith("leat.draft")));
+    assert.deepEqual(await userTexts(id), ["echo at last"]);
     await context.close();
   });
 
-  test("a draft goes with its conversation: deleted here, elsewhere, or while no page was open; others stay", async () => {
+  test("a draft is deleted with its conversation, wherever that is deleted; others stay", async () => {
     const page = await open(gateway);
     const context = page.context();
     const go = async (p, id) => {
@@ -114,7 +114,7 @@ if (lacking) {
       await composer(page).fill(`a draft of ${id}`);
       await page.waitForFunction((id) => Object.entries(localStorage).some(([k, v]) => k.endsWith(id) && v === `a draft of ${id}`), id);
     }
-    const [here, tab, browser, away, stays] = ids;
+    const [sameTab, tab, browser, away, stays] = ids;
     const keeps = (p, want) => p.waitForFunction((want) => Object.keys(localStorage).filter((k) => k.startsWith("leat.draft")).map((k) => k.replace(/.*:/, "")).sort().join() === want.sort().join(), want);
     await page.evaluate((away) => localStorage.setItem(Object.keys(localStorage).find((k) => k.endsWith(away)) + ".sent", "a change that waits"), away);
     await keeps(page, [...ids, `${away}.sent`]);
@@ -126,7 +126,7 @@ if (lacking) {
       await p.getByRole("button", { name: "Delete", exact: true }).click();
       await p.locator(`.list a[href$="${id}"]`).waitFor({ state: "detached" });
     };
-    await remove(page, here);
+    await remove(page, sameTab);
     await keeps(page, [tab, browser, away, `${away}.sent`, stays]);
     // One that is open, with the draft where one writes.
     await page.locator(`.list a[href$="${tab}"]`).click();
@@ -142,13 +142,13 @@ if (lacking) {
     await second.close();
     await page.close();
     await gateway.call(`/api/conversations/${away}/commands`, { type: "delete" });
-    const later = await context.newPage();
-    await later.goto(gateway.url);
-    await keeps(later, [stays]);
+    const laterPage = await context.newPage();
+    await laterPage.goto(gateway.url);
+    await keeps(laterPage, [stays]);
     await context.close();
   });
 
-  test("what was refused is still there after a reload, and can be discarded", async () => {
+  test("a refused message is kept over a reload and can be discarded", async () => {
     const page = await open(gateway);
     await ask(page, "echo one");
     await idle(page);
@@ -158,20 +158,20 @@ if (lacking) {
     await answer(page).waitFor();
     await composer(page).fill("echo two");
     await composer(page).press("Enter");
-    await mine(page, "echo two").getByText("Not sent").waitFor();
+    await userMessage(page, "echo two").getByText("Not sent").waitFor();
     await page.reload();
-    await mine(page, "echo two").getByText("Not sent").waitFor();
+    await userMessage(page, "echo two").getByText("Not sent").waitFor();
     await allowed(page, "go", async () => {
-      await mine(page, "echo two").getByRole("button", { name: "Discard" }).click();
-      await mine(page, "echo two").waitFor({ state: "detached" });
+      await userMessage(page, "echo two").getByRole("button", { name: "Discard" }).click();
+      await userMessage(page, "echo two").waitFor({ state: "detached" });
     });
     await writes(page);
     assert.deepEqual(await page.evaluate(() => Object.keys(localStorage).filter((k) => k.startsWith("leat:outbox"))), []);
-    assert.deepEqual(await asked(id), ["echo one"]);
+    assert.deepEqual(await userTexts(id), ["echo one"]);
     await wantClean(page);
   });
 
-  test("a file that arrives while one changes a message is there afterwards", async () => {
+  test("a file that is uploaded while a message is edited stays", async () => {
     const page = await open(gateway);
     await ask(page, "echo one");
     await idle(page);
@@ -197,7 +197,7 @@ if (lacking) {
     await wantClean(page);
   });
 
-  test("an agent that is chosen after attaching a file answers, now and later", async () => {
+  test("an agent chosen after a file was attached answers, also later messages", async () => {
     const page = await open(gateway);
     await attach(page);
     await chip(page).getByText(/^5 B$/).waitFor();
@@ -210,7 +210,7 @@ if (lacking) {
     await wantClean(page);
   });
 
-  test("the focus goes where one writes when what was pressed goes", async (t) => {
+  test("the focus returns to the composer when a pressed button disappears", async (t) => {
     const net = await network(t);
     const page = await open(net);
     await ask(page, "fail");
@@ -224,7 +224,7 @@ if (lacking) {
     await composer(page).fill("echo one");
     await composer(page).press("Enter");
     const edit = async () => {
-      await mine(page, "echo one").getByRole("button", { name: "Edit", exact: true }).click();
+      await userMessage(page, "echo one").getByRole("button", { name: "Edit", exact: true }).click();
       await page.getByRole("textbox", { name: "Message waiting to be sent" }).waitFor();
     };
     await edit();
@@ -237,12 +237,12 @@ if (lacking) {
     await page.getByRole("button", { name: "Cancel", exact: true }).click();
     await writes(page);
     await allowed(page, "go", async () => {
-      await mine(page, "echo one").getByRole("button", { name: "Delete" }).click();
-      await mine(page, "echo one").waitFor({ state: "detached" });
+      await userMessage(page, "echo one").getByRole("button", { name: "Delete" }).click();
+      await userMessage(page, "echo one").waitFor({ state: "detached" });
     });
     await writes(page);
     net.pass();
-    await wantClean(page, lost);
+    await wantClean(page, networkErrors);
   });
 
   test("an upload beyond the limit of concurrent ones waits and continues", async () => {
@@ -251,10 +251,10 @@ if (lacking) {
     await page.route(/\/api\/conversations\/[^/]+\/files/, (route) => (refusals-- > 0 ? route.fulfill({ status: 429, contentType: "application/json", body: '{"error":"too many at once","reason":"rate_limited"}' }) : route.continue()));
     await attach(page);
     await chip(page).getByText(/^5 B$/).waitFor();
-    await wantClean(page, lost);
+    await wantClean(page, networkErrors);
   });
 
-  test("a conversation that begins with a file alone is in every list", async () => {
+  test("a conversation that begins with only a file is in every list", async () => {
     const other = await open(gateway);
     const page = await open(gateway);
     await attach(page);
@@ -267,7 +267,7 @@ if (lacking) {
     await wantClean(other);
   });
 
-  test("keys are named as they are written on the keyboard", async () => {
+  test("keys are named as on the keyboard", async () => {
     const page = await open(gateway);
     const title = async (name) => {
       await ask(page, "long 4000");

@@ -5,7 +5,7 @@ import { createServer, request } from "node:http";
 import { connect } from "node:net";
 import { after, test } from "node:test";
 
-import { answer, ask, closeBrowser, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
+import { answer, ask, closeBrowser, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 
 if (lacking) {
   test("signing in", { skip: lacking }, () => {});
@@ -14,9 +14,9 @@ if (lacking) {
 
   test("sign in by token, stay signed in, sign out", async () => {
     const token = "a-token-of-the-tests-that-is-long-enough";
-    const own = await Gateway.start([], { LEAT_API_TOKEN: token });
+    const privateGateway = await Gateway.start([], { LEAT_API_TOKEN: token });
     try {
-      const page = await open(own, { signedOut: true });
+      const page = await open(privateGateway, { signedOut: true });
       const field = page.getByLabel("Access token");
       await field.waitFor();
       assert.equal(await page.evaluate(() => document.activeElement.id), "token");
@@ -28,8 +28,8 @@ if (lacking) {
       await page.locator('.connection[data-state="connected"]').waitFor();
       await ask(page, "echo let me in");
       await idle(page);
-      const stored = await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage, cookie: document.cookie }));
-      assert.ok(!stored.includes(token), "scripts have nothing of it");
+      const browserStorage = await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage, cookie: document.cookie }));
+      assert.ok(!browserStorage.includes(token), "scripts have nothing of it");
       assert.ok((await page.context().cookies()).every((c) => c.httpOnly && c.sameSite === "Strict"));
       await page.reload();
       await page.getByRole("article").getByText("echo let me in").waitFor();
@@ -38,36 +38,36 @@ if (lacking) {
       assert.equal(await page.getByText("let me in").count(), 0, "nothing of it is left");
       await wantClean(page, { console: /401/ });
     } finally {
-      await own.close();
+      await privateGateway.close();
     }
   });
 
-  test("with a site's own cookie, its users are signed in", async () => {
+  test("a site's own cookie signs its users in", async () => {
     const token = "a-token-of-the-tests-that-is-long-enough";
-    const own = await Gateway.start([], { LEAT_API_TOKEN: token });
+    const privateGateway = await Gateway.start([], { LEAT_API_TOKEN: token });
     // A site with its own pages in front of the gateway: its sign-in passes the gateway's cookie on.
     const site = createServer((req, res) => {
       if (req.url === "/welcome") {
         // It asks in its own name, under which the page will come.
-        request({ host: "127.0.0.1", port: own.port, path: "/api/auth/session", method: "POST", headers: { Host: req.headers.host, Authorization: `Bearer ${token}` } }, (r) => {
+        request({ host: "127.0.0.1", port: privateGateway.port, path: "/api/auth/session", method: "POST", headers: { Host: req.headers.host, Authorization: `Bearer ${token}` } }, (r) => {
           r.resume();
           res.writeHead(200, { "Content-Type": "text/html", "Set-Cookie": r.headers["set-cookie"] ?? [] });
           res.end('<!doctype html><html lang="en"><title>Site</title><h1>Welcome</h1><a href="/">Chat</a></html>');
         }).on("error", () => res.destroy()).end();
         return;
       }
-      req.pipe(request({ host: "127.0.0.1", port: own.port, path: req.url, method: req.method, headers: req.headers }, (r) => {
+      req.pipe(request({ host: "127.0.0.1", port: privateGateway.port, path: req.url, method: req.method, headers: req.headers }, (r) => {
         res.writeHead(r.statusCode, r.headers);
         r.pipe(res);
       }).on("error", () => res.destroy()));
     });
     site.on("upgrade", (req, socket, head) => {
-      const up = connect(own.port, "127.0.0.1", () => {
-        up.write(`${req.method} ${req.url} HTTP/1.1\r\n${req.rawHeaders.map((h, i) => (i % 2 ? `${h}\r\n` : `${h}: `)).join("")}\r\n`);
-        up.write(head);
-        socket.pipe(up).pipe(socket);
+      const upstream = connect(privateGateway.port, "127.0.0.1", () => {
+        upstream.write(`${req.method} ${req.url} HTTP/1.1\r\n${req.rawHeaders.map((h, i) => (i % 2 ? `${h}\r\n` : `${h}: `)).join("")}\r\n`);
+        upstream.write(head);
+        socket.pipe(upstream).pipe(socket);
       });
-      for (const s of [up, socket]) s.on("error", () => { up.destroy(); socket.destroy(); });
+      for (const s of [upstream, socket]) s.on("error", () => { upstream.destroy(); socket.destroy(); });
     });
     await new Promise((r) => site.listen(0, "127.0.0.1", r));
     const url = `http://127.0.0.1:${site.address().port}`;
@@ -83,7 +83,7 @@ if (lacking) {
     } finally {
       site.closeAllConnections();
       site.close();
-      await own.close();
+      await privateGateway.close();
     }
   });
 }

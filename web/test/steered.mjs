@@ -30,14 +30,14 @@ createInterface({ input: process.stdin }).on("line", (line) => {
     write({ type: "turn.end", turn, outcome: "completed" });
     return;
   }
-  turns.set(turn, (said) => {
+  turns.set(turn, (steer) => {
     turns.delete(turn);
     if (tool) {
       write({ type: "part.update", turn, message: "m", part: "t", state: "done" });
       write({ type: "part.end", turn, message: "m", part: "t" });
       write({ type: "message.end", turn, message: "m" });
-    } else if (said) {
-      write({ type: "text", turn, text: said });
+    } else if (steer) {
+      write({ type: "text", turn, text: steer });
     }
     write({ type: "turn.end", turn, outcome: "completed" });
   });

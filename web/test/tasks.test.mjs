@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { closeBrowser, Gateway, lacking, open } from "./house.mjs";
+import { closeBrowser, Gateway, lacking, open } from "./harness.mjs";
 
 const patience = { timeout: 60_000 };
 
@@ -52,7 +52,7 @@ class Person {
   }
 
   /** Asks, and is not counted: it comes before the task. */
-  async asked(text) {
+  async wasAsked(text) {
     await this.page.getByRole("textbox", { name: "Message" }).fill(text);
     await this.page.getByRole("textbox", { name: "Message" }).press("Enter");
   }
@@ -198,13 +198,13 @@ if (lacking) {
       await phone.page.context().close();
     }],
   ];
-  for (const [name, most, prepare, doIt] of tasks) {
-    test(`${name}, in at most ${most} step${most === 1 ? "" : "s"}`, async () => {
+  for (const [name, limit, prepare, doIt] of tasks) {
+    test(`${name}, in at most ${limit} step${limit === 1 ? "" : "s"}`, async () => {
       const p = new Person(await open(gateway));
       await prepare(p);
       p.steps = 0;
       await doIt(p);
-      assert.ok(p.steps > 0 && p.steps <= most, `it took ${p.steps} steps of ${most}`);
+      assert.ok(p.steps > 0 && p.steps <= limit, `it took ${p.steps} steps of ${limit}`);
       await p.page.context().close();
     });
   }

@@ -14,37 +14,37 @@ export function watch() {
   new PerformanceObserver((l) => {
     for (const e of l.getEntries()) window.longTasks.push(Math.round(e.duration));
   }).observe({ type: "longtask", buffered: true });
-  const known = new Map(); // id: { node, length, letters, high, below, box, hash, gone }
+  const records = new Map(); // id: { node, length, letters, high, below, box, hash, gone }
   const freed = new Map(); // id: what of the log frees it, "shrink" or "go"
   const syntax = 24;
   const settles = 100;
-  const fault = (what) => {
-    faults.push(what);
-    window.tellFault?.(what);
+  const fault = (description) => {
+    faults.push(description);
+    window.tellFault?.(description);
   };
   const letters = (node) => node.innerText?.match(/[\p{L}\p{N}]/gu)?.length ?? 0;
-  const frames = (n, then) => requestAnimationFrame(n > 1 ? () => frames(n - 1, then) : then);
+  const frames = (n, callback) => requestAnimationFrame(n > 1 ? () => frames(n - 1, callback) : callback);
 
   // Of the log: what is heard is drawn with one of the next frames, and then all holds again.
-  const free = (id, what) => {
-    const own = { what };
-    freed.set(id, own);
-    frames(10, () => { if (freed.get(id) === own) freed.delete(id); });
+  const free = (id, change) => {
+    const permit = { what: change };
+    freed.set(id, permit);
+    frames(10, () => { if (freed.get(id) === permit) freed.delete(id); });
   };
-  const may = (id, what) => window.allowed.has(what) || freed.get(id)?.what === what;
+  const may = (id, change) => window.allowed.has(change) || freed.get(id)?.what === change;
   const hear = (f) => {
     for (const e of f.events ?? []) {
       if (e.type === "part.replace" && !e.field && e.note === undefined) free(e.message, "shrink");
-      if (e.type === "conversation.delete") for (const id of known.keys()) free(id, "go");
+      if (e.type === "conversation.delete") for (const id of records.keys()) free(id, "go");
     }
     if (f.type !== "snapshot") return;
-    const told = new Map(f.transcript.messages.map((m) => [m.id, m.parts.reduce((n, p) => n + (p.kind === "text" ? (p.text ?? "").length : 0), 0)]));
-    const first = f.earlier && document.querySelector(`article[data-message="${CSS.escape(f.transcript.messages[0]?.id ?? "")}"]`);
-    for (const [id, k] of known) {
+    const lengths = new Map(f.transcript.messages.map((m) => [m.id, m.parts.reduce((n, p) => n + (p.kind === "text" ? (p.text ?? "").length : 0), 0)]));
+    const firstArticle = f.earlier && document.querySelector(`article[data-message="${CSS.escape(f.transcript.messages[0]?.id ?? "")}"]`);
+    for (const [id, k] of records) {
       if (k.gone) continue;
-      if (told.has(id)) {
-        if (told.get(id) < k.length) free(id, "shrink");
-      } else if (!f.earlier || (first && first.compareDocumentPosition(k.node) & Node.DOCUMENT_POSITION_FOLLOWING)) free(id, "go");
+      if (lengths.has(id)) {
+        if (lengths.get(id) < k.length) free(id, "shrink");
+      } else if (!f.earlier || (firstArticle && firstArticle.compareDocumentPosition(k.node) & Node.DOCUMENT_POSITION_FOLLOWING)) free(id, "go");
     }
   };
   window.WebSocket = class extends WebSocket {
@@ -59,24 +59,24 @@ export function watch() {
     const below = (k.below = {});
     setTimeout(() => frames(2, () => {
       if (k.below !== below || k.gone || !k.node.isConnected) return;
-      look();
+      inspect();
       if (k.below !== below) return;
       fault(`${id} stays at ${k.letters} letters after ${k.high}`);
       k.high = k.letters;
       k.below = undefined;
     }), settles);
   };
-  const look = () => {
-    const seen = new Set();
+  const inspect = () => {
+    const ids = new Set();
     for (const node of document.querySelectorAll("article[data-message]")) {
       const id = node.dataset.message;
-      if (seen.has(id)) fault(`${id} is shown twice`);
-      seen.add(id);
+      if (ids.has(id)) fault(`${id} is shown twice`);
+      ids.add(id);
       const length = Number(node.dataset.len);
       const text = [...node.querySelectorAll(":scope > .text, :scope > .said")].reduce((n, e) => n + letters(e), 0);
-      const k = known.get(id);
+      const k = records.get(id);
       if (!k || k.gone) {
-        known.set(id, { node, length, letters: text, high: text });
+        records.set(id, { node, length, letters: text, high: text });
         continue;
       }
       if (k.node !== node) fault(`${id} is another element`);
@@ -95,20 +95,20 @@ export function watch() {
       if (text >= k.high - syntax) k.below = undefined;
       else if (!k.below) dip(id, k);
     }
-    for (const [id, k] of known) {
-      if (seen.has(id) || k.gone) continue;
+    for (const [id, k] of records) {
+      if (ids.has(id) || k.gone) continue;
       k.gone = true; // out of view, or the conversation was left: looked at by where it was
       const box = k.box;
       if (!box || box.bottom <= 0 || box.top >= innerHeight || location.hash !== k.hash) continue;
       if (may(id, "go")) window.takenBack.push({ id, from: k.length });
       else fault(`${id} went while it was seen`);
     }
-    for (const [id, k] of known) {
-      if (!seen.has(id)) continue;
+    for (const [id, k] of records) {
+      if (!ids.has(id)) continue;
       k.box = k.node.getBoundingClientRect();
       // Its conversation's: the page's address changes before what is shown does. A new conversation gets one with its first message.
       if (!k.hash?.startsWith("#/c/")) k.hash = location.hash;
     }
   };
-  new MutationObserver(look).observe(document, { subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: ["data-len"] });
+  new MutationObserver(inspect).observe(document, { subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: ["data-len"] });
 }

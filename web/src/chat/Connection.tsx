@@ -31,9 +31,9 @@ function follow(changed: () => void): () => void {
   };
 }
 
-function facts(behind: number): Facts {
-  const { state, retryAt, unacknowledged: waiting, lastHeard: heard } = theClient();
-  return { state, retryAt, waiting, heard, behind, online: navigator.onLine, restarting: restarting(restarts, Date.now()) };
+function facts(backlog: number): Facts {
+  const { state, retryAt, unacknowledged, lastHeard } = theClient();
+  return { state, retryAt, waiting: unacknowledged, heard: lastHeard, behind: backlog, online: navigator.onLine, restarting: restarting(restarts, Date.now()) };
 }
 
 /** The connection, in words. behind is how many events of what is shown are still to come. */

@@ -32,7 +32,7 @@ export interface Attachments {
   remove: (id: string) => void;
   /** Empties the list, and returns what was in it. */
   take: () => Attachment[];
-  putBack: (all: Attachment[]) => void;
+  putBack: (attachments: Attachment[]) => void;
 }
 
 const previewable = /^image\/(?:png|jpeg|gif|webp|avif|bmp)$/;
@@ -63,7 +63,7 @@ export function useAttachments(target: () => Promise<string>): Attachments {
         const maxSize = await limit();
         if (maxSize !== undefined && file.size > maxSize) throw new Refusal(`the file has ${size(file.size)}; the limit is ${size(maxSize)}`);
         const media = await bring(file, target, {
-          signal: stop.signal, progress: (progress) => change(id, { progress }), waiting: (waiting) => change(id, { waiting }),
+          signal: stop.signal, progress: (progress) => change(id, { progress }), waiting: (isWaiting) => change(id, { waiting: isWaiting }),
         }, (at) => uploads.current.set(id, at));
         change(id, { media, progress: 1, waiting: false });
       } catch (err) {

@@ -15,23 +15,23 @@ test("Markdown as it is read out", () => {
 
 test("a text that grows gives nothing half, and never another beginning", () => {
   const text = prose(2) + "\nAnd then. A last one without an end";
-  const all = sentences(text, true);
+  const expected = sentences(text, true);
   let before: string[] = [];
   for (let n = 0; n <= text.length; n++) {
-    const now = sentences(text.slice(0, n), false);
-    expect(now.slice(0, before.length)).toEqual(before);
-    expect(all.slice(0, now.length)).toEqual(now);
-    before = now;
+    const actual = sentences(text.slice(0, n), false);
+    expect(actual.slice(0, before.length)).toEqual(before);
+    expect(expected.slice(0, actual.length)).toEqual(actual);
+    before = actual;
   }
-  expect(before).toEqual(all.slice(0, before.length));
-  expect(all.length - before.length).toBeLessThanOrEqual(1);
+  expect(before).toEqual(expected.slice(0, before.length));
+  expect(expected.length - before.length).toBeLessThanOrEqual(1);
 });
 
 test("sentences are joined, and long ones cut between words", () => {
   expect(joinSentences(["One.", "Two.", "Three."])).toEqual(["One. Two. Three."]);
-  const long = Array.from({ length: 200 }, (_, i) => `word${i}`).join(" ");
-  const pieces = joinSentences(["Short.", long, "Last."]);
+  const sentence = Array.from({ length: 200 }, (_, i) => `word${i}`).join(" ");
+  const pieces = joinSentences(["Short.", sentence, "Last."]);
   expect(pieces.every((p) => p.length <= 400)).toBe(true);
-  expect(pieces.join(" ")).toBe(`Short. ${long} Last.`);
+  expect(pieces.join(" ")).toBe(`Short. ${sentence} Last.`);
   expect(joinSentences(["x".repeat(900)]).join("")).toBe("x".repeat(900));
 });

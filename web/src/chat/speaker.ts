@@ -9,12 +9,12 @@ class Speaker {
 
   constructor(private readonly id: string) {}
 
-  say(text: string, told?: () => void): void {
+  say(text: string, onSpoken?: () => void): void {
     if (!text || this.queue.at(-1)?.text === text) {
-      told?.();
+      onSpoken?.();
       return;
     }
-    this.queue.push({ text, told });
+    this.queue.push({ text, told: onSpoken });
     if (this.timer === undefined) this.next();
   }
 
@@ -40,7 +40,7 @@ const urgent = new Speaker("alarm");
 const alarmed = new Set<string>();
 
 /** Tells something when the screen reader is silent; told is called when its turn has come. */
-export const say = (text: string, told?: () => void): void => polite.say(text, told);
+export const say = (text: string, onSpoken?: () => void): void => polite.say(text, onSpoken);
 
 /** Tells something at once. What is told of it, by its key, is told once. */
 export function alarm(key: string, text: string): void {

@@ -18,18 +18,18 @@ test("a stretch keeps its messages when older ones come before them and newer on
 });
 
 test("to the beginning and back, every message is shown on the way, and never too many", () => {
-  const all = messages(0, 1000);
-  const seen = new Set<string>();
-  let at = place({}, all, true);
-  const look = () => {
+  const conversation = messages(0, 1000);
+  const ids = new Set<string>();
+  let at = place({}, conversation, true);
+  const collect = () => {
     expect(at.to - at.from).toBeLessThanOrEqual(maxShown);
-    for (const m of all.slice(at.from, at.to)) seen.add(m.id);
+    for (const m of conversation.slice(at.from, at.to)) ids.add(m.id);
   };
-  for (look(); at.from > 0; look()) at = place(earlier(at, all), all, false);
-  expect(seen.size).toBe(1000);
-  seen.clear();
-  for (look(); at.to < 1000; look()) at = place(showLater(at, all), all, false);
-  expect(seen.size).toBe(1000);
+  for (collect(); at.from > 0; collect()) at = place(earlier(at, conversation), conversation, false);
+  expect(ids.size).toBe(1000);
+  ids.clear();
+  for (collect(); at.to < 1000; collect()) at = place(showLater(at, conversation), conversation, false);
+  expect(ids.size).toBe(1000);
 });
 
 test("a first message that is not held any more is the beginning", () => {
@@ -37,18 +37,18 @@ test("a first message that is not held any more is the beginning", () => {
 });
 
 test("long messages are fewer", () => {
-  const all = messages(0, 100).map((m) => ({ ...m, parts: [{ text: "x".repeat(50_000) }] }));
+  const conversation = messages(0, 100).map((m) => ({ ...m, parts: [{ text: "x".repeat(50_000) }] }));
   const weigh = (at: { from: number; to: number }) => (at.to - at.from) * 50_000;
-  let at = place({}, all, true);
+  let at = place({}, conversation, true);
   expect(weigh(at)).toBe(heavy);
-  const seen = new Set(all.slice(at.from, at.to));
+  const rendered = new Set(conversation.slice(at.from, at.to));
   while (at.from > 0) {
-    at = place(earlier(at, all), all, false);
+    at = place(earlier(at, conversation), conversation, false);
     expect(weigh(at)).toBeLessThanOrEqual(5 * heavy);
-    for (const m of all.slice(at.from, at.to)) seen.add(m);
+    for (const m of conversation.slice(at.from, at.to)) rendered.add(m);
   }
-  while (at.to < 100) at = place(showLater(at, all), all, false);
-  expect(seen.size).toBe(100);
+  while (at.to < 100) at = place(showLater(at, conversation), conversation, false);
+  expect(rendered.size).toBe(100);
   // However long they are, a few are there.
-  expect(place({}, all.map((m) => ({ ...m, parts: [{ text: "x".repeat(heavy) }] })), true)).toEqual({ from: 96, to: 100 });
+  expect(place({}, conversation.map((m) => ({ ...m, parts: [{ text: "x".repeat(heavy) }] })), true)).toEqual({ from: 96, to: 100 });
 });

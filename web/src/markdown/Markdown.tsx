@@ -8,7 +8,7 @@ import { Growing } from "./growing";
 import { type Footnote, placeOf } from "./lex";
 
 // Markup at the end of a growing text is hidden for a moment, so that what is rendered depends on the time.
-const readNow = (growing: Growing, text: string, isLive: boolean): Token[] => growing.read(text, isLive, performance.now());
+const readNow = (growing: Growing, text: string, isLive: boolean): Token[] => growing.parse(text, isLive, performance.now());
 
 /** A text in Markdown. live: it still grows. */
 export const Markdown = memo(function Markdown({ text, live }: { text: string; live: boolean }) {

@@ -72,8 +72,8 @@ describe("a growing text", () => {
       const text = document(randomSeed);
       const r = random(randomSeed * 7);
       const growing = new Growing();
-      for (const prefix of cuts(text, r, 1 + r(30))) growing.read(text.slice(0, prefix), true, r(2) * 1e6);
-      const tokens = growing.read(text, false);
+      for (const prefix of cuts(text, r, 1 + r(30))) growing.parse(text.slice(0, prefix), true, r(2) * 1e6);
+      const tokens = growing.parse(text, false);
       const fullText = lex(text).tokens;
       expect(kinds(tokens), `seed ${randomSeed}: ${JSON.stringify(text)}`).toEqual(kinds(fullText));
       expect(renderedText(tokens), `seed ${randomSeed}: ${JSON.stringify(text)}`).toEqual(renderedText(fullText));
@@ -92,20 +92,20 @@ describe("a growing text", () => {
       const growing = new Growing();
       let maxCount = 0;
       for (let i = 1; i <= nasty.length; i++) {
-        const n = letters(growing.read(nasty.slice(0, i), true, i * pause));
+        const n = letters(growing.parse(nasty.slice(0, i), true, i * pause));
         expect(n, JSON.stringify(nasty.slice(i - 60, i))).toBeGreaterThanOrEqual(maxCount - 24);
         maxCount = Math.max(maxCount, n);
       }
-      expect(letters(growing.read(nasty, false))).toBeGreaterThanOrEqual(maxCount - 24);
+      expect(letters(growing.parse(nasty, false))).toBeGreaterThanOrEqual(maxCount - 24);
     }
   }, 120_000);
 
   test("that is replaced is parsed again, and the same text gives the same tokens", () => {
     const growing = new Growing();
-    const firstTokens = growing.read("a **b\n\nc\n\nd", true);
-    expect(growing.read("a **b\n\nc\n\nd", true)).toBe(firstTokens);
-    expect(kinds(growing.read("other", true))).toEqual(["paragraph other"]);
-    expect(growing.read("", true)).toEqual([]);
+    const firstTokens = growing.parse("a **b\n\nc\n\nd", true);
+    expect(growing.parse("a **b\n\nc\n\nd", true)).toBe(firstTokens);
+    expect(kinds(growing.parse("other", true))).toEqual(["paragraph other"]);
+    expect(growing.parse("", true)).toEqual([]);
   });
 });
 
@@ -116,7 +116,7 @@ describe("an update", () => {
     let maxCount = 0;
     for (let i = 28; i < text.length; i += 28) {
       counts.characters = 0;
-      growing.read(text.slice(0, i), true);
+      growing.parse(text.slice(0, i), true);
       if (i > text.length * 0.9) maxCount = Math.max(maxCount, counts.characters);
     }
     return maxCount;

@@ -37,7 +37,7 @@ export class Growing {
    * The tokens of the text. live: more may come, so what is open at its end is closed as if it had come, and what may still
    * become syntax is held back, from now (in milliseconds) for heldTime.
    */
-  read(text: string, isLive: boolean, time = 0): Token[] {
+  parse(text: string, isLive: boolean, time = 0): Token[] {
     if (this.last?.text === text && this.last.live === isLive && (!this.shows || time < this.shows)) return this.last.tokens;
     const source = text.includes("\r") ? text.replace(/\r\n?/g, "\n") : text;
     if (!source.startsWith(this.source)) this.reset();
@@ -172,15 +172,15 @@ export class Growing {
 
   // learn stores definitions, and parses the final blocks that refer to new ones again. It returns whether the open part has to be
   // parsed again.
-  private learn(labels: string[], found: Definitions): boolean {
+  private learn(labels: string[], definitions: Definitions): boolean {
     const newEntries = labels.filter((label) => !Object.hasOwn(this.knownDefinitions, label));
     if (newEntries.length > 0) {
       this.knownDefinitions = { ...this.knownDefinitions };
-      for (const label of newEntries) this.knownDefinitions[label] = found[label]!;
+      for (const label of newEntries) this.knownDefinitions[label] = definitions[label]!;
       this.definitions += newEntries.length;
     }
     // An incomplete definition applies to the open part, but not to final blocks.
-    const unsure = Object.keys(found).filter((label) => !Object.hasOwn(this.knownDefinitions, label));
+    const unsure = Object.keys(definitions).filter((label) => !Object.hasOwn(this.knownDefinitions, label));
     if (newEntries.length === 0 && unsure.length === 0) return false;
     const changed = [...newEntries, ...unsure];
     const refers = (raw: string): boolean => {

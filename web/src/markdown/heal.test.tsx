@@ -5,7 +5,7 @@ import { Blocks } from "./Block";
 import { Growing } from "./growing";
 import { closeBlock, closeInline, heldTime } from "./heal";
 
-const isLive = (text: string, time = 0, growing = new Growing()) => renderToStaticMarkup(<Blocks tokens={growing.read(text, true, time)} depth={0} definitions={0} live />).replace(/ (?:dir|title|tabindex|aria-label|role|target|rel|start)="[^"]*"/g, "");
+const isLive = (text: string, time = 0, growing = new Growing()) => renderToStaticMarkup(<Blocks tokens={growing.parse(text, true, time)} depth={0} definitions={0} live />).replace(/ (?:dir|title|tabindex|aria-label|role|target|rel|start)="[^"]*"/g, "");
 
 test.each([
   ["some **bold", "some **bold**"],
@@ -63,7 +63,7 @@ describe("what may become syntax is held back", () => {
   });
 
   test("up to a length", () => expect(isLive(`a [${"w".repeat(40)}`)).toContain("w".repeat(40)));
-  test("not where nothing grows", () => expect(renderToStaticMarkup(<Blocks tokens={new Growing().read("a ![alt", false)} depth={0} definitions={0} live={false} />)).toContain("![alt"));
+  test("not where nothing grows", () => expect(renderToStaticMarkup(<Blocks tokens={new Growing().parse("a ![alt", false)} depth={0} definitions={0} live={false} />)).toContain("![alt"));
   test("not in code", () => expect(isLive("```\na\n- ")).toContain("a\n- "));
 });
 
@@ -73,4 +73,4 @@ test("the beginning of the line that ends code is not shown", () => {
   isLive("```\na", 0, growing);
   expect(isLive("```\na\n``", 0, growing)).toContain("<code>a</code>");
 });
-test("what is open is closed only while it grows", () => expect(renderToStaticMarkup(<Blocks tokens={new Growing().read("a **b", false)} depth={0} definitions={0} live={false} />)).toBe('<p dir="auto">a **b</p>'));
+test("what is open is closed only while it grows", () => expect(renderToStaticMarkup(<Blocks tokens={new Growing().parse("a **b", false)} depth={0} definitions={0} live={false} />)).toBe('<p dir="auto">a **b</p>'));

@@ -14,13 +14,13 @@ export function film() {
   const line = 40; // pixels: what a line of text and its margin may take back when syntax becomes clear
   let last = "";
   const isPart = (e) => !/^(H2|FOOTER)$/.test(e.tagName) && !e.matches(".note, .turn-end, [aria-busy]") && e.innerText?.trim();
-  const look = () => {
+  const inspect = () => {
     const scene = [];
     for (const a of document.querySelectorAll("article[data-message]")) {
       const id = a.dataset.message;
       const growing = a.getAttribute("aria-busy") === "true";
-      const own = [...a.children].filter(isPart);
-      for (const e of own) parts.set(e, e.innerText);
+      const children = [...a.children].filter(isPart);
+      for (const e of children) children.set(e, e.innerText);
       if (growing && complete.has(id)) flickers.push(`${id} was complete and grows again`);
       if (!growing) complete.add(id);
       const { height, width } = a.getBoundingClientRect();
@@ -28,29 +28,29 @@ export function film() {
       // A fold that the test itself opens and closes is not flicker.
       if (before && width === before.width && height < before.height - line && !window.folding) flickers.push(`${id} is ${Math.round(height)} high after ${Math.round(before.height)}`);
       heights.set(id, { height, width });
-      scene.push({ id, mine: a.classList.contains("user"), growing, parts: own.map((e) => (e.matches(".text, .said") ? "text" : e.matches(".tool") ? "tool" : e.matches(".reasoning") ? "reasoning" : e.tagName.toLowerCase())), text: own.map((e) => e.innerText).join("\n") });
+      scene.push({ id, mine: a.classList.contains("user"), growing, parts: children.map((e) => (e.matches(".text, .said") ? "text" : e.matches(".tool") ? "tool" : e.matches(".reasoning") ? "reasoning" : e.tagName.toLowerCase())), text: children.map((e) => e.innerText).join("\n") });
     }
     for (const [e, text] of parts) {
       if (e.isConnected) continue;
       parts.delete(e);
       flickers.push(`rendered again or removed: ${text.slice(0, 80)}`);
     }
-    const now = JSON.stringify(scene.map(({ id, growing, parts: p }) => [id, growing, p]));
-    if (now !== last) scenes.push(scene);
-    last = now;
+    const state = JSON.stringify(scene.map(({ id, growing, parts: p }) => [id, growing, p]));
+    if (state !== last) scenes.push(scene);
+    last = state;
   };
-  new MutationObserver(look).observe(document, { subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: ["aria-busy", "data-open"] });
+  new MutationObserver(inspect).observe(document, { subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: ["aria-busy", "data-open"] });
 }
 
 /** Runs in a page: window.seen says where a text was ever seen that matches. */
 export function never(source) {
   const pattern = new RegExp(source, "i");
   window.seen = [];
-  const look = () => {
+  const inspect = () => {
     for (const a of document.querySelectorAll("article.assistant")) {
-      const found = pattern.exec(a.innerText);
-      if (found) window.seen.push(a.innerText);
+      const match = pattern.exec(a.innerText);
+      if (match) window.seen.push(a.innerText);
     }
   };
-  new MutationObserver(look).observe(document, { subtree: true, childList: true, characterData: true });
+  new MutationObserver(inspect).observe(document, { subtree: true, childList: true, characterData: true });
 }

@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 
-import { ask, closeBrowser, idle, wantClean } from "../house.mjs";
-import { act, answers, filmed, mark, open, redrawn, same, says } from "./stage.mjs";
+import { ask, closeBrowser, idle, wantClean } from "../harness.mjs";
+import { act, answers, filmed, mark, open, redrawn, wantReloadedSame, says } from "./stage.mjs";
 
 after(closeBrowser);
 
@@ -21,16 +21,16 @@ async function middle() {
 }
 
 const texts = (page) => answers(page).allInnerTexts();
-const growing = (page) => answers(page).evaluateAll((all) => all.map((a) => a.getAttribute("aria-busy") === "true"));
+const growing = (page) => answers(page).evaluateAll((elements) => elements.map((a) => a.getAttribute("aria-busy") === "true"));
 
 test("Problem 1, one slot: what is complete and what grows are shown together", async () => {
   const page = await middle();
   await says(page, "Let me look at what is there.");
   await act("tool/go");
   await says(page, "is there now,");
-  const shown = await texts(page);
-  assert.equal(shown.length, 3);
-  groups.forEach((g, i) => assert.match(shown[i], g));
+  const shownTexts = await texts(page);
+  assert.equal(shownTexts.length, 3);
+  groups.forEach((g, i) => assert.match(shownTexts[i], g));
   assert.deepEqual(await growing(page), [false, false, true]);
   for (const i of [0, 1]) assert.equal(await answers(page).nth(i).locator(".tool").count(), 1);
   await act("gate/open");
@@ -56,33 +56,33 @@ test("Problem 2, messages that disappear after completion: everything visible st
   await act("gate/open");
   await idle(page);
   assert.deepEqual(await redrawn(page), []);
-  const now = await texts(page);
-  assert.equal(now.length, 3);
-  before.forEach((t, i) => groups[i] && assert.match(now[i], groups[i], t));
-  assert.match(now[2], /and it is empty\./);
-  await same(page);
+  const currentTexts = await texts(page);
+  assert.equal(currentTexts.length, 3);
+  before.forEach((t, i) => groups[i] && assert.match(currentTexts[i], groups[i], t));
+  assert.match(currentTexts[2], /and it is empty\./);
+  await wantReloadedSame(page);
   await ask(page, "please do SCRIPT-PLAIN");
   await idle(page);
   assert.deepEqual(await redrawn(page), []);
   assert.equal(await answers(page).count(), 4);
   await page.reload();
   await answers(page).nth(3).waitFor();
-  const again = await texts(page);
-  groups.forEach((g, i) => assert.match(again[i], g));
-  await same(page);
+  const reloadedTexts = await texts(page);
+  groups.forEach((g, i) => assert.match(reloadedTexts[i], g));
+  await wantReloadedSame(page);
   await filmed(page);
   await wantClean(page);
 });
 
 test("Problem 3, finalisation: a group is complete when the next begins, not when its kind changes", async () => {
   const page = await middle();
-  const first = answers(page).first();
-  await first.locator(".tool").getByRole("img", { name: "running" }).waitFor();
+  const firstAnswer = answers(page).first();
+  await firstAnswer.locator(".tool").getByRole("img", { name: "running" }).waitFor();
   // It was thought, said and called: three kinds, one message, and it still grows.
   assert.equal(await answers(page).count(), 1);
   assert.deepEqual(await growing(page), [true]);
-  assert.equal(await first.locator(".reasoning").count(), 1);
-  assert.match(await first.innerText(), groups[0]);
+  assert.equal(await firstAnswer.locator(".reasoning").count(), 1);
+  assert.match(await firstAnswer.innerText(), groups[0]);
   await act("tool/go");
   await act("gate/open");
   await idle(page);
@@ -105,14 +105,14 @@ test("Problem 4, fetching from the server: nothing is asked for after the stream
   page.asked.length = 0;
   await ask(page, "please do SCRIPT-GROUPS");
   await idle(page);
-  const first = await texts(page);
+  const firstTexts = await texts(page);
   await ask(page, "please do SCRIPT-PLAIN"); // whatever the first end led to has happened when this is over
   await idle(page);
   assert.deepEqual(page.asked, ["sent subscribe", "received snapshot"]); // of the conversation, before its first word
-  assert.deepEqual((await texts(page)).slice(0, 3).map((t) => t.replace(/\s+/g, " ")), first.map((t) => t.replace(/\s+/g, " ")));
+  assert.deepEqual((await texts(page)).slice(0, 3).map((t) => t.replace(/\s+/g, " ")), firstTexts.map((t) => t.replace(/\s+/g, " ")));
   assert.equal(await answers(page).count(), 4);
   for (const g of groups) assert.equal((await texts(page)).filter((t) => g.test(t)).length, 1);
-  await same(page);
+  await wantReloadedSame(page);
   await filmed(page);
   await wantClean(page);
 });
@@ -122,17 +122,17 @@ test("Issue 1, messages still disappear during streaming: at its own pace, no sc
   await ask(page, "please do SCRIPT-GROUPS");
   await idle(page);
   const scenes = await filmed(page);
-  const seen = new Map(); // id: its letters
+  const lengths = new Map(); // id: its letters
   for (const scene of scenes) {
-    for (const [id, text] of seen) {
-      const now = scene.find((m) => m.id === id);
-      assert.ok(now, `${id} is gone`);
-      assert.ok(now.text.length >= text.length - 24, `${now.text}\nafter\n${text}`);
+    for (const [id, text] of lengths) {
+      const message = scene.find((m) => m.id === id);
+      assert.ok(message, `${id} is gone`);
+      assert.ok(message.text.length >= text.length - 24, `${message.text}\nafter\n${text}`);
     }
-    for (const m of scene) seen.set(m.id, m.text);
+    for (const m of scene) lengths.set(m.id, m.text);
   }
-  assert.equal(seen.size, 4);
-  await same(page);
+  assert.equal(lengths.size, 4);
+  await wantReloadedSame(page);
   await wantClean(page);
 });
 
@@ -140,17 +140,17 @@ test("Issue 2, messages don't reappear after completion: they never went, and ar
   const page = await open();
   await ask(page, "please do SCRIPT-GROUPS");
   await idle(page);
-  const shown = await texts(page);
-  assert.equal(shown.length, 3);
-  groups.forEach((g, i) => assert.match(shown[i], g));
-  await same(page);
+  const textsBefore = await texts(page);
+  assert.equal(textsBefore.length, 3);
+  groups.forEach((g, i) => assert.match(textsBefore[i], g));
+  await wantReloadedSame(page);
   const other = await page.context().newPage();
   await other.goto(page.url());
   await answers(other).nth(2).waitFor();
-  const again = await texts(other);
-  assert.equal(again.length, 3);
-  groups.forEach((g, i) => assert.match(again[i], g));
-  await same(other);
+  const textsOfOther = await texts(other);
+  assert.equal(textsOfOther.length, 3);
+  groups.forEach((g, i) => assert.match(textsOfOther[i], g));
+  await wantReloadedSame(other);
   await filmed(page);
   await wantClean(page);
 });
@@ -172,6 +172,6 @@ test("Issue 3, flicker between phases: from reasoning to text to tool to the nex
   const scenes = await filmed(page);
   // All phases were seen: each group thought, then said, then called.
   for (const phase of ["reasoning", "reasoning,text", "reasoning,text,tool"]) assert.ok(scenes.some((s) => s.some((m) => !m.mine && m.parts.join() === phase)), phase);
-  await same(page);
+  await wantReloadedSame(page);
   await wantClean(page);
 });

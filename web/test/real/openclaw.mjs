@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, test } from "node:test";
 
-import { articles, ask, closeBrowser, idle, wantClean } from "../house.mjs";
+import { articles, ask, closeBrowser, idle, wantClean } from "../harness.mjs";
 import { never } from "./film.mjs";
-import { act, answers, cut, facts, filmed, mark, open, redrawn, same, says } from "./stage.mjs";
+import { act, answers, networkErrors, facts, filmed, mark, open, redrawn, wantReloadedSame, says } from "./stage.mjs";
 
 after(closeBrowser);
 
@@ -26,7 +26,7 @@ test("1. send and receive: the answer grows in place, and the final is what grew
   assert.ok(half < facts.firstHalf.length + 1 && half > 60);
   assert.equal(await answer.getByRole("listitem").count(), 4);
   assert.equal(await answer.getByRole("heading", { name: "Rivers" }).count(), 1);
-  assert.equal((await same(page)).messages.length, 2);
+  assert.equal((await wantReloadedSame(page)).messages.length, 2);
   await filmed(page);
   await wantClean(page);
 });
@@ -39,16 +39,16 @@ test("2a. a picture that is attached reaches the model", async () => {
   await idle(page);
   assert.match(await answers(page).last().innerText(), /I see a picture\./);
   assert.equal(await act("model/saw"), true);
-  const sent = page.locator("article.user img");
-  assert.equal(await sent.evaluate((e) => e.decode().then(() => e.naturalWidth)), 48);
+  const picture = page.locator("article.user img");
+  assert.equal(await picture.evaluate((e) => e.decode().then(() => e.naturalWidth)), 48);
   await page.reload();
-  await sent.waitFor();
-  assert.equal(await sent.evaluate((e) => e.decode().then(() => e.naturalWidth)), 48);
+  await picture.waitFor();
+  assert.equal(await picture.evaluate((e) => e.decode().then(() => e.naturalWidth)), 48);
   await wantClean(page);
 });
 
-for (const [script, where] of [["SHOW", "in the middle"], ["SHOWLAST", "at the end"]]) {
-  test(`2b. a picture that the agent shows ${where} of its answer is shown, and never half its path`, async () => {
+for (const [script, position] of [["SHOW", "in the middle"], ["SHOWLAST", "at the end"]]) {
+  test(`2b. a picture that the agent shows ${position} of its answer is shown, and never half its path`, async () => {
     const page = await open();
     // Of the line MEDIA:/path nothing may ever be read, however little of it has come.
     const beginnings = ["MEDIA", "no address", ...facts.picture.split("/").filter((s) => s.length > 3 && s !== "pic.png")];
@@ -63,7 +63,7 @@ for (const [script, where] of [["SHOW", "in the middle"], ["SHOWLAST", "at the e
     const bytes = Buffer.from(await (await fetch(await picture.evaluate((e) => e.src))).arrayBuffer());
     assert.ok(bytes.equals(await readFile(facts.picture)));
     assert.match(await page.locator(".log").innerText(), script === "SHOW" ? /Here is the picture\.[\s\S]*That was it\./ : /At the end\./);
-    await same(page);
+    await wantReloadedSame(page);
     await filmed(page);
     await wantClean(page);
   });
@@ -83,7 +83,7 @@ test("3a. history on reconnect: a reload in the middle of an answer", async () =
   await act("gate/open");
   await idle(page);
   assert.equal(Number(await answers(page).last().getAttribute("data-len")), facts.slow.length);
-  assert.equal((await same(page)).messages.length, 4);
+  assert.equal((await wantReloadedSame(page)).messages.length, 4);
   await filmed(page);
   await wantClean(page);
 });
@@ -104,9 +104,9 @@ test("3b. history on reconnect: Leat is killed in the middle of an answer", asyn
   await idle(page);
   assert.deepEqual(await redrawn(page), []);
   assert.equal(Number(await answers(page).last().getAttribute("data-len")), facts.slow.length);
-  assert.equal((await same(page)).messages.length, 4);
+  assert.equal((await wantReloadedSame(page)).messages.length, 4);
   await filmed(page);
-  await wantClean(page, { console: cut });
+  await wantClean(page, { console: networkErrors });
 });
 
 test("3c. history on reconnect: OpenClaw is killed in the middle of an answer", async () => {
@@ -124,14 +124,14 @@ test("3c. history on reconnect: OpenClaw is killed in the middle of an answer", 
   await idle(page);
   assert.deepEqual(await redrawn(page), []);
   // OpenClaw continues by itself, in a run that repeats the output; the visible text before it stays.
-  const { messages } = await same(page);
-  const said = messages.slice(3).flatMap((m) => m.parts).map((p) => p.text).join("");
-  assert.ok(said.endsWith(facts.slow) && said.length > facts.slow.length, said);
+  const { messages } = await wantReloadedSame(page);
+  const text = messages.slice(3).flatMap((m) => m.parts).map((p) => p.text).join("");
+  assert.ok(text.endsWith(facts.slow) && text.length > facts.slow.length, text);
   assert.equal(messages.filter((m) => m.role === "user").length, 2);
   await filmed(page);
   await page.reload();
   await says(page, facts.slow.slice(-20));
-  await same(page);
+  await wantReloadedSame(page);
   await ask(page, "please do SCRIPT-PLAIN");
   await idle(page);
   assert.match(await answers(page).last().innerText(), /plain answer/);
@@ -164,12 +164,12 @@ test("4. tool calls: cards that run and end, with what they were given and gave"
   assert.match(await tools.nth(2).innerText(), /File not found/);
   const log = await page.locator(".log").innerText();
   assert.ok(log.indexOf("I begin with this.") < log.indexOf("And now what fails.") && log.indexOf("And now") < log.indexOf("That was all."), log);
-  await same(page);
+  await wantReloadedSame(page);
   await filmed(page);
   await page.reload();
   await tools.nth(2).waitFor();
   assert.equal(await runs.getByRole("img", { name: "done" }).count(), 1);
-  await same(page);
+  await wantReloadedSame(page);
   await wantClean(page);
 });
 
@@ -186,7 +186,7 @@ test("5b. errors: OpenClaw refused the gateway’s credentials", async () => {
   const page = await open("locked");
   await ask(page, "please do SCRIPT-PLAIN");
   await failed(page, /refused the gateway’s credentials/, /to fix the credentials/, /refuses the connection/); // the upstream's own text is for operators
-  await same(page);
+  await wantReloadedSame(page);
   // The page still works: with another agent, in another conversation.
   await page.getByRole("button", { name: "New conversation" }).first().click();
   page.expected = 0;
@@ -213,10 +213,10 @@ test("5c. errors: stopped in the middle of an answer", async () => {
 });
 
 /** The end says what happened and what to do, and the cause on demand. */
-async function failed(page, what, todo, cause) {
+async function failed(page, label, todo, cause) {
   const end = page.locator(".turn-end");
   await end.waitFor({ timeout: 90_000 });
-  assert.match(await end.innerText(), what);
+  assert.match(await end.innerText(), label);
   assert.match(await end.innerText(), todo);
   await page.evaluate(() => { window.folding = true; });
   await end.getByRole("button", { name: "Details" }).click();
@@ -227,5 +227,5 @@ async function goesOn(page) {
   await ask(page, "please do SCRIPT-PLAIN");
   await idle(page);
   assert.match(await answers(page).last().innerText(), /plain answer/);
-  await same(page);
+  await wantReloadedSame(page);
 }

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 
-import { composer, open as openPage } from "../house.mjs";
+import { composer, open as openPage } from "../harness.mjs";
 import { film } from "./film.mjs";
 
 if (!process.env.CONTROL) throw new Error("run by make e2e-openclaw and make e2e-letta");
@@ -19,7 +19,7 @@ export async function act(name) {
 }
 
 /** The browser says these by itself when a gateway is gone. */
-export const cut = /ERR_CONNECTION_REFUSED|WebSocket connection|ERR_CONNECTION_RESET|Failed to load resource/;
+export const networkErrors = /ERR_CONNECTION_REFUSED|WebSocket connection|ERR_CONNECTION_RESET|Failed to load resource/;
 
 /** A page of the gateway, watched and filmed, with an agent chosen. */
 export async function open(agent) {
@@ -50,9 +50,9 @@ export const answers = (page) => page.locator("article.message.assistant[data-me
 
 /** Marks what is drawn of an answer, down to its blocks; kept says how much of it is still there. */
 export const mark = (article) => article.evaluate((a) => {
-  const marked = [a, ...a.children, ...a.querySelectorAll(".text > *")].filter((e) => e.innerText?.trim() && e.tagName !== "FOOTER");
-  (window.marked ??= []).push(...marked.map((e) => ({ e, text: e.innerText })));
-  return marked.length;
+  const elements = [a, ...a.children, ...a.querySelectorAll(".text > *")].filter((e) => e.innerText?.trim() && e.tagName !== "FOOTER");
+  (window.marked ??= []).push(...elements.map((e) => ({ e, text: e.innerText })));
+  return elements.length;
 });
 
 /** What of the marked was drawn anew. Blocks that are whole (all but the last) also keep their text. */
@@ -69,10 +69,10 @@ export async function filmed(page) {
 }
 
 /** All messages of the log are shown, each once, and nothing else. */
-export async function same(page) {
+export async function wantReloadedSame(page) {
   const id = decodeURIComponent(new URL(page.url()).hash.replace("#/c/", ""));
   const { transcript } = await (await fetch(`${facts.url}/api/conversations/${id}/transcript`)).json();
-  const shown = await page.locator("article[data-message]").evaluateAll((all) => all.map((a) => [a.dataset.message, Number(a.dataset.len)]));
-  assert.deepEqual(shown, transcript.messages.map((m) => [m.id, m.parts.reduce((n, p) => n + (p.kind === "text" ? (p.text ?? "").length : 0), 0)]));
+  const messages = await page.locator("article[data-message]").evaluateAll((articles) => articles.map((a) => [a.dataset.message, Number(a.dataset.len)]));
+  assert.deepEqual(messages, transcript.messages.map((m) => [m.id, m.parts.reduce((n, p) => n + (p.kind === "text" ? (p.text ?? "").length : 0), 0)]));
   return transcript;
 }

@@ -65,7 +65,7 @@ function Inside({ part: p, state, live, cut }: { part: Part; state: Status; live
 
 function Input({ text, live }: { text: string; live: boolean }) {
   const forming = useRef<Forming>(null);
-  const { value, state } = text.length > maxRead ? { value: undefined, state: live ? "growing" as const : "whole" as const } : (forming.current ??= new Forming()).read(text);
+  const { value, state } = text.length > maxRead ? { value: undefined, state: live ? "growing" as const : "whole" as const } : (forming.current ??= new Forming()).parse(text);
   const hasFields = value !== undefined && (typeof value !== "object" || value === null || Object.keys(value).length > 0 || state === "whole");
   if (!hasFields) {
     return (
@@ -84,12 +84,12 @@ function Input({ text, live }: { text: string; live: boolean }) {
   );
 }
 
-function statusOf(p: Part, live: boolean, waiting: boolean, cut: Outcome | undefined): Status {
-  if (waiting && live) return "waiting";
+function statusOf(p: Part, isLive: boolean, isWaiting: boolean, outcome: Outcome | undefined): Status {
+  if (isWaiting && isLive) return "waiting";
   if (p.state === "denied") return "denied";
   if (p.state === "failed") return endOf(p) ? "stopped" : "failed";
-  if (cut) return "stopped";
-  return live && p.state !== "done" ? "running" : "done";
+  if (outcome) return "stopped";
+  return isLive && p.state !== "done" ? "running" : "done";
 }
 
 const ends: Record<Outcome, string> = {

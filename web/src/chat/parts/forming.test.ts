@@ -14,11 +14,11 @@ test.each(documents)("every prefix of %s says what is certain, and no field goes
     const prefix = text.slice(0, n);
     const { value, state } = formed(prefix);
     expect(state, prefix).not.toBe("broken");
-    const kept = reader.read(prefix).value;
-    const told = kept === undefined ? "" : JSON.stringify(kept);
+    const partial = reader.parse(prefix).value;
+    const json = partial === undefined ? "" : JSON.stringify(partial);
     // Shown values only grow. They may lose characters only by closing brackets, or because a number continues.
-    expect(told.replace(/["\]}\d.e+-]/g, "").length, prefix).toBeGreaterThanOrEqual(before.replace(/["\]}\d.e+-]/g, "").length);
-    before = told;
+    expect(json.replace(/["\]}\d.e+-]/g, "").length, prefix).toBeGreaterThanOrEqual(before.replace(/["\]}\d.e+-]/g, "").length);
+    before = json;
     if (n === text.length) expect([JSON.stringify(value), state]).toEqual([JSON.stringify(JSON.parse(text)), "whole"]);
   }
 });
@@ -37,10 +37,10 @@ test.each(["{'a':1}", "{a:1}", '{"a" 1}', '{"a":1 "b"', "[1 2", "nulL", "{}x", '
 
 test("the parsed part stays if the rest isn't JSON", () => {
   const f = new Forming();
-  expect(JSON.stringify(f.read('{"path":"/tmp/x"').value)).toBe('{"path":"/tmp/x"}');
-  const broken = f.read('{"path":"/tmp/x"; and more');
-  expect([JSON.stringify(broken.value), broken.state]).toEqual(['{"path":"/tmp/x"}', "broken"]);
-  expect(f.read("something else").value).toBeUndefined(); // it was replaced
+  expect(JSON.stringify(f.parse('{"path":"/tmp/x"').value)).toBe('{"path":"/tmp/x"}');
+  const result = f.parse('{"path":"/tmp/x"; and more');
+  expect([JSON.stringify(result.value), result.state]).toEqual(['{"path":"/tmp/x"}', "broken"]);
+  expect(f.parse("something else").value).toBeUndefined(); // it was replaced
 });
 
 test("a key is a key, whatever it is called", () => {

@@ -173,7 +173,7 @@ export class Forming {
   private text = "";
   private last: Formed = { value: undefined, state: "growing" };
 
-  read(text: string): Formed {
+  parse(text: string): Formed {
     if (text === this.text) return this.last;
     const goesOn = this.text !== "" && text.startsWith(this.text);
     const result = formed(text);

@@ -4,10 +4,10 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
 import { accessible } from "./axe.mjs";
-import { ask, closeBrowser, composer, current, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
+import { ask, closeBrowser, composer, current, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 
 if (lacking) {
-  test("the dashboard's looks", { skip: lacking }, () => {});
+  test("the dashboard's appearance", { skip: lacking }, () => {});
 } else {
   let gateway;
   before(async () => {
@@ -18,10 +18,10 @@ if (lacking) {
     await gateway?.close();
   });
 
-  test("examples of what to ask are those of the demo agent, and there with it alone", async () => {
-    const own = await Gateway.start(["--agent", "demo"]);
+  test("example questions are shown for the demo agent only", async () => {
+    const demoGateway = await Gateway.start(["--agent", "demo"]);
     try {
-      const page = await open(own);
+      const page = await open(demoGateway);
       const choice = page.getByRole("combobox", { name: "Agent" });
       const example = page.getByRole("button", { name: "What can you do?" });
       await choice.selectOption("demo");
@@ -31,7 +31,7 @@ if (lacking) {
       await example.waitFor({ state: "detached" });
       await wantClean(page);
     } finally {
-      await own.close();
+      await demoGateway.close();
     }
   });
 
@@ -75,15 +75,15 @@ if (lacking) {
 
     if (!phone) {
       for (const width of [768, 1024, 1920]) {
-        test(`in its place at ${width} px: ${theme}`, async () => {
+        test(`aligned at ${width} px: ${theme}`, async () => {
           const page = await open(gateway, { colorScheme: theme, viewport: { width, height: 900 } });
           const box = async (locator) => ({ ...(await locator.boundingBox()) });
-          const fits = async (what) => {
-            assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth && document.querySelector(".log").scrollWidth <= document.querySelector(".log").clientWidth), true, `${what}: not wider than its place`);
+          const fits = async (label) => {
+            assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth && document.querySelector(".log").scrollWidth <= document.querySelector(".log").clientWidth), true, `${label}: not wider than its place`);
             const [list, log, write] = await Promise.all([page.getByRole("navigation", { name: "Conversations" }), page.getByRole("log"), composer(page)].map(box));
-            assert.ok(list.x + list.width <= log.x, `${what}: the list is next to the conversation`);
-            assert.ok(log.y + log.height <= write.y && write.y + write.height <= 900, `${what}: one writes below the conversation`);
-            assert.ok(write.x >= log.x && write.x + write.width <= width && write.width >= 240, `${what}: there is room to write, ${JSON.stringify(write)}`);
+            assert.ok(list.x + list.width <= log.x, `${label}: the list is next to the conversation`);
+            assert.ok(log.y + log.height <= write.y && write.y + write.height <= 900, `${label}: one writes below the conversation`);
+            assert.ok(write.x >= log.x && write.x + write.width <= width && write.width >= 240, `${label}: there is room to write, ${JSON.stringify(write)}`);
           };
           await ask(page, "long 1");
           await idle(page);
@@ -101,15 +101,15 @@ if (lacking) {
       }
     }
 
-    test(`accessible where things are not as they should be: ${name}`, async () => {
+    test(`accessible in error states: ${name}`, async () => {
       const token = "a-token-of-the-tests-that-is-long-enough";
-      const own = await Gateway.start([], { LEAT_API_TOKEN: token });
+      const privateGateway = await Gateway.start([], { LEAT_API_TOKEN: token });
       try {
-        const page = await open(own, { signedOut: true, colorScheme: theme, viewport: phone ? { width: 360, height: 740 } : { width: 1280, height: 800 } });
+        const page = await open(privateGateway, { signedOut: true, colorScheme: theme, viewport: phone ? { width: 360, height: 740 } : { width: 1280, height: 800 } });
         const state = (kind) => page.locator(`.connection[data-kind="${kind}"]`).waitFor({ timeout: 60_000 });
-        const fits = async (what) => {
-          await accessible(page, what);
-          assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, `${what}: not wider than the window`);
+        const fits = async (label) => {
+          await accessible(page, label);
+          assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, `${label}: not wider than the window`);
         };
         const field = page.getByLabel("Access token");
         await field.waitFor();
@@ -138,7 +138,7 @@ if (lacking) {
         await ask(page, "echo here to stay");
         await idle(page);
         await page.context().setOffline(true);
-        await own.kill();
+        await privateGateway.kill();
         await state("offline");
         await composer(page).fill("echo later");
         await composer(page).press("Enter");
@@ -149,7 +149,7 @@ if (lacking) {
         await fits("reconnecting");
 
         // The page is there, and what it asks is not answered.
-        await own.run();
+        await privateGateway.run();
         await page.route("**/api/auth/session", (r) => r.abort());
         await page.reload();
         await page.getByText("The gateway can’t be reached.").waitFor();
@@ -158,7 +158,7 @@ if (lacking) {
         await page.locator('.connection[data-state="connected"]').waitFor();
         await wantClean(page, { console: /401|404|net::ERR_|WebSocket connection/ });
       } finally {
-        await own.close();
+        await privateGateway.close();
       }
     });
   }

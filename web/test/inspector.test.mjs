@@ -8,19 +8,19 @@ import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { accessible } from "./axe.mjs";
-import { answer, ask, closeBrowser, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
+import { answer, ask, closeBrowser, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 
 const timed = fileURLToPath(new URL("timed.mjs", import.meta.url));
 const limit = 60_000;
 
 /** Waits until f gives what is wanted, or anything that is true. */
-async function until(what, f, wanted) {
+async function waitFor(label, f, expected) {
   let got;
   for (const end = Date.now() + limit; Date.now() < end; await new Promise((r) => setTimeout(r, 50))) {
     got = await f();
-    if (wanted === undefined ? got : JSON.stringify(got) === JSON.stringify(wanted)) return got;
+    if (expected === undefined ? got : JSON.stringify(got) === JSON.stringify(expected)) return got;
   }
-  throw new Error(`${what}: ${JSON.stringify(got)}, not ${JSON.stringify(wanted)}`);
+  throw new Error(`${label}: ${JSON.stringify(got)}, not ${JSON.stringify(expected)}`);
 }
 
 /** The pieces of a turn, as its transcript has them. */
@@ -29,7 +29,7 @@ const pieces = (transcript) => transcript.messages.filter((m) => m.role !== "use
 const figure = async (page, name) => (await page.locator(".inspector .figures div").filter({ has: page.getByText(name, { exact: true }) }).locator("dd").innerText());
 
 if (lacking) {
-  test("a look inside", { skip: lacking }, () => {});
+  test("the inspector", { skip: lacking }, () => {});
 } else {
   let gateway;
   let folder;
@@ -57,7 +57,7 @@ if (lacking) {
   const traceOf = async (id) => (await gateway.call(`/api/turns/${await turnOf(id)}/trace`)).commits;
 
   for (const theme of ["light", "dark"]) {
-    test(`an answer is looked into while it grows, and after a reload: ${theme}`, async () => {
+    test(`the inspector shows a growing answer, also after a reload: ${theme}`, async () => {
       for (const name of ["tool", "end"]) rmSync(join(folder, name), { force: true });
       const { id, page } = await talk({ colorScheme: theme });
       await ask(page, `steps ${folder}`);
@@ -66,26 +66,26 @@ if (lacking) {
       const slider = page.getByRole("slider");
       await slider.waitFor();
       await page.locator(".inspector header").getByText("running").waitFor();
-      const now = await until("the words are there", async () => {
+      const commitsSoFar = await waitFor("the words are there", async () => {
         const commits = await traceOf(id);
         return commits.some((c) => c.type === "part.end") && commits;
       });
-      await until("its events", () => slider.getAttribute("max"), String(now.length));
+      await waitFor("its events", () => slider.getAttribute("max"), String(commitsSoFar.length));
       assert.equal(await page.getByText("Tokens a second", { exact: true }).first().isVisible(), true);
       await accessible(page, "an answer that grows");
 
       mark("tool");
-      await until("it continues by itself", async () => Number(await slider.getAttribute("max")) > now.length);
+      await waitFor("it continues by itself", async () => Number(await slider.getAttribute("max")) > commitsSoFar.length);
       mark("end");
       await idle(page);
       await page.locator(".inspector header").getByText("running").waitFor({ state: "detached" });
       const commits = await traceOf(id);
-      await until("all of it", () => slider.getAttribute("max"), String(commits.length));
+      await waitFor("all of it", () => slider.getAttribute("max"), String(commits.length));
 
       // The figures are those of the trace.
       const begin = commits.find((c) => c.type === "turn.start").arrival;
-      const first = commits.find((c) => c.end > 0).arrival - begin;
-      assert.equal(await figure(page, "First token"), first < 1000 ? `${first} ms` : `${(first / 1000).toFixed(2)} s`);
+      const firstDelay = commits.find((c) => c.end > 0).arrival - begin;
+      assert.equal(await figure(page, "First token"), firstDelay < 1000 ? `${firstDelay} ms` : `${(firstDelay / 1000).toFixed(2)} s`);
       assert.match(await figure(page, "Events"), new RegExp(`^${commits.length}, `));
       assert.equal(await figure(page, "Tokens"), "10 in, 40 out");
       assert.match(await figure(page, "Coalesced"), /\d+/);
@@ -94,14 +94,14 @@ if (lacking) {
 
       // The sum of the speed chart is the number of tokens, and the chart matches its label.
       await page.locator(".inspector .speed summary").click();
-      const rows = await page.locator(".inspector .speed tbody tr").evaluateAll((all) => all.map((r) => [...r.cells].map((c) => parseFloat(c.textContent))));
+      const rows = await page.locator(".inspector .speed tbody tr").evaluateAll((elements) => elements.map((r) => [...r.cells].map((c) => parseFloat(c.textContent))));
       const step = rows.length > 1 ? rows[1][0] : 250;
       const tokens = rows.reduce((sum, [, v]) => sum + (v * step) / 1000, 0);
       assert.ok(Math.abs(tokens - 40) <= (0.05 * rows.length * step) / 1000 + 1e-9, `${tokens} tokens in ${JSON.stringify(rows)}`);
-      const drawn = await page.locator(".inspector .speed svg path:not([class])").getAttribute("d");
-      assert.equal(drawn.match(/[ML]/g).length, rows.length);
+      const path = await page.locator(".inspector .speed svg path:not([class])").getAttribute("d");
+      assert.equal(path.match(/[ML]/g).length, rows.length);
       const top = Math.max(...rows.map(([, v]) => v));
-      const ys = [...drawn.matchAll(/[ML]\S+ (\S+?)(?=[ML]|$)/g)].map((m) => Number(m[1]));
+      const ys = [...path.matchAll(/[ML]\S+ (\S+?)(?=[ML]|$)/g)].map((m) => Number(m[1]));
       rows.forEach(([, v], i) => assert.ok(Math.abs(ys[i] - (29 - (v / top) * 26)) < 0.5, `point ${i} is at ${ys[i]} for ${v} of ${top}`));
       await accessible(page, "an answer that has ended");
 
@@ -127,18 +127,18 @@ if (lacking) {
       assert.equal(await slider.inputValue(), String(at + 2));
       await page.getByRole("combobox", { name: "Speed" }).selectOption({ label: "max" });
       await page.getByRole("button", { name: "Play" }).click();
-      await until("it plays to its end", () => slider.inputValue(), String(commits.length));
+      await waitFor("it plays to its end", () => slider.inputValue(), String(commits.length));
       await page.getByRole("combobox", { name: "Kind" }).selectOption("part.append");
       const appends = commits.filter((c) => c.type === "part.append").length;
       assert.equal(await page.locator(".events table").getAttribute("aria-rowcount"), String(appends + 1));
       assert.equal(await page.locator(".events tbody tr").count(), appends);
 
       // It has an address, and outlives the page.
-      const seen = await figure(page, "Display delay");
+      const displayed = await figure(page, "Display delay");
       await page.evaluate(([i, t]) => { location.hash = `#/c/${i}?turn=${t}`; }, [id, await turnOf(id)]);
       await page.reload();
       await page.getByRole("slider").waitFor();
-      await until("what was shown is known still", () => figure(page, "Display delay"), seen);
+      await waitFor("what was shown is known still", () => figure(page, "Display delay"), displayed);
       assert.equal(await page.getByRole("slider").getAttribute("max"), String(commits.length));
       await page.getByRole("button", { name: "Close", exact: true }).last().click();
       assert.equal(await page.evaluate(() => location.hash), `#/c/${id}`);
@@ -146,11 +146,11 @@ if (lacking) {
     });
   }
 
-  test("it says by how much the tab's clock is off", async () => {
+  test("the inspector shows the error of the tab's clock", async () => {
     const { page } = await talk();
     await page.context().addInitScript(() => {
-      const now = Date.now;
-      Date.now = () => now() - 90_000;
+      const realNow = Date.now;
+      Date.now = () => realNow() - 90_000;
     });
     await page.reload();
     await page.locator('.connection[data-state="connected"]').waitFor();
@@ -164,17 +164,17 @@ if (lacking) {
     await wantClean(page);
   });
 
-  test("an answer of ten thousand events", async () => {
+  test("the inspector shows an answer of ten thousand events", async () => {
     const { id, page } = await talk();
     await ask(page, "many 10000");
     await idle(page);
     const commits = await traceOf(id);
     assert.ok(commits.length > 10_000);
     await page.evaluate(() => { window.longTasks.length = 0; });
-    const opened = Date.now();
+    const openedAt = Date.now();
     await answer(page).getByRole("button", { name: "Inspect" }).click();
-    await until("all of it", () => page.getByRole("slider").getAttribute("max"), String(commits.length));
-    console.log(`# ${commits.length} events: looked inside after ${Date.now() - opened} ms, longest task ${await page.evaluate(() => Math.max(0, ...window.longTasks))} ms`);
+    await waitFor("all of it", () => page.getByRole("slider").getAttribute("max"), String(commits.length));
+    console.log(`# ${commits.length} events: looked inside after ${Date.now() - openedAt} ms, longest task ${await page.evaluate(() => Math.max(0, ...window.longTasks))} ms`);
     assert.ok(await page.locator(".events tbody tr").count() < 60, "only what is near is drawn");
     const table = page.getByRole("region", { name: "Events of the turn" });
     await table.evaluate((t) => { t.scrollTop = 5000 * 24; });
@@ -187,7 +187,7 @@ if (lacking) {
     await wantClean(page);
   });
 
-  test("a turn is saved as a recording, and plays again", async () => {
+  test("a turn is saved as a recording and can be replayed", async () => {
     mark("tool");
     mark("end");
     const { id, page } = await talk();
@@ -208,7 +208,7 @@ if (lacking) {
     try {
       await other.call("/api/conversations", { id: "again", agent: "take" });
       await other.call("/api/conversations/again/commands", { type: "send", message: { text: "go" } });
-      await until("it ends", async () => (await other.transcript("again")).transcript.turns[0]?.state, "ended");
+      await waitFor("it ends", async () => (await other.transcript("again")).transcript.turns[0]?.state, "ended");
       const { transcript } = await other.transcript("again");
       assert.deepEqual(pieces(transcript), pieces((await gateway.transcript(id)).transcript));
       assert.deepEqual(transcript.turns[0].usage, { model: "timed", input: 10, output: 40 });
@@ -239,7 +239,7 @@ if (lacking) {
     await page.close();
   });
 
-  test("the overview lists what the upstream of an agent offers", async () => {
+  test("the overview lists the models and sessions of an agent's upstream", async () => {
     const page = await open(gateway);
     await page.route("**/api/agents/timed/discover", (route) => {
       assert.equal(route.request().method(), "POST");
@@ -263,26 +263,26 @@ if (lacking) {
       await page.getByRole("button", { name: "Overview" }).click();
       const tile = (name) => page.getByRole("region", { name, exact: true }).locator(".value").innerText();
       const row = (name) => page.getByRole("region", { name: "Agents and channels" }).getByRole("row", { name: new RegExp(`^${name}`) });
-      await until("all are up", () => tile("Agents"), "3 up");
+      await waitFor("all are up", () => tile("Agents"), "3 up");
       await row("mortal").getByText("up", { exact: true }).waitFor();
       assert.equal(await tile("Channels"), "none");
       assert.ok(await page.locator(".tile").count() <= 8);
 
       // An agent goes down, says why, and comes back.
       rmSync(join(folder, "alive"));
-      await until("one is down", () => tile("Agents"), "2 up, 1 down");
+      await waitFor("one is down", () => tile("Agents"), "2 up, 1 down");
       await row("mortal").getByText("down", { exact: true }).waitFor();
       await row("mortal").getByText(/exit status 3/).waitFor();
       assert.equal(await page.getByRole("region", { name: "Agents", exact: true }).getAttribute("data-much"), "true");
       await accessible(page, "an agent that is down");
       mark("alive");
-      await until("it is back", () => tile("Agents"), "3 up");
+      await waitFor("it is back", () => tile("Agents"), "3 up");
 
       // A turn runs, can be gone to, and ends.
       const id = `c${++n}`;
       await gateway.call("/api/conversations", { id, title: `Run ${theme}`, agent: "timed" });
       await gateway.call(`/api/conversations/${id}/commands`, { type: "send", message: { text: `steps ${folder}` } });
-      await until("it runs", () => tile("Live turns"), "1");
+      await waitFor("it runs", () => tile("Live turns"), "1");
       const link = page.getByRole("region", { name: "Open turns" }).getByRole("link", { name: `Run ${theme}` });
       await link.waitFor();
       await page.getByRole("button", { name: "View as table" }).click();
@@ -300,26 +300,26 @@ if (lacking) {
       await gateway.call("/api/conversations", { id: failing, agent: "test" });
       await gateway.call(`/api/conversations/${failing}/commands`, { type: "send", message: { text: "fail" } });
       await page.getByRole("button", { name: "Overview" }).click();
-      await until("nothing runs", () => tile("Live turns"), "0");
+      await waitFor("nothing runs", () => tile("Live turns"), "0");
       await row("test").locator(`a[href^="#/c/${failing}?turn="]`).filter({ hasText: "The model is overloaded." }).waitFor();
 
       // At most once a second, and never while the page is hidden.
       const reads = () => page.evaluate(() => performance.getEntriesByType("resource").filter((e) => e.name.endsWith("/metrics")).map((e) => e.startTime));
       await page.evaluate(() => performance.clearResourceTimings());
-      await until("it is read", async () => (await reads()).length >= 3);
+      await waitFor("it is read", async () => (await reads()).length >= 3);
       const times = await reads();
       times.forEach((t, i) => assert.ok(i === 0 || t - times[i - 1] >= 950, `read after ${t - times[i - 1]} ms`));
-      const hide = (hidden) => page.evaluate((h) => {
+      const hide = (isHidden) => page.evaluate((h) => {
         Object.defineProperty(document, "hidden", { configurable: true, get: () => h });
         document.dispatchEvent(new Event("visibilitychange"));
-      }, hidden);
+      }, isHidden);
       await hide(true);
       await page.waitForLoadState("networkidle"); // what was asked for before has come
       const before = (await reads()).length;
       await page.evaluate(() => new Promise((r) => setTimeout(r, 2500))); // that nothing happens takes time to see
       assert.equal((await reads()).length, before);
       await hide(false);
-      await until("it is read again", async () => (await reads()).length > before);
+      await waitFor("it is read again", async () => (await reads()).length > before);
       await wantClean(page);
     });
   }
@@ -331,51 +331,51 @@ if (lacking) {
     mkdirSync(plugin);
     copyFileSync(fileURLToPath(new URL("channel.mjs", import.meta.url)), join(plugin, "channel.mjs"));
     writeFileSync(join(plugin, "leat-plugin.json"), JSON.stringify({ protocol: 1, name: "pigeon", version: "1.0.0", kind: "channel", command: ["node", "channel.mjs", channel] }));
-    const own = await Gateway.start(["--agent", `mortal=plugin:node ${timed} ${agent}`], { LEAT_PLUGINS_ENABLED: "true" });
+    const pluginGateway = await Gateway.start(["--agent", `mortal=plugin:node ${timed} ${agent}`], { LEAT_PLUGINS_ENABLED: "true" });
     try {
-      const page = await open(own);
+      const page = await open(pluginGateway);
       await page.getByRole("button", { name: "Overview" }).click();
       const region = (name) => page.getByRole("region", { name, exact: true });
       const tile = (name) => region(name).locator(".value").innerText();
       const row = page.getByRole("region", { name: "Agents and channels" }).getByRole("row", { name: /^pigeon/ });
-      await until("one agent can't run", () => tile("Agents"), "1 up, 1 down");
+      await waitFor("one agent can't run", () => tile("Agents"), "1 up, 1 down");
       writeFileSync(agent, "");
-      await until("both run", () => tile("Agents"), "2 up");
+      await waitFor("both run", () => tile("Agents"), "2 up");
       assert.equal(await tile("Channels"), "none");
 
       // A channel is installed, goes down, says why, comes back, and is taken away.
       writeFileSync(channel, "");
-      await own.call("/api/plugins/install", { path: plugin });
-      await until("the channel is up", () => tile("Channels"), "1 up");
+      await pluginGateway.call("/api/plugins/install", { path: plugin });
+      await waitFor("the channel is up", () => tile("Channels"), "1 up");
       await row.getByText("up", { exact: true }).waitFor();
       assert.equal(await region("Channels").getAttribute("data-much"), null);
       rmSync(channel);
-      await until("the channel is down", () => tile("Channels"), "0 up, 1 down");
+      await waitFor("the channel is down", () => tile("Channels"), "0 up, 1 down");
       await row.getByText("down", { exact: true }).waitFor();
       await row.getByText(/exit status 4/).waitFor();
       assert.equal(await region("Channels").getAttribute("data-much"), "true");
       assert.equal(await tile("Agents"), "2 up");
       await accessible(page, "a channel that is down");
       writeFileSync(channel, "");
-      await until("the channel is back", () => tile("Channels"), "1 up");
-      await own.call("/api/plugins/pigeon", undefined, "DELETE");
-      await until("the channel is gone", () => tile("Channels"), "none");
+      await waitFor("the channel is back", () => tile("Channels"), "1 up");
+      await pluginGateway.call("/api/plugins/pigeon", undefined, "DELETE");
+      await waitFor("the channel is gone", () => tile("Channels"), "none");
       await row.waitFor({ state: "detached" });
 
       // Readers come and go.
-      await until("no readers", () => tile("Viewers"), "0");
-      await own.conversation("read", "Read");
+      await waitFor("no readers", () => tile("Viewers"), "0");
+      await pluginGateway.conversation("read", "Read");
       const readers = [new AbortController(), new AbortController(), new AbortController()];
-      const streams = await Promise.all(readers.map(({ signal }) => fetch(`${own.url}/api/conversations/read/events`, { signal })));
-      await until("three read", () => tile("Viewers"), "3");
+      const streams = await Promise.all(readers.map(({ signal }) => fetch(`${pluginGateway.url}/api/conversations/read/events`, { signal })));
+      await waitFor("three read", () => tile("Viewers"), "3");
       readers.pop().abort();
-      await until("two read still", () => tile("Viewers"), "2");
+      await waitFor("two read still", () => tile("Viewers"), "2");
       for (const r of readers) r.abort();
-      await until("no readers are left", () => tile("Viewers"), "0");
+      await waitFor("no readers are left", () => tile("Viewers"), "0");
       assert.deepEqual(streams.map((r) => r.status), [200, 200, 200]); // which also keeps them from being collected before
       await wantClean(page);
     } finally {
-      await own.close();
+      await pluginGateway.close();
     }
   });
 }

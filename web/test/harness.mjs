@@ -67,9 +67,9 @@ export class Gateway {
 
   async kill(signal = "SIGKILL") {
     if (this.process.exitCode !== null || this.process.signalCode !== null) return;
-    const gone = new Promise((r) => this.process.once("exit", r));
+    const exited = new Promise((r) => this.process.once("exit", r));
     this.process.kill(signal);
-    await gone;
+    await exited;
   }
 
   async close() {
@@ -96,16 +96,16 @@ export class Gateway {
   }
 }
 
-let shared;
+let sharedBrowser;
 
 /** The one browser of a test file. */
 export async function browser() {
-  return (shared ??= await chromium.launch({ executablePath: browserPath, args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"] }));
+  return (sharedBrowser ??= await chromium.launch({ executablePath: browserPath, args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"] }));
 }
 
 export async function closeBrowser() {
-  await shared?.close();
-  shared = undefined;
+  await sharedBrowser?.close();
+  sharedBrowser = undefined;
 }
 
 const contexts = new Set(); // whose faults no test has read yet
@@ -114,7 +114,7 @@ const contexts = new Set(); // whose faults no test has read yet
 export async function watchOver(context) {
   context.faults = [];
   contexts.add(context);
-  await context.exposeBinding("tellFault", (_, what) => void context.faults.push(what));
+  await context.exposeBinding("tellFault", (_, fault) => void context.faults.push(fault));
   await context.addInitScript(watch);
 }
 
@@ -127,12 +127,12 @@ afterEach(() => {
  * Does a step in which a page may do what else is a fault: "shrink", a text gets shorter; "go", a message goes while it is seen. What
  * the log itself takes back needs no leave. The step has to wait for what it leads to.
  */
-export async function allowed(page, what, step) {
-  await page.evaluate((w) => window.allowed.add(w), what);
+export async function allowed(page, change, step) {
+  await page.evaluate((w) => window.allowed.add(w), change);
   try {
     return await step();
   } finally {
-    await page.evaluate((w) => window.allowed.delete(w), what);
+    await page.evaluate((w) => window.allowed.delete(w), change);
   }
 }
 
@@ -142,8 +142,8 @@ export async function open(gateway, options = {}) {
   const c = await (await browser()).newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce", ...context });
   if (watched) await watchOver(c);
   // Reading aloud is off, so that each text is in the page once; tests of it turn it on.
-  await c.addInitScript((how) => {
-    if (location.protocol.startsWith("http") && localStorage.getItem("leat.reading") === null) localStorage.setItem("leat.reading", JSON.stringify(how));
+  await c.addInitScript((settings) => {
+    if (location.protocol.startsWith("http") && localStorage.getItem("leat.reading") === null) localStorage.setItem("leat.reading", JSON.stringify(settings));
   }, reading);
   const page = await c.newPage();
   page.said = [];
@@ -163,9 +163,9 @@ export async function open(gateway, options = {}) {
 export async function wantClean(page, { console: allowed = /$^/ } = {}) {
   await page.evaluate(() => {}); // what it told on the way is here
   const faults = page.context().faults?.splice(0) ?? await page.evaluate(() => window.faults ?? []);
-  const said = page.said.filter((s) => !allowed.test(s) && !/^verbose/.test(s));
-  const all = [...faults, ...said, ...page.elsewhere.map((u) => `asked ${u}`)];
-  if (all.length > 0) throw new Error(`the page is not clean:\n${all.slice(0, 20).join("\n")}`);
+  const messages = page.said.filter((s) => !allowed.test(s) && !/^verbose/.test(s));
+  const problems = [...faults, ...messages, ...page.elsewhere.map((u) => `asked ${u}`)];
+  if (problems.length > 0) throw new Error(`the page is not clean:\n${problems.slice(0, 20).join("\n")}`);
   await page.context().close();
 }
 
@@ -173,11 +173,11 @@ export const composer = (page) => page.getByRole("textbox", { name: "Message" })
 export const articles = (page) => page.locator("article.message");
 export const answer = (page) => page.locator("article.message.assistant").last();
 
-const ended = (page) => page.evaluate(() => Number(document.querySelector(".log")?.dataset.ended ?? 0));
+const endedTurns = (page) => page.evaluate(() => Number(document.querySelector(".log")?.dataset.ended ?? 0));
 
 /** Types and sends. */
 export async function ask(page, text) {
-  page.expected = Math.max(page.expected ?? 0, await ended(page)) + 1;
+  page.expected = Math.max(page.expected ?? 0, await endedTurns(page)) + 1;
   await composer(page).fill(text);
   await composer(page).press("Enter");
 }

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { answer, ask, closeBrowser, composer, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
+import { answer, ask, closeBrowser, composer, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 
 const noise = { console: /ERR_FAILED|Failed to load resource|Failed to fetch dynamically imported module|error occurred in|Unable to preload/ };
 
@@ -19,7 +19,7 @@ const parts = {
 };
 
 if (lacking) {
-  test("parts of the page", { skip: lacking }, () => {});
+  test("chunks of the page", { skip: lacking }, () => {});
 } else {
   let gateway;
   before(async () => {
@@ -31,20 +31,20 @@ if (lacking) {
   });
 
   for (const [name, [want, there]] of Object.entries(parts)) {
-    test(`${name}, if it can't be loaded, leaves the rest of the page usable, and loads after a reload`, async () => {
+    test(`${name}, if it can't be loaded, leaves the page usable and loads after a reload`, async () => {
       const page = await open(gateway);
       await ask(page, "echo what was said");
       await idle(page);
       await composer(page).fill("a draft");
-      let refused = 0;
+      let refusals = 0;
       await page.route(new RegExp(`/ui/${name}-[^/]*\\.js$`), (route) => {
-        refused++;
+        refusals++;
         return route.abort();
       });
       await want(page);
       const alert = page.getByRole("alert").filter({ hasText: "This part of the page can’t be loaded." });
       await alert.waitFor();
-      assert.ok(refused > 0, "it was asked for");
+      assert.ok(refusals > 0, "it was asked for");
       assert.equal(await page.locator(".rail .list a").count() > 0, true, "the list is there");
       if (name !== "Overview") {
         assert.match(await answer(page).innerText(), /what was said/);

@@ -5,12 +5,12 @@ import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { accessible } from "./axe.mjs";
-import { allowed, answer, articles, ask, closeBrowser, composer, current, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
+import { allowed, answer, articles, ask, closeBrowser, composer, current, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 
-const cut = /ERR_CONNECTION_REFUSED|WebSocket connection|ERR_INTERNET_DISCONNECTED|ERR_CONNECTION_RESET|Failed to load resource/;
+const networkErrors = /ERR_CONNECTION_REFUSED|WebSocket connection|ERR_INTERNET_DISCONNECTED|ERR_CONNECTION_RESET|Failed to load resource/;
 
 /** Waits in the page; a machine may be slow. */
-const until = (page, f, arg) => page.waitForFunction(f, arg, { timeout: 60_000 });
+const waitFor = (page, f, arg) => page.waitForFunction(f, arg, { timeout: 60_000 });
 
 const focused = (page) => page.evaluate(() => {
   const e = document.activeElement;
@@ -30,21 +30,21 @@ if (lacking) {
     await gateway?.close();
   });
 
-  test("the palette: conversations, agents, actions, by its combobox", async () => {
+  test("the palette finds conversations, agents and actions", async () => {
     await gateway.conversation("seeds", "Seeds", [["user", "Which?"], ["assistant", "All of them."]]);
     const page = await open(gateway, { path: "/#/c/seeds" });
     await page.getByText("All of them.").waitFor();
     await composer(page).fill("a draft");
     await page.keyboard.press("Control+k");
     const box = page.getByRole("combobox", { name: "Search and commands" });
-    await until(page, () => document.activeElement?.getAttribute("role") === "combobox");
-    const chosen = () => box.evaluate((e) => document.getElementById(e.getAttribute("aria-activedescendant"))?.innerText);
-    const first = await chosen();
+    await waitFor(page, () => document.activeElement?.getAttribute("role") === "combobox");
+    const activeOption = () => box.evaluate((e) => document.getElementById(e.getAttribute("aria-activedescendant"))?.innerText);
+    const firstOption = await activeOption();
     await page.keyboard.press("ArrowDown");
-    assert.notEqual(await chosen(), first);
+    assert.notEqual(await activeOption(), firstOption);
     assert.equal(await page.getByRole("dialog").getByRole("option", { selected: true }).count(), 1);
     await page.keyboard.press("ArrowUp");
-    assert.equal(await chosen(), first);
+    assert.equal(await activeOption(), firstOption);
     await box.fill("harv");
     await page.getByRole("option", { name: /The harvest/, selected: true }).waitFor();
     await page.keyboard.press("Enter");
@@ -73,7 +73,7 @@ if (lacking) {
     await wantClean(page);
   });
 
-  test("the keys of the page, their sheet, and without them", async () => {
+  test("keyboard shortcuts, their help, and the page without them", async () => {
     await gateway.conversation("older", "Older", [["assistant", "I am older."]]);
     await gateway.conversation("newer", "Newer", [["assistant", "I am newer."]]);
     const page = await open(gateway, { path: "/#/c/newer" });
@@ -85,7 +85,7 @@ if (lacking) {
     await page.getByText("I am newer.").waitFor();
     await page.keyboard.press("Control+Shift+O");
     await page.getByRole("heading", { name: "How can I help?" }).waitFor();
-    await until(page, () => document.activeElement?.id === "composer");
+    await waitFor(page, () => document.activeElement?.id === "composer");
     // A question mark is text inside a field, and opens the shortcuts elsewhere.
     await page.keyboard.type("?");
     assert.equal(await composer(page).inputValue(), "?");
@@ -165,8 +165,8 @@ if (lacking) {
     await page.getByText("Number 9999, hay.").waitFor();
     await page.keyboard.press("Control+Shift+f");
     const field = page.getByRole("textbox", { name: "Find in the conversation" });
-    const seen = async (n) => {
-      await until(page, (text) => {
+    const wantShown = async (n) => {
+      await waitFor(page, (text) => {
         const log = document.querySelector(".log").getBoundingClientRect();
         const a = [...document.querySelectorAll("article.message.found")].find((e) => e.innerText.includes(text));
         const box = a?.getBoundingClientRect();
@@ -178,14 +178,14 @@ if (lacking) {
       await field.fill("Golden needle");
       await page.getByRole("search").getByText("3 of 3").waitFor();
       await page.getByText("Number 8007 has a golden needle.").waitFor();
-      await seen(8007);
+      await wantShown(8007);
       await page.keyboard.press("Enter");
       await page.getByRole("search").getByText("2 of 3").waitFor();
-      await seen(4007);
+      await wantShown(4007);
       await page.getByRole("button", { name: "Previous match" }).click();
-      await seen(7);
+      await wantShown(7);
       await page.getByRole("button", { name: "Next match" }).click();
-      await seen(4007);
+      await wantShown(4007);
     });
     await field.fill("no such words");
     await page.getByRole("search").getByText("No results").waitFor();
@@ -196,7 +196,7 @@ if (lacking) {
     await wantClean(page);
   });
 
-  test("while an answer runs: into it, after it, in its place; what waits is changed or taken back", async () => {
+  test("while an answer runs, a message can steer it, follow it or replace it, and a queued one can be changed or removed", async () => {
     const page = await open(gateway);
     await page.getByLabel("Agent").selectOption("steered");
     await ask(page, "work");
@@ -216,7 +216,7 @@ if (lacking) {
     await composer(page).fill("once wrogn");
     await page.keyboard.press("Control+Enter");
     await waits.filter({ hasText: "wrogn" }).getByRole("button", { name: "Edit", exact: true }).first().click();
-    await until(page, () => document.getElementById("composer").value === "once wrogn");
+    await waitFor(page, () => document.getElementById("composer").value === "once wrogn");
     await composer(page).fill("once right");
     await page.keyboard.press("Control+Enter");
     await waits.filter({ hasText: "once right" }).waitFor();
@@ -238,7 +238,7 @@ if (lacking) {
     await page.getByRole("button", { name: "Stop and send" }).click();
     await page.getByText(/Stopped/).first().waitFor();
     page.expected = 0;
-    await until(page, () => [...document.querySelectorAll("article.assistant")].at(-1)?.innerText.includes("at once"));
+    await waitFor(page, () => [...document.querySelectorAll("article.assistant")].at(-1)?.innerText.includes("at once"));
     await idle(page);
     await wantClean(page);
   });
@@ -253,29 +253,29 @@ if (lacking) {
     }
   });
 
-  for (const how of ["end", "sentence", "off"]) {
-    test(`answers are read out: ${how}`, async () => {
-      const page = await open(gateway, { reading: how });
+  for (const mode of ["end", "sentence", "off"]) {
+    test(`answers are announced to screen readers: ${mode}`, async () => {
+      const page = await open(gateway, { reading: mode });
       await listening(page);
       await ask(page, "long 2");
-      await until(page, () => window.told.some((t) => t.text.startsWith("Answer complete")));
-      const told = await page.evaluate(() => window.told);
-      assert.match(told.at(-1).text, /^Answer complete, \d+ words, .* seconds?\.$/);
-      assert.equal(told[0].text, "The agent is answering.");
-      told.forEach((t, i) => assert.ok(i === 0 || t.at - told[i - 1].at >= 490, "announcements are apart"));
-      const read = told.slice(1, -1);
-      const all = read.map((t) => t.text).join(" ");
-      if (how === "off") {
-        assert.equal(all, "");
+      await waitFor(page, () => window.told.some((t) => t.text.startsWith("Answer complete")));
+      const announcements = await page.evaluate(() => window.told);
+      assert.match(announcements.at(-1).text, /^Answer complete, \d+ words, .* seconds?\.$/);
+      assert.equal(announcements[0].text, "The agent is answering.");
+      announcements.forEach((t, i) => assert.ok(i === 0 || t.at - announcements[i - 1].at >= 490, "announcements are apart"));
+      const sections = announcements.slice(1, -1);
+      const text = sections.map((t) => t.text).join(" ");
+      if (mode === "off") {
+        assert.equal(text, "");
       } else {
-        read.forEach((t, i) => {
+        sections.forEach((t, i) => {
           assert.ok(t.text.length <= 400);
-          assert.ok(i === 0 || t.at - read[i - 1].at >= 2900, "stretches are seldom");
+          assert.ok(i === 0 || t.at - sections[i - 1].at >= 2900, "stretches are seldom");
           // No half of a word: each stretch ends where a sentence, a heading or an item does.
           assert.match(t.text, /(?:[.!?]|Section \d|thing|with code|nested|words)$/);
         });
-        const once = (i) => `Section ${i} Some prose with bold, code and a link, long enough to wrap on a narrow screen and then some. first thing second thing with code nested third Table, 2 columns, 2 rows. Code block, 3 lines, go. quoted words`;
-        assert.equal(all, `${once(1)} ${once(2)}`);
+        const sectionText = (i) => `Section ${i} Some prose with bold, code and a link, long enough to wrap on a narrow screen and then some. first thing second thing with code nested third Table, 2 columns, 2 rows. Code block, 3 lines, go. quoted words`;
+        assert.equal(text, `${sectionText(1)} ${sectionText(2)}`);
       }
       assert.equal(await page.locator(".log").getAttribute("aria-live"), "off");
       await wantClean(page);
@@ -286,28 +286,28 @@ if (lacking) {
     const page = await open(gateway);
     await listening(page);
     await ask(page, "ask");
-    await until(page, () => window.told.some((t) => t.id === "alarm" && t.text.includes("May I delete the file?")));
+    await waitFor(page, () => window.told.some((t) => t.id === "alarm" && t.text.includes("May I delete the file?")));
     assert.equal(await focused(page), "Message");
     await page.getByRole("button", { name: "Allow" }).first().click();
     await idle(page);
     await ask(page, "fail");
-    await until(page, () => window.told.some((t) => t.id === "alarm" && t.text.includes("overloaded")));
+    await waitFor(page, () => window.told.some((t) => t.id === "alarm" && t.text.includes("overloaded")));
     await idle(page);
     await page.getByLabel("Agent").selectOption("steered");
     await ask(page, "tool");
-    await until(page, () => window.told.some((t) => t.text === "Tool digger is running."));
+    await waitFor(page, () => window.told.some((t) => t.text === "Tool digger is running."));
     page.expected--; // what ends it goes into it
     await ask(page, "end");
     await idle(page);
-    await until(page, () => window.told.some((t) => t.text.startsWith("Answer complete") && t.text.includes("1 tool")));
-    const told = await page.evaluate(() => window.told);
-    assert.equal(told.filter((t) => t.id === "alarm").length, 2, "each is told once");
-    assert.equal(told.filter((t) => t.text.includes("is running")).length, 1);
-    assert.ok(!told.some((t) => t.text.includes("bash")), "short tools are not told");
+    await waitFor(page, () => window.told.some((t) => t.text.startsWith("Answer complete") && t.text.includes("1 tool")));
+    const announcements = await page.evaluate(() => window.told);
+    assert.equal(announcements.filter((t) => t.id === "alarm").length, 2, "each is told once");
+    assert.equal(announcements.filter((t) => t.text.includes("is running")).length, 1);
+    assert.ok(!announcements.some((t) => t.text.includes("bash")), "short tools are not told");
     await wantClean(page);
   });
 
-  test("a walk by Tab: every stop in its place, the log one of them", async () => {
+  test("Tab reaches every control in order, and the log", async () => {
     await gateway.conversation("walk", "A walk", [["user", "First?"], ["assistant", "First. `code`"], ["user", "Second?"], ["assistant", "Second."]]);
     const page = await open(gateway, { path: "/#/c/walk" });
     await page.getByText("Second.", { exact: true }).waitFor();
@@ -360,7 +360,7 @@ if (lacking) {
     await wantClean(page);
   });
 
-  test("the focus moves on when what has it goes", async () => {
+  test("the focus moves to the next control when its element is removed", async () => {
     for (const id of ["one", "two", "three"]) await gateway.conversation(`gone-${id}`, `Gone ${id}`, [["assistant", `I am ${id}.`]]);
     const page = await open(gateway, { path: "/#/c/gone-three" });
     await page.getByText("I am three.").waitFor();
@@ -371,29 +371,29 @@ if (lacking) {
     await page.keyboard.press("Enter");
     await page.getByRole("textbox", { name: "Title" }).waitFor();
     await page.keyboard.press("Escape");
-    await until(page, () => document.activeElement.getAttribute("aria-label") === "Rename Gone two");
+    await waitFor(page, () => document.activeElement.getAttribute("aria-label") === "Rename Gone two");
     await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
-    await until(page, () => document.activeElement.innerText === "Cancel");
+    await waitFor(page, () => document.activeElement.innerText === "Cancel");
     await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
-    await until(page, () => /Gone one/.test(document.activeElement.innerText));
+    await waitFor(page, () => /Gone one/.test(document.activeElement.innerText));
     await page.getByText("Gone two").waitFor({ state: "detached" });
     // An attachment that is taken away leaves the focus where one writes.
     await page.getByLabel("Attach files").setInputFiles({ name: "list.txt", mimeType: "text/plain", buffer: Buffer.from("a list") });
     await page.getByRole("button", { name: "Remove list.txt" }).click();
-    await until(page, () => document.activeElement.id === "composer");
+    await waitFor(page, () => document.activeElement.id === "composer");
     await wantClean(page);
   });
 
-  test("on a phone the list is a sheet: what is below can't be reached, Escape closes it, the focus goes back", async () => {
+  test("on a phone the list is a modal sheet: Escape closes it and the focus returns", async () => {
     const page = await open(gateway, { path: "/#/c/harvest", viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true });
     await page.getByText("In autumn.").waitFor();
     await page.getByRole("button", { name: "Conversations" }).focus();
     await page.keyboard.press("Enter");
-    await until(page, () => document.querySelector("main").inert && document.activeElement.closest(".rail"));
+    await waitFor(page, () => document.querySelector("main").inert && document.activeElement.closest(".rail"));
     await page.keyboard.press("Escape");
-    await until(page, () => !document.querySelector("main").inert && document.activeElement.getAttribute("aria-label") === "Conversations");
+    await waitFor(page, () => !document.querySelector("main").inert && document.activeElement.getAttribute("aria-label") === "Conversations");
     // What can be touched is large enough.
     const small = await page.evaluate(() => [...document.querySelectorAll("main button:not(.link), main select, main .button, .rail button:not(.link)")]
       .filter((e) => e.getClientRects().length > 0 && (e.getBoundingClientRect().height < 43.5 || e.getBoundingClientRect().width < 43.5))
@@ -408,7 +408,7 @@ if (lacking) {
     ["with forced colours", { forcedColors: "active" }, ""],
     ["with more contrast", { contrast: "more" }, ""],
   ]) {
-    test(`nothing is cut off ${name}`, async () => {
+    test(`no text is clipped ${name}`, async () => {
       const page = await open(gateway, { path: "/#/c/harvest", ...options });
       if (css) await page.evaluate((text) => {
         const sheet = new CSSStyleSheet();
@@ -422,15 +422,15 @@ if (lacking) {
       await page.keyboard.press("Control+Shift+f");
       await page.getByRole("textbox", { name: "Find in the conversation" }).waitFor();
       const wide = () => page.evaluate(() => {
-        const out = document.documentElement.scrollWidth > innerWidth ? ["the page"] : [];
+        const overflowing = document.documentElement.scrollWidth > innerWidth ? ["the page"] : [];
         for (const e of document.querySelectorAll("main button, main select, main textarea, .sheet *, .find *")) {
           const box = e.getBoundingClientRect();
-          if (box.width > 0 && !e.closest(".unseen, pre, .table, .log") && (box.right > innerWidth + 1 || box.left < -1)) out.push(`${e.tagName} ${e.getAttribute("aria-label") ?? e.textContent}`);
+          if (box.width > 0 && !e.closest(".unseen, pre, .table, .log") && (box.right > innerWidth + 1 || box.left < -1)) overflowing.push(`${e.tagName} ${e.getAttribute("aria-label") ?? e.textContent}`);
         }
         for (const e of document.querySelectorAll("main button:not(.unseen), .sheet button")) {
-          if (e.getClientRects().length > 0 && e.scrollHeight > e.clientHeight + 2 && getComputedStyle(e).overflow === "hidden") out.push(`cut: ${e.textContent}`);
+          if (e.getClientRects().length > 0 && e.scrollHeight > e.clientHeight + 2 && getComputedStyle(e).overflow === "hidden") overflowing.push(`cut: ${e.textContent}`);
         }
-        return out;
+        return overflowing;
       });
       assert.deepEqual(await wide(), []);
       await page.keyboard.press("Escape");
@@ -448,15 +448,15 @@ if (lacking) {
     });
   }
 
-  test("reduced motion: nothing moves but what says that something runs", async () => {
+  test("with reduced motion only progress indicators move", async () => {
     const page = await open(gateway, { path: "/#/c/harvest" }); // the harness asks for reduced motion
     await ask(page, "long 4000");
     await page.getByText("Section 2", { exact: true }).waitFor();
-    const moving = await page.evaluate(() => document.getAnimations().filter((a) => {
+    const animations = await page.evaluate(() => document.getAnimations().filter((a) => {
       const frames = a.effect.getKeyframes();
       return frames.some((f) => "transform" in f || "height" in f || "top" in f || "left" in f) && a.effect.getComputedTiming().duration > 0;
     }).map((a) => a.animationName ?? a.transitionProperty));
-    assert.deepEqual(moving, []);
+    assert.deepEqual(animations, []);
     await page.keyboard.press("Escape");
     await idle(page);
     await wantClean(page);
@@ -469,7 +469,7 @@ if (lacking) {
     if (document.getElementById("composer").dispatchEvent(e)) document.execCommand("insertText", false, t); // what the browser does itself
   }, text);
 
-  test("a large paste becomes a file, or text after all; Ctrl+Shift+V keeps it text", async () => {
+  test("a large paste becomes a file, or text if the user wants; Ctrl+Shift+V keeps it text", async () => {
     const page = await open(gateway, { path: "/#/c/harvest" });
     await page.getByText("In autumn.").waitFor();
     const large = "one line of many\n".repeat(80);
@@ -480,7 +480,7 @@ if (lacking) {
     await page.getByRole("list", { name: "Attachments" }).getByText("pasted.txt").waitFor();
     assert.equal(await composer(page).inputValue(), "Look: ");
     await page.getByRole("button", { name: "Insert as text" }).click();
-    await until(page, (t) => document.getElementById("composer").value === t, `Look: ${large}`);
+    await waitFor(page, (t) => document.getElementById("composer").value === t, `Look: ${large}`);
     assert.equal(await page.getByRole("list", { name: "Attachments" }).count(), 0);
     assert.equal(await focused(page), "Message");
     await composer(page).fill("");
@@ -493,7 +493,7 @@ if (lacking) {
     await wantClean(page);
   });
 
-  test("a key that ends a composition sends nothing", async () => {
+  test("Enter that ends an IME composition sends nothing", async () => {
     const page = await open(gateway, { path: "/#/c/harvest" });
     await page.getByText("In autumn.").waitFor();
     const count = await articles(page).count();
@@ -512,16 +512,16 @@ if (lacking) {
     assert.match(await composer(page).inputValue(), /日本/);
     assert.equal(await articles(page).count(), count);
     await page.keyboard.press("Enter");
-    await until(page, (n) => document.querySelectorAll("article.message").length > n, count);
+    await waitFor(page, (n) => document.querySelectorAll("article.message").length > n, count);
     await idle(page);
     await wantClean(page);
   });
 
-  test("the first message of a conversation is not lost: offline, reloaded, with what is typed behind it", async () => {
-    const own = await Gateway.start();
+  test("the first message of a conversation survives offline, a reload, and further typing", async () => {
+    const emptyGateway = await Gateway.start();
     try {
-      const page = await open(own);
-      await own.kill();
+      const page = await open(emptyGateway);
+      await emptyGateway.kill();
       await page.locator('.connection:not([data-state="connected"])').waitFor();
       await page.evaluate(() => { window.field = document.getElementById("composer"); });
       await composer(page).fill("echo the very first");
@@ -531,22 +531,22 @@ if (lacking) {
       await page.keyboard.type("and more");
       assert.equal(await page.evaluate(() => window.field === document.getElementById("composer")), true);
       const id = current(page);
-      const stored = await page.evaluate(() => ({ ...localStorage }));
-      assert.ok(Object.values(stored).some((v) => v.includes("echo the very first")), "it is kept");
+      const browserStorage = await page.evaluate(() => ({ ...localStorage }));
+      assert.ok(Object.values(browserStorage).some((v) => v.includes("echo the very first")), "it is kept");
       // The page is loaded again by the gateway that is back: it knows nothing of the conversation yet.
       await page.goto("about:blank");
-      await own.run();
-      await page.goto(`${own.url}/#/c/${id}`);
+      await emptyGateway.run();
+      await page.goto(`${emptyGateway.url}/#/c/${id}`);
       page.expected = 1;
       await idle(page);
       assert.match(await answer(page).innerText(), /the very first/);
       assert.equal(await articles(page).count(), 2);
       assert.equal(await composer(page).inputValue(), "and more");
-      const { conversations } = await own.call("/api/conversations");
+      const { conversations } = await emptyGateway.call("/api/conversations");
       assert.equal(conversations.length, 1);
-      await wantClean(page, { console: cut });
+      await wantClean(page, { console: networkErrors });
     } finally {
-      await own.close();
+      await emptyGateway.close();
     }
   });
 

@@ -6,12 +6,12 @@ import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { accessible } from "./axe.mjs";
-import { answer, ask, closeBrowser, current, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
+import { answer, ask, closeBrowser, current, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 
 const patience = { timeout: 60_000 };
 
 if (lacking) {
-  test("what is taken along", { skip: lacking }, () => {});
+  test("export", { skip: lacking }, () => {});
 } else {
   let gateway;
   before(async () => {
@@ -28,7 +28,7 @@ if (lacking) {
     return { name: download.suggestedFilename(), text: readFileSync(await download.path(), "utf8") };
   }
 
-  test("a conversation is saved whole, as JSON and as Markdown, with its tools and what is older than what is shown", async () => {
+  test("a conversation is saved as JSON and as Markdown, with its tools and with messages that aren't loaded", async () => {
     const texts = Array.from({ length: 300 }, (_, i) => [i % 2 ? "assistant" : "user", `Line ${i} of old.`]);
     await gateway.conversation("whole", "Ends & means: a plan", texts);
     const page = await open(gateway, { path: "/#/c/whole" });
@@ -38,14 +38,14 @@ if (lacking) {
     const json = await saved(page, "Save as JSON");
     assert.equal(json.name, "Ends-means-a-plan.json");
     const { transcript } = await gateway.call("/api/conversations/whole/transcript");
-    const kept = JSON.parse(json.text);
-    assert.equal(kept.id, "whole");
-    assert.equal(kept.title, "Ends & means: a plan");
-    const said = (messages) => messages.map((m) => [m.id, m.role, ...m.parts.map((p) => p.text ?? p.output ?? "")]);
-    assert.equal(kept.messages.length, 302);
-    assert.deepEqual(said(kept.messages).slice(-transcript.messages.length), said(transcript.messages));
-    assert.deepEqual(kept.messages.slice(0, 300).map((m) => m.parts[0].text), texts.map(([, text]) => text));
-    assert.deepEqual(kept.turns.map((t) => t.outcome), ["completed"]);
+    const exported = JSON.parse(json.text);
+    assert.equal(exported.id, "whole");
+    assert.equal(exported.title, "Ends & means: a plan");
+    const summariesOf = (messages) => messages.map((m) => [m.id, m.role, ...m.parts.map((p) => p.text ?? p.output ?? "")]);
+    assert.equal(exported.messages.length, 302);
+    assert.deepEqual(summariesOf(exported.messages).slice(-transcript.messages.length), summariesOf(transcript.messages));
+    assert.deepEqual(exported.messages.slice(0, 300).map((m) => m.parts[0].text), texts.map(([, text]) => text));
+    assert.deepEqual(exported.turns.map((t) => t.outcome), ["completed"]);
 
     const markdown = await saved(page, "Save as Markdown");
     assert.equal(markdown.name, "Ends-means-a-plan.md");
@@ -57,7 +57,7 @@ if (lacking) {
     await wantClean(page);
   });
 
-  test("a message is copied as it was written, not as it is drawn", async () => {
+  test("copying a message copies its Markdown source", async () => {
     const page = await open(gateway, { permissions: ["clipboard-read", "clipboard-write"] });
     await ask(page, "echo **bold** and `code`, twice");
     await idle(page);
@@ -73,7 +73,7 @@ if (lacking) {
   });
 
   for (const [width, height] of [[1280, 800], [360, 740]]) {
-    test(`a film plays in its place, ${width} px wide`, async () => {
+    test(`a video plays inline, ${width} px wide`, async () => {
       const id = `film-${width}`;
       await gateway.call("/api/conversations", { id, agent: "gallery" });
       const page = await open(gateway, { path: `/#/c/${id}`, viewport: { width, height } });

@@ -58,43 +58,43 @@ export const strange = [
 ];
 
 /** The first n characters of a text, none of them halved. */
-export const cut = (text, n) => [...text].slice(0, n).join("");
-const id = (text) => Buffer.from(cut(text, 200).replace(/[\u0000-\u001f\u007f]/g, "")).subarray(0, 200).toString("utf8").replace(/\ufffd/g, "");
+export const clip = (text, n) => [...text].slice(0, n).join("");
+const id = (text) => Buffer.from(clip(text, 200).replace(/[\u0000-\u001f\u007f]/g, "")).subarray(0, 200).toString("utf8").replace(/\ufffd/g, "");
 
 /** Addresses made of a text: as it is, as a path, as a file of the gateway's, as data. */
 const urls = (s) => [s, `javascript:${s}`, `data:text/html,${s}`, `data:image/svg+xml,${s}`, `//evil.example/${encodeURIComponent(s)}`, `/api/conversations/x/files/${s}`];
 
-async function everywhere(it) {
-  const s = strange[Number(it.rest)];
-  const short = cut(s, 2000);
-  it.text("m", "r", s, "reasoning");
-  it.text("m", "x", s);
-  it.tool("m", "t1", short, { input: { [cut(s, 300)]: s, command: s }, output: s, stderr: s, state: "failed", error: short });
-  it.tool("m", "t2", "bash", { input: s, output: s, title: short, data: { exitCode: s } });
-  it.start("m", "s", "status");
-  for (const note of ["first", short, `${short} again`]) it.replace("m", "s", note, { note });
-  it.close("m", "s");
+async function everywhere(turn) {
+  const s = strange[Number(turn.rest)];
+  const short = clip(s, 2000);
+  turn.text("m", "r", s, "reasoning");
+  turn.text("m", "x", s);
+  turn.tool("m", "t1", short, { input: { [clip(s, 300)]: s, command: s }, output: s, stderr: s, state: "failed", error: short });
+  turn.tool("m", "t2", "bash", { input: s, output: s, title: short, data: { exitCode: s } });
+  turn.start("m", "s", "status");
+  for (const note of ["first", short, `${short} again`]) turn.replace("m", "s", note, { note });
+  turn.close("m", "s");
   for (const [i, url] of urls(short).entries()) {
-    const mime = ["image/png", "image/svg+xml", "audio/wav", "video/mp4", "text/html", cut(s, 100)][i];
+    const mime = ["image/png", "image/svg+xml", "audio/wav", "video/mp4", "text/html", clip(s, 100)][i];
     if (/^data:/.test(url)) continue; // the gateway stores those, or refuses them, by their bytes
-    it.media("m", `f${i}`, { url, mime, name: short, alt: short, size: 5 });
+    turn.media("m", `f${i}`, { url, mime, name: short, alt: short, size: 5 });
   }
-  it.media("m", "broken", { name: short });
-  it.set("m", "broken", { error: { code: cut(s, 50), message: short } });
-  it.start("m", "d", "data", { name: short, title: short, data: { [cut(s, 100)]: s } });
-  it.close("m", "d");
-  it.done("m");
+  turn.media("m", "broken", { name: short });
+  turn.set("m", "broken", { error: { code: clip(s, 50), message: short } });
+  turn.start("m", "d", "data", { name: short, title: short, data: { [clip(s, 100)]: s } });
+  turn.close("m", "d");
+  turn.done("m");
   const name = id(s) || "inner";
-  const emit = it.inner("inner");
-  emit({ type: "turn.start", agent: name, parent: it.turn });
-  emit({ type: "turn.update", phase: cut(s, 100), model: cut(s, 100) });
+  const emit = turn.inner("inner");
+  emit({ type: "turn.start", agent: name, parent: turn.turn });
+  emit({ type: "turn.update", phase: clip(s, 100), model: clip(s, 100) });
   maker(emit).text("n", "x", s);
   emit({ type: "message.end", message: "n" });
-  emit({ type: "turn.end", outcome: "failed", reason: cut(s, 100), error: { code: cut(s, 100), message: short } });
-  it.emit({ type: "turn.update", phase: cut(s, 100) });
-  it.emit({ type: "turn.wait", request: { id: "q", kind: "approval", tool: cut(s, 500), prompt: s, options: [cut(s, 200) || "x"], data: { [cut(s, 100)]: s } } });
-  await it.answer();
-  it.end({ outcome: "failed", reason: cut(s, 100), error: { code: cut(s, 100), message: short }, usage: { model: cut(s, 100), input: 1, output: 1 } });
+  emit({ type: "turn.end", outcome: "failed", reason: clip(s, 100), error: { code: clip(s, 100), message: short } });
+  turn.emit({ type: "turn.update", phase: clip(s, 100) });
+  turn.emit({ type: "turn.wait", request: { id: "q", kind: "approval", tool: clip(s, 500), prompt: s, options: [clip(s, 200) || "x"], data: { [clip(s, 100)]: s } } });
+  await turn.answer();
+  turn.end({ outcome: "failed", reason: clip(s, 100), error: { code: clip(s, 100), message: short }, usage: { model: clip(s, 100), input: 1, output: 1 } });
 }
 
-if (process.argv[1]?.endsWith("strange.mjs")) serve({ everywhere });
+if (process.argv[1]?.endsWith("attacks.mjs")) serve({ everywhere });
