@@ -62,8 +62,8 @@ func TestBombFull(t *testing.T) {
 	zeros := strings.Repeat("\x00", 300<<20)
 	h := newHarness(t)
 	h.failed(archive(t, tarball(t, many...)), "downloading", "more than 20000 files")
-	h.failed(archive(t, tarball(t, entry("zeros", zeros))), "downloading", "more than 256 MiB")
-	h.failed(archive(t, zipped(t, zipEntry{"zeros", zeros, 0o600})), "downloading", "more than 256 MiB")
+	h.failed(archive(t, tarball(t, entry("zeros", zeros))), "downloading", "larger than 256 MiB")
+	h.failed(archive(t, zipped(t, zipEntry{"zeros", zeros, 0o600})), "downloading", "larger than 256 MiB")
 }
 
 func full(t *testing.T) {
