@@ -6,8 +6,8 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
-// progress recognizes updates of a task: an agent repeats the state "working" to report that it works. A stream says it as the
-// result of JSON-RPC (0.3) or by the name of the field (1.0).
+// progress recognizes updates of a task. An agent repeats the state "working" to report that it works, and such an update may have no
+// text, so that it gives no operations. Both versions are recognized, with and without the JSON-RPC response around the update.
 func progress(f dialect.Frame) bool {
 	var in struct {
 		Result json.RawMessage `json:"result"`

@@ -1,11 +1,13 @@
 package a2a
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/internal/canvas"
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 )
 
@@ -22,64 +24,62 @@ func Dialect() dialect.Dialect {
 	}
 }
 
-// reader counts what is asked: a task may want more than one input.
+// reader counts the task's requests for input. A task may ask several times, and A2A gives its requests no ids, so the decoder numbers
+// them.
 type reader struct {
 	OpenRequests int `json:"asked,omitempty"`
 }
 
+// statusKey is the key of the one status part, which shows the newest message of a working task.
 const statusKey = "status"
 
-// Read implements [canvas.Reader].
+// Read applies one frame: a JSON-RPC error, a JSON-RPC response, or a result without the response around it.
 func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 	var in frame
-	if err := canvas.Unmarshal(f.Data, &in); err != nil {
+	if err := decoding.Unmarshal(f.Data, &in); err != nil {
 		return err
 	}
 	raw := json.RawMessage(f.Data)
 	switch {
 	case in.Error != nil:
-		c.Fail(event.Error{Code: in.Error.Code.String(), Message: canvas.String(in.Error.Message)})
+		c.Fail(event.Error{Code: in.Error.Code.String(), Message: decoding.String(in.Error.Message)})
 		return nil
 	case in.Result != nil:
 		raw = in.Result
 	}
 	var u update
 	if err := json.Unmarshal(raw, &u); err != nil {
-		return canvas.Fault("result", err)
+		return decoding.Fault("result", err)
 	}
 	return r.update(c, &u, raw)
 }
 
+// update applies a result. It first converts a result of version 0.3 to the form of 1.0: there raw is itself the object that u.Kind names.
 func (r *reader) update(c *canvas.Canvas, u *update, raw json.RawMessage) error {
-	unmarshal := func(v any) error {
-		if err := json.Unmarshal(raw, v); err != nil {
-			return canvas.Fault(u.Kind, err)
-		}
-		return nil
-	}
+	var object any
 	switch u.Kind {
 	case "task":
 		u.Task = &task{}
-		if err := unmarshal(u.Task); err != nil {
-			return err
-		}
+		object = u.Task
 	case "status-update":
 		u.Status = &statusUpdate{}
-		if err := unmarshal(u.Status); err != nil {
-			return err
-		}
+		object = u.Status
 	case "artifact-update":
 		u.Artifact = &artifactUpdate{}
-		if err := unmarshal(u.Artifact); err != nil {
-			return err
-		}
+		object = u.Artifact
 	case "message":
 		u.Message = raw
+	}
+	if object != nil {
+		if err := json.Unmarshal(raw, object); err != nil {
+			return decoding.Fault(u.Kind, err)
+		}
 	}
 	switch {
 	case u.Task != nil:
 		c.SetRun(u.Task.ID)
 		for i := range u.Task.Artifacts {
+			// A task is a snapshot, for example after a new subscription: each of its artifacts is complete.
 			if err := r.artifact(c, &u.Task.Artifacts[i], false); err != nil {
 				return err
 			}
@@ -94,7 +94,7 @@ func (r *reader) update(c *canvas.Canvas, u *update, raw json.RawMessage) error 
 	case len(u.Message) > 0 && u.Message[0] == '{':
 		var m message
 		if err := json.Unmarshal(u.Message, &m); err != nil {
-			return canvas.Fault("message", err)
+			return decoding.Fault("message", err)
 		}
 		if err := r.say(c, "message", m.Parts); err != nil {
 			return err
@@ -106,7 +106,8 @@ func (r *reader) update(c *canvas.Canvas, u *update, raw json.RawMessage) error 
 	return nil
 }
 
-// artifact takes a piece of an artifact, or all of it.
+// artifact appends a piece to an artifact's text if extend is true. Otherwise a is the complete artifact, and its text replaces the
+// current one; a complete artifact without text retracts it. Files and data are added in both cases.
 func (r *reader) artifact(c *canvas.Canvas, a *artifact, extend bool) error {
 	key := "artifact " + a.ID
 	if text := textOf(a.Parts); text != "" || c.Find(key) != nil {
@@ -116,18 +117,20 @@ func (r *reader) artifact(c *canvas.Canvas, a *artifact, extend bool) error {
 		}
 		if !extend {
 			c.Set(p, event.Text, text)
-		} else {
-			for _, piece := range a.Parts {
-				if err := c.Grow(p, event.Text, piece.Text); err != nil {
-					return err
-				}
+			return r.media(c, a.Parts)
+		}
+		// Each piece is appended as a JSON token, because a character may be split between two updates.
+		for _, piece := range a.Parts {
+			if err := c.Grow(p, event.Text, piece.Text); err != nil {
+				return err
 			}
 		}
 	}
 	return r.media(c, a.Parts)
 }
 
-// media adds a part for each file and data value; text is handled by the caller.
+// media adds a part for each file and each data value among parts. It skips texts, which the caller has handled. A file is either at a URL
+// or inside the frame in base64; the latter becomes a data: URL.
 func (r *reader) media(c *canvas.Canvas, parts []part) error {
 	for _, p := range parts {
 		m := event.Media{URL: p.URL, MIME: p.MediaType, Name: p.Filename}
@@ -152,7 +155,8 @@ func (r *reader) media(c *canvas.Canvas, parts []part) error {
 	return nil
 }
 
-// say adds parts as a separate text, unless the task already shows the same text.
+// say adds parts as a separate text. It leaves the text out if an artifact has the same one: many agents repeat their answer in the
+// message of the final status.
 func (r *reader) say(c *canvas.Canvas, key string, parts []part) error {
 	text := textOf(parts)
 	for _, p := range c.Texts() {
@@ -160,73 +164,45 @@ func (r *reader) say(c *canvas.Canvas, key string, parts []part) error {
 			text = ""
 		}
 	}
-	if text != "" {
-		p, err := c.Prose(key, event.KindText)
-		if err != nil {
-			return err
-		}
-		c.Set(p, event.Text, text)
+	if err := c.SetProse(key, event.KindText, text); err != nil {
+		return err
 	}
 	return r.media(c, parts)
 }
 
+// messages has the texts that readers see in the states whose status has no message of its own.
+var messages = map[string]string{
+	"failed":         "the task has failed",
+	"rejected":       "the agent rejected the task",
+	"input-required": "The agent needs to know more.",
+	"auth-required":  "The agent requires you to log in elsewhere before it can continue.",
+}
+
+// status applies the state of the task. The states completed, failed, rejected and canceled end the turn. A state that this version
+// doesn't know is counted and changes nothing.
 func (r *reader) status(c *canvas.Canvas, s *status) error {
 	var parts []part
 	if s.Message != nil {
 		parts = s.Message.Parts
 	}
-	state := s.state()
+	text, state := textOf(parts), s.state()
 	switch state {
 	case "working", "submitted":
-		return showStatus(c, textOf(parts))
+		return c.SetProse(statusKey, event.KindStatus, text)
 	case "completed":
 		if err := r.say(c, "final", parts); err != nil {
 			return err
 		}
 		c.Complete("")
 	case "failed", "rejected":
-		message := textOf(parts)
-		if message == "" {
-			message = "the task has " + state
-			if state == "rejected" {
-				message = "the agent rejected the task"
-			}
-		}
-		c.Fail(event.Error{Code: "task_" + state, Message: message})
+		c.Fail(event.Error{Code: "task_" + state, Message: cmp.Or(text, messages[state])})
 	case "canceled":
 		c.End(event.Body{Outcome: event.Cancelled, Reason: state})
 	case "input-required", "auth-required":
 		r.OpenRequests++
-		return c.Ask(event.Request{ID: "input-" + strconv.Itoa(r.OpenRequests), Kind: event.RequestInput, Prompt: question(state, textOf(parts))})
+		return c.Ask(event.Request{ID: "input-" + strconv.Itoa(r.OpenRequests), Kind: event.RequestInput, Prompt: cmp.Or(text, messages[state])})
 	default:
 		c.Unknown(state)
-	}
-	return nil
-}
-
-func question(state, text string) string {
-	switch {
-	case text != "":
-		return text
-	case state == "auth-required":
-		return "The agent requires you to log in elsewhere before it can continue."
-	}
-	return "The agent needs to know more."
-}
-
-func showStatus(c *canvas.Canvas, text string) error {
-	p := c.Find(statusKey)
-	if p == nil {
-		if text == "" {
-			return nil
-		}
-		var err error
-		if p, err = c.Start(statusKey, event.Body{Kind: event.KindStatus, Join: event.JoinBlank}); err != nil {
-			return err
-		}
-	}
-	if text != "" {
-		c.Set(p, event.Text, text)
 	}
 	return nil
 }

@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/leat-dev/leat/dialect/internal/canvas"
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 )
 
-// frame is a response of JSON-RPC, or its result.
+// frame is a JSON-RPC response. If it has neither a result nor an error, the frame is itself the result.
 type frame struct {
 	Result json.RawMessage `json:"result"`
 	Error  *struct {
@@ -16,15 +16,17 @@ type frame struct {
 	} `json:"error"`
 }
 
-// update is one of what a stream brings: 1.0 names it by the key that holds it, 0.3 by its kind.
+// update is a result. In version 1.0 exactly one of the pointers and Message is set. In 0.3 only Kind is, and reader.update sets the
+// field that it names.
 type update struct {
 	Task     *task           `json:"task"`
-	Message  json.RawMessage `json:"message"` // a message, or in 0.3 nothing
+	Message  json.RawMessage `json:"message"` // raw, so that a message of 0.3, which is the whole result, can be stored here too
 	Status   *statusUpdate   `json:"statusUpdate"`
 	Artifact *artifactUpdate `json:"artifactUpdate"`
 	Kind     string          `json:"kind"`
 }
 
+// task is the whole state of a task at one time.
 type task struct {
 	ID        string     `json:"id"`
 	Status    status     `json:"status"`
@@ -57,7 +59,7 @@ type message struct {
 	Parts []part `json:"parts"`
 }
 
-// part is a text, a file or data, in the shape of either version.
+// part is a text, a file or data. In version 1.0 the fields of a file are in the part itself; in 0.3 they are in File.
 type part struct {
 	Text      json.RawMessage `json:"text"`
 	Data      json.RawMessage `json:"data"`
@@ -73,16 +75,17 @@ type part struct {
 	} `json:"file"`
 }
 
-// textOf is the text of parts.
+// textOf returns the texts of parts, joined without a separator: A2A divides one text into parts at any character.
 func textOf(parts []part) string {
 	var b strings.Builder
 	for _, p := range parts {
-		b.WriteString(canvas.String(p.Text))
+		b.WriteString(decoding.String(p.Text))
 	}
 	return b.String()
 }
 
-// state is the name of a state, the same of both versions.
+// state returns the name of the state in the form of version 0.3, such as "input-required". Version 1.0 writes it as
+// TASK_STATE_INPUT_REQUIRED.
 func (s *status) state() string {
 	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(s.State, "TASK_STATE_")), "_", "-")
 }

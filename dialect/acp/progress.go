@@ -6,7 +6,8 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
-// progress recognizes the updates of a session that come from work on the prompt. Lists of commands, modes and titles don't.
+// progress recognizes the updates of a session that show work on the prompt, even if they give no operations, such as usage. Lists of
+// commands, modes and titles don't: an agent may send them at any time.
 func progress(f dialect.Frame) bool {
 	var in struct {
 		Method string `json:"method"`

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -14,7 +15,7 @@ import (
 
 const name = "acp"
 
-// Dialect describes what an ACP agent says during one prompt.
+// Dialect describes the messages of an ACP agent during one prompt, which the agent package selects from the whole connection.
 func Dialect() dialect.Dialect {
 	return dialect.Dialect{
 		Name:     name,
@@ -25,18 +26,21 @@ func Dialect() dialect.Dialect {
 	}
 }
 
-// reader remembers which text was streamed last, for chunks without an id.
+// reader tells the texts apart whose chunks have no id. In version 1 messageId is optional, and a chunk without one continues the text
+// before it unless something else came between.
 type reader struct {
-	Kind  string `json:"kind,omitempty"` // of the last chunk
-	Texts int    `json:"texts,omitempty"`
+	Kind  string `json:"kind,omitempty"`  // of the last chunk, tool or block; a chunk of another kind begins a new text
+	Texts int    `json:"texts,omitempty"` // the number of changes of Kind by chunks; it is the key of a text without an id
 }
 
+// planKey is the key of the one plan part: the protocol gives plans no ids.
 const planKey = "plan"
 
-// Read implements [canvas.Reader].
+// Read applies one message of JSON-RPC. A response is taken for that of the prompt if it has a stopReason: the agent package sends other
+// requests on the same connection, whose responses have none.
 func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 	var in frame
-	if err := canvas.Unmarshal(f.Data, &in); err != nil {
+	if err := decoding.Unmarshal(f.Data, &in); err != nil {
 		return err
 	}
 	switch {
@@ -45,13 +49,13 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 			Update update `json:"update"`
 		}
 		if err := json.Unmarshal(in.Params, &p); err != nil {
-			return canvas.Fault("params of session/update", err)
+			return decoding.Fault("params of session/update", err)
 		}
 		return r.update(c, &p.Update)
 	case in.Method == "session/request_permission":
 		return r.permission(c, &in)
 	case in.Error != nil:
-		c.Fail(event.Error{Code: in.Error.Code.String(), Message: canvas.String(in.Error.Message)})
+		c.Fail(event.Error{Code: in.Error.Code.String(), Message: decoding.String(in.Error.Message)})
 	case in.Method == "" && in.Result != nil:
 		var res struct {
 			Stop string `json:"stopReason"`
@@ -65,9 +69,11 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 	return nil
 }
 
+// stop ends the turn with a stopReason of the protocol: end_turn, max_tokens, max_turn_requests, refusal or cancelled.
 func stop(c *canvas.Canvas, reason string) {
 	switch reason {
 	case "cancelled":
+		// The agent confirms a session/cancel that the gateway sent.
 		c.End(event.Body{Outcome: event.Cancelled, Reason: reason})
 	case "refusal":
 		c.End(event.Body{Outcome: event.Failed, Reason: reason, Error: &event.Error{Code: reason, Message: "the agent refused to answer"}})
@@ -76,6 +82,7 @@ func stop(c *canvas.Canvas, reason string) {
 	}
 }
 
+// update applies a session/update. The names of chunks and of complete messages differ only in the suffix, so both find the same text.
 func (r *reader) update(c *canvas.Canvas, u *update) error {
 	kind, _ := strings.CutSuffix(u.Kind, "_chunk")
 	switch u.Kind {
@@ -94,13 +101,15 @@ func (r *reader) update(c *canvas.Canvas, u *update) error {
 		}
 	case "user_message_chunk", "user_message", "available_commands_update", "current_mode_update", "config_option_update",
 		"session_info_update", "usage_update":
+		// They don't belong to the answer.
 	default:
 		c.Unknown(u.Kind)
 	}
 	return nil
 }
 
-// key is that of the text that a chunk belongs to.
+// key returns the key of the text that a chunk of the given kind belongs to, and records that this text is now the last one. id is the
+// chunk's messageId, or empty.
 func (r *reader) key(kind, id string) string {
 	if kind != r.Kind {
 		r.Kind = kind
@@ -112,6 +121,7 @@ func (r *reader) key(kind, id string) string {
 	return kind + " #" + strconv.Itoa(r.Texts)
 }
 
+// partKind returns the kind of the parts that show an agent's messages or thoughts.
 func partKind(kind string) event.PartKind {
 	if kind == "agent_thought" {
 		return event.KindReasoning
@@ -119,6 +129,8 @@ func partKind(kind string) event.PartKind {
 	return event.KindText
 }
 
+// chunk appends the blocks of a chunk. A block other than text becomes a part of its own, and text after it without an id a new text, so
+// that the parts are in the order of the agent.
 func (r *reader) chunk(c *canvas.Canvas, kind string, u *update) error {
 	list, err := blocks(u.Content)
 	if err != nil {
@@ -133,25 +145,18 @@ func (r *reader) chunk(c *canvas.Canvas, kind string, u *update) error {
 			r.Kind = b.Type
 			continue
 		}
-		key := r.key(kind, u.MessageID)
-		if b.Text == nil || string(b.Text) == `""` {
-			continue
-		}
-		p, err := c.Prose(key, partKind(kind))
-		if err != nil {
-			return err
-		}
-		if err := c.Grow(p, event.Text, b.Text); err != nil {
+		if err := c.GrowProse(r.key(kind, u.MessageID), partKind(kind), b.Text); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// drawBlocks applies a message of protocol version 2, whose content replaces the text. A message without content leaves it unchanged.
+// drawBlocks applies a message of protocol version 2, whose content replaces the text. A message without the key content leaves the text
+// unchanged; null or an empty list clears it.
 func (r *reader) drawBlocks(c *canvas.Canvas, kind string, u *update) error {
 	if u.Content == nil {
-		return nil
+		return nil // absent; a content of null isn't nil
 	}
 	list, err := blocks(u.Content)
 	if err != nil {
@@ -160,7 +165,7 @@ func (r *reader) drawBlocks(c *canvas.Canvas, kind string, u *update) error {
 	var text strings.Builder
 	for i := range list {
 		if list[i].Type == "text" {
-			text.WriteString(canvas.String(list[i].Text))
+			text.WriteString(decoding.String(list[i].Text))
 		}
 	}
 	key := r.key(kind, u.MessageID)
@@ -175,6 +180,8 @@ func (r *reader) drawBlocks(c *canvas.Canvas, kind string, u *update) error {
 	return nil
 }
 
+// media adds a block that isn't text: an image or audio in base64, a link, or an embedded resource, of which only the address is shown. A
+// block with neither data nor an address is counted as unknown.
 func media(c *canvas.Canvas, b *block) error {
 	m := event.Media{URL: b.URI, MIME: b.MimeType, Name: b.Name}
 	switch {
@@ -190,23 +197,28 @@ func media(c *canvas.Canvas, b *block) error {
 	return c.AddPart(event.Body{Kind: event.KindMedia, Media: &m})
 }
 
+// tool applies a tool_call or tool_call_update. The content list is the tool's whole output so far. rawOutput is shown only if there is no
+// content, because it is the tool's internal form of the same result. The part stays open until the turn ends, because a later update may
+// change a tool that has completed.
 func (r *reader) tool(c *canvas.Canvas, u *update) error {
 	p, err := begin(c, &u.call)
 	if err != nil {
 		return err
 	}
+	// An update without content leaves the output unchanged.
 	if len(u.Content) > 0 && u.Content[0] == '[' {
 		text, err := output(u.Content)
 		if err != nil {
 			return err
 		}
 		c.Set(p, event.Output, text)
-	} else if text := canvas.Plain(u.RawOutput); text != "" && p.Output.Len() == 0 {
+	} else if text := decoding.Plain(u.RawOutput); text != "" && p.Output.Len() == 0 {
 		c.Set(p, event.Output, text)
 	}
-	switch status := canvas.String(u.Status); {
+	switch status := decoding.String(u.Status); {
 	case status == "completed":
 		c.Update(p, event.PartDone, "", nil)
+	// A repeated "failed" must not repeat the error.
 	case status == "failed" && p.State != event.PartFailed:
 		c.Update(p, event.PartFailed, "", &event.Error{Message: "the tool failed"})
 	case status == "in_progress":
@@ -215,23 +227,21 @@ func (r *reader) tool(c *canvas.Canvas, u *update) error {
 	return nil
 }
 
-// begin returns a call's part, with what is known of it so far.
+// begin returns the part of a call, which it starts if needed, and applies the call's title and input. The protocol has no names of tools;
+// the kind, such as "edit" or "execute", takes the place of the name.
 func begin(c *canvas.Canvas, call *call) (*canvas.Part, error) {
-	kind := canvas.String(call.Kind)
-	if kind == "" {
-		kind = "tool"
-	}
-	p, err := c.Tool("tool "+call.ID, call.ID, kind, event.PartRunning)
+	p, err := c.Tool("tool "+call.ID, call.ID, cmp.Or(decoding.String(call.Kind), "tool"), event.PartRunning)
 	if err != nil {
 		return nil, err
 	}
-	c.Update(p, "", canvas.String(call.Title), nil)
-	if text := canvas.Plain(call.Input); text != "" && text != "{}" {
+	c.Update(p, "", decoding.String(call.Title), nil)
+	if text := decoding.Plain(call.Input); text != "" && text != "{}" {
 		c.Set(p, event.Input, text)
 	}
 	return p, nil
 }
 
+// plan shows the whole plan as a list of Markdown tasks. Every update replaces the list, because each has all entries.
 func (r *reader) plan(c *canvas.Canvas, entries []entry) error {
 	p := c.Find(planKey)
 	if p == nil {
@@ -243,12 +253,13 @@ func (r *reader) plan(c *canvas.Canvas, entries []entry) error {
 	}
 	var b strings.Builder
 	for _, e := range entries {
-		b.WriteString(mark(e.Status) + canvas.String(e.Content) + "\n")
+		b.WriteString(mark(e.Status) + decoding.String(e.Content) + "\n")
 	}
 	c.Set(p, event.Text, b.String())
 	return nil
 }
 
+// mark returns the beginning of a plan's line. Markdown has no mark for an entry in progress, so that one gets an arrow.
 func mark(status string) string {
 	switch status {
 	case "completed":
@@ -259,20 +270,22 @@ func mark(status string) string {
 	return "- [ ] "
 }
 
-// permission asks for one. The options are named as the agent names them.
+// permission turns a session/request_permission into a question about the tool that it is for. The options have the agent's own names,
+// because a person chooses among them. An option without a name, or with that of an earlier option, is named by its id, so that every
+// answer identifies one option.
 func (r *reader) permission(c *canvas.Canvas, in *frame) error {
 	var req permission
 	if err := json.Unmarshal(in.Params, &req); err != nil {
-		return canvas.Fault("params of session/request_permission", err)
+		return decoding.Fault("params of session/request_permission", err)
 	}
 	p, err := begin(c, &req.Call)
 	if err != nil {
 		return err
 	}
-	r.Kind = "tool_call"
-	q := event.Request{ID: "permission-" + canvas.Plain(in.ID), Kind: event.RequestApproval, Tool: canvas.String(req.Call.Kind), Part: p.ID, Prompt: canvas.String(req.Call.Title)}
+	r.Kind = "tool_call" // text after the question is a new part, as it is after a tool
+	q := event.Request{ID: "permission-" + decoding.Plain(in.ID), Kind: event.RequestApproval, Tool: decoding.String(req.Call.Kind), Part: p.ID, Prompt: decoding.String(req.Call.Title)}
 	for _, o := range req.Options {
-		name := canvas.String(o.Name)
+		name := decoding.String(o.Name)
 		if name == "" || slices.Contains(q.Options, name) {
 			name = o.ID
 		}

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/leat-dev/leat/dialect/internal/canvas"
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 )
 
-// frame is a message of JSON-RPC.
+// frame is a message of JSON-RPC: a notification (method without id), a request (method and id) or a response (no method).
 type frame struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -20,17 +20,19 @@ type frame struct {
 	} `json:"error"`
 }
 
-// update is a session/update of any kind.
+// update is a session/update of any kind. Texts are raw, because a character may be split between two chunks. The optional fields of a call
+// are raw, so that a wrong type in one of them doesn't make the frame invalid.
 type update struct {
 	Kind      string          `json:"sessionUpdate"`
 	MessageID string          `json:"messageId"`
-	Content   json.RawMessage `json:"content"` // a block, or a list of a tool's
-	State     string          `json:"state"`   // version 2
+	Content   json.RawMessage `json:"content"` // a block, a list of blocks (version 2), or the list of a tool's contents
+	State     string          `json:"state"`   // of a state_update (version 2)
 	Stop      string          `json:"stopReason"`
 	Entries   []entry         `json:"entries"`
 	call
 }
 
+// call is a tool call, in an update or in a request for permission. An update may leave out everything but the id.
 type call struct {
 	ID        string          `json:"toolCallId"`
 	Title     json.RawMessage `json:"title"`
@@ -40,12 +42,13 @@ type call struct {
 	RawOutput json.RawMessage `json:"rawOutput"`
 }
 
+// entry is a line of a plan.
 type entry struct {
 	Content json.RawMessage `json:"content"`
 	Status  string          `json:"status"`
 }
 
-// block is a piece of content.
+// block is a ContentBlock of the protocol: text, image, audio, resource_link or resource (which is embedded).
 type block struct {
 	Type     string          `json:"type"`
 	Text     json.RawMessage `json:"text"`
@@ -59,7 +62,7 @@ type block struct {
 	} `json:"resource"`
 }
 
-// permission is a request for one.
+// permission has the parameters of session/request_permission.
 type permission struct {
 	Call    call `json:"toolCall"`
 	Options []struct {
@@ -69,7 +72,7 @@ type permission struct {
 	} `json:"options"`
 }
 
-// blocks reads a content: one block, or a list.
+// blocks decodes a content, which is one block in chunks and a list of blocks in messages of version 2. null is an empty list.
 func blocks(raw json.RawMessage) ([]block, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
@@ -79,12 +82,13 @@ func blocks(raw json.RawMessage) ([]block, error) {
 	}
 	var list []block
 	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, canvas.Fault("content", err)
+		return nil, decoding.Fault("content", err)
 	}
 	return list, nil
 }
 
-// output is a tool's content as text.
+// output returns a tool's content as text: the text of its blocks, and the changed lines of its diffs. A terminal is left out: its
+// output isn't in the stream, and Leat offers agents no terminals.
 func output(raw json.RawMessage) (string, error) {
 	var list []struct {
 		Type    string          `json:"type"`
@@ -94,7 +98,7 @@ func output(raw json.RawMessage) (string, error) {
 		New     json.RawMessage `json:"newText"`
 	}
 	if err := json.Unmarshal(raw, &list); err != nil {
-		return "", canvas.Fault("content of a tool", err)
+		return "", decoding.Fault("content of a tool", err)
 	}
 	var texts []string
 	for _, c := range list {
@@ -108,17 +112,17 @@ func output(raw json.RawMessage) (string, error) {
 				texts = append(texts, b.words())
 			}
 		case "diff":
-			texts = append(texts, diff(c.Path, canvas.String(c.Old), canvas.String(c.New)))
+			texts = append(texts, diff(c.Path, decoding.String(c.Old), decoding.String(c.New)))
 		}
 	}
 	return strings.Join(texts, "\n"), nil
 }
 
-// words are a block as text.
+// words returns a block of a tool's output as text. An image or audio is only mentioned, because a tool's output has no media.
 func (b *block) words() string {
 	switch {
 	case b.Resource != nil && b.Resource.Text != nil:
-		return canvas.String(b.Resource.Text)
+		return decoding.String(b.Resource.Text)
 	case b.Resource != nil:
 		return b.Resource.URI
 	case b.Type == "resource_link":
@@ -126,10 +130,11 @@ func (b *block) words() string {
 	case b.Type == "image", b.Type == "audio":
 		return fmt.Sprintf("(%s)", b.Type)
 	}
-	return canvas.String(b.Text)
+	return decoding.String(b.Text)
 }
 
-// diff shows what of a file has changed: the lines between those that are the same at its beginning and at its end.
+// diff returns the changed lines of a file: all lines but those that are the same at the beginning and at the end of both versions. Its cost
+// is linear in the size of the file, unlike that of a minimal diff, and a frame may contain a file of megabytes.
 func diff(path, before, after string) string {
 	a, b := lines(before), lines(after)
 	head := 0
@@ -140,16 +145,17 @@ func diff(path, before, after string) string {
 	for tail < len(a)-head && tail < len(b)-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
 		tail++
 	}
-	refs := []string{fmt.Sprintf("%s, line %d", path, head+1)}
+	changes := []string{fmt.Sprintf("%s, line %d", path, head+1)}
 	for _, l := range a[head : len(a)-tail] {
-		refs = append(refs, "- "+l)
+		changes = append(changes, "- "+l)
 	}
 	for _, l := range b[head : len(b)-tail] {
-		refs = append(refs, "+ "+l)
+		changes = append(changes, "+ "+l)
 	}
-	return strings.Join(refs, "\n")
+	return strings.Join(changes, "\n")
 }
 
+// lines splits a text into lines without their ends. An empty file has no lines.
 func lines(s string) []string {
 	if s == "" {
 		return nil

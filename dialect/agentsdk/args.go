@@ -6,13 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// maxArgs bounds the arguments that are looked at, in bytes: they are kept until their block stops.
+// maxArgs is the limit, in bytes, of the arguments that are checked. They are part of the decoder's state, which is stored with every
+// commit, until their block stops.
 const maxArgs = 16 << 10
 
-// args are a tool's arguments as they came, to see whether they are whole.
+// args collects a tool's arguments to find out whether they arrived undamaged. The runtime cuts them every ten bytes and encodes each piece
+// as a string of its own, so that a character at a cut becomes U+FFFD.
 type args struct {
 	Text    string `json:"text,omitempty"`
-	TooLong bool   `json:"long,omitempty"` // more than is looked at
+	TooLong bool   `json:"long,omitempty"` // longer than maxArgs; Text is then empty
 	Torn    bool   `json:"torn,omitempty"` // a character was destroyed
 }
 
@@ -25,6 +27,8 @@ func (a *args) add(s string) {
 	a.Text += s
 }
 
+// exact reports whether the arguments are undamaged: no character was destroyed, and they are valid JSON. The JSON of arguments that are
+// too long isn't checked.
 func (a *args) exact() bool {
 	return !a.Torn && (a.TooLong || a.Text == "" || json.Valid([]byte(a.Text)))
 }

@@ -1,5 +1,15 @@
-// Package agentsdk decodes the stream of agentsdk-go runtimes: server-sent events without names, in the shapes of the Anthropic Messages API
-// with additional events of the agent's loop.
+// Package agentsdk decodes the stream of agentsdk-go runtimes (cexll/agentsdk-go, stellarlinkco/agentsdk-go and their forks), which
+// POST /v1/run/stream sends: server-sent events without names, in the shapes of the Anthropic Messages API with additional events of the
+// agent's loop. There is no specification; the events that the runtimes send are the reference.
+//
+//	message_start, content_block_*, message_delta    texts and tool calls, as in the Messages API
+//	iteration_start                                  the step of the turn; it ends the tools of the step before
+//	tool_execution_start, _output, _result           the state, output and result of a tool
+//	agent_stop                                       the turn is complete
+//	error                                            the turn has failed, or was cancelled
+//
+// ping, agent_start and iteration_stop are recognized and ignored: the first two have no content, and versions disagree about whether
+// iteration_stop is sent before or after the tools. Other types are counted as unknown.
 //
 // Invariants
 //

@@ -1,6 +1,7 @@
 package agentsdk
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -25,32 +26,33 @@ func Dialect() dialect.Dialect {
 	}
 }
 
-// reader is what is known of the message at hand.
+// reader is the state of the current message and of the tools of the current iteration.
 type reader struct {
-	Messages int             `json:"messages,omitempty"`
-	Blocks   map[int]*block  `json:"blocks,omitempty"`
-	Tools    map[string]tool `json:"tools,omitempty"`
-	Stop     string          `json:"stop,omitempty"`
+	Messages int             `json:"messages,omitempty"` // the number of messages begun; part of the keys of texts
+	Blocks   map[int]*block  `json:"blocks,omitempty"`   // of the current message, by index
+	Tools    map[string]tool `json:"tools,omitempty"`    // by key of the part
+	Stop     string          `json:"stop,omitempty"`     // the last stop reason, which agent_stop doesn't repeat
 }
 
-// block is one of the message's blocks that has a part.
+// block is a block of the current message that has a part.
 type block struct {
-	Key  string `json:"key"`
+	Key  string `json:"key"` // of the part
 	Tool bool   `json:"tool,omitempty"`
 	Args args   `json:"args,omitzero"`
 }
 
-// tool is a call that runs.
+// tool is a call that has output.
 type tool struct {
-	Streamed dialect.Snapshot `json:"said,omitzero"` // its output and its errors as they came
+	// Streamed is stdout and stderr together, in the order of arrival. The runtime's whole output has both, so it is compared with this.
+	Streamed dialect.Snapshot `json:"said,omitzero"`
 }
 
-var errNoBlock = canvas.Fault("delta of a block that has not started", nil)
+var errNoBlock = decoding.Fault("delta of a block that has not started", nil)
 
-// Read implements [canvas.Reader].
+// Read applies one frame.
 func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 	var in frame
-	if err := canvas.Unmarshal(f.Data, &in); err != nil {
+	if err := decoding.Unmarshal(f.Data, &in); err != nil {
 		return err
 	}
 	switch in.Type {
@@ -86,16 +88,17 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 	case "agent_stop":
 		c.Complete(r.Stop)
 	case "error":
-		fail(c, canvas.Plain(in.Output))
+		fail(c, decoding.Plain(in.Output))
 	case "ping", "agent_start", "iteration_stop":
 	case "":
-		return canvas.Fault("a frame is an object with a type", nil)
+		return decoding.Fault("a frame is an object with a type", nil)
 	default:
 		c.Unknown(in.Type)
 	}
 	return nil
 }
 
+// count adds the usage of a message. The runtimes known today leave it empty.
 func (r *reader) count(c *canvas.Canvas, u *usage) {
 	if u != nil {
 		c.Usage.Input += u.Input
@@ -103,18 +106,19 @@ func (r *reader) count(c *canvas.Canvas, u *usage) {
 	}
 }
 
-// start takes a content_block_start.
+// start applies a content_block_start. An index that is already in use in the same message means that the runtime has repeated the model
+// call, for example with a higher limit of tokens: the whole text follows again, so the first attempt is retracted. A repeated text has
+// the same key and continues in the same part. A call has another id, so the part of the first one is ended, with empty input.
 func (r *reader) start(c *canvas.Canvas, in *frame) error {
 	b := in.Block
 	if b == nil {
-		return canvas.Fault("content_block is missing", nil)
+		return decoding.Fault("content_block is missing", nil)
 	}
 	key := fmt.Sprintf("%d/%d", r.Messages, in.Index)
 	if b.Type == "tool_use" {
-		key = toolKey(b.ID)
+		key = toolKey(b.ID) // the events of its execution name only the id
 	}
 	if old := r.Blocks[in.Index]; old != nil {
-		// The model was called again, so a block with this index replaces the one of the failed attempt.
 		if p := c.Find(old.Key); p != nil {
 			field := event.Text
 			if old.Tool {
@@ -127,7 +131,7 @@ func (r *reader) start(c *canvas.Canvas, in *frame) error {
 		}
 		delete(r.Blocks, in.Index)
 	}
-	started := &block{Key: key}
+	next := &block{Key: key, Tool: b.Type == "tool_use"}
 	switch b.Type {
 	case "text":
 		p, err := c.Prose(key, event.KindText)
@@ -138,7 +142,6 @@ func (r *reader) start(c *canvas.Canvas, in *frame) error {
 			return err
 		}
 	case "tool_use":
-		started.Tool = true
 		if _, err := c.Tool(key, b.ID, b.Name, ""); err != nil {
 			return err
 		}
@@ -149,15 +152,16 @@ func (r *reader) start(c *canvas.Canvas, in *frame) error {
 	if r.Blocks == nil {
 		r.Blocks = map[int]*block{}
 	}
-	r.Blocks[in.Index] = started
+	r.Blocks[in.Index] = next
 	return nil
 }
 
-// delta takes a content_block_delta.
+// delta applies a content_block_delta. A delta of a block that was never started, or of another kind than its block, is an error, because
+// the text would have no place.
 func (r *reader) delta(c *canvas.Canvas, in *frame) error {
 	d := in.Delta
 	if d == nil {
-		return canvas.Fault("delta is missing", nil)
+		return decoding.Fault("delta is missing", nil)
 	}
 	switch d.Type {
 	case "text_delta", "input_json_delta":
@@ -176,13 +180,14 @@ func (r *reader) delta(c *canvas.Canvas, in *frame) error {
 	case !b.Tool:
 		return c.Grow(p, event.Text, d.Text)
 	}
-	text := canvas.Plain(d.PartialJSON)
+	text := decoding.Plain(d.PartialJSON)
 	b.Args.add(text)
 	c.Append(p, event.Input, text)
 	return nil
 }
 
-// stop takes a content_block_stop. The part of a text stays open: the block may start again.
+// stop applies a content_block_stop. The part stays open: a text may start again, and a tool has yet to run. If the arguments of a tool were
+// damaged by the runtime, the tool's title says so.
 func (r *reader) stop(c *canvas.Canvas, index int) {
 	b := r.Blocks[index]
 	if b == nil || !b.Tool {
@@ -194,7 +199,8 @@ func (r *reader) stop(c *canvas.Canvas, index int) {
 	b.Args = args{}
 }
 
-// endMessage ends the texts of the message at hand.
+// endMessage ends the texts of the current message. The order of its blocks must not be that of the map, because it would make the
+// operations differ from run to run.
 func (r *reader) endMessage(c *canvas.Canvas) {
 	for _, i := range slices.Sorted(maps.Keys(r.Blocks)) {
 		r.stop(c, i)
@@ -207,7 +213,7 @@ func (r *reader) endMessage(c *canvas.Canvas) {
 
 func toolKey(call string) string { return "tool " + call }
 
-// execution handles an event of a running tool.
+// execution applies an event of a running tool. The tool may be unknown, if the runtime sent no block for its call.
 func (r *reader) execution(c *canvas.Canvas, in *frame) error {
 	key := toolKey(in.ToolUseID)
 	p, err := c.Tool(key, in.ToolUseID, in.Name, event.PartRunning)
@@ -224,8 +230,10 @@ func (r *reader) execution(c *canvas.Canvas, in *frame) error {
 	return nil
 }
 
+// output appends a piece of a tool's output. An output without is_stderr is not a piece but the whole output, which every tool sends at
+// its end.
 func (r *reader) output(c *canvas.Canvas, p *canvas.Part, in *frame) error {
-	text := canvas.Plain(in.Output)
+	text := decoding.Plain(in.Output)
 	if in.IsStderr == nil {
 		r.snapshot(c, p, text)
 		return nil
@@ -248,40 +256,40 @@ func (r *reader) setTool(key string, t tool) {
 	r.Tools[key] = t
 }
 
-// snapshot handles a tool's complete output, or its result. Pieces of stderr remain visible even if the result differs from the
-// output, because the result is made for the model: tools shorten it or leave out stderr.
+// snapshot applies a tool's complete output, or its result. Pieces of stderr remain visible even if the result differs from the
+// output, because the result is made for the model: tools shorten it or leave out stderr. An empty text retracts nothing.
 func (r *reader) snapshot(c *canvas.Canvas, p *canvas.Part, text string) {
-	t := r.Tools[p.Key]
 	if text == "" {
-		return // a result without text takes back nothing
+		return
 	}
+	t := r.Tools[p.Key]
 	op, added := t.Streamed.Next(text)
 	r.setTool(p.Key, t)
 	switch op {
 	case event.PartAppend:
-		c.Append(p, event.Output, added) // the pieces before it are shown, each where it belongs
+		c.Append(p, event.Output, added) // the earlier pieces are already in stdout or stderr
 	case event.PartReplace:
 		c.Set(p, event.Output, text)
 	}
 }
 
+// result applies a tool_execution_result and ends the tool. The output of a result is an object with the tool's output and metadata; a
+// result in any other form is itself the output. Versions mark a failure in different places: is_error of the event or of the metadata, or
+// an error text in the metadata.
 func (r *reader) result(c *canvas.Canvas, p *canvas.Part, in *frame) {
 	var res result
 	failed, reason := in.IsError, ""
 	if json.Unmarshal(in.Output, &res) == nil && len(in.Output) > 0 && in.Output[0] == '{' {
 		if res.Output != nil {
-			r.snapshot(c, p, canvas.Plain(*res.Output))
+			r.snapshot(c, p, decoding.Plain(*res.Output))
 		}
-		reason = canvas.String(res.Metadata.Error)
+		reason = decoding.String(res.Metadata.Error)
 		failed = failed || reason != "" || string(res.Metadata.IsError) == "true"
-	} else if text := canvas.Plain(in.Output); text != "" {
-		r.snapshot(c, p, text)
+	} else {
+		r.snapshot(c, p, decoding.Plain(in.Output))
 	}
 	if failed {
-		if reason == "" {
-			reason = "the tool failed"
-		}
-		c.Update(p, event.PartFailed, "", &event.Error{Message: reason})
+		c.Update(p, event.PartFailed, "", &event.Error{Message: cmp.Or(reason, "the tool failed")})
 	} else {
 		c.Update(p, event.PartDone, "", nil)
 	}
@@ -289,7 +297,8 @@ func (r *reader) result(c *canvas.Canvas, p *canvas.Part, in *frame) {
 	c.EndPart(p)
 }
 
-// fail takes the runtime's last word.
+// fail ends the turn with the text of an error event, after which the runtime sends nothing. The runtime has no codes, so a cancellation and
+// the limit of iterations are recognized by their texts.
 func fail(c *canvas.Canvas, message string) {
 	switch message {
 	case "context canceled":

@@ -2,7 +2,8 @@ package agentsdk
 
 import "encoding/json"
 
-// frame is any event of the stream. Texts stay raw: a character may be split over two of them.
+// frame is any event of the stream. Texts are raw, because a character may be split between two of them. Output is a string in output and
+// error events and an object in a result. Iteration counts from 0.
 type frame struct {
 	Type    string `json:"type"`
 	Index   int    `json:"index"`
@@ -31,13 +32,13 @@ type frame struct {
 	Iteration *int            `json:"iteration"`
 }
 
-// usage is what a message has used; the runtime itself leaves it empty.
+// usage is the token usage of one message. The runtime itself leaves it empty.
 type usage struct {
 	Input  int64 `json:"input_tokens"`
 	Output int64 `json:"output_tokens"`
 }
 
-// result is what a tool gave.
+// result is the outcome of a tool call. Output is nil if the result has only metadata.
 type result struct {
 	Output   *json.RawMessage `json:"output"`
 	Metadata struct {

@@ -1,10 +1,12 @@
 package agui
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/internal/canvas"
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 )
 
@@ -21,18 +23,18 @@ func Dialect() dialect.Dialect {
 	}
 }
 
-// reader is what chunks leave out: of what the one before was.
+// reader stores the ids that later events may leave out: a chunk without an id continues the last text, reasoning or call.
 type reader struct {
 	Message string `json:"message,omitempty"`
 	Thought string `json:"thought,omitempty"`
 	Tool    string `json:"tool,omitempty"`
-	Muted   string `json:"muted,omitempty"` // a message that is not the agent's
+	Muted   string `json:"muted,omitempty"` // the last message of another role than the assistant's; its text is not shown
 }
 
-// Read implements [canvas.Reader].
+// Read applies one frame.
 func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 	var in frame
-	if err := canvas.Unmarshal(f.Data, &in); err != nil {
+	if err := decoding.Unmarshal(f.Data, &in); err != nil {
 		return err
 	}
 	switch in.Type {
@@ -58,7 +60,7 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 	case "TEXT_MESSAGE_END", "TOOL_CALL_END", "STEP_FINISHED", "REASONING_START", "REASONING_END", "REASONING_MESSAGE_END",
 		"REASONING_ENCRYPTED_VALUE", "THINKING_START", "THINKING_TEXT_MESSAGE_START", "STATE_SNAPSHOT", "STATE_DELTA", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "RAW", "CUSTOM":
 	case "":
-		return canvas.Fault("a frame is an object with a type", nil)
+		return decoding.Fault("a frame is an object with a type", nil)
 	default:
 		c.Unknown(in.Type)
 	}
@@ -69,6 +71,8 @@ func textKey(id string) string    { return "text " + id }
 func thoughtKey(id string) string { return "thought " + id }
 func toolKey(id string) string    { return "tool " + id }
 
+// text applies an event of a text message. Only the assistant's messages are shown: an agent may also stream the user's or the developer's
+// messages. Only the first event of a message has the role, so the id of a message of another role is stored.
 func (r *reader) text(c *canvas.Canvas, in *frame) error {
 	if in.MessageID != "" {
 		r.Message = in.MessageID
@@ -81,16 +85,13 @@ func (r *reader) text(c *canvas.Canvas, in *frame) error {
 	default:
 		r.Muted = r.Message
 	}
-	if in.Type == "TEXT_MESSAGE_START" || r.Muted != "" && r.Muted == r.Message || in.Delta == nil || string(in.Delta) == `""` {
+	if in.Type == "TEXT_MESSAGE_START" || r.Muted != "" && r.Muted == r.Message {
 		return nil
 	}
-	p, err := c.Prose(textKey(r.Message), event.KindText)
-	if err != nil {
-		return err
-	}
-	return c.Grow(p, event.Text, in.Delta)
+	return c.GrowProse(textKey(r.Message), event.KindText, in.Delta)
 }
 
+// thought returns the id of the reasoning that an event belongs to. The older THINKING events have no ids at all.
 func (r *reader) thought(in *frame) string {
 	if in.MessageID != "" {
 		r.Thought = in.MessageID
@@ -99,17 +100,11 @@ func (r *reader) thought(in *frame) string {
 }
 
 func (r *reader) reasoning(c *canvas.Canvas, in *frame) error {
-	key := thoughtKey(r.thought(in))
-	if in.Delta == nil || string(in.Delta) == `""` {
-		return nil
-	}
-	p, err := c.Prose(key, event.KindReasoning)
-	if err != nil {
-		return err
-	}
-	return c.Grow(p, event.Text, in.Delta)
+	return c.GrowProse(thoughtKey(r.thought(in)), event.KindReasoning, in.Delta)
 }
 
+// tool applies an event of a tool call. The tool counts as running from its first event on, because the protocol doesn't say whether the
+// agent or the client runs it.
 func (r *reader) tool(c *canvas.Canvas, in *frame) error {
 	if in.ToolCallID != "" {
 		r.Tool = in.ToolCallID
@@ -125,32 +120,34 @@ func (r *reader) tool(c *canvas.Canvas, in *frame) error {
 	return nil
 }
 
+// result applies the result of a call, from an event or a message of a snapshot. The part stays open, because a snapshot may repeat it.
 func result(c *canvas.Canvas, p *canvas.Part, content, failure json.RawMessage) {
 	c.Set(p, event.Output, plain(content))
-	if message := canvas.String(failure); message != "" {
+	if message := decoding.String(failure); message != "" {
 		c.Update(p, event.PartFailed, "", &event.Error{Message: message})
 		return
 	}
 	c.Update(p, event.PartDone, "", nil)
 }
 
-// plain is a content: a text, or a list of parts of which the texts count.
+// plain returns a content as text. A content is a string, or a list of parts, of which only the texts are used.
 func plain(content json.RawMessage) string {
 	var parts []struct {
 		Type string          `json:"type"`
 		Text json.RawMessage `json:"text"`
 	}
 	if len(content) == 0 || content[0] != '[' || json.Unmarshal(content, &parts) != nil {
-		return canvas.Plain(content)
+		return decoding.Plain(content)
 	}
 	text := ""
 	for _, p := range parts {
-		text += canvas.String(p.Text)
+		text += decoding.String(p.Text)
 	}
 	return text
 }
 
-// snapshot takes the conversation as the agent has it.
+// snapshot applies a MESSAGES_SNAPSHOT, the whole conversation as the agent has it. The answer is what follows the last user message; what
+// comes before belongs to earlier turns, which readers already have. A message replaces the part with its id, or adds one.
 func (r *reader) snapshot(c *canvas.Canvas, messages []message) error {
 	for i := len(messages) - 1; i >= 0; i-- {
 		if messages[i].Role == "user" {
@@ -161,27 +158,19 @@ func (r *reader) snapshot(c *canvas.Canvas, messages []message) error {
 	for _, m := range messages {
 		switch m.Role {
 		case "assistant":
-			if text := plain(m.Content); text != "" {
-				p, err := c.Prose(textKey(m.ID), event.KindText)
-				if err != nil {
-					return err
-				}
-				c.Set(p, event.Text, text)
+			if err := c.SetProse(textKey(m.ID), event.KindText, plain(m.Content)); err != nil {
+				return err
 			}
 			for _, call := range m.ToolCalls {
 				p, err := c.Tool(toolKey(call.ID), call.ID, call.Function.Name, event.PartRunning)
 				if err != nil {
 					return err
 				}
-				c.Set(p, event.Input, canvas.Plain(call.Function.Arguments))
+				c.Set(p, event.Input, decoding.Plain(call.Function.Arguments))
 			}
 		case "reasoning":
-			if text := plain(m.Content); text != "" {
-				p, err := c.Prose(thoughtKey(m.ID), event.KindReasoning)
-				if err != nil {
-					return err
-				}
-				c.Set(p, event.Text, text)
+			if err := c.SetProse(thoughtKey(m.ID), event.KindReasoning, plain(m.Content)); err != nil {
+				return err
 			}
 		case "tool":
 			if p := c.Find(toolKey(m.ToolCallID)); p != nil {
@@ -192,11 +181,13 @@ func (r *reader) snapshot(c *canvas.Canvas, messages []message) error {
 	return nil
 }
 
+// finish applies a RUN_FINISHED. A run that was interrupted asks its questions, and the turn waits for the next run with the answers. In a
+// complete run a tool without a result is done, because the result of a tool that the client runs isn't in the stream.
 func (r *reader) finish(c *canvas.Canvas, in *frame) error {
 	var o outcome
 	if len(in.Outcome) > 0 && in.Outcome[0] == '{' {
 		if err := json.Unmarshal(in.Outcome, &o); err != nil {
-			return canvas.Fault("outcome of the run", err)
+			return decoding.Fault("outcome of the run", err)
 		}
 	}
 	switch {
@@ -212,27 +203,17 @@ func (r *reader) finish(c *canvas.Canvas, in *frame) error {
 		return nil
 	}
 	for _, p := range c.Open {
-		if p.Kind == event.KindTool {
-			c.Update(p, doneUnless(p.State), "", nil)
+		if p.Kind == event.KindTool && p.State == event.PartRunning {
+			c.Update(p, event.PartDone, "", nil)
 		}
 	}
 	c.Complete("")
 	return nil
 }
 
-// doneUnless is the state of a tool after a run that has finished: what was not told to have failed is done.
-func doneUnless(state event.PartState) event.PartState {
-	if state == event.PartRunning {
-		return event.PartDone
-	}
-	return ""
-}
-
+// ask turns an interrupt into a question: an approval if it names a known tool call, and a request for input otherwise.
 func ask(c *canvas.Canvas, i *interrupt) error {
-	q := event.Request{ID: i.ID, Kind: event.RequestInput, Prompt: i.Message, Data: i.ResponseSchema}
-	if q.Prompt == "" {
-		q.Prompt = i.Reason
-	}
+	q := event.Request{ID: i.ID, Kind: event.RequestInput, Prompt: cmp.Or(i.Message, i.Reason), Data: i.ResponseSchema}
 	if p := c.Find(toolKey(i.ToolCallID)); p != nil {
 		q.Kind, q.Part = event.RequestApproval, p.ID
 	}

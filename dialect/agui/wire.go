@@ -2,7 +2,7 @@ package agui
 
 import "encoding/json"
 
-// frame is any event. Texts stay raw: a character may be split over two of them.
+// frame is any event. Texts are raw, because a character may be split between two of them.
 type frame struct {
 	Type         string          `json:"type"`
 	RunID        string          `json:"runId"`
@@ -20,7 +20,7 @@ type frame struct {
 	Code         string          `json:"code"`
 }
 
-// message is one of a snapshot.
+// message is a message of a MESSAGES_SNAPSHOT. Content is a string or a list of parts; a call's arguments are a string of JSON.
 type message struct {
 	ID         string          `json:"id"`
 	Role       string          `json:"role"`
@@ -36,12 +36,14 @@ type message struct {
 	} `json:"toolCalls"`
 }
 
-// outcome is how a run finished; older versions have none, or a word.
+// outcome says how a run finished. Older versions of the protocol have no outcome, or a string instead of this object, and the run is then
+// complete.
 type outcome struct {
 	Type       string      `json:"type"`
 	Interrupts []interrupt `json:"interrupts"`
 }
 
+// interrupt is a question that a run stopped for.
 type interrupt struct {
 	ID             string          `json:"id"`
 	Reason         string          `json:"reason"`

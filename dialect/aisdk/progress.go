@@ -1,17 +1,18 @@
 package aisdk
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// progress recognizes the chunks of an answer that draw nothing, and transient data, with which applications report progress.
+// families are the prefixes of the types of chunks with content. Applications report progress with transient data, so data is among them.
+var families = []string{"text-", "reasoning-", "tool-", "data-"}
+
+// progress recognizes the chunks of an answer, also those that give no operations.
 func progress(kind string) bool {
 	switch kind {
 	case "start-step", "finish-step", "reset-step", "source-url", "source-document":
 		return true
 	}
-	for _, family := range []string{"text-", "reasoning-", "tool-", "data-"} {
-		if strings.HasPrefix(kind, family) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(families, func(prefix string) bool { return strings.HasPrefix(kind, prefix) })
 }

@@ -1,6 +1,7 @@
 package aisdk
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -29,7 +30,7 @@ type reader struct {
 	OpenRequests int `json:"asked,omitempty"`
 }
 
-// frame is any chunk. Texts stay raw: a character may be split over two of them.
+// frame is any chunk. Texts are raw, because a character may be split between two of them.
 type frame struct {
 	Type       string          `json:"type"`
 	ID         string          `json:"id"`
@@ -41,7 +42,7 @@ type frame struct {
 	Input      json.RawMessage `json:"input"`
 	Output     json.RawMessage `json:"output"`
 	ErrorText  json.RawMessage `json:"errorText"`
-	Tentative  bool            `json:"preliminary"`
+	Tentative  bool            `json:"preliminary"` // the output will be replaced by a later one
 	ApprovalID string          `json:"approvalId"`
 	URL        string          `json:"url"`
 	MediaType  string          `json:"mediaType"`
@@ -51,7 +52,7 @@ type frame struct {
 	Reason     string          `json:"reason"`
 }
 
-// Read implements [canvas.Reader].
+// Read applies one frame. [DONE] is the only frame that isn't JSON.
 func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 	if string(f.Data) == "[DONE]" {
 		if r.OpenRequests == 0 {
@@ -60,15 +61,14 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 		return nil
 	}
 	var in frame
-	if err := canvas.Unmarshal(f.Data, &in); err != nil {
+	if err := decoding.Unmarshal(f.Data, &in); err != nil {
 		return err
 	}
 	switch in.Type {
 	case "text-delta", "reasoning-delta":
 		return r.prose(c, &in)
-	case "text-start", "reasoning-start":
-		c.EndPart(c.Find(proseKey(&in)))
-	case "text-end", "reasoning-end":
+	case "text-start", "reasoning-start", "text-end", "reasoning-end":
+		// A start ends an earlier text with the same id too: the official client shows a new part then.
 		c.EndPart(c.Find(proseKey(&in)))
 	case "tool-input-start", "tool-input-delta", "tool-input-available", "tool-input-error",
 		"tool-output-available", "tool-output-error", "tool-output-denied", "tool-approval-request":
@@ -76,7 +76,7 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 	case "file", "reasoning-file":
 		return c.AddPart(event.Body{Kind: event.KindMedia, Media: &event.Media{URL: in.URL, MIME: in.MediaType}})
 	case "error":
-		c.Fail(event.Error{Message: canvas.String(in.ErrorText)})
+		c.Fail(event.Error{Message: decoding.String(in.ErrorText)})
 	case "abort":
 		c.End(event.Body{Outcome: event.Cancelled, Reason: in.Reason})
 	case "finish":
@@ -87,7 +87,7 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 		r.OpenRequests = 0 // the requests have been answered
 	case "finish-step", "reset-step", "message-metadata", "source-url", "source-document", "tool-approval-response", "custom":
 	case "":
-		return canvas.Fault("a chunk is an object with a type", nil)
+		return decoding.Fault("a chunk is an object with a type", nil)
 	default:
 		if kind, ok := strings.CutPrefix(in.Type, "data-"); ok {
 			return data(c, kind, &in)
@@ -97,26 +97,22 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 	return nil
 }
 
+// proseKey returns the key of the text or reasoning that a chunk belongs to. A text and a reasoning may have the same id.
 func proseKey(in *frame) string {
 	kind, _, _ := strings.Cut(in.Type, "-")
 	return kind + " " + in.ID
 }
 
 func (r *reader) prose(c *canvas.Canvas, in *frame) error {
-	if in.Delta == nil || string(in.Delta) == `""` {
-		return nil
-	}
 	kind := event.KindText
 	if strings.HasPrefix(in.Type, "reasoning") {
 		kind = event.KindReasoning
 	}
-	p, err := c.Prose(proseKey(in), kind)
-	if err != nil {
-		return err
-	}
-	return c.Grow(p, event.Text, in.Delta)
+	return c.GrowProse(proseKey(in), kind, in.Delta)
 }
 
+// tool applies a chunk of a tool call. tool-input-available has the whole input and replaces the deltas. An output ends the part, unless it
+// is preliminary.
 func (r *reader) tool(c *canvas.Canvas, in *frame) error {
 	p, err := c.Tool("tool "+in.ToolCallID, in.ToolCallID, in.ToolName, event.PartRunning)
 	if err != nil {
@@ -124,23 +120,19 @@ func (r *reader) tool(c *canvas.Canvas, in *frame) error {
 	}
 	c.Update(p, "", in.Title, nil)
 	if in.Input != nil {
-		c.Set(p, event.Input, canvas.Plain(in.Input))
+		c.Set(p, event.Input, decoding.Plain(in.Input))
 	}
 	switch in.Type {
 	case "tool-input-delta":
 		return c.Grow(p, event.Input, in.InputDelta)
 	case "tool-output-available":
-		c.Set(p, event.Output, canvas.Plain(in.Output))
+		c.Set(p, event.Output, decoding.Plain(in.Output))
 		if !in.Tentative {
 			c.Update(p, event.PartDone, "", nil)
 			c.EndPart(p)
 		}
 	case "tool-input-error", "tool-output-error":
-		message := canvas.String(in.ErrorText)
-		if message == "" {
-			message = "the tool failed"
-		}
-		c.Update(p, event.PartFailed, "", &event.Error{Message: message})
+		c.Update(p, event.PartFailed, "", &event.Error{Message: cmp.Or(decoding.String(in.ErrorText), "the tool failed")})
 		c.EndPart(p)
 	case "tool-output-denied":
 		c.Update(p, event.PartDenied, "", nil)
@@ -152,6 +144,8 @@ func (r *reader) tool(c *canvas.Canvas, in *frame) error {
 	return nil
 }
 
+// data applies a data-* chunk, whose content only the application understands. An id means that later chunks
+// replace the data; such data is shown only if it is a status, because applications use the rest to update their own views.
 func data(c *canvas.Canvas, kind string, in *frame) error {
 	switch {
 	case kind == "status" && in.ID != "" && !in.Transient:
@@ -162,26 +156,24 @@ func data(c *canvas.Canvas, kind string, in *frame) error {
 	}
 	b, err := json.Marshal(map[string]any{"type": in.Type, "data": in.Data})
 	if err != nil {
-		return canvas.Fault("data", err)
+		return decoding.Fault("data", err)
 	}
 	return c.AddPart(event.Body{Kind: event.KindData, Data: b})
 }
 
+// status applies a data-status chunk, whose data is a string or an object with a text. Chunks with the same id replace each other, so this is
+// how an application shows a status that changes in place.
 func status(c *canvas.Canvas, in *frame) error {
-	text := canvas.String(in.Data)
+	text := decoding.String(in.Data)
 	var object struct {
 		Text json.RawMessage `json:"text"`
 	}
 	if text == "" && json.Unmarshal(in.Data, &object) == nil {
-		text = canvas.String(object.Text)
+		text = decoding.String(object.Text)
 	}
-	p := c.Find("status " + in.ID)
-	if p == nil {
-		var err error
-		if p, err = c.Start("status "+in.ID, event.Body{Kind: event.KindStatus, Join: event.JoinBlank}); err != nil {
-			return err
-		}
+	p, err := c.Prose("status "+in.ID, event.KindStatus)
+	if err == nil {
+		c.Set(p, event.Text, text)
 	}
-	c.Set(p, event.Text, text)
-	return nil
+	return err
 }

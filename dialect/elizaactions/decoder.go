@@ -1,6 +1,7 @@
 package elizaactions
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,10 +32,7 @@ type decoder struct {
 	segments dialect.Segments
 }
 
-var (
-	_ dialect.Decoder = (*decoder)(nil)
-	_ dialect.Counter = (*decoder)(nil)
-)
+var _ dialect.Counter = (*decoder)(nil)
 
 // state is the stored state. Segments is only set while it is encoded or restored: the live value is decoder.segments.
 type state struct {
@@ -130,21 +128,9 @@ func merge(token json.RawMessage) dialect.Merge {
 }
 
 func (f *frame) failure() *event.Error {
-	e := &event.Error{Code: word(f.Code), Message: word(f.Message), Retryable: string(f.Retryable) == "true"}
-	if e.Message == "" {
-		e.Message = "the agent failed"
+	return &event.Error{
+		Code: decoding.String(f.Code), Message: cmp.Or(decoding.String(f.Message), "the agent failed"), Retryable: string(f.Retryable) == "true",
 	}
-	return e
-}
-
-// word decodes a JSON string. It returns "" for any other JSON value.
-func word(token json.RawMessage) string {
-	var t dialect.Text
-	s, err := t.JSON(optional(token))
-	if err != nil {
-		return ""
-	}
-	return s + t.Close()
 }
 
 func (d *decoder) end(b *event.Body) {

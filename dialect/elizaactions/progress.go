@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 
 	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 )
 
-// progress recognizes text that is held back, and a callback that repeats its status.
+// progress recognizes chunks and callbacks with a text. Some of them give no operations: a chunk that is buffered because it repeats the
+// status, and a callback that repeats it.
 func progress(f dialect.Frame) bool {
 	var in struct {
 		Type string          `json:"type"`
@@ -15,5 +17,5 @@ func progress(f dialect.Frame) bool {
 	if json.Unmarshal(f.Data, &in) != nil || in.Type != "chunk" && in.Type != "callback" {
 		return false
 	}
-	return word(in.Text) != ""
+	return decoding.String(in.Text) != ""
 }

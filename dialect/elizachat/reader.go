@@ -5,6 +5,7 @@ import (
 
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/internal/canvas"
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/transcript"
 )
@@ -22,16 +23,18 @@ func Dialect() dialect.Dialect {
 	}
 }
 
+// reader has no state: the text part itself is the only thing that one frame has to know of the frames before.
 type reader struct{}
 
-// frame is any frame of the stream.
+// frame is any frame of the stream. The optional fields are raw, so that a wrong type in one of them doesn't make the frame invalid: the
+// servers' versions differ, and none of them has a schema.
 type frame struct {
 	Type     string          `json:"type"`
 	Text     json.RawMessage `json:"text"`
 	FullText json.RawMessage `json:"fullText"`
 	Message  json.RawMessage `json:"message"`
 
-	// done
+	// The fields of done. Ignored says why the agent chose not to answer.
 	Thought  json.RawMessage `json:"thought"`
 	Ignored  json.RawMessage `json:"noResponseReason"`
 	Failure  json.RawMessage `json:"failureKind"`
@@ -39,13 +42,14 @@ type frame struct {
 	Estimate json.RawMessage `json:"estimatedUsage"`
 	History  json.RawMessage `json:"actionCallbackHistory"`
 
-	// status
+	// The fields of status.
 	Kind   json.RawMessage `json:"kind"`
 	Label  json.RawMessage `json:"label"`
 	Action json.RawMessage `json:"actionName"`
 	Tool   json.RawMessage `json:"toolName"`
 }
 
+// usage is the provider's count of tokens, or the server's own estimate of it.
 type usage struct {
 	Model      string `json:"model"`
 	Prompt     int64  `json:"promptTokens"`
@@ -59,10 +63,10 @@ const (
 	trailKey   = "trail" // a status without a text, which has the history of the callbacks
 )
 
-// Read implements [canvas.Reader].
+// Read applies one frame.
 func (*reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 	var in frame
-	if err := canvas.Unmarshal(f.Data, &in); err != nil {
+	if err := decoding.Unmarshal(f.Data, &in); err != nil {
 		return err
 	}
 	switch {
@@ -71,48 +75,44 @@ func (*reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 	case in.Type == "done":
 		return finish(c, &in)
 	case in.Type == "error":
-		c.Fail(event.Error{Message: canvas.String(in.Message)})
+		c.Fail(event.Error{Message: decoding.String(in.Message)})
 	case in.Type == "status":
 		c.SetPhase(phase(&in))
 	case in.Type == "":
-		return canvas.Fault("a frame is an object with a type", nil)
+		return decoding.Fault("a frame is an object with a type", nil)
 	default:
 		c.Unknown(in.Type)
 	}
 	return nil
 }
 
+// hasValue reports whether a key is present with another value than null.
 func hasValue(token json.RawMessage) bool { return token != nil && string(token) != "null" }
 
+// token applies a token frame. A fullText is the whole text, and text is then ignored, because it may be the delta or the whole text again.
+// Nothing is shown until the first text arrives.
 func token(c *canvas.Canvas, in *frame) error {
-	full := hasValue(in.FullText)
-	if c.Find(textKey) == nil && (!full || string(in.FullText) == `""`) && (in.Text == nil || string(in.Text) == `""`) {
-		return nil // no text has arrived yet
+	if !hasValue(in.FullText) {
+		return c.GrowProse(textKey, event.KindText, in.Text)
+	}
+	if c.Find(textKey) == nil && string(in.FullText) == `""` && (in.Text == nil || string(in.Text) == `""`) {
+		return nil
 	}
 	p, err := c.Prose(textKey, event.KindText)
 	if err != nil {
 		return err
 	}
-	if full {
-		return c.SetToken(p, event.Text, in.FullText)
-	}
-	return c.Grow(p, event.Text, in.Text)
+	return c.SetToken(p, event.Text, in.FullText)
 }
 
+// finish applies a done frame, which repeats the whole text and ends the turn. Servers send the provider's usage, their own estimate, or both;
+// the provider's is preferred.
 func finish(c *canvas.Canvas, in *frame) error {
-	if full := canvas.String(in.FullText); full != "" {
-		p, err := c.Prose(textKey, event.KindText)
-		if err != nil {
-			return err
-		}
-		c.Set(p, event.Text, full)
+	if err := c.SetProse(textKey, event.KindText, decoding.String(in.FullText)); err != nil {
+		return err
 	}
-	if thought := canvas.String(in.Thought); thought != "" {
-		p, err := c.Prose(thoughtKey, event.KindReasoning)
-		if err != nil {
-			return err
-		}
-		c.Append(p, event.Text, thought)
+	if err := c.SetProse(thoughtKey, event.KindReasoning, decoding.String(in.Thought)); err != nil {
+		return err
 	}
 	if err := history(c, in.History); err != nil {
 		return err
@@ -124,7 +124,7 @@ func finish(c *canvas.Canvas, in *frame) error {
 			break
 		}
 	}
-	if kind := canvas.String(in.Failure); kind != "" {
+	if kind := decoding.String(in.Failure); kind != "" {
 		message, ok := failures[kind]
 		if !ok {
 			message = "the agent could not answer: " + kind
@@ -132,15 +132,16 @@ func finish(c *canvas.Canvas, in *frame) error {
 		c.Fail(event.Error{Code: kind, Message: message, Retryable: kind == "rate_limited" || kind == "provider_issue"})
 		return nil
 	}
-	c.Complete(canvas.String(in.Ignored))
+	c.Complete(decoding.String(in.Ignored))
 	return nil
 }
 
-// history adds the entries of the callbacks, which the text shows in part only.
+// history adds the history of callbacks as a status part without text. The streamed text shows only some of the callbacks, because each
+// replaced the one before. A history of the wrong shape is ignored, because the answer is complete without it.
 func history(c *canvas.Canvas, raw json.RawMessage) error {
 	var entries []string
 	if json.Unmarshal(raw, &entries) != nil {
-		return nil // it has the wrong shape, which takes nothing from the answer
+		return nil
 	}
 	for i := range entries {
 		entries[i] = transcript.Note(entries[i])
@@ -148,7 +149,7 @@ func history(c *canvas.Canvas, raw json.RawMessage) error {
 	if entries = transcript.JoinHistories(entries); len(entries) == 0 {
 		return nil
 	}
-	p, err := c.Start(trailKey, event.Body{Kind: event.KindStatus, Join: event.JoinBlank})
+	p, err := c.Prose(trailKey, event.KindStatus)
 	if err != nil {
 		return err
 	}
@@ -156,7 +157,7 @@ func history(c *canvas.Canvas, raw json.RawMessage) error {
 	return nil
 }
 
-// failures are the kinds of failure that are known.
+// failures has the error messages for the known values of failureKind.
 var failures = map[string]string{
 	"insufficient_credits": "the agent's model provider wants to be paid",
 	"no_provider":          "the agent has no model provider",
@@ -165,16 +166,16 @@ var failures = map[string]string{
 	"local_inference":      "the agent's own model failed",
 }
 
-// maxPhase bounds what is shown of a status, in bytes.
+// maxPhase is the limit, in bytes, of a status that is shown as the turn's phase. A longer one isn't a short text about progress.
 const maxPhase = 200
 
-// phase is a status in words.
+// phase returns a status as text: its label, or if it has none its kind with the names of the action and tool.
 func phase(in *frame) string {
-	text := canvas.String(in.Label)
+	text := decoding.String(in.Label)
 	if text == "" {
-		text = canvas.String(in.Kind)
+		text = decoding.String(in.Kind)
 		for _, of := range []json.RawMessage{in.Action, in.Tool} {
-			if s := canvas.String(of); s != "" {
+			if s := decoding.String(of); s != "" {
 				text += " " + s
 			}
 		}

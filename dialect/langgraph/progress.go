@@ -6,7 +6,8 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
-// progress recognizes what the graph's nodes do. Heartbeats of the server are comments.
+// progress recognizes the events that show work of the graph's nodes, also those that give no operations, such as debug. The server's
+// heartbeats are SSE comments, which aren't frames at all.
 func progress(f dialect.Frame) bool {
 	mode, _, _ := strings.Cut(f.Event, "|")
 	switch mode {

@@ -2,6 +2,7 @@ package langgraph
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -27,42 +28,49 @@ func Dialect() dialect.Dialect {
 	}
 }
 
+// reader combines the stream modes, several of which a client may request at once, so that no text is shown twice.
 type reader struct {
-	// Told says that the messages modes tell the texts.
+	// HasMessages is true after an event of a messages mode. The texts in values and updates are then ignored, because they repeat those.
 	HasMessages bool `json:"told,omitempty"`
-	// Calls are the ids of calls by message and index: only a call's first chunk has it.
+	// Calls has the ids of calls by message and index, because only the first chunk of a call has the id.
 	Calls    map[string]string `json:"calls,omitempty"`
-	Requests []string          `json:"asked,omitempty"`
+	Requests []string          `json:"asked,omitempty"`   // the ids of the open questions
 	UsageOf  string            `json:"counted,omitempty"` // the message whose usage was counted last
-	// Length says that the model's last message stopped at its limit of length.
-	Length bool `json:"length,omitempty"`
+	Length   bool              `json:"length,omitempty"`  // the model's last message stopped at its limit of length
 }
 
-// Read implements [canvas.Reader].
+// Read applies one frame. Unlike in other formats, the data of a known event may be any JSON value: a graph's state has the shape that its
+// author gave it. Only a frame of an unknown event must be an object, so that a body that isn't a LangGraph stream at all is an error and
+// not a stream of unknown frames.
 func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 	data := bytes.TrimSpace(f.Data)
 	if !json.Valid(data) {
-		return canvas.Fault("invalid JSON", nil)
+		return decoding.Fault("invalid JSON", nil)
 	}
 	mode, space, _ := strings.Cut(f.Event, "|")
 	switch mode {
 	case "messages":
 		r.HasMessages = true
+		// The data is a message or a chunk of one, and metadata about the node that it comes from.
 		var tuple []json.RawMessage
 		if err := json.Unmarshal(data, &tuple); err != nil || len(tuple) == 0 {
-			return canvas.Fault("messages: a pair of message and metadata", err)
+			return decoding.Fault("messages: a pair of message and metadata", err)
 		}
 		return r.messages(c, tuple[:1])
 	case "messages/partial", "messages/complete":
 		r.HasMessages = true
-		return r.list(c, data)
+		var list []json.RawMessage
+		if err := json.Unmarshal(data, &list); err != nil {
+			return decoding.Fault("a list of messages", err)
+		}
+		return r.messages(c, list)
 	case "values", "updates":
 		return r.values(c, mode, space != "", data)
 	case "metadata":
 		var m struct {
 			RunID string `json:"run_id"`
 		}
-		if err := canvas.Unmarshal(data, &m); err != nil {
+		if err := decoding.Unmarshal(data, &m); err != nil {
 			return err
 		}
 		c.SetRun(m.RunID)
@@ -73,51 +81,45 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 			Error   json.RawMessage `json:"error"`
 			Message json.RawMessage `json:"message"`
 		}
-		if err := canvas.Unmarshal(data, &e); err != nil {
+		if err := decoding.Unmarshal(data, &e); err != nil {
 			return err
 		}
-		c.Fail(event.Error{Code: canvas.String(e.Error), Message: canvas.String(e.Message)})
+		c.Fail(event.Error{Code: decoding.String(e.Error), Message: decoding.String(e.Message)})
 	case "end":
-		if len(r.Requests) == 0 {
-			reason := ""
-			if r.Length {
-				reason = event.ReasonLength
-			}
-			c.Complete(reason)
+		switch {
+		case len(r.Requests) > 0: // the turn waits for the answers
+		case r.Length:
+			c.Complete(event.ReasonLength)
+		default:
+			c.Complete("")
 		}
 	case "messages/metadata", "debug", "events", "tasks", "checkpoints", "feedback":
 	default:
 		if data[0] != '{' {
-			return canvas.Fault("a frame without a known name is an object", nil)
+			return decoding.Fault("a frame without a known name is an object", nil)
 		}
 		c.Unknown(mode)
 	}
 	return nil
 }
 
-// maxWord bounds a text that is shown as a phase, in bytes.
+// maxWord is the limit, in bytes, of a custom text that is shown as the turn's phase. A longer one isn't a short text about progress.
 const maxWord = 200
 
+// word returns data if it is a JSON string within maxWord, and "" otherwise.
 func word(data json.RawMessage) string {
-	if s := canvas.String(data); len(s) <= maxWord {
+	if s := decoding.String(data); len(s) <= maxWord {
 		return s
 	}
 	return ""
 }
 
-func (r *reader) list(c *canvas.Canvas, data []byte) error {
-	var messages []json.RawMessage
-	if err := json.Unmarshal(data, &messages); err != nil {
-		return canvas.Fault("a list of messages", err)
-	}
-	return r.messages(c, messages)
-}
-
+// messages applies messages in the order of the list.
 func (r *reader) messages(c *canvas.Canvas, messages []json.RawMessage) error {
 	for _, raw := range messages {
 		var m message
 		if err := json.Unmarshal(raw, &m); err != nil {
-			return canvas.Fault("message", err)
+			return decoding.Fault("message", err)
 		}
 		if err := r.message(c, &m); err != nil {
 			return err
@@ -126,32 +128,34 @@ func (r *reader) messages(c *canvas.Canvas, messages []json.RawMessage) error {
 	return nil
 }
 
-// values takes values or updates. What a subgraph holds is in its parent's too.
+// values applies an event of mode values, whose data is the graph's state, or updates, whose data has what each node changed, by the name of
+// the node. Interrupts are read in both, also those of a subgraph. Messages of a subgraph are skipped, because its parent's state has them
+// too. The nodes are read in the order of their names: the order of a map would make the operations differ from run to run.
 func (r *reader) values(c *canvas.Canvas, mode string, sub bool, data []byte) error {
 	if len(data) == 0 || data[0] != '{' {
-		return nil // a graph's values may be anything
+		return nil // the state of a graph may be any JSON value
 	}
 	nodes := map[string]json.RawMessage{"": data}
 	if mode == "updates" {
 		clear(nodes)
 		if err := json.Unmarshal(data, &nodes); err != nil {
-			return canvas.Fault("updates", err)
+			return decoding.Fault("updates", err)
 		}
 		if raw, ok := nodes["__interrupt__"]; ok {
 			var interrupts []interrupt
 			if err := json.Unmarshal(raw, &interrupts); err != nil {
-				return canvas.Fault("interrupt", err)
+				return decoding.Fault("interrupt", err)
 			}
 			if err := r.ask(c, interrupts); err != nil {
 				return err
 			}
-			delete(nodes, "__interrupt__")
+			delete(nodes, "__interrupt__") // it isn't a node
 		}
 	}
 	for _, node := range slices.Sorted(maps.Keys(nodes)) {
 		var v values
 		if json.Unmarshal(nodes[node], &v) != nil {
-			continue // a node that changes no messages
+			continue // the node's change isn't an object with messages
 		}
 		if err := r.ask(c, v.Interrupt); err != nil {
 			return err
@@ -161,7 +165,7 @@ func (r *reader) values(c *canvas.Canvas, mode string, sub bool, data []byte) er
 		}
 		var messages []json.RawMessage
 		if err := json.Unmarshal(v.Messages, &messages); err != nil {
-			return canvas.Fault("messages", err)
+			return decoding.Fault("messages", err)
 		}
 		if err := r.messages(c, ofTurn(messages)); err != nil {
 			return err
@@ -170,7 +174,8 @@ func (r *reader) values(c *canvas.Canvas, mode string, sub bool, data []byte) er
 	return nil
 }
 
-// ofTurn are the messages behind the user's last.
+// ofTurn returns the messages after the last one of the user. The state of a graph has the whole conversation, and the earlier messages
+// belong to earlier turns.
 func ofTurn(messages []json.RawMessage) []json.RawMessage {
 	for i := len(messages) - 1; i >= 0; i-- {
 		var m struct {
@@ -183,20 +188,16 @@ func ofTurn(messages []json.RawMessage) []json.RawMessage {
 	return messages
 }
 
+// ask turns interrupts into questions. An interrupt without an id is identified by its namespace, as older servers do, or by its number.
+// values and updates both contain it, so one with a known id is skipped. A value that isn't a string is passed on as data.
 func (r *reader) ask(c *canvas.Canvas, interrupts []interrupt) error {
 	for _, in := range interrupts {
-		id := in.ID
-		if id == "" {
-			id = strings.Join(in.NS, "|")
-		}
-		if id == "" {
-			id = fmt.Sprintf("interrupt-%d", len(r.Requests)+1)
-		}
+		id := cmp.Or(in.ID, strings.Join(in.NS, "|"), fmt.Sprintf("interrupt-%d", len(r.Requests)+1))
 		if slices.Contains(r.Requests, id) {
-			continue // values and updates both tell it
+			continue
 		}
 		r.Requests = append(r.Requests, id)
-		q := event.Request{ID: id, Kind: event.RequestInput, Prompt: canvas.String(in.Value)}
+		q := event.Request{ID: id, Kind: event.RequestInput, Prompt: decoding.String(in.Value)}
 		if q.Prompt == "" {
 			q.Prompt, q.Data = "The graph waits for an answer.", in.Value
 		}
@@ -207,10 +208,11 @@ func (r *reader) ask(c *canvas.Canvas, interrupts []interrupt) error {
 	return nil
 }
 
+// message applies a message of LangChain by its type. Messages of the user and the system are ignored, because Leat has them already.
 func (r *reader) message(c *canvas.Canvas, m *message) error {
 	switch m.Type {
 	case "AIMessageChunk":
-		r.Requests = nil // the graph has gone on
+		r.Requests = nil // the model runs again, so the questions have been answered
 		return r.ai(c, m, true)
 	case "ai":
 		return r.ai(c, m, false)
@@ -223,12 +225,14 @@ func (r *reader) message(c *canvas.Canvas, m *message) error {
 	return nil
 }
 
+// ai applies a message of the model, or a chunk of one if delta is true. Each chunk has the usage since the last one, whereas a complete
+// message is repeated by several events with the same usage, which must be counted once.
 func (r *reader) ai(c *canvas.Canvas, m *message, delta bool) error {
 	pieces, err := m.pieces()
 	if err != nil {
 		return err
 	}
-	c.SetModel(canvas.String(m.Response.Model))
+	c.SetModel(decoding.String(m.Response.Model))
 	if stop := m.stopReason(); stop != "" {
 		r.Length = decoding.StopReason(stop) == event.ReasonLength
 	}
@@ -248,68 +252,56 @@ func (r *reader) ai(c *canvas.Canvas, m *message, delta bool) error {
 	if delta {
 		return r.chunks(c, m)
 	}
+	// A complete message has complete calls, which replace the pieces.
 	for _, call := range m.Calls {
 		p, err := c.Tool("tool "+call.ID, call.ID, call.Name, event.PartRunning)
 		if err != nil {
 			return err
 		}
-		c.Set(p, event.Input, canvas.Plain(call.Args))
+		c.Set(p, event.Input, decoding.Plain(call.Args))
 	}
 	return nil
 }
 
-func empty(token json.RawMessage) bool {
-	return token == nil || string(token) == `""` || string(token) == "null"
-}
-
+// grow appends the pieces of a chunk to the text and the reasoning of the message with the given id.
 func grow(c *canvas.Canvas, id string, pieces []piece) error {
 	for _, piece := range pieces {
 		key, kind, token := "text "+id, event.KindText, piece.Text
 		if t := piece.thought(); t != nil {
 			key, kind, token = "thought "+id, event.KindReasoning, t
 		}
-		if empty(token) {
+		if string(token) == "null" {
 			continue
 		}
-		p, err := c.Prose(key, kind)
-		if err != nil {
-			return err
-		}
-		if err := c.Grow(p, event.Text, token); err != nil {
+		if err := c.GrowProse(key, kind, token); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// setPieces replaces the text and the reasoning of the message with the given id by those of a complete message. The reasoning is first,
+// because models think before they answer.
 func setPieces(c *canvas.Canvas, id string, pieces []piece) error {
 	var text, thought string
 	for _, piece := range pieces {
-		thought += canvas.String(piece.thought())
+		thought += decoding.String(piece.thought())
 		if piece.thought() == nil {
-			text += canvas.String(piece.Text)
+			text += decoding.String(piece.Text)
 		}
 	}
-	for _, s := range []struct {
-		key  string
-		kind event.PartKind
-		text string
-	}{{"thought " + id, event.KindReasoning, thought}, {"text " + id, event.KindText, text}} {
-		if s.text == "" {
-			continue
-		}
-		p, err := c.Prose(s.key, s.kind)
-		if err != nil {
-			return err
-		}
-		c.Set(p, event.Text, s.text)
+	if err := c.SetProse("thought "+id, event.KindReasoning, thought); err != nil {
+		return err
 	}
-	return nil
+	return c.SetProse("text "+id, event.KindText, text)
 }
 
-// maxCalls bounds the calls whose chunks are distinguished.
+// maxCalls is the limit of reader.Calls, which is stored with every commit. Above it all ids are forgotten, and a piece of an earlier call
+// is then an error.
 const maxCalls = 1024
 
+// chunks appends pieces of tool calls to the inputs of their tools. A call is identified by its message and index; its first piece also has
+// the id and the name.
 func (r *reader) chunks(c *canvas.Canvas, m *message) error {
 	for _, ch := range m.Chunks {
 		key := m.ID + "/" + string(ch.Index)
@@ -321,7 +313,7 @@ func (r *reader) chunks(c *canvas.Canvas, m *message) error {
 		}
 		id := r.Calls[key]
 		if id == "" {
-			return canvas.Fault("a piece of a call that has not begun", nil)
+			return decoding.Fault("a piece of a call that has not begun", nil)
 		}
 		p, err := c.Tool("tool "+id, id, ch.Name, event.PartRunning)
 		if err != nil {
@@ -334,7 +326,8 @@ func (r *reader) chunks(c *canvas.Canvas, m *message) error {
 	return nil
 }
 
-// result takes what a tool gave.
+// result applies the result of a tool, a message of type tool. The part stays open, because values repeat the message. A repeated failure
+// must not repeat the error.
 func (r *reader) result(c *canvas.Canvas, m *message) error {
 	pieces, err := m.pieces()
 	if err != nil {
@@ -346,7 +339,7 @@ func (r *reader) result(c *canvas.Canvas, m *message) error {
 	}
 	var text strings.Builder
 	for _, piece := range pieces {
-		text.WriteString(canvas.String(piece.Text))
+		text.WriteString(decoding.String(piece.Text))
 	}
 	c.Set(p, event.Output, text.String())
 	if m.Status == "error" {

@@ -3,10 +3,11 @@ package langgraph
 import (
 	"encoding/json"
 
-	"github.com/leat-dev/leat/dialect/internal/canvas"
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 )
 
-// message is a message of LangChain, whole or a chunk of one.
+// message is a message of LangChain, or a chunk of one. The fields of Response are raw, so that a wrong type in one of them doesn't make the
+// message invalid: they are the provider's own.
 type message struct {
 	Type       string          `json:"type"`
 	ID         string          `json:"id"`
@@ -16,7 +17,7 @@ type message struct {
 	ToolCallID string          `json:"tool_call_id"` // of a tool's result
 	Calls      []call          `json:"tool_calls"`
 	Chunks     []chunk         `json:"tool_call_chunks"`
-	Usage      *usage          `json:"usage_metadata"`
+	Usage      *usage          `json:"usage_metadata"` // absent if the provider doesn't stream it
 	Response   struct {
 		Model  json.RawMessage `json:"model_name"`
 		Finish json.RawMessage `json:"finish_reason"` // of OpenAI's and Google's models
@@ -28,22 +29,25 @@ type message struct {
 	} `json:"additional_kwargs"`
 }
 
-// stopReason returns why the model stopped, by whatever name its provider gives it; "" if the message doesn't say.
+// stopReason returns the model's stop reason, whose key depends on the provider. It returns "" if the message has none, as is the case for
+// every chunk but the last.
 func (m *message) stopReason() string {
 	for _, raw := range []json.RawMessage{m.Response.Finish, m.Response.Stop, m.Response.Done} {
-		if s := canvas.String(raw); s != "" {
+		if s := decoding.String(raw); s != "" {
 			return s
 		}
 	}
 	return ""
 }
 
+// call is a tool call of a complete message. Args is an object.
 type call struct {
 	ID   string          `json:"id"`
 	Name string          `json:"name"`
 	Args json.RawMessage `json:"args"`
 }
 
+// chunk is a piece of a tool call. Args is a piece of JSON as a string; only the first piece has ID and Name.
 type chunk struct {
 	ID    string          `json:"id"`
 	Name  string          `json:"name"`
@@ -51,12 +55,13 @@ type chunk struct {
 	Index json.RawMessage `json:"index"`
 }
 
+// usage is the usage_metadata of a message, in tokens.
 type usage struct {
 	Input  int64 `json:"input_tokens"`
 	Output int64 `json:"output_tokens"`
 }
 
-// piece is a block of a content that is a list.
+// piece is a block of a content that is a list. Anthropic's models send Thinking, others Reasoning.
 type piece struct {
 	Type      string          `json:"type"`
 	Text      json.RawMessage `json:"text"`
@@ -64,16 +69,16 @@ type piece struct {
 	Reasoning json.RawMessage `json:"reasoning"`
 }
 
-// pieces is a content as a list.
+// pieces returns the content as a list of blocks. A content is a string, or a list of blocks and plain strings. Some providers send the
+// reasoning outside of the content; it becomes the first block.
 func (m *message) pieces() ([]piece, error) {
 	var list []piece
 	switch {
 	case len(m.Content) == 0, string(m.Content) == "null":
 	case m.Content[0] == '[':
-		// A list may hold plain strings among its blocks.
 		var raw []json.RawMessage
 		if err := json.Unmarshal(m.Content, &raw); err != nil {
-			return nil, canvas.Fault("content of a message", err)
+			return nil, decoding.Fault("content of a message", err)
 		}
 		for _, r := range raw {
 			if len(r) > 0 && r[0] == '"' {
@@ -82,7 +87,7 @@ func (m *message) pieces() ([]piece, error) {
 			}
 			var p piece
 			if err := json.Unmarshal(r, &p); err != nil {
-				return nil, canvas.Fault("content of a message", err)
+				return nil, decoding.Fault("content of a message", err)
 			}
 			list = append(list, p)
 		}
@@ -95,7 +100,7 @@ func (m *message) pieces() ([]piece, error) {
 	return list, nil
 }
 
-// thought returns the reasoning in a piece, or nil.
+// thought returns the reasoning in a piece, or nil if the piece is text. It is a JSON token, which may end inside a character.
 func (p *piece) thought() json.RawMessage {
 	if p.Thinking != nil {
 		return p.Thinking
@@ -103,14 +108,15 @@ func (p *piece) thought() json.RawMessage {
 	return p.Reasoning
 }
 
-// interrupt is what a graph waits for.
+// interrupt is a question of the graph. Newer servers give it an id, older ones only the namespace of its node.
 type interrupt struct {
 	ID    string          `json:"id"`
 	NS    []string        `json:"ns"`
 	Value json.RawMessage `json:"value"`
 }
 
-// values are a graph's values, or what a node has changed of them.
+// values is the state of a graph, or what a node changed in it, as far as this decoder reads it. Messages is raw, because a graph may use the
+// name for something else.
 type values struct {
 	Messages  json.RawMessage `json:"messages"`
 	Interrupt []interrupt     `json:"__interrupt__"`

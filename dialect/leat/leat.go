@@ -27,10 +27,7 @@ type decoder struct {
 	decoding.Base
 }
 
-var (
-	_ dialect.Decoder = (*decoder)(nil)
-	_ dialect.Counter = (*decoder)(nil)
-)
+var _ dialect.Counter = (*decoder)(nil)
 
 type state struct {
 	Frames   int             `json:"frames"`
@@ -53,9 +50,11 @@ func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
 	return d.Base.Decode(name, &d.Frames, d.IsOver, f, d.decodeFrame)
 }
 
+// decodeFrame turns an event into an operation. It drops what the log assigns: the seq, the time and the offset. The first turn that an event
+// names is the one that the stream answers, so its end is the end of the stream.
 func (d *decoder) decodeFrame(f dialect.Frame) error {
 	var e event.Event
-	if err := e.UnmarshalJSON(f.Data); err != nil { // json.Unmarshal would read all of it once more before
+	if err := e.UnmarshalJSON(f.Data); err != nil { // directly, because json.Unmarshal would first scan the whole frame for errors
 		return decoding.Fault("invalid JSON", err)
 	}
 	if e.Type != "" && !types[e.Type] {
@@ -90,9 +89,7 @@ func (d *decoder) Restore(b []byte) error { return decoding.Restore(b, &d.state,
 
 type encoder struct{}
 
-var _ dialect.Encoder = encoder{}
-
-// Encode implements [dialect.Encoder]: one frame an event.
+// Encode implements [dialect.Encoder]. It returns one frame for each event.
 func (encoder) Encode(events []event.Event) ([]dialect.Frame, error) {
 	frames := make([]dialect.Frame, 0, len(events))
 	for i := range events {

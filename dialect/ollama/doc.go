@@ -1,5 +1,10 @@
 // Package ollama decodes the streams of Ollama's own API, /api/chat and /api/generate, as Ollama's API documentation (docs/api.md) describes
-// them: one JSON object a line.
+// them: one JSON object a line. The API has no version.
+//
+//	{"message":{"content":…,"thinking":…,"tool_calls":…}}   deltas of the answer and of the reasoning; complete calls (/api/chat)
+//	{"response":…,"thinking":…}                             the same for /api/generate, which has no calls
+//	{"done":true,"done_reason":…}                           the end of the turn, with the usage; it may have text too
+//	{"error":…}                                             the failure of the turn
 //
 // Invariants
 //

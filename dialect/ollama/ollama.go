@@ -1,9 +1,7 @@
 package ollama
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -26,15 +24,16 @@ func Dialect() dialect.Dialect {
 }
 
 const (
-	// key is the key of the only message.
+	// key is the key of the only message, textKey that of its only text.
 	key     = "answer"
 	textKey = "text"
-	// maxTools bounds the calls of an answer, maxThoughts its reasoning parts. More of them are appended to the last one.
+	// maxTools is the limit of calls in an answer; one more is an error. maxThoughts is the limit of reasoning parts; later reasoning is
+	// appended to the last one. Each part is a key in the mapper's state, which is stored with commits.
 	maxTools    = 1024
 	maxThoughts = 1024
 )
 
-// line is any line of the stream. Texts stay raw, since a character may be split over two of them.
+// line is any line of the stream. Texts are raw, because a character may be split between two of them.
 type line struct {
 	Type       string          `json:"type"`
 	Model      string          `json:"model"`
@@ -43,11 +42,12 @@ type line struct {
 	Thinking   json.RawMessage `json:"thinking"`
 	Done       bool            `json:"done"`
 	DoneReason string          `json:"done_reason"`
-	Prompt     int64           `json:"prompt_eval_count"`
+	Prompt     int64           `json:"prompt_eval_count"` // tokens; only in the last line
 	Eval       int64           `json:"eval_count"`
 	Error      json.RawMessage `json:"error"`
 }
 
+// message is a piece of an answer. The arguments of a call are an object, unlike in OpenAI's API, and so always complete.
 type message struct {
 	Content   json.RawMessage `json:"content"`
 	Thinking  json.RawMessage `json:"thinking"`
@@ -66,10 +66,7 @@ type decoder struct {
 	decoding.Base
 }
 
-var (
-	_ dialect.Decoder = (*decoder)(nil)
-	_ dialect.Counter = (*decoder)(nil)
-)
+var _ dialect.Counter = (*decoder)(nil)
 
 type state struct {
 	Lines      int             `json:"lines"`
@@ -77,18 +74,15 @@ type state struct {
 	HasMessage bool            `json:"begun,omitempty"`
 	Texting    bool            `json:"texting,omitempty"` // the text has begun
 	Text       dialect.Text    `json:"text,omitzero"`
-	Thinking   bool            `json:"thinking,omitempty"` // a reasoning is open
-	Thoughts   int             `json:"thoughts,omitempty"` // how many there were
+	Thinking   bool            `json:"thinking,omitempty"` // a reasoning part is open
+	Thoughts   int             `json:"thoughts,omitempty"` // the number of reasoning parts
 	Thought    dialect.Text    `json:"thought,omitzero"`
-	Tools      int             `json:"tools,omitempty"`
+	Tools      int             `json:"tools,omitempty"` // the number of calls
 	Model      string          `json:"model,omitempty"`
 	Unknowns   dialect.Unknown `json:"unknown,omitempty"`
 }
 
-var (
-	errNoObject  = errors.New("a line is an object")
-	errManyTools = fmt.Errorf("more than %d calls", maxTools)
-)
+var errManyTools = fmt.Errorf("more than %d calls", maxTools)
 
 // Decode implements [dialect.Decoder].
 func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
@@ -96,12 +90,9 @@ func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
 }
 
 func (d *decoder) decodeFrame(f dialect.Frame) error {
-	if !bytes.HasPrefix(bytes.TrimSpace(f.Data), []byte("{")) {
-		return decoding.Fault("invalid JSON", errNoObject)
-	}
 	var in line
-	if err := json.Unmarshal(f.Data, &in); err != nil {
-		return decoding.Fault("invalid JSON", err)
+	if err := decoding.Unmarshal(f.Data, &in); err != nil {
+		return err
 	}
 	if err := d.line(&in); err != nil {
 		return decoding.Fault("line", err)
@@ -109,6 +100,7 @@ func (d *decoder) decodeFrame(f dialect.Frame) error {
 	return nil
 }
 
+// line applies a line of the stream. The last line of an answer has done and may also have a piece of text.
 func (d *decoder) line(in *line) error {
 	if in.Error != nil {
 		d.error(in.Error)
@@ -118,10 +110,7 @@ func (d *decoder) line(in *line) error {
 		d.Unknowns.Add(in.Type)
 		return nil
 	}
-	if in.Model != "" && in.Model != d.Model {
-		d.Model = in.Model
-		d.Emit(event.Event{Type: event.TurnUpdate, Body: &event.Body{Model: in.Model}})
-	}
+	d.SetModel(&d.Model, in.Model)
 	m := in.Message
 	if m == nil {
 		m = &message{Content: in.Response, Thinking: in.Thinking}
@@ -135,6 +124,8 @@ func (d *decoder) line(in *line) error {
 	return nil
 }
 
+// message applies a piece of the answer: reasoning before text before calls, which is the order in which a model writes them. The result of a
+// call isn't in the stream, so the part of a call ends at once.
 func (d *decoder) message(m *message) error {
 	thought, err := token(&d.Thought, m.Thinking)
 	if err != nil {
@@ -154,10 +145,9 @@ func (d *decoder) message(m *message) error {
 		d.thought()
 		d.Tools++
 		part := "tool" + strconv.Itoa(d.Tools)
-		input := "{}"
-		var b bytes.Buffer
-		if a := c.Function.Arguments; len(a) > 0 && json.Compact(&b, a) == nil && b.String() != "null" {
-			input = b.String()
+		input := decoding.Compact(c.Function.Arguments)
+		if input == "" || input == "null" {
+			input = "{}"
 		}
 		d.start(part, &event.Body{Kind: event.KindTool, Name: c.Function.Name, Call: c.ID})
 		d.Emit(event.Event{Type: event.PartAppend, Message: key, Part: part, Field: event.Input, Text: input})
@@ -188,7 +178,8 @@ func (d *decoder) think(text string) {
 	d.Emit(event.Event{Type: event.PartAppend, Message: key, Part: d.thoughtKey(), Text: text})
 }
 
-// thought ends the reasoning that is open.
+// thought ends the open reasoning part. The last part of those that are allowed stays open until the turn ends, so that later reasoning can be
+// appended to it.
 func (d *decoder) thought() {
 	if !d.Thinking || d.Thoughts == maxThoughts && !d.IsOver {
 		return
@@ -218,6 +209,7 @@ func (d *decoder) start(part string, b *event.Body) {
 	d.Emit(event.Event{Type: event.PartStart, Message: key, Part: part, Body: b})
 }
 
+// error ends the turn with an error line. Ollama's errors are a text without a code, so none of them is known to be worth retrying.
 func (d *decoder) error(raw json.RawMessage) {
 	e := &event.Error{}
 	if json.Unmarshal(raw, &e.Message) != nil || e.Message == "" {
@@ -226,7 +218,8 @@ func (d *decoder) error(raw json.RawMessage) {
 	d.end(&event.Body{Outcome: event.Failed, Reason: "error", Error: e}, event.Usage{})
 }
 
-// end ends the message and the turn.
+// end emits the buffered text and ends the open parts, the message and the turn. Nothing is buffered that could still be completed, because
+// no line follows.
 func (d *decoder) end(b *event.Body, total event.Usage) {
 	d.IsOver = true
 	d.thought()
@@ -235,11 +228,7 @@ func (d *decoder) end(b *event.Body, total event.Usage) {
 		d.Emit(event.Event{Type: event.PartEnd, Message: key, Part: textKey})
 	}
 	if d.HasMessage {
-		e := event.Event{Type: event.MessageEnd, Message: key}
-		if b.Reason != "" {
-			e.Body = &event.Body{Reason: b.Reason}
-		}
-		d.Emit(e)
+		d.EndMessage(key, b.Reason)
 	}
 	if total.Model = d.Model; total != (event.Usage{}) {
 		b.Usage = &total

@@ -6,7 +6,7 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
-// progress recognizes tokens: Ollama sends an empty one while it holds back a tool call.
+// progress recognizes the model's tokens, also empty ones: Ollama sends an empty text for each token while it buffers a tool call.
 func progress(f dialect.Frame) bool {
 	var in struct {
 		Message  *json.RawMessage `json:"message"`

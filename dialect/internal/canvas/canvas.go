@@ -1,7 +1,7 @@
 package canvas
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -22,30 +22,33 @@ const (
 // Message is the upstream key of the one message.
 const Message = "m"
 
-// Canvas is the message that a [Reader] builds: the open parts, and the operations of the current frame. The decoder owns it and passes it
-// to the Reader with each frame; a Reader must not keep it.
+// Canvas is the message that a dialect's reader builds: the open parts, and the operations of the current frame. The decoder owns it and
+// passes it to the reader with each frame; a reader must not retain it.
 type Canvas struct {
 	state
 	base decoding.Base
 }
 
+// state is the part of a canvas that is stored with every commit.
 type state struct {
 	Frames     int     `json:"frames"`
-	IsOver     bool    `json:"ended,omitempty"`
+	IsOver     bool    `json:"ended,omitempty"` // the turn has ended
 	HasMessage bool    `json:"begun,omitempty"`
 	Parts      int     `json:"parts,omitempty"` // the number of parts started; the last one's id
-	Open       []*Part `json:"open,omitempty"`
+	Open       []*Part `json:"open,omitempty"`  // in order of their start
 
-	Model    string          `json:"model,omitempty"`
-	Run      string          `json:"run,omitempty"`
-	Phase    string          `json:"phase,omitempty"`
-	Usage    event.Usage     `json:"usage,omitzero"`
+	// The last values that were emitted, so that a repeated one emits nothing.
+	Model string `json:"model,omitempty"`
+	Run   string `json:"run,omitempty"`
+	Phase string `json:"phase,omitempty"`
+
+	Usage    event.Usage     `json:"usage,omitzero"` // of the turn; readers of dialects update it, and End reports it
 	Unknowns dialect.Unknown `json:"unknown,omitempty"`
 }
 
 // Part is an open part.
 type Part struct {
-	Key  string         `json:"key"` // from the upstream, or chosen by the Reader
+	Key  string         `json:"key"` // from the upstream, or chosen by the reader
 	ID   string         `json:"id"`
 	Kind event.PartKind `json:"kind"`
 	// Raw buffers an incomplete character of the field that grows by deltas.
@@ -59,7 +62,7 @@ type Part struct {
 	Title string          `json:"title,omitempty"`
 }
 
-// Unknown counts a frame, or an element of one, that the Reader doesn't recognize.
+// Unknown counts a frame, or an element of one, that the reader doesn't recognize.
 func (c *Canvas) Unknown(name string) { c.Unknowns.Add(name) }
 
 // Draw emits an operation unchanged. Prefer the other methods, which keep the state of the parts.
@@ -87,16 +90,16 @@ func (c *Canvas) Find(key string) *Part {
 // maxOpen it first ends the oldest part that isn't a running tool.
 func (c *Canvas) Start(key string, b event.Body) (*Part, error) {
 	if err := event.CheckID("id", key); err != nil {
-		return nil, Fault("id of a part", err)
+		return nil, decoding.Fault("id of a part", err)
 	}
 	if c.Parts >= maxParts {
-		return nil, Fault(fmt.Sprintf("more than %d parts", maxParts), nil)
+		return nil, decoding.Fault(fmt.Sprintf("more than %d parts", maxParts), nil)
 	}
 	if len(c.Open) >= maxOpen {
 		// Readers leave texts open that a later snapshot could change, so the oldest one is probably finished.
 		i := slices.IndexFunc(c.Open, func(p *Part) bool { return p.Kind != event.KindTool || p.State != event.PartRunning })
 		if i < 0 {
-			return nil, Fault(fmt.Sprintf("more than %d tools run at once", maxOpen), nil)
+			return nil, decoding.Fault(fmt.Sprintf("more than %d tools run at once", maxOpen), nil)
 		}
 		c.EndPart(c.Open[i])
 	}
@@ -108,25 +111,52 @@ func (c *Canvas) Start(key string, b event.Body) (*Part, error) {
 	return p, nil
 }
 
-// Prose returns the open part with a key, and starts it if there is none. A text becomes a paragraph of its own.
+// Prose returns the open part with a key, and starts it if there is none. Texts and statuses become paragraphs of their own.
 func (c *Canvas) Prose(key string, kind event.PartKind) (*Part, error) {
 	if p := c.Find(key); p != nil {
 		return p, nil
 	}
 	b := event.Body{Kind: kind}
-	if kind == event.KindText {
+	if kind != event.KindReasoning {
 		b.Join = event.JoinBlank
 	}
 	return c.Start(key, b)
 }
 
-// Tool returns the open tool part with a key, and starts it if there is none.
+// GrowProse appends a delta, given as a JSON token, to the part that [Canvas.Prose] returns. An absent or empty delta does nothing, so
+// that a part starts with its first text: many upstreams announce texts that then stay empty.
+func (c *Canvas) GrowProse(key string, kind event.PartKind, token json.RawMessage) error {
+	if token == nil || string(token) == `""` {
+		return nil
+	}
+	p, err := c.Prose(key, kind)
+	if err != nil {
+		return err
+	}
+	return c.Grow(p, event.Text, token)
+}
+
+// SetProse applies a snapshot to the part that [Canvas.Prose] returns. An empty text does nothing: upstreams leave the text out of
+// messages that only have tools, and such a message doesn't retract a text.
+func (c *Canvas) SetProse(key string, kind event.PartKind, text string) error {
+	if text == "" {
+		return nil
+	}
+	p, err := c.Prose(key, kind)
+	if err == nil {
+		c.Set(p, event.Text, text)
+	}
+	return err
+}
+
+// Tool returns the open tool part with a key, and starts it if there is none. call is the upstream's id of the call. It may be empty, and
+// so may state, if the stream doesn't say whether the tool runs.
 func (c *Canvas) Tool(key, call, name string, state event.PartState) (*Part, error) {
 	if p := c.Find(key); p != nil {
 		return p, nil
 	}
 	if err := event.CheckID("call", call); err != nil {
-		return nil, Fault("id of a call", err)
+		return nil, decoding.Fault("id of a call", err)
 	}
 	return c.Start(key, event.Body{Kind: event.KindTool, Name: name, Call: call, State: state})
 }
@@ -138,12 +168,13 @@ func (c *Canvas) Grow(p *Part, f event.Field, token json.RawMessage) error {
 	}
 	text, err := p.Raw.JSON(token)
 	if err != nil {
-		return Fault("text of a delta", err)
+		return decoding.Fault("text of a delta", err)
 	}
 	c.Append(p, f, text)
 	return nil
 }
 
+// field returns the length and hash of one of a part's texts. A tool's input is its Text.
 func (p *Part) field(f event.Field) *dialect.Snapshot {
 	switch f {
 	case event.Output:
@@ -154,7 +185,7 @@ func (p *Part) field(f event.Field) *dialect.Snapshot {
 	return &p.Text
 }
 
-// Append appends text, which must not end inside a character.
+// Append appends text, which must not end inside a character. An empty text emits nothing.
 func (c *Canvas) Append(p *Part, f event.Field, text string) {
 	if text == "" {
 		return
@@ -178,7 +209,7 @@ func (c *Canvas) SetToken(p *Part, f event.Field, token json.RawMessage) error {
 	var raw dialect.Text
 	text, err := raw.JSON(token)
 	if err != nil {
-		return Fault("text of a snapshot", err)
+		return decoding.Fault("text of a snapshot", err)
 	}
 	c.Set(p, f, text)
 	p.Raw = raw
@@ -221,7 +252,8 @@ func (c *Canvas) flush(p *Part) {
 // noResult is the error message of a tool that was still running when the turn ended.
 const noResult = "no result"
 
-// EndTools ends all open tools. It marks running ones as failed, with the error noResult.
+// EndTools ends all open tools. It marks running ones as failed, with the error noResult: a tool that is still shown as running after its
+// turn would never end for readers.
 func (c *Canvas) EndTools() {
 	for _, p := range slices.Clone(c.Open) {
 		if p.Kind != event.KindTool {
@@ -244,12 +276,7 @@ func (c *Canvas) AddPart(b event.Body) error {
 }
 
 // SetModel sets the turn's model. It does nothing if name is empty or unchanged.
-func (c *Canvas) SetModel(name string) {
-	if name != "" && name != c.Model {
-		c.Model = name
-		c.Draw(event.Event{Type: event.TurnUpdate, Body: &event.Body{Model: name}})
-	}
-}
+func (c *Canvas) SetModel(name string) { c.base.SetModel(&c.Model, name) }
 
 // SetRun sets the id of the upstream's run. It does nothing if id is empty or unchanged.
 func (c *Canvas) SetRun(id string) {
@@ -270,7 +297,7 @@ func (c *Canvas) SetPhase(phase string) {
 // Ask emits a question. The turn then waits for its answer.
 func (c *Canvas) Ask(r event.Request) error {
 	if err := event.CheckID("request", r.ID); err != nil || r.ID == "" {
-		return Fault("id of a request", err)
+		return decoding.Fault("id of a request", err)
 	}
 	e := event.Event{Type: event.TurnWait, Body: &event.Body{Request: &r}}
 	if r.Part != "" {
@@ -287,9 +314,7 @@ func (c *Canvas) Complete(reason string) {
 
 // Fail ends the turn as failed. If e has no message, a general one is set.
 func (c *Canvas) Fail(e event.Error) {
-	if e.Message == "" {
-		e.Message = "the agent failed"
-	}
+	e.Message = cmp.Or(e.Message, "the agent failed")
 	c.End(event.Body{Outcome: event.Failed, Error: &e})
 }
 
@@ -304,22 +329,11 @@ func (c *Canvas) End(b event.Body) {
 	}
 	if c.Usage != (event.Usage{}) {
 		usage := c.Usage
-		if usage.Model == "" {
-			usage.Model = c.Model
-		}
+		usage.Model = cmp.Or(usage.Model, c.Model)
 		b.Usage = &usage
 	}
 	c.IsOver = true
 	c.Draw(event.Event{Type: event.TurnEnd, Body: &b})
-}
-
-// compact removes the white space between the tokens of raw. Invalid JSON is returned unchanged.
-func compact(raw json.RawMessage) string {
-	var b bytes.Buffer
-	if json.Compact(&b, raw) != nil {
-		return string(raw)
-	}
-	return b.String()
 }
 
 // Texts returns the open parts that aren't tools.

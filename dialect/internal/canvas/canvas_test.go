@@ -9,6 +9,7 @@ import (
 
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/internal/canvas"
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 )
 
@@ -21,7 +22,7 @@ func (reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 		Kind  event.PartKind
 		State event.PartState
 	}
-	if err := canvas.Unmarshal(f.Data, &in); err != nil {
+	if err := decoding.Unmarshal(f.Data, &in); err != nil {
 		return err
 	}
 	_, err := c.Start(in.Key, event.Body{Kind: in.Kind, State: in.State})

@@ -4,32 +4,30 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
+	"slices"
 
 	"github.com/leat-dev/leat/dialect"
-	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 )
 
-// Reader applies the frames of one dialect to a canvas. Its exported fields are stored as JSON with every commit and restored from it, so
+// reader applies the frames of one dialect to a canvas. Its exported fields are stored as JSON with every commit and restored from it, so
 // it must not depend on unexported fields.
-type Reader interface {
+type reader interface {
+	// Read applies one frame. If it returns an error, what it has emitted is dropped, and no further frame follows.
 	Read(c *Canvas, f dialect.Frame) error
 }
 
-// NewDecoder returns the decoder of a stream whose frames r reads. r must be a pointer, because Restore decodes into it.
-func NewDecoder(name string, r Reader) dialect.Decoder { return &decoder{name: name, reader: r} }
+// NewDecoder returns the decoder of a stream of the dialect called name. r reads its frames; it must be a pointer, because Restore
+// decodes into it.
+func NewDecoder(name string, r reader) dialect.Decoder { return &decoder{name: name, reader: r} }
 
 type decoder struct {
-	name   string
-	reader Reader
+	name   string // of the dialect, for errors
+	reader reader
 	canvas Canvas
 }
 
-var (
-	_ dialect.Decoder = (*decoder)(nil)
-	_ dialect.Counter = (*decoder)(nil)
-)
+var _ dialect.Counter = (*decoder)(nil)
 
 // Decode implements [dialect.Decoder].
 func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
@@ -43,7 +41,8 @@ func (d *decoder) Close() ([]event.Event, error) {
 	return d.canvas.base.Close(&d.canvas.IsOver, d.flushOpen)
 }
 
-// flushOpen emits the buffered text of the open parts when the stream is cut short.
+// flushOpen emits the buffered characters of the open parts when the stream is cut short. It ends neither the parts nor the turn,
+// because no frame has said that they are complete.
 func (d *decoder) flushOpen() {
 	for _, p := range d.canvas.Open {
 		d.canvas.flush(p)
@@ -74,7 +73,7 @@ func (d *decoder) State() ([]byte, error) {
 	return append(append(b, reader...), '}'), nil
 }
 
-// Restore implements [dialect.Decoder].
+// Restore implements [dialect.Decoder]. It rejects null parts, because a stored state may be damaged and the canvas dereferences them.
 func (d *decoder) Restore(b []byte) error {
 	var st decoderState
 	if err := json.Unmarshal(b, &st); err != nil {
@@ -84,64 +83,12 @@ func (d *decoder) Restore(b []byte) error {
 	if err := json.Unmarshal(st.Canvas, &c); err != nil {
 		return err
 	}
-	for _, p := range c.Open {
-		if p == nil {
-			return errors.New("a part is missing")
-		}
+	if slices.Contains(c.Open, nil) {
+		return errors.New("a part is missing")
 	}
 	if err := json.Unmarshal(st.Reader, d.reader); err != nil {
 		return err
 	}
-	c.Unknowns = maps.Clone(c.Unknowns)
 	d.canvas.state = c
 	return nil
-}
-
-// Fault returns the error for an invalid frame: the reason names the field or rule, and err is the cause, which may be nil.
-func Fault(reason string, err error) error { return decoding.Fault(reason, err) }
-
-// Unmarshal decodes a frame that must be one JSON object. encoding/json alone would accept null.
-func Unmarshal(data []byte, v any) error {
-	if err := json.Unmarshal(data, v); err != nil {
-		return Fault("invalid JSON", err)
-	}
-	if i := firstByte(data); i != '{' {
-		return Fault("a frame must be a JSON object", nil)
-	}
-	return nil
-}
-
-func firstByte(data []byte) byte {
-	for _, b := range data {
-		switch b {
-		case ' ', '\t', '\r', '\n':
-		default:
-			return b
-		}
-	}
-	return 0
-}
-
-// String decodes a JSON string. It returns "" for any other JSON value.
-func String(token json.RawMessage) string {
-	if token == nil {
-		return ""
-	}
-	var t dialect.Text
-	s, err := t.JSON(token)
-	if err != nil {
-		return ""
-	}
-	return s + t.Close()
-}
-
-// Plain returns a JSON value as the text of a tool: a string decoded, null as "", and anything else as compact JSON.
-func Plain(token json.RawMessage) string {
-	if len(token) == 0 || string(token) == "null" {
-		return ""
-	}
-	if token[0] == '"' {
-		return String(token)
-	}
-	return compact(token)
 }

@@ -36,7 +36,25 @@ type Base struct {
 // Emit appends operations to those of the current frame.
 func (b *Base) Emit(ops ...event.Event) { b.ops = append(b.ops, ops...) }
 
-// Failed reports whether a frame was invalid.
+// SetModel stores the model that a frame names in *current, a field of the decoder's state, and emits a turn.update. Frames repeat the
+// model or leave it out, so SetModel does nothing if name is empty or unchanged.
+func (b *Base) SetModel(current *string, name string) {
+	if name != "" && name != *current {
+		*current = name
+		b.Emit(event.Event{Type: event.TurnUpdate, Body: &event.Body{Model: name}})
+	}
+}
+
+// EndMessage emits the end of the message with the given key. reason is the stop reason that readers see; it may be empty.
+func (b *Base) EndMessage(key, reason string) {
+	e := event.Event{Type: event.MessageEnd, Message: key}
+	if reason != "" {
+		e.Body = &event.Body{Reason: reason}
+	}
+	b.Emit(e)
+}
+
+// Failed reports whether a frame was invalid. A format whose end is the end of the body must then not report the turn as complete.
 func (b *Base) Failed() bool { return b.failed != nil }
 
 // Decode implements [dialect.Decoder] for the dialect called name: it counts the frame in *frames and passes it to decodeFrame. After
