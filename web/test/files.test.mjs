@@ -170,7 +170,7 @@ if (lacking) {
 
   test("a large upload continues after a disconnect and a kill of the gateway", async () => {
     const page = await open({ url: line.url });
-    line.limit = line.up + 10 * mega;
+    line.limit = line.uploadedBytes + 10 * mega;
     line.atLimit = "disconnect";
     await attach(page, join(folder, "film.bin"));
     await chip(page, "film.bin").getByText("waiting for the connection").waitFor({ timeout: 60_000 });
@@ -180,10 +180,10 @@ if (lacking) {
     const there = statSync(join(gateway.data, "uploads", came)).size;
     assert.ok(there > mega && there < film.length, `${there} bytes are there`);
     await gateway.run();
-    const before = line.up;
+    const before = line.uploadedBytes;
     line.mend();
     await chip(page, "film.bin").getByText(/^25 MB$/).waitFor({ timeout: 60_000 });
-    const repeatedBytes = line.up - before - (film.length - there);
+    const repeatedBytes = line.uploadedBytes - before - (film.length - there);
     assert.ok(repeatedBytes < mega, `${repeatedBytes} bytes went twice`);
     await arrived(page, "film.bin", film);
     // The file is in the workspace, where the agent finds it.
@@ -194,7 +194,7 @@ if (lacking) {
 
   test("the progress of an upload is announced, and it can be removed in the middle", async () => {
     const page = await open({ url: line.url });
-    line.limit = line.up + 10 * mega;
+    line.limit = line.uploadedBytes + 10 * mega;
     line.atLimit = "hold";
     await attach(page, join(folder, "held.bin"));
     await waitFor("the line is held", () => line.state === "held");

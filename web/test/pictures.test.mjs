@@ -36,7 +36,7 @@ if (skip) {
         await gateway.call(`/api/conversations/${id}/commands`, { type: "send", message: { text } });
       };
       const page = await open(gateway, { colorScheme: theme, viewport: phone ? { width: 390, height: 844 } : { width: 1280, height: 800 } });
-      const shot = (label) => page.screenshot({ path: join(images, `${label}-${label}.png`) });
+      const shot = (label) => page.screenshot({ path: join(images, `${label}-${name}.png`) });
       await shot("new");
       await ask(page, "Why is the nightly backup so slow?");
       await idle(page);

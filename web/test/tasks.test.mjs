@@ -52,7 +52,7 @@ class Person {
   }
 
   /** Asks, and is not counted: it comes before the task. */
-  async wasAsked(text) {
+  async askUncounted(text) {
     await this.page.getByRole("textbox", { name: "Message" }).fill(text);
     await this.page.getByRole("textbox", { name: "Message" }).press("Enter");
   }
@@ -92,14 +92,14 @@ if (lacking) {
       await p.reads("The plan is to test.");
     }],
     ["stop", 1, async (p) => {
-      await p.asked("long 4000");
+      await p.askUncounted("long 4000");
       await p.sees("heading", "Section 1");
     }, async (p) => {
       await p.click("button", "Stop");
       await p.reads(/Stopped by you/);
     }],
     ["retry", 1, async (p) => {
-      await p.asked(`flaky ${crypto.randomUUID()}`);
+      await p.askUncounted(`flaky ${crypto.randomUUID()}`);
       await p.reads(/overloaded/);
       await p.rests();
     }, async (p) => {
@@ -115,14 +115,14 @@ if (lacking) {
       await p.reads("list.txt text/plain 6");
     }],
     ["approve", 1, async (p) => {
-      await p.asked("ask");
+      await p.askUncounted("ask");
       await p.sees("button", /^Allow/);
     }, async (p) => {
       await p.click("button", /^Allow/);
       await p.reads("Deleted.");
     }],
     ["approve by the keyboard", 3, async (p) => {
-      await p.asked("ask");
+      await p.askUncounted("ask");
       await p.sees("button", /^Allow/);
     }, async (p) => {
       await p.press("Alt+a");
@@ -132,7 +132,7 @@ if (lacking) {
       await p.reads("Deleted.");
     }],
     ["follow a tool", 1, async (p) => {
-      await p.asked("tool");
+      await p.askUncounted("tool");
       await p.sees("button", /bash/);
     }, async (p) => {
       await p.click("button", /bash/);
@@ -144,7 +144,7 @@ if (lacking) {
       after(() => rmSync(folder, { recursive: true }));
       await gateway.call("/api/conversations", { id: "slow", agent: "timed" });
       await p.page.goto(`${gateway.url}/#/c/slow`);
-      await p.asked(`steps ${folder}`);
+      await p.askUncounted(`steps ${folder}`);
       await p.reads("three.");
       const silent = performance.now();
       await p.page.waitForFunction((since) => performance.now() - since > 2500, await p.page.evaluate(() => performance.now()), patience);
@@ -163,7 +163,7 @@ if (lacking) {
     }],
     ["copy code", 1, async (p) => {
       await p.page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
-      await p.asked("long 1");
+      await p.askUncounted("long 1");
       await p.sees("button", "Copy code");
       await p.rests();
     }, async (p) => {
@@ -172,7 +172,7 @@ if (lacking) {
       assert.match(await p.page.evaluate(() => navigator.clipboard.readText()), /^func main\(\) \{/);
     }],
     ["rename", 3, async (p) => {
-      await p.asked("echo a title that is not good");
+      await p.askUncounted("echo a title that is not good");
       await p.sees("link", /a title that is not good/);
       await p.page.getByRole("link", { name: /a title that is not good/ }).focus();
     }, async (p) => {
@@ -182,7 +182,7 @@ if (lacking) {
       await p.page.getByRole("heading", { level: 1, name: "A better one" }).waitFor(patience);
     }],
     ["continue on the phone", 4, async (p) => {
-      await p.asked("echo begun at the desk");
+      await p.askUncounted("echo begun at the desk");
       await p.reads("begun at the desk");
       await p.rests();
     }, async (p) => {

@@ -20,7 +20,7 @@ export function film() {
       const id = a.dataset.message;
       const growing = a.getAttribute("aria-busy") === "true";
       const children = [...a.children].filter(isPart);
-      for (const e of children) children.set(e, e.innerText);
+      for (const e of children) parts.set(e, e.innerText);
       if (growing && complete.has(id)) flickers.push(`${id} was complete and grows again`);
       if (!growing) complete.add(id);
       const { height, width } = a.getBoundingClientRect();
