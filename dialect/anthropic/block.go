@@ -1,19 +1,20 @@
 package anthropic
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 )
 
+// resultSuffix ends the types of all blocks that have the result of a tool, such as web_search_tool_result.
 const resultSuffix = "_tool_result"
 
-// block returns the open block of an index, or nil.
+// block returns the open block with an index, or nil. The newest wins, because indexes restart at 0 in a message that replaces another one.
 func (d *decoder) block(index int) *open {
 	for i := len(d.Open) - 1; i >= 0; i-- {
 		if d.Open[i].Index == index {
@@ -23,7 +24,8 @@ func (d *decoder) block(index int) *open {
 	return nil
 }
 
-// start takes a content_block_start.
+// start applies a content_block_start. Text and thinking may already have their first characters here, and a result is complete. A block that is
+// not shown is stored too, so that its deltas are not taken for an error.
 func (d *decoder) start(in *frame) error {
 	if d.Key == "" {
 		return errNoMessage
@@ -33,7 +35,7 @@ func (d *decoder) start(in *frame) error {
 		return fmt.Errorf("content_block: %w", errMissing)
 	}
 	if b := d.block(in.Index); b != nil {
-		d.stop(b) // its stop was left out
+		d.stop(b) // the upstream has left out its content_block_stop
 	}
 	if d.Parts == maxParts || len(d.Open) == maxOpen {
 		return errMany
@@ -62,7 +64,7 @@ func (d *decoder) start(in *frame) error {
 		d.result(c)
 	case c.Type == "fallback":
 		if c.To != nil {
-			d.model(c.To.Model)
+			d.SetModel(&d.Model, c.To.Model) // another model continues the message
 		}
 	default:
 		d.Unknowns.Add(c.Type)
@@ -78,6 +80,7 @@ func (d *decoder) part(b *open, body *event.Body) {
 	d.Emit(event.Event{Type: event.PartStart, Message: d.Key, Part: b.Part, Body: body})
 }
 
+// call starts the part of a tool. The input is usually {} here and arrives by deltas, but an upstream without deltas sends all of it here.
 func (d *decoder) call(b *open, c *block) {
 	t := &tool{Call: c.ID, Message: d.Key, Server: c.Type != "tool_use"}
 	body := &event.Body{Kind: event.KindTool, Name: c.Name, Call: c.ID}
@@ -87,15 +90,13 @@ func (d *decoder) call(b *open, c *block) {
 	d.part(b, body)
 	t.Part = b.Part
 	d.Tools = append(d.Tools, t)
-	// An upstream without deltas brings all of the input here; the usual one brings {} and then deltas.
-	var input bytes.Buffer
-	if len(c.Input) > 0 && json.Compact(&input, c.Input) == nil && input.String() != "{}" && input.String() != "null" {
+	if input := decoding.Compact(c.Input); input != "" && input != "{}" && input != "null" {
 		b.HasInput = true
-		d.Emit(event.Event{Type: event.PartAppend, Message: d.Key, Part: b.Part, Field: event.Input, Text: input.String()})
+		d.Emit(event.Event{Type: event.PartAppend, Message: d.Key, Part: b.Part, Field: event.Input, Text: input})
 	}
 }
 
-// delta takes a content_block_delta.
+// delta applies a content_block_delta that scan could not read.
 func (d *decoder) delta(in *frame) error {
 	c := in.Delta
 	if c == nil {
@@ -115,19 +116,19 @@ func (d *decoder) delta(in *frame) error {
 	return nil
 }
 
-// grow takes a delta of a text, as scan finds it.
+// grow appends a delta, given as a JSON token, to the open block with an index. The deltas of a block that is not shown are ignored.
 func (d *decoder) grow(index int, f event.Field, token []byte) error {
 	b := d.block(index)
 	if b == nil {
 		return fmt.Errorf("index %d: %w", index, errNoBlock)
 	}
 	if b.Part == "" {
-		return nil // of a block that is not shown
+		return nil
 	}
 	return d.append(b, f, token)
 }
 
-// append says a text that came as a JSON token; an absent one is empty.
+// append decodes a JSON token and appends the text to a block's part. An absent token is an empty text.
 func (d *decoder) append(b *open, f event.Field, token json.RawMessage) error {
 	if token == nil {
 		return nil
@@ -140,6 +141,8 @@ func (d *decoder) append(b *open, f event.Field, token json.RawMessage) error {
 	return nil
 }
 
+// say emits text for a block's part. If the start of a tool's block had an input and deltas follow, the deltas repeat the input from its
+// beginning, so the first one replaces it.
 func (d *decoder) say(b *open, f event.Field, text string) {
 	if text == "" {
 		return
@@ -147,13 +150,14 @@ func (d *decoder) say(b *open, f event.Field, text string) {
 	op := event.PartAppend
 	if f == event.Input {
 		if b.HasInput && !b.Input {
-			op = event.PartReplace // the deltas repeat the input from its beginning
+			op = event.PartReplace
 		}
 		b.Input = true
 	}
 	d.Emit(event.Event{Type: op, Message: d.Key, Part: b.Part, Field: f, Text: text})
 }
 
+// flush emits the incomplete character that is buffered in a block.
 func (d *decoder) flush(b *open) {
 	f := event.Text
 	if b.tool() {
@@ -162,11 +166,11 @@ func (d *decoder) flush(b *open) {
 	d.say(b, f, b.Text.Close())
 }
 
-func (b *open) tool() bool {
-	return b.Part != "" && strings.HasSuffix(b.Type, "tool_use")
-}
+// tool reports whether the block is a tool that is shown.
+func (b *open) tool() bool { return b.Part != "" && strings.HasSuffix(b.Type, "tool_use") }
 
-// stop ends a block, and its part unless that is a tool's: its output may follow.
+// stop ends a block. The part of a tool stays open, because its output may follow; a tool without arguments gets {} as its input, which is what
+// the model meant. All other parts end with their block.
 func (d *decoder) stop(b *open) {
 	d.Open = slices.DeleteFunc(d.Open, func(o *open) bool { return o == b })
 	if b.Part == "" {
@@ -182,7 +186,8 @@ func (d *decoder) stop(b *open) {
 	d.Emit(event.Event{Type: event.PartEnd, Message: d.Key, Part: b.Part})
 }
 
-// result takes what a tool gave. It ends the tool's part.
+// result applies the result of a tool and ends the tool's part. A result whose call was in an earlier stream, for example before a pause, gets
+// a part of its own, which is named by the type of the result.
 func (d *decoder) result(c *block) {
 	i := slices.IndexFunc(d.Tools, func(t *tool) bool { return t.Call == c.ToolUseID })
 	var t *tool
@@ -190,7 +195,6 @@ func (d *decoder) result(c *block) {
 		t = d.Tools[i]
 		d.Tools = slices.Delete(d.Tools, i, i+1)
 	} else {
-		// The call was in a stream before this one.
 		var b open
 		d.part(&b, &event.Body{Kind: event.KindTool, Name: strings.TrimSuffix(c.Type, resultSuffix), Call: c.ToolUseID, State: event.PartRunning})
 		t = &tool{Message: d.Key, Part: b.Part}

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,33 +30,30 @@ func Dialect() dialect.Dialect {
 type decoder struct {
 	state
 	decoding.Base
-	in frame // reused
+	in frame // reused between frames, to save an allocation for each
 }
 
-var (
-	_ dialect.Decoder = (*decoder)(nil)
-	_ dialect.Counter = (*decoder)(nil)
-)
+var _ dialect.Counter = (*decoder)(nil)
 
 type state struct {
 	Frames int  `json:"frames"`
 	IsOver bool `json:"ended,omitempty"`
 
-	// The message at hand.
-	ID          string `json:"id,omitempty"`
-	Key         string `json:"key,omitempty"` // empty: none is open
-	Messages    int    `json:"messages,omitempty"`
-	Parts       int    `json:"parts,omitempty"` // ordinals of its blocks given away
-	Before      string `json:"before,omitempty"`
-	Stop        string `json:"stop,omitempty"`
-	Explanation string `json:"why,omitempty"` // explanation of a refusal
+	// The current message.
+	ID          string `json:"id,omitempty"`       // the upstream's
+	Key         string `json:"key,omitempty"`      // empty if no message is open
+	Messages    int    `json:"messages,omitempty"` // the number of messages of the turn
+	Parts       int    `json:"parts,omitempty"`    // the number of its parts; the next one's key
+	Before      string `json:"before,omitempty"`   // the type of its last block
+	Stop        string `json:"stop,omitempty"`     // its stop reason
+	Explanation string `json:"why,omitempty"`      // explanation of a refusal
 
 	Open  []*open `json:"open,omitempty"`  // blocks, in order of their start
-	Tools []*tool `json:"tools,omitempty"` // calls whose parts have not ended, in order
+	Tools []*tool `json:"tools,omitempty"` // calls whose parts have not ended, in order, also of earlier messages
 
 	Model string      `json:"model,omitempty"`
-	Usage tokens      `json:"usage,omitzero"` // of the message at hand
-	Total event.Usage `json:"total,omitzero"` // of the messages before
+	Usage event.Usage `json:"usage,omitzero"` // of the current message
+	Total event.Usage `json:"total,omitzero"` // of the messages that have ended
 
 	Unknowns dialect.Unknown `json:"unknown,omitempty"`
 }
@@ -66,7 +64,7 @@ type open struct {
 	Type  string       `json:"type"`
 	Part  string       `json:"part,omitempty"` // key; empty if the block is not shown
 	Text  dialect.Text `json:"text,omitzero"`
-	// Given says that the block's start brought an input; Input that a delta has brought some.
+	// HasInput is true if the start of a tool's block had an input, Input if one of its deltas had.
 	HasInput bool `json:"given,omitempty"`
 	Input    bool `json:"input,omitempty"`
 }
@@ -74,20 +72,13 @@ type open struct {
 // tool is a call whose part is open.
 type tool struct {
 	Call    string `json:"call"`
-	Message string `json:"message"`
+	Message string `json:"message"` // key of the message with the call, which may have ended
 	Part    string `json:"part"`
-	Server  bool   `json:"server,omitempty"` // a result may follow
+	Server  bool   `json:"server,omitempty"` // the server runs it, so a result may follow
 }
 
-type tokens struct {
-	Input      int64 `json:"input,omitempty"`
-	Output     int64 `json:"output,omitempty"`
-	CacheRead  int64 `json:"cache_read,omitempty"`
-	CacheWrite int64 `json:"cache_write,omitempty"`
-}
-
-// maxParts bounds the parts of a message, maxOpen the blocks that are open at once, maxMessages the messages of a turn; no model
-// comes near.
+// maxParts is the limit of parts in a message, maxOpen that of blocks that are open at once, maxMessages that of messages in a turn. One more
+// is an error. No model comes near them, and the state has an entry for each.
 const (
 	maxParts    = 8192
 	maxOpen     = 1024
@@ -107,6 +98,7 @@ func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
 	return d.Base.Decode(name, &d.Frames, d.IsOver, f, d.decodeFrame)
 }
 
+// decodeFrame first tries to read the frame as the delta of a text, without encoding/json: most frames of a stream are such deltas.
 func (d *decoder) decodeFrame(f dialect.Frame) error {
 	if index, f, token, ok := scan(f.Data); ok {
 		if err := d.grow(index, f, token); err != nil {
@@ -119,15 +111,14 @@ func (d *decoder) decodeFrame(f dialect.Frame) error {
 	if err := json.Unmarshal(f.Data, in); err != nil {
 		return decoding.Fault("invalid JSON", err)
 	}
-	if in.Type == "" {
-		in.Type = f.Event
-	}
+	in.Type = cmp.Or(in.Type, f.Event)
 	if err := d.route(in); err != nil {
 		return decoding.Fault(in.Type, err)
 	}
 	return nil
 }
 
+// route applies an event by its type. The usage in message_delta replaces that of message_start: both are totals of the message.
 func (d *decoder) route(in *frame) error {
 	switch in.Type {
 	case "content_block_delta":
@@ -164,14 +155,15 @@ func (d *decoder) route(in *frame) error {
 	return nil
 }
 
-// begin takes a message_start.
+// begin applies a message_start. An upstream that was restarted in the middle of a message sends another one, with a new id; the current message
+// then ends as aborted. The key of every message but the first has its number, because an upstream may use an id again.
 func (d *decoder) begin(in *frame) error {
 	if in.Message == nil {
 		return fmt.Errorf("message: %w", errMissing)
 	}
 	if d.Key != "" {
 		if in.Message.ID == d.ID {
-			return nil // sent twice
+			return nil
 		}
 		d.endMessage("aborted")
 	}
@@ -181,21 +173,15 @@ func (d *decoder) begin(in *frame) error {
 	d.Messages++
 	d.ID, d.Key = in.Message.ID, in.Message.ID
 	if d.Messages > 1 || d.Key == "" {
-		d.Key = fmt.Sprintf("%s/%d", d.ID, d.Messages) // an upstream may come back to an id
+		d.Key = fmt.Sprintf("%s/%d", d.ID, d.Messages)
 	}
 	d.count(in.Message.Usage)
-	d.model(in.Message.Model)
+	d.SetModel(&d.Model, in.Message.Model)
 	d.Emit(event.Event{Type: event.MessageStart, Message: d.Key, Body: &event.Body{Role: event.Assistant}})
 	return nil
 }
 
-func (d *decoder) model(name string) {
-	if name != "" && name != d.Model {
-		d.Model = name
-		d.Emit(event.Event{Type: event.TurnUpdate, Body: &event.Body{Model: name}})
-	}
-}
-
+// count applies a usage of the current message. A number that it leaves out is unchanged.
 func (d *decoder) count(u *usage) {
 	if u == nil {
 		return
@@ -212,29 +198,26 @@ func setTotal(to, v *int64) {
 	}
 }
 
-// finish takes a message_stop.
+// finish applies a message_stop: it ends the message and, unless the model only paused, the turn. A refusal is a failure, because its answer
+// is not what was asked for and may be empty.
 func (d *decoder) finish() {
 	stop, explanation := d.Stop, d.Explanation
 	d.endMessage(stop)
 	switch stop {
 	case "pause_turn":
 	case "refusal":
-		if explanation == "" {
-			explanation = "the model refused to answer"
-		}
+		explanation = cmp.Or(explanation, "the model refused to answer")
 		d.end(&event.Body{Outcome: event.Failed, Reason: stop, Error: &event.Error{Code: stop, Message: explanation}})
 	default:
 		d.end(&event.Body{Outcome: event.Completed, Reason: stop})
 	}
 }
 
+// error ends the turn with an error event. An error of an unknown shape still ends the turn, with a general message.
 func (d *decoder) error(in *frame) {
 	var f failure
 	if json.Unmarshal(in.Error, &f) != nil || f.Message == "" {
-		f.Message = "the upstream failed"
-		if f.Type != "" {
-			f.Message = f.Type
-		}
+		f.Message = cmp.Or(f.Type, "the upstream failed")
 	}
 	if d.Key != "" {
 		d.endMessage("error")
@@ -242,7 +225,8 @@ func (d *decoder) error(in *frame) {
 	d.end(&event.Body{Outcome: event.Failed, Reason: "error", Error: &event.Error{Code: f.Type, Message: f.Message, Retryable: retryable[f.Type]}})
 }
 
-// endMessage ends the message at hand and what it left open. A server's tool may yet give its result in the next one.
+// endMessage ends the open blocks of the current message, its tools and the message itself. The part of a tool that the server runs stays open,
+// because after pause_turn its result is in the next message.
 func (d *decoder) endMessage(reason string) {
 	for len(d.Open) > 0 {
 		d.stop(d.Open[0])
@@ -256,20 +240,16 @@ func (d *decoder) endMessage(reason string) {
 		}
 	}
 	d.Tools = openTools
-	e := event.Event{Type: event.MessageEnd, Message: d.Key}
-	if reason != "" {
-		e.Body = &event.Body{Reason: reason}
-	}
-	d.Emit(e)
+	d.EndMessage(d.Key, reason)
 	d.Total.Input += d.Usage.Input
 	d.Total.Output += d.Usage.Output
 	d.Total.CacheRead += d.Usage.CacheRead
 	d.Total.CacheWrite += d.Usage.CacheWrite
-	d.Usage = tokens{}
+	d.Usage = event.Usage{}
 	d.ID, d.Key, d.Parts, d.Before, d.Stop, d.Explanation = "", "", 0, "", "", ""
 }
 
-// end ends the turn.
+// end ends the turn and reports the usage of all its messages. Tools that are still open end with the turn.
 func (d *decoder) end(b *event.Body) {
 	d.IsOver = true
 	total := d.Total

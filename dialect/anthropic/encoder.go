@@ -10,15 +10,17 @@ import (
 // Encoder writes one message as the stream of the Anthropic Messages API: named events, blocks one after another with
 // indexes from 0, one message_start and, unless the message fails, one message_stop. Its methods append to b and return it.
 // It is not safe for concurrent use.
+//
+// Call Start, then Text and Reasoning as they arrive, then End or Fail. A message that isn't streamed is written by AppendMessage alone.
 type Encoder struct {
-	// ID and Model are the message's; they are set before Start.
+	// ID and Model are those of the message. Set them before the first call.
 	ID, Model string
 
-	open   string // type of the block at hand; empty: none
-	blocks int    // begun
+	open   string // type of the open block, or empty if none is open
+	blocks int    // the number of blocks started; the last one's index is one less
 }
 
-// Start begins the message.
+// Start appends message_start. Its usage is zero, because the tokens are known only at the end.
 func (e *Encoder) Start(b []byte) []byte {
 	d := append([]byte(nil), `{"type":"message_start","message":{"id":`...)
 	d = event.AppendString(d, e.ID)
@@ -27,12 +29,13 @@ func (e *Encoder) Start(b []byte) []byte {
 	return write(b, "message_start", d)
 }
 
-// Text appends to the answer.
+// Text appends a delta of the answer. An empty text appends nothing.
 func (e *Encoder) Text(b []byte, text string) []byte { return e.grow(b, "text", text) }
 
-// Reasoning appends to the thinking. It has no signature, so a client can't send it back to Anthropic's models.
+// Reasoning appends a delta of the reasoning. It has no signature, so a client can't send it back to Anthropic's models.
 func (e *Encoder) Reasoning(b []byte, text string) []byte { return e.grow(b, "thinking", text) }
 
+// grow appends a delta to a block of the given type. If the open block has another type, it first ends that one and starts a new block.
 func (e *Encoder) grow(b []byte, block, text string) []byte {
 	if text == "" {
 		return b
@@ -48,6 +51,7 @@ func (e *Encoder) grow(b []byte, block, text string) []byte {
 	return write(b, "content_block_delta", d)
 }
 
+// begin appends the start of a block of type text or thinking.
 func (e *Encoder) begin(b []byte, block string) []byte {
 	d := append([]byte(nil), `{"type":"content_block_start","index":`...)
 	d = strconv.AppendInt(d, int64(e.blocks), 10)
@@ -62,6 +66,7 @@ func (e *Encoder) begin(b []byte, block string) []byte {
 	return write(b, "content_block_start", d)
 }
 
+// stop appends the end of the open block, if any.
 func (e *Encoder) stop(b []byte) []byte {
 	if e.open == "" {
 		return b
@@ -74,7 +79,7 @@ func (e *Encoder) stop(b []byte) []byte {
 // Ping appends an event that keeps the connection alive.
 func (e *Encoder) Ping(b []byte) []byte { return write(b, "ping", []byte(`{"type":"ping"}`)) }
 
-// End ends a complete message. reason is the turn's; u may be nil. A message without content gets one empty text, because clients
+// End appends the end of a complete message. reason is that of the turn; a nil u is a usage of zero tokens. A message without content gets one empty text, because clients
 // read the first block without checking whether it exists.
 func (e *Encoder) End(b []byte, reason string, u *event.Usage) []byte {
 	if e.blocks == 0 {
@@ -88,12 +93,13 @@ func (e *Encoder) End(b []byte, reason string, u *event.Usage) []byte {
 	return write(b, "message_stop", []byte(`{"type":"message_stop"}`))
 }
 
-// Fail ends a message that did not become whole.
+// Fail appends an error event instead of the end. Without message_stop, no client takes the message for complete.
 func (e *Encoder) Fail(b []byte, kind, message string) []byte {
 	return write(b, "error", AppendError(nil, kind, message, ""))
 }
 
-// AppendError appends an error as the API has it, in a stream and as an answer. request is the request's id, or empty.
+// AppendError appends an error object of the API, which is the same in a stream and in the body of a response. request is the id of the
+// request; it is left out if empty.
 func AppendError(b []byte, kind, message, request string) []byte {
 	b = event.AppendString(append(b, `{"type":"error","error":{"type":`...), kind)
 	b = event.AppendString(append(b, `,"message":`...), message)
@@ -104,13 +110,13 @@ func AppendError(b []byte, kind, message, request string) []byte {
 	return append(b, '}')
 }
 
-// Block is a piece of a message that is answered whole.
+// Block is a block of a message that isn't streamed: text, or thinking if Reasoning is true.
 type Block struct {
 	Reasoning bool
 	Text      string
 }
 
-// AppendMessage appends a message as an answer that is not streamed. reason and u are those of End.
+// AppendMessage appends the response to a request without stream. reason and u are as in End. Without blocks it writes one empty text.
 func (e *Encoder) AppendMessage(b []byte, blocks []Block, reason string, u *event.Usage) []byte {
 	b = event.AppendString(append(b, `{"id":`...), e.ID)
 	b = event.AppendString(append(b, `,"type":"message","role":"assistant","model":`...), e.Model)
@@ -145,6 +151,7 @@ func stopReason(reason string) string {
 	return "end_turn"
 }
 
+// appendUsage appends the usage object. Unlike in OpenAI's API, the input doesn't include the cached tokens.
 func appendUsage(b []byte, u *event.Usage) []byte {
 	if u == nil {
 		u = &event.Usage{}

@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -9,20 +10,21 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// result is what a tool gave.
+// result is the outcome of a tool as readers see it. err is nil if the tool has succeeded.
 type result struct {
 	output, stderr string
 	err            *event.Error
 }
 
-// content is what the contents of results have in common.
+// content is the content of a result if it is an object: an error, or the output of a program. Every tool has its own type of content; these
+// are the fields that they share.
 type content struct {
 	Type       string          `json:"type"`
 	ErrorCode  string          `json:"error_code"`
 	Stdout     *string         `json:"stdout"`
 	Stderr     string          `json:"stderr"`
 	ReturnCode int             `json:"return_code"`
-	Content    json.RawMessage `json:"content"` // of a program: the files that it left
+	Content    json.RawMessage `json:"content"` // of a program: the files that it has written
 }
 
 // parseResult splits a *_tool_result block into output, stderr and error. The output of a program and texts are plain lines; anything else is
@@ -33,10 +35,7 @@ func parseResult(c *block) result {
 	if json.Unmarshal(c.Content, &piece) == nil {
 		switch {
 		case piece.ErrorCode != "" || strings.HasSuffix(piece.Type, "_error"):
-			r.err = &event.Error{Code: piece.ErrorCode, Message: strings.ReplaceAll(piece.ErrorCode, "_", " ")}
-			if r.err.Message == "" {
-				r.err.Message = "the tool failed"
-			}
+			r.err = &event.Error{Code: piece.ErrorCode, Message: cmp.Or(strings.ReplaceAll(piece.ErrorCode, "_", " "), "the tool failed")}
 			return r
 		case piece.Stdout != nil:
 			r.output, r.stderr = withFiles(*piece.Stdout, piece.Content), piece.Stderr
@@ -53,7 +52,8 @@ func parseResult(c *block) result {
 	return r
 }
 
-// withFiles adds a line for each file that a program left. The upstream gives only its id, which is often the whole result.
+// withFiles appends to stdout a line for each file that a program has written. The upstream sends only the file's id, and many programs write a
+// file and print nothing.
 func withFiles(stdout string, content json.RawMessage) string {
 	var files []struct {
 		ID string `json:"file_id"`
@@ -73,7 +73,8 @@ func withFiles(stdout string, content json.RawMessage) string {
 	return stdout
 }
 
-// plain returns the lines of text blocks, a string as it is, and anything else as JSON.
+// plain returns a content as text: a string as it is, a list of text blocks as lines, and anything else as JSON. Numbers keep their digits,
+// because float64 would round large ids.
 func plain(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -109,7 +110,7 @@ func plain(raw json.RawMessage) string {
 	return strings.TrimSuffix(buf.String(), "\n")
 }
 
-// legible drops the encrypted fields.
+// legible removes the encrypted fields from a JSON value, at any depth. They are for a client that sends the result back to the API.
 func legible(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -7,7 +7,7 @@ import (
 	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
-// frame is any event of the stream. Texts stay raw, since a character may be split over two of them.
+// frame is any event of the stream. Texts are raw, because a character may be split between two of them.
 type frame struct {
 	Type    string          `json:"type"`
 	Index   int             `json:"index"`
@@ -18,6 +18,7 @@ type frame struct {
 	Error   json.RawMessage `json:"error"`
 }
 
+// delta is the delta of a block, or in a message_delta the stop reason.
 type delta struct {
 	Type        string          `json:"type"`
 	Text        json.RawMessage `json:"text"`
@@ -30,12 +31,14 @@ type delta struct {
 	} `json:"stop_details"`
 }
 
+// message is the message of a message_start. Its content is empty there.
 type message struct {
 	ID    string `json:"id"`
 	Model string `json:"model"`
 	Usage *usage `json:"usage"`
 }
 
+// block is a block at its start. ToolUseID, Content and IsError belong to results, To to a block of type fallback.
 type block struct {
 	Type      string          `json:"type"`
 	Text      json.RawMessage `json:"text"`
@@ -51,7 +54,7 @@ type block struct {
 	} `json:"to"`
 }
 
-// usage is cumulative within a message; what a frame leaves out stays as it was.
+// usage is the total of a message so far, in tokens. A number that a frame leaves out is unchanged, so the fields are pointers.
 type usage struct {
 	Input      *int64 `json:"input_tokens,omitempty"`
 	Output     *int64 `json:"output_tokens,omitempty"`
@@ -65,7 +68,7 @@ type failure struct {
 	Message string `json:"message"`
 }
 
-// retryable are the errors that another try may not meet.
+// retryable has the types of errors after which a retry may succeed.
 var retryable = map[string]bool{
 	"overloaded_error": true,
 	"rate_limit_error": true,
@@ -73,7 +76,8 @@ var retryable = map[string]bool{
 	"timeout_error":    true,
 }
 
-// scan reads a delta of a text in the order of keys in which the upstream writes it: nine frames of ten.
+// scan reads the delta of a text in the order of keys in which the upstream writes it, without encoding/json. It returns the block's index, the
+// field and the text as a JSON token. For any other form of the same JSON it returns false, and the frame is decoded by encoding/json.
 func scan(b []byte) (index int, f event.Field, token []byte, ok bool) {
 	s := jsonscan.New(b)
 	if !s.Lit(`{"type":"content_block_delta","index":`) {

@@ -10,18 +10,23 @@ import (
 	"unicode/utf8"
 
 	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 )
 
-// args writes values that come with their paths as one JSON object. It is its own state.
+// args writes the arguments of a call as one JSON object while they arrive. The API sends them as values with JSON paths, such as $.city or
+// $.stops[0].name, in the order of the object, and a long string in several pieces. The output is append-only: args opens the objects and
+// arrays on the way to a value and closes them when a value with another path follows.
+//
+// args is part of the decoder's stored state.
 type args struct {
-	Path     []string     `json:"path,omitempty"`   // steps to the value at hand; an array's begin with [
+	Path     []string     `json:"path,omitempty"`   // the steps to the last value; the step of an array is "[" and the index
 	HasBrace bool         `json:"begun,omitempty"`  // the outermost brace is written
-	String   bool         `json:"string,omitempty"` // the value at hand is a string that continues
+	String   bool         `json:"string,omitempty"` // the last value is a string that continues
 	Text     dialect.Text `json:"text,omitzero"`
 }
 
-// maxDepth bounds how deep arguments are nested.
+// maxDepth is the limit of the steps in a path. The path is stored with every commit, and no tool has such arguments.
 const maxDepth = 64
 
 var (
@@ -29,7 +34,8 @@ var (
 	errDepth = fmt.Errorf("arguments are nested more than %d deep", maxDepth)
 )
 
-// write returns what a piece adds to the JSON.
+// write returns the JSON that a piece adds. A piece with the path of a continued string appends to it; every other piece begins a new value,
+// and a piece without any value is null.
 func (a *args) write(in *argument) (string, error) {
 	path, err := steps(in.Path)
 	if err != nil {
@@ -66,13 +72,13 @@ func (a *args) write(in *argument) (string, error) {
 	return string(b), nil
 }
 
-// quote ends the string at hand.
+// quote ends the continued string.
 func (a *args) quote(b []byte) []byte {
 	a.String = false
 	return append(appendInside(b, a.Text.Close()), '"')
 }
 
-// close returns what ends the object.
+// close returns the rest of the JSON: the end of a continued string, and the closing brackets. Arguments without any value become {}.
 func (a *args) close() string {
 	var b []byte
 	if a.String {
@@ -87,7 +93,9 @@ func (a *args) close() string {
 	return string(append(b, '}'))
 }
 
-// move ends the value at hand and begins another, up to where it is to be written.
+// move appends what is between the last value and the one at path: it closes the objects and arrays that path has left, appends a comma, and
+// opens those that path enters, with their keys. If a value is sent twice, its last step is written twice, because the first one can't be
+// taken back.
 func (a *args) move(b []byte, path []string) []byte {
 	if a.String {
 		b = a.quote(b)
@@ -96,7 +104,7 @@ func (a *args) move(b []byte, path []string) []byte {
 	for common < min(len(path), len(a.Path)) && path[common] == a.Path[common] {
 		common++
 	}
-	common = min(common, len(path)-1) // a value that comes again is written again
+	common = min(common, len(path)-1)
 	if a.HasBrace {
 		for i := len(a.Path) - 1; i > common; i-- {
 			b = append(b, closer(a.Path[i]))
@@ -116,6 +124,7 @@ func (a *args) move(b []byte, path []string) []byte {
 	return b
 }
 
+// array reports whether a step is an index.
 func array(step string) bool { return strings.HasPrefix(step, "[") }
 
 func opener(step string) byte {
@@ -132,7 +141,7 @@ func closer(step string) byte {
 	return '}'
 }
 
-// appendInside appends what stands between the quotes of a JSON string.
+// appendInside appends s as it is written between the quotes of a JSON string.
 func appendInside(b []byte, s string) []byte {
 	if s == "" {
 		return b
@@ -141,26 +150,25 @@ func appendInside(b []byte, s string) []byte {
 	return append(b, q[1:len(q)-1]...)
 }
 
-// steps takes a path apart. The first step is always a name: arguments are an object.
+// steps splits a JSON path into its steps: names after a dot or in brackets and quotes, and indexes of arrays, which keep their bracket. The
+// first step must be a name, because the arguments are an object. A quoted name that begins with a bracket is refused, because it couldn't be
+// told from an index.
 func steps(path string) ([]string, error) {
 	tail, ok := strings.CutPrefix(path, "$")
 	if !ok {
 		return nil, fmt.Errorf("%w: %q", errPath, head(path))
 	}
-	var all []string
+	var names []string
 	for tail != "" {
 		var step string
 		switch {
 		case strings.HasPrefix(tail, "['"), strings.HasPrefix(tail, `["`):
 			step, tail, ok = strings.Cut(tail[2:], tail[1:2]+"]")
-			if strings.HasPrefix(step, "[") {
-				ok = false // a name that would be taken for an index
-			}
+			ok = ok && !array(step)
 		case tail[0] == '[':
 			step, tail, ok = strings.Cut(tail, "]")
-			if _, err := strconv.ParseUint(step[1:], 10, 31); err != nil {
-				ok = false
-			}
+			_, err := strconv.ParseUint(step[1:], 10, 31)
+			ok = ok && err == nil
 		case tail[0] == '.':
 			n := strings.IndexAny(tail[1:], ".[")
 			if n < 0 {
@@ -174,30 +182,28 @@ func steps(path string) ([]string, error) {
 		if !ok {
 			return nil, fmt.Errorf("%w: %q", errPath, head(path))
 		}
-		if all = append(all, step); len(all) > maxDepth {
+		if names = append(names, step); len(names) > maxDepth {
 			return nil, errDepth
 		}
 	}
-	if len(all) == 0 || array(all[0]) {
+	if len(names) == 0 || array(names[0]) {
 		return nil, fmt.Errorf("%w: %q", errPath, head(path))
 	}
-	return all, nil
+	return names, nil
 }
 
-// head is the beginning of a path, for an error.
+// head returns the first 64 bytes of a path for an error, without an incomplete character at the end.
 func head(s string) string {
-	if len(s) > 64 {
-		s = s[:64]
-	}
+	s = s[:min(len(s), 64)]
 	for !utf8.ValidString(s) && s != "" {
 		s = s[:len(s)-1]
 	}
 	return s
 }
 
-// object returns arguments that are whole as JSON on one line.
+// object returns complete arguments as compact JSON. Absent arguments are {}.
 func object(raw json.RawMessage) string {
-	if s := compact(raw); s != "" && s != "null" {
+	if s := decoding.Compact(raw); s != "" && s != "null" {
 		return s
 	}
 	return "{}"

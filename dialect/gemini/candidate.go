@@ -1,7 +1,6 @@
 package gemini
 
 import (
-	"bytes"
 	"encoding/json"
 	"strconv"
 
@@ -9,32 +8,35 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// The kinds of parts that the next chunk can continue.
+// The values of answer.Open: the kinds of parts that the next chunk can continue.
 const (
 	kindText    = "text"
 	kindThought = "thought"
 	kindCall    = "call"
-	kindCode    = "code" // that runs
+	kindCode    = "code" // code that the server runs
 )
 
-// answer is a candidate.
+// answer is a candidate. Its parts follow each other, so at most one is open, except for the calls in ServerCalls.
 type answer struct {
 	Index       int          `json:"index"`
 	Finished    bool         `json:"finished,omitempty"`
-	Reason      string       `json:"reason,omitempty"`
-	Message     string       `json:"message,omitempty"`
-	Parts       int          `json:"parts,omitempty"` // how many have begun; the last is the one at hand
-	Open        string       `json:"open,omitempty"`  // its kind; empty if it has ended
+	Reason      string       `json:"reason,omitempty"`  // the finishReason
+	Message     string       `json:"message,omitempty"` // the finishMessage
+	Parts       int          `json:"parts,omitempty"`   // the number of parts started; the last one's key
+	Open        string       `json:"open,omitempty"`    // the kind of the open part, or empty if none is open
 	Text        dialect.Text `json:"text,omitzero"`
-	Args        *args        `json:"args,omitempty"`   // of a call that comes in pieces
-	ServerCalls []serverCall `json:"served,omitempty"` // calls whose results have not come
+	Args        *args        `json:"args,omitempty"`   // of an open call whose arguments arrive in pieces
+	ServerCalls []serverCall `json:"served,omitempty"` // calls without a result yet
 }
 
+// key returns the key of the candidate's message.
 func (a *answer) key() string { return strconv.Itoa(a.Index) }
 
+// part returns the key of the last part.
 func (a *answer) part() string { return strconv.Itoa(a.Parts) }
 
-// piece takes a part of a chunk.
+// piece applies a part of a chunk. The API puts one kind of content in each part. A part with only a signature has nothing to show:
+// clients send the signature back, so that the model can continue its reasoning.
 func (d *decoder) piece(a *answer, in *part) error {
 	switch {
 	case in.Call != nil:
@@ -62,7 +64,7 @@ func (d *decoder) piece(a *answer, in *part) error {
 	return nil
 }
 
-// begin starts a part of another kind than the one at hand, which ends.
+// begin ends the open part and starts another one.
 func (d *decoder) begin(a *answer, kind string, b *event.Body) error {
 	d.endPart(a)
 	if a.Parts == maxParts {
@@ -74,7 +76,7 @@ func (d *decoder) begin(a *answer, kind string, b *event.Body) error {
 	return nil
 }
 
-// endPart ends the part at hand.
+// endPart ends the open part, if any. It first emits what the part still lacks: an incomplete character, or the end of a call's JSON.
 func (d *decoder) endPart(a *answer) {
 	switch a.Open {
 	case "":
@@ -89,21 +91,24 @@ func (d *decoder) endPart(a *answer) {
 	d.Emit(event.Event{Type: event.PartEnd, Message: a.key(), Part: a.part()})
 }
 
-func (d *decoder) say(a *answer, text string) {
+// say appends text to the open text or reasoning part.
+func (d *decoder) say(a *answer, text string) { d.append(a, a.part(), event.Text, text) }
+
+// input appends text to the input of the last part, a tool.
+func (d *decoder) input(a *answer, text string) { d.append(a, a.part(), event.Input, text) }
+
+// append appends text to a field of a part. An empty text emits nothing.
+func (d *decoder) append(a *answer, part string, f event.Field, text string) {
 	if text != "" {
-		d.Emit(event.Event{Type: event.PartAppend, Message: a.key(), Part: a.part(), Text: text})
+		d.Emit(event.Event{Type: event.PartAppend, Message: a.key(), Part: part, Field: f, Text: text})
 	}
 }
 
-func (d *decoder) input(a *answer, text string) {
-	if text != "" {
-		d.Emit(event.Event{Type: event.PartAppend, Message: a.key(), Part: a.part(), Field: event.Input, Text: text})
-	}
-}
-
+// text appends to the open part if it has the given kind, and to a new one otherwise. An empty text must not end the open part, because the
+// API sends signatures in parts with an empty text.
 func (d *decoder) text(a *answer, kind string, raw json.RawMessage) error {
 	if string(raw) == `""` || string(raw) == "null" {
-		return nil // it carries a signature, and ends nothing
+		return nil // it has only a signature
 	}
 	if a.Open != kind {
 		b := &event.Body{Kind: event.KindReasoning}
@@ -122,17 +127,19 @@ func (d *decoder) text(a *answer, kind string, raw json.RawMessage) error {
 	return nil
 }
 
+// media adds a media part, which is complete at once. Above maxParts it is left out, because an answer is still useful without it.
 func (d *decoder) media(a *answer, m *event.Media) {
 	if d.begin(a, kindText, &event.Body{Kind: event.KindMedia, Media: m}) == nil {
 		d.endPart(a)
 	}
 }
 
-// call takes a call, or a piece of the one at hand.
+// call applies a functionCall: a complete call, or a piece of one. Only the first piece has the name; a call without args and partialArgs that
+// will continue begins a call in pieces. An empty functionCall is the end of the open call, and it may also follow a call that has ended.
 func (d *decoder) call(a *answer, c *call) error {
 	if c.Name != "" || a.Open != kindCall {
 		if c.Name == "" && c.Args == nil && c.Partial == nil {
-			return nil // the end of a call that has ended
+			return nil
 		}
 		if err := d.begin(a, kindCall, &event.Body{Kind: event.KindTool, Name: c.Name, Call: c.ID}); err != nil {
 			return err
@@ -159,7 +166,7 @@ func (d *decoder) call(a *answer, c *call) error {
 	return nil
 }
 
-// code takes code that the server runs.
+// code starts a tool for code that the server runs, with the code as its input.
 func (d *decoder) code(a *answer, raw json.RawMessage) error {
 	if err := d.begin(a, kindCode, &event.Body{Kind: event.KindTool, Name: "code_execution", State: event.PartRunning}); err != nil {
 		return err
@@ -174,15 +181,14 @@ func (d *decoder) code(a *answer, raw json.RawMessage) error {
 	return nil
 }
 
-// result takes what the code gave.
+// result applies the result of the code in the part before it. The API gives code and result no ids, so a result anywhere else is counted as
+// unknown.
 func (d *decoder) result(a *answer, outcome, output string) {
 	if a.Open != kindCode {
 		d.Unknowns.Add("result of no code")
 		return
 	}
-	if output != "" {
-		d.Emit(event.Event{Type: event.PartAppend, Message: a.key(), Part: a.part(), Field: event.Output, Text: output})
-	}
+	d.append(a, a.part(), event.Output, output)
 	b := &event.Body{State: event.PartDone}
 	if outcome != "OUTCOME_OK" && outcome != "" {
 		b = &event.Body{State: event.PartFailed, Error: &event.Error{Code: outcome, Message: "the code failed"}}
@@ -192,13 +198,4 @@ func (d *decoder) result(a *answer, outcome, output string) {
 	}
 	d.Emit(event.Event{Type: event.PartUpdate, Message: a.key(), Part: a.part(), Body: b})
 	d.endPart(a)
-}
-
-// compact is JSON on one line.
-func compact(raw json.RawMessage) string {
-	var b bytes.Buffer
-	if len(raw) == 0 || json.Compact(&b, raw) != nil {
-		return ""
-	}
-	return b.String()
 }

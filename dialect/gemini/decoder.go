@@ -1,7 +1,7 @@
 package gemini
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,7 +27,8 @@ func Dialect() dialect.Dialect {
 	}
 }
 
-// maxCandidates bounds the answers of a stream, maxParts the parts of an answer.
+// maxCandidates is the limit of candidates in a stream, maxParts that of parts in a candidate; one more is an error. Each is a key in the
+// mapper's state, which is stored with commits.
 const (
 	maxCandidates = 128
 	maxParts      = 8192
@@ -39,10 +40,7 @@ type decoder struct {
 	decoding.Base
 }
 
-var (
-	_ dialect.Decoder = (*decoder)(nil)
-	_ dialect.Counter = (*decoder)(nil)
-)
+var _ dialect.Counter = (*decoder)(nil)
 
 type state struct {
 	Frames   int             `json:"frames"`
@@ -54,7 +52,6 @@ type state struct {
 }
 
 var (
-	errNoObject    = errors.New("a frame is an object")
 	errManyAnswers = fmt.Errorf("more than %d candidates", maxCandidates)
 	errManyParts   = fmt.Errorf("more than %d parts of a candidate", maxParts)
 	errState       = errors.New("a candidate is incomplete")
@@ -66,12 +63,9 @@ func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
 }
 
 func (d *decoder) decodeFrame(f dialect.Frame) error {
-	if !bytes.HasPrefix(bytes.TrimSpace(f.Data), []byte("{")) {
-		return decoding.Fault("invalid JSON", errNoObject)
-	}
 	var in chunk
-	if err := json.Unmarshal(f.Data, &in); err != nil {
-		return decoding.Fault("invalid JSON", err)
+	if err := decoding.Unmarshal(f.Data, &in); err != nil {
+		return err
 	}
 	if err := d.chunk(&in); err != nil {
 		return decoding.Fault("chunk", err)
@@ -79,24 +73,20 @@ func (d *decoder) decodeFrame(f dialect.Frame) error {
 	return nil
 }
 
+// chunk applies a frame. A rejected prompt has feedback and no candidates; feedback next to candidates is only a rating. A frame with none of
+// the known fields is counted as unknown.
 func (d *decoder) chunk(in *chunk) error {
 	if in.Usage != nil {
 		d.Usage.add(in.Usage)
 	}
-	if in.Model != "" && in.Model != d.Model {
-		d.Model = in.Model
-		d.Emit(event.Event{Type: event.TurnUpdate, Body: &event.Body{Model: in.Model}})
-	}
+	d.SetModel(&d.Model, in.Model)
 	switch {
 	case in.Error != nil:
 		d.abort("error", in.Error.error())
 		return nil
 	case in.Feedback != nil && in.Feedback.Reason != "" && len(in.Candidates) == 0:
-		e := &event.Error{Code: strings.ToLower(in.Feedback.Reason), Message: in.Feedback.Message}
-		if e.Message == "" {
-			e.Message = "the prompt was blocked: " + e.Code
-		}
-		d.abort("blocked", e)
+		code := strings.ToLower(in.Feedback.Reason)
+		d.abort("blocked", &event.Error{Code: code, Message: cmp.Or(in.Feedback.Message, "the prompt was blocked: "+code)})
 		return nil
 	case in.Candidates == nil && in.Usage == nil && in.Model == "":
 		d.Unknowns.Add(in.Type)
@@ -109,6 +99,7 @@ func (d *decoder) chunk(in *chunk) error {
 	return nil
 }
 
+// candidate applies what a frame has for one candidate. After its finishReason it is complete, and further parts are ignored.
 func (d *decoder) candidate(in *candidate) error {
 	a, err := d.answer(in.Index)
 	if err != nil || a.Finished {
@@ -127,10 +118,9 @@ func (d *decoder) candidate(in *candidate) error {
 	return nil
 }
 
-// answer returns the candidate of an index. A new one begins its message.
+// answer returns the candidate with an index. The first frame of a candidate starts its message.
 func (d *decoder) answer(index int) (*answer, error) {
-	i := slices.IndexFunc(d.Answers, func(a *answer) bool { return a.Index == index })
-	if i >= 0 {
+	if i := slices.IndexFunc(d.Answers, func(a *answer) bool { return a.Index == index }); i >= 0 {
 		return d.Answers[i], nil
 	}
 	if len(d.Answers) == maxCandidates {
@@ -142,22 +132,18 @@ func (d *decoder) answer(index int) (*answer, error) {
 	return a, nil
 }
 
-// finish ends a candidate.
+// finish ends a candidate with its open parts and its message. Only what the end of the turn needs remains of its state.
 func (d *decoder) finish(a *answer, reason, message string) {
 	d.endPart(a)
 	d.endServed(a)
 	*a = answer{Index: a.Index, Finished: true, Reason: reason, Message: message}
-	e := event.Event{Type: event.MessageEnd, Message: a.key()}
-	if reason != "" {
-		e.Body = &event.Body{Reason: stopReason(reason)}
-	}
-	d.Emit(e)
+	d.EndMessage(a.key(), stopReason(reason))
 }
 
 // stopReason returns the reason that readers get for a finishReason.
 func stopReason(finish string) string { return decoding.StopReason(strings.ToLower(finish)) }
 
-// abort ends the turn with an error.
+// abort ends the turn with an error. Candidates that have finished before keep their own reason.
 func (d *decoder) abort(reason string, err *event.Error) {
 	for _, a := range d.Answers {
 		if !a.Finished {
@@ -167,7 +153,8 @@ func (d *decoder) abort(reason string, err *event.Error) {
 	d.end(&event.Body{Outcome: event.Failed, Reason: reason, Error: err})
 }
 
-// endTurn ends the turn if every candidate has finished.
+// endTurn ends the turn after every candidate has finished. Its outcome is that of candidate 0, or of the first one if there is no 0. Any other
+// reason than the model's own end or the length limit is a failure, such as SAFETY: the answer is not what the model wanted to write.
 func (d *decoder) endTurn() {
 	answer := d.Answers[0]
 	for _, a := range d.Answers {
@@ -178,15 +165,12 @@ func (d *decoder) endTurn() {
 	b := &event.Body{Outcome: event.Completed, Reason: stopReason(answer.Reason)}
 	if !completed[answer.Reason] {
 		b.Outcome = event.Failed
-		b.Error = &event.Error{Code: b.Reason, Message: answer.Message}
-		if b.Error.Message == "" {
-			b.Error.Message = "the provider stopped the answer: " + b.Reason
-		}
+		b.Error = &event.Error{Code: b.Reason, Message: cmp.Or(answer.Message, "the provider stopped the answer: "+b.Reason)}
 	}
 	d.end(b)
 }
 
-// end ends the turn.
+// end ends the turn and reports its usage.
 func (d *decoder) end(b *event.Body) {
 	total := d.Usage.total()
 	if total.Model = d.Model; total != (event.Usage{}) {
@@ -223,7 +207,7 @@ func (d *decoder) State() ([]byte, error) { return json.Marshal(&d.state) }
 // Restore implements [dialect.Decoder].
 func (d *decoder) Restore(b []byte) error { return decoding.Restore(b, &d.state, (*state).check) }
 
-// check rejects null candidates in a stored state, and candidates with an open call but no argument parser.
+// check rejects null candidates in a stored state, and candidates with an open call but no argument parser: the decoder dereferences both.
 func (s *state) check() error {
 	for _, a := range s.Answers {
 		if a == nil || a.Open == kindCall && a.Args == nil {

@@ -1,5 +1,15 @@
-// Package gemini decodes the stream of the Gemini API's streamGenerateContent method, requested as server-sent events (alt=sse). The response
-// type is GenerateContentResponse in the API reference.
+// Package gemini decodes the stream of the Gemini API's streamGenerateContent method, versions v1 and v1beta, requested as server-sent events
+// (alt=sse). Every frame is a GenerateContentResponse, as the API reference describes it. There is no end frame.
+//
+// The parts of a candidate become:
+//
+//	text; text with thought             a text; reasoning
+//	functionCall                        a tool with its input, for the client to run
+//	executableCode, toolCall            a tool that the server runs
+//	codeExecutionResult, toolResponse   its output and state
+//	inlineData, fileData                media
+//
+// Besides its candidates a frame may have the usage, the model, the reason why the prompt was rejected, or an error.
 //
 // Invariants
 //

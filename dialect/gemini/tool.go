@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 )
 
@@ -22,7 +23,7 @@ type serverTool struct {
 	Response json.RawMessage `json:"response"`
 }
 
-// serve takes a call that the server runs.
+// serve applies a toolCall. Its arguments are complete.
 func (d *decoder) serve(a *answer, t *serverTool) error {
 	if err := d.beginServed(a, t); err != nil {
 		return err
@@ -31,35 +32,38 @@ func (d *decoder) serve(a *answer, t *serverTool) error {
 	return nil
 }
 
+// beginServed starts the part of a call that the server runs. The part doesn't count as the open one, so other parts may start before its
+// result arrives. The tool is named by its type, such as "google_search_web".
 func (d *decoder) beginServed(a *answer, t *serverTool) error {
 	if err := d.begin(a, kindCall, &event.Body{Kind: event.KindTool, Name: strings.ToLower(t.Type), Call: t.ID, State: event.PartRunning}); err != nil {
 		return err
 	}
-	a.Open = "" // the part is not the one at hand: what comes next may be of any kind
+	a.Open = ""
 	a.ServerCalls = append(a.ServerCalls, serverCall{ID: t.ID, Part: a.part()})
 	return nil
 }
 
-// finishServed applies the result of a call that the server ran. The call may have been in an earlier stream.
+// finishServed applies a toolResponse: the output of the call with the same id. If the call was in an earlier stream, its part is started
+// here, so that the output is shown.
 func (d *decoder) finishServed(a *answer, t *serverTool) error {
-	find := func() int { return slices.IndexFunc(a.ServerCalls, func(s serverCall) bool { return s.ID == t.ID }) }
-	if find() < 0 {
+	i := slices.IndexFunc(a.ServerCalls, func(s serverCall) bool { return s.ID == t.ID })
+	if i < 0 {
+		i = len(a.ServerCalls)
 		if err := d.beginServed(a, t); err != nil {
 			return err
 		}
 	}
-	i := find()
 	part := a.ServerCalls[i].Part
 	a.ServerCalls = slices.Delete(a.ServerCalls, i, i+1)
-	if output := compact(t.Response); output != "" && output != "null" {
-		d.Emit(event.Event{Type: event.PartAppend, Message: a.key(), Part: part, Field: event.Output, Text: output})
+	if output := decoding.Compact(t.Response); output != "null" {
+		d.append(a, part, event.Output, output)
 	}
 	d.Emit(event.Event{Type: event.PartUpdate, Message: a.key(), Part: part, Body: &event.Body{State: event.PartDone}})
 	d.Emit(event.Event{Type: event.PartEnd, Message: a.key(), Part: part})
 	return nil
 }
 
-// endServed ends the calls whose results never came.
+// endServed ends the calls without a result as failed, because their candidate has ended.
 func (d *decoder) endServed(a *answer) {
 	for _, s := range a.ServerCalls {
 		d.Emit(event.Event{Type: event.PartUpdate, Message: a.key(), Part: s.Part, Body: &event.Body{State: event.PartFailed, Error: &event.Error{Message: "no result"}}})

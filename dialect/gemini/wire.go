@@ -1,13 +1,14 @@
 package gemini
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
 	"github.com/leat-dev/leat/event"
 )
 
-// chunk is any frame of the stream. Texts stay raw, since a character may be split over two of them.
+// chunk is any frame of the stream. Texts are raw, because a character may be split between two of them.
 type chunk struct {
 	Type       string      `json:"type"`
 	Candidates []candidate `json:"candidates"`
@@ -20,6 +21,7 @@ type chunk struct {
 	Error *failure `json:"error"`
 }
 
+// candidate is what a frame has for one candidate. Only its last frame has Finish and Message.
 type candidate struct {
 	Index   int `json:"index"`
 	Content *struct {
@@ -29,11 +31,12 @@ type candidate struct {
 	Message string `json:"finishMessage"`
 }
 
+// part is a part of a candidate's content. Apart from Thought and Signature, one of the fields is set.
 type part struct {
 	Text    json.RawMessage `json:"text"`
 	Thought bool            `json:"thought"`
 	Call    *call           `json:"functionCall"`
-	// ToolCall and ToolResponse are of tools that the server runs, since Gemini 3.
+	// ToolCall and ToolResponse belong to the tools that the server runs, since Gemini 3.
 	ToolCall     *serverTool `json:"toolCall"`
 	ToolResponse *serverTool `json:"toolResponse"`
 	Inline       *struct {
@@ -55,6 +58,7 @@ type part struct {
 	Signature string `json:"thoughtSignature"`
 }
 
+// call is a functionCall: with Args if it is complete, or with Partial and Continue if its arguments are streamed, since Gemini 3.
 type call struct {
 	ID       string          `json:"id"`
 	Name     string          `json:"name"`
@@ -63,7 +67,7 @@ type call struct {
 	Continue bool            `json:"willContinue"`
 }
 
-// argument is a piece of one of a call's values.
+// argument is a value of a call's arguments, or a piece of a string if Continue is true. A value of null has none of the value fields.
 type argument struct {
 	Path     string          `json:"jsonPath"`
 	String   json.RawMessage `json:"stringValue"`
@@ -72,7 +76,7 @@ type argument struct {
 	Continue bool            `json:"willContinue"`
 }
 
-// usage is the total so far; what a chunk leaves out stays as it was.
+// usage is the total so far, in tokens. A number that a chunk leaves out is unchanged, so the fields are pointers.
 type usage struct {
 	Prompt     *int64 `json:"promptTokenCount,omitempty"`
 	Tools      *int64 `json:"toolUsePromptTokenCount,omitempty"`
@@ -81,6 +85,7 @@ type usage struct {
 	Thoughts   *int64 `json:"thoughtsTokenCount,omitempty"`
 }
 
+// add replaces the numbers that next has. They are totals, so they aren't summed.
 func (u *usage) add(next *usage) {
 	for _, f := range []struct{ to, from **int64 }{
 		{&u.Prompt, &next.Prompt}, {&u.Tools, &next.Tools}, {&u.Cached, &next.Cached}, {&u.Candidates, &next.Candidates}, {&u.Thoughts, &next.Thoughts},
@@ -91,6 +96,8 @@ func (u *usage) add(next *usage) {
 	}
 }
 
+// total returns the usage as readers see it. The API counts cached tokens in the prompt, and thoughts apart from the candidates; [event.Usage]
+// counts cached tokens apart and thoughts in the output.
 func (u *usage) total() event.Usage {
 	n := func(p *int64) int64 {
 		if p == nil {
@@ -106,6 +113,7 @@ func (u *usage) total() event.Usage {
 	}
 }
 
+// failure is the error of the API. Code is the HTTP status, and Status its name, such as RESOURCE_EXHAUSTED.
 type failure struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
@@ -113,14 +121,10 @@ type failure struct {
 }
 
 func (f *failure) error() *event.Error {
-	e := &event.Error{Code: strings.ToLower(f.Status), Message: f.Message, Retryable: f.Code == 408 || f.Code == 429 || f.Code >= 500}
-	if e.Code == "" {
-		e.Code = "error"
+	return &event.Error{
+		Code: cmp.Or(strings.ToLower(f.Status), "error"), Message: cmp.Or(f.Message, "the upstream failed"),
+		Retryable: f.Code == 408 || f.Code == 429 || f.Code >= 500,
 	}
-	if e.Message == "" {
-		e.Message = "the upstream failed"
-	}
-	return e
 }
 
 // completed has the finish reasons of complete answers.

@@ -6,10 +6,11 @@ import (
 	"strconv"
 
 	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 )
 
-// choice is one answer of the stream.
+// choice is one answer of the stream, with the state that its next delta needs. After its end only the first three fields are set.
 type choice struct {
 	Index    int    `json:"index"`
 	Finished bool   `json:"finished,omitempty"`
@@ -17,15 +18,15 @@ type choice struct {
 
 	Texting  bool         `json:"texting,omitempty"` // its text has begun
 	Text     dialect.Text `json:"text,omitzero"`
-	Thinking bool         `json:"thinking,omitempty"` // a reasoning is open
-	Thoughts int          `json:"thoughts,omitempty"` // how many there were
+	Thinking bool         `json:"thinking,omitempty"` // a reasoning part is open
+	Thoughts int          `json:"thoughts,omitempty"` // the number of reasoning parts
 	Thought  dialect.Text `json:"thought,omitzero"`
 	Tools    []*tool      `json:"tools,omitempty"`
 }
 
-// tool is a call of a choice; its part's key is its place among them.
+// tool is a call of a choice. The key of its part is its position among the calls, because servers send indexes twice or not at all.
 type tool struct {
-	Index    *int         `json:"index,omitempty"`
+	Index    *int         `json:"index,omitempty"` // nil if the server sends none
 	ID       string       `json:"id,omitempty"`
 	HasInput bool         `json:"said,omitempty"` // it has some input
 	Text     dialect.Text `json:"text,omitzero"`
@@ -39,11 +40,12 @@ func (c *choice) thoughtKey() string { return "reasoning" + strconv.Itoa(c.Thoug
 
 func toolKey(i int) string { return "tool" + strconv.Itoa(i+1) }
 
-// delta takes what a chunk adds to a choice.
+// delta applies what a chunk adds to a choice, in the order in which a model writes it: reasoning, text, calls. An empty string in a delta is
+// not a text, so that a part starts with its first character.
 func (d *decoder) delta(c *choice, in *delta) error {
 	thought := in.ReasoningContent
 	if null(thought) {
-		thought = in.Reasoning // a server that sends both means the same by them
+		thought = in.Reasoning // a server that sends both keys sends the same text in them
 	}
 	if err := d.think(c, thought); err != nil {
 		return err
@@ -66,7 +68,7 @@ func (d *decoder) delta(c *choice, in *delta) error {
 	return nil
 }
 
-// content takes a content: a string, or a list of texts and thoughts.
+// content applies a content: a string, or a list of texts and thoughts, as Mistral's reasoning models send it.
 func (d *decoder) content(c *choice, raw json.RawMessage) error {
 	if !bytes.HasPrefix(raw, []byte("[")) {
 		return d.text(c, raw)
@@ -94,6 +96,7 @@ func (d *decoder) content(c *choice, raw json.RawMessage) error {
 	return nil
 }
 
+// think appends to the open reasoning part, and starts one if none is open.
 func (d *decoder) think(c *choice, raw json.RawMessage) error {
 	if null(raw) {
 		return nil
@@ -111,7 +114,8 @@ func (d *decoder) think(c *choice, raw json.RawMessage) error {
 	return nil
 }
 
-// thought ends the reasoning that is open: something else has begun.
+// thought ends the open reasoning part, because a text or a call follows. The last part of those that are allowed stays open until the choice
+// ends, so that later reasoning can be appended to it.
 func (d *decoder) thought(c *choice) {
 	if !c.Thinking || c.Thoughts == maxThoughts {
 		return
@@ -121,6 +125,7 @@ func (d *decoder) thought(c *choice) {
 	c.Thinking = false
 }
 
+// text decodes a piece of the answer and appends it to the choice's only text.
 func (d *decoder) text(c *choice, raw json.RawMessage) error {
 	if null(raw) {
 		return nil
@@ -145,7 +150,8 @@ func (d *decoder) say(c *choice, text string) {
 	d.append(c, textKey, event.Text, text)
 }
 
-// call takes a piece of a tool call.
+// call appends a piece of a tool call to the input of its tool, and starts the tool if the call is new. The arguments are a string of JSON;
+// some servers send the object itself, which is then complete.
 func (d *decoder) call(c *choice, in *call) error {
 	i := c.tool(in)
 	if i < 0 {
@@ -162,12 +168,7 @@ func (d *decoder) call(c *choice, in *call) error {
 		return nil
 	}
 	if args[0] == '{' {
-		// A server that does not know better gives the object itself.
-		var b bytes.Buffer
-		if err := json.Compact(&b, args); err != nil {
-			return err
-		}
-		d.input(c, i, b.String())
+		d.input(c, i, decoding.Compact(args))
 		return nil
 	}
 	text, err := t.Text.JSON(args)
@@ -178,13 +179,15 @@ func (d *decoder) call(c *choice, in *call) error {
 	return nil
 }
 
-// tool returns the place of the call that a piece belongs to, -1 where it is a new one.
+// tool returns the position of the call that a piece belongs to, or -1 if it is a new call. The index decides. Without one, a piece with
+// neither id nor name continues the last call, and any other piece belongs to the call with its id. A server that reuses an index for a new
+// call is recognized by a new id together with a name, which only the first piece of a call has.
 func (c *choice) tool(in *call) int {
 	for i := len(c.Tools) - 1; i >= 0; i-- {
 		t := c.Tools[i]
 		switch {
 		case in.Index == nil && in.ID == "" && in.Function.Name == "":
-			return i // more of the last one
+			return i
 		case in.Index == nil:
 			if in.ID != "" && in.ID == t.ID {
 				return i
@@ -217,7 +220,7 @@ func (d *decoder) append(c *choice, part string, f event.Field, text string) {
 	}
 }
 
-// finish ends a choice and everything that it left open.
+// finish ends the open parts of a choice and its message. A call without arguments gets {} as its input, which is what the model meant.
 func (d *decoder) finish(c *choice, reason string) {
 	d.flush(c)
 	if c.Thinking {
@@ -232,15 +235,11 @@ func (d *decoder) finish(c *choice, reason string) {
 		}
 		d.Emit(event.Event{Type: event.PartEnd, Message: c.key(), Part: toolKey(i)})
 	}
-	e := event.Event{Type: event.MessageEnd, Message: c.key()}
-	if reason != "" {
-		e.Body = &event.Body{Reason: reason}
-	}
-	d.Emit(e)
+	d.EndMessage(c.key(), reason)
 	*c = choice{Index: c.Index, Finished: true, Reason: reason}
 }
 
-// flush says what is held back of a choice's texts.
+// flush emits the incomplete characters that are buffered in the choice's texts.
 func (d *decoder) flush(c *choice) {
 	if c.Thinking {
 		d.append(c, c.thoughtKey(), event.Text, c.Thought.Close())

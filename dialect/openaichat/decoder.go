@@ -2,6 +2,7 @@ package openaichat
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,10 +28,11 @@ func Dialect() dialect.Dialect {
 }
 
 const (
-	// maxChoices bounds the answers of a stream, maxTools the calls of an answer. Real requests have far fewer.
+	// maxChoices is the limit of choices in a stream, maxTools that of calls in a choice; one more is an error. Real answers have far fewer, and
+	// the state of each is stored with every commit.
 	maxChoices = 128
 	maxTools   = 1024
-	// maxThoughts bounds the reasoning parts of an answer. More of them are appended to the last one.
+	// maxThoughts is the limit of reasoning parts in a choice. Later reasoning is appended to the last one.
 	maxThoughts = 1024
 )
 
@@ -40,10 +42,7 @@ type decoder struct {
 	decoding.Base
 }
 
-var (
-	_ dialect.Decoder = (*decoder)(nil)
-	_ dialect.Counter = (*decoder)(nil)
-)
+var _ dialect.Counter = (*decoder)(nil)
 
 type state struct {
 	Frames   int             `json:"frames"`
@@ -55,7 +54,6 @@ type state struct {
 }
 
 var (
-	errNoObject    = errors.New("a frame is an object or [DONE]")
 	errManyChoices = fmt.Errorf("more than %d choices", maxChoices)
 	errManyTools   = fmt.Errorf("more than %d tool calls", maxTools)
 	errState       = errors.New("a choice or tool is missing")
@@ -74,12 +72,9 @@ func (d *decoder) decodeFrame(f dialect.Frame) error {
 		d.finishTurn()
 		return nil
 	}
-	if !bytes.HasPrefix(data, []byte("{")) {
-		return decoding.Fault("invalid JSON", errNoObject)
-	}
 	var in chunk
-	if err := json.Unmarshal(data, &in); err != nil {
-		return decoding.Fault("invalid JSON", err)
+	if err := decoding.Unmarshal(data, &in); err != nil {
+		return err
 	}
 	if err := d.route(&in, f.Event, data); err != nil {
 		return decoding.Fault("chunk", err)
@@ -87,6 +82,9 @@ func (d *decoder) decodeFrame(f dialect.Frame) error {
 	return nil
 }
 
+// route applies a chunk, or the error in its place. Servers put an error in one of four places: the key "error", an object of type error, an
+// event named error, and in Groq's case x_groq. event is the SSE name and data the whole chunk, which is itself the error in two of the
+// forms.
 func (d *decoder) route(in *chunk, event string, data []byte) error {
 	switch {
 	case !null(in.Error):
@@ -100,14 +98,10 @@ func (d *decoder) route(in *chunk, event string, data []byte) error {
 		in.Usage = in.Groq.Usage
 	}
 	if in.Choices == nil && in.Usage == nil {
-		kind := in.Type
-		if kind == "" {
-			kind = in.Object
-		}
-		d.Unknowns.Add(kind)
+		d.Unknowns.Add(cmp.Or(in.Type, in.Object))
 		return nil
 	}
-	d.model(in.Model)
+	d.SetModel(&d.Model, in.Model)
 	if in.Usage != nil {
 		d.Usage = in.Usage.total()
 	}
@@ -122,14 +116,7 @@ func (d *decoder) route(in *chunk, event string, data []byte) error {
 	return nil
 }
 
-func (d *decoder) model(name string) {
-	if name != "" && name != d.Model {
-		d.Model = name
-		d.Emit(event.Event{Type: event.TurnUpdate, Body: &event.Body{Model: name}})
-	}
-}
-
-// choice takes a choice of a chunk.
+// choice applies a choice of a chunk. After its finish_reason it is complete, and later deltas for it are ignored.
 func (d *decoder) choice(in *wireChoice) error {
 	c, err := d.find(in.Index)
 	if err != nil {
@@ -147,10 +134,9 @@ func (d *decoder) choice(in *wireChoice) error {
 	return nil
 }
 
-// find returns the choice of an index. A new one begins its message.
+// find returns the choice with an index. The first chunk of a choice starts its message.
 func (d *decoder) find(index int) (*choice, error) {
-	i := slices.IndexFunc(d.Choices, func(c *choice) bool { return c.Index == index })
-	if i >= 0 {
+	if i := slices.IndexFunc(d.Choices, func(c *choice) bool { return c.Index == index }); i >= 0 {
 		return d.Choices[i], nil
 	}
 	if len(d.Choices) == maxChoices {
@@ -162,7 +148,8 @@ func (d *decoder) find(index int) (*choice, error) {
 	return c, nil
 }
 
-// finishTurn ends the turn after [DONE], or at the end of a body in which every choice has finished.
+// finishTurn ends the turn after [DONE], or at the end of a body in which every choice has finished. The turn has the reason of choice 0, or
+// that of the first choice if there is no choice 0.
 func (d *decoder) finishTurn() {
 	for _, c := range d.Choices {
 		if !c.Finished {
@@ -182,6 +169,7 @@ func (d *decoder) finishTurn() {
 	d.end(b)
 }
 
+// error ends the turn as failed. Choices that have finished before keep their own reason.
 func (d *decoder) error(raw json.RawMessage) {
 	for _, c := range d.Choices {
 		if !c.Finished {
@@ -191,7 +179,7 @@ func (d *decoder) error(raw json.RawMessage) {
 	d.end(&event.Body{Outcome: event.Failed, Reason: "error", Error: readError(raw)})
 }
 
-// end ends the turn.
+// end ends the turn and reports its usage. The model is reported even if the server sent no usage, because prices depend on it.
 func (d *decoder) end(b *event.Body) {
 	d.IsOver = true
 	if total := d.Usage; total != (event.Usage{}) || d.Model != "" {

@@ -1,5 +1,15 @@
 // Package openaichat decodes and encodes the stream of the OpenAI Chat Completions API ("chat completion chunk object" in the API reference),
-// which many servers imitate.
+// which many servers imitate. The API has no version; [DONE] ends a stream.
+//
+// A chunk may have the model, the usage and, for each choice, a delta:
+//
+//	content, refusal                                     the text
+//	reasoning_content, reasoning, blocks of "thinking"   reasoning
+//	tool_calls, function_call (the older form)           a tool with its input
+//	finish_reason                                        the end of the choice's message
+//	error, or an event named "error"                     the failure of the turn
+//
+// Fields that aren't part of the answer, such as logprobs and the fingerprint of the system, are ignored.
 //
 // Invariants of the decoder
 //

@@ -7,25 +7,28 @@ import (
 	"github.com/leat-dev/leat/sse"
 )
 
-// Encoder writes one answer, as a stream of chunks or whole. Its methods append to b and return it. It is not safe for
+// Encoder writes one answer, either as a stream of chunks or as one object. Its methods append to b and return it. It is not safe for
 // concurrent use.
+//
+// For a stream, call Start, then Text and Reasoning as they arrive, then End or Fail. Official clients reject a stream whose first delta has
+// no role or whose choice never gets a finish_reason; Start and End write them.
 type Encoder struct {
-	// ID, Model and Created (epoch seconds) are the answer's; they are set before anything is written.
+	// ID, Model and Created (epoch seconds) are repeated in every chunk. Set them before the first call.
 	ID, Model string
 	Created   int64
 	// Usage is true if the client asked for the token usage, which is sent in a separate chunk at the end.
 	Usage bool
 }
 
-// Start begins the stream.
+// Start appends the first chunk, which has the role.
 func (e *Encoder) Start(b []byte) []byte {
 	return e.chunk(b, []byte(`{"role":"assistant","content":""}`), "")
 }
 
-// Text appends to the answer.
+// Text appends a delta of the answer. An empty text appends nothing.
 func (e *Encoder) Text(b []byte, text string) []byte { return e.grow(b, "content", text) }
 
-// Reasoning appends to the thinking.
+// Reasoning appends a delta of the reasoning. An empty text appends nothing.
 func (e *Encoder) Reasoning(b []byte, text string) []byte {
 	return e.grow(b, "reasoning_content", text)
 }
@@ -41,7 +44,8 @@ func (e *Encoder) grow(b []byte, key, text string) []byte {
 // Ping appends a comment that keeps the connection alive. The API has no event for that.
 func (e *Encoder) Ping(b []byte) []byte { return sse.AppendComment(b, "ping") }
 
-// End ends an answer that is whole. reason is the turn's; u may be nil.
+// End appends the end of a complete answer: the finish_reason, the usage if the client asked for it, and [DONE]. reason is that of the turn;
+// a nil u is a usage of zero tokens.
 func (e *Encoder) End(b []byte, reason string, u *event.Usage) []byte {
 	b = e.chunk(b, []byte(`{}`), finishReason(reason))
 	if e.Usage {
@@ -52,12 +56,13 @@ func (e *Encoder) End(b []byte, reason string, u *event.Usage) []byte {
 	return write(b, []byte("[DONE]"))
 }
 
-// Fail ends an answer that did not become whole.
+// Fail appends an error instead of the end. Without [DONE] and a finish_reason, no client takes the answer for complete.
 func (e *Encoder) Fail(b []byte, kind, code, message string) []byte {
 	return write(b, AppendError(nil, kind, code, "", message))
 }
 
-// AppendError appends an error as the API has it, in a stream and as an answer. code and param may be empty.
+// AppendError appends an error object of the API, which is the same in a stream and in the body of a response. An empty code or param is
+// written as null.
 func AppendError(b []byte, kind, code, param, message string) []byte {
 	b = event.AppendString(append(b, `{"error":{"message":`...), message)
 	b = event.AppendString(append(b, `,"type":`...), kind)
@@ -65,6 +70,7 @@ func AppendError(b []byte, kind, code, param, message string) []byte {
 	return append(orNull(append(b, `,"code":`...), code), "}}"...)
 }
 
+// orNull appends s as a JSON string, or null if s is empty.
 func orNull(b []byte, s string) []byte {
 	if s == "" {
 		return append(b, "null"...)
@@ -72,7 +78,7 @@ func orNull(b []byte, s string) []byte {
 	return event.AppendString(b, s)
 }
 
-// AppendCompletion appends a whole answer. reason and u are those of End.
+// AppendCompletion appends the response to a request without stream. reason and u are as in End.
 func (e *Encoder) AppendCompletion(b []byte, text, reasoning, reason string, u *event.Usage) []byte {
 	b = e.head(b, "chat.completion")
 	b = append(b, `,"choices":[{"index":0,"message":{"role":"assistant","content":`...)
@@ -85,6 +91,7 @@ func (e *Encoder) AppendCompletion(b []byte, text, reasoning, reason string, u *
 	return append(appendUsage(b, u), '}')
 }
 
+// head appends the beginning of an object up to the fields that all chunks of an answer share. The caller closes the object.
 func (e *Encoder) head(b []byte, object string) []byte {
 	b = event.AppendString(append(b, `{"id":`...), e.ID)
 	b = event.AppendString(append(b, `,"object":`...), object)
@@ -92,6 +99,7 @@ func (e *Encoder) head(b []byte, object string) []byte {
 	return event.AppendString(append(b, `,"model":`...), e.Model)
 }
 
+// chunk appends a chunk with one choice. Every chunk has "usage":null if the client asked for the usage, as in the API itself.
 func (e *Encoder) chunk(b, delta []byte, finish string) []byte {
 	d := e.head(nil, "chat.completion.chunk")
 	d = append(append(d, `,"choices":[{"index":0,"delta":`...), delta...)
@@ -125,7 +133,7 @@ func appendUsage(b []byte, u *event.Usage) []byte {
 	return append(b, "}}"...)
 }
 
-// write appends an event, which has no name that could be refused.
+// write appends an event. Its error is ignored, because AppendEvent refuses only invalid names and ids, and there are none.
 func write(b, data []byte) []byte {
 	b, _ = sse.AppendEvent(b, "", "", data)
 	return b

@@ -6,8 +6,8 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
-// progress recognizes tokens. Servers send an empty delta while they hold back a tool call or hidden reasoning; a chunk without
-// choices carries nothing of the answer.
+// progress recognizes the model's tokens, also empty ones: servers send an empty delta for each token of a tool call that they buffer, or of
+// reasoning that they hide. A chunk without choices has no part of the answer.
 func progress(f dialect.Frame) bool {
 	var in struct {
 		Choices []json.RawMessage `json:"choices"`

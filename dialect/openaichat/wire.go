@@ -2,13 +2,14 @@ package openaichat
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"strconv"
 
 	"github.com/leat-dev/leat/event"
 )
 
-// chunk is any frame of the stream. Texts stay raw, since a character may be split over two of them.
+// chunk is any frame of the stream. Texts are raw, because a character may be split between two of them.
 type chunk struct {
 	Object  string          `json:"object"`
 	Type    string          `json:"type"`
@@ -16,31 +17,33 @@ type chunk struct {
 	Choices []wireChoice    `json:"choices"`
 	Usage   *usage          `json:"usage"`
 	Error   json.RawMessage `json:"error"`
-	Message json.RawMessage `json:"message"` // of an error that stands by itself
 	Groq    *groq           `json:"x_groq"`
 }
 
-// groq is what Groq adds to its first and last chunks. Usage is here even if the request did not ask for it.
+// groq has the fields that Groq adds to its first and last chunks. It reports the usage here even if the request didn't ask for it.
 type groq struct {
 	Usage *usage          `json:"usage"`
 	Error json.RawMessage `json:"error"` // why the stream was stopped early
 }
 
+// wireChoice is what a chunk has for one choice. Finish is null or absent in all chunks but the last.
 type wireChoice struct {
 	Index  int    `json:"index"`
 	Delta  delta  `json:"delta"`
 	Finish string `json:"finish_reason"`
 }
 
+// delta has the new pieces of a choice. Content is a string or a list of pieces.
 type delta struct {
 	Content          json.RawMessage `json:"content"`
 	Refusal          json.RawMessage `json:"refusal"`
 	ReasoningContent json.RawMessage `json:"reasoning_content"`
 	Reasoning        json.RawMessage `json:"reasoning"`
 	ToolCalls        []call          `json:"tool_calls"`
-	FunctionCall     *function       `json:"function_call"` // what tool_calls were called before
+	FunctionCall     *function       `json:"function_call"` // the older form of tool_calls, with one call and no index
 }
 
+// call is a piece of a tool call. Only the first piece has ID and the name of the function.
 type call struct {
 	Index    *int     `json:"index"`
 	ID       string   `json:"id"`
@@ -52,7 +55,7 @@ type function struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// usage is the total so far.
+// usage is the total so far, in tokens. The prompt includes the cached tokens, which [event.Usage] counts separately.
 type usage struct {
 	Prompt     int64 `json:"prompt_tokens"`
 	Completion int64 `json:"completion_tokens"`
@@ -77,7 +80,7 @@ func (u *usage) total() event.Usage {
 	return t
 }
 
-// failure is an error as servers write it: with a code that is a word or a status, or nothing but a text.
+// failure is an error as servers write it: an object whose code is a word or an HTTP status.
 type failure struct {
 	Message string          `json:"message"`
 	Type    string          `json:"type"`
@@ -85,7 +88,7 @@ type failure struct {
 	Status  int             `json:"status_code"`
 }
 
-// retryable are the errors that another try may not meet.
+// retryable has the error codes and types after which a retry may succeed. The servers that imitate the API have their own names.
 var retryable = map[string]bool{
 	"server_error": true, "internal_server_error": true, "InternalServerError": true, "api_error": true,
 	"rate_limit_error": true, "rate_limit_exceeded": true, "rate_limit_reached": true,
@@ -93,11 +96,12 @@ var retryable = map[string]bool{
 	"timeout": true, "timeout_error": true,
 }
 
-// readError takes the error of a chunk.
+// readError decodes the error of a chunk, which is an object or a text. An error of any other shape keeps only its default message, because
+// the turn has failed whether or not the error can be read. The code is the first of the error's code, its type and its status.
 func readError(raw json.RawMessage) *event.Error {
 	var f failure
 	if json.Unmarshal(raw, &f) != nil {
-		_ = json.Unmarshal(raw, &f.Message) // neither an object nor a text: then nothing is known of it
+		_ = json.Unmarshal(raw, &f.Message)
 	}
 	e := &event.Error{Message: f.Message, Retryable: retryable[f.Type]}
 	var status int
@@ -113,20 +117,16 @@ func readError(raw json.RawMessage) *event.Error {
 		e.Code = strconv.Itoa(f.Status)
 	}
 	if e.Code == "insufficient_quota" {
-		e.Retryable = false // it comes with the status of a limit that passes
+		e.Retryable = false // its status is 429, like that of a rate limit, but it needs a payment
 	}
-	if e.Message == "" {
-		if e.Message = e.Code; e.Message == "" {
-			e.Message = "the upstream failed"
-		}
-	}
+	e.Message = cmp.Or(e.Message, e.Code, "the upstream failed")
 	return e
 }
 
 // null reports whether a value is absent or null.
 func null(raw json.RawMessage) bool { return len(raw) == 0 || bytes.Equal(raw, []byte("null")) }
 
-// piece is an entry of a content that comes as a list.
+// piece is an entry of a content that is a list: a text, or a thinking block with texts.
 type piece struct {
 	Type     string          `json:"type"`
 	Text     json.RawMessage `json:"text"`

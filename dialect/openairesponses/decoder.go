@@ -2,6 +2,7 @@ package openairesponses
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,7 +28,8 @@ func Dialect() dialect.Dialect {
 	}
 }
 
-// maxItems bounds the items of a response, maxParts the parts of an item; no model writes as many.
+// maxItems is the limit of items in a response, maxParts that of parts in an item; one more is an error. No model writes as many, and all
+// are in the state, which is stored with commits.
 const (
 	maxItems = 4096
 	maxParts = 1024
@@ -39,23 +41,20 @@ type decoder struct {
 	decoding.Base
 }
 
-var (
-	_ dialect.Decoder = (*decoder)(nil)
-	_ dialect.Counter = (*decoder)(nil)
-)
+var _ dialect.Counter = (*decoder)(nil)
 
 type state struct {
 	Frames int     `json:"frames"`
 	IsOver bool    `json:"ended,omitempty"`
-	Seq    int64   `json:"seq,omitempty"` // the last sequence_number
-	ID     string  `json:"id,omitempty"`  // of the response
-	Key    string  `json:"key,omitempty"` // of the message; empty: it has not begun
-	Items  []*open `json:"items,omitempty"`
-	// Questions are the approvals that are asked for. Paused says that the response which asked for them has ended, so that the
-	// turn waits for the next one.
+	Seq    int64   `json:"seq,omitempty"`   // the last sequence_number
+	ID     string  `json:"id,omitempty"`    // of the response
+	Key    string  `json:"key,omitempty"`   // of the message, or empty if it wasn't started
+	Items  []*open `json:"items,omitempty"` // of the current response, in order of their first event
+	// Questions has the open approvals. Paused is true if the response that asked for them has ended, so that the turn waits for the next
+	// response.
 	Questions  []*question     `json:"questions,omitempty"`
 	Paused     bool            `json:"paused,omitempty"`
-	PriorUsage event.Usage     `json:"used,omitzero"` // of the responses before
+	PriorUsage event.Usage     `json:"used,omitzero"` // of the responses that have ended
 	Model      string          `json:"model,omitempty"`
 	Unknowns   dialect.Unknown `json:"unknown,omitempty"`
 }
@@ -76,21 +75,18 @@ func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
 	return d.Base.Decode(name, &d.Frames, d.IsOver, f, d.decodeFrame)
 }
 
+// decodeFrame decodes an event, skips it if its sequence_number shows that it is a repetition, and applies it. The numbers start at 0 in each
+// response, so the first event of the response after a question must reset them before they are compared.
 func (d *decoder) decodeFrame(f dialect.Frame) error {
 	data := bytes.TrimSpace(f.Data)
 	if string(data) == "[DONE]" {
-		return nil // some servers end their bodies with it, whatever became of the response
-	}
-	if !bytes.HasPrefix(data, []byte("{")) {
-		return decoding.Fault("invalid JSON", errNoObject)
+		return nil // some servers send it after every response; it doesn't say how the response ended
 	}
 	var in frame
-	if err := json.Unmarshal(data, &in); err != nil {
-		return decoding.Fault("invalid JSON", err)
+	if err := decoding.Unmarshal(data, &in); err != nil {
+		return err
 	}
-	if in.Type == "" {
-		in.Type = f.Event
-	}
+	in.Type = cmp.Or(in.Type, f.Event)
 	if in.Type == "" && len(in.Error) == 0 {
 		return decoding.Fault("no type", errNoObject)
 	}
@@ -99,7 +95,7 @@ func (d *decoder) decodeFrame(f dialect.Frame) error {
 	}
 	if in.Seq != nil {
 		if *in.Seq < d.Seq || *in.Seq == d.Seq && d.Seq > 0 {
-			return nil // seen before
+			return nil
 		}
 		d.Seq = *in.Seq
 	}
@@ -109,6 +105,8 @@ func (d *decoder) decodeFrame(f dialect.Frame) error {
 	return nil
 }
 
+// route applies an event by its type. Deltas grow a part, and "done" events set its final text; an "added" event only starts the part, so that
+// readers see the parts in the order in which the model began them. An unknown event of a call that the server runs is only progress.
 func (d *decoder) route(in *frame) error {
 	kind, ok := strings.CutPrefix(in.Type, "response.")
 	if !ok {
@@ -168,8 +166,8 @@ func (d *decoder) route(in *frame) error {
 	return nil
 }
 
-// The keys of parts.
-
+// textKey and the functions after it return the keys of parts: the index of the item, and for all but tools the index of the content or
+// summary within it. The ids of items are not used, because some servers change them with every event.
 func textKey(output, content int) string { return strconv.Itoa(output) + "/" + strconv.Itoa(content) }
 
 func thoughtKey(output, content int) string {
@@ -187,27 +185,22 @@ func (d *decoder) begin(r *response) {
 	if r == nil {
 		return
 	}
-	if d.ID == "" {
-		d.ID = r.ID
-	}
-	if r.Model != "" && r.Model != d.Model {
-		d.Model = r.Model
-		d.Emit(event.Event{Type: event.TurnUpdate, Body: &event.Body{Model: r.Model}})
-	}
+	d.ID = cmp.Or(d.ID, r.ID)
+	d.SetModel(&d.Model, r.Model)
 }
 
-// message begins the message, if it has not begun.
+// message returns the key of the response's message and starts the message if needed. Its key is the id of the response, because a turn with
+// questions has a message for each of its responses.
 func (d *decoder) message() string {
 	if d.Key == "" {
-		if d.Key = d.ID; d.Key == "" {
-			d.Key = "response"
-		}
+		d.Key = cmp.Or(d.ID, "response")
 		d.Emit(event.Event{Type: event.MessageStart, Message: d.Key, Body: &event.Body{Role: event.Assistant}})
 	}
 	return d.Key
 }
 
-// finish takes the response's last event.
+// finish applies the response's last event. kind is its type: completed, incomplete, failed or cancelled. A complete response with open
+// questions doesn't end the turn. If no item was streamed, the items are taken from the event's own list, as some servers send only that.
 func (d *decoder) finish(kind string, r *response) error {
 	d.begin(r)
 	if r == nil {
@@ -248,19 +241,20 @@ func (d *decoder) finish(kind string, r *response) error {
 	return nil
 }
 
-// error takes an error event, in its shape with an object or in the older one.
+// error ends the turn with an error event. The current form has an object or a text under the key error; the older one has the code and the
+// message in the event itself. An error of any other shape still ends the turn, with a general message.
 func (d *decoder) error(in *frame) {
 	f := failure{Message: in.Message}
 	if in.Code != nil {
 		f.Code = *in.Code
 	}
 	if len(in.Error) > 0 && json.Unmarshal(in.Error, &f) != nil {
-		_ = json.Unmarshal(in.Error, &f.Message) // neither an object nor a text: then nothing is known of it
+		_ = json.Unmarshal(in.Error, &f.Message)
 	}
 	d.end(&event.Body{Outcome: event.Failed, Reason: "error", Error: f.error()}, nil)
 }
 
-// end ends the turn.
+// end ends the open items and questions, the message and the turn. u is the usage of the last response; it may be nil.
 func (d *decoder) end(b *event.Body, u *usage) {
 	for _, o := range d.Items {
 		d.close(o)
@@ -279,7 +273,7 @@ func (d *decoder) end(b *event.Body, u *usage) {
 	d.Emit(event.Event{Type: event.TurnEnd, Body: b})
 }
 
-// use adds what a response has used.
+// use adds the usage of a response that has ended; u may be nil.
 func (d *decoder) use(u *usage) {
 	if u == nil {
 		return
@@ -316,7 +310,8 @@ func (d *decoder) flushOpen() {
 // Unknown implements [dialect.Counter].
 func (d *decoder) Unknown() dialect.Unknown { return d.Unknowns }
 
-// Position implements what a response is followed by: its id, and the number of the last event that was decoded.
+// Position returns the id of the response and the sequence_number of the last decoded event. A caller passes them to the API to resume a
+// background response after a broken connection. The cursor is exclusive: the next event is the one after seq.
 func (d *decoder) Position() (id string, seq int64) { return d.ID, d.Seq }
 
 // State implements [dialect.Decoder].

@@ -1,5 +1,13 @@
 // Package openairesponses decodes the stream of the OpenAI Responses API ("streaming events" in the API reference). It accepts events with and
-// without SSE names.
+// without SSE names. The API has no version.
+//
+//	response.created, queued, in_progress                   the id of the response and the model
+//	response.output_text.*, refusal.*, content_part.*       texts
+//	response.reasoning_text.*, reasoning_summary_*          reasoning
+//	response.*_arguments.*, *_input.*, *_call_code.*        the input of a tool
+//	response.output_item.added, output_item.done            tools with their results, questions, and whatever the deltas have missed
+//	response.completed, incomplete, failed, cancelled       the end of the turn, unless a question is open
+//	error                                                   the failure of the turn
 //
 // Invariants
 //

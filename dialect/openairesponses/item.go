@@ -1,31 +1,30 @@
 package openairesponses
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
 
 	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 )
 
-// open is an item of the response, from its first event on.
+// open is an item of the response, from its first event to the end of the response.
 type open struct {
 	Index int    `json:"index"`
-	Call  string `json:"call,omitempty"`
+	Call  string `json:"call,omitempty"` // call_id of a tool, by which its output is matched
 	Tool  bool   `json:"tool,omitempty"` // its tool part is open
-	Done  bool   `json:"done,omitempty"` // nothing of it follows, but for a call's output
-	// Searching is a search for tools that the server runs and whose output has not come.
+	Done  bool   `json:"done,omitempty"` // it is complete, except for the output of a call
+	// Searching is true for a tool search that the server runs and whose output has not arrived.
 	Searching bool `json:"searching,omitempty"`
-	// Question is the approval that the call was asked for with; the call is shown there.
-	Question string  `json:"question,omitempty"`
-	Parts    []*part `json:"parts,omitempty"` // those whose text may grow
-	// Final are the keys of parts that are done before their item is.
-	Final []string `json:"final,omitempty"`
+	// Question is the id of the approval that permitted the call. The call is shown in the part of that question.
+	Question string   `json:"question,omitempty"`
+	Parts    []*part  `json:"parts,omitempty"` // those whose text may still grow
+	Final    []string `json:"final,omitempty"` // keys of parts that were complete before the item
 }
 
-// part is one text of an item.
+// part is one text of an item: a content, a summary, or the input of a tool.
 type part struct {
 	Key      string           `json:"key"`
 	Field    event.Field      `json:"field,omitempty"`
@@ -33,7 +32,7 @@ type part struct {
 	Streamed dialect.Snapshot `json:"said,omitzero"`
 }
 
-// item returns the item of an index.
+// item returns the item with an index, and adds it if it is new: servers may leave out the event that announces it.
 func (d *decoder) item(index int) (*open, error) {
 	for i := len(d.Items) - 1; i >= 0; i-- {
 		if d.Items[i].Index == index {
@@ -79,11 +78,12 @@ func (d *decoder) part(index int, key string, kind event.PartKind, field event.F
 	return p, nil
 }
 
+// start emits the start of a part, after that of the message if needed.
 func (d *decoder) start(o *open, key string, b *event.Body) {
 	d.Emit(event.Event{Type: event.PartStart, Message: d.message(), Part: key, Body: b})
 }
 
-// grow takes a delta; none starts the part alone.
+// grow appends a delta to a part. A nil delta only starts the part.
 func (d *decoder) grow(index int, key string, kind event.PartKind, field event.Field, delta json.RawMessage) error {
 	p, err := d.part(index, key, kind, field)
 	if err != nil || p == nil || delta == nil {
@@ -97,6 +97,7 @@ func (d *decoder) grow(index int, key string, kind event.PartKind, field event.F
 	return nil
 }
 
+// say appends text to a part and records it, so that the final text can be compared with it.
 func (d *decoder) say(p *part, text string) {
 	if text == "" {
 		return
@@ -105,19 +106,19 @@ func (d *decoder) say(p *part, text string) {
 	d.Emit(event.Event{Type: event.PartAppend, Message: d.Key, Part: p.Key, Field: p.Field, Text: text})
 }
 
-// setText applies the final text of a part. It ends the part, unless that is a tool, whose output may follow.
+// setText applies the final text of a part, which emits only the difference to the streamed text. It ends the part, unless that is a tool, whose
+// output may follow. An event without the text doesn't retract what was streamed.
 func (d *decoder) setText(index int, key string, kind event.PartKind, field event.Field, text *string) error {
 	p, err := d.part(index, key, kind, field)
 	if err != nil || p == nil {
 		return err
 	}
-	p.Text = dialect.Text{} // what was held back is in the whole
+	p.Text = dialect.Text{} // the whole text includes the buffered character
 	if text == nil {
-		partKey := ""
-		text = &partKey
 		if p.Streamed.Len() > 0 {
-			return nil // an event without the text doesn't retract it
+			return nil
 		}
+		text = new(string)
 	}
 	if typ, delta := p.Streamed.Next(*text); typ != "" {
 		d.Emit(event.Event{Type: typ, Message: d.Key, Part: key, Field: field, Text: delta})
@@ -130,7 +131,8 @@ func (d *decoder) setText(index int, key string, kind event.PartKind, field even
 	return nil
 }
 
-// final notes that a part's text won't change.
+// final moves a part from the open ones to the final ones, so that repeated events don't change it. end says whether the part ends with its
+// text.
 func (d *decoder) final(o *open, p *part, end bool) {
 	o.Parts = slices.DeleteFunc(o.Parts, func(q *part) bool { return q == p })
 	o.Final = append(o.Final, p.Key)
@@ -139,7 +141,7 @@ func (d *decoder) final(o *open, p *part, end bool) {
 	}
 }
 
-// content takes a content part that is done.
+// content applies a complete content part: the final text of an answer, a refusal or a reasoning.
 func (d *decoder) content(output, index int, c *content) error {
 	if c == nil {
 		return nil
@@ -156,7 +158,8 @@ func (d *decoder) content(output, index int, c *content) error {
 	return nil
 }
 
-// added takes the beginning of an item. All but a tool begins with its parts.
+// added applies the first event of an item, or a complete item that had none. A tool starts its part here; all other items start with their
+// first content. A call that a person has approved is shown in the part of its question, so it gets no part of its own.
 func (d *decoder) added(index int, in *item) error {
 	if in == nil {
 		return errNoItem
@@ -188,7 +191,8 @@ func (d *decoder) added(index int, in *item) error {
 	return nil
 }
 
-// finishItem applies a complete item.
+// finishItem applies a complete item: whatever its deltas have missed, and the result of a tool. A repeated event
+// of an item that is already complete changes nothing.
 func (d *decoder) finishItem(index int, in *item) error {
 	if err := d.added(index, in); err != nil {
 		return err
@@ -240,7 +244,7 @@ func (d *decoder) endParts(o *open) {
 	o.Done = true
 }
 
-// close ends an item with the response.
+// close ends an item at the end of its response. A tool search without output is complete: not every server sends the output.
 func (d *decoder) close(o *open) {
 	d.endParts(o)
 	if o.Searching && o.Tool {
@@ -249,6 +253,7 @@ func (d *decoder) close(o *open) {
 	d.endTool(o)
 }
 
+// endTool ends the item's tool part, if it has one that is open.
 func (d *decoder) endTool(o *open) {
 	if o.Tool {
 		o.Tool = false
@@ -256,13 +261,9 @@ func (d *decoder) endTool(o *open) {
 	}
 }
 
-// compact is JSON on one line; empty for null and what is absent or empty.
+// compact returns a value as compact JSON. It returns "" for null, for an empty value and for an absent one.
 func compact(raw json.RawMessage) string {
-	var b bytes.Buffer
-	if len(raw) == 0 || json.Compact(&b, raw) != nil {
-		return ""
-	}
-	switch s := b.String(); s {
+	switch s := decoding.Compact(raw); s {
 	case "null", "{}", "[]", `""`:
 		return ""
 	default:

@@ -2,8 +2,8 @@ package openairesponses
 
 import "strings"
 
-// progress recognizes the events of a response's items. The states of the response itself can repeat while nothing happens, and
-// "keepalive" only keeps the connection open.
+// progress recognizes the events of a response's items. The states of the response itself are repeated while nothing happens, for example
+// while the response is queued, and keepalive, whose type has no "response." prefix, only keeps the connection open.
 func progress(kind string) bool {
 	kind, ok := strings.CutPrefix(kind, "response.")
 	switch kind {

@@ -10,9 +10,10 @@ import (
 const (
 	approvalRequest  = "mcp_approval_request"
 	approvalResponse = "mcp_approval_response"
-	// maxQuestions bounds the approvals that a turn waits on, since they are in its state; no model asks for as many.
+	// maxQuestions is the limit of open approvals in a turn; one more is an error. They are stored with every commit, and no model asks for
+	// as many.
 	maxQuestions = 256
-	// maxItemBytes bounds the requests that are kept until they are answered, in bytes together, since they are in the state too.
+	// maxItemBytes is the limit, in bytes, of all question.Item together, which are stored with every commit too.
 	maxItemBytes = 64 << 10
 )
 
@@ -20,13 +21,14 @@ const (
 // runs it.
 type question struct {
 	ID      string `json:"id"`
-	Message string `json:"message"`
+	Message string `json:"message"` // the keys of the part that shows the call
 	Part    string `json:"part"`
-	// Item is the request for the approval, for a caller that has to send it back with the answer.
+	// Item is the request for the approval, which a caller has to send back with the answer. It is empty if maxItemBytes was reached.
 	Item json.RawMessage `json:"item,omitempty"`
 }
 
-// ask asks for the approval of a call.
+// ask turns a request for the approval of a call into a question. From then on the question owns the tool's part, which survives the end of
+// the response. A request that is repeated, or that has no tool part, asks nothing.
 func (d *decoder) ask(o *open, in *item) error {
 	if !o.Tool || d.question(in.ID) != nil {
 		return nil
@@ -38,7 +40,7 @@ func (d *decoder) ask(o *open, in *item) error {
 		return errManyQuestions
 	}
 	d.endParts(o)
-	o.Tool = false // its part is the question's now
+	o.Tool = false
 	q := &question{ID: in.ID, Message: d.Key, Part: toolKey(o.Index)}
 	b, err := json.Marshal(map[string]string{"type": approvalRequest, "id": in.ID, "name": in.Name, "server_label": in.Server, "arguments": text(in.Arguments)})
 	if err != nil {
@@ -58,6 +60,7 @@ func (d *decoder) ask(o *open, in *item) error {
 	return nil
 }
 
+// question returns the open question with an id, or nil.
 func (d *decoder) question(id string) *question {
 	i := slices.IndexFunc(d.Questions, func(q *question) bool { return q.ID == id })
 	if i < 0 {
@@ -66,7 +69,7 @@ func (d *decoder) question(id string) *question {
 	return d.Questions[i]
 }
 
-// asks reports whether the response at hand has open questions. Those of earlier responses have been answered.
+// asks reports whether the current response has open questions. Those of earlier responses have been answered.
 func (d *decoder) asks() bool {
 	return slices.ContainsFunc(d.Questions, func(q *question) bool { return q.Message == d.Key })
 }
@@ -82,7 +85,7 @@ func (d *decoder) OpenRequests() []event.Request {
 	return requests
 }
 
-// tool returns the name of the tool that the question is about; it is empty if the request was too large to be kept.
+// tool returns the name of the tool that the question is about, or "" if the request was too large to be stored.
 func (q *question) tool() string {
 	var in item
 	if json.Unmarshal(q.Item, &in) != nil {
@@ -91,8 +94,8 @@ func (q *question) tool() string {
 	return in.title()
 }
 
-// Approval returns the request for an approval, as an item of input for the request that brings its answer; nil if the
-// request is not known, or too large to be kept.
+// Approval returns the request for an approval, as an input item for the request that sends the answer to it. It returns nil if there is no such
+// request, or if it was too large to be stored.
 func (d *decoder) Approval(id string) json.RawMessage {
 	if q := d.question(id); q != nil {
 		return q.Item
@@ -100,7 +103,8 @@ func (d *decoder) Approval(id string) json.RawMessage {
 	return nil
 }
 
-// applyDecision applies an item that repeats a user's decision. Approved calls follow as separate items.
+// applyDecision applies an item that repeats a user's decision. A denial ends the question. An approval changes nothing: the approved call
+// follows as a separate item.
 func (d *decoder) applyDecision(in *item) {
 	q := d.question(in.Request)
 	if q == nil || in.Approve == nil || *in.Approve {
@@ -110,7 +114,8 @@ func (d *decoder) applyDecision(in *item) {
 	d.forget(q)
 }
 
-// resume begins the response that follows the questions.
+// resume prepares the decoder for the response after the questions: it ends the message of the response before and forgets its items. The
+// sequence numbers start at 0 again.
 func (d *decoder) resume() {
 	d.Paused = false
 	d.Emit(event.Event{Type: event.MessageEnd, Message: d.Key})
@@ -118,14 +123,14 @@ func (d *decoder) resume() {
 	d.Items = nil
 }
 
-// ran takes a call that a person had approved: what it gave belongs to the part that asked for it.
+// ran applies the result of a call that a person has approved. It is shown in the part of the question, which ends.
 func (d *decoder) ran(q *question, in *item) {
 	d.outcome(q.Message, q.Part, in)
 	d.forget(q)
 }
 
-// endQuestions ends the questions with the turn. A call that was approved runs in the next response: one that did not, in a turn that is
-// complete, was denied.
+// endQuestions ends the open questions with the turn. An approved call runs in the next response, so a call that has not run in a complete turn
+// was denied. If the turn failed, nothing is known about the answer.
 func (d *decoder) endQuestions(o event.Outcome) {
 	for len(d.Questions) > 0 {
 		q := d.Questions[0]
@@ -136,7 +141,7 @@ func (d *decoder) endQuestions(o event.Outcome) {
 	}
 }
 
-// forget ends a question's part.
+// forget ends a question and its part.
 func (d *decoder) forget(q *question) {
 	d.Emit(event.Event{Type: event.PartEnd, Message: q.Message, Part: q.Part})
 	d.Questions = slices.DeleteFunc(d.Questions, func(p *question) bool { return p == q })

@@ -1,21 +1,18 @@
 package openairesponses
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
 	"github.com/leat-dev/leat/event"
 )
 
-// finishCall applies a complete call: its arguments and, if the server ran it, its result.
+// finishCall applies a complete call: its arguments and, if the server ran it, its result. Each type of call has its own key for the input. A
+// call of a client's tool stays open for an item with its output; without one it ends with the response, and without a state.
 func (d *decoder) finishCall(o *open, in *item) error {
 	key := toolKey(o.Index)
-	input := text(in.Arguments)
-	for _, s := range []string{text(in.Input), in.Code, compact(in.Action), compact(in.Queries), compact(in.Operation)} {
-		if input == "" {
-			input = s
-		}
-	}
+	input := cmp.Or(text(in.Arguments), text(in.Input), in.Code, compact(in.Action), compact(in.Queries), compact(in.Operation))
 	if input == "" && in.Type == "function_call" {
 		input = "{}"
 	}
@@ -28,9 +25,9 @@ func (d *decoder) finishCall(o *open, in *item) error {
 	case in.Type == approvalRequest:
 		return d.ask(o, in)
 	case o.Searching && in.Status != "failed" && in.Status != "incomplete":
-		return nil // its results arrive in a separate item
+		return nil // its output arrives in a separate item
 	case !in.runsOnServer():
-		return nil // a client is to run it
+		return nil
 	}
 	o.Searching = false
 	d.outcome(d.Key, key, in)
@@ -41,35 +38,39 @@ func (d *decoder) finishCall(o *open, in *item) error {
 	return nil
 }
 
-// outcome says what a call gave that the server ran, and what became of it.
+// outcome emits the output and the state of a call that the server ran. message and key name the part, which is that of a question if a
+// person has approved the call.
 func (d *decoder) outcome(message, key string, in *item) {
-	for _, s := range []string{text(in.Output), text(in.Outputs), text(in.Results)} {
+	failure := text(in.Error)
+	if in.Status == "failed" || in.Type == search && in.Status == "incomplete" {
+		failure = cmp.Or(failure, "the tool failed")
+	}
+	d.result(message, key, failure, text(in.Output), text(in.Outputs), text(in.Results))
+}
+
+// result emits the outputs of a call, of which empty ones are skipped, and its final state. The call has failed if failure isn't empty.
+func (d *decoder) result(message, key, failure string, outputs ...string) {
+	for _, s := range outputs {
 		if s != "" {
 			d.Emit(event.Event{Type: event.PartAppend, Message: message, Part: key, Field: event.Output, Text: s})
 		}
 	}
 	b := &event.Body{State: event.PartDone}
-	if reason := text(in.Error); reason != "" || in.Status == "failed" || in.Type == search && in.Status == "incomplete" {
-		if reason == "" {
-			reason = "the tool failed"
-		}
-		b.State, b.Error = event.PartFailed, &event.Error{Message: reason}
+	if failure != "" {
+		b.State, b.Error = event.PartFailed, &event.Error{Message: failure}
 	}
 	d.Emit(event.Event{Type: event.PartUpdate, Message: message, Part: key, Body: b})
 }
 
-// image shows what was drawn.
+// image adds the image of an image generation call as media with a data: URL, after the tool's part. The API's default format is PNG.
 func (d *decoder) image(o *open, in *item) {
-	format := in.Format
-	if format == "" {
-		format = "png"
-	}
+	format := cmp.Or(in.Format, "png")
 	key := toolKey(o.Index) + "/image"
 	d.start(o, key, &event.Body{Kind: event.KindMedia, Media: &event.Media{URL: "data:image/" + format + ";base64," + in.Result, MIME: "image/" + format}})
 	d.Emit(event.Event{Type: event.PartEnd, Message: d.Key, Part: key})
 }
 
-// returned handles the output of a call, which arrives in a separate item.
+// returned applies the output of a call that arrives in a separate item. An output whose call isn't in the stream is counted as unknown.
 func (d *decoder) returned(in *item) {
 	o := d.caller(in)
 	if o == nil {
@@ -77,28 +78,23 @@ func (d *decoder) returned(in *item) {
 		return
 	}
 	d.endParts(o)
-	key := toolKey(o.Index)
-	output := text(in.Output)
+	output, failure := text(in.Output), ""
 	switch in.Type {
 	case programOutput:
 		output = in.Result
 	case searchOutput:
 		output = text(in.Tools)
 	}
-	if output != "" {
-		d.Emit(event.Event{Type: event.PartAppend, Message: d.Key, Part: key, Field: event.Output, Text: output})
-	}
-	b := &event.Body{State: event.PartDone}
 	if in.Status == "incomplete" || in.Status == "failed" {
-		b.State, b.Error = event.PartFailed, &event.Error{Message: "the tool failed"}
+		failure = "the tool failed"
 	}
-	d.Emit(event.Event{Type: event.PartUpdate, Message: d.Key, Part: key, Body: b})
+	d.result(d.Key, toolKey(o.Index), failure, output)
 	o.Searching = false
 	d.endTool(o)
 }
 
-// caller finds the call that an output is of. A tool search that the server runs has no call id: its output is of the oldest search
-// that has none yet.
+// caller returns the call that an output belongs to, or nil. A tool search that the server runs has no call id: its output belongs to the oldest
+// search without one.
 func (d *decoder) caller(in *item) *open {
 	if in.CallID == "" {
 		if in.Type != searchOutput {
@@ -119,8 +115,8 @@ func (d *decoder) caller(in *item) *open {
 	return nil
 }
 
-// text is what a value says: a string as it is, the texts and logs of a list by lines, the message of an error, and
-// anything else as JSON.
+// text returns a value as text for readers: a string as it is, the texts and logs of a list as lines, the message of an error, and anything else
+// as JSON. A list is shown as JSON if any of its entries has neither a text nor logs, so that nothing is lost.
 func text(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {

@@ -1,13 +1,14 @@
 package openairesponses
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
 	"github.com/leat-dev/leat/event"
 )
 
-// frame is any event of the stream. The texts of deltas stay raw, since a character may be split over two of them.
+// frame is any event of the stream. The texts of deltas are raw, because a character may be split between two of them.
 type frame struct {
 	Type    string          `json:"type"`
 	Seq     *int64          `json:"sequence_number"`
@@ -16,26 +17,28 @@ type frame struct {
 	Summary int             `json:"summary_index"`
 	Delta   json.RawMessage `json:"delta"`
 
-	// What is done; each kind of event has a key of its own for it.
+	// The final text of a "done" event, under a key that depends on its type.
 	Text      *string `json:"text"`
 	Refusal   *string `json:"refusal"`
 	Arguments *string `json:"arguments"`
 	Input     *string `json:"input"`
-	Code      *string `json:"code"` // of code that is run, and of an error in its older shape
+	Code      *string `json:"code"` // the code of a tool, or that of an error in the older form
 
 	Part     *content        `json:"part"`
 	Item     *item           `json:"item"`
 	Response *response       `json:"response"`
 	Error    json.RawMessage `json:"error"`
-	Message  string          `json:"message"` // of an error in its older shape
+	Message  string          `json:"message"` // of an error in the older form
 }
 
+// content is a content part of a message or reasoning, or an entry of a summary.
 type content struct {
 	Type    string  `json:"type"`
 	Text    *string `json:"text"`
 	Refusal *string `json:"refusal"`
 }
 
+// response is the response object of the first and last events. Output is complete only in the last one.
 type response struct {
 	ID         string   `json:"id"`
 	Model      string   `json:"model"`
@@ -53,6 +56,7 @@ type failure struct {
 	Message string `json:"message"`
 }
 
+// usage is the token usage of one response. The input includes the cached tokens, which [event.Usage] counts separately.
 type usage struct {
 	Input  int64 `json:"input_tokens"`
 	Output int64 `json:"output_tokens"`
@@ -72,7 +76,8 @@ func (u *usage) total() event.Usage {
 	}
 }
 
-// item is a piece of output: a message, a reasoning, a call, what a call gave.
+// item is an item of the output: a message, a reasoning, a call, or the output of a call. Fields whose type depends on the type of the item are
+// raw.
 type item struct {
 	Type   string `json:"type"`
 	Status string `json:"status"`
@@ -83,6 +88,7 @@ type item struct {
 	Content json.RawMessage `json:"content"`
 	Summary json.RawMessage `json:"summary"`
 
+	// The input of a call.
 	Arguments json.RawMessage `json:"arguments"`
 	Input     json.RawMessage `json:"input"`
 	Code      string          `json:"code"`
@@ -90,11 +96,12 @@ type item struct {
 	Queries   json.RawMessage `json:"queries"`
 	Operation json.RawMessage `json:"operation"`
 
+	// The result of a call.
 	Output  json.RawMessage `json:"output"`
 	Outputs json.RawMessage `json:"outputs"`
 	Results json.RawMessage `json:"results"`
-	Result  string          `json:"result"` // an image in base64, or what a program gave
-	Tools   json.RawMessage `json:"tools"`  // what a tool search found
+	Result  string          `json:"result"` // an image in base64, or the output of a program
+	Tools   json.RawMessage `json:"tools"`  // the tools that a search found
 	Format  string          `json:"output_format"`
 	Error   json.RawMessage `json:"error"`
 
@@ -104,7 +111,7 @@ type item struct {
 	Approve   *bool  `json:"approve"`
 }
 
-// pieces reads the content or the summary of an item; of one that is made otherwise nothing is known.
+// pieces decodes the content or the summary of an item. It returns nil for any other shape.
 func pieces(raw json.RawMessage) []content {
 	var contents []content
 	if json.Unmarshal(raw, &contents) != nil {
@@ -118,12 +125,12 @@ const (
 	outputSuffix = "_call_output"
 	search       = "tool_search_call"
 	searchOutput = "tool_search_output"
-	// program is code that calls the client's tools. Its output may come in a later response, since a client's tools run between.
+	// program is code that calls the client's tools. Its output may be in a later response, because the client runs its tools in between.
 	program       = "program"
 	programOutput = "program_output"
 )
 
-// tool reports whether the item is a call of some tool.
+// tool reports whether the item is shown as a tool: a call, a list of an MCP server's tools, or a request for an approval.
 func (i *item) tool() bool {
 	switch i.Type {
 	case "mcp_list_tools", approvalRequest, program:
@@ -132,7 +139,7 @@ func (i *item) tool() bool {
 	return strings.HasSuffix(i.Type, callSuffix)
 }
 
-// output reports whether the item is what a call gave.
+// output reports whether the item is the output of a call.
 func (i *item) output() bool {
 	return strings.HasSuffix(i.Type, outputSuffix) || i.Type == searchOutput || i.Type == programOutput
 }
@@ -148,7 +155,7 @@ var serverCalls = map[string]bool{
 	"mcp_call": true, "mcp_list_tools": true, "tool_search_call": true,
 }
 
-// title is what the tool is called.
+// title returns the name of the tool. A tool of the server has no name, so that of its type is used, without the suffix "_call".
 func (i *item) title() string {
 	if i.Name != "" {
 		return i.Name
@@ -156,21 +163,15 @@ func (i *item) title() string {
 	return strings.TrimSuffix(i.Type, callSuffix)
 }
 
-// retryable are the errors that another try may not meet.
+// retryable has the error codes and types after which a retry may succeed.
 var retryable = map[string]bool{
 	"server_error": true, "rate_limit_exceeded": true, "rate_limit_error": true, "overloaded_error": true,
 	"vector_store_timeout": true, "timeout": true, "service_unavailable": true,
 }
 
+// error returns the error that readers see. insufficient_quota has the type of a rate limit, but needs a payment, so a retry doesn't help.
 func (f failure) error() *event.Error {
-	e := &event.Error{Code: f.Code, Message: f.Message, Retryable: retryable[f.Code] || retryable[f.Type] && f.Code != "insufficient_quota"}
-	if e.Code == "" {
-		e.Code = f.Type
-	}
-	if e.Message == "" {
-		if e.Message = e.Code; e.Message == "" {
-			e.Message = "the response failed"
-		}
-	}
-	return e
+	code := cmp.Or(f.Code, f.Type)
+	isRetryable := retryable[f.Code] || retryable[f.Type] && f.Code != "insufficient_quota"
+	return &event.Error{Code: code, Message: cmp.Or(f.Message, code, "the response failed"), Retryable: isRetryable}
 }
