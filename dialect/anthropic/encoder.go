@@ -93,7 +93,7 @@ func (e *Encoder) End(b []byte, reason string, u *event.Usage) []byte {
 	return write(b, "message_stop", []byte(`{"type":"message_stop"}`))
 }
 
-// Fail appends an error event instead of the end. Without message_stop, no client takes the message for complete.
+// Fail appends an error event instead of the end. Official clients report it as an error of the API.
 func (e *Encoder) Fail(b []byte, kind, message string) []byte {
 	return write(b, "error", AppendError(nil, kind, message, ""))
 }

@@ -14,15 +14,16 @@ import (
 	"github.com/leat-dev/leat/sse"
 )
 
-// Stream is one stream of a corpus: its bytes as they come over the wire.
+// Stream is one stream of a corpus.
 type Stream struct {
-	Name string
-	Body []byte
-	// Cut says that the stream has no end.
+	Name string // of the subtest and of the golden file
+	Body []byte // the bytes as an upstream sends them
+	// Unfinished is true if the stream stops before the format's own end, so that Close must report it as cut short.
 	Unfinished bool
 }
 
-// Load reads a recording of any form into a stream of the dialect's framing. client chooses a recorder's connection.
+// Load reads a recording in any of the forms of package recording. A recording that isn't the body itself is converted to the framing of the
+// dialect. client selects a connection in the recorder form; if it is empty, the first one is used.
 func Load(t testing.TB, d dialect.Dialect, path, client string) Stream {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -50,7 +51,7 @@ func Load(t testing.TB, d dialect.Dialect, path, client string) Stream {
 	}
 }
 
-// Frame appends a frame to a stream of the dialect's framing.
+// Frame appends a frame to a body in the framing of the dialect.
 func Frame(t testing.TB, d dialect.Dialect, body []byte, f dialect.Frame) []byte {
 	t.Helper()
 	if d.Framing == dialect.Lines {
@@ -63,8 +64,8 @@ func Frame(t testing.TB, d dialect.Dialect, body []byte, f dialect.Frame) []byte
 	return body
 }
 
-// Glob returns the shared recordings that match a pattern. Their folder is next to the repository. If it doesn't exist, the test is
-// skipped with a message.
+// Glob returns the paths of the recordings of real programs that match a pattern. They are too large for the repository, so their folder is
+// next to it. If the folder doesn't exist, the test is skipped with a message; if it exists and nothing matches, the test fails.
 func Glob(t testing.TB, pattern string) []string {
 	t.Helper()
 	dir := filepath.Join(repository(t), "..", "shared", "recordings")
@@ -78,7 +79,8 @@ func Glob(t testing.TB, pattern string) []string {
 	return paths
 }
 
-// repository returns the outermost folder above the test that holds a module: some tests are of modules within it.
+// repository returns the outermost folder above the test that has a go.mod. Some modules are inside the repository, so the nearest one is not
+// always its root.
 func repository(t testing.TB) (root string) {
 	t.Helper()
 	dir, err := filepath.Abs(".")

@@ -11,27 +11,27 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// Turn is the id of the turn that streams are folded into.
+// Turn is the id of the turn into which streams are folded.
 const Turn = "turn"
 
-// start is when folded streams begin, in epoch milliseconds; each event comes one later.
+// start is the time of the first event, in epoch milliseconds. Each further event is at least one millisecond later.
 const start = 1_000_000
 
-// Folder maps the operations of a stream and folds them, with ids that are the same every time: messages and further
-// turns are "id1", "id2", ... Upstream turns are not nested in each other, as in a recording of several turns.
+// Folder maps the operations of a stream to events and folds them into a transcript. The ids are the same in every run: messages and further
+// turns are "id1", "id2", ... Upstream turns become siblings instead of nested turns, so that recordings of a whole connection can be folded too.
 type Folder struct {
-	Events     []event.Event
+	Events     []event.Event // all events so far, with the seqs that a log would assign
 	Transcript transcript.Transcript
 	Mapper     *dialect.Mapper
-	ids        int
+	ids        int // the number of ids generated
 }
 
-// NewFolder returns a folder whose turn has started.
+// NewFolder returns a folder in which the turn [Turn] has started.
 func NewFolder() *Folder {
 	f := &Folder{}
 	f.Mapper = f.mapper()
 	if err := f.apply(event.Event{Type: event.TurnStart, Turn: Turn, At: start}); err != nil {
-		panic(err) // it applies to an empty transcript
+		panic(err) // can't happen: any turn.start applies to an empty transcript
 	}
 	return f
 }
@@ -45,7 +45,7 @@ func (f *Folder) mapper() *dialect.Mapper {
 	return m
 }
 
-// Fold takes the next operations.
+// Fold maps and applies the next operations. It maps them one by one, so that an error leaves the folder with everything before it.
 func (f *Folder) Fold(ops []event.Event) error {
 	for i := range ops {
 		events, err := f.Mapper.Map(ops[i:i+1], start+int64(len(f.Events)))
@@ -61,13 +61,15 @@ func (f *Folder) Fold(ops []event.Event) error {
 	return nil
 }
 
+// apply assigns the next seq to an event and folds it.
 func (f *Folder) apply(e event.Event) error {
 	e.Seq = int64(len(f.Events)) + 1
 	f.Events = append(f.Events, e)
 	return f.Transcript.Apply(&e)
 }
 
-// Restart puts a new mapper in place of the old one, restored from its state, as after a restart of the gateway.
+// Restart replaces the mapper by one that is restored from the state of the old one and the transcript, as after a restart of the gateway. It
+// fails if the new mapper knows another number of keys.
 func (f *Folder) Restart() error {
 	st, err := f.Mapper.State()
 	if err != nil {
@@ -80,12 +82,12 @@ func (f *Folder) Restart() error {
 	if m.Keys() != f.Mapper.Keys() {
 		return fmt.Errorf("the restored mapper knows %d keys, not %d", m.Keys(), f.Mapper.Keys())
 	}
-	m.DroppedOps = f.Mapper.DroppedOps
+	m.DroppedOps = f.Mapper.DroppedOps // isn't part of the state
 	f.Mapper = m
 	return nil
 }
 
-// Fold returns what operations come to.
+// Fold returns the transcript of the operations of a stream. The test fails if one of them doesn't apply.
 func Fold(t testing.TB, ops []event.Event) *transcript.Transcript {
 	t.Helper()
 	f := NewFolder()
@@ -95,7 +97,7 @@ func Fold(t testing.TB, ops []event.Event) *transcript.Transcript {
 	return &f.Transcript
 }
 
-// Visible returns the visible texts of the transcript's assistant messages, a blank line between.
+// Visible returns the visible texts of the transcript's assistant messages, joined by blank lines.
 func Visible(tr *transcript.Transcript) string {
 	var texts []string
 	for _, m := range tr.Messages {
@@ -106,7 +108,8 @@ func Visible(tr *transcript.Transcript) string {
 	return strings.Join(texts, event.JoinBlank)
 }
 
-// Dump returns a transcript's contents without times, one line for each turn, message and part.
+// Dump returns a transcript's contents without times, one line for each turn, message and part, in the format of the golden files. Values are
+// JSON, and empty ones are left out, so that a new field doesn't change the files of streams without it.
 func Dump(tr *transcript.Transcript) string {
 	var b strings.Builder
 	line := func(indent, label string, pairs ...any) {
@@ -114,7 +117,7 @@ func Dump(tr *transcript.Transcript) string {
 		for i := 0; i < len(pairs); i += 2 {
 			v, err := json.Marshal(pairs[i+1])
 			if err != nil {
-				panic(err) // plain values
+				panic(err) // can't happen: all values are plain data
 			}
 			if s := string(v); s != `""` && s != "null" && s != "0" && s != "false" {
 				fmt.Fprintf(&b, " %s=%s", pairs[i], s)

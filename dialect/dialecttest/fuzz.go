@@ -9,14 +9,15 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Fuzz checks any bytes at all: nothing panics, an error is of the right kind, what comes out applies, and neither how
-// the bytes are cut nor a restart in the middle changes it.
+// Fuzz checks a dialect with an arbitrary body: no panic, only errors of the documented kinds, operations that apply to a transcript or are
+// invalid in a way that the mapper reports, and the same operations if the body arrives in small pieces with restarts between them. A fuzz
+// target calls it with the streams of the package as seeds.
 func Fuzz(t *testing.T, d dialect.Dialect, body []byte) {
 	t.Helper()
 	reference := dialect.NewStream(d)
-	want, werr := reference.Write(body)
-	closing, err := reference.Close()
-	want = append(want, closing...)
+	want, wantErr := reference.Write(body)
+	last, err := reference.Close()
+	want = append(want, last...)
 	var bad *dialect.Error
 	if err != nil && !errors.Is(err, dialect.ErrCutShort) && !errors.As(err, &bad) {
 		t.Fatalf("Close: %v", err)
@@ -28,34 +29,28 @@ func Fuzz(t *testing.T, d dialect.Dialect, body []byte) {
 
 	s := dialect.NewStream(d)
 	var ops []event.Event
-	var serr error
-	for pos := 0; pos < len(body) && serr == nil; {
+	var gotErr error
+	for pos := 0; pos < len(body) && gotErr == nil; {
 		n := min(len(body)-pos, 1+pos%7)
 		var got []event.Event
-		got, serr = s.Write(body[pos : pos+n])
+		got, gotErr = s.Write(body[pos : pos+n])
 		pos += n
 		ops = append(ops, got...)
-		if pos%16 > 0 || serr != nil {
+		if pos%16 > 0 || gotErr != nil {
 			continue
 		}
-		st, err := s.State()
-		if err != nil {
-			t.Fatalf("State: %v", err)
-		}
-		next := dialect.NewStream(d)
-		if err := next.Restore(st); err != nil {
-			t.Fatalf("Restore: %v", err)
-		}
-		if got, err := next.Write(s.Pending()); err != nil || len(got) > 0 {
-			t.Fatalf("what was pending gives %d operations, %v", len(got), err)
+		// The bytes after the offset aren't in the state, so they are written again. They are an incomplete frame, so they give nothing.
+		next := restored(t, d, stateOf(t, s))
+		if got := write(t, next, s.Pending()); len(got) > 0 {
+			t.Fatalf("the pending bytes give %d operations", len(got))
 		}
 		s = next
 	}
-	if (serr == nil) != (werr == nil) {
-		t.Fatalf("Write: %v; whole: %v", serr, werr)
+	if (gotErr == nil) != (wantErr == nil) {
+		t.Fatalf("Write in pieces: %v; at once: %v", gotErr, wantErr)
 	}
-	closing, _ = s.Close()
-	if ops = append(ops, closing...); len(ops) != len(want) || len(ops) > 0 && !reflect.DeepEqual(ops, want) {
+	last, _ = s.Close()
+	if ops = append(ops, last...); len(ops) != len(want) || len(ops) > 0 && !reflect.DeepEqual(ops, want) {
 		t.Fatalf("%q: the operations depend on the pieces:\n%+v\n%+v", body, ops, want)
 	}
 }

@@ -10,26 +10,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leat-dev/leat/dialect"
-	"github.com/leat-dev/leat/event"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files; review the changes before you commit them")
 
-// Golden holds what each stream comes to against testdata/golden/NAME.txt.
+// Golden compares the transcript of each stream, as [Dump] formats it, with testdata/golden/NAME.txt of the package under test. The files were
+// read by a person who compared them with the stream: unlike [Run], they show whether a decoder understands its format.
 func Golden(t *testing.T, d dialect.Dialect, corpus []Stream) {
 	t.Helper()
 	for _, s := range corpus {
 		t.Run(s.Name, func(t *testing.T) {
 			st := dialect.NewStream(d)
-			ops, err := st.Write(s.Body)
-			if err != nil {
-				t.Fatal(err)
+			ops := write(t, st, s.Body)
+			last, err := st.Close()
+			if s.Unfinished != errors.Is(err, dialect.ErrCutShort) {
+				t.Fatalf("Close: %v; the stream is unfinished: %v", err, s.Unfinished)
 			}
-			var closing []event.Event
-			if closing, err = st.Close(); s.Unfinished != errors.Is(err, dialect.ErrCutShort) {
-				t.Fatalf("Close: %v; the stream is cut: %v", err, s.Unfinished)
-			}
-			got := Dump(Fold(t, append(ops, closing...)))
+			got := Dump(Fold(t, append(ops, last...)))
 			file := filepath.Join("testdata", "golden", s.Name+".txt")
 			if *update {
 				if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -50,7 +47,7 @@ func Golden(t *testing.T, d dialect.Dialect, corpus []Stream) {
 	}
 }
 
-// LoadAll reads every recording that matches a pattern below the shared recordings.
+// LoadAll loads the recordings that [Glob] returns for a pattern, each by its first connection.
 func LoadAll(t testing.TB, d dialect.Dialect, pattern string) []Stream {
 	t.Helper()
 	var streams []Stream

@@ -7,7 +7,8 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
-// Invalid checks that the last of the frames is refused, and all before it are not.
+// Invalid checks that a decoder accepts all frames but the last, and that it refuses the last one with an error that names the dialect, the
+// frame's number and a reason. It is for rules of one format, such as limits; [Run] checks broken JSON.
 func Invalid(t *testing.T, d dialect.Dialect, frames []string) {
 	t.Helper()
 	dec := d.Decoder()

@@ -9,7 +9,7 @@ import (
 )
 
 // OwnStreams returns the streams at testdata/*.sse and testdata/*.ndjson of the package under test. A file whose name begins with "cut"
-// is an unfinished stream: Close must return [dialect.ErrCutShort] for it.
+// is an unfinished stream: Close must return [dialect.ErrCutShort] for it. The order is that of the names.
 func OwnStreams(t testing.TB, d dialect.Dialect) []Stream {
 	t.Helper()
 	var streams []Stream

@@ -15,15 +15,17 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// former is a line of a file of states: where a former version stood in a stream of the corpus.
+// former is a line of a file of states: the state of a stream of the corpus, as an earlier version of the decoder has stored it.
 type former struct {
-	Stream string          `json:"stream"`
+	Stream string          `json:"stream"` // name in the corpus
 	State  json.RawMessage `json:"state"`
 }
 
-// States takes the streams of a corpus up from the states in a file, which former versions wrote: what comes then is the rest.
-// With -update the states of streams that have none are added; those that are there stay as the former version left them. Who
-// changes a stream deletes its lines before.
+// States checks that a decoder can continue from the states that earlier versions have stored, as it must if a gateway is upgraded during a
+// turn. file has those states, one JSON object a line. The operations from each state on must be those of an uninterrupted stream.
+//
+// With -update, States adds the states of streams that have none. It never changes existing lines, because they are the record of earlier
+// versions. If a stream of the corpus changes, delete its lines first.
 func States(t *testing.T, d dialect.Dialect, corpus []Stream, file string) {
 	t.Helper()
 	lines, err := os.ReadFile(file)
@@ -41,76 +43,56 @@ func States(t *testing.T, d dialect.Dialect, corpus []Stream, file string) {
 	for _, s := range corpus {
 		if len(states[s.Name]) == 0 && *update {
 			states[s.Name] = quarters(t, d, s)
-			lines = write(t, file, lines, s.Name, states[s.Name])
+			lines = addStates(t, file, lines, s.Name, states[s.Name])
 		}
 		if len(states[s.Name]) == 0 {
 			t.Errorf("%s has no state of the stream %s; go test -update writes them", file, s.Name)
 		}
 		for _, state := range states[s.Name] {
-			takeUp(t, d, s, state)
+			resumeFrom(t, d, s, state)
 		}
 	}
 }
 
-// takeUp holds what comes of a stream from a state on against what comes of it by one decoder.
-func takeUp(t *testing.T, d dialect.Dialect, s Stream, state []byte) {
+// resumeFrom compares the rest of a stream, decoded from a stored state, with the rest as a decoder returns it that has decoded the stream from
+// its beginning. The states at the end must be equal too, because a field that no operation shows may have been lost.
+func resumeFrom(t *testing.T, d dialect.Dialect, s Stream, state []byte) {
 	t.Helper()
-	st := dialect.NewStream(d)
-	if err := st.Restore(state); err != nil {
-		t.Fatalf("%s: %v: %s", s.Name, err, state)
-	}
+	st := restored(t, d, state)
 	reference := dialect.NewStream(d)
-	if _, err := reference.Write(s.Body[:st.Offset()]); err != nil {
-		t.Fatalf("%s: %v", s.Name, err)
-	}
-	want, end := remains(t, reference, s)
-	got, restored := remains(t, st, s)
+	write(t, reference, s.Body[:st.Offset()])
+	want, wantState := finish(t, reference, s)
+	got, gotState := finish(t, st, s)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s, from the state %s: the operations differ (-want +got):\n%s", s.Name, state, diff)
 	}
-	if diff := cmp.Diff(end, restored); diff != "" {
+	if diff := cmp.Diff(wantState, gotState); diff != "" {
 		t.Errorf("%s, from the state %s: the states at the end differ (-want +got):\n%s", s.Name, state, diff)
 	}
 }
 
-// remains returns what comes of a stream from where its decoder stands, and the state at its end.
-func remains(t *testing.T, st *dialect.Stream, s Stream) (ops []event.Event, state string) {
+// finish decodes the rest of a stream from the offset of st on. It returns the operations and the state at the end.
+func finish(t *testing.T, st *dialect.Stream, s Stream) (ops []event.Event, state string) {
 	t.Helper()
-	ops, err := st.Write(s.Body[st.Offset():])
-	if err != nil {
-		t.Fatalf("%s: %v", s.Name, err)
-	}
-	last, err := st.Close()
-	if err != nil && !errors.Is(err, dialect.ErrCutShort) {
-		t.Fatalf("%s: %v", s.Name, err)
-	}
-	end, err := st.State()
-	if err != nil {
-		t.Fatalf("%s: %v", s.Name, err)
-	}
-	return append(ops, last...), string(end)
+	ops = write(t, st, s.Body[st.Offset():])
+	ops = append(ops, closing(t, st)...)
+	return ops, string(stateOf(t, st))
 }
 
-// quarters are the states after each quarter of a stream but the last.
+// quarters returns the states of a stream after its first, second and third quarter.
 func quarters(t *testing.T, d dialect.Dialect, s Stream) []json.RawMessage {
 	t.Helper()
 	var states []json.RawMessage
 	st := dialect.NewStream(d)
 	for i := range 3 {
-		if _, err := st.Write(s.Body[len(s.Body)*i/4 : len(s.Body)*(i+1)/4]); err != nil {
-			t.Fatal(err)
-		}
-		state, err := st.State()
-		if err != nil {
-			t.Fatal(err)
-		}
-		states = append(states, state)
+		write(t, st, s.Body[len(s.Body)*i/4:len(s.Body)*(i+1)/4])
+		states = append(states, stateOf(t, st))
 	}
 	return states
 }
 
-// write adds states to a file that holds some lines, and returns all of its lines.
-func write(t *testing.T, file string, lines []byte, stream string, states []json.RawMessage) []byte {
+// addStates appends states to the lines of a file, writes the file, and returns all of its lines.
+func addStates(t *testing.T, file string, lines []byte, stream string, states []json.RawMessage) []byte {
 	t.Helper()
 	for _, state := range states {
 		line, err := json.Marshal(former{Stream: stream, State: state})

@@ -56,7 +56,7 @@ func (e *Encoder) End(b []byte, reason string, u *event.Usage) []byte {
 	return write(b, []byte("[DONE]"))
 }
 
-// Fail appends an error instead of the end. Without [DONE] and a finish_reason, no client takes the answer for complete.
+// Fail appends an error instead of the end. Official clients report it as an error of the API.
 func (e *Encoder) Fail(b []byte, kind, code, message string) []byte {
 	return write(b, AppendError(nil, kind, code, "", message))
 }
