@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"go/ast"
 	"go/types"
+	"maps"
 	"path/filepath"
 	"slices"
 
@@ -65,19 +67,7 @@ func declaredInPackage(o types.Object) bool {
 // order returns an order of the files in which few arrows point backward. The best order is hard to find, so this begins with one and
 // moves single files to where they do best until no move helps.
 func (g graph) order() []string {
-	order := make([]string, 0, len(g))
-	for f := range g {
-		order = append(order, f)
-	}
-	slices.SortFunc(order, func(a, b string) int {
-		if d := len(g[b]) - len(g[a]); d != 0 {
-			return d
-		}
-		if a < b {
-			return -1
-		}
-		return 1
-	})
+	order := slices.SortedFunc(maps.Keys(g), func(a, b string) int { return cmp.Or(len(g[b])-len(g[a]), cmp.Compare(a, b)) })
 	for improves := true; improves; {
 		improves = false
 		for _, f := range slices.Clone(order) {

@@ -8,7 +8,7 @@ import (
 )
 
 // maxChains is how many chains there may be. Lower it when there are fewer.
-const maxChains = 8
+const maxChains = 6
 
 // chainLength is the number of fields in a row from which on a chain counts.
 const chainLength = 4

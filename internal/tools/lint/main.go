@@ -25,20 +25,24 @@ func (f figure) exceeded() bool {
 	return f.value > f.limit
 }
 
+// measure computes all figures of the tree in the current folder, which must be the root of the module.
+func measure() ([]figure, error) {
+	t, err := load("./...")
+	if err != nil {
+		return nil, err
+	}
+	comments, err := t.comments()
+	return []figure{t.names(), t.arrows(module + "internal/gateway"), t.chains(), comments, t.exports()}, err
+}
+
 func main() {
 	list := flag.String("list", "", "print every place that counts for `FIGURE`")
 	flag.Parse()
-	t, err := load("./...")
+	figures, err := measure()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "lint:", err)
 		os.Exit(2)
 	}
-	comments, err := t.comments()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "lint:", err)
-		os.Exit(2)
-	}
-	figures := []figure{t.names(), t.arrows(module + "internal/gateway"), t.chains(), comments, t.exports()}
 	failed := false
 	for _, f := range figures {
 		relation := "at most"
