@@ -1,18 +1,18 @@
 // Package jsonscan parses JSON of one expected shape several times faster than encoding/json. A decoder tries it first for the few
 // kinds of frames that make up most of a stream, and passes anything else to encoding/json.
 //
-// Invariant: encoding/json accepts everything that a Scanner accepts, with the same meaning. The reverse is not true.
+// Invariant: encoding/json accepts everything that a scanner accepts, with the same meaning. The reverse is not true.
 package jsonscan
 
-// Scanner parses a JSON text from its beginning. After a method returned false, the position is undefined, and the whole text must
+// scanner parses a JSON text from its beginning. After a method returned false, the position is undefined, and the whole text must
 // be passed to encoding/json.
-type Scanner struct{ b []byte }
+type scanner struct{ b []byte }
 
 // New returns a scanner of b.
-func New(b []byte) Scanner { return Scanner{b} }
+func New(b []byte) scanner { return scanner{b} }
 
 // Lit consumes exactly l.
-func (s *Scanner) Lit(l string) bool {
+func (s *scanner) Lit(l string) bool {
 	if len(s.b) < len(l) || string(s.b[:len(l)]) != l {
 		return false
 	}
@@ -21,7 +21,7 @@ func (s *Scanner) Lit(l string) bool {
 }
 
 // Int consumes a number from 0 to 999999999.
-func (s *Scanner) Int() (n int, ok bool) {
+func (s *scanner) Int() (n int, ok bool) {
 	i := 0
 	for ; i < len(s.b) && i < 9 && s.b[i] >= '0' && s.b[i] <= '9'; i++ {
 		n = n*10 + int(s.b[i]-'0')
@@ -34,7 +34,7 @@ func (s *Scanner) Int() (n int, ok bool) {
 }
 
 // String consumes a string and returns it undecoded, with its quotes.
-func (s *Scanner) String() (token []byte, ok bool) {
+func (s *scanner) String() (token []byte, ok bool) {
 	if len(s.b) == 0 || s.b[0] != '"' {
 		return nil, false
 	}
@@ -70,14 +70,14 @@ func hex(c byte) bool {
 }
 
 // Space skips white space.
-func (s *Scanner) Space() {
+func (s *scanner) Space() {
 	for len(s.b) > 0 && (s.b[0] == ' ' || s.b[0] == '\n' || s.b[0] == '\r' || s.b[0] == '\t') {
 		s.b = s.b[1:]
 	}
 }
 
 // End skips white space and reports whether nothing follows.
-func (s *Scanner) End() bool {
+func (s *scanner) End() bool {
 	s.Space()
 	return len(s.b) == 0
 }

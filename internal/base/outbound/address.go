@@ -44,7 +44,7 @@ var (
 	unicast = netip.MustParsePrefix("2000::/3") // all allocated IPv6 addresses
 )
 
-// Check returns nil for an address of the public internet. Otherwise the error wraps [ErrPrivate] and names the kind of the
+// Check returns nil for an address of the public internet. Otherwise the error wraps errPrivate and names the kind of the
 // address.
 func Check(a netip.Addr) error {
 	original := a
@@ -55,11 +55,11 @@ func Check(a netip.Addr) error {
 	}
 	for _, s := range special {
 		if s.prefix.Contains(a) {
-			return fmt.Errorf("%w: %s is %s", ErrPrivate, original, s.kind)
+			return fmt.Errorf("%w: %s is %s", errPrivate, original, s.kind)
 		}
 	}
 	if !a.IsValid() || (a.Is6() && !unicast.Contains(a)) {
-		return fmt.Errorf("%w: %s is reserved", ErrPrivate, original)
+		return fmt.Errorf("%w: %s is reserved", errPrivate, original)
 	}
 	return nil
 }

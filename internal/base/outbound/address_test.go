@@ -1,11 +1,9 @@
-package outbound_test
+package outbound
 
 import (
 	"errors"
 	"net/netip"
 	"testing"
-
-	"github.com/leat-dev/leat/internal/base/outbound"
 )
 
 func TestCheck(t *testing.T) {
@@ -71,12 +69,12 @@ func TestCheck(t *testing.T) {
 		"ff02::1":              false,
 		"4000::1":              false,
 	} {
-		err := outbound.Check(netip.MustParseAddr(address))
-		if (err == nil) != public || err != nil && !errors.Is(err, outbound.ErrPrivate) {
+		err := Check(netip.MustParseAddr(address))
+		if (err == nil) != public || err != nil && !errors.Is(err, errPrivate) {
 			t.Errorf("%s: %v, want public %v", address, err, public)
 		}
 	}
-	if err := outbound.Check(netip.Addr{}); !errors.Is(err, outbound.ErrPrivate) {
+	if err := Check(netip.Addr{}); !errors.Is(err, errPrivate) {
 		t.Errorf("no address: %v", err)
 	}
 }

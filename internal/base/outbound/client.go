@@ -70,7 +70,7 @@ func New(o Options) *http.Client {
 func control(_ context.Context, network, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return fmt.Errorf("%w: %s %q", ErrPrivate, network, address)
+		return fmt.Errorf("%w: %s %q", errPrivate, network, address)
 	}
 	return Check(to.Addr())
 }

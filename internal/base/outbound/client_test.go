@@ -55,7 +55,7 @@ func hello(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "h
 func TestPrivateIsRefused(t *testing.T) {
 	port, connections := listening(t, hello)
 	for _, host := range []string{"127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]"} {
-		if _, _, err := get(t, New(Options{}), "http://"+host+":"+port); !errors.Is(err, ErrPrivate) {
+		if _, _, err := get(t, New(Options{}), "http://"+host+":"+port); !errors.Is(err, errPrivate) {
 			t.Errorf("%s: %v", host, err)
 		}
 	}
@@ -85,7 +85,7 @@ func TestRebinding(t *testing.T) {
 		t.Fatalf("first look: %v, %v", ips, err)
 	}
 	url := "http://rebind.example.:" + port
-	if _, _, err := get(t, New(Options{resolver: r}), url); !errors.Is(err, ErrPrivate) {
+	if _, _, err := get(t, New(Options{resolver: r}), url); !errors.Is(err, errPrivate) {
 		t.Errorf("got %v", err)
 	}
 	if n := connections.Load(); n != 0 {
@@ -187,7 +187,7 @@ func TestTimeout(t *testing.T) {
 func TestReasonHidesTheURL(t *testing.T) {
 	_, _, err := get(t, New(Options{}), "http://127.0.0.1:1/s3cret?token=s3cret")
 	var u *url.Error
-	if !errors.As(err, &u) || strings.Contains(Reason(err).Error(), "s3cret") || !errors.Is(Reason(err), ErrPrivate) {
+	if !errors.As(err, &u) || strings.Contains(Reason(err).Error(), "s3cret") || !errors.Is(Reason(err), errPrivate) {
 		t.Errorf("%v: %v", err, Reason(err))
 	}
 	if err := errors.New("x"); Reason(err) != err {
