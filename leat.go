@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -17,7 +18,6 @@ import (
 	"github.com/leat-dev/leat/internal/server/eliza"
 	"github.com/leat-dev/leat/internal/server/native"
 	"github.com/leat-dev/leat/internal/server/ui"
-	"github.com/leat-dev/leat/internal/store/journal"
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 	"github.com/leat-dev/leat/internal/store/journal/sqlite"
 )
@@ -42,7 +42,14 @@ type Options struct {
 type Gateway struct {
 	gateway *gateway.Gateway
 	server  *server.Server
-	journal journal.Journal
+	journal io.Closer
+}
+
+// store is what a gateway needs of its journal.
+type store interface {
+	gateway.Journal
+	inspection.Journal
+	io.Closer
 }
 
 // Start opens the log and starts a gateway. It resumes or ends the turns that were running when the log was last closed. The context
@@ -59,7 +66,7 @@ func Start(ctx context.Context, opt Options) (*Gateway, error) {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	var j journal.Journal = memory.New()
+	var j store = memory.New()
 	if opt.Dir != "" {
 		file, err := sqlite.Open(sqlite.Options{Dir: opt.Dir, Logger: opt.Log})
 		if err != nil {

@@ -2,10 +2,7 @@ package cli
 
 import (
 	"fmt"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	leat "github.com/leat-dev/leat/clients/go"
@@ -22,11 +19,10 @@ type auditCmd struct {
 }
 
 func (c *auditCmd) Run(a *app) error {
-	ctx, cancel := signal.NotifyContext(a.ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, cancel := a.interruptible()
 	defer cancel()
-	r := c.remote()
 	o := leat.AuditOptions{Since: c.Since, Tenant: c.Tenant, Subject: c.Subject, Conversation: c.Conversation, Follow: c.Follow}
-	err := r.client().Audit(ctx, o, func(e *leat.AuditEntry) error {
+	err := c.client().Audit(ctx, o, func(e *leat.AuditEntry) error {
 		if c.JSON {
 			_, err := fmt.Fprintf(a.terminalSafe(a.stdout), "%s\n", e.Raw)
 			return err
@@ -37,7 +33,7 @@ func (c *auditCmd) Run(a *app) error {
 	if ctx.Err() != nil {
 		return nil // interrupted by the user
 	}
-	return r.explain(err)
+	return c.explain(err)
 }
 
 // auditLine returns an entry as a line of text.

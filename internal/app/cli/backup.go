@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/leat-dev/leat/internal/app/config"
@@ -15,26 +16,14 @@ type backupCmd struct {
 	File string `arg:"" help:"File to create; it must not exist."`
 }
 
-func (c *backupCmd) Run(a *app) (err error) {
+func (c *backupCmd) Run(a *app) error {
 	if c.Data != "" {
 		return c.local(a)
 	}
-	// The file is created exclusively, so that a backup never overwrites the previous one.
-	f, err := os.OpenFile(c.File, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("backup: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(c.File))
-		}
-	}()
-	n, err := c.client().Backup(a.ctx, f)
-	if err := errors.Join(c.explain(err), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	fmt.Fprintf(a.stderr, "%s: %d bytes\n", c.File, n)
-	return nil
+	return a.save("backup", c.File, "", func(w io.Writer) (int64, error) {
+		n, err := c.client().Backup(a.ctx, w)
+		return n, c.explain(err)
+	})
 }
 
 // local opens the data folder itself, which fails while a gateway is using it.

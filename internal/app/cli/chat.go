@@ -31,7 +31,7 @@ func (c *chatCmd) Run(a *app) error {
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
 	s := &session{
-		app: a, remote: &c.remote, client: c.client(), conversation: c.Conversation,
+		app: a, client: c.client(), conversation: c.Conversation,
 		ownMessages: map[string]bool{}, changed: make(chan struct{}, 1), screen: newScreen(a.stdout, a.terminal(a.stdout), a.columns()),
 	}
 	text := ""
@@ -72,7 +72,6 @@ func (c *chatCmd) Run(a *app) error {
 // session is an interactive chat, or a single message with its answer.
 type session struct {
 	app          *app
-	remote       *remote
 	client       *leat.Client
 	conversation string
 	quiet        bool   // print only the result
@@ -167,8 +166,8 @@ func (s *session) talk(ctx context.Context, text string, lines <-chan string, si
 	}
 	stoppedTurn := ""
 	for {
-		turn, _ := s.openRequest()
-		if s.singleTurn != "" && s.turnEnded() {
+		turn, _, ended := s.state()
+		if ended {
 			return nil
 		}
 		if turn == "" && !s.single {
@@ -187,14 +186,14 @@ func (s *session) talk(ctx context.Context, text string, lines <-chan string, si
 				return nil
 			}
 			// A question may have arrived since the start of the loop. The line answers what the screen shows now.
-			turn, request := s.openRequest()
+			turn, request, _ := s.state()
 			if err := s.handleLine(ctx, line, turn, request); err != nil {
 				if err := s.complain(err); err != nil {
 					return err
 				}
 			}
 		case <-signals:
-			turn, _ := s.openRequest()
+			turn, _, _ := s.state()
 			if turn == "" || turn == stoppedTurn {
 				return nil
 			}
@@ -223,16 +222,11 @@ func openRequest(t *transcript.Transcript) (turn string, request *event.Request)
 	return turn, nil
 }
 
-func (s *session) openRequest() (turn string, request *event.Request) {
+// state returns the running turn, its question, and whether the turn of a single message has ended.
+func (s *session) state() (turn string, request *event.Request, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.turn, s.request
-}
-
-func (s *session) turnEnded() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.final.Turn != ""
+	return s.turn, s.request, s.final.Turn != ""
 }
 
 func (s *session) prompt() {

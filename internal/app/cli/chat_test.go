@@ -79,7 +79,7 @@ func newTalkerToldBy(t *testing.T, agent string, changed chan struct{}) *talker 
 	k := &talker{t: t, lines: make(chan string), signals: make(chan os.Signal, 2), finished: make(chan error, 1)}
 	a := &app{ctx: t.Context(), in: &bytes.Buffer{}, stdout: &k.out, stderr: &k.out, lookup: func(string) (string, bool) { return "", false }}
 	k.s = &session{
-		app: a, remote: &remote{}, client: &leat.Client{URL: serveHere(t)}, ownMessages: map[string]bool{}, changed: changed,
+		app: a, client: &leat.Client{URL: serveHere(t)}, ownMessages: map[string]bool{}, changed: changed,
 		screen: newScreen(&k.out, terminal{}, 80),
 	}
 	ctx, cancel := context.WithCancel(t.Context())

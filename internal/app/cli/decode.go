@@ -192,13 +192,7 @@ func (d *decoding) document(w io.Writer, cutShort bool) error {
 		CutShort bool                  `json:"cutShort"`
 		Turns    []*transcript.Turn    `json:"turns"`
 		Messages []*transcript.Message `json:"messages"`
-	}{d.dialect.Name, cutShort, s.Turns, s.Messages}
-	if doc.Turns == nil {
-		doc.Turns = []*transcript.Turn{}
-	}
-	if doc.Messages == nil {
-		doc.Messages = []*transcript.Message{}
-	}
+	}{d.dialect.Name, cutShort, append([]*transcript.Turn{}, s.Turns...), append([]*transcript.Message{}, s.Messages...)}
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")

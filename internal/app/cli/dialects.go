@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
-	"text/tabwriter"
 
 	"github.com/leat-dev/leat/dialect"
 )
@@ -29,9 +27,9 @@ func (c *dialectsCmd) Run(a *app) error {
 		rows = append(rows, dialectInfo{d.Name, d.Summary, framing, d.Encoder != nil})
 	}
 	if c.JSON {
-		return json.NewEncoder(a.stdout).Encode(rows)
+		return a.printJSON(rows, nil)
 	}
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	w := a.table()
 	for _, d := range rows {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", d.Name, d.Framing, d.Summary)
 	}

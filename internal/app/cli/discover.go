@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/leat-dev/leat/agent"
 )
@@ -17,13 +15,13 @@ func (a *app) discover(c *agentsCmd, configured []agent.Spec) error {
 		return fmt.Errorf("discover %s: %w", clean(c.Discover), err)
 	}
 	if c.JSON {
-		return json.NewEncoder(a.stdout).Encode(append([]agent.Offer{}, offers...))
+		return a.printJSON(append([]agent.Offer{}, offers...), nil)
 	}
 	if len(offers) == 0 {
 		fmt.Fprintln(a.stderr, "The server answered but offers nothing.")
 		return nil
 	}
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	w := a.table()
 	fmt.Fprintln(w, "WHAT\tID\tNAME\tUSE IT WITH")
 	for _, o := range offers {
 		fmt.Fprintf(w, "%s\t%s\t%s\t--agent '%s'\n", o.Type, clean(o.ID), clean(o.Name), clean(o.Spec))

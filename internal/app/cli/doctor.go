@@ -2,13 +2,13 @@ package cli
 
 import (
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/leat-dev/leat/agent"
@@ -64,10 +64,8 @@ func (c *doctorCmd) config(a *app, cfg *config.Config) []doctor.Finding {
 	}
 	findings := []doctor.Finding{{Check: "config", Level: doctor.OK, Message: "the configuration is valid"}}
 	if c.Config != "" {
-		inFile := false
-		if file, err := config.Load(c.Config, func(string) (string, bool) { return "", false }); err == nil {
-			inFile = file.Token != ""
-		}
+		file, err := config.Load(c.Config, func(string) (string, bool) { return "", false })
+		inFile := err == nil && file.Token != ""
 		if inFile {
 			findings = append(findings, warn("set it with LEAT_API_TOKEN", "the token is in %s", c.Config))
 		}
@@ -96,10 +94,8 @@ func (c *doctorCmd) config(a *app, cfg *config.Config) []doctor.Finding {
 		key   string
 		items []string
 	}{{"hosts", cfg.Hosts}, {"allowed_origins", cfg.AllowedOrigins}} {
-		for _, item := range list.items {
-			if item == "*" {
-				findings = append(findings, warn("list the ones you use", "%s allows all", list.key))
-			}
+		if slices.Contains(list.items, "*") {
+			findings = append(findings, warn("list the ones you use", "%s allows all", list.key))
 		}
 	}
 	if cfg.Log.Content {
@@ -133,11 +129,8 @@ func (c *doctorCmd) reach(a *app, cfg *config.Config) (findings []doctor.Finding
 	local := ""
 	for _, address := range cfg.Listen {
 		host, port, err := net.SplitHostPort(address)
-		if err != nil || strings.HasPrefix(address, config.UnixPrefix) {
-			continue // a Unix socket; only serve can check it
-		}
-		if port == "0" {
-			continue // any free port
+		if err != nil || strings.HasPrefix(address, config.UnixPrefix) || port == "0" {
+			continue // only serve can check a Unix socket; port 0 means any free port
 		}
 		if host == "" || net.ParseIP(host).IsUnspecified() {
 			host = "127.0.0.1"
@@ -173,9 +166,7 @@ func (c *doctorCmd) reach(a *app, cfg *config.Config) (findings []doctor.Finding
 
 func (c *doctorCmd) print(a *app, findings []doctor.Finding) error {
 	if c.JSON {
-		e := json.NewEncoder(a.stdout)
-		e.SetIndent("", "  ")
-		return e.Encode(map[string]any{"findings": findings})
+		return printIndented(a.stdout, map[string]any{"findings": findings})
 	}
 	t := a.terminal(a.stdout)
 	colour := map[doctor.Level]string{doctor.OK: green, doctor.Warn: yellow, doctor.Fail: red}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	leat "github.com/leat-dev/leat/clients/go"
 	"github.com/leat-dev/leat/event"
@@ -20,7 +19,7 @@ func (a *app) explained(x *leat.Explanation) error {
 	fmt.Fprintf(output, "turn %s of %s (%s), %s\n\n", clean(x.Turn), clean(x.Agent), clean(x.Kind), clean(dialect))
 	t := table{writer: output, widths: widths(a.columns())}
 	t.row("time", "frame", "events", "visible text")
-	t.row(rule(t.widths)...)
+	t.rule()
 	begin := int64(0)
 	for i, s := range x.Steps {
 		if i == 0 {
@@ -114,12 +113,13 @@ func widths(columns int) []int {
 	return []int{timeWidth, available * 4 / 10, available * 3 / 10, available * 3 / 10}
 }
 
-func rule(widths []int) []string {
-	var lines []string
-	for _, w := range widths {
-		lines = append(lines, strings.Repeat("─", w))
+// rule prints a horizontal line below the head of the table.
+func (t *table) rule() {
+	var cells []string
+	for _, width := range t.widths {
+		cells = append(cells, strings.Repeat("─", width))
 	}
-	return lines
+	t.row(cells...)
 }
 
 func (t *table) row(cells ...string) {
@@ -135,15 +135,12 @@ func (t *table) row(cells ...string) {
 			if n < len(lines[i]) {
 				text = lines[i][n]
 			}
-			if i > 0 {
-				_, _ = t.writer.WriteString(" │ ") // Flush returns the error
-			}
-			_, _ = t.writer.WriteString(text)
 			if i < len(cells)-1 {
-				_, _ = t.writer.WriteString(strings.Repeat(" ", t.widths[i]-utf8.RuneCountInString(text)))
+				fmt.Fprintf(t.writer, "%-*s │ ", t.widths[i], text)
+			} else {
+				fmt.Fprintln(t.writer, text)
 			}
 		}
-		_ = t.writer.WriteByte('\n')
 	}
 }
 

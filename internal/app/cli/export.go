@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 )
 
 type exportCmd struct {
@@ -16,29 +14,13 @@ type exportCmd struct {
 	Output  string `short:"o" help:"File to create; it must not exist. Default: standard output." placeholder:"FILE"`
 }
 
-func (c *exportCmd) Run(a *app) (err error) {
-	ctx, cancel := signal.NotifyContext(a.ctx, os.Interrupt, syscall.SIGTERM)
+func (c *exportCmd) Run(a *app) error {
+	ctx, cancel := a.interruptible()
 	defer cancel()
-	r := c.remote()
-	if c.Output == "" {
-		_, err := r.client().Export(ctx, c.Tenant, c.Subject, a.terminalSafe(a.stdout))
-		return r.explain(err)
-	}
-	f, err := os.OpenFile(c.Output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("export: %w", err)
-	}
-	defer func() {
-		if err != nil { // an incomplete export is useless
-			err = errors.Join(err, os.Remove(c.Output))
-		}
-	}()
-	n, err := r.client().Export(ctx, c.Tenant, c.Subject, f)
-	if err := errors.Join(r.explain(err), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	fmt.Fprintf(a.stderr, "%s: %d bytes\n", c.Output, n)
-	return nil
+	return a.save("export", c.Output, "", func(w io.Writer) (int64, error) {
+		n, err := c.client().Export(ctx, c.Tenant, c.Subject, w)
+		return n, c.explain(err)
+	})
 }
 
 type importCmd struct {
@@ -73,7 +55,7 @@ func (c *importCmd) Validate() error {
 var errRefused = errors.New("some conversations were not imported")
 
 func (c *importCmd) Run(a *app) error {
-	ctx, cancel := signal.NotifyContext(a.ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, cancel := a.interruptible()
 	defer cancel()
 	switch {
 	case c.List:
@@ -90,13 +72,12 @@ func (c *importCmd) Run(a *app) error {
 		defer f.Close()
 		in = f
 	}
-	r := c.remote()
-	summary, err := r.client().Import(ctx, in)
+	summary, err := c.client().Import(ctx, in)
 	if err != nil {
-		return r.explain(err)
+		return c.explain(err)
 	}
 	if c.JSON {
-		if err := a.printed(summary, nil); err != nil {
+		if err := a.printJSON(summary, nil); err != nil {
 			return err
 		}
 	} else {

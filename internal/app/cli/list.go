@@ -2,11 +2,9 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
-	"text/tabwriter"
 
 	"github.com/leat-dev/leat/agent"
 )
@@ -73,9 +71,9 @@ func (c *agentsCmd) Run(a *app) error {
 
 func (a *app) list(rows []agentRow, c *agentsCmd) error {
 	if c.JSON {
-		return json.NewEncoder(a.stdout).Encode(rows)
+		return a.printJSON(rows, nil)
 	}
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	w := a.table()
 	for _, row := range rows {
 		name := row.Name
 		if row.Default {

@@ -146,15 +146,12 @@ func (a *app) fail(err error) int {
 var errUsage = errors.New("usage")
 
 func (a *app) kindsHelp() string {
-	s := ""
+	names := make([]string, len(a.kinds))
 	for i, k := range a.kinds {
-		if i > 0 {
-			s += ", "
-		}
-		s += k.Name
+		names[i] = k.Name
 		if k.Target != "" {
-			s += ":" + k.Target
+			names[i] += ":" + k.Target
 		}
 	}
-	return s
+	return strings.Join(names, ", ")
 }

@@ -1,14 +1,10 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
-	"text/tabwriter"
 
 	leat "github.com/leat-dev/leat/clients/go"
 )
@@ -31,12 +27,11 @@ func (c *pluginsInstallCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := signal.NotifyContext(a.ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, cancel := a.interruptible()
 	defer cancel()
-	r := c.remote()
-	installed, err := r.client().InstallPlugin(ctx, req)
+	installed, err := c.client().InstallPlugin(ctx, req)
 	if err != nil || c.JSON {
-		return a.printed(installed, r.explain(err))
+		return a.printJSON(installed, c.explain(err))
 	}
 	fmt.Fprintf(a.stdout, "%s %s is installed in %s and running\n", installed.Name, installed.Version, installed.Path)
 	return nil
@@ -74,16 +69,15 @@ type pluginsListCmd struct {
 }
 
 func (c *pluginsListCmd) Run(a *app) error {
-	r := c.remote()
-	installed, err := r.client().Plugins(a.ctx)
+	installed, err := c.client().Plugins(a.ctx)
 	if err != nil || c.JSON {
-		return a.printed(installed, r.explain(err))
+		return a.printJSON(installed, c.explain(err))
 	}
 	if len(installed) == 0 {
 		fmt.Fprintln(a.stderr, "No plugins are installed.")
 		return nil
 	}
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	w := a.table()
 	for _, p := range installed {
 		state := "ready"
 		if !p.Ready {
@@ -103,8 +97,5 @@ type pluginsRemoveCmd struct {
 }
 
 func (c *pluginsRemoveCmd) Run(a *app) error {
-	ctx, cancel := context.WithCancel(a.ctx)
-	defer cancel()
-	r := c.remote()
-	return r.explain(r.client().RemovePlugin(ctx, c.Name))
+	return c.explain(c.client().RemovePlugin(a.ctx, c.Name))
 }

@@ -8,10 +8,18 @@ import (
 	leat "github.com/leat-dev/leat/clients/go"
 )
 
-// remote has the flags of commands that call a gateway.
+// operator has the flags of commands that call a gateway with an operator's rights.
+type operator struct {
+	URL   string `name:"url" help:"Address of the gateway." default:"http://127.0.0.1:31337" env:"LEAT_URL"`
+	Token string `help:"API token, if the gateway has one." env:"LEAT_API_TOKEN,ELIZA_API_TOKEN" placeholder:"T"`
+}
+
+func (o *operator) client() *leat.Client { return &leat.Client{URL: o.URL, Token: o.Token} }
+
+// remote has the flags of commands that call a gateway for a user. A command for operators has no flag --subject of this kind: there,
+// the flag selects whose data the command is about.
 type remote struct {
-	URL     string `name:"url" help:"Address of the gateway." default:"http://127.0.0.1:31337" env:"LEAT_URL"`
-	Token   string `help:"API token, if the gateway has one." env:"LEAT_API_TOKEN,ELIZA_API_TOKEN" placeholder:"T"`
+	operator
 	Subject string `help:"Subject to act for." placeholder:"ID"`
 	Tenant  string `help:"The tenant of the subject." placeholder:"ID"`
 }
@@ -21,17 +29,17 @@ func (r *remote) client() *leat.Client {
 }
 
 // explain replaces common errors with ones that say what to do.
-func (r *remote) explain(err error) error {
+func (o *operator) explain(err error) error {
 	var e *leat.Error
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("no gateway answers at %s; start one with leat serve, or set its address with --url", r.URL)
-	case errors.As(err, &e) && e.Status == 401 && r.Token == "":
-		return fmt.Errorf("the gateway at %s requires a token; set LEAT_API_TOKEN or --token", r.URL)
+		return fmt.Errorf("no gateway answers at %s; start one with leat serve, or set its address with --url", o.URL)
+	case errors.As(err, &e) && e.Status == 401 && o.Token == "":
+		return fmt.Errorf("the gateway at %s requires a token; set LEAT_API_TOKEN or --token", o.URL)
 	case errors.As(err, &e) && e.Status == 401:
-		return fmt.Errorf("the gateway at %s rejected the token", r.URL)
+		return fmt.Errorf("the gateway at %s rejected the token", o.URL)
 	case errors.As(err, &e) && e.Status == 404 && e.Message == "not found":
 		return errors.New("not found, or you don't have access")
 	case errors.As(err, &e) && e.Message != "":

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -106,12 +107,7 @@ func (s *screen) part(key string, p *transcript.Part) {
 
 // text draws the text that was added to a field, or all of it if it was replaced. Each line begins with indent.
 func (s *screen) text(key string, d *drawnPart, p *transcript.Part, f event.Field, style, indent string) {
-	i := 0
-	for n, field := range transcript.Fields {
-		if field == f {
-			i = n
-		}
-	}
+	i := slices.Index(transcript.Fields[:], f)
 	if p.Len(f) == len(d.texts[i]) && (p.Len(f) == 0 || s.last == key && !p.Final) {
 		return // most parts have not changed; a replaced text of equal length is drawn at the end of its part
 	}
@@ -124,9 +120,7 @@ func (s *screen) text(key string, d *drawnPart, p *transcript.Part, f event.Fiel
 	switch {
 	case !extends && current == "":
 		s.begin(key)
-		if !s.atLineStart {
-			s.write("\n")
-		}
+		s.endLine()
 		s.write(s.t.style(dim, "(retracted)") + "\n")
 		return
 	case !extends:
@@ -201,9 +195,7 @@ func (s *screen) tool(key string, d *drawnPart, p *transcript.Part) {
 		return
 	}
 	s.begin(key)
-	if !s.atLineStart {
-		s.write("\n")
-	}
+	s.endLine()
 	switch {
 	case p.State == event.PartDone:
 		s.write(s.t.style(green, "  ✓") + "\n")
@@ -243,9 +235,7 @@ func (s *screen) end(turn *transcript.Turn) {
 	default:
 		line = s.t.style(red, "✗ "+string(turn.Outcome))
 	}
-	if !s.atLineStart {
-		s.write("\n")
-	}
+	s.endLine()
 	if line != "" {
 		s.write(line + "\n")
 	}
@@ -257,20 +247,23 @@ func (s *screen) begin(key string) {
 	if s.last == key {
 		return
 	}
-	if !s.atLineStart {
-		s.write("\n")
-	}
+	s.endLine()
 	if s.hasOutput && !strings.HasPrefix(s.last, key) {
 		s.write("\n")
 	}
 	s.last = key
 }
 
-// note draws a line from the program itself.
-func (s *screen) note(text string) {
+// endLine moves the cursor to the beginning of a line.
+func (s *screen) endLine() {
 	if !s.atLineStart {
 		s.write("\n")
 	}
+}
+
+// note draws a line from the program itself.
+func (s *screen) note(text string) {
+	s.endLine()
 	s.write(s.t.style(dim, text) + "\n")
 	s.last = ""
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,11 +25,8 @@ func (c *sendCmd) Run(a *app) error {
 		return err
 	}
 	ack, err := c.client().Do(a.ctx, c.Conversation, leat.Command{Type: "send", Key: c.Key, Agent: c.Agent, Message: &leat.Message{Text: text, Source: "cli"}})
-	if err != nil {
-		return c.explain(err)
-	}
-	if c.JSON {
-		return json.NewEncoder(a.stdout).Encode(ack)
+	if err != nil || c.JSON {
+		return a.printJSON(ack, c.explain(err))
 	}
 	_, err = fmt.Fprintf(a.stdout, "%s %s\n", ack.Turn, ack.State)
 	return err
@@ -75,7 +71,7 @@ func (c *stopCmd) Run(a *app) error {
 		case err != nil:
 			err = c.explain(err)
 		case c.JSON:
-			err = json.NewEncoder(a.stdout).Encode(ack)
+			err = a.printJSON(ack, nil)
 		case ack.AlreadyEnded:
 			_, err = fmt.Fprintf(a.stdout, "%s had already ended\n", turn)
 		default:

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/signal"
 	"runtime"
@@ -61,12 +60,12 @@ func (a *app) serveOnce(cfg config.Config, sockets *serve.Sockets, signals <-cha
 	if err := gateway.Start(a.ctx); err != nil {
 		return nil, err
 	}
-	a.greet(cfg, gateway.Listeners())
+	a.greet(cfg, gateway)
 	return gateway.Wait(a.ctx, signals)
 }
 
 // greet prints the addresses of the gateway and what to do next.
-func (a *app) greet(cfg config.Config, listeners []net.Listener) {
+func (a *app) greet(cfg config.Config, gateway *serve.App) {
 	var b strings.Builder
 	names := make([]string, len(cfg.Agents))
 	for i, s := range cfg.Agents {
@@ -75,7 +74,7 @@ func (a *app) greet(cfg config.Config, listeners []net.Listener) {
 		}
 	}
 	home := cfg.PublicURL
-	for i, l := range listeners {
+	for i, l := range gateway.Listeners() {
 		at, isURL := serve.Address(&cfg, l)
 		if home == "" && isURL {
 			home = at

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/leat-dev/leat/agent/llm"
 	"github.com/leat-dev/leat/internal/app/config"
@@ -44,30 +45,21 @@ func (s *settings) load(a *app) (config.Config, error) {
 			return c, err
 		}
 	}
-	for _, f := range []struct {
-		flag, key, value string
-	}{
-		{"data", "data", s.Data},
-		{"token", "token", s.Token},
-		{"default-agent", "default_agent", s.DefaultAgent},
-		{"drain", "drain", s.Drain},
-		{"log-level", "log.level", s.LogLevel},
-		{"log-format", "log.format", s.LogFormat},
-	} {
-		if f.value == "" {
-			continue
-		}
-		for _, k := range c.Keys() {
-			if k.Path != f.key {
-				continue
-			}
-			if err := k.Set(f.value); err != nil {
-				return c, fmt.Errorf("--%s: %w", f.flag, err)
+	values := map[string]string{
+		"data": s.Data, "token": s.Token, "default_agent": s.DefaultAgent, "drain": s.Drain, "log.level": s.LogLevel, "log.format": s.LogFormat,
+	}
+	for _, k := range c.Keys() {
+		if v := values[k.Path]; v != "" {
+			if err := k.Set(v); err != nil {
+				return c, fmt.Errorf("--%s: %w", flagName.Replace(k.Path), err)
 			}
 		}
 	}
 	return c, c.Check(a.kinds, a.getenv)
 }
+
+// flagName turns the path of a key into the name of its flag: log.level is --log-level.
+var flagName = strings.NewReplacer("_", "-", ".", "-")
 
 type configCmd struct {
 	Check configCheckCmd `cmd:"" help:"Check the configuration."`

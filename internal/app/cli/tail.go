@@ -2,9 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	leat "github.com/leat-dev/leat/clients/go"
@@ -22,7 +19,7 @@ func (c *tailCmd) Run(a *app) error {
 	if c.After != "" && !c.JSON {
 		return fmt.Errorf("%w: --after requires --json, because text output starts with the newest messages", errUsage)
 	}
-	ctx, cancel := signal.NotifyContext(a.ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, cancel := a.interruptible()
 	defer cancel()
 	client := c.client()
 	// This call reports errors that the stream would retry forever.

@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
+	"io"
 )
 
 type turnCmd struct {
@@ -18,26 +16,11 @@ type turnExportCmd struct {
 	Turn   string `arg:"" help:"Id of the turn, as printed by leat send and leat tail --json."`
 }
 
-func (c *turnExportCmd) Run(a *app) (err error) {
-	if c.Output == "" {
-		_, err := c.client().Recording(a.ctx, c.Turn, a.terminalSafe(a.stdout))
-		return c.explain(err)
-	}
-	f, err := os.OpenFile(c.Output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("export: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(c.Output))
-		}
-	}()
-	n, err := c.client().Recording(a.ctx, c.Turn, f)
-	if err := errors.Join(c.explain(err), f.Close()); err != nil {
-		return err
-	}
-	fmt.Fprintf(a.stderr, "%s: %d bytes; play it with leat serve --agent 'replay:%s'\n", c.Output, n, c.Output)
-	return nil
+func (c *turnExportCmd) Run(a *app) error {
+	return a.save("export", c.Output, fmt.Sprintf("; play it with leat serve --agent 'replay:%s'", c.Output), func(w io.Writer) (int64, error) {
+		n, err := c.client().Recording(a.ctx, c.Turn, w)
+		return n, c.explain(err)
+	})
 }
 
 type turnExplainCmd struct {
@@ -52,9 +35,7 @@ func (c *turnExplainCmd) Run(a *app) error {
 		return c.explain(err)
 	}
 	if c.JSON {
-		enc := json.NewEncoder(a.terminalSafe(a.stdout))
-		enc.SetIndent("", "  ")
-		return enc.Encode(x)
+		return printIndented(a.terminalSafe(a.stdout), x)
 	}
 	return a.explained(&x)
 }

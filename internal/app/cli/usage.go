@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"unicode"
 
 	leat "github.com/leat-dev/leat/clients/go"
@@ -26,22 +24,19 @@ func (c *usageCmd) Run(a *app) error {
 	if slices.Equal(groups, []string{"none"}) {
 		groups = []string{}
 	}
-	r := c.remote()
-	rep, err := r.client().Usage(a.ctx, leat.UsageQuery{From: c.From, To: c.To, GroupBy: groups, Tenant: c.Tenant, Subject: c.Subject})
+	rep, err := c.client().Usage(a.ctx, leat.UsageQuery{From: c.From, To: c.To, GroupBy: groups, Tenant: c.Tenant, Subject: c.Subject})
 	if err != nil {
-		return r.explain(err)
+		return c.explain(err)
 	}
 	if c.JSON {
-		enc := json.NewEncoder(a.stdout)
-		enc.SetIndent("", "  ")
-		return enc.Encode(rep)
+		return printIndented(a.stdout, rep)
 	}
 	return a.usageTable(&rep)
 }
 
 // usageTable prints a line for each group and one for the total.
 func (a *app) usageTable(rep *leat.UsageReport) error {
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	w := a.table()
 	for _, d := range rep.GroupBy {
 		fmt.Fprintf(w, "%s\t", strings.ToUpper(d))
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
@@ -79,7 +78,7 @@ type versionCmd struct {
 
 func (c *versionCmd) Run(a *app) error {
 	if c.JSON {
-		return json.NewEncoder(a.stdout).Encode(thisBuild())
+		return a.printJSON(thisBuild(), nil)
 	}
 	return thisBuild().print(a.stdout)
 }

@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -60,7 +62,7 @@ func (a Agents) MarshalYAML() (any, error) {
 		if s.Silence != 0 {
 			m = append(m, yaml.MapItem{Key: "silence", Value: Duration(max(s.Silence, 0)).String()})
 		}
-		for _, key := range sortedKeys(s.Options) {
+		for _, key := range slices.Sorted(maps.Keys(s.Options)) {
 			m = append(m, yaml.MapItem{Key: key, Value: s.Options[key]})
 		}
 		members = append(members, yaml.MapItem{Key: s.Name, Value: m})

@@ -17,11 +17,14 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
+// reporter collects an error about a key. Its message is formatted as by [fmt.Errorf].
+type reporter func(key, format string, args ...any)
+
 // Check reports every error in the configuration, each with its key. It fills in the data folder, and the default agent if none is set.
 // Errors are [ErrInvalid]. Check reads no files of agents; making the agents reports those errors.
 func (c *Config) Check(kinds agent.Kinds, getenv func(string) string) error {
 	var errs []error
-	bad := func(key, format string, args ...any) {
+	var bad reporter = func(key, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%w: %s: %w", ErrInvalid, key, fmt.Errorf(format, args...)))
 	}
 	if len(c.Listen) == 0 {
@@ -137,7 +140,7 @@ func Loopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-func (c *Config) checkAgents(kinds agent.Kinds, bad func(key, format string, args ...any)) {
+func (c *Config) checkAgents(kinds agent.Kinds, bad reporter) {
 	names := map[string]bool{}
 	for _, s := range c.Agents {
 		if names[s.Name] {
@@ -184,15 +187,9 @@ func (c Config) JSON(kinds agent.Kinds) ([]byte, error) {
 }
 
 func (c Config) masked(kinds agent.Kinds) Config {
-	if c.Token != "" {
-		c.Token = "***"
-	}
-	if c.Terminal.Token != "" {
-		c.Terminal.Token = "***"
-	}
-	if c.Users.Secret != "" {
-		c.Users.Secret = "***"
-	}
+	mask(&c.Token)
+	mask(&c.Terminal.Token)
+	mask(&c.Users.Secret)
 	c.Users.JWKS, c.PublicURL = agent.MaskURLs(c.Users.JWKS), agent.MaskURLs(c.PublicURL)
 	agents := make(Agents, len(c.Agents))
 	for i, s := range c.Agents {
@@ -201,4 +198,11 @@ func (c Config) masked(kinds agent.Kinds) Config {
 	c.Agents = agents
 	c.Webhooks = c.Webhooks.masked()
 	return c
+}
+
+// mask replaces a secret. An empty value stays empty, so that the output shows whether a secret is set.
+func mask(secret *string) {
+	if *secret != "" {
+		*secret = "***"
+	}
 }

@@ -71,8 +71,8 @@ type Limits struct {
 	Connections  int  `yaml:"connections"`
 	File         Size `yaml:"file"`
 
-	User   Quota `yaml:"user"`
-	Tenant Quota `yaml:"tenant"`
+	User   quotas `yaml:"user"`
+	Tenant quotas `yaml:"tenant"`
 }
 
 // Log configures the log.
@@ -164,24 +164,22 @@ func (c *Config) Parse(b []byte) error {
 // DataDir returns the default data folder: the system's folder for application data of the current user, so that it does not depend on the
 // folder in which the gateway is started.
 func DataDir(getenv func(string) string) (string, error) {
-	switch runtime.GOOS {
-	case "windows":
-		if dir := getenv("LocalAppData"); dir != "" {
-			return filepath.Join(dir, "leat"), nil
-		}
-	case "darwin":
-		if home := getenv("HOME"); home != "" {
-			return filepath.Join(home, "Library", "Application Support", "leat"), nil
-		}
+	dir, home := "", getenv("HOME")
+	switch {
+	case runtime.GOOS == "windows":
+		dir = getenv("LocalAppData")
+	case runtime.GOOS != "darwin" && filepath.IsAbs(getenv("XDG_DATA_HOME")):
+		dir = getenv("XDG_DATA_HOME") // a relative path is invalid by the XDG specification
+	case home == "":
+	case runtime.GOOS == "darwin":
+		dir = filepath.Join(home, "Library", "Application Support")
 	default:
-		if dir := getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
-			return filepath.Join(dir, "leat"), nil
-		}
-		if home := getenv("HOME"); home != "" {
-			return filepath.Join(home, ".local", "share", "leat"), nil
-		}
+		dir = filepath.Join(home, ".local", "share")
 	}
-	return "", fmt.Errorf("%w: data: this account has no home folder; set the data folder with --data DIR", ErrInvalid)
+	if dir == "" {
+		return "", fmt.Errorf("%w: data: this account has no home folder; set the data folder with --data DIR", ErrInvalid)
+	}
+	return filepath.Join(dir, "leat"), nil
 }
 
 // optional returns a limit in the gateway's form. In a configuration 0 means unlimited; the gateway uses a negative value for that, because its

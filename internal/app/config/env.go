@@ -3,7 +3,6 @@ package config
 import (
 	"encoding"
 	"fmt"
-	"maps"
 	"net"
 	"reflect"
 	"slices"
@@ -164,5 +163,3 @@ func (c *Config) environment(lookup func(string) (string, bool)) error {
 	}
 	return nil
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -11,7 +11,7 @@ type Files struct {
 	Workspace string `yaml:"workspace"`
 }
 
-func (f *Files) check(data string, bad func(key, format string, args ...any)) {
+func (f *Files) check(data string, bad reporter) {
 	if f.Workspace == "" {
 		return
 	}

@@ -13,7 +13,7 @@ type Plugins struct {
 	AllowPrivate bool `yaml:"allow_private"`
 }
 
-func (p *Plugins) check(bad func(key, format string, args ...any)) {
+func (p *Plugins) check(bad reporter) {
 	if err := process.CheckEnv(p.Env); err != nil {
 		bad("plugins.env", "%w", err)
 	}

@@ -96,9 +96,6 @@ func (p Prices) MarshalYAML() (any, error) {
 	return models, nil
 }
 
-// List returns the prices in the gateway's form.
-func (p Prices) List() usage.Prices { return usage.Prices(p) }
-
 // parse replaces the prices with those of a line of YAML.
 func (p *Prices) parse(s string) error {
 	f, err := parser.ParseBytes([]byte(s), 0)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/app/config"
+	"github.com/leat-dev/leat/internal/service/usage"
 )
 
 func TestPrices(t *testing.T) {
@@ -42,7 +43,7 @@ prices:
 			if model != "big-1" {
 				u.CacheRead, u.CacheWrite, u.Input = 0, 0, 1_000_050
 			}
-			a, currency, _ := c.Prices.List().Cost(&u)
+			a, currency, _ := usage.Prices(c.Prices).Cost(&u)
 			if got := a.String() + " " + currency; got != want {
 				t.Errorf("%s: %s costs %s, want %s", name, model, got, want)
 			}

@@ -2,8 +2,8 @@ package config
 
 import "github.com/leat-dev/leat/internal/service/quota"
 
-// Quota limits the usage of each user or each tenant. 0 means unlimited.
-type Quota struct {
+// quotas limit the usage of each user or each tenant. 0 means unlimited.
+type quotas struct {
 	Turns    int  `yaml:"turns"`
 	Messages int  `yaml:"messages"`
 	Bytes    Size `yaml:"bytes"`
@@ -11,11 +11,11 @@ type Quota struct {
 }
 
 // Limits returns the quota in the gateway's form.
-func (q Quota) Limits() quota.Limits {
+func (q quotas) Limits() quota.Limits {
 	return quota.Limits{Turns: q.Turns, Messages: q.Messages, Bytes: int64(q.Bytes), Viewers: q.Viewers}
 }
 
-func (q Quota) check(prefix string, bad func(key, format string, args ...any)) {
+func (q quotas) check(prefix string, bad reporter) {
 	for _, l := range []struct {
 		key   string
 		value int

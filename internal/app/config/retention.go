@@ -13,53 +13,53 @@ type Retention struct {
 	Default Duration `yaml:"default"`
 	// Agents overrides Default for the conversations of some agents. It may name agents that are not configured any more, because their
 	// conversations still exist.
-	Agents Ages `yaml:"agents"`
+	Agents ages `yaml:"agents"`
 }
 
 // defaultAuditRetention is a year, plus the time for an inquiry into it.
 const defaultAuditRetention = 400 * 24 * time.Hour
 
-// Ages are durations by the name of an agent. In the environment they are written as name=duration, separated by white space.
-type Ages map[string]Duration
+// ages are durations by the name of an agent. In the environment they are written as name=duration, separated by white space.
+type ages map[string]Duration
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
-func (a *Ages) UnmarshalText(b []byte) error {
-	var ages Ages
+func (a *ages) UnmarshalText(b []byte) error {
+	var list ages
 	for s := range strings.FieldsSeq(string(b)) {
 		name, age, ok := strings.Cut(s, "=")
 		if !ok || name == "" {
 			return fmt.Errorf("invalid entry %q; write it as helper=30d", s)
 		}
-		if err := ages.add(name, age); err != nil {
+		if err := list.add(name, age); err != nil {
 			return err
 		}
 	}
-	*a = ages
+	*a = list
 	return nil
 }
 
 // UnmarshalYAML implements [yaml.NodeUnmarshaler].
-func (a *Ages) UnmarshalYAML(n ast.Node) error {
-	list, err := entries(n)
+func (a *ages) UnmarshalYAML(n ast.Node) error {
+	members, err := entries(n)
 	if err != nil {
 		return err
 	}
-	var ages Ages
-	for _, e := range list {
+	var list ages
+	for _, e := range members {
 		v, err := scalar(e.value)
 		if err == nil {
-			err = ages.add(e.key, v)
+			err = list.add(e.key, v)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", e.key, err)
 		}
 	}
-	*a = ages
+	*a = list
 	return nil
 }
 
 // add adds an agent with its duration in text form.
-func (a *Ages) add(name, age string) error {
+func (a *ages) add(name, age string) error {
 	if _, twice := (*a)[name]; twice {
 		return fmt.Errorf("duplicate agent %s", name)
 	}
@@ -68,7 +68,7 @@ func (a *Ages) add(name, age string) error {
 		return err
 	}
 	if *a == nil {
-		*a = Ages{}
+		*a = ages{}
 	}
 	(*a)[name] = d
 	return nil

@@ -81,7 +81,7 @@ func (c *Config) Proxies() ([]netip.Prefix, error) {
 	return networks, nil
 }
 
-func (c *Config) checkSite(bad func(key, format string, args ...any)) {
+func (c *Config) checkSite(bad reporter) {
 	u, err := c.Public()
 	switch {
 	case err != nil:

@@ -17,7 +17,7 @@ type Terminal struct {
 // minTerminalToken is the minimum length of the terminal's token in bytes. Whoever has it gets a shell, so it must not be guessable.
 const minTerminalToken = 16
 
-func (t *Terminal) check(api string, bad func(key, format string, args ...any)) {
+func (t *Terminal) check(api string, bad reporter) {
 	switch {
 	case t.Enabled && t.Token == "":
 		bad("terminal.token", "the terminal needs a separate token; generate one with openssl rand -hex 32")

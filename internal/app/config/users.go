@@ -33,7 +33,7 @@ func (u *Users) sources() (n int) {
 	return n
 }
 
-func (u *Users) check(bad func(key, format string, args ...any)) {
+func (u *Users) check(bad reporter) {
 	n := u.sources()
 	switch {
 	case n > 1:

@@ -16,20 +16,14 @@ const day = 24 * time.Hour
 // UnmarshalText implements [encoding.TextUnmarshaler].
 func (d *Duration) UnmarshalText(b []byte) error {
 	s := strings.TrimSpace(string(b))
-	if s == "0" {
-		*d = 0
-		return nil
-	}
 	v, err := time.ParseDuration(s)
 	if days, ok := strings.CutSuffix(s, "d"); err != nil && ok {
 		var n float64
-		if n, err = strconv.ParseFloat(days, 64); err == nil {
-			// The condition is negated so that it also refuses NaN.
-			if !(math.Abs(n) <= float64(math.MaxInt64/day)) {
-				err = strconv.ErrRange
-			} else {
-				v = time.Duration(n * float64(day))
-			}
+		n, err = strconv.ParseFloat(days, 64)
+		v = time.Duration(n * float64(day))
+		// The condition is negated so that it also refuses NaN. If n is out of range, the value of v is unspecified.
+		if err == nil && !(math.Abs(n) <= float64(math.MaxInt64/day)) {
+			err = strconv.ErrRange
 		}
 	}
 	if err != nil || v < 0 {
@@ -43,22 +37,16 @@ func (d *Duration) UnmarshalText(b []byte) error {
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 func (d Duration) String() string {
-	v := time.Duration(d)
-	switch {
-	case v == 0:
-		return "0s"
+	switch v := time.Duration(d); {
 	case v%day == 0 && v > day:
 		return strconv.FormatInt(int64(v/day), 10) + "d"
+	case v == 0 || v%time.Minute != 0:
+		return v.String()
+	case v%time.Hour != 0:
+		return strings.TrimSuffix(v.String(), "0s") // 2m0s becomes 2m
+	default:
+		return strings.TrimSuffix(v.String(), "0m0s") // 24h0m0s becomes 24h
 	}
-	s := v.String()
-	// 24h0m0s is shortened to 24h.
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
 }
 
 // Size is a number of bytes, written as 512, 64KiB or 4MiB. It is never negative.

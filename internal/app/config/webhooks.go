@@ -10,8 +10,8 @@ import (
 	"github.com/leat-dev/leat/internal/service/webhook"
 )
 
-// Webhook configures a URL that receives events.
-type Webhook struct {
+// hook configures a URL that receives events.
+type hook struct {
 	Name         string   `yaml:"name"`
 	URL          string   `yaml:"url"`
 	Secret       string   `yaml:"secret"`
@@ -21,11 +21,11 @@ type Webhook struct {
 }
 
 // Webhooks are the configured webhooks. In the environment they are written as in the file, on one line.
-type Webhooks []Webhook
+type Webhooks []hook
 
 // parse replaces the webhooks with those of a line of YAML.
 func (w *Webhooks) parse(s string) error {
-	var hooks []Webhook
+	var hooks Webhooks
 	if err := yaml.UnmarshalWithOptions([]byte(s), &hooks, yaml.Strict()); err != nil {
 		return fmt.Errorf("expected a list such as [{name: a, url: https://example.com, secret: …}]: %s", yaml.FormatError(err, false, false))
 	}
@@ -36,16 +36,16 @@ func (w *Webhooks) parse(s string) error {
 // Hooks returns the webhooks in the form of package webhook.
 func (w Webhooks) Hooks() []webhook.Hook {
 	hooks := make([]webhook.Hook, len(w))
-	for i, hook := range w {
-		hooks[i] = webhook.Hook{Name: hook.Name, URL: hook.URL, Secret: hook.Secret, Content: hook.Content, AllowPrivate: hook.AllowPrivate}
-		for _, t := range hook.Events {
+	for i, h := range w {
+		hooks[i] = webhook.Hook{Name: h.Name, URL: h.URL, Secret: h.Secret, Content: h.Content, AllowPrivate: h.AllowPrivate}
+		for _, t := range h.Events {
 			hooks[i].Events = append(hooks[i].Events, event.Type(t))
 		}
 	}
 	return hooks
 }
 
-func (w Webhooks) check(bad func(key, format string, args ...any)) {
+func (w Webhooks) check(bad reporter) {
 	names := map[string]bool{}
 	for i, h := range w.Hooks() {
 		for _, err := range h.Check() {
@@ -62,9 +62,7 @@ func (w Webhooks) masked() Webhooks {
 	hooks := append(Webhooks{}, w...)
 	for i := range hooks {
 		hooks[i].URL = agent.MaskURLs(hooks[i].URL)
-		if hooks[i].Secret != "" {
-			hooks[i].Secret = "***"
-		}
+		mask(&hooks[i].Secret)
 	}
 	return hooks
 }

@@ -24,29 +24,38 @@ const (
 // it. lock is the name of the file that a gateway locks. If the folder doesn't exist yet, Disk checks its closest existing parent.
 func Disk(dir, lock string) []Finding {
 	r := &report{check: "disk"}
+	existing, mode, err := r.folder(dir)
+	if err != nil {
+		r.fail("choose another folder with --data, or repair this one", "%s: %v", existing, err)
+		return r.findings
+	}
+	if existing == dir && runtime.GOOS != "windows" && mode&0o077 != 0 {
+		r.warn("chmod 700 "+dir, "other users of this machine can read %s (%v), which contains all conversations", dir, mode)
+	}
+	r.space(existing)
+	r.sync(existing)
+	r.lock(filepath.Join(existing, lock))
+	return r.findings
+}
+
+// folder returns the folder dir with its permissions. If it does not exist yet, folder reports that and returns its closest existing
+// parent, on whose disk leat serve will create it.
+func (r *report) folder(dir string) (existing string, mode fs.FileMode, err error) {
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		r.ok("%s does not exist yet; leat serve creates it", dir)
-		for errors.Is(err, fs.ErrNotExist) && filepath.Dir(dir) != dir {
-			dir = filepath.Dir(dir)
-			info, err = os.Stat(dir)
-		}
-	} else if err == nil && info.IsDir() && runtime.GOOS != "windows" {
-		if mode := info.Mode().Perm(); mode&0o077 != 0 {
-			r.warn("chmod 700 "+dir, "other users of this machine can read %s (%v), which contains all conversations", dir, mode)
-		}
 	}
-	if err != nil || !info.IsDir() {
-		if err == nil {
-			err = errors.New("not a folder")
-		}
-		r.fail("choose another folder with --data, or repair this one", "%s: %v", dir, err)
-		return r.findings
+	for errors.Is(err, fs.ErrNotExist) && filepath.Dir(dir) != dir {
+		dir = filepath.Dir(dir)
+		info, err = os.Stat(dir)
 	}
-	r.space(dir)
-	r.sync(dir)
-	r.lock(filepath.Join(dir, lock))
-	return r.findings
+	switch {
+	case err != nil:
+		return dir, 0, err
+	case !info.IsDir():
+		return dir, 0, errors.New("not a folder")
+	}
+	return dir, info.Mode().Perm(), nil
 }
 
 func (r *report) space(dir string) {

@@ -21,13 +21,12 @@ func Port(ctx context.Context, client *http.Client, address, url string) (findin
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	status, _, herr := get(ctx, client, url+"/healthz", nil)
-	switch {
-	case herr != nil || status != http.StatusOK:
+	status, _, herr := get(ctx, client, url+"/healthz")
+	if herr != nil || status != http.StatusOK {
 		r.fail("stop that program, or choose another address with --listen", "can't listen on %s, and no gateway answers there: %v", address, err)
 		return r.findings, false
 	}
-	if status, _, err = get(ctx, client, url+"/readyz", nil); err == nil && status == http.StatusOK {
+	if status, _, err = get(ctx, client, url+"/readyz"); err == nil && status == http.StatusOK {
 		r.ok("a gateway on %s is ready", address)
 	} else {
 		r.fail("see its log", "a gateway on %s is not ready (status %d)", address, status)
@@ -41,7 +40,7 @@ func Clock(ctx context.Context, client *http.Client, url string) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	start := time.Now()
-	_, header, err := get(ctx, client, url+"/healthz", nil)
+	_, header, err := get(ctx, client, url+"/healthz")
 	if err != nil {
 		r.fail("check the address and its DNS name", "%s is unreachable: %v", url, err)
 		return r.findings
@@ -77,17 +76,29 @@ func (r *report) skew(date string, localTime time.Time, source string) {
 }
 
 // get requests a URL and discards the response's body, which must be short.
-func get(ctx context.Context, client *http.Client, url string, header http.Header) (int, http.Header, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return 0, nil, err
-	}
-	for k, v := range header {
-		req.Header[k] = v
-	}
-	res, err := client.Do(req)
+func get(ctx context.Context, client *http.Client, url string) (int, http.Header, error) {
+	res, err := send(ctx, client, url, http.Header{})
 	if err != nil {
 		return 0, nil, err
 	}
 	return res.StatusCode, res.Header, res.Body.Close()
+}
+
+// send requests a URL with a header. The caller closes the response's body.
+func send(ctx context.Context, client *http.Client, url string, header http.Header) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header = header
+	return client.Do(req)
+}
+
+// authorization returns a header with the API token. If the token is empty, the header is empty.
+func authorization(token string) http.Header {
+	header := http.Header{}
+	if token != "" {
+		header.Set("Authorization", "Bearer "+token)
+	}
+	return header
 }

@@ -17,11 +17,7 @@ func Socket(ctx context.Context, client *http.Client, url, token string) []Findi
 	r := &report{check: "socket"}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	header := http.Header{}
-	if token != "" {
-		header.Set("Authorization", "Bearer "+token)
-	}
-	c, res, err := websocket.Dial(ctx, url+"/api/ws", &websocket.DialOptions{HTTPClient: client, HTTPHeader: header, CompressionMode: websocket.CompressionContextTakeover})
+	c, res, err := websocket.Dial(ctx, url+"/api/ws", &websocket.DialOptions{HTTPClient: client, HTTPHeader: authorization(token), CompressionMode: websocket.CompressionContextTakeover})
 	if err != nil {
 		status := 0
 		if res != nil {

@@ -94,14 +94,7 @@ type damage struct {
 }
 
 func overview(ctx context.Context, client *http.Client, url, token string) ([]damage, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/api/overview", nil)
-	if err != nil {
-		return nil, err
-	}
-	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	resp, err := client.Do(req)
+	resp, err := send(ctx, client, url+"/api/overview", authorization(token))
 	if err != nil {
 		return nil, err
 	}

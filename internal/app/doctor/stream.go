@@ -59,20 +59,13 @@ func Stream(ctx context.Context, client *http.Client, url, token string) (findin
 func (r *report) stream(ctx context.Context, client *http.Client, url, token string) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/api/selftest/stream", nil)
-	if err != nil {
-		r.fail("", "%v", err)
-		return
-	}
-	req.Header.Set("Accept", "text/event-stream")
-	req.Header.Set("Accept-Encoding", "gzip, br") // as browsers do
+	header := authorization(token)
+	header.Set("Accept", "text/event-stream")
+	header.Set("Accept-Encoding", "gzip, br") // as browsers do
 	for _, name := range testHeaders {
-		req.Header.Set(name, "0")
+		header.Set(name, "0")
 	}
-	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	res, err := client.Do(req)
+	res, err := send(ctx, client, url+"/api/selftest/stream", header)
 	if err != nil {
 		r.fail("check the address and its DNS name", "%s is unreachable: %v", url, err)
 		return

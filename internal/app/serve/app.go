@@ -125,7 +125,7 @@ func (a *App) openJournal(context.Context, Options) (err error) {
 func (a *App) openServices(ctx context.Context, opt Options) (err error) {
 	a.metrics = newMetrics(a.cfg.Data, opt.Version)
 	a.hooks = webhook.New(webhook.Config{Hooks: a.cfg.Webhooks.Hooks(), Journal: a.journal, Log: a.log.With("part", "webhook"), Metrics: a.metrics.webhook})
-	a.signals, err = newSignalling(ctx, &a.cfg, a.journal, a.log.With("part", "signals"))
+	a.signals, err = a.newSignalling(ctx)
 	if err != nil {
 		return err
 	}
@@ -162,10 +162,11 @@ func (a *App) openSockets(_ context.Context, opt Options) (err error) {
 }
 
 func (a *App) openGateway(ctx context.Context, opt Options) error {
+	limits := &a.cfg.Limits
 	gc := gateway.Config{
 		Journal: a.journal, Dialects: a.dialects, Agents: a.roster, DefaultAgent: a.cfg.DefaultAgent,
 		Log: a.log.With("part", "gateway"), LogContent: a.cfg.Log.Content, Metrics: a.metrics.gateway, Settings: settingsOf(&a.cfg),
-		Quotas: gateway.Quotas{User: a.cfg.Limits.User.Limits(), Tenant: a.cfg.Limits.Tenant.Limits()},
+		Quotas: gateway.Quotas{User: limits.User.Limits(), Tenant: limits.Tenant.Limits()},
 		Hooks:  gateway.Hooks{Outboxes: []gateway.Outbox{a.hooks}}, UsageRetention: time.Duration(a.cfg.UsageRetention), Titles: true,
 	}
 	url, err := agentsURL(&a.cfg, a.listeners)
@@ -180,9 +181,10 @@ func (a *App) openGateway(ctx context.Context, opt Options) error {
 	}
 	a.onClose(func() error { flush(); return nil })
 	gc.Tracer = tracer
-	if a.captures, err = a.openCapture(); err != nil {
+	if a.captures, err = openCapture(&a.cfg, a.log.With("part", "recording")); err != nil {
 		return err
 	}
+	a.onClose(a.captures.Close)
 	gc.Raw = a.captures
 	files, err := a.openFiles()
 	if err != nil {
@@ -226,16 +228,6 @@ func (a *App) openFiles() (*attachments.Store, error) {
 	return attachments.NewStore(c), nil
 }
 
-// openCapture opens the log of the bytes that turns exchange with their agents.
-func (a *App) openCapture() (*capture.Log, error) {
-	raw, err := openCapture(&a.cfg, a.log.With("part", "recording"))
-	if err != nil {
-		return nil, err
-	}
-	a.onClose(raw.Close)
-	return raw, nil
-}
-
 // openServer makes the server with all surfaces.
 func (a *App) openServer(ctx context.Context, opt Options) error {
 	srv, err := a.newServer(ctx)
@@ -243,7 +235,7 @@ func (a *App) openServer(ctx context.Context, opt Options) error {
 		return err
 	}
 	a.server = srv
-	a.data = registerData(a.cfg, srv, a.gateway, a.files, a.journal, a.log)
+	a.data = a.registerData()
 	clients := hub.New(a.gateway)
 	a.reloader = a.newReloader(opt, clients)
 	a.signals.register(&a.cfg, srv, a.gateway, clients, a.reloader.restart)

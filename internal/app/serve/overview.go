@@ -56,15 +56,15 @@ func (in installed) members(kind string) (list []status.Member) {
 }
 
 // addResumedTurns adds the turns that the last run left unfinished to the overview.
-func addResumedTurns(ctx context.Context, o *status.Overview, j journal.Journal, gw *gateway.Gateway) error {
-	open, err := j.Conversations(ctx, journal.Query{Unfinished: true})
+func (a *App) addResumedTurns(ctx context.Context) error {
+	open, err := a.journal.Conversations(ctx, journal.Query{Unfinished: true})
 	if err != nil {
 		return err
 	}
 	for _, s := range open {
 		for _, id := range s.Open {
-			err := o.Resume(func() (status.Open, bool, error) {
-				_, t, err := gw.Turn(ctx, gateway.Principal{Admin: true}, gateway.ActionRead, id)
+			err := a.metrics.overview.Resume(func() (status.Open, bool, error) {
+				_, t, err := a.gateway.Turn(ctx, gateway.Principal{Admin: true}, gateway.ActionRead, id)
 				if errors.Is(err, gateway.ErrNotFound) || errors.Is(err, gateway.ErrDamaged) {
 					return status.Open{}, false, nil // its conversation was deleted or can't be read
 				}

@@ -18,6 +18,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway/status"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/ops"
+	"github.com/leat-dev/leat/internal/service/usage"
 )
 
 // reloader applies a changed configuration while the gateway runs. Keys that need a restart are reported and wait for it.
@@ -174,7 +175,7 @@ func settingsOf(c *config.Config) gateway.Settings {
 	return gateway.Settings{
 		Drain: time.Duration(c.Drain), Lease: time.Duration(c.Lease), WaitLimit: time.Duration(c.WaitLimit), TurnLimit: c.TurnLimitOf(),
 		MaxMessage: int(c.Limits.Message), MaxQueued: c.Limits.Queued, HistoryMessages: c.Limits.History, HistoryBytes: int(c.Limits.HistoryBytes),
-		Prices: c.Prices.List(),
+		Prices: usage.Prices(c.Prices),
 	}
 }
 

@@ -2,13 +2,10 @@ package serve
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 
-	"github.com/leat-dev/leat/internal/app/config"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/gateway/data"
-	"github.com/leat-dev/leat/internal/server"
 	surface "github.com/leat-dev/leat/internal/server/data"
 	"github.com/leat-dev/leat/internal/service/usage"
 	"github.com/leat-dev/leat/internal/service/webhook"
@@ -37,15 +34,15 @@ type dataJobs struct {
 }
 
 // registerData creates the jobs that delete data and registers the routes of exports, imports, purges and legal holds.
-func registerData(cfg config.Config, srv *server.Server, gw *gateway.Gateway, uploads data.Uploads, j journal.Journal, log *slog.Logger) dataJobs {
-	log = log.With("part", "data")
+func (a *App) registerData() dataJobs {
+	log := a.log.With("part", "data")
 	k := dataJobs{
-		retention: data.NewRetention(gw, j, agesOf(&cfg), cfg.DefaultAgent, log),
-		purger:    data.NewPurger(gw, j, uploads, collections(), log),
+		retention: data.NewRetention(a.gateway, a.journal, agesOf(&a.cfg), a.cfg.DefaultAgent, log),
+		purger:    data.NewPurger(a.gateway, a.journal, a.files, collections(), log),
 		tasks:     new(sync.WaitGroup),
 	}
-	surface.Register(srv, gw, surface.Options{
-		Retention: k.retention, Purger: k.purger, Exporter: data.NewExporter(gw, j, collections()), Importer: data.NewImporter(gw),
+	surface.Register(a.server, a.gateway, surface.Options{
+		Retention: k.retention, Purger: k.purger, Exporter: data.NewExporter(a.gateway, a.journal, collections()), Importer: data.NewImporter(a.gateway),
 	})
 	return k
 }

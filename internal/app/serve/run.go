@@ -21,7 +21,7 @@ func (a *App) Start(ctx context.Context) error {
 		return err
 	}
 	a.signals.agent.Ready()
-	if err := addResumedTurns(ctx, a.metrics.overview, a.journal, a.gateway); err != nil {
+	if err := a.addResumedTurns(ctx); err != nil {
 		return errors.Join(err, a.gateway.Shutdown(ctx))
 	}
 	a.plugins.start(a.gateway)

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"sync"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/leat-dev/leat/internal/server/eliza"
 	"github.com/leat-dev/leat/internal/server/elizaws"
 	"github.com/leat-dev/leat/internal/service/signals"
-	"github.com/leat-dev/leat/internal/store/journal"
 )
 
 // signalling reports what agents do while they work: to the gateway-wide log of signals, and to the clients that follow the default
@@ -34,14 +32,15 @@ type signalling struct {
 }
 
 // newSignalling opens the log of signals and begins to write it.
-func newSignalling(ctx context.Context, cfg *config.Config, j journal.Journal, log *slog.Logger) (*signalling, error) {
+func (a *App) newSignalling(ctx context.Context) (*signalling, error) {
+	log := a.log.With("part", "signals")
 	kind := ""
-	for _, s := range cfg.Agents {
-		if s.Name == cfg.DefaultAgent {
+	for _, s := range a.cfg.Agents {
+		if s.Name == a.cfg.DefaultAgent {
 			kind = s.Kind
 		}
 	}
-	s := &signalling{log: signals.New(j, log), agent: status.NewAgent(cfg.DefaultAgent, kind)}
+	s := &signalling{log: signals.New(a.journal, log), agent: status.NewAgent(a.cfg.DefaultAgent, kind)}
 	if err := s.log.Open(ctx); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"text/tabwriter"
+)
+
+// interruptible returns a context that ends when the user interrupts the command or the system asks it to end. Commands use it whose
+// requests may take long, so that they can clean up, for example remove an incomplete file.
+func (a *app) interruptible() (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(a.ctx, os.Interrupt, syscall.SIGTERM)
+}
+
+// save passes a writer of a new file to write, and prints the file's size and a hint. If file is empty, write gets standard output.
+//
+// The file is created exclusively, so that no command overwrites an earlier export or backup. Only its user can read it. If write
+// fails, the incomplete file is removed: nobody should take it for a complete one.
+func (a *app) save(command, file, hint string, write func(io.Writer) (int64, error)) error {
+	if file == "" {
+		_, err := write(a.terminalSafe(a.stdout))
+		return err
+	}
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("%s: %w", command, err)
+	}
+	n, err := write(f)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(file))
+	}
+	fmt.Fprintf(a.stderr, "%s: %d bytes%s\n", file, n, hint)
+	return nil
+}
+
+// table returns a writer that aligns the cells of lines, which are separated by tabs. The caller flushes it.
+func (a *app) table() *tabwriter.Writer { return tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0) }
+
+// printJSON prints a value as one line of JSON, unless err is an error, which it returns.
+func (a *app) printJSON(v any, err error) error {
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(a.stdout).Encode(v)
+}
+
+// printIndented prints a value as JSON for people to read.
+func printIndented(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
