@@ -95,7 +95,7 @@ func (k Kinds) DiscoverAt(ctx context.Context, address string) ([]Offer, error) 
 	}
 	var failed []error
 	for _, kind := range k {
-		if kind.Discover == nil || !kind.supportsScheme(u.Scheme) {
+		if kind.Discover == nil || !slices.Contains(kind.Schemes, u.Scheme) {
 			continue
 		}
 		s, err := ParseSpec(kind.Name + ":" + target + "?" + query)
@@ -115,14 +115,4 @@ func (k Kinds) DiscoverAt(ctx context.Context, address string) ([]Offer, error) 
 		return nil, fmt.Errorf("no kind of agent can list the agents, sessions or models of %q", address)
 	}
 	return nil, errors.Join(failed...)
-}
-
-// supportsScheme reports whether an address with the scheme can be an upstream of the kind.
-func (k *Kind) supportsScheme(scheme string) bool {
-	for _, s := range k.Schemes {
-		if s == scheme {
-			return true
-		}
-	}
-	return false
 }

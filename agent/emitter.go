@@ -86,16 +86,18 @@ func (e *Emitter) Reasoning(text string) error {
 
 // Media shows a picture, sound or file.
 func (e *Emitter) Media(m event.Media) error {
-	return e.emit(func() []event.Event {
-		ops := append(e.endReasoning(), e.part(event.KindMedia, &event.Body{Media: &m})...)
-		return append(ops, event.Event{Type: event.PartEnd, Message: message, Part: ops[len(ops)-1].Part})
-	})
+	return e.wholePart(event.KindMedia, &event.Body{Media: &m})
 }
 
 // Data adds a structured part: JSON that clients may render.
 func (e *Emitter) Data(data json.RawMessage) error {
+	return e.wholePart(event.KindData, &event.Body{Data: data})
+}
+
+// wholePart emits a part that is complete from the beginning.
+func (e *Emitter) wholePart(kind event.PartKind, b *event.Body) error {
 	return e.emit(func() []event.Event {
-		ops := append(e.endReasoning(), e.part(event.KindData, &event.Body{Data: data})...)
+		ops := append(e.endReasoning(), e.part(kind, b)...)
 		return append(ops, event.Event{Type: event.PartEnd, Message: message, Part: ops[len(ops)-1].Part})
 	})
 }

@@ -33,7 +33,11 @@ func (t *Tool) Output(text string) error { return t.append(event.Output, text) }
 func (t *Tool) Stderr(text string) error { return t.append(event.Stderr, text) }
 
 // Title sets a short description of the call.
-func (t *Tool) Title(title string) error { return t.update(&event.Body{Title: &title}) }
+func (t *Tool) Title(title string) error {
+	return t.e.emit(func() []event.Event {
+		return []event.Event{{Type: event.PartUpdate, Message: message, Part: t.key, Body: &event.Body{Title: &title}}}
+	})
+}
 
 // Done ends the call.
 func (t *Tool) Done() error { return t.end(&event.Body{State: event.PartDone}) }
@@ -57,12 +61,6 @@ func (t *Tool) append(f event.Field, text string) error {
 	}
 	return t.e.emit(func() []event.Event {
 		return []event.Event{{Type: event.PartAppend, Message: message, Part: t.key, Field: f, Text: text}}
-	})
-}
-
-func (t *Tool) update(b *event.Body) error {
-	return t.e.emit(func() []event.Event {
-		return []event.Event{{Type: event.PartUpdate, Message: message, Part: t.key, Body: b}}
 	})
 }
 

@@ -24,8 +24,8 @@ const (
 	defaultGrace = 3 * time.Second
 )
 
-// ErrClosed is returned by turns and checks after Close.
-var ErrClosed = errors.New("acp: the agent is closed")
+// errClosed is returned by turns and checks after Close.
+var errClosed = errors.New("acp: the agent is closed")
 
 // Config describes the program to run.
 type Config struct {
@@ -109,7 +109,7 @@ func (a *Agent) connect(ctx context.Context) (*peer, error) {
 	}
 	defer func() { <-a.lock }()
 	if a.life.Err() != nil {
-		return nil, ErrClosed
+		return nil, errClosed
 	}
 	if a.peer != nil && !a.peer.OutputEnded() {
 		return a.peer, nil

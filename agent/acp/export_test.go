@@ -14,3 +14,6 @@ func (a *Agent) Pid() int {
 	}
 	return a.peer.Pid()
 }
+
+// ErrClosed is errClosed, for the test of Close.
+var ErrClosed = errClosed

@@ -80,11 +80,10 @@ func (c *peer) greet(ctx context.Context) error {
 // requestError returns the error that a turn ends with if a request failed: the agent's own error under the given summary, or
 // the reason why the process ended. Other errors, such as a cancelled context, are returned unchanged.
 func (c *peer) requestError(summary string, err error) error {
-	var f *failure
-	switch {
-	case errors.As(err, &f):
+	if f, ok := errors.AsType[*failure](err); ok {
 		return f.agentError(summary)
-	case errors.Is(err, process.ErrEnded):
+	}
+	if errors.Is(err, process.ErrEnded) {
 		return c.Cause()
 	}
 	return err
@@ -262,9 +261,5 @@ func (c *peer) knows(session string) bool {
 func (c *peer) learn(session string, is bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if is {
-		c.openSessions[session] = true
-	} else {
-		delete(c.openSessions, session)
-	}
+	c.openSessions[session] = is
 }

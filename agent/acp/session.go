@@ -21,19 +21,19 @@ type storedSession struct {
 // history, so that the prompt must include it. A new session's id is stored before the prompt is sent; a crash in between costs
 // an empty session, while the reverse order would lose the agent's memory of the turn.
 func (a *Agent) openSession(ctx context.Context, p *peer, in agent.Input, emitter *agent.Emitter) (id string, isNew bool, err error) {
-	var stored storedSession
+	var record storedSession
 	if len(in.Session) > 0 {
-		if err := json.Unmarshal(in.Session, &stored); err != nil {
+		if err := json.Unmarshal(in.Session, &record); err != nil {
 			return "", false, fmt.Errorf("session: %w", err)
 		}
 	}
-	switch isOpen, err := a.restoreSession(ctx, p, stored.Session); {
+	switch isOpen, err := a.restoreSession(ctx, p, record.Session); {
 	case err != nil:
 		return "", false, err
 	case isOpen:
-		return stored.Session, false, nil
-	case stored.Session != "":
-		emitter.Log().Info("agent session can't be resumed; a new one gets the history", "session", stored.Session)
+		return record.Session, false, nil
+	case record.Session != "":
+		emitter.Log().Info("agent session can't be resumed; a new one gets the history", "session", record.Session)
 	}
 	var created openResult
 	if err := p.call(ctx, "session/new", openParams{Dir: a.cfg.Dir, Servers: []struct{}{}}, &created); err != nil {
@@ -72,11 +72,10 @@ func (a *Agent) restoreSession(ctx context.Context, p *peer, id string) (bool, e
 	}
 	var ignored struct{}
 	err := p.call(ctx, method, openParams{ID: id, Dir: a.cfg.Dir, Servers: []struct{}{}}, &ignored)
-	var f *failure
-	switch {
-	case errors.As(err, &f):
+	if _, ok := errors.AsType[*failure](err); ok {
 		return false, nil
-	case err != nil:
+	}
+	if err != nil {
 		return false, p.requestError("", err)
 	}
 	p.learn(id, true)

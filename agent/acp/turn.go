@@ -22,10 +22,7 @@ type turn struct {
 	emitter *agent.Emitter
 	grace   time.Duration
 	dialect dialect.Dialect
-
-	// The emitter's lock guards these two, because the emitter calls flush from other goroutines.
-	dec    dialect.Decoder
-	closed bool // dec is closed
+	dec     dialect.Decoder // guarded by the emitter's lock, because the emitter calls flush from other goroutines
 
 	hasEnded  bool           // the agent's output has ended the turn
 	request   *event.Request // the question in the current line, if any
@@ -117,12 +114,8 @@ func (t *turn) intercept(e event.Event) bool {
 	return false
 }
 
-// flush returns the events that the decoder still buffers when the turn ends. It is called with the emitter's lock held.
+// flush returns the events that the decoder still buffers when the turn ends. The emitter calls it once, with its lock held.
 func (t *turn) flush() []event.Event {
-	if t.closed {
-		return nil
-	}
-	t.closed = true
 	ops, _ := t.dec.Close() // it reports an incomplete stream, which is expected if the turn was ended from outside
 	return ops
 }

@@ -80,9 +80,8 @@ type abilities struct {
 			Resume json.RawMessage `json:"resume"`
 		} `json:"sessionCapabilities"`
 		Prompt struct {
-			Image    bool `json:"image"`
-			Audio    bool `json:"audio"`
-			Embedded bool `json:"embeddedContext"`
+			Image bool `json:"image"`
+			Audio bool `json:"audio"`
 		} `json:"promptCapabilities"`
 	} `json:"agentCapabilities"`
 }

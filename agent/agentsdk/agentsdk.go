@@ -1,6 +1,7 @@
 package agentsdk
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -15,8 +16,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// DefaultSession is the default template of session ids: one session for each conversation.
-const DefaultSession = "leat-{conversation}"
+// defaultSession is the default template of session ids: one session for each conversation.
+const defaultSession = "leat-{conversation}"
 
 // maxPrompt is the maximum size of a prompt, in bytes. The runtime's server accepts requests of 1 MiB; 4 KiB are left for the rest of the
 // JSON.
@@ -25,7 +26,7 @@ const maxPrompt = 1<<20 - 4<<10
 // Config is the configuration of an [Agent].
 type Config struct {
 	URL     string // of the runtime's server
-	Session string // template of session ids for [agent.Expand]; empty means [DefaultSession]
+	Session string // template of session ids for [agent.Expand]; empty means [defaultSession]
 	Token   string // bearer token; may be empty
 	Dialect dialect.Dialect
 }
@@ -47,16 +48,12 @@ var (
 
 // New returns an agent. It validates the configuration, but doesn't connect.
 func New(c Config) (*Agent, error) {
-	a := &Agent{cfg: c, client: call.Client(), busy: map[string]chan struct{}{}}
-	if a.cfg.Session == "" {
-		a.cfg.Session = DefaultSession
-	}
-	if _, err := agent.Expand(a.cfg.Session, agent.Input{}); err != nil {
+	c.Session = cmp.Or(c.Session, defaultSession)
+	if _, err := agent.Expand(c.Session, agent.Input{}); err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
-	var err error
-	a.base, err = call.Address("the target", c.URL)
-	return a, err
+	base, err := call.Address("the target", c.URL)
+	return &Agent{cfg: c, base: base, client: call.Client(), busy: map[string]chan struct{}{}}, err
 }
 
 // Close closes idle connections.

@@ -12,7 +12,7 @@ func Kind(dialects dialect.Registry) agent.Kind {
 		Summary: "an agentsdk-go runtime behind its HTTP server",
 		Target:  "URL",
 		Options: append([]agent.Option{
-			{Name: "session", Help: "template of the runtime's session ids, with {tenant}, {subject}, {conversation}", Default: DefaultSession},
+			{Name: "session", Help: "template of the runtime's session ids, with {tenant}, {subject}, {conversation}", Default: defaultSession},
 		}, agent.SecretOptions("token", "token of the server", "")...),
 		New: func(s agent.Spec) (agent.Agent, error) {
 			d, err := dialects.Lookup("agentsdk")

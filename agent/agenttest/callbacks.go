@@ -37,14 +37,14 @@ func Callbacks(t *testing.T, play func(t *testing.T, script Script) Playback) {
 // Check reports each difference between a playback and the case as an error of the test.
 func (c Case) Check(t *testing.T, got Playback) {
 	t.Helper()
-	for _, d := range c.Diff(got) {
+	for _, d := range c.diff(got) {
 		t.Error(d)
 	}
 }
 
-// Diff returns the differences between a playback and the case, or nil. The views must be a subsequence of the expected ones: an
+// diff returns the differences between a playback and the case, or nil. The views must be a subsequence of the expected ones: an
 // empty text before the first, and repetitions of the same text, are allowed, since viewers may see both.
-func (c Case) Diff(got Playback) []string {
+func (c Case) diff(got Playback) []string {
 	var diffs []string
 	differ := func(format string, args ...any) { diffs = append(diffs, fmt.Sprintf(format, args...)) }
 	next := 0

@@ -51,21 +51,18 @@ func Faults(t *testing.T, u Upstream, in agent.Input) {
 	body := strings.Join(u.Frames[:len(u.Frames)-1], "")
 	last := u.Frames[len(u.Frames)-1]
 
-	good := func(t *testing.T, w http.ResponseWriter) { write(t, w, answer) }
-	t.Run("good", func(t *testing.T) { u.play(t, in, u.Visible, "", good) })
-	t.Run("the last frame twice, and frames after it", func(t *testing.T) {
-		u.play(t, in, u.Visible, "", func(t *testing.T, w http.ResponseWriter) { write(t, w, answer+last+answer) })
-	})
-	t.Run("single bytes", func(t *testing.T) {
-		u.play(t, in, u.Visible, "", func(t *testing.T, w http.ResponseWriter) {
-			for i := range len(answer) {
-				write(t, w, answer[i:i+1])
+	pieces := func(texts ...string) func(*testing.T, http.ResponseWriter) {
+		return func(t *testing.T, w http.ResponseWriter) {
+			for _, text := range texts {
+				write(t, w, text)
 			}
-		})
-	})
-	t.Run("comments", func(t *testing.T) {
-		u.play(t, in, u.Visible, "", func(t *testing.T, w http.ResponseWriter) { write(t, w, ": hi\n\n"+body+": hi\n\n"+last) })
-	})
+		}
+	}
+	good := pieces(answer)
+	t.Run("good", func(t *testing.T) { u.play(t, in, u.Visible, "", good) })
+	t.Run("the last frame twice, and frames after it", func(t *testing.T) { u.play(t, in, u.Visible, "", pieces(answer+last+answer)) })
+	t.Run("single bytes", func(t *testing.T) { u.play(t, in, u.Visible, "", pieces(splitBytes(answer)...)) })
+	t.Run("comments", func(t *testing.T) { u.play(t, in, u.Visible, "", pieces(": hi\n\n"+body+": hi\n\n"+last)) })
 	failFirst := func(fault func(http.ResponseWriter)) func(*testing.T, http.ResponseWriter) {
 		var calls atomic.Int64
 		return func(t *testing.T, w http.ResponseWriter) {
@@ -108,7 +105,7 @@ func Faults(t *testing.T, u Upstream, in agent.Input) {
 			w.Header().Set("Content-Type", "text/html")
 			write(t, w, "<html>")
 		}},
-		"garbage": {"invalid", func(t *testing.T, w http.ResponseWriter) { write(t, w, u.Frames[0]+"data: {\"type\n\n") }},
+		"garbage": {"invalid", pieces(u.Frames[0] + "data: {\"type\n\n")},
 	} {
 		t.Run(name, func(t *testing.T) { u.play(t, in, "", tt.code, tt.fault) })
 	}
@@ -138,9 +135,7 @@ func Faults(t *testing.T, u Upstream, in agent.Input) {
 			}
 		}
 	} else {
-		t.Run("half a frame", func(t *testing.T) {
-			u.play(t, in, "", "cut_short", func(t *testing.T, w http.ResponseWriter) { write(t, w, body+last[:len(last)/2]) })
-		})
+		t.Run("half a frame", func(t *testing.T) { u.play(t, in, "", "cut_short", pieces(body+last[:len(last)/2])) })
 		t.Run("reset in the middle", func(t *testing.T) {
 			u.play(t, in, "", "cut_short", func(t *testing.T, w http.ResponseWriter) {
 				write(t, w, body)
@@ -186,7 +181,7 @@ func wantCode(t *testing.T, err error, code string) {
 		}
 		return
 	}
-	if failure := (*agent.Error)(nil); !errors.As(err, &failure) || failure.Code != code {
+	if failure, ok := errors.AsType[*agent.Error](err); !ok || failure.Code != code {
 		t.Errorf("got %v, want %s", err, code)
 	}
 }
@@ -212,10 +207,8 @@ func zipped(t *testing.T, w http.ResponseWriter, frames []string) {
 	w.Header().Set("Content-Encoding", "gzip")
 	z := gzip.NewWriter(w)
 	for _, f := range frames {
-		if _, err := z.Write([]byte(f)); err != nil {
-			t.Log("write:", err)
-		}
-		if err := z.Flush(); err != nil {
+		_, err := io.WriteString(z, f)
+		if err = errors.Join(err, z.Flush()); err != nil {
 			t.Log("write:", err)
 		}
 		write(t, w, "")
@@ -223,6 +216,15 @@ func zipped(t *testing.T, w http.ResponseWriter, frames []string) {
 	if err := z.Close(); err != nil {
 		t.Log("write:", err)
 	}
+}
+
+// splitBytes returns the bytes of a text as one string each.
+func splitBytes(text string) []string {
+	pieces := make([]string, len(text))
+	for i := range pieces {
+		pieces[i] = text[i : i+1]
+	}
+	return pieces
 }
 
 // impatient runs one turn against a closed port, with a limit on silence shorter than the pauses between retries. The turn must end
@@ -249,7 +251,7 @@ func (u *Upstream) untrusted(t *testing.T, in agent.Input) {
 	stage := NewStage(t.Context())
 	err := stage.Run(u.New(t, s.URL), in)
 	wantCode(t, err, "agent_unreachable")
-	if failure := (*agent.Error)(nil); !errors.As(err, &failure) || failure.Retryable || !strings.Contains(failure.Message, "certificate") {
+	if failure, ok := errors.AsType[*agent.Error](err); !ok || failure.Retryable || !strings.Contains(failure.Message, "certificate") {
 		t.Errorf("the error is %+v", err)
 	}
 	for _, e := range stage.Events() {
@@ -266,7 +268,7 @@ func (u *Upstream) paused(t *testing.T, in agent.Input) {
 		w.WriteHeader(http.StatusTooManyRequests)
 	})
 	wantCode(t, err, "agent_status")
-	if failure := (*agent.Error)(nil); !errors.As(err, &failure) || !failure.Retryable || !strings.HasSuffix(failure.Message, "try again in 10m") {
+	if failure, ok := errors.AsType[*agent.Error](err); !ok || !failure.Retryable || !strings.HasSuffix(failure.Message, "try again in 10m") {
 		t.Errorf("the error is %+v", err)
 	}
 }

@@ -149,13 +149,14 @@ func (f *Follower) Follow(ctx context.Context, sessions agent.Sessions) error {
 	places := map[string]*place{}
 	take := func(s agent.Session, fromStart bool) {
 		delete(places, s.Conversation)
-		if s.Session != nil {
-			p := &place{session: unquoted(s.Session)}
-			if !fromStart {
-				p.at = count(s.Cursor)
-			}
-			places[s.Conversation] = p
+		if s.Session == nil {
+			return
 		}
+		p := &place{session: decoded[string](s.Session)}
+		if !fromStart {
+			p.at = decoded[int](s.Cursor)
+		}
+		places[s.Conversation] = p
 	}
 	for _, s := range initial {
 		take(s, fromStart)
@@ -169,11 +170,11 @@ func (f *Follower) Follow(ctx context.Context, sessions agent.Sessions) error {
 			return fault
 		}
 		for conversation, p := range places {
-			if err := f.catchUp(ctx, sessions, conversation, p); err != nil {
-				return err
-			}
-			if p.isGone {
+			err := f.catchUp(ctx, sessions, conversation, p)
+			if errors.Is(err, agent.ErrNoSession) {
 				delete(places, conversation)
+			} else if err != nil {
+				return err
 			}
 		}
 		select {
@@ -191,8 +192,7 @@ func (f *Follower) Follow(ctx context.Context, sessions agent.Sessions) error {
 // place is the position in a session up to which its entries were added to the conversation.
 type place struct {
 	session string
-	at      int
-	isGone  bool
+	at      int // number of entries that were added
 }
 
 // catchUp adds the entries after the place to the conversation. The cursor is the number of entries.
@@ -203,12 +203,7 @@ func (f *Follower) catchUp(ctx context.Context, sessions agent.Sessions, convers
 	if p.at >= len(rows) {
 		return nil
 	}
-	err := sessions.Add(ctx, conversation, rows[p.at:], json.RawMessage(fmt.Sprint(len(rows))))
-	if errors.Is(err, agent.ErrNoSession) {
-		p.isGone = true
-		return nil
-	}
-	if err != nil {
+	if err := sessions.Add(ctx, conversation, rows[p.at:], json.RawMessage(fmt.Sprint(len(rows)))); err != nil {
 		return err
 	}
 	p.at = len(rows)
@@ -259,19 +254,8 @@ func quoted(s string) json.RawMessage {
 	return b
 }
 
-func unquoted(b json.RawMessage) (s string) {
-	if err := json.Unmarshal(b, &s); err != nil {
-		return ""
-	}
-	return s
-}
-
-func count(cursor json.RawMessage) (n int) {
-	if cursor == nil {
-		return 0
-	}
-	if err := json.Unmarshal(cursor, &n); err != nil {
-		return 0
-	}
-	return n
+// decoded returns the value of a JSON text that the Follower has encoded before, or the zero value if there is none.
+func decoded[T any](b json.RawMessage) (v T) {
+	_ = json.Unmarshal(b, &v) // fails only for a missing text, which leaves v zero
+	return v
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -86,8 +87,7 @@ func (s *Stage) Run(a agent.Agent, in agent.Input) error {
 	end := event.Body{Outcome: event.Completed}
 	if err != nil {
 		end = event.Body{Outcome: event.Failed, Error: &event.Error{Message: "the agent failed"}}
-		var failure *agent.Error
-		if errors.As(err, &failure) {
+		if failure, ok := errors.AsType[*agent.Error](err); ok {
 			end.Error = failure.ViewerError()
 		}
 	}
@@ -156,7 +156,7 @@ func (s *Stage) Turn() transcript.Turn {
 func (s *Stage) Events() []event.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]event.Event(nil), s.events...)
+	return slices.Clone(s.events)
 }
 
 // Play runs the agent for one turn and returns the views of a live viewer, and snapshots of three viewers: the live one, one that
@@ -169,13 +169,14 @@ func Play(t *testing.T, a agent.Agent, in agent.Input) Playback {
 		t.Logf("the agent: %v", err)
 	}
 	return Playback{Views: s.views, Snapshots: []Snapshot{
-		s.snapshot(t, "live", s.fold.Visible, s.fold.History),
-		s.refold(t, "from its log", s.events),
-		s.refold(t, "from its log, compacted", transcript.Compact(s.events)),
+		snapshot("live", &s.fold),
+		replay(t, "from its log", s.events),
+		replay(t, "from its log, compacted", transcript.Compact(s.events)),
 	}}
 }
 
-func (s *Stage) refold(t *testing.T, name string, events []event.Event) Snapshot {
+// replay returns the snapshot of a viewer that reads the events of the turn only after its end.
+func replay(t *testing.T, name string, events []event.Event) Snapshot {
 	t.Helper()
 	var fold transcript.Transcript
 	for i := range events {
@@ -183,12 +184,11 @@ func (s *Stage) refold(t *testing.T, name string, events []event.Event) Snapshot
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
-	return s.snapshot(t, name, fold.Visible, fold.History)
+	return snapshot(name, &fold)
 }
 
-func (s *Stage) snapshot(t *testing.T, name string, visible func(string) string, history func(string) []string) Snapshot {
-	t.Helper()
-	return Snapshot{Name: name, Visible: visible(stageTurn), History: history(stageTurn)}
+func snapshot(name string, fold *transcript.Transcript) Snapshot {
+	return Snapshot{Name: name, Visible: fold.Visible(stageTurn), History: fold.History(stageTurn)}
 }
 
 // Emit implements [agent.Sink].

@@ -3,7 +3,6 @@ package demo
 import (
 	"fmt"
 	"regexp"
-	"strings"
 	"time"
 )
 
@@ -11,8 +10,6 @@ var (
 	isoDate    = regexp.MustCompile(`\b(\d{4})-(\d{2})-(\d{2})\b`)
 	askedClock = regexp.MustCompile(`(?i)\b(what('s| is)? (the )?(current )?(time|date|day)\b|what (time|day|date|year|week) is|today'?s date|(the )?(time|date) (now|today)|what week)`)
 )
-
-func isCalendar(text string) bool { return askedClock.MatchString(text) || len(dates(text)) > 0 }
 
 // dates returns the ISO dates in a text, except invalid ones such as 2026-02-30.
 func dates(text string) []time.Time {
@@ -42,18 +39,15 @@ func calendar(s *stage, q question) {
 
 	_, week := q.time.ISOWeek()
 	rows := [][]string{{"now", q.time.Format(time.DateOnly), q.time.Weekday().String(), fmt.Sprint(q.time.YearDay()), fmt.Sprint(week), "0"}}
-	c := (*tool)(nil)
 	if len(days) > 0 {
 		s.status("Counting days…")
-		c = s.call("calendar", "Count days", map[string][]string{"dates": isoDate.FindAllString(q.text, -1)})
-	}
-	for _, d := range days {
-		_, w := d.ISOWeek()
-		n := daysBetween(today, d)
-		c.print(fmt.Sprintf("%s  %-9s  %+d days", d.Format(time.DateOnly), d.Weekday(), n))
-		rows = append(rows, []string{"named", d.Format(time.DateOnly), d.Weekday().String(), fmt.Sprint(d.YearDay()), fmt.Sprint(w), fmt.Sprintf("%+d", n)})
-	}
-	if c != nil {
+		c := s.call("calendar", "Count days", map[string][]string{"dates": isoDate.FindAllString(q.text, -1)})
+		for _, d := range days {
+			_, w := d.ISOWeek()
+			n := daysBetween(today, d)
+			c.print(fmt.Sprintf("%s  %-9s  %+d days", d.Format(time.DateOnly), d.Weekday(), n))
+			rows = append(rows, []string{"named", d.Format(time.DateOnly), d.Weekday().String(), fmt.Sprint(d.YearDay()), fmt.Sprint(w), fmt.Sprintf("%+d", n)})
+		}
 		c.end()
 	}
 	s.status("Checked the calendar")
@@ -67,14 +61,11 @@ func calendar(s *stage, q question) {
 		s.say(fmt.Sprintf("From %s to %s it is **%s**.\n\n", days[0].Format(time.DateOnly), days[1].Format(time.DateOnly), plural(max(n, -n), "day")))
 	}
 	s.say(table([]string{"What", "Date", "Weekday", "Day of the year", "Week", "Days from now"}, rows))
-	s.say("\nThe same on a command line:\n\n```sh\ndate " + strings.TrimSpace(dateArgument(days)+" +%F,%A") + "\n```\n")
-}
-
-func dateArgument(days []time.Time) string {
-	if len(days) == 0 {
-		return ""
+	argument := ""
+	if len(days) > 0 {
+		argument = "-d " + days[0].Format(time.DateOnly) + " "
 	}
-	return "-d " + days[0].Format(time.DateOnly)
+	s.say("\nThe same on a command line:\n\n```sh\ndate " + argument + "+%F,%A\n```\n")
 }
 
 // daysBetween returns the number of days between two midnights in UTC, where every day has 24 hours.

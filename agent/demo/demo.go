@@ -13,8 +13,8 @@ import (
 type Config struct {
 	// Speed is a factor of the default pace of about 15 words a second. 0 means as fast as possible.
 	Speed float64
-	// Now returns the time for questions about dates. If it is nil, it is [time.Now].
-	Now func() time.Time
+	// Clock returns the time for questions about dates. If it is nil, it is [time.Now].
+	Clock func() time.Time
 }
 
 // Agent is the demo agent. It stores nothing between turns.
@@ -24,8 +24,8 @@ var _ agent.Agent = (*Agent)(nil)
 
 // New returns a demo agent.
 func New(cfg Config) *Agent {
-	if cfg.Now == nil {
-		cfg.Now = time.Now
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
 	}
 	return &Agent{cfg}
 }
@@ -61,7 +61,7 @@ type skill func(s *stage, q question)
 // Run answers one turn.
 func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
 	s := &stage{ctx: ctx, emitter: emitter, speed: a.cfg.Speed}
-	q := question{text: strings.TrimSpace(in.Message.Text), history: in.History, parts: in.Message.Parts, time: a.cfg.Now()}
+	q := question{text: strings.TrimSpace(in.Message.Text), history: in.History, parts: in.Message.Parts, time: a.cfg.Clock()}
 	if argument, ok := command(q.text, "slow"); ok {
 		q.text = argument
 		s.speed /= slowness
@@ -109,15 +109,15 @@ func choose(q *question) skill {
 		}
 	}
 	switch {
-	case isGreeting(q.text):
+	case q.text == "?", greeting.MatchString(q.text):
 		return help
 	case len(blocks(q.text)) > 0:
 		return code
-	case isRecall(q.text):
+	case askedRecall.MatchString(q.text):
 		return recall
-	case isLetters(q.text):
+	case askedLetters.MatchString(q.text):
 		return letters
-	case isCalendar(q.text):
+	case askedClock.MatchString(q.text), len(dates(q.text)) > 0:
 		return calendar
 	case findExpression(q.text) != "":
 		return arithmetic

@@ -84,7 +84,7 @@ func ask(t *testing.T, s *sink, in agent.Input) error {
 	t.Helper()
 	ctx := t.Context()
 	e := agent.NewEmitter(ctx, s)
-	err := demo.New(demo.Config{Now: func() time.Time { return noon }}).Run(ctx, in, e)
+	err := demo.New(demo.Config{Clock: func() time.Time { return noon }}).Run(ctx, in, e)
 	s.emit(e.Close())
 	return err
 }
@@ -256,7 +256,7 @@ func TestPace(t *testing.T) {
 			s := newSink(t)
 			e := agent.NewEmitter(t.Context(), s)
 			start := time.Now()
-			if err := demo.New(demo.Config{Speed: speed, Now: func() time.Time { return noon }}).Run(t.Context(), input("How many e are in leat"), e); err != nil {
+			if err := demo.New(demo.Config{Speed: speed, Clock: func() time.Time { return noon }}).Run(t.Context(), input("How many e are in leat"), e); err != nil {
 				t.Fatal(err)
 			}
 			s.emit(e.Close())

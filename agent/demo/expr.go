@@ -82,13 +82,9 @@ func (p *parser) sign() (*big.Rat, error) {
 	case '-', '+':
 		op := p.text[p.pos]
 		p.pos++
-		if p.depth++; p.depth > maxDepth {
-			return nil, errBig
-		}
-		v, err := p.sign()
-		p.depth--
+		v, err := p.nested(p.sign)
 		if err == nil && op == '-' {
-			v = new(big.Rat).Neg(v)
+			v.Neg(v)
 		}
 		return v, err
 	}
@@ -102,15 +98,22 @@ func (p *parser) power() (*big.Rat, error) {
 		return v, err
 	}
 	p.pos++
-	if p.depth++; p.depth > maxDepth {
-		return nil, errBig
-	}
-	w, err := p.sign()
-	p.depth--
+	w, err := p.nested(p.sign)
 	if err != nil {
 		return nil, err
 	}
 	return p.apply(v, '^', w)
+}
+
+// nested parses an operand that is one level deeper, such as the content of parentheses. The limit keeps an expression of many opening
+// parentheses from overflowing the goroutine's stack.
+func (p *parser) nested(parse func() (*big.Rat, error)) (*big.Rat, error) {
+	if p.depth++; p.depth > maxDepth {
+		return nil, errBig
+	}
+	v, err := parse()
+	p.depth--
+	return v, err
 }
 
 var number = regexp.MustCompile(`^(\d{1,3}(,\d{3})+|\d+)?(\.\d+)?`)
@@ -118,11 +121,8 @@ var number = regexp.MustCompile(`^(\d{1,3}(,\d{3})+|\d+)?(\.\d+)?`)
 func (p *parser) atom() (*big.Rat, error) {
 	c := p.peek()
 	if c == '(' {
-		if p.depth++; p.depth > maxDepth {
-			return nil, errBig
-		}
 		p.pos++
-		v, err := p.sum()
+		v, err := p.nested(p.sum)
 		if err != nil {
 			return nil, err
 		}
@@ -130,7 +130,6 @@ func (p *parser) atom() (*big.Rat, error) {
 			return nil, errors.New("a closing parenthesis is missing")
 		}
 		p.pos++
-		p.depth--
 		return v, nil
 	}
 	digits := number.FindString(p.text[p.pos:])

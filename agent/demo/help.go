@@ -10,8 +10,6 @@ import (
 
 var greeting = regexp.MustCompile(`(?i)^(hi|hello|hey|good (morning|evening|day|afternoon)|who are you|what can you do)\b[^\d]{0,40}$`)
 
-func isGreeting(text string) bool { return text == "?" || greeting.MatchString(text) }
-
 // help lists what the agent can do.
 func help(s *stage, q question) {
 	s.think("Somebody new. I'll say in a few words what I can do.")
@@ -36,8 +34,6 @@ func help(s *stage, q question) {
 }
 
 var askedRecall = regexp.MustCompile(`(?i)\b(what (did|have) (i|we|you) (say|said|talk|discuss)|summari[sz]e (this|our|the) (chat|conversation)|what was my (last|first) message)`)
-
-func isRecall(text string) bool { return askedRecall.MatchString(text) }
 
 // shownMessages is the maximum number of earlier messages that recall lists.
 const shownMessages = 12

@@ -10,8 +10,6 @@ import (
 // askedLetters matches questions such as: How many r's are in "strawberry"? How often does a occur in banana?
 var askedLetters = regexp.MustCompile(`(?i)how (?:many|often)\b.*?(?:\b|["'“‘])(\pL)["'”’]?(?:['’]?s)?\b.*\bin\b(?: the)?(?: word)?\s+["'“‘]?([\pL][\pL'’-]*)`)
 
-func isLetters(text string) bool { return askedLetters.MatchString(text) }
-
 // letters counts a letter in a word, a question that models often get wrong.
 func letters(s *stage, q question) {
 	m := askedLetters.FindStringSubmatch(q.text)

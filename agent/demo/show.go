@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
@@ -24,10 +25,7 @@ func statuses(s *stage, _ question) {
 
 // tools runs three tools at once on the text of the message; the last one fails.
 func tools(s *stage, q question) {
-	text := q.text
-	if text == "" {
-		text = "Leat"
-	}
+	text := cmp.Or(q.text, "Leat")
 	s.think(fmt.Sprintf("I'll run several tools on %q at the same time, so that you can see how their outputs grow side by side. The last one will fail on purpose.", clip(text, 40)))
 	s.status("Running three tools…")
 	in := map[string]string{"text": clip(text, 200)}
@@ -72,14 +70,8 @@ func shellQuote(text string) string { return "'" + strings.ReplaceAll(text, "'",
 
 // approval asks the user for permission and acts on the decision.
 func approval(s *stage, q question) {
-	text := q.text
-	if text == "" {
-		text = "write a haiku about water"
-	}
+	text := cmp.Or(q.text, "write a haiku about water")
 	s.think("This is something that I should ask about first.")
-	if s.err != nil {
-		return
-	}
 	s.say(fmt.Sprintf("I'd like to do this: **%s**. I'll wait for your decision.\n\n", clip(text, 200)))
 	if s.err != nil {
 		return
@@ -155,7 +147,7 @@ func factors(n int) string {
 func failure(s *stage, _ question) {
 	s.think("I'm asked to fail. I'll begin as if all were well.")
 	s.say("This answer begins well, and it would go on for a while if ")
-	s.fail(&agent.Error{Code: "demo", Message: "the demo agent failed, as it was asked to", Retryable: true})
+	s.do(&agent.Error{Code: "demo", Message: "the demo agent failed, as it was asked to", Retryable: true})
 }
 
 // maxCount bounds the numbers of count, in both directions.

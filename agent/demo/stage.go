@@ -30,14 +30,12 @@ type stage struct {
 	err     error
 }
 
+// do makes err the result of the turn, unless there is an error already. Viewers see the message of an [agent.Error].
 func (s *stage) do(err error) {
 	if s.err == nil {
 		s.err = err
 	}
 }
-
-// fail makes err the result of the turn, unless there is an error already. Viewers see the message of an [agent.Error].
-func (s *stage) fail(err error) { s.do(err) }
 
 // pause waits for d divided by the speed, or until the turn ends.
 func (s *stage) pause(d time.Duration) {
@@ -121,7 +119,7 @@ func (s *stage) call(name, title string, input any) *tool {
 	t.t, err = s.emitter.Tool(name, "")
 	s.do(err)
 	t.do(func() error { return t.t.Title(title) })
-	s.stream(string(b), t.input)
+	s.stream(string(b), t.t.Input)
 	return t
 }
 
@@ -130,8 +128,6 @@ func (t *tool) do(f func() error) {
 		t.s.do(f())
 	}
 }
-
-func (t *tool) input(text string) error { return t.t.Input(text) }
 
 // print streams a line of output.
 func (t *tool) print(line string) {

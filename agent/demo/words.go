@@ -127,10 +127,7 @@ func describe(p event.Part) string {
 	if p.Media == nil {
 		return string(p.Kind)
 	}
-	name := p.Media.Name
-	if name == "" {
-		name = "a file"
-	}
+	name := cmp.Or(p.Media.Name, "a file")
 	if p.Media.MIME != "" {
 		name += " (" + p.Media.MIME + ")"
 	}

@@ -1,6 +1,7 @@
 package eliza
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,14 +17,14 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// DefaultTitle is the template of the titles of new counterparts.
-const DefaultTitle = "Leat {conversation}"
+// defaultTitle is the template of the titles of new counterparts.
+const defaultTitle = "Leat {conversation}"
 
 // Config describes the server.
 type Config struct {
 	URL     string // base address, without /api
 	Token   string // sent as a bearer token; may be empty
-	Title   string // template of the titles of counterparts, see [agent.Expand]; if empty, DefaultTitle
+	Title   string // template of the titles of counterparts, see [agent.Expand]; if empty, defaultTitle
 	Dialect dialect.Dialect
 }
 
@@ -48,17 +49,15 @@ var (
 
 // New checks the configuration. It doesn't connect.
 func New(c Config) (*Agent, error) {
-	if c.Title == "" {
-		c.Title = DefaultTitle
-	}
+	c.Title = cmp.Or(c.Title, defaultTitle)
 	if _, err := agent.Expand(c.Title, agent.Input{}); err != nil {
 		return nil, fmt.Errorf("title: %w", err)
 	}
-	a := &Agent{cfg: c, client: call.Client(), rooms: map[string]string{}}
-	var err error
-	if a.base, err = call.Address("the target", c.URL); err != nil {
+	base, err := call.Address("the target", c.URL)
+	if err != nil {
 		return nil, err
 	}
+	a := &Agent{cfg: c, base: base, client: call.Client(), rooms: map[string]string{}}
 	a.socket = newSocket(a.base.JoinPath("ws"), c.Token, a.conversationOf)
 	return a, nil
 }
@@ -214,8 +213,7 @@ func (a *Agent) Stop(ctx context.Context, in agent.Input) error {
 		return err
 	}
 	err = call.Do(a.client, req, nil)
-	var failed *call.Failure
-	if errors.As(err, &failed) && failed.Status == http.StatusNotFound {
+	if failed, ok := errors.AsType[*call.Failure](err); ok && failed.Status == http.StatusNotFound {
 		return nil
 	}
 	return err

@@ -12,7 +12,7 @@ func Kind(dialects dialect.Registry) agent.Kind {
 		Summary: "an agent on an Eliza server, with the events of its socket as signals",
 		Target:  "URL",
 		Options: append([]agent.Option{
-			{Name: "title", Help: "title of the conversations on the server, with {tenant}, {subject}, {conversation}", Default: DefaultTitle},
+			{Name: "title", Help: "title of the conversations on the server, with {tenant}, {subject}, {conversation}", Default: defaultTitle},
 		}, agent.SecretOptions("token", "token of the server", "")...),
 		New: func(s agent.Spec) (agent.Agent, error) {
 			d, err := dialects.Lookup("eliza-chat")

@@ -123,7 +123,7 @@ func (a *Agent) endEarly(s *agent.Stream, err error) error {
 			Code: codeCutShort, Message: "the agent's process closed its output before the end of the turn that " + a.cfg.Dialect.Name + " requires", Retryable: true,
 		})
 	}
-	if failure := (*agent.Error)(nil); errors.As(err, &failure) {
+	if failure, ok := errors.AsType[*agent.Error](err); ok {
 		return s.Fail(failure)
 	}
 	code := codeStream

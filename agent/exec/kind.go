@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/leat-dev/leat/agent"
@@ -22,11 +23,7 @@ func Kind(dialects dialect.Registry) agent.Kind {
 			{Name: "env", Help: "names of further environment variables for the program, separated by commas; it always gets " + strings.Join(process.Always, ", ")},
 		},
 		New: func(s agent.Spec) (agent.Agent, error) {
-			name := s.Options["dialect"]
-			if name == "" {
-				name = defaultDialect
-			}
-			d, err := dialects.Lookup(name)
+			d, err := dialects.Lookup(cmp.Or(s.Options["dialect"], defaultDialect))
 			if err != nil {
 				return nil, err
 			}

@@ -2,8 +2,6 @@ package http
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -13,20 +11,20 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Controlled is an [Agent] with a control URL. It posts users' answers to the agent's requests there, and messages that they send
+// controlled is an [Agent] with a control URL. It posts users' answers to the agent's requests there, and messages that they send
 // while a turn runs. docs/agents.md describes the requests.
-type Controlled struct {
+type controlled struct {
 	*Agent
 	control *url.URL
 }
 
 var (
-	_ agent.Answerer = (*Controlled)(nil)
-	_ agent.Steerer  = (*Controlled)(nil)
+	_ agent.Answerer = (*controlled)(nil)
+	_ agent.Steerer  = (*controlled)(nil)
 )
 
-// NewControlled returns an agent with the given control URL.
-func NewControlled(c Config, control string) (*Controlled, error) {
+// newControlled returns an agent with the given control URL.
+func newControlled(c Config, control string) (*controlled, error) {
 	u, err := call.Address("control", control)
 	if err != nil {
 		return nil, err
@@ -35,7 +33,7 @@ func NewControlled(c Config, control string) (*Controlled, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Controlled{a, u}, nil
+	return &controlled{a, u}, nil
 }
 
 // notice is the body of a request to the control URL.
@@ -49,7 +47,7 @@ type notice struct {
 }
 
 // Answer implements [agent.Answerer]. A 4xx other than 408, 425 and 429 fails the turn; after any other failure the gateway retries.
-func (c *Controlled) Answer(ctx context.Context, in agent.Input, a event.Answer) error {
+func (c *controlled) Answer(ctx context.Context, in agent.Input, a event.Answer) error {
 	status, err := c.tell(ctx, in, notice{Type: "answer", Answer: &a})
 	switch {
 	case err != nil:
@@ -63,7 +61,7 @@ func (c *Controlled) Answer(ctx context.Context, in agent.Input, a event.Answer)
 }
 
 // Steer implements [agent.Steerer]. A 2xx means that the agent accepted the message; otherwise the gateway queues it as a turn.
-func (c *Controlled) Steer(ctx context.Context, in agent.Input, m agent.Message) error {
+func (c *controlled) Steer(ctx context.Context, in agent.Input, m agent.Message) error {
 	status, err := c.tell(ctx, in, notice{Type: "steer", Message: &m})
 	if err != nil {
 		return fmt.Errorf("%w: %w", agent.ErrNotSteered, err)
@@ -74,17 +72,10 @@ func (c *Controlled) Steer(ctx context.Context, in agent.Input, m agent.Message)
 	return nil
 }
 
-func (c *Controlled) tell(ctx context.Context, in agent.Input, t notice) (status int, err error) {
-	t.Conversation, t.Turn, t.Key = in.Conversation, in.Turn, in.Key
-	body, err := json.Marshal(t)
-	if err != nil {
-		return 0, err
-	}
-	res, err := c.post(ctx, c.control, in, body)
-	if err != nil {
-		return 0, errors.New("the control URL can't be reached: " + call.Reason(err))
-	}
-	return res.StatusCode, res.Body.Close()
+// tell posts a notice with the ids of the turn to the control URL.
+func (c *controlled) tell(ctx context.Context, in agent.Input, n notice) (status int, err error) {
+	n.Conversation, n.Turn, n.Key = in.Conversation, in.Turn, in.Key
+	return c.notify(ctx, "control", c.control, in, n)
 }
 
 // codeControl is the code of the error of a turn whose agent rejected an answer.

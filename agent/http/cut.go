@@ -16,19 +16,17 @@ func (a *Agent) cutMessage(res *http.Response, s *agent.Stream, hasRequest bool)
 	if hasRequest {
 		return "the agent asked the user and ended its response; to get the answer it must keep the response open, or respond 202 and push the turn"
 	}
-	text := fmt.Sprintf("the agent's answer ended before the end of the turn that %s requires", a.cfg.Dialect.Name)
 	if kind := res.Header.Get("Content-Type"); !s.HasBegun() && kind != "" {
-		text = fmt.Sprintf("the agent's response (%d, %s) contains nothing in the dialect %s", res.StatusCode, kind, a.cfg.Dialect.Name)
+		return fmt.Sprintf("the agent's response (%d, %s) contains nothing in the dialect %s", res.StatusCode, kind, a.cfg.Dialect.Name)
 	}
-	return text
+	return fmt.Sprintf("the agent's answer ended before the end of the turn that %s requires", a.cfg.Dialect.Name)
 }
 
 // undecodable adds the likely cause to a decoder's error: server-sent events in a response that should have lines of JSON.
 func (a *Agent) undecodable(res *http.Response, err error) error {
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
-	sse := kind == "text/event-stream"
-	var bad *dialect.Error
-	if errors.As(err, &bad) && sse && a.cfg.Dialect.Framing == dialect.Lines {
+	_, isInvalid := errors.AsType[*dialect.Error](err)
+	if isInvalid && kind == "text/event-stream" && a.cfg.Dialect.Framing == dialect.Lines {
 		return fmt.Errorf("%w; the response is %s, but the dialect has lines of JSON", err, kind)
 	}
 	return err

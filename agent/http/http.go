@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -18,9 +17,6 @@ import (
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/base/signature"
 )
-
-// goodbye is how long to wait for the end of a response body after its stream has ended the turn, so that the connection can be reused.
-const goodbye = 2 * time.Second
 
 // Config is the configuration of an [Agent].
 type Config struct {
@@ -90,14 +86,8 @@ func (a *Agent) attempt(ctx context.Context, in agent.Input, body []byte, emitte
 		hasRequest = hasRequest || slices.ContainsFunc(ops, func(op event.Event) bool { return op.Type == event.TurnWait })
 		return ops, nil, nil
 	}
-	// The end of the turn cancels ctx. If the stream itself ended the turn, the request continues, so that the body can be read to its end.
-	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer cancel(nil)
-	defer context.AfterFunc(ctx, func() {
-		if !s.HasEnded() {
-			cancel(context.Cause(ctx))
-		}
-	})()
+	life, stop := call.Life(ctx, s.HasEnded)
+	defer stop()
 	emitter.CaptureSent(body)
 	res, err := a.post(life, a.url, in, body)
 	if err != nil {
@@ -117,9 +107,7 @@ func (a *Agent) attempt(ctx context.Context, in agent.Input, body []byte, emitte
 	_, err = s.ReadFrom(res.Body)
 	switch {
 	case err == nil:
-		stop := time.AfterFunc(goodbye, func() { cancel(nil) })
-		defer stop.Stop()
-		_, _ = io.Copy(io.Discard, res.Body) // so that the connection can be reused
+		call.Drain(res.Body)
 		return nil
 	case errors.Is(err, agent.ErrBroken):
 		f := call.BrokenStream(s.HasBegun())
@@ -162,17 +150,22 @@ func (a *Agent) Stop(ctx context.Context, in agent.Input) error {
 	if a.stop == nil {
 		return nil
 	}
-	body, err := json.Marshal(map[string]string{"conversation": in.Conversation, "turn": in.Turn, "key": in.Key})
+	status, err := a.notify(ctx, "stop", a.stop, in, map[string]string{"conversation": in.Conversation, "turn": in.Turn, "key": in.Key})
+	if err == nil && status/100 != 2 {
+		err = fmt.Errorf("the stop URL answered %d %s", status, http.StatusText(status))
+	}
+	return err
+}
+
+// notify posts v as JSON to the stop or control URL, as name says, and returns the status of the response, whose body is ignored.
+func (a *Agent) notify(ctx context.Context, name string, to *url.URL, in agent.Input, v any) (status int, err error) {
+	body, err := json.Marshal(v)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	res, err := a.post(ctx, a.stop, in, body)
+	res, err := a.post(ctx, to, in, body)
 	if err != nil {
-		return errors.New("the stop URL can't be reached: " + call.Reason(err))
+		return 0, errors.New("the " + name + " URL can't be reached: " + call.Reason(err))
 	}
-	defer res.Body.Close()
-	if res.StatusCode/100 != 2 {
-		return fmt.Errorf("the stop URL answered %d %s", res.StatusCode, http.StatusText(res.StatusCode))
-	}
-	return nil
+	return res.StatusCode, res.Body.Close()
 }

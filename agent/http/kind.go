@@ -1,6 +1,8 @@
 package http
 
 import (
+	"cmp"
+
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/dialect"
 )
@@ -20,11 +22,7 @@ func Kind(dialects dialect.Registry) agent.Kind {
 			{Name: "control", Help: "URL that gets answers to the agent's requests, and messages sent while a turn runs"},
 		}, agent.SecretOptions("secret", "key that signs the requests, in the header Leat-Signature", "")...),
 		New: func(s agent.Spec) (agent.Agent, error) {
-			name := s.Options["dialect"]
-			if name == "" {
-				name = defaultDialect
-			}
-			d, err := dialects.Lookup(name)
+			d, err := dialects.Lookup(cmp.Or(s.Options["dialect"], defaultDialect))
 			if err != nil {
 				return nil, err
 			}
@@ -33,7 +31,7 @@ func Kind(dialects dialect.Registry) agent.Kind {
 				return nil, err
 			}
 			if control := s.Options["control"]; control != "" {
-				return NewControlled(c, control)
+				return newControlled(c, control)
 			}
 			return New(c)
 		},

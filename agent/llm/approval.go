@@ -33,8 +33,8 @@ func (t *attempt) restoreApprovals() error {
 	if len(t.from.Decoder) == 0 {
 		return nil
 	}
-	d := dialect.NewStream(t.a.api.dialect())
-	if err := d.Restore(fmt.Appendf(nil, `{"offset":0,"decoder":%s}`, t.from.Decoder)); err != nil {
+	d, err := t.decoderAt(t.from.Decoder)
+	if err != nil {
 		return err
 	}
 	if t.approvals = pendingApprovals(d); len(t.approvals) == 0 {
@@ -75,8 +75,8 @@ type approval struct {
 // answer asks the readers for the approvals of the last response and builds the request with their answers. A stored response
 // is referenced by its id; for any other, the request repeats the conversation and the items that the answers refer to.
 func (t *attempt) answer(ctx context.Context) error {
-	d := dialect.NewStream(t.a.api.dialect())
-	if err := d.Restore(fmt.Appendf(nil, `{"offset":0,"decoder":%s}`, t.paused)); err != nil {
+	d, err := t.decoderAt(t.paused)
+	if err != nil {
 		return err
 	}
 	last, ok := d.Decoder().(approver)

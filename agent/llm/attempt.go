@@ -2,6 +2,7 @@ package llm
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,7 +10,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"time"
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/agent/internal/call"
@@ -44,20 +44,13 @@ type attempt struct {
 // repeated.
 func (t *attempt) call(ctx context.Context) error {
 	t.pending, t.failed, t.tail, t.approvals = nil, nil, nil, nil
-	// The end of the turn cancels ctx. If the stream itself has ended the turn, the request must survive that, so that the rest of
-	// the body is read and the connection can be reused.
-	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer cancel(nil)
 	stream, d, err := t.stream()
 	if err != nil {
 		return err
 	}
 	from := t.from
-	defer context.AfterFunc(ctx, func() {
-		if !stream.HasEnded() {
-			cancel(context.Cause(ctx))
-		}
-	})()
+	life, stop := call.Life(ctx, stream.HasEnded)
+	defer stop()
 	res, err := t.send(life)
 	if err != nil {
 		stream.Drop()
@@ -81,9 +74,7 @@ func (t *attempt) call(ctx context.Context) error {
 		return t.failed
 	}
 	if err == nil {
-		stop := time.AfterFunc(goodbye, func() { cancel(nil) })
-		defer stop.Stop()
-		_, _ = io.Copy(io.Discard, res.Body) // so that the connection can be reused
+		call.Drain(res.Body)
 		return nil
 	}
 	// A response that waits for approvals ends without completing the turn, which looks like an interrupted stream.
@@ -106,15 +97,13 @@ func (t *attempt) call(ctx context.Context) error {
 // stream returns the stream of a call. Its decoder starts in the state of the followed response, or of the one that waited for
 // approvals.
 func (t *attempt) stream() (*agent.Stream, *dialect.Stream, error) {
-	d := dialect.NewStream(t.a.api.dialect())
 	decoder := t.paused
 	if t.from != nil && len(t.from.Decoder) > 0 {
 		decoder = t.from.Decoder
 	}
-	if len(decoder) > 0 {
-		if err := d.Restore(fmt.Appendf(nil, `{"offset":0,"decoder":%s}`, decoder)); err != nil {
-			return nil, nil, err
-		}
+	d, err := t.decoderAt(decoder)
+	if err != nil {
+		return nil, nil, err
 	}
 	s := agent.ResumeStream(t.emitter, d)
 	s.Filter = func(ops []event.Event) ([]event.Event, json.RawMessage, error) {
@@ -125,6 +114,16 @@ func (t *attempt) stream() (*agent.Stream, *dialect.Stream, error) {
 		return t.follow(ops, d)
 	}
 	return s, d, nil
+}
+
+// decoderAt returns a decoder in a stored state, or a new one if the state is empty. The input of each call begins at offset 0, whatever
+// the offset was when the state was stored.
+func (t *attempt) decoderAt(state []byte) (*dialect.Stream, error) {
+	d := dialect.NewStream(t.a.api.dialect())
+	if len(state) == 0 {
+		return d, nil
+	}
+	return d, d.Restore(fmt.Appendf(nil, `{"offset":0,"decoder":%s}`, state))
 }
 
 // send sends the request: a GET that follows a background response if one is known, else a POST with the body.
@@ -147,7 +146,7 @@ func (t *attempt) filter(ops []event.Event) ([]event.Event, error) {
 	if t.failed != nil {
 		return nil, t.failed
 	}
-	shown := make([]event.Event, 0, len(ops))
+	visible := make([]event.Event, 0, len(ops))
 	for _, op := range ops {
 		switch {
 		case op.Type == event.TurnUpdate:
@@ -156,7 +155,7 @@ func (t *attempt) filter(ops []event.Event) ([]event.Event, error) {
 			f := t.a.inStreamFailure(op.Body.Error)
 			if !t.isVisible && f.Retry {
 				t.failed = f
-				return shown, f
+				return visible, f
 			}
 			// The provider's text may contain account data: readers get a text of Leat, operators the original.
 			b := *op.Body
@@ -168,12 +167,12 @@ func (t *attempt) filter(ops []event.Event) ([]event.Event, error) {
 			continue
 		default:
 			t.isVisible = t.isVisible || op.Type != event.TurnEnd
-			shown = append(shown, t.pending...)
+			visible = append(visible, t.pending...)
 			t.pending = nil
 		}
-		shown = append(shown, op)
+		visible = append(visible, op)
 	}
-	return shown, nil
+	return visible, nil
 }
 
 // isBlank reports whether an event shows no content by itself. Events of a background response are never blank: they must be
@@ -207,24 +206,20 @@ func (t *attempt) statusFailure(res *http.Response) *call.Failure {
 // incompleteFailure returns the failure for a stream that ended early, or nil if the cause is not the provider.
 func (t *attempt) incompleteFailure(res *http.Response, err error) *call.Failure {
 	repeatable := !t.isVisible || t.from != nil && t.from.ID != ""
-	var bad *dialect.Error
+	_, isInvalid := errors.AsType[*dialect.Error](err)
 	switch {
 	case errors.Is(err, agent.ErrTurnOver):
 		return nil
 	case errors.Is(err, agent.ErrTooLarge):
 		return &call.Failure{Code: codeTooLarge, Message: err.Error()}
-	case errors.As(err, &bad):
+	case isInvalid:
 		return &call.Failure{Code: codeAnswer, Message: "the response of " + t.a.name + " is invalid: " + err.Error()}
 	case errors.Is(err, agent.ErrBroken):
 		return &call.Failure{Code: codeCutShort, Message: "the connection to " + t.a.name + " broke before the answer was complete", Retry: repeatable, Retryable: true}
 	case errors.Is(err, dialect.ErrCutShort):
 		if p, ok := strayError(t.tail); ok {
 			code, retry := classify(0, p)
-			f := &call.Failure{Code: code, Message: t.a.message(code), Detail: t.a.detail(code, p.message), Retry: retry && repeatable, Retryable: retry}
-			if code == "" {
-				f.Code = codeProvider
-			}
-			return f
+			return &call.Failure{Code: cmp.Or(code, codeProvider), Message: t.a.message(code), Detail: t.a.detail(code, p.message), Retry: retry && repeatable, Retryable: retry}
 		}
 		// A wrong base_url often leads to a web page, which would otherwise be reported as an interrupted stream.
 		if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); !t.isVisible && (kind == "text/html" || kind == "application/json") {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -109,19 +108,11 @@ func (b backgroundAgent) Probe(ctx context.Context, in agent.Input) error {
 	if id == "" {
 		return errors.New("the provider hasn't returned the id of a response")
 	}
-	res, err := b.do(ctx, http.MethodGet, "/responses/"+url.PathEscape(id), "", nil)
-	if err != nil {
-		return b.unreachable(err)
-	}
-	defer res.Body.Close()
-	if res.StatusCode/100 != 2 {
-		return b.statusFailure(res)
-	}
 	var r struct {
 		Status string `json:"status"`
 	}
-	if err := json.NewDecoder(io.LimitReader(res.Body, agent.MaxStream)).Decode(&r); err != nil {
-		return fmt.Errorf("status of the response: %w", err)
+	if err := b.fetch(ctx, http.MethodGet, "/responses/"+url.PathEscape(id), nil, &r, "status of the response"); err != nil {
+		return err
 	}
 	// Any other status means that the stream should have ended: waiting longer is useless.
 	if r.Status != "queued" && r.Status != "in_progress" {

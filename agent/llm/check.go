@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
+
+	"github.com/leat-dev/leat/agent"
 )
 
-// maxList limits a list of models, in bytes.
-const maxList = 8 << 20
+// maxReply limits a response that isn't a stream, in bytes. A response of the Responses API contains its whole output, and a list of
+// models may have thousands of entries.
+const maxReply = agent.MaxStream
 
 // Check implements [agent.Checker]. It succeeds if the provider can be reached, accepts the key and knows the model. It costs
 // no tokens.
@@ -25,24 +27,16 @@ func (a *modelAgent) Check(ctx context.Context) error {
 			return err
 		}
 	}
-	res, err := a.do(ctx, method, path, "", body)
-	if err != nil {
-		return a.unreachable(err)
-	}
-	defer res.Body.Close()
-	if res.StatusCode/100 != 2 {
-		return a.statusFailure(res)
-	}
 	if !a.api.isList {
-		return nil
+		return a.fetch(ctx, method, path, body, nil, "")
 	}
 	var list struct {
 		Data []struct {
 			ID string `json:"id"`
 		} `json:"data"`
 	}
-	if err := json.NewDecoder(io.LimitReader(res.Body, maxList)).Decode(&list); err != nil {
-		return fmt.Errorf("%s responded with something other than a list of models; check base_url: %w", a.place, err)
+	if err := a.fetch(ctx, method, path, body, &list, a.place+" responded with something other than a list of models; check base_url"); err != nil {
+		return err
 	}
 	for _, m := range list.Data {
 		// Ollama lists a model without a tag as NAME:latest.

@@ -1,10 +1,9 @@
 package llm
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
+	"errors"
 	"maps"
 	"net/http"
 	"strings"
@@ -47,14 +46,6 @@ func (a *modelAgent) models(ctx context.Context) ([]string, error) {
 	if err := a.checkKey(); err != nil {
 		return nil, err
 	}
-	res, err := a.do(ctx, http.MethodGet, a.api.list, "", nil)
-	if err != nil {
-		return nil, a.unreachable(err)
-	}
-	defer res.Body.Close()
-	if res.StatusCode/100 != 2 {
-		return nil, a.statusFailure(res)
-	}
 	type model struct {
 		ID   string `json:"id"`
 		Name string `json:"name"`
@@ -63,20 +54,17 @@ func (a *modelAgent) models(ctx context.Context) ([]string, error) {
 		Data   []model `json:"data"`   // Anthropic, OpenAI and compatible servers
 		Models []model `json:"models"` // Gemini and Ollama
 	}
-	if err := json.NewDecoder(io.LimitReader(res.Body, maxList)).Decode(&list); err != nil {
-		return nil, fmt.Errorf("%s responded with something other than a list of models; check the address: %w", a.name, err)
+	mismatch := a.name + " responded with something other than a list of models; check the address"
+	if err := a.fetch(ctx, http.MethodGet, a.api.list, nil, &list, mismatch); err != nil {
+		return nil, err
 	}
 	if list.Data == nil && list.Models == nil {
-		return nil, fmt.Errorf("%s responded with something other than a list of models; check the address", a.name)
+		return nil, errors.New(mismatch)
 	}
 	// Gemini prefixes its names with "models/", which its specs leave out.
 	var ids []string
 	for _, m := range append(list.Data, list.Models...) {
-		id := m.ID
-		if id == "" {
-			id = strings.TrimPrefix(m.Name, "models/")
-		}
-		if id != "" && len(ids) < agent.MaxOffers {
+		if id := cmp.Or(m.ID, strings.TrimPrefix(m.Name, "models/")); id != "" && len(ids) < agent.MaxOffers {
 			ids = append(ids, id)
 		}
 	}

@@ -2,6 +2,7 @@ package llm
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -111,9 +112,6 @@ var patterns = []struct {
 	{codeLimited, []string{"rate_limit", "rate limit", "resource_exhausted", "too many requests"}},
 }
 
-// transient has the codes of errors that may not recur if the call is repeated.
-var transient = map[string]bool{codeOverloaded: true, codeLimited: true}
-
 // classify returns the code of an error, and whether repeating the call may help. A status of 0 means an error inside a stream;
 // its code is "" if no pattern matches.
 func classify(status int, p problem) (code string, retry bool) {
@@ -126,7 +124,7 @@ func classify(status int, p problem) (code string, retry bool) {
 			if s.code == codeQuota && status == http.StatusTooManyRequests && p.hint > 0 {
 				return codeLimited, true // a quota per time, which is refilled
 			}
-			return s.code, transient[s.code]
+			return s.code, s.code == codeOverloaded || s.code == codeLimited
 		}
 	}
 	switch {
@@ -153,7 +151,7 @@ func classify(status int, p problem) (code string, retry bool) {
 // message returns the text that readers see for an error code. It doesn't quote the provider, whose text may contain account
 // data.
 func (a *modelAgent) message(code string) string {
-	text := map[string]string{
+	texts := map[string]string{
 		codeKeyRefused: a.name + " refused the key",
 		codeModel:      fmt.Sprintf("%s does not know the model %s", a.name, a.cfg.Model),
 		codeQuota:      "the quota at " + a.name + " is exceeded",
@@ -161,12 +159,8 @@ func (a *modelAgent) message(code string) string {
 		codeOverloaded: a.name + " is overloaded",
 		codeLimited:    a.name + " limits the rate of requests",
 		codeRefused:    a.name + " refused the request",
-		codeProvider:   a.name + " failed",
-	}[code]
-	if text == "" {
-		text = a.name + " failed"
 	}
-	return text
+	return cmp.Or(texts[code], a.name+" failed")
 }
 
 // detail returns the text that operators see: the provider's message and, if the key was refused, the source of the key.
@@ -200,11 +194,10 @@ func (a *modelAgent) keyPlace() string {
 // unreachable returns the failure for a request without a readable response. It is repeated unless repeating can't help: an
 // unknown content encoding or an untrusted certificate.
 func (a *modelAgent) unreachable(err error) *call.Failure {
-	var encoded *call.EncodedError
-	switch {
-	case errors.As(err, &encoded):
+	if encoded, ok := errors.AsType[*call.EncodedError](err); ok {
 		return &call.Failure{Code: codeAnswer, Message: fmt.Sprintf("the response of %s is invalid: %v", a.name, encoded)}
-	case call.IsUntrusted(err):
+	}
+	if call.IsUntrusted(err) {
 		return &call.Failure{Code: codeUnreachable, Message: "the certificate of " + a.name + " is not accepted", Detail: a.place + ": " + call.Reason(err)}
 	}
 	return &call.Failure{Code: codeUnreachable, Message: call.WithCause(a.name+" can't be reached", err), Detail: a.place + ": " + call.Reason(err), Retry: true}
@@ -250,12 +243,7 @@ func retryHint(h http.Header, receivedAt time.Time) time.Duration {
 // inStreamFailure returns the failure for an error inside a stream.
 func (a *modelAgent) inStreamFailure(e *event.Error) *call.Failure {
 	code, retry := classify(0, problem{kind: e.Code, message: e.Message})
-	f := &call.Failure{Code: code, Message: a.message(code), Detail: a.detail(code, e.Message), Retry: retry || code == "" && e.Retryable}
-	if code == "" {
-		f.Code = e.Code
-		if f.Code == "" {
-			f.Code = codeProvider
-		}
+	return &call.Failure{
+		Code: cmp.Or(code, e.Code, codeProvider), Message: a.message(code), Detail: a.detail(code, e.Message), Retry: retry || code == "" && e.Retryable,
 	}
-	return f
 }

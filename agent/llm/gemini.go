@@ -65,10 +65,8 @@ var geminiAPI = api{
 	},
 	check: func(c *config) error {
 		c.Model = strings.TrimPrefix(c.Model, "models/")
-		if _, err := geminiBudget(c); err != nil {
-			return err
-		}
-		return nil
+		_, err := geminiBudget(c)
+		return err
 	},
 }
 

@@ -1,9 +1,9 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -50,8 +50,6 @@ func (t *turn) text() string {
 	return strings.Join(texts, "\n\n")
 }
 
-var errNothing = errors.New("the message has no content that a model could answer")
-
 // turns converts the conversation to turns. It goes backward from the newest message, so that the budgets for texts and
 // attachments are spent on the newest messages. The newest message is always included, however long it is.
 func (a *modelAgent) turns(ctx context.Context, in agent.Input, emitter *agent.Emitter) ([]turn, error) {
@@ -81,11 +79,11 @@ func (a *modelAgent) turns(ctx context.Context, in agent.Input, emitter *agent.E
 		}
 		reversed = append(reversed, turn{role, blocks})
 	}
-	for len(reversed) > 0 && reversed[len(reversed)-1].role == event.Assistant {
-		reversed = reversed[:len(reversed)-1] // the question that it answered exceeds the budget
+	if n := len(reversed); n > 0 && reversed[n-1].role == event.Assistant {
+		reversed = reversed[:n-1] // the question that it answered exceeds the budget
 	}
 	if len(reversed) == 0 || reversed[0].role != event.User {
-		return nil, &agent.Error{Code: codeRefused, Message: errNothing.Error()}
+		return nil, &agent.Error{Code: codeRefused, Message: "the message has no content that a model could answer"}
 	}
 	slices.Reverse(reversed)
 	return reversed, nil
@@ -123,11 +121,7 @@ func (a *modelAgent) attach(ctx context.Context, m *event.Media, emitter *agent.
 		kind = "application/octet-stream"
 	}
 	note := func(reason string) (block, error) {
-		name := m.Name
-		if name == "" {
-			name = "a file"
-		}
-		return block{text: fmt.Sprintf("[Attached: %s (%s). %s]", name, kind, reason)}, nil
+		return block{text: fmt.Sprintf("[Attached: %s (%s). %s]", cmp.Or(m.Name, "a file"), kind, reason)}, nil
 	}
 	plain := textual(kind)
 	if !plain && !images[kind] && (a.api.reads == nil || !a.api.reads(kind)) {

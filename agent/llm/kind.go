@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strconv"
@@ -120,15 +121,7 @@ func (p provider) newAgent(s agent.Spec, dialects dialect.Registry) (agent.Agent
 // keyOf returns the key from the options, and the name of the option's source for error texts.
 func keyOf(s agent.Spec) (key, from string, err error) {
 	key, err = s.Secret("token")
-	switch {
-	case s.Options["token_env"] != "":
-		from = s.Options["token_env"]
-	case s.Options["token_file"] != "":
-		from = s.Options["token_file"]
-	default:
-		from = "the option token"
-	}
-	return key, from, err
+	return key, cmp.Or(s.Options["token_env"], s.Options["token_file"], "the option token"), err
 }
 
 // count returns the value of an option that is a positive number, or 0 if it isn't set.

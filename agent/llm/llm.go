@@ -12,15 +12,11 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/agent/internal/call"
 	"github.com/leat-dev/leat/dialect"
 )
-
-// goodbye limits how long the rest of a body is read after its stream has ended, so that the connection can be reused.
-const goodbye = 2 * time.Second
 
 // config describes the model and how to call it.
 type config struct {
@@ -88,10 +84,8 @@ var (
 // newAgent checks the options and returns an agent. Only calls to the provider's own address get the key from its environment
 // variable, and only they name the provider in errors.
 func newAgent(p api, c config) (*modelAgent, error) {
-	if p.check != nil {
-		if err := p.check(&c); err != nil {
-			return nil, err
-		}
+	if err := p.check(&c); err != nil {
+		return nil, err
 	}
 	a := &modelAgent{cfg: c, api: p, name: p.title, place: p.title, base: p.base, responseIDs: map[string]string{}}
 	switch {
@@ -172,6 +166,26 @@ func (a *modelAgent) run(ctx context.Context, in agent.Input, from *backgroundSt
 		a.forget(in.Turn)
 	}
 	return err
+}
+
+// fetch sends a request without a stream and decodes the JSON of its response, at most limit bytes, into v. If v is nil, the body is
+// ignored. mismatch is the start of the error for a response that isn't such JSON.
+func (a *modelAgent) fetch(ctx context.Context, method, path string, body []byte, v any, mismatch string) error {
+	res, err := a.do(ctx, method, path, "", body)
+	if err != nil {
+		return a.unreachable(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode/100 != 2 {
+		return a.statusFailure(res)
+	}
+	if v == nil {
+		return nil
+	}
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxReply)).Decode(v); err != nil {
+		return fmt.Errorf("%s: %w", mismatch, err)
+	}
+	return nil
 }
 
 // do sends a request. body may be nil. A request with an idempotency key streams its response.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/openaichat"
 	"github.com/leat-dev/leat/event"
 )
@@ -57,17 +58,16 @@ type chatFile struct {
 	Data string `json:"file_data"`
 }
 
-var openAIAPI = api{
-	title: titleOpenAI, base: openAIBase, env: "OPENAI_API_KEY", needKey: true,
-	dialect: openaichat.Dialect,
-	path:    func(*config) string { return "/chat/completions" },
-	auth:    bearer,
-	body:    chatBody,
-	model:   listModels,
-	isList:  true,
-	list:    "/models",
-	reads:   pdf,
-	check:   checkEffort,
+var openAIAPI = openAI("/chat/completions", openaichat.Dialect, chatBody)
+
+// openAI returns an API of OpenAI. The two differ only in the path, the format of requests and the dialect of streams.
+func openAI(path string, d func() dialect.Dialect, body func(*modelAgent, []turn) any) api {
+	return api{
+		title: titleOpenAI, base: openAIBase, env: "OPENAI_API_KEY", needKey: true, dialect: d,
+		path: func(*config) string { return path }, auth: bearer, body: body,
+		model: listModels, isList: true, list: "/models",
+		reads: pdf, check: checkEffort,
+	}
 }
 
 func bearer(h http.Header, key string) { h.Set("Authorization", "Bearer "+key) }

@@ -40,18 +40,7 @@ type responsesBlock struct {
 	FileData string `json:"file_data,omitempty"`
 }
 
-var responsesAPI = api{
-	title: titleOpenAI, base: openAIBase, env: "OPENAI_API_KEY", needKey: true,
-	dialect: openairesponses.Dialect,
-	path:    func(*config) string { return "/responses" },
-	auth:    bearer,
-	body:    responsesBody,
-	model:   listModels,
-	isList:  true,
-	list:    "/models",
-	reads:   pdf,
-	check:   checkEffort,
-}
+var responsesAPI = openAI("/responses", openairesponses.Dialect, responsesBody)
 
 // responsesBody builds a Responses request. The API distinguishes the texts of the user (input_text) from those of the model
 // (output_text).

@@ -106,11 +106,11 @@ func (d *decoder) flush() []event.Event {
 // withoutFrame returns a dialect's error without its frame number, which counts the frames of the turn, not the lines of the
 // process.
 func withoutFrame(err error) error {
-	var e *dialect.Error
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*dialect.Error](err)
+	switch {
+	case !ok:
 		return err
-	}
-	if e.Err == nil {
+	case e.Err == nil:
 		return errors.New(e.Reason)
 	}
 	return fmt.Errorf("%s: %w", e.Reason, e.Err)

@@ -12,5 +12,5 @@ const (
 	codeClosed     = "agent_closed"      // the gateway stops
 )
 
-// ErrClosed is returned by turns that need a process after Close.
-var ErrClosed = errors.New("plugin: closed")
+// errClosed is returned by turns that need a process after Close.
+var errClosed = errors.New("plugin: closed")

@@ -118,7 +118,7 @@ func (l *link) readOutput() error {
 		if b := bytes.TrimSpace(s.Bytes()); len(b) > 0 {
 			if err := l.dispatch(n, b); err != nil {
 				l.tell(toPlugin{Type: lineError, Line: n, Message: err.Error()})
-				if agentErr := (*agent.Error)(nil); errors.As(err, &agentErr) {
+				if agentErr, ok := errors.AsType[*agent.Error](err); ok {
 					return agentErr
 				}
 				return &agent.Error{Code: codeStream, Message: err.Error()}

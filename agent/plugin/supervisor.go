@@ -54,7 +54,7 @@ func (s *supervisor) Start(log *slog.Logger) {
 	s.tasks.Go(func() { s.supervise(log) })
 }
 
-// Close ends the process and returns when it has ended. Turns that wait for a process get ErrClosed.
+// Close ends the process and returns when it has ended. Turns that wait for a process get errClosed.
 func (s *supervisor) Close() {
 	s.mu.Lock()
 	s.cancel() // under the lock, so that Start can't start a goroutine after Wait
@@ -108,7 +108,7 @@ func (s *supervisor) watch(l *link) error {
 		return err
 	case <-s.life.Done():
 		l.SetCause(&agent.Error{Code: codeClosed, Message: "the plugin was stopped", Retryable: true})
-		return ErrClosed
+		return errClosed
 	}
 }
 
@@ -183,7 +183,7 @@ func (s *supervisor) await(ctx context.Context) (*link, error) {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-s.life.Done():
-			return nil, ErrClosed
+			return nil, errClosed
 		case <-t.C:
 			if last == nil {
 				last = &agent.Error{Code: codeNotStarted, Message: "the plugin did not start in time", Retryable: true}

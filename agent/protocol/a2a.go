@@ -29,24 +29,12 @@ var (
 	_ agent.Prober  = (*a2a)(nil)
 )
 
-func a2aKind(dialects dialect.Registry) agent.Kind {
-	return agent.Kind{
-		Name:    "a2a",
-		Summary: "an agent behind a URL that speaks A2A, JSON-RPC",
-		Target:  "URL",
-		Options: options(agent.Option{Name: "version", Help: "of the protocol, 1.0 or 0.3", Default: "1.0"}),
-		New: func(s agent.Spec) (agent.Agent, error) {
-			server, err := newServer(s, dialects, "a2a")
-			if err != nil {
-				return nil, err
-			}
-			switch v := s.Options["version"]; v {
-			case "", "1.0", "0.3":
-				return &a2a{server: server, old: v == "0.3"}, nil
-			default:
-				return nil, fmt.Errorf("version is %q; it takes 1.0 or 0.3", v)
-			}
-		},
+func newA2A(spec agent.Spec, s server) (agent.Agent, error) {
+	switch v := spec.Options["version"]; v {
+	case "", "1.0", "0.3":
+		return &a2a{server: s, old: v == "0.3"}, nil
+	default:
+		return nil, fmt.Errorf("invalid version %q; use 1.0 or 0.3", v)
 	}
 }
 
@@ -142,7 +130,7 @@ func (a *a2a) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) e
 		a.tasks.Delete(in.Turn)
 	}
 	if current != session {
-		return storeSession(context.WithoutCancel(ctx), emitter, current, err)
+		storeSession(context.WithoutCancel(ctx), emitter, current)
 	}
 	return err
 }

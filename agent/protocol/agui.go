@@ -8,7 +8,6 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/agent/internal/call"
-	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/event"
 )
 
@@ -19,19 +18,6 @@ var (
 	_ agent.Agent   = (*agui)(nil)
 	_ agent.Checker = (*agui)(nil)
 )
-
-func aguiKind(dialects dialect.Registry) agent.Kind {
-	return agent.Kind{
-		Name:    "agui",
-		Summary: "an agent behind a URL that speaks AG-UI",
-		Target:  "URL",
-		Options: options(),
-		New: func(s agent.Spec) (agent.Agent, error) {
-			server, err := newServer(s, dialects, "ag-ui")
-			return &agui{server}, err
-		},
-	}
-}
 
 // aguiInput is the protocol's RunAgentInput. Empty lists and objects must be present.
 type aguiInput struct {
@@ -78,7 +64,7 @@ func (a *agui) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) 
 		return err
 	}
 	body := aguiInput{Thread: in.Conversation, Run: in.Turn, Protocol: "1.0", Tools: []struct{}{}, Context: []struct{}{}}
-	for _, m := range append(in.History[:len(in.History):len(in.History)], in.Message) {
+	for _, m := range conversation(in) {
 		body.Messages = append(body.Messages, aguiMessage{ID: m.ID, Role: string(m.Role), Content: aguiContent(m)})
 	}
 	t := a.talk(emitter)

@@ -21,19 +21,6 @@ var (
 	_ agent.Checker = (*aisdk)(nil)
 )
 
-func aisdkKind(dialects dialect.Registry) agent.Kind {
-	return agent.Kind{
-		Name:    "aisdk",
-		Summary: "a chat route of the AI SDK (Vercel), such as /api/chat",
-		Target:  "URL",
-		Options: options(),
-		New: func(s agent.Spec) (agent.Agent, error) {
-			server, err := newServer(s, dialects, "aisdk")
-			return &aisdk{server}, err
-		},
-	}
-}
-
 // aisdkInput is what a route is sent.
 type aisdkInput struct {
 	ID       string         `json:"id"`
@@ -77,7 +64,7 @@ func (a *aisdk) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter)
 		return err
 	}
 	body := aisdkInput{ID: in.Conversation, Trigger: "submit-message"}
-	for _, m := range append(in.History[:len(in.History):len(in.History)], in.Message) {
+	for _, m := range conversation(in) {
 		body.Messages = append(body.Messages, aisdkOf(m))
 	}
 	answer := aisdkAnswer{ID: in.Turn}

@@ -38,23 +38,6 @@ var (
 	_ agent.Prober  = (*langgraph)(nil)
 )
 
-func langgraphKind(dialects dialect.Registry) agent.Kind {
-	return agent.Kind{
-		Name:    "langgraph",
-		Summary: "a graph on a LangGraph server",
-		Target:  "URL",
-		Options: options(agent.Option{Name: "assistant", Help: "id of the assistant, or name of the graph", Default: defaultAssistant}),
-		New: func(s agent.Spec) (agent.Agent, error) {
-			server, err := newServer(s, dialects, "langgraph")
-			a := &langgraph{server: server, assistant: s.Options["assistant"]}
-			if a.assistant == "" {
-				a.assistant = defaultAssistant
-			}
-			return a, err
-		},
-	}
-}
-
 // thread returns the thread id of a conversation: its own id if that is a UUID, as LangGraph requires, and otherwise a hash of it.
 func thread(conversation string) string {
 	if id, err := uuid.Parse(conversation); err == nil {
@@ -241,7 +224,7 @@ func (a *langgraph) outcome(ctx context.Context, thread, run string) error {
 	}
 	status, err := a.status(ctx, thread, run)
 	if err != nil {
-		if f := (*call.Failure)(nil); errors.As(err, &f) {
+		if f, ok := errors.AsType[*call.Failure](err); ok {
 			if f.Retry {
 				return fmt.Errorf("%w: %w", agent.ErrBroken, err) // the server may be restarting
 			}
@@ -307,8 +290,7 @@ func (a *langgraph) Check(ctx context.Context) error {
 		return err
 	}
 	err = call.Do(a.client, a.keyed(req), nil)
-	var failed *call.Failure
-	if errors.As(err, &failed) && (failed.Status == http.StatusNotFound || failed.Status == http.StatusUnprocessableEntity) {
+	if failed, ok := errors.AsType[*call.Failure](err); ok && (failed.Status == http.StatusNotFound || failed.Status == http.StatusUnprocessableEntity) {
 		return nil // the assistant is a graph's name, which this request doesn't accept
 	}
 	return err

@@ -1,11 +1,13 @@
 package protocol
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/leat-dev/leat/agent"
@@ -51,21 +53,19 @@ func (s *server) Check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var failed *call.Failure
-	if err := call.Do(s.client, req, nil); errors.As(err, &failed) && failed.Status != 0 {
+	err = call.Do(s.client, req, nil)
+	if failed, ok := errors.AsType[*call.Failure](err); ok && failed.Status != 0 {
 		if failed.Status == http.StatusUnauthorized || failed.Status == http.StatusForbidden {
 			return errors.New("the server rejected the token: " + failed.Error())
 		}
 		return nil
-	} else if err != nil {
-		return err
 	}
-	return nil
+	return err
 }
 
-// storeSession stores a session at the end of a turn and returns end, the result of the turn. A failure to store it is only logged: the next
-// turn starts a new session, and the answer is more important.
-func storeSession(ctx context.Context, emitter *agent.Emitter, session any, end error) error {
+// storeSession stores a session at the end of a turn. A failure is only logged: the next turn then starts a new session, which loses the
+// server's memory of the conversation, but not the answer.
+func storeSession(ctx context.Context, emitter *agent.Emitter, session any) {
 	b, err := json.Marshal(session)
 	if err == nil {
 		err = emitter.KeepSession(ctx, b)
@@ -73,17 +73,40 @@ func storeSession(ctx context.Context, emitter *agent.Emitter, session any, end 
 	if err != nil && !errors.Is(err, agent.ErrTurnOver) {
 		emitter.Log().Warn("the agent's session of the conversation can't be stored", "error", err)
 	}
-	return end
-}
-
-// options returns the options of a kind: extra, and those of the token.
-func options(extra ...agent.Option) []agent.Option {
-	return append(extra, agent.SecretOptions("token", "token of the server", "")...)
 }
 
 // Kinds returns the kinds of this package. The registry must have their dialects.
 func Kinds(dialects dialect.Registry) agent.Kinds {
-	return agent.Kinds{aguiKind(dialects), a2aKind(dialects), langgraphKind(dialects), aisdkKind(dialects)}
+	kind := func(name, summary, dialectName string, build func(agent.Spec, server) (agent.Agent, error), extra ...agent.Option) agent.Kind {
+		return agent.Kind{
+			Name: name, Summary: summary, Target: "URL", Options: append(extra, agent.SecretOptions("token", "token of the server", "")...),
+			New: func(s agent.Spec) (agent.Agent, error) {
+				server, err := newServer(s, dialects, dialectName)
+				if err != nil {
+					return nil, err
+				}
+				return build(s, server)
+			},
+		}
+	}
+	return agent.Kinds{
+		kind("agui", "an agent behind a URL that speaks AG-UI", "ag-ui",
+			func(_ agent.Spec, s server) (agent.Agent, error) { return &agui{s}, nil }),
+		kind("a2a", "an agent behind a URL that speaks A2A, JSON-RPC", "a2a", newA2A,
+			agent.Option{Name: "version", Help: "of the protocol, 1.0 or 0.3", Default: "1.0"}),
+		kind("langgraph", "a graph on a LangGraph server", "langgraph",
+			func(spec agent.Spec, s server) (agent.Agent, error) {
+				return &langgraph{server: s, assistant: cmp.Or(spec.Options["assistant"], defaultAssistant)}, nil
+			},
+			agent.Option{Name: "assistant", Help: "id of the assistant, or name of the graph", Default: defaultAssistant}),
+		kind("aisdk", "a chat route of the AI SDK (Vercel), such as /api/chat", "aisdk",
+			func(_ agent.Spec, s server) (agent.Agent, error) { return &aisdk{s}, nil }),
+	}
+}
+
+// conversation returns the whole conversation, oldest message first, for the protocols whose servers store no history.
+func conversation(in agent.Input) []agent.Message {
+	return append(slices.Clip(in.History), in.Message)
 }
 
 // files returns the media of a message that a server can read by URL, and the text. The text names the others: files that are too large for

@@ -17,13 +17,13 @@ type pacer struct {
 }
 
 // wait blocks until the frame with the recorded time at is due. It returns the context's cause if the turn ends first. If at is 0, the
-// frame has no recorded time and is due [DefaultPace] after the previous one.
+// frame has no recorded time and is due [defaultPace] after the previous one.
 func (p *pacer) wait(ctx context.Context, at int64) error {
 	start := time.Now()
 	if p.due.IsZero() {
 		p.due = start
 	}
-	step := DefaultPace
+	step := defaultPace
 	if at != 0 {
 		// The first frame is due at once, and so is one that is older than its predecessor because the recorder's clock was set back.
 		step = 0

@@ -17,8 +17,8 @@ import (
 	"github.com/leat-dev/leat/sse"
 )
 
-// DefaultPace is the time between two frames if the file has no times. It is that of a model with 50 tokens a second.
-const DefaultPace = 20 * time.Millisecond
+// defaultPace is the time between two frames if the file has no times. It is that of a model with 50 tokens a second.
+const defaultPace = 20 * time.Millisecond
 
 // aliveEvery is how often the agent reports progress during a long recorded pause. It is shorter than any useful limit on silence.
 const aliveEvery = 10 * time.Second

@@ -279,8 +279,8 @@ func TestPace(t *testing.T) {
 		{"as recorded", recorded, "1", 61 * time.Second},
 		{"four times as fast", recorded, "4", 61 * time.Second / 4},
 		{"at once", recorded, "0", 0},
-		{"without times", plain, "1", 3 * replay.DefaultPace},
-		{"without times, slowly", plain, "0.1", 30 * replay.DefaultPace},
+		{"without times", plain, "1", 3 * (20 * time.Millisecond)},
+		{"without times, slowly", plain, "0.1", 30 * (20 * time.Millisecond)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := newAgent(t, "replay:"+script(t, tt.lines...)+"?dialect=eliza-actions&speed="+tt.speed)

@@ -1,6 +1,7 @@
 package inprocess
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,9 +38,7 @@ var _ agent.Agent = (*Agent)(nil)
 // New returns an agent that answers with a runtime. session is the template of the runtime's session ids, with {tenant}, {subject} and
 // {conversation}. If it is empty, [DefaultSession] is used.
 func New(r Runtime, session string) (*Agent, error) {
-	if session == "" {
-		session = DefaultSession
-	}
+	session = cmp.Or(session, DefaultSession)
 	if _, err := agent.Expand(session, agent.Input{}); err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
@@ -60,7 +59,7 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) err
 		return fmt.Errorf("run: %w", err)
 	}
 	t := &turn{out: out, dec: agentsdk.Dialect().Decoder()}
-	out.OnEnd(t.held)
+	out.OnEnd(t.flush)
 	var failed error
 	for e := range events {
 		// After the turn has ended, further events are only drained.
@@ -102,9 +101,7 @@ type turn struct {
 	out   *agent.Emitter
 	ended bool
 
-	// Guarded by the emitter's lock.
-	dec    dialect.Decoder
-	closed bool
+	dec dialect.Decoder // guarded by the emitter's lock
 }
 
 func (t *turn) hear(e api.StreamEvent) error {
@@ -126,12 +123,8 @@ func (t *turn) hear(e api.StreamEvent) error {
 	return err
 }
 
-// held returns the operations that the decoder still buffers at the turn's end. The emitter must be locked.
-func (t *turn) held() []event.Event {
-	if t.closed {
-		return nil
-	}
-	t.closed = true
+// flush returns the operations that the decoder still buffers at the turn's end. The emitter calls it once, with its lock held.
+func (t *turn) flush() []event.Event {
 	ops, _ := t.dec.Close() // an error for an incomplete stream is expected, since the turn ended before it
 	return ops
 }

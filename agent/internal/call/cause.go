@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// Cause describes a transport error for viewers in a few words, or returns "" if the error is of another kind. The text contains neither
+// cause describes a transport error for viewers in a few words, or returns "" if the error is of another kind. The text contains neither
 // an address nor anything that the upstream sent, since viewers may not be allowed to see those.
-func Cause(err error) string {
+func cause(err error) string {
 	var name *net.DNSError
 	var certificate *tls.CertificateVerificationError
 	var record tls.RecordHeaderError
@@ -38,8 +38,8 @@ func Cause(err error) string {
 
 // WithCause appends the cause of a transport error to a message for viewers, if it is known.
 func WithCause(message string, err error) string {
-	if cause := Cause(err); cause != "" {
-		return message + ": " + cause
+	if reason := cause(err); reason != "" {
+		return message + ": " + reason
 	}
 	return message
 }

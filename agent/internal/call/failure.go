@@ -21,7 +21,7 @@ import (
 
 // Codes of the errors with which a turn fails. They are part of the protocol: clients may compare them.
 const (
-	CodeUnreachable = "agent_unreachable" // no response
+	codeUnreachable = "agent_unreachable" // no response
 	CodeStatus      = "agent_status"      // a status other than 2xx
 	CodeAnswer      = "agent_answer"      // a response of another type or encoding
 	CodeCutShort    = "cut_short"         // the stream ended before the turn
@@ -57,39 +57,25 @@ func pause(d time.Duration) string {
 	if d <= 2*time.Minute {
 		return fmt.Sprintf("%ds", d/time.Second)
 	}
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
+	return strings.NewReplacer("m0s", "m", "h0m0s", "h").Replace(d.String())
 }
 
 // Unreachable describes a request that failed without a readable response. It is retried, except for an untrusted certificate or an
 // unsupported encoding, which only an operator can change.
 func Unreachable(err error) *Failure {
-	var encoded *EncodedError
-	switch {
-	case errors.As(err, &encoded):
+	if encoded, ok := errors.AsType[*EncodedError](err); ok {
 		return &Failure{Code: CodeAnswer, Message: "the agent sent an invalid response: " + encoded.Error()}
-	case IsUntrusted(err):
-		return &Failure{Code: CodeUnreachable, Message: "the agent's certificate is not accepted", Detail: Reason(err)}
 	}
-	return &Failure{Code: CodeUnreachable, Message: WithCause("the agent can't be reached", err), Detail: Reason(err), Retry: true}
+	if IsUntrusted(err) {
+		return &Failure{Code: codeUnreachable, Message: "the agent's certificate is not accepted", Detail: Reason(err)}
+	}
+	return &Failure{Code: codeUnreachable, Message: WithCause("the agent can't be reached", err), Detail: Reason(err), Retry: true}
 }
 
 // IsUntrusted reports whether a request failed because the server's certificate is invalid or the server doesn't speak TLS.
 func IsUntrusted(err error) bool {
-	var (
-		verify  *tls.CertificateVerificationError
-		invalid x509.CertificateInvalidError
-		signer  x509.UnknownAuthorityError
-		name    x509.HostnameError
-		plain   tls.RecordHeaderError
-	)
-	return errors.As(err, &verify) || errors.As(err, &invalid) || errors.As(err, &signer) || errors.As(err, &name) || errors.As(err, &plain)
+	return errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(x509.CertificateInvalidError)) ||
+		errors.As(err, new(x509.UnknownAuthorityError)) || errors.As(err, new(x509.HostnameError)) || errors.As(err, new(tls.RecordHeaderError))
 }
 
 // BrokenStream describes a response that broke off. It is retried only if nothing of it was emitted, since a second request would repeat the output.
@@ -174,8 +160,7 @@ func Line(text string, limit int) string {
 
 // Reason returns the text of a transport error without the URL, whose query may contain secrets.
 func Reason(err error) string {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
 	return err.Error()

@@ -55,8 +55,8 @@ func Repeat(ctx context.Context, emitter *agent.Emitter, attempt func() error) e
 	r := newRepeats()
 	for {
 		err := attempt()
-		var failed *Failure
-		if !errors.As(err, &failed) {
+		failed, ok := errors.AsType[*Failure](err)
+		if !ok {
 			return err
 		}
 		if ctx.Err() != nil {

@@ -20,9 +20,6 @@ import (
 )
 
 const (
-	// drainLimit is how long Talk waits for the end of a response body after its stream has ended the turn. A body that was read to its
-	// end leaves a connection that can be reused.
-	drainLimit = 2 * time.Second
 	// readSize is the size of reads from a stream, in bytes.
 	readSize = 32 << 10
 	// maxRejoins is the maximum number of successive requests that resume a stream without receiving a frame.
@@ -65,9 +62,7 @@ type Talk struct {
 	// Complete, if not nil, returns the frame to decode instead of the received one. The capture has the received one.
 	Complete func(context.Context, dialect.Frame) dialect.Frame
 
-	// The decoder and closed are guarded by the emitter's lock.
-	dec    dialect.Decoder
-	closed bool
+	dec dialect.Decoder // guarded by the emitter's lock
 
 	hasEnded  atomic.Bool
 	turnKey   string // upstream key of the turn; other turns in the stream are nested
@@ -127,13 +122,13 @@ func (t *Talk) Run(ctx context.Context) error {
 // storeUncertain stores the state that forbids a resumption and waits until it is durable, before answers are sent.
 func (t *Talk) storeUncertain() error {
 	state, err := t.State(nil)
-	if err == nil {
-		err = t.Emitter.Emit(nil, state)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		err = t.Emitter.Flush()
+	if err := t.Emitter.Emit(nil, state); err != nil {
+		return err
 	}
-	return err
+	return t.Emitter.Flush()
 }
 
 // point returns the state after the current frame; nil leaves the stored state unchanged. The emitter must be locked.
@@ -150,27 +145,19 @@ func (t *Talk) point() (json.RawMessage, error) {
 
 // attempt sends one request and those that resume its stream. If it returns a [*Failure] with Retry set, nothing was emitted.
 func (t *Talk) attempt(ctx context.Context, answers []event.Answer) error {
-	// The end of the turn cancels ctx. If the stream itself ended the turn, the request continues, so that the body can be read to its end.
-	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer cancel(nil)
-	defer context.AfterFunc(ctx, func() {
-		if !t.hasEnded.Load() {
-			cancel(context.Cause(ctx))
-		}
-	})()
-	next := func() (*http.Request, error) { return t.Request(life, answers) }
+	life, stop := Life(ctx, t.hasEnded.Load)
+	defer stop()
 	idle := 0
 	if t.Start != nil {
 		idle = 1
-		req, err := t.rejoin(life, idle)
+	}
+	for {
+		req, err := t.next(life, answers, idle)
 		if err != nil {
 			return err
 		}
-		next = func() (*http.Request, error) { return req, nil }
-	}
-	for {
 		before := t.frames
-		err := t.exchange(life, next)
+		err = t.exchange(life, req)
 		if t.hasEnded.Load() {
 			return nil
 		}
@@ -182,16 +169,16 @@ func (t *Talk) attempt(ctx context.Context, answers []event.Answer) error {
 		if idle++; t.frames != before {
 			idle = 1
 		}
-		req, err := t.rejoin(life, idle)
-		if err != nil {
-			return err
-		}
-		next = func() (*http.Request, error) { return req, nil }
 	}
 }
 
-// rejoin returns the request that resumes a broken stream. It waits first if earlier ones received nothing; idle counts those, plus one.
-func (t *Talk) rejoin(ctx context.Context, idle int) (*http.Request, error) {
+// next returns the next request of an attempt. idle is 0 for the first one, which starts or continues the run. Otherwise the request
+// resumes a broken stream, and idle is 1 plus the number of such requests that received no frame since the last frame. next waits before
+// the second and later ones, so that a server that is restarting isn't flooded.
+func (t *Talk) next(ctx context.Context, answers []event.Answer, idle int) (*http.Request, error) {
+	if idle == 0 {
+		return t.Request(ctx, answers)
+	}
 	if t.Rejoin == nil || !t.hasFrames || idle > maxRejoins {
 		return nil, BrokenStream(t.hasFrames)
 	}
@@ -208,11 +195,7 @@ func (t *Talk) rejoin(ctx context.Context, idle int) (*http.Request, error) {
 }
 
 // exchange sends one request and reads its stream.
-func (t *Talk) exchange(ctx context.Context, next func() (*http.Request, error)) error {
-	req, err := next()
-	if err != nil {
-		return err
-	}
+func (t *Talk) exchange(ctx context.Context, req *http.Request) error {
 	t.captureRequest(req)
 	res, err := t.Client.Do(req)
 	if err != nil {
@@ -239,9 +222,7 @@ func (t *Talk) exchange(ctx context.Context, next func() (*http.Request, error))
 	if err := t.readStream(ctx, res.Body); err != nil {
 		return err
 	}
-	stop := time.AfterFunc(drainLimit, func() { _ = res.Body.Close() })
-	defer stop.Stop()
-	_, _ = io.Copy(io.Discard, res.Body) // so that the connection can be reused
+	Drain(res.Body)
 	return nil
 }
 
@@ -303,7 +284,7 @@ func (t *Talk) end(ctx context.Context) error {
 	}
 	if t.Closed != nil {
 		err := t.Closed(ctx)
-		if f := (*Failure)(nil); !errors.Is(err, agent.ErrBroken) && errors.As(err, &f) {
+		if f, ok := errors.AsType[*Failure](err); ok && !errors.Is(err, agent.ErrBroken) {
 			return f.AgentError() // the outcome is known, so the stream isn't resumed
 		}
 		return err
@@ -365,12 +346,8 @@ func (t *Talk) collect(e event.Event) bool {
 	return false
 }
 
-// flush returns the operations that the decoder still buffers at the turn's end. The emitter must be locked.
+// flush returns the operations that the decoder still buffers at the turn's end. The emitter calls it once, with its lock held.
 func (t *Talk) flush() []event.Event {
-	if t.closed {
-		return nil
-	}
-	t.closed = true
 	ops, _ := t.dec.Close() // an error for an incomplete stream is expected, since the turn ended before it
 	return ops
 }

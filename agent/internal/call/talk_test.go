@@ -89,7 +89,7 @@ func TestTalk(t *testing.T) {
 		visible string
 		calls   string
 	}{
-		"refused until the end":              {answers: []func() (*http.Response, error){refused}, code: CodeUnreachable, calls: "[    ] 7.5s"},
+		"refused until the end":              {answers: []func() (*http.Response, error){refused}, code: codeUnreachable, calls: "[    ] 7.5s"},
 		"refused at first":                   {answers: []func() (*http.Response, error){refused, answer(200, strings.NewReader(begin+rest))}, visible: "So far", calls: "[ ] 500ms"},
 		"not ready":                          {answers: []func() (*http.Response, error){answer(202, strings.NewReader("{}")), answer(200, strings.NewReader(begin+rest))}, visible: "So far", calls: "[ ] 500ms"},
 		"broken before anything came":        {answers: []func() (*http.Response, error){answer(200, broken{strings.NewReader("data: {")}), answer(200, strings.NewReader(begin+rest))}, visible: "So far", calls: "[ ] 500ms"},

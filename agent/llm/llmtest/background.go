@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -28,7 +29,7 @@ func (s *Server) Hold(events int) {
 func (s *Server) Cancelled() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]string(nil), s.cancelled...)
+	return slices.Clone(s.cancelled)
 }
 
 // background creates a background response and sends its events, if the request asks for one. Otherwise it returns false.

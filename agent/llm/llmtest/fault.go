@@ -91,25 +91,22 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, raw []byte, f Fa
 		write("") // sends the header
 		<-r.Context().Done()
 	case Beat:
-		for i := 0; ; i++ {
-			write(s.api.beats[i%len(s.api.beats)])
-			select {
-			case <-r.Context().Done():
-				return
-			case <-time.After(10 * time.Millisecond):
-			}
-		}
+		forever(r, 10*time.Millisecond, func(i int) { write(s.api.beats[i%len(s.api.beats)]) })
 	case Loris:
-		for i := 0; ; i++ {
-			write(frames[at][i%8 : i%8+1])
-			select {
-			case <-r.Context().Done():
-				return
-			case <-time.After(time.Millisecond):
-			}
-		}
+		forever(r, time.Millisecond, func(i int) { write(frames[at][i%8 : i%8+1]) })
 	case Garbage:
 		write("\x00\xff{{{\n", "data: \xf0\x9f{\"\n\n", "data: [1,2\n\n")
+	}
+}
+
+// forever calls step with 0, 1, 2 and so on, with a pause after each call, until the client disconnects.
+func forever(r *http.Request, pause time.Duration, step func(i int)) {
+	for i := 0; r.Context().Err() == nil; i++ {
+		step(i)
+		select {
+		case <-r.Context().Done():
+		case <-time.After(pause):
+		}
 	}
 }
 

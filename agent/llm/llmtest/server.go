@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -112,7 +113,7 @@ func (s *Server) Fail(faults ...Fault) {
 func (s *Server) Calls() []call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]call(nil), s.calls...)
+	return slices.Clone(s.calls)
 }
 
 // Text returns the text of the answer.

@@ -1,0 +1,4 @@
+package plugin
+
+// ErrClosed is errClosed, for the test of Close.
+var ErrClosed = errClosed
