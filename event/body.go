@@ -67,7 +67,7 @@ type Body struct {
 // dialects translate it, so that readers need to know only this one.
 const ReasonLength = "length"
 
-// Role says who speaks.
+// Role is the role of a message's author.
 type Role string
 
 // The roles of messages.
@@ -77,7 +77,7 @@ const (
 	System    Role = "system"
 )
 
-// Author names who wrote a message.
+// Author identifies the author of a message, if the role isn't enough: one of several users, or an agent by its own name.
 type Author struct {
 	ID   string `json:"id,omitempty"`
 	Name string `json:"name,omitempty"`
@@ -140,7 +140,7 @@ type Part struct {
 	Text  string          `json:"text,omitempty"`
 	Media *Media          `json:"media,omitempty"`
 	Data  json.RawMessage `json:"data,omitempty"`
-	// History is the status trail of an imported part.
+	// History is the list of notes of an imported status part, oldest first.
 	History []string `json:"history,omitempty"`
 }
 
@@ -153,7 +153,7 @@ type Media struct {
 	Alt  string `json:"alt,omitempty"`
 }
 
-// Upstream is where a turn stands in its agent's own stream.
+// Upstream is the position of a turn in its agent's own stream, from which an agent that can resume continues. Cursor is opaque to Leat.
 type Upstream struct {
 	Run    string `json:"run,omitempty"`
 	Cursor string `json:"cursor,omitempty"`
@@ -179,12 +179,12 @@ const (
 	RequestInput    RequestKind = "input"    // a text or one of the options
 )
 
-// Answer closes a request. The first one wins.
+// Answer closes a request. The first answer to a request counts; later ones have no effect.
 type Answer struct {
 	ID       string   `json:"id"`                 // of the request
 	Decision Decision `json:"decision,omitempty"` // Approve, Deny, or one of the request's options
 	Text     string   `json:"text,omitempty"`
-	Subject  string   `json:"by,omitempty"` // subject
+	Subject  string   `json:"by,omitempty"` // of the user who answered
 }
 
 // Decision is the choice in an answer: Approve, Deny, or one of the options of the request.
@@ -196,7 +196,7 @@ const (
 	Deny    Decision = "deny"
 )
 
-// Error is a failure as a reader may see it.
+// Error is a failure as readers see it, so it must not contain secrets. Retryable is true if the same request may succeed later.
 type Error struct {
 	Code      string `json:"code,omitempty"`
 	Message   string `json:"message"`

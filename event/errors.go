@@ -2,5 +2,5 @@ package event
 
 import "errors"
 
-// ErrInvalid is wrapped by every error that says that an event is malformed.
+// ErrInvalid is wrapped by all errors about malformed events.
 var ErrInvalid = errors.New("event: invalid")

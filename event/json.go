@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// wire is Event as encoding/json reads it; the embedded body is made only if one of its keys is there.
+// wire is an event as encoding/json decodes it. The embedded Body is allocated only if the JSON has one of its keys.
 type wire struct {
 	Seq        int64    `json:"seq"`
 	MergedFrom int64    `json:"first"`
@@ -52,47 +52,29 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 // MarshalJSON writes an event as AppendJSON does.
 func (e Event) MarshalJSON() ([]byte, error) { return e.AppendJSON(nil) }
 
-// AppendJSON appends the event's JSON to b. It writes by hand, since every event that a log takes goes through here;
-// only a body goes through encoding/json. Text that is not valid UTF-8 is written with replacement characters.
+// AppendJSON appends the event's JSON to b. It doesn't use encoding/json except for a body, because every event of a log passes
+// through it. Text that is not valid UTF-8 is written with replacement characters.
 func (e *Event) AppendJSON(b []byte) ([]byte, error) {
 	b = append(b, '{')
-	if e.Seq != 0 {
-		b = strconv.AppendInt(append(b, `"seq":`...), e.Seq, 10)
-		b = append(b, ',')
-	}
-	if e.MergedFrom != 0 {
-		b = strconv.AppendInt(append(b, `"first":`...), e.MergedFrom, 10)
-		b = append(b, ',')
-	}
-	if e.At != 0 {
-		b = strconv.AppendInt(append(b, `"at":`...), e.At, 10)
-		b = append(b, ',')
-	}
+	b = appendInt(b, `"seq":`, e.Seq)
+	b = appendInt(b, `"first":`, e.MergedFrom)
+	b = appendInt(b, `"at":`, e.At)
 	if e.Turn != "" {
-		b = appendString(append(b, `"turn":`...), e.Turn)
-		b = append(b, ',')
+		b = append(AppendString(append(b, `"turn":`...), e.Turn), ',')
 	}
-	b = appendString(append(b, `"type":`...), string(e.Type))
-	if e.Message != "" {
-		b = appendString(append(b, `,"message":`...), e.Message)
-	}
-	if e.Part != "" {
-		b = appendString(append(b, `,"part":`...), e.Part)
-	}
-	if e.Field != Text {
-		b = appendString(append(b, `,"field":`...), string(e.Field))
-	}
+	b = AppendString(append(b, `"type":`...), string(e.Type))
+	b = appendField(b, `,"message":`, e.Message)
+	b = appendField(b, `,"part":`, e.Part)
+	b = appendField(b, `,"field":`, string(e.Field))
 	if e.Type == PartAppend {
 		b = strconv.AppendInt(append(b, `,"offset":`...), e.Offset, 10)
 	}
 	if e.Op() {
-		b = appendString(append(b, `,"text":`...), e.Text)
+		b = AppendString(append(b, `,"text":`...), e.Text)
 	}
-	if e.Note != "" {
-		b = appendString(append(b, `,"note":`...), e.Note)
-		if e.Extend {
-			b = append(b, `,"extend":true`...)
-		}
+	b = appendField(b, `,"note":`, e.Note)
+	if e.Note != "" && e.Extend {
+		b = append(b, `,"extend":true`...)
 	}
 	if e.History != nil {
 		b = append(b, `,"history":[`...)
@@ -100,7 +82,7 @@ func (e *Event) AppendJSON(b []byte) ([]byte, error) {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = appendString(b, n)
+			b = AppendString(b, n)
 		}
 		b = append(b, ']')
 	}
@@ -114,6 +96,7 @@ func (e *Event) AppendJSON(b []byte) ([]byte, error) {
 		if err := enc.Encode(e.Body.encodeKeys(e.Type)); err != nil {
 			return nil, fmt.Errorf("event: encode %s: %w", e.Type, err)
 		}
+		// The keys of the body are in the object of the event itself, so its braces are dropped.
 		if s := bytes.TrimSpace(buf.Bytes()); len(s) > 2 {
 			b = append(append(b, ','), s[1:len(s)-1]...)
 		}
@@ -121,7 +104,24 @@ func (e *Event) AppendJSON(b []byte) ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// decodeKeys moves the values of "state" and "kind" to the fields that they mean in an event of type t.
+// appendInt appends a key, a number and a comma, or nothing if n is 0.
+func appendInt(b []byte, key string, n int64) []byte {
+	if n == 0 {
+		return b
+	}
+	return append(strconv.AppendInt(append(b, key...), n, 10), ',')
+}
+
+// appendField appends a key and a string, or nothing if s is empty.
+func appendField(b []byte, key, s string) []byte {
+	if s == "" {
+		return b
+	}
+	return AppendString(append(b, key...), s)
+}
+
+// decodeKeys moves the values of the keys "state" and "kind" to the fields for which an event of type t uses them. Two types share each key on
+// the wire; the struct has a field of its own for each, because their values are of different Go types.
 func (b *Body) decodeKeys(t Type) {
 	switch t {
 	case MessageUpdate:
@@ -131,7 +131,8 @@ func (b *Body) decodeKeys(t Type) {
 	}
 }
 
-// encodeKeys undoes decodeKeys on a copy, since a body may be shared between events.
+// encodeKeys returns the body with the values under the keys of the wire, the inverse of decodeKeys. It changes a copy, because a body may be
+// shared between events.
 func (b *Body) encodeKeys(t Type) *Body {
 	c := *b
 	switch t {
@@ -147,8 +148,11 @@ func (b *Body) encodeKeys(t Type) *Body {
 
 const hexDigits = "0123456789abcdef"
 
-// appendString appends s as a JSON string. It escapes what JSON demands and U+2028 and U+2029, which old JavaScript takes for line ends.
-func appendString(b []byte, s string) []byte {
+// AppendString appends s as a JSON string, in the form in which events are written. Apart from the characters that JSON requires to be escaped, it
+// escapes U+007F, and U+2028 and U+2029, which older JavaScript engines take for line ends. Each invalid byte becomes U+FFFD.
+//
+// It copies runs of plain characters at once: text is most of what a gateway writes.
+func AppendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	start := 0
 	for i := 0; i < len(s); {
@@ -192,6 +196,3 @@ func appendString(b []byte, s string) []byte {
 	}
 	return append(append(b, s[start:]...), '"')
 }
-
-// AppendString appends s to b as a JSON string, as events are written.
-func AppendString(b []byte, s string) []byte { return appendString(b, s) }

@@ -46,8 +46,10 @@ func (e *Event) scan(b []byte) bool {
 	return true
 }
 
+// scanner consumes JSON from the beginning of b. After a method returned false, the position is undefined.
 type scanner struct{ b []byte }
 
+// lit consumes exactly l.
 func (s *scanner) lit(l string) bool {
 	if len(s.b) < len(l) || string(s.b[:len(l)]) != l {
 		return false
@@ -56,6 +58,7 @@ func (s *scanner) lit(l string) bool {
 	return true
 }
 
+// int consumes a number without a sign, of at most 18 digits so that it can't overflow. A leading zero is refused, as JSON requires.
 func (s *scanner) int(v *int64) bool {
 	var n int64
 	i := 0
@@ -69,6 +72,8 @@ func (s *scanner) int(v *int64) bool {
 	return true
 }
 
+// str consumes a string whose only escapes are \n, \" and \\, which are nearly all that texts need. It refuses invalid UTF-8, so that
+// encoding/json replaces it in the same way for every event.
 func (s *scanner) str(v *string) bool {
 	if len(s.b) == 0 || s.b[0] != '"' {
 		return false

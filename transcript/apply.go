@@ -15,7 +15,7 @@ import (
 // A piece of an operation (event.Event.Partial) is buffered and changes nothing until the last piece has arrived.
 func (t *Transcript) Apply(e *event.Event) error {
 	if e.Partial || t.pending != nil {
-		if e = t.hold(e); e == nil {
+		if e = t.joinPieces(e); e == nil {
 			return nil
 		}
 	}
@@ -29,6 +29,8 @@ func (t *Transcript) Apply(e *event.Event) error {
 	return nil
 }
 
+// apply folds a complete event that isn't covered by the snapshot. Each branch checks the seq against what it changes, so that an event can be
+// applied twice.
 func (t *Transcript) apply(e *event.Event) error {
 	if t.messages == nil {
 		t.messages, t.turns = map[string]*Message{}, map[string]*Turn{}
@@ -38,8 +40,8 @@ func (t *Transcript) apply(e *event.Event) error {
 			t.LateEvents++
 			return nil
 		}
-		// What comes again, because the reader was cut, is known, but for operations on texts: the batch that was cut may
-		// have held them behind the end, merged with a later one.
+		// An event from before the end arrives again after a reconnect and has been applied, unless it is an operation on a text: the batch that
+		// the connection broke in may have had it after the end, merged with a later operation.
 		if !e.Op() {
 			return nil
 		}
@@ -73,6 +75,8 @@ func (t *Transcript) apply(e *event.Event) error {
 	return nil
 }
 
+// start adds a message, from its first event or as a whole. The parts of a whole message are final, are separate paragraphs, and get the ids p1,
+// p2, ... if the event has none.
 func (t *Transcript) start(e *event.Event) {
 	if t.messages[e.Message] != nil {
 		return
@@ -100,6 +104,8 @@ func (t *Transcript) start(e *event.Event) {
 	t.messages[m.ID] = m
 }
 
+// message applies the end or the state of a message. The two have a seq of their own, because a batch that arrives again may have merged one of
+// them with a later event but not the other.
 func (t *Transcript) message(e *event.Event) {
 	m := t.messages[e.Message]
 	if m == nil || e.Seq <= m.floor {
@@ -115,6 +121,9 @@ func (t *Transcript) message(e *event.Event) {
 	}
 }
 
+// turn applies an event of a turn. An unknown turn is added whatever the event is: a compacted log may begin with any of them. A start and an
+// update share one seq, because both set the same fields; questions and answers have one for each question. A turn that is waiting remains so
+// if its start arrives again.
 func (t *Transcript) turn(e *event.Event) {
 	b := e.Get()
 	turn := t.turns[e.Turn]
@@ -156,23 +165,18 @@ func (t *Transcript) turn(e *event.Event) {
 	setIfAny(&turn.Source, b.Source)
 	setIfAny(&turn.Phase, b.Phase)
 	setIfAny(&turn.Model, b.Model)
-	if b.Step != 0 {
-		turn.Step = b.Step
-	}
-	if b.Upstream != nil {
-		turn.Upstream = b.Upstream
-	}
+	setIfAny(&turn.Step, b.Step)
+	setIfAny(&turn.Upstream, b.Upstream)
 }
 
+// wait adds a question, unless it is open already or was answered by a later event.
 func (t *Transcript) wait(turn *Turn, e *event.Event) {
 	r := e.Get().Request
 	if r == nil || e.Seq <= turn.answeredAt[r.ID] {
 		return
 	}
-	for _, open := range turn.Requests {
-		if open.ID == r.ID {
-			return
-		}
+	if slices.ContainsFunc(turn.Requests, func(open *Request) bool { return open.ID == r.ID }) {
+		return
 	}
 	turn.Requests = append(turn.Requests, &Request{Request: *r, At: e.At, seq: e.Seq})
 	if turn.State == TurnRunning {
@@ -180,6 +184,7 @@ func (t *Transcript) wait(turn *Turn, e *event.Event) {
 	}
 }
 
+// answer closes a question. The seq of the answer is stored, so that the question isn't opened again if its event arrives once more.
 func (t *Transcript) answer(turn *Turn, e *event.Event) {
 	a := e.Get().Answer
 	if a == nil || e.Seq <= turn.answeredAt[a.ID] {
@@ -195,13 +200,15 @@ func (t *Transcript) answer(turn *Turn, e *event.Event) {
 	}
 }
 
-// close ends the messages and parts that the turn left open.
+// close ends the messages and parts that the turn left open, at the turn's end. Tools that are still running have failed, because nothing will
+// report their result. It walks back from the newest message and stops at the first one from before the turn, so that the cost doesn't grow
+// with the conversation; this needs to have seen the turn's first event and the message's seq.
 func (t *Transcript) close(turn *Turn, e *event.Event) {
 	for i := len(t.Messages) - 1; i >= 0; i-- {
 		m := t.Messages[i]
 		if m.Turn != e.Turn {
 			if turn.hasStart && m.Seq != 0 && m.Seq < turn.FirstSeq {
-				return // no message of a turn is older than it
+				return
 			}
 			continue
 		}
@@ -225,6 +232,7 @@ func (t *Transcript) close(turn *Turn, e *event.Event) {
 	}
 }
 
+// part applies an event of a part. An event of a part that was never started is a gap: the message exists, so its part should too.
 func (m *Message) part(e *event.Event) error {
 	p := m.Part(e.Part)
 	if e.Type == event.PartStart {
@@ -254,13 +262,15 @@ func (m *Message) part(e *event.Event) error {
 	return p.op(e)
 }
 
+// op applies an append or a replace to one of the part's texts. A final text can only be retracted, by an empty replace. The bytes of a text are
+// never overwritten, because snapshots share them: a replace allocates a new array, and an append writes behind the length of every copy.
 func (p *Part) op(e *event.Event) error {
 	f := &p.texts[index(e.Field)]
 	if e.Seq <= f.seq {
 		return nil
 	}
 	if p.Final && e.Seq > p.closed && (e.Type != event.PartReplace || e.Text != "") {
-		return nil // what is final can only be taken back
+		return nil
 	}
 	if e.Type == event.PartReplace {
 		f.b = append(f.b[:0:0], e.Text...)
@@ -274,11 +284,13 @@ func (p *Part) op(e *event.Event) error {
 	}
 	f.seq = e.Seq
 	if (e.History != nil || e.Note != "") && e.Seq > p.notedAt {
-		p.take(e)
+		p.addNote(e)
 	}
 	return nil
 }
 
+// end makes a part final if its texts have the lengths and checksums of the event. A field without a checksum isn't checked: it was changed
+// after the end, and [Merge] then removes its checksum.
 func (p *Part) end(e *event.Event) error {
 	if p.Final {
 		return nil
@@ -292,23 +304,21 @@ func (p *Part) end(e *event.Event) error {
 	return nil
 }
 
+// update sets the fields of a part that an update has. An empty title is set too, unlike other empty fields, because an agent may remove it.
 func (p *Part) update(b *event.Body) {
 	setIfAny(&p.State, b.State)
 	setIfAny(&p.Name, b.Name)
+	setIfAny(&p.Media, b.Media)
+	setIfAny(&p.Error, b.Error)
 	if b.Title != nil {
 		p.Title = *b.Title
-	}
-	if b.Media != nil {
-		p.Media = b.Media
-	}
-	if b.Error != nil {
-		p.Error = b.Error
 	}
 	if b.Data != nil {
 		p.Data = b.Data
 	}
 }
 
+// update sets the title and merges the metadata of the conversation by top-level key; null removes a key.
 func (t *Transcript) update(b *event.Body) {
 	if b.Title != nil {
 		t.Title = *b.Title
@@ -325,8 +335,10 @@ func (t *Transcript) update(b *event.Body) {
 	}
 }
 
-func setIfAny[T ~string](to *T, v T) {
-	if v != "" {
+// setIfAny sets *to to v, unless v is the zero value, which means that an event doesn't have the field.
+func setIfAny[T comparable](to *T, v T) {
+	var zero T
+	if v != zero {
 		*to = v
 	}
 }

@@ -19,7 +19,8 @@ func dropTruncated(events []event.Event) []event.Event {
 		return events
 	}
 	var t Transcript
-	began := map[string]bool{} // messages and turns
+	// The ids of messages and turns that began in events. Events of others are left alone: a truncate can't have removed what isn't here.
+	began := map[string]bool{}
 	for i := range events {
 		e := &events[i]
 		switch e.Type {
@@ -28,7 +29,7 @@ func dropTruncated(events []event.Event) []event.Event {
 		case event.TurnQueue, event.TurnStart, event.TurnUpdate, event.TurnWait, event.TurnResume, event.TurnEnd:
 			began[e.Turn] = true
 		}
-		_ = t.Apply(e) // what can't apply is dropped by every reader alike
+		_ = t.Apply(e) // an event that doesn't apply here doesn't apply for any reader either
 	}
 	compacted := make([]event.Event, 0, len(events))
 	last := ""

@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// UnmarshalJSON reads what AppendJSON writes; unknown keys are ignored. Earlier is not part of it.
+// UnmarshalJSON decodes a snapshot that AppendJSON has encoded. Unknown keys are ignored, and Earlier is not part of the JSON. Null entries and
+// missing ids are errors, because the snapshot may come from a server of another version, and a client would otherwise crash on them.
 func (s *Snapshot) UnmarshalJSON(b []byte) error {
 	var w struct {
 		Seq      int64                      `json:"seq"`
@@ -41,9 +42,9 @@ func (s *Snapshot) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON decodes a part that MarshalJSON has encoded. Its notes get the seq 0: they are older than every event of the log.
 func (p *Part) UnmarshalJSON(b []byte) error {
-	type plain Part // without this method
+	type plain Part // has no UnmarshalJSON, which would otherwise call itself
 	var w struct {
 		*plain
 		Text    string   `json:"text"`

@@ -10,8 +10,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// AppendJSON appends the snapshot as JSON: {"seq", "title", "metadata", "messages", "turns"}. It writes texts by hand, since a
-// window may hold megabytes of them. It fails only where Data or Metadata isn't JSON.
+// AppendJSON appends the snapshot as JSON: {"seq", "title", "metadata", "messages", "turns"}. It doesn't use encoding/json for texts, because a
+// window may have megabytes of them. It fails only if Data or Metadata isn't JSON.
 func (s *Snapshot) AppendJSON(b []byte) ([]byte, error) {
 	w := writer{b: slices.Grow(b, s.size())}
 	w.open('{')
@@ -32,7 +32,7 @@ func (s *Snapshot) AppendJSON(b []byte) ([]byte, error) {
 // MarshalJSON is AppendJSON for encoding/json.
 func (s *Snapshot) MarshalJSON() ([]byte, error) { return s.AppendJSON(nil) }
 
-// AppendJSON appends the message as flat JSON.
+// AppendJSON appends the message with all its parts as JSON, in the form in which a snapshot has it.
 func (m *Message) AppendJSON(b []byte) ([]byte, error) {
 	w := writer{b: b}
 	w.message(m)
@@ -45,7 +45,7 @@ func (m *Message) AppendJSON(b []byte) ([]byte, error) {
 // MarshalJSON is AppendJSON for encoding/json.
 func (m *Message) MarshalJSON() ([]byte, error) { return m.AppendJSON(nil) }
 
-// MarshalJSON writes the part with its texts as keys.
+// MarshalJSON encodes the part, with its texts under the names of their fields.
 func (p *Part) MarshalJSON() ([]byte, error) {
 	var w writer
 	w.part(p)
@@ -55,7 +55,7 @@ func (p *Part) MarshalJSON() ([]byte, error) {
 	return w.b, nil
 }
 
-// size estimates the length of the JSON: texts with some room for escapes, so that the buffer seldom grows.
+// size estimates the length of the JSON, with 3 % more for escapes in texts, so that the buffer seldom has to grow and be copied.
 func (s *Snapshot) size() int {
 	n := 512 + 512*len(s.Turns)
 	for _, m := range s.Messages {
@@ -64,15 +64,16 @@ func (s *Snapshot) size() int {
 	return n
 }
 
-// writer appends JSON. Empty values are left out.
+// writer appends JSON. Its methods with a key append nothing for an empty value, and a comma after any other, which close removes after the
+// last one.
 type writer struct {
 	b   []byte
-	err error
+	err error // of the last value that could not be encoded
 }
 
 func (w *writer) open(c byte) { w.b = append(w.b, c) }
 
-// close ends an object or list, and takes back the comma after its last entry.
+// close removes the comma after the last entry and ends an object or list.
 func (w *writer) close(c byte) {
 	if w.b[len(w.b)-1] == ',' {
 		w.b = w.b[:len(w.b)-1]
@@ -109,6 +110,7 @@ func (w *writer) encode(k string, v any) {
 	w.b = append(w.b, ',')
 }
 
+// value appends a value by encoding/json, without the escapes for HTML, which every reader would have to undo.
 func (w *writer) value(v any) {
 	buf := bytes.NewBuffer(w.b)
 	enc := json.NewEncoder(buf)
@@ -120,7 +122,7 @@ func (w *writer) value(v any) {
 	w.b = bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 }
 
-// list writes its key even where it is empty: readers may range over it.
+// list appends a list of n items, also if it is empty: clients in JavaScript iterate over it without a check.
 func (w *writer) list(k string, n int, item func(int)) {
 	w.key(k)
 	w.open('[')
@@ -132,6 +134,7 @@ func (w *writer) list(k string, n int, item func(int)) {
 	w.b = append(w.b, ',')
 }
 
+// message appends a message in the order of its fields. The keys are those of the struct tags of [Message].
 func (w *writer) message(m *Message) {
 	w.open('{')
 	w.str("id", m.ID)
@@ -152,6 +155,7 @@ func (w *writer) message(m *Message) {
 	w.close('}')
 }
 
+// part appends a part in the order of its fields, then its texts and its history.
 func (w *writer) part(p *Part) {
 	w.open('{')
 	w.str("id", p.ID)

@@ -32,31 +32,36 @@ type fieldKey struct {
 	field event.Field
 }
 
-// merger holds what comes out in order of the first event of each; done puts it in order of the last. The maps and indexes
-// say where in out the next event of that thing is merged into.
+// merger collects merged events in the order of the first event of each; finish sorts them by the last. The indexes are positions in ops of the
+// events into which a further event of the same field, part, turn or conversation is merged.
 type merger struct {
 	ops     []merged
 	history History
 
 	fields       map[fieldKey]int
-	parts        map[partKey]int
-	turns        map[string]int
-	conversation int // -1: nowhere
+	parts        map[partKey]int // updates of parts
+	turns        map[string]int  // updates of turns
+	conversation int             // update of the conversation; -1 if there is none
 
-	// The field of the last operation, which is most often that of the next one too.
+	// The field of the last operation and its index, -1 if there is none. The next operation most often has the same field, so this saves a
+	// look-up in fields for nearly every event.
 	last      fieldKey
-	lastIndex int // -1: none
+	lastIndex int
 
-	ends   map[partKey]int
+	ends   map[partKey]int // ends of parts
 	trails map[partKey]*trail
 }
 
+// merged is an event of the result.
 type merged struct {
 	event.Event
-	text     []byte // stands for Text once two were merged
+	text     []byte // replaces Text if two operations were merged; a buffer, so that n appends don't copy the text n times
 	hasNotes bool   // an operation in it had a note or a history
 }
 
+// add merges the next event into an earlier one, or appends it. Nothing is merged across a truncate. Updates of a turn are
+// not merged across its start, nor updates of parts across the end of a turn: a merged update takes effect at the seq of its last event, so
+// an old value would override what the start or the end has set.
 func (g *merger) add(e *event.Event) {
 	switch e.Type {
 	case event.PartAppend, event.PartReplace:
@@ -84,16 +89,17 @@ func (g *merger) add(e *event.Event) {
 	case event.ConversationTruncate:
 		g.fields, g.parts, g.turns, g.conversation, g.lastIndex = nil, nil, nil, -1, -1
 	case event.TurnQueue, event.TurnStart:
-		delete(g.turns, e.Turn) // what a turn was set to before it must not be set again after
+		delete(g.turns, e.Turn) // the start sets the same fields as an update
 	case event.TurnEnd:
-		g.parts = nil // for the same reason: an end sets running tools to failed
+		g.parts = nil // the end sets running tools to failed
 	case event.PartEnd:
 		setKey(&g.ends, partKey{e.Message, e.Part}, len(g.ops))
 	}
 	g.ops = append(g.ops, merged{Event: *e})
 }
 
-// op takes an operation on a field.
+// op merges an operation on a field. If it or the operation before it has notes, the result needs the part's whole history, because a reader
+// could not tell which of the notes it has already seen. If the history isn't known, the operation remains separate.
 func (g *merger) op(e *event.Event) {
 	k := fieldKey{partKey{e.Message, e.Part}, e.Field}
 	hasNote := e.Note != "" || e.History != nil
@@ -109,7 +115,6 @@ func (g *merger) op(e *event.Event) {
 	if i < 0 || k != g.last {
 		i, ok = g.fields[k]
 	}
-	// A merged operation with notes carries the whole history. If that isn't known, the operation is not merged.
 	if ok && (hasNote || g.ops[i].hasNotes) {
 		if tr == nil {
 			tr = g.trail(k.partKey)
@@ -121,7 +126,8 @@ func (g *merger) op(e *event.Event) {
 		i = len(g.ops)
 		setKey(&g.fields, k, i)
 		g.ops = append(g.ops, merged{Event: *e})
-		// A note of another field may merge into an operation that comes after this one.
+		// If several fields of the part have notes, a note may be merged into an operation that is sorted after this one, so each has the whole
+		// history.
 		history = hasNote && tr.mixed && tr.load(g.history, k.partKey)
 	} else {
 		g.ops[i].op(e)
@@ -140,7 +146,7 @@ func (g *merger) op(e *event.Event) {
 // op folds e, a later operation on the same field, into m.
 func (m *merged) op(e *event.Event) {
 	if e.FirstSeq() <= m.Seq {
-		// e was merged before from more than the range holds, and is whole by itself.
+		// The ranges overlap: e was merged before, from events that include those of m, so it is complete without m.
 		firstSeq := min(m.FirstSeq(), e.MergedFrom)
 		m.Event, m.text = *e, nil
 		m.MergedFrom = firstSeq
@@ -166,7 +172,7 @@ func (m *merged) update(e *event.Event) {
 	m.MergedFrom, m.Body = firstSeq, body
 }
 
-// retract drops the check of a field that changes after its part's end.
+// retract removes the checksum of a field from its part's end, because a replace after the end has changed the field.
 func (g *merger) retract(k fieldKey) {
 	i, ok := g.ends[k.partKey]
 	if !ok {
@@ -178,6 +184,7 @@ func (g *merger) retract(k fieldKey) {
 	g.ops[i].Body = &b
 }
 
+// finish returns the merged events in the order of their seqs, which are those of the last event in each.
 func (g *merger) finish() []event.Event {
 	slices.SortStableFunc(g.ops, func(a, b merged) int { return cmp.Compare(a.Seq, b.Seq) })
 	events := make([]event.Event, len(g.ops))
@@ -191,6 +198,7 @@ func (g *merger) finish() []event.Event {
 	return events
 }
 
+// trail returns the trail of a part, and creates it if needed.
 func (g *merger) trail(k partKey) *trail {
 	tr := g.trails[k]
 	if tr == nil {
@@ -202,13 +210,13 @@ func (g *merger) trail(k partKey) *trail {
 
 // trail is the callback history of one part up to the current event of the range.
 type trail struct {
-	firstSeq   int64 // seq of the first noted operation
-	field      event.Field
-	mixed      bool     // operations of several fields had notes
-	since      []noteOp // the range's, while the list is not known
-	notes      []string // the whole list, once it is known
+	firstSeq   int64       // seq of the first operation with notes
+	field      event.Field // of that operation
+	mixed      bool        // operations of several fields had notes
+	since      []noteOp    // the notes of the range, until the list is complete
+	notes      []string    // the complete list, if isComplete
 	isComplete bool
-	lookedUp   bool
+	lookedUp   bool // the notes from before the range were asked for
 }
 
 // noteOp is the note of one operation.
@@ -217,6 +225,8 @@ type noteOp struct {
 	extend bool
 }
 
+// add records the notes of an operation. An operation with a history has the complete list. After a failed look-up single notes are no longer
+// recorded: only a history can complete the list then.
 func (tr *trail) add(e *event.Event) {
 	if tr.firstSeq == 0 {
 		tr.firstSeq, tr.field = e.FirstSeq(), e.Field
@@ -227,12 +237,12 @@ func (tr *trail) add(e *event.Event) {
 		tr.notes, tr.isComplete, tr.since = JoinHistories(e.History), true, nil
 	case tr.isComplete:
 		tr.notes = addNote(tr.notes, e.Note, e.Extend)
-	case !tr.lookedUp: // else it never will be known by what comes one by one
+	case !tr.lookedUp:
 		tr.since = append(tr.since, noteOp{e.Note, e.Extend})
 	}
 }
 
-// load sets notes to the whole list, and reports whether the list is known.
+// load completes the list with the notes from before the range, which it looks up once, and reports whether the list is complete.
 func (tr *trail) load(history History, k partKey) bool {
 	if tr.isComplete || tr.lookedUp {
 		return tr.isComplete
@@ -253,6 +263,8 @@ func (tr *trail) load(history History, k partKey) bool {
 	return tr.isComplete
 }
 
+// mergeBody returns the body of two updates of the same thing, a before b: the fields of a, overwritten by those that b has. It must set every
+// field that an update can have; a field that is missing here is lost in compacted logs.
 func mergeBody(a, b *event.Body) *event.Body {
 	m := *a
 	setIfAny(&m.State, b.State)
@@ -264,21 +276,11 @@ func mergeBody(a, b *event.Body) *event.Body {
 	setIfAny(&m.Source, b.Source)
 	setIfAny(&m.Phase, b.Phase)
 	setIfAny(&m.Model, b.Model)
-	if b.Step != 0 {
-		m.Step = b.Step
-	}
-	if b.Upstream != nil {
-		m.Upstream = b.Upstream
-	}
-	if b.Title != nil {
-		m.Title = b.Title
-	}
-	if b.Media != nil {
-		m.Media = b.Media
-	}
-	if b.Error != nil {
-		m.Error = b.Error
-	}
+	setIfAny(&m.Step, b.Step)
+	setIfAny(&m.Upstream, b.Upstream)
+	setIfAny(&m.Title, b.Title)
+	setIfAny(&m.Media, b.Media)
+	setIfAny(&m.Error, b.Error)
 	if b.Data != nil {
 		m.Data = b.Data
 	}

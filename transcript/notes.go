@@ -9,22 +9,22 @@ import (
 )
 
 const (
-	// MaxNotes bounds a history, and maxNotesBytes its texts together: the newest notes stay. A reader gets the whole list with
-	// each merged operation.
+	// MaxNotes is the limit of notes in a history, maxNotesBytes that of their bytes together. Above either, the oldest notes are dropped. A
+	// reader gets the whole list with each merged operation, so the list must stay small.
 	MaxNotes      = 200
 	maxNotesBytes = 32 << 10
-	// maxNote bounds one note that [Note] makes, in bytes.
+	// maxNote is the limit of one note that [Note] returns, in bytes.
 	maxNote = 4 << 10
 )
 
 // note is one entry of a callback history.
 type note struct {
-	seq  int64
+	seq  int64 // of the operation that added it; 0 if it came with a snapshot
 	text string
 }
 
-// Note returns the entry of a history for the text of a callback: the text without the white space around it. A text that is too
-// long is cut.
+// Note returns the entry of a history for the text of a callback: the text without the white space around it, shortened with an ellipsis to
+// 4 KiB.
 func Note(text string) string {
 	text = strings.TrimSpace(text)
 	if len(text) <= maxNote {
@@ -37,7 +37,7 @@ func Note(text string) string {
 	return text[:n] + "…"
 }
 
-// JoinHistories returns the entries of several histories, one after another, as one.
+// JoinHistories returns the entries of several histories as one, in their order, without blanks and adjacent equals and within the limits.
 func JoinHistories(histories ...[]string) []string {
 	var h []string
 	for _, history := range histories {
@@ -48,8 +48,8 @@ func JoinHistories(histories ...[]string) []string {
 	return h
 }
 
-// addNote adds an entry to a history, or replaces the last one, which it extends. Blanks and adjacent equals are dropped. The
-// entries of h stay as they are for others that share them.
+// addNote returns a history with one more entry. If extend is true, the entry replaces the last one. Blanks and adjacent equals are dropped.
+// The entries of h are never overwritten, because other slices share them.
 func addNote(h []string, n string, extend bool) []string {
 	n = strings.TrimSpace(n)
 	if n == "" {
@@ -65,7 +65,7 @@ func addNote(h []string, n string, extend bool) []string {
 	return h[surplus(len(h), func(i int) string { return h[i] }):]
 }
 
-// surplus returns how many of the oldest of n notes are too many. One note at least stays.
+// surplus returns how many of the oldest of n notes exceed the limits. The newest note always stays, even if it is too long by itself.
 func surplus(n int, at func(i int) string) int {
 	i, size := n, 0
 	for i > 0 && n-i < MaxNotes {
@@ -77,8 +77,9 @@ func surplus(n int, at func(i int) string) int {
 	return i
 }
 
-// take adds the note of an operation, or replaces the list.
-func (p *Part) take(e *event.Event) {
+// addNote applies the note of an operation, or its history, which replaces the list. It is addNote for a list whose entries have a seq, and it
+// records in rewritten when an entry was changed or dropped, because the list as of an earlier seq is unknown from then on.
+func (p *Part) addNote(e *event.Event) {
 	p.notedAt = e.Seq
 	if e.History != nil {
 		p.setNotes(e.History, e.Seq)
@@ -100,7 +101,7 @@ func (p *Part) take(e *event.Event) {
 	}
 }
 
-// setNotes replaces the list.
+// setNotes replaces the list. All its entries get the given seq.
 func (p *Part) setNotes(history []string, seq int64) {
 	list := JoinHistories(history)
 	p.notes, p.notedAt, p.rewritten = make([]note, 0, len(list)), seq, seq
@@ -111,7 +112,7 @@ func (p *Part) setNotes(history []string, seq int64) {
 
 // History returns the part's notes, oldest first, without blanks and adjacent equals.
 func (p *Part) History() []string {
-	h, _ := p.HistoryAt(max(p.notedAt, p.rewritten))
+	h, _ := p.HistoryAt(max(p.notedAt, p.rewritten)) // always known, because nothing was rewritten after that seq
 	return h
 }
 

@@ -6,10 +6,11 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// MaxPiece bounds, in bytes, the text of one event as it is sent; a longer one goes out in pieces.
+// MaxPiece is the limit, in bytes, of the text of one event as it is sent. A longer text is sent in pieces, which a
+// reader applies together.
 const MaxPiece = 256 << 10
 
-// SplitText divides every text above limit bytes into pieces that don't split a character. All but the last have More set. It doesn't change
+// SplitText divides every text above limit bytes into pieces that don't split a character. All but the last have Partial set. It doesn't change
 // the given events. limit must be at least 4 bytes, the longest character.
 func SplitText(events []event.Event, limit int) []event.Event {
 	if !slices.ContainsFunc(events, func(e event.Event) bool { return len(e.Text) > limit }) {
@@ -41,18 +42,18 @@ type partialOp struct {
 	text []byte
 }
 
-// next reports whether e is the piece that follows h. A first piece that is repeated after a reconnection is not: its offset is the
-// beginning of the operation.
-func (h *partialOp) next(e *event.Event) bool {
-	return e.Type == event.PartAppend && e.Seq == h.op.Seq && e.Offset == h.op.Offset+int64(len(h.text)) &&
-		e.Message == h.op.Message && e.Part == h.op.Part && e.Field == h.op.Field
+// next reports whether e is the piece after those that p has. A first piece that is repeated after a reconnect is not, because its offset is
+// the beginning of the operation.
+func (p *partialOp) next(e *event.Event) bool {
+	return e.Type == event.PartAppend && e.Seq == p.op.Seq && e.Offset == p.op.Offset+int64(len(p.text)) &&
+		e.Message == p.op.Message && e.Part == p.op.Part && e.Field == p.op.Field
 }
 
-// hold takes the next event while pieces are about. It returns what applies now: e itself, the whole operation that e
-// completes, or nil. Any event that is not the next piece ends the wait: what was held will be sent again.
-func (t *Transcript) hold(e *event.Event) *event.Event {
-	h := t.pending
-	if h == nil || !h.next(e) {
+// joinPieces returns the event that can be applied now: e itself, the whole operation if e is its last piece, or nil if further pieces follow.
+// Any event that isn't the next piece discards the pieces so far. That happens only after a reconnect, and the operation is then sent again.
+func (t *Transcript) joinPieces(e *event.Event) *event.Event {
+	p := t.pending
+	if p == nil || !p.next(e) {
 		t.pending = nil
 		if e.Partial {
 			t.pending = &partialOp{op: *e, text: []byte(e.Text)}
@@ -60,12 +61,12 @@ func (t *Transcript) hold(e *event.Event) *event.Event {
 		}
 		return e
 	}
-	h.text = append(h.text, e.Text...)
+	p.text = append(p.text, e.Text...)
 	if e.Partial {
 		return nil
 	}
 	t.pending = nil
-	merged := h.op
-	merged.Text, merged.Partial, merged.Note, merged.Extend, merged.History = string(h.text), false, e.Note, e.Extend, e.History
+	merged := p.op
+	merged.Text, merged.Partial, merged.Note, merged.Extend, merged.History = string(p.text), false, e.Note, e.Extend, e.History
 	return &merged
 }

@@ -26,27 +26,29 @@ func (s *Snapshot) FirstMessage() string {
 	return s.Messages[0].ID
 }
 
-// Snapshot copies the messages from index from up to the newest, with every turn that had not ended before the first of
-// them began. The cost is that of the parts, not of their texts.
+// Snapshot copies the messages from index from to the newest, and every turn that had not ended before the first of them began. The cost
+// depends on the number of parts, not on the length of their texts, which are shared.
 func (t *Transcript) Snapshot(from int) *Snapshot {
 	s := t.excerpt(from, len(t.Messages))
 	s.Title, s.Metadata = t.Title, maps.Clone(t.Metadata)
 	return s
 }
 
-// Page copies the messages from index from up to, not including, to, with the turns that said or answer them.
+// Page copies the messages from index from to index to, without the latter, and the turns that wrote or answer them.
 func (t *Transcript) Page(from, to int) *Snapshot {
 	s := t.excerpt(from, to)
-	of := map[string]bool{}
+	ids := map[string]bool{} // of the messages and of their turns
 	for _, m := range s.Messages {
-		of[m.ID], of[m.Turn] = true, true
+		ids[m.ID], ids[m.Turn] = true, true
 	}
 	s.Turns = slices.DeleteFunc(s.Turns, func(turn *Turn) bool {
-		return !of[turn.ID] && (turn.Answers == "" || !of[turn.Answers])
+		return !ids[turn.ID] && (turn.Answers == "" || !ids[turn.Answers])
 	})
 	return s
 }
 
+// excerpt copies a range of messages, and the turns that had not ended before the first of them. Without messages it copies the turns that
+// have not ended before the newest event.
 func (t *Transcript) excerpt(from, to int) *Snapshot {
 	s := &Snapshot{Seq: t.Seq, Earlier: t.Earlier || from > 0}
 	s.Messages = copyMessages(t.Messages[from:to])
@@ -98,7 +100,7 @@ func (t *Transcript) AddPage(p *Snapshot, before string, cursor int64) bool {
 	}
 	t.Messages = append(messages, t.Messages...)
 	t.Earlier = p.Earlier
-	// A turn that ended after the cursor is still on its way as events; as ended it would keep them from applying.
+	// The end of a turn after the cursor will still arrive as an event. If the turn were added as ended, that event would be ignored.
 	turns := make([]*Turn, 0, len(p.Turns)+len(t.Turns))
 	for _, turn := range p.Turns {
 		if t.turns[turn.ID] == nil && turn.State == TurnEnded && turn.EndSeq <= cursor {
@@ -111,6 +113,8 @@ func (t *Transcript) AddPage(p *Snapshot, before string, cursor int64) bool {
 	return true
 }
 
+// copyMessages copies messages with their parts. The texts and notes are shared: their slices get the capacity of their length, so that an
+// append to a copy allocates instead of writing into the memory of the original.
 func copyMessages(messages []*Message) []*Message {
 	copies := make([]*Message, len(messages))
 	for i, m := range messages {
@@ -131,6 +135,7 @@ func copyMessages(messages []*Message) []*Message {
 	return copies
 }
 
+// copyTurn copies a turn with its questions. An empty list of questions is nil, so that a copy equals the turn as JSON.
 func copyTurn(turn *Turn) *Turn {
 	c := *turn
 	c.Requests = make([]*Request, len(turn.Requests))

@@ -7,7 +7,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Transcript is what a log, or a window of it, comes to. The zero value is an empty one, ready to use.
+// Transcript is the state of a conversation: the result of folding its log, or a window of it. The zero value is empty and ready to use.
 type Transcript struct {
 	Title    string
 	Metadata map[string]json.RawMessage
@@ -16,24 +16,24 @@ type Transcript struct {
 
 	// Seq is the seq of the last event applied; after [Transcript.Reset] that of the snapshot.
 	Seq int64
-	// Earlier says that the conversation has messages before the first one held here.
+	// Earlier is true if the conversation has messages before the first one here.
 	Earlier bool
-	// Truncated is the seq of the last truncate; a reader from before it needs a snapshot.
+	// Truncated is the seq of the last truncate. A reader whose cursor is before it needs a snapshot.
 	Truncated int64
-	// Late counts events that came after the end of their turn and were dropped.
+	// LateEvents is the number of events that arrived after the end of their turn and were dropped.
 	LateEvents int64
 
-	floor    int64 // events up to here are in the snapshot that this began with
-	updated  int64
+	floor    int64 // seq of the snapshot that this was reset to; events up to it are ignored
+	updated  int64 // seq of the last change of Title and Metadata
 	messages map[string]*Message
 	turns    map[string]*Turn
-	pending  *partialOp
+	pending  *partialOp // nil if no operation is incomplete
 }
 
-// Message is what one author said.
+// Message is a message of one author.
 type Message struct {
 	ID     string        `json:"id"`
-	Turn   string        `json:"turn"` // the turn that said it; empty for messages outside turns
+	Turn   string        `json:"turn"` // the turn that wrote it; empty for messages outside turns
 	Role   event.Role    `json:"role"`
 	Author *event.Author `json:"author"`
 	Source string        `json:"source"`
@@ -47,11 +47,12 @@ type Message struct {
 	StopReason  string             `json:"stopReason"`
 	Parts       []*Part            `json:"parts"`
 
-	// Seq is that of the event that began it; 0 where it came with a snapshot or a page.
+	// Seq is the seq of the message's first event, or 0 if the message came with a snapshot or a page.
 	Seq int64 `json:"-"`
 
-	floor           int64 // as of this seq, for a message that came by page
-	updated, closed int64 // seqs
+	floor   int64 // seq of the page that the message came with; events up to it are ignored
+	updated int64 // seq of the last change of State
+	closed  int64 // seq of the end
 }
 
 // Part is one piece of a message. Its texts are read with [Part.Text].
@@ -71,17 +72,18 @@ type Part struct {
 	EndAt     int64           `json:"endAt"`
 	Final     bool            `json:"ended"`
 
-	texts           [4]text
-	notes           []note
-	notedAt         int64 // seq of the operation that changed the notes last
-	rewritten       int64 // seq of the last operation that changed or dropped notes: what they were before is not known
-	updated, closed int64
+	texts     [4]text // by index of Fields
+	notes     []note
+	notedAt   int64 // seq of the last operation with a note
+	rewritten int64 // seq of the last operation that changed or dropped notes; the notes as of an earlier seq are unknown
+	updated   int64 // seq of the last update
+	closed    int64 // seq of the end, of the part or of its turn
 }
 
 // text is one field. Bytes below len(b) are never written again, so that a copy of the slice is a copy of the text.
 type text struct {
 	b   []byte
-	seq int64
+	seq int64 // of the last operation
 }
 
 // TurnState says how far a turn has progressed.
@@ -101,13 +103,13 @@ type Turn struct {
 	Agent   string `json:"agent,omitempty"`
 	Answers string `json:"answers,omitempty"`
 	Parent  string `json:"parent,omitempty"`
-	// Source is where a turn came from that its upstream began by itself, such as another client; other turns have none. Such a turn
-	// does not wait in the queue and nothing waits for it, and it may outlive its parent.
+	// Source is set for a turn that the upstream started by itself, for example for another client, and names where it came from. Such a turn
+	// is never queued, blocks no other turn, and may outlive its parent.
 	Source    string          `json:"source,omitempty"`
 	State     TurnState       `json:"state"`
 	Outcome   event.Outcome   `json:"outcome,omitempty"`
 	Reason    string          `json:"reason,omitempty"`
-	StoppedBy string          `json:"by,omitempty"` // the subject that stopped it, where one did
+	StoppedBy string          `json:"by,omitempty"` // the subject that stopped it, if one did
 	Error     *event.Error    `json:"error,omitempty"`
 	Usage     *event.Usage    `json:"usage,omitempty"`
 	Phase     string          `json:"phase,omitempty"`
@@ -123,9 +125,9 @@ type Turn struct {
 	FirstSeq int64 `json:"firstSeq,omitempty"`
 	EndSeq   int64 `json:"endSeq,omitempty"`
 
-	hasStart   bool // its first event was seen, and not trimmed away
-	updated    int64
-	answeredAt map[string]int64 // closed requests and the seq that closed them
+	hasStart   bool             // its first event was applied: FirstSeq is the seq of its start
+	updated    int64            // seq of the last start or update
+	answeredAt map[string]int64 // seq of the answer, by the id of the request
 }
 
 // Request is an open question of a turn.
@@ -151,10 +153,10 @@ func (m *Message) Part(id string) *Part {
 	return nil
 }
 
-// Independent reports whether the turn ends by itself: it lies inside no other turn, or may outlive the one around it.
+// Independent reports whether the turn has an end of its own: it isn't inside another turn, or it may outlive its parent.
 func (t *Turn) Independent() bool { return t.Parent == "" || t.Source != "" }
 
-// Unfinished reports whether the turn is still owed an end.
+// Unfinished reports whether the turn has not ended.
 func (t *Turn) Unfinished() bool { return t.State != TurnEnded }
 
 // Text returns the content of a field.
@@ -163,13 +165,13 @@ func (p *Part) Text(f event.Field) string { return string(p.texts[index(f)].b) }
 // Len returns the length of a field in bytes.
 func (p *Part) Len(f event.Field) int { return len(p.texts[index(f)].b) }
 
-// Sum returns the length and checksum of a field, as a part's end carries them.
+// Sum returns the length and checksum of a field, for comparison with those in the part's end. It reads the whole text.
 func (p *Part) Sum(f event.Field) event.Sum {
 	b := p.texts[index(f)].b
 	return event.Sum{Length: int64(len(b)), CRC: crc32.Checksum(b, castagnoli)}
 }
 
-// Size estimates the bytes that the message takes in a snapshot.
+// Size estimates the length of the message in a snapshot, in bytes. It counts texts exactly and everything else roughly.
 func (m *Message) Size() int {
 	n := 200
 	for _, p := range m.Parts {
@@ -187,6 +189,7 @@ func (m *Message) Size() int {
 // Fields are all fields of a part, in the order of their indexes.
 var Fields = [4]event.Field{event.Text, event.Input, event.Output, event.Stderr}
 
+// index returns the position of a field in [Fields]. An unknown field counts as the text; Validate refuses it in events from outside.
 func index(f event.Field) int {
 	switch f {
 	case event.Input:

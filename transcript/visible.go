@@ -6,7 +6,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Visible returns the message's visible text: its non-empty text and status parts in order, each after its join.
+// Visible returns the message's visible text: its non-empty text and status parts in order, each but the first after its join. Reasoning, tools,
+// media and data are not part of it, because outputs for plain text can't show them.
 func (m *Message) Visible() string {
 	var b strings.Builder
 	for _, p := range m.Parts {
@@ -21,7 +22,7 @@ func (m *Message) Visible() string {
 	return b.String()
 }
 
-// History returns the message's callback history: its parts' lists in part order, adjacent equals dropped.
+// History returns the message's callback history: the histories of its parts, in the order of the parts.
 func (m *Message) History() []string {
 	var histories [][]string
 	for _, p := range m.Parts {
@@ -30,7 +31,7 @@ func (m *Message) History() []string {
 	return JoinHistories(histories...)
 }
 
-// Visible returns the visible text of a turn: its assistant messages', joined by a blank line.
+// Visible returns the visible text of a turn: that of its assistant messages, joined by blank lines.
 func (t *Transcript) Visible(turn string) string {
 	var texts []string
 	for _, m := range t.Messages {

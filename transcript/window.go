@@ -2,15 +2,15 @@ package transcript
 
 import "slices"
 
-// Limits bound a stretch of messages. The one that reaches Bytes is the last one in it.
+// Limits bound a range of messages, by their number and by the sum of their sizes. The message that reaches Bytes is still in the range.
 type Limits struct{ Messages, Bytes int }
 
-// DefaultWindow is how much of a conversation a snapshot holds: more messages than a screen shows and few enough to send at once;
-// less where they are long.
+// DefaultWindow is the size of a snapshot: more messages than a screen shows and few enough to send at once, or fewer if they are long.
 var DefaultWindow = Limits{Messages: 50, Bytes: 1 << 20}
 
-// Window returns the index in t.Messages of the first message of a snapshot. The window is contiguous and goes back to the
-// older of two: what the limits give, and the first message of an unfinished turn, among them the one that it answers.
+// Window returns the index in t.Messages of the first message of a snapshot. The window begins at the first message within the limits, or at an
+// older message of an unfinished turn, or that such a turn answers: events of these will follow, and a reader without the message would
+// have to ignore them.
 func (t *Transcript) Window(l Limits) int {
 	from := t.Before(len(t.Messages), l)
 	var open map[string]bool // unfinished turns, and the messages that they answer
@@ -33,7 +33,8 @@ func (t *Transcript) Window(l Limits) int {
 	return from
 }
 
-// Before returns the index of the first of the messages before index i that fit the limits; one at least does.
+// Before returns the index of the first of the messages before index i that are within the limits. The range has at least one message, if there
+// is one before i.
 func (t *Transcript) Before(i int, l Limits) int {
 	for n, size := 0, 0; i > 0 && n < l.Messages && size < l.Bytes; n++ {
 		i--
@@ -42,8 +43,9 @@ func (t *Transcript) Before(i int, l Limits) int {
 	return i
 }
 
-// Evict forgets the messages before index n, and the turns that had ended before the first one kept began. It is for folds
-// of a log: of a message that came by snapshot or page it isn't known when it began. Later events of what is gone are ignored.
+// Evict removes the messages before index n, and the turns that had ended before the first remaining message began. Later events of what was
+// removed are ignored. Use it only on a transcript that was folded from a log: messages of a snapshot or page have no Seq, so the turns to
+// remove aren't known.
 func (t *Transcript) Evict(n int) {
 	if n <= 0 {
 		return
@@ -70,33 +72,34 @@ func (t *Transcript) truncate(last string) {
 	} else {
 		count = slices.IndexFunc(t.Messages, func(m *Message) bool { return m.ID == last }) + 1
 	}
-	removed := map[string]bool{} // messages, and turns with them
+	dropped := map[string]bool{} // ids of messages, and of turns
 	stays := map[string]bool{}   // turns with a message that remains
 	for _, m := range t.Messages[:count] {
 		stays[m.Turn] = true
 	}
 	for _, m := range t.Messages[count:] {
-		removed[m.ID] = true
+		dropped[m.ID] = true
 		if m.Turn != "" && !stays[m.Turn] {
 			if turn := t.turns[m.Turn]; turn != nil && turn.Answers == "" {
-				removed[turn.ID] = true
+				dropped[turn.ID] = true
 			}
 		}
 		delete(t.messages, m.ID)
 	}
 	clear(t.Messages[count:])
 	t.Messages = t.Messages[:count]
-	// No turn is unfinished when a log is truncated. One that is so here has lost its end: the log was compacted, and the
-	// end left out, while this fold was half-way through it.
+	// A log is truncated only while no turn runs. A turn that is unfinished here has lost its end: the log was compacted, which removed the
+	// end, while this fold was in the middle of it.
 	t.dropTurns(func(turn *Turn) bool {
-		if turn.Unfinished() || count == 0 || removed[turn.ID] || removed[turn.Answers] || (removed[turn.Parent] && !stays[turn.ID]) {
-			removed[turn.ID] = true // and the children, which come later
+		if turn.Unfinished() || count == 0 || dropped[turn.ID] || dropped[turn.Answers] || (dropped[turn.Parent] && !stays[turn.ID]) {
+			dropped[turn.ID] = true // its children are later in the list, and are removed too
 			return true
 		}
 		return false
 	})
 }
 
+// dropTurns removes the turns for which drop returns true. drop is called once for each turn, in their order.
 func (t *Transcript) dropTurns(drop func(*Turn) bool) {
 	t.Turns = slices.DeleteFunc(t.Turns, func(turn *Turn) bool {
 		if !drop(turn) {

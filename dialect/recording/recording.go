@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/leat-dev/leat/dialect"
-	"github.com/leat-dev/leat/sse"
 )
 
 var (
@@ -51,12 +50,9 @@ type Reader struct {
 	hasFrames bool // a line of the client's input was read
 	closed    bool // the client's connection has closed; later lines of it are ignored
 	head      Head
-	body      pieces // the client's current body, if it was recorded in pieces
+	body      pieces // the current body, if the recording has it in pieces: raw server-sent events, or raw lines of the client
 	at        int64  // timestamp of the client's last line
-
-	sse   sse.Reader
-	queue []Frame
-	piece []byte
+	queue     []Frame
 }
 
 // NewReader returns a reader of r. It detects the form from the first line, so it reads from r. client selects a connection of a
@@ -122,7 +118,7 @@ func (r *Reader) detect() error {
 		head, _ := r.in.Peek(6)
 		for _, f := range []string{":", "data", "event", "id", "retry"} {
 			if bytes.HasPrefix(head, []byte(f)) {
-				r.form = formSSE
+				r.form, r.body.form = formSSE, formSSE
 				return nil
 			}
 		}
@@ -151,17 +147,29 @@ const (
 // Next returns the next frame, or io.EOF after the last one. The caller owns the frame's data. After any error, the reader must not be
 // used again.
 func (r *Reader) Next() (Frame, error) {
+	for len(r.queue) == 0 {
+		if err := r.fill(); err != nil {
+			return Frame{}, err
+		}
+	}
+	f := r.queue[0]
+	r.queue = r.queue[1:]
+	return f, nil
+}
+
+// fill reads the next part of the recording, which may complete any number of frames, and adds those to the queue.
+func (r *Reader) fill() error {
 	switch r.form {
 	case formSSE:
-		return r.nextEvent()
+		return r.fillEvents()
 	case formRecorder:
-		return r.nextRecorded()
+		return r.fillRecorded()
 	}
 	line, err := r.nextLine()
-	if err != nil {
-		return Frame{}, err
+	if err == nil {
+		r.enqueue(dialect.Frame{Data: line})
 	}
-	return Frame{Frame: dialect.Frame{Data: line}}, nil
+	return err
 }
 
 // nextLine returns the next line that isn't blank. It drops the last line if that has no line end and isn't valid JSON: the
@@ -206,41 +214,39 @@ func (r *Reader) readLine() ([]byte, error) {
 	}
 }
 
-func (r *Reader) nextRecorded() (Frame, error) {
-	for len(r.queue) == 0 {
-		line, err := r.nextLine()
-		if errors.Is(err, io.EOF) {
-			if r.client != "" && !slices.Contains(r.clients, r.client) {
-				return Frame{}, fmt.Errorf("%w %q; the recording has %q", errClient, r.client, r.clients)
-			}
-			if r.body.end(r.enqueue); len(r.queue) > 0 {
-				break
-			}
+// fillRecorded reads a line of the recorder form. Lines of other clients are skipped, but their names are collected, because the error for an
+// unknown client lists them. At the end of the recording the last body ends too.
+func (r *Reader) fillRecorded() error {
+	line, err := r.nextLine()
+	if errors.Is(err, io.EOF) {
+		if r.client != "" && !slices.Contains(r.clients, r.client) {
+			return fmt.Errorf("%w %q; the recording has %q", errClient, r.client, r.clients)
 		}
-		if err != nil {
-			return Frame{}, err
-		}
-		var l recorded
-		if err := json.Unmarshal(line, &l); err != nil {
-			return Frame{}, fmt.Errorf("recording: line %d: %w", r.line, err)
-		}
-		name := clientName(l.Client)
-		if !slices.Contains(r.clients, name) && len(r.clients) < maxClients {
-			r.clients = append(r.clients, name)
-		}
-		if r.client == "" && l.Dir == dirIn {
-			r.client = name
-		}
-		if r.closed || r.client != "" && name != r.client {
-			continue // the error for an unknown client lists all clients
-		}
-		if err := r.recorded(&l); err != nil {
-			return Frame{}, fmt.Errorf("recording: line %d: %w", r.line, err)
+		if r.body.end(r.enqueue); len(r.queue) > 0 {
+			return nil
 		}
 	}
-	f := r.queue[0]
-	r.queue = r.queue[1:]
-	return f, nil
+	if err != nil {
+		return err
+	}
+	var l recorded
+	if err := json.Unmarshal(line, &l); err != nil {
+		return fmt.Errorf("recording: line %d: %w", r.line, err)
+	}
+	name := clientName(l.Client)
+	if !slices.Contains(r.clients, name) && len(r.clients) < maxClients {
+		r.clients = append(r.clients, name)
+	}
+	if r.client == "" && l.Dir == dirIn {
+		r.client = name
+	}
+	if r.closed || r.client != "" && name != r.client {
+		return nil
+	}
+	if err := r.recorded(&l); err != nil {
+		return fmt.Errorf("recording: line %d: %w", r.line, err)
+	}
+	return nil
 }
 
 // recorded processes a line of the selected client.
@@ -294,6 +300,7 @@ func (r *Reader) enqueue(f dialect.Frame) { r.queue = append(r.queue, Frame{At: 
 // maxClients is the limit of Reader.clients. A recorder may name a client for each of millions of connections.
 const maxClients = 1000
 
+// clientName returns the name of a connection. Recorders may use numbers as names; their JSON is then the name.
 func clientName(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -302,28 +309,19 @@ func clientName(raw json.RawMessage) string {
 	return string(raw)
 }
 
-func (r *Reader) nextEvent() (Frame, error) {
-	for len(r.queue) == 0 {
-		if r.piece == nil {
-			r.piece = make([]byte, 32<<10)
-		}
-		n, err := r.in.Read(r.piece)
-		if n > 0 {
-			if ferr := r.sse.Feed(r.piece[:n], r.event); ferr != nil {
-				return Frame{}, fmt.Errorf("recording: %w", ferr)
-			}
-			continue
-		}
-		if err != nil {
-			return Frame{}, err // an event without its blank line is dropped, as the SSE specification requires
-		}
+// fillEvents reads the next bytes of raw server-sent events. At the end an event without its blank line is dropped, as the SSE specification
+// requires.
+func (r *Reader) fillEvents() error {
+	if _, err := r.in.Peek(1); err != nil {
+		return err
 	}
-	f := r.queue[0]
-	r.queue = r.queue[1:]
-	return f, nil
-}
-
-func (r *Reader) event(e sse.Event) error {
-	r.queue = append(r.queue, Frame{Frame: dialect.Frame{Event: e.Name, ID: e.ID, Data: bytes.Clone(e.Data)}})
-	return nil
+	piece, err := r.in.Peek(r.in.Buffered())
+	if err != nil {
+		return err
+	}
+	if err := r.body.feed(piece, r.enqueue); err != nil {
+		return fmt.Errorf("recording: %w", err)
+	}
+	_, err = r.in.Discard(len(piece))
+	return err
 }

@@ -17,16 +17,13 @@ type Head struct {
 	Dialect      string `json:"dialect,omitempty"`
 }
 
-// Writer writes the recorder form, one Write call to the underlying writer for each line. It is not safe for concurrent use.
+// Writer writes the recorder form, one Write call to Out for each line. It is not safe for concurrent use.
 //
 // Call Open first, then Message or Piece in the order of arrival, then Close. Times are epoch milliseconds.
 type Writer struct {
-	w      io.Writer
-	client string
+	Out    io.Writer
+	Client string // the name of the connection, which is in every line
 }
-
-// NewWriter returns a writer whose lines all have the given connection name.
-func NewWriter(w io.Writer, client string) *Writer { return &Writer{w, client} }
 
 // entry is the encoding side of recorded, with the fields in the order of the file.
 type entry struct {
@@ -69,12 +66,14 @@ func (w *Writer) Piece(at int64, fromClient bool, data []byte) error {
 	return w.line(l)
 }
 
-// Gap records that n bytes are missing at this point, because the capture was over its limit.
+// Gap records that n bytes are missing here: the capture dropped them because its queue or the disk was full. Readers skip the line, so the
+// messages or pieces around the gap follow each other directly.
 func (w *Writer) Gap(at, n int64) error { return w.line(entry{Time: at, Dir: "lost", Frame: n}) }
 
 // Close records that the connection has ended. It doesn't close the underlying writer.
 func (w *Writer) Close(at int64) error { return w.line(entry{Time: at, Dir: dirClose}) }
 
+// direction returns the dir of a line. Readers skip "out", the gateway's own messages.
 func direction(fromClient bool) string {
 	if fromClient {
 		return "out"
@@ -83,8 +82,8 @@ func direction(fromClient bool) string {
 }
 
 func (w *Writer) line(l entry) error {
-	l.Client = w.client
-	enc := json.NewEncoder(w.w)
+	l.Client = w.Client
+	enc := json.NewEncoder(w.Out)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(l); err != nil {
 		return fmt.Errorf("recording: write: %w", err)
