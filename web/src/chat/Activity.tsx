@@ -1,4 +1,4 @@
-// What a running turn does right now, so that it never looks dead: in words, with a clock.
+// The current activity of a running turn, as words and a clock, so that a turn without output doesn't look dead.
 
 import type { Message, Turn } from "@leat/client";
 
@@ -23,12 +23,12 @@ export function activityOf(t: Turn, m: Message | undefined): string {
   if (t.state === "waiting") return "Waiting for you";
   if (t.state === "queued") return "Queued";
   const last = m?.parts.at(-1);
-  // A text that has ended still counts: an agent that exits after it would be shown to think for a moment.
+  // An ended text part still counts as activity. Otherwise the turn would be shown as thinking between the text's end and its own.
   const p = (m?.ended ? undefined : m?.parts.findLast((q) => !q.ended)) ?? (last?.kind === "text" ? last : undefined);
   const step = t.step ? `, step ${t.step}` : "";
   if (p?.kind === "tool") return `Running ${line(p.name || "a tool", 60)}${step}`;
-  if (p?.kind === "reasoning") return `Thinking${step}`; // its own row says the rest
-  if (p?.kind === "text" && p.text && t.phase !== "compacting") return `Answering${step}`; // whatever came before it
+  if (p?.kind === "reasoning") return `Thinking${step}`; // the reasoning row shows the details
+  if (p?.kind === "text" && p.text && t.phase !== "compacting") return `Answering${step}`; // even if a tool ran before the text
   if (t.phase) return `${phases[t.phase] ?? sentence(t.phase)}${step}`;
   if (p?.kind === "status") return `Working${step}`;
   return `Thinking${step}`;

@@ -2,7 +2,7 @@ import { list } from "../list";
 import { useStore } from "../store";
 import { choose, useChosen } from "./chosen";
 
-/** Who answers the next message. own is the conversation's agent; "" is the gateway's default. */
+/** Selects the agent for the next message. own is the conversation's agent; "" is the gateway's default. */
 export function AgentPicker({ conversation, own }: { conversation: string; own: string }) {
   const { agents } = useStore(list);
   const choice = useChosen(conversation);

@@ -1,4 +1,4 @@
-// What is shown of a file that is on its way: its picture, and how far it is.
+// A file that is being uploaded: its preview and its progress.
 
 import { size } from "../time";
 import { Icon } from "../ui/Icon";

@@ -1,5 +1,5 @@
-// One conversation, also one that is not made yet: its header, its log, and where one writes. It is the same from the first word on,
-// so that nothing is lost or loses the focus when the conversation gets made.
+// One conversation, or one that doesn't exist yet: header, log and composer. The component stays the same when a new conversation
+// is created, so that drafts and focus are kept.
 
 import { independent, type Message as ChatMessage } from "@leat/client";
 import { lazy, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
@@ -66,7 +66,7 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
   }, [routeTurn, id]);
   const turn = state.turns.find((t) => t.id === inspected);
   const openTurns = state.turns.filter((t) => t.state !== "ended" && independent(t));
-  const current = openTurns.find((t) => t.state !== "queued" && !t.source); // which a message waits for
+  const current = openTurns.find((t) => t.state !== "queued" && !t.source); // a queued message waits for this turn
   const next = choice || agent || agents.find((a) => a.default)?.name || "";
   const steers = !!current && current.agent === next && !!agents.find((a) => a.name === next)?.steers && !mute.has(next);
   useAnnouncer(state);
@@ -98,7 +98,7 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
   const prepare = useCallback(() => {
     prepared.current ??= { agent: choice, made: theClient().create({ id: newId, key: newId, ...(choice && { agent: choice }) }).then((c) => c.id) };
     return prepared.current.made.catch((err) => {
-      prepared.current = undefined; // the next try asks again
+      prepared.current = undefined; // the next attempt creates it again
       throw err;
     });
   }, [choice, newId]);
@@ -107,7 +107,8 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
     setError("");
     hush();
     if (!exists) {
-      // What was made for a file is made with the agent that was chosen then, and this message goes to the one that is now.
+      // A conversation created for an upload has the agent that was selected then. This message names the agent that is selected
+      // now.
       const creator = prepared.current?.agent ?? choice;
       theClient().begin(message, { id: newId, ...(creator && { agent: creator }) }, creator !== choice && next ? { agent: next } : {});
       choose("", "");
@@ -120,7 +121,7 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
       await conversation.resend(replaces, message, options);
       return;
     }
-    // The stop is kept with the message: without a connection both wait, also across a reload.
+    // The stop is stored with the message, so without a connection both wait, also across a reload.
     const stays = mode === "instead" || mode === "queue" && steers;
     const ack = await conversation.send(message, { ...options, ...(stays && { queue: true }), ...(mode === "instead" && current && { stop: current.id }) });
     if (ack.state === "steered") say("Added to the current answer.");
@@ -211,7 +212,7 @@ function toRequest(): void {
   ask.querySelector<HTMLElement>("button, input, select, textarea")?.focus();
 }
 
-// What the demo agent shows something by. What other agents can be asked, only they know.
+// Examples for the demo agent only: the page doesn't know what other agents can do.
 const examples = ["What can you do?", "Explain this code step by step", "tools: what is 17 * 23?"];
 
 function Welcome({ choose: take, attaches }: { choose: (text: string) => void; attaches: boolean }) {

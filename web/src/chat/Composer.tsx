@@ -1,4 +1,4 @@
-// Where a person writes. It is never disabled and never taken away, so that focus and drafts stay.
+// The input for messages. It is never disabled or unmounted, so that focus and drafts are kept.
 
 import type { Message as ChatMessage, NewMessage } from "@leat/client";
 import { type ClipboardEvent, type DragEvent, type KeyboardEvent, useCallback, useEffect, useEffectEvent, useLayoutEffect, useRef, useState } from "react";
@@ -12,36 +12,36 @@ import { draft } from "./draft";
 import { say } from "./speaker";
 
 /**
- * What a message does while an answer runs. steer: it goes into it, where its agent takes it. queue: it waits for its end.
- * instead: the answer is stopped for it.
+ * How a message is sent while an answer is running. steer: pass it to the running turn, if its agent supports that. queue: wait for
+ * the end of the turn. instead: stop the turn first.
  */
 export type SendMode = "steer" | "queue" | "instead";
 
 export interface Submission { message: NewMessage; replaces?: string; mode: SendMode }
 
-/** Text, and perhaps files, that are put where one writes; each time another value. */
+/** Text, and optionally files, to insert into the composer. Each insertion is a new object. */
 export interface Insertion { text: string; media?: NewMessage["parts"] }
 
 interface ComposerProps {
   conversation: string; // empty until it exists
   agent: string; // the agent that answers the message; empty if unknown
-  /** Makes the conversation, for files that come before the first message. */
+  /** Creates the conversation for files that are attached before the first message. */
   prepare?: (() => Promise<string>) | undefined;
   insertion: Insertion | undefined;
   editing: ChatMessage | undefined;
   cancelEdit: () => void;
   running: boolean;
-  steers: boolean; // the agent may take a message while it answers
+  steers: boolean; // the agent accepts messages during a turn
   send: (submission: Submission) => Promise<void>;
   stop: () => void;
   last: () => ChatMessage | undefined; // the user's last message
   edit: (m: ChatMessage) => void;
 }
 
-/** A paste of this size becomes a file. */
+/** The length in characters from which pasted text becomes a file. */
 const largePaste = 4000;
 const largeLines = 60;
-/** What takes less, in milliseconds, is not worth a word. */
+/** Shorter waits show no notice. Milliseconds. */
 const noticeDelay = 400;
 
 export const coarse = () => matchMedia("(pointer: coarse)").matches;
@@ -54,8 +54,8 @@ export function Composer({ conversation, agent, prepare, insertion, editing, can
   const [isDragOver, setOver] = useState(false);
   const plainPaste = useRef(false);
   const isMounted = useRef(true);
-  const [waits, setWaits] = useState(false); // a changed message, for what is before it to go
-  const [earlyMode, setEarly] = useState<SendMode>(); // sent before its files are there
+  const [waits, setWaits] = useState(false); // an edited message waits until earlier messages are sent
+  const [earlyMode, setEarly] = useState<SendMode>(); // submitted while its files are still uploading
   const [draftBehind, setDraftBehind] = useState<{ text: string; files: Attachment[] }>(); // the new message while an earlier one is edited
 
   useDraft(conversation, draftBehind ? draftBehind.text : text);
@@ -113,8 +113,8 @@ export function Composer({ conversation, agent, prepare, insertion, editing, can
       await send({ message, mode, ...(editing && { replaces: editing.id }) });
       finishHold?.(true);
     } catch (err) {
-      finishHold?.(isMounted.current); // from elsewhere it comes back with the conversation
-      // What was refused stands in the log with its reason; what never left comes back here.
+      finishHold?.(isMounted.current); // if the user has left, the text returns with the conversation
+      // A refused message is shown in the log with its reason. A message that was never sent returns to the composer.
       if (!conversation || editing) {
         setText((newText) => [newText, submitted].filter((t) => t.trim()).join("\n\n"));
         files.putBack(attached);
@@ -134,7 +134,7 @@ export function Composer({ conversation, agent, prepare, insertion, editing, can
   const defaultMode: SendMode = running && !steers ? "queue" : "steer";
   const other: SendMode = steers ? "queue" : "instead";
   const keys = (e: KeyboardEvent<HTMLTextAreaElement>) => {
-    // Safari ends a composition before it tells the key that ended it.
+    // In Safari, compositionend precedes the keydown of the key that ended the composition.
     const composing = e.nativeEvent.isComposing || e.keyCode === 229;
     const mod = e.ctrlKey || e.metaKey;
     plainPaste.current = e.shiftKey && mod && e.key.toLowerCase() === "v";
@@ -175,7 +175,7 @@ export function Composer({ conversation, agent, prepare, insertion, editing, can
   };
   const remove = (id: string) => {
     files.remove(id);
-    field.current?.focus(); // the button that had the focus is gone
+    field.current?.focus(); // the focused button was removed
   };
   return (
     <form className="composer" data-over={isDragOver || undefined} onSubmit={(e) => { e.preventDefault(); void submit(defaultMode); }}
@@ -210,7 +210,7 @@ export function Composer({ conversation, agent, prepare, insertion, editing, can
 const labels: Record<SendMode, string> = { steer: "Send now", queue: "Queue", instead: "Stop and send" };
 const titles: Record<SendMode, string> = { steer: "Send now, into the current answer (Enter)", queue: "Send after this answer (Enter)", instead: "Stop and send" };
 
-// The draft of a conversation; that of a new one goes along when it is made.
+// useDraft stores the draft of a conversation. The draft of a new conversation moves to the conversation when it is created.
 function useDraft(conversation: string, text: string): void {
   const before = useRef(conversation);
   useEffect(() => {

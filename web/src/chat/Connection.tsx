@@ -4,13 +4,13 @@ import { theClient, theLive } from "../gateway";
 import { Icon, type IconName } from "../ui/Icon";
 import { type Facts, announce, type Kind, type Restart, restart, restarting, tell, words } from "./words";
 
-// How often the words are looked at, for what changes by time alone.
+// How often time-dependent texts are recomputed, in milliseconds.
 const interval = 500;
 
 let restarts: Restart = { told: false, at: 0 };
 let following = false;
 
-// follow keeps what is known of a restart, whichever view is open.
+// follow keeps the state of a restart up to date, independent of the open view.
 function follow(changed: () => void): () => void {
   const [client, events] = [theClient(), theLive()];
   if (!following) {
@@ -36,7 +36,7 @@ function facts(backlog: number): Facts {
   return { state, retryAt, waiting: unacknowledged, heard: lastHeard, behind: backlog, online: navigator.onLine, restarting: restarting(restarts, Date.now()) };
 }
 
-/** The connection, in words. behind is how many events of what is shown are still to come. */
+/** The status of the connection. behind is the number of events that the shown conversation still lacks. */
 export function Connection({ behind = 0 }: { behind?: number }) {
   const [announced, setTold] = useState(() => announce(words(facts(behind), Date.now()), Date.now()));
   const [state, setState] = useState(theClient().state);

@@ -1,4 +1,4 @@
-// What became of a person's message: on its way, waiting, taken into a running answer, refused.
+// The delivery state of a user's message: being sent, waiting, passed to a running turn, or refused.
 
 import type { Conversation, Message, Pending, Turn } from "@leat/client";
 
@@ -8,7 +8,7 @@ import { PendingNotice } from "./PendingNotice";
 
 interface FateProps { conversation: Conversation; message: Message; pending: Pending | undefined; turn: Turn | undefined; change: (m: Message) => void }
 
-/** turn is the one that the message is for. change puts its text back to where one writes. */
+/** turn is the turn that answers the message. change moves the message's text back to the composer. */
 export function Delivery({ conversation, message: m, pending, turn, change }: FateProps) {
   if (pending) return <PendingNotice conversation={conversation} pending={pending} />;
   switch (m.state) {

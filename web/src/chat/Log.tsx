@@ -29,7 +29,7 @@ export function Log({ conversation, state, edit, change, inspect }: LogProps) {
   const loading = useRef(false);
   const [loadError, setLoadError] = useState(""); // why older messages could not be loaded
   const [newestRead, setNewestRead] = useState(bookmarked?.newest); // the newest message when the reader left the end
-  const latest = useRef({ from: 0, to: 0, stretch, newestRead }); // of the last render, for listeners
+  const latest = useRef({ from: 0, to: 0, stretch, newestRead }); // values of the last render, for event listeners
 
   const showEarlier = useCallback(() => {
     if (latest.current.from > 0) {
@@ -177,7 +177,7 @@ function asMessage(p: Pending): ChatMessage {
 
 const alone: Around = {};
 
-// A turn without a message yet, or at all.
+// A turn that has no message, or none yet.
 function Answerless({ turn, at, again, hold }: { turn: Turn; at: Around; again?: (() => void) | undefined; hold: Hold }) {
   return (
     <article className="message assistant" data-depth={at.depth ? Math.min(at.depth, 3) : undefined} aria-label="Answer" aria-busy={turn.state !== "ended"} tabIndex={-1}>
@@ -187,7 +187,7 @@ function Answerless({ turn, at, again, hold }: { turn: Turn; at: Around; again?:
   );
 }
 
-// Lines where the messages will be; they are seen only where that takes longer than a moment.
+// Placeholder lines. CSS shows them only if loading takes longer than a moment.
 function Loading() {
   return <div className="loading" aria-hidden="true">{[60, 92, 84, 40].map((w) => <i key={w} data-width={w} />)}</div>;
 }

@@ -1,4 +1,4 @@
-// One message, from its first word to its last: the same element throughout, in which only what changes is drawn again.
+// One message. It keeps the same element from its first event to its last, and only changed parts render again.
 
 import { type Conversation, type Message as ChatMessage, type Outcome, type Pending, type Turn, visibleText } from "@leat/client";
 import { memo } from "react";
@@ -18,13 +18,13 @@ import { UsageLabel } from "./UsageLabel";
 interface MessageProps {
   conversation: Conversation;
   message: ChatMessage;
-  pending: Pending | undefined; // it is on its way, or was refused
-  turn: Turn | undefined; // that it belongs to
-  targetTurn?: Turn | undefined; // that it is for
+  pending: Pending | undefined; // set while the message is not acknowledged, or if it was refused
+  turn: Turn | undefined; // the turn that the message belongs to
+  targetTurn?: Turn | undefined; // the turn that answers a user's message
   inside?: string | undefined; // the agents of the enclosing turns, outermost first; undefined for a top-level turn
-  depth?: number; // how many those are
-  last: boolean; // of its turn
-  newest?: boolean; // nothing comes after it
+  depth?: number; // the number of enclosing turns
+  last: boolean; // the last message of its turn
+  newest?: boolean; // the last message of the log
   place: number;
   total: number;
   busy: boolean;
@@ -34,13 +34,16 @@ interface MessageProps {
   hold: Hold;
 }
 
-/** Where a message came from that nobody sent here, such as another client of the agent's session; "" if it is not known. */
+/**
+ * Returns the source of a message that wasn't sent through Leat, such as another client of the agent's session, or "" if it is
+ * unknown.
+ */
 function origin(m: ChatMessage, turn: Turn | undefined): string {
   if (turn) return turn.source === "upstream" ? "" : turn.source ?? "";
   return m.state ? "" : m.source ?? "";
 }
 
-/** Turns within turns are set in so many times; what lies deeper says where. */
+/** The maximum indentation of nested turns. Deeper turns name their enclosing agents instead. */
 const deepest = 3;
 
 export const Message = memo(function Message({ conversation, message: m, pending, turn, targetTurn, inside, depth = 0, last, newest = false, place, total, busy, edit, change, inspect, hold }: MessageProps) {
@@ -82,13 +85,13 @@ export const Message = memo(function Message({ conversation, message: m, pending
   );
 });
 
-/** What ended a tool whose own end never came: the end of its turn. */
+/** Returns the outcome of the turn that ended before its tool did, or undefined if the tool ended by itself. */
 function cutOff(p: ChatMessage["parts"][number], t: Turn | undefined): Outcome | undefined {
   return p.kind === "tool" && !p.state && t?.outcome && t.outcome !== "completed" && p.endAt !== undefined && p.endAt === t.endedAt ? t.outcome : undefined;
 }
 
-/** A file's part ends before the file itself has come. */
+/** A media part can end before its file is available. */
 const isLoading = (p: ChatMessage["parts"][number]): boolean => p.kind === "media" && !p.media?.url && !p.error;
 
-/** How much of its text is drawn; it only grows, unless the agent takes something back. */
+/** Returns the length of the shown text. It grows, except when the agent retracts text. */
 const length = (m: ChatMessage): number => m.parts.reduce((n, p) => n + (p.kind === "text" ? (p.text ?? "").length : 0), 0);

@@ -1,4 +1,5 @@
-// What becomes of a message that is not in the log yet: it waits, is on its way, or was refused. It stands in its place all the while.
+// The state of a message that the log doesn't contain yet: waiting, being sent, or refused. It is shown in the message's final
+// place.
 
 import type { Conversation, NewMessage, Pending } from "@leat/client";
 import { type KeyboardEvent, useEffect, useState } from "react";
@@ -6,7 +7,7 @@ import { type KeyboardEvent, useEffect, useState } from "react";
 import { open } from "../route";
 import { line } from "./parts/marks";
 
-/** What is acknowledged sooner is not worth a word. */
+/** A message that is acknowledged sooner shows no notice. Milliseconds. */
 const noticeDelay = 400;
 
 export function PendingNotice({ conversation, pending: p }: { conversation: Conversation; pending: Pending }) {
@@ -34,7 +35,7 @@ export function PendingNotice({ conversation, pending: p }: { conversation: Conv
   }
   if (!isSlow) return null;
   if (!p.unsent) return <p className="note">Sending{tooLate && "; it can no longer be changed"}</p>;
-  // Between what is shown and a press on it, a connection may have taken it.
+  // The message may have been sent between the render and the click.
   return (
     <p className="note">Waiting to be sent{" "}
       <button type="button" className="link" onClick={() => (conversation.hold(p.key) ? setEditing(true) : setTooLate(true))}>Edit</button>{" "}
@@ -49,7 +50,7 @@ function leave(conversation: Conversation): void {
   if (phase === "loading" && messages.length === 0 && pending.length === 0) open("", "replace");
 }
 
-// The message is held back until this is done with it.
+// Change holds the message back until it is unmounted.
 function Change({ message, done }: { message: NewMessage; done: (m?: NewMessage) => void }) {
   const [text, setText] = useState(message.text ?? "");
   const save = () => done(text.trim() || message.parts?.length ? { ...message, text } : undefined);

@@ -1,4 +1,4 @@
-// What turns ask of a person. The first answer counts, from whatever device.
+// The requests of turns to the user: approvals and questions. The first answer from any device counts.
 
 import type { Conversation, Json, Message, Request, Turn } from "@leat/client";
 import { type FormEvent, useEffect, useLayoutEffect, useRef, useState } from "react";
@@ -28,7 +28,7 @@ export function Requests({ conversation, turns, messages }: { conversation: Conv
   ))}</>;
 }
 
-/** What it is about: what the agent shows of it, else what the tool is called with. */
+/** Returns what the request is about: the details that the agent gives, or else the tool's arguments. */
 function argumentsOf(r: Request, t: Turn, messages: readonly Message[]): Json | Value | undefined {
   if (r.data !== undefined && r.data !== null) return r.data;
   if (!r.part) return undefined;
@@ -42,7 +42,7 @@ function Ask({ conversation, turn, request: r, args }: AskProps) {
   const [error, setError] = useState("");
   const [decision, setSent] = useState("");
   const card = useRef<HTMLElement>(null);
-  // When it goes, the focus that is in it must not get lost.
+  // Moves the focus on when the request with the focus is removed.
   useLayoutEffect(() => {
     const c = card.current;
     return () => {
@@ -50,7 +50,7 @@ function Ask({ conversation, turn, request: r, args }: AskProps) {
     };
   }, []);
   const answer = async (a: { decision?: string; text?: string }) => {
-    if (decision) return; // disabled buttons would lose the focus
+    if (decision) return; // disabling the button would lose the focus
     setSent(a.decision ?? a.text ?? "");
     setError("");
     noteMine(turn.id, r.id, true);
@@ -93,7 +93,7 @@ function Ask({ conversation, turn, request: r, args }: AskProps) {
   );
 }
 
-/** What was answered in a turn, and where. */
+/** The answers that were given in a turn, and from which device. */
 export function Answers({ turn }: { turn: string }) {
   const entries = useStore(answers).get(turn);
   if (!entries) return null;

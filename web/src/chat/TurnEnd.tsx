@@ -11,12 +11,12 @@ import { stoppedBy } from "./stopped";
 
 interface TurnEndProps {
   turn: Turn;
-  said: boolean; // something came before the end
-  again?: (() => void) | undefined; // tries again; undefined if later messages would be lost
+  said: boolean; // the turn had output
+  again?: (() => void) | undefined; // retries the turn; undefined if a retry would remove later messages
   hold: Hold;
 }
 
-/** How a turn ended, where that is not simply well: what happened, what is kept, what to do; the cause on demand. */
+/** The end of a turn that didn't simply complete: what happened, what is saved, what to do, and the cause on demand. */
 export function TurnEnd({ turn: t, said, again, hold }: TurnEndProps) {
   const explanation = explain(t, said, stoppedBy(t));
   if (!explanation) return null;

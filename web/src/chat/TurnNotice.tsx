@@ -8,7 +8,7 @@ import { elapsed } from "../time";
 import { line } from "./parts/marks";
 import { noteStopped } from "./stopped";
 
-/** After how long without an event that is said, in milliseconds. */
+/** A silence of this length is shown. Milliseconds. */
 export const quiet = 45_000;
 
 interface Stop { turns: readonly string[]; error?: string }
@@ -17,15 +17,15 @@ export interface Stopping { stop: () => void; stopping: boolean; error?: string 
 
 const open = (s: ConversationState) => s.turns.filter((t) => t.state !== "ended" && independent(t));
 
-/** Stops what runs. To ask again does no harm, and something is said at every moment until it has ended. */
+/** Stops the running turns. It may be called repeatedly, and shows its progress until the turns have ended. */
 export function useStop(conversation: Conversation, state: ConversationState): Stopping {
   const [request, setAsked] = useState<Stop>();
   const last = useRef<Stop>(undefined);
   const stop = useCallback(() => {
     const turns = open(conversation.state).map((t) => t.id);
     if (turns.length === 0) return;
-    theClient().connect(); // in case it waits for its next try
-    // What was asked and has no answer yet is not asked twice: it waits for a connection with its key.
+    theClient().connect(); // if the client waits for its next attempt
+    // A stop without an answer isn't sent again: the client repeats it with the same key when it reconnects.
     if (last.current && !last.current.error && turns.every((t) => last.current!.turns.includes(t))) return;
     const ownStop: Stop = { turns };
     noteStopped(turns);
@@ -38,7 +38,10 @@ export function useStop(conversation: Conversation, state: ConversationState): S
   return { stop, stopping: isStopping && !request.error, ...(isStopping && request.error && { error: request.error }) };
 }
 
-/** How long nothing was received of the running turns. exact is false if they ran before the page watched them: it may be longer. */
+/**
+ * The time since the last event of the running turns, in milliseconds. exact is false if they ran before the page followed them;
+ * then it may be longer.
+ */
 interface Silence { of: string; age: number; exact: boolean }
 
 /** useSilence returns the silence of the running turns once it exceeds quiet, and undefined before that. */
@@ -62,14 +65,14 @@ function useSilence(conversation: Conversation, turnId: string, isLive: boolean)
       clearInterval(tick);
     };
   }, [conversation, turnId]);
-  // After the effect above: a turn that is found running when the page connects was not watched from its start.
+  // This must be after the effect above: a turn that already runs when the page connects was not followed from its start.
   useEffect(() => {
     isWatching.current = isLive;
   }, [isLive]);
   return silence?.of === turnId ? silence : undefined;
 }
 
-/** One line between the log and the composer, where there is something to say. */
+/** A notice between the log and the composer, if there is one. */
 export function TurnNotice({ conversation, state, stop }: { conversation: Conversation; state: ConversationState; stop: Stopping }) {
   const turns = open(state).filter((t) => t.state === "running");
   const isLive = state.phase === "live";
@@ -78,7 +81,7 @@ export function TurnNotice({ conversation, state, stop }: { conversation: Conver
     return <p className="running-note bad" role="alert">Couldn’t stop the answer: {line(stop.error)} <button type="button" className="link" onClick={stop.stop}>Try again</button></p>;
   }
   if (stop.stopping) return <p className="running-note" role="status"><span className="dot running" /> {isLive ? "Stopping" : "The answer is stopped when the connection is back"}</p>;
-  // Without a connection, the silence is not the agent's.
+  // Without a connection nobody knows whether the agent is silent.
   if (turns.length === 0 || !isLive || !silence) return null;
   return (
     <p className="running-note">

@@ -4,7 +4,7 @@ import { line } from "./parts/marks";
 
 const count = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
-/** What an answer took: short, and whole in its title. */
+/** The tokens and cost of an answer: a short label, with the details in its title. */
 export function UsageLabel({ usage: u, model }: { usage: Usage; model: string | undefined }) {
   const name = line(u.model ?? model ?? "", 60);
   const counts = ([["input", u.input], ["output", u.output], ["reasoning", u.reasoning], ["cache read", u.cache_read], ["cache write", u.cache_write]] as const)

@@ -1,5 +1,5 @@
 // Announcements for screen readers: an answer begins, its text (as configured), it is complete, and it needs the user. Growing text
-// is never read word by word.
+// is announced by sentences, never word by word.
 
 import { type ConversationState, independent, type Message, type Part, type Turn } from "@leat/client";
 import { useEffect, useRef } from "react";
@@ -9,14 +9,14 @@ import { Reader, seldom } from "./reader";
 import { sentences } from "./sentences";
 import { alarm, say } from "./speaker";
 
-/** A tool or a status is told when it has lasted so long, and at most one of them in so long; in milliseconds. */
+/** A tool or status is announced if it lasts longer than this, and at most one in this time. Milliseconds. */
 const minDuration = 4000;
 const rare = 5000;
 
-/** How often what lasts is looked at, in milliseconds. */
+/** How often running tools and statuses are checked, in milliseconds. */
 const tick = 500;
 
-/** Tells of turns that begin, grow, wait and end while the conversation is open. */
+/** Announces turns that begin, grow, wait and end while the conversation is open. */
 export function useAnnouncer(state: ConversationState): void {
   const following = useRef<Following>(undefined);
   useEffect(() => {
@@ -31,7 +31,7 @@ export function useAnnouncer(state: ConversationState): void {
 
 let current: Following | undefined;
 
-/** Reads on no more: who sends the next message has heard enough. */
+/** Stops reading the current answer, because the user has sent the next message. */
 export const hush = (): void => current?.hush();
 
 class Following {
@@ -39,15 +39,15 @@ class Following {
   private state!: ConversationState;
   private readers: { turn: string; reader: Reader }[] = [];
   private timer: ReturnType<typeof setInterval> | undefined;
-  private lastRead = -Infinity; // when something of an answer was last read out
+  private lastRead = -Infinity; // the time of the last announced text
   private lasting = new Map<string, { since: number; told: boolean; name: string }>();
   private toolAt = -Infinity;
-  private tool = ""; // the next announcement about tools
+  private tool = ""; // the pending announcement about tools
 
   take(state: ConversationState): void {
     this.state = state;
     if (state.phase === "loading") {
-      if (state.pending.length > 0) this.turnStates ??= new Map(); // what comes answers what was just asked
+      if (state.pending.length > 0) this.turnStates ??= new Map(); // the next turns answer the message that was just sent
       return;
     }
     const before = this.turnStates;
@@ -78,7 +78,7 @@ class Following {
     return this.state.messages.filter((m) => m.turn === turn && m.role !== "user");
   }
 
-  // What is read of a turn just now.
+  // source returns the text of a turn to read aloud.
   private source(turn: string): { sentences: string[]; whole: boolean } {
     const isOver = this.hasEnded(turn);
     const mode = readAloud.get();
@@ -95,7 +95,7 @@ class Following {
 
   private closing(turn: string): string {
     const t = this.state.turns.find((o) => o.id === turn);
-    if (!t || t.outcome === "failed") return ""; // the alarm has told
+    if (!t || t.outcome === "failed") return ""; // the assertive region has announced the failure
     if (t.outcome !== "completed") return `The answer was ${t.outcome === "cancelled" ? "stopped" : "interrupted"}.`;
     const parts = this.messages(turn).flatMap((m) => m.parts);
     const words = parts.filter((p) => p.kind === "text").reduce((n, p) => n + (p.text ?? "").split(/\s+/).filter(Boolean).length, 0);
@@ -122,7 +122,7 @@ class Following {
     if (this.readers.length === 0 && this.lasting.size === 0 && !this.tool) this.stopPolling();
   }
 
-  // Tools and statuses that last.
+  // lasts announces tools and statuses that take long.
   private lasts(time: number): void {
     const currentKeys = new Set<string>();
     for (const t of this.state.turns) {

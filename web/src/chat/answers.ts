@@ -1,5 +1,5 @@
-// What was answered to the agents' questions while this page looked on, and by whom. The log tells it as it happens; a snapshot
-// holds open questions only.
+// The answers to agents' requests that were given while this page was open, and who gave them. Events report answers; a snapshot
+// contains only open requests.
 
 import type { Conversation, Request } from "@leat/client";
 
@@ -7,7 +7,7 @@ import { Store } from "../store";
 
 export interface GivenAnswer { request: Request; decision: string; text: string; by: string; here: boolean }
 
-/** By turn. */
+/** The answers by turn id. */
 export const answers = new Store<ReadonlyMap<string, readonly GivenAnswer[]>>(new Map());
 
 const maxEntries = 100;
@@ -21,20 +21,20 @@ function evict(entries: { size: number; keys(): IterableIterator<string>; delete
   }
 }
 
-/** Remembers what a question was, for when it is answered. */
+/** Stores a request, so that its answer can be described later. */
 export function noteAsked(turn: string, r: Request): void {
   requests.set(`${turn} ${r.id}`, r);
   evict(requests);
 }
 
-/** Says that the answer to a question was given here, or was not after all. */
+/** Records whether the answer to a request was given on this page. */
 export function noteMine(turn: string, request: string, isGiven: boolean): void {
   if (isGiven) answeredHere.add(`${turn} ${request}`);
   else answeredHere.delete(`${turn} ${request}`);
   evict(answeredHere);
 }
 
-/** Notes what is answered while the conversation is followed, until the function that it returns is called. */
+/** Records the answers in a conversation until the returned function is called. */
 export function followAnswers(conversation: Conversation): () => void {
   return conversation.onEvents((events) => {
     for (const e of events) {

@@ -1,4 +1,4 @@
-// Files on their way into a message: each is brought to the gateway as soon as it is chosen.
+// Files to send with a message. Each upload starts when the file is selected.
 
 import type { Media } from "@leat/client";
 import { useCallback, useEffect, useRef, useState } from "react";
@@ -8,45 +8,45 @@ import { bring, limit, Refusal, takeBack } from "./upload";
 
 export interface Attachment {
   id: string; name: string; size: number;
-  /** Of 1. */
+  /** The uploaded fraction, from 0 to 1. */
   progress: number;
-  /** The line is broken; it goes on by itself. */
+  /** The connection is broken. The upload resumes by itself. */
   waiting?: boolean;
-  /** What the gateway made of it, when it is there. */
+  /** The stored file; undefined until the upload is complete. */
   media?: Media;
   error?: string;
-  /** Sends it again, after an error that may pass. */
+  /** Uploads the file again; undefined if a retry is useless. */
   retry?: () => void;
-  /** Puts a large paste into the text after all. */
+  /** Inserts a large paste as text instead of a file. */
   asText?: () => void;
-  /** The address of the picture that it is, within this page. */
+  /** The object URL of a picture. */
   preview?: string;
   file?: File;
 }
 
 export interface Attachments {
   all: Attachment[];
-  /** Some are not there yet. */
+  /** Some uploads are not complete. */
   busy: boolean;
   add: (files: File[], asText?: () => void) => void;
   remove: (id: string) => void;
-  /** Empties the list, and returns what was in it. */
+  /** Empties the list and returns its former contents. */
   take: () => Attachment[];
   putBack: (attachments: Attachment[]) => void;
 }
 
 const previewable = /^image\/(?:png|jpeg|gif|webp|avif|bmp)$/;
 
-/** Looks after the files of one composer. where says into which conversation they go. */
+/** Manages the files of one composer. target returns the id of the conversation to upload to. */
 export function useAttachments(target: () => Promise<string>): Attachments {
   const [attachments, setAll] = useState<Attachment[]>([]);
   const transfers = useRef(new Map<string, AbortController>());
-  const uploads = useRef(new Map<string, string>()); // where each can be taken back
+  const uploads = useRef(new Map<string, string>()); // the URLs for deleting uploads, by attachment id
   useEffect(() => () => {
     for (const r of transfers.current.values()) r.abort();
   }, []);
   usePreviews(attachments);
-  const results = useRef(new Map<string, Partial<Attachment>>()); // what became of each; those that an edit has put aside are in no list
+  const results = useRef(new Map<string, Partial<Attachment>>()); // the upload state by id, also of attachments that an edit has set aside and no list contains
   const change = useCallback((id: string, c: Partial<Attachment>) => {
     results.current.set(id, { ...results.current.get(id), ...c });
     setAll((list) => list.map((a) => (a.id === id ? { ...a, ...c } : a)));
@@ -72,7 +72,7 @@ export function useAttachments(target: () => Promise<string>): Attachments {
           if (at) takeBack(at);
           return;
         }
-        // What is too large stays so; all else may pass.
+        // A file that is empty or too large can't be retried; other errors may pass.
         const hopeless = file.size === 0 || (await limit().then((maxSize) => maxSize !== undefined && file.size > maxSize, () => false));
         change(id, { error: (err as Error).message, waiting: false, ...(!hopeless && { retry: () => void run() }) });
       } finally {
@@ -103,12 +103,12 @@ export function useAttachments(target: () => Promise<string>): Attachments {
   return { all: attachments, busy: attachments.some((a) => !a.media), add, remove, take, putBack };
 }
 
-// A new try begins without what the last one came to.
+// without returns the attachment without the result of its last attempt.
 function without({ error: _error, retry: _retry, ...a }: Attachment): Attachment {
   return { ...a, progress: 0 };
 }
 
-// The browser holds a picture until its address is given back.
+// usePreviews revokes object URLs, because the browser keeps a picture in memory until then.
 function usePreviews(attachments: Attachment[]): void {
   const urls = useRef(new Set<string>());
   useEffect(() => {

@@ -1,4 +1,4 @@
-// The answers that a question has, in the order in which they are offered: what refuses comes first.
+// The possible answers to a request, in the order of their buttons: refusals first.
 
 import type { Request } from "@leat/client";
 
@@ -15,7 +15,7 @@ export function choices(r: Request): Choice[] {
   if (r.kind === "input") return options.map((o) => ({ decision: o, label: line(o, 120), tone: "other" }));
   const tone = (o: string): Choice["tone"] => (refuses.test(o) ? "refuse" : lasting.test(o) ? "always" : allows.test(o) ? "allow" : "other");
   const ordered = options.map((o): Choice => ({ decision: o, label: label(o, r.tool), tone: tone(o) }));
-  // Every approval can be refused or given once, whatever else an agent offers.
+  // Every approval can be refused or granted once, even if the agent offers only other answers.
   if (!ordered.some((c) => c.tone === "refuse")) ordered.push({ decision: "deny", label: "Deny", tone: "refuse" });
   if (!ordered.some((c) => c.tone === "allow")) ordered.push({ decision: "approve", label: "Allow once", tone: "allow" });
   const order = ["refuse", "allow", "always", "other"];
@@ -35,7 +35,7 @@ function words(o: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** What an answer was, as what somebody did. */
+/** Describes a given answer in the past tense. */
 export function did(r: Request, decision: string): string {
   const c = choices(r).find((x) => x.decision === decision);
   const target = r.tool ? ` ${line(r.tool, 60)}` : "";

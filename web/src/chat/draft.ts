@@ -16,13 +16,13 @@ const write = (name: string, text: string): void => {
     if (text) localStorage.setItem(name, text);
     else localStorage.removeItem(name);
   } catch {
-    // It lasts as long as the page.
+    // Without storage, drafts last until the page is closed.
   }
 };
 
-const inFlight = new Set<string>(); // conversations of which this page has something on its way
+const inFlight = new Set<string>(); // conversations with a message that this page is sending
 
-/** What is written and not sent yet, kept over reloads. */
+/** Unsent text, kept across reloads. */
 export const draft = {
   readItem(conversation: string): string {
     if (inFlight.has(conversation)) return readItem(key(conversation));
@@ -32,16 +32,16 @@ export const draft = {
     return text;
   },
   write: (conversation: string, text: string): void => write(key(conversation), text),
-  /** The conversations that have one; one that is not made yet is not among them. */
+  /** The ids of conversations with a draft, without the one that isn't created yet. */
   all: (): string[] => [...new Set(drafted().map((id) => (id.endsWith(sentSuffix) ? id.slice(0, -sentSuffix.length) : id)))],
-  /** Leaves nothing of it: the conversation is deleted. */
+  /** Removes the draft of a deleted conversation. */
   forget(conversation: string): void {
     write(key(conversation), "");
     write(heldKey(conversation), "");
   },
   /**
-   * Keeps what is on its way and stored nowhere else: it is a draft again should the page go. The function that it returns tells
-   * that it arrived, or that it is to be a draft.
+   * Keeps text that is being sent and stored nowhere else: if the page is closed, it becomes a draft again. The returned function
+   * reports whether the text was delivered; if not, it becomes a draft.
    */
   hold(conversation: string, text: string): (arrived: boolean) => void {
     inFlight.add(conversation);

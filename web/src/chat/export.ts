@@ -1,4 +1,5 @@
-// A conversation as a file: Markdown to read, JSON for programs. Older messages are fetched first, so that it is whole.
+// Saves a conversation as a file: Markdown to read, JSON for programs. Older messages are loaded first, so that the file is
+// complete.
 
 import { type Conversation, type Message, type Part, visibleText } from "@leat/client";
 

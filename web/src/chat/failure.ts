@@ -1,4 +1,4 @@
-// Why an answer is not whole, in words: what happened, and what can be done about it.
+// Explains why an answer is incomplete: what happened, and what the user can do.
 
 import type { Turn } from "@leat/client";
 
@@ -9,7 +9,7 @@ export interface Explanation {
   tone: "bad" | "warn" | "quiet";
   what: string;
   todo: string; // empty if the user can do nothing
-  again: boolean; // asking again is of use
+  again: boolean; // a retry may help
   cause: string; // the original error text; empty if `what` contains it
 }
 
@@ -75,15 +75,15 @@ const aliases: Record<string, string> = {
   timeout_error: "timeout", deadline_exceeded: "timeout", gap: "cut_short", agent_control: "not_answered", file_unavailable: "attachment",
 };
 
-/** What is known of a code, by any of its names. */
+/** Returns the explanation of an error code or one of its aliases. */
 export const causeOf = (code: string | undefined): Cause | undefined => (code ? causes[aliases[code.toLowerCase()] ?? code.toLowerCase()] : undefined);
 
-// What can be done where nothing is known of the cause.
+// The advice for an unknown cause.
 const other = "Try again or rephrase. If it fails again, send the details to the operator of the gateway.";
 
 const limits = /^(?:max_tokens|max_output_tokens|length|token_limit|model_context_window_exceeded)$/;
 
-/** How a turn ended, where that is not simply well. by: who stopped it, where that is known. */
+/** Explains the end of a turn that didn't simply complete. user is the name of the user who stopped it, if known. */
 export function explain(t: Turn, hasText: boolean, user = ""): Explanation | undefined {
   const after = t.startedAt !== undefined && t.endedAt !== undefined ? ` after ${lasted(t.endedAt - t.startedAt)}` : "";
   const saved = hasText ? "The partial answer is saved." : "";
@@ -114,7 +114,7 @@ export function explain(t: Turn, hasText: boolean, user = ""): Explanation | und
   return undefined;
 }
 
-// The first line of a message, as a sentence; the whole of it is among the details.
+// sentence returns the first line of a message as a sentence. The details contain the whole message.
 function sentence(message: string): string {
   const firstLine = line(message.split("\n", 1)[0]!.trim(), 300);
   const capitalized = firstLine.charAt(0).toUpperCase() + firstLine.slice(1);

@@ -4,7 +4,10 @@ import { type RefObject, useEffect } from "react";
 
 import { coarse } from "./Composer";
 
-/** Puts the focus where one writes when a control within was pressed and is gone, so that keys go on from there and not from the page's top. */
+/**
+ * Moves the focus to the composer when a pressed control inside the element is removed, so that the next Tab doesn't start at the
+ * top of the page.
+ */
 export function useFocusKept(within: RefObject<HTMLElement | null>): void {
   useEffect(() => {
     const container = within.current;

@@ -2,10 +2,10 @@
 
 import type { Message, Turn } from "@leat/client";
 
-/** The agents around a turn, outermost first, and how many they are; nothing for one that lies in none. */
+/** The agents of the enclosing turns, outermost first, and their number. Empty for a top-level turn. */
 export interface Around { inside?: string; depth?: number }
 
-/** More are a circle, which no gateway makes. */
+/** A greater depth means a circle, which no gateway sends. */
 const maxDepth = 32;
 
 export function around(turn: Turn, turnOf: ReadonlyMap<string, Turn>): Around {
@@ -14,7 +14,7 @@ export function around(turn: Turn, turnOf: ReadonlyMap<string, Turn>): Around {
   return names.length === 0 ? {} : { inside: names.join(" › "), depth: names.length };
 }
 
-/** The turns without a message: below what they answer, or below the turn around them; the rest at the end. */
+/** Places the turns without a message: after the message that they answer, after the enclosing turn, or else at the end. */
 export function answerless(turns: readonly Turn[], messages: readonly Message[], lastOf: ReadonlyMap<string, string>): { after: Map<string, Turn[]>; end: Turn[] } {
   const after = new Map<string, Turn[]>();
   const end: Turn[] = [];
@@ -29,5 +29,5 @@ export function answerless(turns: readonly Turn[], messages: readonly Message[],
   return { after, end };
 }
 
-/** Whether a turn was stopped before it began: its message says so. */
+/** Reports whether a turn was stopped before it began. Its message shows that. */
 export const takenBack = (t: Turn): boolean => t.state === "ended" && t.outcome === "cancelled" && t.startedAt === undefined;

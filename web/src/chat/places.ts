@@ -6,18 +6,18 @@ import type { Stretch } from "./window";
 
 export interface Place {
   spot: Spot;
-  /** What was drawn, of which a reader comes back to the same. */
+  /** The range of messages that was rendered. */
   stretch: Stretch;
-  /** The newest message when they left the end. */
+  /** The newest message when the reader left the end. */
   newest: string | undefined;
 }
 
-/** How many are kept: of older ones the client lets the messages go. */
+/** The number of stored positions. The client doesn't keep the messages of older ones in memory. */
 const maxPlaces = 50;
 
 const places = new Map<string, Place>();
 
-/** Keeps a place, or none. */
+/** Stores the position in a conversation, or deletes it. */
 export function saveBookmark(conversation: string, place: Place | undefined): void {
   places.delete(conversation);
   if (!place) return;
@@ -25,7 +25,7 @@ export function saveBookmark(conversation: string, place: Place | undefined): vo
   if (places.size > maxPlaces) places.delete(places.keys().next().value!);
 }
 
-/** The place in a conversation, where its message is still held. */
+/** Returns the stored position, if its message is still loaded. */
 export function bookmark(conversation: string, messages: readonly { readonly id: string }[]): Place | undefined {
   const place = places.get(conversation);
   return place && messages.some((m) => m.id === place.spot.message) ? place : undefined;

@@ -1,25 +1,26 @@
-// Reads answers out, as it is set: whole sentences, seldom enough to be heard, and all of them.
+// Divides a growing answer into announcements for screen readers, as configured: whole sentences, with pauses, and nothing left
+// out.
 
 import { isLongEnough, joinSentences, room } from "./sentences";
 
-/** The least time between two stretches of an answer, in milliseconds. */
+/** The minimum time between two announcements of an answer, in milliseconds. */
 export const seldom = 3000;
 
-/** What is read of an answer: its sentences so far, and whether those are all. */
+/** The sentences of an answer so far, and whether the answer is complete. */
 export interface Source { sentences: string[]; whole: boolean }
 
-/** Reads one answer. It is asked for the next stretch whenever there is time for one. */
+/** Reads one answer. The caller requests the next announcement whenever the pause is over. */
 export class Reader {
-  private sentCount = 0; // sentences
-  private lane: string[] = []; // pieces of what is too long for one stretch
+  private sentCount = 0; // the number of sentences that were announced
+  private lane: string[] = []; // the remaining pieces of a sentence that is too long for one announcement
 
-  /** closing is said when all is read. */
+  /** closing returns the announcement after the last sentence. */
   constructor(private readonly source: () => Source, private readonly closing: () => string | undefined) {}
 
-  /** All is read, and the closing said. */
+  /** Everything was announced, including closing. */
   isDone = false;
 
-  /** The next stretch; undefined where there is none yet. */
+  /** Returns the next announcement; undefined if there is none yet. */
   next(): { text: string; closing: boolean } | undefined {
     const piece = this.lane.shift();
     if (piece !== undefined) return { text: piece, closing: false };

@@ -1,36 +1,39 @@
-// Who moves the log: the page while it follows the end, the reader once they have moved away from it. Growth never changes that;
-// only what the reader does.
+// Scrolling of the log. The page scrolls while it follows the end; once the reader has scrolled away, only the reader does. New
+// content never changes who scrolls.
 
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 
 const atEnd = (s: Element): boolean => s.scrollHeight - s.scrollTop - s.clientHeight <= 1;
 
-/** How far a finger moves before it counts, in pixels. */
+/** The movement in pixels after which a touch counts as scrolling. */
 const drag = 8;
 
-/** Where a reader is: the first message that they see, and how far below the scroller's upper edge it begins, in pixels. */
+/** A reading position: the first visible message, and the distance of its top edge from the scroller's, in pixels. */
 export interface Spot { message: string; top: number }
 
 export interface Scroll {
-  /** The page keeps the end in view. */
+  /** The end is kept in view. */
   following: boolean;
-  /** Follows again, at the end. */
+  /** Scrolls to the end and follows it. */
   toEnd: () => void;
-  /** Keeps an element where it is on the screen while f changes the height of what is above or in it. */
+  /** Keeps an element's position on the screen while f changes heights above or inside it. */
   hold: (element: Element, f: () => void) => void;
-  /** Leaves the end, and brings an element to the middle. */
+  /** Stops following and scrolls an element to the middle. */
   bring: (element: Element) => void;
-  /** Leaves the end. */
+  /** Stops following. */
   release: () => void;
-  /** Where the reader is, where they have left the end. */
+  /** Returns the reading position, or undefined at the end. */
   spot: () => Spot | undefined;
 }
 
-/** Looks after a scroller whose content grows. onTop is called when the reader comes near the beginning. It begins at the end, or at a spot. */
+/**
+ * Manages a scroller with growing content. It starts at the end, or at a given position. onTop is called when the reader approaches
+ * the beginning.
+ */
 export function useScroll(scrollerRef: RefObject<HTMLElement | null>, contentRef: RefObject<HTMLElement | null>, onTop: () => void, begin?: Spot): Scroll {
   const [start] = useState(begin);
   const [following, setFollowing] = useState(!begin);
-  const isFollowing = useRef(!begin); // following, for the listeners
+  const isFollowing = useRef(!begin); // the current value of following, for event listeners
   const anchor = useRef<{ element: Element; top: number } | undefined>(undefined);
   const top = useRef(onTop);
   useLayoutEffect(() => {
@@ -50,7 +53,7 @@ export function useScroll(scrollerRef: RefObject<HTMLElement | null>, contentRef
     pin();
   }, [become, pin]);
 
-  // What is first on the screen keeps its place when things above it change.
+  // mark remembers the first visible message, which keeps its position if heights above it change.
   const mark = useCallback(() => {
     const s = scrollerRef.current;
     anchor.current = undefined;
@@ -81,9 +84,9 @@ export function useScroll(scrollerRef: RefObject<HTMLElement | null>, contentRef
     const s = scrollerRef.current;
     const element = start && contentRef.current?.querySelector(`:scope > [data-message="${CSS.escape(start.message)}"]`);
     if (s && element) anchor.current = { element, top: s.getBoundingClientRect().top + start.top };
-    else if (start) queueMicrotask(() => become(true)); // the message is no longer there: begin at the end
+    else if (start) queueMicrotask(() => become(true)); // the message no longer exists: start at the end
   }, [scrollerRef, contentRef, start, become]);
-  useLayoutEffect(() => settle()); // after each drawing
+  useLayoutEffect(() => settle()); // after each render
   useEffect(() => {
     const s = scrollerRef.current;
     const c = contentRef.current;
@@ -95,9 +98,9 @@ export function useScroll(scrollerRef: RefObject<HTMLElement | null>, contentRef
     const release = () => {
       if (isFollowing.current && s.scrollHeight > s.clientHeight + 1) become(false);
     };
-    let reader = 0; // when the reader last moved it, so that the page's own moves and growth don't count
+    let reader = 0; // the time of the reader's last scroll action, to tell it from scrolling by the page and by growth
     const moves = () => (reader = performance.now());
-    let holds = false; // the scrollbar, of whose being drawn only its scrolling tells
+    let holds = false; // the reader drags the scrollbar, which only scroll events show
     const scrolled = () => {
       if (holds || performance.now() - reader < 1000) {
         if (isFollowing.current && !atEnd(s)) release();
@@ -113,12 +116,12 @@ export function useScroll(scrollerRef: RefObject<HTMLElement | null>, contentRef
         moves();
         if (e.deltaY >= 0) return;
         release();
-        if (s.scrollTop === 0) top.current(); // at the top no scroll event follows
+        if (s.scrollTop === 0) top.current(); // no scroll event follows at the top
       }],
       ["touchstart", (e: TouchEvent) => { touchStart = e.touches[0]?.clientY ?? 0; }],
       ["touchmove", (e: TouchEvent) => { moves(); if ((e.touches[0]?.clientY ?? 0) - touchStart > drag) release(); }],
       ["touchend", moves],
-      ["click", (e: MouseEvent) => { if ((e.target as Element).closest('a[href^="#"]')) release(); }], // to another place of a text
+      ["click", (e: MouseEvent) => { if ((e.target as Element).closest('a[href^="#"]')) release(); }], // a link to another place of the page
       ["pointerdown", (e: PointerEvent) => { holds = e.target === s; if (holds) moves(); }],
       ["pointermove", (e: PointerEvent) => { if (e.buttons && e.target === s) moves(); }],
       ["keydown", (e: KeyboardEvent) => {
@@ -156,7 +159,8 @@ export function useScroll(scrollerRef: RefObject<HTMLElement | null>, contentRef
     requestAnimationFrame(() => {
       if (!element.isConnected) return;
       s.scrollTop += element.getBoundingClientRect().top - before.top;
-      // What is opened at the end is read: its head stays, not the end. Who folds it again is back there.
+      // A detail expanded at the end of the log is being read: keep its top in view instead of the end. Collapsing it returns to
+      // the end.
       if (isFollowing.current && !atEnd(s)) become(false);
       else if (!isFollowing.current && atEnd(s) && s.scrollHeight < before.height) become(true);
       mark();

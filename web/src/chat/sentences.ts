@@ -1,16 +1,16 @@
-// A text as it is read out: whole sentences without the marks of Markdown, code and tables in words.
+// Converts Markdown into sentences to read aloud: without markup, and with code and tables described in words.
 
 import { lexer, type Token, type Tokens } from "marked";
 
 import { unescape } from "../markdown/lex";
 
-/** What is read out at once is joined to at least least and at most most characters. */
+/** Sentences are joined until an announcement has at least minLength characters, and at most maxLength. */
 const minLength = 80;
 const maxLength = 400;
 
 /**
- * The sentences of a text, in their order. Of a text that still grows only those that can't change any more: which something follows.
- * What a longer text of the same beginning has is the same, and more.
+ * Returns the sentences of a text. Of an incomplete text it returns only the sentences that can't change any more, because other
+ * text follows them: a longer text with the same beginning has the same sentences, and more.
  */
 export function sentences(text: string, isComplete: boolean, language?: string): string[] {
   const result: string[] = [];
@@ -53,7 +53,7 @@ function block(t: Token, closed: boolean, result: string[], language: string | u
       return;
     default: {
       const segments = segment(words(t), language);
-      // The last sentence may continue, and may end in half a word.
+      // The last sentence may continue, and may end inside a word.
       result.push(...(closed ? segments : segments.slice(0, -1)));
     }
   }
@@ -61,7 +61,7 @@ function block(t: Token, closed: boolean, result: string[], language: string | u
 
 const count = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? "" : "s"}`;
 
-/** The words of a token, without what only says how they look. */
+/** words returns the text of a token without its formatting. */
 function words(t: Token): string {
   const inner = "tokens" in t && t.tokens ? t.tokens.map(words).join("") : "";
   switch (t.type) {
@@ -84,7 +84,7 @@ function segment(text: string, language = "en"): string[] {
   return [...s.segment(text)].map((g) => g.segment.trim()).filter(Boolean);
 }
 
-/** Joins sentences to what is read out at once; one that is too long is cut between words. */
+/** Joins sentences into announcements, and splits a sentence that is too long between words. */
 export function joinSentences(texts: readonly string[]): string[] {
   const pieces: string[] = [];
   let current = "";
@@ -101,10 +101,10 @@ export function joinSentences(texts: readonly string[]): string[] {
   return pieces;
 }
 
-/** Whether it is enough to be read out although more will come. */
+/** Reports whether a text is long enough to announce without waiting for more. */
 export const isLongEnough = (text: string): boolean => text.length >= minLength;
 
-/** Whether another sentence can be read out together with it. */
+/** Reports whether a text and another sentence fit into one announcement. */
 export const room = (text: string, sentence: string): boolean => text.length + 1 + sentence.length <= maxLength;
 
 function splitLong(sentence: string): string[] {

@@ -1,6 +1,6 @@
 // The two live regions for screen readers: a polite one, which waits for silence, and an assertive one, which interrupts.
 
-/** The least time between two announcements, in milliseconds: what comes faster is cut off. */
+/** The minimum time between two announcements, in milliseconds. Screen readers cut off an announcement that is replaced sooner. */
 const gap = 500;
 
 class Speaker {
@@ -25,7 +25,7 @@ class Speaker {
       this.timer = undefined;
       return;
     }
-    // Emptied first, so that the same words are a change too.
+    // The element is emptied first, so that repeating the same text counts as a change.
     element.textContent = "";
     this.timer = setTimeout(() => {
       element.textContent = next.text;
@@ -39,10 +39,10 @@ const polite = new Speaker("announcer");
 const urgent = new Speaker("alarm");
 const alarmed = new Set<string>();
 
-/** Tells something when the screen reader is silent; told is called when its turn has come. */
+/** Announces a text in the polite region. onSpoken is called when it is put there. */
 export const say = (text: string, onSpoken?: () => void): void => polite.say(text, onSpoken);
 
-/** Tells something at once. What is told of it, by its key, is told once. */
+/** Announces a text at once in the assertive region, but only once for each key. */
 export function alarm(key: string, text: string): void {
   if (alarmed.has(key)) return;
   alarmed.add(key);

@@ -1,4 +1,5 @@
-// Who stopped a turn: the log names those who have a name. Of the others it is known which turns were stopped in this browser.
+// The user who stopped a turn. The log contains the name if the user has one; for others, the page remembers the turns that were
+// stopped in this browser.
 
 import type { Turn } from "@leat/client";
 
@@ -14,7 +15,7 @@ export function noteStopped(turns: readonly string[]): void {
   stoppedHere.change((ids) => [...ids.filter((id) => !turns.includes(id)), ...turns].slice(-maxTurns));
 }
 
-/** Who stopped a turn, in words; empty where that is not known. */
+/** Describes the user who stopped a turn; empty if unknown. */
 export function stoppedBy(t: Turn): string {
   if (t.by) return t.by === subject() ? "you" : line(t.by, 60);
   return stoppedHere.get().includes(t.id) ? "you" : "";

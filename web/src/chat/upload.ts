@@ -5,26 +5,26 @@ import { LeatError, type Media } from "@leat/client";
 
 import { base, call } from "../gateway";
 
-/** Above this, in bytes, a file goes in pieces of that many. */
+/** Files above this size are uploaded in pieces of this size. Bytes. */
 const singleLimit = 8 << 20;
 const piece = 4 << 20;
-/** A line on which nothing moves for so long, in milliseconds, is taken for broken. */
+/** A connection without progress for this time counts as broken. Milliseconds. */
 const stalled = 30_000;
-/** How long one waits for a line, in milliseconds, at first and at last. */
+/** The first and the longest wait before a retry, in milliseconds. */
 const firstDelay = 500;
 const maxDelay = 15_000;
-/** An upload that the gateway forgot begins anew, but not for ever. */
+/** How often an upload that the gateway has dropped is started again. */
 const lives = 3;
 
 export interface Transfer {
   signal: AbortSignal;
-  /** How much is there, of 1. */
+  /** Receives the uploaded fraction, from 0 to 1. */
   progress: (of1: number) => void;
-  /** The line is broken, or whole again. */
+  /** Receives whether the upload waits for the connection. */
   waiting: (waits: boolean) => void;
 }
 
-/** A refusal: it does no good to send the same again at once. */
+/** An error that a retry can't fix. */
 export class Refusal extends Error {}
 
 class ConnectionFault extends Error {}
@@ -32,15 +32,15 @@ class UploadLost extends Error {}
 
 let limits: Promise<{ maxSize: number } | undefined> | undefined;
 
-/** How many bytes a file may have; undefined where that is not known. */
+/** Returns the maximum size of a file in bytes; undefined if unknown. */
 export async function limit(): Promise<number | undefined> {
   limits ??= call<{ maxSize: number }>("api/files/upload").catch(() => (limits = undefined));
   return (await limits)?.maxSize;
 }
 
-/** Brings a file into the conversation that where makes. taken is told where it can be taken back, once that is so. */
+/** Uploads a file into the conversation that target returns. onCreated receives the URL with which the upload can be deleted. */
 export async function bring(file: File, target: () => Promise<string>, s: Transfer, onCreated: (at: string) => void): Promise<Media> {
-  // Without a line the conversation is not made, and the client waits by itself.
+  // Without a connection target doesn't resolve; the client retries by itself.
   const slow = setTimeout(() => s.waiting(true), maxDelay / 10);
   const conversation = await withRetries(s, () => target().catch((err: unknown) => {
     throw err instanceof LeatError && err.reason === "network" ? new ConnectionFault() : err;
@@ -65,7 +65,7 @@ async function inPieces(file: File, conversation: string, s: Transfer, onCreated
   const creation = await withRetries(s, () => request("POST", `${base}/api/files/upload`, null, {
     "Tus-Resumable": "1.0.0", "Upload-Length": String(file.size), "Upload-Metadata": Object.entries(metadata).map(([k, v]) => `${k} ${base64(v)}`).join(","),
   }, s));
-  // The gateway's own path, but as this page reaches it.
+  // The upload's URL, below the address at which this page reaches the gateway.
   const at = `${base}/api/files/upload/${creation.getResponseHeader("Location")!.split("/").pop()}`;
   onCreated(at);
   let offset = 0;
@@ -84,12 +84,12 @@ async function inPieces(file: File, conversation: string, s: Transfer, onCreated
   return (res.response as { media: Media }).media;
 }
 
-/** Takes an upload back. */
+/** Deletes an upload. */
 export function takeBack(at: string): void {
   void fetch(at, { method: "DELETE", headers: { "Tus-Resumable": "1.0.0" }, keepalive: true }).catch(() => {});
 }
 
-// over does something again until the line holds.
+// withRetries repeats a step until it isn't interrupted by the connection.
 async function withRetries<T>(s: Transfer, step: (isRetry: boolean) => Promise<T>): Promise<T> {
   for (let wait = firstDelay, isRetry = false; ; isRetry = true) {
     try {

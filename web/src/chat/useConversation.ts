@@ -4,7 +4,7 @@ import { useEffect, useMemo, useState } from "react";
 import { offFrame, onFrame } from "../frames";
 import { theClient } from "../gateway";
 
-/** Follows a conversation, where there is one already, and draws it once a frame however often it changes. */
+/** Follows a conversation, if it exists, and renders it at most once a frame. */
 export function useConversation(id: string, there: boolean): { conversation: Conversation; state: ConversationState } {
   const conversation = useMemo(() => theClient().conversation(id), [id]);
   const [state, setState] = useState<ConversationState>();
@@ -18,6 +18,6 @@ export function useConversation(id: string, there: boolean): { conversation: Con
       offFrame(draw);
     };
   }, [conversation, there]);
-  // Until it is followed nothing has been drawn of what it holds already, such as what is on its way into it.
+  // Before the first event, use the state that the client already has, such as pending messages.
   return { conversation, state: state ?? conversation.state };
 }

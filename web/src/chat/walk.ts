@@ -21,7 +21,7 @@ export function walk(event: KeyboardEvent, log: HTMLElement | null, content: HTM
   const self = at === items[i] || at === log;
   if (event.key === "Enter" && at === items[i]) {
     within(at)[0]?.focus();
-    event.preventDefault(); // else the button that has the focus now is pressed
+    event.preventDefault(); // otherwise the key would also press the newly focused button
   } else if (event.key === "Escape" && i >= 0 && !self) {
     items[i]!.focus();
     event.preventDefault();
@@ -39,7 +39,7 @@ function tab(event: KeyboardEvent, log: HTMLElement, at: HTMLElement): void {
   const inside = part && at !== part ? within(part) : [];
   const step = event.shiftKey ? -1 : 1;
   const i = inside.indexOf(at);
-  if (i >= 0 && inside[i + step]) return; // the browser's own way
+  if (i >= 0 && inside[i + step]) return; // leave it to the browser
   const ask = log.querySelector<HTMLElement>(".ask");
   let to: HTMLElement | undefined;
   if (event.shiftKey) to = at === log ? undefined : log;
@@ -49,12 +49,12 @@ function tab(event: KeyboardEvent, log: HTMLElement, at: HTMLElement): void {
     const follows = (e: HTMLElement) => (log.compareDocumentPosition(e) & Node.DOCUMENT_POSITION_FOLLOWING) !== 0;
     to = event.shiftKey ? focusable.findLast((e) => !follows(e)) : focusable.find(follows);
   }
-  if (!to) return; // to the browser's own controls
+  if (!to) return; // leave it to the browser's own controls
   to.focus();
   event.preventDefault();
 }
 
-/** Where Shift+Tab comes in from below it comes to the log, not to the last of its buttons. */
+/** Moves the focus to the log, not to its last button, when Shift+Tab enters it from below. */
 export function focusLog(event: FocusEvent, log: HTMLElement | null): void {
   if (!log || !backwards || event.target === log || event.relatedTarget instanceof Node && log.contains(event.relatedTarget)) return;
   log.focus({ preventScroll: true });

@@ -1,15 +1,18 @@
-// A log shows a stretch of its messages: enough around what is read, never thousands. Messages come and go only where they are out
-// of sight, so none is seen to move.
+// The range of messages that the log renders: enough around the reading position, never thousands. Messages are added and removed
+// outside the visible area, so that nothing visible moves.
 
-/** How many messages are added at a time, and how many are there at most. */
+/** The number of messages that are added at a time, and the maximum number. */
 export const step = 40;
 export const maxShown = 160;
 
-/** How many characters the messages that are added at a time have at most, if they are more than a few. */
+/** The maximum number of characters in messages that are added at a time. A few messages are always added. */
 export const heavy = 200_000;
 const minMessages = 4;
 
-/** A stretch of messages, by the ids of its first and last one; without a first one it begins step before the end, without a last one it goes to the end. */
+/**
+ * A range of messages by the ids of its first and last message. Without first, it begins step messages before its end; without
+ * last, it ends with the log.
+ */
 export interface Stretch { first?: string | undefined; last?: string | undefined }
 
 type Messages = readonly { readonly id: string; readonly parts?: readonly { readonly text?: string }[] }[];
@@ -22,7 +25,7 @@ function weight(m: Messages[number]): number {
   return w;
 }
 
-// How far to go from a place, by one way or the other: so many messages, or so many characters of them.
+// reach returns the index after moving by a number of messages or characters, whichever is reached first.
 function reach(from: number, way: 1 | -1, messages: Messages, count: number, characters: number): number {
   let [i, sum] = [from, 0];
   for (; Math.abs(i - from) < count; i += way) {
@@ -34,31 +37,31 @@ function reach(from: number, way: 1 | -1, messages: Messages, count: number, cha
   return i;
 }
 
-/** Where a stretch lies now: from, up to and not including to. following: the end is in view. */
+/** Returns the indexes of a range: from, and to (exclusive). following means that the end is in view. */
 export function place(s: Stretch, messages: Messages, following: boolean): { from: number; to: number } {
   const find = (id: string | undefined) => (id === undefined ? -1 : messages.findLastIndex((m) => m.id === id));
   const n = messages.length;
   const last = following ? -1 : find(s.last);
   const to = last < 0 ? n : last + 1;
-  // A first one that is not known is older than what is held, or gone.
+  // If first isn't found, it is older than the loaded messages, or was deleted.
   const from = s.first === undefined ? reach(to, -1, messages, step, heavy) : Math.min(Math.max(0, find(s.first)), to);
   return following ? { from: Math.max(from, reach(to, -1, messages, maxShown, 4 * heavy)), to } : { from, to: Math.min(to, from + 2 * maxShown) };
 }
 
-/** The stretch around the message with that index. */
+/** Returns the range around a message. */
 export function near(i: number, messages: Messages): Stretch {
   const to = Math.min(messages.length, i + step);
   return { first: messages[Math.max(0, i - step)]?.id, last: to < messages.length ? messages[to - 1]?.id : undefined };
 }
 
-/** The stretch with more at its beginning; what is too much goes at its end, far below what is read. */
+/** Extends a range at its beginning. If it gets too long, it is cut at its end, far below the reading position. */
 export function earlier(at: { from: number; to: number }, messages: Messages): Stretch {
   const from = reach(at.from, -1, messages, step, heavy);
   const to = Math.min(at.to, reach(from, 1, messages, maxShown, 4 * heavy));
   return { first: messages[from]?.id, last: to < messages.length ? messages[to - 1]?.id : undefined };
 }
 
-/** The stretch with more at its end; what is too much goes at its beginning. */
+/** Extends a range at its end. If it gets too long, it is cut at its beginning. */
 export function showLater(at: { from: number; to: number }, messages: Messages): Stretch {
   const to = reach(at.to, 1, messages, step, heavy);
   const from = Math.max(at.from, reach(to, -1, messages, maxShown, 4 * heavy));

@@ -4,17 +4,17 @@ import type { ConnectionState } from "@leat/client";
 
 export interface Facts {
   state: ConnectionState;
-  /** When the next try begins; 0 where it is under way. */
+  /** The time of the next attempt; 0 during an attempt. */
   retryAt: number;
-  /** What the browser says of the network. */
+  /** The browser reports a network. */
   online: boolean;
-  /** Messages that the gateway has not acknowledged. */
+  /** The number of unacknowledged messages. */
   waiting: number;
-  /** The gateway has said that it stops, and is not back. */
+  /** The gateway has announced a restart and isn't back yet. */
   restarting: boolean;
-  /** Events that are known to be still to come. */
+  /** The number of events that the shown conversation still lacks. */
   behind: number;
-  /** When the gateway was heard last. */
+  /** The time of the last data from the gateway. */
   heard: number;
 }
 
@@ -22,11 +22,11 @@ export type Kind = "live" | "behind" | "silent" | "connecting" | "reconnecting" 
 
 export interface Words { kind: Kind; text: string; tryNow: boolean }
 
-/** The client asks a gateway that has said nothing for 17 s whether it is there; after this it has not answered. */
+/** The client pings a gateway after 17 s of silence. After this time the ping has failed. */
 const silence = 18_000;
-/** How long a gateway that said that it restarts is believed to. */
+/** How long an announced restart explains a lost connection, in milliseconds. */
 const restartLimit = 60_000;
-/** A blip that is shorter is not shown, and one that is shorter than this is not said. */
+/** Interruptions shorter than shownAfter are not shown, and those shorter than saidAfter are not announced. Milliseconds. */
 const shownAfter = 700;
 const saidAfter = 2000;
 
@@ -50,12 +50,12 @@ export function words(f: Facts, time: number): Words {
   return { kind: "reconnecting", text: `Reconnecting${delay}${wait}`, tryNow };
 }
 
-/** What is shown, and what a screen reader is told, which counts nothing. */
+/** The shown status, and the announcement for screen readers, which contains no countdown. */
 export interface Announced { kind: Kind; since: number; shown: Words; said: string }
 
 export const announce = (w: Words, time: number): Announced => ({ kind: w.kind, since: time, shown: w, said: "" });
 
-/** What is told after words that hold now. A state that does not last is not told. */
+/** Returns the next status. A short interruption changes nothing. */
 export function tell(before: Announced, w: Words, time: number): Announced {
   const since = w.kind === before.kind ? before.since : time;
   const duration = time - since;
@@ -73,7 +73,7 @@ const sayings: Record<Kind, string> = {
   forbidden: "The gateway doesn’t allow this page’s address.", out: "Signed out.",
 };
 
-/** What is known of a restart: that the live events say so, and when the last connection was ended for one. */
+/** The state of a restart: whether live events have announced it, and when the last connection was closed for it. */
 export interface Restart { told: boolean; at: number }
 
 export type RestartNews = { status: string } | { live: ConnectionState } | { state: ConnectionState; reason: string | undefined };

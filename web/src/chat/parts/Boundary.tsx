@@ -1,6 +1,9 @@
 import { Component, type ReactNode } from "react";
 
-/** Keeps what one thing breaks from taking the rest along. What is shown in its place may try again with the next version of it. */
+/**
+ * Shows a replacement for a component that can't render, so that the rest of the page stays. A new value of the prop "of" renders
+ * the component again.
+ */
 export class Boundary extends Component<{ of: unknown; children: ReactNode; broken: (message: string) => ReactNode }, { why?: string; of?: unknown }> {
   override state: { why?: string; of?: unknown } = {};
 

@@ -4,7 +4,7 @@ import { Fold, type Hold } from "./Fold";
 import { Lines } from "./Lines";
 import { line } from "./marks";
 
-/** What only programs understand, and parts of kinds that came after this page. */
+/** A data part, or a part of a kind that this version of the page doesn't know. */
 export function Data({ part: p, hold }: { part: Part; hold: Hold }) {
   const isData = p.kind === "data";
   if (isData && p.data === undefined) return null;
@@ -17,7 +17,7 @@ export function Data({ part: p, hold }: { part: Part; hold: Hold }) {
   );
 }
 
-/** A part that could not be drawn, as it is. */
+/** A part that couldn't be rendered, as JSON. */
 export function Raw({ part: p, why, hold }: { part: Part; why: string; hold: Hold }) {
   return (
     <div className="broken">

@@ -1,4 +1,4 @@
-// Arguments and other values: a row for each field, what is long below its name.
+// Arguments and other values: one row for each field, with long values below the field's name.
 
 import type { ReactNode } from "react";
 
@@ -6,10 +6,10 @@ import type { Value } from "./forming";
 import { Lines } from "./Lines";
 import { line } from "./marks";
 
-/** How many fields are shown; the rest is in the copy. */
+/** The number of shown fields. Copying includes all of them. */
 const maxFields = 60;
 
-/** How long a value may be to stand beside its name. */
+/** The maximum length of a value beside its name. */
 const short = 160;
 
 export function Fields({ value, live = false }: { value: Value; live?: boolean }): ReactNode {

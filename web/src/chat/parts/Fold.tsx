@@ -6,7 +6,7 @@ export type Hold = (element: Element, f: () => void) => void;
 
 interface FoldProps { className: string; summary: ReactNode; children: () => ReactNode; hold: Hold; open?: boolean; told?: (open: boolean) => void; title?: string | undefined }
 
-/** A row that opens what is below it, and stays where it is on the screen meanwhile. */
+/** A row that expands to show details below it. The row keeps its position on the screen. */
 export function Fold({ className, summary, children, hold, open: initial = false, told, title }: FoldProps) {
   const [open, setOpen] = useState(initial);
   const row = useRef<HTMLButtonElement>(null);

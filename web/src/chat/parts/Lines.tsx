@@ -1,11 +1,12 @@
-// A text that may be long: its last lines, or its first ones, and more on demand, but never so much that the page stands still.
+// A text that may be long: its last or first lines, and more on demand. The number of rendered lines is limited, so that the page
+// stays responsive.
 
 import { useLayoutEffect, useRef, useState } from "react";
 
 import { CopyButton } from "../../ui/Copy";
 import { terminal } from "./marks";
 
-/** How many lines and characters are shown at first, and how many at all. */
+/** The numbers of lines and characters that are shown at first, and the maximum. */
 const preview = { lines: 12, length: 8_000 };
 const maximum = { lines: 5_000, length: 400_000 };
 
@@ -14,7 +15,7 @@ interface LinesProps { name: string; text: string; bad?: boolean; from?: "start"
 export function Lines({ name, text, bad = false, from = "end" }: LinesProps) {
   const [showAll, setAll] = useState(false);
   const pre = useRef<HTMLPreElement>(null);
-  const away = useRef(false); // the reader has scrolled up in it
+  const away = useRef(false); // the reader has scrolled up inside the text
   const count = countLines(text);
   const isCut = count > preview.lines || text.length > preview.length;
   const { piece, whole } = stretch(text, showAll ? maximum : preview, from);
@@ -35,7 +36,7 @@ export function Lines({ name, text, bad = false, from = "end" }: LinesProps) {
   );
 }
 
-/** The lines of a text; a line break at its end begins none. */
+/** Returns the number of lines. A trailing line break doesn't begin another line. */
 export function countLines(text: string): number {
   if (text === "") return 0;
   let n = 1;
@@ -43,7 +44,7 @@ export function countLines(text: string): number {
   return n;
 }
 
-/** So much of a text, at whole lines where they are not too long. */
+/** Returns the start or end of a text up to a limit, cut between lines unless a line is too long. */
 export function stretch(text: string, limit: { lines: number; length: number }, from: "start" | "end"): { piece: string; whole: boolean } {
   const end = text.endsWith("\n") ? text.length - 1 : text.length;
   if (from === "start") {
@@ -66,5 +67,5 @@ export function stretch(text: string, limit: { lines: number; length: number }, 
   return { piece: text.slice(begin, end), whole: begin === 0 };
 }
 
-// clear moves off the middle of a character.
+// clear moves a position out of a surrogate pair.
 const clear = (text: string, at: number): number => (at > 0 && /[\udc00-\udfff]/.test(text[at] ?? "") ? at + 1 : at);

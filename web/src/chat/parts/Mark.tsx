@@ -1,4 +1,4 @@
-/** How something stands, by its shape and its word; colour only adds to it. */
+/** A status icon. The shape and the label identify the status; color is only an addition. */
 export type Status = "running" | "waiting" | "done" | "failed" | "denied" | "stopped";
 
 const words: Record<Status, string> = { running: "running", waiting: "waiting for you", done: "done", failed: "failed", denied: "denied", stopped: "stopped" };
@@ -12,7 +12,7 @@ const shapes: Record<Status, string> = {
   stopped: "M3 3h6v6H3z", // filled
 };
 
-/** named: it is read out; where a word stands beside it, it is not. */
+/** named gives the icon an accessible name. Leave it out if the status is next to the icon as text. */
 export function Mark({ of, named = true }: { of: Status; named?: boolean }) {
   return (
     <svg className={`icon mark ${of}`} viewBox="0 0 12 12" {...(named ? { role: "img", "aria-label": words[of] } : { "aria-hidden": true })}>

@@ -33,7 +33,7 @@ export function Media({ part: p, live }: { part: Part; live: boolean }) {
 
 function Picture({ part: p, src, alt, fail }: { part: Part; src: string; alt: string; fail: () => void }) {
   const intrinsicSize = dimensions(p);
-  // The room is there before the picture: its own where its size is known, else a fixed height.
+  // Space is reserved before the picture loads: its own size if known, or else a fixed height.
   const img = <img src={src} alt={alt} title={alt} loading="lazy" {...(intrinsicSize ? { width: intrinsicSize.width, height: intrinsicSize.height, className: "sized" } : {})} onError={fail} />;
   return src.startsWith("data:") ? <span className="media image">{img}</span> : <a className="media image" href={src} target="_blank" rel="noopener noreferrer">{img}</a>;
 }
@@ -85,7 +85,7 @@ function dimensions(p: Part): { width: number; height: number } | undefined {
   return undefined;
 }
 
-/** The address of a file that this gateway keeps, as this page reaches it; undefined for any other. */
+/** Returns the URL of a file that this gateway stores, relative to the page's own address; undefined for other URLs. */
 export function local(url: string | undefined): string | undefined {
   if (!url) return undefined;
   if (/^data:(?:image\/(?:png|jpeg|gif|webp|avif)|audio\/[\w.+-]+|video\/[\w.+-]+)[;,]/i.test(url)) return url;

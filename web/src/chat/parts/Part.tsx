@@ -14,12 +14,12 @@ import { Tool } from "./Tool";
 
 interface PartProps {
   part: MessagePart;
-  conversation?: string; // in which it is shown; what a reader opened there counts for it
-  mine: boolean; // of a person
-  live: boolean; // it still grows
-  last: boolean; // of its message
-  waiting?: boolean; // for a person's word
-  cut?: Outcome | undefined; // how its turn ended, where that ended it too
+  conversation?: string; // the conversation, for which an expanded reasoning part is remembered
+  mine: boolean; // a user wrote the message
+  live: boolean; // the part is still growing
+  last: boolean; // the last part of its message
+  waiting?: boolean; // the part waits for a user's answer
+  cut?: Outcome | undefined; // the outcome of the turn, if the turn ended before the part did
   hold: Hold;
 }
 
@@ -32,7 +32,7 @@ function PartContent({ part: p, conversation = "", mine, live, last, waiting = f
   switch (p.kind) {
     case "text":
       if (!p.text) return null;
-      // What a person wrote is shown as it was written.
+      // A user's text is shown as entered, without Markdown.
       return mine ? <p className="said" dir="auto">{p.text}</p> : <div className="text" data-live={live && last || undefined}><Markdown text={p.text} live={live} /></div>;
     case "reasoning":
       return <Reasoning part={p} live={live} conversation={conversation} hold={hold} />;

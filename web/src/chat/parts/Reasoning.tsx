@@ -6,10 +6,10 @@ import { Clock } from "../../ui/Clock";
 import { Fold, type Hold } from "./Fold";
 import { Mark } from "./Mark";
 
-// The conversations in which the reader has opened what the agent thought: there it is open while it comes.
+// The conversations in which the reader has expanded a reasoning part. New reasoning is shown expanded there while it streams.
 const openConversations = new Set<string>();
 
-/** What the agent thought: folded, with its time. */
+/** The agent's reasoning, collapsed, with its duration. */
 export function Reasoning({ part: p, live, conversation, hold }: { part: Part; live: boolean; conversation: string; hold: Hold }) {
   if (!p.text && !live) return null;
   const took = p.at !== undefined && p.endAt !== undefined ? about(p.endAt - p.at) : "";

@@ -6,10 +6,10 @@ import type { Hold } from "./Fold";
 import { Mark } from "./Mark";
 import { lines } from "./marks";
 
-/** A status of one line this long has a row of fixed height, so that one that follows another moves nothing. */
+/** A status up to this length gets a row of fixed height, so that replacing it moves nothing. */
 const oneLine = 160;
 
-/** What the agent says that it does: the latest, and on demand what it said before. The last one may be the answer itself. */
+/** The agent's current status, and on demand the earlier ones. The last status may be the answer itself. */
 export function Status({ part: p, live, hold }: { part: Part; live: boolean; hold: Hold }) {
   const [open, setOpen] = useState(false);
   const button = useRef<HTMLButtonElement>(null);

@@ -1,4 +1,4 @@
-// A tool that the agent called: what it was given, what it gave, how long it took. One row; the rest on demand.
+// A tool call: its arguments, output and duration in one row, with details on demand.
 
 import type { Outcome, Part } from "@leat/client";
 import { useRef } from "react";
@@ -14,7 +14,7 @@ import { Lines } from "./Lines";
 import { Mark, type Status } from "./Mark";
 import { line, lines } from "./marks";
 
-/** Longer arguments are shown as text alone: reading them as JSON again and again would stop the page. */
+/** Longer arguments are shown as plain text, because parsing them again after each change would block the page. */
 const maxRead = 200_000;
 
 interface ToolProps { part: Part; live: boolean; waiting: boolean; cut: Outcome | undefined; hold: Hold }
@@ -38,7 +38,7 @@ export function Tool({ part: p, live, waiting, cut, hold }: ToolProps) {
   );
 }
 
-/** A text cut in the middle where there is no room for all of it. */
+/** A text that is shortened in the middle if it doesn't fit. */
 function Abbreviated({ text }: { text: string }) {
   const { head, tail } = halves(text);
   if (!tail) return <span className="main"><bdi className="head">{head}</bdi></span>;
@@ -97,12 +97,12 @@ const ends: Record<Outcome, string> = {
   completed: "The answer ended before it finished.", failed: "The answer ended before it finished.",
 };
 
-/** What became of a tool that ran when its turn ended. */
+/** Describes the end of a tool that was running when its turn ended. */
 const endOf = (p: Part): string | undefined => (p.error?.message.startsWith("the turn ended") ? ends[p.error.code as Outcome] : undefined);
 
 const took = (p: Part): string => (p.at !== undefined && p.endAt !== undefined ? lasted(p.endAt - p.at) : "");
 
-/** A number in a tool's data, by the first of its names that is there. */
+/** Returns a number in a tool's data by the first name that exists. */
 function numberOf(p: Part, ...names: string[]): number | undefined {
   const d = p.data;
   if (typeof d !== "object" || d === null || Array.isArray(d)) return undefined;

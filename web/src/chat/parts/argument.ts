@@ -1,10 +1,13 @@
-// The one argument that says what a call of a tool is about.
+// Selects the one argument that best describes a tool call.
 
 import { formed, type Value } from "./forming";
 
 const preferredKeys = ["command", "cmd", "file_path", "filepath", "path", "file", "url", "uri", "query", "pattern", "expression", "code", "prompt", "description", "name", "text"];
 
-/** How much of an input is looked at: what tells comes early, and a file that is written may be long. */
+/**
+ * The number of characters that are searched. The descriptive argument usually comes early, and the content of a written file may
+ * be long.
+ */
 const prefixLength = 4096;
 
 export function argument(input: string | undefined): string | undefined {
@@ -27,10 +30,10 @@ function words(v: Value): string | undefined {
   return undefined;
 }
 
-/** So many characters are cut at their end, as any other text. */
+/** Texts up to this length are shortened at their end. */
 const short = 24;
 
-/** A text in two pieces, of which the first may be cut: so that a path shows where it begins and how it ends. */
+/** Splits a text in two, of which the first may be shortened, so that a path shows its beginning and its end. */
 export function halves(text: string, maxLength = 400): { head: string; tail: string } {
   const characters = [...text.slice(0, 20 * maxLength)];
   const n = characters.length <= short ? 0 : Math.min(24, Math.floor(characters.length / 3));

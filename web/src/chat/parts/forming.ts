@@ -3,10 +3,13 @@
 
 export type Value = null | boolean | number | string | Value[] | { [key: string]: Value };
 
-/** whole: it is JSON. growing: it may become it. broken: it can't. value is what is there; undefined is nothing yet. */
+/**
+ * whole: the text is complete JSON. growing: it is the beginning of JSON. broken: it is not JSON. value is the part that is
+ * certain; undefined if there is none yet.
+ */
 export interface Formed { value: Value | undefined; state: "whole" | "growing" | "broken" }
 
-/** Values within values beyond this are not read. */
+/** The maximum nesting depth. */
 const deepest = 64;
 
 class SyntaxFault extends Error {}
@@ -16,7 +19,7 @@ type Result = Value | typeof noValue;
 
 class Reader {
   at = 0;
-  open = false; // the text ended before what was being read
+  open = false; // the text ended inside the current value
 
   constructor(private readonly text: string) {}
 
@@ -56,7 +59,7 @@ class Reader {
   }
 
   private object(depth: number): Value {
-    // Without a prototype, so that no key means anything else.
+    // Without a prototype, so that no key has a special meaning.
     const fields = Object.create(null) as { [key: string]: Value };
     this.at++;
     for (let isFirst = true; ; isFirst = false) {
@@ -113,7 +116,7 @@ class Reader {
       if (this.isAtEnd()) break;
       const c = this.text[this.at]!;
       if (c === '"') return this.at++, decoded;
-      if (c !== "\\") throw new SyntaxFault(); // a bare control
+      if (c !== "\\") throw new SyntaxFault(); // an unescaped control character
       const kind = this.text[this.at + 1];
       if (kind === undefined) break;
       if (kind === "u") {
@@ -131,7 +134,7 @@ class Reader {
     }
     this.at = this.text.length;
     this.open = true;
-    return /[\ud800-\udbff]$/.test(decoded) ? decoded.slice(0, -1) : decoded; // the other half of the character is still to come
+    return /[\ud800-\udbff]$/.test(decoded) ? decoded.slice(0, -1) : decoded; // wait for the other half of the surrogate pair
   }
 
   // number parses a number. At the end of the text more digits may follow, but only a lone minus has no value yet.
@@ -151,7 +154,7 @@ class Reader {
   }
 }
 
-/** What of a text that grows is JSON already. */
+/** Parses the beginning of a JSON text. */
 export function formed(text: string): Formed {
   if (text.trim() === "") return { value: undefined, state: "growing" };
   const r = new Reader(text);
@@ -160,7 +163,7 @@ export function formed(text: string): Formed {
     r.blank();
     if (!r.isAtEnd()) return { value: undefined, state: "broken" };
     const value = v === noValue ? undefined : v;
-    // A bare number at the end of the text is whole, though more digits may come.
+    // A top-level number counts as complete, although more digits may follow.
     return { value, state: r.open && typeof value !== "number" ? "growing" : "whole" };
   } catch (err) {
     if (err instanceof SyntaxFault) return { value: undefined, state: "broken" };
@@ -168,7 +171,7 @@ export function formed(text: string): Formed {
   }
 }
 
-/** Reads one text as it grows, and keeps the last of it that was good. */
+/** Parses a growing text repeatedly, and keeps the last valid value. */
 export class Forming {
   private text = "";
   private last: Formed = { value: undefined, state: "growing" };
