@@ -22,7 +22,7 @@ const retryDelay = 2000;
 
 export function App() {
   const [user, setUser] = useState<Session>();
-  const [failures, setFailures] = useState(0); // how many requests for the session have failed
+  const [failures, setFailures] = useState(0); // the number of failed session requests
   const load = useCallback(async () => {
     try {
       const answer = await session();
@@ -79,7 +79,7 @@ function Page({ session: user, signedOut }: { session: Session; signedOut: () =>
     theClient().connect();
     return follow();
   }, []);
-  // A token that is not good any more leads back to the way in.
+  // If the gateway refuses the token, show the sign-in form again.
   useEffect(() => theClient().onState((s) => {
     if (s === "unauthorized") void signedOut();
   }), [signedOut]);
@@ -97,7 +97,7 @@ function Page({ session: user, signedOut }: { session: Session; signedOut: () =>
     { group: "", name: "", hidden: true, key: "next", run: () => openNeighbour(id, 1) },
   ], [operator, attaches, dark, id]));
   const newId = useNewId(at.view === "chat" ? id : at.view);
-  // Navigation closes the list, and so does a window that became wide enough to show it next to the conversation.
+  // The list closes on navigation, and when the window gets wide enough to show it next to the conversation.
   const narrow = useNarrow();
   const [railAt, setRailAt] = useState({ at, narrow });
   if (railAt.at !== at || railAt.narrow !== narrow) {
@@ -128,7 +128,7 @@ function useNewId(view: string): string {
   return id;
 }
 
-// Opens the conversation above or below in the list.
+// openNeighbour opens the next or previous conversation of the list.
 function openNeighbour(id: string, step: number): void {
   const { conversations } = list.get();
   const i = conversations.findIndex((c) => c.id === id);

@@ -1,4 +1,4 @@
-// The rail: the conversations, newest first, to find, open, rename and delete.
+// The rail: the list of conversations, newest first, with search, rename and delete.
 
 import { type KeyboardEvent, memo, type RefObject, useLayoutEffect, useMemo, useRef, useState } from "react";
 
@@ -18,7 +18,7 @@ import { useEscape } from "./ui/over";
 interface RailProps {
   current: string;
   session: Session;
-  opened: boolean; // the rail is open on top of a narrow page
+  opened: boolean; // the rail covers a narrow page
   open: () => void;
   close: () => void;
 }
@@ -33,7 +33,7 @@ export function Rail({ current, session, opened, open, close }: RailProps) {
   useSheet(rail, opened);
   useEscape(opened, close);
   const news = conversations.some((c) => c.unread && c.id !== current);
-  // A layer lies over the page, not over the list that it was opened from.
+  // Opening a layer closes the list, so that the layer covers only the page.
   const openLayer = (l: Layer) => {
     close();
     layer.set(l);
@@ -74,7 +74,7 @@ export function Rail({ current, session, opened, open, close }: RailProps) {
   );
 }
 
-// On a page that is not wide it lies over the rest: what is below can't be reached meanwhile, and the focus goes back.
+// useSheet makes the rail modal on a narrow page: the page below is inert, and closing returns the focus.
 function useSheet(rail: RefObject<HTMLElement | null>, isOpen: boolean): void {
   const opener = useRef<Element>(undefined);
   useLayoutEffect(() => {
@@ -87,7 +87,7 @@ function useSheet(rail: RefObject<HTMLElement | null>, isOpen: boolean): void {
       if (below) below.inert = false;
     };
   }, [rail, isOpen]);
-  // Before a layer that was opened from it remembers where the focus was.
+  // This must run before a layer opened from the list stores the focused element.
   useLayoutEffect(() => {
     const from = opener.current;
     if (isOpen || !from) return;
@@ -125,12 +125,12 @@ const Entry = memo(function Entry({ entry, current, close }: { entry: Entry; cur
     setDoing("");
     void refresh();
   };
-  // The button that it was asked for with is there again.
+  // Closing the menu focuses the button that opened it.
   useLayoutEffect(() => {
     if (mode || !restoreFocus.current) return;
     restoreFocus.current = false;
     if (document.activeElement !== document.body) return;
-    menu.current?.closest("li")?.querySelector("a")?.focus(); // the buttons are only there where the focus is
+    menu.current?.closest("li")?.querySelector("a")?.focus(); // the buttons exist only in the focused entry
     menu.current?.focus();
   }, [mode]);
   const isOwner = !entry.owner;
@@ -188,7 +188,10 @@ const Entry = memo(function Entry({ entry, current, close }: { entry: Entry; cur
   );
 });
 
-/** What the focus goes to when an entry goes: the one below, else the one above, else the way to a new one. */
+/**
+ * Returns the element to focus after an entry is deleted: the next entry, else the previous one, else the link to a new
+ * conversation.
+ */
 function neighbour(item: HTMLElement | null): HTMLElement | null {
   const other = item?.nextElementSibling ?? item?.previousElementSibling;
   return other?.querySelector("a") ?? item?.closest(".rail")?.querySelector(".new") ?? null;

@@ -53,7 +53,7 @@ export function SignOut() {
 
 const count = (n: number, noun: string) => (n === 1 ? `One ${noun}` : `${n} ${noun}s`);
 
-/** What of one's own waits here, as sentences; "" for nothing. */
+/** Describes the unsent messages and drafts; "" if there are none. */
 export function unsentSummary({ messages, drafts }: { messages: number; drafts: number }): string {
   return [
     ...(messages > 0 ? [`${count(messages, "message")} ${messages === 1 ? "has" : "have"} not been sent.`] : []),

@@ -4,19 +4,19 @@
 import { account, base, close, type Session, setAccount } from "./gateway";
 import { forgetShown } from "./inspector/shown";
 
-/** Choices about the page itself, which are those of whoever uses it, and for whom it is. */
+/** Settings of the page itself, independent of the user, and the name of the current account. */
 const ofThePage = /^leat\.(?:(?:theme|reading|shortcuts|inspector|debug)$|account:)/;
-/** What people have written: each has a part of their own. */
+/** Keys of texts that users have written. They are separate for each user. */
 const userTexts = /^leat(?:\.draft|:outbox):/;
 
 const name = `leat.account:${base}`;
 const messages = () => `leat:outbox:${base}:${account()}:`;
 const drafts = () => `leat.draft:${base}:${account()}:`;
 
-/** Where a draft is kept; "" as the conversation is the next new one. */
+/** Returns the storage key of a draft; "" is the next new conversation. */
 export const draftKey = (conversation: string): string => drafts() + (conversation || "new");
 
-/** The conversations, but the next new one, of which something is kept under their draft's key or one that goes on from it. */
+/** Returns the conversations with stored drafts, or with keys that extend a draft's key, except the next new one. */
 export const drafted = (): string[] => keys("localStorage").filter((k) => k.startsWith(drafts())).map((k) => k.slice(drafts().length)).filter((id) => id !== "new");
 
 let isEntered = false;
@@ -32,7 +32,7 @@ export function enter(session: Session): boolean {
   }
   store(id);
   if (other && (isEntered || storedAccount() === id)) {
-    if (isEntered) history.replaceState(null, "", "#/"); // what was open is not theirs
+    if (isEntered) history.replaceState(null, "", "#/"); // the open conversation belongs to the other user
     location.reload();
     return false;
   }
@@ -41,14 +41,14 @@ export function enter(session: Session): boolean {
   return true;
 }
 
-/** How much of what was written would be lost by signing out: messages that the gateway does not have yet, and drafts. */
+/** Counts the messages and drafts that signing out would delete. */
 export function unsent(): { messages: number; drafts: number } {
   const names = keys("localStorage");
   const of = (prefix: string) => names.filter((k) => k.startsWith(prefix)).length;
   return { messages: of(messages()), drafts: of(drafts()) };
 }
 
-/** Leaves nothing of who was signed in, and loads the page anew; so do the other tabs. */
+/** Deletes the user's data and reloads the page, here and in other tabs. */
 export function leave(): void {
   close();
   forget((key) => !userTexts.test(key) || key.startsWith(messages()) || key.startsWith(drafts()));
@@ -79,7 +79,7 @@ function forget(matches: (key: string) => boolean): void {
   }
 }
 
-// A browser may forbid the storage: nothing is kept then, and everything as on a first visit.
+// A browser may forbid storage. Then nothing is kept, as on a first visit.
 function keys(storage: "localStorage" | "sessionStorage"): string[] {
   try {
     return Object.keys(window[storage]);
@@ -101,6 +101,6 @@ function store(account: string | undefined): void {
     if (account === undefined) localStorage.removeItem(name);
     else localStorage.setItem(name, account);
   } catch {
-    // It is forbidden, or full.
+    // Storage is forbidden or full.
   }
 }

@@ -5,7 +5,7 @@ const callbacks = new Set<() => void>();
 let frame = 0;
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-/** How long a hidden page waits: it draws seldom, but its title and its sounds stay true. */
+/** The delay between renders of a hidden page. It renders rarely, but its title and sounds must be current. Milliseconds. */
 const hiddenWait = 1000;
 
 function flush(): void {
@@ -18,7 +18,7 @@ function flush(): void {
   for (const f of due) f();
 }
 
-/** Calls f with the next frame, once however often it is asked for. */
+/** Calls f in the next frame, once even if it is requested several times. */
 export function onFrame(f: () => void): void {
   callbacks.add(f);
   if (frame || timer !== undefined) return;
@@ -26,7 +26,7 @@ export function onFrame(f: () => void): void {
   else frame = requestAnimationFrame(flush);
 }
 
-/** Forgets f. */
+/** Cancels the call of f. */
 export function offFrame(f: () => void): void {
   callbacks.delete(f);
 }

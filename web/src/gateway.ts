@@ -2,7 +2,7 @@
 
 import { Client, LeatError, LiveEvents, type Warn } from "@leat/client";
 
-/** The page's own folder: the gateway may lie below a path. */
+/** The page's base URL: the gateway may be served below a path. */
 export const base = new URL(".", location.href.split("#")[0]).href.replace(/\/$/, "");
 
 export interface Session { tokenNeeded: boolean; authenticated: boolean; subject?: string; tenant?: string; admin?: boolean }
@@ -12,15 +12,15 @@ const warn: Warn = (message, ...cause) => {
   try {
     if (localStorage.getItem("leat.debug")) console.warn(`leat: ${message}`, ...cause);
   } catch {
-    // Without a storage the flag can't be set.
+    // The flag can't be set without storage.
   }
 };
 
-// Who is signed in: the client keeps what they have sent apart from what others have.
+// The signed-in user. The client keeps the unsent messages of different users separate.
 let accountId = "";
 let subjectName = "";
 export const account = (): string => accountId;
-/** What the log calls them; empty where nobody has a name, as with the gateway's own token. */
+/** Returns the user's name in the log; empty if users have no names, as with the API token. */
 export const subject = (): string => subjectName;
 export function setAccount(account: string, subject: string): void {
   accountId = account;
@@ -29,28 +29,31 @@ export function setAccount(account: string, subject: string): void {
 
 let client: Client | undefined;
 
-/** The one client of the page. */
+/** Returns the shared client. */
 export function theClient(): Client {
   return (client ??= new Client({ url: base, account: accountId, name: "page", warn }));
 }
 
 let liveEvents: LiveEvents | undefined;
 
-/** What happens beside the conversation that is open: what the list is kept up to date by, and the state of the gateway. */
+/** Returns the shared source of events outside of conversations: changes for the list, and the state of the gateway. */
 export function theLive(): LiveEvents {
   return (liveEvents ??= new LiveEvents({ url: base, warn }));
 }
 
-/** Ends both: nothing goes out any more. */
+/** Closes both connections. */
 export function close(): void {
   client?.close();
   liveEvents?.close();
 }
 
-/** How long nothing may come of an answer: a request that hangs must not keep those after it back, and a slow line is no dead one. */
+/**
+ * A response without data for this time is aborted, so that a hanging request doesn't block later ones. Slow but steady responses
+ * are not. Milliseconds.
+ */
 const patience = 30_000;
 
-/** Asks the gateway, and reads its answer whole. */
+/** Sends a request and reads the whole response. */
 export async function readBody(path: string, init: RequestInit = {}): Promise<{ res: Response; body: Blob }> {
   const stop = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -76,7 +79,7 @@ export async function readBody(path: string, init: RequestInit = {}): Promise<{ 
   }
 }
 
-/** Calls the gateway. A refusal is a LeatError with the gateway's own words. */
+/** Calls the gateway's API. A refusal throws a LeatError with the gateway's message. */
 export async function call<T>(path: string, options: RequestInit & { json?: unknown } = {}): Promise<T> {
   const { json, ...init } = options;
   if (json !== undefined) {
@@ -88,7 +91,7 @@ export async function call<T>(path: string, options: RequestInit & { json?: unkn
   return await parsed<T>(body);
 }
 
-/** What a refusal says. */
+/** Converts a refused response to an error. */
 export async function refusal(res: Response, body: Blob): Promise<LeatError> {
   const { error, reason } = await parsed<{ error?: string; reason?: string }>(body);
   return new LeatError(error ?? `the gateway answered ${res.status}`, reason ?? "unavailable", res.status);
@@ -98,7 +101,7 @@ async function parsed<T>(body: Blob): Promise<T> {
   try {
     return JSON.parse(await body.text()) as T;
   } catch {
-    return {} as T; // no body, or the answer of a proxy
+    return {} as T; // no body, or a proxy's response
   }
 }
 

@@ -1,6 +1,6 @@
 import { Store } from "./store";
 
-/** Which view is shown: that of a conversation ("" is a new one), with a turn that is looked into ("" is none), or the overview. */
+/** The open view: a conversation ("" is a new one) with an inspected turn ("" is none), or the overview. */
 export type Route = { view: "chat"; id: string; turn: string } | { view: "overview" };
 
 function parseRoute(): Route {
@@ -18,12 +18,12 @@ export const route = new Store<Route>(parseRoute());
 
 addEventListener("hashchange", () => route.set(parseRoute()));
 
-/** Shows a conversation, or with "" a new one. */
+/** Opens a conversation; "" opens a new one. */
 export function open(id: string, method: "push" | "replace" = "push"): void {
   go(id ? `#/c/${encodeURIComponent(id)}` : "#/", method);
 }
 
-/** The address of a conversation, and of a turn in it that is looked into. */
+/** Returns the URL of a conversation, optionally with an inspected turn. */
 export const openTurn = (id: string, turn = ""): string => `#/c/${encodeURIComponent(id)}${turn && `?turn=${encodeURIComponent(turn)}`}`;
 
 export function openOverview(): void {

@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from "react";
 
-/** A value that components follow. */
+/** An observable value. */
 export class Store<T> {
   private readonly listeners = new Set<() => void>();
 
@@ -28,7 +28,7 @@ export function useStore<T>(store: Store<T>): T {
   return useSyncExternalStore(store.subscribe, store.get);
 }
 
-/** A store that the browser keeps; one that it can't keep lives as long as the page. */
+/** Returns a store that is kept in the browser's storage. If storage isn't available, it lasts until the page is closed. */
 export function persistent<T>(key: string, initial: T, valid: (v: unknown) => v is T): Store<T> {
   const name = `leat.${key}`;
   let value = initial;
@@ -37,14 +37,14 @@ export function persistent<T>(key: string, initial: T, valid: (v: unknown) => v 
     const parsed: unknown = raw === null ? initial : JSON.parse(raw);
     if (valid(parsed)) value = parsed;
   } catch {
-    // Nothing is kept, or what is kept was not written by this page.
+    // Nothing is stored, or the stored value wasn't written by this page.
   }
   const store = new Store(value);
   store.subscribe(() => {
     try {
       localStorage.setItem(name, JSON.stringify(store.get()));
     } catch {
-      // It is full, or forbidden.
+      // Storage is full or forbidden.
     }
   });
   return store;

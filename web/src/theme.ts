@@ -2,7 +2,7 @@ import { Store } from "./store";
 
 export type Theme = "light" | "dark";
 
-/** The theme, which public/ui/theme.js has chosen before the first paint. */
+/** The theme. public/ui/theme.js selects it before the first paint. */
 export const theme = new Store<Theme>(document.documentElement.dataset["theme"] === "dark" ? "dark" : "light");
 
 theme.subscribe(() => {
@@ -10,6 +10,6 @@ theme.subscribe(() => {
   try {
     localStorage.setItem("leat.theme", theme.get());
   } catch {
-    // It lasts as long as the page.
+    // Without storage the theme lasts until the page is closed.
   }
 });

@@ -1,4 +1,4 @@
-/** How long ago something was, short: 5 min, 3 h, Mon, 12 Mar. */
+/** Formats the age of a time: 5 min, 3 h, Mon, 12 Mar. */
 export function ago(at: string, time = Date.now()): string {
   const date = new Date(at);
   const minutes = (time - date.getTime()) / 60_000;
@@ -9,22 +9,22 @@ export function ago(at: string, time = Date.now()): string {
   return date.toLocaleDateString(undefined, { day: "numeric", month: "short" });
 }
 
-/** The time of day. */
+/** Formats the time of day. */
 export const clock = (at: number): string => new Date(at).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
 
-/** A duration in milliseconds: <0.1 s, 0.8 s, 12.4 s, 2 min 5 s. */
+/** Formats a duration in milliseconds: <0.1 s, 0.8 s, 12.4 s, 2 min 5 s. */
 export function lasted(ms: number): string {
   const s = Math.max(0, ms) / 1000;
   return s < 0.05 ? "<0.1 s" : s < 59.95 ? `${s.toFixed(1)} s` : minutesAndHours(Math.round(s));
 }
 
-/** A duration as one counts or tells it: 8 s, 2 min 5 s. */
+/** Formats a duration in whole seconds: 8 s, 2 min 5 s. */
 export function about(ms: number): string {
   const s = Math.round(Math.max(0, ms) / 1000);
   return s === 0 ? "a moment" : elapsed(s * 1000);
 }
 
-/** A duration that is still going on, in whole seconds that have passed. */
+/** Formats a duration that isn't over, in whole elapsed seconds. */
 export function elapsed(ms: number): string {
   const s = Math.floor(Math.max(0, ms) / 1000);
   return s < 60 ? `${s} s` : minutesAndHours(s);
@@ -32,12 +32,12 @@ export function elapsed(ms: number): string {
 
 const minutesAndHours = (s: number): string => (s < 3600 ? `${Math.floor(s / 60)} min ${s % 60} s` : `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`);
 
-/** A short duration, with as much of it as is worth telling: 3 ms, 1.24 s. */
+/** Formats a short duration with three digits at most: 3 ms, 1.24 s. */
 export function brief(ms: number): string {
   return ms < 1000 ? `${Math.round(ms)} ms` : ms < 10_000 ? `${(ms / 1000).toFixed(2)} s` : lasted(ms);
 }
 
-/** A number of bytes. */
+/** Formats a number of bytes. */
 export function size(bytes: number): string {
   if (bytes < 1000) return `${bytes} B`;
   const units = ["kB", "MB", "GB"];

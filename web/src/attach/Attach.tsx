@@ -1,4 +1,4 @@
-// Takes over a session of an agent's upstream as a conversation. Operators only.
+// Attaches a session of an agent's upstream as a conversation. Operators only.
 
 import { useEffect, useState } from "react";
 

@@ -1,4 +1,5 @@
-// Finds in a whole conversation: in what is held, and page by page in what is older. The browser's own find sees only what is drawn.
+// Searches a whole conversation: first the loaded messages, then older ones page by page. The browser's own search sees only
+// rendered messages.
 
 import type { Conversation, ConversationState } from "@leat/client";
 import { type KeyboardEvent, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
@@ -10,7 +11,7 @@ import { type Hit, hits } from "./search";
 import { target } from "./target";
 import "./find.css";
 
-/** How many messages a page brings, and after how many older ones the reader is asked before there are more. */
+/** The number of messages in a page, and after how many the user is asked before older ones are searched. */
 const page = 200;
 const maxMessages = 20_000;
 
@@ -46,7 +47,7 @@ export default function Find({ conversation, state, close }: { conversation: Con
     };
   }, []);
 
-  // Older messages come while there is something to find.
+  // Older messages are loaded while the search is active.
   const isSearching = query.trim() !== "" && earlier && messages.length < upTo && !error;
   const oldest = messages[0]?.id; // of the loaded messages: when it changes, the next page is loaded
   useEffect(() => {
@@ -60,7 +61,7 @@ export default function Find({ conversation, state, close }: { conversation: Con
     };
   }, [conversation, isSearching, oldest]);
 
-  // What is drawn is marked, whenever that changes.
+  // Highlight the rendered hits again when the log renders other messages.
   useEffect(() => {
     const column = document.querySelector(".log > .column");
     if (!column) return;
@@ -107,7 +108,7 @@ export default function Find({ conversation, state, close }: { conversation: Con
   const progress = !query.trim() || !earlier ? "" : isSearching ? `${messages.length} messages searched so far…` : error ? `Only the newest ${messages.length} messages searched: ${error}` : `The newest ${messages.length} messages searched`;
   useEffect(() => {
     if (!words || isSearching) return;
-    const t = setTimeout(() => say([words, progress].filter(Boolean).join(". ")), 700); // when typing pauses
+    const t = setTimeout(() => say([words, progress].filter(Boolean).join(". ")), 700); // announce after a pause in typing
     return () => clearTimeout(t);
   }, [words, progress, isSearching]);
   return (

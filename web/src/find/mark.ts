@@ -1,4 +1,4 @@
-// Marks what was found in the page, without touching its elements.
+// Highlights hits in the page without changing its elements.
 
 import { even } from "./search";
 
@@ -6,11 +6,11 @@ interface Registry { set: (name: string, highlight: unknown) => void; delete: (n
 const registry = (CSS as unknown as { highlights?: Registry }).highlights;
 const make = (globalThis as { Highlight?: new (...ranges: Range[]) => unknown }).Highlight;
 
-/** The ranges of the words in the text of a message, in their order. */
+/** Returns the ranges of the words in a message's text, in order. */
 export function ranges(message: Element, words: string): Range[] {
   const query = even(words).trim();
   if (!query) return [];
-  // All its text, with where each character comes from.
+  // Collect the text, and the node and offset of each character.
   let text = "";
   const from: [Node, number][] = [];
   const blocks = message.querySelectorAll(":scope > .text, :scope > .said, :scope > .status");
@@ -41,9 +41,9 @@ export function ranges(message: Element, words: string): Range[] {
   return result;
 }
 
-/** Marks ranges, one of them as the one that is looked at. */
+/** Highlights ranges; current is the selected one. */
 export function mark(highlights: readonly Range[], current: Range | undefined): void {
-  if (!registry || !make) return; // what is found is outlined as a whole message, too
+  if (!registry || !make) return; // without this API, the outline of the message marks the hit
   registry.set("found", new make(...highlights));
   if (current) registry.set("found-now", new make(current));
   else registry.delete("found-now");

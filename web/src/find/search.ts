@@ -4,13 +4,16 @@ import { type Message, visibleText } from "@leat/client";
 
 import { unescape } from "../markdown/lex";
 
-/** A place where the words stand: in the text that is seen, as its nth there; or in something folded of a message. */
+/**
+ * One hit: its message, and its number among the hits in the message's visible text, or the name of the collapsed part that
+ * contains it.
+ */
 export interface Hit { message: string; nth: number; folded?: string }
 
-/** Text as it is compared: without case, and each stretch of white space as one blank. */
+/** Normalizes text for comparison: lower case, with each run of white space as one space. */
 export const even = (text: string): string => text.toLowerCase().replace(/\s+/g, " ");
 
-// Marks of Markdown that stand in or around words and are not seen.
+// Markdown syntax that isn't visible in rendered text.
 const marks = /(?:\*\*|__|~~|[*`]|^#{1,6} +|^> ?|!?\[(?=[^\]\n]*\]\()|\]\([^)\s]*\))/gm;
 
 const cache = new WeakMap<Message, string>();
@@ -24,7 +27,7 @@ function visible(m: Message): string {
   return text;
 }
 
-/** The hits of one message, from its beginning on. */
+/** Returns the hits in a message, in order. */
 export function hits(m: Message, words: string): Hit[] {
   const query = even(words).trim();
   if (!query) return [];

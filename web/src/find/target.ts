@@ -1,6 +1,6 @@
 import { Store } from "../store";
 
-/** A message that the log is to show; each time it is asked for is another value. */
+/** A message for the log to show. Each request is a new object. */
 export interface Target { message: string }
 
 export const target = new Store<Target | undefined>(undefined);

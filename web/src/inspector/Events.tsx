@@ -4,15 +4,15 @@ import { line } from "../chat/parts/marks";
 import { size } from "../time";
 import { beginOf, isText, type Replay, type Trace } from "./trace";
 
-/** A row's height, as the style has it, and how many rows are drawn beyond what is seen. */
+/** The height of a row as in the stylesheet, and the number of rows rendered beyond the visible ones. */
 const row = 24;
 const beyond = 10;
-/** How much of a text a row tells. */
+/** The maximum length of the text in a row. */
 const maxText = 80;
 
 interface EventsProps { trace: Trace; replay: Replay; at: number; pin: (i: number) => void }
 
-/** The events of a turn as a table, of which only what is near is drawn. */
+/** The events of a turn as a table. Only rows near the visible area are rendered. */
 export function Events({ trace, replay, at, pin }: EventsProps) {
   const [kind, setKind] = useState("");
   const [view, setView] = useState({ top: 0, height: 320 });
@@ -24,12 +24,12 @@ export function Events({ trace, replay, at, pin }: EventsProps) {
   const from = Math.max(0, Math.floor(view.top / row) - beyond);
   const to = Math.min(indices.length, Math.ceil((view.top + view.height) / row) + beyond);
   const place = indices.findLastIndex((i) => i < at);
-  // What is looked at is in sight.
+  // Scroll the selected event into view.
   useLayoutEffect(() => {
     const t = table.current;
     if (!t || place < 0) return;
     const top = place * row;
-    const visibleHeight = t.clientHeight - row; // the head covers a row
+    const visibleHeight = t.clientHeight - row; // the header covers one row
     if (top < t.scrollTop) t.scrollTop = top;
     else if (top + row > t.scrollTop + visibleHeight) t.scrollTop = top + row - visibleHeight;
   }, [place, indices]);

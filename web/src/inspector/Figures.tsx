@@ -9,7 +9,7 @@ interface FiguresProps { figures: TurnFigures; rate: Rate; turn: Turn; time: num
 
 const speed = (v: number) => (v < 10 ? v.toFixed(1) : String(Math.round(v)));
 
-/** A turn in numbers. Time is the moment that is looked at, since the turn began. */
+/** The figures of a turn. time is the selected moment, in milliseconds since the turn began. */
 export function Figures({ figures: f, rate: r, turn, time, offset, within }: FiguresProps) {
   const isLive = turn.state !== "ended";
   const speedNow = rateAt(r, isLive ? time - r.step : time); // the current step is incomplete

@@ -1,4 +1,5 @@
-// A look inside a turn: when each of its events came, was stored and was shown; the answer as it appeared; what the agent really sent.
+// The inspector of a turn: when each event arrived, was stored and was displayed; the answer as it grew; and the agent's original
+// frames.
 
 import type { Conversation, Turn } from "@leat/client";
 import { memo, type PointerEvent, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
@@ -20,7 +21,7 @@ import { type Traced, useTrace } from "./useTrace";
 import "../ui/ui.css";
 import "./inspector.css";
 
-/** How wide it may be made, in pixels, and by how much a key makes it wider. */
+/** The minimum and maximum width in pixels, and the step of the arrow keys. */
 const narrowest = 360;
 const widest = 480;
 const step = 24;
@@ -51,7 +52,7 @@ export default function Inspector({ conversation, turn, close }: InspectorProps)
   );
 }
 
-/** The edge by which it is made wider or narrower. */
+/** The draggable edge that changes the width. */
 function Edge({ wide }: { wide: number }) {
   const setWidth = (n: number) => width.set(Math.min(widest, Math.max(narrowest, Math.round(n))));
   const drag = (e: PointerEvent<HTMLDivElement>) => {
@@ -66,7 +67,7 @@ function Edge({ wide }: { wide: number }) {
 
 interface InsideProps { traced: Traced; conversation: Conversation; turn: Turn }
 
-// The conversation changes with each frame, what is shown here once a second.
+// The conversation changes with each frame, but the inspector renders only once a second.
 const Inside = memo(function Inside({ traced, conversation, turn }: InsideProps) {
   const trace = traced.trace!;
   const { commits } = trace;
@@ -90,7 +91,7 @@ const Inside = memo(function Inside({ traced, conversation, turn }: InsideProps)
   const pin = (i: number) => setAt(i + 1);
   const past = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
-    if (past.current) past.current.scrollTop = past.current.scrollHeight; // where it grows
+    if (past.current) past.current.scrollTop = past.current.scrollHeight; // keep the growing end in view
   }, [at]);
   return (
     <>

@@ -6,7 +6,7 @@ import { brief } from "../time";
 import { type Axis, axis, lanes, nearest, describe } from "./axis";
 import type { Replay, Trace } from "./trace";
 
-/** The canvas in pixels: its height, where the names of tools end, and the lanes. */
+/** The layout of the canvas in pixels: its height, the bottom of the tool names, and the lanes. */
 const height = 96;
 const head = 16;
 const lane = 26;
@@ -14,16 +14,16 @@ const colours = ["--info", "--ok", "--reason"] as const;
 
 interface LanesProps {
   trace: Trace; replay: Replay; names: ReadonlyMap<string, string>;
-  /** When each commit was shown here, by the log's clock. */
+  /** The display time of each commit, by the log's clock. */
   shown: readonly (number | undefined)[];
-  /** The moment that is looked at, by the log's clock. */
+  /** The selected moment, by the log's clock. */
   at: number;
-  /** What is told of a commit, and of the moment. */
+  /** The descriptions of a commit and of the selected moment. */
   tell: (i: number) => string; now: string;
   pin: (i: number) => void;
 }
 
-/** Three lanes on one axis of time: arrived, stored, shown here. */
+/** Three lanes on one time axis: arrived, stored, displayed. */
 export function Lanes({ trace, replay, names, shown, at, tell, now, pin }: LanesProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [width, setWidth] = useState(0);
@@ -71,11 +71,11 @@ function draw(c: HTMLCanvasElement, a: Axis, width: number, at: number, hoverTim
     g.fillStyle = style.getPropertyValue(name).trim();
     g.fillRect(x, y, w, h);
   };
-  for (const t of a.tools) fillRect("--warn-soft", t.from, 0, Math.max(2, t.to - t.from - 1), height); // one and the next stay apart
+  for (const t of a.tools) fillRect("--warn-soft", t.from, 0, Math.max(2, t.to - t.from - 1), height); // leave a gap between adjacent tools
   for (const gap of a.gaps) fillRect("--danger-soft", gap.from, head, Math.max(2, gap.to - gap.from), height - head);
   g.font = `11px ${style.getPropertyValue("--mono")}`;
   g.textBaseline = "middle";
-  let free = 0; // up to where names are written
+  let free = 0; // the right end of the last tool name
   for (const t of a.tools) {
     fillRect("--warn", t.from, 0, Math.max(2, t.to - t.from - 1), 2);
     const wide = g.measureText(t.name).width;
@@ -89,7 +89,7 @@ function draw(c: HTMLCanvasElement, a: Axis, width: number, at: number, hoverTim
     fillRect("--line", 0, floor, width, 1);
     a.counts[i]!.forEach((n, x) => {
       if (n === 0) return;
-      const high = Math.min(lane - 6, 10 + 3 * Math.log2(n)); // denser is higher
+      const high = Math.min(lane - 6, 10 + 3 * Math.log2(n)); // the height shows the density
       fillRect(colours[i]!, x, floor - high, 1, high);
     });
   });

@@ -4,12 +4,12 @@ import { Icon } from "../ui/Icon";
 import type { Trace } from "./trace";
 
 const speeds = [0.25, 1, 4, 16, Infinity];
-/** In how many frames the quickest speed goes through all. */
+/** The number of frames in which the fastest replay shows the whole answer. */
 const frames = 60;
 
 interface PlayerProps { trace: Trace; at: number; setAt: (n: number) => void; label: string }
 
-/** Goes through an answer's events, as they came or by hand. */
+/** Replays the events of an answer at their original pace, or by hand. */
 export function Player({ trace, at, setAt, label }: PlayerProps) {
   const [speed, setSpeed] = useState(1);
   const [playing, setPlaying] = useState(false);

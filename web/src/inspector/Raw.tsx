@@ -1,4 +1,4 @@
-// What the agent really sent, frame by frame, for those who may see it, and the turn as a file.
+// The agent's original frames, for users who may see them, and the download of the turn's recording.
 
 import type { Turn } from "@leat/client";
 import { useState } from "react";
@@ -12,13 +12,13 @@ import { save } from "../ui/save";
 interface Step { at: number; sent?: string; frame?: string; event?: string; events?: unknown[]; shown?: string; visible?: string; error?: string; lost?: number }
 interface Explanation { dialect?: string; same: boolean; steps: Step[] }
 
-/** How many frames are drawn at first, and how many more at a time. */
+/** The number of frames rendered at first, and added at a time. */
 const firstCount = 50;
 const nextCount = 200;
 
 interface RawProps {
   turn: Turn;
-  /** When the turn began, and when the event that is looked at arrived; undefined where none is. */
+  /** The beginning of the turn, and the arrival time of the selected event; undefined if none is selected. */
   begin: number; arrival: number | undefined;
 }
 
@@ -46,7 +46,7 @@ export function Raw({ turn, begin, arrival }: RawProps) {
       setError(`Couldn’t save the file: ${(err as Error).message}.`);
     }
   };
-  // An event came with the last frame that was there when it arrived.
+  // An event belongs to the last frame that had arrived by then.
   const step = arrival === undefined ? undefined : explanation?.steps.findLast((s) => s.frame !== undefined && s.at <= arrival);
   const steps = showAll ? explanation?.steps ?? [] : step ? [step] : [];
   return (

@@ -7,13 +7,13 @@ export const lanes = ["arrived", "stored", "shown"] as const;
 export interface Span { from: number; to: number }
 
 export interface Axis {
-  /** How many events there are at each pixel of each lane. */
+  /** The number of events at each pixel of each lane. */
   counts: readonly Uint32Array[];
   tools: readonly (Span & { name: string })[];
   gaps: readonly (Span & { ms: number })[];
-  /** Pixel of the first token. */
+  /** The pixel of the first token. */
   first?: number;
-  /** Times of the ends, by the log's clock, epoch milliseconds. */
+  /** The times at both ends, by the log's clock, in epoch milliseconds. */
   from: number; to: number;
   pixel: (at: number) => number;
 }
@@ -49,7 +49,7 @@ export function axis(t: Trace, displayTimes: readonly (number | undefined)[], re
   return { counts, tools, gaps, ...(firstToken !== undefined && { first: firstToken }), from, to, pixel };
 }
 
-/** The commit that lies nearest to a time in a lane. */
+/** Returns the commit closest to a time in a lane. */
 export function nearest(t: Trace, displayTimes: readonly (number | undefined)[], lane: number, at: number): number {
   let best = -1;
   let distance = Infinity;
@@ -60,7 +60,7 @@ export function nearest(t: Trace, displayTimes: readonly (number | undefined)[],
   return best;
 }
 
-/** What the axis shows, in words. */
+/** Describes the axis in words. */
 export function describe(t: Trace, a: Axis, displayTimes: readonly (number | undefined)[], lasted: (ms: number) => string): string {
   const shownCount = displayTimes.filter((s) => s !== undefined).length;
   const begin = beginOf(t);

@@ -2,24 +2,24 @@
 
 import { beginOf, quantile, type Replay, type Trace } from "./trace";
 
-/** How many points the course of an answer has at most, and how long each is at least, in milliseconds. */
+/** The maximum number of points in the chart, and the minimum duration of each in milliseconds. */
 const points = 60;
 const shortest = 250;
-/** What a token takes where the agent does not say how many there were. */
+/** The assumed bytes per token if the agent doesn't report its tokens. */
 const usual = 4;
 
 export interface Rate {
-  /** Milliseconds from the turn's beginning to the first token; undefined where there was none. */
+  /** Milliseconds from the turn's beginning to the first token; undefined if there was none. */
   first?: number;
-  /** Tokens a second, one value for each step of so many milliseconds since the turn began. */
+  /** Tokens per second, one value for each step. A step is this many milliseconds. */
   values: readonly number[]; step: number;
-  /** Of the steps in which it grew; undefined where it never did. */
+  /** The median over the steps with output; undefined if there was none. */
   median?: number;
-  /** Made, by the agent's own count or by the bytes. */
+  /** The number of tokens. counted is true if the agent reported it, and false if it is estimated from the bytes. */
   tokens: number; counted: boolean;
 }
 
-/** The course of an answer; told is how many tokens the agent says that it made. */
+/** Computes the rate of an answer. reportedTokens is the agent's own count, if it reports one. */
 export function rate(t: Trace, replay: Replay, reportedTokens: number | undefined): Rate {
   const begin = beginOf(t);
   const total = Math.max(0, (t.commits.at(-1)?.arrival ?? begin) - begin);
@@ -42,5 +42,5 @@ export function rate(t: Trace, replay: Replay, reportedTokens: number | undefine
   return { ...(firstToken !== undefined && { first: firstToken }), values, step, ...(grew.length > 0 && { median: quantile(grew, 0.5) }), tokens: Math.round(tokens), counted: isCounted };
 }
 
-/** The value at a moment since the turn began. */
+/** Returns the rate at a time since the turn began. */
 export const rateAt = (r: Rate, ms: number): number => r.values[Math.min(r.values.length - 1, Math.max(0, Math.floor(ms / r.step)))] ?? 0;

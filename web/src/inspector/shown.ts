@@ -5,18 +5,18 @@ import type { Conversation } from "@leat/client";
 
 import { onFrame } from "../frames";
 
-/** How many turns, and how many batches of each, are remembered. */
+/** The number of remembered turns, and of batches for each turn. */
 const turns = 30;
 const batches = 20_000;
 const name = "leat.shown";
 
-/** What came of a turn at once: its events from one seq to another, in so many pieces after merging. */
+/** Events of a turn that arrived together: their first and last seq, and their number after merging. */
 export interface Batch { at: number; from: number; upto: number; events: number }
 
 const batchesByTurn = new Map<string, Batch[]>(readStored());
-const undrawn: Batch[] = []; // not drawn yet
+const undrawn: Batch[] = []; // not rendered yet
 
-/** Notes what comes while the conversation is followed, until the function that it returns is called. */
+/** Records the batches of a conversation until the returned function is called. */
 export function note(conversation: Conversation): () => void {
   return conversation.onEvents((events) => {
     const of = new Map<string, Set<number>>();

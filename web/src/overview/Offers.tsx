@@ -1,4 +1,4 @@
-// What the upstreams of agents offer, so that a configuration can name it.
+// The sessions and models that the upstreams of agents offer, with the settings that use them.
 
 import { useState } from "react";
 

@@ -1,4 +1,4 @@
-// How the gateway is, at a glance: what runs, who reads, how quick it is, who is up, what went wrong.
+// The state of the gateway: running turns, readers, speed, agents, and failures.
 
 import { useEffect, useRef, useState } from "react";
 
@@ -51,7 +51,7 @@ export default function Overview({ openRail }: { openRail: () => void }) {
   );
 }
 
-/** A number, its course over the last minute, and what would be much of it. */
+/** A number with its chart of the last minute and its warning limit. */
 function Gauge({ tile: t, now, values }: { tile: Tile; now: Sampled | undefined; values: readonly (number | undefined)[] }) {
   const v = values.at(-1);
   const isHigh = v !== undefined && v > t.limit;
@@ -82,7 +82,7 @@ function Values({ all, courses }: { all: readonly (Sampled | undefined)[]; cours
   );
 }
 
-/** Conversations that can't be read. There is nothing to see of them if all are well. */
+/** The conversations that can't be read. It renders nothing if there are none. */
 function Damaged({ now }: { now: Sampled }) {
   const damaged = now.look.damaged ?? [];
   if (damaged.length === 0) return null;

@@ -1,8 +1,8 @@
-// The gateway's metrics, read out of their text format (Prometheus exposition, version 0.0.4).
+// Parses the gateway's metrics (Prometheus text exposition format, version 0.0.4).
 
 export interface Sample { name: string; labels: Record<string, string>; value: number }
 
-/** Reads the samples; comments and lines that are none are passed over. */
+/** Parses the samples. It ignores comments and invalid lines. */
 export function parse(text: string): Sample[] {
   const samples: Sample[] = [];
   for (const line of text.split("\n")) {
@@ -17,12 +17,12 @@ export function parse(text: string): Sample[] {
   return samples;
 }
 
-/** What all samples of a name come to, or of those whose labels fit. */
+/** Returns the sum of the samples with a name, optionally only of those with matching labels. */
 export function sum(samples: readonly Sample[], name: string, fits: (labels: Record<string, string>) => boolean = () => true): number {
   return samples.reduce((n, s) => (s.name === name && fits(s.labels) ? n + s.value : n), 0);
 }
 
-/** A quantile of what a histogram has counted between two readings, in its unit; undefined where it counted nothing. */
+/** Returns a quantile of a histogram's observations between two readings, in the histogram's unit; undefined if there were none. */
 export function quantile(before: readonly Sample[], current: readonly Sample[], name: string, q: number): number | undefined {
   const counts = new Map<number, number>();
   const add = (list: readonly Sample[], sign: number) => {

@@ -1,11 +1,11 @@
-// What the overview shows in numbers, out of one reading after another.
+// The figures of the overview, computed from successive readings of the metrics.
 
 import { lasted } from "../time";
 import { quantile, type Sample, sum } from "./metrics";
 
 export type State = "up" | "down" | "failing" | "starting" | "unknown";
 
-/** How an agent or a channel is; times are epoch milliseconds by the gateway's clock. */
+/** The state of an agent or channel. Times are epoch milliseconds by the gateway's clock. */
 export interface Health {
   name: string; kind?: string; default?: boolean; state: State; since: number; lastEvent?: number; conversation?: string;
   error?: string; errorAt?: number; errorTurn?: string; errorConversation?: string;
@@ -13,28 +13,28 @@ export interface Health {
 
 export interface OpenTurn { turn: string; conversation: string; title?: string; agent?: string; state: "queued" | "running" | "waiting"; since: number }
 
-/** A conversation that can't be read, and from which seq on, if it is an event that is damaged. */
+/** A conversation that can't be read. If one event is damaged, seq is its number. */
 export interface Damage { conversation: string; seq?: number; error: string }
 
-/** The gateway's answer to GET /api/overview. */
+/** The response to GET /api/overview. */
 export interface Snapshot { now: number; agents: Health[]; channels: Health[]; turns: OpenTurn[]; damaged?: Damage[] }
 
-/** One reading; undefined stands for a second in which there was none. */
+/** One reading. A second without a reading is undefined. */
 export interface Sampled { at: number; samples: readonly Sample[]; look: Snapshot }
 
-/** How many readings are kept, and over how many a quantile is taken. */
+/** The number of stored readings, and the number over which a quantile is computed. */
 export const maxReadings = 60;
 const span = 15;
 
-/** What is read of the metrics; the rest is not kept. */
+/** The metrics that are used. Other samples are dropped. */
 export const metricNames = /^leat_(turns_running|turns_queued|viewers|commit_seconds_bucket|viewer_lag_seconds_bucket|limit_refusals_total|agent_retries_total|turns_total|tokens_total|turn_first_text_seconds_bucket|journal_bytes|disk_free_bytes|conversations_open|commits_failed_total|webhook_waiting)$/;
 
 export interface Tile {
   name: string;
-  /** Of a reading; before is one of some seconds ago, first the oldest of the minute. */
+  /** Computes the value. before is the reading some seconds ago, oldest the first of the last minute. */
   value: (current: Sampled, before: Sampled, oldest: Sampled) => number | undefined;
   show: (v: number, current: Sampled) => string;
-  /** Above this it is much, which words say. */
+  /** Values above this are marked as high. */
   limit: number;
   words: (current: Sampled | undefined) => string;
 }
@@ -66,7 +66,7 @@ export const tiles: readonly Tile[] = [
   },
 ];
 
-/** A tile's values, the newest last; where there was no reading, or nothing to tell, there is none. */
+/** Returns the values of a tile, the newest last, with undefined for seconds without a value. */
 export function course(t: Tile, readings: readonly (Sampled | undefined)[]): (number | undefined)[] {
   const oldest = readings.find((r) => r !== undefined);
   return readings.map((current, i) => {
@@ -76,7 +76,7 @@ export function course(t: Tile, readings: readonly (Sampled | undefined)[]): (nu
   });
 }
 
-/** Adds a reading, after as many gaps as seconds were missed. */
+/** Appends a reading, after one gap for each missed second. */
 export function add(readings: readonly (Sampled | undefined)[], current: Sampled, interval: number): readonly (Sampled | undefined)[] {
   const last = readings.findLast((r) => r !== undefined);
   const missedCount = last ? Math.min(maxReadings, Math.max(0, Math.round((current.at - last.at) / interval) - 1)) : 0;

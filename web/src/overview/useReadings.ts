@@ -1,4 +1,4 @@
-// The gateway's numbers once a second, as long as the page is seen.
+// Reads the gateway's metrics once a second while the page is visible.
 
 import { useEffect, useState } from "react";
 
@@ -6,7 +6,7 @@ import { call, readBody as readAll } from "../gateway";
 import { parse } from "./metrics";
 import { add, type Snapshot, metricNames, type Sampled } from "./tiles";
 
-/** It is never read more often. */
+/** The minimum interval between readings, in milliseconds. */
 const interval = 1000;
 
 export interface Status { state?: string; uptime?: number; pendingRestart?: boolean; pendingRestartReasons?: string[] }

@@ -1,4 +1,4 @@
-// The sheet of all keys.
+// The list of keyboard shortcuts.
 
 import { legend, shortcuts } from "../keys";
 import { shortcutsOn } from "../settings/settings";

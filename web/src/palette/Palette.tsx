@@ -1,4 +1,4 @@
-// Goes anywhere and does anything: a list that is narrowed by typing.
+// The command palette: a list of conversations, agents and actions, filtered by typing.
 
 import { type KeyboardEvent, useDeferredValue, useId, useMemo, useState } from "react";
 
@@ -11,7 +11,7 @@ import { ago } from "../time";
 import { Sheet } from "../ui/Sheet";
 import "./palette.css";
 
-/** How many entries of a group are shown, so that the list is drawn at once however many conversations there are. */
+/** The maximum number of entries in a group, so that the list renders quickly with many conversations. */
 const maxMatches = 50;
 
 export default function Palette({ close }: { close: () => void }) {
@@ -31,7 +31,7 @@ export default function Palette({ close }: { close: () => void }) {
   const run = (a: Action | undefined) => {
     if (!a) return;
     close();
-    // The focus is back where it was before what is done may move it.
+    // The action runs after the focus was returned, because it may move the focus.
     setTimeout(a.run);
   };
   const keys = (e: KeyboardEvent) => {
@@ -39,7 +39,7 @@ export default function Palette({ close }: { close: () => void }) {
     const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 }[e.key];
     if (step !== undefined) setAt(Math.abs(step) === 1 ? (selection + step + matches.length) % Math.max(1, matches.length) : Math.max(0, Math.min(matches.length - 1, selection + step)));
     else if (e.key === "Enter") {
-      // The list on the screen may still be that of an earlier text.
+      // The rendered list may belong to an earlier text.
       const current = query === text ? matches : match(allActions, text);
       run(current[Math.min(at, current.length - 1)]);
     }
@@ -68,7 +68,7 @@ export default function Palette({ close }: { close: () => void }) {
   );
 }
 
-// Every word has to be there; entries of which a word begins with the first one come first.
+// match returns the entries that contain every word, first those with a word that begins with the first search word.
 function match(candidates: readonly Action[], text: string): Action[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const rank = (a: Action) => (words[0] && ` ${a.name.toLowerCase()}`.includes(` ${words[0]}`) ? 0 : 1);

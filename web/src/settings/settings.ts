@@ -1,13 +1,13 @@
-// What a person has chosen about this page, in this browser.
+// The user's settings for this page, stored in this browser.
 
 import { persistent } from "../store";
 
 export const readings = ["end", "sentence", "off"] as const;
 
-/** When a screen reader is given an answer's text: when it is there, sentence by sentence as it grows, or never by itself. */
+/** When a screen reader gets an answer's text: at its end, sentence by sentence, or only on demand. */
 export type ReadAloud = (typeof readings)[number];
 
 export const readAloud = persistent<ReadAloud>("reading", "end", (v): v is ReadAloud => readings.includes(v as ReadAloud));
 
-/** Whether the page has keys of its own, beside those of a field or a list that has the focus. */
+/** Whether the page's keyboard shortcuts are on. Keys of a focused field or list always work. */
 export const shortcutsOn = persistent<boolean>("shortcuts", true, (v): v is boolean => typeof v === "boolean");

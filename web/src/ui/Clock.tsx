@@ -2,7 +2,7 @@ import { useState, useSyncExternalStore } from "react";
 
 import { elapsed } from "../time";
 
-// One timer for all clocks of the page, which counts only while there are any.
+// One timer for all clocks of the page. It runs only while there are any.
 const listeners = new Set<() => void>();
 let timer: ReturnType<typeof setInterval> | undefined;
 let time = 0;
@@ -24,10 +24,10 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
-/** The time, told anew once a second. */
+/** Returns the current time, and renders again every second. */
 export const useNow = (): number => useSyncExternalStore(subscribe, () => (timer === undefined ? (time = time || Date.now()) : time));
 
-/** How long a value has been the same, in milliseconds. */
+/** useQuiet returns how long a value has not changed, in milliseconds. */
 function useQuiet(value: unknown): number {
   const at = useNow();
   const [last, setLast] = useState({ value, at });
@@ -35,7 +35,7 @@ function useQuiet(value: unknown): number {
   return Math.max(0, at - last.at);
 }
 
-/** How long something has gone on, counted once a second; how long nothing of it has changed is told by its title. */
+/** Shows the time since `since`, updated every second. Its title shows the time since `changed` last changed. */
 export function Clock({ since, changed }: { since: number; changed?: unknown }) {
   const at = useNow();
   const quiet = useQuiet(changed);

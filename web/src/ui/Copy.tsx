@@ -2,7 +2,7 @@ import { useEffect, useState } from "react";
 
 import { Icon } from "./Icon";
 
-/** Copies a text, and says that it did. */
+/** A button that copies a text and confirms it. */
 export function CopyButton({ text, what }: { text: string | (() => string); what: string }) {
   const [feedback, say] = useState("");
   useEffect(() => {

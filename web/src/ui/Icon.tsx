@@ -1,4 +1,4 @@
-// The icons: 24 by 24, drawn by a stroke.
+// The icons, 24 by 24 pixels, drawn as strokes.
 
 const paths = {
   plus: "M12 5v14M5 12h14",

@@ -19,7 +19,7 @@ export function Sheet({ name, className = "", close, children }: SheetProps) {
     (s.querySelector<HTMLElement>("[data-first]") ?? s).focus();
     return () => {
       page.inert = false;
-      // What it was opened from may be gone: then to where one writes.
+      // If the opener was removed, focus the composer.
       const focusTarget = opener instanceof HTMLElement && opener !== document.body && opener.isConnected ? opener : document.getElementById("composer");
       if (document.activeElement === document.body || s.contains(document.activeElement)) focusTarget?.focus({ preventScroll: true });
     };

@@ -4,17 +4,17 @@ const edge = 3;
 
 interface SparklineProps {
   values: readonly (number | undefined)[];
-  /** What it shows, as a sentence. */
+  /** The content as a sentence, for screen readers. */
   label: string;
-  /** How many values the whole width has; what there is stands at the right. Without it, it is filled. */
+  /** The number of values for the full width; fewer values are aligned to the right. The default is the number of values. */
   slots?: number;
-  /** A line at this value, where it is in sight. */
+  /** A horizontal line at this value, if it is in range. */
   limit?: number;
-  /** The value that is marked; without it the last. */
+  /** The index of the marked value; the default is the last. */
   at?: number;
 }
 
-/** Values as a line; where there is none there is a gap. */
+/** A line chart. undefined values are gaps. */
 export function Sparkline({ values, label, slots = values.length, limit, at = values.length - 1 }: SparklineProps) {
   const top = Math.max(1e-9, ...values.map((v) => v ?? 0));
   const step = slots > 1 ? (width - edge) / (slots - 1) : 0;
@@ -32,7 +32,7 @@ export function Sparkline({ values, label, slots = values.length, limit, at = va
       <path className="ground" d={`M0 ${height - edge}H${width - edge}`} />
       {limit !== undefined && limit <= top && <path className="limit" d={`M0 ${y(limit).toFixed(1)}H${width - edge}`} />}
       <path d={path} />
-      {/* A dot of no length, so that it stays round however wide the line is drawn. */}
+      {/* A dot of zero length stays round when the chart is stretched. */}
       {markedValue !== undefined && <path className="mark" d={`M${x(at).toFixed(1)} ${y(markedValue).toFixed(1)}h0.01`} />}
     </svg>
   );

@@ -2,7 +2,7 @@
 
 import { type RefObject, useEffect, useLayoutEffect, useSyncExternalStore } from "react";
 
-/** Where the list and what is looked into no longer stand beside the conversation; layout.css has the same. */
+/** The width below which the list and the inspector cover the conversation; layout.css has the same value. */
 const narrow = matchMedia("(max-width: 1199px)");
 
 const subscribe = (tell: () => void): (() => void) => {
@@ -12,7 +12,7 @@ const subscribe = (tell: () => void): (() => void) => {
 
 export const useNarrow = (): boolean => useSyncExternalStore(subscribe, () => narrow.matches);
 
-/** Makes what lies below unreachable as long as something lies over it. */
+/** Makes the element below inert while isActive. */
 export function useBelow(isActive: boolean, belowRef: RefObject<HTMLElement | null>): void {
   useLayoutEffect(() => {
     const element = belowRef.current;
@@ -24,7 +24,7 @@ export function useBelow(isActive: boolean, belowRef: RefObject<HTMLElement | nu
   }, [isActive, belowRef]);
 }
 
-/** Escape closes what lies on top also where nothing has the focus; a key that is pressed within it is its own. */
+/** Closes the panel on Escape, also if nothing has the focus. Controls inside the panel may handle the key first. */
 export function useEscape(isActive: boolean, close: () => void): void {
   useEffect(() => {
     if (!isActive) return;

@@ -1,4 +1,4 @@
-/** Gives the reader a file. */
+/** Downloads content as a file. */
 export function save(content: string | Blob, type: string, filename: string): void {
   const url = URL.createObjectURL(new Blob([content], { type }));
   const a = document.createElement("a");
