@@ -1,17 +1,17 @@
-// The keys of the page, and what can be done in it just now: who shows something registers what one can do with it, and the palette and
-// the keys find it here.
+// Keyboard shortcuts, and the registry of available actions: a component registers its actions, and the palette and the shortcuts
+// find them here.
 
 import { useEffect } from "react";
 
 import { shortcutsOn } from "./settings/settings";
 import { Store } from "./store";
 
-/** Ctrl, on a Mac the command key. */
+/** Whether Command is used instead of Ctrl. */
 const mac = /Mac|iP(?:hone|ad)/.test(navigator.platform);
 
 interface Shortcut { keys: readonly string[]; says: string; field?: true }
 
-/** field: works also where one types; the others need the focus elsewhere. */
+/** The shortcuts. field: the shortcut also works in a text field. */
 export const shortcuts = {
   palette: { keys: ["Mod", "K"], says: "Search and commands", field: true },
   new: { keys: ["Mod", "Shift", "O"], says: "New conversation", field: true },
@@ -25,17 +25,17 @@ export const shortcuts = {
 
 export type ShortcutName = keyof typeof shortcuts;
 
-/** Something that can be done. */
+/** An action that is available now. */
 export interface Action { name: string; group: string; run: () => void; key?: ShortcutName; hint?: string; hidden?: boolean }
 
 const sources = new Map<object, readonly Action[]>();
 
-/** All that can be done now. */
+/** All available actions. */
 export const actions = new Store<readonly Action[]>([]);
 
 const tell = () => actions.set([...sources.values()].flat());
 
-/** Offers actions as long as the component is there. */
+/** Registers actions while the component is mounted. */
 export function useActions(actions: readonly Action[]): void {
   useEffect(() => {
     const source = {};
@@ -48,17 +48,17 @@ export function useActions(actions: readonly Action[]): void {
   }, [actions]);
 }
 
-/** A key as it is written on keyboards here. */
+/** Returns the label of a key on this platform's keyboards. */
 export function legend(key: string): string {
   if (key === "Mod") return mac ? "⌘" : "Ctrl";
   if (key === "Alt" && mac) return "⌥";
   return { ArrowUp: "↑", ArrowDown: "↓", Escape: "Esc" }[key] ?? key;
 }
 
-/** Keys that are pressed together, as they are written on keyboards here. */
+/** Returns the label of keys that are pressed together. */
 export const combination = (...keys: readonly string[]): string => keys.map(legend).join(mac ? "" : "+");
 
-/** A shortcut as text, and as aria-keyshortcuts has it. */
+/** Returns a shortcut as text, in the format of aria-keyshortcuts. */
 export const spelled = (name: ShortcutName): string => combination(...shortcuts[name].keys);
 export const ariaKeys = (name: ShortcutName): string => shortcuts[name].keys.map((k) => (k === "Mod" ? (mac ? "Meta" : "Control") : k)).join("+");
 
@@ -69,18 +69,18 @@ function pressed(e: KeyboardEvent): ShortcutName | undefined {
     const mod = mac ? e.metaKey && !e.ctrlKey : e.ctrlKey && !e.metaKey;
     if (want("Mod") ? !mod : e.ctrlKey || e.metaKey) continue;
     if (want("Alt") !== e.altKey) continue;
-    if (key !== "?" && want("Shift") !== e.shiftKey) continue; // where ? lies differs from keyboard to keyboard
-    // With Alt held some keyboards write another letter.
+    if (key !== "?" && want("Shift") !== e.shiftKey) continue; // on some keyboards ? needs Shift, on others not
+    // With Alt, some keyboards produce another character.
     if (e.key.toLowerCase() === key.toLowerCase() || want("Alt") && e.code === `Key${key}`) return name as ShortcutName;
   }
   return undefined;
 }
 
-/** Whether somebody types there. The composer counts as a field too, but Escape in it is the page's. */
+/** Reports whether the target is a text field. In the composer, Escape still belongs to the page. */
 const typing = (t: EventTarget | null): t is HTMLElement =>
   t instanceof HTMLElement && (t.isContentEditable || t.matches("textarea, select, input:not([type=checkbox], [type=radio], [type=button], [type=file], [type=range])"));
 
-/** Listens for the keys of the page until the function that it returns is called. */
+/** Handles the page's shortcuts until the returned function is called. */
 export function listen(): () => void {
   const down = (e: KeyboardEvent) => {
     // A key of an input method's composition is not a shortcut; Safari reports the last one late, as 229.

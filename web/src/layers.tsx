@@ -1,4 +1,4 @@
-// The layers that can lie over the page, one at a time. Each is fetched when it is first wanted.
+// The layers on top of the page, one at a time. The code of each is loaded when it is first opened.
 
 import { lazy, useCallback } from "react";
 

@@ -15,13 +15,13 @@ export interface List { loaded: boolean; conversations: readonly Entry[]; agents
 
 export const list = new Store<List>({ loaded: false, conversations: [], agents: [] });
 
-/** How often the list is asked for while there are no live events, as behind a proxy that lets their socket not through. */
+/** How often the list is loaded while there are no live events, for example behind a proxy that blocks WebSockets. Milliseconds. */
 const interval = 15_000;
 let pendingRequest: Promise<void> | undefined;
 let isStale = false;
-let lateEvents: LiveEvent[] = []; // came while the list was asked for, which may not have it
+let lateEvents: LiveEvent[] = []; // events that arrived while the list was loading, which the response may lack
 
-/** Asks for the list; calls that come meanwhile share one further question. */
+/** Loads the list. Calls during a request share one further request. */
 export function refresh(): Promise<void> {
   if (pendingRequest) {
     isStale = true;
@@ -67,7 +67,7 @@ async function sweep(entries: readonly Entry[]): Promise<void> {
   }
 }
 
-// What is open looks after its own draft.
+// isOpen reports whether a conversation is open here. Its view manages its own draft.
 function isOpen(id: string): boolean {
   const at = route.get();
   return at.view === "chat" && at.id === id;
@@ -90,7 +90,7 @@ function take(e: LiveEvent): void {
 
 const kinds = ["conversation-updated", "conversation-deleted", "conversation-read", "proactive-message", "agent_event", "resync"] as const;
 
-/** Keeps the list up to date until the function that it returns is called. */
+/** Keeps the list up to date until the returned function is called. */
 export function follow(): () => void {
   const client = theClient();
   const events = theLive();
@@ -100,7 +100,7 @@ export function follow(): () => void {
       if (s === "connected") void refresh(); // earlier events may be lost
     }),
     client.onState((s) => {
-      if (s === "connected" && events.state !== "connected") events.connect(); // it need not wait for its own next try
+      if (s === "connected" && events.state !== "connected") events.connect(); // don't wait for its next retry
     }),
   ];
   events.connect();

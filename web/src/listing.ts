@@ -1,11 +1,13 @@
-// What live events make of the list of conversations.
+// Applies live events to the list of conversations.
 
 import type { LiveEvent, Summary } from "@leat/client";
 
-/** The list after an event; ask says that the event is about what the list does not hold, so that the gateway has to be asked. */
+/**
+ * The list after an event. ask is true if the event concerns a conversation that the list lacks, so the list must be loaded again.
+ */
 export interface Listing { conversations: readonly Summary[]; ask: boolean }
 
-/** Applies one event. What it does not change stays the same value. An event may come twice. */
+/** Applies one event. Unchanged entries stay the same objects. Applying an event twice is harmless. */
 export function applyEvent(entries: readonly Summary[], e: LiveEvent): Listing {
   switch (e.type) {
     case "conversation-updated": {
@@ -19,9 +21,9 @@ export function applyEvent(entries: readonly Summary[], e: LiveEvent): Listing {
     case "proactive-message":
       return change(entries, e.conversationId, touch(e.message.timestamp));
     case "agent_event":
-      // The begin of a turn makes its conversation the most recently used.
+      // The start of a turn makes its conversation the most recently used one.
       if (!e.roomId || e.stream !== "lifecycle") break;
-      return { ...change(entries, e.roomId, touch(e.ts)), ask: false }; // what is shown again to those who come later may be of the deleted
+      return { ...change(entries, e.roomId, touch(e.ts)), ask: false }; // a replayed signal may be of a deleted conversation
     case "resync":
       return { conversations: entries, ask: true };
   }
@@ -40,5 +42,5 @@ function change(entries: readonly Summary[], id: string, f: (c: Summary) => Summ
   return { conversations: entries.map((c) => (c === before ? updated : c)).sort(newest), ask: false };
 }
 
-// The last used first, as the gateway lists them.
+// Most recently used first, as in the gateway's list.
 const newest = (a: Summary, b: Summary): number => Date.parse(b.updatedAt) - Date.parse(a.updatedAt);

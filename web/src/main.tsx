@@ -9,5 +9,5 @@ import "./styles/chat.css";
 import "./styles/parts.css";
 import "./styles/markdown.css";
 
-// What one part breaks is shown in its place; the console stays silent.
+// Boundaries show rendering errors in place of the broken part, so nothing is logged to the console.
 createRoot(document.getElementById("root")!, { onCaughtError: () => {} }).render(<StrictMode><App /></StrictMode>);

@@ -23,7 +23,7 @@ export function note(conversation: Conversation): () => void {
     const from = new Map<string, number>();
     for (const e of events) {
       if (!e.turn) continue;
-      const seqs = of.get(e.turn) ?? new Set<number>(); // a long text comes in several events of one seq
+      const seqs = of.get(e.turn) ?? new Set<number>(); // a long text arrives as several events with the same seq
       of.set(e.turn, seqs.add(e.seq));
       from.set(e.turn, Math.min(from.get(e.turn) ?? Infinity, e.first ?? e.seq));
     }
@@ -46,12 +46,12 @@ function setTimes(): void {
   for (const b of undrawn.splice(0)) b.at = Date.now();
 }
 
-/** What this tab has shown of a turn, in order. */
+/** Returns the batches of a turn that this tab has displayed, in order. */
 export function shownOf(turn: string): readonly Batch[] {
   return batchesByTurn.get(turn) ?? [];
 }
 
-/** Forgets all of it: the next one at this tab is somebody else. */
+/** Deletes everything when the user changes. */
 export function forgetShown(): void {
   batchesByTurn.clear();
   undrawn.length = 0;
@@ -63,7 +63,7 @@ function readStored(): [string, Batch[]][] {
     sessionStorage.removeItem(name);
     return Array.isArray(entries) ? (entries as [string, Batch[]][]) : [];
   } catch {
-    return []; // nothing is kept, or it may not be read
+    return []; // storage is empty or forbidden
   }
 }
 
@@ -72,6 +72,6 @@ addEventListener("pagehide", () => {
   try {
     sessionStorage.setItem(name, JSON.stringify([...batchesByTurn]));
   } catch {
-    // It is too much, or forbidden.
+    // Storage is full or forbidden.
   }
 });

@@ -1,4 +1,4 @@
-// What a turn's trace says: figures, and the answer as it stood at any moment.
+// Evaluates a turn's trace: its figures, and the answer at any moment.
 
 import type { Message, Part } from "@leat/client";
 
@@ -8,23 +8,23 @@ export interface Commit { arrival: number; commit: number; seq: number; type: st
 export interface Replacement { seq: number; message: string; part: string; field?: string; text: string }
 export interface Trace { turn: string; commits: readonly Commit[]; replaced?: readonly Replacement[] }
 
-/** When the log says that the turn began. */
+/** Returns the time of the turn's beginning, by the log's clock. */
 export const beginOf = (t: Trace): number => (t.commits.find((c) => c.type === "turn.start") ?? t.commits[0])?.arrival ?? 0;
 
 export const isText = (c: Commit): boolean => c.type === "part.append" || c.type === "part.replace";
 
-/** A silence that is worth seeing, in milliseconds. */
+/** Pauses longer than this are shown. Milliseconds. */
 export const longGap = 2000;
 
 export interface Figures {
-  /** Milliseconds. */
+  /** Durations in milliseconds. */
   total: number; largestGap: number; commitP50: number; commitP99: number; lagP50?: number; lagP99?: number;
-  /** In the log; of these, seen as they came; in how many pieces, and in how many batches. */
+  /** The number of events in the log, of those that this tab received live, of the frames that carried them, and of batches. */
   events: number; seen: number; pieces: number; batches: number;
   bytes: number;
 }
 
-/** Offset is what the tab's clock is behind the log's. */
+/** Computes the figures. offset is the difference between the log's clock and the tab's, in milliseconds. */
 export function figures(t: Trace, displayed: readonly Batch[], offset: number): Figures {
   const { commits } = t;
   const begin = beginOf(t);
@@ -53,7 +53,7 @@ export function figures(t: Trace, displayed: readonly Batch[], offset: number): 
   };
 }
 
-/** When each commit was shown in this tab, by the log's clock; undefined where it did not come live. */
+/** Returns the time at which this tab displayed each commit, by the log's clock; undefined for commits that didn't arrive live. */
 export function shownTimes(t: Trace, displayed: readonly Batch[], offset: number): (number | undefined)[] {
   let i = 0;
   return t.commits.map((c) => {
@@ -73,15 +73,15 @@ const decoder = new TextDecoder();
 const fields = ["text", "input", "output", "stderr"] as const;
 const textKey = (c: { message?: string; part?: string; field?: string }) => `${c.message} ${c.part} ${c.field || "text"}`;
 
-/** A text between two replaces; undefined where it is not kept. */
+/** The bytes of a text between two replacements; undefined if they are not stored. */
 interface Stretch { until: number; bytes: Uint8Array | undefined }
 
-/** A turn's texts, to be looked at as they were at any moment. */
+/** Reconstructs the texts of a turn at any moment. */
 export class Replay {
   private readonly stretches = new Map<string, Stretch[]>();
   private readonly kinds = new Map<string, string>();
-  private readonly keys: string[] = []; // of each commit's text
-  private readonly froms: number[] = []; // where each commit's text begins, bytes
+  private readonly keys: string[] = []; // the key of each commit's text
+  private readonly froms: number[] = []; // the byte offset of each commit within its text
 
   constructor(private readonly trace: Trace, private readonly messages: readonly Message[]) {
     const replacedTexts = new Map((trace.replaced ?? []).map((r) => [r.seq, encoder.encode(r.text)]));
@@ -94,7 +94,7 @@ export class Replay {
       if (!isText(c)) continue;
       if (c.type === "part.replace") {
         const bytes = replacedTexts.get(c.seq);
-        // A replace by the same text takes nothing back; one that is not told of took back more than traces keep.
+        // A replacement by the same text retracts nothing. A missing one retracted more than traces store.
         if (bytes || (end > 0 && end !== c.end)) this.add(key, { until: c.seq, bytes });
       }
       ends.set(key, c.end ?? 0);
@@ -119,20 +119,20 @@ export class Replay {
     return this.kinds.get(`${c.message} ${c.part}`);
   }
 
-  /** How many bytes the i-th commit brought. */
+  /** Returns the number of bytes of the i-th commit. */
   size(i: number): number {
     const c = this.trace.commits[i]!;
     return isText(c) ? Math.max(0, (c.end ?? 0) - this.froms[i]!) : 0;
   }
 
-  /** How many of them a model made: of texts, of reasoning and of what tools were given. */
+  /** Returns the number of those bytes that a model produced: text, reasoning and tool arguments. */
   producedBytes(i: number): number {
     const c = this.trace.commits[i]!;
     const kind = this.kind(c);
     return (kind === "text" || kind === "reasoning") && !c.field || kind === "tool" && c.field === "input" ? this.size(i) : 0;
   }
 
-  /** The beginning of what the i-th commit brought. */
+  /** Returns the beginning of the i-th commit's text. */
   textOf(i: number, maxLength: number): string {
     const c = this.trace.commits[i]!;
     if (!isText(c)) return "";
@@ -142,7 +142,7 @@ export class Replay {
     return [...decoder.decode(bytes.subarray(from, Math.min(c.end ?? 0, from + 4 * maxLength)))].slice(0, maxLength).join("");
   }
 
-  /** The turn's messages, cut to what they were when `count` of its commits had been made. */
+  /** Returns the turn's messages after the first `count` commits. */
   at(count: number): Message[] {
     const ends = new Map<string, { seq: number; end: number }>();
     const startedParts = new Set<string>();

@@ -1,4 +1,4 @@
-// A turn's trace, as it grows while the turn runs.
+// Loads the trace of a turn, repeatedly while the turn is running.
 
 import { LeatError, type Turn } from "@leat/client";
 import { useEffect, useRef, useState } from "react";
@@ -6,9 +6,9 @@ import { useEffect, useRef, useState } from "react";
 import { call } from "../gateway";
 import type { Commit, Replacement, Trace } from "./trace";
 
-/** How often what is new is asked for. */
+/** The interval between two requests, in milliseconds. */
 const interval = 1000;
-/** After this a turn without a trace is said to have none any more. */
+/** A turn that ended longer ago and has no trace has lost it. Milliseconds. */
 const patience = 60_000;
 
 interface Answer { turn: string; commits: Commit[]; replaced?: Replacement[]; now: number }
@@ -16,8 +16,10 @@ interface Answer { turn: string; commits: Commit[]; replaced?: Replacement[]; no
 export interface Traced {
   trace?: Trace;
   error: string;
-  /** What has to be added to this tab's clock to have the log's, in milliseconds, and by how much that may be wrong. What is no more
-   * than that is 0. */
+  /**
+   * The difference between the log's clock and this tab's, in milliseconds, and its maximum error. A difference within the error
+   * counts as 0.
+   */
   offset: number; within: number;
 }
 
@@ -41,7 +43,7 @@ export function useTrace(turn: Turn): Traced {
         if (!isMounted) return;
         isComplete ||= t.commits.some((c) => c.type === "turn.end");
         if (t.commits.length > 0) trace = { turn: turn.id, commits: [...trace.commits, ...t.commits], replaced: [...(trace.replaced ?? []), ...(t.replaced ?? [])] };
-        // The quickest answer tells the most.
+        // The fastest response gives the smallest error.
         const clockOffset = Math.round(t.now - (sentAt + got) / 2);
         const within = Math.max(1, (got - sentAt) / 2);
         const clock = { offset: Math.abs(clockOffset) <= within + 1 ? 0 : clockOffset, within };

@@ -1,5 +1,5 @@
-// The blocks of a text. Blocks, list items and table rows are drawn again only when their own source has changed, or when something
-// that they refer to was defined.
+// The blocks of a text. A block, list item or table row renders again only if its own source changes, or if something that it
+// refers to is defined.
 
 import type { Token, Tokens } from "marked";
 import { Fragment, memo, type ReactNode } from "react";
@@ -42,13 +42,13 @@ export const Block = memo(function Block({ token, depth, definitions, live }: Bl
   return <p dir="auto">{t.tokens ? <Inline tokens={t.tokens} /> : unescape((t.text as string | undefined) ?? t.raw)}</p>;
 }, (a, b) => a.live === b.live && a.depth === b.depth && isUnchanged(a.token, b.token, a.definitions === b.definitions));
 
-/** The blocks inside of another one. */
+/** Renders blocks inside another block. */
 export function Blocks({ tokens, depth, definitions, live }: { tokens: Token[]; depth: number; definitions: number; live: boolean }): ReactNode {
   const last = tokens.findLastIndex((t) => t.type !== "space");
   return tokens.map((t, i) => (t.type === "space" ? null : <Block key={i} token={t} depth={depth} definitions={definitions} live={live && i === last} />));
 }
 
-// same says whether two tokens look the same: they have the same source, end alike, and refer to nothing that is newly defined.
+// isUnchanged reports whether two tokens render the same: equal source, the same open end, and no reference to a new definition.
 function isUnchanged(a: Open, b: Open, defined: boolean): boolean {
   return a === b || (a.raw === b.raw && a.open === b.open && (defined || !a.raw.includes("[")));
 }
@@ -58,7 +58,7 @@ function closed(raw: string): boolean {
   return !mark || endOfFence(raw.trimEnd(), mark);
 }
 
-// The direction of a list or quote is that of its first words; paragraphs have their own.
+// The direction of a list or quote is that of its first letters; paragraphs have their own direction.
 const letters = /[\p{L}]/u;
 const rightToLeft = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
 const direction = (raw: string): "rtl" | undefined => (rightToLeft.test(letters.exec(raw.slice(0, 400))?.[0] ?? "") ? "rtl" : undefined);
@@ -79,7 +79,7 @@ const Item = memo(function Item({ item, loose, depth, definitions, live }: ItemP
       {item.task && <span role="img" className={item.checked ? "ticked" : "unticked"} aria-label={item.checked ? "done" : "to do"} />}
       {item.tokens.map((t, i) => {
         if (t.type === "space" || (t.type) === "checkbox") return null;
-        // In a tight list the text of an item is not a paragraph.
+        // The items of a tight list have no paragraphs.
         if (!loose && (t.type === "text" || t.type === "paragraph")) return <Fragment key={i}>{t.tokens ? <Inline tokens={t.tokens} /> : unescape((t as Tokens.Text).text)}</Fragment>;
         return <Block key={i} token={t} depth={depth + 1} definitions={definitions} live={live && i === last} />;
       })}

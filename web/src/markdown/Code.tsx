@@ -1,5 +1,5 @@
-// A block of code: its language, buttons to copy it and to wrap its lines, and colours once it stands still. Formulas and diagrams
-// are shown as they are written, and say what they are.
+// A code block: its language, buttons for copying and wrapping, and syntax highlighting once it no longer grows. Formulas and
+// diagrams are shown as source, with a label.
 
 import { memo, type ReactNode, useEffect, useState } from "react";
 
@@ -7,10 +7,13 @@ import { CopyButton } from "../ui/Copy";
 import { Icon } from "../ui/Icon";
 import { plain } from "./lex";
 
-/** Larger blocks stay without colours: they would take longer than a glance. */
+/** Larger blocks are not highlighted, because that would block the page. Characters. */
 const maxColoured = 20_000;
 
-/** Text of this length, and the line that it ends in, is an element of its own: when code grows, only its end is laid out again. */
+/**
+ * Code is rendered in elements of at least this length, up to a line's end. When code grows, only the last element is laid out
+ * again. Characters.
+ */
 const stretch = 4000;
 
 const kinds: Record<string, string> = { math: "formula", latex: "formula", tex: "formula", katex: "formula", mermaid: "diagram", dot: "diagram", graphviz: "diagram", plantuml: "diagram", d2: "diagram" };
@@ -39,14 +42,14 @@ const Piece = memo(function Piece({ text }: { text: string }) {
   return <span className="piece">{plain(text)}</span>;
 });
 
-// Each piece begins a line; the line break between two of them is theirs, not the text's.
+// Each piece begins a line. The line break between two pieces belongs to their elements, not to the text.
 function pieces(text: string): ReactNode {
   if (text.length <= stretch) return plain(text);
   const nodes: ReactNode[] = [];
   let from = 0;
   while (from <= text.length) {
     let end = text.indexOf("\n", from + stretch);
-    while (end > 0 && text[end - 1] === "\n") end = text.indexOf("\n", end + 1); // an empty line at a piece's end would not be seen
+    while (end > 0 && text[end - 1] === "\n") end = text.indexOf("\n", end + 1); // an empty line at the end of a piece would not be visible
     if (end < 0) end = text.length;
     nodes.push(<Piece key={from} text={text.slice(from, end)} />);
     from = end + 1;
@@ -54,7 +57,7 @@ function pieces(text: string): ReactNode {
   return nodes;
 }
 
-/** The text in colours, when it has stood still; undefined until then, and where its language is not known. */
+/** Returns the highlighted text; undefined while the code grows, and for unknown languages. */
 function useColours(text: string, language: string, isLive: boolean): ReactNode {
   const [colouring, setDone] = useState<{ text: string; nodes: ReactNode }>();
   useEffect(() => {
@@ -66,7 +69,7 @@ function useColours(text: string, language: string, isLive: boolean): ReactNode 
       void import("./colours").then(({ colour }) => {
         const nodes = isMounted && colour(text, language);
         if (nodes) setDone({ text, nodes });
-      }).catch(() => {}); // the gateway is away; the text is there without colours
+      }).catch(() => {}); // the gateway can't be reached: the code stays without highlighting
     });
     return () => {
       isMounted = false;

@@ -1,4 +1,4 @@
-// What stands inside of a paragraph.
+// Renders inline content.
 
 import type { Token, Tokens } from "marked";
 import type { ReactNode } from "react";
@@ -31,7 +31,7 @@ function inline(tokens: Token[] | undefined, depth: number): ReactNode {
       case "link": return nodes.push(<Link key={i} href={t.href as string} title={t.title as string | null}>{inline(t.tokens, depth + 1)}</Link>);
       case "image": return nodes.push(<Image key={i} src={t.href as string} alt={unescape(t.text as string)} />);
       case "noteref": return nodes.push(<sup key={i}><a href={`#note-${t.label}`} data-ref={t.label as string} role="doc-noteref" aria-label={`Note ${t.label}`}>{t.label as string}</a></sup>);
-      case "checkbox": return undefined; // the item has it
+      case "checkbox": return undefined; // the list item renders it
       case "html": return words(plain(t.raw));
       case "escape": return words(t.text as string);
     }
@@ -43,7 +43,7 @@ function inline(tokens: Token[] | undefined, depth: number): ReactNode {
 
 function Link({ href, title, children }: { href: string; title: string | null; children: ReactNode }) {
   const to = href === onItsWay ? undefined : safeLink(href);
-  // An address that is still on its way, or that leads nowhere good, is only its text.
+  // A link with an incomplete or unsafe address is shown as text.
   if (!to) return <span className="no-link" title={href === onItsWay ? undefined : plain(href)}>{children}</span>;
   return <a href={to} title={title ? plain(unescape(title)) : plain(to)} {...(leadsAway(to) && { target: "_blank", rel: "noopener noreferrer" })}>{children}</a>;
 }
@@ -55,7 +55,7 @@ function Image({ src, alt }: { src: string; alt: string }) {
   try {
     host = to ? new URL(to).host : "";
   } catch {
-    // Of this gateway, but no file of it.
+    // An address of this gateway that is not a file.
   }
   return host && to ? <a href={to} title={plain(to)} target="_blank" rel="noopener noreferrer">{alt || "picture"} ({host})</a> : <span className="no-link">{alt || (src === onItsWay ? "" : plain(src))}</span>;
 }

@@ -1,4 +1,4 @@
-// A text in Markdown, also while it grows. Elements are made of tokens, never of HTML: what a text brings of it is shown as text.
+// Renders Markdown, also while it grows. Elements are created from tokens, never from HTML: HTML in a text is shown as text.
 
 import type { Token } from "marked";
 import { memo, type MouseEvent, useEffect, useReducer, useRef } from "react";
@@ -7,10 +7,10 @@ import { Block, Blocks } from "./Block";
 import { Growing } from "./growing";
 import { type Footnote, placeOf } from "./lex";
 
-// Markup at the end of a growing text is hidden for a moment, so that what is rendered depends on the time.
+// Incomplete syntax at the end of a growing text is hidden for a moment, so the result depends on the time.
 const readNow = (growing: Growing, text: string, isLive: boolean): Token[] => growing.parse(text, isLive, performance.now());
 
-/** A text in Markdown. live: it still grows. */
+/** A text in Markdown. live means that it is still growing. */
 export const Markdown = memo(function Markdown({ text, live }: { text: string; live: boolean }) {
   const ref = useRef<Growing>(null);
   const growing = (ref.current ??= new Growing());
@@ -52,10 +52,10 @@ function Note({ note, definitions, live }: { note: Footnote; definitions: number
   );
 }
 
-/** The name of a heading in an address, as GitHub makes it. */
+/** Returns the anchor of a heading, as on GitHub. */
 const slug = (text: string): string => text.trim().toLowerCase().replace(/[^\p{L}\p{N}\s_-]/gu, "").replace(/\s/g, "-");
 
-// A place in the page is one of this text: a note, what refers to it, a heading. The address of the page stays.
+// follow scrolls to a footnote, a reference or a heading of this text, without changing the page's URL.
 function follow(e: MouseEvent<HTMLElement>): void {
   const link = (e.target as Element).closest<HTMLElement>('a[href^="#"]');
   if (!link) return;

@@ -1,5 +1,5 @@
-// Colours for code, loaded when the first block needs them. highlight.js answers with markup of nothing but spans, which is taken
-// apart again, since no string becomes HTML here.
+// Syntax highlighting, loaded when the first block needs it. highlight.js returns markup that consists of spans only; it is parsed
+// into elements, because no string becomes HTML on this page.
 
 import hljs from "highlight.js/lib/core";
 import bash from "highlight.js/lib/languages/bash";
@@ -26,7 +26,7 @@ for (const [name, language] of Object.entries({ bash, c, cpp, css, diff, go, jav
   hljs.registerLanguage(name, language);
 }
 
-/** The text as coloured elements; undefined where the language is not known. */
+/** Returns the text as highlighted elements; undefined if the language is unknown. */
 export function colour(text: string, language: string): ReactNode {
   if (!hljs.getLanguage(language)) return undefined;
   return elements(hljs.highlight(text, { language, ignoreIllegals: true }).value);
@@ -36,7 +36,7 @@ const tag = /<span class="([^"]*)">|<\/span>/g;
 const characters: Record<string, string> = { "&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#x27;": "'" };
 const text = (s: string): string => plain(s.replace(/&(?:amp|lt|gt|quot|#x27);/g, (c) => characters[c]!));
 
-/** Makes elements of markup that holds spans with classes and text, and nothing else. */
+/** Converts markup that contains only text and spans with classes into elements. */
 export function elements(markup: string): ReactNode[] {
   const stack: { className: string; children: ReactNode[] }[] = [{ className: "", children: [] }];
   let at = 0;

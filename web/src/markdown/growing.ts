@@ -6,27 +6,27 @@ import type { Token, Tokens } from "marked";
 import { closeBlock, closeInline, heldTime, holdBlock, holdInline, onItsWay, openFormula } from "./heal";
 import { counts, type Footnote, type Definitions, lex, lexInline } from "./lex";
 
-/** How many entries of a list or table are read again: the last one may yet belong to the one before it. */
+/** How many entries of a list or table are parsed again: the last one may still merge with the one before. */
 const rereadCount = 2;
 
-/** What a token that reaches the end of a growing text is drawn with, in place of its own text. */
+/** A token that reaches the end of a growing text. open replaces its text when it is rendered. */
 export type Open<T = Token> = T & { open?: string };
 
 // The final entries of the list or table at the beginning of the open part; length is the length of their source.
 type Prefix = { list: Tokens.List; length: number } | { table: Tokens.Table; length: number; head: string };
 
-// A fence that is open at the end; no line before looked closes it.
+// A code fence that is open at the end of the text. Lines before `looked` were searched and don't close it.
 interface Fence { mark: string; lang: string; body: number; looked: number }
 
-/** Reads one text that grows. Another text, or one that was replaced, is simply read anew. */
+/** Parses one growing text. If the text is replaced, parsing starts again. */
 export class Growing {
-  /** How many definitions are known: when there are more, what refers to them looks different. */
+  /** The number of known definitions. When it grows, references to them may render differently. */
   definitions = 0;
-  /** When what is held back is to be shown, by the clock of read; 0 where nothing is held back. */
+  /** The time at which hidden text will be shown, by the clock of parse; 0 if nothing is hidden. */
   shows = 0;
   private source = "";
   private finalTokens: Token[] = [];
-  private length = 0; // of the source of the final blocks
+  private length = 0; // the length of the final blocks' source
   private knownDefinitions: Definitions = {};
   private openPrefix: Prefix | undefined;
   private fence: Fence | undefined;
@@ -34,8 +34,8 @@ export class Growing {
   private last: { text: string; live: boolean; tokens: Token[] } | undefined;
 
   /**
-   * The tokens of the text. live: more may come, so what is open at its end is closed as if it had come, and what may still
-   * become syntax is held back, from now (in milliseconds) for heldTime.
+   * Returns the tokens of the text. If isLive is set, more text may follow: open syntax at the end is closed, and characters that
+   * may still become syntax are hidden for heldTime after `time` (milliseconds).
    */
   parse(text: string, isLive: boolean, time = 0): Token[] {
     if (this.last?.text === text && this.last.live === isLive && (!this.shows || time < this.shows)) return this.last.tokens;
@@ -48,7 +48,7 @@ export class Growing {
     return tokens;
   }
 
-  // holds says whether the end of the text, from start on, is held back.
+  // holds reports whether the end of the text, from start on, is hidden.
   private holds(start: number, time: number): boolean {
     if (start !== this.hold.start) this.hold = { start, since: time };
     const deadline = this.hold.since + heldTime;
@@ -105,7 +105,7 @@ export class Growing {
     for (let i = 0; i < n; i++) {
       const t = tokens[i]!;
       if (length + t.raw.length > boundary + 1 || !open.startsWith(t.raw, length)) {
-        n = i; // or it was not read as it is written
+        n = i; // or the token's source differs from the text
         break;
       }
       this.finalTokens.push(t);
@@ -165,7 +165,7 @@ export class Growing {
       at = end + 1;
     }
     let body = source.slice(f.body);
-    // The beginning of the line that closes it.
+    // The beginning of the closing line.
     if (isLive && /^ {0,3}(`+|~+)$/.test(source.slice(f.looked)) && source[source.length - 1] === f.mark[0] && this.holds(f.looked, time)) body = source.slice(f.body, Math.max(f.body, f.looked - 1));
     return [...this.finalTokens, { type: "code", raw: source.slice(this.length), lang: f.lang, text: fenceText(body) }];
   }
@@ -222,22 +222,22 @@ export class Growing {
   }
 }
 
-// decided gives the last token before which nothing can change any more, by the whole lines that it begins with: one, and where a
-// paragraph stands before it or it is a table, two.
+// decided returns the index of the last token before which nothing can change any more. This needs one complete line, or two after
+// a paragraph and for a table.
 function decided(tokens: Token[], open: string): number {
   let at = tokens.reduce((n, t) => n + t.raw.length, 0);
   for (let i = tokens.length - 1; i > 0; i--) {
     const t = tokens[i]!;
     at -= t.raw.length;
     if (t.type === "space") continue;
-    // As it is written: marked may add a line break.
+    // The original source: marked may add a line break.
     const line = open.indexOf("\n", at);
     if (line >= 0 && ((t.type !== "table" && tokens[i - 1]!.type !== "paragraph") || open.indexOf("\n", line + 1) >= 0)) return i;
   }
   return 0;
 }
 
-// final says whether a block is over, whatever comes.
+// final reports whether a block is complete, whatever follows.
 function final(t: Token, isFollowed: boolean): boolean {
   if (!isFollowed && !t.raw.endsWith("\n")) return false;
   if (t.type === "code") {
@@ -252,13 +252,13 @@ const closesFence = (line: string, mark: string): boolean => {
   return !!m && m[1]!.startsWith(mark);
 };
 
-/** Whether a fence's last line closes it. */
+/** Reports whether the last line of a fence closes it. */
 export const endOfFence = (raw: string, mark: string): boolean => {
   const at = raw.lastIndexOf("\n");
   return at >= 0 && closesFence(raw.slice(at + 1), mark);
 };
 
-// The text of an open fence, as marked has it.
+// fenceText returns the text of an open fence in the form that marked uses.
 function fenceText(body: string): string {
   const text = body.endsWith("\n") ? body.slice(0, -1) : body;
   return body && (text === "" || text.endsWith("\n")) ? `${text}\n` : text;
@@ -271,7 +271,7 @@ function defined(definitions: Definitions, finalSource: string, tokens: Token[])
   return folded || notes.length > 0 ? Object.keys(definitions).filter((label) => notes.includes(label) || folded.includes(`[${label}]:`)) : [];
 }
 
-// As marked compares labels.
+// Labels are compared as in marked.
 const fold = (text: string): string => text.replace(/\s+/g, " ").toLowerCase().toUpperCase().toLowerCase().replaceAll("[ ", "[").replaceAll(" ]", "]");
 
 // Returns the last paragraph if the text ends in it; the enclosing tokens are added to path.

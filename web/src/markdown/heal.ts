@@ -1,29 +1,29 @@
-// The end of a text that grows: what is open there is closed as if it had come, and what may still become syntax is held back for
-// a moment, so that little is shown that goes away again.
+// The end of a growing text: open syntax is closed, and characters that may still become syntax are hidden for a moment, so that
+// little is shown that disappears again.
 
-/** How many characters are held back at most, and how many milliseconds. */
+/** The maximum number of hidden characters, and for how many milliseconds. */
 export const heldLength = 40;
 export const heldTime = 150;
 
-/** Where a link leads whose address is still on its way. */
+/** The target of a link whose address is incomplete. */
 export const onItsWay = "leat:on-its-way";
 
-// What a line's beginning may still become: the mark of a list, a heading, a fence, an underline, a table's first line, a definition.
+// The beginning of a line that may become a list marker, a heading, a fence, an underline, a table or a definition.
 const lineStart = /^(?:[ \t]*>)*[ \t]*(?:\d{1,9}[.)]?|[-*+](?:[ \t]+\[[ xX]?\]?)?|#{1,6}|>|`{1,2}|~{1,2}|[-=]+|[-*_][-*_ \t]*|\$\$?|\\\[?|\[\^?[^\]\n]*\]?:?|\|[^\n]*)[ \t]*$/;
 
-/** How many characters at the end of a text are held back as the beginning of a block. */
+/** Returns how many characters at the end of a text are hidden as the possible beginning of a block. */
 export function holdBlock(text: string): number {
   const at = text.lastIndexOf("\n") + 1;
   const line = text.slice(at);
   if (line.length > heldLength || !lineStart.test(line) || /^(?:`{3}|~{3})[^\n]*\n(?![^]*\n(?:`{3}|~{3}))/.test(text.slice(lastBlock(text)))) return 0;
-  // A line after one of a table is its next one.
+  // A line after a table row is the next row.
   return /^[ |:-]*$|^ *\|/.test(line) && text.slice(text.lastIndexOf("\n", at - 2) + 1, at).includes("|") ? 0 : line.length;
 }
 
-// An entity, a picture, a link or its text, an escape, the mark of emphasis, an address in angles.
+// The beginning of an entity, a picture, a link, an escape, emphasis, or an address in angle brackets.
 const inlineStart = /(?:&#?[A-Za-z0-9]{0,12}|!?\[[^[\]\n]*\]?|!|\\|[*_~`]+|<[A-Za-z/][^<>\n ]*)$/;
 
-/** How many characters at the end of a paragraph are held back. */
+/** Returns how many characters at the end of a paragraph are hidden. */
 export function holdInline(text: string): number {
   const m = inlineStart.exec(text.slice(-heldLength - 1));
   return m && m[0].length <= heldLength ? m[0].length : 0;
@@ -36,14 +36,14 @@ function columns(row: string): number {
   return cells ? cells.split(/(?<!\\)\|/).length : 0;
 }
 
-// Where the last block begins: after the last blank line.
+// lastBlock returns the offset of the last block: after the last blank line.
 function lastBlock(text: string): number {
   let at = 0;
   for (const m of text.matchAll(/\n[ \t]*(?=\n)/g)) at = m.index + m[0].length + 1;
   return at;
 }
 
-/** A formula that is not closed at the end of a text: where it begins, and what closes it. */
+/** Returns the unclosed formula at the end of a text: its offset, its closing mark, and its content. */
 export function openFormula(text: string): { at: number; close: string; inside: string } | undefined {
   let at = lastBlock(text);
   for (;;) {
@@ -57,14 +57,14 @@ export function openFormula(text: string): { at: number; close: string; inside: 
   }
 }
 
-/** What a text lacks for its last block to be whole: the rest of a table's second line, the end of a formula. */
+/** Returns the characters that complete the last block of a text: the rest of a table's delimiter row, or the end of a formula. */
 export function closeBlock(text: string): string {
   const block = text.slice(lastBlock(text));
   if (/`{3}|~{3}/.test(block)) return "";
   const lines = block.split("\n");
   const [head, last] = lines.slice(-2);
   if (last && head?.includes("|") && delimiters.test(last) && !lines.slice(0, -1).some((l) => delimiters.test(l))) {
-    const isColumnOpen = /[|:]\s*$/.test(last) && !/-:\s*$/.test(last); // a column without its line yet
+    const isColumnOpen = /[|:]\s*$/.test(last) && !/-:\s*$/.test(last); // the delimiter of the last column is incomplete
     const missing = columns(head) - columns(last) - (/\|\s*$/.test(last) ? 1 : 0);
     return missing < 0 ? "" : (isColumnOpen ? "-" : "") + "|-".repeat(missing);
   }
@@ -78,7 +78,7 @@ const space = (c: string | undefined): boolean => c === undefined || /\s/.test(c
 const sign = (c: string | undefined): boolean => c !== undefined && /[\p{P}\p{S}]/u.test(c);
 const letter = (c: string | undefined): boolean => c !== undefined && /[\p{L}\p{N}]/u.test(c);
 
-/** The text of a paragraph with all closed that is open at its end. */
+/** Returns the text of a paragraph with its open syntax closed. */
 export function closeInline(text: string): string {
   const open: Mark[] = [];
   for (let i = 0; i < text.length; ) {
@@ -86,7 +86,7 @@ export function closeInline(text: string): string {
     if (c === "\\" && text[i + 1] !== "(") {
       i += 2;
     } else if (c === "`" || c === "\\" || (c === "$" && text[i + 1] === "$")) {
-      // Code and formulas: nothing in them opens anything.
+      // Code and formulas contain no other syntax.
       const mark = c === "`" ? /^`+/.exec(text.slice(i))![0] : text.slice(i, i + 2);
       const close = c === "\\" ? "\\)" : mark;
       const from = i + mark.length;
@@ -102,7 +102,7 @@ export function closeInline(text: string): string {
       i++;
       if (at < 0) continue;
       const start = open[at]!.at;
-      open.length = at; // what is open in a link's text ends with it
+      open.length = at; // syntax that is open in a link's text ends with it
       if (text[i] !== "(") continue;
       const end = endOfAddress(text, i + 1);
       if (end >= 0) i = end;
@@ -113,7 +113,7 @@ export function closeInline(text: string): string {
     } else if (c === "*" || c === "_" || (c === "~" && text[i + 1] === "~")) {
       const end = i + (c === "*" ? /^\*+/ : c === "_" ? /^_+/ : /^~+/).exec(text.slice(i))![0].length;
       const remaining = emphasis(text, c, i, end, open);
-      if (remaining > 0 && end === text.length) return withMarks(text.slice(0, -remaining), open); // what it opens has not come
+      if (remaining > 0 && end === text.length) return withMarks(text.slice(0, -remaining), open); // the emphasized text hasn't arrived
       i = end;
     } else {
       i++;
@@ -122,7 +122,8 @@ export function closeInline(text: string): string {
   return withMarks(text, open);
 }
 
-// emphasis closes what a run of marks closes, and opens what it opens; it gives how much of the run did neither, or opens.
+// emphasis closes and opens marks for a run of emphasis characters. It returns how many characters of the run did neither, or
+// opened something.
 function emphasis(text: string, c: string, from: number, to: number, open: Mark[]): number {
   const [before, after] = [text[from - 1], text[to]];
   const opens = !space(after) && (!sign(after) || space(before) || sign(before)) && !(c === "_" && letter(before));
@@ -141,15 +142,15 @@ function emphasis(text: string, c: string, from: number, to: number, open: Mark[
   return remaining;
 }
 
-// finish closes code or a formula that began at start, and whose text begins at from.
+// finish closes code or a formula that began at start; its content begins at from.
 function finish(text: string, start: number, from: number, close: string, open: Mark[]): string {
   let startCount = 0;
   while (startCount < close.length && text.length - startCount > from && text.endsWith(close.slice(0, startCount + 1))) startCount++;
-  if (!text.slice(from, text.length - startCount).trim()) return withMarks(text.slice(0, start), open); // nothing of it has come
+  if (!text.slice(from, text.length - startCount).trim()) return withMarks(text.slice(0, start), open); // its content hasn't arrived
   return withMarks(text + close.slice(startCount), open);
 }
 
-// Where the run of backticks begins that ends code, or -1.
+// endOfCode returns the offset of the run of backticks that closes the code, or -1.
 function endOfCode(text: string, run: string, from: number): number {
   const ends = /`+/g;
   ends.lastIndex = from;
@@ -168,7 +169,7 @@ function endOfAddress(text: string, from: number): number {
   return -1;
 }
 
-// Marks close before a space that a text ends with: after one they would close nothing.
+// Closing marks go before trailing spaces, because after a space they would not close anything.
 function withMarks(text: string, open: Mark[]): string {
   const marks = open.filter((o) => o.mark !== "[").reverse().map((o) => o.mark.repeat(o.left)).join("");
   if (!marks) return text;

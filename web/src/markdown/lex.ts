@@ -1,23 +1,23 @@
-// Parses Markdown into tokens with marked: GitHub's flavour, with footnotes and formulas, but without syntax that a growing text
-// can't decide early (definitions over several lines, deletions with one tilde).
+// Parses Markdown into tokens with marked: GitHub Flavored Markdown with footnotes and formulas, but without syntax that a growing
+// text can't decide early (definitions over several lines, strikethrough with one tilde).
 
 import { Lexer, type Links, type Token, Tokenizer, type Tokens } from "marked";
 
 export { leadsAway, placeOf, plain, safeImage, safeLink, unescape } from "./safe";
 
-/** Deeper than this nothing nests: it is shown as it is written. */
+/** The maximum nesting depth. Deeper content is shown as source. */
 export const deepest = 20;
 
-/** Beyond this a block is shown as plain text: nobody reads it, and it would stop the page. */
+/** Longer blocks are shown as plain text, because rendering them would block the page. Characters. */
 export const maxBlock = 100_000;
 
-/** A note at the end of the text; label is what refers to it. */
+/** A footnote. label is the text of its references. */
 export interface Footnote { type: "footnote"; raw: string; label: string; text: string; tokens: Token[] }
 
-/** What is known of definitions: of links by their label, of footnotes by ^ and their label. */
+/** Definitions of links by label, and of footnotes by ^ and label. */
 export type Definitions = Links;
 
-/** How much was read and drawn, for tests: that an update does little again. */
+/** Counts parsed characters and rendered blocks, with which tests check that an update repeats little work. */
 export const counts = { characters: 0, blocks: 0 };
 export const countBlock = (): void => { counts.blocks++; };
 
@@ -48,13 +48,13 @@ class Reader extends Tokenizer {
     return line ? super.def(line[0]) : undefined;
   }
 
-  // What interrupts a paragraph interrupts one that a line below makes a heading.
+  // The syntax that interrupts a paragraph also interrupts a Setext heading.
   override lheading(src: string): Tokens.Heading | undefined {
     const at = interrupted(src);
     return super.lheading(at < 0 ? src : src.slice(0, at + 1));
   }
 
-  /** The note that the text begins with. What follows indented, also after blank lines, belongs to it. */
+  /** Parses a footnote at the beginning of the text. Indented lines after it, also after blank lines, belong to it. */
   footnote(src: string): Footnote | undefined {
     const head = this.depth === 0 && /^ {0,3}\[\^([^\]\s]{1,60})\]:[ \t]*/.exec(src);
     if (!head) return undefined;
@@ -83,7 +83,7 @@ class LimitedLexer extends Lexer {
 const blank = /\n[ \t]*\n/;
 const closers: Record<string, string> = { "$$": "$$", "\\[": "\\]" };
 
-// A formula that stands alone, between lines of $$ or between \[ and \].
+// A block formula, between lines of $$ or between \[ and \].
 function formula(src: string): Tokens.Generic | undefined {
   const open = /^ {0,3}(\$\$(?!\$)|\\\[)/.exec(src);
   if (!open) return undefined;
@@ -95,14 +95,14 @@ function formula(src: string): Tokens.Generic | undefined {
   return lineEnd && text ? { type: "formula", raw: src.slice(0, end + close.length), text } : undefined;
 }
 
-// A formula in a line. A dollar sign next to a space is money.
+// An inline formula. A dollar sign next to a space is a currency sign.
 function inlineFormula(src: string, before: string): Tokens.Generic | undefined {
   const m = /^\$\$(?!\$)((?:\\[\s\S]|[^$\\]){1,2000}?)\$\$/.exec(src) ?? /^\\\(((?:(?!\\\))[\s\S]){1,2000}?)\\\)/.exec(src)
     ?? (/[\p{L}\p{N}$\\]$/u.test(before) ? null : /^\$((?![\s$])(?:\\.|[^$\\\n]){0,300}?(?<![\s\\]))\$(?![\p{L}\p{N}$])/u.exec(src));
   return m?.[1]?.trim() ? { type: "math", raw: m[0], text: m[1].trim() } : undefined;
 }
 
-// The line break before what may interrupt a paragraph, or -1.
+// interrupted returns the offset of the line break before syntax that interrupts a paragraph, or -1.
 function interrupted(src: string): number {
   const end = src.search(blank);
   return (end < 0 ? src : src.slice(0, end)).search(/\n {0,3}(?:\$\$|\\\[|\[\^[^\]\s]{1,60}\]:)/);
@@ -121,7 +121,7 @@ function newLexer(definitions: Definitions): { lexer: LimitedLexer; reader: Read
           const label = m?.[1]!.toLowerCase();
           return m && lexer.tokens.links[`^${label}`] ? { type: "noteref", raw: m[0], label } : undefined;
         }
-        // One tilde is "about" far more often than a deletion.
+        // One tilde usually means "about", not strikethrough.
         if (/^~(?!~)/.test(src)) return { type: "text", raw: "~", text: "~", escaped: false };
         return src[0] === "$" || src.startsWith("\\(") ? inlineFormula(src, tokens.at(-1)?.raw ?? "") : undefined;
       }],
@@ -139,7 +139,7 @@ function newLexer(definitions: Definitions): { lexer: LimitedLexer; reader: Read
   return { lexer, reader };
 }
 
-/** Reads a text, and what it defines beside what is known. */
+/** Parses a text. It returns its own definitions together with the given ones. */
 export function lex(source: string, definitions: Definitions = {}): { tokens: Token[]; known: Definitions } {
   counts.characters += source.length;
   const { lexer } = newLexer(definitions);
@@ -147,12 +147,12 @@ export function lex(source: string, definitions: Definitions = {}): { tokens: To
     const tokens = lexer.lex(source);
     return { tokens: [...tokens], known: tokens.links };
   } catch {
-    // What can't be read is shown as it is.
+    // If marked fails, the text is shown as source.
     return { tokens: [{ type: "paragraph", raw: source, text: source, tokens: [{ type: "text", raw: source, text: source, escaped: false }] }], known: definitions };
   }
 }
 
-/** Reads the text of one paragraph. */
+/** Parses the text of one paragraph. */
 export function lexInline(source: string, definitions: Definitions): Token[] {
   counts.characters += source.length;
   try {

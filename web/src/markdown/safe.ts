@@ -1,4 +1,4 @@
-// What of a text is safe to show and to follow.
+// Decides which texts, links and images of a Markdown text are safe.
 
 const namedEntities: Record<string, string> = {
   amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", nbsp: "\u00a0", copy: "©", reg: "®", trade: "™", hellip: "…", mdash: "—", ndash: "–",
@@ -8,7 +8,7 @@ const namedEntities: Record<string, string> = {
   shy: "\u00ad", ensp: "\u2002", emsp: "\u2003", thinsp: "\u2009", zwj: "\u200d", zwnj: "\u200c", check: "✓", cross: "✗",
 };
 
-/** Writes a text's character references out. What is none stays as it is. */
+/** Decodes character references. Invalid ones are left unchanged. */
 export function unescape(text: string): string {
   if (!text.includes("&")) return text;
   return text.replace(/&(?:#x([0-9a-f]{1,6})|#(\d{1,7})|([a-z]{2,8}));/gi, (match, hex: string | undefined, dec: string | undefined, name: string | undefined) => {
@@ -18,17 +18,19 @@ export function unescape(text: string): string {
   });
 }
 
-// Characters that turn the order of what follows: they can make a file's name or an address read as another one.
+// Characters that change the direction of the following text. They can disguise a file name or an address.
 const overrides = /[\u202a-\u202e\u2066-\u2069]/g;
 
-/** Shows characters that turn the order of text as marks. */
+/** Replaces characters that change the direction of text by visible marks. */
 export function plain(text: string): string {
   return text.replace(overrides, (c) => `⟨U+${c.codePointAt(0)!.toString(16).toUpperCase()}⟩`);
 }
 
 const pageUrl = (): string => globalThis.location?.href ?? "http://leat.invalid/";
 
-/** The address that a link may lead to, or undefined: the web, mail, a place in this page, or this gateway. */
+/**
+ * Returns the address if a link may lead there, or undefined. Allowed are the web, mail, anchors in this page, and this gateway.
+ */
 export function safeLink(href: string): string | undefined {
   const at = unescape(href).trim();
   if (/^#/.test(at)) return at;
@@ -41,23 +43,26 @@ export function safeLink(href: string): string | undefined {
   return url.protocol === "https:" || url.protocol === "http:" || url.protocol === "mailto:" ? at : undefined;
 }
 
-/** Whether a safe link leads to another host, as a browser reads it: "/\host" does, and "https:host" on a page of http. */
+/**
+ * Reports whether a safe link leads to another host, as a browser parses it: "/\host" does, and so does "https:host" on an http
+ * page.
+ */
 export function leadsAway(to: string): boolean {
   const url = new URL(to, pageUrl());
   return /^https?:$/.test(url.protocol) && url.origin !== new URL(pageUrl()).origin;
 }
 
-/** What a link to a place in the page names. */
+/** Returns the anchor of a link within the page. */
 export function placeOf(href: string): string {
   const name = href.slice(1);
   try {
     return decodeURIComponent(name);
   } catch {
-    return name; // a % that begins no character
+    return name; // an invalid escape sequence
   }
 }
 
-/** Whether a picture may be fetched: from this gateway, or as it is in the text. Others would tell their host who reads here. */
+/** Reports whether an image may be loaded: from this gateway, or from a data URL. Other hosts would learn who reads the text. */
 export function safeImage(src: string): boolean {
   if (/^data:image\/(?:png|jpeg|gif|webp|avif);base64,/i.test(src)) return true;
   try {
