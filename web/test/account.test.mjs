@@ -1,4 +1,4 @@
-// Two people who share a browser: nothing of the one goes out in the name of the other, or is left where the other finds it.
+// Users who share a browser: no text of one user is sent in the name of another, or left where the other can read it.
 
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
@@ -26,10 +26,10 @@ async function signIn(page, user) {
   await connected(page);
 }
 
-/** All that scripts of this gateway can find in the browser. */
+/** Returns everything that scripts of this origin can read in the browser's storage. */
 const browserStorage = (page) => page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }));
 
-/** The titles and texts of all that somebody has. */
+/** Returns the titles and texts of all conversations of a user. */
 async function conversationsOf(gateway, user) {
   const headers = { Authorization: `Bearer ${token(user)}` };
   const { conversations } = await (await fetch(`${gateway.url}/api/conversations`, { headers })).json();
@@ -37,7 +37,7 @@ async function conversationsOf(gateway, user) {
   return JSON.stringify(conversations) + docs.join("");
 }
 
-/** Cuts a page's sockets until the function that it returns is called; what goes by HTTP is not touched. */
+/** Cuts a page's sockets until the returned function is called. HTTP requests still work. */
 async function cutSockets(page) {
   let down = true;
   const open = new Set();
@@ -62,7 +62,7 @@ test("two people and one browser", { skip: lacking || false, concurrency: 1 }, a
     await ask(page, "echo of alice");
     await idle(page);
     const id = current(page);
-    // A file that the browser keeps.
+    // A file in the browser's cache.
     const media = await page.evaluate(async (c) => {
       const res = await fetch(`/api/conversations/${c}/files?name=a.txt`, { method: "POST", headers: { "Content-Type": "text/plain" }, body: "a file of alice" });
       return new URL((await res.json()).media.url, location.href).href;
@@ -114,7 +114,7 @@ test("two people and one browser", { skip: lacking || false, concurrency: 1 }, a
     await page.waitForFunction(() => JSON.stringify({ ...localStorage }).includes("a draft of carol"));
     // The session expires: the page checks its session as soon as the socket reports it.
     await page.context().clearCookies();
-    await allowed(page, "go", async () => { // what one sees is no longer one's own
+    await allowed(page, "go", async () => { // the shown conversation belongs to another user
       heal();
       await field(page).waitFor({ timeout: 60_000 });
     });
@@ -133,7 +133,7 @@ test("two people and one browser", { skip: lacking || false, concurrency: 1 }, a
     await signOutButton(page).click();
     await field(page).waitFor();
 
-    // The one who wrote it has it still.
+    // The author still has the draft.
     await signIn(page, "carol");
     await page.getByRole("link", { name: /of carol/ }).first().click();
     await page.getByRole("article").getByText("echo waits of carol").waitFor();

@@ -1,13 +1,13 @@
-// A plugin that does what a message's first word says, for the tests of the dashboard.
+// A plugin for the dashboard's tests. The first word of a message selects what it does.
 
 import { createInterface } from "node:readline";
 
 const write = (o) => process.stdout.write(JSON.stringify(o) + "\n");
 const turns = new Map(); // id: { cancelled, answered }
-const tries = new Map(); // of flaky, by word
+const tries = new Map(); // attempts of flaky, by word
 const sleep = (ms) => new Promise((r) => setTimeout(r, ms));
 
-/** A text with all that Markdown has; n repeats it. */
+/** Returns a text with every kind of Markdown, repeated n times. */
 export function prose(n = 1) {
   const section = (i) => [
     `## Section ${i}`, "", `Some *prose* with **bold**, \`code\` and a [link](https://example.com/${i}), long enough to wrap on a narrow screen and then some.`, "",
@@ -18,7 +18,7 @@ export function prose(n = 1) {
 }
 
 const scripts = {
-  // echo words: one word each 40 ms.
+  // echo WORDS: one word every 40 ms.
   async echo({ turn, say, rest, going }) {
     for (const w of rest.split(/(?<= )/)) {
       if (!going()) return;
@@ -49,20 +49,20 @@ const scripts = {
     }
     write({ type: "turn.end", turn, outcome: "completed" });
   },
-  // fail: says a little, then fails.
+  // fail: some text, then a failure.
   async fail({ turn, say }) {
     say("I begin, but ");
     await sleep(50);
     write({ type: "turn.end", turn, outcome: "failed", error: { code: "overloaded", message: "The model is overloaded.", retryable: true } });
   },
-  // flaky WORD: fails the first time that it is asked for the word, then says how often it was asked.
+  // flaky WORD: fails at the first attempt for the word, and then answers with the number of attempts.
   async flaky({ turn, say, rest }) {
     tries.set(rest, (tries.get(rest) ?? 0) + 1);
     if (tries.get(rest) === 1) return scripts.fail({ turn, say });
     say(`This is try ${tries.get(rest)}.`);
     write({ type: "turn.end", turn, outcome: "completed" });
   },
-  // tool: a tool whose output grows, stderr, a failed one, and words.
+  // tool: a tool with growing output and stderr, a failed tool, and text.
   async tool({ turn, say, going }) {
     write({ type: "message.start", turn, message: "m", role: "assistant" });
     write({ type: "part.start", turn, message: "m", part: "r", kind: "reasoning" });
@@ -90,7 +90,7 @@ const scripts = {
     write({ type: "turn.end", turn, outcome: "completed" });
     void say;
   },
-  // status: lines that replace each other, then the answer.
+  // status: statuses that replace each other, then the answer.
   async status({ turn, going }) {
     for (const text of ["Looking up track…", "Searching for track…", "Setting up playback…", "Now playing: **Song**"]) {
       if (!going()) return;
@@ -107,7 +107,7 @@ const scripts = {
     say(a.decision === "approve" ? "Deleted." : "Kept.");
     write({ type: "turn.end", turn, outcome: "completed" });
   },
-  // files: says which files came with the message, and sends the first back.
+  // files: names the files of the message, and returns the first.
   async files({ turn, say, message }) {
     const parts = (message.parts ?? []).filter((p) => p.media);
     say(parts.map((p) => `${p.media.name} ${p.media.mime} ${p.media.size}`).join("; "));
@@ -119,7 +119,7 @@ const scripts = {
     }
     write({ type: "turn.end", turn, outcome: "completed" });
   },
-  // hostile: what should do no harm.
+  // hostile: content that must do no harm.
   async hostile({ turn, say }) {
     for (const line of hostile) {
       say(`${line}\n\n`);

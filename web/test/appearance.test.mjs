@@ -1,4 +1,4 @@
-// How the dashboard looks and feels: accessibility, tasks by names alone.
+// The dashboard's appearance and accessibility.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -148,7 +148,7 @@ if (lacking) {
         await state("reconnecting");
         await fits("reconnecting");
 
-        // The page is there, and what it asks is not answered.
+        // The page is served, but its requests are not answered.
         await privateGateway.run();
         await page.route("**/api/auth/session", (r) => r.abort());
         await page.reload();

@@ -1,10 +1,13 @@
-// What should do no harm wherever it stands, and a plugin that puts it everywhere: into every text, name and address of every part.
+// Hostile texts, and a plugin that puts them into every text, name and URL of every part.
 
 import { maker, serve } from "./plugin.mjs";
 
 const hack = (n) => `window.hacked=${n}`;
 
-/** Texts that an agent, a tool or a stranger might send. None may run, fetch, open, submit, cover or widen anything. */
+/**
+ * Texts that an agent, a tool or a stranger might send. None may run a script, load or submit anything, open a window, or cover or
+ * widen the page.
+ */
 export const strange = [
   `<script>${hack(1)}</script>`,
   `<img src=x onerror="${hack(2)}">`,
@@ -57,11 +60,11 @@ export const strange = [
   `مرحبا بالعالم ${"שלום ".repeat(200)} mixed <b dir=rtl>LTR</b>`,
 ];
 
-/** The first n characters of a text, none of them halved. */
+/** Returns the first n characters of a text, without splitting one. */
 export const clip = (text, n) => [...text].slice(0, n).join("");
 const id = (text) => Buffer.from(clip(text, 200).replace(/[\u0000-\u001f\u007f]/g, "")).subarray(0, 200).toString("utf8").replace(/\ufffd/g, "");
 
-/** Addresses made of a text: as it is, as a path, as a file of the gateway's, as data. */
+/** Returns URLs that contain a text: the text itself, a path, a file of the gateway, data. */
 const urls = (s) => [s, `javascript:${s}`, `data:text/html,${s}`, `data:image/svg+xml,${s}`, `//evil.example/${encodeURIComponent(s)}`, `/api/conversations/x/files/${s}`];
 
 async function everywhere(turn) {
@@ -76,7 +79,7 @@ async function everywhere(turn) {
   turn.close("m", "s");
   for (const [i, url] of urls(short).entries()) {
     const mime = ["image/png", "image/svg+xml", "audio/wav", "video/mp4", "text/html", clip(s, 100)][i];
-    if (/^data:/.test(url)) continue; // the gateway stores those, or refuses them, by their bytes
+    if (/^data:/.test(url)) continue; // the gateway stores or refuses data URLs by their bytes
     turn.media("m", `f${i}`, { url, mime, name: short, alt: short, size: 5 });
   }
   turn.media("m", "broken", { name: short });

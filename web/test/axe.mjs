@@ -1,4 +1,4 @@
-// What axe-core finds, for all tests in a browser.
+// The accessibility check with axe-core, for all tests in a browser.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** Fails where a page has a serious fault. */
+/** Fails if axe-core finds a serious fault in a page. */
 export async function accessible(page, label) {
   await page.evaluate(axe);
   const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));

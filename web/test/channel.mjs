@@ -1,4 +1,4 @@
-// A channel that brings nothing, for the tests of the overview. It lives as long as the file that it is given is there.
+// A channel without messages, for the tests of the overview. It runs as long as the given file exists.
 
 import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";

@@ -1,4 +1,4 @@
-// What people do in the dashboard, in a real browser over the real gateway; net.test.mjs has what happens when something fails.
+// The main features of the dashboard, in a real browser over the real gateway. net.test.mjs tests failures.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -130,7 +130,7 @@ if (lacking) {
     await idle(page);
     await articles(page).first().hover();
     await page.getByRole("button", { name: "Edit" }).click();
-    page.expected = 0; // the turn goes with its message, and another one comes
+    page.expected = 0; // the turn is deleted with its message, and a new one follows
     await ask(page, "echo before");
     page.expected = 1;
     await page.waitForFunction(() => document.querySelector("article.assistant")?.innerText.includes("before"));

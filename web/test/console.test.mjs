@@ -1,4 +1,4 @@
-// What the page tells the console: nothing, unless its flag is set.
+// The page writes nothing to the console unless its debug flag is set.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -19,7 +19,7 @@ if (lacking) {
 
   test("warnings go to the console only while the flag is set", async () => {
     const page = await open(gateway);
-    // A storage that is full: messages are delivered all the same, and would not outlive a reload.
+    // If storage is full, messages are delivered, but would not survive a reload.
     await page.evaluate(() => {
       const setItem = Storage.prototype.setItem;
       window.refused = 0;

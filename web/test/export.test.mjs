@@ -1,4 +1,4 @@
-// What a person takes along, and what plays: a conversation saved as a file, a message that is copied, a film.
+// Saving a conversation as a file, copying a message, and playing a video.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -22,7 +22,7 @@ if (lacking) {
     await gateway?.close();
   });
 
-  /** Presses the button, and has the file that comes of it. */
+  /** Presses a button and returns the downloaded file. */
   async function saved(page, name) {
     const [download] = await Promise.all([page.waitForEvent("download", patience), page.getByRole("button", { name }).click()]);
     return { name: download.suggestedFilename(), text: readFileSync(await download.path(), "utf8") };

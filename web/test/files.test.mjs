@@ -1,5 +1,5 @@
-// Files up and down, in a real browser over the real gateway: large ones over a line that breaks, pictures, and what agents
-// show by a path of the workspace.
+// Uploads and downloads in a real browser over the real gateway: large files over a broken connection, pictures, and files of the
+// workspace that agents name.
 
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
@@ -15,9 +15,9 @@ import { answer, ask, closeBrowser, composer, current, Gateway, idle, lacking, o
 const networkErrors = /ERR_|WebSocket connection|Failed to load resource/;
 const mega = 1 << 20;
 
-/** A line between the browser and the gateway, that can be held or cut once so many bytes have gone up. */
+/** A proxy between the browser and the gateway that can be held or disconnected after a number of uploaded bytes. */
 class Line {
-  uploadedBytes = 0; // bytes that went to the gateway
+  uploadedBytes = 0; // bytes sent to the gateway
   state = "open"; // or "held": no data passes; or "cut": connections fail
   limit = Infinity; // bytes, after which the method atLimit is called
   atLimit = "disconnect";
@@ -84,7 +84,7 @@ class Line {
   }
 }
 
-/** Waits until something is so. */
+/** Waits until a condition is true. */
 async function waitFor(label, is) {
   for (let i = 0; i < 1200; i++) {
     const v = await is();
@@ -98,7 +98,7 @@ const sum = (b) => createHash("sha256").update(b).digest("hex");
 const chip = (page, name) => page.locator(".attachments li", { hasText: name });
 const attach = (page, files) => page.locator("input[type=file]").setInputFiles(files);
 
-/** A picture of one colour. */
+/** Returns a PNG of one color. */
 function png(width, height, [r, g, b]) {
   const chunk = (type, data) => {
     const body = Buffer.concat([Buffer.from(type), data]);
@@ -118,7 +118,7 @@ function png(width, height, [r, g, b]) {
   return Buffer.concat([Buffer.from("\x89PNG\r\n\x1a\n", "latin1"), chunk("IHDR", head), chunk("IDAT", deflateSync(Buffer.concat(Array(height).fill(row)))), chunk("IEND", Buffer.alloc(0))]);
 }
 
-/** Frames of an OpenClaw gateway of protocol 3, which say a text in pieces. */
+/** Returns frames of an OpenClaw gateway (protocol 3) that stream a text in pieces. */
 function speech(pieces) {
   let seq = 0;
   let t = 0;
@@ -157,7 +157,7 @@ if (lacking) {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** What the agent was shown, and what comes back of it. */
+  /** Checks that the agent received the file, and that its own copy comes back. */
   const arrived = async (page, name, content) => {
     await ask(page, "files");
     await idle(page);
@@ -269,7 +269,7 @@ if (lacking) {
     await composer(page).fill("what is in it");
     await composer(page).press("Enter");
     await note.waitFor();
-    // Who writes on does not want it sent as it is.
+    // A message that the user continues to edit must not be sent as it is.
     await composer(page).fill("echo what is in it");
     await note.waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Send", exact: true }).click();
@@ -300,7 +300,7 @@ if (lacking) {
   test("a picture that is pasted or dropped is shown at once, and in the message", async (t) => {
     t.after(() => line.mend());
     const page = await open({ url: line.url });
-    line.hold(); // before anything of it is at the gateway
+    line.hold(); // before the gateway has received any of it
     const bytes = [...png(64, 48, [200, 80, 20])];
     for (const [kind, name] of [["paste", "pasted.png"], ["drop", "dropped.png"]]) {
       await page.evaluate(([kind, name, bytes]) => {

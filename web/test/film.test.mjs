@@ -1,5 +1,4 @@
-// From the first event to the last of a turn nothing flickers: what is shown stays the same elements, and takes back no height, at the
-// change from what grows to what is complete least of all.
+// Nothing flickers during a turn: shown elements stay, and don't lose height, especially when the answer becomes complete.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -11,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { answer, ask, closeBrowser, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 import { film } from "./real/film.mjs";
 
-// Runs in the page, after the film: an answer as it was last while it grew, and as it is when it is complete.
+// Runs in the page after film(): compares the last state of a growing answer with the complete one.
 function ends() {
   const answers = new Map();
   window.ends = [];
@@ -50,7 +49,7 @@ if (lacking) {
     await page.locator('.connection[data-state="connected"]').waitFor();
     return page;
   };
-  // What the film has, when all is complete.
+  // Returns the recorded scenes of the answer, after the checks.
   const filmOf = async (page) => {
     const { flickers, ends, scenes } = await page.evaluate(() => ({ flickers: window.flickers, ends: window.ends, scenes: window.scenes }));
     assert.deepEqual(flickers, []);
@@ -68,7 +67,7 @@ if (lacking) {
     }
     await idle(page);
     const scenes = await filmOf(page);
-    // It was seen as it grew, part by part.
+    // The parts were seen while they grew.
     assert.ok(scenes.filter((m) => m.growing).length >= 3);
     assert.deepEqual(scenes.at(-1).parts, ["reasoning", "tool", "div", "text"]);
     assert.equal(scenes.at(-1).growing, false);

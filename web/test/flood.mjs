@@ -1,5 +1,5 @@
-// A plugin that says much, for the tests of speed and memory: a long answer at 200 tokens a second, many answers as fast as they
-// are taken.
+// A plugin with much output, for the tests of speed and memory: a long answer at 200 tokens a second, and many answers as fast as
+// possible.
 
 import { createInterface } from "node:readline";
 
@@ -7,7 +7,7 @@ const write = (o) => process.stdout.write(JSON.stringify(o) + "\n");
 const sleep = (ms) => new Promise((r) => setTimeout(r, ms));
 const repeat = (n, item) => Array.from({ length: n }, (_, i) => item(i)).join("");
 
-/** The sections of the long answer: what comes at once, and what comes at the pace of a quick model. */
+/** The sections of the long answer: the text that is sent at once, and the text that is sent at a model's pace. */
 export const sections = [
   ["prose", repeat(90, (i) => `Paragraph ${i} with *some* prose, **bold** words, \`code\` and a [link](https://example.com/${i}), long enough to wrap and then some[^1].\n\n`)],
   ["table", `| name | value | note |\n|---|--:|:-:|\n${repeat(440, (i) => `| row ${i} | ${i * 7} | **bold** and \`code\` |\n`)}\n`],
@@ -17,13 +17,13 @@ export const sections = [
 ];
 const output = repeat(16_000, (i) => `${i}: a line of what a tool writes, sixty-odd characters long it is\n`);
 
-/** What a quick model says in half a minute. */
+/** The output of a fast model in half a minute. */
 export const longAnswer = `${sections.slice(0, 3).map(([, t]) => `${t.slice(0, 7000)}\n\n`).join("")}\`\`\`go\nfunc main() {}\n\`\`\`\n\n${sections[0][1].slice(0, 3000)}`;
 
-/** How much of each section comes at 200 tokens a second, of four characters. */
+/** The number of characters of each section that are sent at 200 tokens a second (four characters each). */
 const paced = 2000;
 
-// Says a text at 200 tokens a second: what is due by the clock, so that a machine that is busy gets larger pieces.
+// Sends a text at 200 tokens a second by the clock. On a busy machine the pieces are larger.
 async function pace(text, say, isRunning) {
   const begin = performance.now();
   for (let at = 0; at < text.length && isRunning(); await sleep(5)) {
@@ -57,7 +57,7 @@ const scripts = {
     write({ type: "part.end", turn, message: "m", part: "x" });
     write({ type: "message.end", turn, message: "m" });
   },
-  // As fast as it is taken.
+  // much: an answer as fast as possible.
   async much({ turn, going }) {
     write({ type: "message.start", turn, message: "m", role: "assistant" });
     write({ type: "part.start", turn, message: "m", part: "x", kind: "text" });

@@ -1,4 +1,4 @@
-// A plugin that goes through every kind and state of a part, for the tests and for looking at.
+// A plugin that shows every kind and state of a part.
 
 import { deflateSync } from "node:zlib";
 
@@ -13,7 +13,7 @@ function crc(bytes) {
   return ~c >>> 0;
 }
 
-/** A picture of that size, as a data: URL. */
+/** Returns a picture as a data URL. */
 export function picture(width, height) {
   const rows = Buffer.alloc((width * 3 + 1) * height);
   for (let y = 0; y < height; y++) for (let x = 0; x < width; x++) rows.set([40 + (x * 160) / width, 110 + (y * 90) / height, 120], y * (width * 3 + 1) + 1 + x * 3);
@@ -33,7 +33,7 @@ export function picture(width, height) {
   return `data:image/png;base64,${png.toString("base64")}`;
 }
 
-/** A second of silence. */
+/** Returns one second of silence. */
 export function sound() {
   const wav = Buffer.alloc(44 + 8000);
   wav.write("RIFF", 0);
@@ -50,7 +50,7 @@ export function sound() {
   return `data:audio/wav;base64,${wav.toString("base64")}`;
 }
 
-/** Three frames of a colour each, 32 by 18, as VP8. */
+/** A video of three frames of one color each, 32 by 18 pixels, VP8. */
 const film = `data:video/webm;base64,${[
   "GkXfo59ChoEBQveBAULygQRC84EIQoKEd2VibUKHgQRChYECGFOAZwEAAAAAAAH+EU2bdLlNu4tTq4QVSalmU6yBbk27i1OrhBZUrmtTrIGTTbuLU6uEH0O2dVOsgdRNu4xTq4Qc",
   "U7trU6yCAezsrgAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAVSalmoCrXsYMPQkBEiYRDPS3TTYCGQ2hyb21lV0GGQ2hyb21lFlSua7yuuteB",
@@ -64,7 +64,7 @@ const listing = Array.from({ length: 40 }, (_, i) => `-rw-r--r-- 1 user user ${1
 const usage = { model: "test-large", input: 12480, output: 812, reasoning: 240, cache_read: 9000, cost: 0.0312 };
 
 const scripts = {
-  // every kind and state of a part, as it is when it is done.
+  // gallery: every kind and state of a part, complete.
   async gallery(turn) {
     turn.text("m", "r", "The user wants to see what is there.\n\n1. look\n2. tell", "reasoning");
     turn.text("m", "a", "I look at the folder first, then at **two files** that matter.");
@@ -92,7 +92,7 @@ const scripts = {
     turn.replace("m", "gone", "");
     turn.close("m", "gone");
     turn.done("m");
-    // Turns within turns, one below the other.
+    // Nested turns.
     let parent = turn.turn;
     for (const [i, name] of ["researcher", "reader", "summer", "checker"].entries()) {
       const emit = turn.inner(`inner-${i}`);
@@ -109,13 +109,13 @@ const scripts = {
     turn.done("z");
     turn.end({ usage });
   },
-  // a film.
+  // film: a video.
   async film(turn) {
     turn.media("m", "v", { url: film, mime: "video/webm", name: "colours.webm" });
     turn.done("m");
     turn.end();
   },
-  // running parts, paused at each step until the test continues.
+  // steps: growing parts, paused at each step until the test continues.
   async steps(turn) {
     await turn.gate("begin");
     turn.start("m", "r", "reasoning");
@@ -150,7 +150,7 @@ const scripts = {
     turn.done("m");
     turn.end();
   },
-  // removed output: first the end of a text, then a whole message.
+  // taken: retracted output, first the end of a text, then a whole message.
   async taken(turn) {
     turn.text("k", "x", "This stays as it is, whatever becomes of the rest.");
     turn.done("k");
@@ -169,13 +169,13 @@ const scripts = {
     await turn.gate("end");
     turn.end();
   },
-  // how turns end, by the code or reason that is named.
+  // end OUTCOME CODE: the ends of turns.
   async end(turn) {
     const [outcome, code, ...words] = turn.rest.split(" ");
     if (words.length > 0) turn.text("m", "x", words.join(" "));
     turn.end(outcome === "completed" ? { reason: code } : { outcome, error: { code, message: `upstream said ${code}`, retryable: false } });
   },
-  // a question; options are JSON.
+  // ask: a request; the options are JSON.
   async ask(turn) {
     turn.text("m", "x", "I need your word. ");
     turn.start("m", "t", "tool", { name: "deploy", call: "c" });
@@ -188,7 +188,7 @@ const scripts = {
     turn.done("m");
     turn.end();
   },
-  // runs until it is stopped.
+  // forever: runs until it is stopped.
   async forever(turn) {
     turn.start("m", "x", "text");
     turn.add("m", "x", "I begin.");

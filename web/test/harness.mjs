@@ -1,5 +1,5 @@
-// A gateway and a browser, for the tests of the dashboard: the real binary, Debian's Chromium, and watchers that look at every
-// change of the page.
+// A gateway and a browser for the dashboard's tests: the real binary, Debian's Chromium, and checks that run at every change of the
+// page.
 
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -16,7 +16,7 @@ import { watch } from "./watch.mjs";
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const browserPath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 
-/** Why the tests can't run here; empty where they can. */
+/** The reason why the tests can't run here, or an empty string. */
 export const lacking = existsSync(browserPath) ? "" : "needs Chromium; on Debian: apt-get install chromium";
 
 let binary = process.env.LEAT_BIN;
@@ -36,7 +36,7 @@ const freePort = () => new Promise((resolve, reject) => {
   });
 });
 
-/** The real gateway, with the agent of agent.mjs. */
+/** The real gateway with the agent of agent.mjs. */
 export class Gateway {
   static async start(args = [], env = {}) {
     const g = new Gateway();
@@ -58,7 +58,7 @@ export class Gateway {
       try {
         if ((await fetch(`${this.url}/readyz`)).ok) return;
       } catch {
-        // Not yet.
+        // The gateway isn't ready yet.
       }
       await new Promise((r) => setTimeout(r, 50));
     }
@@ -77,14 +77,14 @@ export class Gateway {
     rmSync(this.data, { recursive: true, force: true });
   }
 
-  /** Calls the gateway. */
+  /** Calls the gateway's API. */
   async call(path, body, method = body === undefined ? "GET" : "POST") {
     const res = await fetch(`${this.url}${path}`, { method, ...(body !== undefined && { body: JSON.stringify(body) }) });
     if (!res.ok) throw new Error(`${method} ${path}: ${res.status} ${await res.text()}`);
     return res.json();
   }
 
-  /** Makes a conversation with messages in it. */
+  /** Creates a conversation with messages. */
   async conversation(id, title, messages = []) {
     await this.call("/api/conversations", { id, title });
     for (const [role, text] of messages) await this.call(`/api/conversations/${id}/commands`, { type: "inject", message: { role, text } });
@@ -98,7 +98,7 @@ export class Gateway {
 
 let sharedBrowser;
 
-/** The one browser of a test file. */
+/** Returns the shared browser of a test file. */
 export async function browser() {
   return (sharedBrowser ??= await chromium.launch({ executablePath: browserPath, args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"] }));
 }
@@ -108,9 +108,9 @@ export async function closeBrowser() {
   sharedBrowser = undefined;
 }
 
-const contexts = new Set(); // whose faults no test has read yet
+const contexts = new Set(); // contexts whose faults no test has read yet
 
-/** Has all pages of a context looked at, at each change of what they show. What is wrong fails the test, whatever it reads itself. */
+/** Checks all pages of a context at each change. A fault fails the test, even if the test doesn't read it. */
 export async function watchOver(context) {
   context.faults = [];
   contexts.add(context);
@@ -124,8 +124,8 @@ afterEach(() => {
 });
 
 /**
- * Does a step in which a page may do what else is a fault: "shrink", a text gets shorter; "go", a message goes while it is seen. What
- * the log itself takes back needs no leave. The step has to wait for what it leads to.
+ * Runs a step during which a change is allowed that is a fault otherwise: "shrink" (a text gets shorter) or "go" (a visible message
+ * disappears). Retractions in the log are always allowed. The step must wait for its effects.
  */
 export async function allowed(page, change, step) {
   await page.evaluate((w) => window.allowed.add(w), change);
@@ -136,12 +136,12 @@ export async function allowed(page, change, step) {
   }
 }
 
-/** A page of a context of its own, watched. */
+/** Opens a page in a context of its own, with the checks. */
 export async function open(gateway, options = {}) {
   const { path = "/", reading = "off", signedOut = false, watched = true, prepare, ...context } = options;
   const c = await (await browser()).newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce", ...context });
   if (watched) await watchOver(c);
-  // Reading aloud is off, so that each text is in the page once; tests of it turn it on.
+  // Reading aloud is off, so that each text is in the page once. Its own tests turn it on.
   await c.addInitScript((settings) => {
     if (location.protocol.startsWith("http") && localStorage.getItem("leat.reading") === null) localStorage.setItem("leat.reading", JSON.stringify(settings));
   }, reading);
@@ -159,9 +159,9 @@ export async function open(gateway, options = {}) {
   return page;
 }
 
-/** Fails where the watchers of a page saw something, where it wrote to the console, or asked another host. */
+/** Fails if the checks of a page found a fault, or if the page wrote to the console or sent a request to another host. */
 export async function wantClean(page, { console: allowed = /$^/ } = {}) {
-  await page.evaluate(() => {}); // what it told on the way is here
+  await page.evaluate(() => {}); // messages on their way arrive before this returns
   const faults = page.context().faults?.splice(0) ?? await page.evaluate(() => window.faults ?? []);
   const messages = page.said.filter((s) => !allowed.test(s) && !/^verbose/.test(s));
   const problems = [...faults, ...messages, ...page.elsewhere.map((u) => `asked ${u}`)];
@@ -175,14 +175,14 @@ export const answer = (page) => page.locator("article.message.assistant").last()
 
 const endedTurns = (page) => page.evaluate(() => Number(document.querySelector(".log")?.dataset.ended ?? 0));
 
-/** Types and sends. */
+/** Types a message and sends it. */
 export async function ask(page, text) {
   page.expected = Math.max(page.expected ?? 0, await endedTurns(page)) + 1;
   await composer(page).fill(text);
   await composer(page).press("Enter");
 }
 
-/** Waits until what was asked has its answer, and nothing runs. */
+/** Waits until each sent message is answered and nothing runs. */
 export async function idle(page) {
   await page.locator('.connection[data-state="connected"]').waitFor();
   await page.waitForFunction((n) => {
@@ -191,5 +191,5 @@ export async function idle(page) {
   }, page.expected ?? 1, { timeout: 60_000 });
 }
 
-/** The conversation that is open. */
+/** Returns the id of the open conversation. */
 export const current = (page) => decodeURIComponent(new URL(page.url()).hash.replace("#/c/", ""));

@@ -10,7 +10,7 @@ import { clip, strange } from "./attacks.mjs";
 
 const forbidden = ".log :is(script, iframe, object, embed, style, link, meta, base, form:not(.ask form), svg:not(.icon), math, dialog, [popover], [srcdoc], [style*=position], [onerror], [onload], [onclick], [onfocus], [onmouseover], [ontoggle], [autofocus])";
 
-/** What is wrong with a page. */
+/** Returns the effects of hostile content on a page. */
 async function harm(page) {
   const fontFaces = await page.evaluate((selector) => {
     const log = document.querySelector(".log");
@@ -34,7 +34,7 @@ async function harm(page) {
       if (box.width > 0 && (box.left < left - 1 || box.right > right + 1) && !e.closest(".unseen")) results.push(`${e.className || e.tagName} stands out`);
     }
     for (const row of document.querySelectorAll(".log .row")) if (row.getBoundingClientRect().height > 33) results.push(`a row is ${row.getBoundingClientRect().height} px high`);
-    // Where names and arguments stand, nothing turns or hides what is read.
+    // No name or argument contains a character that hides or reorders text.
     for (const e of document.querySelectorAll(".log :is(.row, .who, .media, .fields dt, .told, .used, .alive, .ask header, .ask .answers)")) {
       if (/[\u0000-\u0008\u000e-\u001f\u007f\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\ufff9-\ufffb]/.test(e.closest(".markdown, [dir=auto]") ? "" : e.textContent)) results.push(`${e.className} turns or hides text: ${JSON.stringify(e.textContent.slice(0, 80))}`);
     }
@@ -55,7 +55,7 @@ if (lacking) {
     await gateway?.close();
   });
 
-  /** A page that counts what its policy forbids and what opens. */
+  /** Opens a page that counts policy violations and opened windows. */
   async function openWatched(options) {
     const page = await open(gateway, options);
     await page.context().addInitScript(() => {
@@ -71,7 +71,7 @@ if (lacking) {
     return page;
   }
 
-  /** Makes a conversation that is full of the text i: its title, authors, messages, and a turn that waits. */
+  /** Creates a conversation with the text i in its title, authors, messages, and a waiting turn. */
   async function begin(id, i, check = () => {}) {
     const text = strange[i];
     const command = (c) => gateway.call(`/api/conversations/${id}/commands`, c);
@@ -107,11 +107,11 @@ if (lacking) {
         assert.equal(page.opened, 0, `${label} opens something`);
         assert.ok(page.url().startsWith(gateway.url), `${label} leads away`);
       }
-      await wantClean(page, { console: /404/ }); // files that pretend to be this gateway's
+      await wantClean(page, { console: /404/ }); // URLs that look like this gateway's files
     });
   }
 
-  /** Opens a conversation that is full of the text i, and over. */
+  /** Opens a finished conversation that is full of the text i. */
   async function past(page, i) {
     const id = `past-${i}`;
     const turn = await begin(id, i);

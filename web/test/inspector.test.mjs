@@ -1,4 +1,4 @@
-// The look inside an answer, and the overview.
+// The inspector of a turn, and the overview.
 
 import assert from "node:assert/strict";
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -13,7 +13,7 @@ import { answer, ask, closeBrowser, Gateway, idle, lacking, open, wantClean } fr
 const timed = fileURLToPath(new URL("timed.mjs", import.meta.url));
 const limit = 60_000;
 
-/** Waits until f gives what is wanted, or anything that is true. */
+/** Waits until f returns the expected value, or a true value if none is given. */
 async function waitFor(label, f, expected) {
   let got;
   for (const end = Date.now() + limit; Date.now() < end; await new Promise((r) => setTimeout(r, 50))) {
@@ -23,7 +23,7 @@ async function waitFor(label, f, expected) {
   throw new Error(`${label}: ${JSON.stringify(got)}, not ${JSON.stringify(expected)}`);
 }
 
-/** The pieces of a turn, as its transcript has them. */
+/** Returns the parts of a turn as in its transcript. */
 const pieces = (transcript) => transcript.messages.filter((m) => m.role !== "user").flatMap((m) => m.parts.map(({ kind, name, state, text, input, output, stderr }) => ({ kind, name, state, text, input, output, stderr })));
 
 const figure = async (page, name) => (await page.locator(".inspector .figures div").filter({ has: page.getByText(name, { exact: true }) }).locator("dd").innerText());
@@ -46,7 +46,7 @@ if (lacking) {
     if (folder) rmSync(folder, { recursive: true });
   });
 
-  /** A conversation with the agent, and a page that shows it. */
+  /** Creates a conversation with the agent and opens it. */
   async function talk(options = {}) {
     const id = `c${++n}`;
     await gateway.call("/api/conversations", { id, agent: "timed" });
@@ -105,7 +105,7 @@ if (lacking) {
       rows.forEach(([, v], i) => assert.ok(Math.abs(ys[i] - (29 - (v / top) * 26)) < 0.5, `point ${i} is at ${ys[i]} for ${v} of ${top}`));
       await accessible(page, "an answer that has ended");
 
-      // By keyboard, event by event.
+      // Step through the events by keyboard.
       const replay = page.getByRole("region", { name: "The answer at that moment" });
       await slider.focus();
       await page.keyboard.press("Home");
@@ -133,7 +133,7 @@ if (lacking) {
       assert.equal(await page.locator(".events table").getAttribute("aria-rowcount"), String(appends + 1));
       assert.equal(await page.locator(".events tbody tr").count(), appends);
 
-      // It has an address, and outlives the page.
+      // The inspector has a URL and survives a reload.
       const displayed = await figure(page, "Display delay");
       await page.evaluate(([i, t]) => { location.hash = `#/c/${i}?turn=${t}`; }, [id, await turnOf(id)]);
       await page.reload();
@@ -158,7 +158,7 @@ if (lacking) {
     await idle(page);
     await answer(page).getByRole("button", { name: "Inspect" }).click();
     await page.getByText(/This tab’s clock differs by 1 min (29|30) s/).waitFor();
-    // What was shown here is on the log's axis all the same.
+    // Display times are converted to the log's clock.
     const lag = await figure(page, "Display delay");
     assert.match(lag, /^\d+ ms|^\d+\.\d+ s/);
     await wantClean(page);
@@ -268,7 +268,7 @@ if (lacking) {
       assert.equal(await tile("Channels"), "none");
       assert.ok(await page.locator(".tile").count() <= 8);
 
-      // An agent goes down, says why, and comes back.
+      // The agent goes down, shows the reason, and recovers.
       rmSync(join(folder, "alive"));
       await waitFor("one is down", () => tile("Agents"), "2 up, 1 down");
       await row("mortal").getByText("down", { exact: true }).waitFor();
@@ -278,7 +278,7 @@ if (lacking) {
       mark("alive");
       await waitFor("it is back", () => tile("Agents"), "3 up");
 
-      // A turn runs, can be gone to, and ends.
+      // A running turn is listed with a link, and disappears at its end.
       const id = `c${++n}`;
       await gateway.call("/api/conversations", { id, title: `Run ${theme}`, agent: "timed" });
       await gateway.call(`/api/conversations/${id}/commands`, { type: "send", message: { text: `steps ${folder}` } });
@@ -295,7 +295,7 @@ if (lacking) {
       mark("end");
       await page.locator(".inspector header").getByText("running").waitFor({ state: "detached" });
 
-      // One fails, and is led to.
+      // A failed turn is listed with a link.
       const failing = `c${++n}`;
       await gateway.call("/api/conversations", { id: failing, agent: "test" });
       await gateway.call(`/api/conversations/${failing}/commands`, { type: "send", message: { text: "fail" } });
@@ -303,7 +303,7 @@ if (lacking) {
       await waitFor("nothing runs", () => tile("Live turns"), "0");
       await row("test").locator(`a[href^="#/c/${failing}?turn="]`).filter({ hasText: "The model is overloaded." }).waitFor();
 
-      // At most once a second, and never while the page is hidden.
+      // The overview reads at most once a second, and never while the page is hidden.
       const reads = () => page.evaluate(() => performance.getEntriesByType("resource").filter((e) => e.name.endsWith("/metrics")).map((e) => e.startTime));
       await page.evaluate(() => performance.clearResourceTimings());
       await waitFor("it is read", async () => (await reads()).length >= 3);
@@ -314,9 +314,9 @@ if (lacking) {
         document.dispatchEvent(new Event("visibilitychange"));
       }, isHidden);
       await hide(true);
-      await page.waitForLoadState("networkidle"); // what was asked for before has come
+      await page.waitForLoadState("networkidle"); // wait for earlier requests
       const before = (await reads()).length;
-      await page.evaluate(() => new Promise((r) => setTimeout(r, 2500))); // that nothing happens takes time to see
+      await page.evaluate(() => new Promise((r) => setTimeout(r, 2500))); // the absence of requests takes time to observe
       assert.equal((await reads()).length, before);
       await hide(false);
       await waitFor("it is read again", async () => (await reads()).length > before);
@@ -343,7 +343,7 @@ if (lacking) {
       await waitFor("both run", () => tile("Agents"), "2 up");
       assert.equal(await tile("Channels"), "none");
 
-      // A channel is installed, goes down, says why, comes back, and is taken away.
+      // A channel is installed, goes down, shows the reason, recovers, and is removed.
       writeFileSync(channel, "");
       await pluginGateway.call("/api/plugins/install", { path: plugin });
       await waitFor("the channel is up", () => tile("Channels"), "1 up");
@@ -362,7 +362,7 @@ if (lacking) {
       await waitFor("the channel is gone", () => tile("Channels"), "none");
       await row.waitFor({ state: "detached" });
 
-      // Readers come and go.
+      // Readers connect and disconnect.
       await waitFor("no readers", () => tile("Viewers"), "0");
       await pluginGateway.conversation("read", "Read");
       const readers = [new AbortController(), new AbortController(), new AbortController()];
@@ -372,7 +372,7 @@ if (lacking) {
       await waitFor("two read still", () => tile("Viewers"), "2");
       for (const r of readers) r.abort();
       await waitFor("no readers are left", () => tile("Viewers"), "0");
-      assert.deepEqual(streams.map((r) => r.status), [200, 200, 200]); // which also keeps them from being collected before
+      assert.deepEqual(streams.map((r) => r.status), [200, 200, 200]); // this reference also prevents their garbage collection
       await wantClean(page);
     } finally {
       await pluginGateway.close();

@@ -9,7 +9,7 @@ import { allowed, answer, articles, ask, closeBrowser, composer, current, Gatewa
 
 const networkErrors = /ERR_CONNECTION_REFUSED|WebSocket connection|ERR_INTERNET_DISCONNECTED|ERR_CONNECTION_RESET|Failed to load resource/;
 
-/** Waits in the page; a machine may be slow. */
+/** Waits for a condition in the page, with time for a slow machine. */
 const waitFor = (page, f, arg) => page.waitForFunction(f, arg, { timeout: 60_000 });
 
 const focused = (page) => page.evaluate(() => {
@@ -60,7 +60,7 @@ if (lacking) {
     await page.getByText(/Begun: once more/).waitFor();
     const { conversation } = await gateway.call(`/api/conversations/${current(page)}`);
     assert.equal(conversation.agent, "steered");
-    // Escape closes it, and the focus is back.
+    // Escape closes it and returns the focus.
     await idle(page);
     await page.keyboard.press("Control+k");
     await box.waitFor();
@@ -102,7 +102,7 @@ if (lacking) {
     await page.keyboard.press("Escape");
     await sheet.waitFor({ state: "detached" });
     assert.match(await focused(page), /New conversation/);
-    // Without them nothing answers, also after a reload, but what belongs to a field.
+    // With shortcuts off, only keys of fields work, also after a reload.
     await page.reload();
     await page.locator('.connection[data-state="connected"]').waitFor();
     await opener.focus();
@@ -174,7 +174,7 @@ if (lacking) {
       }, `Number ${n} `);
       assert.ok(await articles(page).count() <= 330, "only what is near is drawn");
     };
-    await allowed(page, "go", async () => { // so far that what was seen is not drawn any more
+    await allowed(page, "go", async () => { // far enough that the message is not rendered any more
       await field.fill("Golden needle");
       await page.getByRole("search").getByText("3 of 3").waitFor();
       await page.getByText("Number 8007 has a golden needle.").waitFor();

@@ -1,4 +1,4 @@
-// A plugin of scripts, for tests: a message's first word names the script that answers it.
+// Runs plugins made of scripts: the first word of a message selects the script.
 
 import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -22,7 +22,7 @@ export function serve(scripts) {
     const api = {
       turn: m.turn, rest: args.join(" "), going: () => !t.cancelled, emit: writerOf(m.turn), inner: writerOf,
       answer: () => new Promise((resolve) => (t.answered = resolve)),
-      /** Waits until the test has made a file, so that what it looks at stands still meanwhile. */
+      /** Waits until the test creates a file, so that the page is stable while it is checked. */
       async gate(name) {
         while (!existsSync(`${args.join(" ")}/${name}`) && !t.cancelled) await sleep(10);
       },
@@ -35,7 +35,7 @@ export function serve(scripts) {
   }).on("close", () => process.exit(0));
 }
 
-/** Short words for events of one turn. */
+/** Shorthands for the events of one turn. */
 export function maker(emit) {
   const messages = new Set();
   const message = (id, role = "assistant", fields = {}) => {

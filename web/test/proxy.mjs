@@ -1,9 +1,9 @@
-// A network between a browser and a gateway that a test makes bad and good again. The browser's own switch for being offline
-// closes nothing and holds what is open, so what becomes of connections is shown by this.
+// A faulty network between a browser and a gateway. The browser's own offline switch closes no connections, so a proxy is needed to
+// test what happens to connections.
 
 import { connect, createServer } from "node:net";
 
-/** How often a slow connection passes something on, in milliseconds. */
+/** The interval in which a slow connection passes data, in milliseconds. */
 const beat = 50;
 
 export class Network {
@@ -30,7 +30,7 @@ export class Network {
     const pair = { browser, gateway, dead: false };
     this.pairs.add(pair);
     const end = () => {
-      if (pair.dead) return; // half open: the browser is not told
+      if (pair.dead) return; // half open: the browser isn't notified
       browser.destroy();
       gateway.destroy();
       this.pairs.delete(pair);
@@ -41,7 +41,7 @@ export class Network {
     this.setFlow(pair);
   }
 
-  // down passes on what the gateway says, as fast as the network is.
+  // down passes data from the gateway at the configured rate.
   down(pair, data) {
     if (pair.dead) return;
     if (this.rate === Infinity) {
@@ -67,31 +67,31 @@ export class Network {
     }
   }
 
-  /** Passes all on, also what was held back. */
+  /** Passes all data, also what was held back. */
   pass() {
     this.mode = "pass";
     this.rate = Infinity;
     for (const p of this.pairs) this.setFlow(p);
   }
 
-  /** Closes what is open. */
+  /** Closes the open connections. */
   disconnect() {
     for (const p of this.pairs) p.browser.destroy();
   }
 
-  /** Closes what is open and what is to come. */
+  /** Closes the open connections and all new ones. */
   refuse() {
     this.mode = "refuse";
     this.disconnect();
   }
 
-  /** Connections are made, and nothing passes: not of old ones, not of new ones. */
+  /** Accepts connections but passes no data on any. */
   stall() {
     this.mode = "stall";
     for (const p of this.pairs) this.setFlow(p);
   }
 
-  /** The other end of what is open is gone, and the browser is not told; new connections are good. */
+  /** Closes the gateway's side of open connections without notifying the browser. New connections work. */
   halfOpen() {
     for (const p of this.pairs) {
       p.dead = true;
@@ -99,7 +99,7 @@ export class Network {
     }
   }
 
-  /** So many bytes a second to the browser, for each connection. */
+  /** Limits each connection to a number of bytes per second to the browser. */
   slow(rate) {
     this.rate = rate;
   }

@@ -1,4 +1,4 @@
-// Chromium by its own protocol alone: what drives it otherwise keeps every page visible.
+// Drives Chromium by its own protocol only, because Playwright keeps every page visible.
 
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -33,7 +33,7 @@ export class RawBrowser {
     });
   }
 
-  /** A tab, with a script that runs in it before anything else. */
+  /** Opens a tab with a script that runs first. */
   async tab(url, script = "") {
     const { targetId } = await this.send("Target.createTarget", { url: "about:blank" });
     const { sessionId } = await this.send("Target.attachToTarget", { targetId, flatten: true });
@@ -66,7 +66,7 @@ class Tab {
     return result.value;
   }
 
-  /** Waits until an expression holds. */
+  /** Waits until an expression is true. */
   async waitFor(expression, limit = 60_000) {
     for (const end = Date.now() + limit; ; await new Promise((r) => setTimeout(r, 50))) {
       const value = await this.eval(expression);

@@ -1,5 +1,5 @@
-// Who moves the log: the page while it follows the end, the reader once they went away from it. Every way of going away and of coming
-// back, while messages come and an answer grows.
+// Scrolling of the log: the page scrolls while it follows the end, and never after the reader has scrolled away. Every way to leave
+// the end and to return, while messages arrive and an answer grows.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -18,14 +18,14 @@ const repeat = (n, item) => Array.from({ length: n }, (_, i) => item(i));
 const viewState = (page) => page.evaluate(async () => {
   const log = document.querySelector(".log");
   const frame = () => new Promise((r) => requestAnimationFrame(r));
-  // What the reader set going comes to rest.
+  // Wait until scrolling that the reader started has ended.
   for (let [last, unchanged] = [NaN, 0]; unchanged < 12; [last, unchanged] = [log.scrollTop, log.scrollTop === last ? unchanged + 1 : 0]) await frame();
   const edge = log.getBoundingClientRect().top;
   const topMessage = [...document.querySelectorAll("article[data-message]")].find((a) => a.getBoundingClientRect().bottom > edge);
   return { end: log.scrollHeight - log.scrollTop - log.clientHeight <= 1, first: topMessage.dataset.message, top: Math.round(topMessage.getBoundingClientRect().top) };
 });
 
-// A finger that goes from one height to another.
+// Moves a finger vertically.
 async function finger(page, from, to) {
   const session = await page.context().newCDPSession(page);
   const touch = (type, y) => session.send("Input.dispatchTouchEvent", { type, touchPoints: y === undefined ? [] : [{ x: 700, y }] });
@@ -95,7 +95,7 @@ if (lacking) {
       await command(id, { type: "send", message: { role: "user", text: "go on" } });
       const page = await open(gateway, { path: `/#/c/${id}`, hasTouch: true });
       await page.getByText("Begun: go on").waitFor();
-      // The agent adds the message to its answer, which grows.
+      // The agent adds the message to its growing answer.
       const grow = async (words) => {
         await command(id, { type: "send", message: { role: "user", text: `${words} ${"and so on ".repeat(60)}` } });
         await page.getByText(`You said ${words}`).waitFor({ state: "attached" });
@@ -145,7 +145,7 @@ if (lacking) {
     assert.ok(bar.wide > 0, "there is a scrollbar");
     await page.mouse.move(bar.x, bar.y);
     await page.mouse.down();
-    await page.evaluate(() => new Promise((r) => setTimeout(r, 1200))); // the reader takes their time
+    await page.evaluate(() => new Promise((r) => setTimeout(r, 1200))); // longer than the page's own scrolling lasts
     await page.mouse.move(bar.x, bar.y - 150, { steps: 5 });
     await button(page).waitFor();
     const firstView = await viewState(page);
@@ -180,10 +180,10 @@ if (lacking) {
     await page.getByText("The second of two.").waitFor({ state: "attached" });
     assert.deepEqual(await viewState(page), firstView);
     assert.equal(await button(page).innerText(), "2 new");
-    await wheel(page, -300); // it is the reader's to move
+    await wheel(page, -300); // now the reader scrolls
     const second = await viewState(page);
     assert.notDeepEqual(second, firstView);
-    // A different view doesn't change it, and each conversation has its own position.
+    // Opening another view doesn't change it, and each conversation has its own position.
     await go("other");
     await wheel(page, -300);
     const there = await viewState(page);

@@ -1,4 +1,4 @@
-// What a person writes is not lost on its way, whatever happens meanwhile: in a real browser over the real gateway.
+// No user's text is lost on its way, in a real browser over the real gateway.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -87,7 +87,7 @@ if (lacking) {
     net.refuse();
     await words(laterPage, "Reconnecting").waitFor();
     await change(laterPage, "echo at last");
-    // A user who looks at another conversation meanwhile doesn't find the text twice.
+    // A user who opens another conversation meanwhile doesn't find the text twice.
     await laterPage.getByRole("button", { name: "New conversation" }).click();
     await laterPage.getByRole("heading", { name: "How can I help?" }).waitFor();
     await laterPage.goBack();
@@ -128,7 +128,7 @@ if (lacking) {
     };
     await remove(page, sameTab);
     await keeps(page, [tab, browser, away, `${away}.sent`, stays]);
-    // One that is open, with the draft where one writes.
+    // An open conversation with a draft in the composer.
     await page.locator(`.list a[href$="${tab}"]`).click();
     await page.waitForFunction((tab) => document.getElementById("composer")?.value === `a draft of ${tab}`, tab);
     const second = await context.newPage();

@@ -1,10 +1,10 @@
-// A plugin that answers as an agent of a team might, for the pictures in docs/images.
+// A plugin that plays an agent of a team, for the pictures in docs/images.
 
 import { serve } from "./plugin.mjs";
 
 const sleep = (ms) => new Promise((r) => setTimeout(r, ms));
 
-/** Says a text as a model does: a few letters at a time, now quicker, now slower. */
+/** Streams a text like a model: a few characters at a time, with a varying pace. */
 async function say(turn, message, part, kind, text, pace = 22) {
   turn.start(message, part, kind);
   const pieces = text.match(/[\s\S]{1,5}/g);

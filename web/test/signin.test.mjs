@@ -1,4 +1,4 @@
-// Signing in: by the gateway's token, and by the cookie of a site that the gateway stands behind.
+// Signing in by the gateway's token, and by the cookie of a site in front of the gateway.
 
 import assert from "node:assert/strict";
 import { createServer, request } from "node:http";
@@ -48,7 +48,7 @@ if (lacking) {
     // A site with its own pages in front of the gateway: its sign-in passes the gateway's cookie on.
     const site = createServer((req, res) => {
       if (req.url === "/welcome") {
-        // It asks in its own name, under which the page will come.
+        // The site requests the session in the name of its user, for the page's address.
         request({ host: "127.0.0.1", port: privateGateway.port, path: "/api/auth/session", method: "POST", headers: { Host: req.headers.host, Authorization: `Bearer ${token}` } }, (r) => {
           r.resume();
           res.writeHead(200, { "Content-Type": "text/html", "Set-Cookie": r.headers["set-cookie"] ?? [] });

@@ -17,10 +17,10 @@ const full = quiet || !!process.env.LEAT_FULL;
 const rounds = full ? 60 : 28; // the log is full after 20
 const messageCount = full ? 10_000 : 2_000;
 
-// The work takes this long, in ms, on the machine that the bounds were set on.
+// The duration of the fixed piece of work on the machine on which the bounds were set, in ms.
 const nominal = 60;
 
-/** The tasks of a page's main thread, and what it marks. */
+/** The tasks of a page's main thread, and its performance marks. */
 class Trace {
   events = [];
 
@@ -35,7 +35,10 @@ class Trace {
     return t;
   }
 
-  /** Ends it: the tasks, in ms of processor time and of the clock, from the mark "begin" to the mark "end"; and the work. */
+  /**
+   * Ends the trace. Returns the tasks between the marks "begin" and "end", with processor time and clock time in ms, and the
+   * duration of the fixed work.
+   */
   async end() {
     const complete = new Promise((r) => this.session.once("Tracing.tracingComplete", r));
     await this.session.send("Tracing.end");
@@ -54,7 +57,7 @@ class Trace {
   }
 }
 
-// A fixed piece of work, like that of the page: strings are cut and searched, elements made and laid out.
+// A fixed piece of work similar to the page's: splitting and searching strings, creating elements, layout.
 function work() {
   const host = document.createElement("div");
   document.body.append(host);
@@ -100,8 +103,8 @@ if (lacking) {
     await page.evaluate(work);
     await ask(page, "answer");
     await page.locator(".tool").waitFor();
-    await page.locator(".tool").getByRole("button").first().click(); // its output is looked at
-    await page.locator(".log").press("End"); // and the end is followed
+    await page.locator(".tool").getByRole("button").first().click(); // expand its output
+    await page.locator(".log").press("End"); // follow the end
     await page.evaluate(() => {
       window.keys = [];
       window.longTasks = [];
@@ -113,7 +116,7 @@ if (lacking) {
       new PerformanceObserver((l) => {
         for (const e of l.getEntries()) window.longTasks.push(Math.round(e.duration));
       }).observe({ type: "longtask" });
-      // What a frame changes: elements that come and go, not what they were in the frame before.
+      // Count the elements that each frame adds and removes.
       new MutationObserver((records) => {
         const added = records.reduce((n, m) => n + m.addedNodes.length, 0);
         window.updates.n++;
@@ -137,7 +140,7 @@ if (lacking) {
     const { tasks, work: worked, begin } = await trace.end();
     const slow = Math.max(1, worked / nominal);
     const key = keys.map(([, took]) => Math.round(took)).sort((a, b) => b - a);
-    // What the page does from a key to its frame, in time of the processor.
+    // The page's processor time between a key press and its frame.
     const busy = keys.map(([at, took]) => {
       const [from, to] = [begin + (at - begun) * 1000, begin + (at + took - begun) * 1000];
       return tasks.filter((t) => t.at < to && t.at + t.wall * 1000 > from).reduce((n, t) => n + t.cpu, 0);
@@ -224,7 +227,7 @@ if (lacking) {
     if (full) assert.ok(busy <= 1000 * slow, `it took ${busy} ms of the processor`);
     if (quiet) assert.ok(took < 1000, `it took ${took} ms`);
 
-    // What is drawn is, at each change, a stretch of the conversation: in order, none missing or doubled.
+    // At each change the rendered messages are a range of the conversation: in order, with none missing or doubled.
     await page.evaluate((ids) => {
       const place = new Map(ids.map((m, i) => [m, i]));
       const film = (window.stretches = { drawn: new Set(), faults: [], most: 0 });

@@ -1,5 +1,5 @@
-// A plugin for the dashboard's tests that accepts messages in its running turns: it writes until it is told to end, and repeats the
-// messages. "tool" runs a tool until then.
+// A plugin that accepts messages in its running turns: it answers until a test ends the turn, and repeats the messages. "tool" runs
+// a tool until then.
 
 import { createInterface } from "node:readline";
 

@@ -1,5 +1,5 @@
-// Ten things that people come for, each by roles and names alone, within so many steps. A step is what a person does: a press, a click,
-// a text that is typed. Nothing here knows how the page is made.
+// Ten tasks of users, found by roles and accessible names only, with a maximum number of steps. A step is a key press, a click, or
+// a typed text. The tests don't know how the page is built.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { closeBrowser, Gateway, lacking, open } from "./harness.mjs";
 
 const patience = { timeout: 60_000 };
 
-/** A person at a page, whose steps are counted. */
+/** A user at a page, whose steps are counted. */
 class Person {
   constructor(page) {
     this.page = page;
@@ -25,7 +25,7 @@ class Person {
     await within.getByRole(role, { name }).last().click();
   }
 
-  /** Types into what is called so, or where the focus is. */
+  /** Types into the field with a name, or into the focused one. */
   async type(text, name, role = "textbox") {
     this.steps++;
     if (name) await this.page.getByRole(role, { name }).fill(text);
@@ -42,7 +42,7 @@ class Person {
     await this.page.getByLabel(name).setInputFiles(file);
   }
 
-  /** Looking is no step. */
+  /** Looking is not a step. */
   sees(role, name, within = this.page) {
     return within.getByRole(role, { name }).last().waitFor(patience);
   }
@@ -51,7 +51,7 @@ class Person {
     return this.page.getByRole("article").getByText(text).last().waitFor(patience);
   }
 
-  /** Asks, and is not counted: it comes before the task. */
+  /** Sends a message before the task begins, without counting a step. */
   async askUncounted(text) {
     await this.page.getByRole("textbox", { name: "Message" }).fill(text);
     await this.page.getByRole("textbox", { name: "Message" }).press("Enter");
@@ -110,7 +110,7 @@ if (lacking) {
     ["attach", 3, async () => {}, async (p) => {
       await p.attach("Attach files", { name: "list.txt", mimeType: "text/plain", buffer: Buffer.from("a list") });
       await p.type("files", "Message");
-      await p.page.getByText("6 B", { exact: true }).waitFor(patience); // it is there, and not on its way
+      await p.page.getByText("6 B", { exact: true }).waitFor(patience); // the upload is complete
       await p.press("Enter");
       await p.reads("list.txt text/plain 6");
     }],

@@ -1,4 +1,4 @@
-// A plugin whose answers have a course, for the tests that look inside them. Where it is given a file, it lives as long as that is there.
+// A plugin whose answers have several steps, for the inspector's tests. If it gets a file name, it runs as long as the file exists.
 
 import { existsSync } from "node:fs";
 
@@ -12,12 +12,12 @@ poll();
 if (statusFile) setInterval(poll, 50);
 
 serve({
-  // steps DIR: words, and when DIR/tool is there a tool, and when DIR/end is there the end.
+  // steps DIR: words, then a tool when DIR/tool exists, then the end when DIR/end exists.
   async steps(turn) {
     turn.start("m", "w", "text");
     for (const word of ["One ", "two ", "three."]) {
       turn.add("m", "w", word);
-      await new Promise((r) => setTimeout(r, 20)); // so that each comes for itself
+      await new Promise((r) => setTimeout(r, 20)); // so that each word is an event of its own
     }
     turn.close("m", "w");
     await turn.gate("tool");

@@ -1,4 +1,4 @@
-// What looks at every change of a page, for all tests in a browser.
+// The checks that run at every change of a page, for all tests in a browser.
 
 /**
  * Runs in the page, before anything else. A message's text must never get shorter, its letters and digits by no more than what
@@ -15,7 +15,7 @@ export function watch() {
     for (const e of l.getEntries()) window.longTasks.push(Math.round(e.duration));
   }).observe({ type: "longtask", buffered: true });
   const records = new Map(); // id: { node, length, letters, high, below, box, hash, gone }
-  const freed = new Map(); // id: what of the log frees it, "shrink" or "go"
+  const freed = new Map(); // the change that the log allows for a message id: "shrink" or "go"
   const syntax = 24;
   const settles = 100;
   const fault = (description) => {
@@ -25,7 +25,7 @@ export function watch() {
   const letters = (node) => node.innerText?.match(/[\p{L}\p{N}]/gu)?.length ?? 0;
   const frames = (n, callback) => requestAnimationFrame(n > 1 ? () => frames(n - 1, callback) : callback);
 
-  // Of the log: what is heard is drawn with one of the next frames, and then all holds again.
+  // A change in the log is rendered in one of the next frames. Afterwards all rules hold again.
   const free = (id, change) => {
     const permit = { what: change };
     freed.set(id, permit);
@@ -54,7 +54,7 @@ export function watch() {
     }
   };
 
-  // A text may dip while syntax becomes clear; soon after it has what it once had.
+  // A text may lose characters while syntax becomes clear, but soon has them again.
   const dip = (id, k) => {
     const below = (k.below = {});
     setTimeout(() => frames(2, () => {
@@ -88,7 +88,7 @@ export function watch() {
         if (length < k.length) fault(`${id} shrank from ${k.length} to ${length}`);
         if (text < k.letters - syntax) {
           fault(`${id} has ${text} letters after ${k.letters}`);
-          k.high = text; // said once
+          k.high = text; // report it once
         }
       }
       Object.assign(k, { node, length, letters: text, high: Math.max(k.high, text) });
@@ -106,7 +106,8 @@ export function watch() {
     for (const [id, k] of records) {
       if (!ids.has(id)) continue;
       k.box = k.node.getBoundingClientRect();
-      // Its conversation's: the page's address changes before what is shown does. A new conversation gets one with its first message.
+      // The hash of the message's conversation: the URL changes before the shown content. A new conversation gets a hash with its
+      // first message.
       if (!k.hash?.startsWith("#/c/")) k.hash = location.hash;
     }
   };

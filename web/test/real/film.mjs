@@ -1,5 +1,5 @@
-// A film of the log: after every change of the page, what is shown of each message. It is kept as window.scenes, one scene for each
-// change of which messages there are, which of them grow, and of what parts they are.
+// Records the log: after every change of the page, the visible content of each message. window.scenes has one scene for each change
+// of the messages, of which of them grow, and of their parts.
 
 /**
  * Runs in the page before its own scripts. It records flicker in window.flickers: a visible part that is rendered again or removed,
@@ -8,10 +8,10 @@
 export function film() {
   const scenes = (window.scenes = []);
   const flickers = (window.flickers = []);
-  const parts = new Map(); // element: what it said
+  const parts = new Map(); // the text of each element
   const heights = new Map();
   const complete = new Set();
-  const line = 40; // pixels: what a line of text and its margin may take back when syntax becomes clear
+  const line = 40; // pixels: the height that a line of text and its margin may lose when syntax becomes clear
   let last = "";
   const isPart = (e) => !/^(H2|FOOTER)$/.test(e.tagName) && !e.matches(".note, .turn-end, [aria-busy]") && e.innerText?.trim();
   const inspect = () => {
@@ -25,7 +25,7 @@ export function film() {
       if (!growing) complete.add(id);
       const { height, width } = a.getBoundingClientRect();
       const before = heights.get(id);
-      // A fold that the test itself opens and closes is not flicker.
+      // A detail that the test itself expands or collapses is not flicker.
       if (before && width === before.width && height < before.height - line && !window.folding) flickers.push(`${id} is ${Math.round(height)} high after ${Math.round(before.height)}`);
       heights.set(id, { height, width });
       scene.push({ id, mine: a.classList.contains("user"), growing, parts: children.map((e) => (e.matches(".text, .said") ? "text" : e.matches(".tool") ? "tool" : e.matches(".reasoning") ? "reasoning" : e.tagName.toLowerCase())), text: children.map((e) => e.innerText).join("\n") });
@@ -42,7 +42,7 @@ export function film() {
   new MutationObserver(inspect).observe(document, { subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: ["aria-busy", "data-open"] });
 }
 
-/** Runs in a page: window.seen says where a text was ever seen that matches. */
+/** Runs in a page: window.seen collects the answers in which a pattern was ever visible. */
 export function never(source) {
   const pattern = new RegExp(source, "i");
   window.seen = [];

@@ -11,7 +11,7 @@ after(closeBrowser);
 
 const groups = [/Let me look at what is there\./, /Now I make it\./, /The memory block cameron is there now,/];
 
-/** A page that stands in the third group's middle: two are complete, one grows. */
+/** Opens a page in the middle of the third group: two groups are complete and one grows. */
 async function middle() {
   const page = await open();
   await act("tool/wait");
@@ -35,7 +35,7 @@ test("Problem 1, one slot: what is complete and what grows are shown together", 
   for (const i of [0, 1]) assert.equal(await answers(page).nth(i).locator(".tool").count(), 1);
   await act("gate/open");
   await idle(page);
-  // Every scene of the film: what once was shown is shown.
+  // In every scene, earlier content is still shown.
   const scenes = await filmed(page);
   let before = [];
   for (const scene of scenes) {
@@ -78,7 +78,7 @@ test("Problem 3, finalisation: a group is complete when the next begins, not whe
   const page = await middle();
   const firstAnswer = answers(page).first();
   await firstAnswer.locator(".tool").getByRole("img", { name: "running" }).waitFor();
-  // It was thought, said and called: three kinds, one message, and it still grows.
+  // One message has all three kinds of part, and still grows.
   assert.equal(await answers(page).count(), 1);
   assert.deepEqual(await growing(page), [true]);
   assert.equal(await firstAnswer.locator(".reasoning").count(), 1);
@@ -106,7 +106,7 @@ test("Problem 4, fetching from the server: nothing is asked for after the stream
   await ask(page, "please do SCRIPT-GROUPS");
   await idle(page);
   const firstTexts = await texts(page);
-  await ask(page, "please do SCRIPT-PLAIN"); // whatever the first end led to has happened when this is over
+  await ask(page, "please do SCRIPT-PLAIN"); // the effects of the first end are over when this returns
   await idle(page);
   assert.deepEqual(page.asked, ["sent subscribe", "received snapshot"]); // of the conversation, before its first word
   assert.deepEqual((await texts(page)).slice(0, 3).map((t) => t.replace(/\s+/g, " ")), firstTexts.map((t) => t.replace(/\s+/g, " ")));
@@ -122,7 +122,7 @@ test("Issue 1, messages still disappear during streaming: at its own pace, no sc
   await ask(page, "please do SCRIPT-GROUPS");
   await idle(page);
   const scenes = await filmed(page);
-  const lengths = new Map(); // id: its letters
+  const lengths = new Map(); // the number of letters by message id
   for (const scene of scenes) {
     for (const [id, text] of lengths) {
       const message = scene.find((m) => m.id === id);
@@ -161,7 +161,7 @@ test("Issue 3, flicker between phases: from reasoning to text to tool to the nex
   await act("gate/close");
   await ask(page, "please do SCRIPT-HELD");
   await answers(page).first().locator(".tool").getByRole("img", { name: "running" }).waitFor();
-  assert.equal(await mark(answers(page).first()) >= 4, true); // it, the thought, the text, the tool
+  assert.equal(await mark(answers(page).first()) >= 4, true); // the message, its reasoning, its text, its tool
   await act("tool/go");
   await says(page, "is there now,");
   assert.deepEqual(await redrawn(page), []);
@@ -170,7 +170,7 @@ test("Issue 3, flicker between phases: from reasoning to text to tool to the nex
   await idle(page);
   assert.deepEqual(await redrawn(page), []);
   const scenes = await filmed(page);
-  // All phases were seen: each group thought, then said, then called.
+  // Every phase was seen: reasoning, then text, then a tool call in each group.
   for (const phase of ["reasoning", "reasoning,text", "reasoning,text,tool"]) assert.ok(scenes.some((s) => s.some((m) => !m.mine && m.parts.join() === phase)), phase);
   await wantReloadedSame(page);
   await wantClean(page);

@@ -17,7 +17,7 @@ test("1. send and receive: the answer grows in place, and the final is what grew
   await says(page, "The longest");
   const answer = answers(page).last();
   assert.equal(await answer.getAttribute("aria-busy"), "true");
-  assert.ok(await mark(answer) >= 4); // it, its text, and the blocks that are whole
+  assert.ok(await mark(answer) >= 4); // the message, its text, and the complete blocks
   const half = Number(await answer.getAttribute("data-len"));
   await act("gate/open");
   await idle(page);
@@ -50,7 +50,7 @@ test("2a. a picture that is attached reaches the model", async () => {
 for (const [script, position] of [["SHOW", "in the middle"], ["SHOWLAST", "at the end"]]) {
   test(`2b. a picture that the agent shows ${position} of its answer is shown, and never half its path`, async () => {
     const page = await open();
-    // Of the line MEDIA:/path nothing may ever be read, however little of it has come.
+    // No beginning of the line MEDIA:/path may ever be visible, however short.
     const beginnings = ["MEDIA", "no address", ...facts.picture.split("/").filter((s) => s.length > 3 && s !== "pic.png")];
     await page.evaluate(never, `(^|\\n)\\s*(M|ME|MED|MEDI)\\s*($|\\n)|${beginnings.join("|")}`);
     await ask(page, `please do SCRIPT-${script}`);
@@ -120,7 +120,7 @@ test("3c. history on reconnect: OpenClaw is killed in the middle of an answer", 
   await act("openclaw/kill");
   await act("gate/open");
   await act("openclaw/start");
-  await says(page, facts.slow.slice(-20), 240_000); // it needs time to continue
+  await says(page, facts.slow.slice(-20), 240_000); // OpenClaw needs time to continue
   await idle(page);
   assert.deepEqual(await redrawn(page), []);
   // OpenClaw continues by itself, in a run that repeats the output; the visible text before it stays.
@@ -185,7 +185,7 @@ test("5a. errors: the model refuses", async () => {
 test("5b. errors: OpenClaw refused the gateway’s credentials", async () => {
   const page = await open("locked");
   await ask(page, "please do SCRIPT-PLAIN");
-  await failed(page, /refused the gateway’s credentials/, /to fix the credentials/, /refuses the connection/); // the upstream's own text is for operators
+  await failed(page, /refused the gateway’s credentials/, /to fix the credentials/, /refuses the connection/); // only operators see the upstream's error text
   await wantReloadedSame(page);
   // The page still works: with another agent, in another conversation.
   await page.getByRole("button", { name: "New conversation" }).first().click();
@@ -212,7 +212,7 @@ test("5c. errors: stopped in the middle of an answer", async () => {
   await wantClean(page);
 });
 
-/** The end says what happened and what to do, and the cause on demand. */
+/** The end of the turn shows what happened, what to do, and the cause on demand. */
 async function failed(page, label, todo, cause) {
   const end = page.locator(".turn-end");
   await end.waitFor({ timeout: 90_000 });
