@@ -8,6 +8,9 @@ import (
 	leat "github.com/leat-dev/leat/clients/go"
 )
 
+// auditCmd prints the entries of the audit log, oldest first. The gateway selects them, so a long log is not
+// transferred for a few entries. --since is passed on unparsed: the gateway subtracts a duration from its own clock,
+// not from this machine's.
 type auditCmd struct {
 	operator
 	Since        string `help:"Show entries since this time (RFC 3339), or for this long, such as 24h." placeholder:"TIME"`
@@ -18,6 +21,8 @@ type auditCmd struct {
 	JSON         bool   `name:"json" help:"Print JSON, one line for each entry."`
 }
 
+// Run prints entries until the log ends, or with --follow until the user interrupts it. JSON output passes on the
+// received bytes of each entry unchanged, with fields that this version of the program doesn't know.
 func (c *auditCmd) Run(a *app) error {
 	ctx, cancel := a.interruptible()
 	defer cancel()
@@ -36,7 +41,11 @@ func (c *auditCmd) Run(a *app) error {
 	return c.explain(err)
 }
 
-// auditLine returns an entry as a line of text.
+// auditLine returns an entry as a line: time, action, result, actor, and the ids that the entry has, as name=value.
+//
+// The actor is the subject's name, with a note if the holder of the API token acted for the subject. A component of
+// the gateway, such as retention, is in parentheses. An entry whose data was deleted with its conversation or by a
+// purge has only its time and action left, so its actor is a dash.
 func auditLine(e *leat.AuditEntry) string {
 	actor := subjectName(e.Actor.Tenant, e.Actor.Subject)
 	switch {

@@ -10,6 +10,8 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/sqlite"
 )
 
+// backupCmd copies the store of a gateway to a file. A running gateway has exclusive use of its data folder, so by
+// default the copy is requested from it over HTTP. With --data the command opens the folder itself.
 type backupCmd struct {
 	remote
 	Data string `help:"Data folder of a gateway that is not running. By default, the running gateway makes the backup." placeholder:"DIR"`
@@ -26,7 +28,8 @@ func (c *backupCmd) Run(a *app) error {
 	})
 }
 
-// local opens the data folder itself, which fails while a gateway is using it.
+// local opens the data folder itself, which fails while a gateway is using it. A folder that doesn't exist is an
+// error: opening it would create an empty store, and the backup would be empty too.
 func (c *backupCmd) local(a *app) error {
 	if _, err := os.Stat(c.Data); err != nil {
 		return fmt.Errorf("backup: %w", err)
@@ -38,6 +41,8 @@ func (c *backupCmd) local(a *app) error {
 	return errors.Join(j.Backup(a.ctx, c.File), j.Close())
 }
 
+// restoreCmd creates a data folder from a backup. It never writes to a folder that contains data: to go back to a
+// backup, the operator moves the old folder away first, and can still return to it.
 type restoreCmd struct {
 	Data string `help:"Data folder to create; it must not contain data yet. Default: the data folder of serve." placeholder:"DIR" env:"LEAT_DATA"`
 	File string `arg:"" help:"Backup to restore." type:"existingfile"`

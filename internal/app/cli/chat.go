@@ -19,6 +19,8 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
+// chatCmd is an interactive chat, or sends a single message and prints the answer. A message comes from the
+// arguments, or from standard input if that is not a terminal.
 type chatCmd struct {
 	remote
 	Conversation string   `short:"c" help:"Continue this conversation. Default: a new one." placeholder:"ID"`
@@ -27,6 +29,12 @@ type chatCmd struct {
 	Text         []string `arg:"" optional:"" help:"Send this message, print the answer and exit; - reads it from standard input. Default: an interactive chat."`
 }
 
+// Run follows the conversation in one goroutine, which draws it, and sends what the user types from this one. Drawing
+// goes on while a command waits for the gateway, so a slow gateway delays no text.
+//
+// A single message is a session that ends with its answer. Its output is quiet, which means only the final text or
+// JSON without progress, if standard output is not a terminal or --json is set: the output may be the input of
+// another program. The second goroutine has always ended when Run prints the result, so s.final needs no lock then.
 func (c *chatCmd) Run(a *app) error {
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
@@ -69,7 +77,8 @@ func (c *chatCmd) Run(a *app) error {
 	return s.outcome(c.JSON)
 }
 
-// session is an interactive chat, or a single message with its answer.
+// session is an interactive chat, or a single message with its answer. The goroutine of [session.follow] writes the
+// fields below mu and draws; the goroutine of [session.talk] reads them and sends commands.
 type session struct {
 	app          *app
 	client       *leat.Client
@@ -89,7 +98,7 @@ type session struct {
 	final       final
 }
 
-// final is the result of a single message.
+// final is the result of a single message, and the JSON of --json. Turn is empty until the turn has ended.
 type final struct {
 	Conversation string        `json:"conversation"`
 	Turn         string        `json:"turn"`
@@ -99,7 +108,8 @@ type final struct {
 	Usage        *event.Usage  `json:"usage,omitempty"`
 }
 
-// open finds or creates the conversation.
+// open finds the conversation or creates one. A new conversation has no title; [session.say] gives it one with the
+// first message.
 func (s *session) open(ctx context.Context, agent string) error {
 	if s.conversation != "" {
 		_, err := s.client.Conversation(ctx, s.conversation)
@@ -116,7 +126,9 @@ func (s *session) open(ctx context.Context, agent string) error {
 	return nil
 }
 
-// follow draws the conversation until the context is done.
+// follow draws the conversation until the context is done. The client reconnects by itself and delivers every state
+// once, so a lost connection is only reported: one note when it is lost, however many retries fail, and one when it
+// is back.
 func (s *session) follow(ctx context.Context) error {
 	isLost := false
 	o := leat.FollowOptions{OnDisconnect: func(err error, next time.Duration) {
@@ -157,7 +169,13 @@ func (s *session) follow(ctx context.Context) error {
 	return err
 }
 
-// talk sends the lines that the user types, until the input ends, the user interrupts it, or a single message is answered.
+// talk sends the lines that the user types, until the input ends, the user interrupts it, or a single message is
+// answered.
+//
+// The loop looks at the state again after every event, because changed only says that something has changed. The
+// first interrupt stops the running turn, and the chat continues; the second one for the same turn, or one while no
+// turn is running, ends the chat. If a single message is typed at a terminal, the lines after it answer the agent's
+// questions, so the end of the input doesn't end the session.
 func (s *session) talk(ctx context.Context, text string, lines <-chan string, signals <-chan os.Signal, followErr <-chan error) error {
 	if text != "" {
 		if err := s.say(ctx, text); err != nil {
@@ -205,7 +223,8 @@ func (s *session) talk(ctx context.Context, text string, lines <-chan string, si
 	}
 }
 
-// openRequest returns the running turn, and the question that it is waiting for.
+// openRequest returns the oldest turn that waits for an answer with its first question, or else the oldest turn that
+// runs or is queued. Turns within other turns are ignored: they can't be stopped or answered on their own.
 func openRequest(t *transcript.Transcript) (turn string, request *event.Request) {
 	for _, t := range t.Turns {
 		if !t.Unfinished() || !t.Independent() {
@@ -229,6 +248,8 @@ func (s *session) state() (turn string, request *event.Request, ended bool) {
 	return s.turn, s.request, s.final.Turn != ""
 }
 
+// prompt draws the prompt once the conversation is displayed, unless the prompt is already the last thing on the
+// screen.
 func (s *session) prompt() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,6 +263,8 @@ func (s *session) prompt() {
 // promptKey is the key of the prompt on the screen.
 const promptKey = "prompt"
 
+// handleLine answers the question if there is one, and sends the line as a message otherwise. Empty lines do nothing,
+// so that pressing Enter while text arrives sends nothing.
 func (s *session) handleLine(ctx context.Context, line, turn string, request *event.Request) error {
 	s.mu.Lock()
 	s.screen.last, s.screen.atLineStart = "", true // the terminal has echoed the line
@@ -257,7 +280,8 @@ func (s *session) handleLine(ctx context.Context, line, turn string, request *ev
 	return s.say(ctx, line)
 }
 
-// decided interprets a line as the answer to a request: a decision, one of the request's options, or text.
+// decided interprets a line as the answer to a request: one of the request's options, a decision, or text. Options
+// come first, because an agent may offer "y" or "no" with a meaning of its own. Upper and lower case are equal.
 func decided(line string, r *event.Request) (decision event.Decision, text string) {
 	word := strings.ToLower(strings.TrimSpace(line))
 	for _, option := range r.Options {
@@ -277,9 +301,13 @@ func decided(line string, r *event.Request) (decision event.Decision, text strin
 	return "", line
 }
 
-// titleLength is the maximum length of a title that is made from the first message, in characters.
+// titleLength is the maximum length of a title that is made from the first message, in characters. Lists of
+// conversations show about that many.
 const titleLength = 60
 
+// say sends a message and, in a conversation without a title, makes a title from it. It holds the lock during the
+// request: the message may arrive through follow before the acknowledgement, and would then be drawn a second time
+// below the line that the user typed.
 func (s *session) say(ctx context.Context, text string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock() // so that the message is not drawn before it is in s.ownMessages
@@ -304,7 +332,8 @@ func (s *session) say(ctx context.Context, text string) error {
 	return nil
 }
 
-// complain displays a refusal. Any other error is returned and ends the session.
+// complain displays the reason for which the gateway refused a command. The user can correct that, for example with
+// another answer. Any other error is returned and ends the session.
 func (s *session) complain(err error) error {
 	var e *leat.Error
 	if !errors.As(err, &e) || !e.Rejected {
@@ -316,7 +345,8 @@ func (s *session) complain(err error) error {
 	return nil
 }
 
-// outcome prints the result of a single message.
+// outcome prints the result of a single message and returns an error unless the turn was completed, so that the exit
+// status tells a script whether there is an answer. Partial text of a failed turn is printed nevertheless.
 func (s *session) outcome(asJSON bool) error {
 	f := s.final
 	switch {
@@ -340,7 +370,8 @@ func (s *session) outcome(asJSON bool) error {
 	return fmt.Errorf("the turn %s", outcomeVerb(f.Outcome))
 }
 
-// outcomeVerb returns an outcome in a form that follows "the turn".
+// outcomeVerb returns an outcome in a form that follows "the turn": failed and completed stay, stopped becomes "was
+// stopped".
 func outcomeVerb(o event.Outcome) string {
 	if o == event.Failed || o == event.Completed {
 		return string(o)
@@ -348,8 +379,8 @@ func outcomeVerb(o event.Outcome) string {
 	return "was " + string(o)
 }
 
-// readLines reads lines until the input ends. Its goroutine ends with the input or the program, because a read from a terminal can't be
-// cancelled.
+// readLines reads lines until the input ends, and then closes the channel. A line longer than maxTyped ends the
+// input. The goroutine ends with the input or the program, because a read from a terminal can't be cancelled.
 func readLines(r io.Reader) <-chan string {
 	lines := make(chan string)
 	go func() {
@@ -366,11 +397,14 @@ func readLines(r io.Reader) <-chan string {
 // maxTyped is the maximum length of a line, in bytes. It fits long pasted texts.
 const maxTyped = 1 << 20
 
+// inputIsTerminal reports whether a person types the input. Otherwise it is a file or a pipe, which is one message.
 func inputIsTerminal(r io.Reader) bool {
 	f, ok := r.(*os.File)
 	return ok && isTerminal(f)
 }
 
+// columns returns the width of the output: the environment variable COLUMNS if it is set, else the width of most
+// terminals. Only status lines and tables depend on it, so the terminal itself is not asked.
 func (a *app) columns() int {
 	if n, err := strconv.Atoi(a.getenv("COLUMNS")); err == nil && n > 0 {
 		return n

@@ -16,6 +16,8 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
+// decodeCmd decodes a recorded stream offline, without a gateway. It is how an author of a dialect or an agent checks
+// what Leat makes of a stream.
 type decodeCmd struct {
 	Dialect string `short:"d" required:"" help:"Dialect of the stream; leat dialects lists them." placeholder:"D"`
 	As      string `enum:"text,transcript,events" default:"text" help:"text: the visible text of the assistant's messages, separated by blank lines; transcript: one JSON document (docs/transcript.schema.json); events: canonical events, one on each line."`
@@ -23,6 +25,10 @@ type decodeCmd struct {
 	File    string `arg:"" optional:"" help:"Raw SSE bytes, JSON lines, or {t,c,dir,frame} lines of a recording. Default or -: standard input."`
 }
 
+// Run decodes the input and prints the result in the form of --as. Events are flushed one by one, since the input may
+// be a live stream. A damaged stream is still printed up to the damage, and the error follows. The exit status
+// distinguishes a stream that was cut short (3), which means that the recording is incomplete, from one that can't be
+// decoded (1).
 func (c *decodeCmd) Run(a *app) error {
 	d, err := a.dialects.Lookup(c.Dialect)
 	if err != nil {
@@ -72,8 +78,9 @@ func (c *decodeCmd) Run(a *app) error {
 	return nil
 }
 
-// decoding decodes a recording into a transcript. Ids are reproducible: the first turn is t1, messages and further turns are id1, id2 and so
-// on.
+// decoding decodes a recording into a transcript, like a gateway with a single turn. Ids are reproducible: the first
+// turn is t1, messages and further turns are id1, id2 and so on. So outputs of two versions can be compared with
+// diff.
 type decoding struct {
 	dialect dialect.Dialect
 	onEvent func(*event.Event) error
@@ -84,8 +91,12 @@ type decoding struct {
 	client  string   // the decoded one
 }
 
+// firstTurn is the id of the turn that the stream belongs to, unless the stream itself starts others.
 const firstTurn = "t1"
 
+// newDecoding returns a decoding that calls onEvent for each event after the transcript has applied it. The mapper is
+// flat: further turns of the upstream are turns of their own, since a recording may contain a whole connection with
+// several.
 func newDecoding(d dialect.Dialect, onEvent func(*event.Event) error) *decoding {
 	dec := &decoding{dialect: d, onEvent: onEvent}
 	ids := 0
@@ -94,8 +105,13 @@ func newDecoding(d dialect.Dialect, onEvent func(*event.Event) error) *decoding 
 	return dec
 }
 
-// decodeAll decodes to the end of the input. Its error wraps dialect.ErrCutShort if the stream stopped without its format's
-// end.
+// decodeAll decodes to the end of the input. Its error wraps dialect.ErrCutShort if the stream stopped without its
+// format's end. An input without a single frame counts as cut short, too: an agent that sends nothing has not
+// finished its answer.
+//
+// Events get the time of their frame in the recording, or 0 if the input has no times. An error ends the decoding,
+// but the text that the decoder has buffered by then is released first, so that the output contains everything that
+// arrived.
 func (d *decoding) decodeAll(in io.Reader, client string) error {
 	decoder := d.dialect.Decoder()
 	if s, ok := decoder.(sender); ok {
@@ -138,6 +154,8 @@ func (d *decoding) release(decoder dialect.Decoder, at int64) error {
 	return d.take(ops, at)
 }
 
+// take maps operations to events and folds them. If Map fails, it has mapped the operations before the wrong one,
+// which are folded as well.
 func (d *decoding) take(ops []event.Event, at int64) error {
 	if len(ops) == 0 {
 		return nil
@@ -184,7 +202,8 @@ func (d *decoding) text(w io.Writer) error {
 	return err
 }
 
-// document writes the transcript as a JSON document.
+// document writes the transcript as a JSON document, as docs/transcript.schema.json describes it. Lists are never
+// null. HTML characters stay as they are, because the document is for files and terminals.
 func (d *decoding) document(w io.Writer, cutShort bool) error {
 	s := d.fold.Snapshot(0)
 	doc := struct {

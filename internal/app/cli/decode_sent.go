@@ -8,7 +8,8 @@ import (
 	"io"
 )
 
-// sender is a decoder that finds a client's own turns on a connection by the client's requests.
+// sender is implemented by decoders that tell a client's own turns on a shared connection from those of others by the
+// client's requests.
 type sender interface{ SawRequest(frame []byte) }
 
 // feedSent passes a recorded client's requests to a decoder and rewinds the input. It reads all requests before the first frame is decoded,

@@ -6,10 +6,12 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
+// dialectsCmd lists the dialects that this program can decode, in the order of their names.
 type dialectsCmd struct {
 	JSON bool `name:"json" help:"Print JSON."`
 }
 
+// dialectInfo is a dialect in the list and its JSON.
 type dialectInfo struct {
 	Name    string `json:"name"`
 	Summary string `json:"summary"`

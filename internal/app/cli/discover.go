@@ -8,7 +8,8 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// discover lists what an upstream offers: the upstream of a configured agent, of a spec, or at an address.
+// discover lists what an upstream offers: the upstream of a configured agent, of a spec, or at an address. Each row
+// ends with the flag that makes an agent of the offer, so that it can be copied.
 func (a *app) discover(c *agentsCmd, configured []agent.Spec) error {
 	offers, err := a.offers(c.Discover, configured)
 	if err != nil {
@@ -29,6 +30,9 @@ func (a *app) discover(c *agentsCmd, configured []agent.Spec) error {
 	return w.Flush()
 }
 
+// offers interprets the argument of --discover. The name of a configured agent has precedence, because its spec
+// contains the credentials. A URL without a kind, such as ws://127.0.0.1:18789, is tried with every kind whose
+// upstreams have such addresses. Anything else is a spec as for --agent.
 func (a *app) offers(of string, configured []agent.Spec) ([]agent.Offer, error) {
 	if i := slices.IndexFunc(configured, func(s agent.Spec) bool { return s.Name == of }); i >= 0 {
 		return a.kinds.Discover(a.ctx, configured[i])

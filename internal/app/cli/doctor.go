@@ -16,7 +16,8 @@ import (
 	"github.com/leat-dev/leat/internal/app/doctor"
 )
 
-// doctorCmd checks the environment of a gateway, with the same flags as serve.
+// doctorCmd checks the environment of a gateway. It takes the flags of serve, so that it checks the gateway that
+// serve would start with them. Package doctor has the checks; this file decides which of them apply.
 type doctorCmd struct {
 	settings
 	URL  string `name:"url" help:"URL that readers use, to check the network and proxies in between. Default: public_url, or the address that the gateway listens on." placeholder:"URL"`
@@ -26,6 +27,8 @@ type doctorCmd struct {
 // errUnhealthy is the error if a check failed.
 var errUnhealthy = errors.New("checks failed")
 
+// Run prints the findings of all checks. If the configuration is invalid, its errors are the only findings, since the
+// other checks depend on it. Warnings don't fail the command; the exit status is 1 if a check failed.
 func (c *doctorCmd) Run(a *app) error {
 	var findings []doctor.Finding
 	cfg, err := c.load(a)
@@ -57,7 +60,9 @@ func (c *doctorCmd) Run(a *app) error {
 	return nil
 }
 
-// config warns about settings that are valid but unsafe.
+// config warns about settings that are valid but unsafe: a token in a file or on a command line, a token that is
+// short, an address without TLS, wildcards, and a log with texts. The file is loaded once more without the
+// environment, to find out whether the token is really in the file.
 func (c *doctorCmd) config(a *app, cfg *config.Config) []doctor.Finding {
 	warn := func(fix, format string, args ...any) doctor.Finding {
 		return doctor.Finding{Check: "config", Level: doctor.Warn, Message: fmt.Sprintf(format, args...), Fix: fix}
@@ -104,7 +109,7 @@ func (c *doctorCmd) config(a *app, cfg *config.Config) []doctor.Finding {
 	return findings
 }
 
-// agents makes each agent and checks that it answers.
+// agents makes each agent and checks that it answers. An agent of a kind without a check counts as working.
 func (c *doctorCmd) agents(a *app, cfg *config.Config) (findings []doctor.Finding) {
 	for _, s := range cfg.Agents {
 		f := doctor.Finding{Check: "agent", Level: doctor.OK, Message: s.Name + " answers"}
@@ -117,6 +122,11 @@ func (c *doctorCmd) agents(a *app, cfg *config.Config) (findings []doctor.Findin
 }
 
 // reach checks the gateway's addresses, and the network between it and its readers.
+//
+// First each TCP address of the configuration is tried from this machine, without a proxy and without checking the
+// certificate, which is for another name. Then the checks of the network run against the URL that readers use: --url,
+// else public_url, else the first local address at which a gateway answered. Only a URL from outside can tell
+// anything about proxies and clocks, so the clock is checked only with one.
 func (c *doctorCmd) reach(a *app, cfg *config.Config) (findings []doctor.Finding) {
 	// Each check uses a new connection, as a new reader would. HTTP/2 is used if it is offered, as browsers do.
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, DisableCompression: true, ForceAttemptHTTP2: true}
@@ -164,6 +174,7 @@ func (c *doctorCmd) reach(a *app, cfg *config.Config) (findings []doctor.Finding
 	return append(findings, doctor.Socket(a.ctx, client, url, cfg.Token)...)
 }
 
+// print prints the findings as JSON, or as lines with the recommended action below each problem.
 func (c *doctorCmd) print(a *app, findings []doctor.Finding) error {
 	if c.JSON {
 		return printIndented(a.stdout, map[string]any{"findings": findings})

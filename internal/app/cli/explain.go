@@ -9,7 +9,16 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// explained prints a turn as a table: the frames of the agent, the events that they were decoded to, and the text that readers saw.
+// explained prints a turn as a table: the frames of the agent, the events that they were decoded to, and the text
+// that readers saw.
+//
+// Each step of the gateway's explanation is a row. Times are relative to the first step. A row shows a frame that was
+// received, a request that the gateway sent (→), or a gap in the capture with its size. A decoder's error is marked
+// with a cross below the events that were decoded before it. If the bytes of the turn were not captured, there are no
+// frames, and the rows are the events of the log.
+//
+// The last lines say how the turn ended. If the frames decode to another text than the stored one, for example after
+// an upgrade of the dialect, both are shown.
 func (a *app) explained(x *leat.Explanation) error {
 	output := bufio.NewWriter(a.stdout)
 	dialect := "in an unknown dialect: events are from the log, by their times"
@@ -64,7 +73,8 @@ func (a *app) explained(x *leat.Explanation) error {
 // maxSent is how much of a request is shown, in characters. Most requests begin with the whole history.
 const maxSent = 1000
 
-// eventLine returns an event as one line.
+// eventLine returns an event as one line: its type, its part, the fields that it sets, and its text in quotation
+// marks. Fields that are empty are left out.
 func eventLine(e *event.Event) string {
 	b := e.Get()
 	var words []string
@@ -98,7 +108,8 @@ func eventLine(e *event.Event) string {
 	return strings.Join(words, " ")
 }
 
-// table prints rows whose cells may have several lines.
+// table prints rows whose cells may have several lines. Cells are wrapped to the width of their column, and the next
+// row begins below the longest of them. Errors of the writer are reported by its Flush.
 type table struct {
 	writer *bufio.Writer
 	widths []int
@@ -107,7 +118,8 @@ type table struct {
 // timeWidth fits the times of a turn of several hours.
 const timeWidth = 10
 
-// widths divides a line among the columns. Most of it is for the frames.
+// widths divides a line among the columns: four tenths for the frames, three for the events and three for the text.
+// Below 45 characters the cells would be unreadable, so narrower terminals wrap the rows themselves.
 func widths(columns int) []int {
 	available := max(columns-timeWidth-3*len(" │ "), 45)
 	return []int{timeWidth, available * 4 / 10, available * 3 / 10, available * 3 / 10}
@@ -122,6 +134,8 @@ func (t *table) rule() {
 	t.row(cells...)
 }
 
+// row prints a row. All cells but the last are padded to their width. Control characters are removed first, so that
+// the text of an agent can't break the table.
 func (t *table) row(cells ...string) {
 	lines := make([][]string, len(cells))
 	height := 1
@@ -144,7 +158,8 @@ func (t *table) row(cells ...string) {
 	}
 }
 
-// wrapped breaks a text into lines of at most n characters.
+// wrapped breaks a text into lines of at most width characters, at any character: frames are mostly JSON without
+// spaces.
 func wrapped(text string, width int) (lines []string) {
 	for line := range strings.SplitSeq(strings.TrimRight(strings.ReplaceAll(text, "\t", " "), "\n"), "\n") {
 		runes := []rune(line)

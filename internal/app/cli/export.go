@@ -7,6 +7,7 @@ import (
 	"os"
 )
 
+// exportCmd exports everything that a gateway stores about a subject as JSON lines, which docs/data.md describes.
 type exportCmd struct {
 	operator
 	Subject string `required:"" help:"Subject whose data to export." placeholder:"ID"`
@@ -23,6 +24,9 @@ func (c *exportCmd) Run(a *app) error {
 	})
 }
 
+// importCmd imports either the conversations of an export, or a session of an agent's upstream as a conversation that
+// continues it. The flags from --agent on belong to the second form, which [importCmd.list] and [importCmd.attach]
+// implement.
 type importCmd struct {
 	operator
 	JSON bool   `name:"json" help:"Print the summary or the list as JSON."`
@@ -51,9 +55,13 @@ func (c *importCmd) Validate() error {
 	return nil
 }
 
-// errRefused is the error if some conversations of an export were not imported.
+// errRefused is the error if some conversations of an export were not imported. The first of them have been printed
+// with the reasons.
 var errRefused = errors.New("some conversations were not imported")
 
+// Run imports an export unless --list or --session is set. An import may be repeated: conversations that exist
+// already count as unchanged. The gateway refuses single conversations, such as ones that it has deleted, and imports
+// the others; then the command prints the summary as usual and fails.
 func (c *importCmd) Run(a *app) error {
 	ctx, cancel := a.interruptible()
 	defer cancel()

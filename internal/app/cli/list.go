@@ -9,6 +9,8 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
+// agentsCmd lists the agents that serve would offer with the same flags. It reads the configuration itself and needs
+// no running gateway, so agents of plugins, which only the gateway knows, are missing.
 type agentsCmd struct {
 	settings
 	Check bool `help:"Check that each agent answers. The exit status is 1 if one does not."`
@@ -17,7 +19,7 @@ type agentsCmd struct {
 	JSON     bool   `name:"json" help:"Print JSON."`
 }
 
-// agentRow is a configured agent in the list.
+// agentRow is a configured agent in the list, and its JSON.
 type agentRow struct {
 	Name    string `json:"name"`
 	Kind    string `json:"kind"`
@@ -28,6 +30,8 @@ type agentRow struct {
 	err   error
 }
 
+// Run checks all agents at the same time, because each check may wait for its upstream until a time limit. An agent
+// of a kind that can't be checked is not a failure.
 func (c *agentsCmd) Run(a *app) error {
 	cfg, err := c.load(a)
 	if err != nil {
@@ -69,6 +73,7 @@ func (c *agentsCmd) Run(a *app) error {
 	return nil
 }
 
+// list prints the rows as JSON or as a table. The column with the result is only there with --check.
 func (a *app) list(rows []agentRow, c *agentsCmd) error {
 	if c.JSON {
 		return a.printJSON(rows, nil)
@@ -88,7 +93,8 @@ func (a *app) list(rows []agentRow, c *agentsCmd) error {
 	return w.Flush()
 }
 
-// checkAgent makes an agent as serve would, and checks that it answers.
+// checkAgent makes an agent as serve would, and checks that it answers. Agents with processes or connections are
+// closed again.
 func (a *app) checkAgent(ctx context.Context, s agent.Spec) error {
 	checked, err := a.kinds.Make(s)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/leat-dev/leat/internal/app/config"
 )
 
-// logger returns a logger to standard error. It writes coloured text to a terminal, otherwise JSON. Its level follows a.level.
+// logger returns a logger to standard error. It writes coloured text to a terminal, otherwise JSON. Its level follows
+// a.level, which a reload changes while the logger is in use. Every attribute passes through [redact].
 func (a *app) logger(c config.Log) (*slog.Logger, error) {
 	if err := a.level.UnmarshalText([]byte(c.Level)); err != nil {
 		return nil, err
@@ -29,7 +30,9 @@ var (
 	secretText = regexp.MustCompile(`(?i)(\bBearer\s+|[?&](?:token|access_token|api_key|key|secret|password)=)[^\s&"'<>]+`)
 )
 
-// redact masks secrets in log attributes. No code should log a secret; redact is the last line of defence.
+// redact masks secrets in log attributes: the whole value of an attribute with the name of a secret, and tokens
+// within texts and errors, such as the URL in the error of an HTTP client. No code should log a secret; redact is the
+// last line of defence.
 func redact(_ []string, a slog.Attr) slog.Attr {
 	if secretName.MatchString(a.Key) {
 		return slog.String(a.Key, "***")

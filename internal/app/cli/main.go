@@ -20,9 +20,13 @@ import (
 
 // The exit statuses of failed commands.
 const (
+	// exitError is any failure: of the command itself, of the network, or of a check.
 	exitError = 1
+	// exitUsage means that the command line or the configuration is wrong. A service manager should not restart the
+	// program.
 	exitUsage = 2
-	exitCut   = 3
+	// exitCut means that decode read a stream that stopped before its end.
+	exitCut = 3
 )
 
 // errCut is the error if a stream stopped before its end.
@@ -54,7 +58,8 @@ type commands struct {
 	Version  versionCmd  `cmd:"" help:"Print the version."`
 }
 
-// app is the environment of a command: input, output, environment variables and the registries.
+// app is the environment of a command: input, output, environment variables and the registries. Tests replace all of
+// them. A command uses them instead of package os, so that tests can run several commands in one process.
 type app struct {
 	Program
 	ctx            context.Context
@@ -69,15 +74,18 @@ type app struct {
 	kinds    agent.Kinds
 }
 
+// getenv returns an environment variable, or "" if it is not set.
 func (a *app) getenv(name string) string {
 	v, _ := a.lookup(name)
 	return v
 }
 
-// exit is the panic with which kong ends the program.
+// exit is the panic with which kong ends the program after it has printed help. [app.run] recovers it and returns its
+// value as the exit status, so that only main calls os.Exit.
 type exit int
 
-// run executes a command line and returns its exit status.
+// run executes a command line and returns its exit status. Without arguments it prints the help. An error in the
+// command line ends with the command that prints the right usage; kong's own usage text would fill the screen.
 func (a *app) run(args []string) (status int) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -128,7 +136,8 @@ func (a *app) run(args []string) (status int) {
 	return 0
 }
 
-// fail prints an error, one line for each joined error, and returns the exit status.
+// fail prints an error, one line for each joined error, and returns the exit status. Control characters are removed,
+// because an error may contain the response of a server.
 func (a *app) fail(err error) int {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		fmt.Fprintf(a.stderr, "leat: %s\n", clean(strings.TrimPrefix(line, "leat: ")))
@@ -145,6 +154,7 @@ func (a *app) fail(err error) int {
 // errUsage is wrapped by errors in the command line.
 var errUsage = errors.New("usage")
 
+// kindsHelp lists the kinds of agents with their targets for the help texts, such as "demo, exec:COMMAND".
 func (a *app) kindsHelp() string {
 	names := make([]string, len(a.kinds))
 	for i, k := range a.kinds {

@@ -12,16 +12,18 @@ import (
 	"text/tabwriter"
 )
 
-// interruptible returns a context that ends when the user interrupts the command or the system asks it to end. Commands use it whose
-// requests may take long, so that they can clean up, for example remove an incomplete file.
+// interruptible returns a context that is done when the user presses Ctrl-C or the system asks the program to end. It
+// is for commands whose requests may take long: they end in order, for example by removing an incomplete file,
+// instead of being killed by the signal.
 func (a *app) interruptible() (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(a.ctx, os.Interrupt, syscall.SIGTERM)
 }
 
-// save passes a writer of a new file to write, and prints the file's size and a hint. If file is empty, write gets standard output.
+// save passes a writer of a new file to write, and then prints the file's size, followed by hint. If file is empty,
+// write gets standard output. command is the prefix of an error.
 //
-// The file is created exclusively, so that no command overwrites an earlier export or backup. Only its user can read it. If write
-// fails, the incomplete file is removed: nobody should take it for a complete one.
+// The file is created exclusively, so that no command overwrites an earlier export or backup, and only its user can
+// read it. If write fails, the incomplete file is removed, so that it can't be mistaken for a complete one.
 func (a *app) save(command, file, hint string, write func(io.Writer) (int64, error)) error {
 	if file == "" {
 		_, err := write(a.terminalSafe(a.stdout))

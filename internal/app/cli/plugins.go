@@ -9,12 +9,16 @@ import (
 	leat "github.com/leat-dev/leat/clients/go"
 )
 
+// pluginsCmd manages the plugins of a running gateway. The gateway downloads and runs them, so paths and archives are
+// on its machine, not on that of the user.
 type pluginsCmd struct {
 	Install pluginsInstallCmd `cmd:"" help:"Install a plugin: an npm package, a folder or an archive on the gateway's machine, or an archive at an https URL."`
 	List    pluginsListCmd    `cmd:"" help:"List the installed plugins."`
 	Remove  pluginsRemoveCmd  `cmd:"" help:"Remove a plugin."`
 }
 
+// pluginsInstallCmd installs a plugin and returns when it runs. If the user interrupts the command, the gateway
+// reverts the installation.
 type pluginsInstallCmd struct {
 	operator
 	Plugin string `arg:"" help:"NAME or NAME@VERSION of an npm package, the path of a folder or archive (./…), or a URL." placeholder:"PLUGIN"`
@@ -37,7 +41,9 @@ func (c *pluginsInstallCmd) Run(a *app) error {
 	return nil
 }
 
-// request distinguishes packages from paths as npm does: a path begins with a dot or a slash.
+// request distinguishes packages from paths as npm does: a path begins with a dot or a slash. A path is made
+// absolute, because the gateway may run in another folder. A scoped package begins with @ (@scope/name@1.0.0), so
+// only a later @ separates the version.
 func (c *pluginsInstallCmd) request() (leat.PluginRequest, error) {
 	if strings.HasPrefix(c.Plugin, "http://") || strings.HasPrefix(c.Plugin, "https://") {
 		return leat.PluginRequest{Archive: c.Plugin, SHA256: c.SHA256}, nil
@@ -63,6 +69,8 @@ func (c *pluginsInstallCmd) request() (leat.PluginRequest, error) {
 	return leat.PluginRequest{Archive: path, SHA256: c.SHA256}, nil
 }
 
+// pluginsListCmd lists the plugins with their state. For a plugin that is not ready, the state includes its last
+// error.
 type pluginsListCmd struct {
 	operator
 	JSON bool `name:"json" help:"Print JSON."`

@@ -8,6 +8,8 @@ import (
 	leat "github.com/leat-dev/leat/clients/go"
 )
 
+// purgeCmd deletes everything about one subject, or all conversations whose retention has ended. A purge may take
+// minutes; if the command is interrupted, the gateway completes the purge nevertheless.
 type purgeCmd struct {
 	operator
 	Subject string `help:"Delete everything that is stored about this subject." placeholder:"ID"`
@@ -17,6 +19,8 @@ type purgeCmd struct {
 	JSON    bool   `name:"json" help:"Print the summary as JSON."`
 }
 
+// Run deletes and prints what was deleted. A dry run prints the same lines in the conditional form. Data under a
+// legal hold stays, and expired conversations that stay for this reason are counted.
 func (c *purgeCmd) Run(a *app) error {
 	if (c.Subject == "") == !c.Expired {
 		return fmt.Errorf("%w: purge needs either --subject or --expired", errUsage)
@@ -54,6 +58,7 @@ func (c *purgeCmd) Run(a *app) error {
 	return nil
 }
 
+// count returns a number with a noun, which takes an s in the plural.
 func count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -61,6 +66,8 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
+// holdCmd places, releases and lists legal holds. Held data is neither purged nor deleted by retention. Placing a
+// hold that exists prints the time of the existing one.
 type holdCmd struct {
 	operator
 	Conversation string `help:"Protect this conversation." placeholder:"ID"`
@@ -97,6 +104,7 @@ func (c *holdCmd) Run(a *app) error {
 	return nil
 }
 
+// list prints the holds, each with the time since when it applies.
 func (c *holdCmd) list(a *app) error {
 	holds, err := c.client().Holds(a.ctx)
 	if err != nil {
@@ -118,7 +126,7 @@ func (c *holdCmd) list(a *app) error {
 	return nil
 }
 
-// subjectName formats a subject for lists.
+// subjectName formats a subject for lists as subject@tenant, or as the subject alone if there are no tenants.
 func subjectName(tenant, subject string) string {
 	if tenant == "" {
 		return subject

@@ -20,13 +20,20 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
+// recordCmd sends one message to an agent and stores the exchanged bytes as a recording, from which the agent can be
+// replayed and its dialect tested. It needs no running gateway and no configuration.
 type recordCmd struct {
 	Agent  string   `required:"" help:"Agent, in the form of serve --agent. Kinds: ${kinds}." placeholder:"SPEC"`
 	Output string   `short:"o" required:"" help:"File to create; it must not exist." placeholder:"FILE"`
 	Text   []string `arg:"" help:"Message; - reads it from standard input."`
 }
 
-// Run sends the message in a temporary gateway, of which only the recording remains.
+// Run sends the message in a temporary gateway, of which only the recording remains: its journal is in memory, and
+// its captures are in a temporary folder.
+//
+// The output file is created before the agent is called, so that a wrong path costs no request to a model. It stays
+// if a turn fails, because the recording of a failure is often the interesting one. It is removed only if the agent
+// exchanges no bytes, such as the demo.
 func (c *recordCmd) Run(a *app) (err error) {
 	text, err := a.text(c.Text)
 	if err != nil {
@@ -94,7 +101,7 @@ const (
 	recordSize = 4 << 30
 )
 
-// recorder sends one message to an agent and shows the answer.
+// recorder sends one message to an agent and shows the answer. It acts as the admin of the temporary gateway.
 type recorder struct {
 	app       *app
 	gw        *gateway.Gateway
@@ -106,6 +113,11 @@ type recorder struct {
 }
 
 // ask sends the message and returns when the turn has ended. An interrupt stops the turn.
+//
+// It draws the conversation after each change of the feed. feed.Notify is called before feed.View: a change between
+// the two closes the channel, so none is missed. While the agent waits for an answer, lines from standard input
+// answer it; an empty line is ignored, and the end of the input denies the request, because nobody can answer it any
+// more. A command that the gateway refuses, such as a stop of a turn that has just ended, is not an error.
 func (r *recorder) ask(ctx context.Context, text string) error {
 	r.principal = gateway.Principal{Admin: true}
 	conv, _, err := r.gw.Create(ctx, r.principal, gateway.CreateOptions{})

@@ -28,7 +28,9 @@ func (r *remote) client() *leat.Client {
 	return &leat.Client{URL: r.URL, Token: r.Token, Subject: r.Subject, Tenant: r.Tenant}
 }
 
-// explain replaces common errors with ones that say what to do.
+// explain replaces common errors with ones that say what to do: there is no gateway, the token is missing or wrong,
+// or the conversation doesn't exist. Other responses of the gateway are reduced to their message. A nil error stays
+// nil.
 func (o *operator) explain(err error) error {
 	var e *leat.Error
 	switch {

@@ -12,9 +12,13 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// screen draws a conversation on an output that can only grow, such as a scrolling terminal. Added text is appended. A status overwrites the
-// previous one while it is the last line. Text further up that was replaced is written again at the end. A screen must not be used
-// concurrently.
+// screen draws a conversation on an output that can only grow, such as a scrolling terminal or a file. It is called
+// with the whole transcript after each change, compares it with what it has drawn, and writes the difference.
+//
+// Added text is appended. A status overwrites the previous one while it is the last line. Text further up that was
+// replaced is written again at the end, marked as a replacement, because a terminal can't be changed above its last
+// line. Parts that grow at the same time take turns: each change of the part begins a paragraph. A screen must not be
+// used concurrently.
 type screen struct {
 	w     io.Writer
 	t     terminal
@@ -27,9 +31,10 @@ type screen struct {
 	hasOutput   bool                  // the output is not empty
 }
 
-// drawnPart is the state of a part on the screen.
+// drawnPart is what the screen shows of a part.
 type drawnPart struct {
-	head   bool
+	head bool
+	// texts are the drawn texts of the part's fields, in the order of transcript.Fields: text, input, output, errors.
 	texts  [4]string
 	isDone bool
 	line   string // the status on the last line
@@ -39,7 +44,12 @@ func newScreen(w io.Writer, t terminal, width int) *screen {
 	return &screen{w: w, t: t, width: width, parts: map[string]*drawnPart{}, finished: map[string]bool{}, atLineStart: true}
 }
 
-// draw updates the screen to the current transcript. It skips the messages in skip, which the user has typed and can see.
+// draw updates the screen to the current transcript. It skips the messages in skip, which the user has typed and can
+// see.
+//
+// Messages and turns that can't change any more are noted in finished, so that a long conversation isn't compared
+// again with each change. A message of an agent is finished when it is final and its turn has ended, since the turn
+// could still retract text.
 func (s *screen) draw(t *transcript.Transcript, skip map[string]bool) {
 	for _, m := range t.Messages {
 		if s.finished[m.ID] || skip[m.ID] {
@@ -70,6 +80,8 @@ func (s *screen) draw(t *transcript.Transcript, skip map[string]bool) {
 	}
 }
 
+// part draws the change of one part. key identifies the part among all messages. Media and data are drawn once, as
+// soon as they have content; of data only the beginning is shown.
 func (s *screen) part(key string, p *transcript.Part) {
 	d := s.parts[key]
 	if d == nil {
@@ -106,6 +118,10 @@ func (s *screen) part(key string, p *transcript.Part) {
 }
 
 // text draws the text that was added to a field, or all of it if it was replaced. Each line begins with indent.
+//
+// The common case must be fast, because draw compares every part of a running turn each time: a field whose length
+// has not changed is skipped without reading its text. If the new text doesn't extend the drawn one, the agent has
+// replaced or retracted it.
 func (s *screen) text(key string, d *drawnPart, p *transcript.Part, f event.Field, style, indent string) {
 	i := slices.Index(transcript.Fields[:], f)
 	if p.Len(f) == len(d.texts[i]) && (p.Len(f) == 0 || s.last == key && !p.Final) {
@@ -147,7 +163,8 @@ func (s *screen) text(key string, d *drawnPart, p *transcript.Part, f event.Fiel
 	}
 }
 
-// status draws a line that the next status overwrites.
+// status draws a line that the next status overwrites. Without colours, which means without control sequences, each
+// status is a line of its own.
 func (s *screen) status(key string, d *drawnPart, p *transcript.Part) {
 	if p.Text(event.Text) == d.texts[0] {
 		return
@@ -169,6 +186,9 @@ func (s *screen) status(key string, d *drawnPart, p *transcript.Part) {
 	}
 }
 
+// tool draws a tool call: its name, its arguments when they are complete, its output and errors with a bar at the
+// left, and its result. If other parts were drawn in between, the name is repeated with an ellipsis, so that output
+// is never below the wrong name.
 func (s *screen) tool(key string, d *drawnPart, p *transcript.Part) {
 	if s.last != key && (!d.head || p.Len(event.Output) != len(d.texts[2]) || p.Len(event.Stderr) != len(d.texts[3]) || p.Final) {
 		s.begin(key)
@@ -206,6 +226,8 @@ func (s *screen) tool(key string, d *drawnPart, p *transcript.Part) {
 	}
 }
 
+// request draws the question of a waiting turn once, with the possible answers. If the agent provides no text, the
+// line names what it waits for.
 func (s *screen) request(key string, r *transcript.Request) {
 	if s.finished[key] {
 		return
@@ -226,6 +248,7 @@ func (s *screen) request(key string, r *transcript.Request) {
 	s.write(s.t.style(bold, "? "+text) + "\n")
 }
 
+// end draws how a turn ended, unless it was completed, and makes the next part begin a new paragraph.
 func (s *screen) end(turn *transcript.Turn) {
 	line := ""
 	switch {
@@ -242,7 +265,7 @@ func (s *screen) end(turn *transcript.Turn) {
 	s.last = ""
 }
 
-// begin starts a new paragraph unless key was drawn last.
+// begin starts a new paragraph, with an empty line before it, unless the part with this key was drawn last.
 func (s *screen) begin(key string) {
 	if s.last == key {
 		return
@@ -261,13 +284,15 @@ func (s *screen) endLine() {
 	}
 }
 
-// note draws a line from the program itself.
+// note draws a line from the program itself, such as the state of the connection. It interrupts the current part.
 func (s *screen) note(text string) {
 	s.endLine()
 	s.write(s.t.style(dim, text) + "\n")
 	s.last = ""
 }
 
+// write writes text and keeps track of whether the cursor is at the beginning of a line. The end of a style may
+// follow the line feed.
 func (s *screen) write(text string) {
 	if text == "" {
 		return
@@ -277,7 +302,9 @@ func (s *screen) write(text string) {
 	s.atLineStart = strings.HasSuffix(text, "\n") || strings.HasSuffix(text, "\n\x1b[0m")
 }
 
-// clean removes control characters, with which the text of an agent could control the terminal.
+// clean removes control characters, with which the text of an agent could control the terminal. Line feeds and tabs
+// stay, carriage returns are dropped, and others become a middle dot. Unlike [escaper], it is for text that people
+// read.
 func clean(text string) string {
 	bad := func(r rune) bool { return r != '\n' && r != '\t' && (unicode.IsControl(r) || r == utf8.RuneError) }
 	if strings.IndexFunc(text, bad) < 0 {

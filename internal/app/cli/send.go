@@ -10,6 +10,8 @@ import (
 	leat "github.com/leat-dev/leat/clients/go"
 )
 
+// sendCmd sends a message and returns when the gateway has stored it. It prints the id of the turn that will answer,
+// and whether the message started the turn, steers a running one or is queued.
 type sendCmd struct {
 	remote
 	Agent        string   `help:"Agent to use instead of the conversation's." placeholder:"NAME"`
@@ -48,6 +50,8 @@ func (a *app) text(words []string) (string, error) {
 	return text, nil
 }
 
+// stopCmd stops one turn, or all turns of a conversation. The partial answers stay. A turn that has already ended is
+// reported, but is not an error, because the user wanted it to end.
 type stopCmd struct {
 	remote
 	JSON         bool   `name:"json" help:"Print the acknowledgements as JSON, one on each line."`
@@ -55,6 +59,8 @@ type stopCmd struct {
 	Turn         string `arg:"" optional:"" help:"Id of the turn. Default: all running and queued turns."`
 }
 
+// Run stops the turns one after another. If one can't be stopped, the others are still stopped, and the errors are
+// joined.
 func (c *stopCmd) Run(a *app) error {
 	client := c.client()
 	turns := []string{c.Turn}

@@ -14,8 +14,13 @@ import (
 	"github.com/leat-dev/leat/internal/app/serve"
 )
 
+// serveCmd runs the gateway. Package serve contains the gateway; this file handles signals, restarts and the
+// greeting.
 type serveCmd struct{ settings }
 
+// Run loads the configuration and serves until a signal. The channel of signals has room for two, since the second
+// signal means to stop at once and must not be lost while the first is handled. Without a configuration file there is
+// nothing to reload: flags and the environment of a process don't change.
 func (c *serveCmd) Run(a *app) error {
 	cfg, err := c.load(a)
 	if err != nil {
@@ -30,8 +35,9 @@ func (c *serveCmd) Run(a *app) error {
 	return a.serve(cfg, signals)
 }
 
-// serve runs a gateway until a signal ends it. If a restart is requested, the gateway ends as by a signal, and the next one starts with
-// the current configuration in the same process.
+// serve runs a gateway until a signal ends it. If a restart is requested, the gateway ends as by a signal, and the
+// next one starts with the current configuration in the same process. The sockets stay open in between, so that
+// clients wait instead of being refused.
 func (a *app) serve(cfg config.Config, signals <-chan os.Signal) (err error) {
 	var sockets serve.Sockets
 	defer func() { err = errors.Join(err, sockets.Close()) }()
@@ -45,6 +51,8 @@ func (a *app) serve(cfg config.Config, signals <-chan os.Signal) (err error) {
 }
 
 // serveOnce runs one gateway. It returns the configuration to restart with, or nil if the program should end.
+// Everything that the gateway opened is closed when serveOnce returns, also after an error, since the next gateway
+// opens the same data folder.
 func (a *app) serveOnce(cfg config.Config, sockets *serve.Sockets, signals <-chan os.Signal) (next *config.Config, err error) {
 	log, err := a.logger(cfg.Log)
 	if err != nil {
@@ -64,7 +72,8 @@ func (a *app) serveOnce(cfg config.Config, sockets *serve.Sockets, signals <-cha
 	return gateway.Wait(a.ctx, signals)
 }
 
-// greet prints the addresses of the gateway and what to do next.
+// greet prints the addresses of the gateway and what to do next. The text is for people, so it is written to standard
+// output, not to the log. The address of the page is public_url if it is set, or else the first one that is a URL.
 func (a *app) greet(cfg config.Config, gateway *serve.App) {
 	var b strings.Builder
 	names := make([]string, len(cfg.Agents))

@@ -8,7 +8,7 @@ import (
 	leat "github.com/leat-dev/leat/clients/go"
 )
 
-// list prints the sessions of an agent's upstream.
+// list prints the sessions of an agent's upstream, newest first, with their ids for --session.
 func (c *importCmd) list(ctx context.Context, a *app) error {
 	sessions, err := c.client().Sessions(ctx, c.Agent)
 	if err != nil || c.JSON {
@@ -25,7 +25,8 @@ func (c *importCmd) list(ctx context.Context, a *app) error {
 	return w.Flush()
 }
 
-// attach creates a conversation that continues a session and prints its id.
+// attach creates a conversation that continues a session and prints its id. The earlier messages of the session are
+// imported unless --no-history is set.
 func (c *importCmd) attach(ctx context.Context, a *app) error {
 	id, err := c.client().Attach(ctx, c.Agent, leat.AttachOptions{Session: c.Session, Tenant: c.Tenant, Owner: c.Owner, History: !c.NoHistory})
 	if err != nil || c.JSON {

@@ -10,6 +10,8 @@ import (
 )
 
 // settings has the flags that override the configuration. All other settings come from the environment and the file.
+// The flags are strings, also for durations, so that their values are parsed and checked in the same way as in the
+// file.
 type settings struct {
 	Config       string   `help:"Configuration file; leat.example.yaml describes it. SIGHUP makes serve reload it." env:"LEAT_CONFIG" placeholder:"FILE"`
 	Listen       []string `help:"Address to listen on; may be repeated. Default: 127.0.0.1:31337." placeholder:"ADDR" sep:"none"`
@@ -22,8 +24,12 @@ type settings struct {
 	LogFormat    string   `help:"auto, text or json." placeholder:"FORMAT"`
 }
 
-// load loads and checks the configuration. If no agent is configured, it adds one for each provider whose key is in the environment, or
-// else the demo.
+// load loads and checks the configuration. If no agent is configured, it adds one for each provider whose key is in
+// the environment, or else the demo, so that leat serve works without a configuration.
+//
+// A flag overrides the environment, and the environment the file. The agents of --agent replace all agents of the
+// file. load may be called again to reload the configuration: it depends on nothing but the flags, the environment
+// and the file.
 func (s *settings) load(a *app) (config.Config, error) {
 	c, err := config.Load(s.Config, a.lookup)
 	if err != nil {
@@ -66,6 +72,8 @@ type configCmd struct {
 	Print configPrintCmd `cmd:"" help:"Print the configuration that serve would use, from all sources; secrets are masked."`
 }
 
+// configCheckCmd checks the configuration as serve would, but opens neither the data folder nor an address. So it can
+// run while a gateway with the same configuration is running, for example before a reload.
 type configCheckCmd struct{ settings }
 
 func (c *configCheckCmd) Run(a *app) error {
@@ -85,6 +93,8 @@ func (c *configCheckCmd) Run(a *app) error {
 	return nil
 }
 
+// configPrintCmd prints the configuration that serve would use, as YAML or JSON. The output is a valid configuration
+// file, except for the masked secrets.
 type configPrintCmd struct {
 	settings
 	JSON bool `name:"json" help:"Print JSON."`

@@ -7,6 +7,8 @@ import (
 	leat "github.com/leat-dev/leat/clients/go"
 )
 
+// tailCmd follows a conversation. Its text output is the same as that of chat; its JSON output is the protocol's
+// frames, from which a program can resume with --after.
 type tailCmd struct {
 	remote
 	JSON         bool   `name:"json" help:"Print the protocol's frames, one on each line; see docs/protocol.md."`
@@ -15,6 +17,9 @@ type tailCmd struct {
 	Conversation string `arg:"" help:"Id of the conversation."`
 }
 
+// Run prints the conversation until the user interrupts it, or with --no-follow until the first frame or state that
+// contains the current contents. Frames are printed as they were received. A lost connection is reported on standard
+// error and retried.
 func (c *tailCmd) Run(a *app) error {
 	if c.After != "" && !c.JSON {
 		return fmt.Errorf("%w: --after requires --json, because text output starts with the newest messages", errUsage)

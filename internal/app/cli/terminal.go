@@ -7,12 +7,14 @@ import (
 	"github.com/mattn/go-isatty"
 )
 
-// terminal describes an output.
+// terminal describes an output. The zero value is a file or a pipe.
 type terminal struct {
 	is     bool // it is a terminal
 	colour bool
 }
 
+// terminal returns what w is. Colours are off if NO_COLOR is set (no-color.org) or TERM is dumb; control characters
+// in text are escaped nevertheless.
 func (a *app) terminal(w io.Writer) terminal {
 	f, ok := w.(*os.File)
 	if !ok || !isTerminal(f) {

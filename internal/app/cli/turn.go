@@ -5,11 +5,15 @@ import (
 	"io"
 )
 
+// turnCmd inspects a turn after the fact. The gateway has the bytes of recent turns only: see the keys record.keep
+// and record.size.
 type turnCmd struct {
 	Export  turnExportCmd  `cmd:"" help:"Export the bytes that a turn exchanged with its agent as a recording for replay."`
 	Explain turnExplainCmd `cmd:"" help:"Show the frames that a turn received, the events they were decoded to, and the text that readers saw."`
 }
 
+// turnExportCmd exports the bytes that a turn exchanged with its agent. The gateway masks secrets in them. The
+// recording can be replayed as an agent, or decoded with leat decode.
 type turnExportCmd struct {
 	remote
 	Output string `short:"o" help:"File to create; it must not exist. Default: standard output." placeholder:"FILE"`
@@ -23,6 +27,8 @@ func (c *turnExportCmd) Run(a *app) error {
 	})
 }
 
+// turnExplainCmd shows how the frames of a turn became its text, to find out whether the agent, the dialect or the
+// gateway caused an unexpected answer.
 type turnExplainCmd struct {
 	remote
 	JSON bool   `name:"json" help:"Print JSON."`

@@ -9,6 +9,8 @@ import (
 	leat "github.com/leat-dev/leat/clients/go"
 )
 
+// usageCmd prints the usage and cost of turns that have ended, by groups. Turns are counted on the day, in UTC, on
+// which they ended.
 type usageCmd struct {
 	operator
 	From    string   `help:"First day in UTC, such as 2026-11-01. Default: 30 days ending today." placeholder:"DAY"`
@@ -34,7 +36,9 @@ func (c *usageCmd) Run(a *app) error {
 	return a.usageTable(&rep)
 }
 
-// usageTable prints a line for each group and one for the total.
+// usageTable prints a line for each group and one for the total. FAILED includes interrupted turns, CACHED is the sum
+// of tokens that were read from and written to a provider's cache, and UNPRICED counts the turns with reported usage
+// but unknown cost.
 func (a *app) usageTable(rep *leat.UsageReport) error {
 	w := a.table()
 	for _, d := range rep.GroupBy {
@@ -64,7 +68,8 @@ func (a *app) usageTable(rep *leat.UsageReport) error {
 	return w.Flush()
 }
 
-// costs formats amounts in several currencies.
+// costs formats amounts in several currencies, such as "1.20 EUR, 3.00 USD", in an order that doesn't change between
+// calls. A dash means that there is no cost.
 func costs(amounts map[string]string) string {
 	if len(amounts) == 0 {
 		return "-"

@@ -72,6 +72,7 @@ func (b build) print(w io.Writer) error {
 	return err
 }
 
+// versionCmd prints the version. It is also the flag --version.
 type versionCmd struct {
 	JSON bool `name:"json" help:"Print JSON."`
 }

@@ -15,7 +15,9 @@ import (
 // target, silence and the options of the kind.
 type Agents []agent.Spec
 
-// UnmarshalYAML implements [yaml.NodeUnmarshaler].
+// UnmarshalYAML implements [yaml.NodeUnmarshaler]. It reads the nodes itself instead of a map: the order of agents
+// matters, since the first one is the default, and the options of kinds aren't known here. A kind checks its options
+// later.
 func (a *Agents) UnmarshalYAML(n ast.Node) error {
 	*a = nil
 	members, err := entries(n)
@@ -51,7 +53,8 @@ func (a *Agents) UnmarshalYAML(n ast.Node) error {
 	return nil
 }
 
-// MarshalYAML implements [yaml.InterfaceMarshaler].
+// MarshalYAML implements [yaml.InterfaceMarshaler]. The result can be read again. A negative limit on silence, which
+// means unlimited in the gateway, is written as 0s.
 func (a Agents) MarshalYAML() (any, error) {
 	members := make(yaml.MapSlice, 0, len(a))
 	for _, s := range a {

@@ -20,8 +20,12 @@ import (
 // reporter collects an error about a key. Its message is formatted as by [fmt.Errorf].
 type reporter func(key, format string, args ...any)
 
-// Check reports every error in the configuration, each with its key. It fills in the data folder, and the default agent if none is set.
-// Errors are [ErrInvalid]. Check reads no files of agents; making the agents reports those errors.
+// Check reports every error in the configuration, each with its key, so that a user can correct all of them at once.
+// It fills in the data folder, and the default agent if none is set. Errors are [ErrInvalid]. Check reads no files of
+// agents; making the agents reports those errors.
+//
+// Each part of the configuration checks its own keys, with bad as the collector. Check must be repeatable: a reload
+// checks a configuration that was loaded anew, and serve one that flags have changed.
 func (c *Config) Check(kinds agent.Kinds, getenv func(string) string) error {
 	var errs []error
 	var bad reporter = func(key, format string, args ...any) {
@@ -107,6 +111,9 @@ func printable(token string) bool {
 	return !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
+// checkListen checks an address. Without a token, everyone who can connect may do everything, so only loopback
+// addresses and Unix sockets are accepted then. A mistake in the configuration must not open the gateway to the
+// network.
 func (c *Config) checkListen(address string) error {
 	if path, ok := strings.CutPrefix(address, UnixPrefix); ok {
 		if path == "" || strings.HasSuffix(path, "/") {
@@ -140,6 +147,8 @@ func Loopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
+// checkAgents checks the names and options of the agents, and fills in the default agent. The error of a duplicate
+// name proposes another, because two agents of the same kind get the same name on the command line if none is given.
 func (c *Config) checkAgents(kinds agent.Kinds, bad reporter) {
 	names := map[string]bool{}
 	for _, s := range c.Agents {
@@ -159,7 +168,7 @@ func (c *Config) checkAgents(kinds agent.Kinds, bad reporter) {
 	}
 }
 
-// Level returns the log level, or an error if it is unknown.
+// Level returns the log level, or an error if it is unknown. Besides the names, slog accepts offsets such as debug-2.
 func (c *Config) Level() (slog.Level, error) {
 	var l slog.Level
 	err := l.UnmarshalText([]byte(c.Log.Level))
@@ -186,6 +195,8 @@ func (c Config) JSON(kinds agent.Kinds) ([]byte, error) {
 	return yaml.MarshalWithOptions(c.masked(kinds), yaml.JSON())
 }
 
+// masked returns a copy without secrets, in which the lists with secrets are copied too: c itself stays in use.
+// Passwords and tokens within URLs are masked as well.
 func (c Config) masked(kinds agent.Kinds) Config {
 	mask(&c.Token)
 	mask(&c.Terminal.Token)

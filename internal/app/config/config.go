@@ -75,7 +75,7 @@ type Limits struct {
 	Tenant quotas `yaml:"tenant"`
 }
 
-// Log configures the log.
+// Log configures the log, which is written to standard error.
 type Log struct {
 	Level  string `yaml:"level" live:"yes"`
 	Format string `yaml:"format"`
@@ -96,7 +96,8 @@ const (
 // DefaultListen is the address that existing clients of Eliza use.
 const DefaultListen = "127.0.0.1:31337"
 
-// DefaultConnections is the default of limits.connections.
+// DefaultConnections is the default of limits.connections, the number of connections that may be open at the same
+// time.
 const DefaultConnections = 20_000
 
 // Default returns the default configuration. It has no agents and no data folder; [Config.Check] fills in the folder.
@@ -125,8 +126,12 @@ func Default() Config {
 	}
 }
 
-// Load returns the defaults, overridden by the file at path and then by the environment. If path is empty, no file is read. lookup reads an
-// environment variable, as os.LookupEnv does. The caller applies flags and then calls [Config.Check].
+// Load returns the defaults, overridden by the file at path and then by the environment. If path is empty, no file is
+// read. lookup reads an environment variable, as os.LookupEnv does. The caller applies flags and then calls
+// [Config.Check].
+//
+// Values are parsed but not checked: a value from the file may be wrong as long as the environment or a flag
+// overrides it.
 func Load(path string, lookup func(string) (string, bool)) (Config, error) {
 	c := Default()
 	if path != "" {
@@ -142,6 +147,9 @@ func Load(path string, lookup func(string) (string, bool)) (Config, error) {
 }
 
 // Parse overrides the configuration with the contents of a file. Unknown keys are errors. Errors are [ErrInvalid].
+//
+// Keys that the file doesn't contain keep their values, so c should have the defaults. A file with several documents
+// is refused, because all but the first would be ignored.
 func (c *Config) Parse(b []byte) error {
 	// Errors leave out the source lines, which may contain secrets.
 	invalid := func(err error) error { return fmt.Errorf("%w: %s", ErrInvalid, yaml.FormatError(err, false, false)) }
@@ -161,8 +169,10 @@ func (c *Config) Parse(b []byte) error {
 	return nil
 }
 
-// DataDir returns the default data folder: the system's folder for application data of the current user, so that it does not depend on the
-// folder in which the gateway is started.
+// DataDir returns the default data folder: the system's folder for application data of the current user, so that it
+// does not depend on the folder in which the gateway is started. These are %LocalAppData% on Windows,
+// ~/Library/Application Support on macOS, and on other systems $XDG_DATA_HOME or else ~/.local/share, each with a
+// folder leat in it. DataDir doesn't create it.
 func DataDir(getenv func(string) string) (string, error) {
 	dir, home := "", getenv("HOME")
 	switch {

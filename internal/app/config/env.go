@@ -12,7 +12,9 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// Key is one setting. It refers to the [Config] that it came from, so Set changes that.
+// Key is one setting. It refers to the [Config] that it came from, so Set changes that. Keys are made from the struct
+// tags of Config by reflection, so a new field needs no further code to be read from the environment, compared by a
+// reload and printed.
 type Key struct {
 	Path       string   // in the file, such as limits.message
 	Env        []string // environment variables; the first one that is set applies
@@ -24,7 +26,8 @@ type Key struct {
 // Keys returns all settings of a configuration, in the order of the file.
 func (c *Config) Keys() []Key { return keys(reflect.ValueOf(c).Elem(), "", false) }
 
-// keys returns the settings of a struct, whose path begins with prefix.
+// keys returns the settings of a struct, whose path begins with prefix. A struct with the tag live makes all its keys
+// live.
 func keys(v reflect.Value, prefix string, isLive bool) []Key {
 	var list []Key
 	for i := range v.NumField() {
@@ -44,7 +47,8 @@ func keys(v reflect.Value, prefix string, isLive bool) []Key {
 	return list
 }
 
-// Changed returns the keys whose values differ from those of another configuration, in the order of the file.
+// Changed returns the keys whose values differ from those of another configuration, in the order of the file. A
+// reload applies the live ones of them and reports the others.
 func (c *Config) Changed(from *Config) []Key {
 	var list []Key
 	old := from.Keys()
@@ -69,6 +73,8 @@ func (k Key) Set(s string) error {
 	return nil
 }
 
+// parse sets the value from text, by its type. Durations and sizes implement [encoding.TextUnmarshaler]. Prices and
+// webhooks have no short form, so a line of YAML is parsed.
 func (k Key) parse(s string) error {
 	switch p := k.value.Addr().Interface().(type) {
 	case encoding.TextUnmarshaler:
@@ -123,10 +129,15 @@ func (a *Agents) Parse(specs []string) error {
 	return nil
 }
 
-// elizaPorts are the environment variables of Eliza that set ports.
+// elizaPorts are the environment variables of Eliza that set ports. The gateway listens on each of them, so that
+// Eliza's clients find it without a change.
 var elizaPorts = []string{"ELIZA_API_PORT", "ELIZA_PORT", "ELIZA_GATEWAY_PORT"}
 
 // environment applies environment variables. Eliza's port variables apply only if no variable sets listen.
+//
+// Of several variables for one key the first that is set counts: Leat's own names are before Eliza's, so that a
+// gateway can run next to an Eliza server in the same environment. Each of Eliza's ports becomes an address on
+// loopback, also if the file sets listen.
 func (c *Config) environment(lookup func(string) (string, bool)) error {
 	listen := false
 	for _, k := range c.Keys() {

@@ -11,6 +11,9 @@ type Files struct {
 	Workspace string `yaml:"workspace"`
 }
 
+// check refuses workspaces that would be dangerous. Agents can read and write everything in the workspace, so it must
+// neither contain the data folder, which has the conversations of all users, nor be inside it, nor be a whole disk.
+// Control characters would end up in the prompts of agents that get the paths.
 func (f *Files) check(data string, bad reporter) {
 	if f.Workspace == "" {
 		return

@@ -13,6 +13,8 @@ type Plugins struct {
 	AllowPrivate bool `yaml:"allow_private"`
 }
 
+// check refuses names that can't be names of variables, and those that begin with LEAT_ or ELIZA_: they may contain
+// the gateway's own secrets, which no plugin may get.
 func (p *Plugins) check(bad reporter) {
 	if err := process.CheckEnv(p.Env); err != nil {
 		bad("plugins.env", "%w", err)

@@ -18,9 +18,12 @@ import (
 // environment they are written as in the file, on one line.
 type Prices []usage.Price
 
+// currencies matches the names of currencies: three letters as in ISO 4217, or more for a unit of the operator's own,
+// such as CREDITS.
 var currencies = regexp.MustCompile(`^[A-Z]{3,8}$`)
 
-// UnmarshalYAML implements [yaml.NodeUnmarshaler].
+// UnmarshalYAML implements [yaml.NodeUnmarshaler]. It keeps the order of the file, since the first pattern that
+// matches a model applies.
 func (p *Prices) UnmarshalYAML(n ast.Node) error {
 	models, err := entries(n)
 	if err != nil {
@@ -38,6 +41,9 @@ func (p *Prices) UnmarshalYAML(n ast.Node) error {
 	return nil
 }
 
+// price returns the price of an entry. Amounts are parsed from the text of the file as decimal numbers, because
+// binary fractions would add rounding errors to the costs. input and output are required. Without a price of their
+// own, tokens of the cache cost as much as input.
 func price(e entry) (usage.Price, error) {
 	p := usage.Price{Model: e.key, Currency: usage.DefaultCurrency}
 	if p.Model == "" {
@@ -77,7 +83,7 @@ func price(e entry) (usage.Price, error) {
 	return p, nil
 }
 
-// MarshalYAML implements [yaml.InterfaceMarshaler].
+// MarshalYAML implements [yaml.InterfaceMarshaler]. The result can be read again; the currency is always written.
 func (p Prices) MarshalYAML() (any, error) {
 	models := make(yaml.MapSlice, 0, len(p))
 	for _, modelPrice := range p {

@@ -2,7 +2,8 @@ package config
 
 import "github.com/leat-dev/leat/internal/service/quota"
 
-// quotas limit the usage of each user or each tenant. 0 means unlimited.
+// quotas limit the usage of each user or each tenant: turns that are queued, running or waiting, messages a minute, stored bytes,
+// the same time. 0 means unlimited.
 type quotas struct {
 	Turns    int  `yaml:"turns"`
 	Messages int  `yaml:"messages"`
@@ -15,6 +16,7 @@ func (q quotas) Limits() quota.Limits {
 	return quota.Limits{Turns: q.Turns, Messages: q.Messages, Bytes: int64(q.Bytes), Viewers: q.Viewers}
 }
 
+// check refuses negative numbers. Bytes needs no check, because a [Size] is never negative.
 func (q quotas) check(prefix string, bad reporter) {
 	for _, l := range []struct {
 		key   string

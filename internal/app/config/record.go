@@ -1,6 +1,7 @@
 package config
 
-// Record configures the capture of the raw bytes that turns exchange with their agents.
+// Record configures the capture of the raw bytes that turns exchange with their agents. The oldest captures are
+// deleted when they are older than Retention, or when all together exceed Size.
 type Record struct {
 	Enabled   bool     `yaml:"enabled"`
 	Retention Duration `yaml:"keep"`

@@ -22,7 +22,7 @@ const defaultAuditRetention = 400 * 24 * time.Hour
 // ages are durations by the name of an agent. In the environment they are written as name=duration, separated by white space.
 type ages map[string]Duration
 
-// UnmarshalText implements [encoding.TextUnmarshaler].
+// UnmarshalText implements [encoding.TextUnmarshaler]. It replaces the durations as a whole, as a list is replaced.
 func (a *ages) UnmarshalText(b []byte) error {
 	var list ages
 	for s := range strings.FieldsSeq(string(b)) {
@@ -38,7 +38,7 @@ func (a *ages) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// UnmarshalYAML implements [yaml.NodeUnmarshaler].
+// UnmarshalYAML implements [yaml.NodeUnmarshaler]. After an error, a is unchanged.
 func (a *ages) UnmarshalYAML(n ast.Node) error {
 	members, err := entries(n)
 	if err != nil {
@@ -58,7 +58,8 @@ func (a *ages) UnmarshalYAML(n ast.Node) error {
 	return nil
 }
 
-// add adds an agent with its duration in text form.
+// add adds an agent with its duration in text form. A name that appears twice is an error, since one of the durations
+// would be ignored, and conversations might be deleted too early.
 func (a *ages) add(name, age string) error {
 	if _, twice := (*a)[name]; twice {
 		return fmt.Errorf("duplicate agent %s", name)

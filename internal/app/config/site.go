@@ -20,7 +20,8 @@ type TLS struct {
 // On reports whether TLS is configured.
 func (t TLS) On() bool { return t.Cert != "" || t.Key != "" }
 
-// Public returns the URL that people use, or nil if none is set.
+// Public returns the URL that people use, or nil if none is set. It must have no user, query or fragment, because the
+// paths of routes are appended to it.
 func (c *Config) Public() (*url.URL, error) {
 	if c.PublicURL == "" {
 		return nil, nil
@@ -35,7 +36,8 @@ func (c *Config) Public() (*url.URL, error) {
 	return u, nil
 }
 
-// Base returns the path prefix of all routes, without a trailing slash: base_path if it is set, else the path of public_url.
+// Base returns the path prefix of all routes, without a trailing slash: base_path if it is set, else the path of
+// public_url. The empty prefix means that the gateway has the whole host.
 func (c *Config) Base() (string, error) {
 	base := c.BasePath
 	if base == "" {
@@ -50,13 +52,18 @@ func (c *Config) Base() (string, error) {
 	return base, nil
 }
 
+// path matches prefixes that need no escaping in a URL, in HTML or in a cookie.
 var path = regexp.MustCompile(`^(/[A-Za-z0-9._~-]+)*$`)
 
+// goodPath reports whether a prefix can be used. A . or .. segment would be removed by clients, whose requests would
+// then miss the prefix.
 func goodPath(s string) bool {
 	return path.MatchString(s) && !strings.Contains(s+"/", "/./") && !strings.Contains(s+"/", "/../")
 }
 
-// Proxies returns the networks of the trusted proxies.
+// Proxies returns the networks of the trusted proxies. The gateway believes the forwarding headers of requests from
+// these addresses, so a network that contains every address is refused. A single address is a network with one
+// address.
 func (c *Config) Proxies() ([]netip.Prefix, error) {
 	var networks []netip.Prefix
 	for _, s := range c.TrustedProxies {
@@ -81,6 +88,9 @@ func (c *Config) Proxies() ([]netip.Prefix, error) {
 	return networks, nil
 }
 
+// checkSite checks the keys that say under which addresses the gateway is reached. A public URL on another host than
+// loopback means that a proxy makes the gateway reachable, so it needs a token like an address that other machines
+// reach.
 func (c *Config) checkSite(bad reporter) {
 	u, err := c.Public()
 	switch {

@@ -6,7 +6,8 @@ import (
 	"github.com/leat-dev/leat/internal/service/terminal"
 )
 
-// Terminal configures shell commands on this machine through the API.
+// Terminal configures shell commands on this machine through the API. A command has all rights of the gateway's user,
+// so the terminal is disabled by default and has a token of its own.
 type Terminal struct {
 	Enabled     bool     `yaml:"enabled"`
 	Token       string   `yaml:"token" env:"LEAT_TERMINAL_TOKEN ELIZA_TERMINAL_RUN_TOKEN"`
@@ -17,6 +18,8 @@ type Terminal struct {
 // minTerminalToken is the minimum length of the terminal's token in bytes. Whoever has it gets a shell, so it must not be guessable.
 const minTerminalToken = 16
 
+// check requires a token that is long and differs from the API token. The limits are checked also if the terminal is
+// disabled, so that enabling it later finds them valid.
 func (t *Terminal) check(api string, bad reporter) {
 	switch {
 	case t.Enabled && t.Token == "":

@@ -33,6 +33,9 @@ func (u *Users) sources() (n int) {
 	return n
 }
 
+// check checks the sources of keys and the claims. A JWKS belongs to an identity service that signs tokens for many
+// programs with the same keys, so it requires an issuer or an audience: a token for another program must not be valid
+// here.
 func (u *Users) check(bad reporter) {
 	n := u.sources()
 	switch {

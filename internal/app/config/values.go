@@ -8,12 +8,14 @@ import (
 	"time"
 )
 
-// Duration is a duration, written as 30s, 2m30s, 24h or 30d. It is never negative.
+// Duration is a duration, written as 30s, 2m30s, 24h or 30d. It is never negative. A day has 24 hours; the unit d
+// can't be combined with others.
 type Duration time.Duration
 
 const day = 24 * time.Hour
 
-// UnmarshalText implements [encoding.TextUnmarshaler].
+// UnmarshalText implements [encoding.TextUnmarshaler]. It accepts what time.ParseDuration does, and a number of days
+// such as 30d or 1.5d.
 func (d *Duration) UnmarshalText(b []byte) error {
 	s := strings.TrimSpace(string(b))
 	v, err := time.ParseDuration(s)
@@ -36,6 +38,7 @@ func (d *Duration) UnmarshalText(b []byte) error {
 // MarshalText implements [encoding.TextMarshaler].
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
+// String returns the shortest usual form: whole days from 2d on, and hours and minutes without zeros behind them.
 func (d Duration) String() string {
 	switch v := time.Duration(d); {
 	case v%day == 0 && v > day:
@@ -52,12 +55,14 @@ func (d Duration) String() string {
 // Size is a number of bytes, written as 512, 64KiB or 4MiB. It is never negative.
 type Size int64
 
+// units are the units of sizes, the largest first, so that MiB is not taken for a number that ends in B.
 var units = []struct {
 	name string
 	size int64
 }{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
 
-// UnmarshalText implements [encoding.TextUnmarshaler].
+// UnmarshalText implements [encoding.TextUnmarshaler]. It accepts whole numbers with one of the units, or without one
+// for bytes.
 func (z *Size) UnmarshalText(b []byte) error {
 	s := strings.TrimSpace(string(b))
 	number, unit := s, int64(1)
@@ -78,6 +83,7 @@ func (z *Size) UnmarshalText(b []byte) error {
 // MarshalText implements [encoding.TextMarshaler].
 func (z Size) MarshalText() ([]byte, error) { return []byte(z.String()), nil }
 
+// String returns the size in the largest unit that divides it, so that it is read as the same number.
 func (z Size) String() string {
 	for _, u := range units[:3] {
 		if z != 0 && int64(z)%u.size == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/leat-dev/leat/internal/service/webhook"
 )
 
-// hook configures a URL that receives events.
+// hook configures a URL that receives events. Package webhook documents the fields.
 type hook struct {
 	Name         string   `yaml:"name"`
 	URL          string   `yaml:"url"`
@@ -23,7 +23,8 @@ type hook struct {
 // Webhooks are the configured webhooks. In the environment they are written as in the file, on one line.
 type Webhooks []hook
 
-// parse replaces the webhooks with those of a line of YAML.
+// parse replaces the webhooks with those of a line of YAML. Unknown keys are errors, as in the file. The error omits
+// the line, which contains secrets.
 func (w *Webhooks) parse(s string) error {
 	var hooks Webhooks
 	if err := yaml.UnmarshalWithOptions([]byte(s), &hooks, yaml.Strict()); err != nil {
@@ -45,6 +46,8 @@ func (w Webhooks) Hooks() []webhook.Hook {
 	return hooks
 }
 
+// check checks each webhook, which is named by its position and name, and that names are unique: the name identifies
+// a webhook in the outbox and in metrics.
 func (w Webhooks) check(bad reporter) {
 	names := map[string]bool{}
 	for i, h := range w.Hooks() {
@@ -58,6 +61,7 @@ func (w Webhooks) check(bad reporter) {
 	}
 }
 
+// masked returns a copy without secrets.
 func (w Webhooks) masked() Webhooks {
 	hooks := append(Webhooks{}, w...)
 	for i := range hooks {

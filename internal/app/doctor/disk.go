@@ -20,8 +20,12 @@ const (
 	syncs       = 20                    // writes that are measured
 )
 
-// Disk checks the data folder of a gateway: permissions, free space, the duration of a durable write, and whether a gateway is using
-// it. lock is the name of the file that a gateway locks. If the folder doesn't exist yet, Disk checks its closest existing parent.
+// Disk checks the data folder of a gateway: permissions, free space, the duration of a durable write, and whether a
+// gateway is using it. lock is the name of the file that a gateway locks. If the folder doesn't exist yet, Disk
+// checks its closest existing parent.
+//
+// The permissions are not checked on Windows, whose access lists the mode doesn't show. Of a parent they don't matter
+// either: leat serve creates the folder for its user only.
 func Disk(dir, lock string) []Finding {
 	r := &report{check: "disk"}
 	existing, mode, err := r.folder(dir)
@@ -58,6 +62,7 @@ func (r *report) folder(dir string) (existing string, mode fs.FileMode, err erro
 	return dir, info.Mode().Perm(), nil
 }
 
+// space reports the free space of the disk. On systems where it can't be found out, there is no finding.
 func (r *report) space(dir string) {
 	free, err := Free(dir)
 	switch {
@@ -73,7 +78,9 @@ func (r *report) space(dir string) {
 	}
 }
 
-// sync measures the durable write that every commit waits for.
+// sync measures the durable write that every commit waits for: 4 KiB and a sync, in a temporary file in the folder.
+// The median counts, because single writes are slow on every disk. A disk that is very slow is measured with fewer
+// writes, so that the check ends in time.
 func (r *report) sync(dir string) {
 	const fix = "give the gateway's user write permission"
 	f, err := os.CreateTemp(dir, "doctor-*")
@@ -126,6 +133,7 @@ func (r *report) lock(path string) {
 	}
 }
 
+// round rounds a duration for people: microseconds below a millisecond, else tenths of milliseconds.
 func round(d time.Duration) time.Duration {
 	if d > time.Millisecond {
 		return d.Round(100 * time.Microsecond)
@@ -133,6 +141,7 @@ func round(d time.Duration) time.Duration {
 	return d.Round(time.Microsecond)
 }
 
+// size formats a number of bytes in GiB or MiB.
 func size(n int64) string {
 	if n >= 1<<30 {
 		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))

@@ -26,7 +26,7 @@ type Finding struct {
 // limit bounds each check that waits for the network or the disk.
 const limit = 10 * time.Second
 
-// report collects the findings of one check.
+// report collects the findings of one check. It is not safe for concurrent use: each call of a check makes its own.
 type report struct {
 	check    string
 	findings []Finding
@@ -34,14 +34,17 @@ type report struct {
 	buffered bool
 }
 
+// ok adds a finding that needs no action.
 func (r *report) ok(format string, args ...any) {
 	r.findings = append(r.findings, Finding{Check: r.check, Level: OK, Message: fmt.Sprintf(format, args...)})
 }
 
+// warn adds a finding that should be changed. fix says how, in the imperative, or is empty if that is unknown.
 func (r *report) warn(fix, format string, args ...any) {
 	r.findings = append(r.findings, Finding{Check: r.check, Level: Warn, Message: fmt.Sprintf(format, args...), Fix: fix})
 }
 
+// fail adds a finding that prevents the gateway from working. fix is as for warn.
 func (r *report) fail(fix, format string, args ...any) {
 	r.findings = append(r.findings, Finding{Check: r.check, Level: Fail, Message: fmt.Sprintf(format, args...), Fix: fix})
 }

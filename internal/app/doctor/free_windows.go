@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Free returns how many bytes the folder's disk has free for this user.
+// Free returns how many bytes the folder's disk has free for this user. Quotas of the user are taken into account.
 func Free(dir string) (int64, error) {
 	p, err := windows.UTF16PtrFromString(dir)
 	if err != nil {

@@ -7,8 +7,11 @@ import (
 	"time"
 )
 
-// Port checks whether an address to listen on is free, in use by the gateway at url, or in use by another program. It also returns
-// whether a gateway answered.
+// Port checks whether an address to listen on is free, in use by the gateway at url, or in use by another program. It
+// also returns whether a gateway answered.
+//
+// It tries to listen on the address, and closes it at once. Only if that fails, it asks for /healthz, which every
+// gateway answers, and then for /readyz, which a gateway answers with 200 when it accepts work.
 func Port(ctx context.Context, client *http.Client, address, url string) (findings []Finding, isGateway bool) {
 	r := &report{check: "port"}
 	l, err := net.Listen("tcp", address)
@@ -34,7 +37,9 @@ func Port(ctx context.Context, client *http.Client, address, url string) (findin
 	return r.findings, true
 }
 
-// Clock compares this machine's clock with the Date header of the gateway's response.
+// Clock compares this machine's clock with the Date header of the gateway's response, which must come through the
+// network: the clock of this machine agrees with itself. The header is taken to be from the middle of the request, so
+// a slow network causes an error of at most half the time that the request takes.
 func Clock(ctx context.Context, client *http.Client, url string) []Finding {
 	r := &report{check: "clock"}
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -56,6 +61,7 @@ const (
 	largeSkew = 25 * time.Second
 )
 
+// skew reports the difference of two clocks.
 func (r *report) skew(date string, localTime time.Time, source string) {
 	const fix = "synchronize the clock with NTP: tokens and signatures depend on it"
 	remoteTime, err := http.ParseTime(date)
@@ -84,7 +90,7 @@ func get(ctx context.Context, client *http.Client, url string) (int, http.Header
 	return res.StatusCode, res.Header, res.Body.Close()
 }
 
-// send requests a URL with a header. The caller closes the response's body.
+// send requests a URL with a header, which it keeps. The caller closes the response's body.
 func send(ctx context.Context, client *http.Client, url string, header http.Header) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -13,6 +13,10 @@ import (
 const slowPong = time.Second
 
 // Socket opens a WebSocket to the gateway at url and sends three pings.
+//
+// It offers compression as browsers do. The gateway never accepts it, so a compressed connection shows that a proxy
+// in between ends the WebSocket itself. Three pings, because some proxies close a connection after its first frame;
+// the slowest counts.
 func Socket(ctx context.Context, client *http.Client, url, token string) []Finding {
 	r := &report{check: "socket"}
 	ctx, cancel := context.WithTimeout(ctx, limit)

@@ -24,8 +24,12 @@ const maxDamaged = 20
 
 const fixDamage = "restore an older backup into another folder to read the conversation there, then delete it here"
 
-// Store reads the store of a folder that no gateway is using, and lists damaged conversations. lock is the name of the file that a
-// gateway locks. If a gateway is using the folder, Store returns nil, and [Damaged] can be asked instead.
+// Store reads the store of a folder that no gateway is using, and lists damaged conversations. lock is the name of
+// the file that a gateway locks. If a gateway is using the folder, Store returns nil, and [Damaged] can be asked
+// instead.
+//
+// Store holds a shared lock while it reads, so a gateway that starts meanwhile fails until the check has ended. It
+// changes nothing: a store that was not closed cleanly would have to be recovered first, so it is only reported.
 func Store(ctx context.Context, dir, lock string) []Finding {
 	r := &report{check: "store"}
 	l := flock.New(filepath.Join(dir, lock), flock.SetFlag(0)) // don't create the file
@@ -63,7 +67,9 @@ func Store(ctx context.Context, dir, lock string) []Finding {
 	return r.findings
 }
 
-// Damaged lists the conversations that the gateway at url has quarantined because they are damaged.
+// Damaged lists the conversations that the gateway at url has quarantined because they are damaged. The gateway finds
+// damage when it opens or reads a conversation, so there may be more of it in conversations that nobody has used
+// since.
 func Damaged(ctx context.Context, client *http.Client, url, token string) []Finding {
 	r := &report{check: "store"}
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -93,6 +99,7 @@ type damage struct {
 	Error        string `json:"error"`
 }
 
+// overview requests the list of damaged conversations, which only the admin gets. The response is limited to 8 MiB.
 func overview(ctx context.Context, client *http.Client, url, token string) ([]damage, error) {
 	resp, err := send(ctx, client, url+"/api/overview", authorization(token))
 	if err != nil {

@@ -43,8 +43,12 @@ var testHeaders = []string{"Idempotency-Key", "Last-Event-Id", "Traceparent", "U
 // sometimes.
 const tries = 3
 
-// Stream reads the test stream of the gateway at url as a browser would, and reports what proxies in between do: buffer, compress
-// or interrupt the stream, or remove headers from the request.
+// Stream reads the test stream of the gateway at url as a browser would, and reports what proxies in between do:
+// buffer, compress or interrupt the stream, or remove headers from the request.
+//
+// The gateway sends a few frames at a known interval, each with the time when it was sent and the headers of the
+// request. If the frames seem to be buffered, the stream is read again, and only the findings of the last attempt are
+// returned.
 func Stream(ctx context.Context, client *http.Client, url, token string) (findings []Finding) {
 	for range tries {
 		r := &report{check: "stream"}
@@ -56,6 +60,8 @@ func Stream(ctx context.Context, client *http.Client, url, token string) (findin
 	return findings
 }
 
+// stream makes one attempt. It stops at the first problem that makes further findings meaningless: no connection, no
+// access, a response that isn't the test stream, or a compressed one, which can't be read as frames.
 func (r *report) stream(ctx context.Context, client *http.Client, url, token string) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -105,6 +111,8 @@ func (r *report) stream(ctx context.Context, client *http.Client, url, token str
 // soonOver is how long before its expiry a certificate should have been renewed.
 const soonOver = 14 * 24 * time.Hour
 
+// certificate reports the expiry of the server's certificate. That it is valid for the host was checked by the
+// handshake.
 func (r *report) certificate(expiry, localTime time.Time) {
 	validity := expiry.Sub(localTime)
 	switch {
@@ -117,7 +125,9 @@ func (r *report) certificate(expiry, localTime time.Time) {
 	}
 }
 
-// readFrames reads frames until the stream ends, with the times of their arrival.
+// readFrames reads frames until the stream ends, with the times of their arrival. All frames that arrive in one read
+// have the same time: that is how buffering by a proxy shows. After an error, it returns the frames that arrived
+// before.
 func readFrames(body io.Reader) (frames []frame, err error) {
 	var reader sse.Reader
 	buf := make([]byte, 4096)
@@ -143,6 +153,8 @@ func readFrames(body io.Reader) (frames []frame, err error) {
 	}
 }
 
+// frames reports whether all frames arrived, and when. The delay of a frame is the time from sending to arrival. It
+// includes the difference of the two machines' clocks, so delays are compared only with the shortest of them.
 func (r *report) frames(got []frame, err error) {
 	if err != nil || len(got) != frames {
 		message := fmt.Sprintf("%d of %d frames arrived", len(got), frames)
@@ -168,7 +180,9 @@ func (r *report) frames(got []frame, err error) {
 	r.ok("frames arrive as they are sent (delays differ by at most %v)", round(worst))
 }
 
-// request checks what the gateway received of the request.
+// request reports what proxies changed in the request. Each frame contains the names of the headers that the gateway
+// received, and whether it took the connection for HTTPS. The missing headers have consequences: for example, without
+// Last-Event-ID a client that reconnects can't resume.
 func (r *report) request(url string, f frame) {
 	var missing []string
 	for _, name := range testHeaders {

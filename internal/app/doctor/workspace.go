@@ -2,7 +2,8 @@ package doctor
 
 import "os"
 
-// Workspace checks that the gateway can write to the folder that it shares with its agents.
+// Workspace checks that the gateway can write to the folder that it shares with its agents. Files of doctor begin
+// with a dot, which agents usually skip, and are removed again.
 func Workspace(dir string) []Finding {
 	r := &report{check: "workspace"}
 	const fix = "give the gateway's user write permission, or set files.workspace to another folder"

@@ -11,8 +11,12 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 )
 
-// agentsURL returns the URL under which agents reach the gateway: its public URL if there is one, else the first TCP address that it
-// listens on, with a loopback address if it listens on all. If there are only Unix sockets, it returns just the path.
+// agentsURL returns the URL under which agents reach the gateway: its public URL if there is one, else the first TCP
+// address that it listens on, with a loopback address if it listens on all. If there are only Unix sockets, it
+// returns just the path.
+//
+// Agents that push their turn later get this URL. An unspecified address such as 0.0.0.0 is not one to connect to, so
+// agents on the same machine get 127.0.0.1 or ::1.
 func agentsURL(cfg *config.Config, listeners []net.Listener) (string, error) {
 	public, err := cfg.Public()
 	if err != nil {
@@ -46,7 +50,9 @@ func agentsURL(cfg *config.Config, listeners []net.Listener) (string, error) {
 	return base, nil
 }
 
-// newAgent makes one of the configured agents. It logs a warning for each option that has an old name.
+// newAgent makes one of the configured agents. It logs a warning for each option that has an old name. It is used at
+// the start and by each reload, so both treat an agent alike. The secrets are those that captures and logs of the
+// agent's bytes mask.
 func newAgent(cfg *config.Config, kinds agent.Kinds, s agent.Spec, lookup func(string) (string, bool), log *slog.Logger) (gateway.Agent, error) {
 	member, err := kinds.Make(s)
 	if err != nil {

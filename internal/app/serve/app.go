@@ -33,7 +33,8 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/sqlite"
 )
 
-// Options are what an [App] is made of. All fields are needed, except Load and Tracing.
+// Options are what an [App] is made of. All fields are needed, except Load and Tracing. Config must have passed
+// [config.Config.Check], which also fills in the data folder.
 type Options struct {
 	Config config.Config
 	// Load reads the configuration again for a reload or a restart. If it is nil, the configuration came from flags alone and neither
@@ -41,7 +42,8 @@ type Options struct {
 	Load     func() (config.Config, error)
 	Dialects dialect.Registry
 	// Getenv looks up environment variables.
-	Getenv  func(name string) (value string, ok bool)
+	Getenv func(name string) (value string, ok bool)
+	// Sockets are opened by New if they aren't open yet. The caller closes them when no other App follows.
 	Sockets *Sockets
 	Log     *slog.Logger
 	// Level is the level of Log. A reload may change it.
@@ -52,7 +54,8 @@ type Options struct {
 	Version string
 }
 
-// App is a gateway with everything around it. Its methods are called one after another.
+// App is a gateway with everything around it. Its methods are called one after another, in the order New, Start,
+// Wait, Close. The fields are in the order in which New sets them: each part uses only parts above it.
 type App struct {
 	cfg       config.Config
 	log       *slog.Logger
@@ -78,8 +81,12 @@ type App struct {
 	closers []func() error // called in reverse order
 }
 
-// New opens the data folder and the addresses, and puts the gateway together. Nothing runs yet. Only one App at a time can use a data
-// folder. Errors that the user can mend in the configuration are [config.ErrInvalid].
+// New opens the data folder and the addresses, and puts the gateway together. Nothing runs yet. Only one App at a
+// time can use a data folder. Errors that the user can mend in the configuration are [config.ErrInvalid].
+//
+// The steps are in this order because each needs what the earlier ones opened: agents report to services, the URL
+// that agents get depends on the sockets, and the surfaces serve the gateway. The data folder is locked first, so
+// that a second gateway fails before it touches anything else.
 func New(ctx context.Context, opt Options) (*App, error) {
 	a := &App{cfg: opt.Config, log: opt.Log}
 	for _, open := range []func(context.Context, Options) error{
@@ -92,10 +99,12 @@ func New(ctx context.Context, opt Options) (*App, error) {
 	return a, nil
 }
 
-// onClose has a function called by Close, before those that were passed earlier.
+// onClose has a function called by Close, before those that were passed earlier: a part is closed before the parts
+// that it uses.
 func (a *App) onClose(f func() error) { a.closers = append(a.closers, f) }
 
-// Close releases everything that New opened.
+// Close releases everything that New opened and Start started, also if one of them failed halfway. It continues after
+// an error and returns all of them joined. A second call has no effect.
 func (a *App) Close() error {
 	var errs []error
 	for len(a.closers) > 0 {
@@ -110,6 +119,8 @@ func (a *App) Close() error {
 // Listeners are the open addresses, in the order of the configuration.
 func (a *App) Listeners() []net.Listener { return a.listeners }
 
+// openJournal opens the store in the data folder. The lock of the folder lasts until the journal is closed, which is
+// the last thing that Close does.
 func (a *App) openJournal(context.Context, Options) (err error) {
 	a.journal, err = sqlite.Open(sqlite.Options{
 		Dir: a.cfg.Data, Sync: sqlite.Sync(a.cfg.Sync), TraceRetention: time.Duration(a.cfg.TraceRetention), Logger: a.log.With("part", "journal"),
@@ -121,7 +132,8 @@ func (a *App) openJournal(context.Context, Options) (err error) {
 	return nil
 }
 
-// openServices opens what the gateway and its agents report to.
+// openServices opens what the gateway and its agents report to: metrics, webhooks and signals. Webhooks are delivered
+// from Start on.
 func (a *App) openServices(ctx context.Context, opt Options) (err error) {
 	a.metrics = newMetrics(a.cfg.Data, opt.Version)
 	a.hooks = webhook.New(webhook.Config{Hooks: a.cfg.Webhooks.Hooks(), Journal: a.journal, Log: a.log.With("part", "webhook"), Metrics: a.metrics.webhook})
@@ -133,6 +145,9 @@ func (a *App) openServices(ctx context.Context, opt Options) (err error) {
 	return nil
 }
 
+// openAgents makes the configured agents and those of installed plugins. The decoders of all agents come from a
+// registry that counts frames in the metrics. An agent that can't be made fails the start, because its name is in the
+// configuration on purpose; a plugin that can't run is only logged.
 func (a *App) openAgents(_ context.Context, opt Options) (err error) {
 	a.dialects = a.metrics.gateway.Dialects(opt.Dialects)
 	a.kinds = agents.Kinds(a.dialects)
@@ -156,11 +171,15 @@ func (a *App) openAgents(_ context.Context, opt Options) (err error) {
 	return nil
 }
 
+// openSockets listens on the configured addresses. Connections wait in the backlog of the system until Start.
 func (a *App) openSockets(_ context.Context, opt Options) (err error) {
 	a.listeners, err = opt.Sockets.open(a.cfg.Listen)
 	return err
 }
 
+// openGateway creates the gateway with everything that it reports to and reads from. The configuration of the gateway
+// can't change later, so all watchers are added before gateway.New. Services that call the gateway, such as
+// attachments and pushes, are completed after it.
 func (a *App) openGateway(ctx context.Context, opt Options) error {
 	limits := &a.cfg.Limits
 	gc := gateway.Config{
@@ -202,7 +221,7 @@ func (a *App) openGateway(ctx context.Context, opt Options) error {
 	return nil
 }
 
-// openFiles opens the folders of attachments and of the workspace that agents share.
+// openFiles opens the folders of attachments, of uploads in progress, and of the workspace that agents share.
 func (a *App) openFiles() (*attachments.Store, error) {
 	base, err := a.cfg.Base()
 	if err != nil {
@@ -228,7 +247,8 @@ func (a *App) openFiles() (*attachments.Store, error) {
 	return attachments.NewStore(c), nil
 }
 
-// openServer makes the server with all surfaces.
+// openServer makes the server with all surfaces. Every route is registered here, before the server accepts a
+// connection. The reloader comes after the parts whose settings it changes.
 func (a *App) openServer(ctx context.Context, opt Options) error {
 	srv, err := a.newServer(ctx)
 	if err != nil {
@@ -261,6 +281,7 @@ func (a *App) openServer(ctx context.Context, opt Options) error {
 	return a.registerOperations(srv)
 }
 
+// newServer makes the server without routes. Sessions of users are stored in the journal, so they outlast a restart.
 func (a *App) newServer(ctx context.Context) (*server.Server, error) {
 	verifier, err := users(a.cfg.Users, a.log.With("part", "users"))
 	if err != nil {
@@ -281,6 +302,7 @@ func (a *App) newServer(ctx context.Context) (*server.Server, error) {
 	return server.New(opt), nil
 }
 
+// newReloader makes the reloader. The current configuration is both the one at the start and the live one.
 func (a *App) newReloader(opt Options, clients *hub.Hub) *reloader {
 	return &reloader{
 		load: opt.Load, next: make(chan config.Config, 1), agent: a.signals.agent, kinds: a.kinds, getenv: opt.Getenv, roster: a.roster, gateway: a.gateway,

@@ -18,8 +18,9 @@ import (
 // rawFolder is the folder of captured bytes in the data folder.
 const rawFolder = "raw"
 
-// openCapture opens the store of the bytes that turns exchange with their agents. If it is disabled, openCapture deletes what was captured
-// before and returns nil, which is a valid store that captures nothing.
+// openCapture opens the store of the bytes that turns exchange with their agents. If it is disabled, openCapture
+// deletes what was captured before and returns nil, which is a valid store that captures nothing. An operator who
+// disables the capture doesn't expect that texts of conversations remain in the folder.
 func openCapture(cfg *config.Config, log *slog.Logger) (*capture.Log, error) {
 	dir := filepath.Join(cfg.Data, rawFolder)
 	if !cfg.Record.Enabled {
@@ -31,8 +32,9 @@ func openCapture(cfg *config.Config, log *slog.Logger) (*capture.Log, error) {
 	return capture.Open(capture.Options{Dir: dir, Retention: time.Duration(cfg.Record.Retention), Size: int64(cfg.Record.Size), Log: log})
 }
 
-// Secrets returns the secrets of an agent's configuration: see [agent.Kinds.Secrets], and the environment variables that the agent's
-// program gets (option env).
+// Secrets returns the secrets of an agent's configuration: see [agent.Kinds.Secrets], and the environment variables
+// that the agent's program gets (option env). Captures mask them. The variables may be harmless, but a program that
+// gets one may print it.
 func Secrets(kinds agent.Kinds, s agent.Spec, lookup func(string) (string, bool)) []string {
 	secrets := kinds.Secrets(s)
 	for _, name := range process.Names(s.Options["env"]) {

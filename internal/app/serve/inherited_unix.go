@@ -17,8 +17,13 @@ const firstInherited = 3
 // maxInherited limits their number. Units list far fewer.
 const maxInherited = 64
 
-// systemdListeners returns the sockets that systemd passed to this process, or none if systemd did not start it. It unsets systemd's variables,
-// which are not meant for the programs that this one starts.
+// systemdListeners returns the sockets that systemd passed to this process (socket activation), or none if systemd
+// did not start it.
+//
+// LISTEN_FDS is their number, and the first is file descriptor 3. They are meant for the process whose id is in
+// LISTEN_PID: a program that a service starts inherits the variables, but not the sockets. The variables are unset,
+// and the sockets closed on exec, so that agents and plugins don't inherit them. An error closes the sockets that
+// were taken already.
 func systemdListeners() ([]net.Listener, error) {
 	pid, count := os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS")
 	if pid != strconv.Itoa(os.Getpid()) {

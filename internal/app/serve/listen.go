@@ -12,7 +12,7 @@ import (
 	"github.com/leat-dev/leat/internal/app/config"
 )
 
-// listen opens the addresses.
+// listen opens the addresses, all or none: if one fails, those before it are closed again.
 func listen(addresses []string) ([]net.Listener, error) {
 	var listeners []net.Listener
 	for _, address := range addresses {
@@ -25,6 +25,8 @@ func listen(addresses []string) ([]net.Listener, error) {
 	return listeners, nil
 }
 
+// listenOn opens one address: unix: and a path, or host:port. The most frequent error, an address in use, says what
+// to do.
 func listenOn(address string) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(address, config.UnixPrefix); ok {
 		return listenUnix(path)
@@ -40,6 +42,10 @@ func listenOn(address string) (net.Listener, error) {
 const socketMode = 0o660
 
 // listenUnix opens a Unix socket. A socket that a killed program left behind is removed first.
+//
+// A refused connection shows that no program listens on the socket any more. Nothing but a socket is ever removed,
+// since the path may be wrong. The mode can only be set after the socket exists; until then the umask applies, with
+// which usually only the owner can connect.
 func listenUnix(path string) (net.Listener, error) {
 	switch info, err := os.Lstat(path); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -69,6 +75,7 @@ func listenUnix(path string) (net.Listener, error) {
 	return l, nil
 }
 
+// closeListeners closes all listeners, also after an error, and joins the errors.
 func closeListeners(listeners []net.Listener) error {
 	var errs []error
 	for _, l := range listeners {

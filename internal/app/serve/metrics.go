@@ -28,6 +28,8 @@ type metrics struct {
 	version  string // of the program
 }
 
+// newMetrics returns the metrics of one App. Each App has its own, so that a restart in the same process begins at
+// zero, as after the start of a process.
 func newMetrics(data, version string) metrics {
 	return metrics{version: version, gateway: gateway.NewMetrics(), server: server.NewMetrics(), webhook: webhook.NewMetrics(), overview: status.NewOverview(), data: data}
 }
@@ -38,7 +40,8 @@ func Collectors(gw *gateway.Gateway, data, version string) []prometheus.Collecto
 	return newMetrics(data, version).leatCollectors(gw)
 }
 
-// leatCollectors returns Leat's metrics, without those of the Go runtime and the process.
+// leatCollectors returns Leat's metrics, without those of the Go runtime and the process. The size of the journal and
+// the free space are measured at each scrape. The free space is the one that the gateway's user can use.
 func (m metrics) leatCollectors(gw *gateway.Gateway) []prometheus.Collector {
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "leat_build_info", Help: "1; the labels say which build runs.",
@@ -69,7 +72,8 @@ func (m metrics) gatherer(gw *gateway.Gateway) (prometheus.Gatherer, error) {
 	return r, errors.Join(errs...)
 }
 
-// journalSize returns the size of the files in the data folder, in bytes. A file that is deleted during the walk is not counted.
+// journalSize returns the size of the files in the data folder, in bytes. A file that is deleted during the walk is
+// not counted. Errors are ignored, since a metric must not fail the scrape of all others.
 func (m metrics) journalSize() (n float64) {
 	_ = filepath.WalkDir(m.data, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {

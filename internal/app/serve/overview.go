@@ -13,7 +13,12 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// overlook connects the overview to the agents, the channels and the gateway. It must be called before the overview runs.
+// overlook connects the overview to the agents, the channels and the gateway. It must be called before the overview
+// runs.
+//
+// The list of agents is computed for each request, because agents and plugins come and go while the gateway runs. The
+// State of an agent with a process says whether it runs; Check calls its upstream, which may cost time. Plugins that
+// are installed but can't run are not in the roster, and are added so that the operator sees their error.
 func overlook(o *status.Overview, defaultAgent string, roster *gateway.Roster, in installed, gw *gateway.Gateway) {
 	o.Agents = func() (members []status.Member) {
 		for _, name := range roster.Names(agent.Principal{}) {
@@ -42,7 +47,7 @@ func overlook(o *status.Overview, defaultAgent string, roster *gateway.Roster, i
 	o.Channel = func(s *journal.Summary) string { return host.ChannelOf(s) }
 }
 
-// members returns the installed plugins of a kind.
+// members returns the installed plugins of a kind, whether they run or not.
 func (in installed) members(kind string) (list []status.Member) {
 	if in.store == nil {
 		return nil
@@ -55,7 +60,9 @@ func (in installed) members(kind string) (list []status.Member) {
 	return list
 }
 
-// addResumedTurns adds the turns that the last run left unfinished to the overview.
+// addResumedTurns adds the turns that the last run left unfinished to the overview. The gateway must have started, so
+// that turns which can't be resumed have ended and are left out. Resume gets a function and calls it twice, because a
+// turn may end while it is added.
 func (a *App) addResumedTurns(ctx context.Context) error {
 	open, err := a.journal.Conversations(ctx, journal.Query{Unfinished: true})
 	if err != nil {

@@ -21,7 +21,9 @@ type installed struct {
 	store *plugins.Store
 }
 
-// openPlugins adds the agents among the installed plugins to the roster. A plugin that can't run is logged and does not prevent the start.
+// openPlugins adds the agents among the installed plugins to the roster. A plugin that can't run is logged and does
+// not prevent the start: it was installed through the API, and an operator must be able to start the gateway to
+// remove it.
 func openPlugins(cfg *config.Config, roster *gateway.Roster, store host.Journal, dialects dialect.Registry, log *slog.Logger) (installed, error) {
 	if !cfg.Plugins.Enabled {
 		return installed{}, nil
@@ -52,6 +54,8 @@ func (in installed) watch(cfg *gateway.Config) {
 	}
 }
 
+// register adds the routes of plugins. They exist also if plugins are disabled, so that a client gets an error that
+// says so.
 func (in installed) register(srv *server.Server, gw *gateway.Gateway, frames *hub.Hub) {
 	opt := surface.Options{Store: in.store, Send: frames.Send}
 	if in.host != nil {
@@ -74,6 +78,7 @@ func (in installed) stop() {
 	}
 }
 
+// close closes the connections that the downloads of archives left open.
 func (in installed) close() {
 	if in.store != nil {
 		in.store.Close()

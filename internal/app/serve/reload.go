@@ -21,7 +21,12 @@ import (
 	"github.com/leat-dev/leat/internal/service/usage"
 )
 
-// reloader applies a changed configuration while the gateway runs. Keys that need a restart are reported and wait for it.
+// reloader applies a changed configuration while the gateway runs. Keys that need a restart are reported and wait for
+// it.
+//
+// It keeps two configurations. A reload applies only live keys, so startConfig, against which the pending reasons are
+// computed, stays the one that New got, and liveConfig becomes the new one. If a key is changed back, its reason is
+// gone with the next reload.
 type reloader struct {
 	load      func() (config.Config, error) // nil if there is no file to load
 	next      chan config.Config            // the configuration to restart with; buffers one
@@ -44,7 +49,9 @@ type reloader struct {
 // takes reports whether a signal requests a reload. If there is no file to load, SIGHUP has its usual meaning: the terminal was closed.
 func (r *reloader) takes(s os.Signal) bool { return s == syscall.SIGHUP && r.load != nil }
 
-// reload applies the whole configuration or, if anything in it is wrong, nothing.
+// reload applies the whole configuration or, if anything in it is wrong, nothing. Everything that can fail comes
+// first: the file is read, and the changed agents are made. Then it applies the live keys and reports those that need
+// a restart. A gateway that was configured with flags alone has nothing to reload, and refuses with status 409.
 func (r *reloader) reload() (ops.Reloaded, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,13 +85,15 @@ func (r *reloader) reload() (ops.Reloaded, error) {
 	return result, nil
 }
 
+// refuse logs why a configuration is not applied, and returns the error as the response of a route (status 422).
 func (r *reloader) refuse(err error) error {
 	r.log.Error("configuration not applied; the gateway continues with the current one", "error", err)
 	return server.Errorf(http.StatusUnprocessableEntity, server.ReasonInvalid, "%v", err)
 }
 
-// restart requests a restart with the current configuration and returns before it happens. If anything in the configuration is wrong,
-// nothing changes.
+// restart requests a restart with the current configuration and returns before it happens. If anything in the
+// configuration is wrong, nothing changes: a gateway that ended but couldn't start again would be worse than one with
+// an old configuration. Requests while a restart is pending have no further effect.
 func (r *reloader) restart() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,7 +116,12 @@ func (r *reloader) restart() error {
 	return nil
 }
 
-// makeAgents makes the agents that are new or changed, by name.
+// makeAgents makes the agents that are new or changed, by name. It makes none of the unchanged ones, whose processes
+// and sessions go on.
+//
+// An agent counts as changed if its spec or its limit on silence differs. A new name must not belong to a plugin. The
+// default agent of the start is an exception: if it was removed from the file, it is still in the roster and may be
+// added again.
 func (r *reloader) makeAgents(next *config.Config) (map[string]gateway.Agent, error) {
 	if err := Check(next, r.kinds); err != nil {
 		return nil, err
@@ -136,6 +150,9 @@ func (r *reloader) makeAgents(next *config.Config) (map[string]gateway.Agent, er
 	return changed, nil
 }
 
+// apply makes a checked configuration take effect. Turns that are running keep their agent and their limits. New
+// agents are added before the old ones are removed, so that no conversation is without one. An agent that can't be
+// replaced is logged, and the others still are.
 func (r *reloader) apply(next *config.Config, changed map[string]gateway.Agent) {
 	r.gateway.Adjust(settingsOf(next))
 	r.server.SetReach(server.Reach{Hosts: next.Hosts, Origins: next.AllowedOrigins, Apps: next.AppOrigins})
@@ -158,7 +175,8 @@ func (r *reloader) apply(next *config.Config, changed map[string]gateway.Agent) 
 	}
 }
 
-// Check checks what [config.Config.Check] can't: that each agent can be made, and that the keys for users' tokens can be read.
+// Check checks what [config.Config.Check] can't: that each agent can be made, and that the keys for users' tokens can
+// be read. It starts nothing: the agents that it makes are dropped before they have a process or a connection.
 func Check(c *config.Config, kinds agent.Kinds) error {
 	var errs []error
 	for _, s := range c.Agents {
@@ -170,7 +188,7 @@ func Check(c *config.Config, kinds agent.Kinds) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// settingsOf returns the settings that a gateway can change while it runs.
+// settingsOf returns the settings that a gateway can change while it runs. Each of them is a key with the tag live.
 func settingsOf(c *config.Config) gateway.Settings {
 	return gateway.Settings{
 		Drain: time.Duration(c.Drain), Lease: time.Duration(c.Lease), WaitLimit: time.Duration(c.WaitLimit), TurnLimit: c.TurnLimitOf(),

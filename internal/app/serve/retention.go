@@ -12,7 +12,9 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// collections list what the parts of a gateway store for a subject, apart from conversations.
+// collections list what the parts of a gateway store for a subject, apart from conversations. An export contains
+// those that are not private, and a purge deletes the data of all. A part with a new kind of key about subjects must
+// be added here, or a purge leaves its data behind.
 func collections() []data.Collection {
 	return []data.Collection{
 		{Name: "usage", Prefix: usage.Prefix, Of: data.BySubject},
@@ -24,7 +26,7 @@ func collections() []data.Collection {
 	}
 }
 
-// dataJobs deletes expired data, and data that a purge requests.
+// dataJobs deletes expired data, and data that a purge requests, in two goroutines that run from start to stop.
 type dataJobs struct {
 	retention *data.Retention
 	purger    *data.Purger
@@ -33,7 +35,8 @@ type dataJobs struct {
 	tasks  *sync.WaitGroup
 }
 
-// registerData creates the jobs that delete data and registers the routes of exports, imports, purges and legal holds.
+// registerData creates the jobs that delete data and registers the routes of exports, imports, purges and legal
+// holds.
 func (a *App) registerData() dataJobs {
 	log := a.log.With("part", "data")
 	k := dataJobs{

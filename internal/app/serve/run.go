@@ -9,6 +9,10 @@ import (
 )
 
 // Start starts the agents, resumes what the last run left unfinished, and begins to answer requests.
+//
+// The order matters. Webhooks start before the gateway, whose recovery ends turns and so produces some. Plugins that
+// are channels start after the gateway, since they send messages to it. The server is last: no request sees a gateway
+// that is still recovering. If Start fails, the caller calls Close, which ends what has started.
 func (a *App) Start(ctx context.Context) error {
 	a.signals.start(a.metrics.overview, a.gateway)
 	a.onClose(func() error { a.hooks.Close(); return nil }) // after the channels, whose last turns still have webhooks to send
@@ -36,6 +40,8 @@ type httpServer struct {
 	result chan error // has the server's error when it has stopped
 }
 
+// startServing runs the server in a goroutine until stop is called or the server fails. The goroutine always sends
+// one result, and the channel has room for it, so it ends even if nobody receives.
 func (a *App) startServing(ctx context.Context) httpServer {
 	ctx, stop := context.WithCancel(ctx)
 	s := httpServer{stop, make(chan error, 1)}
@@ -52,7 +58,8 @@ func (a *App) Wait(ctx context.Context, signals <-chan os.Signal) (next *config.
 	return next, errors.Join(failed, err)
 }
 
-// wait returns when the gateway has to shut down. failed is the error of a server that stopped by itself.
+// wait returns when the gateway has to shut down. failed is the error of a server that stopped by itself; the result
+// is put back as nil, because shutdown waits for one.
 func (a *App) wait(ctx context.Context, signals <-chan os.Signal) (next *config.Config, failed error) {
 	for {
 		select {
@@ -74,8 +81,12 @@ func (a *App) wait(ctx context.Context, signals <-chan os.Signal) (next *config.
 	}
 }
 
-// shutdown ends the gateway in order. Turns that are running continue for a while, and their readers can follow them until they end;
-// only then are readers disconnected.
+// shutdown ends the gateway in order. Turns that are running continue for a while, and their readers can follow them
+// until they end; only then are readers disconnected.
+//
+// Deleting jobs stop first, since they would begin new work, and clients are told that the agent leaves while their
+// sockets are open. A signal during the drain interrupts the turns that are left and cancels a restart: the user
+// wants the program to end.
 func (a *App) shutdown(ctx context.Context, signals <-chan os.Signal, next *config.Config) (*config.Config, error) {
 	a.data.stop()
 	a.signals.agent.Leave()

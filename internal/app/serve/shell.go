@@ -12,8 +12,9 @@ import (
 	console "github.com/leat-dev/leat/internal/service/terminal"
 )
 
-// shell registers the terminal's route, which refuses all requests if the terminal is not enabled. stop ends all commands and waits for
-// them.
+// shell registers the terminal's route, which refuses all requests if the terminal is not enabled. stop ends all
+// commands and waits for them. Before that, it kills what commands of a killed gateway left running, where the system
+// allows to find it (Linux).
 func shell(cfg *config.Config, srv *server.Server, frames *hub.Hub, log *slog.Logger) (stop func(), err error) {
 	if err := console.Sweep(cfg.Data); err != nil { // also if the terminal was disabled since
 		log.Error("a process of a terminal command may still be running", "error", err)
@@ -32,7 +33,7 @@ func shell(cfg *config.Config, srv *server.Server, frames *hub.Hub, log *slog.Lo
 	return t.Close, nil
 }
 
-// emotes registers the animations of avatars.
+// emotes registers the animations of avatars. A folder that can't be read is an error of the configuration.
 func emotes(cfg *config.Config, srv *server.Server, frames *hub.Hub) (err error) {
 	opt := eliza.EmoteOptions{Send: frames.Send}
 	if cfg.Eliza.Emotes != "" {

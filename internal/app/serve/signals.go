@@ -16,8 +16,11 @@ import (
 	"github.com/leat-dev/leat/internal/service/signals"
 )
 
-// signalling reports what agents do while they work: to the gateway-wide log of signals, and to the clients that follow the default
-// agent's state.
+// signalling reports what agents do while they work: to the gateway-wide log of signals, and to the clients that
+// follow the default agent's state.
+//
+// Its tasks run on their own context, which ignores the end of the program's: signals of the last turns are still
+// logged during a shutdown. close ends them.
 type signalling struct {
 	log       *signals.Log
 	agent     *status.Agent
@@ -31,7 +34,8 @@ type signalling struct {
 	tasks  sync.WaitGroup
 }
 
-// newSignalling opens the log of signals and begins to write it.
+// newSignalling opens the log of signals and begins to write it. The log runs before the gateway, so that signals of
+// agents that start early are not lost.
 func (a *App) newSignalling(ctx context.Context) (*signalling, error) {
 	log := a.log.With("part", "signals")
 	kind := ""
@@ -51,7 +55,9 @@ func (a *App) newSignalling(ctx context.Context) (*signalling, error) {
 	return s, nil
 }
 
-// watch subscribes to the gateway's events. The gateway asks the default agent's state before each of its turns.
+// watch subscribes to the gateway's events, and restores the last activity and errors of agents in the overview from
+// the stored signals. The gateway asks Admit before each turn: while the default agent is paused or stopped, its
+// turns are refused.
 func (s *signalling) watch(cfg *gateway.Config, o *status.Overview) {
 	past, _ := s.log.After(0)
 	o.Recall(past)

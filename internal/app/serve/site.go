@@ -9,7 +9,8 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
-// site sets the options that say under which addresses the server is reached.
+// site sets the options that say under which addresses the server is reached: the public URL, the path prefix, the
+// proxies whose forwarding headers are believed, and TLS. The certificate is read again when its file changes.
 func site(cfg *config.Config, opt *server.Options, log *slog.Logger) (err error) {
 	if opt.PublicURL, err = cfg.Public(); err != nil {
 		return fmt.Errorf("%w: public_url: %w", config.ErrInvalid, err)
@@ -30,7 +31,8 @@ func site(cfg *config.Config, opt *server.Options, log *slog.Logger) (err error)
 	return nil
 }
 
-// Address returns the address of a listener for people, and whether it is a URL.
+// Address returns the address of a listener for people, and whether it is a URL. Sockets of systemd may be of either
+// kind, so the listener decides, not the configuration.
 func Address(cfg *config.Config, l net.Listener) (at string, isURL bool) {
 	base, err := cfg.Base()
 	switch {

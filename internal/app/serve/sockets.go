@@ -15,7 +15,12 @@ type Sockets struct {
 	listeners   []net.Listener
 }
 
-// open listens on the addresses if they are not open yet. Closing the listeners that it returns ends their use by one App only.
+// open listens on the addresses if they are not open yet. Closing the listeners that it returns ends their use by one
+// App only.
+//
+// If the addresses have changed since the last call, the old ones are closed and the new ones opened. Sockets of
+// systemd can't be opened again by this process, so they are never closed in between. Each call makes Accept wait
+// again, which the Close of a borrowed listener had ended.
 func (s *Sockets) open(addresses []string) ([]net.Listener, error) {
 	if s.listeners == nil || !s.fromSystemd && !slices.Equal(s.addresses, addresses) {
 		if err := s.Close(); err != nil {
@@ -55,6 +60,7 @@ type borrowedListener struct{ net.Listener }
 // Close makes Accept return at once, until the next [Sockets.open].
 func (l borrowedListener) Close() error { return setDeadline(l.Listener, time.Unix(1, 0)) }
 
+// setDeadline sets the deadline of Accept. TCP and Unix listeners have the method; net.Listener doesn't declare it.
 func setDeadline(l net.Listener, t time.Time) error {
 	d, ok := l.(interface{ SetDeadline(t time.Time) error })
 	if !ok {

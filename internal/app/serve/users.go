@@ -9,7 +9,9 @@ import (
 	"github.com/leat-dev/leat/internal/server/auth"
 )
 
-// users returns the verifier of users' tokens, or nil if users have none.
+// users returns the verifier of users' tokens, or nil if users have none. Secrets and keys in files are read at once,
+// so that a wrong path is an error of the configuration. Keys at a URL are fetched for the first token: the gateway
+// starts without the identity service.
 func users(c config.Users, log *slog.Logger) (server.Users, error) {
 	if !c.Enabled() {
 		return nil, nil
