@@ -45,7 +45,7 @@ type Encoder interface {
 	Encode(events []event.Event) ([]Frame, error)
 }
 
-// Framing is how a body is split into frames.
+// Framing is the way in which a body is divided into frames.
 type Framing int
 
 // The framings.

@@ -24,6 +24,8 @@ const (
 	fnvPrime = 0x13b // the FNV prime is 2^88 + 0x13b; add shifts for the high bit
 )
 
+// add appends s to the digested text. The multiplication is that of 128-bit FNV-1a in two words: the prime has one bit in the high word and
+// fnvPrime in the low one.
 func (d *digest) add(s string) {
 	if s == "" {
 		return // the digest of an empty text is the zero value, so that omitzero drops it
@@ -41,14 +43,10 @@ func (d *digest) add(s string) {
 	d.n += int64(len(s))
 }
 
+// digestOf returns the digest of s.
 func digestOf(s string) (d digest) {
 	d.add(s)
 	return d
-}
-
-type digestJSON struct {
-	N int64  `json:"n"`
-	H string `json:"h"`
 }
 
 // MarshalJSON encodes the length and hash.
@@ -64,7 +62,10 @@ func (d digest) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON restores what MarshalJSON encoded.
 func (d *digest) UnmarshalJSON(p []byte) error {
-	var j digestJSON
+	var j struct {
+		N int64  `json:"n"`
+		H string `json:"h"`
+	}
 	if err := json.Unmarshal(p, &j); err != nil {
 		return err
 	}
@@ -78,12 +79,14 @@ func (d *digest) UnmarshalJSON(p []byte) error {
 
 var errDigest = errors.New("dialect: malformed digest")
 
-// trimmed is the digest of a growing text without leading and trailing white space.
+// trimmed is the digest of a growing text without leading and trailing white space. White space at the end may turn out to be in the middle when
+// more text arrives, so the digest with it is stored too.
 type trimmed struct {
 	Full digest `json:"full,omitzero"` // from the first character that isn't white space to the end
 	Trim digest `json:"trim,omitzero"` // from there to the last character that isn't white space
 }
 
+// add appends s to the text.
 func (t *trimmed) add(s string) {
 	if t.Full.n == 0 {
 		s = strings.TrimLeftFunc(s, unicode.IsSpace)

@@ -60,8 +60,9 @@ func (l *lineReader) feed(p []byte, emit func([]byte) error) error {
 	return nil
 }
 
+// trimLine removes white space and a byte order mark, with which some servers begin a body and which isn't JSON.
 func trimLine(line []byte) []byte {
-	return bytes.TrimSpace(bytes.TrimPrefix(line, bom)) // some servers send a byte order mark, which isn't JSON
+	return bytes.TrimSpace(bytes.TrimPrefix(line, bom))
 }
 
 var bom = []byte("\xef\xbb\xbf")

@@ -24,15 +24,16 @@ type Mapper struct {
 	// Flat makes further upstream turns siblings of the first instead of nested turns, and removes the limit of keys. It is for
 	// recordings of a whole connection. Set it before the first call of Map.
 	Flat bool
-	// Dropped is the number of dropped operations.
+	// DroppedOps is the number of dropped operations.
 	DroppedOps int64
 
-	id    string
+	id    string // of the Mapper's own turn
 	newID func() string
 	turns []*mappedTurn // the first is the Mapper's own; it may have no key yet
 	msgs  []*mappedMessage
-	keys  int
+	keys  int // the number of keys of turns, messages and parts
 
+	// The arguments and the result of the current call of Map.
 	at     int64
 	mapped []event.Event
 }
@@ -40,7 +41,7 @@ type Mapper struct {
 // maxKeys is the limit of turns, messages and parts together in a turn. It is above the limits that dialects set for a turn of one message.
 const maxKeys = 16_384
 
-// room returns an error if n more keys exceed maxKeys.
+// room returns an error if n more keys would exceed maxKeys.
 func (m *Mapper) room(n int) error {
 	if m.keys+n > maxKeys && !m.Flat {
 		return fmt.Errorf("%w: more than %d turns, messages and parts in a turn", event.ErrInvalid, maxKeys)
@@ -48,17 +49,19 @@ func (m *Mapper) room(n int) error {
 	return nil
 }
 
+// mappedMessage is a message that was started. Its parts remain known after their end, because an agent may retract them.
 type mappedMessage struct {
 	turn, key, id string // turn is an id
 	parts         []*mappedPart
 	isOver        bool
 }
 
+// mappedPart is a part of a message. Its id follows from its index.
 type mappedPart struct {
 	key    string
 	kind   event.PartKind
 	isOver bool
-	sums   [4]event.Sum // by index of transcript.Fields
+	sums   [4]event.Sum // length and checksum of each text so far, by index of transcript.Fields
 }
 
 // NewMapper returns a mapper of one stream into the turn with the given id. newID generates the ids of messages and further turns.
@@ -80,8 +83,8 @@ func (m *Mapper) Map(ops []event.Event, at int64) ([]event.Event, error) {
 	return m.mapped, nil
 }
 
-// End records that the turn with this id was ended by someone other than the stream, such as a user who stopped it. Map drops
-// its operations from then on.
+// End records that the turn with this id has ended for another reason than its stream, for example because a user stopped it. Map drops its
+// operations from then on.
 func (m *Mapper) End(turn string) {
 	for _, t := range m.turns {
 		if t.id == turn {
@@ -90,6 +93,8 @@ func (m *Mapper) End(turn string) {
 	}
 }
 
+// op maps one operation. After the end of the Mapper's own turn it drops everything, also what belongs to further turns, because those ended
+// with it.
 func (m *Mapper) op(op *event.Event) error {
 	if m.turns[0].isOver && !m.Flat {
 		m.DroppedOps++
@@ -111,8 +116,7 @@ func (m *Mapper) op(op *event.Event) error {
 	case event.TurnWait:
 		return m.wait(t, op)
 	case event.TurnUpdate, event.TurnResume, event.ConversationUpdate, event.Record:
-		e := m.event(t, op)
-		return m.add(e)
+		return m.add(m.event(t, op))
 	case event.MessageAdd, event.MessageStart:
 		return m.start(t, op)
 	case event.MessageUpdate, event.MessageEnd:
@@ -130,6 +134,7 @@ func (m *Mapper) event(t *mappedTurn, op *event.Event) event.Event {
 	return event.Event{At: m.at, Type: op.Type, Turn: t.id, Body: op.Body}
 }
 
+// add appends an event to the result if it is valid.
 func (m *Mapper) add(e event.Event) error {
 	if err := e.Validate(); err != nil {
 		return err
@@ -138,17 +143,16 @@ func (m *Mapper) add(e event.Event) error {
 	return nil
 }
 
+// messageID returns the id of the oldest message with a key, in any turn, or "" if there is none.
 func (m *Mapper) messageID(key string) string {
-	if key != "" {
-		for _, msg := range m.msgs {
-			if msg.key == key {
-				return msg.id
-			}
-		}
+	if i := slices.IndexFunc(m.msgs, func(msg *mappedMessage) bool { return key != "" && msg.key == key }); i >= 0 {
+		return m.msgs[i].id
 	}
 	return ""
 }
 
+// wait maps a question. Its part, a key, becomes an id; a question about an unknown part is asked without one. If the operation names no
+// message, the part is looked up in all of them.
 func (m *Mapper) wait(t *mappedTurn, op *event.Event) error {
 	e := m.event(t, op)
 	if r := op.Get().Request; r != nil && r.Part != "" {
@@ -166,6 +170,8 @@ func (m *Mapper) wait(t *mappedTurn, op *event.Event) error {
 	return m.add(e)
 }
 
+// start maps the start of a message, or a message that is added as a whole. The latter has its parts in the body, whose keys become ids. An
+// operation without a message is passed on without one, so that Validate reports that it is missing.
 func (m *Mapper) start(t *mappedTurn, op *event.Event) error {
 	if m.find(t, op) != nil {
 		m.DroppedOps++
@@ -176,9 +182,8 @@ func (m *Mapper) start(t *mappedTurn, op *event.Event) error {
 	}
 	msg := &mappedMessage{turn: t.id, key: op.Message, id: m.newID(), isOver: op.Type == event.MessageAdd}
 	e := m.event(t, op)
-	e.Message = msg.id
-	if op.Message == "" {
-		e.Message = "" // Validate says that it is missing
+	if op.Message != "" {
+		e.Message = msg.id
 	}
 	if op.Type == event.MessageAdd {
 		b := *op.Get()
@@ -189,7 +194,7 @@ func (m *Mapper) start(t *mappedTurn, op *event.Event) error {
 		}
 		e.Body = &b
 		if b.Role == event.User {
-			e.Turn = "" // what a user says belongs to no turn
+			e.Turn = "" // a user's message belongs to no turn
 		}
 	}
 	if err := m.add(e); err != nil {
@@ -210,6 +215,7 @@ func (m *Mapper) find(t *mappedTurn, op *event.Event) *mappedMessage {
 	return nil
 }
 
+// message maps an update or the end of a message that was started. A second end is dropped.
 func (m *Mapper) message(t *mappedTurn, op *event.Event) error {
 	msg := m.find(t, op)
 	if msg == nil {
@@ -227,6 +233,7 @@ func (m *Mapper) message(t *mappedTurn, op *event.Event) error {
 	return m.add(e)
 }
 
+// find returns the index of the newest part with a key, or -1.
 func (m *mappedMessage) find(key string) int {
 	for i := len(m.parts) - 1; i >= 0; i-- {
 		if m.parts[i].key == key {
@@ -236,8 +243,11 @@ func (m *mappedMessage) find(key string) int {
 	return -1
 }
 
+// partID returns the id of the part with index i.
 func partID(i int) string { return "p" + strconv.Itoa(i+1) }
 
+// part maps an operation on a part. The start of a part assigns the next id within its message. All other operations need a part that was
+// started; text and the end also change what the Mapper knows of it.
 func (m *Mapper) part(t *mappedTurn, op *event.Event) error {
 	msg := m.find(t, op)
 	if msg == nil {

@@ -7,14 +7,15 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
+// mapperState is the stored state of a Mapper. It has only keys and ids; the rest is in the log.
 type mapperState struct {
 	Turns    []turnState    `json:"turns"`
 	Messages []messageState `json:"messages,omitempty"`
 }
 
 type turnState struct {
-	ID  string  `json:"id"`
-	Key *string `json:"key,omitempty"`
+	ID  string `json:"id"`
+	Key string `json:"key,omitempty"` // absent if the turn has no key yet
 }
 
 type messageState struct {
@@ -34,11 +35,7 @@ func (m *Mapper) State() ([]byte, error) {
 	index := map[string]int{}
 	for i, t := range m.turns {
 		index[t.id] = i
-		ts := turnState{ID: t.id}
-		if t.hasKey {
-			ts.Key = &t.key
-		}
-		st.Turns = append(st.Turns, ts)
+		st.Turns = append(st.Turns, turnState{ID: t.id, Key: t.key})
 	}
 	for _, msg := range m.msgs {
 		ms := messageState{ID: msg.id, Turn: index[msg.turn], Key: msg.key}
@@ -66,9 +63,8 @@ func (m *Mapper) Restore(state []byte, tr *transcript.Transcript) error {
 	}
 	r := &Mapper{Flat: m.Flat, id: m.id, newID: m.newID}
 	for _, ts := range st.Turns {
-		t := &mappedTurn{id: ts.ID}
-		if ts.Key != nil {
-			t.key, t.hasKey = *ts.Key, true
+		t := &mappedTurn{id: ts.ID, key: ts.Key}
+		if t.key != "" {
 			r.keys++
 		}
 		if turn := tr.Turn(ts.ID); turn != nil {
@@ -99,6 +95,7 @@ func (m *Mapper) Restore(state []byte, tr *transcript.Transcript) error {
 	return nil
 }
 
+// restorePart returns a part with the key from the state and everything else from the transcript.
 func restorePart(key string, p *transcript.Part) *mappedPart {
 	mp := &mappedPart{key: key, kind: p.Kind, isOver: p.Final}
 	for i, f := range transcript.Fields {

@@ -5,12 +5,14 @@ import (
 	"hash/crc32"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/transcript"
 )
 
-// text maps an append or a replace. A text above the size limit of an event becomes several events.
+// text maps an append or a replace. A text above the size limit of an event becomes several events, of which only the first has the note. The
+// offset of an append is the length of the text so far. After the end of its part only an empty replace is mapped, which retracts the text.
 func (m *Mapper) text(p *mappedPart, e event.Event, op *event.Event) error {
 	text := strings.ToValidUTF8(op.Text, "\ufffd")
 	isEmpty := op.Type == event.PartAppend && text == "" && op.Note == "" && op.History == nil
@@ -50,14 +52,18 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // splitAt returns the length of the longest prefix of text that fits in one event and doesn't split a character.
 func splitAt(text string) int {
-	n := len(text)
-	if n > event.MaxText {
-		for n = event.MaxText; text[n]&0xc0 == 0x80; n-- {
-		}
+	if len(text) <= event.MaxText {
+		return len(text)
+	}
+	n := event.MaxText
+	for !utf8.RuneStart(text[n]) {
+		n--
 	}
 	return n
 }
 
+// endPart maps the end of a part and adds the lengths and checksums of its texts, so that readers can check their own. An upstream may send
+// checksums too, as the dialect leat does; a wrong one is an error, because text was lost on the way to Leat.
 func (m *Mapper) endPart(p *mappedPart, e event.Event, op *event.Event) error {
 	if p.isOver {
 		m.DroppedOps++

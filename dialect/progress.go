@@ -1,13 +1,15 @@
 package dialect
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/leat-dev/leat/event"
 )
 
-// Advances reports whether a frame shows that the agent works on its answer: it gave operations, or the dialect knows it as
-// progress. Comments, keep-alives and frames of unknown types don't, so they can't keep a silent turn alive.
+// Advances reports whether a frame shows that the agent works on its answer: the frame gave operations, or the dialect recognizes it as
+// progress. Comments, keep-alives and frames of unknown types don't count, so an agent that hangs behind a proxy with heartbeats reaches the
+// limit on silence.
 func (d Dialect) Advances(f Frame, ops []event.Event) bool {
 	return len(ops) > 0 || d.Progress != nil && d.Progress(f)
 }
@@ -22,9 +24,6 @@ func ProgressTypes(match func(kind string) bool) func(Frame) bool {
 		if json.Unmarshal(f.Data, &in) != nil {
 			return false
 		}
-		if in.Type == "" {
-			in.Type = f.Event
-		}
-		return match(in.Type)
+		return match(cmp.Or(in.Type, f.Event))
 	}
 }

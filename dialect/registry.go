@@ -11,25 +11,22 @@ type Registry struct{ dialects []Dialect }
 
 // NewRegistry returns a registry of the dialects. It panics if two of them have the same name.
 func NewRegistry(dialects ...Dialect) Registry {
-	sorted := slices.Clone(dialects)
-	slices.SortFunc(sorted, func(a, b Dialect) int { return strings.Compare(a.Name, b.Name) })
-	for i := 1; i < len(sorted); i++ {
-		if sorted[i].Name == sorted[i-1].Name {
-			panic("dialect: " + sorted[i].Name + " is registered twice")
+	dialects = slices.SortedFunc(slices.Values(dialects), func(a, b Dialect) int { return strings.Compare(a.Name, b.Name) })
+	for i := 1; i < len(dialects); i++ {
+		if dialects[i].Name == dialects[i-1].Name {
+			panic("dialect: " + dialects[i].Name + " is registered twice")
 		}
 	}
-	return Registry{sorted}
+	return Registry{dialects}
 }
 
 // Lookup returns the dialect called name. If there is none, the error wraps [ErrUnknown] and lists the registered names.
 func (r Registry) Lookup(name string) (Dialect, error) {
-	for _, d := range r.dialects {
+	names := make([]string, len(r.dialects))
+	for i, d := range r.dialects {
 		if d.Name == name {
 			return d, nil
 		}
-	}
-	names := make([]string, len(r.dialects))
-	for i, d := range r.dialects {
 		names[i] = d.Name
 	}
 	return Dialect{}, fmt.Errorf("%w %q; known are: %s", ErrUnknown, name, strings.Join(names, ", "))

@@ -92,8 +92,10 @@ func (e *echo) repeats(s string) bool {
 	return s == "" || blank(s) && blank(e.Remaining)
 }
 
+// isComplete reports whether the text has repeated the whole status.
 func (e *echo) isComplete() bool { return e.HasText && blank(e.Remaining) }
 
+// blank reports whether s has nothing but white space.
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
 // Begin returns the start of the message, or nothing if the message has started. A decoder that adds its own parts to the message, such
@@ -130,6 +132,7 @@ func (g *Segments) addText(text string) []event.Event {
 	return g.say(text)
 }
 
+// say emits text: it ends the comparison with the status and appends to the open text part, or to a new one.
 func (g *Segments) say(text string) []event.Event {
 	s := &g.s
 	s.Buffer, s.Echo = "", nil
@@ -166,7 +169,7 @@ func (g *Segments) Callback(text string, merge Merge) []event.Event {
 	return g.rewrite(prefix+text, prefix != "")
 }
 
-// extend appends to a visible status.
+// extend appends to a visible status. Text that repeats the status may now repeat the extended one, unless that is above maxEcho.
 func (g *Segments) extend(text string) []event.Event {
 	s := &g.s
 	ops := g.release()
@@ -291,6 +294,7 @@ func (g *Segments) Close() []event.Event {
 	return ops
 }
 
+// endText returns the end of the open text part.
 func (g *Segments) endText() event.Event {
 	e := event.Event{Type: event.PartEnd, Message: SegmentsMessage, Part: textKey(g.s.Text)}
 	g.s.Text = 0

@@ -4,40 +4,34 @@ import "github.com/leat-dev/leat/event"
 
 // Snapshot turns snapshots of one growing text into operations. It stores only the length and hash of the text, so that a decoder's
 // state stays small. The zero value is an empty text. Snapshot can be marshalled to JSON and back.
-type Snapshot struct{ d digest }
+type Snapshot struct{ digest }
 
 // Next compares text, the next snapshot, with the current text and makes it the current one. It returns [event.PartAppend] and the new
 // suffix if text extends the current one, [event.PartReplace] and text if it differs, and an empty type if it is equal.
 func (s *Snapshot) Next(text string) (event.Type, string) {
-	if int64(len(text)) >= s.d.n {
-		length := int(s.d.n)
+	if int64(len(text)) >= s.n {
+		length := int(s.n)
 		d := digestOf(text[:length])
-		if length == 0 || d == s.d {
+		if length == 0 || d == s.digest {
 			d.add(text[length:])
-			s.d = d
+			s.digest = d
 			if length == len(text) {
 				return "", ""
 			}
 			return event.PartAppend, text[length:]
 		}
 	}
-	s.d = digestOf(text)
+	s.digest = digestOf(text)
 	return event.PartReplace, text
 }
 
 // Is reports whether the current text equals text.
 func (s *Snapshot) Is(text string) bool {
-	return s.d.n == int64(len(text)) && (s.d.n == 0 || s.d == digestOf(text))
+	return s.n == int64(len(text)) && (s.n == 0 || s.digest == digestOf(text))
 }
 
 // Append appends a delta, for formats that mix deltas and snapshots.
-func (s *Snapshot) Append(delta string) { s.d.add(delta) }
+func (s *Snapshot) Append(delta string) { s.add(delta) }
 
 // Len returns the length of the current text in bytes.
-func (s *Snapshot) Len() int64 { return s.d.n }
-
-// MarshalJSON encodes the length and hash.
-func (s Snapshot) MarshalJSON() ([]byte, error) { return s.d.MarshalJSON() }
-
-// UnmarshalJSON restores what MarshalJSON encoded.
-func (s *Snapshot) UnmarshalJSON(b []byte) error { return s.d.UnmarshalJSON(b) }
+func (s *Snapshot) Len() int64 { return s.n }

@@ -91,7 +91,10 @@ func TestDigest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var j digestJSON
+		var j struct {
+			N int64
+			H string
+		}
 		if err := json.Unmarshal(b, &j); err != nil || j.N != int64(len(whole)) {
 			t.Fatalf("%s: %v", b, err)
 		}

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ type Stream struct {
 	isUsed     bool  // Write or Restore was called, so Restore is refused
 	progressed bool  // a frame of the last Write advanced the answer
 	err        error // of the first failed Write; returned by every later one
-	closed     bool
+	closed     bool  // Close was called
 }
 
 // NewStream returns a stream for the beginning of a body in dialect d.
@@ -37,6 +38,9 @@ func NewStream(d Dialect) *Stream {
 
 // Write decodes the next bytes of the body and returns the operations of the frames that they complete. With an error it
 // returns the operations of the frames before the invalid one; after it, only Close is useful. Write doesn't retain p.
+//
+// The offset moves only over complete frames. If the reader of the framing fails because a line or event is too long, or if incomplete
+// frames add up to more than two lines, the error names the offset.
 func (s *Stream) Write(p []byte) ([]event.Event, error) {
 	if s.err != nil {
 		return nil, s.err
@@ -80,12 +84,16 @@ func (s *Stream) pend(p []byte, n int64) {
 	}
 }
 
+// event decodes a server-sent event.
 func (s *Stream) event(e sse.Event) error {
 	return s.decode(Frame{Event: e.Name, ID: e.ID, Data: e.Data})
 }
 
+// line decodes a line of NDJSON.
 func (s *Stream) line(b []byte) error { return s.decode(Frame{Data: b}) }
 
+// decode passes a frame to the decoder and collects its operations. The first list is used as it is, because most calls of Write complete one
+// frame; the decoder doesn't retain it.
 func (s *Stream) decode(f Frame) error {
 	ops, err := s.dec.Decode(f)
 	s.progressed = s.progressed || err == nil && s.d.Advances(f, ops)
@@ -97,6 +105,7 @@ func (s *Stream) decode(f Frame) error {
 	return err
 }
 
+// take returns the collected operations and begins a new list.
 func (s *Stream) take() []event.Event {
 	ops := s.ops
 	s.ops = nil
@@ -118,7 +127,7 @@ func (s *Stream) Decoder() Decoder { return Unwrap(s.dec) }
 func (s *Stream) Offset() int64 { return s.offset }
 
 // Pending returns a copy of the bytes that were written after Offset.
-func (s *Stream) Pending() []byte { return append([]byte(nil), s.pending...) }
+func (s *Stream) Pending() []byte { return bytes.Clone(s.pending) }
 
 // Buffered returns the number of bytes that Pending returns, without the copy.
 func (s *Stream) Buffered() int { return len(s.pending) }
@@ -141,17 +150,12 @@ func (s *Stream) Close() ([]event.Event, error) {
 			}
 		}
 	}
-	out := s.take()
-	ops, err := s.dec.Close()
-	return append(out, ops...), errors.Join(s.err, err)
+	ops := s.take()
+	last, err := s.dec.Close()
+	return append(ops, last...), errors.Join(s.err, err)
 }
 
 var errClosed = errors.New("dialect: stream is closed")
-
-type streamState struct {
-	Offset  int64           `json:"offset"`
-	Decoder json.RawMessage `json:"decoder"`
-}
 
 // State returns the state of the stream at Offset, as JSON. The bytes after Offset aren't in it: write them again after Restore.
 func (s *Stream) State() ([]byte, error) {
@@ -170,7 +174,10 @@ func (s *Stream) Restore(state []byte) error {
 	if s.isUsed {
 		return fmt.Errorf("dialect %s: restore: the stream was used", s.d.Name)
 	}
-	var st streamState
+	var st struct {
+		Offset  int64           `json:"offset"`
+		Decoder json.RawMessage `json:"decoder"`
+	}
 	if err := json.Unmarshal(state, &st); err != nil {
 		return fmt.Errorf("dialect %s: restore: %w", s.d.Name, err)
 	}

@@ -72,16 +72,16 @@ func (t *Transcript) truncate(last string) {
 	} else {
 		count = slices.IndexFunc(t.Messages, func(m *Message) bool { return m.ID == last }) + 1
 	}
-	dropped := map[string]bool{} // ids of messages, and of turns
+	removedIDs := map[string]bool{} // ids of messages, and of turns
 	stays := map[string]bool{}   // turns with a message that remains
 	for _, m := range t.Messages[:count] {
 		stays[m.Turn] = true
 	}
 	for _, m := range t.Messages[count:] {
-		dropped[m.ID] = true
+		removedIDs[m.ID] = true
 		if m.Turn != "" && !stays[m.Turn] {
 			if turn := t.turns[m.Turn]; turn != nil && turn.Answers == "" {
-				dropped[turn.ID] = true
+				removedIDs[turn.ID] = true
 			}
 		}
 		delete(t.messages, m.ID)
@@ -91,8 +91,8 @@ func (t *Transcript) truncate(last string) {
 	// A log is truncated only while no turn runs. A turn that is unfinished here has lost its end: the log was compacted, which removed the
 	// end, while this fold was in the middle of it.
 	t.dropTurns(func(turn *Turn) bool {
-		if turn.Unfinished() || count == 0 || dropped[turn.ID] || dropped[turn.Answers] || (dropped[turn.Parent] && !stays[turn.ID]) {
-			dropped[turn.ID] = true // its children are later in the list, and are removed too
+		if turn.Unfinished() || count == 0 || removedIDs[turn.ID] || removedIDs[turn.Answers] || (removedIDs[turn.Parent] && !stays[turn.ID]) {
+			removedIDs[turn.ID] = true // its children are later in the list, and are removed too
 			return true
 		}
 		return false

@@ -40,7 +40,7 @@ func Fuzz(t *testing.T, d dialect.Dialect, body []byte) {
 			continue
 		}
 		// The bytes after the offset aren't in the state, so they are written again. They are an incomplete frame, so they give nothing.
-		next := restored(t, d, stateOf(t, s))
+		next := restoreStream(t, d, stateOf(t, s))
 		if got := write(t, next, s.Pending()); len(got) > 0 {
 			t.Fatalf("the pending bytes give %d operations", len(got))
 		}

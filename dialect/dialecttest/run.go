@@ -158,14 +158,14 @@ func everyCut(t *testing.T, d dialect.Dialect, s Stream, st *dialect.Stream, pos
 	n := max(1, maxCuts*fewBytes/max(len(s.Body), fewBytes))
 	step := 1 + (end-pos)/n
 	for i := pos + 1; i < end; i += step {
-		resumed, firstOps := half(t, d, state, s.Body[pos:i])
+		stream, firstOps := half(t, d, state, s.Body[pos:i])
 		if !isOver && !ends(firstOps) {
-			cut, _ := half(t, d, state, s.Body[pos:i])
-			if err := checkCutShort(d, cut); err != nil {
+			prefix, _ := half(t, d, state, s.Body[pos:i])
+			if err := checkCutShort(d, prefix); err != nil {
 				t.Fatalf("frame at byte %d, cut at %d and closed: %v", pos, i, err)
 			}
 		}
-		if got := append(firstOps, write(t, resumed, s.Body[i:end])...); !reflect.DeepEqual(want, got) {
+		if got := append(firstOps, write(t, stream, s.Body[i:end])...); !reflect.DeepEqual(want, got) {
 			t.Fatalf("frame at byte %d, cut at %d: the operations differ:\n%s", pos, i, cmp.Diff(want, got))
 		}
 	}
@@ -175,7 +175,7 @@ func everyCut(t *testing.T, d dialect.Dialect, s Stream, st *dialect.Stream, pos
 // half restores a stream from the state before a frame and decodes the first bytes of the frame.
 func half(t *testing.T, d dialect.Dialect, state, body []byte) (*dialect.Stream, []event.Event) {
 	t.Helper()
-	st := restored(t, d, state)
+	st := restoreStream(t, d, state)
 	return st, write(t, st, body)
 }
 
@@ -240,7 +240,7 @@ func resume(t *testing.T, d dialect.Dialect, s Stream, want []event.Event) {
 				continue
 			}
 			resumedAt = st.Offset()
-			next := restored(t, d, stateOf(t, st))
+			next := restoreStream(t, d, stateOf(t, st))
 			if next.Offset() != st.Offset() {
 				t.Fatalf("the restored stream is at byte %d, not %d", next.Offset(), st.Offset())
 			}
@@ -325,7 +325,7 @@ func restore(t *testing.T, d dialect.Dialect, frames []dialect.Frame, want []eve
 		dec = clone(t, d, dec)
 		ops = append(ops, decode(t, dec, f)...)
 	}
-	sameOps(t, "restored", want, append(ops, closing(t, clone(t, d, dec))...))
+	sameOps(t, "restored", want, append(ops, closeStream(t, clone(t, d, dec))...))
 }
 
 // everyPrefix closes the stream after each number of frames. Before the end of a turn, Close must report the stream as cut short and end no turn. If the
@@ -421,7 +421,7 @@ func ignored(t *testing.T, d dialect.Dialect, frames []dialect.Frame, want []eve
 		ops = append(ops, decode(t, dec, dialect.Frame{Data: unknown})...)
 		ops = append(ops, decode(t, dec, f)...)
 	}
-	sameOps(t, "with unknown frames", want, append(ops, closing(t, dec)...))
+	sameOps(t, "with unknown frames", want, append(ops, closeStream(t, dec)...))
 	if c, ok := dec.(dialect.Counter); ok && len(c.Unknown()) == 0 {
 		t.Error("the unknown frames are not counted")
 	}

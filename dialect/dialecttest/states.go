@@ -58,7 +58,7 @@ func States(t *testing.T, d dialect.Dialect, corpus []Stream, file string) {
 // its beginning. The states at the end must be equal too, because a field that no operation shows may have been lost.
 func resumeFrom(t *testing.T, d dialect.Dialect, s Stream, state []byte) {
 	t.Helper()
-	st := restored(t, d, state)
+	st := restoreStream(t, d, state)
 	reference := dialect.NewStream(d)
 	write(t, reference, s.Body[:st.Offset()])
 	want, wantState := finish(t, reference, s)
@@ -75,7 +75,7 @@ func resumeFrom(t *testing.T, d dialect.Dialect, s Stream, state []byte) {
 func finish(t *testing.T, st *dialect.Stream, s Stream) (ops []event.Event, state string) {
 	t.Helper()
 	ops = write(t, st, s.Body[st.Offset():])
-	ops = append(ops, closing(t, st)...)
+	ops = append(ops, closeStream(t, st)...)
 	return ops, string(stateOf(t, st))
 }
 

@@ -31,8 +31,8 @@ func stateOf(t *testing.T, s interface{ State() ([]byte, error) }) []byte {
 	return state
 }
 
-// restored returns a new stream that continues from a state.
-func restored(t *testing.T, d dialect.Dialect, state []byte) *dialect.Stream {
+// restoreStream returns a new stream that continues from a state.
+func restoreStream(t *testing.T, d dialect.Dialect, state []byte) *dialect.Stream {
 	t.Helper()
 	st := dialect.NewStream(d)
 	if err := st.Restore(state); err != nil {
@@ -41,8 +41,8 @@ func restored(t *testing.T, d dialect.Dialect, state []byte) *dialect.Stream {
 	return st
 }
 
-// closing closes a stream or a decoder, which may report that it was cut short, and returns the last operations.
-func closing(t *testing.T, c interface{ Close() ([]event.Event, error) }) []event.Event {
+// closeStream closes a stream or a decoder, which may report that it was cut short, and returns the last operations.
+func closeStream(t *testing.T, c interface{ Close() ([]event.Event, error) }) []event.Event {
 	t.Helper()
 	ops, err := c.Close()
 	if err != nil && !errors.Is(err, dialect.ErrCutShort) {

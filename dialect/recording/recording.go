@@ -148,7 +148,7 @@ const (
 // used again.
 func (r *Reader) Next() (Frame, error) {
 	for len(r.queue) == 0 {
-		if err := r.fill(); err != nil {
+		if err := r.readMore(); err != nil {
 			return Frame{}, err
 		}
 	}
@@ -157,13 +157,13 @@ func (r *Reader) Next() (Frame, error) {
 	return f, nil
 }
 
-// fill reads the next part of the recording, which may complete any number of frames, and adds those to the queue.
-func (r *Reader) fill() error {
+// readMore reads the next part of the recording, which may complete any number of frames, and adds those to the queue.
+func (r *Reader) readMore() error {
 	switch r.form {
 	case formSSE:
-		return r.fillEvents()
+		return r.readEvents()
 	case formRecorder:
-		return r.fillRecorded()
+		return r.readRecorded()
 	}
 	line, err := r.nextLine()
 	if err == nil {
@@ -214,9 +214,9 @@ func (r *Reader) readLine() ([]byte, error) {
 	}
 }
 
-// fillRecorded reads a line of the recorder form. Lines of other clients are skipped, but their names are collected, because the error for an
+// readRecorded reads a line of the recorder form. Lines of other clients are skipped, but their names are collected, because the error for an
 // unknown client lists them. At the end of the recording the last body ends too.
-func (r *Reader) fillRecorded() error {
+func (r *Reader) readRecorded() error {
 	line, err := r.nextLine()
 	if errors.Is(err, io.EOF) {
 		if r.client != "" && !slices.Contains(r.clients, r.client) {
@@ -309,9 +309,9 @@ func clientName(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// fillEvents reads the next bytes of raw server-sent events. At the end an event without its blank line is dropped, as the SSE specification
+// readEvents reads the next bytes of raw server-sent events. At the end an event without its blank line is dropped, as the SSE specification
 // requires.
-func (r *Reader) fillEvents() error {
+func (r *Reader) readEvents() error {
 	if _, err := r.in.Peek(1); err != nil {
 		return err
 	}

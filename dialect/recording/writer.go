@@ -17,11 +17,11 @@ type Head struct {
 	Dialect      string `json:"dialect,omitempty"`
 }
 
-// Writer writes the recorder form, one Write call to Out for each line. It is not safe for concurrent use.
+// Writer writes the recorder form, one Write call to Output for each line. It is not safe for concurrent use.
 //
 // Call Open first, then Message or Piece in the order of arrival, then Close. Times are epoch milliseconds.
 type Writer struct {
-	Out    io.Writer
+	Output io.Writer
 	Client string // the name of the connection, which is in every line
 }
 
@@ -83,7 +83,7 @@ func direction(fromClient bool) string {
 
 func (w *Writer) line(l entry) error {
 	l.Client = w.Client
-	enc := json.NewEncoder(w.Out)
+	enc := json.NewEncoder(w.Output)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(l); err != nil {
 		return fmt.Errorf("recording: write: %w", err)

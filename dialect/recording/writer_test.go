@@ -12,7 +12,7 @@ import (
 func write(t *testing.T, use func(w *Writer) error) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := use(&Writer{Out: &b, Client: "A"}); err != nil {
+	if err := use(&Writer{Output: &b, Client: "A"}); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()

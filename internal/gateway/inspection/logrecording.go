@@ -38,7 +38,7 @@ func (in *Inspector) WriteLogRecording(ctx context.Context, p gateway.Principal,
 		x.restoreSteps(id, &trace)
 	}
 	slices.SortStableFunc(x.events, func(a, b event.Event) int { return cmp.Compare(a.Seq, b.Seq) })
-	recording := recordings.Writer{Out: w, Client: "turn"}
+	recording := recordings.Writer{Output: w, Client: "turn"}
 	begin, last := int64(0), int64(0)
 	if len(x.events) > 0 {
 		begin, last = x.events[0].At, x.events[0].At

@@ -21,7 +21,7 @@ func (in *Inspector) WriteRecording(ctx context.Context, p gateway.Principal, tu
 }
 
 func (in *Inspector) writeRecording(ctx context.Context, turn string, w io.Writer) error {
-	recording := recordings.Writer{Out: w, Client: "turn"}
+	recording := recordings.Writer{Output: w, Client: "turn"}
 	var head recordings.Head
 	body, at := false, int64(0)
 	err := in.captures.Read(ctx, turn, func(e capture.Entry) error {
