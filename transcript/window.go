@@ -73,7 +73,7 @@ func (t *Transcript) truncate(last string) {
 		count = slices.IndexFunc(t.Messages, func(m *Message) bool { return m.ID == last }) + 1
 	}
 	removedIDs := map[string]bool{} // ids of messages, and of turns
-	stays := map[string]bool{}   // turns with a message that remains
+	stays := map[string]bool{}      // turns with a message that remains
 	for _, m := range t.Messages[:count] {
 		stays[m.Turn] = true
 	}
