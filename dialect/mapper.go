@@ -143,7 +143,7 @@ func (m *Mapper) add(e event.Event) error {
 	return nil
 }
 
-// messageID returns the id of the oldest message with a key, in any turn, or "" if there is none.
+// messageID returns the id of the oldest message with a key, in any turn, or "" if no message has it.
 func (m *Mapper) messageID(key string) string {
 	if i := slices.IndexFunc(m.msgs, func(msg *mappedMessage) bool { return key != "" && msg.key == key }); i >= 0 {
 		return m.msgs[i].id

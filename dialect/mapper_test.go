@@ -396,7 +396,7 @@ func TestMapperRestoreRefuses(t *testing.T) {
 	}
 }
 
-// TestMapperAny gives any operations at all: every event is valid and applies, and a restored mapper goes on alike.
+// TestMapperAny maps random operations: every event is valid and applies, and a restored mapper continues like the original.
 func TestMapperAny(t *testing.T) {
 	types := []event.Type{
 		event.MessageStart, event.MessageEnd, event.PartStart, event.PartStart, event.PartAppend, event.PartAppend, event.PartAppend, event.PartReplace,

@@ -20,7 +20,7 @@ func NewRegistry(dialects ...Dialect) Registry {
 	return Registry{dialects}
 }
 
-// Lookup returns the dialect called name. If there is none, the error wraps [ErrUnknown] and lists the registered names.
+// Lookup returns the dialect called name. For an unknown name the error wraps [ErrUnknown] and lists the registered names.
 func (r Registry) Lookup(name string) (Dialect, error) {
 	names := make([]string, len(r.dialects))
 	for i, d := range r.dialects {

@@ -169,7 +169,7 @@ func TestSegments(t *testing.T) {
 			"equal but for the space around", []step{"t:\n Hello", "t: \n", "c: Hello"}, []string{"\n Hello", "\n Hello \n", "\n Hello \n", "\n Hello \n"}, []string{"Hello"},
 		},
 		{
-			"text goes on in its part after an equal callback", []step{"t:Hello", "c:Hello", "t:, world"}, []string{"Hello", "Hello", "Hello, world", "Hello, world"}, []string{"Hello"},
+			"text after an equal callback continues its part", []step{"t:Hello", "c:Hello", "t:, world"}, []string{"Hello", "Hello", "Hello, world", "Hello, world"}, []string{"Hello"},
 		},
 		{
 			"a status after an equal callback", []step{"t:Hello", "c:Hello", "t:!", "c:busy", "t:more"}, []string{"Hello", "Hello", "Hello!", "Hello!\n\nbusy", "Hello!\n\nbusy\n\nmore", "Hello!\n\nbusy\n\nmore"}, []string{"Hello", "busy"},
@@ -280,7 +280,7 @@ func TestSegmentsRestoreRefuses(t *testing.T) {
 	}
 }
 
-// TestSegmentsState keeps no text that was said.
+// TestSegmentsState checks that the state has no streamed text, only its length and hash.
 func TestSegmentsState(t *testing.T) {
 	var g dialect.Segments
 	for i := range 1000 {
@@ -346,7 +346,7 @@ func TestSegmentsModel(t *testing.T) {
 // model is the message with whole texts.
 type model struct {
 	segments []segment
-	slot     int // 1-based place of the status; 0 is none
+	slot     int // position of the status, from 1; 0 if it is missing
 	open     bool
 	armed    bool
 	status   string // what the status says, whether it is shown or not

@@ -186,7 +186,7 @@ func TestStreamRestoreRefuses(t *testing.T) {
 	}
 }
 
-// TestStreamResume drops the stream anywhere, and goes on from its state and its offset.
+// TestStreamResume drops the stream at every position and continues with a new one from its state and offset.
 func TestStreamResume(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := echoDialect(rapid.SampledFrom([]dialect.Framing{dialect.Lines, dialect.SSE}).Draw(t, "framing"))

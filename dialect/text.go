@@ -12,7 +12,7 @@ import (
 // a surrogate pair. Decoding each delta on its own would replace both halves with U+FFFD, so Text buffers an incomplete character until
 // the next delta completes it. The zero value is ready to use. A Text can be marshalled to JSON and back.
 //
-// All deltas of one text must go through the same Text, and each text needs one of its own.
+// All deltas of one text must be decoded by the same Text, and no two texts may share one.
 type Text struct {
 	// Partial is an incomplete UTF-8 sequence, at most 3 bytes.
 	Partial []byte `json:"held,omitempty"`

@@ -121,7 +121,7 @@ func appendField(b []byte, key, s string) []byte {
 }
 
 // decodeKeys moves the values of the keys "state" and "kind" to the fields for which an event of type t uses them. Two types share each key on
-// the wire; the struct has a field of its own for each, because their values are of different Go types.
+// the wire; the struct has a separate field for each, because their values are of different Go types.
 func (b *Body) decodeKeys(t Type) {
 	switch t {
 	case MessageUpdate:

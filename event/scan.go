@@ -72,7 +72,7 @@ func (s *scanner) int(v *int64) bool {
 	return true
 }
 
-// str consumes a string whose only escapes are \n, \" and \\, which are nearly all that texts need. It refuses invalid UTF-8, so that
+// str consumes a string whose only escapes are \n, \" and \\, the most frequent ones. It refuses invalid UTF-8, so that
 // encoding/json replaces it in the same way for every event.
 func (s *scanner) str(v *string) bool {
 	if len(s.b) == 0 || s.b[0] != '"' {

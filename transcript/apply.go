@@ -104,7 +104,7 @@ func (t *Transcript) start(e *event.Event) {
 	t.messages[m.ID] = m
 }
 
-// message applies the end or the state of a message. The two have a seq of their own, because a batch that arrives again may have merged one of
+// message applies the end or the state of a message. Each of the two has its seq, because a batch that arrives again may have merged one of
 // them with a later event but not the other.
 func (t *Transcript) message(e *event.Event) {
 	m := t.messages[e.Message]

@@ -12,7 +12,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// parse reads events, one on a line; seqs are given where there is none.
+// parse decodes events, one on each line, and numbers those without a seq.
 func parse(t testing.TB, lines string) []event.Event {
 	t.Helper()
 	var events []event.Event
@@ -100,7 +100,7 @@ func TestApply(t *testing.T) {
 			want:   opened + part("p", "text", plain) + runs,
 		},
 		{
-			name: "a replace gives the content anew, shorter too, and of one field only",
+			name: "a replace sets the whole content of one field, also if it is shorter",
 			events: begin + `{"type":"part.append","message":"m","part":"p","text":"abc"}
 				{"type":"part.append","message":"m","part":"p","field":"output","text":"out"}
 				{"type":"part.replace","message":"m","part":"p","text":"x"}
@@ -192,7 +192,7 @@ func TestApply(t *testing.T) {
 			want: closed + part("p", "text", `state= title="" ended=true history=["n"] text="abc"`) + done,
 		},
 		{
-			name: "the end of a turn ends all that is open",
+			name: "the end of a turn ends its open messages and parts",
 			events: begin + `{"type":"part.start","turn":"t","message":"m","part":"q","kind":"tool"}
 				{"type":"part.update","turn":"t","message":"m","part":"q","state":"running"}
 				{"type":"message.add","message":"u","role":"user"}
@@ -343,7 +343,7 @@ func TestApply(t *testing.T) {
 			want: `metadata a=2`,
 		},
 		{
-			name:   "a record is no part of a transcript",
+			name:   "a record changes nothing in a transcript",
 			events: `{"type":"record","kind":"agent_event","data":{"a":1}}`,
 			want:   "",
 		},
@@ -362,7 +362,7 @@ func TestApply(t *testing.T) {
 			want: opened + part("p", "text", `state= title="" ended=false history=["n"] text="abcde"`) + runs,
 		},
 		{
-			name: "pieces that come again begin anew",
+			name: "pieces that arrive again begin a new operation",
 			events: begin + `{"seq":6,"type":"part.append","message":"m","part":"p","text":"ab","more":true}
 				{"seq":6,"type":"part.append","message":"m","part":"p","offset":2,"text":"cd","more":true}
 				{"seq":6,"type":"part.append","message":"m","part":"p","text":"ab","more":true}

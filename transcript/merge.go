@@ -41,10 +41,10 @@ type merger struct {
 	fields       map[fieldKey]int
 	parts        map[partKey]int // updates of parts
 	turns        map[string]int  // updates of turns
-	conversation int             // update of the conversation; -1 if there is none
+	conversation int             // update of the conversation, or -1
 
-	// The field of the last operation and its index, -1 if there is none. The next operation most often has the same field, so this saves a
-	// look-up in fields for nearly every event.
+	// The field of the last operation and its index, or -1. The next operation most often has the same field, so this saves a look-up in
+	// fields for nearly every event.
 	last      fieldKey
 	lastIndex int
 

@@ -126,7 +126,7 @@ func TestMerge(t *testing.T) {
 			want: `{"seq":7,"first":5,"type":"part.replace","message":"m","part":"p","text":"bc","history":["before p","b"]}`,
 		},
 		{
-			name: "a history that was merged goes on",
+			name: "notes after a merged history extend it",
 			events: `{"seq":5,"first":2,"type":"part.replace","message":"m","part":"unknown","text":"a","history":["a","b"]}
 				{"seq":6,"type":"part.replace","message":"m","part":"unknown","text":"b","note":"c"}`,
 			want: `{"seq":6,"first":2,"type":"part.replace","message":"m","part":"unknown","text":"b","history":["a","b","c"]}`,
@@ -145,7 +145,7 @@ func TestMerge(t *testing.T) {
 			want: `{"seq":6,"first":5,"type":"part.replace","message":"m","part":"p","text":"ac","history":["before p c"]}`,
 		},
 		{
-			name: "where the history is not known, operations with notes stay apart",
+			name: "operations with notes are not merged if the history is unknown",
 			events: `{"seq":5,"type":"part.replace","message":"m","part":"unknown","text":"a","note":"a"}
 				{"seq":6,"type":"part.replace","message":"m","part":"unknown","text":"b","note":"b"}`,
 			want: `{"seq":5,"type":"part.replace","message":"m","part":"unknown","text":"a","note":"a"}
@@ -221,7 +221,7 @@ func TestCompactDropsWhatWasTruncated(t *testing.T) {
 	if d := cmp.Diff(want, format(t, got)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
-	// A reader that had folded some of what is gone, and goes on with what is left, loses it as well.
+	// A reader that had folded some of the removed events removes them too when it continues with the compacted log.
 	tr := fold(t, log[:11])
 	for _, e := range got {
 		if e.Seq > 11 {

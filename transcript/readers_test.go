@@ -17,7 +17,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-var update = flag.Bool("update", false, "write testdata/readers.json anew")
+var update = flag.Bool("update", false, "rewrite testdata/readers.json")
 
 // reading is a reader of readers.json, which testdata/README.md describes.
 type reading struct {

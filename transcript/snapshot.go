@@ -18,7 +18,7 @@ type Snapshot struct {
 	Earlier bool
 }
 
-// FirstMessage returns the id of the first message, or "" if there is none.
+// FirstMessage returns the id of the first message, or "" if the snapshot has no messages.
 func (s *Snapshot) FirstMessage() string {
 	if len(s.Messages) == 0 {
 		return ""

@@ -153,7 +153,7 @@ func (m *Message) Part(id string) *Part {
 	return nil
 }
 
-// Independent reports whether the turn has an end of its own: it isn't inside another turn, or it may outlive its parent.
+// Independent reports whether the turn doesn't end with another one: it has no parent, or it may outlive its parent.
 func (t *Turn) Independent() bool { return t.Parent == "" || t.Source != "" }
 
 // Unfinished reports whether the turn has not ended.

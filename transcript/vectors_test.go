@@ -135,7 +135,7 @@ func TestLogsFoldTheSame(t *testing.T) {
 	}
 }
 
-// TestCutAnywhere cuts a reader at every event of every merged batch and lets it go on from the cursor before it.
+// TestCutAnywhere interrupts a reader at every event of every merged batch and resumes it from the cursor before the batch.
 func TestCutAnywhere(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, v := range vectors(t) {

@@ -170,7 +170,7 @@ func (r *reader) say(c *canvas.Canvas, key string, parts []part) error {
 	return r.media(c, parts)
 }
 
-// messages has the texts that readers see in the states whose status has no message of its own.
+// messages has the texts that readers see if the status has no message, by the state of the task.
 var messages = map[string]string{
 	"failed":         "the task has failed",
 	"rejected":       "the agent rejected the task",

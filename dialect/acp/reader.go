@@ -129,8 +129,8 @@ func partKind(kind string) event.PartKind {
 	return event.KindText
 }
 
-// chunk appends the blocks of a chunk. A block other than text becomes a part of its own, and text after it without an id a new text, so
-// that the parts are in the order of the agent.
+// chunk appends the blocks of a chunk. A block other than text becomes a separate part, and text after it without an id a new text,
+// so that the parts are in the order in which the agent sent them.
 func (r *reader) chunk(c *canvas.Canvas, kind string, u *update) error {
 	list, err := blocks(u.Content)
 	if err != nil {
@@ -197,8 +197,8 @@ func media(c *canvas.Canvas, b *block) error {
 	return c.AddPart(event.Body{Kind: event.KindMedia, Media: &m})
 }
 
-// tool applies a tool_call or tool_call_update. The content list is the tool's whole output so far. rawOutput is shown only if there is no
-// content, because it is the tool's internal form of the same result. The part stays open until the turn ends, because a later update may
+// tool applies a tool_call or tool_call_update. The content list is the tool's whole output so far. rawOutput is shown only if the
+// update has no content, because it is the tool's internal form of the same result. The part stays open until the turn ends, because a later update may
 // change a tool that has completed.
 func (r *reader) tool(c *canvas.Canvas, u *update) error {
 	p, err := begin(c, &u.call)

@@ -11,7 +11,7 @@ import (
 const maxArgs = 16 << 10
 
 // args collects a tool's arguments to find out whether they arrived undamaged. The runtime cuts them every ten bytes and encodes each piece
-// as a string of its own, so that a character at a cut becomes U+FFFD.
+// as a separate string, so that a character at a cut becomes U+FFFD.
 type args struct {
 	Text    string `json:"text,omitempty"`
 	TooLong bool   `json:"long,omitempty"` // longer than maxArgs; Text is then empty

@@ -1,6 +1,6 @@
 // Package agentsdk decodes the stream of agentsdk-go runtimes (cexll/agentsdk-go, stellarlinkco/agentsdk-go and their forks), which
 // POST /v1/run/stream sends: server-sent events without names, in the shapes of the Anthropic Messages API with additional events of the
-// agent's loop. There is no specification; the events that the runtimes send are the reference.
+// agent's loop. The runtimes have no specification, so the events that they send are the reference.
 //
 //	message_start, content_block_*, message_delta    texts and tool calls, as in the Messages API
 //	iteration_start                                  the step of the turn; it ends the tools of the step before
@@ -19,6 +19,6 @@
 //     title that marks them as inexact.
 //   - Output with is_stderr is a piece. Output without it is the whole output: if it equals the pieces so far, it changes nothing; if it
 //     extends them, the rest is appended; otherwise it replaces the output. It never changes stderr.
-//   - A tool has failed if its result's metadata or is_error say so. A tool without a result fails at the next iteration or at the end.
+//   - A tool has failed if is_error is true in its event or in the metadata of its result, or if the metadata has an error. A tool without a result fails at the next iteration or at the end.
 //   - agent_stop ends the turn, and so does error, after which the runtime sends nothing. A message_stop doesn't.
 package agentsdk

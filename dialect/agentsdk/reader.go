@@ -186,8 +186,8 @@ func (r *reader) delta(c *canvas.Canvas, in *frame) error {
 	return nil
 }
 
-// stop applies a content_block_stop. The part stays open: a text may start again, and a tool has yet to run. If the arguments of a tool were
-// damaged by the runtime, the tool's title says so.
+// stop applies a content_block_stop. The part stays open: a text may start again, and a tool has yet to run. If the runtime has
+// damaged the arguments of a tool, the tool gets a title that marks them as inexact.
 func (r *reader) stop(c *canvas.Canvas, index int) {
 	b := r.Blocks[index]
 	if b == nil || !b.Tool {

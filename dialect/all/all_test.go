@@ -12,7 +12,7 @@ func TestRegistry(t *testing.T) {
 	for _, d := range Registry().List() {
 		names = append(names, d.Name)
 		if d.Summary == "" {
-			t.Errorf("%s says nothing of itself", d.Name)
+			t.Errorf("%s has no summary", d.Name)
 		}
 		st, err := d.Decoder().State()
 		if err != nil {

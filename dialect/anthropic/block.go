@@ -187,7 +187,7 @@ func (d *decoder) stop(b *open) {
 }
 
 // result applies the result of a tool and ends the tool's part. A result whose call was in an earlier stream, for example before a pause, gets
-// a part of its own, which is named by the type of the result.
+// a new tool part, which is named by the type of the result.
 func (d *decoder) result(c *block) {
 	i := slices.IndexFunc(d.Tools, func(t *tool) bool { return t.Call == c.ToolUseID })
 	var t *tool

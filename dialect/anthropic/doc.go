@@ -12,8 +12,8 @@
 //   - The key of a message is its upstream id, the key of a part the ordinal of its block. A repeated message_start of the current
 //     message changes nothing; one with another id ends the current message and starts the next.
 //   - Consecutive text blocks are one text, because the API splits a text, even inside a sentence, at the begin and end of each citation.
-//     A block between two texts (a tool, a result, thinking) makes the later text a paragraph of its own.
-//   - The deltas of a tool's arguments are its input; without deltas the input is {}. The result of a server tool is a block of its own,
+//     A block between two texts (a tool, a result, thinking) makes the later text a separate paragraph.
+//   - The deltas of a tool's arguments are its input; without deltas the input is {}. The result of a server tool is a separate block,
 //     matched by id, with the output and the state. A call that the client has to run has no state, because the stream doesn't have
 //     its result.
 //   - message_stop ends the turn, unless the stop reason is pause_turn: the turn then continues with the next message of the same stream,

@@ -45,7 +45,7 @@ func TestStreams(t *testing.T) {
 		t.Run(s.Name, func(t *testing.T) {
 			want, ok := tests[s.Name]
 			if !ok {
-				t.Fatal("nothing is said of this stream")
+				t.Fatal("the test has no expected text for this stream")
 			}
 			st := dialect.NewStream(Dialect())
 			ops, err := st.Write(s.Body)

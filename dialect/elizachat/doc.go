@@ -1,5 +1,5 @@
 // Package elizachat decodes the chat stream of an Eliza server: the server-sent events of POST /api/conversations/{id}/messages/stream, in
-// every known version of the server. There is no specification; the streams in testdata are the reference.
+// every known version of the server. The servers have no specification, so the streams in testdata are the reference.
 //
 //	token    the text, by deltas or as a whole; the oldest servers leave out the type
 //	status   the phase of the turn

@@ -153,7 +153,7 @@ func (d *decoder) abort(reason string, err *event.Error) {
 	d.end(&event.Body{Outcome: event.Failed, Reason: reason, Error: err})
 }
 
-// endTurn ends the turn after every candidate has finished. Its outcome is that of candidate 0, or of the first one if there is no 0. Any other
+// endTurn ends the turn after every candidate has finished. Its outcome is that of candidate 0, or of the first one if the stream has no candidate 0. Any other
 // reason than the model's own end or the length limit is a failure, such as SAFETY: the answer is not what the model wanted to write.
 func (d *decoder) endTurn() {
 	answer := d.Answers[0]

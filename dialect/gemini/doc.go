@@ -1,5 +1,5 @@
 // Package gemini decodes the stream of the Gemini API's streamGenerateContent method, versions v1 and v1beta, requested as server-sent events
-// (alt=sse). Every frame is a GenerateContentResponse, as the API reference describes it. There is no end frame.
+// (alt=sse). Every frame is a GenerateContentResponse, as the API reference describes it. The format has no end frame.
 //
 // The parts of a candidate become:
 //

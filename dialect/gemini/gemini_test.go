@@ -89,7 +89,7 @@ func TestArguments(t *testing.T) {
 	}
 	for name, s := range input {
 		if !json.Valid([]byte(s)) {
-			t.Errorf("%s: %s is no JSON", name, s)
+			t.Errorf("%s: invalid JSON: %s", name, s)
 		}
 	}
 }

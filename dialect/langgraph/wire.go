@@ -115,7 +115,7 @@ type interrupt struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// values is the state of a graph, or what a node changed in it, as far as this decoder reads it. Messages is raw, because a graph may use the
+// values is the state of a graph, or what a node changed in it. Only these two keys are read. Messages is raw, because a graph may use the
 // name for something else.
 type values struct {
 	Messages  json.RawMessage `json:"messages"`

@@ -149,7 +149,7 @@ func (d *decoder) find(index int) (*choice, error) {
 }
 
 // finishTurn ends the turn after [DONE], or at the end of a body in which every choice has finished. The turn has the reason of choice 0, or
-// that of the first choice if there is no choice 0.
+// that of the first choice if the stream has no choice 0.
 func (d *decoder) finishTurn() {
 	for _, c := range d.Choices {
 		if !c.Finished {

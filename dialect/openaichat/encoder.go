@@ -133,7 +133,7 @@ func appendUsage(b []byte, u *event.Usage) []byte {
 	return append(b, "}}"...)
 }
 
-// write appends an event. Its error is ignored, because AppendEvent refuses only invalid names and ids, and there are none.
+// write appends an event. Its error is ignored, because AppendEvent refuses only invalid names and ids, and both are empty.
 func write(b, data []byte) []byte {
 	b, _ = sse.AppendEvent(b, "", "", data)
 	return b

@@ -159,7 +159,7 @@ func (d *decoder) content(output, index int, c *content) error {
 }
 
 // added applies the first event of an item, or a complete item that had none. A tool starts its part here; all other items start with their
-// first content. A call that a person has approved is shown in the part of its question, so it gets no part of its own.
+// first content. A call that a person has approved is shown in the part of its question, so it gets no other part.
 func (d *decoder) added(index int, in *item) error {
 	if in == nil {
 		return errNoItem

@@ -94,8 +94,8 @@ func (q *question) tool() string {
 	return in.title()
 }
 
-// Approval returns the request for an approval, as an input item for the request that sends the answer to it. It returns nil if there is no such
-// request, or if it was too large to be stored.
+// Approval returns the request for an approval, as an input item for the request that sends the answer to it. It returns nil if the
+// request is unknown, or if it was too large to be stored.
 func (d *decoder) Approval(id string) json.RawMessage {
 	if q := d.question(id); q != nil {
 		return q.Item

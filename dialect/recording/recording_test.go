@@ -96,7 +96,7 @@ func TestReaderErrors(t *testing.T) {
 		{"empty", strings.NewReader(" \n"), "", io.EOF, ""},
 		{"no form", strings.NewReader("hello"), "", errForm, `"hello"`},
 		{"an array", strings.NewReader("[{}]"), "", errForm, ""},
-		{"a client where there are none", strings.NewReader("{}\n"), "A", errClient, "lines"},
+		{"a client in a form without clients", strings.NewReader("{}\n"), "A", errClient, "lines"},
 		{"an unknown client", strings.NewReader(recorder), "C", errClient, `"A" "B"`},
 		{"a broken line", strings.NewReader(recorder + "{\n" + recorder), "", nil, "line 12"},
 		{"a broken reader", iotest.ErrReader(broken), "", broken, ""},

@@ -111,7 +111,7 @@ func (c *Canvas) Start(key string, b event.Body) (*Part, error) {
 	return p, nil
 }
 
-// Prose returns the open part with a key, and starts it if there is none. Texts and statuses become paragraphs of their own.
+// Prose returns the open part with a key, and starts one if needed. Each text and each status is a separate paragraph.
 func (c *Canvas) Prose(key string, kind event.PartKind) (*Part, error) {
 	if p := c.Find(key); p != nil {
 		return p, nil
@@ -149,7 +149,7 @@ func (c *Canvas) SetProse(key string, kind event.PartKind, text string) error {
 	return err
 }
 
-// Tool returns the open tool part with a key, and starts it if there is none. call is the upstream's id of the call. It may be empty, and
+// Tool returns the open tool part with a key, and starts one if needed. call is the upstream's id of the call. It may be empty, and
 // so may state, if the stream doesn't say whether the tool runs.
 func (c *Canvas) Tool(key, call, name string, state event.PartState) (*Part, error) {
 	if p := c.Find(key); p != nil {
@@ -216,7 +216,7 @@ func (c *Canvas) SetToken(p *Part, f event.Field, token json.RawMessage) error {
 	return nil
 }
 
-// Update emits the state, title and error of a tool, as far as they have changed. Empty values mean no change.
+// Update emits the state and title of a tool if they have changed, and its error. Empty values mean no change.
 func (c *Canvas) Update(p *Part, state event.PartState, title string, failure *event.Error) {
 	b := &event.Body{Error: failure}
 	if state != "" && state != p.State {

@@ -42,7 +42,7 @@ func (d *decoder) Close() ([]event.Event, error) {
 }
 
 // flushOpen emits the buffered characters of the open parts when the stream is cut short. It ends neither the parts nor the turn,
-// because no frame has said that they are complete.
+// because no frame has marked them as complete.
 func (d *decoder) flushOpen() {
 	for _, p := range d.canvas.Open {
 		d.canvas.flush(p)
