@@ -9,7 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// Playback is what viewers saw of a script.
+// Playback is what viewers saw of a script. A path that has no live viewer sets only the final text as its
+// view.
 type Playback struct {
 	// Views are the visible texts that one viewer saw, in order, from the start of the turn to its end.
 	Views []string
@@ -26,8 +27,9 @@ type Snapshot struct {
 	Reload *string
 }
 
-// Callbacks plays every callback case in a subtest and compares what viewers saw with the case. play runs the script on the path
-// under test, from the agent to a viewer.
+// Callbacks plays every callback case in a subtest and compares what viewers saw with the case. play runs the
+// script on the path under test, from the agent to a viewer. It is called once for each case and must use a new
+// conversation each time.
 func Callbacks(t *testing.T, play func(t *testing.T, script Script) Playback) {
 	for _, c := range Cases() {
 		t.Run(c.Name, func(t *testing.T) { c.Check(t, play(t, c.Script)) })
@@ -42,8 +44,12 @@ func (c Case) Check(t *testing.T, got Playback) {
 	}
 }
 
-// diff returns the differences between a playback and the case, or nil. The views must be a subsequence of the expected ones: an
-// empty text before the first, and repetitions of the same text, are allowed, since viewers may see both.
+// diff returns the differences between a playback and the case, or nil. The views must be a subsequence of the
+// expected ones: an empty text before the first, and repetitions of the same text, are allowed, since viewers
+// may see both.
+//
+// A path may skip views, because it may merge steps that follow each other quickly. It must end with the final
+// text, and each snapshot must have exactly that text and the expected history.
 func (c Case) diff(got Playback) []string {
 	var diffs []string
 	differ := func(format string, args ...any) { diffs = append(diffs, fmt.Sprintf(format, args...)) }

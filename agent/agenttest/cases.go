@@ -10,7 +10,8 @@ const (
 	StatusPlaying   = "Now playing: **Song**"
 )
 
-// Case is a script and what viewers see of it.
+// Case is a script and what viewers see of it. All texts are literals: an expectation that was computed by the
+// code under test couldn't find a fault in it.
 type Case struct {
 	Name   string
 	Script Script
@@ -22,7 +23,8 @@ type Case struct {
 	Reload string
 }
 
-// Cases returns the callback cases.
+// Cases returns the callback cases. Each call returns new slices, so a test may change them. The names are the
+// rules of [dialect.Segments], one case or more for each rule; the order has no meaning.
 func Cases() []Case {
 	track := Script{Status(StatusLooking), Status(StatusSearching), Status(StatusSettingUp), Status(StatusPlaying)}
 	statuses := []string{StatusLooking, StatusSearching, StatusSettingUp, StatusPlaying}

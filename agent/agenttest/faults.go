@@ -40,12 +40,15 @@ type Upstream struct {
 }
 
 // Faults runs the agent against each fault, in a subtest. It demands that
-//
 //   - the answer is complete, however it is split into reads;
 //   - a request that failed before the answer is retried, but not after the answer has started;
 //   - a broken answer is resumed, or fails the turn as cut short: it never looks complete;
 //   - comments, keep-alives and incomplete frames don't count as progress;
 //   - the request is canceled when the turn ends.
+//
+// Each subtest starts a server and an agent of its own, and plays one turn with the input in. The subtests that
+// wait for retries or for the limit on silence take up to a few seconds in real time, because the connections
+// are real ones; those without a server run on a fake clock.
 func Faults(t *testing.T, u Upstream, in agent.Input) {
 	answer := strings.Join(u.Frames, "")
 	body := strings.Join(u.Frames[:len(u.Frames)-1], "")
@@ -153,8 +156,9 @@ func Faults(t *testing.T, u Upstream, in agent.Input) {
 	t.Run("silence", func(t *testing.T) { u.silence(t, in, body) })
 }
 
-// play runs one turn and checks its end. If code is empty, the turn must complete with the visible text; otherwise Run must return an
-// error with that code. answer is called for each accepted request.
+// play runs one turn and checks its end. If code is empty, the turn must complete with the visible text;
+// otherwise Run must return an error with that code. The code "invalid" stands for any error of the dialect.
+// answer is called for each accepted request.
 func (u *Upstream) play(t *testing.T, in agent.Input, visible, code string, answer func(*testing.T, http.ResponseWriter)) {
 	t.Helper()
 	stage := NewStage(t.Context())
@@ -173,6 +177,8 @@ func (u *Upstream) play(t *testing.T, in agent.Input, visible, code string, answ
 	wantCode(t, err, code)
 }
 
+// wantCode fails the test unless err is an [agent.Error] with the code or, for "invalid", an error that names
+// the dialect.
 func wantCode(t *testing.T, err error, code string) {
 	t.Helper()
 	if code == "invalid" {
@@ -186,7 +192,8 @@ func wantCode(t *testing.T, err error, code string) {
 	}
 }
 
-// run runs one turn on a stage. answer is called for each accepted request.
+// run runs one turn on a stage. answer is called for each accepted request, and writes the body; the header is
+// written before. Requests that resume a stream are passed to Rejoin first, since Accept would reject them.
 func (u *Upstream) run(t *testing.T, stage *Stage, in agent.Input, answer func(*testing.T, http.ResponseWriter)) error {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -202,7 +209,8 @@ func (u *Upstream) run(t *testing.T, stage *Stage, in agent.Input, answer func(*
 	return stage.Run(u.New(t, s.URL), in)
 }
 
-// zipped answers with gzip and flushes after each frame, so that a decoder that waits for more input is found.
+// zipped answers with gzip and flushes after each frame, as a proxy that compresses streams does. The agent
+// doesn't request compression, but must decode it.
 func zipped(t *testing.T, w http.ResponseWriter, frames []string) {
 	w.Header().Set("Content-Encoding", "gzip")
 	z := gzip.NewWriter(w)
@@ -344,7 +352,9 @@ func (u *Upstream) drip(t *testing.T, in agent.Input, body, drop string) {
 	}
 }
 
-// silence stops a turn while its server is silent. The request must be canceled, and the turn must be cancelled.
+// silence stops a turn while its server is silent. The request must be canceled, and the turn must be
+// cancelled. Run may return the end of the turn or the cancellation, but not nil, since the answer wasn't
+// complete.
 func (u *Upstream) silence(t *testing.T, in agent.Input, body string) {
 	silent, disconnected := make(chan struct{}), make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -375,6 +385,8 @@ func (u *Upstream) silence(t *testing.T, in agent.Input, body string) {
 	}
 }
 
+// write writes and flushes a piece of a response. An error is only logged, because the agent may rightly have
+// disconnected.
 func write(t *testing.T, w http.ResponseWriter, s string) {
 	if _, err := w.Write([]byte(s)); err != nil && t.Context().Err() == nil {
 		t.Logf("write: %v", err) // expected if the agent has disconnected

@@ -16,9 +16,13 @@ import (
 // RunFunc emits the output of a live run of the upstream. Its parameters are those of [agent.Follower.Observe].
 type RunFunc func(ctx context.Context, in agent.Input, state json.RawMessage, emitter *agent.Emitter) error
 
-// Follower is an [agent.Attacher] with a fake upstream: a test adds entries to its sessions with [Follower.AddEntries]. In its first
-// turn, each conversation stores a session with the conversation's id. The zero value is ready to use. If a test restarts its gateway
-// with the same Follower, the upstream keeps its sessions, as a real one does.
+// Follower is an [agent.Attacher] with a fake upstream: a test adds entries to its sessions with
+// [Follower.AddEntries]. In its first turn, each conversation stores a session with the conversation's id. The
+// zero value is ready to use.
+//
+// Its methods may be called from any goroutine. If a test restarts its gateway with the same Follower, the
+// upstream keeps its sessions, as a real one does. The cursor of a session is the number of its entries that
+// were added to the conversation.
 type Follower struct {
 	// Turn answers the turns that the gateway starts, after the session is stored. If it is nil, the answer is the text of the message.
 	Turn func(ctx context.Context, in agent.Input, emitter *agent.Emitter) error
@@ -81,7 +85,8 @@ func (f *Follower) wake() {
 	f.happened = make(chan struct{})
 }
 
-// Run implements [agent.Agent].
+// Run implements [agent.Agent]. A conversation without a session gets one with its own id, so that a test knows
+// the name of the session.
 func (f *Follower) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
 	if in.Session == nil {
 		if err := emitter.KeepSession(ctx, quoted(in.Conversation)); err != nil {
@@ -102,7 +107,7 @@ func (f *Follower) Answer(_ context.Context, in agent.Input, a event.Answer) err
 	return nil
 }
 
-// Observe implements [agent.Follower].
+// Observe implements [agent.Follower]. It plays the run that the test has set for the key of the entry.
 func (f *Follower) Observe(ctx context.Context, in agent.Input, state json.RawMessage, emitter *agent.Emitter) error {
 	f.mu.Lock()
 	run := f.runs[in.Key]
@@ -113,7 +118,12 @@ func (f *Follower) Observe(ctx context.Context, in agent.Input, state json.RawMe
 	return run(ctx, in, state, emitter)
 }
 
-// Follow implements [agent.Follower].
+// Follow implements [agent.Follower]. It adds the entries of all sessions and then waits for a change: of the
+// conversations' sessions, or of the upstream.
+//
+// A goroutine passes the results of Next to the loop, because Next blocks. It ends when ctx is done, and Follow
+// waits for it, so no goroutine is left when a test's gateway has stopped. After FailFollow the cursors are
+// ignored once, for the sessions that exist at that time.
 func (f *Follower) Follow(ctx context.Context, sessions agent.Sessions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -195,7 +205,8 @@ type place struct {
 	at      int // number of entries that were added
 }
 
-// catchUp adds the entries after the place to the conversation. The cursor is the number of entries.
+// catchUp adds the entries after the place to the conversation. It returns [agent.ErrNoSession] if the
+// conversation no longer has the session; the caller then forgets the place.
 func (f *Follower) catchUp(ctx context.Context, sessions agent.Sessions, conversation string, p *place) error {
 	f.mu.Lock()
 	rows := slices.Clone(f.sessions[p.session])
@@ -210,7 +221,7 @@ func (f *Follower) catchUp(ctx context.Context, sessions agent.Sessions, convers
 	return nil
 }
 
-// ListSessions implements [agent.Attacher].
+// ListSessions implements [agent.Attacher]. The time of a session is that of its last entry.
 func (f *Follower) ListSessions(_ context.Context, limit int) ([]agent.SessionInfo, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -246,6 +257,7 @@ func MessageEntry(key, source, text string, at time.Time) agent.Entry {
 	return agent.Entry{Key: key, At: at, Source: source, Message: &agent.Message{Role: event.User, Text: text}}
 }
 
+// quoted returns a string as JSON, the form in which the gateway stores a session.
 func quoted(s string) json.RawMessage {
 	b, err := json.Marshal(s)
 	if err != nil {

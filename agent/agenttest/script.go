@@ -19,7 +19,8 @@ type Step struct {
 	Merge dialect.Merge // only of a Callback; empty replaces the previous status
 }
 
-// Kind is the type of a step.
+// Kind is the type of a step. A new kind needs a case in Script.Agent, in Script.Actions and in the tests of
+// the paths that play scripts in another form.
 type Kind int
 
 // The kinds of steps.
@@ -47,11 +48,13 @@ func (s Script) Agent(before func(ctx context.Context, n int) error) agent.Agent
 	return player{s, before}
 }
 
+// player is the agent of a script. before may be nil.
 type player struct {
 	script Script
 	before func(context.Context, int) error
 }
 
+// Run implements [agent.Agent]. It ignores the message.
 func (p player) Run(ctx context.Context, _ agent.Input, emitter *agent.Emitter) error {
 	wait := func(n int) error {
 		if p.before == nil {
@@ -79,7 +82,8 @@ func (p player) Run(ctx context.Context, _ agent.Input, emitter *agent.Emitter) 
 	return wait(len(p.script))
 }
 
-// Actions returns the script as lines of the dialect eliza-actions, each with a line feed, including the line that ends the turn.
+// Actions returns the script as lines of the dialect eliza-actions, each with a line feed, including the line
+// that ends the turn. It serves paths that start with an upstream's bytes rather than with an emitter.
 func (s Script) Actions(t testing.TB) [][]byte {
 	t.Helper()
 	var lines [][]byte

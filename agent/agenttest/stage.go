@@ -57,7 +57,8 @@ var (
 	_ agent.TroubleSink = (*Stage)(nil)
 )
 
-// NewStage returns a stage whose turn has started. When ctx is done, the context of the turn is too.
+// NewStage returns a stage whose turn has started. When ctx is done, the context of the turn is too. Ids of
+// messages are m1, m2 and so on, so that a test can compare events literally.
 func NewStage(ctx context.Context) *Stage {
 	s := &Stage{}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
@@ -67,8 +68,11 @@ func NewStage(ctx context.Context) *Stage {
 	return s
 }
 
-// Run calls the agent's Run and then ends the turn, as a gateway does. It returns the agent's error, joined with that of buffered
-// operations that don't apply.
+// Run calls the agent's Run and then ends the turn, as a gateway does. It returns the agent's error, joined
+// with that of buffered operations that don't apply.
+//
+// If the turn is ended earlier, by Stop or by the limit on silence, that outcome remains, whatever the agent
+// returns. Viewers see the message of an [agent.Error], and of any other error only that the agent failed.
 func (s *Stage) Run(a agent.Agent, in agent.Input) error {
 	in.Turn = stageTurn
 	if s.Session != nil {
@@ -102,6 +106,10 @@ func (s *Stage) Stop() error {
 	return s.end(event.Body{Outcome: event.Cancelled, Reason: "stopped"})
 }
 
+// end ends the turn: it cancels the context, closes the emitter, applies the operations that decoders still
+// buffer, and adds turn.end. It may be called by several goroutines; only the first call has an effect. s.mu
+// isn't held while the emitter is closed, because an agent that is emitting holds the emitter's lock and waits
+// for s.mu.
 func (s *Stage) end(body event.Body) error {
 	// The first caller decides how the turn ends. A stopped agent returns an error, which must not replace the cancellation.
 	s.mu.Lock()
@@ -145,7 +153,7 @@ func (s *Stage) History() []string {
 	return s.fold.History(stageTurn)
 }
 
-// Turn returns a copy of the turn as viewers have it now.
+// Turn returns a copy of the turn as viewers have it now. Its outcome is empty until the turn has ended.
 func (s *Stage) Turn() transcript.Turn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,7 +245,8 @@ func (s *Stage) add(e event.Event) {
 // Flush implements [agent.Sink].
 func (s *Stage) Flush(context.Context) error { return nil }
 
-// Wait implements [agent.Sink].
+// Wait implements [agent.Sink]. It adds the request to the log, calls Answer and adds the answer, without
+// waiting for a person.
 func (s *Stage) Wait(_ context.Context, r event.Request) (event.Answer, error) {
 	if s.Answer == nil {
 		return event.Answer{}, errors.New("agenttest: the stage has no Answer function")

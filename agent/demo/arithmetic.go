@@ -5,7 +5,9 @@ import (
 	"strings"
 )
 
-// arithmetic calculates an expression and shows each step.
+// arithmetic calculates an expression and shows each step as a line of the tool's output, and again as a row of
+// the answer's table. If a step fails, such as a division by zero, the tool fails with the reason and the
+// answer gives the same reason; the steps before it are shown.
 func arithmetic(s *stage, q question) {
 	e := findExpression(q.text)
 	v, steps, err := calculate(e)
@@ -40,7 +42,7 @@ func arithmetic(s *stage, q question) {
 	s.say("\nTo check it elsewhere:\n\n```python\nprint(" + strings.NewReplacer("^", "**", ",", "").Replace(e) + ")\n```\n")
 }
 
-// table returns a Markdown table.
+// table returns a Markdown table. Every row has as many cells as head.
 func table(head []string, rows [][]string) string {
 	var b strings.Builder
 	row := func(cells []string) {
@@ -63,6 +65,8 @@ func table(head []string, rows [][]string) string {
 // cell escapes a text so that it doesn't end its table cell.
 var cell = strings.NewReplacer("|", `\|`, "\n", " ", "\r", " ")
 
+// plural returns a number with its noun. It adds an s for the plural, so it is only for nouns with a regular
+// plural.
 func plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

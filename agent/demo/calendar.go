@@ -7,6 +7,8 @@ import (
 )
 
 var (
+	// isoDate matches dates such as 2027-01-01, including invalid ones. askedClock matches questions about the
+	// current time or date.
 	isoDate    = regexp.MustCompile(`\b(\d{4})-(\d{2})-(\d{2})\b`)
 	askedClock = regexp.MustCompile(`(?i)\b(what('s| is)? (the )?(current )?(time|date|day)\b|what (time|day|date|year|week) is|today'?s date|(the )?(time|date) (now|today)|what week)`)
 )
@@ -22,7 +24,11 @@ func dates(text string) []time.Time {
 	return days
 }
 
-// calendar lists the weekday, the number of the day and the distance from today, for now and for each date in the message.
+// calendar lists the weekday, the number of the day and the distance from today, for now and for each date in
+// the message. With two or more dates the answer begins with the distance between the first two.
+//
+// Days are counted between midnights in UTC, so a change to or from daylight saving time doesn't make a day
+// shorter or longer. "Today" is the date in the time zone of the clock.
 func calendar(s *stage, q question) {
 	days := dates(q.text)
 	_, zone := q.time.Zone()
@@ -71,6 +77,7 @@ func calendar(s *stage, q question) {
 // daysBetween returns the number of days between two midnights in UTC, where every day has 24 hours.
 func daysBetween(a, b time.Time) int { return int((b.Unix() - a.Unix()) / (24 * 60 * 60)) }
 
+// distance describes a number of days from today, which is negative for the past.
 func distance(n int) string {
 	switch {
 	case n == 0:

@@ -7,11 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// block is a fenced piece of code in a message.
+// block is a fenced piece of code in a message. language is the word after the opening fence, and may be empty.
 type block struct{ language, text string }
 
+// fence matches a block between lines of three backticks. A block that isn't closed extends to the end of the
+// text.
 var fence = regexp.MustCompile("(?s)```([^\\s`]*)[^\\S\\n]*\\n(.*?)(?:\\n?```|$)")
 
+// blocks returns the pieces of code in a message, without blank ones.
 func blocks(text string) []block {
 	var list []block
 	for _, m := range fence.FindAllStringSubmatch(text, -1) {
@@ -22,7 +25,8 @@ func blocks(text string) []block {
 	return list
 }
 
-// guesses match text that is typical of one language, the most reliable first.
+// guesses match text that is typical of one language, the most reliable first. JavaScript is after TypeScript,
+// because its patterns match most TypeScript as well.
 var guesses = []struct {
 	language string
 	like     *regexp.Regexp
@@ -38,6 +42,7 @@ var guesses = []struct {
 	{"sh", regexp.MustCompile(`(?m)^(\$ |#!/bin/|export \w+=)`)},
 }
 
+// guess returns the likely language of a piece of code, or "text".
 func guess(text string) string {
 	for _, g := range guesses {
 		if g.like.MatchString(text) {
@@ -47,7 +52,9 @@ func guess(text string) string {
 	return "text"
 }
 
-// code describes the first block of code: it counts the lines, checks the brackets, and shows the code with line numbers.
+// code describes the first block of code. It counts the lines, checks the brackets, and shows the code with
+// line numbers. Each of the two steps is a tool call. A mistake in the brackets fails the second one, so that a
+// viewer sees a failed tool next to a successful one.
 func code(s *stage, q question) {
 	list := blocks(q.text)
 	b := list[0]
@@ -96,8 +103,12 @@ func code(s *stage, q question) {
 	s.say("\nHere it is with numbers:\n\n```" + b.language + "\n" + n.String() + "```\n")
 }
 
-// brackets describes the first mistake in the brackets of a text, or returns "". It skips quoted strings. Single and double quotes end at the
-// end of the line, since an apostrophe may not be a quote.
+// brackets describes the first mistake in the brackets of a text, or returns "". It skips quoted strings, with
+// backslash escapes except between backticks. Single and double quotes end at the end of the line, since an
+// apostrophe in a comment isn't a quote.
+//
+// It knows no language's comments or regular expressions, so brackets in them count. The errors name lines,
+// counted from 1.
 func brackets(text string) string {
 	type open struct {
 		r    rune

@@ -17,12 +17,12 @@ type Config struct {
 	Clock func() time.Time
 }
 
-// Agent is the demo agent. It stores nothing between turns.
+// Agent is the demo agent. It stores nothing between turns, so any number of turns may run at the same time.
 type Agent struct{ cfg Config }
 
 var _ agent.Agent = (*Agent)(nil)
 
-// New returns a demo agent.
+// New returns a demo agent. It can't fail, since every configuration is valid.
 func New(cfg Config) *Agent {
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
@@ -30,7 +30,7 @@ func New(cfg Config) *Agent {
 	return &Agent{cfg}
 }
 
-// Kind returns the kind demo.
+// Kind returns the kind demo. Its only option is the pace; it needs no target, since it has no upstream.
 func Kind() agent.Kind {
 	return agent.Kind{
 		Name:    "demo",
@@ -46,7 +46,7 @@ func Kind() agent.Kind {
 	}
 }
 
-// question is the input of a skill.
+// question is the input of a skill. A skill only reads it.
 type question struct {
 	text    string // of the message, without the words that selected the skill and the pace
 	history []agent.Message
@@ -54,11 +54,13 @@ type question struct {
 	time    time.Time
 }
 
-// skill answers a question on a stage. After an error the methods of the stage do nothing, so a skill checks stage.err only in long loops
-// and before work that takes time.
+// skill answers a question on a stage. After an error the methods of the stage do nothing, so a skill checks
+// stage.err only in long loops and before work that takes time. Its statements must be computed, and must not
+// depend on the pace.
 type skill func(s *stage, q question)
 
-// Run answers one turn.
+// Run implements [agent.Agent]. A message that starts with "slow" runs the skill of the rest of its text at a
+// sixth of the pace.
 func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
 	s := &stage{ctx: ctx, emitter: emitter, speed: a.cfg.Speed}
 	q := question{text: strings.TrimSpace(in.Message.Text), history: in.History, parts: in.Message.Parts, time: a.cfg.Clock()}
@@ -74,7 +76,8 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter)
 // slowness divides the pace if a message starts with "slow", to leave time to stop the answer or reload the page.
 const slowness = 6
 
-// commands are the first words of a message that select a skill, in the order in which the help lists them.
+// commands are the first words of a message that select a skill, in the order in which the help lists them. The
+// list is set once, by init.
 var commands []struct {
 	word, help string
 	run        skill
@@ -96,8 +99,9 @@ func init() {
 	}
 }
 
-// choose returns the skill for a question, and removes the command word from its text. The order of the cases matters: code may contain a
-// date, and a question about a date may look like a subtraction.
+// choose returns the skill for a question, and removes the command word from its text. The order of the cases
+// matters: code may contain a date, a question about a date may look like a subtraction, and any text may
+// contain a number. words is last because it accepts everything.
 func choose(q *question) skill {
 	if q.text == "" && len(q.parts) == 0 {
 		return help
@@ -125,7 +129,8 @@ func choose(q *question) skill {
 	return words
 }
 
-// command reports whether the text starts with the word, and returns the text after it.
+// command reports whether the text starts with the word, in upper or lower case, and returns the text after it.
+// The word must be followed by white space, punctuation or the end: "counting" isn't the command count.
 func command(text, word string) (argument string, ok bool) {
 	if len(text) < len(word) || !strings.EqualFold(text[:len(word)], word) {
 		return "", false

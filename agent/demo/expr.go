@@ -22,14 +22,15 @@ var (
 	errBig  = errors.New("the numbers get too large for a demo")
 )
 
-// step is one operation of a calculation.
+// step is one operation of a calculation. Both texts are as the answer shows them.
 type step struct {
 	text   string // such as 3 + 4
 	result string
 }
 
-// calculate evaluates an expression with numbers, + - * / % ^ and parentheses. It returns the operations in the order of evaluation, also
-// if one of them fails.
+// calculate evaluates an expression with numbers, + - * / % ^ and parentheses. It returns the operations in the
+// order of evaluation, also if one of them fails. Numbers are fractions of any size up to maxBits, so 0.1 + 0.2
+// is exactly 0.3.
 func calculate(text string) (*big.Rat, []step, error) {
 	if len(text) > maxExpression {
 		return nil, nil, errBig
@@ -42,6 +43,8 @@ func calculate(text string) (*big.Rat, []step, error) {
 	return v, p.steps, err
 }
 
+// parser evaluates an expression while it parses it, by recursive descent: sum, product, sign, power and atom
+// are the levels of precedence, from the weakest to the strongest. It isn't used again after an error.
 type parser struct {
 	text  string
 	pos   int
@@ -49,6 +52,8 @@ type parser struct {
 	steps []step
 }
 
+// peek skips white space and returns the next byte, or 0 at the end. Operators are single bytes, since
+// wordOperators has replaced the others.
 func (p *parser) peek() byte {
 	for p.pos < len(p.text) && (p.text[p.pos] == ' ' || p.text[p.pos] == '\t') {
 		p.pos++
@@ -59,6 +64,7 @@ func (p *parser) peek() byte {
 	return p.text[p.pos]
 }
 
+// sum is the weakest level of precedence, and so the start of an expression.
 func (p *parser) sum() (*big.Rat, error) { return p.chain("+-", p.product) }
 
 func (p *parser) product() (*big.Rat, error) { return p.chain("*/%", p.sign) }
@@ -77,6 +83,7 @@ func (p *parser) chain(ops string, operand func() (*big.Rat, error)) (*big.Rat, 
 	return v, err
 }
 
+// sign parses an operand with any number of signs before it, such as --3.
 func (p *parser) sign() (*big.Rat, error) {
 	switch p.peek() {
 	case '-', '+':
@@ -91,7 +98,8 @@ func (p *parser) sign() (*big.Rat, error) {
 	return p.power()
 }
 
-// power parses and evaluates x^y. It is right associative and has precedence over a sign before it: -2^2 is -4.
+// power parses and evaluates x^y. It is right associative, so 2^3^2 is 2^9, and has precedence over a sign
+// before it: -2^2 is -4. The exponent may have a sign.
 func (p *parser) power() (*big.Rat, error) {
 	v, err := p.atom()
 	if err != nil || p.peek() != '^' {
@@ -116,8 +124,11 @@ func (p *parser) nested(parse func() (*big.Rat, error)) (*big.Rat, error) {
 	return v, err
 }
 
+// number matches an unsigned number with an optional fraction. Commas are accepted only between groups of three
+// digits. It also matches the empty text, which atom reports as an error.
 var number = regexp.MustCompile(`^(\d{1,3}(,\d{3})+|\d+)?(\.\d+)?`)
 
+// atom parses a number, or an expression in parentheses.
 func (p *parser) atom() (*big.Rat, error) {
 	c := p.peek()
 	if c == '(' {
@@ -147,6 +158,8 @@ func (p *parser) atom() (*big.Rat, error) {
 	return v, nil
 }
 
+// apply calculates one operation and records it as a step. A result whose numerator or denominator exceeds
+// maxBits is an error: the next operation could take too long.
 func (p *parser) apply(a *big.Rat, op byte, b *big.Rat) (*big.Rat, error) {
 	v := new(big.Rat)
 	switch op {
@@ -177,8 +190,12 @@ func (p *parser) apply(a *big.Rat, op byte, b *big.Rat) (*big.Rat, error) {
 	return v, nil
 }
 
+// signs are the operators as the answer shows them.
 var signs = map[byte]string{'+': "+", '-': "−", '*': "×", '/': "÷", '%': "mod", '^': "^"}
 
+// power returns a to the power of b. It estimates the size of the result before it calculates: the bits of the
+// base times the exponent. Without that check a large base could occupy a processor and megabytes of memory
+// before apply rejects the result.
 func power(a, b *big.Rat) (*big.Rat, error) {
 	if !b.IsInt() {
 		return nil, errors.New("only whole numbers can stand in an exponent")
@@ -199,6 +216,7 @@ func power(a, b *big.Rat) (*big.Rat, error) {
 	return v, nil
 }
 
+// floor returns the largest integer that is not above v, also for a negative v.
 func floor(v *big.Rat) *big.Int {
 	return new(big.Int).Div(v.Num(), v.Denom()) // Euclidean, and the denominator is positive
 }
@@ -214,6 +232,8 @@ func decimal(v *big.Rat) string {
 	return "≈ " + v.FloatString(maxDecimals)
 }
 
+// operand formats a number as part of a step: in parentheses if it is negative or rounded, because a sign next
+// to an operator is hard to read.
 func operand(v *big.Rat) string {
 	s := decimal(v)
 	if v.Sign() < 0 || strings.HasPrefix(s, "≈") {
@@ -230,9 +250,14 @@ var wordOperators = strings.NewReplacer(
 	" plus ", " + ", " minus ", " - ", " times ", " * ", " over ", " / ", " mod ", " % ",
 )
 
+// expression matches the longest candidates for a calculation: they start with a digit, a point, a sign or a
+// parenthesis.
 var expression = regexp.MustCompile(`[-+(]*[\d.][-+*/%^().,\d \t]*`)
 
-// findExpression returns the longest calculation in a text, or "". It shortens each candidate from the right until it is valid.
+// findExpression returns the longest calculation in a text, or "". It shortens each candidate from the right
+// until it is valid and has at least one operation, so the period of a sentence or an unmatched parenthesis is
+// dropped, and a number alone isn't a calculation. A division by zero and a number that is too large count as
+// calculations, because the answer explains those errors.
 func findExpression(text string) string {
 	best := ""
 	for _, c := range expression.FindAllString(wordOperators.Replace(strings.ToLower(text)), -1) {

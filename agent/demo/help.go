@@ -8,9 +8,11 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
+// greeting matches a message that only greets or asks what the agent can do. The text after the first words is
+// short and has no digits, so that "hello, what is 2+2?" is answered as a calculation.
 var greeting = regexp.MustCompile(`(?i)^(hi|hello|hey|good (morning|evening|day|afternoon)|who are you|what can you do)\b[^\d]{0,40}$`)
 
-// help lists what the agent can do.
+// help lists what the agent can do. It is also the answer to a greeting and to an empty message.
 func help(s *stage, q question) {
 	s.think("Somebody new. I'll say in a few words what I can do.")
 	s.say("Hello! I'm the **demo agent** of this gateway. There is no model behind me, but what I say is worked out, not made up.\n\n")
@@ -33,12 +35,14 @@ func help(s *stage, q question) {
 		"}\n```\n")
 }
 
+// askedRecall matches questions about the conversation itself.
 var askedRecall = regexp.MustCompile(`(?i)\b(what (did|have) (i|we|you) (say|said|talk|discuss)|summari[sz]e (this|our|the) (chat|conversation)|what was my (last|first) message)`)
 
 // shownMessages is the maximum number of earlier messages that recall lists.
 const shownMessages = 12
 
-// recall counts the words of the conversation so far and lists its last messages.
+// recall counts the words of the conversation so far and lists its last messages. It sees only the history that
+// the gateway passes, which may be shorter than the conversation (limits.history_bytes).
 func recall(s *stage, q question) {
 	h := q.history
 	s.think(fmt.Sprintf("I'm asked about what was said. The gateway gave me %s of this conversation.", plural(len(h), "earlier message")))

@@ -10,7 +10,9 @@ import (
 // askedLetters matches questions such as: How many r's are in "strawberry"? How often does a occur in banana?
 var askedLetters = regexp.MustCompile(`(?i)how (?:many|often)\b.*?(?:\b|["'“‘])(\pL)["'”’]?(?:['’]?s)?\b.*\bin\b(?: the)?(?: word)?\s+["'“‘]?([\pL][\pL'’-]*)`)
 
-// letters counts a letter in a word, a question that models often get wrong.
+// letters counts a letter in a word, a question that models often get wrong. Upper and lower case count as the
+// same letter. The answer marks each place under the word, so the tool prints one line for each character, with
+// its position.
 func letters(s *stage, q question) {
 	m := askedLetters.FindStringSubmatch(q.text)
 	letter, word := strings.ToLower(m[1]), m[2]
@@ -41,6 +43,7 @@ func letters(s *stage, q question) {
 	s.say(table([]string{"Letter", "How often", "At"}, [][]string{{letter, fmt.Sprint(len(places)), positions}}))
 }
 
+// timesWord returns how often something occurs, as an adverb: "once", "twice" or "3 times".
 func timesWord(n int) string {
 	switch n {
 	case 1:

@@ -23,7 +23,9 @@ func statuses(s *stage, _ question) {
 	}
 }
 
-// tools runs three tools at once on the text of the message; the last one fails.
+// tools runs three tools at once on the text of the message; the last one fails. The outputs of the first two
+// alternate line by line, so that a viewer sees parts of different tools grow at the same time. The third has
+// only a line on standard error and an exit status.
 func tools(s *stage, q question) {
 	text := cmp.Or(q.text, "Leat")
 	s.think(fmt.Sprintf("I'll run several tools on %q at the same time, so that you can see how their outputs grow side by side. The last one will fail on purpose.", clip(text, 40)))
@@ -58,6 +60,7 @@ func tools(s *stage, q question) {
 	s.say("\nThe first one on a command line:\n\n```sh\nprintf %s " + shellQuote(clip(text, 60)) + " | sha256sum\n```\n")
 }
 
+// pieces splits an ASCII text into lines of n bytes.
 func pieces(text string, n int) []string {
 	var lines []string
 	for chunk := range slices.Chunk([]byte(text), n) {
@@ -66,9 +69,13 @@ func pieces(text string, n int) []string {
 	return lines
 }
 
+// shellQuote returns a text as one word of a POSIX shell, so that a command that the user copies can't run a
+// part of the message.
 func shellQuote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// approval asks the user for permission and acts on the decision.
+// approval asks the user for permission and acts on the decision: yes, no, or no with a reason. Ask blocks
+// until the user answers. If the gateway is restarted meanwhile, the turn ends as interrupted, since this agent
+// can't resume a turn.
 func approval(s *stage, q question) {
 	text := cmp.Or(q.text, "write a haiku about water")
 	s.think("This is something that I should ask about first.")
@@ -96,7 +103,8 @@ const (
 	maxWords  = 50_000
 )
 
-// longAnswer lists numbers with their prime factors until it has about as many words as requested.
+// longAnswer lists numbers with their prime factors until it has about as many words as requested. Its length
+// is for tests of long streams, and every line is different, so that a lost or repeated line is noticed.
 func longAnswer(s *stage, q question) {
 	want := longWords
 	for _, w := range wordsOf(q.text) {
@@ -143,7 +151,7 @@ func factors(n int) string {
 	return fmt.Sprintf("**%d** is %s, and has %d divisors.", n, strings.Join(factors, " × "), divisors)
 }
 
-// failure fails in the middle of an answer.
+// failure fails in the middle of an answer. The error is retryable, so that clients may offer another attempt.
 func failure(s *stage, _ question) {
 	s.think("I'm asked to fail. I'll begin as if all were well.")
 	s.say("This answer begins well, and it would go on for a while if ")
@@ -153,12 +161,14 @@ func failure(s *stage, _ question) {
 // maxCount bounds the numbers of count, in both directions.
 const maxCount = 1000
 
+// askedCount matches the text after "count" if it is a range, such as "to 12" or "down from 5".
 var askedCount = regexp.MustCompile(`(?i)^(down\b|to\b|up\b|from\b|-?\d)`)
 
 // isCount reports whether the text after "count" is a range. "count the words in ..." isn't.
 func isCount(argument string) bool { return argument == "" || askedCount.MatchString(argument) }
 
-// count counts from one number to another, up or down. A single number is the end of the range.
+// count counts from one number to another, up or down. A single number is the end of the range, or its start
+// after "down". Without numbers it counts to ten. The numbers are limited to maxCount, in both directions.
 func count(s *stage, q question) {
 	var numbers []int
 	for _, w := range wordsOf(q.text) {

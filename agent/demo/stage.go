@@ -21,8 +21,8 @@ const (
 	toStart     = 250 * time.Millisecond
 )
 
-// stage writes the output of a skill at the agent's pace. It keeps the first error in err, and then does nothing more. It is used by one
-// goroutine.
+// stage writes the output of a skill at the agent's pace. It keeps the first error in err, and its methods then
+// do nothing, so a skill needs no error handling. It is used by one goroutine.
 type stage struct {
 	ctx     context.Context
 	emitter *agent.Emitter
@@ -53,7 +53,8 @@ func (s *stage) pause(d time.Duration) {
 	s.do(context.Cause(s.ctx))
 }
 
-// stream passes the words of a text to say, with a pause after each.
+// stream passes the words of a text to say, one by one, with a pause after each. The pauses depend only on the
+// text, so a turn takes the same time each time.
 func (s *stage) stream(text string, say func(string) error) {
 	for text != "" && s.err == nil {
 		word := firstWord(text)
@@ -81,7 +82,7 @@ func firstWord(text string) string {
 	return text
 }
 
-// think streams reasoning.
+// think streams reasoning, after a pause like that of a model before its first word.
 func (s *stage) think(text string) {
 	s.pause(toStart)
 	s.stream(text, s.emitter.Reasoning)
@@ -90,7 +91,7 @@ func (s *stage) think(text string) {
 // say streams a piece of the answer, Markdown.
 func (s *stage) say(text string) { s.stream(text, s.emitter.Text) }
 
-// status replaces the previous status.
+// status replaces the previous status, and pauses so that a viewer can read it.
 func (s *stage) status(text string) {
 	if s.err != nil {
 		return
@@ -99,13 +100,15 @@ func (s *stage) status(text string) {
 	s.pause(perStatus)
 }
 
-// tool is a visible tool call. Its methods do nothing after an error of the stage.
+// tool is a visible tool call. Its methods do nothing after an error of the stage. t is nil if the call itself
+// couldn't be emitted.
 type tool struct {
 	s *stage
 	t *agent.Tool
 }
 
-// call starts a tool call and streams its input as JSON, as models do.
+// call starts a tool call and streams its input as JSON, as models do. The skill then prints output and must
+// call end or fail.
 func (s *stage) call(name, title string, input any) *tool {
 	t := &tool{s: s}
 	if s.err != nil {
@@ -123,6 +126,7 @@ func (s *stage) call(name, title string, input any) *tool {
 	return t
 }
 
+// do calls f unless the stage has an error, and records the error of f.
 func (t *tool) do(f func() error) {
 	if t.s.err == nil {
 		t.s.do(f())

@@ -18,6 +18,8 @@ const readingSpeed = 240
 // shownWords is the number of frequent words in the answer.
 const shownWords = 6
 
+// statistics describe a text. Its counts are of words as wordsOf splits them, and of characters (code points),
+// including white space.
 type statistics struct {
 	words, distinct, sentences, characters int
 	longest                                string
@@ -25,6 +27,7 @@ type statistics struct {
 	top                                    []frequency
 }
 
+// frequency is a word in lower case, and how often it occurs.
 type frequency struct {
 	word string
 	n    int
@@ -40,8 +43,13 @@ func wordsOf(text string) []string {
 	})
 }
 
+// sentenceEnd matches the punctuation at the end of a sentence. White space or the end of the text must follow,
+// so that 3.14 isn't the end of one.
 var sentenceEnd = regexp.MustCompile(`[.!?…。！？]+(\s|$)`)
 
+// analyse computes the statistics of a text. Frequent words are compared in lower case and sorted by frequency,
+// then by length, then by the alphabet: without a complete order the answer would change from turn to turn,
+// since Go iterates over maps in random order.
 func analyse(text string) statistics {
 	st := statistics{characters: utf8.RuneCountInString(text)}
 	counts := map[string]int{}
@@ -70,7 +78,9 @@ func analyse(text string) statistics {
 	return st
 }
 
-// words describes the text of the message. It is the skill for messages that no other skill can answer.
+// words describes the text of the message. It is the skill for messages that no other skill can answer, so it
+// says first that it can't answer, and then shows what it has counted. Attachments are listed by name, but not
+// read.
 func words(s *stage, q question) {
 	st := analyse(q.text)
 	s.think("There is nothing here that I could compute, and I have no model to make an answer up with. " +
@@ -123,6 +133,7 @@ func bar(f frequency, largest int) string {
 	return fmt.Sprintf("%s%s %s %d", word, pad, strings.Repeat("█", max(1, f.n*width/max(largest, 1))), f.n)
 }
 
+// describe returns the name and type of an attached part for the table of words.
 func describe(p event.Part) string {
 	if p.Media == nil {
 		return string(p.Kind)
@@ -134,7 +145,8 @@ func describe(p event.Part) string {
 	return name
 }
 
-// clip shortens a text to n characters, the last of which is then an ellipsis.
+// clip shortens a text to n characters, the last of which is then an ellipsis. It counts code points, so it
+// never splits one.
 func clip(text string, n int) string {
 	if utf8.RuneCountInString(text) <= n {
 		return text

@@ -21,7 +21,8 @@ const (
 	minThinking = 1024
 )
 
-// anthropicRequest is the body of POST /v1/messages.
+// anthropicRequest is the body of POST /v1/messages. MaxTokens is required and includes the thinking.
+// Temperature and Thinking exclude each other, which the kind checks when it is configured.
 type anthropicRequest struct {
 	Model       string             `json:"model"`
 	MaxTokens   int                `json:"max_tokens"`
@@ -100,8 +101,11 @@ func anthropicBudget(c *config) (int, error) {
 	return n, nil
 }
 
-// anthropicBody builds a Messages request. max_tokens includes the thinking, so the default answer length is added to the
-// budget.
+// anthropicBody builds a Messages request. max_tokens includes the thinking, so the default answer length is
+// added to the budget.
+//
+// Every block that isn't a text is sent as base64, because the API can't fetch the gateway's files: images as
+// "image", PDFs as "document" with their name as the title.
 func anthropicBody(a *modelAgent, turns []turn) any {
 	r := anthropicRequest{Model: a.cfg.Model, MaxTokens: a.cfg.MaxTokens, Stream: true, System: a.cfg.System, Temperature: a.cfg.Temperature}
 	budget, _ := anthropicBudget(&a.cfg) // check has accepted it

@@ -10,7 +10,9 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// approver is a decoder whose stream may end with requests for approvals.
+// approver is a decoder whose stream may end with requests for approvals. OpenRequests returns them, in order,
+// and Approval the item of one request as the provider sent it, or nil if the decoder didn't retain it for its
+// size.
 type approver interface {
 	positioned
 	OpenRequests() []event.Request
@@ -47,7 +49,9 @@ func (t *attempt) restoreApprovals() error {
 	return nil
 }
 
-// storeSent commits, before the answers are sent, that they may have been sent.
+// storeSent commits, before the answers are sent, that they may have been sent. The commit is durable when it
+// returns: if the process ends during the request, restoreApprovals finds the mark and doesn't run the approved
+// calls a second time.
 func (t *attempt) storeSent() error {
 	if t.from == nil {
 		return nil // the response isn't stored, so a restart can't resume it anyway
@@ -64,7 +68,8 @@ func (t *attempt) storeSent() error {
 	return t.emitter.Flush()
 }
 
-// approval is a decision as an input item of a request.
+// approval is a decision as an input item of a request. Reason is the text that the person added, which the
+// model gets as well.
 type approval struct {
 	Type    string `json:"type"`
 	Request string `json:"approval_request_id"`
@@ -72,8 +77,13 @@ type approval struct {
 	Reason  string `json:"reason,omitempty"`
 }
 
-// answer asks the readers for the approvals of the last response and builds the request with their answers. A stored response
-// is referenced by its id; for any other, the request repeats the conversation and the items that the answers refer to.
+// answer asks the readers for the approvals of the last response and builds the request with their answers. A
+// stored response is referenced by its id; for any other, the request repeats the conversation and the items
+// that the answers refer to.
+//
+// The steps are: restore the decoder of the ended response, ask for every approval, build one request with all
+// answers, commit that it may be sent, and make it the attempt's request. The caller sends it. After a restart
+// the body of the first request is unknown, so only a stored response can still be answered.
 func (t *attempt) answer(ctx context.Context) error {
 	d, err := t.decoderAt(t.paused)
 	if err != nil {

@@ -20,8 +20,9 @@ import (
 // maxTail is the number of bytes at the end of a body that are searched for an error outside of the stream's format.
 const maxTail = 8 << 10
 
-// attempt is the call of a turn, repeated while readers have seen nothing of its answer, and the calls with answers that follow
-// it.
+// attempt is the work of one turn: the call with the message, repeated while readers have seen nothing of its
+// answer, and the calls with answers to approvals that follow it. It is used by one goroutine; the filter runs
+// in it as well, with the emitter locked.
 type attempt struct {
 	a       *modelAgent
 	in      agent.Input
@@ -40,8 +41,12 @@ type attempt struct {
 	tail      []byte        // the last maxTail bytes of the body
 }
 
-// call makes one call and emits its stream. A failed call returns a [*call.Failure], which also says whether it may be
-// repeated.
+// call makes one call and emits its stream. A failed call returns a [*call.Failure], which also says whether it
+// may be repeated.
+//
+// The stream of a call that is repeated is dropped, since its buffered operations would otherwise be emitted at
+// the end of the turn. If the stream contained an error before any content, the call fails with that error, as
+// if the provider had returned it as a status.
 func (t *attempt) call(ctx context.Context) error {
 	t.pending, t.failed, t.tail, t.approvals = nil, nil, nil, nil
 	stream, d, err := t.stream()
@@ -139,9 +144,10 @@ func (t *attempt) send(ctx context.Context) (*http.Response, error) {
 	return t.a.do(ctx, http.MethodPost, t.a.api.path(&t.a.cfg), key, t.body)
 }
 
-// filter processes the events of the decoder before they are emitted. It buffers starts of messages and parts until the first
-// content, so that a repeated call leaves no empty message behind, and it turns an error in the stream before that into a
-// failure of the call.
+// filter processes the events of the decoder before they are emitted. It buffers starts of messages and parts
+// until the first content, so that a repeated call leaves no empty message behind, and it turns an error in the
+// stream before that into a failure of the call. An error after the first content ends the turn, with a text of
+// Leat for readers and the provider's text for operators.
 func (t *attempt) filter(ops []event.Event) ([]event.Event, error) {
 	if t.failed != nil {
 		return nil, t.failed
@@ -204,6 +210,8 @@ func (t *attempt) statusFailure(res *http.Response) *call.Failure {
 }
 
 // incompleteFailure returns the failure for a stream that ended early, or nil if the cause is not the provider.
+// A call may be repeated if readers have seen nothing, or if it follows a background response: that call
+// resumes after the last committed event, so nothing is shown twice.
 func (t *attempt) incompleteFailure(res *http.Response, err error) *call.Failure {
 	repeatable := !t.isVisible || t.from != nil && t.from.ID != ""
 	_, isInvalid := errors.AsType[*dialect.Error](err)
@@ -230,7 +238,9 @@ func (t *attempt) incompleteFailure(res *http.Response, err error) *call.Failure
 	return nil
 }
 
-// strayError finds an error object that was written into a stream without its framing, as Gemini does.
+// strayError finds an error object that was written into a stream without its framing, as Gemini does when a
+// request fails after the response has begun. tail is the end of the body. An object that is cut off at its
+// start can't be found, so maxTail is far larger than any error.
 func strayError(tail []byte) (problem, bool) {
 	i := bytes.LastIndex(tail, []byte(`"error"`))
 	if i < 0 {

@@ -23,7 +23,7 @@ type backgroundState struct {
 	AnswersSent bool            `json:"sent,omitempty"`    // the answers to its approvals may have been sent
 }
 
-// path returns the path of the stream after the position.
+// path returns the path of the stream after the position. starting_after excludes the event with that number.
 func (f *backgroundState) path() string {
 	return "/responses/" + url.PathEscape(f.ID) + "?stream=true&starting_after=" + strconv.FormatInt(f.Seq, 10)
 }
@@ -33,8 +33,12 @@ type positioned interface {
 	Position() (id string, seq int64)
 }
 
-// follow returns events together with the new position, so that both are committed at once. When the response gets its id, it
-// also adds an event that names the upstream run.
+// follow returns events together with the new position, so that both are committed at once: after a crash the
+// log then has exactly the events up to the stored position. When the response gets its id, it also adds an
+// event that names the upstream run.
+//
+// It is called with the emitter locked, for each step of the decoder, also for steps without events: a position
+// without events must be stored too, so that a reconnection doesn't receive the same events again.
 func (t *attempt) follow(ops []event.Event, d *dialect.Stream) ([]event.Event, json.RawMessage, error) {
 	p, ok := d.Decoder().(positioned)
 	if !ok {
@@ -59,7 +63,9 @@ func (t *attempt) follow(ops []event.Event, d *dialect.Stream) ([]event.Event, j
 	return ops, state, err
 }
 
-// backgroundAgent is an agent of the Responses API whose responses continue without their connection.
+// backgroundAgent is an agent of the Responses API whose responses continue without their connection. It is a
+// type of its own because the gateway finds abilities with type assertions: other agents of this package must
+// not look as if they could resume a turn.
 type backgroundAgent struct{ *modelAgent }
 
 var (
@@ -83,7 +89,8 @@ func (b backgroundAgent) Resume(ctx context.Context, in agent.Input, state json.
 	return b.run(ctx, in, &from, emitter)
 }
 
-// Stop implements [agent.Stopper]. It cancels the turn's response at the provider.
+// Stop implements [agent.Stopper]. It cancels the turn's response at the provider, which would otherwise
+// continue and be charged. The id is known from the first event on, or from the stored state.
 func (b backgroundAgent) Stop(ctx context.Context, in agent.Input) error {
 	id := b.forget(in.Turn)
 	if id == "" {
@@ -101,6 +108,8 @@ func (b backgroundAgent) Stop(ctx context.Context, in agent.Input) error {
 }
 
 // Probe implements [agent.Prober]. It returns nil if the provider still works on the response of a silent turn.
+// If the response has ended, it returns an error: the stream should have ended as well, so waiting longer is
+// useless.
 func (b backgroundAgent) Probe(ctx context.Context, in agent.Input) error {
 	b.mu.Lock()
 	id := b.responseIDs[in.Turn]

@@ -13,8 +13,11 @@ import (
 // models may have thousands of entries.
 const maxReply = agent.MaxStream
 
-// Check implements [agent.Checker]. It succeeds if the provider can be reached, accepts the key and knows the model. It costs
-// no tokens.
+// Check implements [agent.Checker]. It succeeds if the provider can be reached, accepts the key and knows the
+// model. It costs no tokens.
+//
+// Most APIs have an endpoint for one model. OpenAI's is missing on many compatible servers, so there the model
+// is searched in the list. An empty list is accepted, since some servers list no models but serve them.
 func (a *modelAgent) Check(ctx context.Context) error {
 	if err := a.checkKey(); err != nil {
 		return err

@@ -11,7 +11,9 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// discover lists the models of a provider, each with the spec of its agent. If s has a target, it is the address of the API.
+// discover lists the models of a provider, each with the spec of its agent. If s has a target, it is the
+// address of the API. The specs have the options of s, so that an agent made from an offer calls the same
+// address; [agent.Kinds.Discover] removes a key in clear text.
 func (p provider) discover(ctx context.Context, s agent.Spec) ([]agent.Offer, error) {
 	if s.Target != "" {
 		options := maps.Clone(s.Options) // the caller keeps its map

@@ -56,7 +56,7 @@ type bare struct {
 	} `json:"details"`
 }
 
-// problem is an error response, reduced to the fields that classify needs.
+// problem is an error response of any provider, reduced to the fields that classify needs.
 type problem struct {
 	kind    string        // its type, code and status, separated by spaces
 	message string        // the provider's text
@@ -95,8 +95,9 @@ func parse(body []byte) problem {
 	return p
 }
 
-// patterns lists substrings of error types and messages that identify the kind of an error whatever its status is. The first
-// match counts.
+// patterns lists substrings of error types and messages that identify the kind of an error whatever its status
+// is: servers that imitate an API often have its error types, but other statuses. They are compared in lower
+// case. The first match counts, so a pattern that is a part of another one's text must come later.
 var patterns = []struct {
 	code  string
 	words []string
@@ -112,8 +113,9 @@ var patterns = []struct {
 	{codeLimited, []string{"rate_limit", "rate limit", "resource_exhausted", "too many requests"}},
 }
 
-// classify returns the code of an error, and whether repeating the call may help. A status of 0 means an error inside a stream;
-// its code is "" if no pattern matches.
+// classify returns the code of an error, and whether repeating the call may help. Patterns take precedence over
+// the status, because providers use 400 and 429 for several kinds of errors. A status of 0 means an error
+// inside a stream; its code is "" if no pattern matches.
 func classify(status int, p problem) (code string, retry bool) {
 	text := strings.ToLower(p.kind + " " + p.message)
 	for _, s := range patterns {
@@ -203,8 +205,9 @@ func (a *modelAgent) unreachable(err error) *call.Failure {
 	return &call.Failure{Code: codeUnreachable, Message: call.WithCause(a.name+" can't be reached", err), Detail: a.place + ": " + call.Reason(err), Retry: true}
 }
 
-// statusFailure returns the failure for a response with an error status. X-Should-Retry, which some providers send, takes
-// precedence over the classification.
+// statusFailure returns the failure for a response with an error status. It reads at most 64 KiB of the body.
+// The header X-Should-Retry takes precedence over the classification: OpenAI and Anthropic send it, and their
+// own clients obey it.
 func (a *modelAgent) statusFailure(res *http.Response) *call.Failure {
 	if res.StatusCode/100 == 3 {
 		return &call.Failure{Code: codeRefused, Message: fmt.Sprintf("%s responded with a redirect (%d), which is not followed", a.name, res.StatusCode), Detail: "set base_url to the final address"}
@@ -240,7 +243,8 @@ func retryHint(h http.Header, receivedAt time.Time) time.Duration {
 	return retry.After(h.Get("Retry-After"), receivedAt)
 }
 
-// inStreamFailure returns the failure for an error inside a stream.
+// inStreamFailure returns the failure for an error inside a stream. If no pattern matches, the decoder's code
+// and its judgment whether the error is temporary are used.
 func (a *modelAgent) inStreamFailure(e *event.Error) *call.Failure {
 	code, retry := classify(0, problem{kind: e.Code, message: e.Message})
 	return &call.Failure{

@@ -86,8 +86,9 @@ func geminiBudget(c *config) (*int, error) {
 	return &n, nil
 }
 
-// geminiBody builds a generateContent request. Thoughts are requested with any thinking option except "off", so that readers
-// see them.
+// geminiBody builds a generateContent request. Thoughts are requested with any thinking option except "off", so
+// that readers see them. The role of the model is "model", and the system prompt is a field outside of the
+// messages. encoding/json encodes the bytes of files as base64.
 func geminiBody(a *modelAgent, turns []turn) any {
 	r := geminiRequest{}
 	if a.cfg.System != "" {

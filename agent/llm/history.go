@@ -50,8 +50,13 @@ func (t *turn) text() string {
 	return strings.Join(texts, "\n\n")
 }
 
-// turns converts the conversation to turns. It goes backward from the newest message, so that the budgets for texts and
-// attachments are spent on the newest messages. The newest message is always included, however long it is.
+// turns converts the conversation to turns. It goes backward from the newest message, so that the budgets for
+// texts and attachments are spent on the newest messages. The newest message is always included, however long
+// it is.
+//
+// The result alternates between the two sides and starts and ends with the user, as the APIs require.
+// Consecutive messages of one side are merged, messages without content are skipped, and an answer whose
+// question exceeds the budget is dropped with it.
 func (a *modelAgent) turns(ctx context.Context, in agent.Input, emitter *agent.Emitter) ([]turn, error) {
 	messages := append(slices.Clone(in.History), in.Message)
 	attached, texts := maxAttached, a.cfg.HistoryBytes
@@ -113,8 +118,10 @@ func (a *modelAgent) blocks(ctx context.Context, m *agent.Message, emitter *agen
 	return content, nil
 }
 
-// attach reads a file. If the model can't get it, the block is a note with the file's name and the reason, so that the model
-// doesn't pretend to know the content.
+// attach reads a file. If the model can't get it, the block is a note with the file's name and the reason, so
+// that the model doesn't pretend to know the content. Text files become text, other files must be of a type
+// that the API reads. The file counts towards the budget only if it is sent. It returns an error only if the
+// turn has ended.
 func (a *modelAgent) attach(ctx context.Context, m *event.Media, emitter *agent.Emitter, budget *int) (block, error) {
 	kind, _, err := mime.ParseMediaType(m.MIME)
 	if err != nil {
@@ -155,7 +162,8 @@ func (a *modelAgent) attach(ctx context.Context, m *event.Media, emitter *agent.
 	return block{mime: kind, name: m.Name, data: data}, nil
 }
 
-// open opens a file, which is stored in the gateway or embedded in the message as a data URL.
+// open opens a file, which is stored in the gateway or embedded in the message as a data URL. Other URLs aren't
+// fetched, since they could point into the gateway's network.
 func open(ctx context.Context, m *event.Media, emitter *agent.Emitter) (io.ReadCloser, error) {
 	if content, ok := strings.CutPrefix(m.URL, "data:"); ok {
 		head, data, ok := strings.Cut(content, ",")

@@ -31,7 +31,8 @@ var providers = []provider{
 	{"ollama", "a model that Ollama runs", &ollamaAPI, "", "on, off, low, medium or high", []string{"http", "https"}},
 }
 
-// Kinds returns a kind of agent for each provider. Their streams are decoded by the given dialects.
+// Kinds returns a kind of agent for each provider. Their streams are decoded by the given dialects, which must
+// contain those of all providers; the dialects are looked up when an agent is made.
 func Kinds(dialects dialect.Registry) []agent.Kind {
 	kinds := make([]agent.Kind, len(providers))
 	for i, p := range providers {
@@ -73,7 +74,9 @@ func (p provider) agentKind(dialects dialect.Registry) agent.Kind {
 	}
 }
 
-// newAgent creates an agent from a spec. Its decoder is the one of dialects, which may count frames for the metrics.
+// newAgent creates an agent from a spec. Its decoder is the one of dialects, which may count frames for the
+// metrics. Every option is checked here, so that a mistake is reported when the gateway starts and not in the
+// first turn.
 func (p provider) newAgent(s agent.Spec, dialects dialect.Registry) (agent.Agent, error) {
 	o := s.Options
 	c := config{Model: s.Target, BaseURL: o["base_url"], Thinking: o["thinking"]}
@@ -137,7 +140,8 @@ func count(o map[string]string, key string) (int, error) {
 	return n, nil
 }
 
-// prompt returns the system prompt from the option system or from the file.
+// prompt returns the system prompt from the option system or from the file. The file is read once, when the
+// agent is made, so a change needs a reload of the configuration.
 func prompt(text, file string) (string, error) {
 	switch {
 	case file == "":

@@ -81,8 +81,9 @@ var (
 	_ agent.Checker = (*modelAgent)(nil)
 )
 
-// newAgent checks the options and returns an agent. Only calls to the provider's own address get the key from its environment
-// variable, and only they name the provider in errors.
+// newAgent checks the options and returns an agent. Only calls to the provider's own address get the key from
+// its environment variable, and only they name the provider in errors. For any other address, errors for
+// readers say "the provider", and operators get the host.
 func newAgent(p api, c config) (*modelAgent, error) {
 	if err := p.check(&c); err != nil {
 		return nil, err
@@ -134,6 +135,10 @@ func (a *modelAgent) Run(ctx context.Context, in agent.Input, emitter *agent.Emi
 }
 
 // run answers a turn. from is the position in a background response to resume, or nil for a new turn.
+//
+// A resumed turn has no request body: the conversation was sent before the restart. So a resumed response that
+// has failed can't be requested again, and its approvals can be answered only if the provider has stored the
+// response.
 func (a *modelAgent) run(ctx context.Context, in agent.Input, from *backgroundState, emitter *agent.Emitter) error {
 	if err := a.checkKey(); err != nil {
 		return err
@@ -188,7 +193,8 @@ func (a *modelAgent) fetch(ctx context.Context, method, path string, body []byte
 	return nil
 }
 
-// do sends a request. body may be nil. A request with an idempotency key streams its response.
+// do sends a request. body may be nil. A request with an idempotency key streams its response. The caller
+// closes the response's body. The key is only in the header that the API's auth sets.
 func (a *modelAgent) do(ctx context.Context, method, path, idempotency string, body []byte) (*http.Response, error) {
 	var r io.Reader
 	if body != nil {

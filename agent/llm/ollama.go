@@ -51,8 +51,9 @@ var ollamaAPI = api{
 	},
 }
 
-// ollamaBody builds a chat request. The API accepts images but no other files; block texts are joined, since a message has one
-// text.
+// ollamaBody builds a chat request. The API accepts images but no other files; block texts are joined, since a
+// message has one text. The limit of an answer and the temperature are options of the model, which the request
+// leaves out if both are unset.
 func ollamaBody(a *modelAgent, turns []turn) any {
 	r := ollamaRequest{Model: a.cfg.Model, Stream: true, Think: thinks[a.cfg.Thinking]}
 	if o := (ollamaOptions{Temperature: a.cfg.Temperature, NumPredict: a.cfg.MaxTokens}); o != (ollamaOptions{}) {

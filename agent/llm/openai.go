@@ -60,7 +60,8 @@ type chatFile struct {
 
 var openAIAPI = openAI("/chat/completions", openaichat.Dialect, chatBody)
 
-// openAI returns an API of OpenAI. The two differ only in the path, the format of requests and the dialect of streams.
+// openAI returns an API of OpenAI. The two differ only in the path, the format of requests and the dialect of
+// streams.
 func openAI(path string, d func() dialect.Dialect, body func(*modelAgent, []turn) any) api {
 	return api{
 		title: titleOpenAI, base: openAIBase, env: "OPENAI_API_KEY", needKey: true, dialect: d,
@@ -86,7 +87,9 @@ func checkEffort(c *config) error {
 	return nil
 }
 
-// chatBody builds a Chat Completions request.
+// chatBody builds a Chat Completions request. The system prompt is the first message. The limit of an answer is
+// sent under the name that the server knows: OpenAI's reasoning models reject max_tokens, and many compatible
+// servers ignore max_completion_tokens.
 func chatBody(a *modelAgent, turns []turn) any {
 	r := chatRequest{Model: a.cfg.Model, Stream: true, StreamOptions: chatOptions{true}, Temperature: a.cfg.Temperature, ReasoningEffort: a.cfg.Thinking}
 	if a.name == titleOpenAI {

@@ -42,8 +42,9 @@ type responsesBlock struct {
 
 var responsesAPI = openAI("/responses", openairesponses.Dialect, responsesBody)
 
-// responsesBody builds a Responses request. The API distinguishes the texts of the user (input_text) from those of the model
-// (output_text).
+// responsesBody builds a Responses request. The API distinguishes the texts of the user (input_text) from those
+// of the model (output_text). The system prompt is the field instructions. The provider stores a background
+// response, so that it can be followed later; other responses aren't stored.
 func responsesBody(a *modelAgent, turns []turn) any {
 	// The provider must store a background response, so that it can be followed later. Other responses aren't stored.
 	r := responsesRequest{

@@ -14,8 +14,12 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// a2a is an agent of the Agent2Agent protocol (a2a-protocol.org) over JSON-RPC. Versions 1.0 and 0.3 differ in the names of methods, roles
-// and fields.
+// a2a is an agent of the Agent2Agent protocol (a2a-protocol.org) over JSON-RPC. Versions 1.0 and 0.3 differ in
+// the names of methods, roles and fields, but not in the order of requests, so one type serves both.
+//
+// The server answers a message with a stream about one task. Its context id groups the tasks of a conversation
+// and is stored as the agent's session; its task id is needed to answer the task's requests, to resume its
+// stream, to probe it and to cancel it.
 type a2a struct {
 	server
 	old   bool     // version 0.3
@@ -29,6 +33,8 @@ var (
 	_ agent.Prober  = (*a2a)(nil)
 )
 
+// newA2A makes an agent of kind a2a. The version is an option, because the agent doesn't fetch the server's
+// agent card, which announces it.
 func newA2A(spec agent.Spec, s server) (agent.Agent, error) {
 	switch v := spec.Options["version"]; v {
 	case "", "1.0", "0.3":
@@ -43,6 +49,8 @@ type a2aSession struct {
 	Context string `json:"context"`
 }
 
+// a2aRequest is a JSON-RPC request. ID is the turn's idempotency key. The frames of the response repeat it, but
+// the agent ignores it, since each stream belongs to one request.
 type a2aRequest struct {
 	Version string `json:"jsonrpc"`
 	ID      string `json:"id"`
@@ -50,6 +58,9 @@ type a2aRequest struct {
 	Params  any    `json:"params"`
 }
 
+// a2aMessage is a message of the user. In version 1.0 Role is ROLE_USER and Kind is missing; in 0.3 they are
+// "user" and "message". Task is set only in an answer to a task that has asked for input: without it, the
+// server would start another task.
 type a2aMessage struct {
 	Kind    string    `json:"kind,omitempty"` // 0.3
 	ID      string    `json:"messageId"`
@@ -59,6 +70,8 @@ type a2aMessage struct {
 	Task    string    `json:"taskId,omitempty"`
 }
 
+// a2aPart is a part of a message, of which exactly one content is set. Version 1.0 has Text, URL or Raw
+// (base64) and distinguishes them by the key. Version 0.3 names the type in Kind and has a file in File.
 type a2aPart struct {
 	Kind string   `json:"kind,omitempty"` // 0.3
 	Text string   `json:"text,omitempty"`
@@ -70,6 +83,7 @@ type a2aPart struct {
 	MIME string `json:"mediaType,omitempty"`
 }
 
+// a2aFile is a file in version 0.3: its address in URI, or its content in base64 in Bytes.
 type a2aFile struct {
 	Name  string `json:"name,omitempty"`
 	MIME  string `json:"mimeType,omitempty"`
@@ -85,7 +99,13 @@ type a2aIDs struct {
 	Kind    string `json:"kind"`
 }
 
-// Run sends the message. After a request of the agent it sends the user's answer as a message to the same task.
+// Run sends the message. After a request of the agent it sends the user's answer as a message to the same task,
+// with an id that is derived from the message's, because ids of messages must be unique.
+//
+// The frames are inspected before they are decoded: a context id or a task id in them is recorded at once, so
+// that Stop and Probe know the task while it runs. A changed context is stored when the turn ends, also after a
+// failure, since the server has the message by then. The turn's own context may be canceled at that point, so
+// the session is stored without its cancellation.
 func (a *a2a) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
 	in, err := emitter.Inline(ctx, in)
 	if err != nil {
@@ -185,6 +205,9 @@ func frameIDs(data []byte) a2aIDs {
 	return a2aIDs{Context: m.Context}
 }
 
+// message returns a message of the user in the configured version. The first part is always the text, also if
+// it is empty, because a message without parts is invalid. Files whose content is in a data URL are sent as
+// bytes, others by their address.
 func (a *a2a) message(m agent.Message, conversation string) a2aMessage {
 	text, attachments := files(m)
 	message := a2aMessage{ID: m.ID, Role: "ROLE_USER", Context: conversation, Parts: []a2aPart{{Text: text}}}
@@ -205,6 +228,8 @@ func (a *a2a) message(m agent.Message, conversation string) a2aMessage {
 	return message
 }
 
+// request returns a JSON-RPC request. method is the method's name in version 1.0, old the one in 0.3. The
+// header A2A-Version tells a server that supports several versions which one the body has.
 func (a *a2a) request(ctx context.Context, key, method, old string, params any) (*http.Request, error) {
 	version := "1.0"
 	if a.old {
@@ -217,7 +242,9 @@ func (a *a2a) request(ctx context.Context, key, method, old string, params any) 
 	return req, err
 }
 
-// Probe implements [agent.Prober]: it asks for the state of the task.
+// Probe implements [agent.Prober]: it asks for the state of the task. Only the two states of active work keep a
+// silent turn alive. In any other state, such as completed or input-required, the server doesn't work on the
+// task, so waiting for its stream is useless.
 func (a *a2a) Probe(ctx context.Context, in agent.Input) error {
 	task, ok := a.tasks.Load(in.Turn)
 	if !ok {

@@ -32,32 +32,41 @@ type aguiInput struct {
 	Resume   []aguiResume  `json:"resume,omitempty"`
 }
 
+// aguiMessage is a message of the conversation. ID is the id of Leat's message, so it is the same in every run.
 type aguiMessage struct {
 	ID      string `json:"id"`
 	Role    string `json:"role"`
 	Content any    `json:"content"` // a text, or a list of parts
 }
 
+// aguiPart is a part of a user's message: a text, or a file of the type image, audio, video or document with a
+// Source.
 type aguiPart struct {
 	Type   string      `json:"type"`
 	Text   string      `json:"text,omitempty"`
 	Source *aguiSource `json:"source,omitempty"`
 }
 
+// aguiSource is the content of a file. Type "url" has an address in Value, and "data" the content in base64
+// with its type in MIME.
 type aguiSource struct {
 	Type  string `json:"type"`
 	Value string `json:"value"`
 	MIME  string `json:"mimeType,omitempty"`
 }
 
+// aguiResume is the user's answer to one interrupt of the previous run. Status is "resolved", also for a
+// denial: the other value, "cancelled", means that the user gave no answer.
 type aguiResume struct {
 	Interrupt string `json:"interruptId"`
 	Status    string `json:"status"`
 	Payload   any    `json:"payload,omitempty"`
 }
 
-// Run starts a run with the whole history. The user's answers start another run in the same thread; its id has a number appended, since
-// run ids must be unique.
+// Run starts a run with the whole history, because the protocol's servers need not store any. The user's
+// answers start another run in the same thread; its id has a number appended, since run ids must be unique. All
+// interrupts of a run are answered in one request: the protocol rejects a run that leaves an interrupt of its
+// thread open.
 func (a *agui) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
 	in, err := emitter.Inline(ctx, in)
 	if err != nil {
@@ -83,6 +92,8 @@ func (a *agui) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) 
 	return t.Run(ctx)
 }
 
+// aguiContent returns the content of a message: a text if it has no files, the form that every server accepts,
+// and otherwise a list that begins with the text. Only messages of the user can have files.
 func aguiContent(m agent.Message) any {
 	if m.Role != event.User {
 		return m.Text

@@ -21,19 +21,25 @@ var (
 	_ agent.Checker = (*aisdk)(nil)
 )
 
-// aisdkInput is what a route is sent.
+// aisdkInput is the body that useChat posts: the id of the chat and all of its messages. Trigger is
+// "submit-message" for a new message; useChat's other trigger, which regenerates an answer, isn't needed, since
+// Leat sends a repeated question as a new message.
 type aisdkInput struct {
 	ID       string         `json:"id"`
 	Trigger  string         `json:"trigger"`
 	Messages []aisdkMessage `json:"messages"`
 }
 
+// aisdkMessage is a UIMessage of the AI SDK. Its role is "user", "assistant" or "system".
 type aisdkMessage struct {
 	ID    string      `json:"id"`
 	Role  string      `json:"role"`
 	Parts []aisdkPart `json:"parts"`
 }
 
+// aisdkPart is a part of a message. Type is "text", "file", "tool-NAME" for a tool that the route declares, or
+// "dynamic-tool" with the name in Tool. Text is a pointer so that an empty text is sent too: the SDK rejects a
+// text part without the key.
 type aisdkPart struct {
 	Type      string          `json:"type"`
 	Text      *string         `json:"text,omitempty"`
@@ -50,14 +56,16 @@ type aisdkPart struct {
 	builder *strings.Builder // collects the deltas of Text
 }
 
+// aisdkApproval is a tool's request for an approval and, when it is sent back, the user's decision.
 type aisdkApproval struct {
 	ID       string `json:"id"`
 	Approved bool   `json:"approved"`
 	Reason   string `json:"reason,omitempty"`
 }
 
-// Run sends the conversation. After a tool's approval it sends the conversation again, with the answer so far and the decision: the route
-// stores nothing between two requests.
+// Run sends the conversation. After a tool's approval it sends the conversation again, with the answer so far
+// and the decision: the route stores nothing between two requests. The answer grows over all rounds of a turn,
+// because [aisdkAnswer.frame] sees every frame.
 func (a *aisdk) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
 	in, err := emitter.Inline(ctx, in)
 	if err != nil {
@@ -81,6 +89,7 @@ func (a *aisdk) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter)
 	return t.Run(ctx)
 }
 
+// aisdkOf converts a message. The text part is first, and files follow as URLs, which may be data URLs.
 func aisdkOf(m agent.Message) aisdkMessage {
 	text, attachments := files(m)
 	message := aisdkMessage{ID: m.ID, Role: string(m.Role), Parts: []aisdkPart{{Type: "text", Text: &text}}}
@@ -91,6 +100,7 @@ func aisdkOf(m agent.Message) aisdkMessage {
 }
 
 // aisdkAnswer is the assistant's message so far, in the form in which the route gets it back after an approval.
+// It is used only by the goroutine of Run.
 type aisdkAnswer struct {
 	ID    string
 	Parts []aisdkPart
@@ -142,6 +152,8 @@ func (a *aisdkAnswer) frame(f dialect.Frame) {
 	}
 }
 
+// tool returns the part of a tool call, or nil if the stream hasn't contained its input. The pointer is valid
+// until a part is appended.
 func (a *aisdkAnswer) tool(id string) *aisdkPart {
 	i := slices.IndexFunc(a.Parts, func(p aisdkPart) bool { return p.Call == id })
 	if i < 0 {
@@ -150,6 +162,8 @@ func (a *aisdkAnswer) tool(id string) *aisdkPart {
 	return &a.Parts[i]
 }
 
+// approve completes the message for the next request: it sets the texts that frame has collected, and writes
+// each decision into the part that asked for it. The route then runs the approved tools.
 func (a *aisdkAnswer) approve(answers []event.Answer) {
 	for i := range a.Parts {
 		if p := &a.Parts[i]; p.builder != nil {

@@ -22,7 +22,11 @@ import (
 // defaultAssistant is the name of the graph in LangGraph's templates.
 const defaultAssistant = "agent"
 
-// langgraph is a graph on a LangGraph server. The server stores the history in a thread, so a run gets only the new message.
+// langgraph is a graph on a LangGraph server. The server stores the history in a thread, so a run gets only the
+// new message.
+//
+// A run continues on the server when its stream breaks or the gateway stops. The stream is resumed with the id
+// of the last event, which servers send only if they store the events of a run.
 type langgraph struct {
 	server
 	assistant string
@@ -38,7 +42,9 @@ var (
 	_ agent.Prober  = (*langgraph)(nil)
 )
 
-// thread returns the thread id of a conversation: its own id if that is a UUID, as LangGraph requires, and otherwise a hash of it.
+// thread returns the thread id of a conversation: its own id if that is a UUID, as LangGraph requires, and
+// otherwise a hash of it. The id is computed and not stored, so a conversation finds its thread even after its
+// turn failed before anything was stored.
 func thread(conversation string) string {
 	if id, err := uuid.Parse(conversation); err == nil {
 		return id.String()
@@ -46,6 +52,9 @@ func thread(conversation string) string {
 	return uuid.NewHash(sha256.New(), uuid.NameSpaceURL, []byte("leat:"+conversation), 8).String()
 }
 
+// langgraphInput is the body that starts a run. Input has the new message, or Command the answer to an
+// interrupt. Resumable asks the server to store the events, Leave "continue" keeps the run alive without its
+// stream, and Missing "create" creates the thread if necessary.
 type langgraphInput struct {
 	Assistant string            `json:"assistant_id"`
 	Input     any               `json:"input,omitempty"`
@@ -56,6 +65,7 @@ type langgraphInput struct {
 	Missing   string            `json:"if_not_exists"`
 }
 
+// langgraphCommand resumes a graph that has stopped at an interrupt.
 type langgraphCommand struct {
 	Resume any `json:"resume"`
 }
@@ -75,8 +85,9 @@ func (a *langgraph) Run(ctx context.Context, in agent.Input, emitter *agent.Emit
 	return a.run(ctx, in, langgraphState{}, emitter)
 }
 
-// Resume implements [agent.Resumer]. It resumes the stream of the run after the last event. If the run or the event is unknown, the turn
-// ends as interrupted: the message isn't sent again, since the server may be working on it.
+// Resume implements [agent.Resumer]. It resumes the stream of the run after the last event. If the run or the
+// event is unknown, the turn ends as interrupted: the message isn't sent again, since the server may be working
+// on it and the thread would then contain it twice.
 func (a *langgraph) Resume(ctx context.Context, in agent.Input, state json.RawMessage, emitter *agent.Emitter) error {
 	var from langgraphState
 	if len(state) > 0 {
@@ -90,9 +101,16 @@ func (a *langgraph) Resume(ctx context.Context, in agent.Input, state json.RawMe
 	return a.run(ctx, in, from, emitter)
 }
 
-// NeedsDrain implements [agent.Drainer]. Older servers don't store the events of runs, so their streams can't be resumed.
+// NeedsDrain implements [agent.Drainer]. Older servers don't store the events of runs, so their streams can't
+// be resumed. It returns true until a frame with an id has shown that the server does.
 func (a *langgraph) NeedsDrain() bool { return !a.stays.Load() }
 
+// run answers a turn from its beginning or, if from has a run, from the point after its last event.
+//
+// The run's id is learned from the header Content-Location of the response, or from the first event on servers
+// without that header. It is kept in a.runs while the turn runs, for Probe and Stop, and stored with each
+// frame, for Resume. isNew means that the output from the current connection on is known to be complete: it
+// starts false only for a resumed run, and any frame sets it.
 func (a *langgraph) run(ctx context.Context, in agent.Input, from langgraphState, emitter *agent.Emitter) error {
 	id, run, isNew := thread(in.Conversation), "", from.Run == ""
 	setRun := func(r string) {
@@ -181,6 +199,8 @@ func (a *langgraph) keyed(req *http.Request) *http.Request {
 	return req
 }
 
+// langgraphContent returns the content of the user's message in the form of LangChain's messages: a text, or a
+// list of a text and files. An image has the type image_url, and any other file the type file.
 func langgraphContent(m agent.Message) any {
 	text, attachments := files(m)
 	if len(attachments) == 0 {
@@ -197,7 +217,9 @@ func langgraphContent(m agent.Message) any {
 	return parts
 }
 
-// resume returns the value with which a graph resumes: the answer to its interrupt, or a map by interrupt id if there are several.
+// resume returns the value with which a graph resumes: the answer to its interrupt, or a map by interrupt id if
+// there are several, as the server requires. A decision without a text is sent as its word, such as "approve";
+// a text that is a JSON object or list as that JSON.
 func resume(answers []event.Answer) any {
 	resumeValue := func(a event.Answer) any {
 		if a.Text == "" && a.Decision != "" {
@@ -215,8 +237,10 @@ func resume(answers []event.Answer) any {
 	return values
 }
 
-// outcome asks for the status of a run whose stream was closed without an end, since newer servers don't send one. It returns nil if the run
-// succeeded, and an error that wraps [agent.ErrBroken] if the stream should be resumed.
+// outcome asks for the status of a run whose stream was closed without an end, since newer servers don't send
+// one. It returns nil if the run succeeded, and an error that wraps [agent.ErrBroken] if the stream should be
+// resumed: the run continues, or the server can't be asked now. If the status can't be known, the turn fails as
+// cut short rather than completing with a part of its answer.
 func (a *langgraph) outcome(ctx context.Context, thread, run string) error {
 	failure := &call.Failure{Code: call.CodeCutShort, Message: "the server closed the stream of a run that hasn't ended", Retryable: true}
 	if run == "" {
@@ -268,7 +292,9 @@ func (a *langgraph) Probe(ctx context.Context, in agent.Input) error {
 	return fmt.Errorf("the status of the run is %q", status)
 }
 
-// Stop implements [agent.Stopper]. A run continues after its stream is closed, so it must be canceled.
+// Stop implements [agent.Stopper]. A run continues after its stream is closed, so it must be canceled. The
+// request returns after the run has ended; otherwise the thread could still be occupied when the next turn
+// starts.
 func (a *langgraph) Stop(ctx context.Context, in agent.Input) error {
 	run, ok := a.runs.LoadAndDelete(in.Turn)
 	if !ok {
@@ -283,7 +309,9 @@ func (a *langgraph) Stop(ctx context.Context, in agent.Input) error {
 	return call.Do(a.client, a.keyed(req), nil)
 }
 
-// Check implements [agent.Checker].
+// Check implements [agent.Checker]. It asks for the assistant, which needs the token. The endpoint accepts only
+// ids of assistants, so a response that rejects the name of a graph proves that the server works and the token
+// is valid.
 func (a *langgraph) Check(ctx context.Context) error {
 	req, err := call.JSON(ctx, http.MethodGet, call.Path(a.url, "assistants", a.assistant), a.token, nil)
 	if err != nil {

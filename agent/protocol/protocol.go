@@ -18,7 +18,8 @@ import (
 // errNoRun is returned by Probe if the upstream hasn't sent the id of its run yet, so there is nothing to ask about.
 var errNoRun = errors.New("the upstream hasn't sent the id of its run")
 
-// server has the common parts of the agents of this package: the address, the token, the dialect and the client.
+// server has the common parts of the agents of this package: the address, the token, the dialect and the
+// client. Each agent embeds it.
 type server struct {
 	url     *url.URL
 	token   string
@@ -26,6 +27,7 @@ type server struct {
 	client  *http.Client
 }
 
+// newServer returns the common parts for a spec. It resolves the token but doesn't connect.
 func newServer(s agent.Spec, dialects dialect.Registry, name string) (server, error) {
 	d, err := dialects.Lookup(name)
 	if err != nil {
@@ -42,12 +44,14 @@ func newServer(s agent.Spec, dialects dialect.Registry, name string) (server, er
 // Close closes idle connections.
 func (s *server) Close() { s.client.CloseIdleConnections() }
 
+// talk returns a [call.Talk] for one turn. The agent sets its functions and calls Run.
 func (s *server) talk(emitter *agent.Emitter) *call.Talk {
 	return &call.Talk{Client: s.client, Dialect: s.dialect, Emitter: emitter}
 }
 
-// Check implements [agent.Checker]. The protocols have no request that only checks, so it sends GET and accepts any response except 401
-// and 403, which mean that the token is wrong.
+// Check implements [agent.Checker]. The protocols have no request that only checks, so it sends GET and accepts
+// any response except 401 and 403, which mean that the token is wrong. In particular it accepts 405, since the
+// routes of runs allow only POST.
 func (s *server) Check(ctx context.Context) error {
 	req, err := call.JSON(ctx, http.MethodGet, s.url, s.token, nil)
 	if err != nil {
@@ -75,7 +79,8 @@ func storeSession(ctx context.Context, emitter *agent.Emitter, session any) {
 	}
 }
 
-// Kinds returns the kinds of this package. The registry must have their dialects.
+// Kinds returns the kinds of this package. The registry must have their dialects. All of them have the options
+// of a token; the other options of a kind are listed with it.
 func Kinds(dialects dialect.Registry) agent.Kinds {
 	kind := func(name, summary, dialectName string, build func(agent.Spec, server) (agent.Agent, error), extra ...agent.Option) agent.Kind {
 		return agent.Kind{
@@ -109,8 +114,9 @@ func conversation(in agent.Input) []agent.Message {
 	return append(slices.Clip(in.History), in.Message)
 }
 
-// files returns the media of a message that a server can read by URL, and the text. The text names the others: files that are too large for
-// a data URL, and files of earlier messages, which are not inlined.
+// files returns the media of a message that a server can read by URL, and the text. The text names the others,
+// so that the agent can tell the user: files that are too large for a data URL, and files of earlier messages,
+// which are not inlined.
 func files(m agent.Message) (text string, attachments []file) {
 	text = m.Text
 	for _, p := range m.Parts {
@@ -125,6 +131,7 @@ func files(m agent.Message) (text string, attachments []file) {
 	return text, attachments
 }
 
+// file is an attachment that a server can read: URL is a data URL, or an address on the web.
 type file struct{ URL, MIME, Name string }
 
 // data returns the base64 content of a data URL, and false for another URL.

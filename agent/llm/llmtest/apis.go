@@ -44,6 +44,8 @@ func turns(roles []string, assistant string) *refusal {
 	return nil
 }
 
+// bearer returns the token of the header Authorization, or the whole header if it has another scheme, which
+// then isn't a valid key.
 func bearer(r *http.Request) string {
 	return strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 }
@@ -56,12 +58,20 @@ func sse(name, data string) string {
 	return name + "data: " + data + "\n\n"
 }
 
+// dataURL reports whether s is a data URL with content that is valid base64.
 func dataURL(s string) bool {
 	head, data, ok := strings.Cut(s, ";base64,")
 	_, err := base64.StdEncoding.DecodeString(data)
 	return ok && strings.HasPrefix(head, "data:") && err == nil && data != ""
 }
 
+// apis are the imitated APIs, by the name of the agent kind. The frames have the fields of the real APIs that a
+// decoder reads, and some that it must ignore. Every stream starts with frames that have no content, as the
+// real ones do, where the API has such frames.
+//
+// The refusals of a missing key differ: Gemini uses the status 400, and Ollama has no key. "beats" are all
+// forms of keep-alive of an API: comments and blank lines of server-sent events, events without data, and the
+// API's own.
 var apis = map[string]api{
 	"anthropic": {
 		base: "",
@@ -227,11 +237,15 @@ var apis = map[string]api{
 	},
 }
 
+// openAIError returns an error in OpenAI's format, in which the kind is the code. The type is the same for most
+// errors, so a client that only reads the type can't tell them apart.
 func openAIError(r refusal) string {
 	return `{"error":{"message":` + quote(r.message) + `,"type":"invalid_request_error","param":null,"code":` + quote(r.kind) + `}}`
 }
 
 // responsesFrames returns the events of a Responses stream, numbered from 0, for a response with the id resp_0.
+// Server.background replaces the id. The numbers matter: a client resumes a stream after the last number that
+// it received.
 func responsesFrames(pieces []string) ([]string, int) {
 	var frames []string
 	event := func(kind, fields string) {

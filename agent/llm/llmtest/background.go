@@ -9,14 +9,16 @@ import (
 	"strings"
 )
 
-// response is a background response. It continues independently of its readers.
+// response is a background response. It continues independently of its readers: all of its events exist from
+// the beginning, and only Hold limits how many of them a reader gets.
 type response struct {
 	events    []string
 	cancelled bool
 }
 
-// Hold limits background responses to their first events; it releases those that wait below the new limit. A negative number
-// removes the limit.
+// Hold limits background responses to their first events; it releases those that wait below the new limit. A
+// negative number removes the limit. With Hold a test can stop a gateway while a response is in progress, at a
+// known event.
 func (s *Server) Hold(events int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,7 +34,9 @@ func (s *Server) Cancelled() []string {
 	return slices.Clone(s.cancelled)
 }
 
-// background creates a background response and sends its events, if the request asks for one. Otherwise it returns false.
+// background creates a background response and sends its events, if the request asks for one. Otherwise it
+// returns false. An Inside fault replaces all events after the first one by the failure, because following the
+// response must show the same failure again. Other faults affect only this connection.
 func (s *Server) background(w http.ResponseWriter, r *http.Request, raw []byte, frames []string, f Fault) bool {
 	var body struct {
 		Background bool `json:"background"`
@@ -56,7 +60,10 @@ func (s *Server) background(w http.ResponseWriter, r *http.Request, raw []byte, 
 	return true
 }
 
-// follow handles requests for an existing background response. action is "follow" or "cancel".
+// follow handles requests for an existing background response. action is "follow" or "cancel". A request to
+// follow takes the next fault, as a call does, so that a test can break the resumed stream again. Like the real
+// API it requires stream=true and the number of the last event that the client has; the first event that is
+// sent has the next number.
 func (s *Server) follow(w http.ResponseWriter, r *http.Request, action string) {
 	id, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v1/responses/"), "/")
 	s.mu.Lock()
@@ -91,8 +98,9 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, action string) {
 	s.sendEvents(w, r, res, after+1, f)
 }
 
-// sendEvents sends the events of a response from the given index on. At the limit of Hold it waits until the limit changes or
-// the client disconnects.
+// sendEvents sends the events of a response from the given index on. At the limit of Hold it waits until the
+// limit changes or the client disconnects. The faults Reset and Half end the connection after f.After events of
+// this connection, not of the response.
 func (s *Server) sendEvents(w http.ResponseWriter, r *http.Request, res *response, from int, f Fault) {
 	for i := from; i < len(res.events); i++ {
 		for {

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// checkAnthropic enforces the rules of the Messages API: content blocks aren't empty, files come only from the user, the thinking budget is
-// below max_tokens, and temperature excludes thinking.
+// checkAnthropic enforces the rules of the Messages API: content blocks aren't empty, files come only from the
+// user, the thinking budget is below max_tokens, and temperature excludes thinking. The texts of the refusals
+// resemble those of the real API, since package llm classifies errors by their texts.
 func checkAnthropic(raw []byte) *refusal {
 	var b struct {
 		Model       string   `json:"model"`
@@ -69,6 +70,8 @@ func checkAnthropic(raw []byte) *refusal {
 }
 
 // checkChat enforces the rules of Chat Completions. The content of a message is a string or a list of parts.
+// The system prompt, if any, is the first message and doesn't count for the alternation of roles. The stream
+// must request the usage, which the last frame then has.
 func checkChat(raw []byte) *refusal {
 	var b struct {
 		Model         string `json:"model"`
@@ -128,7 +131,8 @@ func checkChat(raw []byte) *refusal {
 	return turns(roles, "assistant")
 }
 
-// checkResponses enforces the rules of the Responses API. A background response must be stored.
+// checkResponses enforces the rules of the Responses API. A background response must be stored. The type of a
+// text depends on the role: the real API refuses input_text from the assistant and output_text from the user.
 func checkResponses(raw []byte) *refusal {
 	var b struct {
 		Model           string   `json:"model"`
@@ -179,7 +183,8 @@ func checkResponses(raw []byte) *refusal {
 	return turns(roles, "assistant")
 }
 
-// checkGemini enforces the rules of generateContent. The error of an unknown field is INVALID_ARGUMENT rather than OpenAI's type.
+// checkGemini enforces the rules of generateContent: every part has a text or a file. The error of an unknown
+// field is INVALID_ARGUMENT rather than OpenAI's type. The role of the model is "model".
 func checkGemini(raw []byte) *refusal {
 	type part struct {
 		Text   string `json:"text"`
@@ -220,7 +225,8 @@ func checkGemini(raw []byte) *refusal {
 	return turns(roles, "model")
 }
 
-// checkOllama enforces the rules of /api/chat. The field think is a boolean or a level.
+// checkOllama enforces the rules of /api/chat. The field think is a boolean or a level. Ollama itself accepts
+// messages in any order, but many of its models' templates don't, so the roles must alternate here too.
 func checkOllama(raw []byte) *refusal {
 	var b struct {
 		Model   string `json:"model"`

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Fault describes how a call fails.
+// Fault describes how a call fails. A fault applies to one call; see [Server.Fail]. With After 0 not even the
+// frames before the first piece are sent, except by Inside, whose error follows those frames.
 type Fault struct {
 	Kind FaultKind
 	// After is the number of pieces that are sent before the fault.
@@ -39,7 +40,13 @@ const (
 	AfterEnd           // pieces are sent again after the end
 )
 
-// stream sends an answer with its fault.
+// stream sends an answer with its fault. It flushes after each frame, so that a client sees the frames one by
+// one.
+//
+// The frames of an answer are three groups: those before the first piece, one for each piece, and those that
+// end the answer. Every fault except Twice and AfterEnd sends the frames up to After pieces, and then fails in
+// its own way. Silence, Beat and Loris last until the client disconnects: if the agent has no limit on silence,
+// the test hangs instead of passing.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, raw []byte, f Fault) {
 	s.mu.Lock()
 	pieces := s.pieces
@@ -110,7 +117,8 @@ func forever(r *http.Request, pause time.Duration, step func(i int)) {
 	}
 }
 
-// reset closes a connection so that the client sees a reset rather than an end.
+// reset closes a connection so that the client sees a reset rather than an end. With a linger time of 0,
+// closing sends RST. A connection of a [Pipe] has no such option, so its client sees a closed pipe.
 func reset(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {

@@ -10,8 +10,12 @@ import (
 	"testing"
 )
 
-// Pipe is an in-memory network with one server. Unlike with sockets, goroutines that wait for it are durably blocked in the
-// sense of testing/synctest, so that the fake clock can advance.
+// Pipe is an in-memory network with one server. Unlike with sockets, goroutines that wait for it are durably
+// blocked in the sense of testing/synctest, so that the fake clock can advance. It is the server's listener,
+// and Dial is for the agent's HTTP transport.
+//
+// All methods are safe for concurrent use. Create the Pipe inside the bubble of the test, because its channels
+// belong to that bubble.
 type Pipe struct {
 	conns     chan net.Conn
 	closing   chan struct{}
@@ -33,7 +37,8 @@ func NewPiped(t testing.TB, kind string) (*Server, *Pipe) {
 	return s, p
 }
 
-// Refuse makes the next n connections fail.
+// Refuse makes the next n connections fail with an error that isn't a system error, so the agent can't name its
+// cause.
 func (p *Pipe) Refuse(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,7 +47,8 @@ func (p *Pipe) Refuse(n int) {
 
 var errRefused = errors.New("connection refused")
 
-// Dial connects to the server, whatever the address is.
+// Dial connects to the server, whatever the address is. It blocks until the server accepts the connection, ctx
+// is done, or the pipe is closed.
 func (p *Pipe) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	p.mu.Lock()
 	down := p.refusals > 0
@@ -62,7 +68,8 @@ func (p *Pipe) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// Accept implements [net.Listener].
+// Accept implements [net.Listener]. It returns [net.ErrClosed] after Close, which ends the HTTP server without
+// an error.
 func (p *Pipe) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.conns:
@@ -81,6 +88,8 @@ func (p *Pipe) Close() error {
 // Addr implements [net.Listener].
 func (p *Pipe) Addr() net.Addr { return addr{} }
 
+// addr is the address of a Pipe. Its name ends in .test, so a request that misses the Pipe can't reach a real
+// host.
 type addr struct{}
 
 func (addr) Network() string { return "pipe" }

@@ -18,7 +18,8 @@ const (
 	Model = "m-1"
 )
 
-// Server is a provider. All methods are safe for concurrent use.
+// Server is a provider. All methods are safe for concurrent use. They may be called before and during a call of
+// the agent; a change of the pieces affects only answers that begin later.
 type Server struct {
 	// URL is the value for the option base_url.
 	URL string
@@ -32,11 +33,12 @@ type Server struct {
 	calls        []call
 	responses    map[string]*response
 	eventLimit   int           // number of events that a background response may send; negative: all
-	limitChanged chan struct{} // closed and replaced when told changes
+	limitChanged chan struct{} // closed and replaced when eventLimit changes
 	cancelled    []string
 }
 
-// call is a received request.
+// call is a received request. Body is nil if the request has no body or one that isn't a JSON object. The
+// header includes the key, so a test can check where a key is sent.
 type call struct {
 	Method, Path string
 	Header       http.Header
@@ -44,7 +46,7 @@ type call struct {
 	Status       int // status of the response
 }
 
-// refusal is an error response.
+// refusal is an error response, before it is encoded in the provider's format.
 type refusal struct {
 	status  int
 	kind    string
@@ -102,14 +104,15 @@ func (s *Server) Say(pieces ...string) {
 	s.pieces = pieces
 }
 
-// Fail appends faults, one for each of the next calls. Requests for a model don't use them up.
+// Fail appends faults, one for each of the next calls, in the order in which the calls arrive. Requests for a
+// model don't use them up, and neither do requests that the server refuses. Calls after the last fault succeed.
 func (s *Server) Fail(faults ...Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = append(s.faults, faults...)
 }
 
-// Calls returns the received requests, in order.
+// Calls returns the received requests, in order, including those that were refused.
 func (s *Server) Calls() []call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +126,8 @@ func (s *Server) Text() string {
 	return strings.Join(s.pieces, "")
 }
 
-// serve records the request before it is answered, so that Calls includes it even if the answer never ends.
+// serve handles a request. It records the request before it is answered, so that Calls includes it even if the
+// answer never ends.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -155,8 +159,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// admit checks a request. It returns the action (a stream, a model, follow or cancel) and the fault of the call, or the
-// refusal.
+// admit checks a request. It returns the action (a stream, a model, follow or cancel) and the fault of the
+// call, or the refusal.
+//
+// The checks are in the order of the real APIs: the key, the path, the content type, the body and the model. So
+// a request with a wrong key and a wrong body gets the error for the key.
 func (s *Server) admit(r *http.Request, raw []byte) (string, Fault, *refusal) {
 	if s.api.key != nil && s.api.key(r) != Key {
 		return "", Fault{}, &s.api.missing
@@ -198,7 +205,8 @@ func (s *Server) admit(r *http.Request, raw []byte) (string, Fault, *refusal) {
 	return action, f, nil
 }
 
-// refuse sends an error response in the provider's format.
+// refuse sends an error response in the provider's format. h has additional headers, such as Retry-After, and
+// may be nil.
 func (s *Server) refuse(w http.ResponseWriter, r refusal, h http.Header) {
 	w.Header().Set("Content-Type", "application/json")
 	for k, v := range h {
