@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	// maxCommits is how many commits of a turn are spans of their own, and as many slow ones beyond.
+	// maxCommits is the number of commits of a turn that become spans, and the number of further slow commits that do.
 	maxCommits = 16
-	// slowCommit is how long a commit takes that is worth a look.
+	// slowCommit is the duration from which on a commit counts as slow.
 	slowCommit = 100 * time.Millisecond
-	// traceparent is W3C's name of the header.
+	// traceparent is the name of the header in W3C Trace Context.
 	traceparent = "traceparent"
 )
 
-// Tracer makes the spans of a gateway's turns. Its methods may be called from several goroutines.
+// Tracer creates the spans of a gateway's turns. Its methods may be called from several goroutines.
 type Tracer struct{ tracer trace.Tracer }
 
 var _ gateway.Tracer = (*Tracer)(nil)
 
-// New returns a tracer that makes its spans with a provider.
+// New returns a tracer that creates its spans with a provider.
 func New(p trace.TracerProvider) *Tracer {
 	return &Tracer{p.Tracer("github.com/leat-dev/leat/otel")}
 }
@@ -54,7 +54,7 @@ func (t *Tracer) Turn(ctx context.Context, info gateway.TurnInfo) (context.Conte
 	return agent.WithTraceParent(up, carrier[traceparent]), &turn{tracer: t.tracer, ctx: ctx, root: root, upstream: upstream, began: began}
 }
 
-// turn is told of one turn, by one goroutine at a time.
+// turn creates the spans of one turn. Its methods are called by one goroutine at a time.
 type turn struct {
 	tracer         trace.Tracer
 	ctx            context.Context // of the root
@@ -101,10 +101,10 @@ func (t *turn) End(body *event.Body, err error) {
 	case body != nil:
 		t.outcome(body)
 	case err != nil:
-		// It may be taken up again, by a span of its own.
+		// The turn may be resumed, with a separate span.
 		t.root.SetAttributes(attribute.String("leat.left", "the turn goes on elsewhere or later"))
 	}
-	// The agent was done when its end was handed to the journal.
+	// The agent had finished when the end was passed to the journal.
 	if t.asked.IsZero() {
 		t.upstream.End()
 	} else {

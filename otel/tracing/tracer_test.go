@@ -32,7 +32,7 @@ func (f agentFunc) Run(ctx context.Context, in agent.Input, out *agent.Emitter) 
 
 const secret = "what was said"
 
-// traced runs one turn of an agent, sent under ctx, and returns the spans.
+// traced sends a message with ctx, runs its turn and returns the spans.
 func traced(t *testing.T, ctx context.Context, run agentFunc) tracetest.SpanStubs {
 	t.Helper()
 	exporter := tracetest.NewInMemoryExporter()
@@ -54,7 +54,7 @@ func traced(t *testing.T, ctx context.Context, run agentFunc) tracetest.SpanStub
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := gw.Shutdown(context.Background()); err != nil { // which lets the turn end
+	if err := gw.Shutdown(context.Background()); err != nil { // it waits for the end of the turn
 		t.Fatal(err)
 	}
 	spans := exporter.GetSpans()
@@ -87,7 +87,7 @@ func value(s tracetest.SpanStub, key attribute.Key) attribute.Value {
 	return attribute.Value{}
 }
 
-// A turn is one trace, which goes on from the client's and into what the agent calls.
+// A turn continues the trace of the client, and requests of the agent continue the trace of the turn.
 func TestTurn(t *testing.T) {
 	const trace, span = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 	upstream := ""
@@ -134,7 +134,7 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// A turn that fails is an error, by its code.
+// The span of a failed turn has the status error and the code of the error.
 func TestFailure(t *testing.T) {
 	all := traced(t, t.Context(), func(context.Context, agent.Input, *agent.Emitter) error { return errors.New(secret) })
 	root := find(t, all, "leat.turn")
@@ -146,7 +146,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// What is sent continues a trace without a tracer too: the agent gets the client's own.
+// Without a tracer the agent still gets the trace context of the client.
 func TestNoTracer(t *testing.T) {
 	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	got := make(chan string, 1)

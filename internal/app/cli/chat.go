@@ -29,8 +29,7 @@ type chatCmd struct {
 	Text         []string `arg:"" optional:"" help:"Send this message, print the answer and exit; - reads it from standard input. Default: an interactive chat."`
 }
 
-// Run follows the conversation in one goroutine, which draws it, and sends what the user types from this one. Drawing
-// goes on while a command waits for the gateway, so a slow gateway delays no text.
+// Run follows the conversation in one goroutine, which draws it, and sends what the user types from this one. Drawing continues while a command waits for the gateway, so a slow gateway delays no text.
 //
 // A single message is a session that ends with its answer. Its output is quiet, which means only the final text or
 // JSON without progress, if standard output is not a terminal or --json is set: the output may be the input of
@@ -281,7 +280,7 @@ func (s *session) handleLine(ctx context.Context, line, turn string, request *ev
 }
 
 // decided interprets a line as the answer to a request: one of the request's options, a decision, or text. Options
-// come first, because an agent may offer "y" or "no" with a meaning of its own. Upper and lower case are equal.
+// come first, because an agent may offer "y" or "no" with another meaning. Upper and lower case are equal.
 func decided(line string, r *event.Request) (decision event.Decision, text string) {
 	word := strings.ToLower(strings.TrimSpace(line))
 	for _, option := range r.Options {

@@ -19,7 +19,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
 
-// waitLimit is how long a test waits for what has to come, on a busy machine.
+// waitLimit is how long a test waits for output that must appear. It is long because the machine may be busy.
 const waitLimit = time.Minute
 
 // serveHere runs a gateway in this process and returns its address.
@@ -58,7 +58,7 @@ func serveHere(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-// talker is a person at a terminal.
+// talker is a session of leat chat whose input and interrupts come from a test.
 type talker struct {
 	t        *testing.T
 	s        *session
@@ -73,7 +73,7 @@ func newTalker(t *testing.T, agent string) *talker {
 	return newTalkerToldBy(t, agent, make(chan struct{}, 1))
 }
 
-// newTalkerToldBy is newTalker with the channel that tells the talk of updates; none comes through a nil one.
+// newTalkerToldBy is newTalker with the channel that reports updates to the session. If it is nil, the session gets no report.
 func newTalkerToldBy(t *testing.T, agent string, changed chan struct{}) *talker {
 	t.Helper()
 	k := &talker{t: t, lines: make(chan string), signals: make(chan os.Signal, 2), finished: make(chan error, 1)}
@@ -98,13 +98,13 @@ func (k *talker) types(line string) {
 	select {
 	case k.lines <- line:
 	case err := <-k.finished:
-		k.t.Fatalf("the talk is over: %v\n%s", err, k.out.String())
+		k.t.Fatalf("the session has ended: %v\n%s", err, k.out.String())
 	case <-time.After(waitLimit):
-		k.t.Fatalf("nobody reads %q\n%s", line, k.out.String())
+		k.t.Fatalf("the session does not read %q\n%s", line, k.out.String())
 	}
 }
 
-// sees waits until the screen shows a text, after what was seen before.
+// sees waits until the screen shows a text after the texts that earlier calls found.
 func (k *talker) sees(text string) {
 	k.t.Helper()
 	late := time.After(waitLimit)
@@ -116,7 +116,7 @@ func (k *talker) sees(text string) {
 		select {
 		case <-changed:
 		case <-late:
-			k.t.Fatalf("%q does not come:\n%s", text, k.out.String())
+			k.t.Fatalf("%q does not appear:\n%s", text, k.out.String())
 		}
 	}
 }
@@ -138,7 +138,7 @@ func TestTalk(t *testing.T) {
 	k.types("error")
 	k.sees("✗ failed: the demo agent failed, as it was asked to")
 	if n := strings.Count(k.out.String(), "What is 6 * 7?"); n != 0 {
-		t.Errorf("what was typed is shown again, %d times", n)
+		t.Errorf("the typed message is shown %d times more", n)
 	}
 	conv, err := k.s.client.Conversation(t.Context(), k.s.conversation)
 	if err != nil || conv.Title != "What is 6 * 7?" {
@@ -150,8 +150,8 @@ func TestTalk(t *testing.T) {
 	}
 }
 
-// An answer that is typed as soon as the question stands on the screen is an answer, even if the talk has not heard of the question
-// before the line: both come from goroutines of their own.
+// A line that is typed as soon as the question is on the screen answers the question, even if the session receives the line before the
+// report of the question: two goroutines deliver them.
 func TestAnswerAtOnce(t *testing.T) {
 	k := newTalkerToldBy(t, "demo", nil)
 	k.types("ask sing a song")
@@ -160,7 +160,7 @@ func TestAnswerAtOnce(t *testing.T) {
 	k.sees("> carries the stream")
 }
 
-// The first interrupt stops the turn, the second ends the talk.
+// The first interrupt stops the turn, the second ends the chat.
 func TestInterrupt(t *testing.T) {
 	k := newTalker(t, "human")
 	k.types("long 5000")
@@ -177,7 +177,7 @@ func TestInterrupt(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(waitLimit):
-		t.Fatal("the second interrupt does not end the talk")
+		t.Fatal("the second interrupt does not end the chat")
 	}
 	tr, err := k.s.client.Transcript(t.Context(), k.s.conversation)
 	if err != nil {

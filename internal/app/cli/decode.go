@@ -16,8 +16,8 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// decodeCmd decodes a recorded stream offline, without a gateway. It is how an author of a dialect or an agent checks
-// what Leat makes of a stream.
+// decodeCmd decodes a recorded stream offline, without a gateway. Authors of dialects and agents
+// use it to check how Leat decodes their streams.
 type decodeCmd struct {
 	Dialect string `short:"d" required:"" help:"Dialect of the stream; leat dialects lists them." placeholder:"D"`
 	As      string `enum:"text,transcript,events" default:"text" help:"text: the visible text of the assistant's messages, separated by blank lines; transcript: one JSON document (docs/transcript.schema.json); events: canonical events, one on each line."`
@@ -95,7 +95,7 @@ type decoding struct {
 const firstTurn = "t1"
 
 // newDecoding returns a decoding that calls onEvent for each event after the transcript has applied it. The mapper is
-// flat: further turns of the upstream are turns of their own, since a recording may contain a whole connection with
+// flat: further turns of the upstream become separate turns, since a recording may contain a whole connection with
 // several.
 func newDecoding(d dialect.Dialect, onEvent func(*event.Event) error) *decoding {
 	dec := &decoding{dialect: d, onEvent: onEvent}

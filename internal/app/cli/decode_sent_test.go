@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Two sessions share the wire: frames of another session's run come before and between those of the client's own.
+// Two sessions share a connection: frames of another session's run arrive before and between those of the client's own run.
 func TestDecodeTwoSessions(t *testing.T) {
 	lines := func(name string) []string {
 		b, err := os.ReadFile(filepath.Join("../../../dialect/openclaw/testdata/2026.9.6", name+".jsonl"))
@@ -18,7 +18,7 @@ func TestDecodeTwoSessions(t *testing.T) {
 		return strings.SplitAfter(strings.TrimSpace(string(b))+"\n", "\n")
 	}
 	for own, other := range map[string]string{"plain": "tool", "tool": "plain"} {
-		var theirs []string // events of runs
+		var theirs []string // events of the other session
 		for _, line := range lines(other) {
 			var l struct {
 				C     string `json:"c"`
@@ -35,7 +35,7 @@ func TestDecodeTwoSessions(t *testing.T) {
 		var alone strings.Builder
 		for i, line := range lines(own) {
 			alone.WriteString(line)
-			if n := len(theirs); i >= 3 && n > 0 { // behind the handshake
+			if n := len(theirs); i >= 3 && n > 0 { // after the handshake
 				k := min(2, n)
 				wire.WriteString(strings.Join(theirs[:k], ""))
 				theirs = theirs[k:]

@@ -16,7 +16,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// leat runs a command line in this process.
+// leat runs a command line in this process and returns its exit status and outputs.
 func leatHere(stdin string, args ...string) (status int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	a := &app{ctx: context.Background(), in: strings.NewReader(stdin), stdout: &out, stderr: &errs, lookup: func(string) (string, bool) { return "", false }}
@@ -48,7 +48,8 @@ func transcriptSchema(t *testing.T) *jsonschema.Schema {
 	return s
 }
 
-// Every recording decodes: its document fits the schema, its events fold to the document's messages, and its text is theirs.
+// Every recording can be decoded: the document matches the schema, the events fold to the document's messages, and the text output is
+// the text of these messages.
 func TestDecodeRecordings(t *testing.T) {
 	schema := transcriptSchema(t)
 	root := "../../../dialect/openclaw/testdata"
@@ -83,7 +84,7 @@ func TestDecodeRecordings(t *testing.T) {
 			}
 			for _, turn := range got.Turns {
 				if turn.Unfinished() && !got.CutShort {
-					t.Errorf("turn %s is open at the end of a whole stream", turn.ID)
+					t.Errorf("turn %s has not ended, although the stream is complete", turn.ID)
 				}
 			}
 			raw, err := os.ReadFile(path)
@@ -105,7 +106,7 @@ func TestDecodeRecordings(t *testing.T) {
 				}
 			}
 			if len(fold.Messages) != len(got.Messages) || len(fold.Turns) != len(got.Turns) {
-				t.Fatalf("the events come to %d messages and %d turns, the document has %d and %d", len(fold.Messages), len(fold.Turns), len(got.Messages), len(got.Turns))
+				t.Fatalf("the events fold to %d messages and %d turns, the document has %d and %d", len(fold.Messages), len(fold.Turns), len(got.Messages), len(got.Turns))
 			}
 			var texts []string
 			for i, m := range got.Messages {
@@ -127,18 +128,18 @@ func TestDecodeRecordings(t *testing.T) {
 		t.Fatal(err)
 	}
 	if count < 20 {
-		t.Fatalf("%d recordings", count)
+		t.Fatalf("only %d recordings were found", count)
 	}
 }
 
-// The other recordings stay outside the project; where they are, they decode too.
+// Recordings that may not be copied into the project are decoded too, if they are next to the repository.
 func TestDecodeForeignRecordings(t *testing.T) {
 	all, err := filepath.Glob("../../../../shared/recordings/anthropic/*")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(all) == 0 {
-		t.Skip("SKIPPED: there are no recordings of others; put them next to the repository to have them decoded")
+		t.Skip("SKIPPED: the recordings outside the project are missing; put them next to the repository")
 	}
 	schema := transcriptSchema(t)
 	for _, path := range all {
@@ -158,9 +159,9 @@ func TestDecodeForeignRecordings(t *testing.T) {
 	}
 }
 
-// What a decoder holds back is printed also where the stream breaks.
+// Text that a decoder has buffered is printed even if the stream is damaged after it.
 func TestDecodeBroken(t *testing.T) {
-	// The text may be that of the callback after it, so it is held back until more is known.
+	// The next callback may replace the text, so the decoder buffers it until the next frame.
 	const in = `{"type":"callback","text":"Now playing"}` + "\n" + `{"type":"chunk","text":"Now play"}` + "\n" + "{broken\n"
 	status, stdout, stderr := leatHere(in, "decode", "--dialect", "eliza-actions")
 	if status != 1 || !strings.Contains(stdout, "Now playing\n\nNow play\n") || !strings.Contains(stderr, "frame 3") {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Each text is written whole, and byte by byte, so that characters come in pieces.
+// Each text is written in one piece and byte by byte, which splits characters.
 func TestEscaper(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain äöü 🎉\n\ttext":         "plain äöü 🎉\n\ttext",
@@ -31,7 +31,7 @@ func TestEscaper(t *testing.T) {
 			}
 		}
 		if json.Valid([]byte(in)) && !json.Valid([]byte(want)) {
-			t.Errorf("%s is no JSON any more", want)
+			t.Errorf("%s is not valid JSON after escaping", want)
 		}
 	}
 }

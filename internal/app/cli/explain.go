@@ -14,8 +14,8 @@ import (
 //
 // Each step of the gateway's explanation is a row. Times are relative to the first step. A row shows a frame that was
 // received, a request that the gateway sent (→), or a gap in the capture with its size. A decoder's error is marked
-// with a cross below the events that were decoded before it. If the bytes of the turn were not captured, there are no
-// frames, and the rows are the events of the log.
+// with a cross below the events that were decoded before it. If the bytes of the turn were not captured, the rows are the
+// events of the log.
 //
 // The last lines say how the turn ended. If the frames decode to another text than the stored one, for example after
 // an upgrade of the dialect, both are shown.

@@ -23,13 +23,13 @@ const (
 	logText  = "words that no log may show"
 )
 
-// logged runs a whole conversation, and what goes wrong beside it, and returns the log, the conversation and the turn.
+// logged runs a gateway through a conversation and several failing requests. It returns the log, the conversation and the turn.
 func logged(t *testing.T, content bool) (log, conversation, turn, request string) {
 	t.Helper()
 	out, stderr := &lockedBuffer{}, &lockedBuffer{}
 	a := &app{ctx: context.Background(), in: strings.NewReader(""), stdout: out, stderr: stderr, lookup: func(string) (string, bool) { return "", false }}
-	if status := a.run([]string{"version"}); status != 0 { // which makes the registries
-		t.Fatal("version fails")
+	if status := a.run([]string{"version"}); status != 0 { // creates the registries
+		t.Fatal("leat version fails")
 	}
 	cfg := config.Default()
 	cfg.Listen, cfg.Data, cfg.Token, cfg.Drain = []string{"127.0.0.1:0"}, t.TempDir(), logToken, config.Duration(time.Minute)
@@ -54,7 +54,7 @@ func logged(t *testing.T, content bool) (log, conversation, turn, request string
 		case err := <-done:
 			t.Fatal(err)
 		case <-late:
-			t.Fatal("it does not start")
+			t.Fatal("the gateway does not start")
 		}
 	}
 	c := &leat.Client{URL: url, Token: logToken}
@@ -75,7 +75,7 @@ func logged(t *testing.T, content bool) (log, conversation, turn, request string
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A wrong token, a body that is none, a stream that breaks in the middle of its text, a token where it does not belong.
+	// A wrong token, an invalid body, a stream that breaks in the middle of its text, and a token in a URL.
 	ask := func(method, path, token, body string) *http.Response {
 		r, err := http.NewRequestWithContext(t.Context(), method, url+path, strings.NewReader(body))
 		if err != nil {
@@ -102,7 +102,7 @@ func logged(t *testing.T, content bool) (log, conversation, turn, request string
 	return stderr.String(), created.ID, ack.Turn, request
 }
 
-// The log tells of a conversation by its ids, and of a request by its own, and shows neither texts nor tokens.
+// The log identifies conversations, turns and requests by their ids. It contains neither texts nor tokens.
 func TestLogTellsNoSecrets(t *testing.T) {
 	log, conversation, turn, request := logged(t, false)
 	for _, secret := range []string{logToken, logText, "no log may show", "not-from-a-trusted-proxy"} {
@@ -114,21 +114,21 @@ func TestLogTellsNoSecrets(t *testing.T) {
 	for line := range strings.Lines(log) {
 		var l struct{ Msg, Conversation, Turn, Outcome, Request, Route string }
 		if err := json.Unmarshal([]byte(line), &l); err != nil {
-			t.Errorf("no JSON: %s", line)
+			t.Errorf("not JSON: %s", line)
 			continue
 		}
 		if l.Turn != "" && l.Conversation == "" && l.Route == "" {
-			t.Errorf("it names a turn and no conversation: %s", line)
+			t.Errorf("the line has a turn but no conversation: %s", line)
 		}
 		ended = ended || l.Msg == "turn ended" && l.Conversation == conversation && l.Turn == turn && l.Outcome == "completed"
 		asked = asked || l.Msg == "request" && request != "" && l.Request == request && l.Conversation == conversation
 	}
 	if !ended || !asked {
-		t.Errorf("turn told: %v, request %q told: %v\n%s", ended, request, asked, log)
+		t.Errorf("end of the turn logged: %v, request %q logged: %v\n%s", ended, request, asked, log)
 	}
 }
 
-// Asked for, the texts are logged, with their ids; tokens never are.
+// With log.content texts are logged, with the ids of their messages. Tokens are never logged.
 func TestLogContent(t *testing.T) {
 	log, conversation, turn, _ := logged(t, true)
 	if strings.Contains(log, logToken) {
@@ -142,11 +142,11 @@ func TestLogContent(t *testing.T) {
 		}
 	}
 	if !roles["user"] || !roles["assistant"] {
-		t.Errorf("told: %v\n%s", roles, log)
+		t.Errorf("logged: %v\n%s", roles, log)
 	}
 }
 
-// Secrets that are logged by mistake do not arrive.
+// Secrets in log attributes are masked.
 func TestRedact(t *testing.T) {
 	var b bytes.Buffer
 	l := slog.New(slog.NewJSONHandler(&b, &slog.HandlerOptions{ReplaceAttr: redact}))

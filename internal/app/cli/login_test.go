@@ -9,8 +9,8 @@ import (
 	"github.com/leat-dev/leat/test/browser"
 )
 
-// A person logs in to the page with a token of their own, is there as themselves after a reload, and is out when the session is
-// ended elsewhere.
+// A user logs in to the page with a user token and is still logged in after a reload. When the session ends in another tab, the page
+// returns to the login.
 func TestLoginInABrowser(t *testing.T) {
 	page := browser.Open(t)
 	const secret = "a secret of this test alone, long enough"
@@ -31,18 +31,18 @@ func TestLoginInABrowser(t *testing.T) {
 	page.Go(gw.url + "/")
 	page.Wait("the login is shown", shown)
 	login("nonsense")
-	page.Wait("a wrong token is told of", `document.querySelector("form [role=alert]").innerText.includes("Invalid token")`)
+	page.Wait("the page reports an invalid token", `document.querySelector("form [role=alert]").innerText.includes("Invalid token")`)
 	login(mint(-time.Hour))
-	page.Wait("an old token is told of", `document.querySelector("form [role=alert]").innerText.includes("expired")`)
+	page.Wait("the page reports an expired token", `document.querySelector("form [role=alert]").innerText.includes("expired")`)
 	login(mint(time.Hour))
 	page.Wait("the page is online", online)
 	page.Reload()
 	page.Wait("the page is online again", online)
-	if got := page.Eval(`document.cookie + JSON.stringify(localStorage)`); got != `{"leat.account:`+gw.url+`":"/alice"}` { // whose it is, and no token
+	if got := page.Eval(`document.cookie + JSON.stringify(localStorage)`); got != `{"leat.account:`+gw.url+`":"/alice"}` { // the account is stored, the token is not
 		t.Errorf("the page's scripts can read %s", got)
 	}
 	page.Eval(`fetch("api/auth/session").then((r) => r.json()).then((s) => { window.who = s.subject; })`)
 	page.Wait("the page knows who it is for", `window.who === "alice"`)
-	page.Eval(`fetch("api/auth/session", { method: "DELETE" })`) // as another tab would
+	page.Eval(`fetch("api/auth/session", { method: "DELETE" })`) // as another tab does
 	page.Wait("the login is shown again", shown)
 }

@@ -67,7 +67,7 @@ type app struct {
 	stdout, stderr io.Writer
 	lookup         func(string) (string, bool)
 	level          slog.LevelVar // of the logger
-	// reload loads the configuration again; nil if there is no configuration file.
+	// reload loads the configuration again; nil without a configuration file.
 	reload func() (config.Config, error)
 
 	dialects dialect.Registry

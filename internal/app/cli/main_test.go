@@ -28,13 +28,13 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"leat": func() { os.Exit(Program{}.Main()) }})
 }
 
-// TestScripts runs the program as people do. Beside the usual commands, scripts have
+// TestScripts runs the scripts in testdata against the program. Besides the usual commands, scripts have
 //
-//	gateway ARGS…   starts leat serve on a port of its own and sets LEAT_URL
-//	create ID AGENT makes a conversation
+//	gateway ARGS…   starts leat serve on a free port and sets LEAT_URL
+//	create ID AGENT creates a conversation
 //	reload WORDS…   sends the gateway SIGHUP and waits until its log has a new line with the words
-//	turn NAME FILE  sets the variable to the turn that the JSON in a file names
-//	fails N CMD…    runs a command that has to end with the exit status N
+//	turn NAME FILE  sets the variable NAME to the id of the turn in a JSON file
+//	fails N CMD…    runs a command that must end with the exit status N
 //	signal NAME     sends the gateway a signal and waits until it has ended; its outputs are gateway.out and gateway.err
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -57,7 +57,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// scripted is the gateway of a script.
+// scripted is the process of a gateway that a script started.
 type scripted struct {
 	cmd      *exec.Cmd
 	out, err lockedBuffer
@@ -198,8 +198,8 @@ func (l *lockedBuffer) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-// changed returns a channel that is closed at the next write. A write that came before the call is not told of, so
-// whoever waits looks again after it has the channel.
+// changed returns a channel that is closed at the next write. It does not report earlier writes, so a
+// caller takes the channel before it reads the buffer.
 func (l *lockedBuffer) changed() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -217,7 +217,7 @@ func (l *lockedBuffer) Bytes() []byte {
 
 func (l *lockedBuffer) String() string { return string(l.Bytes()) }
 
-// Every command and flag has a line of help.
+// Every command and flag has a help text.
 func TestHelpIsComplete(t *testing.T) {
 	for _, args := range [][]string{
 		{"--help"},
@@ -244,7 +244,7 @@ func TestHelpIsComplete(t *testing.T) {
 			t.Errorf("%v: status %d, %s", args, status, errs.String())
 		}
 		for line := range strings.Lines(out.String()) {
-			// A flag whose help is missing ends its line, and nothing is below it.
+			// A flag without a help text is the end of its line, and the next line is not indented further.
 			if regexp.MustCompile(`^\s+(-\w, )?--[\w-]+(=\S+)?\s*$`).MatchString(line) && len(strings.TrimRight(line, "\n ")) < 28 {
 				t.Errorf("%v: no help for %q", args, strings.TrimSpace(line))
 			}
@@ -252,7 +252,7 @@ func TestHelpIsComplete(t *testing.T) {
 	}
 }
 
-// Two packages that may not see each other agree.
+// Packages config and server have the same default, although neither can import the other.
 func TestDefaultsAgree(t *testing.T) {
 	if config.DefaultConnections != server.DefaultMaxConnections {
 		t.Errorf("config allows %d connections, the server %d", config.DefaultConnections, server.DefaultMaxConnections)

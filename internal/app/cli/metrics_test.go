@@ -24,7 +24,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// documented is a metric of docs/metrics.md.
+// documented is a metric in the table of docs/metrics.md.
 type documented struct {
 	kind   string
 	labels []string
@@ -49,7 +49,7 @@ func documentedMetrics(t *testing.T) map[string]documented {
 		all[m[1]] = d
 	}
 	if n := strings.Count(string(b), "\n| `"); n != len(all) {
-		t.Errorf("%d rows, %d of them understood", n, len(all))
+		t.Errorf("%d rows, of which %d were parsed", n, len(all))
 	}
 	return all
 }
@@ -93,7 +93,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 }
 
-// The board asks only for what there is, and by labels that it has.
+// The Grafana dashboard queries only documented metrics and labels.
 func TestBoard(t *testing.T) {
 	docs := documentedMetrics(t)
 	b, err := os.ReadFile("../../../docs/grafana/leat.json")
@@ -126,7 +126,7 @@ func TestBoard(t *testing.T) {
 	check := func(where, expr string) {
 		names := regexp.MustCompile(`[a-z_]*leat_[a-z_]+`).FindAllString(expr, -1)
 		if len(names) == 0 {
-			t.Errorf("%s asks for nothing of Leat's: %s", where, expr)
+			t.Errorf("%s queries no metric of Leat: %s", where, expr)
 		}
 		var known []string
 		for _, name := range names {
@@ -141,7 +141,7 @@ func TestBoard(t *testing.T) {
 				t.Errorf("%s: %s is not documented", where, name)
 			}
 			if d.kind == "histogram" && base == name {
-				t.Errorf("%s: %s is a histogram: ask for its buckets, sum or count", where, name)
+				t.Errorf("%s: %s is a histogram: query its buckets, sum or count", where, name)
 			}
 			asked[base] = true
 			known = append(known, d.labels...)
@@ -160,7 +160,7 @@ func TestBoard(t *testing.T) {
 			continue
 		}
 		if p.GridPos == nil || p.GridPos.W == 0 || p.GridPos.X+p.GridPos.W > 24 || len(p.Targets) == 0 {
-			t.Errorf("panel %q has no place or asks for nothing", p.Title)
+			t.Errorf("panel %q has no position or no query", p.Title)
 		}
 		for _, target := range p.Targets {
 			check(p.Title, target.Expr)
@@ -204,7 +204,7 @@ func scrape(t *testing.T, url string) scraped {
 		}
 		m := sample.FindStringSubmatch(line)
 		if m == nil {
-			t.Fatalf("not understood: %s", line)
+			t.Fatalf("unknown line: %s", line)
 		}
 		v, err := strconv.ParseFloat(m[3], 64)
 		if err != nil {
@@ -215,7 +215,7 @@ func scrape(t *testing.T, url string) scraped {
 	return out
 }
 
-// sum adds up the series of a metric that have all of some labels, written as the format has them.
+// sum adds up the series of a metric that have all of the labels, which are in the notation of the exposition format.
 func (s scraped) sum(name string, labels ...string) (n float64) {
 	for k, v := range s.series {
 		if strings.HasPrefix(k, name+"{") && !slices.ContainsFunc(labels, func(l string) bool { return !strings.Contains(k, l) }) {
@@ -225,7 +225,7 @@ func (s scraped) sum(name string, labels ...string) (n float64) {
 	return n
 }
 
-// check compares what was scraped with what is documented: names, types and labels.
+// check compares the scraped metrics with the documented ones: names, types and labels.
 func (s scraped) check(t *testing.T) {
 	t.Helper()
 	docs := documentedMetrics(t)
@@ -258,7 +258,7 @@ func (s scraped) check(t *testing.T) {
 	}
 }
 
-// A gateway that has been used shows what happened, under the documented names and labels, and nothing that it was told.
+// The metrics of a gateway that has been used have the documented names and labels, and contain no text of users.
 func TestMetricsOfAScenario(t *testing.T) {
 	s := serveIn(t, t.TempDir(), "demo?speed=0")
 	ctx := t.Context()
@@ -273,7 +273,7 @@ func TestMetricsOfAScenario(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A reader that comes back, one whose cursor is none, a repeat, a stream that is no stream, a wrong path.
+	// A reader that resumes, one with an invalid cursor, a repeated command, an invalid push, and a wrong path.
 	for _, c := range []string{cursor, "nonsense"} {
 		first := errors.New("first")
 		err = s.Stream(ctx, conversation, leat.StreamOptions{Cursor: c}, func(f *leat.Frame) error {
@@ -335,14 +335,14 @@ func TestMetricsOfAScenario(t *testing.T) {
 				return fmt.Sprintf("%s%v is %v, want %v at least", want.name, want.labels, n, want.least)
 			}
 		}
-		// Readers are counted out when they go.
+		// The count of readers falls when they disconnect.
 		if n := got.sum("leat_viewers"); n != 0 {
 			return fmt.Sprintf("%v readers", n)
 		}
 		got.check(t)
 		for k := range got.series {
 			if strings.Contains(k, conversation) || strings.Contains(k, turn) || strings.Contains(k, "secret") {
-				t.Errorf("%s tells too much", k)
+				t.Errorf("%s contains text of a user", k)
 			}
 		}
 		return ""
@@ -351,7 +351,7 @@ func TestMetricsOfAScenario(t *testing.T) {
 	s.ends()
 }
 
-// eventually asks until there is nothing to complain of.
+// eventually calls a check until it reports no problem.
 func eventually(t *testing.T, ask func() string) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)

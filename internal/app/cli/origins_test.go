@@ -8,7 +8,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// app_origins lets the shells of apps in, at /ws too, as soon as the file that sets it is loaded.
+// app_origins admits the web views of apps, also at /ws, as soon as a reload applies it.
 func TestAppOrigins(t *testing.T) {
 	const without = `{agents: {main: {kind: demo, speed: 0}}}`
 	f := serveFile(t, without)
@@ -26,7 +26,7 @@ func TestAppOrigins(t *testing.T) {
 	shells := []string{"views://mainview", "capacitor://localhost", "https://localhost", "http://tauri.localhost", "http://localhost:5174"}
 	for _, o := range shells {
 		if got := dial(o); got != http.StatusForbidden {
-			t.Errorf("%s before it is set: %d", o, got)
+			t.Errorf("%s before app_origins is set: %d", o, got)
 		}
 	}
 	f.write(strings.Replace(without, "{agents", "{app_origins: true, agents", 1))
@@ -35,7 +35,7 @@ func TestAppOrigins(t *testing.T) {
 	}
 	for _, o := range shells {
 		if got := dial(o); got != http.StatusSwitchingProtocols {
-			t.Errorf("%s once it is set: %d", o, got)
+			t.Errorf("%s after app_origins is set: %d", o, got)
 		}
 	}
 	if got := dial("https://evil.example"); got != http.StatusForbidden {

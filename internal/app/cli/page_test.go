@@ -17,7 +17,7 @@ import (
 	"github.com/leat-dev/leat/test/browser"
 )
 
-// gatewayProcess is the real program, which a test starts, kills and starts again on one folder.
+// gatewayProcess is the real program. A test starts and kills it several times on one data folder.
 type gatewayProcess struct {
 	t      *testing.T
 	binary string
@@ -63,7 +63,7 @@ func (p *gatewayProcess) start() {
 		if time.Since(begin) > time.Minute {
 			p.t.Fatalf("the gateway is not ready: %v\n%s", err, p.log.String())
 		}
-		time.Sleep(20 * time.Millisecond) // a process has no event for being ready
+		time.Sleep(20 * time.Millisecond) // a process gives no signal when it is ready
 	}
 }
 
@@ -72,14 +72,14 @@ func (p *gatewayProcess) kill() {
 		return
 	}
 	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait() // it was killed
+	_ = p.cmd.Wait() // an error is expected: the process was killed
 	p.cmd = nil
 }
 
-// What a person does with the dashboard: ask, watch the answer grow, reload in the middle of it, lose the gateway.
+// A user asks, watches the answer grow, reloads the page in the middle of it, and loses the gateway.
 func TestThePageInABrowser(t *testing.T) {
 	page := browser.Open(t)
-	t.Setenv("LEAT_BASE_PATH", "/leat") // which is harder than the root: nothing may lead out of it
+	t.Setenv("LEAT_BASE_PATH", "/leat") // a prefix finds links that ignore it
 	gw := startGateway(t)
 	const log, idle = browser.Log, browser.Idle
 	page.Go(gw.url + "/leat/")
@@ -92,18 +92,18 @@ func TestThePageInABrowser(t *testing.T) {
 	whole := page.Eval(log)
 	page.Screenshot("3-whole.png")
 
-	// A reload in the middle of an answer goes on where it was.
-	page.Ask("long 5000") // which outlasts a slow machine too
+	// A reload in the middle of an answer resumes it.
+	page.Ask("long 5000") // long enough also for a slow machine
 	page.Wait("the answer grows", `(`+log+`).length > `+lengthOf(whole)+` + 200`)
 	page.Reload()
 	page.Wait("the page is back", `(`+log+`).includes("17 * 23")`)
 	seen := page.Eval(log)
 	page.Wait("it goes on", `(`+log+`).length > `+lengthOf(seen))
 	if now := page.Eval(log); !strings.Contains(now, "17 * 23") {
-		t.Errorf("the page lost what it had: %s", now)
+		t.Errorf("the page lost text: %s", now)
 	}
 
-	// The gateway dies; the page says so, comes back by itself and shows how the turn ended.
+	// The gateway is killed. The page reports the lost connection, reconnects by itself and shows how the turn ended.
 	gw.kill()
 	page.Wait("the page says that it is cut off", `!(`+browser.Live+`)`)
 	page.Screenshot("4-cut.png")
@@ -113,13 +113,12 @@ func TestThePageInABrowser(t *testing.T) {
 	page.Wait("the turn has its end", `/interrupt|restart/i.test(document.querySelector(".log").innerText)`)
 	after := page.Eval(log)
 	if first, _, _ := strings.Cut(before, "\n"); !strings.Contains(after, first) {
-		t.Errorf("what was seen is gone\nbefore %q\nafter %q", before, after)
+		t.Errorf("displayed text is gone\nbefore %q\nafter %q", before, after)
 	}
 	page.Screenshot("5-back.png")
 	if errs := page.Console(); len(errs) > 0 {
 		for _, e := range errs {
-			// Connections that are refused, or cut in the middle of a file, are what the test provoked; the browser tells of
-			// them, and gives advice, by itself.
+			// The test itself caused refused connections and incomplete downloads, which the browser logs as errors.
 			if !strings.Contains(e, `"level":"verbose"`) && !strings.Contains(e, "net::ERR_") && !strings.Contains(e, "WebSocket connection") {
 				t.Errorf("the console: %s", e)
 			}
@@ -127,10 +126,10 @@ func TestThePageInABrowser(t *testing.T) {
 	}
 }
 
-// lengthOf is what JavaScript says of the length of a string, as an expression.
+// lengthOf returns a JavaScript expression for the length of a string.
 func lengthOf(s string) string { return strconv.Itoa(len(utf16.Encode([]rune(s)))) }
 
-// freeAddress returns a loopback address that nobody listens on.
+// freeAddress returns a loopback address whose port is free.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -126,7 +126,7 @@ func (c *holdCmd) list(a *app) error {
 	return nil
 }
 
-// subjectName formats a subject for lists as subject@tenant, or as the subject alone if there are no tenants.
+// subjectName formats a subject for lists as subject@tenant, or without a tenant as the subject alone.
 func subjectName(tenant, subject string) string {
 	if tenant == "" {
 		return subject

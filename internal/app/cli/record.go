@@ -116,7 +116,7 @@ type recorder struct {
 //
 // It draws the conversation after each change of the feed. feed.Notify is called before feed.View: a change between
 // the two closes the channel, so none is missed. While the agent waits for an answer, lines from standard input
-// answer it; an empty line is ignored, and the end of the input denies the request, because nobody can answer it any
+// answer it; an empty line is ignored, and the end of the input denies the request, because an answer can't arrive any
 // more. A command that the gateway refuses, such as a stop of a turn that has just ended, is not an error.
 func (r *recorder) ask(ctx context.Context, text string) error {
 	r.principal = gateway.Principal{Admin: true}

@@ -17,12 +17,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fromFile is a gateway in this process that runs by a file.
+// fromFile is a gateway in this process that has a configuration file.
 type fromFile struct {
 	*served
 	path string
 	conn *websocket.Conn // at /ws
-	seen []string        // frames that nobody has asked for yet: a status may come before or after what it tells of
+	seen []string        // frames that no call of frame has returned yet; a status may arrive before or after the change
 }
 
 func serveFile(t *testing.T, yaml string) *fromFile {
@@ -30,15 +30,15 @@ func serveFile(t *testing.T, yaml string) *fromFile {
 	return serveFileDraining(t, yaml, "0s")
 }
 
-// serveFileDraining is serveFile with a time that turns get at a stop.
+// serveFileDraining is serveFile with a value for drain.
 func serveFileDraining(t *testing.T, yaml, drain string) *fromFile {
 	t.Helper()
 	f := &fromFile{path: filepath.Join(t.TempDir(), "leat.yaml")}
 	f.served = &served{t: t, signals: make(chan os.Signal, 3), out: &lockedBuffer{}, done: make(chan error, 1)}
 	f.write(yaml)
 	a := &app{ctx: t.Context(), in: strings.NewReader(""), stdout: f.out, stderr: &lockedBuffer{}, lookup: func(string) (string, bool) { return "", false }}
-	if status := a.run([]string{"version"}); status != 0 { // which makes the registries
-		t.Fatal("version fails")
+	if status := a.run([]string{"version"}); status != 0 { // creates the registries
+		t.Fatal("leat version fails")
 	}
 	set := settings{Config: f.path, Listen: []string{"127.0.0.1:0"}, Data: t.TempDir(), Drain: drain}
 	a.reload = func() (configuration, error) { return set.load(a) }
@@ -74,7 +74,7 @@ func (f *fromFile) write(yaml string) {
 	}
 }
 
-// frame reads until a frame that has the words.
+// frame returns the next frame that contains the words.
 func (f *fromFile) frame(words string) string {
 	f.t.Helper()
 	for i, s := range f.seen {
@@ -88,7 +88,7 @@ func (f *fromFile) frame(words string) string {
 	for {
 		_, b, err := f.conn.Read(ctx)
 		if err != nil {
-			f.t.Fatalf("no frame with %s: %v; the others: %q", words, err, f.seen)
+			f.t.Fatalf("no frame with %s: %v; other frames: %q", words, err, f.seen)
 		}
 		if bytes.Contains(b, []byte(words)) {
 			return string(b)
@@ -97,7 +97,7 @@ func (f *fromFile) frame(words string) string {
 	}
 }
 
-// ask makes a request under a name of the gateway; empty is the one that it has.
+// ask sends a request with a Host header. If host is empty, it is the address of the gateway.
 func (f *fromFile) ask(method, path, host string, body ...string) (int, string) {
 	f.t.Helper()
 	req, err := http.NewRequestWithContext(f.t.Context(), method, f.URL+path, strings.NewReader(strings.Join(body, "")))
@@ -119,19 +119,19 @@ func (f *fromFile) ask(method, path, host string, body ...string) (int, string) 
 	return res.StatusCode, strings.TrimSpace(string(b))
 }
 
-// named reports whether a conversation can be had with an agent.
+// named reports whether a conversation can be created with an agent.
 func (f *fromFile) named(agent string) bool {
 	f.t.Helper()
 	code, _ := f.ask("POST", "/api/conversations", "", `{"agent":"`+agent+`"}`)
 	return code < http.StatusBadRequest
 }
 
-// What can be taken over is, and what can't is told on every socket until it is as it was, or the gateway is restarted.
+// A reload applies the live keys. The others are reported on every socket until they are changed back or the gateway is restarted.
 func TestReload(t *testing.T) {
 	const before = `{agents: {main: {kind: demo, speed: 0}, old: {kind: demo}}, default_agent: main}`
 	f := serveFile(t, before)
 	if code, _ := f.ask("GET", "/api/status", "chat.example"); code == http.StatusOK {
-		t.Error("a name that is not configured is taken")
+		t.Error("an agent that is not configured can be used")
 	}
 	f.write(`{agents: {main: {kind: demo, speed: 0}, newer: {kind: demo}}, default_agent: main, hosts: [chat.example],
 		terminal: {enabled: true, token: a-token-of-the-terminal}, log: {level: warn}}`)
@@ -159,16 +159,16 @@ func TestReload(t *testing.T) {
 		t.Errorf("the terminal does not wait for the restart: %d %s", code, body)
 	}
 
-	// One that is wrong in one place changes nothing.
+	// A file with a single error changes nothing.
 	f.write(`{agents: {other: {kind: demo}}, limits: {queued: 0}}`)
 	if code, body := f.ask("POST", "/api/config/reload", ""); code != http.StatusUnprocessableEntity || !strings.Contains(body, "limits.queued: must be greater than 0") {
 		t.Errorf("%d %s", code, body)
 	}
 	if !f.named("newer") || f.named("other") {
-		t.Error("a wrong file is taken over")
+		t.Error("an invalid file is applied")
 	}
 
-	// An agent that is the default one stays until the restart that makes another one it.
+	// The default agent stays, although it was removed, until a restart makes another agent the default.
 	f.write(`{agents: {other: {kind: demo}}}`)
 	code, body := f.ask("POST", "/api/config/reload", "")
 	if want := `{"ok":true,"applied":["hosts","agents","log.level"],"pendingRestart":true,"pendingRestartReasons":["default_agent changed"]}`; code != http.StatusOK || body != want {
@@ -189,7 +189,7 @@ func TestReload(t *testing.T) {
 	f.frame(`"pendingRestart":false`)
 }
 
-// Without a file there is nothing to load again.
+// Without a configuration file a reload is refused.
 func TestReloadOfNothing(t *testing.T) {
 	f := &fromFile{served: serveIn(t, t.TempDir(), "demo")}
 	if code, body := f.ask("POST", "/api/config/reload", ""); code != http.StatusConflict {

@@ -28,7 +28,7 @@ func (r *remote) client() *leat.Client {
 	return &leat.Client{URL: r.URL, Token: r.Token, Subject: r.Subject, Tenant: r.Tenant}
 }
 
-// explain replaces common errors with ones that say what to do: there is no gateway, the token is missing or wrong,
+// explain replaces common errors with ones that say what to do: no gateway answers, the token is missing or wrong,
 // or the conversation doesn't exist. Other responses of the gateway are reduced to their message. A nil error stays
 // nil.
 func (o *operator) explain(err error) error {

@@ -46,8 +46,8 @@ func (f *fromFile) status() (s agentStatus) {
 	return s
 }
 
-// began waits until a gateway runs that began after that time. A connection that the one before was about to read ends without an
-// answer, so a request may fail.
+// began waits until a gateway runs that started after a time. A request may fail, because the previous gateway closes connections
+// that it has accepted but not read yet.
 func (f *fromFile) began(before int64) {
 	f.t.Helper()
 	for late := time.Now().Add(waitLimit); time.Now().Before(late); {
@@ -61,10 +61,10 @@ func (f *fromFile) began(before int64) {
 			return
 		}
 	}
-	f.t.Fatal("no other gateway follows")
+	f.t.Fatal("the gateway was not restarted")
 }
 
-// answer sends a message to an agent and returns what it says.
+// answer sends a message to an agent and returns its answer.
 func (f *fromFile) answer(agent, text string) string {
 	f.t.Helper()
 	c, err := f.Create(f.t.Context(), leat.CreateOptions{Agent: agent})
@@ -79,7 +79,7 @@ func (f *fromFile) answer(agent, text string) string {
 	return text
 }
 
-// end waits for the end of a turn, over restarts.
+// end waits for the end of a turn, also during restarts.
 func (f *fromFile) end(conversation, turn string) (outcome event.Outcome, text string) {
 	f.t.Helper()
 	err := f.Follow(f.t.Context(), conversation, func(u leat.Update) error {
@@ -95,8 +95,8 @@ func (f *fromFile) end(conversation, turn string) (outcome event.Outcome, text s
 	return outcome, text
 }
 
-// A restart lets what runs come to its end, and starts agents and plugins again with the configuration as it is now, also what waited
-// for a restart.
+// A restart waits for the running turns, and starts agents and plugins again with the current configuration, including the keys that
+// were waiting for a restart.
 func TestRestart(t *testing.T) {
 	if _, err := os.Stat("/bin/sh"); err != nil {
 		t.Skip("SKIPPED: the plugin is a shell script; install /bin/sh")
@@ -123,10 +123,10 @@ func TestRestart(t *testing.T) {
 		t.Fatalf("%d %s", code, body)
 	}
 	if s := f.frame(`"state":"restarting"`); !strings.Contains(s, `"pendingRestart":false`) {
-		t.Errorf("the sockets are told %s", s)
+		t.Errorf("the sockets got %s", s)
 	}
 	if outcome, text := f.end(id, turn); outcome != event.Completed || !strings.HasSuffix(text, "words.\n") {
-		t.Errorf("the turn that ran has %s: %q", outcome, text)
+		t.Errorf("the running turn ended as %s: %q", outcome, text)
 	}
 	var err error
 	for err == nil {
@@ -136,23 +136,23 @@ func TestRestart(t *testing.T) {
 		t.Errorf("the socket ends with %v", err)
 	}
 
-	// Clients come back at the same address.
+	// Clients reconnect to the same address.
 	f.began(began)
 	f.connect()
 	if s := f.frame(`"type":"status"`); !strings.Contains(s, `"state":"running","agentName":"other"`) {
-		t.Errorf("a socket is greeted by %s", s)
+		t.Errorf("the first frame of a socket is %s", s)
 	}
 	if s := f.status(); s.State != "running" || s.AgentName != "other" || s.PendingRestart || len(s.PendingRestartReasons) > 0 || s.StartedAt <= began {
 		t.Errorf("after the restart: %+v", s)
 	}
 	if after := f.answer("pid", "hi"); after == before || after == "" {
-		t.Errorf("the plugin is process %q as before (%q)", after, before)
+		t.Errorf("the plugin is still process %q (%q before)", after, before)
 	}
 	if code, body := f.ask("POST", "/api/terminal/run", "", `{"command":"echo","clientId":"c"}`); code != http.StatusUnauthorized {
-		t.Errorf("the terminal is not on: %d %s", code, body)
+		t.Errorf("the terminal is not enabled: %d %s", code, body)
 	}
 
-	// What is wrong restarts nothing.
+	// An invalid configuration prevents the restart.
 	f.write(`{agents: {other: {kind: demo}}, limits: {queued: 0}}`)
 	if code, body := f.ask("POST", "/api/agent/restart", ""); code != http.StatusUnprocessableEntity || !strings.Contains(body, "limits.queued: must be greater than 0") {
 		t.Errorf("%d %s", code, body)
@@ -162,7 +162,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// Without a file a gateway is restarted with what it was started with.
+// Without a configuration file a gateway restarts with its first configuration.
 func TestRestartWithoutFile(t *testing.T) {
 	f := &fromFile{served: serveIn(t, t.TempDir(), "demo")}
 	before := f.status().StartedAt

@@ -164,7 +164,7 @@ func (s *screen) text(key string, d *drawnPart, p *transcript.Part, f event.Fiel
 }
 
 // status draws a line that the next status overwrites. Without colours, which means without control sequences, each
-// status is a line of its own.
+// status is a separate line.
 func (s *screen) status(key string, d *drawnPart, p *transcript.Part) {
 	if p.Text(event.Text) == d.texts[0] {
 		return

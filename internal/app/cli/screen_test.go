@@ -11,7 +11,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// script is a conversation event by event; a screen draws after each.
+// script is a conversation as events. A screen draws after each of them.
 func play(t *testing.T, s *screen, skip map[string]bool, events ...event.Event) {
 	t.Helper()
 	var fold transcript.Transcript
@@ -117,7 +117,7 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// On a terminal a status takes the place of the one before, and never wraps, which would leave its beginning standing.
+// On a terminal a status overwrites the previous one. It never wraps, because only its last line would be overwritten.
 func TestStatusInPlace(t *testing.T) {
 	var b strings.Builder
 	s := newScreen(&b, terminal{is: true, colour: true}, 20)
@@ -129,7 +129,7 @@ func TestStatusInPlace(t *testing.T) {
 	}
 }
 
-// What was drawn is not drawn again when a reader was reset.
+// After a reader was reset, the text that is already on the screen is not drawn again.
 func TestScreenAfterReset(t *testing.T) {
 	var b strings.Builder
 	s := newScreen(&b, terminal{}, 80)
@@ -153,7 +153,7 @@ func TestScreenAfterReset(t *testing.T) {
 	}
 }
 
-// Drawing one of many messages does not look at what is done with.
+// The time to draw a message does not grow with the number of finished messages.
 func BenchmarkScreen(b *testing.B) {
 	var fold transcript.Transcript
 	seq := int64(0)

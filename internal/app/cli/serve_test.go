@@ -26,7 +26,7 @@ type served struct {
 	done    chan error
 }
 
-// serveIn runs serve on a folder, as the command does, with signals of the test's own.
+// serveIn runs serve on a data folder as the command does, with a channel of signals that the test controls.
 func serveIn(t *testing.T, dir string, args ...string) *served {
 	t.Helper()
 	return serveWith(t, dir, func(*configuration) {}, args...)
@@ -34,13 +34,13 @@ func serveIn(t *testing.T, dir string, args ...string) *served {
 
 type configuration = config.Config
 
-// serveWith is serveIn with a configuration that the test changes.
+// serveWith is serveIn with a function that changes the configuration.
 func serveWith(t *testing.T, dir string, change func(*configuration), args ...string) *served {
 	t.Helper()
 	s := &served{t: t, signals: make(chan os.Signal, 3), out: &lockedBuffer{}, done: make(chan error, 1)}
 	a := &app{ctx: context.Background(), in: strings.NewReader(""), stdout: s.out, stderr: &lockedBuffer{}, lookup: func(string) (string, bool) { return "", false }}
-	if status := a.run([]string{"version"}); status != 0 { // which makes the registries
-		t.Fatal("version fails")
+	if status := a.run([]string{"version"}); status != 0 { // creates the registries
+		t.Fatal("leat version fails")
 	}
 	cfg := config.Default()
 	cfg.Listen, cfg.Data, cfg.Drain = []string{"127.0.0.1:0"}, dir, config.Duration(time.Hour)
@@ -54,7 +54,7 @@ func serveWith(t *testing.T, dir string, change func(*configuration), args ...st
 	return s.run(a, cfg)
 }
 
-// run serves until the test ends it.
+// run serves until the test sends a signal.
 func (s *served) run(a *app, cfg configuration) *served {
 	t := s.t
 	t.Helper()
@@ -71,7 +71,7 @@ func (s *served) run(a *app, cfg configuration) *served {
 		case err := <-s.done:
 			t.Fatal(err)
 		case <-late:
-			t.Fatal("it does not start")
+			t.Fatal("the gateway does not start")
 		}
 	}
 }
@@ -106,16 +106,16 @@ func (s *served) ends() {
 			s.t.Error(err)
 		}
 	case <-time.After(waitLimit):
-		s.t.Fatal("it does not end")
+		s.t.Fatal("the gateway does not end")
 	}
 }
 
-// The first signal lets what runs come to its end, while readers go on reading, and refuses what is new.
+// After the first signal running turns end normally, their readers stay connected, and new messages are refused.
 func TestDrain(t *testing.T) {
 	dir := t.TempDir()
 	s := serveIn(t, dir, "demo?speed=20")
 	id, turn := s.begin("long 300")
-	// Whoever follows sees the end, though the gateway was told to stop.
+	// A reader sees the end of the turn, although the gateway is shutting down.
 	reading, seen := make(chan struct{}), make(chan string, 1)
 	connected := sync.OnceFunc(func() { close(reading) })
 	go func() {
@@ -139,15 +139,15 @@ func TestDrain(t *testing.T) {
 			t.Errorf("the reader saw %q", text)
 		}
 	case <-time.After(waitLimit):
-		t.Error("the reader saw no end")
+		t.Error("the reader did not see the end of the turn")
 	}
 	if c, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://")); err == nil {
 		c.Close()
-		t.Error("it still listens")
+		t.Error("the address is still open")
 	}
 }
 
-// The second signal does not wait: what runs ends as interrupted, and what was said stays.
+// The second signal ends the gateway at once: running turns end as interrupted, and their text stays.
 func TestStopAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	s := serveIn(t, dir, "demo")
@@ -168,7 +168,7 @@ func TestStopAtOnce(t *testing.T) {
 	s.ends()
 }
 
-// A gateway on a Unix socket below a path: what people are told leads to the public URL.
+// A gateway on a Unix socket with a path prefix: the greeting shows the public URL.
 func TestServeUnix(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	s := serveWith(t, t.TempDir(), func(c *configuration) {
@@ -191,6 +191,6 @@ func TestServeUnix(t *testing.T) {
 	s.signals <- os.Interrupt
 	s.ends()
 	if _, err := os.Stat(socket); !os.IsNotExist(err) {
-		t.Errorf("the socket is left behind: %v", err)
+		t.Errorf("the socket file still exists: %v", err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// leat import lists the sessions of an agent's upstream and makes a conversation of one.
+// leat import lists the sessions of an agent's upstream and creates a conversation that continues one.
 func TestImportSessions(t *testing.T) {
 	up := &agenttest.Follower{}
 	up.AddEntries("s1", agenttest.MessageEntry("m1", "tui", "hello", time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)))

@@ -34,7 +34,7 @@ func running(t *testing.T, word string) bool {
 	return false
 }
 
-// A gateway that stops takes the terminal's commands along, with what they have started.
+// A gateway that ends also ends the commands of the terminal and their child processes.
 func TestShellEndsWithTheGateway(t *testing.T) {
 	const token = "a-token-of-the-terminal"
 	s := serveWith(t, t.TempDir(), func(c *configuration) {
@@ -55,9 +55,9 @@ func TestShellEndsWithTheGateway(t *testing.T) {
 	if res.StatusCode != http.StatusOK {
 		t.Fatal(res.Status)
 	}
-	for begin := time.Now(); !running(t, "\x00"+word); time.Sleep(time.Millisecond) { // another process: there is nothing to wait on
+	for begin := time.Now(); !running(t, "\x00"+word); time.Sleep(time.Millisecond) { // polled, because the start of another process can't be awaited
 		if time.Since(begin) > waitLimit {
-			t.Fatal("it does not run")
+			t.Fatal("the command does not run")
 		}
 	}
 	s.signals <- syscall.SIGTERM
@@ -65,11 +65,11 @@ func TestShellEndsWithTheGateway(t *testing.T) {
 		t.Error(err)
 	}
 	if running(t, word) {
-		t.Error("a process is left behind")
+		t.Error("a process of the command still runs")
 	}
 }
 
-// What a command prints is shown on the sockets of the client that asked for it, and on no other; emotes are on all.
+// The output of a command is sent only to the sockets of the client that started it. Emotes are sent to all sockets.
 func TestShellOnSockets(t *testing.T) {
 	const token = "a-token-of-the-terminal"
 	dir := t.TempDir()
@@ -82,7 +82,7 @@ func TestShellOnSockets(t *testing.T) {
 		c.Terminal.Enabled, c.Terminal.Token, c.Eliza.Emotes, c.Drain = true, token, dir, config.Duration(0)
 	}, "demo")
 	base := strings.TrimSuffix(s.URL, "/")
-	// next returns the next frame that is no status.
+	// next returns the next frame that is not a status.
 	next := func(c *websocket.Conn) string {
 		ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 		defer cancel()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What happens in conversations comes out of the sockets of the program as it is put together.
+// Events of conversations are sent on the sockets of the complete program, not only in tests of its packages.
 func TestTalkOfTheProgram(t *testing.T) {
 	f := serveFile(t, `{agents: {main: {kind: demo, speed: 0}}}`)
 	do := func(method, path, body string) string {

@@ -69,7 +69,7 @@ func (a *app) usageTable(rep *leat.UsageReport) error {
 }
 
 // costs formats amounts in several currencies, such as "1.20 EUR, 3.00 USD", in an order that doesn't change between
-// calls. A dash means that there is no cost.
+// calls. A dash means that the cost is unknown.
 func costs(amounts map[string]string) string {
 	if len(amounts) == 0 {
 		return "-"

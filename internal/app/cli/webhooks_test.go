@@ -24,7 +24,7 @@ import (
 	"github.com/leat-dev/leat/internal/service/webhook"
 )
 
-// webhookDoc returns the first example in a language on docs/webhooks.md.
+// webhookDoc returns the first example in a language in docs/webhooks.md.
 func webhookDoc(t *testing.T, language string) string {
 	t.Helper()
 	b, err := os.ReadFile("../../../docs/webhooks.md")
@@ -38,7 +38,7 @@ func webhookDoc(t *testing.T, language string) string {
 	return all[0][1]
 }
 
-// documentedWebhook is the one of the page, which may lead to this machine.
+// documentedWebhook returns the webhook of the page, with private addresses allowed: the receiver is on this machine.
 func documentedWebhook(t *testing.T, url string) config.Webhooks {
 	t.Helper()
 	var c config.Config
@@ -55,15 +55,15 @@ func documentedWebhook(t *testing.T, url string) config.Webhooks {
 	return c.Webhooks
 }
 
-// The receiver of the page takes what the gateway sends, and nothing that others do.
+// The receiver of the page accepts requests of the gateway and refuses all others.
 func TestDocumentedReceiver(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("SKIPPED: python3 is not installed; install it to have the receiver of docs/webhooks.md run (apt-get install python3)")
+		t.Skip("SKIPPED: python3 is not installed; install it to run the receiver of docs/webhooks.md (apt-get install python3)")
 	}
 	program := webhookDoc(t, "python")
 	if n := strings.Count(program, "\n"); n > 15 {
-		t.Errorf("it has %d lines", n)
+		t.Errorf("the receiver has %d lines", n)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -83,10 +83,10 @@ func TestDocumentedReceiver(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it ends in no other way
+		_ = cmd.Process.Kill() // the example has no way to end it
 		_ = cmd.Wait()
 	})
-	// The gateway may be there before the receiver: it tries again.
+	// The gateway may send before the receiver listens; then it retries.
 	s := serveWith(t, t.TempDir(), func(c *configuration) { c.Webhooks = hooks }, "demo?speed=0")
 	defer s.stop()
 	s.begin("What is 6 * 7?")
@@ -118,7 +118,7 @@ func (s *served) stop() {
 	s.ends()
 }
 
-// waitFor waits until what was written matches.
+// waitFor waits until the output matches.
 func (l *lockedBuffer) waitFor(t *testing.T, what *regexp.Regexp) {
 	t.Helper()
 	late := time.After(waitLimit)
@@ -130,12 +130,13 @@ func (l *lockedBuffer) waitFor(t *testing.T, what *regexp.Regexp) {
 		select {
 		case <-changed:
 		case <-late:
-			t.Fatalf("%s never came:\n%s", what, l.String())
+			t.Fatalf("%s was not received:\n%s", what, l.String())
 		}
 	}
 }
 
-// What nobody took before a restart comes after it, under its id, from the real journal; without content it holds none.
+// A webhook that was not delivered before a restart is delivered after it, with the same id. Without the option content it contains no
+// text.
 func TestWebhookAcrossARestart(t *testing.T) {
 	var up atomic.Bool
 	got := make(chan webhook.Body, 100)
@@ -149,7 +150,7 @@ func TestWebhookAcrossARestart(t *testing.T) {
 			t.Error(err)
 		}
 		if bytes.Contains(b, []byte("6 * 7")) {
-			t.Errorf("it tells the text: %s", b)
+			t.Errorf("the body contains text: %s", b)
 		}
 		if !up.Load() {
 			seen <- r.Header.Get(webhook.IDHeader)
@@ -181,18 +182,18 @@ func TestWebhookAcrossARestart(t *testing.T) {
 		case b := <-got:
 			all = append(all, b)
 		case <-late:
-			t.Fatalf("after the restart came %+v", all)
+			t.Fatalf("after the restart the receiver got %+v", all)
 		}
 	}
 	if a := all[0]; a.ID != first || a.Type != event.MessageAdd || a.Conversation != conversation || a.Role != event.User {
-		t.Errorf("first came %+v", a)
+		t.Errorf("the first delivery is %+v", a)
 	}
 	if b := all[1]; b.Type != event.TurnEnd || b.Turn != turn || b.Outcome != event.Completed || b.Agent != "demo" || b.Message == "" || b.Text != "" {
-		t.Errorf("then %+v", b)
+		t.Errorf("the second delivery is %+v", b)
 	}
 }
 
-// A conversation that is deleted before its deliveries are taken tells no more than that there was one.
+// If a conversation is deleted before its webhooks are delivered, they contain only its id.
 func TestWebhookOfADeletedConversation(t *testing.T) {
 	var up atomic.Bool
 	got := make(chan string, 100)
@@ -230,7 +231,7 @@ func TestWebhookOfADeletedConversation(t *testing.T) {
 	}
 }
 
-// The page names every field of a body, and its example is one.
+// The page lists every field of a body, and its example is a valid body.
 func TestWebhookBodyIsDocumented(t *testing.T) {
 	d := json.NewDecoder(strings.NewReader(webhookDoc(t, "json")))
 	d.DisallowUnknownFields()

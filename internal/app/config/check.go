@@ -25,7 +25,7 @@ type reporter func(key, format string, args ...any)
 // agents; making the agents reports those errors.
 //
 // Each part of the configuration checks its own keys, with bad as the collector. Check must be repeatable: a reload
-// checks a configuration that was loaded anew, and serve one that flags have changed.
+// checks a configuration that was loaded again, and serve one that flags have changed.
 func (c *Config) Check(kinds agent.Kinds, getenv func(string) string) error {
 	var errs []error
 	var bad reporter = func(key, format string, args ...any) {

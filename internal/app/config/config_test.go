@@ -92,7 +92,7 @@ log: {level: debug}
 	}
 }
 
-// What is shown can be read again, and says the same but for the secrets.
+// The printed configuration can be read again and is equal to the original except for secrets.
 func TestPrint(t *testing.T) {
 	c, err := config.Load(write(t, "token: t0ken\nusers: {secret: s3cret-that-is-long-enough-for-hs256}\nagents:\n  two: {kind: remote, target: \"x: y\", key: s3cret, model: \"1.50\"}\n"), env())
 	if err != nil {
@@ -123,7 +123,7 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-// An empty list says the same as none.
+// An empty list is equal to a missing one.
 var emptyIsNil = cmp.Transformer("empty", func(l []string) []string { return append([]string{}, l...) })
 
 func TestFileRefused(t *testing.T) {
@@ -232,7 +232,7 @@ func TestCheck(t *testing.T) {
 	two := config.Default()
 	two.Agents = config.Agents{{Name: "a", Kind: "demo"}, {Name: "a", Kind: "demo"}}
 	if err := two.Check(kinds, getenv); err == nil || !strings.Contains(err.Error(), `two agents have the name "a"`) {
-		t.Errorf("twice the same name: %v", err)
+		t.Errorf("duplicate name: %v", err)
 	}
 }
 
@@ -243,11 +243,11 @@ func TestDataDir(t *testing.T) {
 	}
 	c = config.Default()
 	if err := c.Check(kinds, func(string) string { return "" }); err == nil || !strings.Contains(err.Error(), "no home folder") {
-		t.Errorf("without a home: %v", err)
+		t.Errorf("without a home folder: %v", err)
 	}
 }
 
-// Every key can be set by its variable.
+// Every key can be set by its environment variable.
 func TestEnvironment(t *testing.T) {
 	values := map[string]string{
 		"listen": "127.0.0.1:5,[::1]:6", "data": "/d", "token": "t", "allowed_origins": "https://a.b", "app_origins": "true", "hosts": "a.b",
@@ -286,7 +286,7 @@ func TestEnvironment(t *testing.T) {
 		delete(values, k.Path)
 	}
 	if len(values) > 0 {
-		t.Errorf("keys that are gone: %v", slices.Sorted(maps.Keys(values)))
+		t.Errorf("keys that no longer exist: %v", slices.Sorted(maps.Keys(values)))
 	}
 	if !seen["LEAT_API_TOKEN"] || !seen["ELIZA_API_TOKEN"] || !seen["LEAT_LOG_LEVEL"] {
 		t.Errorf("names: %v", slices.Sorted(maps.Keys(seen)))
@@ -326,7 +326,7 @@ func TestElizaEnvironment(t *testing.T) {
 	}
 }
 
-// The path is that of the public URL, unless it is said otherwise.
+// The path prefix is the path of the public URL unless base_path is set.
 func TestBase(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                              "",

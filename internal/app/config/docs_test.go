@@ -8,7 +8,7 @@ import (
 	"github.com/leat-dev/leat/internal/app/config"
 )
 
-// The settings that docs/eliza.md shows are ones that a gateway takes.
+// The settings in the examples of docs/eliza.md are valid.
 func TestElizaDocs(t *testing.T) {
 	doc, err := os.ReadFile("../../../docs/eliza.md")
 	if err != nil {
@@ -16,7 +16,7 @@ func TestElizaDocs(t *testing.T) {
 	}
 	all := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(doc, -1)
 	if len(all) == 0 {
-		t.Fatal("it shows none")
+		t.Fatal("the page has no examples")
 	}
 	for _, block := range all {
 		c := config.Default()
@@ -27,7 +27,7 @@ func TestElizaDocs(t *testing.T) {
 			t.Errorf("%s: %v", block[1], err)
 		}
 		if !c.AppOrigins || len(c.AllowedOrigins) == 0 {
-			t.Errorf("%s: it does not come to the settings that the page names", block[1])
+			t.Errorf("%s: the values are not the ones that the page describes", block[1])
 		}
 	}
 }

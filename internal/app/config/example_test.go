@@ -18,7 +18,7 @@ import (
 
 const example = "../../../leat.example.yaml"
 
-// The example has every key, with its default, its variables and, for agents, every option of every kind.
+// leat.example.yaml has every key with its default and its variables, and every option of every kind of agent.
 func TestExampleIsComplete(t *testing.T) {
 	b, err := os.ReadFile(example)
 	if err != nil {
@@ -127,7 +127,7 @@ func TestExampleCommentsAreRight(t *testing.T) {
 	}
 }
 
-// docs/config.md lists the keys that are live, and no others.
+// docs/config.md lists exactly the keys that a reload applies.
 func TestLiveKeysAreDocumented(t *testing.T) {
 	b, err := os.ReadFile("../../../docs/config.md")
 	if err != nil {

@@ -3,7 +3,7 @@ package config
 import "github.com/leat-dev/leat/internal/service/quota"
 
 // quotas limit the usage of each user or each tenant: turns that are queued, running or waiting, messages a minute, stored bytes,
-// the same time. 0 means unlimited.
+// and streams that are open at the same time. 0 means unlimited.
 type quotas struct {
 	Turns    int  `yaml:"turns"`
 	Messages int  `yaml:"messages"`

@@ -7,7 +7,7 @@ import (
 )
 
 // Terminal configures shell commands on this machine through the API. A command has all rights of the gateway's user,
-// so the terminal is disabled by default and has a token of its own.
+// so the terminal is disabled by default and has a separate token.
 type Terminal struct {
 	Enabled     bool     `yaml:"enabled"`
 	Token       string   `yaml:"token" env:"LEAT_TERMINAL_TOKEN ELIZA_TERMINAL_RUN_TOKEN"`
@@ -15,7 +15,7 @@ type Terminal struct {
 	Concurrent  int      `yaml:"concurrent"`
 }
 
-// minTerminalToken is the minimum length of the terminal's token in bytes. Whoever has it gets a shell, so it must not be guessable.
+// minTerminalToken is the minimum length of the terminal's token in bytes. The token gives access to a shell, so it must not be guessable.
 const minTerminalToken = 16
 
 // check requires a token that is long and differs from the API token. The limits are checked also if the terminal is

@@ -12,7 +12,7 @@ func TestUsers(t *testing.T) {
 	const secret = "users: {secret: 0123456789abcdef0123456789abcdef}\n"
 	for text, want := range map[string]string{
 		secret: "",
-		secret + "listen: [\"0.0.0.0:1\"]\nhosts: [\"*\"]":                  "", // users need tokens, so nobody else gets in
+		secret + "listen: [\"0.0.0.0:1\"]\nhosts: [\"*\"]":                  "", // every user needs a token, so the gateway is not open
 		"users: {secret: short}":                                            "users.secret: has 5 bytes, at least 32",
 		"users: {secret_file: /a, key_file: /b}":                            "users: set only one of",
 		"users: {issuer: x}":                                                "without a key",

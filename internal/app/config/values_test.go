@@ -42,7 +42,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// What is written is read as the same.
+// A value that is written and read again is the same.
 func TestValuesRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := config.Duration(rapid.Int64Range(0, int64(200*365*24*time.Hour)).Draw(t, "duration"))

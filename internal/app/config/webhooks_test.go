@@ -14,7 +14,7 @@ import (
 	"github.com/leat-dev/leat/internal/service/webhook"
 )
 
-// The webhook of the example, which is commented out, is right and has every key.
+// The webhook that is commented out in the example is valid and has every key.
 func TestExampleOfAWebhook(t *testing.T) {
 	b, err := os.ReadFile(example)
 	if err != nil {
@@ -41,7 +41,7 @@ func TestExampleOfAWebhook(t *testing.T) {
 		t.Error(d)
 	}
 	if n := len(regexp.MustCompile(`(?m)^    \w+:`).FindAllString(strings.Join(lines, ""), -1)); n != 5 {
-		t.Errorf("%d keys beside the name", n)
+		t.Errorf("%d keys besides the name", n)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/leat-dev/leat/internal/app/doctor"
 )
 
-// Behind TLS the certificate is looked at, and whether the gateway knows of it.
+// Over TLS, Stream checks the certificate, and whether the gateway detects HTTPS.
 func TestStreamOverTLS(t *testing.T) {
 	plain := startGateway(t)
 	proxy := between(t, plain, nil)
@@ -46,7 +46,7 @@ func TestStreamOverTLS(t *testing.T) {
 		found = found || f.Level == doctor.OK && len(f.Message) > 20 && f.Message[:15] == "the certificate"
 	}
 	if !found {
-		t.Errorf("nothing is said of the certificate: %+v", all)
+		t.Errorf("no finding about the certificate: %+v", all)
 	}
-	want(t, doctor.Stream(t.Context(), client(t), ts.URL, token), doctor.Fail, "certificate") // nobody vouches for it
+	want(t, doctor.Stream(t.Context(), client(t), ts.URL, token), doctor.Fail, "certificate") // it is self-signed
 }

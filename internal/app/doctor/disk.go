@@ -62,7 +62,7 @@ func (r *report) folder(dir string) (existing string, mode fs.FileMode, err erro
 	return dir, info.Mode().Perm(), nil
 }
 
-// space reports the free space of the disk. On systems where it can't be found out, there is no finding.
+// space reports the free space of the disk. It adds no finding on systems that don't report the free space.
 func (r *report) space(dir string) {
 	free, err := Free(dir)
 	switch {

@@ -30,7 +30,7 @@ import (
 
 const token = "sesame"
 
-// startGateway runs a real gateway's surfaces and returns their address.
+// startGateway runs a gateway with its routes and returns its URL.
 func startGateway(t *testing.T) string {
 	t.Helper()
 	gw, err := gateway.New(gateway.Config{Journal: memory.New()})
@@ -54,7 +54,7 @@ func startGateway(t *testing.T) string {
 	return ts.URL
 }
 
-// between puts a proxy before a gateway.
+// between starts a proxy in front of a gateway and returns the URL of the proxy.
 func between(t *testing.T, gateway string, change func(*httputil.ReverseProxy)) string {
 	t.Helper()
 	to, err := url.Parse(gateway)
@@ -77,7 +77,7 @@ func client(t *testing.T) *http.Client {
 	return &http.Client{Transport: tr}
 }
 
-// want fails the test unless a finding of a level contains a text and no finding is worse.
+// want fails the test unless a finding of the level contains the text and no finding is worse than the level.
 func want(t *testing.T, all []doctor.Finding, level doctor.Level, say string) {
 	t.Helper()
 	worse := map[doctor.Level]int{doctor.OK: 0, doctor.Warn: 1, doctor.Fail: 2}
@@ -153,7 +153,7 @@ func TestStream(t *testing.T) {
 	want(t, doctor.Stream(t.Context(), client(t), "http://"+closed(t), token), doctor.Fail, "is unreachable")
 }
 
-// closed returns an address where nobody listens.
+// closed returns an address whose port is closed.
 func closed(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -68,7 +68,7 @@ func Store(ctx context.Context, dir, lock string) []Finding {
 }
 
 // Damaged lists the conversations that the gateway at url has quarantined because they are damaged. The gateway finds
-// damage when it opens or reads a conversation, so there may be more of it in conversations that nobody has used
+// damage when it opens or reads a conversation, so there may be more of it in conversations that have not been used
 // since.
 func Damaged(ctx context.Context, client *http.Client, url, token string) []Finding {
 	r := &report{check: "store"}

@@ -61,7 +61,7 @@ func TestDamaged(t *testing.T) {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
-		_, _ = fmt.Fprint(w, said) // a client that is gone is the test's own
+		_, _ = fmt.Fprint(w, said) // an error means that the test has ended the request
 	}))
 	t.Cleanup(ts.Close)
 	damaged := func(token string) []doctor.Finding {

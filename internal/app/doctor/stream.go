@@ -125,8 +125,8 @@ func (r *report) certificate(expiry, localTime time.Time) {
 	}
 }
 
-// readFrames reads frames until the stream ends, with the times of their arrival. All frames that arrive in one read
-// have the same time: that is how buffering by a proxy shows. After an error, it returns the frames that arrived
+// readFrames reads frames until the stream ends, with the times of their arrival. All frames that
+// arrive in one read have the same time, so buffering by a proxy is visible. After an error, it returns the frames that arrived
 // before.
 func readFrames(body io.Reader) (frames []frame, err error) {
 	var reader sse.Reader

@@ -7,7 +7,7 @@ import (
 	"github.com/leat-dev/leat/internal/app/config"
 )
 
-// at is a listener that is nowhere but says where it is.
+// at is a listener that only has an address.
 type at struct {
 	net.Listener
 	addr net.Addr

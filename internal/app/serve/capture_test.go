@@ -28,7 +28,7 @@ func TestSecretsOfAgents(t *testing.T) {
 		"http://h/?secret_env=LEAT_TEST_TOKEN":              {"from-env"},
 		"openai:m?api_key_env=LEAT_TEST_TOKEN":              {"from-env"},
 		"openai:m?token_env=LEAT_TEST_NO_SUCH_VARIABLE":     nil,
-		"anthropic:m?system_file=" + file:                   nil, // the system prompt is no secret
+		"anthropic:m?system_file=" + file:                   nil, // the system prompt is not a secret
 		"exec:agent?env=LEAT_TEST_TOKEN%2CLEAT_TEST_ABSENT": {"from-env"},
 		"unknown:x?token=given":                             nil,
 	} {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A Unix socket is there for its owner and group; one of a killed program is replaced, one in use is not.
+// Only the owner and the group of a Unix socket may connect. The socket of a killed program is replaced, one in use is not.
 func TestListenUnix(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	first, err := listen([]string{"unix:" + path})
@@ -42,7 +42,7 @@ func TestListenUnix(t *testing.T) {
 	}
 }
 
-// Where one address can't be had, none of them is kept.
+// If one address can't be opened, the others are closed again.
 func TestListenAllOrNone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	_, err := listen([]string{"unix:" + path, "127.0.0.1:1:1"})

@@ -54,8 +54,8 @@ func (in installed) watch(cfg *gateway.Config) {
 	}
 }
 
-// register adds the routes of plugins. They exist also if plugins are disabled, so that a client gets an error that
-// says so.
+// register adds the routes of plugins. They exist also if plugins are disabled, so that a client gets an error with this
+// reason.
 func (in installed) register(srv *server.Server, gw *gateway.Gateway, frames *hub.Hub) {
 	opt := surface.Options{Store: in.store, Send: frames.Send}
 	if in.host != nil {

@@ -28,7 +28,7 @@ import (
 // computed, stays the one that New got, and liveConfig becomes the new one. If a key is changed back, its reason is
 // gone with the next reload.
 type reloader struct {
-	load      func() (config.Config, error) // nil if there is no file to load
+	load      func() (config.Config, error) // nil without a configuration file
 	next      chan config.Config            // the configuration to restart with; buffers one
 	agent     *status.Agent
 	kinds     agent.Kinds
@@ -46,7 +46,7 @@ type reloader struct {
 	liveConfig  config.Config // in use by all others
 }
 
-// takes reports whether a signal requests a reload. If there is no file to load, SIGHUP has its usual meaning: the terminal was closed.
+// takes reports whether a signal requests a reload. Without a configuration file SIGHUP has its usual meaning: the terminal was closed.
 func (r *reloader) takes(s os.Signal) bool { return s == syscall.SIGHUP && r.load != nil }
 
 // reload applies the whole configuration or, if anything in it is wrong, nothing. Everything that can fail comes
@@ -116,8 +116,7 @@ func (r *reloader) restart() error {
 	return nil
 }
 
-// makeAgents makes the agents that are new or changed, by name. It makes none of the unchanged ones, whose processes
-// and sessions go on.
+// makeAgents makes the agents that are new or changed, by name. It makes none of the unchanged ones, whose processes and sessions continue.
 //
 // An agent counts as changed if its spec or its limit on silence differs. A new name must not belong to a plugin. The
 // default agent of the start is an exception: if it was removed from the file, it is still in the roster and may be

@@ -10,7 +10,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
 
-// A purge takes along how far its subject has read, also in what others own.
+// A purge deletes the read positions of its subject, also in conversations of other owners.
 func TestPurgeOfPositions(t *testing.T) {
 	j := memory.New()
 	gw, err := gateway.New(gateway.Config{Journal: j})

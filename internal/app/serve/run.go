@@ -41,7 +41,7 @@ type httpServer struct {
 }
 
 // startServing runs the server in a goroutine until stop is called or the server fails. The goroutine always sends
-// one result, and the channel has room for it, so it ends even if nobody receives.
+// one result, and the channel has room for it, so the goroutine ends even if the result is not received.
 func (a *App) startServing(ctx context.Context) httpServer {
 	ctx, stop := context.WithCancel(ctx)
 	s := httpServer{stop, make(chan error, 1)}
@@ -84,7 +84,7 @@ func (a *App) wait(ctx context.Context, signals <-chan os.Signal) (next *config.
 // shutdown ends the gateway in order. Turns that are running continue for a while, and their readers can follow them
 // until they end; only then are readers disconnected.
 //
-// Deleting jobs stop first, since they would begin new work, and clients are told that the agent leaves while their
+// Deleting jobs stop first, since they would begin new work, and clients get the status "restarting" while their
 // sockets are open. A signal during the drain interrupts the turns that are left and cancels a restart: the user
 // wants the program to end.
 func (a *App) shutdown(ctx context.Context, signals <-chan os.Signal, next *config.Config) (*config.Config, error) {
@@ -99,7 +99,7 @@ func (a *App) shutdown(ctx context.Context, signals <-chan os.Signal, next *conf
 		select {
 		case s := <-signals:
 			if a.reloader.takes(s) {
-				continue // there is nothing left to reload
+				continue // a reload has no effect any more
 			}
 			a.log.Warn("stopping at once")
 			next = nil

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// Sockets stay open from one use to the next, and a connection that is made in between waits. Other addresses close them.
+// Sockets stay open from one App to the next, and a connection that is made in between waits. If the addresses change, the old sockets
+// are closed.
 func TestSockets(t *testing.T) {
 	var s Sockets
 	address := []string{"127.0.0.1:0"}

@@ -9,8 +9,8 @@ import (
 // unusedExports is how many exported identifiers may have no use in another package. Lower it when there are fewer.
 const unusedExports = 86
 
-// public are the roots of what programs that embed Leat may import, such as agent/acp or dialect/recording. Somebody else's program may
-// use their identifiers, so a missing use in this tree says nothing about them.
+// public are the roots of what programs that embed Leat may import, such as agent/acp or dialect/recording. Programs of others may
+// use their identifiers, so they count as used.
 var public = []string{"agent", "dialect", "event", "transcript", "sse", "clients"}
 
 const module = "github.com/leat-dev/leat/"
