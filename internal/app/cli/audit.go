@@ -61,6 +61,7 @@ func auditLine(e *leat.AuditEntry) string {
 		actor = "admin"
 	}
 	var b strings.Builder
+	// The columns are padded for the usual actions and results; longer ones move the rest of their line.
 	fmt.Fprintf(&b, "%s  %-10s %-10s %s", stamp(e.At), e.Action, e.Result, actor)
 	for _, f := range []struct{ name, v string }{
 		{"from", e.Actor.From}, {"conversation", e.Conversation}, {"turn", e.Turn}, {"message", e.Message}, {"subject", subjectName(e.Tenant, e.Subject)}, {"digest", e.Digest}, {"plugin", e.Plugin},

@@ -31,6 +31,7 @@ func (c *backupCmd) Run(a *app) error {
 // local opens the data folder itself, which fails while a gateway is using it. A folder that doesn't exist is an
 // error: opening it would create an empty store, and the backup would be empty too.
 func (c *backupCmd) local(a *app) error {
+	// sqlite.Open would create a missing folder.
 	if _, err := os.Stat(c.Data); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}

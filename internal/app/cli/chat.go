@@ -51,11 +51,13 @@ func (c *chatCmd) Run(a *app) error {
 			return err
 		}
 	}
+	// --json and a pipe make the output input of a program, which wants the result alone.
 	s.single = text != ""
 	s.quiet = s.single && (c.JSON || !s.screen.t.is)
 	if err := s.open(ctx, c.Agent); err != nil {
 		return c.explain(err)
 	}
+	// The channel has room for the second interrupt, which must not be lost while the first one stops the turn.
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt)
 	defer signal.Stop(signals)
@@ -63,11 +65,13 @@ func (c *chatCmd) Run(a *app) error {
 	var following sync.WaitGroup
 	followErr := make(chan error, 1)
 	following.Go(func() { followErr <- s.follow(ctx) })
+	// Without a terminal the input was the message, and there is nothing more to read: a nil channel is never ready.
 	var lines <-chan string
 	if !s.single || inputIsTerminal(a.in) {
 		lines = readLines(a.in)
 	}
 	err := s.talk(ctx, text, lines, signals, followErr)
+	// The goroutine of follow has to end before the result is printed, since both write to the screen.
 	cancel()
 	following.Wait()
 	if err != nil || text == "" {
@@ -114,6 +118,7 @@ func (s *session) open(ctx context.Context, agent string) error {
 		_, err := s.client.Conversation(ctx, s.conversation)
 		return err
 	}
+	// The id goes to standard error: it is needed to continue the chat later, but isn't part of the answer.
 	c, err := s.client.Create(ctx, leat.CreateOptions{Agent: agent})
 	if err != nil {
 		return err
@@ -153,6 +158,8 @@ func (s *session) follow(ctx context.Context) error {
 		if !s.quiet {
 			s.screen.draw(u.Transcript, s.ownMessages)
 		}
+		// say sets singleTurn under the lock that this function needs, so it is set before the first update of that
+		// turn is handled.
 		if turn := u.Transcript.Turn(s.singleTurn); turn != nil && !turn.Unfinished() {
 			s.final = final{s.conversation, turn.ID, turn.Outcome, turn.Error, u.Transcript.Visible(turn.ID), turn.Usage}
 		}
@@ -240,7 +247,8 @@ func openRequest(t *transcript.Transcript) (turn string, request *event.Request)
 	return turn, nil
 }
 
-// state returns the running turn, its question, and whether the turn of a single message has ended.
+// state returns the running turn, its question, and whether the turn of a single message has ended. talk calls it for
+// each decision instead of remembering an earlier result.
 func (s *session) state() (turn string, request *event.Request, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -288,6 +296,7 @@ func decided(line string, r *event.Request) (decision event.Decision, text strin
 			return event.Decision(option), ""
 		}
 	}
+	// A request for input takes every line as it is, except its options.
 	if r.Kind == event.RequestInput {
 		return "", line // "yes" may be the requested text
 	}

@@ -34,6 +34,7 @@ func (c *decodeCmd) Run(a *app) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
+	// name is the prefix of errors and notes.
 	in, name := a.in, "standard input"
 	if c.File != "" && c.File != "-" {
 		f, err := os.Open(c.File)
@@ -114,6 +115,7 @@ func newDecoding(d dialect.Dialect, onEvent func(*event.Event) error) *decoding 
 // arrived.
 func (d *decoding) decodeAll(in io.Reader, client string) error {
 	decoder := d.dialect.Decoder()
+	// Some decoders need the requests of the client before the first frame.
 	if s, ok := decoder.(sender); ok {
 		if err := feedSent(in, client, s); err != nil {
 			return err
@@ -143,6 +145,7 @@ func (d *decoding) decodeAll(in io.Reader, client string) error {
 			return errors.Join(d.release(decoder, at), err)
 		}
 	}
+	// The connections are only known at the end, because any line may name another one.
 	d.clients, d.client = r.Clients(), r.Client()
 	ops, err := decoder.Close()
 	return errors.Join(d.take(ops, at), err)

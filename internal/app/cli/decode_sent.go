@@ -29,12 +29,14 @@ func feedSent(in io.Reader, client string, to sender) error {
 	for {
 		line, err := r.ReadBytes('\n')
 		var l sentLine
+		// Only recordings contain requests; raw bytes of a stream have none, and the decoder does without them.
 		if len(bytes.TrimSpace(line)) > 0 && (json.Unmarshal(line, &l) != nil || l.Dir == "") {
 			break // another format, or a damaged line, which decoding reports
 		}
 		switch name := l.client(); {
 		case l.Dir == "out" && len(l.Frame) <= maxRequest:
 			requests = append(requests, l)
+		// recording.NewReader chooses the same client: the first that received a frame.
 		case l.Dir == "in" && client == "":
 			client = name
 		}
@@ -64,6 +66,7 @@ type sentLine struct {
 	Frame  json.RawMessage `json:"frame"`
 }
 
+// client returns the name of the connection. A recording may have a string or a number, which is named by its digits.
 func (l *sentLine) client() string {
 	var s string
 	if json.Unmarshal(l.Client, &s) == nil {

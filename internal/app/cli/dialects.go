@@ -20,6 +20,7 @@ type dialectInfo struct {
 }
 
 func (c *dialectsCmd) Run(a *app) error {
+	// The list is never nil, so that its JSON is always a list.
 	rows := []dialectInfo{}
 	for _, d := range a.dialects.List() {
 		framing := "sse"

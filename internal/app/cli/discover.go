@@ -18,6 +18,7 @@ func (a *app) discover(c *agentsCmd, configured []agent.Spec) error {
 	if c.JSON {
 		return a.printJSON(append([]agent.Offer{}, offers...), nil)
 	}
+	// An empty table could be mistaken for an upstream that didn't answer.
 	if len(offers) == 0 {
 		fmt.Fprintln(a.stderr, "The server answered but offers nothing.")
 		return nil

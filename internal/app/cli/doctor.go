@@ -30,6 +30,8 @@ var errUnhealthy = errors.New("checks failed")
 // Run prints the findings of all checks. If the configuration is invalid, its errors are the only findings, since the
 // other checks depend on it. Warnings don't fail the command; the exit status is 1 if a check failed.
 func (c *doctorCmd) Run(a *app) error {
+	// The checks run in the order in which a user would solve their problems: the configuration first, the network
+	// last.
 	var findings []doctor.Finding
 	cfg, err := c.load(a)
 	if err != nil {
@@ -74,6 +76,8 @@ func (c *doctorCmd) config(a *app, cfg *config.Config) []doctor.Finding {
 		if inFile {
 			findings = append(findings, warn("set it with LEAT_API_TOKEN", "the token is in %s", c.Config))
 		}
+		// A file that other users can read is worse than a token in a file: any of them could use the gateway as its
+		// admin. The mode says nothing on Windows, which has access lists instead.
 		if info, err := os.Stat(c.Config); err == nil && runtime.GOOS != "windows" && inFile && info.Mode().Perm()&0o077 != 0 {
 			findings = append(findings, doctor.Finding{
 				Check: "config", Level: doctor.Fail, Fix: "chmod 600 " + c.Config,
@@ -81,12 +85,17 @@ func (c *doctorCmd) config(a *app, cfg *config.Config) []doctor.Finding {
 			})
 		}
 	}
+	// The flag and the environment variable set the same field. Only a value that differs from the variable came from
+	// the command line.
 	if c.Token != "" && a.getenv("LEAT_API_TOKEN") != c.Token {
 		findings = append(findings, warn("set it with LEAT_API_TOKEN", "the token is on the command line, where process lists show it"))
 	}
+	// A random token of 16 characters can't be guessed; a shorter one might be, and is often a word.
 	if n := len(cfg.Token); n > 0 && n < 16 {
 		findings = append(findings, warn("generate one with openssl rand -hex 32", "the token has only %d characters and can be guessed", n))
 	}
+	// A Unix socket has no port, so SplitHostPort fails, and the socket is skipped. A proxy in front of the gateway
+	// shows in trusted_proxies or in a public URL with https; then TLS ends there.
 	public, _ := cfg.Public() // load has checked it
 	for _, address := range cfg.Listen {
 		host, _, err := net.SplitHostPort(address)
@@ -159,6 +168,8 @@ func (c *doctorCmd) reach(a *app, cfg *config.Config) (findings []doctor.Finding
 	if url == "" {
 		url = strings.TrimRight(cfg.PublicURL, "/")
 	}
+	// outside is true if the checks use the URL of readers, and false if all they can use is an address of this
+	// machine.
 	outside := url != ""
 	if !outside {
 		url, client = local, onThisMachine
@@ -180,6 +191,8 @@ func (c *doctorCmd) print(a *app, findings []doctor.Finding) error {
 		return printIndented(a.stdout, map[string]any{"findings": findings})
 	}
 	t := a.terminal(a.stdout)
+	// The levels are padded to the width of the longest one, so that the messages are aligned; the arrow of a fix is
+	// below them.
 	colour := map[doctor.Level]string{doctor.OK: green, doctor.Warn: yellow, doctor.Fail: red}
 	for _, f := range findings {
 		if _, err := fmt.Fprintf(a.stdout, "%s %-7s %s\n", t.style(colour[f.Level], fmt.Sprintf("%-4s", f.Level)), f.Check, f.Message); err != nil {

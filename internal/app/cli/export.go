@@ -43,12 +43,14 @@ type importCmd struct {
 // Validate checks the combination of flags. The parser calls it.
 func (c *importCmd) Validate() error {
 	switch {
+	// The flags of the second form make no sense without an agent.
 	case c.Agent == "" && (c.List || c.Session != "" || c.Owner != "" || c.Tenant != "" || c.NoHistory):
 		return errors.New("--agent NAME is required to list or import sessions")
 	case c.Agent == "" && c.File == "":
 		return errors.New("name an export, or use --agent NAME with --list or --session ID")
 	case c.Agent != "" && c.File != "":
 		return errors.New("name either an export or --agent NAME, not both")
+	// Both or neither of --list and --session.
 	case c.Agent != "" && c.List == (c.Session != ""):
 		return errors.New("--agent NAME needs either --list or --session ID")
 	}

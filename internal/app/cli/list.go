@@ -21,8 +21,9 @@ type agentsCmd struct {
 
 // agentRow is a configured agent in the list, and its JSON.
 type agentRow struct {
-	Name    string `json:"name"`
-	Kind    string `json:"kind"`
+	Name string `json:"name"`
+	Kind string `json:"kind"`
+	// Spec is the agent in the form of --agent, with masked secrets.
 	Spec    string `json:"spec"` // secrets are masked
 	Default bool   `json:"default,omitempty"`
 	// Check is "ok", "unchecked" if the agent can't be checked, or the error.
@@ -40,6 +41,7 @@ func (c *agentsCmd) Run(a *app) error {
 	if c.Discover != "" {
 		return a.discover(c, cfg.Agents)
 	}
+	// Each goroutine writes the error of its own row, so no lock is needed.
 	rows := make([]agentRow, len(cfg.Agents))
 	var checks sync.WaitGroup
 	for i, s := range cfg.Agents {
@@ -100,6 +102,7 @@ func (a *app) checkAgent(ctx context.Context, s agent.Spec) error {
 	if err != nil {
 		return err
 	}
+	// Close ends what the check may have started, such as a process. Agents without anything to end have no Close.
 	if closer, ok := checked.(interface{ Close() }); ok {
 		defer closer.Close()
 	}

@@ -37,6 +37,7 @@ func redact(_ []string, a slog.Attr) slog.Attr {
 	if secretName.MatchString(a.Key) {
 		return slog.String(a.Key, "***")
 	}
+	// Values of other types, such as numbers and durations, can't contain a secret.
 	text := ""
 	switch v := a.Value.Any().(type) {
 	case string:

@@ -122,6 +122,8 @@ func (a *app) run(args []string) (status int) {
 	k, err := parser.Parse(args)
 	if err != nil {
 		fmt.Fprintf(a.stderr, "leat: %v\n", err)
+		// kong names the command that it had recognized before the error. Without one, the list of commands helps
+		// more.
 		var usage *kong.ParseError
 		if errors.As(err, &usage) && usage.Context.Command() == "" {
 			fmt.Fprintln(a.stderr, "Run leat --help for the list of commands.")

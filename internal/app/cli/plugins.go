@@ -45,9 +45,12 @@ func (c *pluginsInstallCmd) Run(a *app) error {
 // absolute, because the gateway may run in another folder. A scoped package begins with @ (@scope/name@1.0.0), so
 // only a later @ separates the version.
 func (c *pluginsInstallCmd) request() (leat.PluginRequest, error) {
+	// An http URL is passed on as well: the gateway refuses it with the reason, instead of a search for a package of
+	// that name.
 	if strings.HasPrefix(c.Plugin, "http://") || strings.HasPrefix(c.Plugin, "https://") {
 		return leat.PluginRequest{Archive: c.Plugin, SHA256: c.SHA256}, nil
 	}
+	// Everything that is not a path is the name of a package, even if a folder with that name exists here.
 	if c.Plugin != "." && !strings.HasPrefix(c.Plugin, "./") && !strings.HasPrefix(c.Plugin, "../") && !filepath.IsAbs(c.Plugin) {
 		req := leat.PluginRequest{Name: c.Plugin, SHA256: c.SHA256}
 		if i := strings.LastIndexByte(c.Plugin, '@'); i > 0 {
@@ -59,6 +62,8 @@ func (c *pluginsInstallCmd) request() (leat.PluginRequest, error) {
 	if err != nil {
 		return leat.PluginRequest{}, err
 	}
+	// A folder is installed as it is, and a file must be an archive. The path is examined on this machine, on which
+	// the gateway must run as well.
 	info, err := os.Stat(path)
 	if err != nil {
 		return leat.PluginRequest{}, err

@@ -22,6 +22,7 @@ type purgeCmd struct {
 // Run deletes and prints what was deleted. A dry run prints the same lines in the conditional form. Data under a
 // legal hold stays, and expired conversations that stay for this reason are counted.
 func (c *purgeCmd) Run(a *app) error {
+	// Exactly one of the two must be chosen: a purge without a subject must not fall back to anything.
 	if (c.Subject == "") == !c.Expired {
 		return fmt.Errorf("%w: purge needs either --subject or --expired", errUsage)
 	}
@@ -30,10 +31,13 @@ func (c *purgeCmd) Run(a *app) error {
 	}
 	ctx, cancel := a.interruptible()
 	defer cancel()
+	// The participle in the summaries: what was done, or what would be done.
 	did := "removed"
 	if c.DryRun {
 		did = "would be deleted"
 	}
+	// The ids of expired conversations go to standard output, where a script can read them, and the counts to
+	// standard error.
 	if c.Expired {
 		summary, err := c.client().Expire(ctx, c.DryRun)
 		if err != nil || c.JSON {
@@ -51,6 +55,7 @@ func (c *purgeCmd) Run(a *app) error {
 	}
 	fmt.Fprintf(a.stdout, "%s %s\n", count(summary.Conversations, "conversation"), did)
 	fmt.Fprintf(a.stdout, "%s in conversations of others %s; the subject took part in %d\n", count(summary.Messages, "message"), did, summary.SharedConversations)
+	// The kinds of data outside conversations, such as read positions, in an order that doesn't change between calls.
 	for _, kind := range slices.Sorted(maps.Keys(summary.Keys)) {
 		fmt.Fprintf(a.stdout, "%s: %d %s\n", kind, summary.Keys[kind], did)
 	}
@@ -117,6 +122,7 @@ func (c *holdCmd) list(a *app) error {
 			}
 			continue
 		}
+		// A hold covers either one conversation or all conversations of a subject.
 		target := "conversation " + h.Conversation
 		if h.Subject != "" {
 			target = "subject " + subjectName(h.Tenant, h.Subject)

@@ -39,6 +39,8 @@ func (c *recordCmd) Run(a *app) (err error) {
 	if err != nil {
 		return err
 	}
+	// The agent has the form of the flag --agent, with the same secrets and options, and is made without a
+	// configuration.
 	var specs config.Agents
 	if err := specs.Parse([]string{c.Agent}); err != nil {
 		return fmt.Errorf("%w: --agent: %w", errUsage, err)
@@ -59,6 +61,7 @@ func (c *recordCmd) Run(a *app) (err error) {
 		return fmt.Errorf("record: %w", err)
 	}
 	defer func() {
+		// The error of the capture is replaced: the cause is the kind of the agent, which the user can change.
 		if err = errors.Join(err, f.Close()); errors.Is(err, gateway.ErrNotKept) {
 			err = errors.Join(fmt.Errorf("nothing was recorded, because agents of kind %s exchange no bytes", spec.Kind), os.Remove(c.Output))
 		}
@@ -74,6 +77,8 @@ func (c *recordCmd) Run(a *app) (err error) {
 	}
 	defer func() { err = errors.Join(err, raw.Close()) }()
 	j := memory.New()
+	// The gateway has no titles, quotas, webhooks or attachments: only what is needed to run a turn and to capture
+	// its bytes.
 	gw, err := gateway.New(gateway.Config{Journal: j, Dialects: a.dialects, Agents: roster, DefaultAgent: spec.Name, Log: log, Raw: raw})
 	if err != nil {
 		return err
@@ -82,6 +87,8 @@ func (c *recordCmd) Run(a *app) (err error) {
 	if err := gw.Start(a.ctx); err != nil {
 		return err
 	}
+	// The shutdown must happen also if the context is done, so it gets a context without its end. The deferred calls
+	// run in reverse order: the gateway ends before its captures are closed and deleted.
 	defer func() { err = errors.Join(err, gw.Shutdown(context.WithoutCancel(a.ctx))) }()
 	r := recorder{app: a, gw: gw, screen: newScreen(a.stdout, a.terminal(a.stdout), a.columns())}
 	if err := r.ask(a.ctx, text); err != nil {
@@ -135,6 +142,7 @@ func (r *recorder) ask(ctx context.Context, text string) error {
 		return err
 	}
 	defer feed.Release()
+	// An interrupt stops the turn through the gateway, so that the end of the turn is recorded like any other.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt)
 	defer signal.Stop(signals)
@@ -143,6 +151,7 @@ func (r *recorder) ask(ctx context.Context, text string) error {
 		changed := feed.Notify()
 		turnEnded := false
 		var request *event.Request
+		// The transcript may only be used inside the function, so the question is copied for use after it.
 		feed.View(func(t *transcript.Transcript) {
 			r.screen.draw(t, skip)
 			turn := t.Turn(r.turn)
@@ -155,6 +164,8 @@ func (r *recorder) ask(ctx context.Context, text string) error {
 			return nil
 		}
 		var lines <-chan string
+		// Input is read only while a question is open. Otherwise a line that is typed early would answer a question
+		// that the user has not seen.
 		if request != nil {
 			if r.lines == nil {
 				r.lines = readLines(r.app.in)
@@ -177,6 +188,7 @@ func (r *recorder) ask(ctx context.Context, text string) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+		// A refused command leaves the state as it is, and the loop shows the next change.
 		var rejected *gateway.Rejection
 		if _, err := r.gw.Do(ctx, r.principal, r.conv, command); err != nil && !errors.As(err, &rejected) {
 			return err

@@ -24,6 +24,8 @@ type remote struct {
 	Tenant  string `help:"The tenant of the subject." placeholder:"ID"`
 }
 
+// client returns a client of the gateway that acts for the subject. Only the holder of the API token may act for
+// others.
 func (r *remote) client() *leat.Client {
 	return &leat.Client{URL: r.URL, Token: r.Token, Subject: r.Subject, Tenant: r.Tenant}
 }

@@ -24,6 +24,7 @@ type screen struct {
 	t     terminal
 	width int // columns
 
+	// The state of what is on the screen. Keys are ids of messages, parts and turns, joined by slashes.
 	parts       map[string]*drawnPart // by message and part
 	finished    map[string]bool       // messages and turns that are drawn completely
 	last        string                // key of the part that was drawn last
@@ -40,6 +41,8 @@ type drawnPart struct {
 	line   string // the status on the last line
 }
 
+// newScreen returns a screen for an output of width columns. t says whether it is a terminal, and whether it shows
+// colours.
 func newScreen(w io.Writer, t terminal, width int) *screen {
 	return &screen{w: w, t: t, width: width, parts: map[string]*drawnPart{}, finished: map[string]bool{}, atLineStart: true}
 }
@@ -55,6 +58,7 @@ func (s *screen) draw(t *transcript.Transcript, skip map[string]bool) {
 		if s.finished[m.ID] || skip[m.ID] {
 			continue
 		}
+		// Messages of users and of the system arrive complete and never change, so they are drawn once.
 		if m.Role == event.User || m.Role == event.System {
 			s.begin(m.ID)
 			s.write(s.t.style(bold, "› ") + clean(m.Visible()) + "\n")
@@ -203,7 +207,8 @@ func (s *screen) tool(key string, d *drawnPart, p *transcript.Part) {
 		s.write("\n")
 		d.head = true
 	}
-	// Arguments arrive in small pieces and are drawn when they are complete.
+	// Arguments arrive in small pieces of JSON, which are unreadable while they grow. They are complete when output
+	// arrives, the state changes or the tool ends.
 	if d.texts[1] == "" && p.Len(event.Input) > 0 && (p.Len(event.Output) > 0 || p.Final || p.State != event.PartRunning) {
 		d.texts[1] = p.Text(event.Input)
 		s.begin(key)
@@ -234,6 +239,7 @@ func (s *screen) request(key string, r *transcript.Request) {
 	}
 	s.finished[key] = true
 	s.begin(key)
+	// An approval without options has the two decisions of the protocol.
 	options := r.Options
 	if len(options) == 0 && r.Kind == event.RequestApproval {
 		options = []string{string(event.Approve), string(event.Deny)}
@@ -306,6 +312,7 @@ func (s *screen) write(text string) {
 // stay, carriage returns are dropped, and others become a middle dot. Unlike [escaper], it is for text that people
 // read.
 func clean(text string) string {
+	// Most texts are clean. Searching first avoids a copy of each of them.
 	bad := func(r rune) bool { return r != '\n' && r != '\t' && (unicode.IsControl(r) || r == utf8.RuneError) }
 	if strings.IndexFunc(text, bad) < 0 {
 		return text
@@ -321,7 +328,7 @@ func clean(text string) string {
 	}, text)
 }
 
-// clip shortens a text to at most n characters.
+// clip shortens a text to at most n characters, the last of which is an ellipsis if something was left out.
 func clip(text string, n int) string {
 	if utf8.RuneCountInString(text) <= n {
 		return text

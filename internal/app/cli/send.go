@@ -26,6 +26,8 @@ func (c *sendCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	// The client retries after a lost response with the same idempotency key, so the message is sent once. With --key
+	// that also holds for a second run of the command.
 	ack, err := c.client().Do(a.ctx, c.Conversation, leat.Command{Type: "send", Key: c.Key, Agent: c.Agent, Message: &leat.Message{Text: text, Source: "cli"}})
 	if err != nil || c.JSON {
 		return a.printJSON(ack, c.explain(err))
@@ -37,6 +39,7 @@ func (c *sendCmd) Run(a *app) error {
 // text joins the arguments of a command, or reads standard input if they are a dash.
 func (a *app) text(words []string) (string, error) {
 	text := strings.Join(words, " ")
+	// The line feed that most editors and echo add at the end is not part of the message.
 	if text == "-" {
 		b, err := io.ReadAll(a.in)
 		if err != nil {
@@ -85,6 +88,7 @@ func (c *stopCmd) Run(a *app) error {
 		}
 		errs = append(errs, err)
 	}
+	// Without --json the command prints a line for each turn, so silence would look like a failure.
 	if len(turns) == 0 {
 		fmt.Fprintln(a.stderr, "leat: no turn is running")
 	}

@@ -44,6 +44,8 @@ func (a *app) serve(cfg config.Config, signals <-chan os.Signal) (err error) {
 	for {
 		next, err := a.serveOnce(cfg, &sockets, signals)
 		if next == nil || err != nil {
+			// A gateway that failed to start or to end is not restarted: the error is for the operator or the service
+			// manager to act on.
 			return err // after an error, something may be left that the next gateway would fail on
 		}
 		cfg = *next
@@ -99,6 +101,7 @@ func (a *app) greet(cfg config.Config, gateway *serve.App) {
 	}
 	fmt.Fprintf(&b, "  agents     %s\n  data       %s\n", strings.Join(names, ", "), cfg.Data)
 	switch {
+	// An open gateway listens on loopback only, which the check of the configuration enforces.
 	case cfg.Open():
 		b.WriteString("  token      not set: every user of this machine may do everything, and only this machine can connect\n")
 	case cfg.Token == "":

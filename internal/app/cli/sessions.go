@@ -17,6 +17,8 @@ func (c *importCmd) list(ctx context.Context, a *app) error {
 	w := a.table()
 	for _, s := range sessions {
 		updated := ""
+		// Some upstreams don't report when a session was used last. Times are local, since people compare them with
+		// their memory.
 		if !s.Updated.IsZero() {
 			updated = s.Updated.Local().Format(time.DateTime)
 		}

@@ -43,6 +43,8 @@ func (s *settings) load(a *app) (config.Config, error) {
 			return c, fmt.Errorf("%w: --agent: %w", config.ErrInvalid, err)
 		}
 	}
+	// Agents from the environment are only for users who configure none: otherwise a key that is set for another
+	// program would add an agent to a gateway.
 	if len(c.Agents) == 0 {
 		c.Agents = llm.FromEnvironment(a.getenv)
 	}
@@ -105,6 +107,7 @@ func (c *configPrintCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	// Both forms mask the secrets.
 	print := cfg.YAML
 	if c.JSON {
 		print = cfg.JSON

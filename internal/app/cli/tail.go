@@ -21,6 +21,7 @@ type tailCmd struct {
 // contains the current contents. Frames are printed as they were received. A lost connection is reported on standard
 // error and retried.
 func (c *tailCmd) Run(a *app) error {
+	// A text can only be drawn from a whole transcript, which begins with a snapshot; a cursor skips the snapshot.
 	if c.After != "" && !c.JSON {
 		return fmt.Errorf("%w: --after requires --json, because text output starts with the newest messages", errUsage)
 	}
@@ -40,6 +41,8 @@ func (c *tailCmd) Run(a *app) error {
 			if _, err := fmt.Fprintf(a.terminalSafe(a.stdout), "%s\n", f.Raw); err != nil {
 				return err
 			}
+			// Frames with a cursor contain the state; the first one is the snapshot or, after a cursor, everything
+			// since then.
 			if c.NoFollow && f.Cursor != "" {
 				return leat.ErrStop
 			}
@@ -57,6 +60,7 @@ func (c *tailCmd) Run(a *app) error {
 			}
 			return nil
 		})
+		// The prompt of the shell begins on a new line even if the last text has no line feed.
 		if !s.atLineStart {
 			fmt.Fprintln(a.stdout)
 		}

@@ -23,6 +23,7 @@ func (a *app) terminal(w io.Writer) terminal {
 	return terminal{is: true, colour: a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb"}
 }
 
+// isTerminal reports whether a file is a terminal, on all systems.
 func isTerminal(f *os.File) bool { return isatty.IsTerminal(f.Fd()) }
 
 // The styles, as parameters of the escape sequence SGR (ECMA-48).
@@ -35,7 +36,8 @@ const (
 	cyan   = "36"
 )
 
-// style returns the text in a style if the terminal supports colours.
+// style returns the text in a style if the terminal supports colours. The style ends with the text, so texts with
+// styles can be joined.
 func (t terminal) style(style, text string) string {
 	if !t.colour || style == "" || text == "" {
 		return text

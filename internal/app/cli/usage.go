@@ -23,6 +23,7 @@ type usageCmd struct {
 
 func (c *usageCmd) Run(a *app) error {
 	groups := c.GroupBy
+	// The empty list means no groups, which a flag can't express: an empty flag stands for the default.
 	if slices.Equal(groups, []string{"none"}) {
 		groups = []string{}
 	}
@@ -51,6 +52,7 @@ func (a *app) usageTable(rep *leat.UsageReport) error {
 	}
 	for i := range rep.Groups {
 		g := &rep.Groups[i]
+		// The report has a field for each group, of which only the requested ones are set.
 		names := map[string]string{"day": g.Day, "agent": g.Agent, "model": g.Model, "tenant": g.Tenant, "subject": g.Subject}
 		for _, d := range rep.GroupBy {
 			name := "-"

@@ -33,6 +33,8 @@ func buildOf(info *debug.BuildInfo) build {
 	if info == nil {
 		return b
 	}
+	// go install sets the version of the module. Builds in a checkout have a pseudo-version or "(devel)", depending
+	// on the version of Go.
 	if v := info.Main.Version; v != "" && v != "(devel)" {
 		b.Version = v
 	}
@@ -49,7 +51,8 @@ func buildOf(info *debug.BuildInfo) build {
 	return b
 }
 
-// thisBuild returns the build of this program.
+// thisBuild returns the build of this program. The variables of a release replace Go's information, since a release
+// is built from an archive without a repository.
 func thisBuild() build {
 	info, _ := debug.ReadBuildInfo()
 	b := buildOf(info)
@@ -62,7 +65,7 @@ func thisBuild() build {
 // version returns the version of the build, such as v1.2.0 or devel.
 func version() string { return thisBuild().Version }
 
-// print writes the build as text.
+// print writes the build as text, in the form that bug reports should contain.
 func (b build) print(w io.Writer) error {
 	commit := cmp.Or(b.Commit, "unknown")
 	if b.Modified {

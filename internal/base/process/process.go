@@ -25,7 +25,8 @@ type Process struct {
 	killAfter time.Duration
 
 	exitDone chan struct{} // closed when the process was reaped and its group killed
-	err      error         // nil for exit status 0; set before ended is closed
+	// err is nil for exit status 0. It is set before exitDone is closed, and read only after that.
+	err error
 
 	mu     sync.Mutex
 	reaped bool        // its id may belong to another process

@@ -14,11 +14,13 @@ import (
 // backward is how many arrows between the files of the gateway may point backward. Lower it when there are fewer.
 const backward = 10
 
-// graph holds for each file the files that it refers to.
+// graph holds for each file the other files of its package that it refers to. Several references between two files
+// are one arrow.
 type graph map[string]map[string]bool
 
-// arrows counts the references between a package's files that point backward in the best order that is found: from one file to
-// another that comes before it. An order without any would mean that the files are layers.
+// arrows counts the references between a package's files that point backward in the best order that is found: from
+// one file to another that comes before it. An order without any would mean that the files are layers, which can be
+// read from the first to the last without knowing what follows. Cycles always have an arrow that points backward.
 func (t *tree) arrows(path string) figure {
 	fig := figure{name: "arrows", limit: backward, of: "arrows between the gateway's files that point backward"}
 	g := graph{}
@@ -64,8 +66,10 @@ func declaredInPackage(o types.Object) bool {
 	return o.Parent() == o.Pkg().Scope()
 }
 
-// order returns an order of the files in which few arrows point backward. The best order is hard to find, so this begins with one and
-// moves single files to where they do best until no move helps.
+// order returns an order of the files in which few arrows point backward. The best order is hard to find (it is the
+// feedback arc set problem), so this begins with one and moves single files to where they do best until no move
+// helps. Each move removes at least one backward arrow, so the loop ends. It begins with the files that refer to the
+// most others, and compares names in a tie, so the result is the same in every run.
 func (g graph) order() []string {
 	order := slices.SortedFunc(maps.Keys(g), func(a, b string) int { return cmp.Or(len(g[b])-len(g[a]), cmp.Compare(a, b)) })
 	for improves := true; improves; {

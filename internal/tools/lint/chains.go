@@ -33,7 +33,8 @@ func (t *tree) chains() figure {
 	return fig
 }
 
-// fields counts the fields in a row that a chain of selectors goes through; a package name or a call ends it.
+// fields counts the fields in a row that a chain of selectors goes through; a package name or a call ends it. A
+// method at the end counts as well, because finding it needs the same knowledge of the types.
 func fields(info *types.Info, sel *ast.SelectorExpr) int {
 	n := 0
 	for {

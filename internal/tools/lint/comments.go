@@ -13,6 +13,7 @@ import (
 const commentShare = 10.6
 
 // comments measures the share of lines that hold only a comment, directives included: the tree has few of them.
+// Comments at the end of a line of code don't count, and blank lines count as lines.
 func (t *tree) comments() (figure, error) {
 	fig := figure{name: "comments", limit: commentShare, isMinimum: true, of: "% of the lines are comments"}
 	lines, comments := 0, 0

@@ -35,6 +35,8 @@ func measure() ([]figure, error) {
 	return []figure{t.names(), t.arrows(module + "internal/gateway"), t.chains(), comments, t.exports()}, err
 }
 
+// main prints each figure with its limit. The exit status is 1 if a figure exceeds its limit, and 2 if the tree can't
+// be loaded, for example because it doesn't compile.
 func main() {
 	list := flag.String("list", "", "print every place that counts for `FIGURE`")
 	flag.Parse()

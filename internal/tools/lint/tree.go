@@ -40,6 +40,8 @@ func load(pattern string) (*tree, error) {
 		}
 		switch {
 		case strings.HasSuffix(p.ID, ".test"): // the generated main of a test
+		// A package that imports a package under test is loaded a second time with it. ForTest marks both these and
+		// the test packages.
 		case p.ForTest != "":
 			t.tests = append(t.tests, p)
 		default:
