@@ -8,47 +8,46 @@ import (
 	"time"
 )
 
-// MaxLine is the default limit of a line and of one event's data, in bytes: what the official SDKs of model providers allow.
+// MaxLine is the default limit of a line and of one event's data, in bytes. The official SDKs of model providers have the same limit.
 const MaxLine = 32 << 20
 
 // Event is one server-sent event.
 type Event struct {
-	Name string // empty where the stream gives none, which readers of the format take for "message"
-	ID   string // given by this event itself
-	Data []byte // lines joined by LF; valid until the function that got the event returns
+	Name string // empty if the event has none; browsers then use "message"
+	ID   string // of this event; empty if it has none, also after an event with an id
+	Data []byte // lines joined by LF; valid until the function that received the event returns
 }
 
-// Reader takes a stream in pieces of any size. The zero value reads a stream from its beginning.
-// It is not safe for concurrent use.
+// Reader parses a stream that arrives in pieces of any size. The zero value reads a stream from its beginning. It is not safe for concurrent use.
 type Reader struct {
-	// Limit bounds a line and the data of one event, in bytes; 0 is [MaxLine]. Set it before the first Feed.
+	// Limit is the limit of a line and of the data of one event, in bytes. If it is 0, the limit is [MaxLine]. Set it before the first Feed.
 	Limit int
-	// Resumed says that the first byte fed is not the first of the stream, so that a byte order mark there is content.
-	// Set it before the first Feed.
+	// MidStream is true if the first byte passed to Feed isn't the first one of the stream, so that a byte order mark there is content. Set it
+	// before the first Feed.
 	MidStream bool
 
 	total  int64 // bytes of all calls of Feed before this one
-	offset int64 // the last boundary
-	err    error // sticky
+	offset int64 // of the last boundary
+	err    error // of the first failed call; returned by every later one
 
-	partial  []byte // the line that the last call left unended
-	hasBegun bool   // past the byte order mark
-	skipLF   bool   // the last line ended in CR: an LF now belongs to it
-	atEvent  bool   // that line ended an event, so a boundary follows it
+	partial  []byte // the incomplete line at the end of the last call
+	hasBegun bool   // the first line was read, so a byte order mark is content from here on
+	skipLF   bool   // the last line ended in CR, so an LF that follows belongs to its end
+	atEvent  bool   // the last line ended an event, so the boundary is after that LF
 
-	// The event being read.
+	// The current event.
 	name, id string
 	data     []byte
-	borrowed bool // data points into the caller's piece
-	has      bool // there was a data line
+	borrowed bool // data is part of the caller's slice
+	has      bool // the event has a data line
 
-	lastID string
+	lastID string // of the stream, also by an event without data
 	retry  time.Duration
 	hasTry bool
 }
 
-// Feed reads the next piece and calls emit for each event that it completes. An error is [ErrTooLong], or that of emit;
-// the Reader is spent after it, and every later call returns it again. p is not kept.
+// Feed parses the next piece and calls emit for each event that it completes. It returns [ErrTooLong], or the error of emit; after an error the
+// Reader can't be used any more, and every later call returns the error again. Feed doesn't retain p.
 func (r *Reader) Feed(p []byte, emit func(Event) error) error {
 	if r.err != nil {
 		return r.err
@@ -62,9 +61,11 @@ func (r *Reader) Feed(p []byte, emit func(Event) error) error {
 	return nil
 }
 
+// feed parses p line by line. A line ends in LF, CR or CRLF, and a CRLF may be split between two calls. feed updates the offset at each boundary:
+// after an event, and after each line between events.
 func (r *Reader) feed(p []byte, emit func(Event) error) error {
 	pos := 0
-	lf := -2 // index of the next LF at or after pos; -1: none, -2: not known
+	lf := -2 // index of the next LF at or after pos; -1 if p has no further one, -2 if it is unknown
 	for pos < len(p) {
 		if r.skipLF {
 			r.skipLF = false
@@ -81,7 +82,7 @@ func (r *Reader) feed(p []byte, emit func(Event) error) error {
 				lf += pos
 			}
 		}
-		// An LF is looked for once, a CR only up to it, so that a long piece is not searched again for every line.
+		// The next LF is searched once, and a CR only before it, so that a long piece isn't searched again for every line.
 		end := lf
 		if end < 0 {
 			end = len(p)
@@ -119,7 +120,7 @@ func (r *Reader) feed(p []byte, emit func(Event) error) error {
 			if err := r.field(line, isLocal); err != nil {
 				return err
 			}
-			// Between events every line is a boundary, so that heartbeats don't pile up behind the last event.
+			// Between events every line is a boundary. Otherwise the heartbeats after the last event would have to be sent again.
 			if !r.has && r.name == "" && r.id == "" {
 				r.offset, r.atEvent = r.total+int64(pos), true
 			}
@@ -133,7 +134,8 @@ func (r *Reader) feed(p []byte, emit func(Event) error) error {
 	return nil
 }
 
-// keepBuffer bounds, in bytes, what a Reader keeps for the next line: one huge event must not hold memory for hours.
+// keepBuffer is the limit, in bytes, of the buffers that a Reader keeps for the next event. A larger one is freed, because a stream may last for
+// hours after one huge event.
 const keepBuffer = 64 << 10
 
 var bom = []byte("\xef\xbb\xbf")
@@ -159,7 +161,7 @@ func (r *Reader) field(line []byte, shareable bool) error {
 			switch {
 			case shareable:
 				r.data, r.borrowed = value, true
-			case cap(r.partial) > keepBuffer: // the line's own buffer, of which feed keeps nothing
+			case cap(r.partial) > keepBuffer: // feed would free the buffer of the line, so it is used instead of a copy
 				r.data, r.borrowed, r.partial = value, false, nil
 			default:
 				r.data, r.borrowed = append(r.data[:0], value...), false
@@ -183,11 +185,12 @@ func (r *Reader) field(line []byte, shareable bool) error {
 			r.retry, r.hasTry = time.Duration(ms)*time.Millisecond, true
 		}
 	}
-	return nil // a comment, whose name is empty, or a field that the format does not know
+	return nil // other fields, and comments, whose name is empty, are ignored
 }
 
 var colon = []byte(":")
 
+// digits parses a retry hint. The standard requires a field that isn't all digits to be ignored.
 func digits(b []byte) (int64, bool) {
 	for _, c := range b {
 		if c < '0' || c > '9' {
@@ -198,9 +201,11 @@ func digits(b []byte) (int64, bool) {
 	return n, err == nil && n <= int64(maxRetry/time.Millisecond)
 }
 
-// maxRetry bounds a retry hint. A longer one is a mistake of the server, and could overflow a time.Duration.
+// maxRetry is the limit of a retry hint. A longer one is a mistake of the server and could overflow a time.Duration.
 const maxRetry = 24 * time.Hour
 
+// dispatch ends the current event at the offset end and emits it if it has data. If emit fails, the offset stays before the event, so that a
+// resumed Reader returns it again.
 func (r *Reader) dispatch(end int64, emit func(Event) error) error {
 	e := Event{Name: r.name, ID: r.id, Data: r.data}
 	has := r.has
@@ -212,7 +217,7 @@ func (r *Reader) dispatch(end int64, emit func(Event) error) error {
 	}
 	err := emit(e)
 	if err != nil {
-		r.offset = before // the event was not taken
+		r.offset = before
 	}
 	if r.borrowed || cap(r.data) > keepBuffer {
 		r.data, r.borrowed = nil, false
@@ -227,25 +232,24 @@ func (r *Reader) copyData() {
 	}
 }
 
-// Offset returns how many of the fed bytes lie before the last boundary: the end of the last event, within emit of the
-// event at hand, or of the last line after it that belongs to no event.
+// Offset returns the number of bytes before the last boundary, which is the end of the last event or of the last line after it that belongs to no
+// event. Within emit it is the end of the event that is passed to emit.
 func (r *Reader) Offset() int64 { return r.offset }
 
-// Buffered returns how many bytes of an unfinished event the reader holds.
+// Buffered returns the number of buffered bytes of an incomplete event.
 func (r *Reader) Buffered() int { return len(r.partial) + len(r.data) }
 
-// LastID returns the last id that the stream gave, also by a block without data.
+// LastID returns the last id in the stream, also that of an event without data.
 func (r *Reader) LastID() string { return r.lastID }
 
-// Retry returns the stream's last hint how long to wait before connecting again, and whether there was one.
+// Retry returns the stream's last hint how long a client should wait before it reconnects, and whether the stream had one.
 func (r *Reader) Retry() (time.Duration, bool) { return r.retry, r.hasTry }
 
-// Close says that no byte follows. It returns [ErrInsideEvent] where the stream ended before its last event did, or the
-// error that spent the Reader.
+// Close declares the end of the stream. It returns [ErrInsideEvent] if the last event is incomplete, or the error of an earlier call.
 func (r *Reader) Close() error {
 	if r.err == nil {
 		r.err = errClosed
-		// A comment may be cut: heartbeats carry nothing.
+		// An incomplete comment is not an error, because it has no content.
 		line := r.partial
 		if !r.hasBegun && !r.MidStream {
 			line = bytes.TrimPrefix(line, bom)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// AppendEvent appends one event to b. An empty id or name gives no such line. It returns b unchanged and [ErrField] where
-// id or name has CR, LF or NUL, which would end the field early or make readers ignore it.
+// AppendEvent appends one event to b. An empty id or name is left out. If id or name has CR, LF or NUL, which would end the field early or make
+// readers ignore it, AppendEvent returns b unchanged and [ErrField].
 func AppendEvent(b []byte, id, name string, data []byte) ([]byte, error) {
 	if strings.ContainsAny(id, "\r\n\x00") || strings.ContainsAny(name, "\r\n\x00") {
 		return b, ErrField
@@ -23,19 +23,20 @@ func AppendEvent(b []byte, id, name string, data []byte) ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// AppendComment appends a comment, which readers ignore: a heartbeat.
+// AppendComment appends a comment, which readers ignore. Servers send comments as heartbeats.
 func AppendComment(b []byte, text string) []byte {
 	b = appendLines(b, ": ", []byte(text))
 	return append(b, '\n')
 }
 
-// AppendRetry appends the hint how long a reader waits before it connects again, in whole milliseconds.
+// AppendRetry appends the hint how long a reader should wait before it reconnects, in whole milliseconds.
 func AppendRetry(b []byte, d time.Duration) []byte {
 	b = strconv.AppendInt(append(b, "retry: "...), max(0, d.Milliseconds()), 10)
 	return append(b, "\n\n"...)
 }
 
-// appendLines writes each line of data with a prefix; the space at its end keeps one at the beginning of a line.
+// appendLines appends each line of data after a prefix. Readers remove one space after the colon, so the prefix ends in a space, or a line that
+// begins with one would lose it.
 func appendLines(b []byte, prefix string, data []byte) []byte {
 	for {
 		b = append(b, prefix...)

@@ -53,6 +53,8 @@ func (t *Transcript) apply(e *event.Event) error {
 		t.message(e)
 	case event.TurnQueue, event.TurnStart, event.TurnUpdate, event.TurnWait, event.TurnResume, event.TurnEnd:
 		t.turn(e)
+	// Events of a message that isn't here are ignored: it is before the window. A gap would make the reader fetch a snapshot, which would not
+	// have the message either.
 	case event.PartStart, event.PartAppend, event.PartReplace, event.PartUpdate, event.PartEnd:
 		m := t.messages[e.Message]
 		if m == nil || e.Seq <= m.floor {
@@ -69,6 +71,7 @@ func (t *Transcript) apply(e *event.Event) error {
 			t.Truncated = e.Seq
 			t.truncate(e.Message)
 		}
+	// A deleted conversation is shown as empty.
 	case event.ConversationDelete:
 		t.truncate("")
 	}
@@ -140,6 +143,7 @@ func (t *Transcript) turn(e *event.Event) {
 	case event.TurnResume:
 		t.answer(turn, e)
 		return
+	// An end is applied once: apply has returned for a turn that has ended.
 	case event.TurnEnd:
 		turn.State, turn.Outcome, turn.Reason, turn.StoppedBy, turn.Error, turn.Usage = TurnEnded, b.Outcome, b.Reason, b.StoppedBy, b.Error, b.Usage
 		turn.EndedAt, turn.EndSeq, turn.Requests, turn.answeredAt = e.At, e.Seq, nil, nil
@@ -272,17 +276,20 @@ func (p *Part) op(e *event.Event) error {
 	if p.Final && e.Seq > p.closed && (e.Type != event.PartReplace || e.Text != "") {
 		return nil
 	}
+	// f.b[:0:0] has no capacity, so that the append allocates.
 	if e.Type == event.PartReplace {
 		f.b = append(f.b[:0:0], e.Text...)
 	} else {
 		if e.Offset > int64(len(f.b)) {
 			return ErrGap
 		}
+		// The reader may have a part of the text already, from a batch that was merged differently.
 		if overlap := int64(len(f.b)) - e.Offset; overlap < int64(len(e.Text)) {
 			f.b = append(f.b, e.Text[overlap:]...)
 		}
 	}
 	f.seq = e.Seq
+	// notedAt is one seq for the whole part, because operations on several of its fields may have notes.
 	if (e.History != nil || e.Note != "") && e.Seq > p.notedAt {
 		p.addNote(e)
 	}

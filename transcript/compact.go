@@ -32,6 +32,7 @@ func dropTruncated(events []event.Event) []event.Event {
 		_ = t.Apply(e) // an event that doesn't apply here doesn't apply for any reader either
 	}
 	compacted := make([]event.Event, 0, len(events))
+	// The id of the last remaining message so far, which a truncate to a removed message names instead.
 	last := ""
 	for _, e := range events {
 		switch {

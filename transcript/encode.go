@@ -71,6 +71,7 @@ type writer struct {
 	err error // of the last value that could not be encoded
 }
 
+// open begins an object or list.
 func (w *writer) open(c byte) { w.b = append(w.b, c) }
 
 // close removes the comma after the last entry and ends an object or list.
@@ -104,6 +105,7 @@ func (w *writer) bool(k string, v bool) {
 	}
 }
 
+// encode appends a key and a value of any type, by encoding/json.
 func (w *writer) encode(k string, v any) {
 	w.key(k)
 	w.value(v)

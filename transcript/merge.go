@@ -25,6 +25,7 @@ func Merge(events []event.Event, history History) []event.Event {
 	return g.finish()
 }
 
+// partKey identifies a part: its id is unique only within its message.
 type partKey struct{ message, part string }
 
 type fieldKey struct {

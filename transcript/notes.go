@@ -67,6 +67,7 @@ func addNote(h []string, n string, extend bool) []string {
 
 // surplus returns how many of the oldest of n notes exceed the limits. The newest note always stays, even if it is too long by itself.
 func surplus(n int, at func(i int) string) int {
+	// Count the notes that fit, from the newest.
 	i, size := n, 0
 	for i > 0 && n-i < MaxNotes {
 		if size += len(at(i - 1)); size > maxNotesBytes && i < n {

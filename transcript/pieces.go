@@ -20,10 +20,12 @@ func SplitText(events []event.Event, limit int) []event.Event {
 	for _, e := range events {
 		offset := e.Offset
 		for len(e.Text) > limit {
+			// Step back to the beginning of a character: continuation bytes are 10xxxxxx.
 			n := limit
 			for n > 1 && e.Text[n]&0xc0 == 0x80 {
 				n--
 			}
+			// The notes are in the last piece, with which the operation takes effect.
 			piece := e
 			piece.Text, piece.Partial, piece.Note, piece.Extend, piece.History = e.Text[:n], true, "", false, nil
 			pieces = append(pieces, piece)

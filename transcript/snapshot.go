@@ -88,6 +88,7 @@ func (t *Transcript) AddPage(p *Snapshot, before string, cursor int64) bool {
 	if p.Seq < cursor || len(t.Messages) == 0 || t.Messages[0].ID != before {
 		return false
 	}
+	// A message that is here already means that the page was added before.
 	for _, m := range p.Messages {
 		if t.messages[m.ID] != nil {
 			return false
@@ -120,6 +121,7 @@ func copyMessages(messages []*Message) []*Message {
 	for i, m := range messages {
 		c := *m
 		c.Parts = make([]*Part, len(m.Parts))
+		// One array for all parts of a message saves an allocation for each.
 		parts := make([]Part, len(m.Parts))
 		for j, p := range m.Parts {
 			parts[j] = *p

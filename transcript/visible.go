@@ -14,6 +14,7 @@ func (m *Message) Visible() string {
 		if (p.Kind != event.KindText && p.Kind != event.KindStatus) || len(p.texts[0].b) == 0 {
 			continue
 		}
+		// The join of the first visible part is dropped.
 		if b.Len() > 0 {
 			b.WriteString(p.Join)
 		}

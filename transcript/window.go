@@ -55,6 +55,7 @@ func (t *Transcript) Evict(n int) {
 	}
 	t.Messages = slices.Clone(t.Messages[n:]) // a slice of the old array would keep the texts
 	t.Earlier = true
+	// Without messages every turn that has ended is removed.
 	since := t.Seq + 1
 	if len(t.Messages) > 0 {
 		since = t.Messages[0].Seq
@@ -86,6 +87,7 @@ func (t *Transcript) truncate(last string) {
 		}
 		delete(t.messages, m.ID)
 	}
+	// The array is reused, so the pointers to removed messages would keep their texts in memory.
 	clear(t.Messages[count:])
 	t.Messages = t.Messages[:count]
 	// A log is truncated only while no turn runs. A turn that is unfinished here has lost its end: the log was compacted, which removed the

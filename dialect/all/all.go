@@ -40,6 +40,7 @@ func Registry() dialect.Registry {
 		gemini.Dialect(),
 		langgraph.Dialect(),
 		leat.Dialect(),
+		// Letta has two formats: that of its REST API, and that of the output of Letta Code.
 		letta.Code(),
 		letta.Dialect(),
 		ollama.Dialect(),

@@ -37,10 +37,12 @@ func (d *decoder) start(in *frame) error {
 	if b := d.block(in.Index); b != nil {
 		d.stop(b) // the upstream has left out its content_block_stop
 	}
+	// The limits are checked for every block, also for those that are not shown: each is in the state until its stop.
 	if d.Parts == maxParts || len(d.Open) == maxOpen {
 		return errMany
 	}
 	b := &open{Index: in.Index, Type: c.Type}
+	// Two texts in a row are one paragraph, so the type of the block before decides about the join.
 	before := d.Before
 	d.Before = c.Type
 	var err error
@@ -55,6 +57,7 @@ func (d *decoder) start(in *frame) error {
 	case c.Type == "thinking":
 		d.part(b, &event.Body{Kind: event.KindReasoning})
 		err = d.append(b, event.Text, c.Thinking)
+	// The content of redacted thinking is encrypted, so only its place is shown.
 	case c.Type == "redacted_thinking":
 		title := "redacted"
 		d.part(b, &event.Body{Kind: event.KindReasoning, Title: &title})
@@ -73,7 +76,7 @@ func (d *decoder) start(in *frame) error {
 	return err
 }
 
-// part starts a block's part.
+// part starts a block's part. Its key is the number of the part within the message, which unlike the index never repeats.
 func (d *decoder) part(b *open, body *event.Body) {
 	b.Part = strconv.Itoa(d.Parts)
 	d.Parts++
@@ -199,6 +202,7 @@ func (d *decoder) result(c *block) {
 		d.part(&b, &event.Body{Kind: event.KindTool, Name: strings.TrimSuffix(c.Type, resultSuffix), Call: c.ToolUseID, State: event.PartRunning})
 		t = &tool{Message: d.Key, Part: b.Part}
 	}
+	// The part may belong to an earlier message, which has ended; its operations still name that message.
 	r := parseResult(c)
 	for _, f := range []struct {
 		field event.Field

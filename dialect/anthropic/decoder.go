@@ -35,6 +35,8 @@ type decoder struct {
 
 var _ dialect.Counter = (*decoder)(nil)
 
+// state is everything that the next frame needs to know of the frames before. It has no text except incomplete characters, because it is
+// stored with every commit.
 type state struct {
 	Frames int  `json:"frames"`
 	IsOver bool `json:"ended,omitempty"`
@@ -85,6 +87,7 @@ const (
 	maxMessages = 1024
 )
 
+// The causes of invalid frames. decodeFrame adds the type of the event.
 var (
 	errNoType    = errors.New("a frame is an object with a type")
 	errNoMessage = errors.New("a block before message_start")
@@ -125,12 +128,14 @@ func (d *decoder) route(in *frame) error {
 		return d.delta(in)
 	case "content_block_start":
 		return d.start(in)
+	// A stop without its start changes nothing.
 	case "content_block_stop":
 		if b := d.block(in.Index); b != nil {
 			d.stop(b)
 		}
 	case "message_start":
 		return d.begin(in)
+	// The stop reason takes effect at message_stop.
 	case "message_delta":
 		d.count(in.Usage)
 		if in.Delta != nil && in.Delta.StopReason != "" {
@@ -192,6 +197,7 @@ func (d *decoder) count(u *usage) {
 	setTotal(&d.Usage.CacheWrite, u.CacheWrite)
 }
 
+// setTotal sets *to to a number that a frame has. Numbers are totals, so they replace each other.
 func setTotal(to, v *int64) {
 	if v != nil {
 		*to = *v
@@ -231,7 +237,7 @@ func (d *decoder) endMessage(reason string) {
 	for len(d.Open) > 0 {
 		d.stop(d.Open[0])
 	}
-	openTools := d.Tools[:0]
+	openTools := d.Tools[:0] // filters in place
 	for _, t := range d.Tools {
 		if t.Server {
 			openTools = append(openTools, t)

@@ -7,7 +7,7 @@ import (
 	"github.com/leat-dev/leat/sse"
 )
 
-// Encoder writes one message as the stream of the Anthropic Messages API: named events, blocks one after another with
+// Encoder writes one message in the format of the Anthropic Messages API. A stream has named events, blocks one after another with
 // indexes from 0, one message_start and, unless the message fails, one message_stop. Its methods append to b and return it.
 // It is not safe for concurrent use.
 //
@@ -140,7 +140,8 @@ func (e *Encoder) AppendMessage(b []byte, blocks []Block, reason string, u *even
 	return append(appendUsage(b, u), '}')
 }
 
-// stopReason maps the reason of a completed turn to one of the API's stop reasons. The API requires one, so any other reason is end_turn.
+// stopReason maps the reason of a completed turn, which may be that of any provider, to one of the API's stop reasons. The API requires one, so
+// any other reason is end_turn.
 func stopReason(reason string) string {
 	switch reason {
 	case "max_tokens", "length", "max_output_tokens":

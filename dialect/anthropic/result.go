@@ -45,6 +45,7 @@ func parseResult(c *block) result {
 			return r
 		}
 	}
+	// Any other content is shown as text; whether it is an error is in the block.
 	r.output = plain(c.Content)
 	if c.IsError {
 		r.err = &event.Error{Message: "the tool failed"}
@@ -59,7 +60,7 @@ func withFiles(stdout string, content json.RawMessage) string {
 		ID string `json:"file_id"`
 	}
 	if json.Unmarshal(content, &files) != nil {
-		return stdout
+		return stdout // no list of files
 	}
 	for _, f := range files {
 		if f.ID == "" {
@@ -95,6 +96,7 @@ func plain(raw json.RawMessage) string {
 			return strings.Join(texts, "\n")
 		}
 	}
+	// A list with other blocks than text, or an object.
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	var v any

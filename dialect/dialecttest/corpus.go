@@ -35,8 +35,9 @@ func Load(t testing.TB, d dialect.Dialect, path, client string) Stream {
 	if err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
+	// Of the forms of recordings only raw server-sent events are the body itself.
 	if r.IsSSE() {
-		s.Body = raw
+		s.Body = raw // unchanged, with its comments and line ends
 		return s
 	}
 	for {
@@ -54,6 +55,7 @@ func Load(t testing.TB, d dialect.Dialect, path, client string) Stream {
 // Frame appends a frame to a body in the framing of the dialect.
 func Frame(t testing.TB, d dialect.Dialect, body []byte, f dialect.Frame) []byte {
 	t.Helper()
+	// A line may not contain a line end; recordings have one JSON value a line, so none does.
 	if d.Framing == dialect.Lines {
 		return append(append(body, f.Data...), '\n')
 	}
@@ -87,6 +89,7 @@ func repository(t testing.TB) (root string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Up to the root of the file system, whose parent is itself.
 	for ; filepath.Dir(dir) != dir; dir = filepath.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
 			root = dir

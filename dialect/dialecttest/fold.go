@@ -36,6 +36,7 @@ func NewFolder() *Folder {
 	return f
 }
 
+// mapper returns a new mapper for the turn, whose ids continue those of the mappers before.
 func (f *Folder) mapper() *dialect.Mapper {
 	m := dialect.NewMapper(Turn, func() string {
 		f.ids++
@@ -71,6 +72,7 @@ func (f *Folder) apply(e event.Event) error {
 // Restart replaces the mapper by one that is restored from the state of the old one and the transcript, as after a restart of the gateway. It
 // fails if the new mapper knows another number of keys.
 func (f *Folder) Restart() error {
+	// The state has the keys; lengths and ends are taken from the transcript, as from a stored log.
 	st, err := f.Mapper.State()
 	if err != nil {
 		return err
@@ -112,6 +114,7 @@ func Visible(tr *transcript.Transcript) string {
 // JSON, and empty ones are left out, so that a new field doesn't change the files of streams without it.
 func Dump(tr *transcript.Transcript) string {
 	var b strings.Builder
+	// line writes a label and pairs of a name and a value.
 	line := func(indent, label string, pairs ...any) {
 		b.WriteString(indent + label)
 		for i := 0; i < len(pairs); i += 2 {
@@ -128,6 +131,7 @@ func Dump(tr *transcript.Transcript) string {
 	if tr.Title != "" || tr.Metadata != nil {
 		line("", "conversation", "title", tr.Title, "metadata", tr.Metadata)
 	}
+	// Times and seqs are left out: they depend on how the operations are grouped, not on what they mean.
 	for _, t := range tr.Turns {
 		line("", "turn "+t.ID, "parent", t.Parent, "state", t.State, "outcome", t.Outcome, "reason", t.Reason, "error", t.Error,
 			"usage", t.Usage, "phase", t.Phase, "step", t.Step, "model", t.Model, "upstream", t.Upstream, "requests", t.Requests)

@@ -22,6 +22,7 @@ func Fuzz(t *testing.T, d dialect.Dialect, body []byte) {
 	if err != nil && !errors.Is(err, dialect.ErrCutShort) && !errors.As(err, &bad) {
 		t.Fatalf("Close: %v", err)
 	}
+	// An upstream may send operations that contradict each other, such as two ends. The mapper must report them, not apply them.
 	f := NewFolder()
 	if err := f.Fold(want); err != nil && !errors.Is(err, event.ErrInvalid) {
 		t.Fatalf("fold: %v", err)
@@ -31,7 +32,7 @@ func Fuzz(t *testing.T, d dialect.Dialect, body []byte) {
 	var ops []event.Event
 	var gotErr error
 	for pos := 0; pos < len(body) && gotErr == nil; {
-		n := min(len(body)-pos, 1+pos%7)
+		n := min(len(body)-pos, 1+pos%7) // pieces of 1 to 7 bytes, the same for every run with this body
 		var got []event.Event
 		got, gotErr = s.Write(body[pos : pos+n])
 		pos += n
@@ -49,6 +50,7 @@ func Fuzz(t *testing.T, d dialect.Dialect, body []byte) {
 	if (gotErr == nil) != (wantErr == nil) {
 		t.Fatalf("Write in pieces: %v; at once: %v", gotErr, wantErr)
 	}
+	// The error of Close has been checked above; here only the operations matter.
 	last, _ = s.Close()
 	if ops = append(ops, last...); len(ops) != len(want) || len(ops) > 0 && !reflect.DeepEqual(ops, want) {
 		t.Fatalf("%q: the operations depend on the pieces:\n%+v\n%+v", body, ops, want)

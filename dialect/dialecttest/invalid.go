@@ -14,6 +14,7 @@ func Invalid(t *testing.T, d dialect.Dialect, frames []string) {
 	dec := d.Decoder()
 	for i, f := range frames {
 		ops, err := dec.Decode(dialect.Frame{Data: []byte(f)})
+		// The frames before the last one only bring the decoder into the state in which the last one is invalid.
 		if i < len(frames)-1 {
 			if err != nil {
 				t.Fatalf("frame %d: %v", i+1, err)

@@ -31,7 +31,17 @@ const (
 var unknown = []byte(`{"type":"dialecttest.unknown","event":"dialecttest.unknown"}`)
 
 // Run checks that a dialect keeps the promises of package dialect on every stream of a corpus. Each check compares its result with the
-// operations of the stream decoded at once, so a corpus needs no expected results; [Golden] has those.
+// operations of the stream decoded at once, so a corpus needs no expected results; [Golden] has those. The subtests of a stream are
+//
+//	chunks    the division of the body into pieces changes nothing
+//	resume    a stream and a mapper that are restored between pieces continue like the originals
+//	restore   a decoder that is restored before every frame continues like the original
+//	cut       every prefix of the stream is reported as cut short and completes no turn
+//	invalid   a broken frame is an error that names it, and every later frame is refused
+//	unknown   unknown frames change nothing and are counted
+//	after     frames after the end of the turn, or after Close, give nothing
+//
+// The streams of a corpus are checked in parallel.
 func Run(t *testing.T, d dialect.Dialect, corpus []Stream) {
 	if len(corpus) == 0 {
 		t.Fatal("the corpus is empty")
@@ -39,6 +49,7 @@ func Run(t *testing.T, d dialect.Dialect, corpus []Stream) {
 	for _, s := range corpus {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
+			// The operations of the stream decoded at once are the reference for all checks.
 			want := decodeWhole(t, d, s)
 			t.Run("chunks", func(t *testing.T) { chunks(t, d, s, want) })
 			t.Run("resume", func(t *testing.T) { resume(t, d, s, want) })
@@ -84,13 +95,14 @@ func decodeWhole(t *testing.T, d dialect.Dialect, s Stream) []event.Event {
 			endCount++
 		}
 	}
+	// A recording may have several turns; one end is enough.
 	if !s.Unfinished && endCount == 0 {
 		t.Error("no turn has ended")
 	}
 	return ops
 }
 
-// isRunning reports whether a part is a tool without a result.
+// isRunning reports whether a part is a tool that is shown as running. A tool without any state isn't: its stream never has its result.
 func isRunning(tr *transcript.Transcript, message, part string) bool {
 	p := tr.Message(message).Part(part)
 	return p.Kind == event.KindTool && p.State == event.PartRunning
@@ -111,7 +123,7 @@ func feed(t *testing.T, d dialect.Dialect, s Stream, pieces ...[]byte) []event.E
 	return append(ops, got...)
 }
 
-// sameOps fails the test and returns false if the operations differ. label names the way in which got was decoded.
+// sameOps compares lists of operations field by field, also the JSON that they contain, because the log stores them as they are. It fails the test and returns false if the operations differ. label names the way in which got was decoded.
 func sameOps(t *testing.T, label string, want, got []event.Event) bool {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -127,6 +139,7 @@ func chunks(t *testing.T, d dialect.Dialect, s Stream, want []event.Event) {
 	for i := range s.Body {
 		single[i] = s.Body[i : i+1]
 	}
+	// Single bytes split every character and every line end.
 	sameOps(t, "byte by byte", want, feed(t, d, s, single...))
 	n := chunkings
 	if len(s.Body) > longBody {
@@ -172,7 +185,8 @@ func everyCut(t *testing.T, d dialect.Dialect, s Stream, st *dialect.Stream, pos
 	return end, isOver || ends(want)
 }
 
-// half restores a stream from the state before a frame and decodes the first bytes of the frame.
+// half restores a stream from the state before a frame and decodes the first bytes of the frame. It returns the stream, for the caller to
+// continue or close.
 func half(t *testing.T, d dialect.Dialect, state, body []byte) (*dialect.Stream, []event.Event) {
 	t.Helper()
 	st := restoreStream(t, d, state)
@@ -183,10 +197,10 @@ func half(t *testing.T, d dialect.Dialect, state, body []byte) (*dialect.Stream,
 // unless the end of the body is the format's own end (see everyPrefix) or only the line end is missing.
 func checkCutShort(d dialect.Dialect, st *dialect.Stream) error {
 	if d.Framing == dialect.Lines && json.Valid(bytes.TrimSpace(st.Pending())) {
-		return nil
+		return nil // Close decodes the last line without its end, so the frame is complete
 	}
 	ops, err := st.Close()
-	closes := d.EOF && err == nil
+	closes := d.EOF && err == nil // a frame before this one has marked the content as final
 	if !closes && !errors.Is(err, dialect.ErrCutShort) {
 		return fmt.Errorf("want ErrCutShort, got %v", err) //nolint:errorlint // err may be nil
 	}
@@ -203,6 +217,7 @@ func checkCutShort(d dialect.Dialect, st *dialect.Stream) error {
 
 // pieces divides a body into pieces of random length, from one to a few hundred bytes. The same salt gives the same pieces.
 func pieces(body []byte, salt uint64) [][]byte {
+	// Two nested random numbers make short pieces more frequent than long ones: faults are at the borders.
 	r := rand.New(rand.NewPCG(salt, 1))
 	var chunks [][]byte
 	for len(body) > 0 {
@@ -233,6 +248,7 @@ func resume(t *testing.T, d dialect.Dialect, s Stream, want []event.Event) {
 			n := min(len(s.Body)-pos, 1+r.IntN(1+r.IntN(700)))
 			fold(write(t, st, s.Body[pos:pos+n]))
 			pos += n
+			// The offset and the pending bytes together must be all that was written, or a resumed body would have a hole.
 			if st.Offset()+int64(len(st.Pending())) != int64(pos) || !bytes.Equal(st.Pending(), s.Body[st.Offset():pos]) {
 				t.Fatalf("seed %d: at byte %d the offset is %d, and %d bytes are pending", round, pos, st.Offset(), len(st.Pending()))
 			}
@@ -244,6 +260,7 @@ func resume(t *testing.T, d dialect.Dialect, s Stream, want []event.Event) {
 			if next.Offset() != st.Offset() {
 				t.Fatalf("the restored stream is at byte %d, not %d", next.Offset(), st.Offset())
 			}
+			// The body continues at the stored offset: the pending bytes are sent again.
 			pos = int(next.Offset())
 			st = next
 			if err := f.Restart(); err != nil {
@@ -256,6 +273,7 @@ func resume(t *testing.T, d dialect.Dialect, s Stream, want []event.Event) {
 		}
 		fold(got)
 		sameOps(t, "resumed", want, ops)
+		// The restored mappers must have assigned the same ids and offsets as one mapper.
 		reference := NewFolder()
 		if err := reference.Fold(want); err != nil {
 			t.Fatal(err)
@@ -269,7 +287,7 @@ func resume(t *testing.T, d dialect.Dialect, s Stream, want []event.Event) {
 	}
 }
 
-// framesOf splits a body into its frames. Lines that aren't JSON are left out: an unfinished stream ends in the middle of one.
+// framesOf splits a body into its frames, for the checks that call a decoder without a stream. Lines that aren't JSON are left out: an unfinished stream ends in the middle of one.
 func framesOf(t *testing.T, d dialect.Dialect, body []byte) []dialect.Frame {
 	t.Helper()
 	var frames []dialect.Frame
@@ -291,7 +309,8 @@ func framesOf(t *testing.T, d dialect.Dialect, body []byte) []dialect.Frame {
 	return frames
 }
 
-// clone returns another decoder in the state of dec.
+// clone returns another decoder in the state of dec, so that dec itself can continue. The state must be JSON, because it is stored inside the
+// JSON of a stream's state.
 func clone(t *testing.T, d dialect.Dialect, dec dialect.Decoder) dialect.Decoder {
 	t.Helper()
 	st := stateOf(t, dec)
@@ -339,6 +358,7 @@ func everyPrefix(t *testing.T, d dialect.Dialect, frames []dialect.Frame) {
 		// A copy is closed, because a closed decoder accepts no further frame.
 		probe := clone(t, d, dec)
 		ops, err := probe.Close()
+		// Only a format without an end frame may end the turn at the end of the body.
 		closes := d.EOF && !isOver && err == nil
 		if !isOver && !closes && !errors.Is(err, dialect.ErrCutShort) {
 			t.Fatalf("after %d frames Close says %v", i, err)
@@ -356,6 +376,7 @@ func everyPrefix(t *testing.T, d dialect.Dialect, frames []dialect.Frame) {
 		} else if final != "" && visible != final {
 			t.Fatalf("after %d frames there is more than when Close first reported the stream as complete:\n%s", i, cmp.Diff(final, visible))
 		}
+		// A second Close must be harmless, because callers close a stream both at its end and when they give it up.
 		secondOps, err := probe.Close()
 		if len(secondOps) > 0 || (isOver && err != nil && !errors.Is(err, dialect.ErrCutShort)) {
 			t.Fatalf("after %d frames a second Close gives %d operations, %v", i, len(secondOps), err)
@@ -387,7 +408,7 @@ func invalid(t *testing.T, d dialect.Dialect, frames []dialect.Frame) {
 			isOver = ends(decode(t, dec, f)) || isOver
 		}
 		if isOver {
-			continue
+			continue // the decoder ignores frames after the end, also invalid ones
 		}
 		// Broken JSON, JSON values that aren't objects, two values in one frame, and a byte that no JSON contains.
 		for _, bad := range []string{`{"type":`, `[`, `"text"`, `17`, `{"type":"a"}{"type":"b"}`, "\x00"} {
@@ -422,6 +443,7 @@ func ignored(t *testing.T, d dialect.Dialect, frames []dialect.Frame, want []eve
 		ops = append(ops, decode(t, dec, f)...)
 	}
 	sameOps(t, "with unknown frames", want, append(ops, closeStream(t, dec)...))
+	// A format that has no unknown frames, because every frame has the same type, doesn't count any.
 	if c, ok := dec.(dialect.Counter); ok && len(c.Unknown()) == 0 {
 		t.Error("the unknown frames are not counted")
 	}
@@ -430,7 +452,7 @@ func ignored(t *testing.T, d dialect.Dialect, frames []dialect.Frame, want []eve
 // after passes all frames again to a decoder whose turn has ended, and once more after Close. It must return nothing.
 func after(t *testing.T, d dialect.Dialect, s Stream, frames []dialect.Frame) {
 	if s.Unfinished {
-		return
+		return // has no end after which frames could follow
 	}
 	dec := d.Decoder()
 	isOver := false

@@ -15,7 +15,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// former is a line of a file of states: the state of a stream of the corpus, as an earlier version of the decoder has stored it.
+// former is a line of a file of states: the state of a stream of the corpus, as an earlier version of the decoder has stored it. A stream has
+// several lines, one for each position at which its state was taken.
 type former struct {
 	Stream string          `json:"stream"` // name in the corpus
 	State  json.RawMessage `json:"state"`
@@ -28,6 +29,7 @@ type former struct {
 // versions. If a stream of the corpus changes, delete its lines first.
 func States(t *testing.T, d dialect.Dialect, corpus []Stream, file string) {
 	t.Helper()
+	// A missing file is empty: it is created by the first -update.
 	lines, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
@@ -41,6 +43,7 @@ func States(t *testing.T, d dialect.Dialect, corpus []Stream, file string) {
 		states[f.Stream] = append(states[f.Stream], f.State)
 	}
 	for _, s := range corpus {
+		// Only streams without states get new ones, in the format of this version.
 		if len(states[s.Name]) == 0 && *update {
 			states[s.Name] = quarters(t, d, s)
 			lines = addStates(t, file, lines, s.Name, states[s.Name])
@@ -60,7 +63,7 @@ func resumeFrom(t *testing.T, d dialect.Dialect, s Stream, state []byte) {
 	t.Helper()
 	st := restoreStream(t, d, state)
 	reference := dialect.NewStream(d)
-	write(t, reference, s.Body[:st.Offset()])
+	write(t, reference, s.Body[:st.Offset()]) // to the position of the state
 	want, wantState := finish(t, reference, s)
 	got, gotState := finish(t, st, s)
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -79,7 +82,8 @@ func finish(t *testing.T, st *dialect.Stream, s Stream) (ops []event.Event, stat
 	return ops, string(stateOf(t, st))
 }
 
-// quarters returns the states of a stream after its first, second and third quarter.
+// quarters returns the states of a stream after its first, second and third quarter of bytes. These positions are usually inside a frame, and
+// the state is then that of the frame's beginning.
 func quarters(t *testing.T, d dialect.Dialect, s Stream) []json.RawMessage {
 	t.Helper()
 	var states []json.RawMessage

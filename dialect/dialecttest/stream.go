@@ -9,9 +9,10 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// The functions of this file call a stream or decoder and fail the test if the call fails, so that the checks read as a sequence of steps.
+// The functions of this file call a stream or decoder and fail the test if the call fails, so that the checks read as a sequence of steps. They
+// must run in the goroutine of the test, because they stop it.
 
-// write decodes the next bytes of a body.
+// write decodes the next bytes of a body and returns the operations of the frames that they complete.
 func write(t *testing.T, st *dialect.Stream, p []byte) []event.Event {
 	t.Helper()
 	ops, err := st.Write(p)
@@ -21,7 +22,7 @@ func write(t *testing.T, st *dialect.Stream, p []byte) []event.Event {
 	return ops
 }
 
-// stateOf returns the state of a stream or a decoder.
+// stateOf returns the state of a stream or a decoder. The call must not change it: the checks continue with the original too.
 func stateOf(t *testing.T, s interface{ State() ([]byte, error) }) []byte {
 	t.Helper()
 	state, err := s.State()
@@ -51,7 +52,7 @@ func closeStream(t *testing.T, c interface{ Close() ([]event.Event, error) }) []
 	return ops
 }
 
-// ends reports whether one of the operations ends a turn.
+// ends reports whether one of the operations ends a turn. In a recording of several turns it need not be the last one.
 func ends(ops []event.Event) bool {
 	return slices.ContainsFunc(ops, func(e event.Event) bool { return e.Type == event.TurnEnd })
 }

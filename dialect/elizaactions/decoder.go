@@ -58,6 +58,7 @@ func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
 	return d.Base.Decode(name, &d.Frames, d.IsOver, f, d.decodeFrame)
 }
 
+// decodeFrame applies a line by its type. A callback is complete in its line, so its text needs no buffer for split characters.
 func (d *decoder) decodeFrame(f dialect.Frame) error {
 	if token, ok := scan(f.Data); ok {
 		return d.chunk(token)
@@ -120,6 +121,7 @@ func optional(token json.RawMessage) []byte {
 	return token
 }
 
+// merge returns how a callback changes the status. Any other value than "append" replaces it, as Eliza's callback contract says.
 func merge(token json.RawMessage) dialect.Merge {
 	if string(token) == `"append"` {
 		return dialect.Append
@@ -133,6 +135,7 @@ func (f *frame) failure() *event.Error {
 	}
 }
 
+// end emits the buffered text and ends the turn.
 func (d *decoder) end(b *event.Body) {
 	d.IsOver = true
 	d.flush()

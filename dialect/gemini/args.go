@@ -29,6 +29,7 @@ type args struct {
 // maxDepth is the limit of the steps in a path. The path is stored with every commit, and no tool has such arguments.
 const maxDepth = 64
 
+// The causes of invalid paths.
 var (
 	errPath  = errors.New("a path is $ and steps such as .name, ['name'] and [0]")
 	errDepth = fmt.Errorf("arguments are nested more than %d deep", maxDepth)
@@ -105,12 +106,14 @@ func (a *args) move(b []byte, path []string) []byte {
 		common++
 	}
 	common = min(common, len(path)-1)
+	// Step 0 is a key of the outermost object, which stays open until close.
 	if a.HasBrace {
 		for i := len(a.Path) - 1; i > common; i-- {
 			b = append(b, closer(a.Path[i]))
 		}
 		b = append(b, ',')
 	}
+	// The object or array of step common is open already, unless nothing was written at all.
 	for i := common; i < len(path); i++ {
 		if !a.HasBrace || i > common {
 			b = append(b, opener(path[i]))
@@ -127,6 +130,7 @@ func (a *args) move(b []byte, path []string) []byte {
 // array reports whether a step is an index.
 func array(step string) bool { return strings.HasPrefix(step, "[") }
 
+// opener returns the bracket that begins the value of which step is a part: an array for an index, and an object for a name.
 func opener(step string) byte {
 	if array(step) {
 		return '['
@@ -134,6 +138,7 @@ func opener(step string) byte {
 	return '{'
 }
 
+// closer returns the bracket that matches opener.
 func closer(step string) byte {
 	if array(step) {
 		return ']'

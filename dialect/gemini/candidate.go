@@ -145,6 +145,7 @@ func (d *decoder) call(a *answer, c *call) error {
 			return err
 		}
 		a.Args = &args{}
+		// A complete call ends at once, also one without arguments.
 		if c.Args != nil || !c.Continue && c.Partial == nil {
 			d.input(a, object(c.Args))
 			a.Open = ""

@@ -42,6 +42,8 @@ type decoder struct {
 
 var _ dialect.Counter = (*decoder)(nil)
 
+// state is everything that the next frame needs to know of the frames before. It has no text except incomplete characters, because it is
+// stored with every commit.
 type state struct {
 	Frames   int             `json:"frames"`
 	IsOver   bool            `json:"ended,omitempty"`
@@ -51,6 +53,7 @@ type state struct {
 	Unknowns dialect.Unknown `json:"unknown,omitempty"`
 }
 
+// The causes of invalid frames and states.
 var (
 	errManyAnswers = fmt.Errorf("more than %d candidates", maxCandidates)
 	errManyParts   = fmt.Errorf("more than %d parts of a candidate", maxParts)
@@ -136,6 +139,7 @@ func (d *decoder) answer(index int) (*answer, error) {
 func (d *decoder) finish(a *answer, reason, message string) {
 	d.endPart(a)
 	d.endServed(a)
+	// Later frames only need to know that the candidate has finished, and the end of the turn why.
 	*a = answer{Index: a.Index, Finished: true, Reason: reason, Message: message}
 	d.EndMessage(a.key(), stopReason(reason))
 }

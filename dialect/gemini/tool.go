@@ -9,7 +9,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// serverCall is a call that the server runs itself. Its part stays open until the result arrives, even if other parts come between.
+// serverCall is a call that the server runs itself. Its part stays open until the result arrives, even if other parts are in between. A call
+// without an id is matched by a result without one.
 type serverCall struct {
 	ID   string `json:"id,omitempty"`
 	Part string `json:"part"`

@@ -120,6 +120,7 @@ type failure struct {
 	Status  string `json:"status"`
 }
 
+// error returns the error that readers see. A timeout, a rate limit and a failure of the server may be gone at a retry.
 func (f *failure) error() *event.Error {
 	return &event.Error{
 		Code: cmp.Or(strings.ToLower(f.Status), "error"), Message: cmp.Or(f.Message, "the upstream failed"),

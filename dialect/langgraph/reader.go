@@ -216,6 +216,7 @@ func (r *reader) message(c *canvas.Canvas, m *message) error {
 		return r.ai(c, m, true)
 	case "ai":
 		return r.ai(c, m, false)
+	// The type depends on how the server serializes the message.
 	case "tool", "ToolMessageChunk", "ToolMessage":
 		return r.result(c, m)
 	case "human", "system", "HumanMessageChunk", "SystemMessageChunk", "remove", "function", "chat":
@@ -233,6 +234,7 @@ func (r *reader) ai(c *canvas.Canvas, m *message, delta bool) error {
 		return err
 	}
 	c.SetModel(decoding.String(m.Response.Model))
+	// Chunks before the last have no reason, and the reason of an earlier message doesn't matter.
 	if stop := m.stopReason(); stop != "" {
 		r.Length = decoding.StopReason(stop) == event.ReasonLength
 	}
@@ -311,6 +313,7 @@ func (r *reader) chunks(c *canvas.Canvas, m *message) error {
 			}
 			r.Calls[key] = ch.ID
 		}
+		// The call may have begun in an earlier chunk.
 		id := r.Calls[key]
 		if id == "" {
 			return decoding.Fault("a piece of a call that has not begun", nil)

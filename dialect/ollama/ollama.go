@@ -68,6 +68,7 @@ type decoder struct {
 
 var _ dialect.Counter = (*decoder)(nil)
 
+// state is everything that the next line needs to know of the lines before.
 type state struct {
 	Lines      int             `json:"lines"`
 	IsOver     bool            `json:"ended,omitempty"`
@@ -166,6 +167,7 @@ func token(t *dialect.Text, raw json.RawMessage) (string, error) {
 
 func (d *decoder) thoughtKey() string { return "reasoning" + strconv.Itoa(d.Thoughts) }
 
+// think appends to the open reasoning part, and starts one if none is open.
 func (d *decoder) think(text string) {
 	if text == "" {
 		return
@@ -189,6 +191,7 @@ func (d *decoder) thought() {
 	d.Thinking = false
 }
 
+// say appends to the answer's only text, which starts with its first character and ends the reasoning before it.
 func (d *decoder) say(text string) {
 	if text == "" {
 		return
@@ -201,6 +204,7 @@ func (d *decoder) say(text string) {
 	d.Emit(event.Event{Type: event.PartAppend, Message: key, Part: textKey, Text: text})
 }
 
+// start emits the start of a part, after that of the message if needed.
 func (d *decoder) start(part string, b *event.Body) {
 	if !d.HasMessage {
 		d.HasMessage = true

@@ -34,6 +34,7 @@ type tool struct {
 
 func (c *choice) key() string { return strconv.Itoa(c.Index) }
 
+// textKey, thoughtKey and toolKey are the keys of parts within the message of a choice.
 const textKey = "text"
 
 func (c *choice) thoughtKey() string { return "reasoning" + strconv.Itoa(c.Thoughts) }
@@ -139,6 +140,7 @@ func (d *decoder) text(c *choice, raw json.RawMessage) error {
 	return nil
 }
 
+// say appends to the choice's only text, which starts with its first character.
 func (d *decoder) say(c *choice, text string) {
 	if text == "" {
 		return
@@ -214,6 +216,7 @@ func (d *decoder) start(c *choice, part string, b *event.Body) {
 	d.Emit(event.Event{Type: event.PartStart, Message: c.key(), Part: part, Body: b})
 }
 
+// append emits text for a part. An empty text emits nothing.
 func (d *decoder) append(c *choice, part string, f event.Field, text string) {
 	if text != "" {
 		d.Emit(event.Event{Type: event.PartAppend, Message: c.key(), Part: part, Field: f, Text: text})

@@ -44,6 +44,8 @@ type decoder struct {
 
 var _ dialect.Counter = (*decoder)(nil)
 
+// state is everything that the next frame needs to know of the frames before. It has no text except incomplete characters, because it is
+// stored with every commit.
 type state struct {
 	Frames   int             `json:"frames"`
 	IsOver   bool            `json:"ended,omitempty"`
@@ -59,6 +61,7 @@ var (
 	errState       = errors.New("a choice or tool is missing")
 )
 
+// doneMarker is the data of the last frame, the only one that isn't JSON.
 var doneMarker = []byte("[DONE]")
 
 // Decode implements [dialect.Decoder].

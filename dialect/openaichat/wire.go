@@ -68,6 +68,7 @@ type usage struct {
 	} `json:"completion_tokens_details"`
 }
 
+// total returns the usage as readers see it, with the cached tokens apart from the input.
 func (u *usage) total() event.Usage {
 	t := event.Usage{Input: u.Prompt, Output: u.Completion}
 	if u.Details != nil {

@@ -43,6 +43,8 @@ type decoder struct {
 
 var _ dialect.Counter = (*decoder)(nil)
 
+// state is everything that the next event needs to know of the events before. It has no text except incomplete characters, because it is
+// stored with every commit.
 type state struct {
 	Frames int     `json:"frames"`
 	IsOver bool    `json:"ended,omitempty"`
@@ -59,6 +61,7 @@ type state struct {
 	Unknowns   dialect.Unknown `json:"unknown,omitempty"`
 }
 
+// The causes of invalid events and states. decodeFrame adds the type of the event.
 var (
 	errNoObject  = errors.New("a frame is an object with a type")
 	errNoItem    = errors.New("the item is missing")
@@ -206,6 +209,7 @@ func (d *decoder) finish(kind string, r *response) error {
 	if r == nil {
 		r = &response{}
 	}
+	// With streamed items the list must not be read: items missing from it shift the indexes of the others.
 	if len(d.Items) == 0 {
 		for i := range r.Output {
 			if err := d.finishItem(i, &r.Output[i]); err != nil {
@@ -215,6 +219,7 @@ func (d *decoder) finish(kind string, r *response) error {
 	}
 	b := &event.Body{Outcome: event.Completed, Reason: kind}
 	switch kind {
+	// The turn of a response with open questions continues in the next response.
 	case "completed":
 		if d.asks() {
 			d.pause(r.Usage)
@@ -228,6 +233,7 @@ func (d *decoder) finish(kind string, r *response) error {
 			b.Outcome = event.Failed
 			b.Error = &event.Error{Code: b.Reason, Message: "the provider's filter stopped the answer"}
 		}
+	// A failed response should have an error; without one the turn gets a general message.
 	case "failed":
 		b.Outcome = event.Failed
 		if r.Error == nil {

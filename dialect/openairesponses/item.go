@@ -63,6 +63,7 @@ func (d *decoder) part(index int, key string, kind event.PartKind, field event.F
 	}
 	p := &part{Key: key, Field: field}
 	o.Parts = append(o.Parts, p)
+	// The event that announces a tool starts its part. If a server leaves it out, the tool starts here, without its name.
 	if kind == event.KindTool {
 		if !o.Tool {
 			d.start(o, key, &event.Body{Kind: kind})
@@ -120,6 +121,7 @@ func (d *decoder) setText(index int, key string, kind event.PartKind, field even
 		}
 		text = new(string)
 	}
+	// Only the difference is emitted. A text that doesn't extend the streamed one replaces it.
 	if typ, delta := p.Streamed.Next(*text); typ != "" {
 		d.Emit(event.Event{Type: typ, Message: d.Key, Part: key, Field: field, Text: delta})
 	}
@@ -173,6 +175,7 @@ func (d *decoder) added(index int, in *item) error {
 		return nil
 	}
 	switch {
+	// A server tool may have no call_id. Its id then matches the output.
 	case in.tool():
 		if o.Call = in.CallID; o.Call == "" {
 			o.Call = in.ID
@@ -201,6 +204,7 @@ func (d *decoder) finishItem(index int, in *item) error {
 	if err != nil {
 		return err
 	}
+	// An approved call is shown in the part of its question, which ends with the result.
 	if q := d.question(o.Question); q != nil {
 		d.ran(q, in)
 		return nil
@@ -235,11 +239,13 @@ func (d *decoder) finishItem(index int, in *item) error {
 
 // endParts ends the open parts of an item, except a call whose output may follow.
 func (d *decoder) endParts(o *open) {
+	// final removes the part from the list.
 	for len(o.Parts) > 0 {
 		p := o.Parts[0]
 		d.say(p, p.Text.Close())
 		d.final(o, p, p.Field == event.Text)
 	}
+	// A complete item refuses all further events of its parts, so their keys need not be stored any longer.
 	o.Final = nil
 	o.Done = true
 }

@@ -42,6 +42,7 @@ func (d *decoder) ask(o *open, in *item) error {
 	d.endParts(o)
 	o.Tool = false
 	q := &question{ID: in.ID, Message: d.Key, Part: toolKey(o.Index)}
+	// The API needs the request itself back, next to the answer, so it is stored in the form of an input item.
 	b, err := json.Marshal(map[string]string{"type": approvalRequest, "id": in.ID, "name": in.Name, "server_label": in.Server, "arguments": text(in.Arguments)})
 	if err != nil {
 		return err
@@ -74,7 +75,8 @@ func (d *decoder) asks() bool {
 	return slices.ContainsFunc(d.Questions, func(q *question) bool { return q.Message == d.Key })
 }
 
-// OpenRequests returns the approvals that the last response asked for, once it has ended.
+// OpenRequests returns the approvals that the last response asked for. It returns none before the response has ended, because the response may
+// still ask for more.
 func (d *decoder) OpenRequests() []event.Request {
 	var requests []event.Request
 	for _, q := range d.Questions {

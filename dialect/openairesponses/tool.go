@@ -29,7 +29,7 @@ func (d *decoder) finishCall(o *open, in *item) error {
 	case !in.runsOnServer():
 		return nil
 	}
-	o.Searching = false
+	o.Searching = false // the item has the result itself
 	d.outcome(d.Key, key, in)
 	d.endTool(o)
 	if in.Type == "image_generation_call" && in.Result != "" {

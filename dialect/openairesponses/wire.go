@@ -50,6 +50,7 @@ type response struct {
 	Output []item `json:"output"`
 }
 
+// failure is the error of a response or of an error event.
 type failure struct {
 	Type    string `json:"type"`
 	Code    string `json:"code"`
@@ -69,6 +70,7 @@ type usage struct {
 	} `json:"output_tokens_details"`
 }
 
+// total returns the usage as readers see it, with the cached tokens apart from the input.
 func (u *usage) total() event.Usage {
 	return event.Usage{
 		Input: max(u.Input-u.In.Cached-u.In.CacheWrite, 0), CacheRead: u.In.Cached, CacheWrite: u.In.CacheWrite,
@@ -120,6 +122,7 @@ func pieces(raw json.RawMessage) []content {
 	return contents
 }
 
+// The types of items with rules of their own, and the suffixes that all other calls and outputs share.
 const (
 	callSuffix   = "_call"
 	outputSuffix = "_call_output"

@@ -52,6 +52,7 @@ func (d *decoder) flushOpen() {
 // Unknown implements [dialect.Counter].
 func (d *decoder) Unknown() dialect.Unknown { return d.canvas.Unknowns }
 
+// decoderState is the stored state as JSON.
 type decoderState struct {
 	Canvas json.RawMessage `json:"canvas"`
 	Reader json.RawMessage `json:"reader"`
