@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
@@ -13,12 +12,14 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// historyFiles implements [gateway.HistoryFiles]. It is used by one goroutine.
+// historyFiles implements [gateway.HistoryFiles]: it stores the files of a conversation that an import or a backfill is about to create.
+// There is no conversation yet whose writer could commit the records, so they are collected in keys, and the gateway writes them with the
+// commit that creates the conversation. Only one goroutine may use it.
 type historyFiles struct {
 	store        *Store
 	conversation string
-	owner        quota.Account
-	sizes        map[string]int64 // sizes by id
+	owner        quota.Account    // the conversation's owner, for whom the files count
+	sizes        map[string]int64 // by id, so that a file that occurs twice counts once
 	keys         []journal.KeyValue
 }
 
@@ -30,19 +31,17 @@ func (s *Store) OfHistory(conversation string, owner quota.Account) gateway.Hist
 // Brings implements [gateway.MediaStore].
 func (h *historyFiles) Brings(m *event.Media) bool { return h.store.brings(m) }
 
-// Store implements [gateway.MediaStore].
+// Store implements [gateway.MediaStore]. Paths of the workspace are rejected: the history may come from another machine, where the same
+// path named another file.
 func (h *historyFiles) Store(_ context.Context, m event.Media) (event.Media, error) {
 	if h.store.namesPath(m.URL) {
 		return withoutPath(m), reject(gateway.ReasonFile, "files of the workspace are not taken over with a history")
 	}
-	mime, r, err := openData(m.URL)
+	f, r, err := openData(m)
 	if err != nil {
 		return withoutPath(m), reject(gateway.ReasonFile, "the file can't be read")
 	}
-	if m.MIME != "" {
-		mime = m.MIME
-	}
-	id, rec, err := h.store.write(h.conversation, agent.File{Name: m.Name, MIME: mime, Alt: m.Alt}, r)
+	id, rec, err := h.store.write(h.conversation, f, r)
 	if err != nil {
 		return withoutPath(m), err
 	}
@@ -67,14 +66,15 @@ func (h *historyFiles) Size() (sum int64) {
 // Keys implements [gateway.HistoryFiles].
 func (h *historyFiles) Keys() []journal.KeyValue { return h.keys }
 
-// Committed implements [gateway.HistoryFiles].
+// Committed implements [gateway.HistoryFiles]. The sizes are counted only now, because a file of a conversation that wasn't created must
+// not use up its owner's quota.
 func (h *historyFiles) Committed() {
 	for id, size := range h.sizes {
 		h.store.sizes.add(files.Folder(h.conversation), h.owner, id, size)
 	}
 }
 
-// Discard implements [gateway.HistoryFiles].
+// Discard implements [gateway.HistoryFiles]. Without stored files it leaves the folder alone.
 func (h *historyFiles) Discard() error {
 	if len(h.sizes) == 0 {
 		return nil

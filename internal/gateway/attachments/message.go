@@ -1,20 +1,21 @@
 package attachments
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"strings"
 
-	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
 )
 
-// Receive implements [gateway.Attachments].
+// Receive implements [gateway.Attachments]. It stores the files in commits before that of the message, because the writer of the
+// conversation must not wait for the disk. A file that can't be read doesn't fail the command: the message shows an error in its place.
 func (s *Store) Receive(ctx context.Context, c gateway.Updater, p gateway.Principal, m gateway.CommandMessage) (gateway.CommandMessage, map[int]*event.Error, error) {
 	m.Parts = slices.Clone(m.Parts)
-	// Bytes of data URLs are kept as long as the conversation, because a repeat of the command must find them.
+	// Files from data URLs never expire, because a repeat of the command must find them.
 	total := conversation{c, p, 0}
 	for i, part := range m.Parts {
 		if part.Media == nil || !strings.HasPrefix(part.Media.URL, dataPrefix) {
@@ -33,8 +34,10 @@ func (s *Store) Receive(ctx context.Context, c gateway.Updater, p gateway.Princi
 	return m, missing, err
 }
 
-// receiveNamed stores the files that a message names by paths of the workspace: in lines that begin with MEDIA: and in parts of kind
-// media. missing has the parts whose file can't be read.
+// receiveNamed stores the files that a message names by paths of the workspace, in lines that begin with MEDIA: and in parts of kind
+// media. It removes the lines from the text and adds a part for each. missing has an error for each part whose file can't be read, by the
+// index of the part. Such a part keeps the file's name but loses the path, which viewers must not see. Other errors, such as an exceeded
+// quota, fail the command.
 func (s *Store) receiveNamed(ctx context.Context, c conversation, m *gateway.CommandMessage) (missing map[int]*event.Error, err error) {
 	text, paths := cutMediaLines(m.Text)
 	m.Text = text
@@ -46,13 +49,11 @@ func (s *Store) receiveNamed(ctx context.Context, c conversation, m *gateway.Com
 			continue
 		}
 		media, err := s.putNamed(ctx, c, part.Media.URL, readableBy(c.principal))
-		var rejection *gateway.Rejection
+		rejection, isRejected := errors.AsType[*gateway.Rejection](err)
 		switch {
 		case err == nil:
-			if part.Media.Alt != "" {
-				media.Alt = part.Media.Alt
-			}
-		case errors.As(err, &rejection) && rejection.Reason == gateway.ReasonFile:
+			media.Alt = cmp.Or(part.Media.Alt, media.Alt)
+		case isRejected && rejection.Reason == gateway.ReasonFile:
 			media = withoutPath(*part.Media)
 			if missing == nil {
 				missing = map[int]*event.Error{}
@@ -66,22 +67,21 @@ func (s *Store) receiveNamed(ctx context.Context, c conversation, m *gateway.Com
 	return missing, nil
 }
 
-// putData stores the bytes of a data URL. Media with another URL are returned as they are.
+// putData stores the bytes of a data URL. It returns other media unchanged, such as those with a link to another server.
 func (s *Store) putData(ctx context.Context, c conversation, m event.Media) (event.Media, error) {
-	mime, r, err := openData(m.URL)
+	f, r, err := openData(m)
 	if err != nil {
 		return m, nil
 	}
-	if m.MIME != "" {
-		mime = m.MIME
-	}
-	return s.putAs(ctx, c, c.principal, agent.File{Name: m.Name, MIME: mime, Alt: m.Alt}, r, c.life)
+	return s.put(ctx, c, f, r)
 }
 
 // mediaToken begins a line that names a file.
 const mediaToken = "MEDIA:"
 
-// cutMediaLines removes the lines of a text that name a file by its path, and returns the paths. Lines in fenced code stay.
+// cutMediaLines removes the lines of a text that name a file, such as MEDIA:./plot.png, and returns the paths in their order. Lines in
+// fenced code blocks stay, because they quote the syntax. As in CommonMark, a fence is a line of at least three backticks or tildes,
+// and only a fence of the same character and at least the same length closes it. fence is the one that is open, or empty.
 func cutMediaLines(text string) (remainder string, paths []string) {
 	if !strings.Contains(text, mediaToken) {
 		return text, nil

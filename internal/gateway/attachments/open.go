@@ -14,7 +14,8 @@ import (
 	"github.com/leat-dev/leat/internal/store/files"
 )
 
-// open opens a file of a conversation. The caller closes it.
+// open opens a file of a conversation and returns the media that describe it. The caller closes the file. If the id is malformed, or
+// there is no record or no file, the error is [gateway.ErrNotFound]. open doesn't check access.
 func (s *Store) open(ctx context.Context, conversation, id string) (*os.File, event.Media, error) {
 	if !files.ValidID(id) {
 		return nil, event.Media{}, gateway.ErrNotFound
@@ -25,7 +26,7 @@ func (s *Store) open(ctx context.Context, conversation, id string) (*os.File, ev
 	}
 	f, err := s.files.Open(conversation, id)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, event.Media{}, gateway.ErrNotFound // a restored backup may lack it
+		return nil, event.Media{}, gateway.ErrNotFound // a backup may have been restored without its files
 	}
 	if err != nil {
 		return nil, event.Media{}, err
@@ -33,7 +34,7 @@ func (s *Store) open(ctx context.Context, conversation, id string) (*os.File, ev
 	return f, s.media(conversation, id, &rec), nil
 }
 
-// lookUp returns the record of a file.
+// lookUp returns the record of a file. If it doesn't exist or has expired, the error is [gateway.ErrNotFound].
 func (s *Store) lookUp(ctx context.Context, conversation, id string) (rec record, err error) {
 	v, err := s.journal.Get(ctx, journalkey.File(conversation, id))
 	if err != nil {
@@ -45,7 +46,8 @@ func (s *Store) lookUp(ctx context.Context, conversation, id string) (rec record
 	return rec, nil
 }
 
-// find returns the file that was stored in a conversation with an origin; ok is false if there is none.
+// find returns the file that was stored in a conversation from an origin, such as a URL or a version of a workspace file, so that the
+// same file isn't stored twice. ok is false if the origin is unknown or its file was removed.
 func (s *Store) find(ctx context.Context, conversation, origin string) (m event.Media, ok bool, err error) {
 	id, err := s.journal.Get(ctx, journalkey.FileOrigin(conversation, origin))
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,20 +19,20 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// put stores a file in a conversation. life is how long a file is kept that becomes part of no message; if it is 0, it is kept as long
-// as the conversation.
-func (s *Store) putAs(ctx context.Context, c gateway.Updater, p gateway.Principal, f agent.File, r io.Reader, life time.Duration) (event.Media, error) {
+// put stores a file in a conversation: first its bytes, then a record in a commit of the conversation, which also reserves the quota. If
+// the commit fails, the bytes are removed, unless the journal may have stored the record all the same.
+func (s *Store) put(ctx context.Context, c conversation, f agent.File, r io.Reader) (event.Media, error) {
 	id, rec, err := s.write(c.ID(), f, r)
 	if err != nil {
 		return event.Media{}, err
 	}
 	isRecorded := false
 	err = c.Update(ctx, func(t gateway.Tx) error {
-		if isRecorded, err = s.addRecord(ctx, t, p, id, &rec, life); err != nil {
+		if isRecorded, err = s.addRecord(ctx, t, c, id, &rec); err != nil {
 			return err
 		}
 		if f.Origin != "" {
-			t.Set(journalkey.FileOrigin(c.ID(), f.Origin), []byte(id), expiry(life))
+			t.Set(journalkey.FileOrigin(c.ID(), f.Origin), []byte(id), expiry(c.life))
 		}
 		return nil
 	})
@@ -65,12 +66,13 @@ func (s *Store) tooLarge() *gateway.Rejection {
 	return reject(gateway.ReasonTooLarge, "the file has more than %d bytes", s.maxFile)
 }
 
-// addRecord adds the record of a stored file to a commit, and counts its bytes. isRecorded is true if the conversation had the file
-// before: then it costs nothing.
-func (s *Store) addRecord(ctx context.Context, t gateway.Tx, p gateway.Principal, id string, rec *record, life time.Duration) (isRecorded bool, err error) {
+// addRecord adds the record of a stored file to a commit, and reserves quota for its bytes. isRecorded is true if the conversation already
+// had a file with these bytes. Then no quota is needed, and a permanent record stays permanent. The account is that of the
+// conversation's owner, even if a guest stores the file.
+func (s *Store) addRecord(ctx context.Context, t gateway.Tx, c conversation, id string, rec *record) (isRecorded bool, err error) {
 	summary := t.Summary()
 	rec.Tenant, rec.Owner = summary.Tenant, summary.Owner
-	key, expires := journalkey.File(t.Conversation(), id), expiry(life)
+	key, expires := journalkey.File(t.Conversation(), id), expiry(c.life)
 	switch entries, err := s.journal.KeysAfter(ctx, key, "", 1); {
 	case err != nil:
 		return false, gateway.JournalError("look up file", err)
@@ -80,7 +82,7 @@ func (s *Store) addRecord(ctx context.Context, t gateway.Tx, p gateway.Principal
 		}
 	}
 	if !isRecorded {
-		if err := t.Reserve(p, quota.Need{Bytes: rec.Size}); err != nil {
+		if err := t.Reserve(c.principal, quota.Need{Bytes: rec.Size}); err != nil {
 			return false, err
 		}
 		folder, account, size := files.Folder(t.Conversation()), rec.account(), rec.Size
@@ -94,7 +96,7 @@ func (s *Store) addRecord(ctx context.Context, t gateway.Tx, p gateway.Principal
 	return isRecorded, nil
 }
 
-// expiry returns when a key that lives that long expires, in epoch milliseconds; 0 if it doesn't.
+// expiry returns the time at which a key with that lifetime expires, in epoch milliseconds. It returns 0, which means never, for 0.
 func expiry(life time.Duration) int64 {
 	if life == 0 {
 		return 0
@@ -108,7 +110,8 @@ func (s *Store) remove(conversation, id string) {
 	}
 }
 
-// Retain implements [gateway.Attachments].
+// Retain implements [gateway.Attachments]. It writes the records again without an expiry, in the commit of the message that shows the
+// files, so the files become permanent if and only if the message does.
 func (s *Store) Retain(ctx context.Context, t gateway.Tx, parts []event.Part) error {
 	for _, id := range shownBy(parts, t.Conversation()) {
 		key := journalkey.File(t.Conversation(), id)
@@ -124,7 +127,8 @@ func (s *Store) Retain(ctx context.Context, t gateway.Tx, parts []event.Part) er
 	return nil
 }
 
-// Release implements [gateway.Attachments].
+// Release implements [gateway.Attachments]. The records are deleted in the commit and the bytes after it, so that a crash in between
+// leaves bytes without a record, which the next start removes.
 func (s *Store) Release(t gateway.Tx, deleted, remaining []*transcript.Message) {
 	conversation := t.Conversation()
 	for _, id := range shownOnlyBy(deleted, remaining, conversation) {
@@ -149,8 +153,8 @@ func shownBy(parts []event.Part, conversation string) (ids []string) {
 	return ids
 }
 
-// shownOnlyBy returns the ids of the conversation's files that the first messages show and the others don't.
-func shownOnlyBy(messages, remaining []*transcript.Message, conversation string) (ids []string) {
+// shownOnlyBy returns the sorted ids of the conversation's files that messages show and remaining don't.
+func shownOnlyBy(messages, remaining []*transcript.Message, conversation string) []string {
 	fileIDs := func(list []*transcript.Message) map[string]bool {
 		ids := map[string]bool{}
 		for _, m := range list {
@@ -163,12 +167,9 @@ func shownOnlyBy(messages, remaining []*transcript.Message, conversation string)
 		delete(ids, "")
 		return ids
 	}
-	byOthers := fileIDs(remaining)
-	for id := range fileIDs(messages) {
-		if !byOthers[id] {
-			ids = append(ids, id)
-		}
+	deletable := fileIDs(messages)
+	for id := range fileIDs(remaining) {
+		delete(deletable, id)
 	}
-	slices.Sort(ids)
-	return ids
+	return slices.Sorted(maps.Keys(deletable))
 }

@@ -8,50 +8,36 @@ import (
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
-	"github.com/leat-dev/leat/internal/service/quota"
 	"github.com/leat-dev/leat/internal/store/files"
-	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// Gateway is what a [Service] needs of the gateway.
-type Gateway interface {
-	// Conversation returns a conversation with which the principal may do action.
-	Conversation(ctx context.Context, p gateway.Principal, action gateway.Action, id string) (journal.Summary, error)
-	// Update changes a conversation with which the principal may do action.
-	Update(ctx context.Context, p gateway.Principal, action gateway.Action, conversation string, change func(gateway.Tx) error) error
-	// Reserve reserves quota for a principal.
-	Reserve(p gateway.Principal, n quota.Need) (*quota.Reservation, error)
-	// Holds returns the legal holds.
-	Holds() *gateway.Holds
-}
-
-// Service lets principals read and upload files, as far as they may. Its methods may be called by several goroutines at once.
+// Service lets principals read and upload files, and checks their access. Its methods may be called from several goroutines.
 type Service struct {
 	store   *Store
-	gateway Gateway
+	gateway *gateway.Gateway
 }
 
-// NewService returns a service. gw must have been made with the store.
-func NewService(store *Store, gw Gateway) *Service { return &Service{store, gw} }
+// NewService returns a service. store must be the one in the configuration of gw.
+func NewService(store *Store, gw *gateway.Gateway) *Service { return &Service{store, gw} }
 
-// HasWorkspace reports whether agents find uploaded files at a path.
+// HasWorkspace reports whether the gateway shares a workspace with its agents, in which they find uploaded files.
 func (s *Service) HasWorkspace() bool { return s.store.workspace != nil }
 
-// MaxFile returns how many bytes a file may have.
+// MaxFile returns the size limit of a file, in bytes.
 func (s *Service) MaxFile() int64 { return s.store.maxFile }
 
-// PutFile stores a file in a conversation and returns the media for a message that shows it. A file that no message shows within a day
-// is removed. The errors are those of [gateway.Gateway.Do].
+// PutFile stores a file in a conversation and returns the media for a message that shows it. If no message shows the file within a day,
+// it is removed. The errors are those of [gateway.Gateway.Do].
 func (s *Service) PutFile(ctx context.Context, p gateway.Principal, id string, f agent.File, r io.Reader) (event.Media, error) {
 	if _, err := s.gateway.Conversation(ctx, p, gateway.ActionWrite, id); err != nil {
 		return event.Media{}, err // before the bytes are read
 	}
-	return s.store.putAs(ctx, updater{s.gateway, p, id}, p, f, r, lifetime)
+	return s.store.put(ctx, conversation{updater{s.gateway, p, id}, p, lifetime}, f, r)
 }
 
-// updater changes a conversation on behalf of a principal who may write in it.
+// updater implements [gateway.Updater] for a conversation. It checks at each update that the principal may write in it.
 type updater struct {
-	gateway   Gateway
+	gateway   *gateway.Gateway
 	principal gateway.Principal
 	id        string
 }
@@ -71,8 +57,8 @@ func (s *Service) OpenFile(ctx context.Context, p gateway.Principal, conversatio
 	return s.store.open(ctx, conversation, id)
 }
 
-// OpenPath opens a file of the workspace. The caller closes it. The error is [gateway.ErrNotFound] for a file that the principal may
-// not read too, so that a user without access can't learn which files exist.
+// OpenPath opens a file of the workspace. The caller closes it. If the file is missing or the principal may not read it, the error is
+// [gateway.ErrNotFound] in both cases, so that users can't find out which files of others exist.
 func (s *Service) OpenPath(p gateway.Principal, path string) (*files.OpenFile, event.Media, error) {
 	if err := gateway.Decide(p, gateway.ActionList, nil); err != nil {
 		return nil, event.Media{}, err

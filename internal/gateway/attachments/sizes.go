@@ -1,20 +1,23 @@
 package attachments
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/leat-dev/leat/internal/service/quota"
 )
 
-// sizes counts the bytes of all stored files for the owners of their conversations. An entry that drops to 0 is removed.
+// sizes counts the bytes of all stored files for the owners of their conversations. The counts are in memory only: the sweep at the start
+// adds every file that has a record. An entry that drops to 0 is removed, so the maps don't grow with accounts that are gone.
 type sizes struct {
 	mu      sync.Mutex
-	folders map[string]*folder
-	owners  map[quota.Account]int64
-	tenants map[string]int64
+	folders map[string]*folder      // by [files.Folder] of the conversation
+	owners  map[quota.Account]int64 // bytes
+	tenants map[string]int64        // bytes of all owners of a tenant
 }
 
-// folder has the files of one conversation.
+// folder lists the files of one conversation. It keeps the owner, so that remove needs only the name of the folder.
 type folder struct {
 	owner quota.Account
 	sizes map[string]int64 // by id
@@ -49,9 +52,7 @@ func (s *sizes) remove(name string, ids ...string) {
 		return
 	}
 	if ids == nil {
-		for id := range f.sizes {
-			ids = append(ids, id)
-		}
+		ids = slices.Collect(maps.Keys(f.sizes))
 	}
 	for _, id := range ids {
 		s.change(f.owner, -f.sizes[id])

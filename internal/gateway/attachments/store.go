@@ -1,6 +1,7 @@
 package attachments
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,8 +31,8 @@ const (
 	sweepInterval, sweepAge = time.Hour, 24 * time.Hour
 )
 
-// FileStore stores the bytes of files. The store that [files.Open] returns implements it.
-type FileStore interface {
+// fileStore stores the bytes of files, in one folder per conversation. The store that [files.Open] returns implements it.
+type fileStore interface {
 	Create(conversation string, r io.Reader, max int64) (files.StoredFile, error)
 	Open(conversation, id string) (*os.File, error)
 	Remove(conversation, id string) error
@@ -39,21 +40,21 @@ type FileStore interface {
 	Sweep(age time.Duration, isKnown func(folder, id string) bool, onRemove func(folder, id string)) error
 }
 
-// Journal is the part of the gateway's journal that holds the records of files.
+// Journal is the part of the gateway's journal in which the store looks up records. The gateway's commits write them.
 type Journal interface {
 	Get(ctx context.Context, key string) ([]byte, error)
 	KeysAfter(ctx context.Context, prefix, after string, limit int) ([]journal.KeyValue, error)
 }
 
-// Config is what a [Store] is made of. Journal and Files are needed.
+// Config configures a [Store]. Journal and Files are required.
 type Config struct {
 	Journal Journal
-	Files   FileStore
+	Files   fileStore
 	// MaxFile bounds one file, in bytes. If it is 0, DefaultMaxFile is used.
 	MaxFile int64
 	// Workspace is a folder that the gateway shares with its agents. It may be nil.
 	Workspace *files.Workspace
-	// Uploads are resumable uploads. If it is nil, there are none.
+	// Uploads stores resumable uploads. If it is nil, they are disabled.
 	Uploads *files.Uploads
 	// BasePath is the prefix of the paths under which files are served. It is empty or begins with a slash.
 	BasePath string
@@ -64,7 +65,7 @@ type Config struct {
 // Store stores the files of all conversations. Its methods may be called by several goroutines at once.
 type Store struct {
 	journal   Journal
-	files     FileStore
+	files     fileStore
 	maxFile   int64
 	workspace *files.Workspace // may be nil
 	uploads   *files.Uploads   // may be nil
@@ -75,17 +76,11 @@ type Store struct {
 
 var _ gateway.Attachments = (*Store)(nil)
 
-// NewStore returns a store.
+// NewStore returns a store that counts no files yet. The gateway calls Start, which counts them, and then Run.
 func NewStore(c Config) *Store {
-	if c.MaxFile == 0 {
-		c.MaxFile = DefaultMaxFile
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
 	return &Store{
-		journal: c.Journal, files: c.Files, maxFile: c.MaxFile, workspace: c.Workspace, uploads: c.Uploads, basePath: c.BasePath,
-		log: c.Log, sizes: newSizes(),
+		journal: c.Journal, files: c.Files, maxFile: cmp.Or(c.MaxFile, DefaultMaxFile), workspace: c.Workspace, uploads: c.Uploads,
+		basePath: c.BasePath, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), sizes: newSizes(),
 	}
 }
 
@@ -96,9 +91,9 @@ type record struct {
 	Alt  string `json:"alt,omitempty"`
 	Size int64  `json:"size"`
 	At   int64  `json:"at"` // when it was stored, in epoch milliseconds
-	// Path is the name in the workspace of the file that it is a copy of. That file may be gone.
+	// Path is the name of the workspace file from which the bytes were copied. That file may have changed or been removed since.
 	Path string `json:"path,omitempty"`
-	// Tenant and Owner are the account for which it counts.
+	// Tenant and Owner are the account whose quota the file uses.
 	Tenant string `json:"tenant,omitempty"`
 	Owner  string `json:"owner,omitempty"`
 }
@@ -131,7 +126,8 @@ func (s *Store) Run(ctx context.Context) {
 	}
 }
 
-// sweep counts the files that have a record, and removes bytes without one that are older than age, and abandoned uploads.
+// sweep counts the files that have a record. It removes bytes without a record if they are older than age, which is how expired files end:
+// the journal has deleted their records. It also removes abandoned uploads. All keys of files are held in memory meanwhile.
 func (s *Store) sweep(ctx context.Context, age time.Duration) error {
 	recorded := map[string]bool{}
 	for after := ""; ; {
@@ -184,18 +180,18 @@ func (s *Store) sweepUploads() error {
 // StoredBytes implements [gateway.Attachments]. Uploads and the uploaded files of the workspace count too.
 func (s *Store) StoredBytes(tenant, owner string) (ofOwner, ofTenant int64) {
 	ofOwner, ofTenant = s.sizes.of(tenant, owner)
+	add := func(ownerBytes, tenantBytes int64) { ofOwner, ofTenant = ofOwner+ownerBytes, ofTenant+tenantBytes }
 	if s.workspace != nil {
-		ownerBytes, tenantBytes := s.workspace.StoredBytes(tenant, owner)
-		ofOwner, ofTenant = ofOwner+ownerBytes, ofTenant+tenantBytes
+		add(s.workspace.StoredBytes(tenant, owner))
 	}
 	if s.uploads != nil {
-		ownerBytes, tenantBytes := s.uploads.StoredBytes(tenant, owner)
-		ofOwner, ofTenant = ofOwner+ownerBytes, ofTenant+tenantBytes
+		add(s.uploads.StoredBytes(tenant, owner))
 	}
 	return ofOwner, ofTenant
 }
 
-// Erase implements [gateway.Attachments].
+// Erase implements [gateway.Attachments]. The gateway calls it after the conversation is deleted, and again at the next start if the
+// deletion was interrupted, so every step tolerates that its files are gone.
 func (s *Store) Erase(ctx context.Context, conversation string) error {
 	if err := s.files.RemoveAll(conversation); err != nil {
 		return err
@@ -204,7 +200,7 @@ func (s *Store) Erase(ctx context.Context, conversation string) error {
 	var errs []error
 	if s.uploads != nil {
 		err := s.uploads.RemoveAll(ctx, func(u files.Upload) bool { return u.Conversation == conversation })
-		if !errors.Is(err, files.ErrBusy) { // a busy upload is being placed: that fails without the conversation, and a sweep removes it
+		if !errors.Is(err, files.ErrBusy) { // a busy upload fails because the conversation is gone, and a later sweep removes it
 			errs = append(errs, err)
 		}
 	}
@@ -214,7 +210,7 @@ func (s *Store) Erase(ctx context.Context, conversation string) error {
 	return errors.Join(errs...)
 }
 
-// reject returns a refusal with a reason for programs and a text for people.
+// reject returns a rejection with a reason for programs and a text for people.
 func reject(reason, format string, args ...any) *gateway.Rejection {
 	return &gateway.Rejection{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }

@@ -1,6 +1,7 @@
 package attachments
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -13,7 +14,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/files"
 )
 
-// turnFiles implements [gateway.TurnFiles]. Files that an agent stores are kept as long as the conversation.
+// turnFiles implements [gateway.TurnFiles]. Files that an agent stores never expire, because it may show one long after it stored it.
 type turnFiles struct {
 	store *Store
 	conversation
@@ -27,7 +28,7 @@ func (s *Store) OfTurn(c gateway.Updater, p agent.Principal) gateway.TurnFiles {
 
 // PutFile implements [agent.FileSink].
 func (t turnFiles) PutFile(ctx context.Context, f agent.File, r io.Reader) (event.Media, error) {
-	return t.store.putAs(ctx, t, t.principal, f, r, t.life)
+	return t.store.put(ctx, t.conversation, f, r)
 }
 
 // FindFile implements [agent.FileSink].
@@ -35,9 +36,10 @@ func (t turnFiles) FindFile(ctx context.Context, origin string) (event.Media, bo
 	return t.store.find(ctx, t.ID(), origin)
 }
 
-// OpenFile implements [agent.FileSink].
+// OpenFile implements [agent.FileSink]. It opens data URLs and files of this conversation only. For other media, such as links to other
+// servers or files of other conversations, the error wraps [fs.ErrNotExist].
 func (t turnFiles) OpenFile(ctx context.Context, m event.Media) (io.ReadCloser, error) {
-	if _, r, err := openData(m.URL); err == nil {
+	if _, r, err := openData(m); err == nil {
 		return io.NopCloser(r), nil
 	}
 	missing := &fs.PathError{Op: "open", Path: m.Name, Err: fs.ErrNotExist}
@@ -63,7 +65,8 @@ func (t turnFiles) PutPath(ctx context.Context, path string) (event.Media, error
 	return t.store.putNamed(ctx, t.conversation, path, t.showable)
 }
 
-// FilePath implements [agent.WorkspaceSink].
+// FilePath implements [agent.WorkspaceSink]. It returns the path of the workspace file from which the media were copied, or "" if that file
+// no longer exists or the agent may not show it.
 func (t turnFiles) FilePath(ctx context.Context, m event.Media) string {
 	workspace := t.store.workspace
 	id := fileID(m.URL, t.ID())
@@ -102,9 +105,7 @@ func (t turnFiles) storeMedia(ctx context.Context, m event.Media) (event.Media, 
 	if m.Name != "" {
 		media.Name = files.Name(m.Name)
 	}
-	if m.Alt != "" {
-		media.Alt = m.Alt
-	}
+	media.Alt = cmp.Or(m.Alt, media.Alt)
 	return media, err
 }
 

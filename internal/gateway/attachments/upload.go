@@ -20,15 +20,15 @@ import (
 // Upload is the state of a resumable upload.
 type Upload struct {
 	ID             string
-	URL            string // the path to which the rest of the file is sent
-	Offset, Length int64  // bytes received, and bytes in all
-	// Expires is when the upload is removed if no more bytes arrive.
+	URL            string // the path to which the remaining bytes are sent
+	Offset, Length int64  // bytes received, and total bytes
+	// Expires is the time at which the upload is removed unless further bytes arrive.
 	Expires time.Time
-	// Placed describes the file; it is nil until the upload is complete.
+	// Location describes the file. It is nil until the upload is complete.
 	Location *Location
 }
 
-// Placed is an uploaded file in its place.
+// Location is the place in which a complete file was stored: the workspace, a conversation, or both. Its JSON is stored with the upload.
 type Location struct {
 	// Path is where agents find the file. It is empty if the gateway has no workspace.
 	Path string `json:"path,omitempty"`
@@ -40,7 +40,7 @@ type Location struct {
 
 // NewUpload describes a file before its bytes arrive.
 type NewUpload struct {
-	// Conversation is the conversation that will show the file. It is needed if the gateway has no workspace.
+	// Conversation is the conversation that will show the file. It is required if the gateway has no workspace.
 	Conversation    string
 	Name, MIME, Alt string
 	Length          int64
@@ -97,6 +97,8 @@ func uploaderOf(p gateway.Principal) string {
 	return files.Owner(p.Tenant, p.Subject)
 }
 
+// state returns what a client needs to continue an upload, and the location of the file if the upload is complete. Expires assumes that
+// bytes have just arrived.
 func (s *Service) state(u *files.Upload) (Upload, error) {
 	result := Upload{ID: u.ID, URL: s.store.basePath + uploadPath + "/" + u.ID, Offset: u.Offset, Length: u.Length, Expires: time.Now().Add(lifetime)}
 	if u.Done() {
@@ -108,7 +110,7 @@ func (s *Service) state(u *files.Upload) (Upload, error) {
 	return result, nil
 }
 
-// find returns an upload of the principal's; that of another principal is ErrNotFound.
+// find returns an upload of a principal. For the upload of another principal the error is [gateway.ErrNotFound].
 func (s *Service) find(p gateway.Principal, id string) (files.Upload, error) {
 	if err := gateway.Decide(p, gateway.ActionCreate, nil); err != nil {
 		return files.Upload{}, err
@@ -132,9 +134,9 @@ func (s *Service) Upload(ctx context.Context, p gateway.Principal, id string) (U
 	return s.finish(ctx, p, u)
 }
 
-// AppendUpload appends the bytes of r to an upload. If offset is not the upload's own, the error is a *Rejection for ReasonConflict, and
-// the returned upload has the right one. Bytes that arrived before an error are kept. stop has to make reads of r fail; it is called
-// when another request continues the same upload.
+// AppendUpload appends the bytes of r to an upload. If offset differs from the upload's offset, the error is a *Rejection with
+// ReasonConflict, and the returned upload has the current one. Bytes that arrived before an error are kept. stop must make reads of r
+// fail: it is called when another request continues the same upload, because the client may have lost the connection of the first.
 func (s *Service) AppendUpload(ctx context.Context, p gateway.Principal, id string, offset int64, r io.Reader, stop func()) (Upload, error) {
 	if _, err := s.find(p, id); err != nil {
 		return Upload{}, err
@@ -155,8 +157,8 @@ func (s *Service) AppendUpload(ctx context.Context, p gateway.Principal, id stri
 	return s.finish(ctx, p, u)
 }
 
-// finish places the file of an upload whose bytes have all arrived. It continues if the context is cancelled, because no client may ask
-// for the upload again.
+// finish stores the file of an upload whose bytes have all arrived. It continues if the context is cancelled: the client has sent all
+// bytes and may never ask for the upload again. A repeated call returns the stored location.
 func (s *Service) finish(ctx context.Context, p gateway.Principal, u files.Upload) (Upload, error) {
 	if u.Done() || u.Offset < u.Length {
 		return s.state(&u)
@@ -179,7 +181,8 @@ func (s *Service) finish(ctx context.Context, p gateway.Principal, u files.Uploa
 	return s.state(&u)
 }
 
-// place puts a complete file into the workspace, if there is one, and into the conversation that it is for.
+// place copies a complete file into the workspace, if the gateway has one, and into its conversation, if it has one. If the second step
+// fails, the copy in the workspace is removed. Without a conversation, the media refer to the file in the workspace.
 func (s *Service) place(ctx context.Context, p gateway.Principal, u files.Upload, f *os.File) (location Location, err error) {
 	workspace := s.store.workspace
 	if workspace != nil {
@@ -235,7 +238,7 @@ func (s *Service) DropUpload(ctx context.Context, p gateway.Principal, id string
 	return nil
 }
 
-// isHeld reports whether a legal hold is on a user, or on a conversation. conversation may be empty.
+// isHeld reports whether a legal hold covers a user or a conversation. conversation may be empty.
 func (s *Service) isHeld(ctx context.Context, p gateway.Principal, conversation string) bool {
 	holds := s.gateway.Holds()
 	if !p.Admin {

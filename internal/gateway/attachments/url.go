@@ -1,12 +1,16 @@
 package attachments
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
 
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/store/files"
 )
 
@@ -19,7 +23,7 @@ func (s *Store) url(conversation, id string) string {
 }
 
 // fileID returns the id of the conversation's file that a URL names, and an empty string for other URLs. It ignores the host and the base
-// path, because they may have been others when the URL was written.
+// path, because the gateway may have been configured with other ones when the URL was stored.
 func fileID(u, conversation string) string {
 	_, id, ok := strings.Cut(u, "/api/conversations/"+url.PathEscape(conversation)+"/files/")
 	if !ok || !files.ValidID(id) {
@@ -54,17 +58,11 @@ func (s *Store) servedPath(u string) string {
 	return q.Get("path")
 }
 
-// isPath reports whether a URL is a path on this machine.
+// isPath reports whether a URL is a path on this machine. A URL that begins with // names a host.
 func isPath(u string) bool {
-	if strings.HasPrefix(u, "//") {
-		return false
-	}
-	for _, root := range []string{"/", "./", "../", "~/", "file://"} {
-		if strings.HasPrefix(u, root) {
-			return true
-		}
-	}
-	return false
+	return !strings.HasPrefix(u, "//") && slices.ContainsFunc([]string{"/", "./", "../", "~/", "file://"}, func(root string) bool {
+		return strings.HasPrefix(u, root)
+	})
 }
 
 // dataPrefix begins a URL that carries its bytes.
@@ -72,26 +70,26 @@ const dataPrefix = "data:"
 
 var errNotData = errors.New("attachments: not a data URL")
 
-// openData returns a reader of the bytes in a data URL (RFC 2397), which may be in base64 or percent-encoded.
-func openData(u string) (mime string, r io.Reader, err error) {
-	encoded, ok := strings.CutPrefix(u, dataPrefix)
-	if !ok {
-		return "", nil, errNotData
+// openData describes the file in a data URL (RFC 2397) and returns a reader of its bytes, which may be in base64 or percent-encoded. The
+// MIME type of the media takes precedence over that of the URL. Padding of base64 may be missing, because some clients omit it.
+func openData(m event.Media) (agent.File, io.Reader, error) {
+	encoded, isData := strings.CutPrefix(m.URL, dataPrefix)
+	head, data, hasData := strings.Cut(encoded, ",")
+	if !isData || !hasData {
+		return agent.File{}, nil, errNotData
 	}
-	head, data, ok := strings.Cut(encoded, ",")
-	if !ok {
-		return "", nil, errNotData
-	}
-	if mime, ok = strings.CutSuffix(head, ";base64"); ok {
+	mime, isBase64 := strings.CutSuffix(head, ";base64")
+	f := agent.File{Name: m.Name, MIME: cmp.Or(m.MIME, mime), Alt: m.Alt}
+	if isBase64 {
 		enc := base64.StdEncoding
 		if !strings.HasSuffix(data, "=") && len(data)%4 != 0 {
 			enc = base64.RawStdEncoding
 		}
-		return mime, base64.NewDecoder(enc, strings.NewReader(data)), nil
+		return f, base64.NewDecoder(enc, strings.NewReader(data)), nil
 	}
 	plain, err := url.PathUnescape(data)
 	if err != nil {
-		return "", nil, errNotData
+		return agent.File{}, nil, errNotData
 	}
-	return mime, strings.NewReader(plain), nil
+	return f, strings.NewReader(plain), nil
 }

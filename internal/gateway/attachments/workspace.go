@@ -55,8 +55,9 @@ func withoutPath(m event.Media) event.Media {
 	return m
 }
 
-// putNamed stores a copy of the workspace file that a path names. A file that did not change since it was last stored is stored once. If
-// it can't be read, the error is a *Rejection for ReasonFile. allowed decides on the file that the path leads to.
+// putNamed stores a copy of the workspace file that a path names. A file that hasn't changed since it was last stored isn't stored again.
+// If the file can't be read, the error is a *Rejection with ReasonFile. allowed decides by the file's name, after symbolic links are
+// resolved too. The error text doesn't distinguish a missing file from a forbidden one.
 func (s *Store) putNamed(ctx context.Context, c conversation, path string, allowed func(name string) bool) (event.Media, error) {
 	if servedFile := s.servedPath(path); servedFile != "" {
 		path = servedFile
@@ -73,12 +74,12 @@ func (s *Store) putNamed(ctx context.Context, c conversation, path string, allow
 		return m, err
 	}
 	name, _ := s.workspace.Clean(path) // it was just opened, so it is inside
-	return s.putAs(ctx, c, c.principal, agent.File{Name: f.Name, MIME: files.ByName(f.Name), Origin: f.Origin, Path: name}, f, c.life)
+	return s.put(ctx, c, agent.File{Name: f.Name, MIME: files.ByName(f.Name), Origin: f.Origin, Path: name}, f)
 }
 
-// conversation is where files are stored, on whose behalf, and for how long.
+// conversation is the target of files: a conversation, the principal on whose behalf they are stored, and their lifetime.
 type conversation struct {
 	gateway.Updater
 	principal gateway.Principal
-	life      time.Duration // of files that become part of no message; 0 is as long as the conversation
+	life      time.Duration // of a file that no message shows; 0 means as long as the conversation
 }

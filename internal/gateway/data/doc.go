@@ -1,7 +1,7 @@
 // Package data implements retention, purges, exports and imports of the data that a gateway stores about people.
 //
-// [Retention] deletes old conversations, and [Purger] everything about one subject. The app runs both in goroutines of their own until
-// the gateway ends. [Exporter] and [Importer] serve single requests.
+// [Retention] deletes old conversations, and [Purger] everything about one subject. The app runs each in a goroutine until the gateway
+// ends. [Exporter] and [Importer] serve single requests.
 //
 // Data outside conversations is in the journal's keys. A package that stores such data registers a [Collection], or a purge will
 // miss it.

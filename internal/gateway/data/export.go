@@ -38,6 +38,9 @@ func (x *Exporter) Check(principal gateway.Principal, of Subject) error {
 
 // Export calls write for each line of the export, without the newline. The slice is only valid until write returns. The export
 // is recorded in the audit log before the first line. It is complete only if Export returns nil.
+//
+// The lines are a header, the subject's conversations with their events, the subject's messages in conversations of others, the values
+// of the collections, and the totals. The first error of write ends the export: output skips the later lines and keeps that error.
 func (x *Exporter) Export(ctx context.Context, principal gateway.Principal, of Subject, write func(line []byte) error) error {
 	if err := x.Check(principal, of); err != nil {
 		return err
@@ -47,7 +50,7 @@ func (x *Exporter) Export(ctx context.Context, principal gateway.Principal, of S
 		return err
 	}
 	o := &output{write: write}
-	o.line(header{Type: lineExport, Version: Version, At: time.Now().UnixMilli(), Subject: of})
+	o.line(header{Type: lineExport, Version: version, At: time.Now().UnixMilli(), Subject: of})
 	err = x.conversations(ctx, principal, of, o)
 	if err == nil && o.err == nil {
 		err = x.guest(ctx, of, o)
@@ -70,11 +73,11 @@ func (x *Exporter) Export(ctx context.Context, principal gateway.Principal, of S
 	return o.err
 }
 
-// output writes lines until the first error, which stays in err.
+// output writes lines until the first error, which stays in err. Later lines are dropped, so callers need to check err only once per loop.
 type output struct {
 	write func([]byte) error
 	buf   []byte
-	n     Counts
+	n     totals
 	err   error
 }
 
@@ -112,7 +115,8 @@ func (x *Exporter) conversations(ctx context.Context, principal gateway.Principa
 }
 
 // conversation writes one conversation as of one moment. Compaction is paused meanwhile, so that the events up to the head
-// don't change. If the conversation is deleted meanwhile, a "gone" line tells the reader to discard its lines.
+// don't change. Later events are left out. If the conversation is deleted meanwhile, a "gone" line marks its earlier lines as invalid,
+// and they don't count in the totals.
 func (x *Exporter) conversation(ctx context.Context, principal gateway.Principal, id string, o *output) error {
 	s, release, err := x.gw.PauseCompaction(ctx, principal, id)
 	if errors.Is(err, gateway.ErrNotFound) {
@@ -152,7 +156,7 @@ func (x *Exporter) conversation(ctx context.Context, principal gateway.Principal
 	return o.err
 }
 
-// guest writes the subject's messages in conversations of other users.
+// guest writes the subject's messages in conversations of other users. What others wrote there is not the subject's data, and is left out.
 func (x *Exporter) guest(ctx context.Context, of Subject, o *output) error {
 	operator := gateway.Principal{Admin: true} // Check has passed, and only the subject's own messages are read
 	_, wrote, err := x.gw.Guests().Conversations(ctx, operator, of.Tenant, of.Subject)

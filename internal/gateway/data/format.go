@@ -7,10 +7,11 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// Version is the version of the export format. An import refuses a higher one.
-const Version = 1
+// version is the version of the export format. An import refuses a higher one.
+const version = 1
 
-// The types of lines. Those of a collection have its name.
+// The types of lines. The lines of a collection have the collection's name as their type. Exports of earlier versions contain these
+// values, so they must not change.
 const (
 	lineExport       = "export"
 	lineConversation = "conversation"
@@ -74,8 +75,8 @@ type collectionLine struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// Counts are the totals in the last line. A reader compares them with its own to detect an incomplete file.
-type Counts struct {
+// totals are the counts in the last line. A reader compares them with its own to detect an incomplete file.
+type totals struct {
 	Conversations int `json:"conversations"`
 	Events        int `json:"events"`
 	// Other counts the lines of collections.
@@ -85,7 +86,7 @@ type Counts struct {
 // end is the last line of an export.
 type end struct {
 	Type string `json:"type"`
-	Counts
+	totals
 }
 
 // appendEvent appends an event's line. The sequence number is left out: it is valid only in the log of one gateway, and the

@@ -35,13 +35,14 @@ type Importing struct {
 	Unchanged    int `json:"unchanged"`
 	RefusedCount int `json:"refused"`
 	// Refusals explains the first 1,000 refusals.
-	Refusals []Refusal `json:"refusals,omitempty"`
-	// Skipped counts lines of collections and of messages to others. They aren't imported: they refer to the exporting gateway.
+	Refusals []refusal `json:"refusals,omitempty"`
+	// Skipped counts the lines that are not imported: values of collections, and the subject's messages in conversations of others.
+	// They refer to conversations, users and other data of the exporting gateway.
 	Skipped int `json:"skipped,omitempty"`
 }
 
-// Refusal describes a conversation that was not imported.
-type Refusal struct {
+// refusal describes a conversation that was not imported.
+type refusal struct {
 	Conversation string `json:"conversation"`
 	Reason       string `json:"reason"`
 	Message      string `json:"message"`
@@ -81,15 +82,15 @@ type input struct {
 	report    *Importing
 	buf       *bufio.Reader
 
-	line      int
-	hasHeader bool
+	line      int  // number of the current line, from 1, for errors
+	hasHeader bool // the first line was read
 	// The conversation whose lines are being read; nil between conversations.
 	current *conversation
 	events  []event.Event
 	count   int       // its events, including those beyond maxImport
 	size    int       // bytes of its event lines
 	sum     hash.Hash // digest of its lines, which identifies a repeated import
-	n       Counts    // totals of the file so far
+	n       totals    // totals of the file so far
 }
 
 // bad returns an ErrFile for the current line.
@@ -98,7 +99,7 @@ func (in *input) bad(format string, args ...any) error {
 }
 
 // next returns the next line that is not empty. The end of the file is an error, because the last line of an export stops the
-// import first.
+// import first. A line longer than the buffer arrives in pieces, which next joins up to maxLine.
 func (in *input) next() ([]byte, error) {
 	for {
 		in.line++
@@ -127,7 +128,9 @@ func (in *input) next() ([]byte, error) {
 }
 
 // take processes a line. isLast reports whether it is the last line of the export. A conversation is complete when a line of
-// another kind than event follows.
+// another type than event follows. The line "gone" discards the conversation before it, and the exporter didn't count its lines either.
+// Lines of an unknown type are skipped, because they belong to a collection. The totals of the last line are compared with what was
+// read, so a file from which lines were lost is not accepted as complete.
 func (in *input) take(line []byte) (isLast bool, err error) {
 	var kind struct {
 		Type    string `json:"type"`
@@ -140,8 +143,8 @@ func (in *input) take(line []byte) (isLast bool, err error) {
 		switch {
 		case kind.Type != lineExport:
 			return false, in.bad("an export begins with a line of the type %q", lineExport)
-		case kind.Version < 1 || kind.Version > Version:
-			return false, in.bad("the export has version %d; this gateway reads versions up to %d", kind.Version, Version)
+		case kind.Version < 1 || kind.Version > version:
+			return false, in.bad("the export has version %d; this gateway reads versions up to %d", kind.Version, version)
 		}
 		in.hasHeader = true
 		return false, nil
@@ -209,8 +212,8 @@ func (in *input) event(line []byte) error {
 	return nil
 }
 
-// finish imports the current conversation, if there is one, and records the result. A refusal is not an error, except while the
-// gateway drains: it would refuse all that follow.
+// finish imports the current conversation, if there is one, and records the result in the report. A refusal is not an error, so that the
+// other conversations are imported. While the gateway drains it is one, because every later conversation would be refused too.
 func (in *input) finish() error {
 	c := in.current
 	if c == nil {
@@ -225,12 +228,12 @@ func (in *input) finish() error {
 		added, err = in.m.gw.Import(in.ctx, in.principal, gateway.Imported{Summary: c.summary(), Events: in.events, Digest: hex.EncodeToString(in.sum.Sum(nil))})
 	}
 	in.events = nil
-	var r *gateway.Rejection
+	r, isRefused := errors.AsType[*gateway.Rejection](err)
 	switch {
-	case errors.As(err, &r) && r.Reason != gateway.ReasonDraining:
+	case isRefused && r.Reason != gateway.ReasonDraining:
 		in.report.RefusedCount++
 		if len(in.report.Refusals) < maxRefused {
-			in.report.Refusals = append(in.report.Refusals, Refusal{c.ID, r.Reason, r.Message})
+			in.report.Refusals = append(in.report.Refusals, refusal{c.ID, r.Reason, r.Message})
 		}
 	case err != nil:
 		return err

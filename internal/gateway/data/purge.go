@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"time"
 
@@ -30,8 +31,8 @@ type Subject struct {
 	Subject string `json:"subject"`
 }
 
-// Purged is the result of a purge, or the forecast of a dry run.
-type Purged struct {
+// purgeReport is the result of a purge, or the forecast of a dry run.
+type purgeReport struct {
 	DryRun bool `json:"dry_run,omitempty"`
 	// Conversations counts the conversations that the subject owned.
 	Conversations int `json:"conversations"`
@@ -45,12 +46,10 @@ type Purged struct {
 	Audit int `json:"audit"`
 }
 
-// counts returns the counts as the audit log stores them.
-func (p *Purged) counts() map[string]int {
+// counts returns the report's numbers in the form in which an audit entry stores them.
+func (p *purgeReport) counts() map[string]int {
 	counts := map[string]int{"conversations": p.Conversations, "shared": p.SharedCount, "messages": p.Messages, "audit": p.Audit}
-	for k, n := range p.Keys {
-		counts[k] = n
-	}
+	maps.Copy(counts, p.Keys)
 	return counts
 }
 
@@ -59,22 +58,22 @@ func (p *Purged) counts() map[string]int {
 type Purger struct {
 	gw            *gateway.Gateway
 	journal       purgeJournal
-	uploads       Uploads // may be nil
+	uploads       uploadEraser // may be nil
 	collections   []Collection
 	log           *slog.Logger
 	purgeSlot     chan struct{} // one slot: the running purge
 	interruptions chan struct{} // one value: a purge was interrupted, and Run should resume it
 }
 
-// Uploads stores files that users have uploaded and not yet sent in a conversation.
-type Uploads interface {
+// uploadEraser stores files that users have uploaded and not yet sent in a conversation.
+type uploadEraser interface {
 	// EraseUploads removes a user's uploads.
 	EraseUploads(ctx context.Context, p gateway.Principal, tenant, subject string) error
 }
 
 // NewPurger returns a purger of the gateway's conversations, of uploads and of the collections. If uploads is nil, there are
 // none to remove.
-func NewPurger(gw *gateway.Gateway, j purgeJournal, uploads Uploads, collections []Collection, log *slog.Logger) *Purger {
+func NewPurger(gw *gateway.Gateway, j purgeJournal, uploads uploadEraser, collections []Collection, log *slog.Logger) *Purger {
 	return &Purger{gw: gw, journal: j, uploads: uploads, collections: collections, log: log, purgeSlot: make(chan struct{}, 1), interruptions: make(chan struct{}, 1)}
 }
 
@@ -110,8 +109,7 @@ func (p *Purger) Finish(ctx context.Context) error {
 		if err == nil {
 			_, err = p.Purge(ctx, gateway.Principal{Admin: true}, s, false)
 		}
-		var rejection *gateway.Rejection
-		if errors.As(err, &rejection) { // a legal hold was placed since; Purge has recorded the refusal and deleted the key
+		if rejection, ok := errors.AsType[*gateway.Rejection](err); ok { // a legal hold was placed since; Purge has recorded the refusal and deleted the key
 			p.log.Warn("unfinished purge abandoned", "reason", rejection.Reason)
 			continue
 		}
@@ -127,7 +125,7 @@ func (p *Purger) Finish(ctx context.Context) error {
 // The key under purgingKeys is written with the audit entry before anything is removed, and deleted with the last audit entry.
 // If Purge is interrupted, Run finds the key and resumes. The key is a digest, but its value names the subject until the purge
 // is done.
-func (p *Purger) Purge(ctx context.Context, principal gateway.Principal, of Subject, dry bool) (report Purged, err error) {
+func (p *Purger) Purge(ctx context.Context, principal gateway.Principal, of Subject, dry bool) (report purgeReport, err error) {
 	if err := gateway.Decide(principal, gateway.ActionAdmin, nil); err != nil {
 		return report, err
 	}
@@ -144,8 +142,7 @@ func (p *Purger) Purge(ctx context.Context, principal gateway.Principal, of Subj
 	entry := audit.Entry{Action: "purge", Actor: gateway.Actor(ctx, principal), Digest: audit.Digest(of.Tenant, of.Subject)}
 	mark := purgingKeys + entry.Digest
 	if err := p.checkHolds(ctx, of); err != nil {
-		var r *gateway.Rejection
-		if !dry && errors.As(err, &r) {
+		if _, isHeld := errors.AsType[*gateway.Rejection](err); isHeld && !dry {
 			entry.Result = gateway.ReasonHeld
 			err = errors.Join(err, p.gw.Audit().Record(ctx, entry, journal.KeyValue{Key: mark}))
 		}
@@ -176,13 +173,14 @@ func (p *Purger) Purge(ctx context.Context, principal gateway.Principal, of Subj
 }
 
 // checkHolds returns a *gateway.Rejection if a legal hold covers the subject, a conversation that it owns, or one in which it
-// wrote.
+// wrote. Its message names up to five of the holds. The conversations are only read if there is any legal hold, because a
+// subject may own many. A hold that is placed after the check is enforced by the gateway, which refuses the single deletions.
 func (p *Purger) checkHolds(ctx context.Context, of Subject) error {
 	var names []string
 	if hold, ok := p.gw.Holds().HoldOnSubject(of.Tenant, of.Subject); ok {
 		names = append(names, hold.String())
 	} else if len(p.gw.Holds().List()) > 0 {
-		err := p.eachOwned(ctx, of, func(s *journal.Summary) error {
+		err := eachOwned(ctx, p.journal, of, func(s *journal.Summary) error {
 			if hold, ok := p.gw.Holds().HoldOn(s); ok {
 				names = append(names, hold.String())
 			}
@@ -214,12 +212,9 @@ func (p *Purger) checkHolds(ctx context.Context, of Subject) error {
 		"nothing was purged: a legal hold on %s%s covers data of this subject", strings.Join(names, ", "), suffix)}
 }
 
-// eachOwned calls f for each conversation that the subject owns.
-func (p *Purger) eachOwned(ctx context.Context, of Subject, f func(*journal.Summary) error) error {
-	return eachOwned(ctx, p.journal, of, f)
-}
-
-// eachOwned calls f for each conversation that the subject owns, newest first. f may delete the conversation it got.
+// eachOwned calls f for each conversation that the subject owns, in order of the last change, newest first. f may delete the conversation
+// it got. A conversation that changes during the call may be missed, because it moves to a page that was read already. Callers that
+// need all conversations repeat the call until it finds nothing new.
 func eachOwned(ctx context.Context, j lister, of Subject, f func(*journal.Summary) error) error {
 	q := journal.Query{Tenant: of.Tenant, Owner: of.Subject, Limit: purgePage}
 	for {
@@ -244,7 +239,7 @@ func eachOwned(ctx context.Context, j lister, of Subject, f func(*journal.Summar
 }
 
 // guest counts the subject's access and messages in conversations of others.
-func (p *Purger) guest(ctx context.Context, principal gateway.Principal, of Subject, report *Purged) error {
+func (p *Purger) guest(ctx context.Context, principal gateway.Principal, of Subject, report *purgeReport) error {
 	guestIn, wrote, err := p.gw.Guests().Conversations(ctx, principal, of.Tenant, of.Subject)
 	report.SharedCount = len(guestIn)
 	for _, id := range wrote {
@@ -264,8 +259,8 @@ func (p *Purger) guest(ctx context.Context, principal gateway.Principal, of Subj
 }
 
 // count fills the report of a dry run.
-func (p *Purger) count(ctx context.Context, principal gateway.Principal, of Subject, report *Purged) error {
-	err := p.eachOwned(ctx, of, func(*journal.Summary) error { report.Conversations++; return nil })
+func (p *Purger) count(ctx context.Context, principal gateway.Principal, of Subject, report *purgeReport) error {
+	err := eachOwned(ctx, p.journal, of, func(*journal.Summary) error { report.Conversations++; return nil })
 	if err == nil {
 		err = p.guest(ctx, principal, of, report)
 	}
@@ -281,12 +276,14 @@ func (p *Purger) count(ctx context.Context, principal gateway.Principal, of Subj
 	return err
 }
 
-// remove removes the data, in an order that can be repeated after an interruption: each step finds only what is left.
-func (p *Purger) remove(ctx context.Context, principal gateway.Principal, of Subject, report *Purged) error {
+// remove removes the data. It can be repeated after an interruption, because each step finds only the data that is left: conversations
+// first, then uploads, access to conversations of others, messages in them, the keys of the collections, and finally the name in the audit
+// log.
+func (p *Purger) remove(ctx context.Context, principal gateway.Principal, of Subject, report *purgeReport) error {
 	// A conversation that is created or changed meanwhile moves to the front of the list. List again until nothing is left.
 	for hasMore := true; hasMore; {
 		hasMore = false
-		err := p.eachOwned(ctx, of, func(s *journal.Summary) error {
+		err := eachOwned(ctx, p.journal, of, func(s *journal.Summary) error {
 			hasMore = true
 			_, err := p.gw.Do(ctx, principal, s.ID, gateway.Command{Type: gateway.CommandDelete})
 			if errors.Is(err, gateway.ErrNotFound) {

@@ -71,8 +71,8 @@ func NewRetention(gw *gateway.Gateway, j lister, ages Ages, agent string, log *s
 // SetAges replaces the ages, from the next sweep on.
 func (r *Retention) SetAges(ages Ages) { r.ages.Store(&ages) }
 
-// Swept is the result of a sweep, or the forecast of a dry run.
-type Swept struct {
+// sweepReport is the result of a sweep, or the forecast of a dry run.
+type sweepReport struct {
 	DryRun bool `json:"dry_run,omitempty"`
 	// Deleted counts deleted conversations, OnHold expired ones that a legal hold keeps, and Audit deleted audit entries.
 	Deleted int `json:"deleted"`
@@ -104,10 +104,9 @@ func (r *Retention) Run(ctx context.Context) {
 	}
 }
 
-// Sweep deletes expired conversations and audit entries. After each deletion it pauses for as long as the deletion took, so
-// that it uses at most half of the journal's time. A dry run only counts. After an error, s counts what was deleted before it.
-// Only one sweep runs at a time.
-func (r *Retention) Sweep(ctx context.Context, dry bool) (s Swept, err error) {
+// Sweep deletes expired conversations and audit entries. A dry run only counts. After an error, s counts what was deleted before it.
+// Only one sweep runs at a time: a second call waits for the first.
+func (r *Retention) Sweep(ctx context.Context, dry bool) (s sweepReport, err error) {
 	select {
 	case r.semaphore <- struct{}{}:
 		defer func() { <-r.semaphore }()
@@ -122,7 +121,7 @@ func (r *Retention) Sweep(ctx context.Context, dry bool) (s Swept, err error) {
 }
 
 // conversations expires the conversations that are older than the shortest age.
-func (r *Retention) conversations(ctx context.Context, s *Swept) error {
+func (r *Retention) conversations(ctx context.Context, s *sweepReport) error {
 	shortest := r.ages.Load().shortest()
 	if shortest == 0 {
 		return nil
@@ -148,8 +147,9 @@ func (r *Retention) conversations(ctx context.Context, s *Swept) error {
 }
 
 // expire deletes one conversation if it is older than its agent's age, has no open turn and is not under a legal hold. The
-// gateway checks the age again when it deletes, so a conversation that has changed since it was listed is kept.
-func (r *Retention) expire(ctx context.Context, c *journal.Summary, start time.Time, s *Swept) error {
+// gateway checks the age again when it deletes, so a conversation that has changed since it was listed is kept. The pause after a
+// deletion is as long as the deletion took, so the share of the sweep in the journal's time stays below one half on any disk.
+func (r *Retention) expire(ctx context.Context, c *journal.Summary, start time.Time, s *sweepReport) error {
 	agent := c.Agent
 	if agent == "" {
 		agent = r.agent
@@ -187,7 +187,7 @@ func (r *Retention) expire(ctx context.Context, c *journal.Summary, start time.T
 }
 
 // audit trims the audit log. While there is any legal hold, the whole audit log is kept, because it may be evidence.
-func (r *Retention) audit(ctx context.Context, s *Swept) (err error) {
+func (r *Retention) audit(ctx context.Context, s *sweepReport) (err error) {
 	ages := r.ages.Load()
 	if ages.Audit == 0 || len(r.gw.Holds().List()) > 0 {
 		return nil

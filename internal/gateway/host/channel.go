@@ -29,10 +29,10 @@ const (
 // channel is an installed channel. It outlives its processes: each has a session of its own.
 type channel struct {
 	*plugin.Channel
-	h    *Host
-	name string
-	log  *slog.Logger
-	gw   *gateway.Gateway // set before Start
+	name    string
+	journal Journal
+	log     *slog.Logger
+	gw      *gateway.Gateway // set before Start
 
 	mu      sync.Mutex
 	session *session // session of the running process; nil if none runs
@@ -48,11 +48,16 @@ type binding struct {
 
 // ChannelOf returns the name of the channel that a conversation belongs to, or "" if it isn't a chat of a channel.
 func ChannelOf(s *journal.Summary) string {
-	name, ok := strings.CutPrefix(s.Tenant, tenantPrefix)
-	if !ok {
-		return ""
+	if name, ok := strings.CutPrefix(s.Tenant, tenantPrefix); ok {
+		return name
 	}
-	return name
+	return ""
+}
+
+// start lets the channel run processes, which use gw from then on.
+func (c *channel) start(gw *gateway.Gateway) {
+	c.gw = gw
+	c.Start(c.log)
 }
 
 // principal returns the principal of a chat, which owns the chat's conversation.
@@ -79,9 +84,9 @@ func (c *channel) store(ctx context.Context, b binding) error {
 	})
 }
 
-// bindings reads the bindings of all chats of the channel.
+// bindings reads the bindings of all chats of the channel. They are read once per process, into memory: a session keeps them up to date.
 func (c *channel) bindings(ctx context.Context) ([]binding, error) {
-	entries, err := c.h.cfg.Journal.Keys(ctx, "channel/"+c.name+"/")
+	entries, err := c.journal.Keys(ctx, "channel/"+c.name+"/")
 	if err != nil {
 		return nil, fmt.Errorf("chats of channel %s: %w", c.name, err)
 	}
@@ -96,8 +101,9 @@ func (c *channel) bindings(ctx context.Context) ([]binding, error) {
 	return list, nil
 }
 
-// bind creates the conversation of a chat and stores the binding. If an earlier call crashed between the two, it finds that
-// conversation by its key.
+// bind creates the conversation of a chat and stores the binding. The two are separate commits. If the gateway crashed between them, the
+// idempotency key makes the next call find the conversation instead of creating a second one. The cursor is that of the head, so the
+// channel gets only what is committed from then on.
 func (c *channel) bind(ctx context.Context, chat string) (binding, error) {
 	p := c.principal(chat)
 	s, _, err := c.gw.Create(ctx, p, gateway.CreateOptions{Key: "chat"})
@@ -115,6 +121,9 @@ func (c *channel) bind(ctx context.Context, chat string) (binding, error) {
 
 // serve runs a session with one process until the process ends, breaks the protocol or stops reading. The plugin package calls
 // it for each new process, one at a time. When it returns, all goroutines of the session have ended.
+//
+// The session is published before the chats are queued for their first delivery. So every commit is either in the feed that this delivery
+// reads, or queues its chat again.
 func (c *channel) serve(ctx context.Context, conn *plugin.Conn) error {
 	bindings, err := c.bindings(ctx)
 	if err != nil {

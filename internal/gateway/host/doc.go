@@ -3,7 +3,7 @@
 // The app calls [Host.Resume] for each installed plugin, and [Host.Start] when the gateway accepts commands: channels run only from then
 // on. The plugin service installs and removes plugins meanwhile, with Configure, Try, Run and Stop. [Host.Close] ends the channels.
 //
-// A channel's process receives what is committed in the conversations of its chats, and sends the commands of the people in them.
+// A channel's process receives the events of its chats' conversations in batches, and sends the commands of the people in the chats.
 // docs/plugins.md specifies the lines of the protocol.
 //
 // Invariants

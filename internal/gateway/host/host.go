@@ -19,18 +19,19 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// Config is the environment of plugins.
+// Config configures a [Host]. All fields except Env and Silence are required.
 type Config struct {
 	Roster *gateway.Roster // the gateway's agents, which plugins join under names that are free
 	// Env lists the environment variables of the gateway that plugins may request.
 	Env     []string
 	Dialect dialect.Dialect // leat
-	Silence time.Duration   // longest time without output before a plugin's turn fails
+	// Silence is how long the agent of a plugin may show no progress before its turn fails, as in [gateway.Agent].
+	Silence time.Duration
 	Journal Journal
 	Log     *slog.Logger
 }
 
-// Journal is the part of the journal in which bindings are found.
+// Journal is the part of the journal from which the host reads the bindings of chats. The commits of their conversations write them.
 type Journal interface {
 	Keys(ctx context.Context, prefix string) ([]journal.KeyValue, error)
 }
@@ -39,11 +40,13 @@ type Journal interface {
 type Host struct {
 	cfg Config
 
+	// mu protects the fields below. It is not held while a channel is closed: that waits for the channel's process, and Committed, on
+	// which the writers of conversations wait, needs mu.
 	mu       sync.Mutex
-	gw       *gateway.Gateway // nil before Start
-	agents   map[string]*plugin.Agent
+	gw       *gateway.Gateway         // nil before Start
+	agents   map[string]*plugin.Agent // by the plugin's name, like channels and failures
 	channels map[string]*channel
-	failures map[string]error // errors of Resume, by plugin
+	failures map[string]error // errors of Resume
 	closed   bool
 }
 
@@ -72,13 +75,14 @@ func (h *Host) Configure(p plugins.Plugin) error {
 	return err
 }
 
-// isTaken reports whether an agent that is not a plugin has that name.
+// isTaken reports whether a name belongs to an agent that is not a plugin. The name of pushed turns is always taken.
 func (h *Host) isTaken(name string) bool {
 	there, ok := h.cfg.Roster.Agent(name, agent.Principal{})
 	return name == gateway.PushAgent || ok && !h.owns(name, there)
 }
 
-// owns reports whether an agent of the roster is the plugin of that name. It is not if the configuration has replaced it since.
+// owns reports whether an agent of the roster is the plugin of that name. It returns false if a reload of the configuration has given the
+// name to another agent since the plugin was started.
 func (h *Host) owns(name string, there gateway.Agent) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,7 +90,7 @@ func (h *Host) owns(name string, there gateway.Agent) bool {
 	return a != nil && there.Agent == agent.Agent(a)
 }
 
-// process is a plugin of either kind.
+// process supervises a plugin of either kind. *plugin.Agent and *channel implement it.
 type process interface {
 	Check(ctx context.Context) error
 	State() (ready bool, reason error)
@@ -105,7 +109,7 @@ func (h *Host) make(p plugins.Plugin) (process, error) {
 	if m.Kind == plugins.KindAgent {
 		return plugin.New(c)
 	}
-	ch := &channel{h: h, name: m.Name, log: h.cfg.Log.With("plugin", m.Name)}
+	ch := &channel{name: m.Name, journal: h.cfg.Journal, log: h.cfg.Log.With("plugin", m.Name)}
 	var err error
 	ch.Channel, err = plugin.NewChannel(c, ch.serve)
 	return ch, err
@@ -135,8 +139,9 @@ func (h *Host) Resume(p plugins.Plugin) error {
 	return err
 }
 
-// Run implements [plugins.Runtime]. It replaces a running version of the plugin. The old channel is closed before the new one
-// opens, because both would store positions of the same chats.
+// Run implements [plugins.Runtime]. It replaces a running version of the plugin, which may be of the other kind. An old channel is closed
+// before the new one opens, because both would store positions of the same chats. An old agent is replaced in the roster at once, so
+// that no message finds the name unused. The plugin service calls Run and Stop one at a time.
 func (h *Host) Run(p plugins.Plugin) error {
 	runner, err := h.make(p)
 	if err != nil {
@@ -173,7 +178,7 @@ func (h *Host) Run(p plugins.Plugin) error {
 	return nil
 }
 
-// open adds a channel, and starts it if the gateway is running.
+// open adds a channel. It starts the channel if the gateway is running; otherwise Start does.
 func (h *Host) open(name string, c *channel) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -182,8 +187,7 @@ func (h *Host) open(name string, c *channel) error {
 	}
 	h.channels[name] = c
 	if h.gw != nil {
-		c.gw = h.gw
-		c.Start(c.log)
+		c.start(h.gw)
 	}
 	return nil
 }
@@ -206,14 +210,13 @@ func (h *Host) Stop(name string) {
 	}
 }
 
-// Start starts the channels, when the gateway is running. The roster starts agents.
+// Start starts the channels. The app calls it once, when the gateway accepts commands. Agents are started by the roster.
 func (h *Host) Start(gw *gateway.Gateway) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.gw = gw
 	for _, c := range h.channels {
-		c.gw = gw
-		c.Start(c.log)
+		c.start(gw)
 	}
 }
 
@@ -248,7 +251,9 @@ func (h *Host) State(name string) (ready bool, reason error) {
 	return runner.State()
 }
 
-// Committed implements [gateway.Watcher]. If the conversation belongs to a chat of a channel, it is marked for delivery.
+// Committed implements [gateway.Watcher]. If the conversation belongs to a chat of a channel, the chat is queued for delivery. The writer
+// of the conversation waits for the call, so it only takes locks that are held briefly. The events are ignored: the delivery reads
+// the conversation's feed, which merges everything since the last one.
 func (h *Host) Committed(s *journal.Summary, _ []event.Event) {
 	name := ChannelOf(s)
 	if name == "" {

@@ -20,7 +20,7 @@ const (
 )
 
 // session is the exchange with one process of a channel. serve reads the process's lines, pump delivers batches, and one
-// goroutine per chat executes the chat's lines in order.
+// goroutine per chat executes the chat's lines in order, so that a slow command delays no other chat.
 type session struct {
 	c     *channel
 	conn  *plugin.Conn
@@ -119,7 +119,8 @@ func (s *session) mark(t *chat) {
 	}
 }
 
-// pump delivers to the queued chats, one after another, until ctx ends.
+// pump delivers to the queued chats, one after another, until ctx ends. A delivery that fails doesn't end the session: trouble decides
+// when the chat is queued again. The binding is copied under the lock, because lines of the process change it meanwhile.
 func (s *session) pump(ctx context.Context) {
 	for {
 		select {
@@ -151,8 +152,9 @@ func (s *session) pump(ctx context.Context) {
 	}
 }
 
-// deliver sends the chat's new content as one batch, and first the open line if the process doesn't know the chat. If there is
-// nothing new, it sends nothing and the chat isn't busy.
+// deliver sends the events after the position at as one batch, preceded by the open line if the process doesn't know the chat yet. The
+// chat is then busy until the process asks for the next batch. If there are no such events, deliver sends no batch and the chat stays
+// ready. A large batch is several lines, each a complete frame.
 func (s *session) deliver(ctx context.Context, t *chat, b binding, at feed.Cursor) error {
 	f, err := s.c.gw.Feed(ctx, s.c.principal(b.Chat), b.Conversation)
 	if err != nil {
@@ -181,7 +183,8 @@ func (s *session) deliver(ctx context.Context, t *chat, b binding, at feed.Curso
 	return nil
 }
 
-// fail makes serve return err, so that the process is restarted because it doesn't read its input. It returns err.
+// fail makes serve return err, which restarts the process. It is called when a line can't be written, because the process doesn't read its
+// input. Only the first error counts. fail returns err.
 func (s *session) fail(err error) error {
 	select {
 	case s.stuck <- err:
@@ -190,7 +193,8 @@ func (s *session) fail(err error) error {
 	return err
 }
 
-// open sends the open line of a chat once per process and conversation.
+// open sends the open line of a chat once per process and conversation. The line contains the stored cursor and state, so a channel needs
+// no storage.
 func (s *session) open(ctx context.Context, t *chat, b binding) error {
 	s.mu.Lock()
 	wasOpen := t.isOpen
@@ -202,9 +206,9 @@ func (s *session) open(ctx context.Context, t *chat, b binding) error {
 	return s.conn.Send(ctx, openLine{Type: lineOpen, Chat: b.Chat, Conversation: b.Conversation, Cursor: b.Cursor, State: b.State})
 }
 
-// trouble handles a failed delivery. If the conversation was deleted, it tells the process that the chat is closed. If the feed was
-// lost, the cursor is still valid, so it tries again at once. After any other error it retries in a second, because there may be no
-// further commit to trigger a delivery.
+// trouble handles a failed delivery. If the conversation was deleted, it unbinds the chat and sends the process a closed line. If the feed
+// was lost, the cursor is still valid, so the delivery is retried at once. After any other error it is retried in a second, because
+// there may be no further commit to trigger a delivery.
 func (s *session) trouble(ctx context.Context, t *chat, b binding, err error) {
 	switch {
 	case isDeleted(err):

@@ -56,7 +56,8 @@ func (s *session) take(ctx context.Context, l plugin.Line) error {
 	return nil
 }
 
-// work executes the queued jobs of a chat. It ends when the queue is empty; take starts it again.
+// work executes the queued jobs of a chat. It ends when the queue is empty; take starts it again. A job stays in the queue while it runs,
+// because take starts a goroutine for the first job only. Each job returns its slot, so that the session reads further lines.
 func (s *session) work(t *chat) {
 	for {
 		s.mu.Lock()
@@ -84,12 +85,13 @@ func (s *session) next(name string) {
 	}
 }
 
-// remember stores the position and the state of a chat, and confirms it. The position can't be beyond what was delivered, else
-// a faulty channel could skip messages forever.
+// remember stores the position and the state of a chat, and confirms both. A field that the line omits keeps its value. The position must
+// be of the current epoch and not beyond the last delivered batch, or a faulty channel could skip messages forever. The binding in
+// memory changes only if the chat was not bound to another conversation meanwhile.
 func (s *session) remember(ctx context.Context, in fromChannel) {
 	t, b, ok := s.boundChat(in.Chat)
 	if !ok {
-		s.rejected(ctx, in, &gateway.Rejection{Reason: gateway.ReasonUnknown, Message: "the chat has no conversation"})
+		s.refuse(ctx, in, gateway.ReasonUnknown, "the chat has no conversation")
 		return
 	}
 	if in.Cursor != "" {
@@ -98,14 +100,14 @@ func (s *session) remember(ctx context.Context, in fromChannel) {
 		s.mu.Unlock()
 		epoch, seq, _ := in.Cursor.Parse()
 		if e, upto, _ := at.Parse(); epoch != e || seq > upto {
-			s.rejected(ctx, in, &gateway.Rejection{Reason: gateway.ReasonInvalid, Message: "the cursor is beyond the last delivered batch or of another epoch"})
+			s.refuse(ctx, in, gateway.ReasonInvalid, "the cursor is beyond the last delivered batch or of another epoch")
 			return
 		}
 		b.Cursor = in.Cursor
 	}
 	if in.State != nil {
 		if len(in.State) > maxState {
-			s.rejected(ctx, in, &gateway.Rejection{Reason: gateway.ReasonTooLarge, Message: fmt.Sprintf("the state has %d bytes; the limit is %d", len(in.State), maxState)})
+			s.refuse(ctx, in, gateway.ReasonTooLarge, "the state has %d bytes; the limit is %d", len(in.State), maxState)
 			return
 		}
 		b.State = in.State
@@ -126,11 +128,12 @@ func (s *session) remember(ctx context.Context, in fromChannel) {
 var allowed = map[string]bool{gateway.CommandSend: true, gateway.CommandStop: true, gateway.CommandAnswer: true}
 
 // command executes a command of a person in a chat. The first command of a chat creates its conversation. If the conversation
-// was deleted, it creates a new one and tries once more.
+// was deleted, it creates a new one and tries once more. The line's id is the idempotency key, so a line that the channel repeats, even
+// to a later process, isn't executed twice. Messages get the channel's name as their source, whatever the line says.
 func (s *session) command(ctx context.Context, in fromChannel) {
 	c := *in.Command
 	if !allowed[c.Type] {
-		s.rejected(ctx, in, &gateway.Rejection{Reason: gateway.ReasonInvalid, Message: fmt.Sprintf("channels may not send the command %q", c.Type)})
+		s.refuse(ctx, in, gateway.ReasonInvalid, "channels may not send the command %q", c.Type)
 		return
 	}
 	c.Key = in.ID
@@ -163,12 +166,18 @@ func (s *session) command(ctx context.Context, in fromChannel) {
 	}
 }
 
-// rejected answers that a line was not executed, and why.
+// refuse answers that a line was not executed. reason is for programs, the text for people.
+func (s *session) refuse(ctx context.Context, in fromChannel, reason, format string, args ...any) {
+	s.rejected(ctx, in, &gateway.Rejection{Reason: reason, Message: fmt.Sprintf(format, args...)})
+}
+
+// rejected answers that a line was not executed. The reason "unavailable" stands for errors of the gateway itself: the channel should send
+// the line again, and the cause is in the gateway's log.
 func (s *session) rejected(ctx context.Context, in fromChannel, err error) {
 	reply := replyLine{Type: lineRejected, ID: in.ID, Chat: in.Chat, Error: err.Error()}
-	var r *gateway.Rejection
+	r, isRefused := errors.AsType[*gateway.Rejection](err)
 	switch {
-	case errors.As(err, &r):
+	case isRefused:
 		reply.Reason, reply.RetryAfter = r.Reason, r.RetryAfter.Milliseconds()
 	case isDeleted(err):
 		reply.Reason = gateway.ReasonUnknown
@@ -179,7 +188,8 @@ func (s *session) rejected(ctx context.Context, in fromChannel, err error) {
 	s.say(ctx, reply)
 }
 
-// say sends an answer. If that fails, the process is restarted, or has ended already.
+// say sends an answer. If that fails, the process has ended, or it doesn't read its input and is restarted. Either way the channel repeats
+// the line, because it got no answer.
 func (s *session) say(ctx context.Context, line replyLine) {
 	if err := s.conn.Send(ctx, line); err != nil {
 		_ = s.fail(err)

@@ -37,19 +37,20 @@ type deliverLine struct {
 	Frame json.RawMessage `json:"frame"`
 }
 
-// replyLine answers a keep or command line, with the id of that line.
+// replyLine answers a keep or command line, with the id of that line. The fields of Ack are only in an ack, Error and the fields after it
+// only in a rejection.
 type replyLine struct {
 	Type         string `json:"type"`
 	ID           string `json:"id,omitempty"`
 	Chat         string `json:"chat"`
 	Conversation string `json:"conversation,omitempty"`
-	*gateway.Ack        // ack
-	Error        string `json:"error,omitempty"` // rejected
-	Reason       string `json:"reason,omitempty"`
-	RetryAfter   int64  `json:"retryAfter,omitempty"` // milliseconds
+	*gateway.Ack
+	Error      string `json:"error,omitempty"`
+	Reason     string `json:"reason,omitempty"`
+	RetryAfter int64  `json:"retryAfter,omitempty"` // milliseconds
 }
 
-// fromChannel is a line of the process. Which fields are set depends on its type.
+// fromChannel is a line of the process: next (Chat), keep (Chat, Cursor, State, ID) or command (Chat, ID, Command).
 type fromChannel struct {
 	ID      string           `json:"id"`
 	Chat    string           `json:"chat"`

@@ -36,14 +36,14 @@ type Frame struct {
 	JSON []byte
 }
 
-// Reader checks access to a conversation. [gateway.Gateway] implements it.
-type Reader interface {
+// reader checks access to a conversation. [gateway.Gateway] implements it.
+type reader interface {
 	Conversation(ctx context.Context, p gateway.Principal, action gateway.Action, id string) (journal.Summary, error)
 }
 
 // Hub is a ring of frames. The methods may be called from several goroutines.
 type Hub struct {
-	reader Reader
+	gateway reader
 
 	mu            sync.Mutex
 	frames        []Frame
@@ -56,8 +56,8 @@ type Hub struct {
 }
 
 // New returns a hub without frames.
-func New(r Reader) *Hub {
-	return &Hub{reader: r, newest: map[string]int64{}, active: map[*Cursor]activeClient{}, changed: make(chan struct{})}
+func New(gw reader) *Hub {
+	return &Hub{gateway: gw, newest: map[string]int64{}, active: map[*Cursor]activeClient{}, changed: make(chan struct{})}
 }
 
 // Send adds a frame to the ring and wakes all sockets. It never blocks. If the ring is full, it drops the oldest frames.
@@ -152,7 +152,7 @@ func (h *Hub) may(ctx context.Context, f *Frame, p gateway.Principal, client str
 	case f.Deleted != nil:
 		return gateway.Decide(p, gateway.ActionRead, f.Deleted) == nil, nil
 	case f.Conversation != "":
-		_, err := h.reader.Conversation(ctx, p, gateway.ActionRead, f.Conversation)
+		_, err := h.gateway.Conversation(ctx, p, gateway.ActionRead, f.Conversation)
 		if errors.Is(err, gateway.ErrNotFound) || errors.Is(err, gateway.ErrForbidden) {
 			return false, nil
 		}

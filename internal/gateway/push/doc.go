@@ -1,5 +1,5 @@
-// Package push runs turns whose stream a producer pushes: a program connects to the gateway and brings the stream, instead of the gateway
-// connecting to an agent.
+// Package push runs turns whose stream a producer pushes: a program that connects to the gateway and sends the stream, instead of an agent
+// to which the gateway connects.
 //
 // A turn is pushed in one of two ways. A producer begins it with [Service.Push]; its agent is then [gateway.PushAgent]. Or the gateway
 // calls an agent, which accepts the request and returns [agent.PushPending]; the agent's process then pushes the stream with the token that
@@ -15,8 +15,8 @@
 //	err = producer.Write(ctx, bytes)                                           // repeatedly
 //	err = producer.Close(true)
 //
-// [Turns] is the gateway's side and [Service] the producers' side. They are two values because the gateway needs the first before it
-// exists.
+// [NewTurns] returns the part that the gateway uses, and [Service] is the part for producers. They are separate because the gateway's
+// configuration contains the first, and the second needs the gateway.
 //
 // Invariants
 //
@@ -25,5 +25,5 @@
 //   - One connection at a time feeds a turn. A new one takes over, and the older one gets an error from its next Write.
 //   - A connection that breaks is not the end of the turn. The turn fails when its producer stays away for the time of the lease,
 //     unless it waits for a tool or a user.
-//   - Answers of users are delivered to every connection again until the turn ends, because a lost connection may have lost them.
+//   - Each new connection of a turn gets all answers of users again, because the connection before it may have lost them.
 package push

@@ -18,23 +18,23 @@ import (
 // errReplaced is returned to a connection after the producer's next connection has taken over.
 var errReplaced = fmt.Errorf("%w: another connection has taken over", gateway.ErrTurnOver)
 
-// Producer is one connection that pushes a turn's stream. Its methods are called by one goroutine, which calls Close last; only Over,
-// Acks and Answers may be called by others too.
+// Producer is one connection that pushes a turn's stream. One goroutine calls Write and, at the end, Close. Done, Acks and Answers may be
+// called from another one.
 type Producer struct {
 	Turn         string
 	Conversation string
 
 	service    *Service
 	turn       *turn
-	generation int
-	acks       chan Ack
+	generation int      // of this connection; turn.generation differs after another one has taken over
+	acks       chan Ack // capacity 1: the latest acknowledgement
 
-	mu      sync.Mutex
-	offset  int64 // to be acknowledged
-	isAcked bool  // offset was acknowledged
-	isBusy  bool  // the goroutine that acknowledges runs
+	mu      sync.Mutex // protects the three fields below
+	offset  int64      // to be acknowledged
+	isAcked bool       // sendAcks has taken offset
+	isBusy  bool       // sendAcks runs
 
-	delivered int // how many of the turn's answers this connection got
+	delivered int // number of the turn's answers that this connection got
 }
 
 // Ack is an acknowledgement: the bytes of the body up to Offset are committed, with events up to Seq.
@@ -50,7 +50,7 @@ func (pr *Producer) Offset() int64 {
 	return pr.turn.state.Offset
 }
 
-// ready waits until the turn runs.
+// ready waits until the turn runs. A turn that runs already wins over the other conditions, which a single select would not ensure.
 func (pr *Producer) ready(ctx context.Context) error {
 	select {
 	case <-pr.turn.runStarted:
@@ -67,8 +67,12 @@ func (pr *Producer) ready(ctx context.Context) error {
 	}
 }
 
-// Write accepts the next bytes of the body. It blocks while the turn is queued or too much waits to be committed. After the turn's end it
-// returns ErrTurnOver. An error that wraps *dialect.Error has failed the turn.
+// Write accepts the next bytes of the body. It blocks while the turn is queued, and while too many events wait to be committed. After the
+// turn's end, or after another connection has taken over, the error wraps [gateway.ErrTurnOver]. An error that wraps *dialect.Error has
+// failed the turn.
+//
+// decode runs inside Emitter.Decode, which emits its events and the state of the stream after them together, so that one commit makes both
+// durable. If b completes no frame, the state has not changed and isn't saved.
 func (pr *Producer) Write(ctx context.Context, b []byte) error {
 	if err := pr.ready(ctx); err != nil {
 		return err
@@ -118,20 +122,20 @@ func (pr *Producer) Write(ctx context.Context, b []byte) error {
 	return nil
 }
 
-// failed ends the turn if err is the stream's fault.
+// failed ends the turn if the stream is invalid or exceeds its memory. Other errors, such as a cancelled context, leave the turn running,
+// and the producer may connect again. failed returns the error for the producer.
 func (pr *Producer) failed(err error) error {
 	if errors.Is(err, agent.ErrTurnOver) {
 		return gateway.ErrTurnOver
 	}
-	var invalid *dialect.Error
-	if errors.As(err, &invalid) || errors.Is(err, agent.ErrBusy) {
+	if _, isInvalid := errors.AsType[*dialect.Error](err); isInvalid || errors.Is(err, agent.ErrBusy) {
 		pr.turn.finish(err)
 	}
 	return err
 }
 
-// acknowledge sends an acknowledgement once what was emitted is committed. It returns at once. Offsets that follow each other quickly
-// share an acknowledgement.
+// acknowledge starts sendAcks, which acknowledges the offset after the commit of the events before it. It doesn't wait. If sendAcks runs
+// already, it takes the new offset next, so offsets that follow each other quickly share an acknowledgement.
 func (pr *Producer) acknowledge(offset int64) {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
@@ -141,7 +145,8 @@ func (pr *Producer) acknowledge(offset int64) {
 	}
 }
 
-// sendAcks sends acknowledgements until the latest offset is acknowledged. One that was not received yet is replaced.
+// sendAcks sends acknowledgements until the latest offset is acknowledged. It replaces an acknowledgement that was not received yet, so it
+// never blocks on the connection. The offset is read before Flush: everything before it was emitted by then, so Flush covers it.
 func (pr *Producer) sendAcks() {
 	for {
 		pr.mu.Lock()
@@ -168,14 +173,14 @@ func (pr *Producer) sendAcks() {
 	}
 }
 
-// Over returns a channel that is closed when the turn's end is shown, or when this process has given the turn up, for example because it
-// stops.
+// Done returns a channel that is closed when readers can see the turn's end, or when this process stops running the turn, for example
+// because the gateway stops.
 func (pr *Producer) Done() <-chan struct{} { return pr.turn.finished }
 
-// Acks returns the channel of acknowledgements. It has the latest one only.
+// Acks returns the channel of acknowledgements. It contains at most the latest one.
 func (pr *Producer) Acks() <-chan Ack { return pr.acks }
 
-// Answers returns the answers to the turn's requests that this connection has not got yet. The channel is closed when there are more.
+// Answers returns the answers to the turn's requests that this connection has not got yet. added is closed when the next answer arrives.
 func (pr *Producer) Answers() (answers []event.Answer, added <-chan struct{}) {
 	p := pr.turn
 	p.mu.Lock()
@@ -185,9 +190,9 @@ func (pr *Producer) Answers() (answers []event.Answer, added <-chan struct{}) {
 	return answers, p.answersChanged
 }
 
-// Close ends the connection. isComplete is true if the body ended regularly. If the dialect's own end was decoded, the turn has ended
-// already. If the end of the body is the end of the stream in this dialect, the turn ends now. Otherwise an interrupted body is not an
-// end, and the lease starts.
+// Close ends the connection and starts the lease. isComplete is true if the body ended regularly, not by a lost connection. If the stream
+// contained an end in its dialect, the turn has ended already. Some dialects have no such end; for them the turn ends now if the
+// body is complete. In every other case the turn waits for the producer's next connection until the lease expires.
 func (pr *Producer) Close(isComplete bool) error {
 	p := pr.turn
 	p.mu.Lock()

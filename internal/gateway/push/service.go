@@ -13,16 +13,19 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/store/journal"
+	"github.com/leat-dev/leat/transcript"
 )
 
-// Service connects producers to the pushed turns of a gateway. Its methods may be called by several goroutines at once.
+// Service connects producers to the pushed turns of a gateway. Its methods may be called from several goroutines.
 type Service struct {
-	turns *Turns
+	turns *openTurns
 	gw    *gateway.Gateway
 }
 
 // NewService returns the service of a gateway that was made with turns.
-func NewService(turns *Turns, gw *gateway.Gateway) *Service { return &Service{turns: turns, gw: gw} }
+func NewService(turns *openTurns, gw *gateway.Gateway) *Service {
+	return &Service{turns: turns, gw: gw}
+}
 
 // Options describe a turn that a producer begins.
 type Options struct {
@@ -34,7 +37,7 @@ type Options struct {
 // Push begins a turn and attaches to it. If other turns of the conversation are unfinished, the turn waits in the queue, and Write
 // blocks meanwhile. If only the attaching fails, the acknowledgement is returned with the error.
 func (s *Service) Push(ctx context.Context, p gateway.Principal, conversation string, opt Options) (*Producer, gateway.Ack, error) {
-	d, err := s.turns.cfg.Dialects.Lookup(opt.Dialect)
+	d, err := s.turns.dialects.Lookup(opt.Dialect)
 	if err != nil {
 		return nil, gateway.Ack{}, &gateway.Rejection{Reason: gateway.ReasonDialect, Message: err.Error()}
 	}
@@ -47,22 +50,19 @@ func (s *Service) Push(ctx context.Context, p gateway.Principal, conversation st
 	return producer, ack, err
 }
 
-// Progress is how far a pushed turn is committed.
+// Progress is the part of a pushed turn that is committed.
 type Progress struct {
 	Offset  int64 // bytes of the body whose events are committed
 	Seq     int64 // of the conversation's last event; 0 if the turn has ended
 	IsEnded bool
 }
 
-// Progress returns how far a turn is committed, after everything that was written before. If the turn ended so long ago that this is not
-// known any longer, the error is ErrTurnOver.
+// Progress returns the committed part of a turn, after a flush of everything that was written before the call. A producer that lost its
+// connection continues at the offset. If the turn has ended and its state is deleted, the error is [gateway.ErrTurnOver].
 func (s *Service) Progress(ctx context.Context, p gateway.Principal, id string) (Progress, error) {
-	conversation, t, err := s.gw.Turn(ctx, p, gateway.ActionAgent, id)
+	conversation, t, err := s.pushable(ctx, p, id)
 	if err != nil {
 		return Progress{}, err
-	}
-	if may, err := s.gw.PushedTurns().MayBePushed(ctx, conversation, id, t.Agent); err != nil || !may {
-		return Progress{}, cmp.Or(err, gateway.ErrNotFound)
 	}
 	progress := Progress{IsEnded: !t.Unfinished()}
 	if t.Unfinished() {
@@ -73,7 +73,7 @@ func (s *Service) Progress(ctx context.Context, p gateway.Principal, id string) 
 	st, err := s.state(ctx, id)
 	if errors.Is(err, journal.ErrNotFound) {
 		if t.Unfinished() && t.Agent != gateway.PushAgent {
-			return Progress{}, nil // its agent has not left it to a producer yet
+			return Progress{}, nil // the agent has not returned agent.PushPending yet
 		}
 		return Progress{IsEnded: true}, gateway.ErrTurnOver // the state is deleted with the end, which may just have been committed
 	}
@@ -81,14 +81,12 @@ func (s *Service) Progress(ctx context.Context, p gateway.Principal, id string) 
 	return progress, err
 }
 
-// Attach connects a producer to a turn. A connection that was attached before is disconnected.
+// Attach connects a producer to a turn. It replaces the turn's current connection, whose next Write fails, because a producer often notices
+// a lost connection before the gateway does.
 func (s *Service) Attach(ctx context.Context, p gateway.Principal, id string) (*Producer, error) {
-	conversation, t, err := s.gw.Turn(ctx, p, gateway.ActionAgent, id)
+	conversation, t, err := s.pushable(ctx, p, id)
 	if err != nil {
 		return nil, err
-	}
-	if may, err := s.gw.PushedTurns().MayBePushed(ctx, conversation, id, t.Agent); err != nil || !may {
-		return nil, cmp.Or(err, gateway.ErrNotFound)
 	}
 	if !t.Unfinished() {
 		return nil, gateway.ErrTurnOver
@@ -96,9 +94,24 @@ func (s *Service) Attach(ctx context.Context, p gateway.Principal, id string) (*
 	return s.attach(ctx, conversation, id)
 }
 
+// pushable returns a turn that the principal may push, and its conversation. A turn whose stream comes from an agent is not found.
+func (s *Service) pushable(ctx context.Context, p gateway.Principal, id string) (conversation string, t transcript.Turn, err error) {
+	conversation, t, err = s.gw.Turn(ctx, p, gateway.ActionAgent, id)
+	if err != nil {
+		return "", t, err
+	}
+	if may, err := s.gw.PushedTurns().MayBePushed(ctx, conversation, id, t.Agent); err != nil || !may {
+		return "", t, cmp.Or(err, gateway.ErrNotFound)
+	}
+	return conversation, t, nil
+}
+
+// attach adds a connection to a turn, and creates the turn's entry in memory if it has none, for example after a restart. The entry is
+// created before the turn's state is checked: an end that is committed later finds the entry and closes it, and an end that was committed
+// earlier is found by the check. A turn that is queued gets the stored state; a turn that runs continues from the state in memory,
+// with a stream without the partial frame that the last connection may have left.
 func (s *Service) attach(ctx context.Context, conversation, id string) (*Producer, error) {
 	p := s.turns.turn(id)
-	// An end that is committed from here on finds p and closes it. An earlier one would not have.
 	unfinished, err := s.gw.PushedTurns().IsUnfinished(ctx, conversation, id)
 	if err != nil {
 		return nil, err
@@ -109,7 +122,7 @@ func (s *Service) attach(ctx context.Context, conversation, id string) (*Produce
 	}
 	// This is read after p is in the table: as long as p has no run, the state doesn't change.
 	st, err := s.state(ctx, id)
-	if err != nil && !errors.Is(err, journal.ErrNotFound) { // not found: its agent has not left it to a producer yet
+	if err != nil && !errors.Is(err, journal.ErrNotFound) { // not found: the agent has not returned agent.PushPending yet
 		return nil, gateway.JournalError("state of pushed turn", err)
 	}
 	answers, err := s.gw.PushedTurns().UndeliveredAnswers(ctx, id)
@@ -126,13 +139,10 @@ func (s *Service) attach(ctx context.Context, conversation, id string) (*Produce
 	} else if p.stream, err = p.state.restore(p.dialect); err != nil { // the last connection may have left part of a frame
 		return nil, err
 	}
-	if p.lease != nil {
-		p.lease.Stop()
-		p.lease = nil
-	}
+	p.stopLease()
 	p.fail = func(e *event.Error) {
 		if err := s.gw.PushedTurns().FailQueued(s.turns.ctx, conversation, id, e); err != nil {
-			s.turns.cfg.Log.Warn("queued turn not ended", "conversation", conversation, "turn", id, "error", err)
+			s.turns.log.Warn("queued turn not ended", "conversation", conversation, "turn", id, "error", err)
 		}
 	}
 	p.generation++
@@ -141,7 +151,7 @@ func (s *Service) attach(ctx context.Context, conversation, id string) (*Produce
 
 // state returns the stored state of a turn's stream.
 func (s *Service) state(ctx context.Context, id string) (st state, err error) {
-	v, err := s.turns.cfg.Journal.Get(ctx, journalkey.TurnState(id))
+	v, err := s.turns.journal.Get(ctx, journalkey.TurnState(id))
 	if err != nil {
 		return st, err
 	}
@@ -151,7 +161,8 @@ func (s *Service) state(ctx context.Context, id string) (st state, err error) {
 // maxToken limits the size of a token that is looked up, in bytes.
 const maxToken = 256
 
-// TurnOf returns the turn whose stream the holder of a token may push, "" if it is not the token of a turn.
+// TurnOf returns the id of the turn that the holder of a token may push, or "" if the token is not valid for any turn. Only digests of tokens
+// are stored, and they are compared in constant time.
 func (s *Service) TurnOf(ctx context.Context, token string) (id string, err error) {
 	encoded, ok := strings.CutPrefix(token, tokenPrefix)
 	if !ok {
@@ -161,7 +172,7 @@ func (s *Service) TurnOf(ctx context.Context, token string) (id string, err erro
 	if !ok || len(token) > maxToken {
 		return "", nil
 	}
-	want, err := s.turns.cfg.Journal.Get(ctx, journalkey.TurnToken(id))
+	want, err := s.turns.journal.Get(ctx, journalkey.TurnToken(id))
 	if errors.Is(err, journal.ErrNotFound) {
 		return "", nil
 	}

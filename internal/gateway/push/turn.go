@@ -14,10 +14,10 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 )
 
-// codeLease is the code of the error of a turn whose producer didn't come back.
+// codeLease is the error code of a turn whose producer didn't reconnect before the lease expired.
 const codeLease = "lease_expired"
 
-// state is what is stored of a pushed turn with each commit.
+// state is the part of a pushed turn that is stored with each commit, so that a producer can continue after a restart.
 type state struct {
 	Dialect string          `json:"dialect"`
 	Offset  int64           `json:"offset"` // bytes of the body up to the end of the last frame whose events are committed
@@ -44,9 +44,10 @@ func (s *state) restore(d dialect.Dialect) (*dialect.Stream, error) {
 	return stream, stream.Restore(s.Stream)
 }
 
-// turn is a pushed turn that is open.
+// turn is a pushed turn that has not ended. It outlives its connections, and it exists before the turn runs if a producer attaches to a
+// queued turn. If both locks are needed, mu is taken before turns.mu.
 type turn struct {
-	turns *Turns
+	turns *openTurns
 	id    string
 
 	runStarted chan struct{} // closed when the turn runs
@@ -54,7 +55,7 @@ type turn struct {
 	result     chan error    // ends Run
 
 	mu         sync.Mutex
-	isFinished bool                // over is closed
+	isFinished bool                // finished is closed
 	run        *gateway.PushedTurn // nil while the turn is queued; dialect and stream are set with it
 	dialect    dialect.Dialect
 	stream     *dialect.Stream
@@ -68,7 +69,8 @@ type turn struct {
 	answersChanged chan struct{}  // closed and replaced when an answer is added
 }
 
-// start gives the turn its run. It returns false if it has one already.
+// start sets the run of a turn. It returns false if the turn already has one. The lease starts if no producer has connected yet, for
+// example after a restart, so that a turn without a producer ends.
 func (p *turn) start(run gateway.PushedTurn, d dialect.Dialect, s *dialect.Stream, st state) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,11 +101,11 @@ func (p *turn) save(ops []event.Event) ([]event.Event, json.RawMessage, error) {
 	return ops, p.state.appendJSON(nil), nil
 }
 
-// finish lets Run return err.
+// finish makes Run return err. Only the first call has an effect.
 func (p *turn) finish(err error) {
 	select {
 	case p.result <- err:
-	default: // an earlier result is on its way
+	default: // Run has not received an earlier result yet
 	}
 }
 
@@ -144,9 +146,7 @@ func (p *turn) capture(b []byte) func(decoded int64, err error) {
 
 // startLease starts the lease, unless the turn is over. p.mu is locked.
 func (p *turn) startLease() {
-	if p.lease != nil {
-		p.lease.Stop()
-	}
+	p.stopLease()
 	if p.isFinished {
 		return
 	}
@@ -156,17 +156,17 @@ func (p *turn) startLease() {
 	p.lease = time.AfterFunc(d, p.expire)
 }
 
-// stopLease stops the lease for good.
+// stopLease stops the lease. A call of expire that already waits for p.mu finds lease nil and does nothing. p.mu is locked.
 func (p *turn) stopLease() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.lease != nil {
 		p.lease.Stop()
 		p.lease = nil
 	}
 }
 
-// expire ends a turn whose producer stayed away, unless the turn waits for a tool or a user.
+// expire ends a turn whose lease has expired. If the turn waits for a tool or a user, the lease starts again, because the producer has
+// nothing to send meanwhile. A turn that runs fails through Run; a queued one is failed in its conversation, in a goroutine of its own
+// because that waits for a commit.
 func (p *turn) expire() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -177,7 +177,7 @@ func (p *turn) expire() {
 		p.startLease()
 		return
 	}
-	p.turns.cfg.Metrics.Leases.Inc()
+	p.turns.leases.Inc()
 	err := &agent.Error{Code: codeLease, Message: "the agent's connection was lost and did not come back", Retryable: true}
 	if p.run != nil {
 		p.finish(err)

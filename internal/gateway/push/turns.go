@@ -1,6 +1,7 @@
 package push
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -11,6 +12,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/dialect"
@@ -24,19 +27,25 @@ type Journal interface {
 	Get(ctx context.Context, key string) ([]byte, error)
 }
 
-// Config describes Turns. Journal and Dialects are required.
+// Config configures NewTurns. Journal and Dialects are required.
 type Config struct {
 	Journal  Journal // the gateway's
 	Dialects dialect.Registry
 	Log      *slog.Logger     // if it is nil, nothing is logged
 	Metrics  *gateway.Metrics // if it is nil, nothing is counted
-	// URL is where agents reach the native surface, without a slash at its end. Agents that push their turns later get it.
+	// URL is the address at which agents reach the native surface, without a slash at its end. An agent that may push its turn's stream
+	// later gets it with the turn's token.
 	URL string
 }
 
-// Turns are the pushed turns of a gateway that are open. It implements [gateway.Pusher].
-type Turns struct {
-	cfg    Config
+// openTurns are the pushed turns of a gateway that have not ended. It implements [gateway.Pusher].
+type openTurns struct {
+	journal  Journal
+	dialects dialect.Registry
+	log      *slog.Logger
+	leases   prometheus.Counter // leases that expired
+	url      string
+
 	ctx    context.Context // done when the gateway stops
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
@@ -47,23 +56,18 @@ type Turns struct {
 	closed bool
 }
 
-var _ gateway.Pusher = (*Turns)(nil)
+var _ gateway.Pusher = (*openTurns)(nil)
 
 // NewTurns returns the pushed turns of a gateway that is about to be made.
-func NewTurns(c Config) *Turns {
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	if c.Metrics == nil {
-		c.Metrics = gateway.NewMetrics()
-	}
-	t := &Turns{cfg: c, open: map[string]*turn{}}
+func NewTurns(c Config) *openTurns {
+	c.Log, c.Metrics = cmp.Or(c.Log, slog.New(slog.DiscardHandler)), cmp.Or(c.Metrics, gateway.NewMetrics())
+	t := &openTurns{journal: c.Journal, dialects: c.Dialects, log: c.Log, leases: c.Metrics.Leases, url: c.URL, open: map[string]*turn{}}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	return t
 }
 
 // SetLease implements [gateway.Pusher].
-func (t *Turns) SetLease(d time.Duration) {
+func (t *openTurns) SetLease(d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lease = d
@@ -73,28 +77,30 @@ func (t *Turns) SetLease(d time.Duration) {
 const tokenPrefix = "leat-turn."
 
 // Ingest implements [gateway.Pusher].
-func (t *Turns) Ingest(turn string) (*agent.Ingest, []byte) {
+func (t *openTurns) Ingest(turn string) (*agent.Ingest, []byte) {
 	token := tokenPrefix + turn + "." + rand.Text()
 	digest := sha256.Sum256([]byte(token))
-	return &agent.Ingest{URL: t.cfg.URL + "/api/turns/" + turn + "/ingest", Token: token}, digest[:]
+	return &agent.Ingest{URL: t.url + "/api/turns/" + turn + "/ingest", Token: token}, digest[:]
 }
 
 // NewState implements [gateway.Pusher].
-func (t *Turns) NewState(name string) (json.RawMessage, error) {
-	d, err := t.cfg.Dialects.Lookup(name)
+func (t *openTurns) NewState(name string) (json.RawMessage, error) {
+	d, err := t.dialects.Lookup(name)
 	if err != nil {
 		return nil, err
 	}
 	return (&state{Dialect: d.Name}).appendJSON(nil), nil
 }
 
-// Run implements [gateway.Pusher].
-func (t *Turns) Run(ctx context.Context, of gateway.PushedTurn) error {
+// Run implements [gateway.Pusher]. It restores the stream from the stored state and waits for the result, while the connections decode and
+// emit. If the turn still has the run of an earlier call, which a conversation's writer gave up, that run's connection is disconnected
+// first. When the turn ends, the stream is closed, and its last events are emitted.
+func (t *openTurns) Run(ctx context.Context, of gateway.PushedTurn) error {
 	var st state
 	if err := json.Unmarshal(of.State, &st); err != nil {
 		return fmt.Errorf("state of pushed turn: %w", err)
 	}
-	d, err := t.cfg.Dialects.Lookup(st.Dialect)
+	d, err := t.dialects.Lookup(st.Dialect)
 	if err != nil {
 		return err
 	}
@@ -124,32 +130,30 @@ func (t *Turns) Run(ctx context.Context, of gateway.PushedTurn) error {
 	}
 }
 
-// Release implements [gateway.Pusher].
-func (t *Turns) Release(id string, emitter *agent.Emitter) {
+// find returns an open turn, or nil if the turn is not open.
+func (t *openTurns) find(id string) *turn {
 	t.mu.Lock()
-	p := t.open[id]
-	t.mu.Unlock()
-	if p != nil && p.isRunOf(emitter) {
+	defer t.mu.Unlock()
+	return t.open[id]
+}
+
+// Release implements [gateway.Pusher].
+func (t *openTurns) Release(id string, emitter *agent.Emitter) {
+	if p := t.find(id); p != nil && p.isRunOf(emitter) {
 		t.end(p)
 	}
 }
 
 // TurnEnded implements [gateway.Pusher].
-func (t *Turns) TurnEnded(id string) {
-	t.mu.Lock()
-	p := t.open[id]
-	t.mu.Unlock()
-	if p != nil {
+func (t *openTurns) TurnEnded(id string) {
+	if p := t.find(id); p != nil {
 		t.end(p)
 	}
 }
 
 // Answer implements [gateway.Pusher].
-func (t *Turns) Answer(id string, a event.Answer) {
-	t.mu.Lock()
-	p := t.open[id]
-	t.mu.Unlock()
-	if p != nil {
+func (t *openTurns) Answer(id string, a event.Answer) {
+	if p := t.find(id); p != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.addAnswer(a)
@@ -157,20 +161,22 @@ func (t *Turns) Answer(id string, a event.Answer) {
 }
 
 // Close implements [gateway.Pusher].
-func (t *Turns) Close() {
+func (t *openTurns) Close() {
 	t.mu.Lock()
 	t.closed = true
 	open := slices.Collect(maps.Values(t.open))
 	t.mu.Unlock()
 	for _, p := range open {
+		p.mu.Lock()
 		p.stopLease()
+		p.mu.Unlock()
 	}
 	t.cancel()
 	t.tasks.Wait()
 }
 
 // spawn runs fn in a goroutine that Close waits for. After Close it does nothing and returns false.
-func (t *Turns) spawn(fn func()) bool {
+func (t *openTurns) spawn(fn func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.closed {
@@ -179,8 +185,8 @@ func (t *Turns) spawn(fn func()) bool {
 	return !t.closed
 }
 
-// turn returns an open turn, which it adds if it isn't known yet.
-func (t *Turns) turn(id string) *turn {
+// turn returns an open turn, and adds it if necessary.
+func (t *openTurns) turn(id string) *turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := t.open[id]
@@ -191,8 +197,8 @@ func (t *Turns) turn(id string) *turn {
 	return p
 }
 
-// end forgets a turn that has ended or is left to another process, and disconnects its producer. A second call does nothing.
-func (t *Turns) end(p *turn) {
+// end removes a turn that has ended, or that this process stops running, and disconnects its producer. A second call has no effect.
+func (t *openTurns) end(p *turn) {
 	t.mu.Lock()
 	if t.open[p.id] == p {
 		delete(t.open, p.id)
@@ -205,8 +211,6 @@ func (t *Turns) end(p *turn) {
 	}
 	p.isFinished = true
 	p.memory.Release()
-	if p.lease != nil {
-		p.lease.Stop()
-	}
+	p.stopLease()
 	close(p.finished)
 }

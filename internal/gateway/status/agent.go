@@ -1,6 +1,8 @@
 package status
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,10 +17,10 @@ type State string
 // The states, as Eliza's clients know them.
 const (
 	StateNotStarted State = "not_started" // no agent is configured, or the gateway has not begun
-	StateStarting   State = "starting"    // the gateway recovers the turns of its last run
+	stateStarting   State = "starting"    // the gateway recovers the turns of its last run
 	StateRunning    State = "running"
-	StatePaused     State = "paused"     // new turns are refused; running ones continue
-	StateStopped    State = "stopped"    // like paused, but only start or resume ends it
+	statePaused     State = "paused"     // new turns are refused; running ones continue
+	stateStopped    State = "stopped"    // like paused, but only start or resume ends it
 	StateRestarting State = "restarting" // the gateway shuts down, perhaps to start again
 	StateFailing    State = "error"      // its last turns failed, or nothing can be stored
 )
@@ -26,8 +28,8 @@ const (
 // failures is the number of consecutive failed turns after which an agent or a channel counts as failing.
 const failures = 3
 
-// Status describes the default agent at one moment.
-type Status struct {
+// agentStatus describes the default agent at one moment.
+type agentStatus struct {
 	State State
 	Name  string
 	// Model is the model of the last turn that named one, else the agent's kind. It is empty if no agent is configured.
@@ -61,9 +63,9 @@ func NewAgent(name, kind string) *Agent {
 }
 
 // Begin marks the agent as starting. The app calls it before the gateway recovers the turns of its last run.
-func (a *Agent) Begin() { a.to(StateStarting) }
+func (a *Agent) Begin() { a.to(stateStarting) }
 
-// Ready marks the agent as running, after the recovery.
+// Ready marks the agent as running. The app calls it when the gateway has recovered the turns of its last run.
 func (a *Agent) Ready() { a.to(StateRunning) }
 
 // Leave marks the agent as restarting, when the gateway begins to shut down.
@@ -71,7 +73,7 @@ func (a *Agent) Leave() { a.to(StateRestarting) }
 
 // Do runs an operator's action: start, stop, pause or resume. An action that the state doesn't allow, such as pausing a stopped
 // agent, changes nothing. ok is false if the action is unknown or no agent is configured.
-func (a *Agent) Do(action string) (_ Status, ok bool) {
+func (a *Agent) Do(action string) (_ agentStatus, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.name == "" {
@@ -79,14 +81,14 @@ func (a *Agent) Do(action string) (_ Status, ok bool) {
 	}
 	switch {
 	case action == "start", action == "resume":
-		if a.state == StateStopped || a.state == StatePaused || a.state == StateNotStarted {
+		if a.state == stateStopped || a.state == statePaused || a.state == StateNotStarted {
 			a.setState(StateRunning)
 		}
 	case action == "stop":
-		a.setState(StateStopped)
+		a.setState(stateStopped)
 	case action == "pause":
-		if a.state != StateStopped {
-			a.setState(StatePaused)
+		if a.state != stateStopped {
+			a.setState(statePaused)
 		}
 	default:
 		return a.status(), false
@@ -102,11 +104,11 @@ func (a *Agent) to(s State) {
 	}
 }
 
-// setState changes the state and wakes those who wait for a change. Starting again forgets earlier failures, so that an
-// operator can clear StateFailing. a.mu must be locked.
+// setState changes the state and closes the channel of Changed. A change to StateRunning resets the failures, so that an operator can clear
+// StateFailing. The start time survives a pause, but not a stop. a.mu must be locked.
 func (a *Agent) setState(s State) {
 	switch {
-	case s == StateStopped || s == StateNotStarted:
+	case s == stateStopped || s == StateNotStarted:
 		a.startTime = time.Time{}
 	case s == StateRunning && a.startTime.IsZero():
 		a.startTime = time.Now()
@@ -118,7 +120,7 @@ func (a *Agent) setState(s State) {
 	a.tell()
 }
 
-// tell wakes everyone who waits on Changed. a.mu must be locked.
+// tell closes the channel that Changed returned, and replaces it. a.mu must be locked.
 func (a *Agent) tell() {
 	close(a.changed)
 	a.changed = make(chan struct{})
@@ -132,9 +134,9 @@ func (a *Agent) Admit(name string) error {
 		return nil
 	}
 	switch a.state {
-	case StateStopped:
+	case stateStopped:
 		return &gateway.Rejection{Reason: gateway.ReasonNotRunning, Message: "Agent is not running"}
-	case StatePaused:
+	case statePaused:
 		return &gateway.Rejection{Reason: gateway.ReasonNotRunning, Message: "Agent is paused"}
 	}
 	return nil
@@ -144,7 +146,7 @@ func (a *Agent) Admit(name string) error {
 func (a *Agent) Pend(reasons ...string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.pending = append([]string(nil), reasons...)
+	a.pending = slices.Clone(reasons)
 	a.tell()
 }
 
@@ -157,8 +159,8 @@ func (a *Agent) Committed(_ *journal.Summary, events []event.Event) {
 	}
 }
 
-// turn records the start or the end of a turn. Only turns that the agent itself started count, not those nested in another
-// agent's turn.
+// turn records the start or the end of a turn. Only turns of the agent itself count, not those nested in another agent's turn. A cancelled
+// turn doesn't change the failures. Readers are only woken if the state or the model differs from before.
 func (a *Agent) turn(e *event.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -189,18 +191,15 @@ func (a *Agent) turn(e *event.Event) {
 }
 
 // Status returns the current status.
-func (a *Agent) Status() Status {
+func (a *Agent) Status() agentStatus {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.status()
 }
 
 // status returns the current status, with StateFailing in place of StateRunning after too many failures. a.mu must be locked.
-func (a *Agent) status() Status {
-	s := Status{State: a.state, Name: a.name, Model: a.model, StartTime: a.startTime, Pending: a.pending}
-	if s.Model == "" {
-		s.Model = a.kind
-	}
+func (a *Agent) status() agentStatus {
+	s := agentStatus{State: a.state, Name: a.name, Model: cmp.Or(a.model, a.kind), StartTime: a.startTime, Pending: a.pending}
 	if s.State == StateRunning && a.failures >= failures {
 		s.State = StateFailing
 	}

@@ -24,11 +24,11 @@ func (o *Overview) Collect(ch chan<- prometheus.Metric) {
 	defer o.mu.Unlock()
 	for _, kind := range []struct {
 		desc   *prometheus.Desc
-		health []Health
+		health []health
 	}{{agentUp, list(o.agents, agents)}, {channelUp, list(o.channels, channels)}} {
 		for _, h := range kind.health {
 			value := 0.
-			if h.State == ConditionUp || h.State == ConditionUnknown {
+			if h.State == conditionUp || h.State == conditionUnknown {
 				value = 1
 			}
 			ch <- prometheus.MustNewConstMetric(kind.desc, prometheus.GaugeValue, value, h.Name)

@@ -11,16 +11,16 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Condition is the health of an agent or a channel, in one word.
-type Condition string
+// condition is the health of an agent or a channel, in one word.
+type condition string
 
 // The conditions.
 const (
-	ConditionUp       Condition = "up"
-	ConditionDown     Condition = "down"     // its process does not run, or it can't be reached
-	ConditionFailing  Condition = "failing"  // it can be reached, but its last turns failed
-	ConditionStarting Condition = "starting" // its process is not ready yet
-	ConditionUnknown  Condition = "unknown"  // it can't be checked, and no turn has ended yet
+	conditionUp       condition = "up"
+	conditionDown     condition = "down"     // its process does not run, or it can't be reached
+	conditionFailing  condition = "failing"  // it can be reached, but its last turns failed
+	conditionStarting condition = "starting" // its process is not ready yet
+	conditionUnknown  condition = "unknown"  // it can't be checked, and no turn has ended yet
 )
 
 // Member is a configured agent or channel.
@@ -33,13 +33,13 @@ type Member struct {
 	Check func(context.Context) error
 }
 
-// Health describes the condition of a member, as the operator's page shows it. Times are in epoch milliseconds, or 0 if
+// health describes the condition of a member, as the operator's page shows it. Times are in epoch milliseconds, or 0 if
 // unknown.
-type Health struct {
+type health struct {
 	Name      string    `json:"name"`
 	Kind      string    `json:"kind,omitempty"`
 	Default   bool      `json:"default,omitempty"`
-	State     Condition `json:"state"`
+	State     condition `json:"state"`
 	Since     int64     `json:"since"`
 	LastEvent int64     `json:"lastEvent,omitempty"`
 	// Conversation is the conversation of the last event.
@@ -54,8 +54,8 @@ type Health struct {
 
 // member is the health of an agent or a channel, with the facts that decide its condition. The overview's mutex guards it.
 type member struct {
-	Health
-	hasCondition bool      // is has run at least once, so that State and Since are set
+	health
+	hasCondition bool      // the method is has run, so State and Since are valid
 	failures     int       // consecutive failed turns
 	away         bool      // the last turn did not reach the agent
 	worked       bool      // a turn or a check has succeeded
@@ -84,7 +84,7 @@ func (m *member) turnEnded(e *event.Event, conversation, detail string) {
 	}
 }
 
-// checks records the result of a health check. An agent that supports no check keeps its condition.
+// checks records the result of a health check. An agent that turns out to support no check keeps its condition.
 func (m *member) checks(err error) {
 	m.check = err
 	if errors.Is(err, agent.ErrNoCheck) {
@@ -96,10 +96,11 @@ func (m *member) checks(err error) {
 	}
 }
 
-// is computes the condition of a member at a time. A process's own state counts more than a check, and an agent that can't be
-// reached counts as down even if it failed before. Since only changes with the condition.
+// is computes the condition of a member at a time. If the member has a process, the state of the process decides whether it can be reached,
+// and otherwise the last check and the last turn. A member that can't be reached is down, even if its last turns failed as well. Without
+// a process, a turn or a check, the condition is unknown. Since only changes with the condition. The last error stays after a recovery.
 func (m *member) is(x Member, at time.Time) {
-	state, reason := ConditionUnknown, error(nil)
+	state, reason := conditionUnknown, error(nil)
 	ready := false
 	if x.State != nil {
 		if ready, reason = x.State(); ready {
@@ -110,15 +111,15 @@ func (m *member) is(x Member, at time.Time) {
 	}
 	switch {
 	case x.State != nil && !ready && reason == nil:
-		state = ConditionStarting
+		state = conditionStarting
 	case !ready && reason != nil, m.away:
-		state = ConditionDown
+		state = conditionDown
 	case m.failures >= failures:
-		state = ConditionFailing
+		state = conditionFailing
 	case ready, m.worked:
-		state = ConditionUp
+		state = conditionUp
 	}
-	if state == ConditionDown && reason != nil {
+	if state == conditionDown && reason != nil {
 		if line := agent.OneLine(reason); line != m.Error {
 			m.Error, m.ErrorAt, m.Turn, m.ErrorIn = line, at.UnixMilli(), "", ""
 		}

@@ -8,7 +8,7 @@
 // Invariants
 //
 //   - A turn publishes at most one progress event a second, plus one for each part that ends. All turns together stay within
-//     [Budget], so that they don't push the signals of others out of the log.
+//     the budget, so that they don't push the signals of others out of the log.
 //   - The sequence numbers of a run's signals have no gaps: a signal that exceeds the budget is dropped and gets no number.
 //   - The watcher methods run on the goroutine that commits a conversation, so they only take short locks and never block.
 package status

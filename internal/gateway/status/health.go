@@ -8,8 +8,8 @@ import (
 // healthEvery is the interval at which Watch polls.
 const healthEvery = time.Second
 
-// Watch polls healthy and wakes those who wait on Changed when it begins or stops returning an error. Polling is needed because
-// the gateway's own trouble, such as a full disk, commits no event. Watch returns when ctx ends.
+// Watch polls healthy, and closes the channel of Changed when healthy begins or stops to return an error. Polling is necessary because
+// an error of the gateway itself, such as a full disk, commits no event. Watch returns when ctx ends.
 func (a *Agent) Watch(ctx context.Context, healthy func() error) {
 	tick := time.NewTicker(healthEvery)
 	defer tick.Stop()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -22,7 +23,7 @@ const (
 	downEvery  = 5 * time.Second
 	// looks is how long an operator counts as watching after a Snapshot.
 	looks = 10 * time.Second
-	// maxTurns bounds the turns and the damaged conversations in a View.
+	// maxTurns bounds the turns and the damaged conversations in a view.
 	maxTurns = 100
 )
 
@@ -38,19 +39,19 @@ type Open struct {
 	failure string // cause of a failure that is about to be committed, for operators
 }
 
-// View is a snapshot of the gateway's status for operators.
-type View struct {
+// view is a snapshot of the gateway's status for operators.
+type view struct {
 	Time     int64    `json:"now"`
-	Agents   []Health `json:"agents"`
-	Channels []Health `json:"channels"`
+	Agents   []health `json:"agents"`
+	Channels []health `json:"channels"`
 	// Turns are the oldest open turns, 100 at most.
 	Turns []Open `json:"turns"`
 	// Damaged lists conversations that can't be read in full, 100 at most.
-	Damaged []Damage `json:"damaged,omitempty"`
+	Damaged []damage `json:"damaged,omitempty"`
 }
 
-// Damage describes what is wrong with a stored conversation.
-type Damage struct {
+// damage describes what is wrong with a stored conversation.
+type damage struct {
 	Conversation string `json:"conversation"`
 	Seq          int64  `json:"seq,omitempty"` // first event that can't be read; 0 if the damage is elsewhere
 	Error        string `json:"error"`
@@ -113,9 +114,9 @@ func (o *Overview) Recall(entries []signals.Entry) {
 	}
 }
 
-// Resume adds a turn that was open when the gateway started. find returns the turn as it is stored now, and whether it is still
-// open. find is called twice: a turn that ended before it was added would otherwise stay in the overview forever, since its end
-// has been committed already.
+// Resume adds a turn that was open when the gateway started. find returns the stored turn and whether it is still open. find is called
+// twice: a turn that ended between the first call and the insertion would otherwise stay in the overview forever, since
+// Committed has seen its end before.
 func (o *Overview) Resume(find func() (t Open, open bool, err error)) error {
 	t, open, err := find()
 	if err != nil || !open {
@@ -126,7 +127,6 @@ func (o *Overview) Resume(find func() (t Open, open bool, err error)) error {
 		o.turns[t.Turn] = &t
 	}
 	o.mu.Unlock()
-	// The turn may have ended between the first find and the insertion. Committed ignored that end, so remove the turn here.
 	_, open, err = find()
 	if err == nil && !open {
 		o.mu.Lock()
@@ -140,14 +140,14 @@ func (o *Overview) Resume(find func() (t Open, open bool, err error)) error {
 func get(members map[string]*member, name string) *member {
 	m := members[name]
 	if m == nil {
-		m = &member{Health: Health{Name: name}}
+		m = &member{health: health{Name: name}}
 		members[name] = m
 	}
 	return m
 }
 
-// Committed implements [gateway.Watcher]. It follows turns from the queue to their end, and notes the last event of agents and
-// channels.
+// Committed implements [gateway.Watcher]. It follows turns from the queue to their end, and records the last event of agents and
+// channels. Nested turns with a parent and no source are left out, because they end with their parent.
 func (o *Overview) Committed(s *journal.Summary, events []event.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -164,7 +164,7 @@ func (o *Overview) Committed(s *journal.Summary, events []event.Event) {
 			continue
 		case event.TurnQueue, event.TurnStart:
 			if b.Parent != "" && b.Source == "" {
-				continue // a nested turn ends with its parent
+				continue
 			}
 			t := &Open{Turn: e.Turn, Conversation: s.ID, Agent: b.Agent, State: "running", Since: e.At}
 			if e.Type == event.TurnQueue {
@@ -215,11 +215,7 @@ func (o *Overview) forget(conversation string, isDeleted bool) {
 		}
 	}
 	if isDeleted {
-		for id, t := range o.turns {
-			if t.Conversation == conversation {
-				delete(o.turns, id)
-			}
-		}
+		maps.DeleteFunc(o.turns, func(_ string, t *Open) bool { return t.Conversation == conversation })
 	}
 }
 
@@ -250,8 +246,9 @@ func (o *Overview) Run(ctx context.Context) {
 	}
 }
 
-// check updates the condition of all members. If ask is not nil, it is called for each member that is due for a check; it must
-// not block, because o.mu is locked.
+// check updates the condition of all members. If ask is not nil, it is called for each member that is due for a health check; it must
+// not block, because o.mu is locked. A check is due only while an operator is watching, at most every 30 seconds, or every 5 seconds for
+// a member that is down. Members with a process need none, because their process reports its state.
 func (o *Overview) check(ask func(*member, func(context.Context) error)) {
 	agents, channels := o.Agents(), o.Channels() // outside o.mu, because they lock other mutexes
 	o.mu.Lock()
@@ -266,7 +263,7 @@ func (o *Overview) check(ask func(*member, func(context.Context) error)) {
 			m.Kind, m.Default = x.Kind, x.Default
 			m.is(x, checkTime)
 			due := checkEvery
-			if m.State == ConditionDown {
+			if m.State == conditionDown {
 				due = downEvery
 			}
 			if ask != nil && x.Check != nil && x.State == nil && !m.isChecking && checkTime.Sub(o.lastRead) < looks && checkTime.Sub(m.checked) >= due {
@@ -277,9 +274,9 @@ func (o *Overview) check(ask func(*member, func(context.Context) error)) {
 	}
 }
 
-// Snapshot returns the status of the gateway now. It also counts as an operator's visit: for the next ten seconds Run checks
-// agents.
-func (o *Overview) Snapshot() View {
+// Snapshot returns the current status of the gateway. For the next ten seconds an operator counts as watching, so that Run checks
+// agents. Agents and channels are sorted by name, turns by age.
+func (o *Overview) Snapshot() view {
 	o.mu.Lock()
 	o.lastRead = time.Now()
 	o.mu.Unlock()
@@ -287,14 +284,14 @@ func (o *Overview) Snapshot() View {
 	agents, channels, damaged := names(o.Agents()), names(o.Channels()), o.Damaged()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	l := View{Time: time.Now().UnixMilli(), Agents: list(o.agents, agents), Channels: list(o.channels, channels), Turns: []Open{}}
+	l := view{Time: time.Now().UnixMilli(), Agents: list(o.agents, agents), Channels: list(o.channels, channels), Turns: []Open{}}
 	for _, t := range o.turns {
 		l.Turns = append(l.Turns, *t)
 	}
 	slices.SortFunc(l.Turns, func(a, b Open) int { return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.Turn, b.Turn)) })
 	l.Turns = l.Turns[:min(len(l.Turns), maxTurns)]
 	for _, d := range damaged[:min(len(damaged), maxTurns)] {
-		l.Damaged = append(l.Damaged, Damage{Conversation: d.Conversation, Seq: d.Seq, Error: d.Err.Error()})
+		l.Damaged = append(l.Damaged, damage{Conversation: d.Conversation, Seq: d.Seq, Error: d.Err.Error()})
 	}
 	return l
 }
@@ -310,11 +307,11 @@ func names(members []Member) (names []string) {
 
 // list returns the health of the named members whose condition is known. A removed member keeps its entry in the map, but is
 // not listed.
-func list(members map[string]*member, names []string) []Health {
-	health := []Health{}
+func list(members map[string]*member, names []string) []health {
+	health := []health{}
 	for _, name := range names {
 		if m := members[name]; m != nil && m.hasCondition {
-			health = append(health, m.Health)
+			health = append(health, m.health)
 		}
 	}
 	return health

@@ -40,21 +40,21 @@ func (p *process) set(ready bool, why error) {
 // far is an agent with a health check.
 type far struct {
 	mu     sync.Mutex
-	asked  int
+	calls  int
 	answer error
 }
 
 func (f *far) check(context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.asked++
+	f.calls++
 	return f.answer
 }
 
 func (f *far) times() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.asked
+	return f.calls
 }
 
 func (f *far) answers(err error) {
@@ -63,10 +63,10 @@ func (f *far) answers(err error) {
 	f.answer = err
 }
 
-// of describes a member in one line: its state, the seconds since it changed, and the last error.
-func of(t *testing.T, all []status.Health, name string) string {
+// agentIn describes an agent of a snapshot in one line: its state, the seconds since the state changed, and the last error.
+func agentIn(t *testing.T, o *status.Overview, name string) string {
 	t.Helper()
-	for _, h := range all {
+	for _, h := range o.Snapshot().Agents {
 		if h.Name == name {
 			return strings.TrimSpace(fmt.Sprintf("%s %d %s", h.State, (time.Now().UnixMilli()-h.Since)/1000, h.Error))
 		}
@@ -129,61 +129,58 @@ func TestOverview(t *testing.T) {
 		pause := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
 		pause(100 * time.Millisecond)
 
-		l := o.Snapshot()
-		want(t, "a process that comes", of(t, l.Agents, "plugin"), "starting 0")
-		want(t, "an agent that was never checked", of(t, l.Agents, "far"), "unknown 0")
-		want(t, "an agent that can't be asked", of(t, l.Agents, "quiet"), "unknown 0")
-		want(t, "a channel", of(t, l.Channels, "chat"), "up 0")
+		want(t, "a process that is starting", agentIn(t, o, "plugin"), "starting 0")
+		want(t, "an agent that was never checked", agentIn(t, o, "far"), "unknown 0")
+		want(t, "an agent without a health check", agentIn(t, o, "quiet"), "unknown 0")
+		want(t, "a channel", string(o.Snapshot().Channels[0].State), "up")
 		if n := f.times(); n != 0 {
 			t.Errorf("%d checks while no operator was watching, want 0", n)
 		}
 		p.set(true, nil)
 		pause(2 * time.Second)
-		l = o.Snapshot()
-		want(t, "a process that is ready", of(t, l.Agents, "plugin"), "up 1")
-		want(t, "an agent that answered", of(t, l.Agents, "far"), "up 0")
+		want(t, "a process that is ready", agentIn(t, o, "plugin"), "up 1")
+		want(t, "an agent that answered", agentIn(t, o, "far"), "up 0")
 
 		// The process goes down while no operator is watching. Since must still be the time it went down.
 		p.set(false, errors.New("exit status 1:\n no such file"))
 		f.answers(errors.New("connection refused"))
 		before := f.times()
 		pause(100 * time.Second)
-		l = o.Snapshot()
-		want(t, "a process that is gone", of(t, l.Agents, "plugin"), "down 99 exit status 1: no such file")
-		want(t, "an agent that is gone unseen", of(t, l.Agents, "far"), "up 100")
+		want(t, "a process that exited", agentIn(t, o, "plugin"), "down 99 exit status 1: no such file")
+		want(t, "an agent that failed while no operator was watching", agentIn(t, o, "far"), "up 100")
 		if n := f.times() - before; n != 0 {
 			t.Errorf("%d checks while no operator was watching, want 0", n)
 		}
 		pause(2 * time.Second)
-		want(t, "once it is asked", of(t, o.Snapshot().Agents, "far"), "down 0 connection refused")
+		want(t, "after a health check failed", agentIn(t, o, "far"), "down 0 connection refused")
 		if g := gauges(t, o); g["leat_agent_up far"] != 0 || g["leat_agent_up quiet"] != 1 || g["leat_channel_up chat"] != 1 || len(g) != 4 {
 			t.Errorf("metrics %v", g)
 		}
 		f.answers(nil)
 		pause(6 * time.Second)
-		want(t, "there again", of(t, o.Snapshot().Agents, "far"), "up 1 connection refused") // the last error stays
+		want(t, "after a health check succeeded", agentIn(t, o, "far"), "up 1 connection refused") // the last error stays
 
 		// A turn that doesn't reach its agent marks the agent as down.
 		turn(o, "c1", "t1", "far", &event.Body{Outcome: event.Failed, Error: &event.Error{Code: "agent_unreachable", Message: "no route"}})
-		l = o.Snapshot()
-		want(t, "a turn that did not reach it", of(t, l.Agents, "far"), "down 0 no route")
-		if h := l.Agents[0]; h.Turn != "t1" || h.ErrorIn != "c1" || h.Conversation != "c1" || h.LastEvent == 0 || !h.Default {
+		want(t, "after a turn did not reach the agent", agentIn(t, o, "far"), "down 0 no route")
+		if h := o.Snapshot().Agents[0]; h.Turn != "t1" || h.ErrorIn != "c1" || h.Conversation != "c1" || h.LastEvent == 0 || !h.Default {
 			t.Errorf("%+v", h)
 		}
 		turn(o, "c1", "t2", "far", &event.Body{Outcome: event.Completed})
-		want(t, "one that did", of(t, o.Snapshot().Agents, "far"), "up 0 no route")
+		want(t, "after a turn reached the agent", agentIn(t, o, "far"), "up 0 no route")
 		for i := range 3 {
 			turn(o, "c2", fmt.Sprint("f", i), "far", &event.Body{Outcome: event.Failed, Error: &event.Error{Code: "x", Message: "quotes c2"}})
 		}
-		want(t, "three that failed", of(t, o.Snapshot().Agents, "far"), "failing 0 quotes c2")
+		want(t, "after three failed turns", agentIn(t, o, "far"), "failing 0 quotes c2")
 		turn(o, "c2", "open", "quiet", nil)
 		turn(o, "c3", "queued", "quiet", nil)
-		if l = o.Snapshot(); len(l.Turns) != 2 || l.Turns[0].Turn != "open" || l.Turns[0].Title != "About c2" || l.Turns[0].State != "running" || l.Turns[0].Agent != "quiet" {
+		l := o.Snapshot()
+		if len(l.Turns) != 2 || l.Turns[0].Turn != "open" || l.Turns[0].Title != "About c2" || l.Turns[0].State != "running" || l.Turns[0].Agent != "quiet" {
 			t.Errorf("%+v", l.Turns)
 		}
 		// Deleting a conversation removes the errors that quote it.
 		o.Committed(&journal.Summary{ID: "c2"}, []event.Event{{Type: event.ConversationDelete}})
-		if l = o.Snapshot(); of(t, l.Agents, "far") != "failing 0" || len(l.Turns) != 1 {
+		if l = o.Snapshot(); agentIn(t, o, "far") != "failing 0" || len(l.Turns) != 1 {
 			t.Errorf("%+v", l)
 		}
 		o.Committed(&journal.Summary{ID: "c9", Tenant: "tchat"}, nil)
@@ -217,14 +214,14 @@ func TestOverviewRecalls(t *testing.T) {
 }
 
 // A turn that ends while Resume adds it does not stay open.
-func TestOverviewResumesWhatEnds(t *testing.T) {
+func TestOverviewResumesTurnThatEnds(t *testing.T) {
 	o := status.NewOverview()
-	asked := 0
+	calls := 0
 	err := o.Resume(func() (status.Open, bool, error) {
-		if asked++; asked == 1 { // the turn ends between the two calls
+		if calls++; calls == 1 { // the turn ends between the two calls
 			defer o.Committed(&journal.Summary{ID: "c"}, []event.Event{{Type: event.TurnEnd, Turn: "t", Body: &event.Body{Outcome: event.Completed}}})
 		}
-		return status.Open{Turn: "t", Conversation: "c", State: "running"}, asked == 1, nil
+		return status.Open{Turn: "t", Conversation: "c", State: "running"}, calls == 1, nil
 	})
 	if l := o.Snapshot(); err != nil || len(l.Turns) != 0 {
 		t.Errorf("%+v, %v", l.Turns, err)
@@ -237,7 +234,7 @@ func TestOverviewProcessIsBack(t *testing.T) {
 	o := status.NewOverview()
 	o.Agents = func() []status.Member { return []status.Member{{Name: "a", State: p.State}} }
 	turn(o, "c", "t", "a", &event.Body{Outcome: event.Failed, Error: &event.Error{Code: "agent_not_started", Message: "it does not run"}})
-	want(t, "a process that is gone", string(o.Snapshot().Agents[0].State), "down")
+	want(t, "a process that exited", string(o.Snapshot().Agents[0].State), "down")
 	p.set(true, nil)
-	want(t, "once it is ready", string(o.Snapshot().Agents[0].State), "up")
+	want(t, "after the process is ready", string(o.Snapshot().Agents[0].State), "up")
 }

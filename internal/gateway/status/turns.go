@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 	"sync"
@@ -14,10 +15,10 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// Budget bounds the signals that all turns together publish: a burst of 600, then five a second. The log retains 1,500 signals, so
+// budget bounds the signals that all turns together publish: a burst of 600, then five a second. The log retains 1,500 signals, so
 // many turns that start at once still leave room for the signals of others. One half of the budget is for progress and the other
 // for starts and ends, so that progress can't crowd out an end.
-var Budget = ratelimit.Rate{Tokens: 600, Per: 2 * time.Minute}
+var budget = ratelimit.Rate{Tokens: 600, Per: 2 * time.Minute}
 
 const (
 	// interval is the minimum time between two progress signals of a turn.
@@ -38,13 +39,13 @@ const (
 	streamApproval  = "approval"
 )
 
-// Publisher accepts signals without blocking. [signals.Log] implements it.
-type Publisher interface{ Offer(signals.Signal) }
+// publisher accepts signals without blocking. [signals.Log] implements it.
+type publisher interface{ Offer(signals.Signal) }
 
 // Turns publishes signals about running turns: agent events and heartbeats, as Eliza's clients expect them. Make one with
 // NewTurns.
 type Turns struct {
-	publisher Publisher
+	log publisher
 
 	mu       sync.Mutex
 	turns    map[string]*turn
@@ -76,13 +77,13 @@ type part struct {
 
 var _ gateway.Watcher = (*Turns)(nil)
 
-// NewTurns returns a watcher that sends signals to publisher.
-func NewTurns(publisher Publisher) *Turns {
-	return &Turns{publisher: publisher, turns: map[string]*turn{}}
+// NewTurns returns a watcher that sends signals to log.
+func NewTurns(log publisher) *Turns {
+	return &Turns{log: log, turns: map[string]*turn{}}
 }
 
-// Committed implements [gateway.Watcher]. A batch may hold a user's message and the turn that answers it. source carries the
-// message's channel to that turn.
+// Committed implements [gateway.Watcher]. A commit may contain a user's message and the turn that answers it. source is the channel of the
+// last such message, which the turn's heartbeats name.
 func (w *Turns) Committed(s *journal.Summary, events []event.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,9 +94,7 @@ func (w *Turns) Committed(s *journal.Summary, events []event.Event) {
 		b := e.Get()
 		switch {
 		case e.Type == event.MessageAdd && e.Turn == "":
-			if source = b.Source; source == "" {
-				source = channel
-			}
+			source = cmp.Or(b.Source, channel)
 		case e.Turn == "":
 		case e.Type == event.TurnQueue:
 			w.of(e.Turn, at).channel = clip([]byte(source), maxPreview)
@@ -145,40 +144,37 @@ func (w *Turns) of(id string, at time.Time) *turn {
 	return t
 }
 
-// part follows the parts of a turn. It publishes progress at most once per interval, and each part's end. Turns that began
-// before this process are ignored.
+// part follows the parts of a turn. It publishes progress at most once per interval, and each part's end. The first text of a turn also
+// publishes a heartbeat, at which clients change their indicator from thinking to replying. Turns that began before this process are
+// ignored, as are parts whose start wasn't seen.
 func (w *Turns) part(s *journal.Summary, e *event.Event, at time.Time) {
 	t := w.turns[e.Turn]
 	if t == nil {
 		return
 	}
 	key := partKey{e.Message, e.Part}
+	if e.Type == event.PartStart {
+		b := e.Get()
+		t.parts[key] = &part{kind: b.Kind, name: b.Name}
+	}
 	p := t.parts[key]
+	if p == nil {
+		return
+	}
 	switch e.Type {
 	case event.PartStart:
-		b := e.Get()
-		p = &part{kind: b.Kind, name: b.Name}
-		t.parts[key] = p
 	case event.PartUpdate:
-		if p != nil {
-			p.state = e.Get().State
-		}
+		p.state = e.Get().State
 		return
-	case event.PartAppend:
-		if p == nil || e.Field != event.Text {
+	case event.PartAppend, event.PartReplace:
+		if e.Field != event.Text {
 			return
 		}
-		p.add(e.Text)
-	case event.PartReplace:
-		if p == nil || e.Field != event.Text {
-			return
+		if e.Type == event.PartReplace {
+			p.text = nil
 		}
-		p.text = nil
 		p.add(e.Text)
 	case event.PartEnd:
-		if p == nil {
-			return
-		}
 		delete(t.parts, key)
 		if stream, payload := p.tell(true); stream != "" {
 			w.event(s, e.Turn, t, &w.marks, stream, payload, at)
@@ -209,7 +205,8 @@ func (p *part) add(text string) {
 	}
 }
 
-// tell returns the stream and the payload of a part's signal. stream is empty if the part has no text yet.
+// tell returns the stream and the payload of a part's signal. stream is empty if the part has no text yet, or is of a kind without
+// signals. The text is the end of the part's text, up to maxText bytes: each signal replaces the one before it.
 func (p *part) tell(final bool) (stream string, payload map[string]any) {
 	text := tail(p.text, maxText)
 	switch p.kind {
@@ -218,14 +215,11 @@ func (p *part) tell(final bool) (stream string, payload map[string]any) {
 	case event.KindReasoning:
 		stream = streamThought
 	case event.KindTool:
-		state := p.state
-		if state == "" {
-			state = event.PartRunning
-			if final {
-				state = event.PartDone
-			}
+		state := event.PartRunning
+		if final {
+			state = event.PartDone
 		}
-		return streamTool, map[string]any{"name": p.name, "state": state, "final": final}
+		return streamTool, map[string]any{"name": p.name, "state": cmp.Or(p.state, state), "final": final}
 	default:
 		return "", nil
 	}
@@ -236,7 +230,7 @@ func (p *part) tell(final bool) (stream string, payload map[string]any) {
 	return stream, map[string]any{"text": text, "source": channel, "final": final}
 }
 
-// end publishes the outcome of a turn and forgets it.
+// end publishes the outcome of a turn and removes the turn. The payload has the code of an error but not its text.
 func (w *Turns) end(s *journal.Summary, e *event.Event, at time.Time) {
 	t := w.turns[e.Turn]
 	if t == nil {
@@ -255,7 +249,7 @@ func (w *Turns) end(s *journal.Summary, e *event.Event, at time.Time) {
 	w.event(s, e.Turn, t, &w.marks, streamLifecycle, payload, at)
 }
 
-// event publishes an agent event, unless bucket of is empty. It numbers only published events, so that the numbers have no
+// event publishes an agent event if the bucket has a token. It numbers only published events, so that the numbers have no
 // gaps.
 func (w *Turns) event(s *journal.Summary, id string, t *turn, of *ratelimit.Bucket, stream string, payload map[string]any, at time.Time) {
 	if !take(of, at) {
@@ -263,7 +257,7 @@ func (w *Turns) event(s *journal.Summary, id string, t *turn, of *ratelimit.Buck
 	}
 	t.seq++
 	seq := t.seq
-	w.publisher.Offer(signals.Signal{
+	w.log.Offer(signals.Signal{
 		Type: signals.AgentEvent, Stream: stream, RunID: id, Seq: &seq, AgentID: clip([]byte(t.agent), maxPreview), Conversation: s.ID, Payload: encode(payload),
 	})
 }
@@ -280,12 +274,12 @@ func (w *Turns) heartbeat(s *journal.Summary, t *turn, status, preview string, a
 	if preview != "" {
 		payload["preview"] = preview
 	}
-	w.publisher.Offer(signals.Signal{Type: signals.HeartbeatEvent, Conversation: s.ID, Payload: encode(payload)})
+	w.log.Offer(signals.Signal{Type: signals.HeartbeatEvent, Conversation: s.ID, Payload: encode(payload)})
 }
 
 // take takes a token from one of the two halves of the budget.
 func take(b *ratelimit.Bucket, at time.Time) bool {
-	_, ok := b.Take(at, ratelimit.Rate{Tokens: Budget.Tokens / 2, Per: Budget.Per})
+	_, ok := b.Take(at, ratelimit.Rate{Tokens: budget.Tokens / 2, Per: budget.Per})
 	return ok
 }
 

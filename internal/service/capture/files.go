@@ -41,6 +41,9 @@ type segment struct {
 	turns           map[uint64]*turnIndex // the turns with records here, by number
 }
 
+// compareSegments orders segments by age, oldest first.
+func compareSegments(a, b *segment) int { return cmp.Compare(a.number, b.number) }
+
 // ring holds the segments, oldest first, and the index of the turns in them. Only the log's goroutine may use it.
 type ring struct {
 	dir            string
@@ -93,7 +96,7 @@ func (f *ring) load() {
 		f.segments = append(f.segments, seg)
 		f.total += seg.size
 	}
-	slices.SortFunc(f.segments, func(a, b *segment) int { return cmp.Compare(a.number, b.number) })
+	slices.SortFunc(f.segments, compareSegments)
 	f.sweep(time.Now().UnixMilli())
 }
 
@@ -107,12 +110,9 @@ func (f *ring) scan(seg *segment) error {
 	for at := 0; ; {
 		h, payload, size, ok := next(b[at:])
 		if !ok {
-			if at < len(b) {
-				if err := os.Truncate(seg.path, int64(at)); err != nil {
-					return err
-				}
+			if seg.size = int64(at); at < len(b) {
+				return os.Truncate(seg.path, seg.size)
 			}
-			seg.size = int64(at)
 			return nil
 		}
 		at += size
@@ -121,12 +121,9 @@ func (f *ring) scan(seg *segment) error {
 		}
 		seg.lastAt = h.at
 		if h.kind == recordBegin && h.intact(payload) {
-			k := f.find(h.turn, payload)
-			if k == nil {
-				continue
+			if k := f.find(h.turn, payload); k != nil {
+				seg.turns[h.turn], k.segments[seg] = k, true
 			}
-			seg.turns[h.turn] = k
-			k.segments[seg] = true
 		}
 	}
 }
@@ -139,10 +136,8 @@ func (f *ring) find(n uint64, meta []byte) *turnIndex {
 	if json.Unmarshal(meta, &m) != nil {
 		return nil
 	}
-	for _, k := range f.turns[m.Turn] {
-		if k.number == n {
-			return k
-		}
+	if i := slices.IndexFunc(f.turns[m.Turn], func(k *turnIndex) bool { return k.number == n }); i >= 0 {
+		return f.turns[m.Turn][i]
 	}
 	k := &turnIndex{Meta: m, number: n}
 	f.addTurn(k)

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,8 +42,6 @@ type Meta struct {
 // Log captures the bytes of turns. Create it with [Open] and end it with Close. All methods are safe for concurrent use. On a
 // nil Log they do nothing.
 type Log struct {
-	opt  Options
-	log  *slog.Logger
 	last atomic.Uint64 // number of the newest turn
 
 	mu     sync.Mutex
@@ -68,14 +67,11 @@ type request struct {
 // Open creates the folder if necessary and starts the goroutine. Existing segments are indexed in the background, so that a
 // large capture doesn't delay the start of the gateway.
 func Open(o Options) (*Log, error) {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("capture: %w", err)
 	}
-	l := &Log{opt: o, log: o.Log, wake: make(chan struct{}, 1), exit: make(chan struct{})}
-	l.ring = newRing(o)
+	l := &Log{wake: make(chan struct{}, 1), exit: make(chan struct{}), ring: newRing(o)}
 	go l.run()
 	return l, nil
 }
@@ -162,22 +158,28 @@ var errClosed = errors.New("capture: closed")
 // do runs a task in the goroutine, after all records queued before the call are written. If ctx ends early, the task still
 // runs. A task isn't limited by maxQueued.
 func (l *Log) do(ctx context.Context, task func() error) error {
-	var err error
-	taskDone := make(chan struct{})
-	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
+	result := make(chan error, 1)
+	if !l.push(request{task: func() { result <- task() }}) {
 		return errClosed
 	}
-	l.queue = append(l.queue, request{task: func() { err = task(); close(taskDone) }})
-	l.mu.Unlock()
-	l.wakeUp()
 	select {
-	case <-taskDone:
+	case err := <-result:
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// push queues a request whatever the size of the queue, unless the log is closed.
+func (l *Log) push(req request) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	l.queue = append(l.queue, req)
+	l.wakeUp()
+	return true
 }
 
 // Turn starts the capture of a turn, or resumes it after a restart under a new number. The caller must close the Turn, or its
@@ -198,9 +200,6 @@ func (l *Log) Turn(m Meta) *Turn {
 		}
 	}
 	// This bypasses maxQueued, because a later Forget must find the turn.
-	l.mu.Lock()
-	l.queue = append(l.queue, request{turn: t, kind: recordBegin})
-	l.mu.Unlock()
-	l.wakeUp()
+	l.push(request{turn: t, kind: recordBegin})
 	return t
 }

@@ -1,11 +1,11 @@
 package capture
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -58,12 +58,7 @@ func (l *Log) Read(ctx context.Context, turn string, f func(Entry) error) error 
 				matches[seg] = true
 			}
 		}
-		var ordered []*segment
-		for seg := range matches {
-			ordered = append(ordered, seg)
-		}
-		slices.SortFunc(ordered, func(a, b *segment) int { return cmp.Compare(a.number, b.number) })
-		for _, seg := range ordered {
+		for _, seg := range slices.SortedFunc(maps.Keys(matches), compareSegments) {
 			paths = append(paths, seg.path)
 		}
 		return nil

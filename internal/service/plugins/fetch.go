@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/leat-dev/leat/internal/base/outbound"
@@ -59,8 +58,7 @@ func download(ctx context.Context, c *http.Client, address string, to *os.File) 
 
 // bare removes the URL from an error of the client, because the URL may contain a secret.
 func bare(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
 	}
 	return err
@@ -78,6 +76,3 @@ func save(from io.Reader, to *os.File) (string, error) {
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
-
-// sameSum compares two checksums in hex, ignoring case.
-func sameSum(a, b string) bool { return strings.EqualFold(a, b) }

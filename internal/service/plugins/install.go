@@ -112,25 +112,12 @@ func (in *installation) path(elem ...string) string {
 
 // run executes the phases in order. Each depends on the results of the one before.
 func (in *installation) run(ctx context.Context) error {
-	if err := in.resolve(ctx); err != nil {
-		return err
+	for _, phase := range []func(context.Context) error{in.resolve, in.download, in.dependencies, in.validate, in.configure, in.restart} {
+		if err := phase(ctx); err != nil {
+			return err
+		}
 	}
-	if err := in.download(ctx); err != nil {
-		return err
-	}
-	if err := in.dependencies(ctx); err != nil {
-		return err
-	}
-	if err := in.validate(ctx); err != nil {
-		return err
-	}
-	if err := in.begin(ctx, phaseConfiguring, "Configuring %s...", in.plugin.Manifest.Name); err != nil {
-		return err
-	}
-	if err := in.configure(); err != nil {
-		return err
-	}
-	return in.restart(ctx)
+	return nil
 }
 
 // resolve determines the exact version of an npm package, or checks that the folder or archive exists. It creates the
@@ -158,19 +145,20 @@ func (in *installation) resolve(ctx context.Context) (err error) {
 		in.version, err = in.npm.version(ctx, in.path("work"), in.req.Name, cmp.Or(in.req.Version, "latest"))
 		return err
 	case in.req.Folder != "":
-		info, err := os.Stat(in.req.Folder)
-		if err == nil && !info.IsDir() {
-			err = fmt.Errorf("%s is not a folder", in.req.Folder)
-		}
-		return err
+		return checkLocal(in.req.Folder, "folder", fs.FileMode.IsDir)
 	case !remote(in.req.Archive):
-		info, err := os.Stat(in.req.Archive)
-		if err == nil && !info.Mode().IsRegular() {
-			err = fmt.Errorf("%s is not a regular file", in.req.Archive)
-		}
-		return err
+		return checkLocal(in.req.Archive, "regular file", fs.FileMode.IsRegular)
 	}
 	return nil
+}
+
+// checkLocal returns an error if nothing exists under a path, or something of another kind.
+func checkLocal(path, kind string, isKind func(fs.FileMode) bool) error {
+	info, err := os.Stat(path)
+	if err == nil && !isKind(info.Mode()) {
+		err = fmt.Errorf("%s is not a %s", path, kind)
+	}
+	return err
 }
 
 // download copies or unpacks the plugin's files into its folder, after the checksum was compared. Nothing is unpacked before
@@ -196,7 +184,7 @@ func (in *installation) download(ctx context.Context) error {
 		return err
 	}
 	defer archive.Close()
-	if in.req.SHA256 != "" && !sameSum(in.plugin.SHA256, in.req.SHA256) {
+	if in.req.SHA256 != "" && !strings.EqualFold(in.plugin.SHA256, in.req.SHA256) {
 		return fmt.Errorf("the archive's sha256 is %s, not %s", in.plugin.SHA256, strings.ToLower(in.req.SHA256))
 	}
 	return unpack(archive, files)
@@ -241,10 +229,7 @@ func (in *installation) dependencies(ctx context.Context) error {
 	dir := in.path(filesDir, root)
 	missing, err := needsDependencies(dir)
 	if !missing {
-		if berr := in.begin(ctx, phaseDependencies, "No dependencies to install"); berr != nil {
-			return berr
-		}
-		return err
+		return cmp.Or(in.begin(ctx, phaseDependencies, "No dependencies to install"), err)
 	}
 	if err := in.begin(ctx, phaseDependencies, "Installing npm dependencies..."); err != nil {
 		return err
@@ -312,7 +297,10 @@ func (in *installation) validate(ctx context.Context) error {
 
 // configure checks that the plugin may take its name. A plugin may only be replaced by one of the same lineage, so that a
 // package can't take over the name of another one.
-func (in *installation) configure() error {
+func (in *installation) configure(ctx context.Context) error {
+	if err := in.begin(ctx, phaseConfiguring, "Configuring %s...", in.plugin.Manifest.Name); err != nil {
+		return err
+	}
 	if old, ok := in.find(in.plugin.Manifest.Name); ok && lineage(old.Origin) != lineage(in.plugin.Origin) {
 		return fmt.Errorf("plugin %s is already installed from %s; remove it first", old.Manifest.Name, old.Origin)
 	}

@@ -52,7 +52,7 @@ func npmEnv() []string {
 	env := process.Environment(nil, "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS")
 	// npm's settings for registries are variables too. The one that decides about scripts is overridden below.
 	for _, v := range os.Environ() {
-		name := strings.ToLower(strings.SplitN(v, "=", 2)[0])
+		name, _, _ := strings.Cut(strings.ToLower(v), "=")
 		if strings.HasPrefix(name, "npm_config_") && name != "npm_config_ignore_scripts" {
 			env = append(env, v)
 		}

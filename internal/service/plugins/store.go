@@ -1,6 +1,7 @@
 package plugins
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -107,8 +108,7 @@ func (s *Store) sweep() error {
 		return fmt.Errorf("open plugins: %w", err)
 	}
 	for _, e := range entries {
-		isListed := e.Name() == indexFile || slices.ContainsFunc(s.plugins, func(p Plugin) bool { return p.Folder == e.Name() })
-		if isListed {
+		if e.Name() == indexFile || slices.ContainsFunc(s.plugins, func(p Plugin) bool { return p.Folder == e.Name() }) {
 			continue
 		}
 		if err := os.RemoveAll(filepath.Join(s.cfg.Dir, e.Name())); err != nil {
@@ -127,10 +127,9 @@ func (s *Store) List() []Plugin {
 
 // find returns the installed plugin with a name.
 func (s *Store) find(name string) (Plugin, bool) {
-	for _, p := range s.List() {
-		if p.Manifest.Name == name {
-			return p, true
-		}
+	list := s.List()
+	if i := slices.IndexFunc(list, func(p Plugin) bool { return p.Manifest.Name == name }); i >= 0 {
+		return list[i], true
 	}
 	return Plugin{}, false
 }
@@ -169,13 +168,10 @@ func replaceFile(path string, b []byte) (err error) {
 	if err == nil {
 		err = f.Sync()
 	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
+	if err = cmp.Or(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		return err
-	}
-	if err = os.Rename(f.Name(), path); err != nil {
 		return err
 	}
 	if d, derr := os.Open(filepath.Dir(path)); derr == nil {

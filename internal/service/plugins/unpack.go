@@ -3,6 +3,7 @@ package plugins
 import (
 	"archive/tar"
 	"archive/zip"
+	"cmp"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -55,6 +56,11 @@ func (s *extractor) checkPath(entry string) (string, error) {
 	return filepath.FromSlash(name), nil
 }
 
+// errKind is the error for a link, a device or another entry that may not be installed.
+func errKind(name string) error {
+	return fmt.Errorf("%s is neither a file nor a folder; links and devices are not allowed", name)
+}
+
 // makeFolder creates a folder of an archive with permissions for the gateway only.
 func (s *extractor) makeFolder(entry string) error {
 	name, err := s.checkPath(entry)
@@ -89,10 +95,7 @@ func (s *extractor) writeFile(entry string, mode fs.FileMode, r io.Reader) error
 	}
 	n, err := io.Copy(f, io.LimitReader(r, maxTotal-s.bytes+1))
 	s.bytes += n
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil && s.bytes > maxTotal {
+	if err = cmp.Or(err, f.Close()); err == nil && s.bytes > maxTotal {
 		err = fmt.Errorf("the files are larger than %d MiB in total", maxTotal>>20)
 	}
 	return err
@@ -109,10 +112,10 @@ func unpack(archive *os.File, into *os.Root) error {
 		return err
 	}
 	s := &extractor{root: into}
-	switch {
-	case magic[0] == 0x1f && magic[1] == 0x8b:
+	switch string(magic[:2]) {
+	case "\x1f\x8b":
 		return s.tarball(archive)
-	case string(magic[:2]) == "PK":
+	case "PK":
 		return s.zip(archive)
 	}
 	return errors.New("the archive is neither a .tar.gz nor a .zip")
@@ -142,7 +145,7 @@ func (s *extractor) tarball(r io.Reader) error {
 			err = s.makeFolder(h.Name)
 		case tar.TypeXGlobalHeader: // written by git archive
 		default:
-			err = fmt.Errorf("entry %.200q is neither a file nor a folder; links and devices are not allowed", h.Name)
+			err = errKind(fmt.Sprintf("entry %.200q", h.Name))
 		}
 		if err != nil {
 			return err
@@ -167,7 +170,7 @@ func (s *extractor) zip(f *os.File) error {
 		case mode.IsRegular():
 			err = s.zipEntry(e)
 		default:
-			err = fmt.Errorf("entry %.200q is neither a file nor a folder; links and devices are not allowed", e.Name)
+			err = errKind(fmt.Sprintf("entry %.200q", e.Name))
 		}
 		if err != nil {
 			return err
@@ -204,7 +207,7 @@ func copyFolder(from string, into *os.Root) error {
 		case d.IsDir():
 			return s.makeFolder(name)
 		case !d.Type().IsRegular():
-			return fmt.Errorf("%s is neither a file nor a folder; links and devices are not allowed", name)
+			return errKind(name)
 		}
 		f, err := root.Open(name)
 		if err != nil {

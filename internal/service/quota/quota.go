@@ -1,6 +1,8 @@
 package quota
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -88,16 +90,15 @@ func (q *Quota) sides(w Account) []side {
 	if w.operator() {
 		return nil
 	}
-	u, t := q.users[w], q.tenants[w.Tenant]
-	if u == nil {
-		u = &counters{}
-		q.users[w] = u
+	return []side{{User, &q.opt.User, countersOf(q.users, w)}, {Tenant, &q.opt.Tenant, countersOf(q.tenants, w.Tenant)}}
+}
+
+// countersOf returns the counters of a user or tenant, and adds them if necessary.
+func countersOf[K comparable](all map[K]*counters, key K) *counters {
+	if all[key] == nil {
+		all[key] = &counters{}
 	}
-	if t == nil {
-		t = &counters{}
-		q.tenants[w.Tenant] = t
-	}
-	return []side{{User, &q.opt.User, u}, {Tenant, &q.opt.Tenant, t}}
+	return all[key]
 }
 
 // Take reserves everything in n, or returns an [*Exceeded] and reserves nothing. The caller must call Commit or Cancel on the
@@ -223,7 +224,7 @@ func (q *Quota) End(id string) {
 func (q *Quota) Sync(conversation string, unfinished map[string]Account) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, id := range append([]string(nil), q.conversations[conversation]...) {
+	for _, id := range slices.Clone(q.conversations[conversation]) { // end changes the list
 		if _, open := unfinished[id]; !open {
 			q.end(id)
 		}
@@ -255,13 +256,7 @@ func (q *Quota) end(id string) {
 		s.turns--
 	}
 	delete(q.turns, id)
-	ids := q.conversations[t.conversation]
-	for i := range ids {
-		if ids[i] == id {
-			ids = append(ids[:i:i], ids[i+1:]...)
-			break
-		}
-	}
+	ids := slices.DeleteFunc(q.conversations[t.conversation], func(other string) bool { return other == id })
 	if q.conversations[t.conversation] = ids; len(ids) == 0 {
 		delete(q.conversations, t.conversation)
 	}
@@ -281,16 +276,13 @@ func (q *Quota) View(w Account) (leave func(), err error) {
 	for _, s := range sides {
 		s.viewers++
 	}
-	var leaveOnce sync.Once
-	return func() {
-		leaveOnce.Do(func() {
-			q.mu.Lock()
-			defer q.mu.Unlock()
-			for _, s := range q.sides(w) {
-				s.viewers--
-			}
-		})
-	}, nil
+	return sync.OnceFunc(func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		for _, s := range q.sides(w) {
+			s.viewers--
+		}
+	}), nil
 }
 
 // sweep removes the counters of idle accounts, at most once per sweepEvery. The caller holds the lock.
@@ -299,16 +291,8 @@ func (q *Quota) sweep(at time.Time) {
 		return
 	}
 	q.swept = at
-	for w, a := range q.users {
-		if a.idle(at) {
-			delete(q.users, w)
-		}
-	}
-	for t, a := range q.tenants {
-		if a.idle(at) {
-			delete(q.tenants, t)
-		}
-	}
+	maps.DeleteFunc(q.users, func(_ Account, c *counters) bool { return c.idle(at) })
+	maps.DeleteFunc(q.tenants, func(_ string, c *counters) bool { return c.idle(at) })
 }
 
 func (a *counters) idle(at time.Time) bool {

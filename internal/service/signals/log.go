@@ -1,6 +1,7 @@
 package signals
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,9 +113,7 @@ func (l *Log) Publish(ctx context.Context, signals ...Signal) (last int64, err e
 
 // write commits signals and then trims the journal if it has too many. The caller has the writer slot.
 func (l *Log) write(ctx context.Context, signals []Signal) (int64, error) {
-	l.mu.Lock()
-	head := l.head
-	l.mu.Unlock()
+	head := l.Head()
 	b := journal.Batch{Conversation: Conversation, Expected: head}
 	for i := range signals {
 		e, err := signals[i].event()
@@ -139,10 +138,7 @@ func (l *Log) write(ctx context.Context, signals []Signal) (int64, error) {
 	}
 	head += int64(len(signals))
 	l.mu.Lock()
-	l.head = head
-	l.addEntries(b.Events)
-	close(l.changed)
-	l.changed = make(chan struct{})
+	l.advance(head, b.Events)
 	upto := head // records before the first entry are obsolete
 	if len(l.entries) > 0 {
 		upto = l.entries[0].N - 1
@@ -163,18 +159,20 @@ func (l *Log) write(ctx context.Context, signals []Signal) (int64, error) {
 
 // refreshHead reads the log after a commit with an unknown result, so that head and entries match the journal again.
 func (l *Log) refreshHead(ctx context.Context) {
-	l.mu.Lock()
-	head := l.head
-	l.mu.Unlock()
-	r, err := l.journal.Read(ctx, Conversation, head, 0)
+	r, err := l.journal.Read(ctx, Conversation, l.Head(), 0)
 	if err != nil {
 		l.log.Warn("signals: can't read the log after a failed commit", "error", err)
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.head = r.Head
-	l.addEntries(r.Events)
+	l.advance(r.Head, r.Events)
+}
+
+// advance adds records up to a new head, and wakes the readers. The caller holds mu.
+func (l *Log) advance(head int64, events []event.Event) {
+	l.head = head
+	l.addEntries(events)
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
@@ -235,13 +233,8 @@ func (l *Log) Run(ctx context.Context) {
 func (l *Log) Forget(conversation string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	remaining := make([]Entry, 0, len(l.entries))
-	for _, e := range l.entries {
-		if e.Conversation != conversation {
-			remaining = append(remaining, e)
-		}
-	}
-	l.entries = remaining
+	// A copy, because readers share the slice that After returned.
+	l.entries = slices.DeleteFunc(slices.Clone(l.entries), func(e Entry) bool { return e.Conversation == conversation })
 }
 
 // After returns the signals with numbers above n, in order. gap means that some of them are no longer kept. The caller must not
@@ -249,7 +242,7 @@ func (l *Log) Forget(conversation string) {
 func (l *Log) After(n int64) (entries []Entry, gap bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i, _ := slices.BinarySearchFunc(l.entries, n+1, func(e Entry, n int64) int { return int(min(max(e.N-n, -1), 1)) })
+	i, _ := slices.BinarySearchFunc(l.entries, n+1, func(e Entry, n int64) int { return cmp.Compare(e.N, n) })
 	return l.entries[i:len(l.entries):len(l.entries)], n < l.droppedUpTo
 }
 

@@ -163,25 +163,18 @@ func (r *Run) appendOutput(dst *string, s string) {
 	room := Capture - len(*dst)
 	if len(s) > room {
 		r.result.Truncated = true
-		s = trimPartial(s[:room])
+		s = new(decoder).decode([]byte(s[:room])) // drops an incomplete character at the end
 	}
 	*dst += s
 }
 
-// trimPartial removes an incomplete character from the end of s.
-func trimPartial(s string) string {
-	var t decoder
-	return t.decode([]byte(s))
-}
-
 // codeOf returns the exit status, or 1 if a signal ended the command, as Eliza's terminal does.
 func codeOf(err error) int {
-	var exit *exec.ExitError
-	switch {
-	case err == nil:
+	if err == nil {
 		return 0
-	case !errors.As(err, &exit), exit.ExitCode() < 0:
-		return 1
 	}
-	return exit.ExitCode()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() >= 0 {
+		return exit.ExitCode()
+	}
+	return 1
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -147,13 +148,5 @@ func kill(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) } // an error means 
 // those of other users, which can't be read.
 func hasMark(pid int, want string) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	if err != nil {
-		return false
-	}
-	for v := range bytes.SplitSeq(b, []byte{0}) {
-		if string(v) == want {
-			return true
-		}
-	}
-	return false
+	return err == nil && slices.Contains(strings.Split(string(b), "\x00"), want)
 }

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -65,15 +66,8 @@ type Terminal struct {
 
 // New returns a terminal. It fails if the system has no supported shell.
 func New(c Config) (*Terminal, error) {
-	if c.MaxDuration == 0 {
-		c.MaxDuration = DefaultMaxDuration
-	}
-	if c.MaxRuns == 0 {
-		c.MaxRuns = DefaultMaxRuns
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.MaxDuration, c.MaxRuns = cmp.Or(c.MaxDuration, DefaultMaxDuration), cmp.Or(c.MaxRuns, DefaultMaxRuns)
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	if !supported {
 		return nil, errNoShell
 	}

@@ -2,6 +2,7 @@ package usage
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/leat-dev/leat/event"
@@ -24,10 +25,8 @@ type Prices []Price
 
 // find returns the price of a model, or nil if no pattern matches.
 func (p Prices) find(model string) *Price {
-	for i := range p {
-		if matches(p[i].Model, model) {
-			return &p[i]
-		}
+	if i := slices.IndexFunc(p, func(price Price) bool { return matches(price.Model, model) }); i >= 0 {
+		return &p[i]
 	}
 	return nil
 }
@@ -81,17 +80,9 @@ func (p *Price) cost(u *event.Usage) Amount {
 	reasoning := min(max(u.Reasoning, 0), max(u.Output, 0))
 	var sum product
 	sum.add(u.Input, p.Input)
-	sum.add(u.CacheRead, or(p.CacheRead, p.Input))
-	sum.add(u.CacheWrite, or(p.CacheWrite, p.Input))
+	sum.add(u.CacheRead, *cmp.Or(p.CacheRead, &p.Input))
+	sum.add(u.CacheWrite, *cmp.Or(p.CacheWrite, &p.Input))
 	sum.add(u.Output-reasoning, p.Output)
-	sum.add(reasoning, or(p.Reasoning, p.Output))
+	sum.add(reasoning, *cmp.Or(p.Reasoning, &p.Output))
 	return sum.round()
-}
-
-// or returns *a, or b if a is nil.
-func or(a *Amount, b Amount) Amount {
-	if a != nil {
-		return *a
-	}
-	return b
 }

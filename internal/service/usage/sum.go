@@ -1,9 +1,11 @@
 package usage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -53,8 +55,7 @@ type Query struct {
 
 // Check returns an error that wraps ErrQuery if the query is invalid.
 func (q *Query) Check() error {
-	_, err := q.days()
-	if err != nil {
+	if _, err := q.days(); err != nil {
 		return err
 	}
 	for i, d := range q.GroupBy {
@@ -70,13 +71,13 @@ func (q *Query) Check() error {
 
 // days returns the days of the query in order.
 func (q *Query) days() ([]string, error) {
-	from, err := time.Parse(dayFormat, q.From)
+	from, err := parseDay("from", q.From)
 	if err != nil {
-		return nil, fmt.Errorf("%w: from: invalid day %q; write it as 2026-11-21", ErrQuery, q.From)
+		return nil, err
 	}
-	to, err := time.Parse(dayFormat, q.To)
+	to, err := parseDay("to", q.To)
 	if err != nil {
-		return nil, fmt.Errorf("%w: to: invalid day %q; write it as 2026-11-21", ErrQuery, q.To)
+		return nil, err
 	}
 	n := int(to.Sub(from)/(24*time.Hour)) + 1
 	if n < 1 || n > maxDays {
@@ -87,6 +88,15 @@ func (q *Query) days() ([]string, error) {
 		days[i] = from.AddDate(0, 0, i).Format(dayFormat)
 	}
 	return days, nil
+}
+
+// parseDay parses a day of a query. name is the parameter in which the client sent it.
+func parseDay(name, day string) (time.Time, error) {
+	t, err := time.Parse(dayFormat, day)
+	if err != nil {
+		err = fmt.Errorf("%w: %s: invalid day %q; write it as 2026-11-21", ErrQuery, name, day)
+	}
+	return t, err
 }
 
 // groupNames identify a group. Only the dimensions of the query are set.
@@ -167,12 +177,7 @@ type Report struct {
 
 // Currencies returns the currencies of the report's costs, sorted.
 func (r *Report) Currencies() []string {
-	var currencies []string
-	for c := range r.Total.Cost {
-		currencies = append(currencies, c)
-	}
-	slices.Sort(currencies)
-	return currencies
+	return slices.Sorted(maps.Keys(r.Total.Cost))
 }
 
 // Sum executes a query. The error wraps ErrQuery if the query is invalid. It reads every row of the selected days.
@@ -228,12 +233,9 @@ func (l *Ledger) eachRow(ctx context.Context, q *Query, f func(*Row) error) erro
 	if err != nil {
 		return err
 	}
-	tenant := ""
-	if q.Tenant != nil {
-		tenant = *q.Tenant
-	}
+	tenant := cmp.Or(q.Tenant, new(string))
 	for _, d := range days {
-		if err := l.scan(ctx, q, subjectPrefix(d, tenant, *q.Subject), "", f); err != nil {
+		if err := l.scan(ctx, q, subjectPrefix(d, *tenant, *q.Subject), "", f); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -80,11 +81,8 @@ func (b *Body) complete(t *transcript.Transcript, content bool) bool {
 		return false // older than t, or its end isn't published yet
 	}
 	b.Agent, b.Parent, b.Reason = turn.Agent, turn.Parent, turn.Reason
-	for _, m := range t.Messages {
-		if m.Turn == b.Turn && m.Role == event.Assistant {
-			b.Message = m.ID
-			break
-		}
+	if i := slices.IndexFunc(t.Messages, func(m *transcript.Message) bool { return m.Turn == b.Turn && m.Role == event.Assistant }); i >= 0 {
+		b.Message = t.Messages[i].ID
 	}
 	if b.Error != nil && turn.Error != nil {
 		err := *turn.Error

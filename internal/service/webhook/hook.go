@@ -79,8 +79,5 @@ func private(host string) bool {
 
 // wants reports whether the hook receives events of a type.
 func (h *Hook) wants(t event.Type) bool {
-	if len(h.Events) == 0 {
-		return slices.Contains(Events(), t)
-	}
-	return slices.Contains(h.Events, t)
+	return slices.Contains(Events(), t) && (len(h.Events) == 0 || slices.Contains(h.Events, t))
 }

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,12 +73,7 @@ type Hooks struct {
 
 // New returns hooks that aren't started. The caller has validated each hook with Check.
 func New(cfg Config) *Hooks {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Metrics == nil {
-		cfg.Metrics = NewMetrics()
-	}
+	cfg.Log, cfg.Metrics = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), cmp.Or(cfg.Metrics, NewMetrics())
 	h := &Hooks{cfg: cfg, stop: func() {}, end: func() {}}
 	for _, hook := range cfg.Hooks {
 		cfg.Metrics.begin(hook.Name)
@@ -133,11 +129,6 @@ func (h *Hooks) Entries(s *journal.Summary, events []event.Event) []journal.KeyV
 	var keys []journal.KeyValue
 	for i := range events {
 		e := &events[i]
-		switch e.Type {
-		case event.TurnEnd, event.TurnWait, event.MessageAdd:
-		default:
-			continue
-		}
 		for _, q := range h.queues {
 			if !q.hook.wants(e.Type) {
 				continue

@@ -83,14 +83,14 @@ func (q *queue) finishBatch(keys []journal.KeyValue, commitErr error) {
 			q.isBehind, q.overflow = true, true // the next scan finds what was stored
 			continue
 		}
-		added := arrival{d.Conversation, deliveryRef{id, d.Seq}}
+		ref := deliveryRef{id, d.Seq}
 		switch {
 		case q.isScanning && len(q.arrivals) < maxArrivals:
-			q.arrivals = append(q.arrivals, added)
+			q.arrivals = append(q.arrivals, arrival{d.Conversation, ref})
 		case q.isScanning:
 			q.overflow = true
 		case !q.isBehind:
-			q.isBehind = !q.window.add(added.conversation, added.ref, time.Time{})
+			q.isBehind = !q.window.add(d.Conversation, ref, time.Time{})
 		}
 	}
 	q.signal()
@@ -205,13 +205,13 @@ func (q *queue) scan(ctx context.Context) error {
 	q.mu.Lock()
 	q.isScanning, q.overflow, q.arrivals = true, false, nil
 	q.mu.Unlock()
-	complete, err := q.loadWindow(ctx)
+	isComplete, err := q.loadWindow(ctx)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, arrival := range q.arrivals {
-		complete = complete && q.window.add(arrival.conversation, arrival.ref, time.Time{})
+		isComplete = isComplete && q.window.add(arrival.conversation, arrival.ref, time.Time{})
 	}
-	q.isBehind = err != nil || !complete || q.overflow
+	q.isBehind = err != nil || !isComplete || q.overflow
 	q.isScanning, q.arrivals = false, nil
 	return err
 }

@@ -34,8 +34,7 @@ func newWindow(size int) *window {
 	return &window{max: size, ids: map[string]bool{}, lanes: map[string]*lane{}}
 }
 
-func (w *window) len() int   { return len(w.ids) }
-func (w *window) full() bool { return len(w.ids) >= w.max }
+func (w *window) len() int { return len(w.ids) }
 
 // add adds a delivery that is due at notBefore, and reports whether there was room. It ignores a delivery that is already in
 // the window.
@@ -43,7 +42,7 @@ func (w *window) add(conversation string, ref deliveryRef, notBefore time.Time) 
 	if w.ids[ref.id] {
 		return true
 	}
-	if w.full() {
+	if w.len() >= w.max {
 		return false
 	}
 	w.ids[ref.id] = true
