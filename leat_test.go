@@ -19,7 +19,7 @@ func (echo) Run(_ context.Context, in agent.Input, out *agent.Emitter) error {
 	return out.Text("You said: " + in.Message.Text)
 }
 
-// A conversation in a folder outlives the gateway that wrote it.
+// A conversation in a folder can be read by the next gateway that opens the folder.
 func TestReopen(t *testing.T) {
 	opt := leat.Options{Agents: map[string]agent.Agent{"echo": echo{}}, Dir: t.TempDir(), Token: "sesame"}
 	var id string

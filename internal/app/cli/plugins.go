@@ -45,8 +45,7 @@ func (c *pluginsInstallCmd) Run(a *app) error {
 // absolute, because the gateway may run in another folder. A scoped package begins with @ (@scope/name@1.0.0), so
 // only a later @ separates the version.
 func (c *pluginsInstallCmd) request() (leat.PluginRequest, error) {
-	// An http URL is passed on as well: the gateway refuses it with the reason, instead of a search for a package of
-	// that name.
+	// The gateway downloads the archive at a URL; this machine need not be able to reach it.
 	if strings.HasPrefix(c.Plugin, "http://") || strings.HasPrefix(c.Plugin, "https://") {
 		return leat.PluginRequest{Archive: c.Plugin, SHA256: c.SHA256}, nil
 	}

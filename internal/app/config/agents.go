@@ -79,7 +79,8 @@ type entry struct {
 	value ast.Node
 }
 
-// entries returns the keys of a mapping in their order. Duplicates are errors; null is an empty mapping.
+// entries returns the keys of a mapping in their order. Duplicates are errors; null is an empty mapping. A mapping
+// with a single key is another type of node in the parser, and is returned like the others.
 func entries(n ast.Node) ([]entry, error) {
 	var values []*ast.MappingValueNode
 	switch n := n.(type) {

@@ -101,6 +101,7 @@ const DefaultListen = "127.0.0.1:31337"
 const DefaultConnections = 20_000
 
 // Default returns the default configuration. It has no agents and no data folder; [Config.Check] fills in the folder.
+// Defaults that another package enforces are its constants, so that they can't differ.
 func Default() Config {
 	return Config{
 		Listen:         []string{DefaultListen},
@@ -192,8 +193,8 @@ func DataDir(getenv func(string) string) (string, error) {
 	return filepath.Join(dir, "leat"), nil
 }
 
-// optional returns a limit in the gateway's form. In a configuration 0 means unlimited; the gateway uses a negative value for that, because its
-// zero value stands for the default.
+// optional returns a limit in the gateway's form. In a configuration 0 means unlimited. The gateway uses a negative
+// value for that, because its zero value means the default.
 func optional(d Duration) time.Duration {
 	if d == 0 {
 		return -1

@@ -20,6 +20,7 @@ func (f *Files) check(data string, bad reporter) {
 	}
 	const key = "files.workspace"
 	dir := filepath.Clean(f.Workspace)
+	// within reports whether dir is inside of, or equal to it. It compares paths only; links are not resolved.
 	within := func(dir, of string) bool {
 		rel, err := filepath.Rel(of, dir)
 		return err == nil && filepath.IsLocal(rel)

@@ -23,7 +23,8 @@ type Users struct {
 // Enabled reports whether users can log in with tokens.
 func (u *Users) Enabled() bool { return u.sources() > 0 }
 
-// sources returns how many sources of keys are set.
+// sources returns how many sources of keys are set. More than one is an error: it would be unclear which key signs
+// the tokens.
 func (u *Users) sources() (n int) {
 	for _, s := range []string{u.Secret, u.SecretFile, u.KeyFile, u.JWKS} {
 		if s != "" {

@@ -112,8 +112,9 @@ func (r *report) sync(dir string) {
 	r.ok("%s", message)
 }
 
-// lock checks whether a gateway is using the folder. It must not create the lock file, and releases the lock at once, so that a
-// gateway that starts at this moment doesn't fail.
+// lock checks whether a gateway is using the folder, by trying to take a shared lock, which fails while a gateway has
+// the exclusive one. It must not create the lock file, and releases the lock at once, so that a gateway that starts
+// at this moment doesn't fail.
 func (r *report) lock(path string) {
 	if _, err := os.Stat(path); err != nil {
 		return // no gateway has ever used the folder

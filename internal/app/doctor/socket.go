@@ -9,7 +9,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// slowPong is the round-trip time of a ping from which on the connection is reported as slow.
+// slowPong is the round-trip time of a ping from which on the connection is reported as slow. Networks need far less
+// time, so something in between probably waits.
 const slowPong = time.Second
 
 // Socket opens a WebSocket to the gateway at url and sends three pings.
@@ -54,7 +55,8 @@ func Socket(ctx context.Context, client *http.Client, url, token string) []Findi
 	return r.findings
 }
 
-// readUntil reads frames up to the first one that contains text.
+// readUntil reads frames up to the first one that contains text. The gateway may send other frames first, such as its
+// greeting.
 func readUntil(ctx context.Context, c *websocket.Conn, text string) error {
 	for {
 		_, b, err := c.Read(ctx)

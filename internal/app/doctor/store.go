@@ -16,7 +16,8 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/sqlite"
 )
 
-// verifyLimit bounds the time for reading the store. A local disk reads some gigabytes in it.
+// verifyLimit bounds the time for reading the store. A local disk reads some gigabytes in it. A larger store is
+// checked in part, since a user waits for the result.
 const verifyLimit = time.Minute
 
 // maxDamaged bounds the number of damaged conversations that are listed.

@@ -23,7 +23,8 @@ const (
 	maxDelay = interval * 3 / 4
 )
 
-// frame is one frame of the test stream.
+// frame is one frame of the test stream: its number, the time when it was sent in epoch milliseconds, and what the
+// gateway received of the request.
 type frame struct {
 	N       int
 	Sent    int64
@@ -36,11 +37,12 @@ type frame struct {
 	arrived time.Time
 }
 
-// testHeaders are headers that clients send and that must reach the gateway.
+// testHeaders are headers that clients send and that must reach the gateway. They are needed for retries
+// of commands, resuming of streams and pushes, and tracing.
 var testHeaders = []string{"Idempotency-Key", "Last-Event-Id", "Traceparent", "Upload-Offset"}
 
-// tries is the number of attempts before a proxy is reported to buffer. A proxy buffers each time; a busy machine delays frames only
-// sometimes.
+// tries is the number of attempts before a proxy is reported to buffer. A proxy buffers each time; a busy machine
+// delays frames only sometimes.
 const tries = 3
 
 // Stream reads the test stream of the gateway at url as a browser would, and reports what proxies in between do:

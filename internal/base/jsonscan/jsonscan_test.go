@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// read takes {"n":N,"s":"S"}.
+// read parses {"n":N,"s":"S"} with a scanner.
 func read(b []byte) (n int, token []byte, ok bool) {
 	s := New(b)
 	if !s.Lit(`{"n":`) {

@@ -75,6 +75,6 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	if err := Check(netip.Addr{}); !errors.Is(err, errPrivate) {
-		t.Errorf("no address: %v", err)
+		t.Errorf("zero address: %v", err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// listening is a server of this machine that counts what reaches it.
+// listening is a server on this machine that counts its connections.
 func listening(t *testing.T, h http.HandlerFunc) (port string, connections *atomic.Int64) {
 	t.Helper()
 	connections = &atomic.Int64{}
@@ -60,7 +60,7 @@ func TestPrivateIsRefused(t *testing.T) {
 		}
 	}
 	if n := connections.Load(); n != 0 {
-		t.Errorf("%d connections came through", n)
+		t.Errorf("%d connections were accepted", n)
 	}
 	if _, b, err := get(t, New(Options{AllowPrivate: true}), "http://127.0.0.1:"+port); err != nil || b != "hello" {
 		t.Errorf("allowed: %q, %v", b, err)
@@ -82,22 +82,22 @@ func TestRebinding(t *testing.T) {
 		return here, nil
 	}}
 	if ips, err := r.LookupNetIP(t.Context(), "ip4", "rebind.example."); err != nil || ips[0].String() != "8.8.8.8" {
-		t.Fatalf("first look: %v, %v", ips, err)
+		t.Fatalf("first lookup: %v, %v", ips, err)
 	}
 	url := "http://rebind.example.:" + port
 	if _, _, err := get(t, New(Options{resolver: r}), url); !errors.Is(err, errPrivate) {
 		t.Errorf("got %v", err)
 	}
 	if n := connections.Load(); n != 0 {
-		t.Errorf("%d connections came through", n)
+		t.Errorf("%d connections were accepted", n)
 	}
-	// The name does lead here.
+	// If private addresses are allowed, the same request reaches the server.
 	if _, b, err := get(t, New(Options{resolver: r, AllowPrivate: true}), url); err != nil || b != "hello" {
 		t.Errorf("allowed: %q, %v", b, err)
 	}
 }
 
-// answerDNS answers one question for an A record, and any other with nothing, over a stream.
+// answerDNS answers one DNS query over a stream: a query for an A record with an address, any other with an empty answer.
 func answerDNS(c net.Conn, ip func() net.IP) {
 	defer c.Close()
 	for {
@@ -149,10 +149,10 @@ func TestNoProxyOfTheEnvironment(t *testing.T) {
 	}
 	c := New(Options{AllowPrivate: true})
 	if p := c.Transport.(*transport).Proxy; p != nil {
-		t.Error("there is a proxy")
+		t.Error("the client uses a proxy")
 	}
 	if _, _, err := get(t, c, "http://127.0.0.1:"+port); err != nil || asked.Load() != 0 {
-		t.Errorf("%v; the proxy was asked %d times", err, asked.Load())
+		t.Errorf("%v; the proxy got %d requests", err, asked.Load())
 	}
 }
 
@@ -171,7 +171,7 @@ func TestAnswersAreBounded(t *testing.T) {
 		}
 	}
 	if _, _, err := get(t, New(Options{AllowPrivate: true}), url+"/header"); err == nil {
-		t.Error("a header of any length is read")
+		t.Error("the length of a header is not limited")
 	}
 }
 
@@ -191,6 +191,6 @@ func TestReasonHidesTheURL(t *testing.T) {
 		t.Errorf("%v: %v", err, Reason(err))
 	}
 	if err := errors.New("x"); Reason(err) != err {
-		t.Error("another error is changed")
+		t.Error("an error of another type is changed")
 	}
 }

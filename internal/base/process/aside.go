@@ -47,6 +47,7 @@ func (s *Aside) ReadAll(r io.Reader) {
 	}
 }
 
+// add logs a line and remembers it as the last one. Lines beyond the limit are only counted.
 func (s *Aside) add(b []byte) {
 	line := Clean(string(bytes.TrimSpace(b)))
 	if line == "" {

@@ -37,7 +37,7 @@ func TestOrphansAreReaped(t *testing.T) {
 	for range 3 {
 		run("sleep 1000 & (sleep 1000 &) ; exit 3", 3)
 	}
-	// What is killed ends a moment later, which no event tells.
+	// A killed process ends a moment later, without an event to wait for.
 	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
 		run("exit 0", 0)
 		var info [32]int32
@@ -46,10 +46,10 @@ func TestOrphansAreReaped(t *testing.T) {
 			break
 		}
 		if time.Since(begin) > time.Minute {
-			t.Fatal("zombies stay")
+			t.Fatal("zombies are not reaped")
 		}
 	}
 	if len(children) != 0 {
-		t.Errorf("%d processes are known", len(children))
+		t.Errorf("%d processes are still registered", len(children))
 	}
 }

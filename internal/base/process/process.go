@@ -44,6 +44,9 @@ type Program struct {
 }
 
 // Start starts a program. The caller must call Close when the process has ended.
+//
+// A separate goroutine starts the process and waits for it, locked to its thread: on Linux, the kernel kills the
+// child when the thread that started it ends, and Go may end threads of other goroutines at any time.
 func Start(g Program) (*Process, error) {
 	p := &Process{killAfter: g.KillAfter, exitDone: make(chan struct{})}
 	p.cmd = &osexec.Cmd{Path: g.Path, Args: g.Command, Env: g.Env, Dir: g.Dir, SysProcAttr: groupAttr()}
@@ -85,7 +88,9 @@ func Start(g Program) (*Process, error) {
 	return p, nil
 }
 
-// wait reaps the process and kills the rest of its group.
+// wait reaps the process and kills the rest of its group. The group has the id of the process, which the system may
+// reuse once the process is reaped. So on Linux the group is killed while the process is a zombie. On other systems
+// the kill follows at once, under the lock that Stop and Kill need.
 func (p *Process) wait() {
 	if awaitExit(p.cmd.Process.Pid) {
 		p.mu.Lock()
@@ -163,7 +168,9 @@ func (p *Process) WriteInput(b []byte) {
 	_ = p.Stdin.Close()
 }
 
-// Close closes the pipes of a process that has ended. waitReaders must wait for the goroutines that use them.
+// Close closes the pipes of a process that has ended. waitReaders must wait for the goroutines that use them. A child
+// that left the group may have standard error open, so reading it is given up after a while; otherwise Close might
+// never return.
 func (p *Process) Close(waitReaders func()) {
 	_ = p.Stdin.Close() // which ends WriteInput
 	_ = p.Stdout.f.Close()

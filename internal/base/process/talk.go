@@ -16,9 +16,9 @@ const (
 
 var (
 	// ErrEnded says that the process has ended.
-	ErrEnded = errors.New("process: it has exited")
+	ErrEnded = errors.New("process: exited")
 	// ErrStopped says that the process didn't read a line before its sender gave up.
-	ErrStopped = errors.New("process: it does not read its input")
+	ErrStopped = errors.New("process: input not read")
 )
 
 // Talk is a process that exchanges lines with the gateway until it ends. All methods are safe for concurrent use. Call Read
@@ -108,7 +108,8 @@ func (t *Talk) Queue(stop <-chan struct{}, line []byte) error {
 	}
 }
 
-// write writes the queued lines.
+// write writes the queued lines until the process has ended. It is the only goroutine that writes to the input, so
+// lines are never mixed.
 func (t *Talk) write() {
 	for {
 		select {
@@ -145,7 +146,8 @@ func (t *Talk) Exit() (status, last string, hasExited bool) {
 	return status, t.Aside.Last(), true
 }
 
-// End ends the process and returns when its group is gone. It closes the input, after farewell sends SIGTERM, and then SIGKILL.
+// End ends the process and returns when its group is gone. First it closes the input, which most programs take as a
+// request to exit. If the process still runs after farewell, End sends SIGTERM, and SIGKILL after Program.KillAfter.
 func (t *Talk) End() {
 	timer := time.NewTimer(t.farewell)
 	select {

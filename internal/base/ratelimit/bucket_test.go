@@ -31,10 +31,10 @@ func TestBucket(t *testing.T) {
 	b.Return(r)
 	wantTake(20*time.Second, 0)
 	if b.Full(start.Add(79 * time.Second)) {
-		t.Error("full before its time")
+		t.Error("the bucket is full too early")
 	}
 	if !b.Full(start.Add(80 * time.Second)) {
-		t.Error("not full after a minute")
+		t.Error("the bucket is not full after a minute")
 	}
 	// An unused bucket never exceeds its size.
 	for range 3 {
@@ -48,7 +48,7 @@ func TestNoRate(t *testing.T) {
 	var b ratelimit.Bucket
 	for range 1000 {
 		if _, ok := b.Take(start, ratelimit.Rate{}); !ok {
-			t.Fatal("a rate of zero limits")
+			t.Fatal("a rate of zero must not limit")
 		}
 	}
 	if b.Return(ratelimit.Rate{}); !b.Full(start) {

@@ -24,7 +24,7 @@ func TestVerify(t *testing.T) {
 	_, wrong, _ := strings.Cut(other, ",")
 	for name, tt := range map[string]struct {
 		secret, header, body string
-		now                  time.Duration // after it was signed
+		now                  time.Duration // time since the signature
 		want                 error
 	}{
 		"right":            {"s3cret", known, string(body), 0, nil},
@@ -55,6 +55,6 @@ func TestVerify(t *testing.T) {
 		}
 	}
 	if err := Verify("s3cret", known, body, at.Add(time.Minute), time.Second); !errors.Is(err, errOld) {
-		t.Errorf("an age of a second: %v", err)
+		t.Errorf("with an accepted age of a second: %v", err)
 	}
 }

@@ -21,7 +21,7 @@ import (
 
 var tried = release{version: "v1.2.0", commit: strings.Repeat("0123456789", 4), time: time.Date(2026, 1, 2, 3, 4, 6, 0, time.FixedZone("", 3600))}
 
-// The same files give the same bytes, in whatever order and zone.
+// An archive of the same files has the same bytes, independent of their order and of the time zone.
 func TestArchive(t *testing.T) {
 	for _, tt := range targets {
 		files := func() []file {
@@ -35,11 +35,11 @@ func TestArchive(t *testing.T) {
 		slices.Reverse(turned)
 		_, b, err := archive(tt, "folder", tried.time.UTC().Add(time.Millisecond), turned)
 		if err != nil || !bytes.Equal(a, b) {
-			t.Errorf("%s: another order gives other bytes (%v)", tt, err)
+			t.Errorf("%s: the order of the files changes the bytes (%v)", tt, err)
 		}
 		names := listing(t, ext, a)
 		if want := "folder/README.md folder/" + tt.program(); names != want || (ext == ".zip") != (tt.os == "windows") {
-			t.Errorf("%s: %s holds %s, want %s", tt, ext, names, want)
+			t.Errorf("%s: %s contains %s, want %s", tt, ext, names, want)
 		}
 	}
 }
@@ -55,7 +55,7 @@ func listing(t *testing.T, ext string, b []byte) string {
 		for _, f := range z.File {
 			names = append(names, f.Name)
 			if !f.Modified.Equal(tried.time) {
-				t.Errorf("%s is from %v", f.Name, f.Modified)
+				t.Errorf("the time of %s is %v", f.Name, f.Modified)
 			}
 		}
 		return strings.Join(names, " ")
@@ -65,7 +65,7 @@ func listing(t *testing.T, ext string, b []byte) string {
 		t.Fatal(err)
 	}
 	if !z.ModTime.IsZero() || z.Name != "" {
-		t.Errorf("the gzip header says %q, %v", z.Name, z.ModTime)
+		t.Errorf("the gzip header has %q, %v", z.Name, z.ModTime)
 	}
 	for r := tar.NewReader(z); ; {
 		h, err := r.Next()
@@ -83,7 +83,7 @@ func listing(t *testing.T, ext string, b []byte) string {
 	}
 }
 
-// A bill has what CycloneDX 1.6 demands, and all that this very program was linked of.
+// A bill of materials has the fields that CycloneDX 1.6 requires, and lists every module that the test program was linked from.
 func TestBill(t *testing.T) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || len(info.Deps) == 0 {
@@ -120,7 +120,7 @@ func TestBill(t *testing.T) {
 			t.Errorf("component %+v", c)
 		}
 		if c.Ref == "" || refs[c.Ref] {
-			t.Errorf("ref %q is empty or stands there twice", c.Ref)
+			t.Errorf("ref %q is empty or a duplicate", c.Ref)
 		}
 		refs[c.Ref] = true
 	}
@@ -132,7 +132,7 @@ func TestBill(t *testing.T) {
 	}
 	for _, r := range got.Dependencies[0].DependsOn {
 		if !refs[r] {
-			t.Errorf("it depends on %s, which is not there", r)
+			t.Errorf("the program depends on %s, which is not a component", r)
 		}
 	}
 	if len(got.Components) != len(info.Deps)+1 {
@@ -145,7 +145,7 @@ func TestBill(t *testing.T) {
 	}
 	again, err := json.Marshal(billOf(tried, targets[0], info, []byte("program")))
 	if err != nil || !bytes.Equal(b, again) {
-		t.Error("the same program gives another bill")
+		t.Error("a second bill of the same program differs")
 	}
 	other, err := json.Marshal(billOf(tried, targets[0], info, []byte("another")))
 	if err != nil || strings.Contains(string(other), got.SerialNumber) {
@@ -203,10 +203,10 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// Two clones of the same commit in different places give the same files, to the byte.
+// Releases that are built from two clones of a commit, in different folders, are equal byte by byte.
 func TestFullReproducible(t *testing.T) {
 	if os.Getenv("LEAT_FULL") == "" {
-		t.Skip("SKIPPED: it builds the program twice; set LEAT_FULL=1 to run it")
+		t.Skip("SKIPPED: the test builds the program twice; set LEAT_FULL=1 to run it")
 	}
 	root, err := filepath.Abs("../../..")
 	if err != nil {

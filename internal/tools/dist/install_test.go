@@ -11,28 +11,28 @@ import (
 	"testing"
 )
 
-// Programs that stand for leat and for uname.
+// Scripts that replace leat and uname.
 const (
 	stub  = "#!/bin/sh\necho \"leat stub $*\"\n"
 	uname = "#!/bin/sh\n[ \"$1\" = -s ] && echo \"${FAKE_OS:-Linux}\" || echo \"${FAKE_ARCH:-x86_64}\"\n"
 )
 
-// shop is a folder with a release, served as a mirror does.
+// shop is a folder with a release and a server for it, as a mirror has.
 type shop struct {
 	dir, url string
-	path     string // PATH with a uname that says what a test wants
+	path     string // PATH with a uname that prints the platform of the test
 }
 
 func newShop(t *testing.T) shop {
 	t.Helper()
 	for _, program := range []string{"sh", "tar", "awk", "sha256sum", "mktemp"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("SKIPPED: %s is not installed; it is needed to try install.sh", program)
+			t.Skipf("SKIPPED: %s is not installed; it is needed to test install.sh", program)
 		}
 	}
 	_, noCurl := exec.LookPath("curl")
 	if _, err := exec.LookPath("wget"); noCurl != nil && err != nil {
-		t.Skip("SKIPPED: neither curl nor wget is installed; install one to try install.sh (apt-get install curl)")
+		t.Skip("SKIPPED: neither curl nor wget is installed; install one to test install.sh (apt-get install curl)")
 	}
 	s := shop{dir: t.TempDir()}
 	for _, tt := range []target{{"linux", "amd64"}, {"darwin", "arm64"}} {
@@ -57,7 +57,7 @@ func newShop(t *testing.T) shop {
 	return s
 }
 
-// install runs the script as it was written, from standard input as "curl | sh" does.
+// install runs the generated script from standard input, as "curl | sh" does.
 func (s shop) install(t *testing.T, env []string, args ...string) (string, error) {
 	t.Helper()
 	script, err := os.Open(filepath.Join(s.dir, installFile))
@@ -77,7 +77,7 @@ func TestInstall(t *testing.T) {
 	s := newShop(t)
 	for _, env := range [][]string{nil, {"FAKE_OS=Darwin", "FAKE_ARCH=arm64"}, {"FAKE_ARCH=amd64"}} {
 		dir := filepath.Join(t.TempDir(), "a folder")
-		for range 2 { // a second time replaces it
+		for range 2 { // the second run replaces the program
 			out, err := s.install(t, env, "--from", s.url, "--dir", dir)
 			if err != nil || !strings.Contains(out, "Leat v1.2.0 is installed: "+dir+"/leat") || !strings.Contains(out, "not in your PATH") {
 				t.Fatalf("%v: %v\n%s", env, err, out)
@@ -85,10 +85,10 @@ func TestInstall(t *testing.T) {
 		}
 		out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "leat"), "version").Output()
 		if err != nil || string(out) != "leat stub version\n" {
-			t.Errorf("it says %q, %v", out, err)
+			t.Errorf("the output is %q, %v", out, err)
 		}
 		if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
-			t.Errorf("left behind: %v, %v", files, err)
+			t.Errorf("files left behind: %v, %v", files, err)
 		}
 	}
 	home := t.TempDir()
@@ -99,7 +99,7 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// Whatever is wrong, nothing is installed, and the message says what.
+// If anything is wrong, nothing is installed, and the message names the reason.
 func TestInstallRefuses(t *testing.T) {
 	s := newShop(t)
 	broken := newShop(t)
@@ -136,19 +136,19 @@ func TestInstallRefuses(t *testing.T) {
 		}
 	}
 	if out, err := s.install(t, []string{"HOME="}, "--from", s.url); err == nil || !strings.Contains(out, "HOME is not set") {
-		t.Errorf("without a home: %v\n%s", err, out)
+		t.Errorf("without a home folder: %v\n%s", err, out)
 	}
 	if out, err := s.install(t, nil, "--help"); err != nil || !strings.Contains(out, "--from URL") {
 		t.Errorf("help: %v\n%s", err, out)
 	}
 }
 
-// The commands of docs/install.md run, with a mirror in the place of the releases.
+// The commands of docs/install.md work, with a mirror instead of the releases on GitHub.
 func TestDocumentedCommands(t *testing.T) {
 	s := newShop(t)
 	for _, program := range []string{"bash", "curl"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("SKIPPED: %s is not installed; install it to have the commands of docs/install.md run (apt-get install %s)", program, program)
+			t.Skipf("SKIPPED: %s is not installed; install it to test the commands of docs/install.md (apt-get install %s)", program, program)
 		}
 	}
 	doc, err := os.ReadFile("../../../docs/install.md")
@@ -162,7 +162,7 @@ func TestDocumentedCommands(t *testing.T) {
 	if err := write(s.dir, installFile, []byte(strings.ReplaceAll(string(script), downloads+"/$version", s.url)), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(s.dir, formulaFile)); err != nil { // it is not downloaded
+	if err := os.Remove(filepath.Join(s.dir, formulaFile)); err != nil { // users don't download the formula
 		t.Fatal(err)
 	}
 	snippets := regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(doc), -1)
@@ -172,7 +172,7 @@ func TestDocumentedCommands(t *testing.T) {
 	for i, m := range snippets {
 		cmd := exec.CommandContext(t.Context(), "bash", "-e", "-o", "pipefail", "-c", strings.ReplaceAll(m[1], strings.TrimSuffix(downloads, "/download")+"/latest/download", s.url))
 		cmd.Env = append(os.Environ(), "PATH="+s.path)
-		if cmd.Dir = t.TempDir(); i == 1 { // by hand: what was downloaded lies there
+		if cmd.Dir = t.TempDir(); i == 1 { // the manual installation: the downloaded files are in the current folder
 			cmd.Dir = s.dir
 			sums, err := sum(s.dir)
 			if err != nil {
@@ -198,7 +198,7 @@ func TestDocumentedCommands(t *testing.T) {
 func TestShellcheck(t *testing.T) {
 	path, err := exec.LookPath("shellcheck")
 	if err != nil {
-		t.Skip("SKIPPED: shellcheck is not installed; install it to have install.sh checked (apt-get install shellcheck)")
+		t.Skip("SKIPPED: shellcheck is not installed; install it to check install.sh (apt-get install shellcheck)")
 	}
 	if out, err := exec.CommandContext(t.Context(), path, "install.sh").CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)

@@ -27,8 +27,9 @@ func words() map[string]bool {
 	return vocabulary
 }
 
-// names measures the share of declared identifiers that are one of the words. Methods that implement an interface of the
-// standard library, such as Read, are not ours to name.
+// names measures the share of declared identifiers that are one of the words. Methods that implement an interface of
+// the standard library, such as Read, are not ours to name. Only whole identifiers count: isKnown and knownKeys are
+// fine, known is not, because it doesn't say what is known.
 func (t *tree) names() figure {
 	odd := words()
 	fig := figure{name: "names", limit: oddShare, of: "% of the declared identifiers are adverbs, participles, pronouns or quantifiers"}

@@ -51,7 +51,7 @@ func load(pattern string) (*tree, error) {
 	return t, nil
 }
 
-// files calls do with each file that people write, tests apart.
+// files calls do with each file that people write, tests apart. The path is absolute.
 func (t *tree) files(do func(p *packages.Package, path string, f *ast.File)) {
 	for _, p := range t.packages {
 		for _, f := range p.Syntax {
