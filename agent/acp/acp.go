@@ -99,8 +99,12 @@ func (a *Agent) Close() {
 	}
 }
 
-// connect returns the running process, or starts one and waits until it has answered initialize. Concurrent turns wait here for
-// the same start. The lock is a channel rather than a mutex so that a waiting turn can be stopped.
+// connect returns the running process, or starts one and waits until it has answered initialize. Concurrent
+// turns wait here for the same start. The lock is a channel rather than a mutex so that a waiting turn can be
+// stopped.
+//
+// A process whose output has ended is replaced, even if it still runs: it can't answer any more. The start is
+// limited by startLimit and ends early if the turn or the agent does.
 func (a *Agent) connect(ctx context.Context) (*peer, error) {
 	select {
 	case a.lock <- struct{}{}:
@@ -138,7 +142,9 @@ func (a *Agent) Check(ctx context.Context) error {
 	return err
 }
 
-// Run implements [agent.Agent]. Attachments are inlined first, because the agent can't fetch files from the gateway.
+// Run implements [agent.Agent]. Attachments are inlined first, because the agent can't fetch files from the
+// gateway. If the process ends during the turn, the turn fails; it isn't repeated, because the agent may have
+// changed files before.
 func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
 	in, err := emitter.Inline(ctx, in)
 	if err != nil {

@@ -89,7 +89,8 @@ func (c *peer) requestError(summary string, err error) error {
 	return err
 }
 
-// send queues a message for the process. If the process doesn't read, send blocks until ctx is done and returns the cause.
+// send queues a message for the process. If the process doesn't read, send blocks until ctx is done and returns
+// the cause. After the process has ended it returns [process.ErrEnded].
 func (c *peer) send(ctx context.Context, m toAgent) error {
 	m.Version = "2.0"
 	b, err := json.Marshal(m)
@@ -102,8 +103,10 @@ func (c *peer) send(ctx context.Context, m toAgent) error {
 	return err
 }
 
-// request sends a request and returns its id. The response is delivered to r unless [peer.drop] is called first. A turn passes
-// the listener of its session, so that the response arrives in order after the session's updates.
+// request sends a request and returns its id. The response is delivered to r unless [peer.drop] is called
+// first. A turn passes the listener of its session, so that the response arrives in order after the session's
+// updates: the agent's answer to a prompt means that all updates of the turn have been sent, and the turn must
+// have seen them.
 func (c *peer) request(ctx context.Context, method string, params any, r *process.Listener[line]) (id string, err error) {
 	c.mu.Lock()
 	c.calls++
@@ -205,9 +208,13 @@ func readLine(r *bufio.Reader, hold *agent.Reservation) ([]byte, error) {
 	}
 }
 
-// dispatch delivers one line: a response to the listener of its request, and an update or permission request to the turn of its
-// session. It blocks while that listener's queue is full. Updates without a running turn are dropped. Requests that Leat
-// doesn't support, and permission requests without a running turn, are answered here.
+// dispatch delivers one line: a response to the listener of its request, and an update or permission request to
+// the turn of its session. It blocks while that listener's queue is full. Updates without a running turn are
+// dropped. Requests that Leat doesn't support, and permission requests without a running turn, are answered
+// here.
+//
+// A response whose request is unknown or was dropped is ignored. An error means that the output violates the
+// protocol, or that the process doesn't read the answer to its request; the caller then stops the process.
 func (c *peer) dispatch(b []byte) error {
 	l := line{raw: b}
 	if err := json.Unmarshal(b, &l.message); err != nil || b[0] != '{' {

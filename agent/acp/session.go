@@ -17,9 +17,13 @@ type storedSession struct {
 	Session string `json:"session"`
 }
 
-// openSession returns the id of the conversation's session, open in this process. isNew means that the session doesn't know the
-// history, so that the prompt must include it. A new session's id is stored before the prompt is sent; a crash in between costs
-// an empty session, while the reverse order would lose the agent's memory of the turn.
+// openSession returns the id of the conversation's session, open in this process. isNew means that the session
+// doesn't know the history, so that the prompt must include it. A new session's id is stored before the prompt
+// is sent; a crash in between costs an empty session, while the reverse order would lose the agent's memory of
+// the turn.
+//
+// It tries, in this order: the stored session if this process has it open, the stored session after
+// session/resume or session/load, and a new session.
 func (a *Agent) openSession(ctx context.Context, p *peer, in agent.Input, emitter *agent.Emitter) (id string, isNew bool, err error) {
 	var record storedSession
 	if len(in.Session) > 0 {

@@ -29,8 +29,13 @@ type turn struct {
 	questions sync.WaitGroup // the goroutines of ask
 }
 
-// run sends the prompt and handles the session's lines until the agent answers the prompt, the turn is stopped or the process
-// ends. It returns after all permission requests of the turn are answered, because they use the emitter.
+// run sends the prompt and handles the session's lines until the agent answers the prompt, the turn is stopped
+// or the process ends. It returns after all permission requests of the turn are answered, because they use the
+// emitter.
+//
+// If the process ends, lines that it sent before are handled first: the last of them may be the answer to the
+// prompt. Output above [agent.MaxStream] bytes, or that can't be decoded, ends the turn and abandons the
+// session.
 func (t *turn) run(ctx context.Context, p promptParams) error {
 	lines := t.peer.turns.Begin(t.session)
 	defer t.peer.turns.End(t.session, lines)

@@ -36,7 +36,8 @@ type message struct {
 	Error   *failure        `json:"error"`
 }
 
-// toAgent is a message to the agent.
+// toAgent is a message to the agent: a request with ID and Method, a notification with Method only, or a
+// response with ID and either Result or Error.
 type toAgent struct {
 	Version string   `json:"jsonrpc"`
 	ID      any      `json:"id,omitempty"`
@@ -63,7 +64,8 @@ func (f *failure) agentError(summary string) error {
 	return &agent.Error{Code: fmt.Sprint(f.Code), Message: summary, Detail: f.Message}
 }
 
-// initializeParams are the parameters of initialize. Can lists the client's capabilities.
+// initializeParams are the parameters of initialize. Protocol is the newest version that the client speaks, and
+// Can lists its capabilities. The agent answers with the version that it will use.
 type initializeParams struct {
 	Protocol int            `json:"protocolVersion"`
 	Can      map[string]any `json:"clientCapabilities"`

@@ -31,7 +31,8 @@ type Config struct {
 	Dialect dialect.Dialect
 }
 
-// Agent sends turns to a runtime's server.
+// Agent sends turns to a runtime's server. All methods are safe for concurrent use. Close doesn't interrupt
+// running turns.
 type Agent struct {
 	cfg    Config
 	base   *url.URL
@@ -59,7 +60,9 @@ func New(c Config) (*Agent, error) {
 // Close closes idle connections.
 func (a *Agent) Close() { a.client.CloseIdleConnections() }
 
-// Run posts the message and emits the runtime's stream. The server can't read files, so the prompt names them instead.
+// Run implements [agent.Agent]. It posts the message and emits the runtime's stream. The server can't read
+// files, so the prompt names them instead. The text with these names must fit the server's limit; the server
+// would reject a larger request only after the wait for the session.
 func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
 	session, err := agent.Expand(a.cfg.Session, in)
 	if err != nil {
@@ -92,8 +95,12 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter)
 // waitSign is how often a turn that waits for its session reports progress, so that it doesn't fail for its silence.
 const waitSign = 10 * time.Second
 
-// acquire waits until the session runs no other turn, and reserves it until free is called. While it waits, viewers see the phase
-// "waiting".
+// acquire waits until the session runs no other turn, and reserves it until free is called. While it waits,
+// viewers see the phase "waiting".
+//
+// A session may belong to several conversations, if its template doesn't contain the conversation's id. Waiting
+// turns have no order: when a turn ends, all of them try to reserve the session, and one succeeds. Reservations
+// aren't shared between gateways.
 func (a *Agent) acquire(ctx context.Context, session string, emitter *agent.Emitter) (free func(), err error) {
 	released := make(chan struct{})
 	ticker := time.NewTicker(waitSign)
@@ -129,7 +136,8 @@ func (a *Agent) acquire(ctx context.Context, session string, emitter *agent.Emit
 	}
 }
 
-// Check implements [agent.Checker].
+// Check implements [agent.Checker]. The request for the server's health needs no model, so the check is free of
+// charge.
 func (a *Agent) Check(ctx context.Context) error {
 	req, err := call.JSON(ctx, http.MethodGet, a.base.JoinPath("health"), a.cfg.Token, nil)
 	if err != nil {

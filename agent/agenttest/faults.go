@@ -327,7 +327,9 @@ func (u *Upstream) halved(t *testing.T, in agent.Input, answer func(*testing.T, 
 // dripLimit is how many times drip sends its bytes, 10 ms apart: far longer than the limit on silence.
 const dripLimit = 500
 
-// drip runs one turn whose server repeats bytes without content. The turn must fail for its silence.
+// drip runs one turn whose server repeats bytes without content every 10 ms. The turn must fail for its silence
+// after 300 ms. If it doesn't, the server stops after dripLimit repetitions and fails the test, instead of
+// blocking it.
 func (u *Upstream) drip(t *testing.T, in agent.Input, body, drop string) {
 	stage := NewStage(t.Context())
 	stage.Silence = 300 * time.Millisecond

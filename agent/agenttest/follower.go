@@ -237,7 +237,8 @@ func (f *Follower) ListSessions(_ context.Context, limit int) ([]agent.SessionIn
 	return infos[:min(limit, len(infos))], nil
 }
 
-// Attach implements [agent.Attacher].
+// Attach implements [agent.Attacher]. The cursor is after all entries so far, also without the history, so
+// Follow adds only later entries.
 func (f *Follower) Attach(_ context.Context, session string, history bool) (agent.Attachment, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -167,9 +167,9 @@ func (s *Stage) Events() []event.Event {
 	return slices.Clone(s.events)
 }
 
-// Play runs the agent for one turn and returns the views of a live viewer, and snapshots of three viewers: the live one, one that
-// reads the log after the end, and one that reads the compacted log. An error of the agent is only logged, since some scripts end
-// with one.
+// Play runs the agent for one turn and returns the views of a live viewer, and snapshots of three viewers: the
+// live one, one that reads the log after the end, and one that reads the compacted log. All three must see the
+// same, which [Callbacks] checks. An error of the agent is only logged, since some scripts end with one.
 func Play(t *testing.T, a agent.Agent, in agent.Input) Playback {
 	t.Helper()
 	s := NewStage(t.Context())
@@ -297,7 +297,8 @@ func (s *Stage) whySilent() *event.Error {
 	return &event.Error{Code: CodeSilence, Message: "the agent made no progress for too long"}
 }
 
-// touch records progress: it restarts the limit on silence and clears the error of the last attempt. The caller holds s.mu.
+// touch records progress: it restarts the limit on silence and clears the error of the last attempt. After the
+// turn's end it leaves the limit alone, since the timer would otherwise fire once more. The caller holds s.mu.
 func (s *Stage) touch() {
 	s.trouble = nil
 	if s.silent != nil && s.endBody == nil {

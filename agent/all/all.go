@@ -19,7 +19,10 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
-// Kinds returns all kinds. Those whose upstreams send streams look up dialects in the registry, which also counts unknown frames.
+// Kinds returns all kinds, in the order of their names except for the last two groups, each of which a package
+// returns as a list. Those whose upstreams send streams look up dialects in the registry, which also counts
+// unknown frames. A caller that needs only some kinds, such as a program that embeds Leat, builds its own
+// [agent.Kinds] instead.
 func Kinds(dialects dialect.Registry) agent.Kinds {
 	kinds := agent.Kinds{
 		acp.Kind(dialects), agentsdk.Kind(dialects), demo.Kind(), eliza.Kind(dialects), exec.Kind(dialects), http.Kind(dialects), letta.Kind(dialects), openclaw.Kind(dialects),

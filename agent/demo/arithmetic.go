@@ -62,7 +62,8 @@ func table(head []string, rows [][]string) string {
 	return b.String()
 }
 
-// cell escapes a text so that it doesn't end its table cell.
+// cell escapes a text so that it doesn't end its table cell: a bar would begin the next cell, and a line break
+// the next row.
 var cell = strings.NewReplacer("|", `\|`, "\n", " ", "\r", " ")
 
 // plural returns a number with its noun. It adds an s for the plural, so it is only for nouns with a regular

@@ -13,7 +13,8 @@ var (
 	askedClock = regexp.MustCompile(`(?i)\b(what('s| is)? (the )?(current )?(time|date|day)\b|what (time|day|date|year|week) is|today'?s date|(the )?(time|date) (now|today)|what week)`)
 )
 
-// dates returns the ISO dates in a text, except invalid ones such as 2026-02-30.
+// dates returns the ISO dates in a text, except invalid ones such as 2026-02-30. They are midnights in UTC, in
+// the order of the text.
 func dates(text string) []time.Time {
 	var days []time.Time
 	for _, m := range isoDate.FindAllString(text, -1) {
@@ -74,7 +75,8 @@ func calendar(s *stage, q question) {
 	s.say("\nThe same on a command line:\n\n```sh\ndate " + argument + "+%F,%A\n```\n")
 }
 
-// daysBetween returns the number of days between two midnights in UTC, where every day has 24 hours.
+// daysBetween returns the number of days from a to b, which are midnights in UTC, where every day has 24 hours.
+// It is negative if b is before a.
 func daysBetween(a, b time.Time) int { return int((b.Unix() - a.Unix()) / (24 * 60 * 60)) }
 
 // distance describes a number of days from today, which is negative for the past.

@@ -42,7 +42,8 @@ var guesses = []struct {
 	{"sh", regexp.MustCompile(`(?m)^(\$ |#!/bin/|export \w+=)`)},
 }
 
-// guess returns the likely language of a piece of code, or "text".
+// guess returns the likely language of a piece of code, or "text". It looks only for the patterns of guesses,
+// so it may be wrong; the answer therefore calls it a guess.
 func guess(text string) string {
 	for _, g := range guesses {
 		if g.like.MatchString(text) {

@@ -73,7 +73,8 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter)
 	return s.err
 }
 
-// slowness divides the pace if a message starts with "slow", to leave time to stop the answer or reload the page.
+// slowness divides the pace if a message starts with "slow", to leave time to stop the answer or reload the
+// page. An answer of a few seconds then takes half a minute.
 const slowness = 6
 
 // commands are the first words of a message that select a skill, in the order in which the help lists them. The

@@ -69,7 +69,8 @@ func (p *parser) sum() (*big.Rat, error) { return p.chain("+-", p.product) }
 
 func (p *parser) product() (*big.Rat, error) { return p.chain("*/%", p.sign) }
 
-// chain parses and evaluates operands with operators of the same precedence, from left to right.
+// chain parses and evaluates operands with operators of the same precedence, from left to right: 8/4/2 is 1. It
+// stops at the first error.
 func (p *parser) chain(ops string, operand func() (*big.Rat, error)) (*big.Rat, error) {
 	v, err := operand()
 	for err == nil && p.peek() != 0 && strings.IndexByte(ops, p.peek()) >= 0 {
@@ -221,7 +222,8 @@ func floor(v *big.Rat) *big.Int {
 	return new(big.Int).Div(v.Num(), v.Denom()) // Euclidean, and the denominator is positive
 }
 
-// decimal formats a number as an integer or a decimal. A number with more than maxDecimals decimals is rounded and gets a leading ≈.
+// decimal formats a number as an integer or a decimal. A number with more than maxDecimals decimals is rounded
+// and gets a leading ≈; the answer then shows the exact fraction too.
 func decimal(v *big.Rat) string {
 	if v.IsInt() {
 		return v.Num().String()
@@ -242,7 +244,8 @@ func operand(v *big.Rat) string {
 	return s
 }
 
-// wordOperators replaces words and signs by operators. Longer ones are first, because the replacer prefers earlier pairs.
+// wordOperators replaces words and signs by operators, so that "3 times 4" and "20% of 50" are calculations.
+// Longer ones are first, because the replacer prefers earlier pairs. The text must be in lower case.
 var wordOperators = strings.NewReplacer(
 	"×", "*", "÷", "/", "−", "-", "·", "*", "**", "^",
 	" multiplied by ", " * ", " divided by ", " / ", " to the power of ", " ^ ", " modulo ", " % ",

@@ -38,7 +38,8 @@ func help(s *stage, q question) {
 // askedRecall matches questions about the conversation itself.
 var askedRecall = regexp.MustCompile(`(?i)\b(what (did|have) (i|we|you) (say|said|talk|discuss)|summari[sz]e (this|our|the) (chat|conversation)|what was my (last|first) message)`)
 
-// shownMessages is the maximum number of earlier messages that recall lists.
+// shownMessages is the maximum number of earlier messages that recall lists. The counts in its answer are of
+// all messages.
 const shownMessages = 12
 
 // recall counts the words of the conversation so far and lists its last messages. It sees only the history that

@@ -8,6 +8,8 @@ import (
 )
 
 // askedLetters matches questions such as: How many r's are in "strawberry"? How often does a occur in banana?
+// The first group is the letter, the second one the word. Typographic quotation marks and apostrophes are
+// accepted, because phones insert them.
 var askedLetters = regexp.MustCompile(`(?i)how (?:many|often)\b.*?(?:\b|["'“‘])(\pL)["'”’]?(?:['’]?s)?\b.*\bin\b(?: the)?(?: word)?\s+["'“‘]?([\pL][\pL'’-]*)`)
 
 // letters counts a letter in a word, a question that models often get wrong. Upper and lower case count as the

@@ -15,7 +15,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// statuses shows four statuses, each of which replaces the previous one.
+// statuses shows four statuses, each of which replaces the previous one. They are those of the example in
+// docs/eliza.md. The last one remains as the text of the answer.
 func statuses(s *stage, _ question) {
 	for _, text := range []string{"🔍 Looking up track...", "🔍 Searching for track...", "✨ Setting up playback...", "Now playing: **Song**"} {
 		s.status(text)
@@ -99,6 +100,7 @@ func approval(s *stage, q question) {
 
 // The length of long answers, in words.
 const (
+	// longWords is the default, and maxWords the limit of a number in the message.
 	longWords = 600
 	maxWords  = 50_000
 )
@@ -124,7 +126,8 @@ func longAnswer(s *stage, q question) {
 	s.say(fmt.Sprintf("\nThat was about %s.\n", plural(count, "word")))
 }
 
-// factors returns a sentence with the prime factors of a number, which is at least 2.
+// factors returns a sentence with the prime factors of a number, which is at least 2. It divides by every
+// number up to the square root of what is left; the numbers of longAnswer are small enough for that.
 func factors(n int) string {
 	var factors []string
 	divisors := 1
@@ -164,7 +167,8 @@ const maxCount = 1000
 // askedCount matches the text after "count" if it is a range, such as "to 12" or "down from 5".
 var askedCount = regexp.MustCompile(`(?i)^(down\b|to\b|up\b|from\b|-?\d)`)
 
-// isCount reports whether the text after "count" is a range. "count the words in ..." isn't.
+// isCount reports whether the text after "count" is a range. "count the words in ..." isn't, so that words
+// answers it.
 func isCount(argument string) bool { return argument == "" || askedCount.MatchString(argument) }
 
 // count counts from one number to another, up or down. A single number is the end of the range, or its start

@@ -13,6 +13,7 @@ import (
 
 // The pace at speed 1: about 15 words a second, with more time for long words and after a sentence, so that it looks like a model's.
 const (
+	// The times of one unit of output each. perWord and perLetter are added up for a word.
 	perWord     = 40 * time.Millisecond
 	perLetter   = 4 * time.Millisecond
 	perSentence = 160 * time.Millisecond
@@ -37,7 +38,8 @@ func (s *stage) do(err error) {
 	}
 }
 
-// pause waits for d divided by the speed, or until the turn ends.
+// pause waits for d divided by the speed, or until the turn ends. At speed 0 it doesn't wait, but still checks
+// whether the turn has ended, so that a long answer can be stopped.
 func (s *stage) pause(d time.Duration) {
 	if s.err != nil {
 		return
@@ -68,7 +70,8 @@ func (s *stage) stream(text string, say func(string) error) {
 	}
 }
 
-// firstWord returns the first word of a text with the white space before and after it.
+// firstWord returns the first word of a text with the white space before and after it. White space is never
+// split from its word, so the pieces of a text joined are the text again.
 func firstWord(text string) string {
 	inWord, inSpace := false, false
 	for i, r := range text {

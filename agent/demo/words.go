@@ -12,7 +12,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// readingSpeed is the average for adults who read silently, in words a minute.
+// readingSpeed is the average for adults who read silently, in words a minute. It is only for the estimate in
+// the answer.
 const readingSpeed = 240
 
 // shownWords is the number of frequent words in the answer.
@@ -33,7 +34,8 @@ type frequency struct {
 	n    int
 }
 
-// wordsOf splits a text into words: runs of letters, digits, apostrophes and hyphens with at least one letter or digit.
+// wordsOf splits a text into words: runs of letters, digits, apostrophes and hyphens with at least one letter
+// or digit. So "don't" and "half-way" are one word each, and a dash between two words is none.
 func wordsOf(text string) []string {
 	fields := strings.FieldsFunc(text, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) && r != '\'' && r != '’' && r != '-'
@@ -126,6 +128,7 @@ func words(s *stage, q question) {
 }
 
 // bar returns a line of a bar chart. largest is the count of the most frequent word, which has the full width.
+// The bar of any word has at least one character.
 func bar(f frequency, largest int) string {
 	const width, longest = 20, 16
 	word := clip(f.word, longest)

@@ -72,7 +72,8 @@ type session struct {
 // conversation, so only operators receive them.
 const maxRooms = 10_000
 
-// remember records the conversation of a room, for signals.
+// remember records the conversation of a room, for signals. Rooms are recorded when a turn uses them, so after
+// a restart a room is unknown until the conversation's next turn.
 func (a *Agent) remember(s session, conversation string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -105,8 +106,9 @@ type image struct {
 	Name string `json:"name"`
 }
 
-// Run implements [agent.Agent]. A stored counterpart may have been deleted on the server; then, and only then, the message is
-// sent once more, to a new counterpart.
+// Run implements [agent.Agent]. A stored counterpart may have been deleted on the server; then, and only then,
+// the message is sent once more, to a new counterpart. The server recognizes a repeated request by the turn's
+// key, so a message that is retried after a lost connection is answered once.
 func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
 	in, err := emitter.Inline(ctx, in)
 	if err != nil {
@@ -147,7 +149,9 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter)
 	}
 }
 
-// create creates the conversation's counterpart on the server and stores its ids.
+// create creates the conversation's counterpart on the server and stores its ids. The request is repeated like
+// any other, so a lost response may leave an unused counterpart on the server. If the gateway stores no
+// sessions, the counterpart serves this turn only.
 func (a *Agent) create(ctx context.Context, in agent.Input, emitter *agent.Emitter) (session, error) {
 	title, err := agent.Expand(a.cfg.Title, in)
 	if err != nil {
@@ -183,8 +187,8 @@ func (a *Agent) create(ctx context.Context, in agent.Input, emitter *agent.Emitt
 	return s, nil
 }
 
-// content returns the text and the images of a chat message. The chat accepts only images, so other files are mentioned in the
-// text.
+// content returns the text and the images of a chat message. The chat accepts only images, and only with their
+// content in base64, so other files are mentioned in the text.
 func content(m agent.Message) (text string, images []image) {
 	text = m.Text
 	for _, p := range m.Parts {
@@ -219,7 +223,8 @@ func (a *Agent) Stop(ctx context.Context, in agent.Input) error {
 	return err
 }
 
-// Check implements [agent.Checker]. It succeeds if the server accepts the token and reports that its agent is running.
+// Check implements [agent.Checker]. It succeeds if the server accepts the token and reports that its agent is
+// running. A server that reports no state is accepted.
 func (a *Agent) Check(ctx context.Context) error {
 	req, err := call.JSON(ctx, http.MethodGet, a.base.JoinPath("api/status"), a.cfg.Token, nil)
 	if err != nil {

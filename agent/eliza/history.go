@@ -47,8 +47,11 @@ type frame struct {
 	History  []string        `json:"actionCallbackHistory"`
 }
 
-// complete returns f, or if f is the last frame of the turn, f with the callback history. If the history can't be read, the
-// answer is shown without it.
+// complete returns f, or if f is the last frame of the turn, f with the callback history. If the history can't
+// be read, the answer is shown without it. The list is requested only once for each turn, at its end, while the
+// viewers already see the whole text.
+//
+// The first snapshot-like token isn't a sign of callbacks, since a server may send a whole answer as one token.
 func (t *callbackHistory) complete(ctx context.Context, f dialect.Frame) dialect.Frame {
 	var in frame
 	if json.Unmarshal(f.Data, &in) != nil {

@@ -19,7 +19,8 @@ import (
 const (
 	// dialLimit limits the time to open the socket.
 	dialLimit = 20 * time.Second
-	// silenceLimit is the time without a message after which the connection counts as dead. A server sends its status every 5 s.
+	// quiet is the time without a message after which the connection counts as dead. A server sends its status
+	// every 5 s.
 	quiet = 60 * time.Second
 	// maxMessage limits a message of the server, in bytes.
 	maxMessage = 1 << 20
@@ -28,7 +29,8 @@ const (
 	newest = "9007199254740991"
 )
 
-// socket follows the events of a server. Its goroutine connects and reads, from Start to Close.
+// socket follows the events of a server. Its goroutine connects and reads, from Start to Close. A lost
+// connection never fails a turn, because turns don't use the socket.
 type socket struct {
 	url            *url.URL // with the scheme ws or wss
 	token          string
@@ -105,8 +107,9 @@ func (s *socket) run(log *slog.Logger) {
 	}
 }
 
-// follow connects, and reports events until the connection ends. gotMessage means that the connection worked, so that the next
-// failure counts as the first.
+// follow connects, and reports events until the connection ends. gotMessage means that the connection worked,
+// so that the next failure counts as the first. The request names the last event, after which the server
+// replays the events that were missed.
 func (s *socket) follow() (gotMessage bool, err error) {
 	address := *s.url
 	address.RawQuery = url.Values{"clientId": {"leat"}, "lastEventId": {s.lastEvent}}.Encode()
@@ -132,7 +135,8 @@ func (s *socket) follow() (gotMessage bool, err error) {
 	}
 }
 
-// readMessage reads a message, or returns an error after silenceLimit.
+// readMessage reads a message, or returns an error if none arrives within the time of quiet. A connection that
+// was lost without a TCP reset is noticed only by that.
 func (s *socket) readMessage(c *websocket.Conn) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(s.life, quiet)
 	defer cancel()
@@ -140,7 +144,8 @@ func (s *socket) readMessage(c *websocket.Conn) ([]byte, error) {
 	return b, err
 }
 
-// envelope is an event of the server.
+// envelope is an event of the server. Its names are those of Eliza's protocol; RoomID is the only field that
+// Leat interprets.
 type envelope struct {
 	Type       string          `json:"type"`
 	EventID    string          `json:"eventId"`

@@ -11,8 +11,10 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// controlled is an [Agent] with a control URL. It posts users' answers to the agent's requests there, and messages that they send
-// while a turn runs. docs/agents.md describes the requests.
+// controlled is an [Agent] with a control URL. It posts users' answers to the agent's requests there, and
+// messages that they send while a turn runs. docs/agents.md describes the requests. It is a separate type,
+// because the gateway finds out with type assertions whether an agent accepts messages during a turn, and an
+// agent without a control URL must not look as if it did.
 type controlled struct {
 	*Agent
 	control *url.URL
@@ -23,7 +25,7 @@ var (
 	_ agent.Steerer  = (*controlled)(nil)
 )
 
-// newControlled returns an agent with the given control URL.
+// newControlled returns an agent with the given control URL. Errors name the option that is wrong.
 func newControlled(c Config, control string) (*controlled, error) {
 	u, err := call.Address("control", control)
 	if err != nil {
@@ -46,7 +48,9 @@ type notice struct {
 	Message      *agent.Message `json:"message,omitempty"`
 }
 
-// Answer implements [agent.Answerer]. A 4xx other than 408, 425 and 429 fails the turn; after any other failure the gateway retries.
+// Answer implements [agent.Answerer]. A 4xx other than 408, 425 and 429 fails the turn, because the program
+// would reject the same answer again. After any other failure the gateway retries, so the program must accept
+// an answer that arrives twice.
 func (c *controlled) Answer(ctx context.Context, in agent.Input, a event.Answer) error {
 	status, err := c.tell(ctx, in, notice{Type: "answer", Answer: &a})
 	switch {

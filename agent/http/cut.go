@@ -10,8 +10,9 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
-// cutMessage describes a body that ended before the end of the turn that its dialect requires. hasRequest says that it has a request to
-// the user.
+// cutMessage describes a body that ended before the end of the turn that its dialect requires. hasRequest means
+// that the body has a request to the user, which a program often sends before it ends its response by mistake.
+// A body without any operation is probably in another format, so the message names its type instead.
 func (a *Agent) cutMessage(res *http.Response, s *agent.Stream, hasRequest bool) string {
 	if hasRequest {
 		return "the agent asked the user and ended its response; to get the answer it must keep the response open, or respond 202 and push the turn"

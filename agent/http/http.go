@@ -64,7 +64,8 @@ func (a *Agent) Close() { a.client.CloseIdleConnections() }
 // MayPush implements [agent.Pusher].
 func (a *Agent) MayPush() {}
 
-// Run posts the turn and emits the stream of the response.
+// Run implements [agent.Agent]. It posts the turn and emits the stream of the response. Attachments are
+// inlined, since the program has no credentials to fetch them.
 func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
 	in, err := emitter.Inline(ctx, in)
 	if err != nil {
@@ -77,8 +78,12 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter)
 	return call.Repeat(ctx, emitter, func() error { return a.attempt(ctx, in, body, emitter) })
 }
 
-// attempt sends one request and emits its stream. A [*call.Failure] says whether it may be retried. Before a retry the stream is dropped,
-// so that the decoder's buffer isn't emitted at the turn's end.
+// attempt sends one request and emits its stream. A [*call.Failure] says whether it may be retried. Before a
+// retry the stream is dropped, so that the decoder's buffer isn't emitted at the turn's end.
+//
+// The status 202 means that the program will push the stream. Then the turn continues without this request,
+// until the push ends or the limit on silence is exceeded. Any other 2xx has the stream as its body. The
+// Content-Type is used only to explain errors, since many programs don't set it.
 func (a *Agent) attempt(ctx context.Context, in agent.Input, body []byte, emitter *agent.Emitter) error {
 	s := agent.NewStream(emitter, a.cfg.Dialect)
 	hasRequest := false
@@ -125,7 +130,8 @@ func (a *Agent) attempt(ctx context.Context, in agent.Input, body []byte, emitte
 	return a.undecodable(res, err)
 }
 
-// post sends a signed request.
+// post sends a request, signed if the agent has a secret. The signature covers the time and the body, so each
+// attempt has another one. The caller closes the body of the response.
 func (a *Agent) post(ctx context.Context, to *url.URL, in agent.Input, body []byte) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), bytes.NewReader(body))
 	if err != nil {
@@ -145,7 +151,8 @@ func (a *Agent) post(ctx context.Context, to *url.URL, in agent.Input, body []by
 	return a.client.Do(req)
 }
 
-// Stop implements [agent.Stopper]. It posts the ids of the turn to the stop URL, if one is configured.
+// Stop implements [agent.Stopper]. It posts the ids of the turn to the stop URL, if one is configured. A
+// program that only watches its connection doesn't need one: the request of a stopped turn is canceled.
 func (a *Agent) Stop(ctx context.Context, in agent.Input) error {
 	if a.stop == nil {
 		return nil

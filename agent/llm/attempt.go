@@ -181,8 +181,9 @@ func (t *attempt) filter(ops []event.Event) ([]event.Event, error) {
 	return visible, nil
 }
 
-// isBlank reports whether an event shows no content by itself. Events of a background response are never blank: they must be
-// committed together with the position in the stream.
+// isBlank reports whether an event shows no content by itself: starts of messages and of text or reasoning
+// parts, and ends. A tool call isn't blank, since readers see its name. Events of a background response are
+// never blank: they must be committed together with the position in the stream.
 func (t *attempt) isBlank(op *event.Event) bool {
 	switch op.Type {
 	case event.MessageStart, event.MessageEnd, event.PartEnd:
@@ -194,8 +195,9 @@ func (t *attempt) isBlank(op *event.Event) bool {
 	return false
 }
 
-// statusFailure returns the failure for a response with an error status. If a background response was to be followed, an error
-// that isn't temporary means that the provider has deleted it.
+// statusFailure returns the failure for a response with an error status. If a background response was to be
+// followed, an error that isn't temporary means that the provider has deleted it, except for a refused key,
+// which the operator can replace. The user may send the message again in both cases.
 func (t *attempt) statusFailure(res *http.Response) *call.Failure {
 	f := t.a.statusFailure(res)
 	if t.from == nil || t.from.ID == "" {

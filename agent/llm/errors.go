@@ -150,8 +150,8 @@ func classify(status int, p problem) (code string, retry bool) {
 	return codeRefused, false
 }
 
-// message returns the text that readers see for an error code. It doesn't quote the provider, whose text may contain account
-// data.
+// message returns the text that readers see for an error code. It doesn't quote the provider, whose text may
+// contain account data such as the name of the organization.
 func (a *modelAgent) message(code string) string {
 	texts := map[string]string{
 		codeKeyRefused: a.name + " refused the key",

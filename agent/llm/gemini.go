@@ -11,7 +11,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// geminiRequest is the body of POST models/MODEL:streamGenerateContent.
+// geminiRequest is the body of POST models/MODEL:streamGenerateContent. The model is in the path and not in the
+// body.
 type geminiRequest struct {
 	Contents   []geminiContent   `json:"contents"`
 	System     *geminiContent    `json:"systemInstruction,omitempty"`
@@ -30,6 +31,7 @@ type geminiPart struct {
 	Inline *geminiBlob `json:"inlineData,omitempty"`
 }
 
+// geminiBlob is the content of a file, which encoding/json encodes as base64.
 type geminiBlob struct {
 	MIME string `json:"mimeType"`
 	Data []byte `json:"data"`

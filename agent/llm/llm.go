@@ -39,7 +39,8 @@ type config struct {
 	Background bool
 }
 
-// modelAgent is a model at a provider. All methods are safe for concurrent use.
+// modelAgent is a model at a provider. All methods are safe for concurrent use. The fields before mu are never
+// changed after newAgent.
 type modelAgent struct {
 	cfg    config
 	api    api
@@ -53,7 +54,9 @@ type modelAgent struct {
 	responseIDs map[string]string // ids of background responses, by turn
 }
 
-// api describes what is specific to one provider's API.
+// api describes what is specific to one provider's API. Its functions are called by several turns at the same
+// time, so they must not keep state. To add a provider, write an api and its request types in a file, and add
+// it to providers.
 type api struct {
 	title   string
 	base    string // the provider's own address

@@ -8,7 +8,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// ollamaRequest is the body of POST /api/chat.
+// ollamaRequest is the body of POST /api/chat. Think is missing if the option is unset, because models that
+// can't think refuse the value true.
 type ollamaRequest struct {
 	Model    string          `json:"model"`
 	Messages []ollamaMessage `json:"messages"`

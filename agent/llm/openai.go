@@ -49,10 +49,12 @@ type chatBlock struct {
 	File  *chatFile  `json:"file,omitempty"`
 }
 
+// chatImage is an image of a message; URL is a data URL.
 type chatImage struct {
 	URL string `json:"url"`
 }
 
+// chatFile is a PDF of a message; Data is a data URL.
 type chatFile struct {
 	Name string `json:"filename"`
 	Data string `json:"file_data"`

@@ -26,6 +26,7 @@ type responsesReasoning struct {
 	Summary string `json:"summary,omitempty"`
 }
 
+// responsesMessage is an input item with a message. Items of other types, such as approvals, have a field type.
 type responsesMessage struct {
 	Role    event.Role       `json:"role"`
 	Content []responsesBlock `json:"content"`

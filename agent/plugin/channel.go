@@ -38,7 +38,8 @@ func NewChannel(c Config, serve func(ctx context.Context, c *Conn) error) (*Chan
 	return &Channel{s}, nil
 }
 
-// program returns what to run, with an environment of only the allowed variables.
+// program returns what to run, with an environment of only the allowed variables, so that a plugin doesn't get
+// the gateway's secrets.
 func program(c Config) (process.Program, error) {
 	if err := process.CheckEnv(c.Env); err != nil {
 		return process.Program{}, err

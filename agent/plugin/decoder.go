@@ -40,7 +40,8 @@ func newDecoder(turn string, events dialect.Decoder) *decoder {
 	return d
 }
 
-// decode returns the events of a line, none after the end of the turn. An error names the line and ends the turn.
+// decode returns the events of a line, none after the end of the turn. An error names the line and ends the
+// turn. The events of a line are returned all together or, if one of them is invalid, not at all.
 func (d *decoder) decode(l line) ([]event.Event, error) {
 	if d.hasEnded {
 		return nil, nil

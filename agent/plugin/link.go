@@ -146,8 +146,12 @@ func splitLine(data []byte) (advance int, token []byte, err error) {
 	return 0, nil, nil
 }
 
-// dispatch delivers line n. For a channel, and for a turn whose queue is full, it blocks until the line is received, which
-// slows down the process.
+// dispatch delivers line n. For a channel, and for a turn whose queue is full, it blocks until the line is
+// received, which slows down the process.
+//
+// The order of the cases matters: ready is accepted at any time (handleReady rejects a second one), a channel's
+// lines go to its serve function whatever their type is, and all other lines need a turn. An error ends the
+// process, because it concerns no single turn.
 func (l *link) dispatch(n int, b []byte) error {
 	at := line{n: n}
 	if err := json.Unmarshal(b, &at.head); err != nil {
@@ -211,6 +215,7 @@ func (l *link) handleReady(n int, head *fromPlugin) error {
 	return nil
 }
 
+// isReady reports whether the plugin has printed ready. It may print nothing else before.
 func (l *link) isReady() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -231,6 +236,7 @@ func (l *link) expectReply(message string) (reply chan bool, ok bool) {
 	return reply, true
 }
 
+// forget stops waiting for the reply to a message. A later reply is ignored.
 func (l *link) forget(message string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -57,6 +57,10 @@ func New(c Config) (*Agent, error) {
 }
 
 // Run implements [agent.Agent]. The turn stays with the process that it started on.
+//
+// The first turn starts the process if Start wasn't called, as for an agent that is used without a gateway. The
+// turn listens for lines before its own line is sent, so none is missed. If the process ends, lines that it
+// printed before are handled first: the last of them may end the turn.
 func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
 	in.Ingest = nil // a plugin answers on its output, so it needs no address to push to
 	in, err := emitter.Inline(ctx, in)
@@ -107,9 +111,12 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter)
 	}
 }
 
-// handle emits the events of a line and reports whether that ended the turn: because the plugin ended it, the line is invalid,
-// or the turn was ended from outside. In the last two cases it notifies the plugin, which would otherwise continue to work on
-// the turn.
+// handle emits the events of a line and reports whether that ended the turn: because the plugin ended it, the
+// line is invalid, or the turn was ended from outside. In the last two cases it notifies the plugin, which
+// would otherwise continue to work on the turn.
+//
+// An invalid line is reported to the plugin with its number, so that its author can find the fault; the turn's
+// error has the same text.
 func (a *Agent) handle(l *link, id string, d *decoder, emitter *agent.Emitter, next line) (isOver bool, err error) {
 	var bad error
 	turnEnded := false
@@ -135,7 +142,9 @@ func (a *Agent) handle(l *link, id string, d *decoder, emitter *agent.Emitter, n
 	return true, err
 }
 
-// sendError returns the reason why a line could not be queued: the turn was stopped, or the process ended.
+// sendError returns the reason why a line could not be queued: the turn was stopped, or the process ended. The
+// reason of the process is better for the reader than the error of the queue, which only says that the process
+// is gone.
 func (a *Agent) sendError(ctx context.Context, l *link, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

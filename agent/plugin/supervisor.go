@@ -62,13 +62,15 @@ func (s *supervisor) Close() {
 	s.tasks.Wait()
 }
 
+// hasStarted reports whether the process is kept running, so that Check need not start one of its own.
 func (s *supervisor) hasStarted() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.isStarted
 }
 
-// supervise runs one process after another until Close, with a growing wait between them.
+// supervise runs one process after another until Close, with a growing wait between them. A process that ran
+// for more than a minute resets the wait, so a plugin that fails once a day is back after half a second.
 func (s *supervisor) supervise(log *slog.Logger) {
 	backoff := retry.Backoff{Schedule: restart}
 	for s.life.Err() == nil {
@@ -95,8 +97,8 @@ func (s *supervisor) supervise(log *slog.Logger) {
 	}
 }
 
-// watch waits until the process must be replaced or closed, and returns the reason: its output ended, serve failed, or Close
-// was called.
+// watch waits until the process must be replaced or closed, and returns the reason: its output ended, serve
+// failed, or Close was called. When it returns, serve has returned as well.
 func (s *supervisor) watch(l *link) error {
 	end, serveErr := s.startServing(l)
 	defer end()

@@ -44,7 +44,8 @@ func newA2A(spec agent.Spec, s server) (agent.Agent, error) {
 	}
 }
 
-// a2aSession is the agent's session of a conversation. The server chooses the context id in its first response.
+// a2aSession is the agent's session of a conversation. The server chooses the context id in its first response,
+// and may change it later; the last one is stored.
 type a2aSession struct {
 	Context string `json:"context"`
 }

@@ -131,7 +131,8 @@ func aguiAnswer(a event.Answer) aguiResume {
 	return r
 }
 
-// value returns the text of an answer as JSON if it is an object or a list, and otherwise as a string.
+// value returns the text of an answer as JSON if it is an object or a list, and otherwise as a string. A number
+// stays a string, since the user has typed a text.
 func value(text string) any {
 	if len(text) > 0 && (text[0] == '{' || text[0] == '[') && json.Valid([]byte(text)) {
 		return json.RawMessage(text)

@@ -13,7 +13,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// aisdk is a route of the AI SDK, as its useChat calls it.
+// aisdk is a route of the AI SDK, as its useChat calls it. The route streams chunks of one assistant message;
+// it stores nothing, so the agent has no session, and a broken stream can't be resumed.
 type aisdk struct{ server }
 
 var (

@@ -70,7 +70,8 @@ type langgraphCommand struct {
 	Resume any `json:"resume"`
 }
 
-// langgraphState is the stored state of a turn. Without a run id the turn can't be resumed.
+// langgraphState is the stored state of a turn: the run and the point after its last event. Without a run id
+// the turn can't be resumed. The state that is stored before answers are sent has neither, on purpose.
 type langgraphState struct {
 	Run string `json:"run,omitempty"`
 	call.Point

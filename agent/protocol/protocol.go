@@ -41,7 +41,7 @@ func newServer(s agent.Spec, dialects dialect.Registry, name string) (server, er
 	return server{url: u, token: token, dialect: d, client: call.Client()}, err
 }
 
-// Close closes idle connections.
+// Close closes idle connections. Running turns continue.
 func (s *server) Close() { s.client.CloseIdleConnections() }
 
 // talk returns a [call.Talk] for one turn. The agent sets its functions and calls Run.

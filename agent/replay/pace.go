@@ -16,8 +16,11 @@ type pacer struct {
 	due     time.Time
 }
 
-// wait blocks until the frame with the recorded time at is due. It returns the context's cause if the turn ends first. If at is 0, the
-// frame has no recorded time and is due [defaultPace] after the previous one.
+// wait blocks until the frame with the recorded time at is due. It returns the context's cause if the turn ends
+// first. If at is 0, the frame has no recorded time and is due [defaultPace] after the previous one.
+//
+// A pause longer than aliveEvery reports progress in between: the recording is the agent's output, so its
+// silence isn't a fault.
 func (p *pacer) wait(ctx context.Context, at int64) error {
 	start := time.Now()
 	if p.due.IsZero() {

@@ -56,7 +56,8 @@ func New(cfg Config) (*Agent, error) {
 	return a, nil
 }
 
-// Kind returns the kind replay. The registry has the dialects that its option can name.
+// Kind returns the kind replay. The registry has the dialects that its option can name. Without that option the
+// dialect is the one that the recording names; a file of another form, such as a saved body, names none.
 func Kind(dialects dialect.Registry) agent.Kind {
 	return agent.Kind{
 		Name:    "replay",
@@ -116,13 +117,17 @@ func (a *Agent) Resume(ctx context.Context, _ agent.Input, raw json.RawMessage, 
 	return a.play(ctx, s, emitter)
 }
 
-// state is the position of a turn, which is stored with it.
+// state is the position of a turn, which is stored with it. A change of its JSON form would end the turns that
+// are resumed after an update of the gateway.
 type state struct {
 	Frame   int             `json:"frame"` // number of frames that were played
 	Size    int64           `json:"size"`  // of the file, in bytes, to notice changes
 	Decoder json.RawMessage `json:"decoder,omitempty"`
 }
 
+// play plays the file for one turn, from the frame after those that from counts. It reads the skipped frames
+// too, since their times determine when the next frame is due. The clock starts when the turn is resumed, so a
+// pause that was interrupted by a restart is waited for again in full.
 func (a *Agent) play(ctx context.Context, from state, emitter *agent.Emitter) error {
 	r, err := a.open()
 	if err != nil {
@@ -164,7 +169,8 @@ func (a *Agent) play(ctx context.Context, from state, emitter *agent.Emitter) er
 	return p.finish(p.end())
 }
 
-// player plays the file for one turn.
+// player plays the file for one turn. It is used by the goroutine of Run, except flush, which the emitter calls
+// at the turn's end.
 type player struct {
 	agent   *Agent
 	emitter *agent.Emitter
@@ -173,8 +179,9 @@ type player struct {
 	closed  bool // the decoder is closed; guarded by the emitter's lock
 }
 
-// frame emits the operations of one frame together with the state after it. A frame without operations isn't committed; after a restart it
-// is decoded again, with the same result.
+// frame emits the operations of one frame together with the state after it. A frame without operations isn't
+// committed; after a restart it is decoded again, with the same result, because a decoder depends only on its
+// state and the frame.
 func (p *player) frame(f dialect.Frame) error {
 	return p.emitter.Decode(func() ([]event.Event, json.RawMessage, error) {
 		p.state.Frame++
@@ -246,6 +253,8 @@ type file struct {
 
 func (f *file) Close() error { return f.f.Close() }
 
+// open opens the file for one turn. Each turn opens it again, so a file that is replaced is played from the
+// next turn on.
 func (a *Agent) open() (*file, error) {
 	f, err := os.Open(a.cfg.File)
 	if err != nil {

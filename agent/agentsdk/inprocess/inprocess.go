@@ -45,7 +45,9 @@ func New(r Runtime, session string) (*Agent, error) {
 	return &Agent{r, session}, nil
 }
 
-// Run sends the message to the runtime and emits its events. The runtime's session has the history.
+// Run implements [agent.Agent]. It sends the message to the runtime and emits its events. The runtime's session
+// has the history. The channel of events is read to its end, also after the turn has ended, because the runtime
+// blocks while nobody reads it.
 func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
 	session, err := agent.Expand(a.session, in)
 	if err != nil {
@@ -104,6 +106,8 @@ type turn struct {
 	dec dialect.Decoder // guarded by the emitter's lock
 }
 
+// hear captures, decodes and emits one event. The event is encoded as JSON first, since the dialect decodes the
+// form of the HTTP server.
 func (t *turn) hear(e api.StreamEvent) error {
 	b, err := json.Marshal(e)
 	if err != nil {

@@ -10,8 +10,10 @@ import (
 	"syscall"
 )
 
-// cause describes a transport error for viewers in a few words, or returns "" if the error is of another kind. The text contains neither
-// an address nor anything that the upstream sent, since viewers may not be allowed to see those.
+// cause describes a transport error for viewers in a few words, or returns "" if the error is of another kind.
+// The text contains neither an address nor anything that the upstream sent, since viewers may not be allowed to
+// see those. The cases are ordered from the most specific error to the most general one: a failed lookup of a
+// name, for example, can also be a timeout.
 func cause(err error) string {
 	var name *net.DNSError
 	var certificate *tls.CertificateVerificationError

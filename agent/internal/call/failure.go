@@ -28,8 +28,9 @@ const (
 	CodeTooLarge    = "too_large"         // the stream exceeds [agent.MaxStream]
 )
 
-// Failure is the error of a failed request. [Repeat] retries it if Retry is set; otherwise, or when the retries are exhausted, it becomes
-// the turn's error.
+// Failure is the error of a failed request. [Repeat] retries it if Retry is set; otherwise, or when the retries
+// are exhausted, it becomes the turn's error. Message is for viewers, so it has no address and no text of the
+// upstream.
 type Failure struct {
 	Code, Message string
 	Detail        string        // only for operators; see [agent.Error]
@@ -60,8 +61,9 @@ func pause(d time.Duration) string {
 	return strings.NewReplacer("m0s", "m", "h0m0s", "h").Replace(d.String())
 }
 
-// Unreachable describes a request that failed without a readable response. It is retried, except for an untrusted certificate or an
-// unsupported encoding, which only an operator can change.
+// Unreachable describes a request that failed without a readable response. It is retried, except for an
+// untrusted certificate or an unsupported encoding, which only an operator can change. Operators also see the
+// text of the error, without the URL.
 func Unreachable(err error) *Failure {
 	if encoded, ok := errors.AsType[*EncodedError](err); ok {
 		return &Failure{Code: CodeAnswer, Message: "the agent sent an invalid response: " + encoded.Error()}
@@ -102,8 +104,9 @@ func StatusFailure(res *http.Response) *Failure {
 	return f
 }
 
-// excerpt returns the error text of a response as one line: the first string among the keys error, message, detail and title of a JSON
-// object, or the first line of a plain text. For other types it is empty, since an HTML page doesn't help.
+// excerpt returns the error text of a response as one line: the first string among the keys error, message,
+// detail and title of a JSON object, or the first line of a plain text. For other types it is empty, since an
+// HTML page doesn't help. It reads at most 4 KiB, and only operators see the text.
 func excerpt(res *http.Response) string {
 	b, err := io.ReadAll(io.LimitReader(res.Body, 4<<10))
 	if err != nil {
@@ -127,7 +130,8 @@ func excerpt(res *http.Response) string {
 	return Line(text, maxExcerpt)
 }
 
-// IsTransient reports whether another request may succeed after a response with this status.
+// IsTransient reports whether another request may succeed after a response with this status: 408, 425, 429, and
+// 5xx except the two that say what the server can't do at all.
 func IsTransient(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:

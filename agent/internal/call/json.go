@@ -57,7 +57,9 @@ func Stream(ctx context.Context, to *url.URL, token, key string, body any) (*htt
 	return req, nil
 }
 
-// Do sends a request and decodes the JSON response into v. If v is nil, the body is ignored. Its errors are of type [*Failure].
+// Do sends a request and decodes the JSON response into v. If v is nil, the body is ignored. Its errors are of
+// type [*Failure]; it doesn't retry. It is for requests with a short response, which may have at most maxReply
+// bytes.
 func Do(c *http.Client, req *http.Request, v any) error {
 	res, err := c.Do(req)
 	if err != nil {

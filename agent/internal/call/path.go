@@ -5,8 +5,10 @@ import (
 	"strings"
 )
 
-// Path appends elements to the path of base. Slashes, "." and ".." in an element are escaped, so each stays one element: an id chosen by
-// an upstream or a client can't point the request, which has credentials, to another resource.
+// Path appends elements to the path of base. Slashes, "." and ".." in an element are escaped, so each stays one
+// element: an id chosen by an upstream or a client can't point the request, which has credentials, to another
+// resource. The elements "." and ".." need a replacement of their own, since url.PathEscape leaves dots
+// unchanged.
 func Path(base *url.URL, elements ...string) *url.URL {
 	escaped := make([]string, len(elements))
 	for i, e := range elements {

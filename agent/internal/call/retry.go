@@ -28,7 +28,9 @@ type repeats struct {
 
 func newRepeats() *repeats { return &repeats{pauses: retry.Backoff{Schedule: repeat}} }
 
-// next returns the pause before the next attempt, and false if the limits allow none.
+// next returns the pause before the next attempt, and false if the limits allow none. A hint from the upstream
+// replaces the schedule and the limit on the number of attempts, but not the limit on the time: a turn doesn't
+// wait ten minutes because an upstream asks for it.
 func (r *repeats) next(f *Failure) (time.Duration, bool) {
 	if !f.Retry {
 		return 0, false
@@ -48,9 +50,13 @@ func (r *repeats) next(f *Failure) (time.Duration, bool) {
 	return wait, callTime.Add(wait).Sub(r.begin) <= retryLimit
 }
 
-// Repeat calls attempt until it returns nil or an error that isn't a [*Failure] with Retry set, at most [maxCalls] times and for
-// [retryLimit]. During the pauses viewers see the phase "retrying". If the turn then fails for its silence, it fails with the error of the
-// last attempt. The agent's Run returns the result of Repeat unchanged: it is the context's cause if the turn has ended.
+// Repeat calls attempt until it returns nil or an error that isn't a [*Failure] with Retry set, at most
+// [maxCalls] times and for [retryLimit]. During the pauses viewers see the phase "retrying". If the turn then
+// fails for its silence, it fails with the error of the last attempt. The agent's Run returns the result of
+// Repeat unchanged: it is the context's cause if the turn has ended.
+//
+// A Failure with ResetRetries resets the count and the time, so a long turn may survive several broken
+// connections.
 func Repeat(ctx context.Context, emitter *agent.Emitter, attempt func() error) error {
 	r := newRepeats()
 	for {

@@ -82,6 +82,10 @@ type Point struct {
 }
 
 // Run sends the requests of the turn and emits the streams. It returns when the turn is over.
+//
+// Each round is one request with its retries and resumptions. If the stream ended with requests to the user,
+// Run asks them one after another and starts the next round with all answers. A resumed turn (Start) begins
+// with Rejoin; requests of its stored point are asked when that stream has ended.
 func (t *Talk) Run(ctx context.Context) error {
 	t.dec = t.Dialect.Decoder()
 	if p := t.Start; p != nil {
@@ -119,7 +123,8 @@ func (t *Talk) Run(ctx context.Context) error {
 	}
 }
 
-// storeUncertain stores the state that forbids a resumption and waits until it is durable, before answers are sent.
+// storeUncertain stores the state that forbids a resumption and waits until it is durable, before answers are
+// sent. Without it, a restart after the answers arrived would ask the user the same questions again.
 func (t *Talk) storeUncertain() error {
 	state, err := t.State(nil)
 	if err != nil {
@@ -143,7 +148,9 @@ func (t *Talk) point() (json.RawMessage, error) {
 	return t.State(&Point{Last: t.last, TurnKey: t.turnKey, Requests: t.requests, Decoder: decoder})
 }
 
-// attempt sends one request and those that resume its stream. If it returns a [*Failure] with Retry set, nothing was emitted.
+// attempt sends one request and those that resume its stream. If it returns a [*Failure] with Retry set,
+// nothing was emitted. While the stream is being resumed, failures are counted in idle; each frame that arrives
+// starts that count again, so a stream may break any number of times as long as it makes progress.
 func (t *Talk) attempt(ctx context.Context, answers []event.Answer) error {
 	life, stop := Life(ctx, t.hasEnded.Load)
 	defer stop()
@@ -194,7 +201,8 @@ func (t *Talk) next(ctx context.Context, answers []event.Answer, idle int) (*htt
 	return req, err
 }
 
-// exchange sends one request and reads its stream.
+// exchange sends one request and reads its stream. A 202 counts as a failure that is retried, since a server
+// that accepts a run for later has no stream for it yet.
 func (t *Talk) exchange(ctx context.Context, req *http.Request) error {
 	t.captureRequest(req)
 	res, err := t.Client.Do(req)
@@ -292,6 +300,8 @@ func (t *Talk) end(ctx context.Context) error {
 	return &Failure{Code: CodeCutShort, Message: fmt.Sprintf("the agent's answer ended before the end of the turn that %s requires", t.Dialect.Name), Retryable: true}
 }
 
+// frame handles one frame of the stream: it calls the functions of the caller, decodes the frame and emits the
+// result. A frame that ends the turn returns nil, and readStream stops.
 func (t *Talk) frame(ctx context.Context, f dialect.Frame) error {
 	// After the first frame a run is active, and another request would start a second one.
 	t.hasFrames = true

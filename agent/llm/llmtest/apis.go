@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// strict decodes a body and refuses unknown fields, so that a misspelled field fails a test instead of being ignored.
+// strict decodes a body and refuses unknown fields, so that a misspelled field fails a test instead of being
+// ignored. The real APIs differ in this: some refuse unknown fields, and some ignore them.
 func strict(raw []byte, v any) *refusal {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
@@ -19,12 +20,14 @@ func strict(raw []byte, v any) *refusal {
 	return nil
 }
 
-// bad returns a refusal with status 400.
+// bad returns a refusal with status 400, the answer of all APIs to a request that they understand but don't
+// accept.
 func bad(format string, args ...any) *refusal {
 	return &refusal{http.StatusBadRequest, "invalid_request_error", fmt.Sprintf(format, args...)}
 }
 
-// turns refuses messages whose roles don't alternate, or that don't start and end with the user.
+// turns refuses messages whose roles don't alternate, or that don't start and end with the user. assistant is
+// the API's name of the model's role.
 func turns(roles []string, assistant string) *refusal {
 	if len(roles) == 0 {
 		return bad("messages: at least one message is required")
@@ -50,7 +53,7 @@ func bearer(r *http.Request) string {
 	return strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 }
 
-// sse returns a server-sent event. name may be empty.
+// sse returns a server-sent event with one line of data. name may be empty.
 func sse(name, data string) string {
 	if name != "" {
 		name = "event: " + name + "\n"
@@ -66,10 +69,10 @@ func dataURL(s string) bool {
 }
 
 // apis are the imitated APIs, by the name of the agent kind. The frames have the fields of the real APIs that a
-// decoder reads, and some that it must ignore. Every stream starts with frames that have no content, as the
-// real ones do, where the API has such frames.
+// decoder reads, and some that it must ignore. An answer begins with frames without content if the real API's
+// answers do.
 //
-// The refusals of a missing key differ: Gemini uses the status 400, and Ollama has no key. "beats" are all
+// The refusals of a missing key differ: Gemini uses the status 400, and Ollama has no key. The beats are all
 // forms of keep-alive of an API: comments and blank lines of server-sent events, events without data, and the
 // API's own.
 var apis = map[string]api{

@@ -27,7 +27,8 @@ func (s *Server) Hold(events int) {
 	s.limitChanged = make(chan struct{})
 }
 
-// Cancelled returns the ids of the cancelled responses, in order.
+// Cancelled returns the ids of the cancelled responses, in order. An id that was cancelled twice is in it
+// twice.
 func (s *Server) Cancelled() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +64,8 @@ func (s *Server) background(w http.ResponseWriter, r *http.Request, raw []byte, 
 // follow handles requests for an existing background response. action is "follow" or "cancel". A request to
 // follow takes the next fault, as a call does, so that a test can break the resumed stream again. Like the real
 // API it requires stream=true and the number of the last event that the client has; the first event that is
-// sent has the next number.
+// sent has the next number. A cancelled response keeps its events: a client that has cancelled a response
+// doesn't follow it any more, so the server doesn't imitate the rest.
 func (s *Server) follow(w http.ResponseWriter, r *http.Request, action string) {
 	id, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v1/responses/"), "/")
 	s.mu.Lock()

@@ -186,6 +186,7 @@ func checkResponses(raw []byte) *refusal {
 // checkGemini enforces the rules of generateContent: every part has a text or a file. The error of an unknown
 // field is INVALID_ARGUMENT rather than OpenAI's type. The role of the model is "model".
 func checkGemini(raw []byte) *refusal {
+	// A part of contents or of the system prompt; a file's bytes are base64 in JSON.
 	type part struct {
 		Text   string `json:"text"`
 		Inline *struct {
@@ -225,8 +226,8 @@ func checkGemini(raw []byte) *refusal {
 	return turns(roles, "model")
 }
 
-// checkOllama enforces the rules of /api/chat. The field think is a boolean or a level. Ollama itself accepts
-// messages in any order, but many of its models' templates don't, so the roles must alternate here too.
+// checkOllama enforces the rules of /api/chat. The field think is a boolean or a level. The roles must
+// alternate here too, since the templates of many models require it.
 func checkOllama(raw []byte) *refusal {
 	var b struct {
 		Model   string `json:"model"`

@@ -12,7 +12,8 @@ import (
 // frames before the first piece are sent, except by Inside, whose error follows those frames.
 type Fault struct {
 	Kind FaultKind
-	// After is the number of pieces that are sent before the fault.
+	// After is the number of pieces that are sent before the fault. A larger number than there are pieces means
+	// all of them.
 	After int
 
 	// Status, Says (the error type), Message and Header are the response of a Status fault. An Inside fault uses Says and Message.
@@ -21,7 +22,8 @@ type Fault struct {
 	Header        http.Header
 }
 
-// FaultKind is the kind of a fault.
+// FaultKind is the kind of a fault. Those that break a connection must be repaired by a retry if nothing was
+// shown, and must otherwise fail the turn; Twice and AfterEnd must not change the answer.
 type FaultKind int
 
 // The kinds of faults.
@@ -106,7 +108,8 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, raw []byte, f Fa
 	}
 }
 
-// forever calls step with 0, 1, 2 and so on, with a pause after each call, until the client disconnects.
+// forever calls step with 0, 1, 2 and so on, with a pause after each call, until the client disconnects. The
+// pause is real time, or that of the test's fake clock.
 func forever(r *http.Request, pause time.Duration, step func(i int)) {
 	for i := 0; r.Context().Err() == nil; i++ {
 		step(i)
@@ -130,7 +133,7 @@ func reset(w http.ResponseWriter) {
 	_ = conn.Close()
 }
 
-// quote returns s as a JSON string.
+// quote returns s as a JSON string, including the quotation marks.
 func quote(s string) string {
 	b, err := json.Marshal(s)
 	if err != nil {

@@ -25,7 +25,8 @@ type Pipe struct {
 	refusals int // number of connections to refuse
 }
 
-// NewPiped starts a server of a kind behind a pipe. It ends with the test.
+// NewPiped starts a server of a kind behind a pipe. It ends with the test. The agent's HTTP transport must use
+// Pipe.Dial; the host of URL has no meaning.
 func NewPiped(t testing.TB, kind string) (*Server, *Pipe) {
 	t.Helper()
 	s := newServer(t, kind)
@@ -79,13 +80,14 @@ func (p *Pipe) Accept() (net.Conn, error) {
 	}
 }
 
-// Close implements [net.Listener].
+// Close implements [net.Listener]. It may be called several times. Connections that are open stay open; the
+// HTTP server closes them.
 func (p *Pipe) Close() error {
 	p.closeOnce.Do(func() { close(p.closing) })
 	return nil
 }
 
-// Addr implements [net.Listener].
+// Addr implements [net.Listener]. The HTTP test server builds its URL from the address.
 func (p *Pipe) Addr() net.Addr { return addr{} }
 
 // addr is the address of a Pipe. Its name ends in .test, so a request that misses the Pipe can't reach a real

@@ -14,6 +14,8 @@ import (
 
 // The key and the model that a server accepts.
 const (
+	// Requests with another key are refused as the real API refuses them, and requests for another model as
+	// unknown.
 	Key   = "sk-test-0123456789"
 	Model = "m-1"
 )
@@ -27,7 +29,9 @@ type Server struct {
 	api  api
 	http *httptest.Server
 
-	mu           sync.Mutex
+	mu sync.Mutex
+	// State of the server, guarded by mu. pieces is the answer, faults are those of the next calls, and
+	// responses are the background responses by id.
 	pieces       []string
 	faults       []Fault
 	calls        []call
@@ -46,17 +50,21 @@ type call struct {
 	Status       int // status of the response
 }
 
-// refusal is an error response, before it is encoded in the provider's format.
+// refusal is an error response, before it is encoded in the provider's format. kind is the provider's type or
+// code of the error, from which a client classifies it.
 type refusal struct {
 	status  int
 	kind    string
 	message string
 }
 
-// api describes what is specific to one provider's API.
+// api describes what is specific to one provider's API. It is written from the API's documentation and from
+// recordings, and must not share code with package llm.
 type api struct {
+	// base is the path that the option base_url has after the host, such as /v1, or empty.
 	base string // path of base_url
-	// key returns the key in a request.
+	// key returns the key in a request, or "" if it is missing or another required header is wrong. It is nil
+	// if the API needs no key.
 	key func(r *http.Request) string
 	// missing is the refusal of a request without the right key.
 	missing refusal
@@ -67,17 +75,21 @@ type api struct {
 	check func(raw []byte) *refusal
 	// frames returns the frames of an answer with the given pieces. frames[end:] are the ones that mark the answer as complete.
 	frames func(pieces []string) (frames []string, end int)
-	// beats are keep-alives, which aren't progress.
+	// beats are keep-alives, each complete with its line ends. They aren't progress: a turn that gets only
+	// beats must fail for its silence.
 	beats []string
 	// failure returns the frame of an error inside a stream, fail the body of an error response.
 	failure func(kind, message string) string
 	fail    func(refusal) string
-	// modelReply is the response to a request for the model.
+	// modelReply is the response to a request for the model, or the list of models if the API has no such
+	// request.
 	modelReply string
 	media      string // content type of a stream
 }
 
-// New starts a server of a kind: anthropic, openai, responses, gemini or ollama. It ends with the test.
+// New starts a server of a kind: anthropic, openai, responses, gemini or ollama. It ends with the test. It
+// listens on a port of the loopback interface, so it can't be used in a bubble of testing/synctest; see
+// [NewPiped] for that.
 func New(t testing.TB, kind string) *Server {
 	t.Helper()
 	s := newServer(t, kind)
@@ -87,7 +99,8 @@ func New(t testing.TB, kind string) *Server {
 	return s
 }
 
-// newServer returns a server that doesn't listen yet. Its answer is a short text with characters outside ASCII.
+// newServer returns a server that doesn't listen yet. Its answer is a short text with characters outside ASCII,
+// which a decoder that splits characters would damage.
 func newServer(t testing.TB, kind string) *Server {
 	t.Helper()
 	p, ok := apis[kind]
@@ -97,7 +110,8 @@ func newServer(t testing.TB, kind string) *Server {
 	return &Server{api: p, pieces: []string{"Hello ", "wörld ", "\U0001F44B."}, responses: map[string]*response{}, eventLimit: -1, limitChanged: make(chan struct{})}
 }
 
-// Say sets the pieces of the next answers.
+// Say sets the pieces of the next answers. Each piece is a frame of its own, so a live reader may see the
+// answer grow piece by piece.
 func (s *Server) Say(pieces ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +133,7 @@ func (s *Server) Calls() []call {
 	return slices.Clone(s.calls)
 }
 
-// Text returns the text of the answer.
+// Text returns the text of the answer, which readers must see in the end.
 func (s *Server) Text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,7 +220,8 @@ func (s *Server) admit(r *http.Request, raw []byte) (string, Fault, *refusal) {
 }
 
 // refuse sends an error response in the provider's format. h has additional headers, such as Retry-After, and
-// may be nil.
+// may be nil. The body isn't a stream, also for a request that asked for one: the real APIs stream only after
+// they have accepted a request.
 func (s *Server) refuse(w http.ResponseWriter, r refusal, h http.Header) {
 	w.Header().Set("Content-Type", "application/json")
 	for k, v := range h {
