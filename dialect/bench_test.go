@@ -25,7 +25,7 @@ func BenchmarkMapper(b *testing.B) {
 	}
 }
 
-// BenchmarkSegments takes one text.
+// BenchmarkSegments processes one text.
 func BenchmarkSegments(b *testing.B) {
 	var g dialect.Segments
 	g.Text("x")

@@ -20,7 +20,7 @@ func newMapper() *dialect.Mapper {
 	return dialect.NewMapper("T", func() string { n++; return fmt.Sprintf("id%d", n) })
 }
 
-// op makes an operation on "turn/message/part".
+// op returns an operation. key is "turn/message/part", of which the later ones may be missing.
 func op(typ event.Type, key string, e event.Event) event.Event {
 	f := strings.Split(key, "/")
 	e.Type, e.Turn, e.Message = typ, f[0], ""
@@ -102,7 +102,7 @@ func TestMapper(t *testing.T) {
 		t.Error(diff)
 	}
 	if m.DroppedOps != 0 {
-		t.Errorf("%d dropped", m.DroppedOps)
+		t.Errorf("%d operations dropped", m.DroppedOps)
 	}
 }
 
@@ -129,7 +129,7 @@ func TestMapperDrops(t *testing.T) {
 		op(event.MessageEnd, "/m", event.Event{}),
 	} {
 		if got := mapAll(t, m, o); len(got) > 0 {
-			t.Errorf("%s after the end gives %v", o.Type, got)
+			t.Errorf("%s after the end: %v", o.Type, got)
 		}
 	}
 	mapAll(t, m, op(event.TurnEnd, "", event.Event{Body: completed}))
@@ -141,7 +141,7 @@ func TestMapperDrops(t *testing.T) {
 		op(event.TurnStart, "other", event.Event{}),
 	} {
 		if got := mapAll(t, m, o); len(got) > 0 {
-			t.Errorf("%s after the turn's end gives %v", o.Type, got)
+			t.Errorf("%s after the turn's end: %v", o.Type, got)
 		}
 	}
 }
@@ -179,11 +179,11 @@ func TestMapperRefuses(t *testing.T) {
 				t.Fatalf("error %v", err)
 			}
 			if len(got) != 3 {
-				t.Errorf("%d events before it, want 3", len(got))
+				t.Errorf("%d events before the invalid operation, want 3", len(got))
 			}
 			after := mapAll(t, m, op(event.PartAppend, "/m/a", event.Event{Text: "y"}))
 			if len(after) != 1 || after[0].Offset != 1 {
-				t.Errorf("after it: %v", after)
+				t.Errorf("after the invalid operation: %v", after)
 			}
 		})
 	}
@@ -225,7 +225,7 @@ func TestMapperBound(t *testing.T) {
 				t.Errorf("%d keys", k)
 			}
 			if got := mapAll(t, m, one(0), op(event.PartAppend, "run/m/a", event.Event{Text: "y"})); got[len(got)-1].Text != "y" {
-				t.Errorf("what is there: %v", got)
+				t.Errorf("an append to an existing part: %v", got)
 			}
 		})
 	}
@@ -367,13 +367,13 @@ func TestMapperText(t *testing.T) {
 	}
 	p := f.Transcript.Messages[0].Parts[0]
 	if p.Text(event.Text) != "a\ufffdb"+huge {
-		t.Error("the text is another one")
+		t.Error("the text of the events differs from that of the operation")
 	}
 	if err := f.Fold([]event.Event{op(event.PartReplace, "/m/a", event.Event{Text: huge, Note: "n"}), op(event.PartEnd, "/m/a", event.Event{})}); err != nil {
 		t.Fatal(err)
 	}
 	if p.Text(event.Text) != huge || len(p.History()) != 1 {
-		t.Error("the replaced text is another one")
+		t.Error("the text after the replace differs from that of the operation")
 	}
 	for _, e := range f.Events {
 		if err := e.Validate(); err != nil || !utf8.ValidString(e.Text) {
@@ -391,7 +391,7 @@ func TestMapperRestoreRefuses(t *testing.T) {
 		`{"turns":[{"id":"T"}],"messages":[{"id":"x","key":"m","turn":-1}]}`,
 	} {
 		if err := newMapper().Restore([]byte(bad), &tr); err == nil {
-			t.Errorf("%s is taken for a state", bad)
+			t.Errorf("%s is accepted as a state", bad)
 		}
 	}
 }
@@ -423,7 +423,7 @@ func TestMapperAny(t *testing.T) {
 				}
 			}
 			if f.Transcript.LateEvents > 0 {
-				t.Fatalf("%s %s came after its turn's end", e.Type, key)
+				t.Fatalf("%s %s after the end of its turn", e.Type, key)
 			}
 			flat := f.Mapper.Flat
 			if err := f.Restart(); err != nil {

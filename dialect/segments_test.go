@@ -66,11 +66,11 @@ func play(t interface {
 	}
 	take(g.Close())
 	if got := g.Close(); len(got) > 0 {
-		t.Fatal("a second Close says more")
+		t.Fatal("a second Close returns operations")
 	}
 	for _, s := range []step{"t:x", "c:x", "a:x", "break"} {
 		if got := s.apply(&g); len(got) > 0 {
-			t.Fatal("after Close it says more")
+			t.Fatal("Text or Callback returns operations after Close")
 		}
 	}
 	if f.Mapper.DroppedOps > 0 {
@@ -90,7 +90,7 @@ func play(t interface {
 	return views, m, ops
 }
 
-// The statuses of the requirement.
+// The statuses of the example in Eliza's document on callbacks.
 const (
 	looking   = "🔍 Looking up track..."
 	searching = "🔍 Searching for track..."
@@ -275,7 +275,7 @@ func TestSegmentsOperations(t *testing.T) {
 func TestSegmentsRestoreRefuses(t *testing.T) {
 	for _, bad := range []string{``, `[]`, `{"held":"x"}`, `{"status":{"n":1}}`} {
 		if err := new(dialect.Segments).Restore([]byte(bad)); err == nil {
-			t.Errorf("%s is taken for a state", bad)
+			t.Errorf("%s is accepted as a state", bad)
 		}
 	}
 }
@@ -312,7 +312,7 @@ func TestSegmentsLongExtension(t *testing.T) {
 	}
 }
 
-// TestSegmentsModel compares with the semantics written down naively, with whole texts: one status, the texts before
+// TestSegmentsModel compares Segments with a simple implementation that stores whole texts: one status, the texts before
 // and after it, and the two comparisons.
 func TestSegmentsModel(t *testing.T) {
 	word := rapid.SampledFrom([]string{"a", "b", "ab", "a b", " ", "\n", "", "aa", " a", "b ", "é"})
@@ -343,7 +343,7 @@ func TestSegmentsModel(t *testing.T) {
 	})
 }
 
-// model is the message with whole texts.
+// model is the simple implementation.
 type model struct {
 	segments []segment
 	slot     int // position of the status, from 1; 0 if it is missing

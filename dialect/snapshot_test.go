@@ -30,7 +30,7 @@ func TestSnapshot(t *testing.T) {
 			t.Errorf("step %d, %q: %q %q, want %q %q", i, step.text, op, rest, step.op, step.rest)
 		}
 		if !s.Is(step.text) || s.Len() != int64(len(step.text)) {
-			t.Errorf("step %d: it is not %q", i, step.text)
+			t.Errorf("step %d: Is(%q) is false", i, step.text)
 		}
 		b, err := json.Marshal(s)
 		if err != nil {
@@ -47,7 +47,7 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// TestSnapshotFolds applies what Next says: the text is the snapshot.
+// TestSnapshotFolds applies the operations that Next returns: the resulting text is the snapshot.
 func TestSnapshotFolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s Snapshot
@@ -61,7 +61,7 @@ func TestSnapshotFolds(t *testing.T) {
 			case event.PartReplace:
 				text = rest
 				if strings.HasPrefix(snap, before) {
-					t.Fatalf("%q extends %q and is called a replace", snap, before)
+					t.Fatalf("%q extends %q, but Next returns a replace", snap, before)
 				}
 			}
 			if text != snap {
@@ -82,7 +82,7 @@ func TestDigest(t *testing.T) {
 		}
 		whole := strings.Join(parts, "")
 		if d != digestOf(whole) {
-			t.Fatal("the digest depends on the parts")
+			t.Fatal("the digest depends on the pieces")
 		}
 		if whole == "" {
 			return
@@ -99,12 +99,12 @@ func TestDigest(t *testing.T) {
 			t.Fatalf("%s: %v", b, err)
 		}
 		if want := h.Sum(nil); j.H != hexOf(want) {
-			t.Fatalf("hash %s, hash/fnv says %x", j.H, want)
+			t.Fatalf("hash %s, hash/fnv returns %x", j.H, want)
 		}
 	})
 	for _, bad := range []string{`{"n":1,"h":"zz"}`, `{"n":1,"h":"00"}`, `{"n":-1,"h":"00000000000000000000000000000000"}`, `[]`} {
 		if json.Unmarshal([]byte(bad), new(digest)) == nil {
-			t.Errorf("%s is taken for a digest", bad)
+			t.Errorf("%s is accepted as a digest", bad)
 		}
 	}
 }
@@ -130,7 +130,7 @@ func TestTrimmed(t *testing.T) {
 				t.Fatalf("%q is not %q", all, want)
 			}
 			if tr.is("ab") {
-				t.Fatal("it is a text that it is not")
+				t.Fatal("is returns true for another text")
 			}
 		}
 	})

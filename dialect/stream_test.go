@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// echo is a dialect whose every frame is a text: "end" ends it, "bad" is invalid.
+// echo is a dialect in which every frame is a text; "end" ends the turn, and "bad" is invalid.
 type echo struct {
 	n     int
 	ended bool
@@ -109,7 +109,7 @@ func TestStream(t *testing.T) {
 					t.Fatalf("second Close: %v, %v", got, err)
 				}
 				if _, err := s.Write([]byte("1\n")); err == nil {
-					t.Fatal("a closed stream takes more")
+					t.Fatal("a closed stream accepts bytes")
 				}
 			}
 		})
@@ -132,7 +132,7 @@ func TestStreamInvalid(t *testing.T) {
 			t.Error(diff)
 		}
 		if s.Offset() != good {
-			t.Errorf("offset %d, want that before the bad frame, %d", s.Offset(), good)
+			t.Errorf("offset %d, want %d, before the bad frame", s.Offset(), good)
 		}
 		if _, again := s.Write([]byte("4\n")); !errors.As(again, &bad) {
 			t.Errorf("Write after an error: %v", again)
@@ -170,7 +170,7 @@ func TestStreamTooLong(t *testing.T) {
 func TestStreamRestoreRefuses(t *testing.T) {
 	for _, bad := range []string{``, `[]`, `{"offset":-1,"decoder":[0,false]}`, `{"offset":1,"decoder":"x"}`} {
 		if err := dialect.NewStream(echoDialect(dialect.Lines)).Restore([]byte(bad)); err == nil {
-			t.Errorf("%s is taken for a state", bad)
+			t.Errorf("%s is accepted as a state", bad)
 		}
 	}
 	s := dialect.NewStream(echoDialect(dialect.Lines))
@@ -182,7 +182,7 @@ func TestStreamRestoreRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.Restore(st); err == nil {
-		t.Error("a used stream is restored")
+		t.Error("Restore of a used stream succeeds")
 	}
 }
 
@@ -226,7 +226,7 @@ func TestStreamResume(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got, err := next.Write(s.Pending()); err != nil || len(got) > 0 {
-				t.Fatalf("what was pending gives %v, %v", got, err)
+				t.Fatalf("the pending bytes: %v, %v", got, err)
 			}
 			s = next
 		}
@@ -257,7 +257,7 @@ func TestRegistry(t *testing.T) {
 	}
 	defer func() {
 		if recover() == nil {
-			t.Error("two dialects of one name are taken")
+			t.Error("two dialects with the same name are accepted")
 		}
 	}()
 	dialect.NewRegistry(dialect.Dialect{Name: "a"}, dialect.Dialect{Name: "a"})

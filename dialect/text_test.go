@@ -51,7 +51,7 @@ func TestTextJSON(t *testing.T) {
 				t.Error(diff)
 			}
 			if !text.isComplete() {
-				t.Error("Close leaves something behind")
+				t.Error("the Text is not empty after Close")
 			}
 		})
 	}
@@ -76,7 +76,7 @@ func restoredText(t interface{ Fatal(...any) }, text Text) (again Text) {
 	return again
 }
 
-// TestTextSplit cuts the raw text of a JSON string anywhere but inside an escape: nothing is lost or changed.
+// TestTextSplit divides the raw text of a JSON string at every position outside an escape: nothing is lost or changed.
 func TestTextSplit(t *testing.T) {
 	atom := rapid.SampledFrom([]string{"a", "é", "€", "😀", `\n`, `\"`, `\u00e9`, `\ud83d`, `\ude00`, `\ud83d\ude00`, "\xc3", "\xa9", "\xf0", "\x9f"})
 	rapid.Check(t, func(t *rapid.T) {
@@ -131,11 +131,11 @@ func FuzzText(f *testing.F) {
 		one := x + restoredText(t, text).closed()
 		y, errY := text.JSON(b)
 		if all := x + y + text.Close(); errX == nil && errY == nil && !utf8.ValidString(all) {
-			t.Fatalf("%q, %q give %q", a, b, all)
+			t.Fatalf("%q, %q: got %q", a, b, all)
 		}
 		var want string
 		if json.Unmarshal(a, &want) == nil && a[0] == '"' && a[len(a)-1] == '"' && (errX != nil || one != want) {
-			t.Fatalf("%q gives %q, %v; encoding/json says %q", a, one, errX, want)
+			t.Fatalf("%q: got %q, %v; encoding/json returns %q", a, one, errX, want)
 		}
 	})
 }

@@ -12,10 +12,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// got is an event whose data is kept.
+// got is an event with a copy of its data.
 type got struct{ Name, ID, Data string }
 
-// read feeds the pieces and returns the events, the offset after each, and what Feed or Close said.
+// read feeds the pieces and returns the events, the offset after each, and the error of Feed or Close.
 func read(r *Reader, pieces ...string) (events []got, offsets []int64, err error) {
 	for _, p := range pieces {
 		b := []byte(p)
@@ -105,7 +105,7 @@ func TestReaderHints(t *testing.T) {
 func TestReaderOffset(t *testing.T) {
 	const in = "data: a\n\n: beat\n\ndata: b\r\n\r\ndata: c\r\rdata: d\n"
 	_, offsets, _ := read(&Reader{}, in)
-	// The LF after the CR that ends an event belongs to it where the piece holds it already.
+	// If the piece has the LF after the CR that ends an event, the event ends after the LF.
 	if diff := cmp.Diff([]int64{9, 28, 37}, offsets); diff != "" {
 		t.Error(diff)
 	}
@@ -140,7 +140,7 @@ func TestReaderLimit(t *testing.T) {
 					t.Fatalf("cut at %d: %v", cut, err)
 				}
 				if !tt.ok && !errors.Is(r.Feed([]byte("data: a\n\n"), nil), ErrTooLong) {
-					t.Fatal("the error is forgotten")
+					t.Fatal("Feed after an error succeeds")
 				}
 			}
 		})
@@ -163,7 +163,7 @@ func TestReaderStops(t *testing.T) {
 		t.Error(err)
 	}
 	if err := r.Feed([]byte("data: a\n\n"), nil); err == nil {
-		t.Error("a closed reader takes more")
+		t.Error("a closed reader accepts bytes")
 	}
 }
 
@@ -190,7 +190,7 @@ func TestWriterBytes(t *testing.T) {
 	}
 }
 
-// stream draws bytes that look like a stream often enough.
+// stream generates bytes that are often the parts of a stream.
 func stream(t *rapid.T) string {
 	return strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{
 		"\n", "\r", "\r\n", "\n\n", "data: a", "data:", "data: b c", "event: x", "id: 1", "id", ": c", "\xef\xbb\xbf", "retry: 5", "é", " ", ":", "x",
@@ -201,7 +201,7 @@ func TestReaderChunking(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { checkChunks(t, stream(t), rapid.SliceOf(rapid.IntRange(1, 9)).Draw(t, "chunks")) })
 }
 
-// fataler is what the checks need of a test.
+// fataler is the part of testing.TB and rapid.T that the checks use.
 type fataler interface{ Fatalf(string, ...any) }
 
 func checkChunks(t fataler, in string, chunks []int) {

@@ -36,7 +36,7 @@ func parse(t testing.TB, lines string) []event.Event {
 	return events
 }
 
-// lines renders the messages and turns that some events come to.
+// lines formats the messages and turns of a transcript.
 func lines(t *transcript.Transcript) string { return strings.Join(flat(t.Snapshot(0), true)[1:], "\n") }
 
 const (
@@ -52,7 +52,7 @@ const (
 		`
 )
 
-// part is how a part is rendered.
+// part formats a part.
 func part(id, kind, rest string) string {
 	return "  part " + id + " " + kind + ` join="" ` + rest
 }
@@ -177,7 +177,7 @@ func TestApply(t *testing.T) {
 			want: opened + part("p", "text", `state= title="" ended=true history=["gone"]`) + runs,
 		},
 		{
-			// The reader was cut in the merge of 4, 6 and 7, after 6; then it gets 4 alone.
+			// The reader lost its connection in the merge of 4, 6 and 7, after 6; then it gets 4 alone.
 			name: "what belongs before an end applies after it came",
 			events: begin + `{"seq":6,"type":"part.end","message":"m","part":"p"}
 				{"seq":4,"type":"part.append","message":"m","part":"p","text":"abc","note":"n"}`,
@@ -322,7 +322,7 @@ func TestApply(t *testing.T) {
 			want:   "",
 		},
 		{
-			// Its end was left out when the log was compacted, while this fold was half-way through it.
+			// The compaction of the log removed the end of this turn while the fold was in the middle of the log.
 			name: "a truncate leaves no turn unfinished",
 			events: `{"type":"message.add","message":"u","role":"user"}
 				{"type":"turn.start","turn":"t"}
@@ -403,7 +403,7 @@ func TestLateEventsAreCounted(t *testing.T) {
 		{"type":"part.append","turn":"t","message":"m","part":"p","text":"x"}
 		{"seq":2,"type":"message.start","turn":"t","message":"m","role":"assistant"}`))
 	if tr.LateEvents != 2 {
-		t.Errorf("late: %d, want 2: what comes again is not late", tr.LateEvents)
+		t.Errorf("late: %d, want 2: an event that arrives again is not late", tr.LateEvents)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// tokens is a turn of n appends of 20 bytes.
+// tokens returns a turn of n appends of 20 bytes.
 func tokens(t testing.TB, n int) []event.Event {
 	events := parse(t, begin)
 	for i := range n {
@@ -48,7 +48,7 @@ func BenchmarkMerge(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(events)), "ns/event")
 }
 
-// BenchmarkSnapshot takes and encodes a snapshot of a running turn of 100,000 events.
+// BenchmarkSnapshot makes and encodes a snapshot of a running turn of 100,000 events.
 func BenchmarkSnapshot(b *testing.B) {
 	tr := fold(b, tokens(b, 100_000))
 	text := event.AppendString(nil, tr.Message("m").Part("p").Text(event.Text))

@@ -10,7 +10,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// everything is a log that sets every key of a transcript.
+// everything is a log that sets every key of the JSON of a transcript.
 const everything = `
 	{"at":1,"type":"conversation.update","title":"T \"<&","metadata":{"b":{"x":[1, 2]},"a":null,"c":"d"}}
 	{"at":2,"type":"message.add","message":"u","role":"user","author":{"id":"i","name":"n"},"source":"native","parts":[
@@ -59,7 +59,7 @@ func TestSnapshotJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// encoding/json escapes for HTML what a MarshalJSON gives; the content is the same.
+	// encoding/json escapes the output of MarshalJSON for HTML; the content is the same.
 	if d := cmp.Diff(decode(t, b[1:]), decode(t, again)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}

@@ -176,7 +176,7 @@ func TestMerge(t *testing.T) {
 			before := format(t, events)
 			got := transcript.Merge(events, func(_, part string, seq int64) ([]string, bool) {
 				if seq >= events[len(events)-1].Seq || seq < events[0].FirstSeq()-1 {
-					t.Errorf("history asked for as of %d", seq)
+					t.Errorf("the history was requested as of %d", seq)
 				}
 				return []string{"before " + part}, part != "unknown"
 			})
@@ -184,7 +184,7 @@ func TestMerge(t *testing.T) {
 				t.Errorf("-want +got\n%s", d)
 			}
 			if d := cmp.Diff(before, format(t, events)); d != "" {
-				t.Errorf("the events given were changed: %s", d)
+				t.Errorf("Merge changed its argument: %s", d)
 			}
 		})
 	}
@@ -210,7 +210,8 @@ func TestCompactDropsWhatWasTruncated(t *testing.T) {
 		`{"seq":1,"type":"message.add","message":"u1","role":"user"}`,
 		`{"seq":2,"turn":"t1","type":"turn.start","agent":"","answers":"u1"}`,
 		`{"seq":4,"turn":"t1","type":"turn.end","outcome":"completed"}`,
-		// Its message is gone too: it names what is left, so that no fold takes it for one that goes further back.
+		// The message of this truncate was removed too. It names the last remaining message instead, or a reader would take the unknown id for that
+		// of an older message and remove everything.
 		`{"seq":12,"type":"conversation.truncate","message":"u1"}`,
 		`{"seq":13,"type":"part.update","message":"old","part":"p","title":"of a message that began before the range"}`,
 		`{"seq":14,"type":"conversation.truncate","message":"u1"}`,
@@ -250,7 +251,7 @@ func TestSplit(t *testing.T) {
 	if d := cmp.Diff(want, format(t, transcript.SplitText(events, 4))); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
-	// Text that isn't UTF-8 is cut somewhere, but cut it is.
+	// Text that isn't UTF-8 has no beginning of a character to step back to, but it is divided all the same.
 	for _, e := range transcript.SplitText([]event.Event{{Type: event.PartAppend, Text: strings.Repeat("\x80", 20)}}, 4) {
 		if len(e.Text) == 0 || len(e.Text) > 4 {
 			t.Errorf("piece of %d bytes", len(e.Text))

@@ -12,7 +12,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// noted returns the operations of a part with so many notes.
+// noted returns operations of a part with the given number of notes.
 func noted(n, size int) []event.Event {
 	all := []event.Event{
 		{Seq: 1, Type: event.TurnStart, Turn: "t"},
@@ -37,7 +37,7 @@ func TestHistoryIsBounded(t *testing.T) {
 		events := noted(c.notes, c.size)
 		got := fold(t, events).History("t")
 		if len(got) != c.want || !strings.HasPrefix(got[len(got)-1], fmt.Sprintf("%05d", c.notes-1)) {
-			t.Errorf("%d notes of %d bytes: %d stay", c.notes, c.size, len(got))
+			t.Errorf("%d notes of %d bytes: %d remain", c.notes, c.size, len(got))
 		}
 		merged := transcript.Merge(events, nil)
 		if d := cmp.Diff(got, fold(t, merged).History("t")); d != "" {
@@ -57,10 +57,10 @@ func TestHistoryIsBounded(t *testing.T) {
 			}
 		}
 	}
-	// Of what was dropped nothing is known, so that nothing is merged with a part of it.
+	// A history from which notes were dropped is unknown, so that operations aren't merged with an incomplete one.
 	p := fold(t, noted(5000, 0)).Message("m").Part("p")
 	if _, ok := p.HistoryAt(500); ok {
-		t.Error("a history whose notes were dropped is known")
+		t.Error("HistoryAt returns a history from which notes were dropped")
 	}
 }
 

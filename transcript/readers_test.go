@@ -32,8 +32,8 @@ type readingStep struct {
 	Fault    string               `json:"fault,omitempty"`
 }
 
-// readings are what readers.json holds, for the fold of each client: what this package makes of logs that come merged, in
-// pieces, again, out of place, and with checksums of other texts.
+// readings returns the contents of readers.json, with which the fold of every client is tested: the transcripts of this package for logs that
+// arrive merged, in pieces, repeated, out of order, and with wrong checksums.
 func readings(t *testing.T) (all []reading) {
 	for i, v := range vectors(t) {
 		log := v.Steps[0].Events
@@ -47,7 +47,7 @@ func readings(t *testing.T) (all []reading) {
 	return all
 }
 
-// read has a reader follow a log, with accidents.
+// read follows a log with a reader whose connection fails in several ways.
 func read(t *testing.T, name string, log []event.Event, r *rand.Rand) reading {
 	t.Helper()
 	out := reading{Name: name}
@@ -86,7 +86,7 @@ func read(t *testing.T, name string, log []event.Event, r *rand.Rand) reading {
 			at = upto
 		default:
 			if !apply(batch) {
-				t.Fatalf("%s: a batch of a sound log does not apply", name)
+				t.Fatalf("%s: a batch of an undamaged log does not apply", name)
 			}
 			at = upto
 		}
@@ -108,7 +108,7 @@ func read(t *testing.T, name string, log []event.Event, r *rand.Rand) reading {
 			break
 		}
 		if m := tr.Message(e.Message); m != nil && m.Part(e.Part) != nil && !utf8.ValidString(m.Part(e.Part).Text(e.Field)) {
-			// An offset inside a character, which only a broken gateway sends, and which not every language can hold.
+			// An offset inside a character, which only a faulty gateway sends, and which not every language can represent.
 			tr.Reset(before)
 			out.Steps = append(out.Steps[:steps], readingStep{Snapshot: before})
 		}
@@ -144,6 +144,6 @@ func TestReaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(want, b.Bytes()) {
-		t.Errorf("%s is not what the readers come to; see what has changed in the fold, and write it with go test ./transcript -run Readers -update", path)
+		t.Errorf("%s differs from the transcripts of the readers; if the change of the fold is intended, run go test ./transcript -run Readers -update", path)
 	}
 }

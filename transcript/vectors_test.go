@@ -75,8 +75,8 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// TestLogsFoldTheSame folds each log of the vectors as it is, compacted, compacted twice, merged in random ranges, in
-// pieces, and with a snapshot in between that went over the wire.
+// TestLogsFoldTheSame folds each log of the vectors unchanged, compacted, compacted twice, merged in random ranges, in
+// pieces, and with an encoded and decoded snapshot in between.
 func TestLogsFoldTheSame(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, v := range vectors(t) {
@@ -189,7 +189,7 @@ func fold(t testing.TB, events []event.Event) *transcript.Transcript {
 	return tr
 }
 
-// flat renders what vectors compare.
+// flat returns the lines that vectors compare: the contents of a snapshot, and its turns if turns is true.
 func flat(s *transcript.Snapshot, turns bool) []string {
 	out := []string{fmt.Sprintf("title %q", s.Title)}
 	for k, v := range s.Metadata {

@@ -11,7 +11,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// chat folds n turns, each of a user's message u1 ... and an answer a1 ... of size bytes; the turns in open have no end.
+// chat folds n turns, each with a user's message u1 ... and an answer a1 ... of size bytes. The turns in open have no end.
 func chat(t testing.TB, n, size int, open ...int) *transcript.Transcript {
 	t.Helper()
 	var b strings.Builder
@@ -67,15 +67,15 @@ func TestEvict(t *testing.T) {
 	i := tr.Window(transcript.Limits{Messages: 2, Bytes: 1 << 20})
 	tr.Evict(i)
 	if tr.Messages[0].ID != "u7" || tr.Message("a6") != nil || tr.Turn("t6") != nil || tr.Turn("t7") == nil || !tr.Earlier {
-		t.Errorf("kept from %s on, turns %d", tr.Messages[0].ID, len(tr.Turns))
+		t.Errorf("the first message is %s; %d turns", tr.Messages[0].ID, len(tr.Turns))
 	}
 	before := lines(tr)
 	late := parse(t, `{"seq":100,"type":"part.start","message":"a6","part":"q","kind":"media"}`)
 	if err := tr.Apply(&late[0]); err != nil || lines(tr) != before {
-		t.Errorf("an event of what was evicted: error %v\n%s", err, lines(tr))
+		t.Errorf("an event of an evicted message: error %v\n%s", err, lines(tr))
 	}
 	if s := tr.Snapshot(0); !s.Earlier {
-		t.Error("the snapshot does not say that there are earlier messages")
+		t.Error("the snapshot has Earlier false")
 	}
 }
 
@@ -113,7 +113,7 @@ func TestSnapshotStays(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// What another fold appends at the same place is its own.
+	// Two folds that append at the same position don't write into each other's memory.
 	e := parse(t, `{"seq":10,"type":"part.append","message":"m","part":"p","offset":3,"text":"XYZ"}`)[0]
 	if err := reader.Apply(&e); err != nil {
 		t.Fatal(err)
@@ -136,7 +136,7 @@ func TestResetForgets(t *testing.T) {
 		t.Fatal(err)
 	}
 	tr.Reset(&s)
-	// Events up to the snapshot are in it, whatever they say; a piece that was held back is gone.
+	// Events up to the snapshot are ignored, and a buffered piece is discarded.
 	for _, e := range parse(t, `{"seq":49,"type":"part.replace","message":"m","part":"p","text":"old","note":"n"}
 		{"seq":50,"type":"message.add","message":"x","role":"user"}
 		{"seq":51,"type":"part.append","message":"m","part":"p","offset":3,"text":"d"}`) {
@@ -148,11 +148,11 @@ func TestResetForgets(t *testing.T) {
 		t.Errorf("-want +got\n%s", d)
 	}
 	if tr.Message("u1") != nil || tr.Turn("t1") != nil {
-		t.Error("what was there before is still known")
+		t.Error("a message from before the reset is still known")
 	}
 }
 
-// pageCase is a log of four turns, and a reader that holds a window of it.
+// pageCase returns a log of four turns and a reader with a window of it.
 func pageCase(t *testing.T) (log, reader *transcript.Transcript) {
 	log = chat(t, 4, 10)
 	reader = &transcript.Transcript{}
@@ -186,7 +186,7 @@ func TestAddPageRefuses(t *testing.T) {
 		_, reader := pageCase(t)
 		before := lines(reader)
 		if add(reader) || lines(reader) != before || reader.Message("a2") != nil {
-			t.Errorf("%s is taken", name)
+			t.Errorf("%s is accepted", name)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) { dialecttest.Fuzz(t, Dialect(), body) })
 }
 
-// recorded is what the protocol's own fixtures come to.
+// recorded has the transcripts of the protocol's own fixtures.
 var recorded = map[string]string{
 	"simple_text_message": `
 turn turn state="ended" outcome="completed" upstream={"run":"run_01"}

@@ -22,7 +22,7 @@ func TestRegistry(t *testing.T) {
 			t.Errorf("%s: restore at the beginning: %v", d.Name, err)
 		}
 		if _, err := dialect.NewStream(d).Close(); err == nil {
-			t.Errorf("%s takes an empty stream for a whole one", d.Name)
+			t.Errorf("%s: Close of an empty stream reports no cut", d.Name)
 		}
 	}
 	if want := []string{"a2a", "acp", "ag-ui", "agentsdk", "aisdk", "anthropic", "eliza-actions", "eliza-chat", "gemini", "langgraph", "leat", "letta", "letta-code", "ollama", "openai-chat", "openai-responses", "openclaw"}; !slices.Equal(names, want) {

@@ -8,8 +8,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// lengths holds, for each dialect, a stream that a limit of length ended. The streams of formats that name no such limit, or
-// that already carry canonical events, are empty.
+// lengths has, for each dialect, a stream that ends at a limit of length. It is empty for formats that have no such reason, and for formats
+// whose frames already have canonical events.
 var lengths = map[string]string{
 	"a2a":              "",
 	"acp":              `{"jsonrpc":"2.0","id":3,"result":{"stopReason":"max_tokens"}}` + "\n",

@@ -18,7 +18,7 @@ func TestFormerStates(t *testing.T) {
 	}
 }
 
-// corpus are streams of a dialect.
+// corpus returns the streams of a dialect's testdata.
 func corpus(t *testing.T, d dialect.Dialect) []dialecttest.Stream {
 	t.Helper()
 	var paths []string

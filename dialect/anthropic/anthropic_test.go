@@ -24,7 +24,7 @@ func TestConformance(t *testing.T) {
 	dialecttest.Run(t, Dialect(), dialecttest.OwnStreams(t, Dialect()))
 }
 
-// load decodes one recording whole.
+// load decodes one recording at once.
 func load(t *testing.T, path string) *transcript.Transcript {
 	t.Helper()
 	body := dialecttest.Load(t, Dialect(), path, "").Body
@@ -40,7 +40,7 @@ func load(t *testing.T, path string) *transcript.Transcript {
 	return dialecttest.Fold(t, append(ops, rest...))
 }
 
-// TestDumps says literally what the streams of testdata come to.
+// TestDumps has the exact transcripts of the streams in testdata.
 func TestDumps(t *testing.T) {
 	for name, want := range map[string]string{
 		"text": `
@@ -119,7 +119,7 @@ message id1 turn="turn" role="assistant" ended=true stop="error"
 	}
 }
 
-// TestRecordedTexts asserts the tricky recordings literally.
+// TestRecordedTexts has the exact texts of the recordings that are easy to decode wrongly.
 func TestRecordedTexts(t *testing.T) {
 	const search = `Based on my search results, here are the key tech news developments from today (September 26, 2025):
 
@@ -206,7 +206,7 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// TestBounds says that what a hostile server opens has a bound.
+// The number of blocks and messages that a hostile server can open is limited.
 func TestBounds(t *testing.T) {
 	for name, format := range map[string]string{
 		"open blocks": `{"type":"content_block_start","index":%d,"content_block":{"type":"hologram"}}`,
@@ -221,12 +221,12 @@ func TestBounds(t *testing.T) {
 		}
 		var bad *dialect.Error
 		if !errors.As(err, &bad) {
-			t.Errorf("%s: %d were taken: %v", name, n, err)
+			t.Errorf("%s: %d accepted: %v", name, n, err)
 		}
 	}
 }
 
-// TestNames takes the type from the SSE event's name where the data has none.
+// The type is the name of the SSE event if the data has none.
 func TestNames(t *testing.T) {
 	d := Dialect().Decoder()
 	if ops, err := d.Decode(dialect.Frame{Event: "ping", Data: []byte(`{}`)}); err != nil || len(ops) > 0 {
@@ -242,7 +242,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestCounts counts what is not known.
+// Unknown blocks, deltas and events are counted.
 func TestCounts(t *testing.T) {
 	body := dialecttest.Load(t, Dialect(), "testdata/unknown.sse", "").Body
 	s := dialect.NewStream(Dialect())
@@ -262,16 +262,16 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) { dialecttest.Fuzz(t, Dialect(), body) })
 }
 
-// TestScan gives the quick path what it must leave to encoding/json.
+// scan refuses every form but the usual one, so that encoding/json decodes it.
 func TestScan(t *testing.T) {
 	const good = `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}  }`
 	if _, _, token, ok := scan([]byte(good)); !ok || string(token) != `"x"` {
-		t.Errorf("%s is not read", good)
+		t.Errorf("scan refuses %s", good)
 	}
 	for _, edit := range [][2]string{{`"x"`, `null`}, {`"x"`, `"x","y":1`}, {`text_delta`, `sparkle_delta`}, {`  }`, `}}`}, {`0`, `-1`}, {`:`, `: `}} {
 		s := strings.Replace(good, edit[0], edit[1], 1)
 		if _, _, _, ok := scan([]byte(s)); ok {
-			t.Errorf("%s is read", s)
+			t.Errorf("scan accepts %s", s)
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
-// BenchmarkDelta is one text delta, from the bytes of the stream to its operation.
+// BenchmarkDelta decodes one text delta, from the bytes of the stream to its operation.
 func BenchmarkDelta(b *testing.B) {
 	s := dialect.NewStream(Dialect())
 	for _, f := range []string{

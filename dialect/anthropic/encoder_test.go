@@ -60,7 +60,7 @@ func TestEncoderFails(t *testing.T) {
 	e := Encoder{ID: "msg_1", Model: "m"}
 	b := e.Fail(e.Text(e.Start(nil), "so far"), "overloaded_error", "busy")
 	if strings.Contains(string(b), "message_stop") {
-		t.Errorf("it looks whole: %s", b)
+		t.Errorf("a failed message has the end of a complete one: %s", b)
 	}
 	stream := dialect.NewStream(Dialect())
 	ops, err := stream.Write(b)

@@ -11,7 +11,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// fake is a small dialect of lines {"n":…,"text":"…"} and {"end":true}. fault names what is wrong with it.
+// fake is a small dialect of lines {"n":…,"text":"…"} and {"end":true}. fault names the rule that it breaks; it is empty for a correct dialect.
 type fake struct {
 	fault string
 	st    fakeState
@@ -33,7 +33,7 @@ func (d *fake) Decode(f dialect.Frame) ([]event.Event, error) {
 	if d.bad != nil {
 		return nil, d.bad
 	}
-	if d.st.Ended && d.fault != "goes on" {
+	if d.st.Ended && d.fault != "continues after the end" {
 		return nil, nil
 	}
 	d.st.N++
@@ -119,24 +119,24 @@ var fakeCorpus = []Stream{
 
 const faultVariable = "LEAT_DIALECTTEST_FAULT"
 
-// TestFake passes for the sound dialect; TestSuite runs it again with each fault.
+// TestFake passes for the correct dialect. TestSuite runs it again with each fault, in a process of its own, because it fails then.
 func TestFake(t *testing.T) { Run(t, fakeDialect(os.Getenv(faultVariable)), fakeCorpus) }
 
-// TestSuite shows that the suite catches what it is there to catch.
+// Each fault fails the checks that are for it, so no check passes whatever a decoder does.
 func TestSuite(t *testing.T) {
 	for fault, checks := range map[string][]string{
-		"goes on":                {"after"},
-		"takes anything":         {"invalid"},
-		"miscounts":              {"invalid"},
-		"knows all":              {"unknown"},
-		"keeps the frame":        {"restore"},
-		"stamps":                 {"invents"},
-		"says nothing":           {"changed nothing"},
-		"takes a cut for an end": {"Close", "and closed: want ErrCutShort, got <nil>"},
-		"completes":              {"completes a turn", "and closed: Close completes a turn"},
-		"forgets":                {"restore"},
-		"is whole too early":     {"there is more than"},
-		"ends a running tool":    {"ends the part of a running tool"},
+		"continues after the end": {"after"},
+		"takes anything":          {"invalid"},
+		"miscounts":               {"invalid"},
+		"knows all":               {"unknown"},
+		"keeps the frame":         {"restore"},
+		"stamps":                  {"invents"},
+		"says nothing":            {"changed nothing"},
+		"takes a cut for an end":  {"Close", "and closed: want ErrCutShort, got <nil>"},
+		"completes":               {"completes a turn", "and closed: Close completes a turn"},
+		"forgets":                 {"restore"},
+		"is whole too early":      {"there is more than"},
+		"ends a running tool":     {"ends the part of a running tool"},
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
@@ -148,7 +148,7 @@ func TestSuite(t *testing.T) {
 			}
 			for _, check := range checks {
 				if strings.Contains(string(out), "panic:") || !strings.Contains(string(out), check) {
-					t.Errorf("it does not say %q:\n%s", check, out)
+					t.Errorf("the output lacks %q:\n%s", check, out)
 				}
 			}
 		})

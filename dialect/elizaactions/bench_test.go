@@ -6,7 +6,7 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
-// BenchmarkChunk is one chunk, from the bytes of the stream to its operation.
+// BenchmarkChunk decodes one chunk, from the bytes of the stream to its operation.
 func BenchmarkChunk(b *testing.B) {
 	s := dialect.NewStream(Dialect())
 	if _, err := s.Write([]byte(`{"type":"chunk","text":"Hi"}` + "\n")); err != nil {

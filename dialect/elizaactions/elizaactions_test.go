@@ -14,7 +14,7 @@ func TestConformance(t *testing.T) {
 	dialecttest.Run(t, Dialect(), dialecttest.OwnStreams(t, Dialect()))
 }
 
-// The statuses of the requirement.
+// The statuses of the example in Eliza's document on callbacks.
 const (
 	looking   = "🔍 Looking up track..."
 	searching = "🔍 Searching for track..."

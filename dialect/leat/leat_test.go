@@ -55,7 +55,7 @@ message id3 turn="id2" role="assistant" ended=true
 	}
 }
 
-// TestRoundTrip encodes the events of a log, and decodes them to the same transcript.
+// TestRoundTrip encodes the events of a log and decodes them to the same transcript.
 func TestRoundTrip(t *testing.T) {
 	f := dialecttest.NewFolder()
 	if err := f.Fold(decode(t, load(t).Body)); err != nil {

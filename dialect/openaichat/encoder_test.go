@@ -19,7 +19,7 @@ func TestEncoder(t *testing.T) {
 	}
 	got = string(e.Fail(e.Start(nil), "server_error", "", "boom"))
 	if want := `data: {"error":{"message":"boom","type":"server_error","param":null,"code":null}}` + "\n\n"; !strings.HasSuffix(got, want) || strings.Contains(got, "[DONE]") {
-		t.Errorf("a failure: %s", got)
+		t.Errorf("the end of a failed answer: %s", got)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// recordings are the recorded streams. One of the files holds several responses, each of which is a stream.
+// recordings returns the recorded streams. One of the files has several responses, each of which is a stream.
 func recordings(t *testing.T) []dialecttest.Stream {
 	t.Helper()
 	var all []dialecttest.Stream
@@ -59,7 +59,7 @@ func TestFollowed(t *testing.T) {
 			for j := range i + 1 {
 				again := append(append([][]byte{}, frames[:i]...), frames[j:]...)
 				if diff := cmp.Diff(whole, decode(t, again)); diff != "" {
-					t.Fatalf("cut at frame %d, followed from %d: %s", i, j, diff)
+					t.Fatalf("interrupted at frame %d, resumed from %d: %s", i, j, diff)
 				}
 			}
 		}
@@ -116,7 +116,7 @@ func TestBounds(t *testing.T) {
 		}
 		var bad *dialect.Error
 		if !errors.As(err, &bad) || !strings.Contains(err.Error(), "more than") {
-			t.Errorf("%s: %d were taken: %v", name, n, err)
+			t.Errorf("%s: %d accepted: %v", name, n, err)
 		}
 	}
 }
@@ -181,7 +181,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 		}
 	}
 	if waits != 3 || d.Approval("q0") == nil || d.Approval("q1") == nil || d.Approval("q2") != nil || d.Approval("q9") != nil {
-		t.Errorf("%d questions; kept: %d, %d, %d bytes", waits, len(d.Approval("q0")), len(d.Approval("q1")), len(d.Approval("q2")))
+		t.Errorf("%d questions; stored requests of %d, %d, %d bytes", waits, len(d.Approval("q0")), len(d.Approval("q1")), len(d.Approval("q2")))
 	}
 	if st, err := d.State(); err != nil || len(st) > maxItemBytes+4096 {
 		t.Errorf("state of %d bytes, %v", len(st), err)

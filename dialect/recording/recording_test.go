@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// read returns the frames as "time event data", and what ended them if that is not io.EOF.
+// read returns the frames as "time event data", and the error after the last one unless it is io.EOF.
 func read(in io.Reader, client string) (frames []string, r *Reader, err error) {
 	if r, err = NewReader(in, client); err != nil {
 		return nil, nil, err

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// write returns what a use of a Writer has written.
+// write returns the recording that use writes.
 func write(t *testing.T, use func(w *Writer) error) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -18,7 +18,7 @@ func write(t *testing.T, use func(w *Writer) error) []byte {
 	return b.Bytes()
 }
 
-// A body yields the same frames however it was divided into pieces.
+// The division of a body into pieces doesn't change its frames.
 func TestPieces(t *testing.T) {
 	for name, tt := range map[string]struct {
 		body string

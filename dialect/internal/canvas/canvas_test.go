@@ -36,7 +36,7 @@ func frame(i int, kind event.PartKind, state event.PartState) dialect.Frame {
 	return dialect.Frame{Data: fmt.Appendf(nil, `{"key":"k%d","kind":%q,"state":%q}`, i, kind, state)}
 }
 
-// refused gives one frame more than a decoder takes, and checks that it is spent then.
+// refused decodes a frame above a limit twice: both calls must return the same error, and Close must report the stream as cut short.
 func refused(t *testing.T, d dialect.Decoder, f dialect.Frame, n int, why string) {
 	t.Helper()
 	for range 2 {
@@ -102,7 +102,7 @@ func TestOpen(t *testing.T) {
 		}
 	}
 	if got := open(t, d)[0]; got.Key != "k0" {
-		t.Errorf("the tool that runs is gone: %v", got)
+		t.Errorf("the running tool was ended: %v", got)
 	}
 	refused(t, d, frame(n, event.KindTool, event.PartRunning), n+1, "more than 512 tools run at once")
 }
