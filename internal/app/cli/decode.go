@@ -187,7 +187,8 @@ func (d *decoding) add(e event.Event) error {
 	return d.onEvent(&e)
 }
 
-// text writes the visible text of each message of the assistant.
+// text writes the visible text of each message of the assistant, in the order of the messages. Messages without
+// visible text, such as those with tool calls only, are left out.
 func (d *decoding) text(w io.Writer) error {
 	var texts []string
 	for _, m := range d.fold.Messages {

@@ -56,6 +56,7 @@ func (c *agentsCmd) Run(a *app) error {
 		if !c.Check {
 			break
 		}
+		// A kind without an upstream, such as demo, has nothing to check. That is neither a success nor a failure.
 		switch err := rows[i].err; {
 		case err == nil:
 			rows[i].Check = "ok"

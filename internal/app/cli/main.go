@@ -32,7 +32,8 @@ const (
 // errCut is the error if a stream stopped before its end.
 var errCut = errors.New("the stream was cut short")
 
-// commands are the commands of the program, with their help texts.
+// commands are the commands of the program, with their help texts. kong makes flags and arguments from the structs,
+// in the order of their fields, and calls the method Run of the one that was chosen.
 type commands struct {
 	Serve    serveCmd    `cmd:"" help:"Run the gateway."`
 	Chat     chatCmd     `cmd:"" help:"Talk to an agent in the terminal."`

@@ -52,7 +52,8 @@ func (d Duration) String() string {
 	}
 }
 
-// Size is a number of bytes, written as 512, 64KiB or 4MiB. It is never negative.
+// Size is a number of bytes, written as 512, 64KiB or 4MiB. It is never negative. Units are powers of 1024; KB and MB
+// are errors, because they are ambiguous.
 type Size int64
 
 // units are the units of sizes, the largest first, so that MiB is not taken for a number that ends in B.

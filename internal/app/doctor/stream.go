@@ -110,7 +110,8 @@ func (r *report) stream(ctx context.Context, client *http.Client, url, token str
 	}
 }
 
-// soonOver is how long before its expiry a certificate should have been renewed.
+// soonOver is how long before its expiry a certificate should have been renewed. Tools renew certificates of 90 days
+// a month before.
 const soonOver = 14 * 24 * time.Hour
 
 // certificate reports the expiry of the server's certificate. That it is valid for the host was checked by the

@@ -19,7 +19,9 @@ type file struct {
 	data []byte
 }
 
-// archive packs files under one folder: as a zip for Windows, else as a tar.gz. The same files give the same bytes.
+// archive packs files under one folder: as a zip for Windows, else as a tar.gz. The same files give the same bytes:
+// they are sorted, and all have the time of the commit in whole seconds, which is the precision of tar. It returns
+// the extension of the format.
 func archive(t target, folder string, at time.Time, files []file) (extension string, b []byte, err error) {
 	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.name, b.name) })
 	at = at.UTC().Truncate(time.Second)
@@ -32,8 +34,8 @@ func archive(t target, folder string, at time.Time, files []file) (extension str
 	return ".tar.gz", buf.Bytes(), err
 }
 
-// writeTar writes a gzipped tar. USTAR has no optional headers, and the gzip header has no time, so the output only depends on
-// its input.
+// writeTar writes a gzipped tar. USTAR has no optional headers, and the gzip header has no time, so the output only
+// depends on its input and the version of Go.
 func writeTar(dst io.Writer, folder string, at time.Time, files []file) error {
 	z, err := gzip.NewWriterLevel(dst, gzip.BestCompression)
 	if err != nil {

@@ -1,8 +1,8 @@
 // Command dist builds a release: the program for every platform in archives, a bill of materials for each, checksums, a Homebrew formula
 // and an install script. "make dist" runs it in the root of the tree.
 //
-// It compiles all platforms first, then packs them, then writes the files that list the archives (formula, install script, checksums),
-// and finally replaces the output folder.
+// It compiles and packs one platform after another, then writes the files that depend on the archives (install script, formula,
+// checksums), and finally replaces the output folder.
 //
 // Invariants
 //

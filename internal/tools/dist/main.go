@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// target is a platform that a release is made for.
+// target is a platform that a release is made for, with Go's names for the operating system and the processor.
 type target struct{ os, arch string }
 
 func (t target) String() string { return t.os + "/" + t.arch }
@@ -37,7 +37,9 @@ func main() {
 	}
 }
 
-// run builds the release into a temporary folder next to outDir, which is on the same file system, and renames it at the end.
+// run builds the release into a temporary folder next to outDir, which is on the same file system, and renames it at
+// the end. If the build fails or is interrupted, the temporary folder is removed and outDir is unchanged. Then run
+// prints the files with their sizes in bytes.
 func run(ctx context.Context, outDir, names string) (err error) {
 	platforms, err := choose(names)
 	if err != nil {
@@ -100,7 +102,8 @@ func choose(names string) ([]target, error) {
 	return platforms, nil
 }
 
-// build compiles and packs the platforms into dir.
+// build compiles and packs the platforms into dir. The commit and the documents are read once, at the beginning, so
+// that all archives have the same.
 func build(ctx context.Context, dir string, platforms []target) (release, error) {
 	r, err := checkedOut()
 	if err != nil {
@@ -136,12 +139,13 @@ func (t target) program() string {
 	return "leat"
 }
 
-// variables is the prefix of the linker variables with the version, see compile.
+// variables is the path of the package whose variables contain the version; see compile.
 const variables = "github.com/leat-dev/leat/internal/app/cli."
 
-// compile builds the program statically and without debug information, with the version, commit and date of r. Go's own record
-// of the checkout is turned off, because it differs between a clone and a worktree. The environment is pinned, so that GOFLAGS
-// or GOAMD64 of the machine don't change the bytes.
+// compile builds the program statically and without debug information, with the version, commit and date of r. Go's
+// own record of the checkout is turned off, because it differs between a clone and a worktree. The environment is
+// pinned, so that GOFLAGS or GOAMD64 of the machine don't change the bytes. The oldest processors of each
+// architecture are supported.
 func compile(ctx context.Context, path string, r release, t target) error {
 	flags := fmt.Sprintf("-s -w -buildid= -X %[1]srelease=%[2]s -X %[1]sreleaseCommit=%[3]s -X %[1]sreleaseDate=%[4]s",
 		variables, r.version, r.commit, r.time.UTC().Format(time.RFC3339))
@@ -153,21 +157,15 @@ func compile(ctx context.Context, path string, r release, t target) error {
 	return nil
 }
 
-// document is a file that goes into every archive.
-type document struct {
-	name string
-	data []byte
-}
-
-// documents reads the files of every archive from the root of the tree.
-func documents() ([]document, error) {
-	var docs []document
+// documents reads the files that every archive contains besides the program, from the root of the tree.
+func documents() ([]file, error) {
+	var docs []file
 	for _, name := range []string{"CHANGELOG.md", "LICENSE", "README.md", "leat.example.yaml"} {
 		b, err := os.ReadFile(name)
 		if err != nil {
 			return nil, fmt.Errorf("dist must run in the root of the tree: %w", err)
 		}
-		docs = append(docs, document{name, b})
+		docs = append(docs, file{name, 0o644, b})
 	}
 	return docs, nil
 }

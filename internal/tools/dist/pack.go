@@ -14,25 +14,24 @@ import (
 	"text/template"
 )
 
-// downloads is the address of the releases.
+// downloads is the address of the releases. The folder below it is named by the version, as GitHub does.
 const downloads = "https://github.com/leat-dev/leat/releases/download"
 
 const (
+	// The names of files that have no version in them: documentation links to them in the latest release.
 	sumsFile    = "SHA256SUMS"
 	formulaFile = "leat.rb"
 	installFile = "install.sh"
 )
 
-// pack writes the archive and the bill of materials of one target.
-func pack(dir string, r release, t target, binary string, docs []document) error {
+// pack writes the archive of one target, and next to it the bill of materials, which is made from the build
+// information in the compiled program.
+func pack(dir string, r release, t target, binary string, docs []file) error {
 	b, err := os.ReadFile(binary)
 	if err != nil {
 		return err
 	}
-	files := []file{{t.program(), 0o755, b}}
-	for _, d := range docs {
-		files = append(files, file{d.name, 0o644, d.data})
-	}
+	files := append([]file{{t.program(), 0o755, b}}, docs...)
 	name := r.name(t)
 	extension, packed, err := archive(t, name, r.time, files)
 	if err != nil {
@@ -58,8 +57,8 @@ var installScript string
 //go:embed leat.rb
 var formula string
 
-// finish writes the files that depend on all archives. The install script and the formula come before the checksums, which
-// cover them; the formula itself contains the checksums of the archives.
+// finish writes the files that depend on all archives. The install script and the formula come before the checksums,
+// which cover them; the formula itself contains the checksums of the archives. So the checksums are computed twice.
 func finish(dir string, r release) error {
 	install := strings.ReplaceAll(installScript, "@VERSION@", r.version)
 	install = strings.ReplaceAll(install, "@DOWNLOADS@", downloads)
@@ -107,8 +106,8 @@ func sum(dir string) ([]checksum, error) {
 	return sums, nil
 }
 
-// formulaOf fills in the Homebrew formula. A platform that wasn't built is left out, so that a formula for trials can be made
-// from a partial build.
+// formulaOf fills in the Homebrew formula. A platform that wasn't built is left out, so that a formula for trials can
+// be made from a partial build. Homebrew has no Windows.
 func formulaOf(r release, sums []checksum) ([]byte, error) {
 	data := map[string]any{"Version": strings.TrimPrefix(r.version, "v"), "Modified": r.modified()}
 	for _, t := range targets {

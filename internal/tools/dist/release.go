@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// release is the data that all files of a release share.
+// release is the data that all files of a release share. It comes from the commit alone, never from the clock or the
+// machine.
 type release struct {
 	version string // such as v1.2.0
 	commit  string
@@ -20,10 +21,12 @@ func (r release) name(t target) string { return "leat-" + r.version + "-" + t.os
 // dirty is the suffix of the version of a tree with uncommitted changes.
 const dirty = "-dirty"
 
+// modified reports whether the tree had uncommitted changes, in which case the files must not be published.
 func (r release) modified() bool { return strings.HasSuffix(r.version, dirty) }
 
-// checkedOut returns the release of the checked out commit. The version is its tag or, without a tag, a pseudo-version as Go
-// forms it.
+// checkedOut returns the release of the checked out commit. The version is its tag or, without a tag, a
+// pseudo-version as Go forms it, such as v0.0.0-20261123061200-0123456789ab. Untracked files count as changes,
+// because Go would compile them.
 func checkedOut() (release, error) {
 	var r release
 	commit, err := git("rev-parse", "HEAD")

@@ -24,12 +24,13 @@ type bill struct {
 	Dependencies []dependency `json:"dependencies"`
 }
 
+// metadata describes the program. The timestamp is the commit's, not that of the build.
 type metadata struct {
 	Timestamp string    `json:"timestamp"`
 	Component component `json:"component"`
 }
 
-// component is the program or a module.
+// component is the program or a module. Ref identifies it within the bill; it is the package URL, which is unique.
 type component struct {
 	Type       string     `json:"type"`
 	Ref        string     `json:"bom-ref"`
@@ -50,17 +51,24 @@ type hash struct {
 	Content   string `json:"content"`
 }
 
+// property is a fact for which the format has no field, such as the checksum of a module in go.sum, which is not a
+// plain SHA-256.
 type property struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
+// dependency says which components a component was linked with.
 type dependency struct {
 	Ref       string   `json:"ref"`
 	DependsOn []string `json:"dependsOn,omitempty"`
 }
 
 // billOf lists what a program was linked from: its modules, with their checksums in go.sum, and the standard library.
+//
+// The build information doesn't contain which module imports which, so all of them are dependencies of the program
+// itself. A replaced module is listed as its replacement, because that was linked. Components are sorted, so that the
+// same program has the same bill.
 func billOf(r release, t target, info *debug.BuildInfo, program []byte) bill {
 	sum := sha256.Sum256(program)
 	main := component{
@@ -98,7 +106,8 @@ func billOf(r release, t target, info *debug.BuildInfo, program []byte) bill {
 	}
 }
 
-// purl returns the package URL of a module.
+// purl returns the package URL of a module, such as pkg:golang/github.com/google/uuid@v1.6.0. The slashes of the path
+// remain.
 func purl(path, version string) string {
 	segments := strings.Split(path, "/")
 	for i, s := range segments {

@@ -55,7 +55,8 @@ func (t *tree) arrows(path string) figure {
 	return fig
 }
 
-// declaredInPackage reports whether an object belongs to a package rather than to a function: a declaration of the file, a method, a field.
+// declaredInPackage reports whether an object belongs to a package rather than to a function: a declaration of the
+// file, a method, a field. Variables of functions can't be used in other files.
 func declaredInPackage(o types.Object) bool {
 	if v, ok := o.(*types.Var); ok && v.IsField() {
 		return true

@@ -67,6 +67,8 @@ func isPublic(rel string) bool {
 }
 
 // key names an object across packages that were checked apart: its package, its type if it is a method, and its name.
+// The same object has different values in the package itself and in packages that import it, so pointers can't be
+// compared.
 func key(o types.Object) string {
 	k := o.Pkg().Path() + "."
 	if f, ok := o.(*types.Func); ok {
