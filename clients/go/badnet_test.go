@@ -43,7 +43,7 @@ func badNetwork(t *testing.T, cuts int) {
 		t.Fatal(err)
 	}
 	target := strings.TrimSuffix(strings.TrimPrefix(h.URL, "http://"), "/")
-	proxy, err := badnet.Listen(target, badnet.Faults{Seed: uint64(cuts), Total: -1, Mean: 4 << 10, Stall: 20 * time.Millisecond})
+	proxy, err := badnet.Listen(target, badnet.Faults{Seed: uint64(cuts), Total: -1, MeanBytes: 4 << 10, Stall: 20 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -324,7 +324,7 @@ func TestLiveSilence(t *testing.T) {
 func TestLiveBadNetwork(t *testing.T) {
 	const cuts = 25
 	h := newLively(t)
-	proxy, err := badnet.Listen(strings.TrimPrefix(h.URL, "http://"), badnet.Faults{Seed: 1, Total: cuts, Mean: 4 << 10, Stall: 20 * time.Millisecond})
+	proxy, err := badnet.Listen(strings.TrimPrefix(h.URL, "http://"), badnet.Faults{Seed: 1, Total: cuts, MeanBytes: 4 << 10, Stall: 20 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func source(t *testing.T, b []byte) string {
 			if err != nil {
 				return
 			}
-			_, _ = c.Write(b) // it may be cut
+			_, _ = c.Write(b) // the proxy may interrupt it
 			c.Close()
 		}
 	}()
@@ -38,7 +38,7 @@ func source(t *testing.T, b []byte) string {
 }
 
 // fetch reads through the proxy until the end, and returns the bytes and the error.
-func fetch(t *testing.T, p *Proxy) ([]byte, error) {
+func fetch(t *testing.T, p *proxy) ([]byte, error) {
 	t.Helper()
 	c, err := net.Dial("tcp", p.Addr())
 	if err != nil {
@@ -48,11 +48,11 @@ func fetch(t *testing.T, p *Proxy) ([]byte, error) {
 	return io.ReadAll(c)
 }
 
-// What comes is the beginning of what was sent, each time; after the last fault it is all of it.
+// TestFaults checks that each interrupted connection delivers a prefix of the bytes, and connections after the last fault all of them.
 func TestFaults(t *testing.T) {
 	sent := bytes.Repeat([]byte("0123456789abcdef"), 4<<10)
 	run := func(seed uint64) (lengths []int, resets int) {
-		p, err := Listen(source(t, sent), Faults{Seed: seed, Total: 20, Mean: 8 << 10, Stall: time.Millisecond})
+		p, err := Listen(source(t, sent), Faults{Seed: seed, Total: 20, MeanBytes: 8 << 10, Stall: time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,10 +60,10 @@ func TestFaults(t *testing.T) {
 		for p.Cuts() < 20 {
 			got, err := fetch(t, p)
 			if !bytes.HasPrefix(sent, got) || len(got) == len(sent) {
-				t.Fatalf("%d bytes came, not a part of what was sent", len(got))
+				t.Fatalf("received %d bytes, not a proper prefix of those sent", len(got))
 			}
 			if errors.Is(err, syscall.ECONNRESET) {
-				resets++ // and what the system held of it is lost
+				resets++ // a reset discards the bytes in the kernel's buffers
 				continue
 			}
 			if err != nil {
@@ -72,7 +72,7 @@ func TestFaults(t *testing.T) {
 			lengths = append(lengths, len(got))
 		}
 		if got, err := fetch(t, p); err != nil || !bytes.Equal(got, sent) {
-			t.Errorf("after the last fault %d bytes came, and %v", len(got), err)
+			t.Errorf("after the last fault: received %d bytes, error %v", len(got), err)
 		}
 		return lengths, resets
 	}
@@ -85,26 +85,26 @@ func TestFaults(t *testing.T) {
 		distinct[n] = true
 	}
 	if len(distinct) < len(first)/2 {
-		t.Errorf("cut after %v bytes: that is not random", first)
+		t.Errorf("connections were interrupted after %v bytes, which isn't random", first)
 	}
 }
 
-// Faults without end are over once the network is mended.
+// TestMend checks that Mend ends an unlimited number of faults.
 func TestMend(t *testing.T) {
 	sent := bytes.Repeat([]byte("0123456789abcdef"), 4<<10)
-	p, err := Listen(source(t, sent), Faults{Seed: 1, Total: -1, Mean: 8 << 10, Stall: time.Millisecond})
+	p, err := Listen(source(t, sent), Faults{Seed: 1, Total: -1, MeanBytes: 8 << 10, Stall: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
 	for range 20 {
 		if got, _ := fetch(t, p); len(got) == len(sent) {
-			t.Fatal("all of it came")
+			t.Fatal("a connection wasn't interrupted")
 		}
 	}
 	p.Mend()
 	if got, err := fetch(t, p); err != nil || !bytes.Equal(got, sent) {
-		t.Errorf("mended, %d bytes came, and %v", len(got), err)
+		t.Errorf("after Mend: received %d bytes, error %v", len(got), err)
 	}
 }
 
@@ -127,9 +127,9 @@ func TestTargetAway(t *testing.T) {
 	}
 }
 
-// Close ends what is open, also what stalls.
+// TestClose checks that Close ends all connections, stalled ones too.
 func TestClose(t *testing.T) {
-	p, err := Listen(source(t, make([]byte, 1<<20)), Faults{Seed: 1, Total: -1, Mean: 100, Stall: time.Hour})
+	p, err := Listen(source(t, make([]byte, 1<<20)), Faults{Seed: 1, Total: -1, MeanBytes: 100, Stall: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

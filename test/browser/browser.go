@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,20 +20,21 @@ import (
 	"github.com/coder/websocket"
 )
 
-// startLimit bounds the browser's start; a cold one on a busy machine takes a few seconds.
+// startLimit is the time limit of the browser's start and of [page.Wait]. A cold start on a busy machine takes several seconds.
 const startLimit = 60 * time.Second
 
-// Page is one tab. Its methods fail the test where the browser does.
-type Page struct {
+// page is one tab of the browser. A method fails the test if the browser reports an error, so it must be called from the test's goroutine.
+type page struct {
 	t    *testing.T
 	conn *websocket.Conn
 	id   atomic.Int64
 
 	mu      sync.Mutex
-	waiting map[int64]chan answer
+	pending map[int64]chan answer // by id of the command; nil after the connection has ended
 	console []string
 }
 
+// answer is the browser's response to a DevTools command. Exactly one of the fields is set.
 type answer struct {
 	Result json.RawMessage `json:"result"`
 	Error  *struct {
@@ -40,8 +42,9 @@ type answer struct {
 	} `json:"error"`
 }
 
-// Open starts a browser for the test and returns an empty page.
-func Open(t *testing.T) *Page {
+// Open starts a headless Chromium for the test and returns an empty page. The test is skipped if Chromium isn't installed. The browser uses a
+// new profile, so tests share no cookies or storage. It is killed at the end of the test.
+func Open(t *testing.T) *page {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil {
@@ -59,14 +62,16 @@ func Open(t *testing.T) *Page {
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("start Chromium: %v", err)
 	}
-	read := make(chan string, 1)
+	// Chromium chooses a free port and prints the DevTools address to stderr. The goroutine also drains the rest of the output, so that
+	// the browser never blocks on a full pipe.
+	addresses := make(chan string, 1)
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
 		lines := bufio.NewScanner(stderr)
 		for lines.Scan() {
 			if _, url, ok := strings.Cut(lines.Text(), "DevTools listening on ws://"); ok {
-				read <- url
+				addresses <- url
 			}
 		}
 	}()
@@ -77,7 +82,7 @@ func Open(t *testing.T) *Page {
 	})
 	var host string
 	select {
-	case url := <-read:
+	case url := <-addresses:
 		host, _, _ = strings.Cut(url, "/")
 	case <-time.After(startLimit):
 		t.Fatal("Chromium did not start")
@@ -85,7 +90,9 @@ func Open(t *testing.T) *Page {
 	return attach(t, host)
 }
 
-func attach(t *testing.T, host string) *Page {
+// attach opens a tab, connects to its DevTools socket, and enables the events that read collects. host is the address of the browser's
+// DevTools server.
+func attach(t *testing.T, host string) *page {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+host+"/json/new?about:blank", nil)
 	if err != nil {
@@ -107,25 +114,26 @@ func attach(t *testing.T, host string) *Page {
 		t.Fatalf("attach to the tab: %v", err)
 	}
 	conn.SetReadLimit(64 << 20) // screenshots
-	p := &Page{t: t, conn: conn, waiting: map[int64]chan answer{}}
-	done := make(chan struct{})
-	go func() { defer close(done); p.read() }()
-	t.Cleanup(func() { _ = conn.CloseNow(); <-done })
+	p := &page{t: t, conn: conn, pending: map[int64]chan answer{}}
+	ended := make(chan struct{})
+	go func() { defer close(ended); p.readAnswers() }()
+	t.Cleanup(func() { _ = conn.CloseNow(); <-ended })
 	p.call("Page.enable", nil)
 	p.call("Runtime.enable", nil)
 	p.call("Log.enable", nil)
 	return p
 }
 
-func (p *Page) read() {
+// readAnswers passes each answer to the call that waits for it, and collects console messages and exceptions, until the connection ends.
+func (p *page) readAnswers() {
 	for {
 		_, b, err := p.conn.Read(context.Background())
 		if err != nil {
 			p.mu.Lock()
-			for _, ch := range p.waiting {
+			for _, ch := range p.pending {
 				close(ch)
 			}
-			p.waiting = nil
+			p.pending = nil
 			p.mu.Unlock()
 			return
 		}
@@ -141,9 +149,9 @@ func (p *Page) read() {
 		p.mu.Lock()
 		switch {
 		case m.ID != 0:
-			if ch := p.waiting[m.ID]; ch != nil {
+			if ch := p.pending[m.ID]; ch != nil {
 				ch <- m.answer
-				delete(p.waiting, m.ID)
+				delete(p.pending, m.ID)
 			}
 		case m.Method == "Runtime.exceptionThrown" || m.Method == "Runtime.consoleAPICalled" || m.Method == "Log.entryAdded":
 			p.console = append(p.console, string(m.Params))
@@ -152,7 +160,8 @@ func (p *Page) read() {
 	}
 }
 
-func (p *Page) call(method string, params any) json.RawMessage {
+// call sends a command and returns its result. It ends with the test's context at the latest.
+func (p *page) call(method string, params any) json.RawMessage {
 	p.t.Helper()
 	id := p.id.Add(1)
 	b, err := json.Marshal(map[string]any{"id": id, "method": method, "params": params})
@@ -161,11 +170,11 @@ func (p *Page) call(method string, params any) json.RawMessage {
 	}
 	ch := make(chan answer, 1)
 	p.mu.Lock()
-	if p.waiting == nil {
+	if p.pending == nil {
 		p.mu.Unlock()
-		p.t.Fatalf("%s: the browser is gone", method)
+		p.t.Fatalf("%s: the browser has exited", method)
 	}
-	p.waiting[id] = ch
+	p.pending[id] = ch
 	p.mu.Unlock()
 	if err := p.conn.Write(p.t.Context(), websocket.MessageText, b); err != nil {
 		p.t.Fatalf("%s: %v", method, err)
@@ -182,20 +191,20 @@ func (p *Page) call(method string, params any) json.RawMessage {
 	return nil
 }
 
-// Go opens a URL.
-func (p *Page) Go(url string) {
+// Go navigates to a URL. It returns before the page has loaded.
+func (p *page) Go(url string) {
 	p.t.Helper()
 	p.call("Page.navigate", map[string]any{"url": url})
 }
 
-// Reload loads the page again.
-func (p *Page) Reload() {
+// Reload reloads the page. It returns before the page has loaded.
+func (p *page) Reload() {
 	p.t.Helper()
 	p.call("Page.reload", nil)
 }
 
-// Eval runs an expression and returns its value as text; a promise is awaited.
-func (p *Page) Eval(expression string) string {
+// Eval evaluates a JavaScript expression and returns its value as text. A promise is awaited. An exception fails the test.
+func (p *page) Eval(expression string) string {
 	p.t.Helper()
 	var r struct {
 		Result struct {
@@ -215,8 +224,9 @@ func (p *Page) Eval(expression string) string {
 	return fmt.Sprint(r.Result.Value)
 }
 
-// Wait asks, some times a second, until an expression is true. The page has no event for what a test waits for.
-func (p *Page) Wait(what, expression string) {
+// Wait polls a JavaScript expression until it is true, because most states of a page have no event. description names the state in the
+// failure, which also contains the page's text and console.
+func (p *page) Wait(description, expression string) {
 	p.t.Helper()
 	limit := time.After(startLimit)
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -226,13 +236,13 @@ func (p *Page) Wait(what, expression string) {
 		case <-tick.C:
 		case <-limit:
 			p.Screenshot("timeout.png")
-			p.t.Fatalf("never came to be: %s; the page says\n%s\nconsole %s", what, p.Eval("document.body.innerText"), p.Console())
+			p.t.Fatalf("timed out waiting until %s; text of the page:\n%s\nconsole %s", description, p.Eval("document.body.innerText"), p.Console())
 		}
 	}
 }
 
-// Screenshot writes a picture into the folder named by SCREENSHOTS, if that is set.
-func (p *Page) Screenshot(name string) {
+// Screenshot writes a PNG file into the folder named by the environment variable SCREENSHOTS. If that is empty, it does nothing.
+func (p *page) Screenshot(name string) {
 	p.t.Helper()
 	dir := os.Getenv("SCREENSHOTS")
 	if dir == "" {
@@ -253,9 +263,9 @@ func (p *Page) Screenshot(name string) {
 	}
 }
 
-// Console returns what the page wrote to the console, and its errors.
-func (p *Page) Console() []string {
+// Console returns the page's console messages, exceptions and browser log entries so far, as JSON.
+func (p *page) Console() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return append([]string(nil), p.console...)
+	return slices.Clone(p.console)
 }

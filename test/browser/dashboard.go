@@ -2,21 +2,23 @@ package browser
 
 import "strconv"
 
-// Expressions over the dashboard.
+// JavaScript expressions about the dashboard's state, for Wait and Eval.
 const (
-	// Live is true while the page is connected.
-	Live = `document.querySelector(".connection")?.dataset.state === "connected"`
-	// Log is the text of the conversation as it is shown.
+	// Connected is true while the dashboard is connected to the gateway.
+	Connected = `document.querySelector(".connection")?.dataset.state === "connected"`
+	// Log is the visible text of the conversation's messages, one message after another.
 	Log = `[...document.querySelectorAll(".log article.message")].map((a) => a.innerText).join("\n")`
-	// Idle is true while it is connected and nothing runs.
-	Idle = Live + ` && !document.querySelector("[aria-busy=true], .composer button[aria-label=Stop]")`
+	// Idle is true while the dashboard is connected and no turn is running.
+	Idle = Connected + ` && !document.querySelector("[aria-busy=true], .composer button[aria-label=Stop]")`
 )
 
-// Ask types a message into the dashboard and sends it.
-func (p *Page) Ask(text string) {
+// Ask enters a message into the composer and submits the form. It first waits for the composer, because the dashboard renders it only
+// after it has loaded the conversation.
+func (p *page) Ask(text string) {
 	p.t.Helper()
-	p.Wait("the composer is there", `document.querySelector("#composer")`)
-	// React looks at the element's own setter.
+	p.Wait("the composer is shown", `document.querySelector("#composer")`)
+	// React replaces the element's value property to track changes. A call of the prototype's setter followed by an input event looks to
+	// React like typing.
 	p.Eval(`(() => { const i = document.querySelector("#composer"); Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(i, ` + strconv.Quote(text) + `); i.dispatchEvent(new Event("input", { bubbles: true })); })()`)
 	p.Eval(`document.querySelector("form.composer").requestSubmit()`)
 }

@@ -1,7 +1,7 @@
-// Package browser drives a headless Chromium over its DevTools protocol, for tests that look at pages as people do.
+// Package browser drives a headless Chromium through the DevTools protocol, for tests of the dashboard and of example pages.
 //
 // Invariants
 //
-//   - A test that can't have a browser is skipped, with a line that says what to install.
-//   - The browser ends with the test that started it, and keeps nothing.
+//   - If Chromium isn't installed, the test is skipped with a message that names the package to install.
+//   - The browser ends with the test that started it, and its profile is deleted.
 package browser

@@ -287,7 +287,7 @@ func TestOwnAgents(t *testing.T) {
 		b.write("agent.py", block(t, "README.md", "python", "sys.stdin"))
 		page.Go(b.serve(command(t, "README.md", "exec:python3")...))
 		const log = "(" + browser.Log + ")"
-		page.Wait("the page is online", browser.Live)
+		page.Wait("the page is online", browser.Connected)
 		page.Ask(question)
 		page.Wait("the answer begins", log+`.includes("You said: one two")`)
 		if strings.Contains(page.Eval(log), strings.TrimSpace(answered)) {

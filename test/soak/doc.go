@@ -1,15 +1,16 @@
-// Package soak keeps a real gateway busy for hours, with a hundred streams at once, and watches what it uses and what it says.
+// Package soak runs a real gateway for hours with a hundred concurrent streams. It checks every answer, and measures the resources of the
+// gateway's process.
 //
-// What has to hold:
+// Invariants that the test checks:
 //
-//   - What a reader sees of an answer is at every moment the beginning of what the agent says, and never becomes less.
-//   - Each turn ends once, and soon after its agent does. It is completed with the whole text; it fails only if its agent broke off,
-//     and is interrupted only if the gateway was restarted.
-//   - Memory, goroutines, descriptors and the write-ahead log are flat: once a process has run for a while (Options.Warm), none of them
-//     grows by more than five percent until it ends, nor from one process to the next.
+//   - The text that a reader has received is always a prefix of the agent's text, and never gets shorter.
+//   - Each turn ends exactly once, soon after its agent's stream. It is completed with the whole text. It fails only if its agent broke
+//     off, and is interrupted only if the gateway was restarted.
+//   - Memory, goroutines, file descriptors and the write-ahead log stay flat: after a process has warmed up (options.warm), none of them
+//     grows by more than five percent until the process ends, or from one process to the next.
 //
-// Readers lose their connections at random, agents break off, conversations are truncated and deleted, and the gateway is killed and
-// restarted. A seed repeats the choices, but not the times at which they meet.
+// Meanwhile readers are disconnected at random, agents break off, conversations are truncated and deleted, and the gateway is killed and
+// restarted. A seed reproduces the random choices, but not their timing.
 //
 // TestSoak runs for the duration in LEAT_SOAK; make soak sets it.
 package soak

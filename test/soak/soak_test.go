@@ -11,11 +11,11 @@ import (
 	"github.com/leat-dev/leat/test/binary"
 )
 
-// A run of some seconds shows that all of it works. It measures nothing: a process has to warm up first.
+// TestShort runs everything for some seconds. It compares no resources, because the processes don't live long enough to warm up.
 func TestShort(t *testing.T) {
-	report, err := Run(t.Context(), Options{
+	report, err := runSoak(t.Context(), options{
 		Binary: binary.Leat(t), Data: filepath.Join(t.TempDir(), "data"), Streams: 8, Pace: time.Millisecond, Seed: 1,
-		Duration: 8 * time.Second, Storm: []time.Duration{2 * time.Second, 4 * time.Second}, Every: time.Hour, Warm: time.Minute, Stretch: time.Second,
+		Duration: 8 * time.Second, Storm: []time.Duration{2 * time.Second, 4 * time.Second}, Interval: time.Hour, Warm: time.Minute, Stretch: time.Second,
 		Log: t.Logf,
 	})
 	if err != nil {
@@ -30,25 +30,25 @@ func TestShort(t *testing.T) {
 // TestSoak runs for the duration in LEAT_SOAK; make soak sets it.
 func TestSoak(t *testing.T) {
 	if os.Getenv("LEAT_SOAK") == "" {
-		t.Skip("SKIPPED: it runs for as long as LEAT_SOAK says; run make soak HOURS=1, or set LEAT_SOAK=1h")
+		t.Skip("SKIPPED: the duration is in LEAT_SOAK; run make soak HOURS=1, or set LEAT_SOAK=1h")
 	}
 	duration, err := time.ParseDuration(os.Getenv("LEAT_SOAK"))
 	if err != nil {
 		t.Fatalf("LEAT_SOAK: %v", err)
 	}
-	report, err := Run(t.Context(), Options{
+	report, err := runSoak(t.Context(), options{
 		Binary: binary.Leat(t), Data: filepath.Join(t.TempDir(), "data"), Streams: 100, Pace: 100 * time.Millisecond, Seed: uint64(time.Now().UnixNano()),
-		Duration: duration, Storm: []time.Duration{15 * time.Second, 35 * time.Second, 60 * time.Second, 90 * time.Second}, Every: 29 * time.Minute,
+		Duration: duration, Storm: []time.Duration{15 * time.Second, 35 * time.Second, 60 * time.Second, 90 * time.Second}, Interval: 29 * time.Minute,
 		Warm: 10 * time.Minute, Stretch: 3 * time.Minute,
 		Log: t.Logf,
 	})
 	if report != nil {
 		t.Logf("%d turns, %d restarts", report.Turns, report.Restarts)
-		for _, g := range report.Growth {
+		for _, g := range report.growth {
 			t.Log(g)
 		}
-		if len(report.Growth) == 0 && err == nil {
-			t.Errorf("%v are too short to measure anything: a process has to warm up for ten minutes", duration)
+		if len(report.growth) == 0 && err == nil {
+			t.Errorf("%v is too short: a process has to warm up for ten minutes before it is measured", duration)
 		}
 	}
 	if err != nil {

@@ -26,7 +26,7 @@ func TestLoginInABrowser(t *testing.T) {
 	login := func(token string) {
 		page.Eval(`(() => { document.querySelector("#token").value = "` + token + `"; document.querySelector("#token").form.requestSubmit(); })()`)
 	}
-	const online = browser.Live
+	const online = browser.Connected
 	const shown = `document.querySelector("#token")`
 	page.Go(gw.url + "/")
 	page.Wait("the login is shown", shown)

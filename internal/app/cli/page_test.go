@@ -83,7 +83,7 @@ func TestThePageInABrowser(t *testing.T) {
 	gw := startGateway(t)
 	const log, idle = browser.Log, browser.Idle
 	page.Go(gw.url + "/leat/")
-	page.Wait("the page is online", browser.Live)
+	page.Wait("the page is online", browser.Connected)
 	page.Screenshot("1-empty.png")
 	page.Ask("tools: what is 17 * 23?")
 	page.Wait("a tool is shown", `document.querySelector(".log .tool")`)
@@ -105,7 +105,7 @@ func TestThePageInABrowser(t *testing.T) {
 
 	// The gateway is killed. The page reports the lost connection, reconnects by itself and shows how the turn ended.
 	gw.kill()
-	page.Wait("the page says that it is cut off", `!(`+browser.Live+`)`)
+	page.Wait("the page says that it is cut off", `!(`+browser.Connected+`)`)
 	page.Screenshot("4-cut.png")
 	before := page.Eval(log)
 	gw.start()

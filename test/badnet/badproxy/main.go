@@ -1,5 +1,7 @@
-// Command badproxy runs the bad network for tests that are not written in Go. It prints where it listens, then, for each line
-// that it reads, how many connections it has cut; the line "mend" ends the faults. It ends with its input.
+// Command badproxy runs a badnet proxy for tests that aren't written in Go. Its argument is the target's address. It prints its own
+// address, and then, for each line of its input, the number of connections interrupted so far.
+//
+// The line "mend" stops the faults. The program exits at the end of its input, so it doesn't outlive the test that started it.
 package main
 
 import (
@@ -15,9 +17,9 @@ import (
 func main() {
 	var f badnet.Faults
 	flag.Uint64Var(&f.Seed, "seed", 1, "seed of the faults")
-	flag.IntVar(&f.Total, "cuts", -1, "how many connections are cut")
-	flag.IntVar(&f.Mean, "mean", 4096, "about how many bytes a connection carries")
-	flag.DurationVar(&f.Stall, "stall", 50*time.Millisecond, "how long a stalled connection is silent before it is cut")
+	flag.IntVar(&f.Total, "cuts", -1, "number of connections to interrupt; negative for no limit")
+	flag.IntVar(&f.MeanBytes, "mean", 4096, "mean number of bytes before a connection is interrupted")
+	flag.DurationVar(&f.Stall, "stall", 50*time.Millisecond, "time without bytes before a stalled connection is closed")
 	flag.Parse()
 	p, err := badnet.Listen(flag.Arg(0), f)
 	if err != nil {

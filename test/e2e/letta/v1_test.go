@@ -45,7 +45,7 @@ func TestV1(t *testing.T) {
 	s.v1 = p.CloseWithTest(t)
 	s.v1.Start(t)
 	agent := s.agent(t)
-	proxy, err := badnet.Listen(strings.TrimPrefix(url, "http://"), badnet.Faults{Seed: 1, Total: -1, Mean: 2 << 10, Stall: time.Second})
+	proxy, err := badnet.Listen(strings.TrimPrefix(url, "http://"), badnet.Faults{Seed: 1, Total: -1, MeanBytes: 2 << 10, Stall: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

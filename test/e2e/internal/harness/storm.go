@@ -90,7 +90,7 @@ func NewStorm(t *testing.T, tool func(command string) Call) (s *Storm, model *Mo
 func (s *Storm) BadNetwork(t *testing.T, upstream *Program) (address string, mend func()) {
 	t.Helper()
 	// With this mean a connection survives the handshake, some answers and some histories.
-	proxy, err := badnet.Listen(strings.TrimPrefix(upstream.URL, "http://"), badnet.Faults{Seed: s.Seed, Total: -1, Mean: 400 << 10, Stall: time.Second})
+	proxy, err := badnet.Listen(strings.TrimPrefix(upstream.URL, "http://"), badnet.Faults{Seed: s.Seed, Total: -1, MeanBytes: 400 << 10, Stall: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// sample reads what the gateway uses now: from the system, and its goroutines from its own metrics.
-func (p *program) sample(ctx context.Context) (Sample, error) {
+// measure samples the process. Goroutines come from the gateway's metrics, the other values from /proc and the data folder.
+func (p *program) measure(ctx context.Context) (sample, error) {
 	p.mu.Lock()
 	proc := filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid))
-	s := Sample{Process: p.count - 1, Age: time.Since(p.started)}
+	s := sample{Process: p.count - 1, Age: time.Since(p.startedAt)}
 	p.mu.Unlock()
 	var err error
 	if s.Memory, err = resident(filepath.Join(proc, "status")); err != nil {
@@ -45,14 +45,15 @@ func (p *program) sample(ctx context.Context) (Sample, error) {
 	return s, err
 }
 
+// resident returns the resident memory in bytes from a /proc/PID/status file.
 func resident(status string) (int64, error) {
 	b, err := os.ReadFile(status)
 	if err != nil {
 		return 0, fmt.Errorf("memory: %w", err)
 	}
 	for line := range bytes.Lines(b) {
-		if rest, ok := strings.CutPrefix(string(line), "VmRSS:"); ok {
-			kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+		if size, ok := strings.CutPrefix(string(line), "VmRSS:"); ok {
+			kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(size), " kB"), 10, 64)
 			return kb << 10, err
 		}
 	}
@@ -71,8 +72,8 @@ func (p *program) goroutines(ctx context.Context) (int64, error) {
 	defer res.Body.Close()
 	lines := bufio.NewScanner(io.LimitReader(res.Body, 8<<20))
 	for lines.Scan() {
-		if rest, ok := strings.CutPrefix(lines.Text(), "go_goroutines "); ok {
-			return strconv.ParseInt(rest, 10, 64)
+		if count, ok := strings.CutPrefix(lines.Text(), "go_goroutines "); ok {
+			return strconv.ParseInt(count, 10, 64)
 		}
 	}
 	return 0, errors.Join(fmt.Errorf("metrics: no go_goroutines (%s)", res.Status), lines.Err())

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// upstream is an agent behind a URL, of the kind http. It says the script that its message names.
+// upstream is the HTTP agent of the gateway. Each request's message names a script, which it streams word by word.
 type upstream struct {
-	pace time.Duration // between two words
+	pace time.Duration // pause after each word
 }
 
 func (u upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -27,13 +27,13 @@ func (u upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
-	out := http.NewResponseController(w)
+	controller := http.NewResponseController(w)
 	enc := json.NewEncoder(w)
 	for _, word := range s.pieces() {
 		if err := enc.Encode(map[string]string{"type": "chunk", "text": word}); err != nil {
-			return // the gateway is gone
+			return // the gateway was killed
 		}
-		if err := out.Flush(); err != nil {
+		if err := controller.Flush(); err != nil {
 			return
 		}
 		select {
@@ -42,7 +42,7 @@ func (u upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if s.cut == 0 {
-		_ = enc.Encode(map[string]string{"type": "done"}) // the gateway may be gone
+	if s.breakAfter == 0 {
+		_ = enc.Encode(map[string]string{"type": "done"}) // the gateway may have been killed
 	}
 }

@@ -15,24 +15,24 @@ import (
 
 const (
 	readyLimit = time.Minute
-	// drain is what running turns get at a SIGTERM, and exitLimit how long the process may take beyond it.
+	// drain is the time that running turns get after a SIGTERM. The process must end within drain plus exitLimit.
 	drain     = 2 * time.Second
 	exitLimit = 30 * time.Second
-	// pollReady is the pause between two looks at a process that starts, which gives no signal.
+	// pollReady is the interval of readiness checks. A starting process sends no signal, so it is polled.
 	pollReady = 20 * time.Millisecond
 )
 
-// program is the gateway, which is started again and again on the same folder and address.
+// program is the gateway under test. It is restarted repeatedly with the same data folder and address.
 type program struct {
 	bin, addr, data string
 	agent           string
 	log             tail
 
-	mu      sync.Mutex
-	cmd     *exec.Cmd
-	exited  chan struct{} // closed when the process is gone
-	started time.Time
-	count   int // of processes
+	mu        sync.Mutex
+	cmd       *exec.Cmd
+	exited    chan struct{} // closed when the process has ended
+	startedAt time.Time
+	count     int // processes started so far
 }
 
 func (p *program) url() string { return "http://" + p.addr }
@@ -47,7 +47,7 @@ func (p *program) start(ctx context.Context) error {
 	}
 	exited := make(chan struct{})
 	p.mu.Lock()
-	p.cmd, p.exited, p.started, p.count = cmd, exited, time.Now(), p.count+1
+	p.cmd, p.exited, p.startedAt, p.count = cmd, exited, time.Now(), p.count+1
 	p.mu.Unlock()
 	go func() {
 		_ = cmd.Wait() // its result is in cmd.ProcessState
@@ -85,7 +85,7 @@ func (p *program) ready(ctx context.Context) error {
 	return errors.Join(err, res.Body.Close())
 }
 
-// end ends the process by a signal and waits until it is gone.
+// end sends a signal and waits until the process has ended. A process that ignores the signal is killed, and the result is an error.
 func (p *program) end(sig syscall.Signal) error {
 	if err := p.cmd.Process.Signal(sig); err != nil {
 		return fmt.Errorf("%v: %w", sig, err)
@@ -93,33 +93,33 @@ func (p *program) end(sig syscall.Signal) error {
 	select {
 	case <-p.exited:
 	case <-time.After(drain + exitLimit):
-		_ = p.cmd.Process.Kill() // the error below says what matters
+		_ = p.cmd.Process.Kill() // the error below is the cause
 		<-p.exited
 		return fmt.Errorf("the gateway did not end within %v of a %v", drain+exitLimit, sig)
 	}
 	if sig != syscall.SIGKILL && !p.cmd.ProcessState.Success() {
-		return fmt.Errorf("the gateway ended badly after a %v: %s", sig, p.cmd.ProcessState)
+		return fmt.Errorf("the gateway ended with an error after a %v: %s", sig, p.cmd.ProcessState)
 	}
 	return nil
 }
 
-// alive returns an error if the process has ended by itself.
-func (p *program) alive() error {
+// checkRunning returns an error if the process has ended without a signal from the test.
+func (p *program) checkRunning() error {
 	select {
 	case <-p.exited:
-		return fmt.Errorf("the gateway ended by itself: %s\n%s", p.cmd.ProcessState, p.log.String())
+		return fmt.Errorf("the gateway ended unexpectedly: %s\n%s", p.cmd.ProcessState, p.log.String())
 	default:
 		return nil
 	}
 }
 
-// tail keeps the end of what the program prints.
+// tail is a writer that retains only the last maxTail bytes of the program's output.
 type tail struct {
 	mu sync.Mutex
 	b  []byte
 }
 
-// maxTail bounds what is kept, in bytes.
+// maxTail is the number of retained bytes.
 const maxTail = 16 << 10
 
 func (t *tail) Write(p []byte) (int, error) {
