@@ -80,8 +80,8 @@ func (c *chatCmd) Run(a *app) error {
 	return s.outcome(c.JSON)
 }
 
-// session is an interactive chat, or a single message with its answer. The goroutine of [session.follow] writes the
-// fields below mu and draws; the goroutine of [session.talk] reads them and sends commands.
+// session is an interactive chat, or a single message with its answer. [session.follow] receives updates and draws
+// them in one goroutine, and [session.talk] sends commands in another. They share the fields below mu.
 type session struct {
 	app          *app
 	client       *leat.Client

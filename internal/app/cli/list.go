@@ -76,7 +76,7 @@ func (c *agentsCmd) Run(a *app) error {
 	return nil
 }
 
-// list prints the rows as JSON or as a table. The column with the result is only there with --check.
+// list prints the rows as JSON or as a table. The results of the checks are a column with --check only.
 func (a *app) list(rows []agentRow, c *agentsCmd) error {
 	if c.JSON {
 		return a.printJSON(rows, nil)

@@ -22,7 +22,7 @@ type purgeCmd struct {
 // Run deletes and prints what was deleted. A dry run prints the same lines in the conditional form. Data under a
 // legal hold stays, and expired conversations that stay for this reason are counted.
 func (c *purgeCmd) Run(a *app) error {
-	// Exactly one of the two must be chosen: a purge without a subject must not fall back to anything.
+	// Exactly one of the two flags must be set: the command must not guess what to delete.
 	if (c.Subject == "") == !c.Expired {
 		return fmt.Errorf("%w: purge needs either --subject or --expired", errUsage)
 	}

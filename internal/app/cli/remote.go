@@ -16,8 +16,8 @@ type operator struct {
 
 func (o *operator) client() *leat.Client { return &leat.Client{URL: o.URL, Token: o.Token} }
 
-// remote has the flags of commands that call a gateway for a user. A command for operators has no flag --subject of this kind: there,
-// the flag selects whose data the command is about.
+// remote has the flags of commands that call a gateway for a user. Commands for operators embed operator instead:
+// their flag --subject selects whose data the command is about.
 type remote struct {
 	operator
 	Subject string `help:"Subject to act for." placeholder:"ID"`

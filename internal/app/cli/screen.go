@@ -24,7 +24,7 @@ type screen struct {
 	t     terminal
 	width int // columns
 
-	// The state of what is on the screen. Keys are ids of messages, parts and turns, joined by slashes.
+	// The fields below are the state of the screen. Keys are ids of messages, parts and turns, joined by slashes.
 	parts       map[string]*drawnPart // by message and part
 	finished    map[string]bool       // messages and turns that are drawn completely
 	last        string                // key of the part that was drawn last

@@ -51,8 +51,8 @@ func buildOf(info *debug.BuildInfo) build {
 	return b
 }
 
-// thisBuild returns the build of this program. The variables of a release replace Go's information, since a release
-// is built from an archive without a repository.
+// thisBuild returns the build of this program. The variables of a release replace Go's information about the
+// checkout, which releases are built without.
 func thisBuild() build {
 	info, _ := debug.ReadBuildInfo()
 	b := buildOf(info)

@@ -55,7 +55,7 @@ type Options struct {
 }
 
 // App is a gateway with everything around it. Its methods are called one after another, in the order New, Start,
-// Wait, Close. The fields are in the order in which New sets them: each part uses only parts above it.
+// Wait, Close.
 type App struct {
 	cfg       config.Config
 	log       *slog.Logger
@@ -81,8 +81,9 @@ type App struct {
 	closers []func() error // called in reverse order
 }
 
-// New opens the data folder and the addresses, and puts the gateway together. Nothing runs yet. Only one App at a
-// time can use a data folder. Errors that the user can mend in the configuration are [config.ErrInvalid].
+// New opens the data folder and the addresses, and puts the gateway together. Until Start no agent runs and no
+// request is answered. Only one App at a time can use a data folder. Errors that the user can correct in the
+// configuration are [config.ErrInvalid].
 //
 // The steps are in this order because each needs what the earlier ones opened: agents report to services, the URL
 // that agents get depends on the sockets, and the surfaces serve the gateway. The data folder is locked first, so
@@ -99,8 +100,8 @@ func New(ctx context.Context, opt Options) (*App, error) {
 	return a, nil
 }
 
-// onClose has a function called by Close, before those that were passed earlier: a part is closed before the parts
-// that it uses.
+// onClose registers a function for Close. Functions are called in reverse order, so that each part is closed before
+// the parts that it uses.
 func (a *App) onClose(f func() error) { a.closers = append(a.closers, f) }
 
 // Close releases everything that New opened and Start started, also if one of them failed halfway. It continues after

@@ -13,8 +13,8 @@ import (
 )
 
 // shell registers the terminal's route, which refuses all requests if the terminal is not enabled. stop ends all
-// commands and waits for them. Before that, it kills what commands of a killed gateway left running, where the system
-// allows to find it (Linux).
+// commands and waits for them. On Linux it first kills processes of commands that a killed gateway with this data
+// folder left running.
 func shell(cfg *config.Config, srv *server.Server, frames *hub.Hub, log *slog.Logger) (stop func(), err error) {
 	if err := console.Sweep(cfg.Data); err != nil { // also if the terminal was disabled since
 		log.Error("a process of a terminal command may still be running", "error", err)

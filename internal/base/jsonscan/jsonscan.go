@@ -11,7 +11,7 @@ type scanner struct{ b []byte }
 // New returns a scanner of b.
 func New(b []byte) scanner { return scanner{b} }
 
-// Lit consumes exactly l.
+// Lit consumes the literal l, such as {"type": with its punctuation.
 func (s *scanner) Lit(l string) bool {
 	if len(s.b) < len(l) || string(s.b[:len(l)]) != l {
 		return false

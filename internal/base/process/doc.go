@@ -5,9 +5,9 @@
 // Invariants
 //
 //   - A process leads its own group. When it has ended, the rest of the group is killed before ExitDone is closed.
-//   - On Linux the kernel kills it when the gateway ends, even by SIGKILL. As the first process of a container, the gateway also
+//   - On Linux the kernel kills a process when the gateway ends, even by SIGKILL. As the first process of a container, the gateway also
 //     reaps the orphans of its processes, so that no zombies accumulate.
 //   - A stopped process gets SIGTERM, and SIGKILL after Program.KillAfter. Windows only has the latter.
-//   - Reading its outputs ends after it has ended, even if another process has them open.
-//   - It gets a short list of environment variables, and never the gateway's own.
+//   - Reading the outputs of a process ends after the process, even if another process has them open.
+//   - A process gets a short list of environment variables, and never those of the gateway.
 package process

@@ -32,7 +32,7 @@ func CheckEnv(names []string) error {
 	return nil
 }
 
-// Environment appends the variables of Always and of names that are set to env, as NAME=value.
+// Environment appends to env, as NAME=value, those variables of Always and of names that are set.
 func Environment(env []string, names ...string) []string {
 	for _, list := range [][]string{Always, names} {
 		for _, n := range list {

@@ -2,7 +2,7 @@ package process
 
 import "sync"
 
-// Listener receives the lines of a process that have its key, in order.
+// Listener receives the lines of a process that belong to one key, such as a turn, in order.
 type Listener[L any] struct {
 	lines chan L
 	quit  chan struct{} // closed by End

@@ -46,7 +46,7 @@ type Program struct {
 // Start starts a program. The caller must call Close when the process has ended.
 //
 // A separate goroutine starts the process and waits for it, locked to its thread: on Linux, the kernel kills the
-// child when the thread that started it ends, and Go may end threads of other goroutines at any time.
+// child when the thread that started it ends, and Go may end other threads at any time.
 func Start(g Program) (*Process, error) {
 	p := &Process{killAfter: g.KillAfter, exitDone: make(chan struct{})}
 	p.cmd = &osexec.Cmd{Path: g.Path, Args: g.Command, Env: g.Env, Dir: g.Dir, SysProcAttr: groupAttr()}

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// The program sends the spans of a turn to the collector that OpenTelemetry's variables name, the last ones when it stops.
+// The program sends the spans of a turn to the collector that OpenTelemetry's environment variables name, the last ones before it ends.
 func TestCollector(t *testing.T) {
 	bodies := make(chan string, 100)
 	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
