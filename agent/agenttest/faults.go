@@ -46,7 +46,7 @@ type Upstream struct {
 //   - comments, keep-alives and incomplete frames don't count as progress;
 //   - the request is canceled when the turn ends.
 //
-// Each subtest starts a server and an agent of its own, and plays one turn with the input in. The subtests that
+// Each subtest starts its own server and agent, and plays one turn with the input in. The subtests that
 // wait for retries or for the limit on silence take up to a few seconds in real time, because the connections
 // are real ones; those without a server run on a fake clock.
 func Faults(t *testing.T, u Upstream, in agent.Input) {

@@ -267,7 +267,7 @@ func quoted(s string) json.RawMessage {
 	return b
 }
 
-// decoded returns the value of a JSON text that the Follower has encoded before, or the zero value if there is none.
+// decoded returns the value of a JSON text that the Follower has encoded before, or the zero value of T.
 func decoded[T any](b json.RawMessage) (v T) {
 	_ = json.Unmarshal(b, &v) // fails only for a missing text, which leaves v zero
 	return v

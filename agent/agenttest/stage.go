@@ -17,7 +17,7 @@ import (
 )
 
 // Stage runs an agent for one turn without a gateway. It implements [agent.Sink]: it maps the operations to events, as a gateway's
-// writer does, and applies them to a transcript at once. There is no log, so Flush returns immediately and states are dropped.
+// writer does, and applies them to a transcript at once. A stage has no log, so Flush returns immediately and states are dropped.
 // Make one with [NewStage].
 type Stage struct {
 	// Answer answers the agent's requests. If it is nil, a request fails with an error. Set it before Run.

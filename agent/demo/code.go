@@ -61,7 +61,7 @@ func code(s *stage, q question) {
 	b := list[0]
 	source := "as the fence says"
 	if b.language == "" {
-		b.language, source = guess(b.text), "as far as I can tell"
+		b.language, source = guess(b.text), "judging by its patterns"
 	}
 	lines := strings.Split(b.text, "\n")
 	s.think(fmt.Sprintf("There is code in the message, %s, %s. I can't run it, but I can read it: count its lines and see whether every bracket is closed.", b.language, source))

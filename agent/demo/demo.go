@@ -91,7 +91,7 @@ func init() {
 		run        skill
 	}{
 		{"help", "this answer", help},
-		{"status", "status lines that take each other's place", statuses},
+		{"status", "status lines, each of which replaces the previous one", statuses},
 		{"tools", "several tools at once, one of which fails", tools},
 		{"ask", "a question that waits for your approval", approval},
 		{"long", "a long answer; `long 5000` gives about that many words", longAnswer},

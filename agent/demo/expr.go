@@ -154,7 +154,7 @@ func (p *parser) atom() (*big.Rat, error) {
 	p.pos += len(digits)
 	v, ok := new(big.Rat).SetString(strings.ReplaceAll(digits, ",", ""))
 	if !ok {
-		return nil, fmt.Errorf("%q is no number", digits)
+		return nil, fmt.Errorf("%q is not a number", digits)
 	}
 	return v, nil
 }
@@ -199,7 +199,7 @@ var signs = map[byte]string{'+': "+", '-': "−", '*': "×", '/': "÷", '%': "mo
 // before apply rejects the result.
 func power(a, b *big.Rat) (*big.Rat, error) {
 	if !b.IsInt() {
-		return nil, errors.New("only whole numbers can stand in an exponent")
+		return nil, errors.New("an exponent must be a whole number")
 	}
 	n := b.Num()
 	if !n.IsInt64() || n.Int64() > maxPower || n.Int64() < -maxPower ||

@@ -14,22 +14,22 @@ var greeting = regexp.MustCompile(`(?i)^(hi|hello|hey|good (morning|evening|day|
 
 // help lists what the agent can do. It is also the answer to a greeting and to an empty message.
 func help(s *stage, q question) {
-	s.think("Somebody new. I'll say in a few words what I can do.")
-	s.say("Hello! I'm the **demo agent** of this gateway. There is no model behind me, but what I say is worked out, not made up.\n\n")
+	s.think("This looks like a first message. I'll list what I can do.")
+	s.say("Hello! I'm the **demo agent** of this gateway. I use no model: every answer is computed, not invented.\n\n")
 	s.say("Ask me, for example:\n\n" +
 		"- `What is 12 * (3 + 4) / 5?`\n" +
 		"- `What day is 2027-01-01?` or `What time is it?`\n" +
 		"- `How many r's are in strawberry?`\n" +
 		"- any text, to see what is in it, or code between fences\n" +
 		"- `What did I say?`\n\n")
-	s.say("Messages that begin with one of these words show something of their own:\n\n")
+	s.say("Messages that start with one of these words show a special feature:\n\n")
 	rows := make([][]string, 0, len(commands)+1)
 	for _, c := range commands {
 		rows = append(rows, []string{"`" + c.word + "`", c.help})
 	}
-	rows = append(rows, []string{"`slow`", "before any other message: the same, slowly; time to stop, reload or cut me off"})
-	s.say(table([]string{"Word", "What you will see"}, rows))
-	s.say("\nAn agent of your own takes a few lines of Go:\n\n```go\n" +
+	rows = append(rows, []string{"`slow`", "before any other message: the same answer, slowly, so that you can stop it or reload the page"})
+	s.say(table([]string{"Word", "Result"}, rows))
+	s.say("\nYou can write your own agent in a few lines of Go:\n\n```go\n" +
 		"func (a *Echo) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {\n" +
 		"\treturn out.Text(\"You said: \" + in.Message.Text)\n" +
 		"}\n```\n")
@@ -46,7 +46,7 @@ const shownMessages = 12
 // the gateway passes, which may be shorter than the conversation (limits.history_bytes).
 func recall(s *stage, q question) {
 	h := q.history
-	s.think(fmt.Sprintf("I'm asked about what was said. The gateway gave me %s of this conversation.", plural(len(h), "earlier message")))
+	s.think(fmt.Sprintf("The question is about this conversation. The gateway passed me %s of it.", plural(len(h), "earlier message")))
 	s.status("Looking back…")
 	t := s.call("history", "Read the conversation", map[string]int{"messages": len(h)})
 	agentCount, userCount := 0, 0
@@ -66,9 +66,9 @@ func recall(s *stage, q question) {
 	t.end()
 	s.status(fmt.Sprintf("Looked at %s", plural(len(h), "message")))
 	if len(h) == 0 {
-		s.say("Nothing was said before this message.\n")
+		s.say("There are no messages before this one.\n")
 		return
 	}
 	s.say(fmt.Sprintf("Before this you said **%s** and I said **%s**. The last messages were:\n\n", plural(userCount, "word"), plural(agentCount, "word")))
-	s.say(table([]string{"Nr.", "Who", "What"}, rows))
+	s.say(table([]string{"No.", "Role", "Text"}, rows))
 }

@@ -18,7 +18,7 @@ var askedLetters = regexp.MustCompile(`(?i)how (?:many|often)\b.*?(?:\b|["'“�
 func letters(s *stage, q question) {
 	m := askedLetters.FindStringSubmatch(q.text)
 	letter, word := strings.ToLower(m[1]), m[2]
-	s.think(fmt.Sprintf("I'm asked how often %q stands in %q. Counting letters is where models stumble, since they read tokens. I'll go letter by letter.", letter, word))
+	s.think(fmt.Sprintf("I'm asked how often %q occurs in %q. Counting letters is where models stumble, since they read tokens. I'll go letter by letter.", letter, word))
 	s.status("Counting letters…")
 	t := s.call("letters", "Look at each letter of "+word, map[string]string{"letter": letter, "word": word})
 	var places []string
@@ -36,7 +36,7 @@ func letters(s *stage, q question) {
 	}
 	t.end()
 	s.status(fmt.Sprintf("Looked at %s", plural(utf8.RuneCountInString(word), "letter")))
-	s.say(fmt.Sprintf("The letter **%s** stands **%s** in *%s*.\n\n", letter, timesWord(len(places)), word))
+	s.say(fmt.Sprintf("The letter **%s** occurs **%s** in *%s*.\n\n", letter, timesWord(len(places)), word))
 	s.say("```text\n" + word + "\n" + strings.TrimRight(marks.String(), " ") + "\n```\n\n")
 	positions := "nowhere"
 	if len(places) > 0 {

@@ -157,7 +157,7 @@ func factors(n int) string {
 // failure fails in the middle of an answer. The error is retryable, so that clients may offer another attempt.
 func failure(s *stage, _ question) {
 	s.think("I'm asked to fail. I'll begin as if all were well.")
-	s.say("This answer begins well, and it would go on for a while if ")
+	s.say("This answer begins well, and would continue for a while if ")
 	s.do(&agent.Error{Code: "demo", Message: "the demo agent failed, as it was asked to", Retryable: true})
 }
 

@@ -85,8 +85,8 @@ func analyse(text string) statistics {
 // read.
 func words(s *stage, q question) {
 	st := analyse(q.text)
-	s.think("There is nothing here that I could compute, and I have no model to make an answer up with. " +
-		"What I can do honestly is to read the text closely and tell what is in it.")
+	s.think("I can't compute anything from this message, and I have no model that could invent an answer. " +
+		"I can describe the text honestly, so I'll do that.")
 	s.status("Reading your message…")
 	t := s.call("word_count", "Count words", map[string]any{"text": clip(q.text, 80), "characters": st.characters})
 	largest := 0
@@ -122,9 +122,9 @@ func words(s *stage, q question) {
 		for _, f := range st.top {
 			b.WriteString(bar(f, largest) + "\n")
 		}
-		s.say("\nThe words that count most in it:\n\n```text\n" + b.String() + "```\n")
+		s.say("\nThe most frequent words:\n\n```text\n" + b.String() + "```\n")
 	}
-	s.say("\nSay `help` for what I can work out.\n")
+	s.say("\nSend `help` to see what I can compute.\n")
 }
 
 // bar returns a line of a bar chart. largest is the count of the most frequent word, which has the full width.

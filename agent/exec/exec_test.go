@@ -221,7 +221,7 @@ func stop(t *testing.T, s *agenttest.Stage, done chan error) time.Duration {
 			t.Errorf("Run returned %v", err)
 		}
 	case <-time.After(time.Minute):
-		t.Fatal("the program goes on")
+		t.Fatal("the program still runs")
 	}
 	if got := s.Turn().Outcome; got != event.Cancelled {
 		t.Errorf("the turn is %s", got)

@@ -45,7 +45,7 @@ func TestEachDialect(t *testing.T) {
 		t.Run(d.Name, func(t *testing.T) {
 			r, ok := recorded[d.Name]
 			if !ok {
-				t.Fatal("there is no stream of it here")
+				t.Fatal("no recorded stream of this dialect")
 			}
 			body := []byte(r.body)
 			if r.file != "" {
@@ -62,7 +62,7 @@ func TestEachDialect(t *testing.T) {
 			}
 			want := dialecttest.Fold(t, append(ops, rest...)).Visible(dialecttest.Turn)
 			if want == "" {
-				t.Fatal("its stream says nothing")
+				t.Fatal("the visible text of its stream is empty")
 			}
 			url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 				// The stream is sent in two halves: its meaning must not depend on how it is split.

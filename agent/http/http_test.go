@@ -322,7 +322,7 @@ func TestStopURL(t *testing.T) {
 		t.Error(err)
 	}
 	if got := <-told; got["turn"] != "turn" || got["conversation"] != "c" || got["key"] != "key" {
-		t.Errorf("it was told %v", got)
+		t.Errorf("the stop URL got %v", got)
 	}
 	if err := stop("/broken"); err == nil || !strings.Contains(err.Error(), "418") {
 		t.Errorf("got %v", err)

@@ -79,8 +79,8 @@ func TestRetries(t *testing.T) {
 		{"busy for too long", []answer{{status: 429, after: "25"}}, []time.Duration{0, 25 * time.Second, 50 * time.Second}, "agent_status", ""},
 		{"a hint beyond the limit", []answer{{status: 429, after: "61"}}, []time.Duration{0}, "agent_status", ""},
 		{"its own fault", []answer{{status: 400}}, []time.Duration{0}, "agent_status", ""},
-		{"cut before anything was said", []answer{{status: 200, body: broken(`{"type":"chu`)}, good()}, []time.Duration{0, 500 * time.Millisecond}, "", "hey"},
-		{"cut after it", []answer{{status: 200, body: broken(`{"type":"chunk","text":"ha"}` + "\n")}, good()}, []time.Duration{0}, "cut_short", "ha"},
+		{"disconnected before the first output", []answer{{status: 200, body: broken(`{"type":"chu`)}, good()}, []time.Duration{0, 500 * time.Millisecond}, "", "hey"},
+		{"disconnected after the first output", []answer{{status: 200, body: broken(`{"type":"chunk","text":"ha"}` + "\n")}, good()}, []time.Duration{0}, "cut_short", "ha"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

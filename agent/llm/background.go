@@ -46,7 +46,7 @@ func (t *attempt) follow(ops []event.Event, d *dialect.Stream) ([]event.Event, j
 	}
 	id, seq := p.Position()
 	sameResponse := t.from != nil && t.from.ID == id
-	// Without an id or a new event there is no position to commit.
+	// The position changes only with an id and a new event.
 	if id == "" || sameResponse && t.from.Seq == seq {
 		return ops, nil, nil
 	}
@@ -64,7 +64,7 @@ func (t *attempt) follow(ops []event.Event, d *dialect.Stream) ([]event.Event, j
 }
 
 // backgroundAgent is an agent of the Responses API whose responses continue without their connection. It is a
-// type of its own because the gateway finds abilities with type assertions: other agents of this package must
+// separate type, because the gateway finds abilities with type assertions: other agents of this package must
 // not look as if they could resume a turn.
 type backgroundAgent struct{ *modelAgent }
 

@@ -51,7 +51,7 @@ func input(text string) agent.Input {
 	}
 }
 
-// until polls until ok reports true. Another process causes the change, so there is no channel to wait on.
+// until polls until ok reports true. Another process causes the change, so the test has no channel to wait on.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for begin := time.Now(); !ok(); time.Sleep(time.Millisecond) {

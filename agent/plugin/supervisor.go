@@ -62,7 +62,8 @@ func (s *supervisor) Close() {
 	s.tasks.Wait()
 }
 
-// hasStarted reports whether the process is kept running, so that Check need not start one of its own.
+// hasStarted reports whether Start was called. Check then waits for the supervised process, and otherwise
+// starts one for the check.
 func (s *supervisor) hasStarted() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

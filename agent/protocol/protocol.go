@@ -15,7 +15,7 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
-// errNoRun is returned by Probe if the upstream hasn't sent the id of its run yet, so there is nothing to ask about.
+// errNoRun is returned by Probe if the upstream hasn't sent the id of its run yet, so that Probe can't ask for its state.
 var errNoRun = errors.New("the upstream hasn't sent the id of its run")
 
 // server has the common parts of the agents of this package: the address, the token, the dialect and the

@@ -12,7 +12,7 @@ import (
 type pacer struct {
 	speed   float64
 	emitter *agent.Emitter
-	last    int64 // recorded time of the previous frame, in Unix milliseconds; 0 if there was none
+	last    int64 // recorded time of the previous frame, in Unix milliseconds; 0 before the first frame
 	due     time.Time
 }
 

@@ -94,7 +94,7 @@ func (d *desk) put(e event.Event) {
 func (d *desk) Flush(context.Context) error { return nil }
 func (d *desk) ReportProgress()             { d.alive++ }
 func (d *desk) Wait(context.Context, event.Request) (event.Answer, error) {
-	return event.Answer{}, errors.New("nobody answers")
+	return event.Answer{}, errors.New("agent asks no questions in this test")
 }
 
 // restart returns the desk of a new process, with the stored data of a killed one.

@@ -47,7 +47,7 @@ func New(r Runtime, session string) (*Agent, error) {
 
 // Run implements [agent.Agent]. It sends the message to the runtime and emits its events. The runtime's session
 // has the history. The channel of events is read to its end, also after the turn has ended, because the runtime
-// blocks while nobody reads it.
+// blocks on it otherwise.
 func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
 	session, err := agent.Expand(a.session, in)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// stub is a model that says what it is told to, one answer a call; the last goes on.
+// stub is a model with scripted answers, one for each call. The last one is repeated.
 type stub struct {
 	mu      sync.Mutex
 	answers []func(ctx context.Context, req model.Request) (*model.Response, error)
@@ -118,14 +118,14 @@ func TestText(t *testing.T) {
 			t.Errorf("%v, the turn is %s, readers see %q", err, s.Turn().Outcome, s.Visible())
 		}
 	}
-	// The second turn is of the same session: the model is told of the first.
+	// The second turn uses the same session, so the model gets the first turn too.
 	last := m.calls[len(m.calls)-1].Messages
 	said := ""
 	for _, msg := range last {
 		said += msg.Role + ":" + msg.TextContent() + "\n"
 	}
 	if !strings.Contains(said, "assistant:Hé 👋🏽!") {
-		t.Errorf("the model was told\n%s", said)
+		t.Errorf("the model got\n%s", said)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// dialLimit bounds the TCP and the TLS handshake, each. There is no timeout for the response: an agent may think for minutes, and the
+	// dialLimit bounds the TCP and the TLS handshake, each. The response has no timeout: an agent may think for minutes, and the
 	// turn's limit on silence covers that.
 	dialLimit = 10 * time.Second
 	// idleConns is the number of idle connections that are retained for later turns, each for idleLimit.

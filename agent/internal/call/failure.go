@@ -37,7 +37,7 @@ type Failure struct {
 	Retry         bool          // nothing was emitted, and another request may succeed
 	Retryable     bool          // the user may send the message again
 	Hint          time.Duration // pause before the retry that the upstream asked for; 0 if it didn't
-	Status        int           // HTTP status of the response; 0 if there was no response or it was a 2xx
+	Status        int           // HTTP status of the response; 0 after a 2xx and without a response
 	ResetRetries  bool          // there was progress since the previous failure, so the limits on retries start again
 }
 

@@ -110,8 +110,8 @@ func newServer(t testing.TB, kind string) *Server {
 	return &Server{api: p, pieces: []string{"Hello ", "wörld ", "\U0001F44B."}, responses: map[string]*response{}, eventLimit: -1, limitChanged: make(chan struct{})}
 }
 
-// Say sets the pieces of the next answers. Each piece is a frame of its own, so a live reader may see the
-// answer grow piece by piece.
+// Say sets the pieces of the next answers. Each piece is a separate frame, so a live reader may see the answer
+// grow piece by piece.
 func (s *Server) Say(pieces ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
