@@ -13,9 +13,9 @@ import (
 var ErrUnknownSession = errors.New("agent: unknown session")
 
 const (
-	// MaxKey bounds the key of an [Entry], in bytes.
+	// MaxKey is the maximum size of the key of an [Entry], in bytes.
 	MaxKey = 256
-	// MaxCursor bounds what [Sessions.Add] takes as cursor, in bytes.
+	// MaxCursor is the maximum size of the cursor of [Sessions.Add], in bytes.
 	MaxCursor = 64 << 10
 )
 
@@ -24,51 +24,56 @@ const (
 type Follower interface {
 	Agent
 
-	// Follow reports what happens in the agent's sessions outside the turns that the gateway started. The gateway calls it once, in
-	// a separate goroutine, and cancels ctx to end it: when the agent is removed or replaced, and when the gateway stops, before
-	// it drains. Follow reconnects by itself. If it returns an error while ctx is not done, the gateway logs the error and calls
-	// Follow again after a pause that grows from a second to five minutes. If it returns nil, the agent has nothing to follow, and
+	// Follow reports what happens in the agent's sessions outside the turns that the gateway started. The
+	// gateway calls it once, in a separate goroutine, and cancels ctx to end it: when the agent is removed or
+	// replaced, and when the gateway stops, before it waits for running turns. Follow reconnects by itself. If
+	// it returns an error while ctx is not done, the gateway logs the error and calls Follow again after a
+	// pause that grows from a second to five minutes. If it returns nil, the agent has nothing to follow, and
 	// Follow is not called again.
 	Follow(ctx context.Context, sessions Sessions) error
 
-	// Observe emits the output of an external run, from its beginning or from state on, and returns at the run's end, as Run does. The
-	// gateway calls it for each entry whose Run has no operations, and again after a restart with the state that was last
-	// emitted. in.Key is the entry's key and in.Session the conversation's session; in.Message is empty unless the run answers a
-	// message of the conversation, and in.History is empty. Several runs of a conversation may be observed at a time, while Run
-	// or Resume answers another turn. If nil is returned before a turn.end was emitted, the turn ends as completed; an error
-	// fails it.
+	// Observe emits the output of an external run, from its beginning or from state on, and returns at the
+	// run's end, as Run does. The gateway calls it for each entry whose Run has no operations, and again after
+	// a restart with the state that was last emitted. in.Key is the entry's key and in.Session the
+	// conversation's session. in.Message is empty unless the run answers a message of the conversation, and
+	// in.History is empty. Several runs of a conversation may be observed at a time, while Run or Resume
+	// answers another turn. If Observe returns nil before it has emitted a turn.end, the turn ends as
+	// completed; an error fails it.
 	//
-	// The turn is one like any other: the limits on its time and on silence hold (see [Prober]), its requests are answered as those of
-	// other turns are (see [Emitter.Ask] and [Answerer]), and a person may stop it. Methods of the agent that take an Input get the
-	// one that Observe has. If the cause of ctx is [ErrTurnOver], the turn was ended from outside: then Observe cancels the
-	// upstream's run before it returns, as Run does. If it is another, the run continues upstream without Observe.
+	// The turn is like any other: it has the limits on its duration and on silence (see [Prober]), users answer
+	// its requests (see [Emitter.Ask] and [Answerer]), and a user may stop it. Methods of the agent that have a
+	// parameter of type Input get the same one as Observe. If the cause of ctx is [ErrTurnOver], the turn was
+	// ended from outside, and Observe cancels the upstream's run before it returns, as Run does. With another
+	// cause the run continues upstream without Observe.
 	Observe(ctx context.Context, in Input, state json.RawMessage, emitter *Emitter) error
 }
 
-// Sessions gives a [Follower] access to the conversations that keep a session with it (see [Emitter.KeepSession]). Its methods
-// may be called from several goroutines.
+// Sessions gives a [Follower] access to the conversations that have a stored session of the agent (see
+// [Emitter.KeepSession]). Its methods may be called from several goroutines.
 type Sessions interface {
-	// List returns every conversation that keeps a session with the agent, in any order.
+	// List returns every conversation that has a session of the agent, in any order.
 	List(ctx context.Context) ([]Session, error)
 
-	// Next blocks until a conversation has kept, changed or dropped its session since List was called, and returns it as it is then. The
-	// Session field of a conversation that dropped its session is nil. Changes of one conversation may be coalesced, and a
-	// conversation may come again that has not changed.
+	// Next blocks until a conversation has stored, changed or deleted its session since List was called, and
+	// returns its current state. The Session field is nil if the session was deleted. Several changes of one
+	// conversation may be returned once, and an unchanged conversation may be returned again.
 	Next(ctx context.Context) (Session, error)
 
-	// Add records entries, in order, together with the cursor that follows them: either all of it is durable when Add returns, or
-	// none is. It skips an entry that the conversation has already (see [Entry]), so a repeat is harmless; entries may be nil. It
-	// returns [ErrNoSession] if the conversation is gone or keeps no session with this agent any longer, and an error that wraps
-	// [event.ErrInvalid] for an entry that no conversation can take, such as one without a key: then too nothing is recorded. While
-	// commits fail it waits, as long as ctx lets it.
+	// Add records entries, in order, together with the cursor that follows them. When it returns nil, all of it
+	// is durable; after an error nothing was recorded. It skips an entry that the conversation already has (see
+	// [Entry]), so a repeated call is harmless; entries may be nil. It returns [ErrNoSession] if the
+	// conversation was deleted or no longer has a session of this agent, and an error that wraps
+	// [event.ErrInvalid] for an invalid entry, such as one without a key. If commits fail, Add retries until
+	// ctx is done.
 	//
-	// The cursor is JSON, at most [MaxCursor]; nil removes it. It is dropped together with the session, but not when another
-	// session is kept in its place.
+	// The cursor is JSON of at most [MaxCursor] bytes; nil deletes it. It is deleted together with the session,
+	// but not when another session replaces the session.
 	Add(ctx context.Context, conversation string, entries []Entry, cursor json.RawMessage) error
 }
 
-// EachSession calls take for every conversation that keeps a session with the agent, and then for each that keeps, changes or drops
-// one, until ctx is done or sessions fails. It returns that error.
+// EachSession calls take for every conversation that has a session of the agent, and then for each conversation
+// that stores, changes or deletes its session. It returns the error of sessions, which is that of ctx when ctx
+// is done.
 func EachSession(ctx context.Context, sessions Sessions, take func(Session)) error {
 	initial, err := sessions.List(ctx)
 	if err != nil {
@@ -101,21 +106,25 @@ type Entry struct {
 	// run of a turn in progress, because the upstream then reports a turn of Leat. At most [MaxKey] bytes.
 	Key string
 
-	At     time.Time // time of the entry; the zero time, and one in the future, mean now
-	Source string    // the upstream's name for the client or channel of the entry, which viewers see; empty if unknown
+	// At is the time of the entry; the zero time, and one in the future, mean now. Source is the upstream's
+	// name for the client or channel of the entry, which viewers see; it is empty if unknown.
+	At     time.Time
+	Source string
 
-	// Message is a message of another client, or one that belongs to no run, such as an injected note. Its ID is ignored. If one of
-	// its Parts is a text, Parts is the whole message; otherwise Text comes before them. Of a message with more bytes of text
-	// and data than a message may have (max_message), only the beginning is stored, and a last part says that it was truncated. A
-	// message without any content is not shown. Media with a data URL, or a path in the workspace, are stored as those of turns are.
+	// Message is a message of another client, or one that belongs to no run, such as an injected note. Its ID
+	// is ignored. If one of its Parts is a text, Parts is the whole message; otherwise Text precedes them. If
+	// the text and data exceed the limit of a message (max_message), only their beginning is stored, with a
+	// last part that says that the message was truncated. A message without any content is not shown. Media
+	// with a data URL, or with a path in the workspace, are stored as those of turns are.
 	Message *Message
 	Run     *Run
 }
 
 // Run is an upstream run that Leat did not start. It becomes a separate turn, which may overlap other turns.
 type Run struct {
-	// Answers is the key of the message entry, or the id of the conversation's message, that the run answers; empty if unknown. What
-	// the conversation does not have is left out, here and in Parent.
+	// Answers is the key of the message entry, or the id of the conversation's message, that the run answers;
+	// it is empty if unknown. References to messages and turns that the conversation doesn't have are left out,
+	// here and in Parent.
 	Answers string
 	// Parent is the key of the run, or the id of the turn, that started this run. It is empty if the run has no parent. The run
 	// may outlive its parent.
@@ -147,7 +156,7 @@ type Attacher interface {
 	Attach(ctx context.Context, session string, history bool) (Attachment, error)
 }
 
-// Attachment is an upstream session as a new conversation takes it over.
+// Attachment is an upstream session from which a new conversation starts.
 type Attachment struct {
 	Session json.RawMessage // becomes [Input].Session
 	Title   string

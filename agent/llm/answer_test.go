@@ -122,7 +122,7 @@ func TestProbe(t *testing.T) {
 	if err := a.Probe(t.Context(), question("go")); err == nil {
 		t.Error("Probe succeeded without a response")
 	}
-	a.remember("turn", "resp_1")
+	a.responseIDs.Store("turn", "resp_1")
 	for st, works := range map[string]bool{"in_progress": true, "queued": true, "completed": false, "cancelled": false, "": false} {
 		status = st
 		if err := a.Probe(t.Context(), question("go")); (err == nil) != works {

@@ -55,7 +55,7 @@ func (t *attempt) follow(ops []event.Event, d *dialect.Stream) ([]event.Event, j
 		return ops, nil, fmt.Errorf("state of decoder: %w", err)
 	}
 	if !sameResponse {
-		t.a.remember(t.in.Turn, id)
+		t.a.responseIDs.Store(t.in.Turn, id)
 		ops = append([]event.Event{{Type: event.TurnUpdate, Body: &event.Body{Upstream: &event.Upstream{Run: id}}}}, ops...)
 	}
 	t.from = &backgroundState{ID: id, Seq: seq, Decoder: decoder, Answers: t.answers}
@@ -85,18 +85,18 @@ func (b backgroundAgent) Resume(ctx context.Context, in agent.Input, state json.
 	if err := json.Unmarshal(state, &from); err != nil {
 		return fmt.Errorf("stored state: %w", err)
 	}
-	b.remember(in.Turn, from.ID)
+	b.responseIDs.Store(in.Turn, from.ID)
 	return b.run(ctx, in, &from, emitter)
 }
 
 // Stop implements [agent.Stopper]. It cancels the turn's response at the provider, which would otherwise
 // continue and be charged. The id is known from the first event on, or from the stored state.
 func (b backgroundAgent) Stop(ctx context.Context, in agent.Input) error {
-	id := b.forget(in.Turn)
-	if id == "" {
+	id, ok := b.responseIDs.LoadAndDelete(in.Turn)
+	if !ok {
 		return nil
 	}
-	res, err := b.do(ctx, http.MethodPost, "/responses/"+url.PathEscape(id)+"/cancel", "", nil)
+	res, err := b.do(ctx, http.MethodPost, "/responses/"+url.PathEscape(id.(string))+"/cancel", "", nil)
 	if err != nil {
 		return fmt.Errorf("%s can't be reached to cancel the response", b.name)
 	}
@@ -111,16 +111,14 @@ func (b backgroundAgent) Stop(ctx context.Context, in agent.Input) error {
 // If the response has ended, it returns an error: the stream should have ended as well, so waiting longer is
 // useless.
 func (b backgroundAgent) Probe(ctx context.Context, in agent.Input) error {
-	b.mu.Lock()
-	id := b.responseIDs[in.Turn]
-	b.mu.Unlock()
-	if id == "" {
+	id, ok := b.responseIDs.Load(in.Turn)
+	if !ok {
 		return errors.New("the provider hasn't returned the id of a response")
 	}
 	var r struct {
 		Status string `json:"status"`
 	}
-	if err := b.fetch(ctx, http.MethodGet, "/responses/"+url.PathEscape(id), nil, &r, "status of the response"); err != nil {
+	if err := b.fetch(ctx, http.MethodGet, "/responses/"+url.PathEscape(id.(string)), nil, &r, "status of the response"); err != nil {
 		return err
 	}
 	// Any other status means that the stream should have ended: waiting longer is useless.
@@ -128,20 +126,4 @@ func (b backgroundAgent) Probe(ctx context.Context, in agent.Input) error {
 		return fmt.Errorf("the response is %q", r.Status)
 	}
 	return nil
-}
-
-// remember records the response of a running turn, for Stop and Probe.
-func (a *modelAgent) remember(turn, id string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.responseIDs[turn] = id
-}
-
-// forget removes the response of a turn and returns its id, or "".
-func (a *modelAgent) forget(turn string) string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	id := a.responseIDs[turn]
-	delete(a.responseIDs, turn)
-	return id
 }

@@ -39,8 +39,8 @@ type config struct {
 	Background bool
 }
 
-// modelAgent is a model at a provider. All methods are safe for concurrent use. The fields before mu are never
-// changed after newAgent.
+// modelAgent is a model at a provider. All methods are safe for concurrent use. The fields except responseIDs
+// are never changed after newAgent.
 type modelAgent struct {
 	cfg    config
 	api    api
@@ -50,8 +50,7 @@ type modelAgent struct {
 	env    string // the environment variable with the key, if cfg.Key is empty; may be empty itself
 	client *http.Client
 
-	mu          sync.Mutex
-	responseIDs map[string]string // ids of background responses, by turn
+	responseIDs sync.Map // ids of the background responses of running turns (string), by turn; for Stop and Probe
 }
 
 // api describes what is specific to one provider's API. Its functions are called by several turns at the same
@@ -91,7 +90,7 @@ func newAgent(p api, c config) (*modelAgent, error) {
 	if err := p.check(&c); err != nil {
 		return nil, err
 	}
-	a := &modelAgent{cfg: c, api: p, name: p.title, place: p.title, base: p.base, responseIDs: map[string]string{}}
+	a := &modelAgent{cfg: c, api: p, name: p.title, place: p.title, base: p.base}
 	switch {
 	case c.BaseURL != "":
 		// Credentials, a query or a fragment in the address would end up in errors and logs, or be lost when a path is appended.
@@ -171,7 +170,7 @@ func (a *modelAgent) run(ctx context.Context, in agent.Input, from *backgroundSt
 		}
 	}
 	if err == nil || ctx.Err() == nil { // if the turn was stopped, Stop needs the id to cancel the response
-		a.forget(in.Turn)
+		a.responseIDs.Delete(in.Turn)
 	}
 	return err
 }
