@@ -60,7 +60,7 @@ func showing(m ...event.Media) gateway.Command {
 	return c
 }
 
-// TestFileOfAMessage is brought in, shown, read by those who may, and goes with what shows it.
+// A file that a message shows can be read by those who may read the conversation, and is deleted with the message.
 func TestFileOfAMessage(t *testing.T) {
 	dir := t.TempDir()
 	h := newHarness(t, dir, options{})
@@ -78,18 +78,18 @@ func TestFileOfAMessage(t *testing.T) {
 	}
 	b, err := io.ReadAll(f)
 	if err := errors.Join(err, f.Close()); err != nil || !bytes.Equal(b, picture) {
-		t.Errorf("the file holds %q, %v", b, err)
+		t.Errorf("content %q, %v", b, err)
 	}
 	for name, p := range map[string]gateway.Principal{"another": bob, "of another tenant": {Tenant: "t2", Subject: "alice"}, "nobody": {}} {
 		if _, _, err := h.OpenFile(t.Context(), p, conv, idOf(m)); !errors.Is(err, gateway.ErrNotFound) && !errors.Is(err, gateway.ErrForbidden) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := h.PutFile(t.Context(), p, conv, agent.File{}, bytes.NewReader(picture)); !errors.Is(err, gateway.ErrNotFound) && !errors.Is(err, gateway.ErrForbidden) {
-			t.Errorf("%s brings one: %v", name, err)
+			t.Errorf("%s puts a file: %v", name, err)
 		}
 	}
 	if _, _, err := h.OpenFile(t.Context(), admin, h.create(alice), idOf(m)); !errors.Is(err, gateway.ErrNotFound) {
-		t.Errorf("another conversation's: %v", err)
+		t.Errorf("file of another conversation: %v", err)
 	}
 	unknown := m
 	unknown.URL = strings.Replace(m.URL, idOf(m), strings.Repeat("0", files.IDLength), 1)
@@ -101,8 +101,8 @@ func TestFileOfAMessage(t *testing.T) {
 	}
 }
 
-// TestTruncateKeepsWhatIsShownBefore looks at what the messages that stay show.
-func TestTruncateKeepsWhatIsShownBefore(t *testing.T) {
+// A truncate deletes only the files that no remaining message shows.
+func TestTruncateKeepsShownFiles(t *testing.T) {
 	dir := t.TempDir()
 	h := newHarness(t, dir, options{})
 	defer h.close()
@@ -127,7 +127,7 @@ func TestTruncateKeepsWhatIsShownBefore(t *testing.T) {
 	}
 }
 
-// TestDataURLs are stored wherever they come from, and a repeat of the command is one.
+// The bytes of a data URL are stored as a file, whether a user or an agent sends it. A repeated command stores no second file.
 func TestDataURLs(t *testing.T) {
 	dir := t.TempDir()
 	url := "data:image/png;base64," + base64.StdEncoding.EncodeToString(picture)
@@ -164,21 +164,21 @@ func TestDataURLs(t *testing.T) {
 	}
 	h.completed(conv, ack.Turn)
 	if again, err := h.Do(t.Context(), alice, conv, c); err != nil || !again.Repeated || again.Message != ack.Message {
-		t.Errorf("again: %+v, %v", again, err)
+		t.Errorf("repeated command: %+v, %v", again, err)
 	}
 	if heard.Name != "p.png" || heard.MIME != "image/png" || !strings.HasPrefix(heard.URL, "/api/") || !bytes.Equal(sees, picture) {
 		t.Errorf("the agent got %+v and read %q", heard, sees)
 	}
 	said := h.view(conv).Messages[1].Parts[0].Media
 	if said == nil || said.MIME != "text/plain" || said.Size != 10 || !strings.HasPrefix(said.URL, "/api/") {
-		t.Errorf("the agent's is %+v", said)
+		t.Errorf("media of the agent: %+v", said)
 	}
 	if n := storedIn(t, dir); n != 2 {
 		t.Errorf("%d files", n)
 	}
 }
 
-// TestFilesOfAnAgent are found again by where they came from, and one that is too large says so.
+// An agent finds a file that it stored by its origin. A file above the limit is rejected.
 func TestFilesOfAnAgent(t *testing.T) {
 	a := agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
 		if _, ok, err := out.FindFile(ctx, "there"); ok || err != nil {
@@ -192,7 +192,7 @@ func TestFilesOfAnAgent(t *testing.T) {
 			return fmt.Errorf("found %+v, %v, %w", found, ok, err)
 		}
 		if _, err := out.OpenFile(ctx, event.Media{URL: "https://example.com/x.png"}); !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("open what lies elsewhere: %w", err)
+			return fmt.Errorf("open media of another server: %w", err)
 		}
 		if err := out.Media(m); err != nil {
 			return err
@@ -214,7 +214,7 @@ func TestFilesOfAnAgent(t *testing.T) {
 	}
 }
 
-// TestFilesCount against what their owner may store, also after a restart; those that nobody knows are swept.
+// Files count toward their owner's limit, also after a restart. Bytes without a record are removed by the sweep.
 func TestFilesCount(t *testing.T) {
 	dir, j := t.TempDir(), memory.New()
 	limit := func(c *gateway.Config) { c.User = quota.Limits{Bytes: 10_000} }
@@ -238,7 +238,7 @@ func TestFilesCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Create(conv, strings.NewReader("nobody knows me"), 100); err != nil {
+	if _, err := d.Create(conv, strings.NewReader("bytes without a record"), 100); err != nil {
 		t.Fatal(err)
 	}
 	h = newHarness(t, dir, options{journal: noClose{j}, config: limit})
@@ -256,7 +256,7 @@ type noClose struct{ journal.Journal }
 
 func (noClose) Close() error { return nil }
 
-// TestUploadsExpire which are part of no message.
+// A file that no message shows is removed after a day.
 func TestUploadsExpire(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -275,7 +275,7 @@ func TestUploadsExpire(t *testing.T) {
 		}
 		f.Close()
 		if _, _, err := h.OpenFile(t.Context(), alice, conv, idOf(left)); !errors.Is(err, gateway.ErrNotFound) {
-			t.Errorf("left: %v", err)
+			t.Errorf("file after a day: %v", err)
 		}
 		h.refused(conv, showing(left), gateway.ReasonUnknown)
 		if n := storedIn(t, dir); n != 1 {
@@ -284,7 +284,7 @@ func TestUploadsExpire(t *testing.T) {
 	})
 }
 
-// age gives files the time of the bubble, which the system's clock knows nothing of.
+// age sets the times of files to that of the test's clock, because the file system uses the real one.
 func age(t *testing.T, dir string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -298,8 +298,8 @@ func age(t *testing.T, dir string) {
 	}
 }
 
-// TestFileThatCanNotBeKnown leaves nothing behind.
-func TestFileThatCanNotBeKnown(t *testing.T) {
+// If the record of a file can't be committed, its bytes are removed.
+func TestFileWithoutRecord(t *testing.T) {
 	dir := t.TempDir()
 	h := newHarness(t, dir, options{})
 	defer h.close()

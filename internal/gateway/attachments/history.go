@@ -13,8 +13,8 @@ import (
 )
 
 // historyFiles implements [gateway.HistoryFiles]: it stores the files of a conversation that an import or a backfill is about to create.
-// There is no conversation yet whose writer could commit the records, so they are collected in keys, and the gateway writes them with the
-// commit that creates the conversation. Only one goroutine may use it.
+// A conversation that doesn't exist has no writer that could commit the records, so they are collected in keys, and the gateway writes
+// them with the commit that creates the conversation. Only one goroutine may use it.
 type historyFiles struct {
 	store        *Store
 	conversation string
@@ -23,7 +23,7 @@ type historyFiles struct {
 	keys         []journal.KeyValue
 }
 
-// OfHistory implements [gateway.Attachments].
+// OfHistory implements [gateway.Attachments]. owner is passed because the conversation has no summary yet.
 func (s *Store) OfHistory(conversation string, owner quota.Account) gateway.HistoryFiles {
 	return &historyFiles{store: s, conversation: conversation, owner: owner, sizes: map[string]int64{}}
 }

@@ -76,7 +76,7 @@ func (s *Store) putData(ctx context.Context, c conversation, m event.Media) (eve
 	return s.put(ctx, c, f, r)
 }
 
-// mediaToken begins a line that names a file.
+// mediaToken begins a line that names a file. docs/files.md describes the syntax, which OpenClaw's agents use.
 const mediaToken = "MEDIA:"
 
 // cutMediaLines removes the lines of a text that name a file, such as MEDIA:./plot.png, and returns the paths in their order. Lines in

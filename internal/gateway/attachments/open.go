@@ -14,8 +14,8 @@ import (
 	"github.com/leat-dev/leat/internal/store/files"
 )
 
-// open opens a file of a conversation and returns the media that describe it. The caller closes the file. If the id is malformed, or
-// there is no record or no file, the error is [gateway.ErrNotFound]. open doesn't check access.
+// open opens a file of a conversation and returns the media that describe it. The caller closes the file. If the id is malformed, or the
+// record or the file is missing, the error is [gateway.ErrNotFound]. open doesn't check access.
 func (s *Store) open(ctx context.Context, conversation, id string) (*os.File, event.Media, error) {
 	if !files.ValidID(id) {
 		return nil, event.Media{}, gateway.ErrNotFound

@@ -46,7 +46,8 @@ func (s *Store) put(ctx context.Context, c conversation, f agent.File, r io.Read
 	return s.media(c.ID(), id, &rec), nil
 }
 
-// write stores the bytes of a file, and returns its id and its record, without an account.
+// write stores the bytes of a file, and returns its id and its record. The caller sets the record's account. The MIME type is detected
+// from the bytes; the declared type only decides between formats whose bytes look alike.
 func (s *Store) write(conversation string, f agent.File, r io.Reader) (id string, rec record, err error) {
 	info, err := s.files.Create(conversation, r, s.maxFile)
 	switch {
@@ -104,6 +105,7 @@ func expiry(life time.Duration) int64 {
 	return time.Now().Add(life).UnixMilli()
 }
 
+// remove deletes the bytes of a file without a record. An error is only logged, because the next sweep deletes them too.
 func (s *Store) remove(conversation, id string) {
 	if err := s.files.Remove(conversation, id); err != nil {
 		s.log.Warn("file not removed; a sweep removes it", "conversation", conversation, "file", id, "error", err)
@@ -140,7 +142,8 @@ func (s *Store) Release(t gateway.Tx, deleted, remaining []*transcript.Message) 
 	}
 }
 
-// shownBy returns the ids of the conversation's files that parts show, each once.
+// shownBy returns the ids of the conversation's files that parts show, each once. Media with other URLs, such as files of other
+// conversations, are left out: they are neither kept nor removed with this conversation.
 func shownBy(parts []event.Part, conversation string) (ids []string) {
 	for _, p := range parts {
 		if p.Media == nil {

@@ -26,7 +26,8 @@ func (s *Service) HasWorkspace() bool { return s.store.workspace != nil }
 // MaxFile returns the size limit of a file, in bytes.
 func (s *Service) MaxFile() int64 { return s.store.maxFile }
 
-// PutFile stores a file in a conversation and returns the media for a message that shows it. If no message shows the file within a day,
+// PutFile stores a file in a conversation that the principal may write in. It checks the access before it reads the bytes, because a
+// request without access must not fill the disk, and again in the commit. It returns the media for a message that shows it. If no message shows the file within a day,
 // it is removed. The errors are those of [gateway.Gateway.Do].
 func (s *Service) PutFile(ctx context.Context, p gateway.Principal, id string, f agent.File, r io.Reader) (event.Media, error) {
 	if _, err := s.gateway.Conversation(ctx, p, gateway.ActionWrite, id); err != nil {
@@ -49,7 +50,7 @@ func (u updater) Update(ctx context.Context, change func(gateway.Tx) error) erro
 }
 
 // OpenFile opens a file of a conversation. The caller closes it. If the conversation or the file does not exist, or the principal may
-// not read it, the error is [gateway.ErrNotFound].
+// not read the conversation, the error is [gateway.ErrNotFound].
 func (s *Service) OpenFile(ctx context.Context, p gateway.Principal, conversation, id string) (*os.File, event.Media, error) {
 	if _, err := s.gateway.Conversation(ctx, p, gateway.ActionRead, conversation); err != nil {
 		return nil, event.Media{}, err

@@ -43,7 +43,7 @@ func (s *sizes) add(name string, owner quota.Account, id string, size int64) {
 	s.change(f.owner, size)
 }
 
-// remove stops counting files of a folder; all of them if no ids are given.
+// remove stops counting files of a folder, or the whole folder if no ids are given. Files that aren't counted are ignored.
 func (s *sizes) remove(name string, ids ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +73,7 @@ func (s *sizes) change(owner quota.Account, bytes int64) {
 	}
 }
 
-// of returns the bytes of an owner's files, and of all files of the tenant.
+// of returns the bytes of an owner's files, and of all files of the tenant. The quota calls it with its own lock held, so it only reads maps.
 func (s *sizes) of(tenant, owner string) (ofOwner, ofTenant int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -33,23 +33,30 @@ const (
 
 // fileStore stores the bytes of files, in one folder per conversation. The store that [files.Open] returns implements it.
 type fileStore interface {
+	// Create stores the bytes of r under an id that is derived from them. If there are more than max, the error wraps files.ErrTooLarge.
 	Create(conversation string, r io.Reader, max int64) (files.StoredFile, error)
+	// Open opens a file. If it doesn't exist, the error wraps fs.ErrNotExist.
 	Open(conversation, id string) (*os.File, error)
+	// Remove and RemoveAll delete one file or all files of a conversation. A missing file is not an error.
 	Remove(conversation, id string) error
 	RemoveAll(conversation string) error
+	// Sweep deletes the files for which isKnown returns false and that are older than age, and calls onRemove for each.
 	Sweep(age time.Duration, isKnown func(folder, id string) bool, onRemove func(folder, id string)) error
 }
 
 // Journal is the part of the gateway's journal in which the store looks up records. The gateway's commits write them.
 type Journal interface {
+	// Get returns the value of a key. If the key doesn't exist or has expired, the error is journal.ErrNotFound.
 	Get(ctx context.Context, key string) ([]byte, error)
+	// KeysAfter lists up to limit keys with a prefix that follow the key after, in ascending order, and their values.
 	KeysAfter(ctx context.Context, prefix, after string, limit int) ([]journal.KeyValue, error)
 }
 
 // Config configures a [Store]. Journal and Files are required.
 type Config struct {
 	Journal Journal
-	Files   fileStore
+	// Files is the store of the bytes. Nothing else may write in its folder.
+	Files fileStore
 	// MaxFile bounds one file, in bytes. If it is 0, DefaultMaxFile is used.
 	MaxFile int64
 	// Workspace is a folder that the gateway shares with its agents. It may be nil.
@@ -162,7 +169,8 @@ func (s *Store) sweep(ctx context.Context, age time.Duration) error {
 	return errors.Join(err, s.sweepUploads())
 }
 
-// sweepUploads removes abandoned uploads, and measures the workspace again, because agents remove files from it too.
+// sweepUploads removes uploads that got no bytes for the time of lifetime. It also measures the workspace again, because agents remove
+// files from it without the gateway.
 func (s *Store) sweepUploads() error {
 	var errs []error
 	if s.uploads != nil {

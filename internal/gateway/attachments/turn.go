@@ -21,7 +21,7 @@ type turnFiles struct {
 	showable func(name string) bool // which files of the workspace the agent may show
 }
 
-// OfTurn implements [gateway.Attachments].
+// OfTurn implements [gateway.Attachments]. Quotas and uploads are those of p, the principal on whose behalf the agent runs.
 func (s *Store) OfTurn(c gateway.Updater, p agent.Principal) gateway.TurnFiles {
 	return turnFiles{s, conversation{c, gateway.Principal{Tenant: p.Tenant, Subject: p.Subject}, 0}, showableFor(p)}
 }
@@ -88,7 +88,7 @@ func (t turnFiles) FilePath(ctx context.Context, m event.Media) string {
 // Brings implements [gateway.MediaStore].
 func (t turnFiles) Brings(m *event.Media) bool { return t.store.brings(m) }
 
-// Store implements [gateway.MediaStore].
+// Store implements [gateway.MediaStore]. Media that can't be stored lose their URL, which may be a path of this machine or a long data URL.
 func (t turnFiles) Store(ctx context.Context, m event.Media) (event.Media, error) {
 	media, err := t.storeMedia(ctx, m)
 	if err != nil {
@@ -97,6 +97,7 @@ func (t turnFiles) Store(ctx context.Context, m event.Media) (event.Media, error
 	return media, nil
 }
 
+// storeMedia stores media that an agent shows. Names and descriptions that the agent chose take precedence over those of the file.
 func (t turnFiles) storeMedia(ctx context.Context, m event.Media) (event.Media, error) {
 	if !t.store.namesPath(m.URL) {
 		return t.store.putData(ctx, t.conversation, m)
@@ -117,7 +118,7 @@ func (t turnFiles) Bare(m event.Media) (bare event.Media, hasPath bool) {
 	return withoutPath(m), true
 }
 
-// brings reports whether media carry their bytes or name a file of the workspace.
+// brings reports whether media carry their bytes or name a file of the workspace, so that they have to be stored. m may be nil.
 func (s *Store) brings(m *event.Media) bool {
 	return m != nil && (strings.HasPrefix(m.URL, dataPrefix) || s.namesPath(m.URL))
 }

@@ -38,7 +38,7 @@ type Location struct {
 	Name string `json:"name,omitempty"`
 }
 
-// NewUpload describes a file before its bytes arrive.
+// NewUpload describes a file before its bytes arrive. Length is in bytes and must be known: an upload is complete when that many arrived.
 type NewUpload struct {
 	// Conversation is the conversation that will show the file. It is required if the gateway has no workspace.
 	Conversation    string
@@ -46,10 +46,13 @@ type NewUpload struct {
 	Length          int64
 }
 
-// uploadPath is the path to which files are uploaded.
+// uploadPath is the path to which files are uploaded. A client sends the remaining bytes of an upload to this path and the upload's id.
 const uploadPath = "/api/files/upload"
 
 // CreateUpload begins an upload. Its bytes follow with [Service.AppendUpload]. The errors are those of [gateway.Gateway.Do].
+//
+// All checks are made before the first byte: access, size, and the quota for the whole length. The reservation only bridges the time until
+// the upload store counts the length itself, so it is committed or cancelled before the call returns.
 func (s *Service) CreateUpload(ctx context.Context, p gateway.Principal, n NewUpload) (Upload, error) {
 	if err := gateway.Decide(p, gateway.ActionCreate, nil); err != nil {
 		return Upload{}, err
@@ -89,7 +92,7 @@ func (s *Service) CreateUpload(ctx context.Context, p gateway.Principal, n NewUp
 	return s.state(&u)
 }
 
-// uploaderOf returns the owner of a principal's uploads.
+// uploaderOf returns the name under which a principal's uploads are stored. All admins share the operator's uploads.
 func uploaderOf(p gateway.Principal) string {
 	if p.Admin {
 		return files.Operator
@@ -125,7 +128,8 @@ func (s *Service) find(p gateway.Principal, id string) (files.Upload, error) {
 	return u, err
 }
 
-// Upload returns the state of an upload. If all bytes had arrived when an earlier process ended, the file is placed now.
+// Upload returns the state of an upload. If all bytes had arrived but the file was not stored yet, for example because the gateway crashed
+// in between, it is stored now.
 func (s *Service) Upload(ctx context.Context, p gateway.Principal, id string) (Upload, error) {
 	u, err := s.find(p, id)
 	if err != nil {
@@ -215,8 +219,8 @@ func (s *Service) place(ctx context.Context, p gateway.Principal, u files.Upload
 	return location, nil
 }
 
-// DropUpload removes an upload, and its file from the workspace. Messages that show the file have a copy. If a legal hold is on the
-// user or the conversation, a complete upload is refused with ReasonHeld.
+// DropUpload removes an upload, and its file from the workspace. Messages that show the file have a copy. If a legal hold covers the
+// user or the conversation, a complete upload is kept, and the error is a *Rejection with ReasonHeld.
 func (s *Service) DropUpload(ctx context.Context, p gateway.Principal, id string) error {
 	u, err := s.find(p, id)
 	if err != nil {
@@ -257,7 +261,8 @@ func (s *Service) isHeld(ctx context.Context, p gateway.Principal, conversation 
 	return ok
 }
 
-// EraseUploads removes all uploads of a user, and their files in the workspace. Copies in conversations stay.
+// EraseUploads removes all uploads of a user, and their files in the workspace. Copies in conversations stay: they belong to the owners of
+// the conversations. Only admins may call it; a purge does.
 func (s *Service) EraseUploads(ctx context.Context, p gateway.Principal, tenant, subject string) error {
 	if err := gateway.Decide(p, gateway.ActionAdmin, nil); err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 // downloadPath is the path under which files of the workspace are served. Their own path is in the query.
 const downloadPath = "/api/files/download"
 
-// url returns the path under which a file of a conversation is served.
+// url returns the path under which a file of a conversation is served. Logs contain these paths, so fileID must recognize all earlier forms.
 func (s *Store) url(conversation, id string) string {
 	return s.basePath + "/api/conversations/" + url.PathEscape(conversation) + "/files/" + id
 }
@@ -32,7 +32,7 @@ func fileID(u, conversation string) string {
 	return id
 }
 
-// pathURL returns the URL under which a file of the workspace is served.
+// pathURL returns the URL under which a file of the workspace is served. It contains the absolute path, which agents understand too.
 func (s *Store) pathURL(name string) string {
 	return s.basePath + downloadPath + "?path=" + url.QueryEscape(s.workspace.Path(name))
 }
@@ -45,7 +45,8 @@ func (s *Store) namesPath(u string) bool {
 	return s.servedPath(u) != "" || isPath(u) && !strings.HasPrefix(u, s.basePath+"/api/")
 }
 
-// servedPath returns the path in a URL under which a file of the workspace is served, and an empty string for other URLs.
+// servedPath returns the path in a URL under which a file of the workspace is served, and an empty string for other URLs. Clients get such
+// URLs when they upload a file without a conversation, and send them back in messages.
 func (s *Store) servedPath(u string) string {
 	query, ok := strings.CutPrefix(u, s.basePath+downloadPath+"?")
 	if !ok {

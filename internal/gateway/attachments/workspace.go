@@ -24,7 +24,7 @@ func readableBy(p gateway.Principal) func(name string) bool {
 }
 
 // showableFor returns which files of the workspace an agent may show on behalf of a principal: those of agents, and the principal's own
-// uploads.
+// uploads. Otherwise a user could ask an agent to show the upload of another user.
 func showableFor(p agent.Principal) func(name string) bool {
 	return func(name string) bool {
 		owner := files.OwnerOf(name)
@@ -32,7 +32,8 @@ func showableFor(p agent.Principal) func(name string) bool {
 	}
 }
 
-// describe returns the media of a workspace file, by its first bytes and its name. They have no URL.
+// describe returns the media of a workspace file without a URL. The MIME type is derived from the first bytes and the name. Afterwards the
+// file is at its start again, so that the caller can send it.
 func describe(f *files.OpenFile) (event.Media, error) {
 	head := make([]byte, files.Sniffed)
 	n, err := io.ReadFull(f, head)

@@ -7,7 +7,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// keyPage is the number of keys that are read at once.
+// keyPage is the number of keys that are read at once. A purge also deletes at most that many in one commit.
 const keyPage = 256
 
 // Collection describes data of subjects that is stored under its own keys, outside conversations. The package that stores the
@@ -24,7 +24,7 @@ type Collection struct {
 }
 
 // BySubject is a [Collection.Of] for values that are JSON objects with the keys tenant and subject. A value in another form
-// belongs to no subject.
+// belongs to no subject, so a purge keeps it.
 func BySubject(kv journal.KeyValue, tenant, subject string) bool {
 	var v struct {
 		Tenant  string `json:"tenant"`
@@ -33,7 +33,8 @@ func BySubject(kv journal.KeyValue, tenant, subject string) bool {
 	return json.Unmarshal(kv.Value, &v) == nil && v.Tenant == tenant && v.Subject == subject
 }
 
-// forEach calls f for each key of the subject, a page at a time. It stops at the first error. f may delete the keys it got.
+// forEach calls f for each key of the subject, a page at a time. It stops at the first error. f may delete the keys it got. It reads
+// every key of the collection, because keys don't contain names; purges and exports are rare enough for that.
 func (c *Collection) forEach(ctx context.Context, j keyLister, tenant, subject string, f func(journal.KeyValue) error) error {
 	after := ""
 	for {

@@ -13,7 +13,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// exportPage is how much of a log is read into memory at once, in bytes.
+// exportPage is how much of a log is read into memory at once, in bytes. It bounds the memory of an export, except for larger single events.
 const exportPage = 1 << 20
 
 // Exporter writes all data of a subject. Its methods may be called from several goroutines.
@@ -23,12 +23,14 @@ type Exporter struct {
 	collections []Collection
 }
 
-// NewExporter returns an exporter of the gateway's conversations and the collections.
+// NewExporter returns an exporter of the gateway's conversations and of the collections that are not private. Values of a collection are
+// exported as they are stored, so they must be JSON.
 func NewExporter(gw *gateway.Gateway, j exportJournal, collections []Collection) *Exporter {
 	return &Exporter{gw: gw, journal: j, collections: collections}
 }
 
-// Check returns nil if the principal may export the subject's data. The admin may export everyone's, and a subject its own.
+// Check returns nil if the principal may export the subject's data. The admin may export everyone's, and a subject its own. HTTP handlers
+// call it before they write the header of the response; Export calls it again.
 func (x *Exporter) Check(principal gateway.Principal, of Subject) error {
 	if of.Subject == "" {
 		return &gateway.Rejection{Reason: gateway.ReasonInvalid, Message: "export: a subject is needed"}
@@ -92,7 +94,7 @@ func (o *output) line(v any) {
 	o.err = err
 }
 
-// conversations writes each conversation that the subject owns, once. The list is ordered by the last change, so a conversation
+// conversations writes each conversation that the subject owns, once. Only the ids of exported conversations are held in memory. The list is ordered by the last change, so a conversation
 // that changes during the export can move to a page that was read already. The list is therefore read again until it contains
 // nothing new. Conversations created after the start are skipped, or the export might never end.
 func (x *Exporter) conversations(ctx context.Context, principal gateway.Principal, of Subject, o *output) error {

@@ -43,12 +43,14 @@ type conversation struct {
 	Updated  int64                      `json:"updated"`
 }
 
+// summary returns the conversation for an import. The importing gateway sets the fields that depend on the log, such as the head.
 func (c *conversation) summary() journal.Summary {
 	return journal.Summary{
 		ID: c.ID, Tenant: c.Tenant, Owner: c.Owner, Title: c.Title, Agent: c.Agent, Metadata: c.Metadata, Unlisted: c.Unlisted, Created: c.Created, Updated: c.Updated,
 	}
 }
 
+// conversationOf returns the line of a conversation. State of this gateway, such as shares and positions, is left out.
 func conversationOf(s *journal.Summary) conversation {
 	return conversation{
 		Type: lineConversation, ID: s.ID, Tenant: s.Tenant, Owner: s.Owner, Title: s.Title, Agent: s.Agent, Metadata: s.Metadata,

@@ -37,25 +37,25 @@ func subject(p gateway.Principal) data.Subject {
 	return data.Subject{Tenant: p.Tenant, Subject: p.Subject}
 }
 
-// echo answers with what it was asked, a callback before it.
+// echo is an agent that sends a status and repeats the message.
 type echo struct{}
 
 func (echo) Run(_ context.Context, in agent.Input, out *agent.Emitter) error {
 	return errors.Join(out.Status("looking at "+in.Message.Text, "replace"), out.Text("you said "), out.Text(in.Message.Text))
 }
 
-// mute answers with nothing of what it was asked.
+// mute is an agent whose answer doesn't repeat the message.
 type mute struct{}
 
 func (mute) Run(_ context.Context, _ agent.Input, out *agent.Emitter) error { return out.Text("noted") }
 
-type house struct {
+type harness struct {
 	t *testing.T
 	*gateway.Gateway
 	journal journal.Journal
 }
 
-func newHouse(t *testing.T, j journal.Journal, changes ...func(*gateway.Config)) *house {
+func newHarness(t *testing.T, j journal.Journal, changes ...func(*gateway.Config)) *harness {
 	t.Helper()
 	if j == nil {
 		j = memory.New()
@@ -72,7 +72,7 @@ func newHouse(t *testing.T, j journal.Journal, changes ...func(*gateway.Config))
 	if err := g.Start(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	return &house{t, g, j}
+	return &harness{t, g, j}
 }
 
 func onDisk(t *testing.T, dir string) *sqlite.Journal {
@@ -84,15 +84,15 @@ func onDisk(t *testing.T, dir string) *sqlite.Journal {
 	return j
 }
 
-func (h *house) close() {
+func (h *harness) close() {
 	h.t.Helper()
 	if err := h.Shutdown(context.Background()); err != nil {
 		h.t.Error("shutdown:", err)
 	}
 }
 
-// talk makes a conversation in which something is said and answered.
-func (h *house) talk(p gateway.Principal, agent, text string) (id string) {
+// talk creates a conversation with one message and its answer.
+func (h *harness) talk(p gateway.Principal, agent, text string) (id string) {
 	h.t.Helper()
 	s, _, err := h.Create(h.t.Context(), p, gateway.CreateOptions{Agent: agent, Title: "about " + text, Key: "made " + text})
 	if err != nil {
@@ -102,18 +102,18 @@ func (h *house) talk(p gateway.Principal, agent, text string) (id string) {
 	return s.ID
 }
 
-func (h *house) say(p gateway.Principal, id, text string) {
+func (h *harness) say(p gateway.Principal, id, text string) {
 	h.t.Helper()
 	h.sayTo(p, id, "", text)
 }
 
-// ask is say, to an agent that does not repeat the question.
-func (h *house) ask(p gateway.Principal, id, text string) {
+// ask sends a message to the agent mute, which doesn't repeat it.
+func (h *harness) ask(p gateway.Principal, id, text string) {
 	h.t.Helper()
 	h.sayTo(p, id, "mute", text)
 }
 
-func (h *house) sayTo(p gateway.Principal, id, agent, text string) {
+func (h *harness) sayTo(p gateway.Principal, id, agent, text string) {
 	h.t.Helper()
 	ack, err := h.Do(h.t.Context(), p, id, gateway.Command{Type: gateway.CommandSend, Agent: agent, Message: &gateway.CommandMessage{Text: text}})
 	if err != nil {
@@ -136,7 +136,7 @@ func (h *house) sayTo(p gateway.Principal, id, agent, text string) {
 	}
 }
 
-func (h *house) lists(p gateway.Principal) (ids []string) {
+func (h *harness) lists(p gateway.Principal) (ids []string) {
 	h.t.Helper()
 	all, err := h.List(h.t.Context(), p, nil, 0)
 	if err != nil {
@@ -148,7 +148,7 @@ func (h *house) lists(p gateway.Principal) (ids []string) {
 	return ids
 }
 
-// grep returns a file below dir that holds the text.
+// grep returns a file below dir that contains the text, or "".
 func grep(t *testing.T, dir, text string) (found string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -167,11 +167,11 @@ func grep(t *testing.T, dir, text string) (found string) {
 	return found
 }
 
-func (h *house) export(p gateway.Principal, of data.Subject, c ...data.Collection) (lines []string) {
+func (h *harness) export(p gateway.Principal, of data.Subject, c ...data.Collection) (lines []string) {
 	h.t.Helper()
 	err := data.NewExporter(h.Gateway, h.journal, c).Export(h.t.Context(), p, of, func(b []byte) error {
 		if !json.Valid(b) {
-			h.t.Errorf("no JSON: %s", b)
+			h.t.Errorf("invalid JSON: %s", b)
 		}
 		lines = append(lines, string(b))
 		return nil
@@ -182,7 +182,7 @@ func (h *house) export(p gateway.Principal, of data.Subject, c ...data.Collectio
 	return lines
 }
 
-func (h *house) load(lines []string) data.Importing {
+func (h *harness) load(lines []string) data.Importing {
 	h.t.Helper()
 	out, err := data.NewImporter(h.Gateway).Import(h.t.Context(), admin, strings.NewReader(strings.Join(lines, "\n")+"\n"))
 	if err != nil {

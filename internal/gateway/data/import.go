@@ -74,7 +74,8 @@ func (m *Importer) Import(ctx context.Context, principal gateway.Principal, r io
 	}
 }
 
-// input is a file that is being imported. It buffers the lines of one conversation at a time.
+// input is a file that is being imported. It buffers the lines of one conversation at a time, because the gateway creates a conversation
+// with all its events in one commit.
 type input struct {
 	m         *Importer
 	ctx       context.Context
@@ -93,7 +94,7 @@ type input struct {
 	n       totals    // totals of the file so far
 }
 
-// bad returns an ErrFile for the current line.
+// bad returns an error that wraps ErrFile and names the current line.
 func (in *input) bad(format string, args ...any) error {
 	return fmt.Errorf("%w: line %d: %s", ErrFile, in.line, fmt.Sprintf(format, args...))
 }

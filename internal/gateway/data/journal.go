@@ -6,7 +6,10 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// lister lists conversations.
+// The parts of the journal that this package uses, by task. Deletions and changes of conversations don't use the journal directly: they
+// go through the gateway, whose writers own the logs.
+
+// lister lists conversations, newest change first.
 type lister interface {
 	Conversations(ctx context.Context, q journal.Query) ([]journal.Summary, error)
 }

@@ -53,19 +53,19 @@ func (p *purgeReport) counts() map[string]int {
 	return counts
 }
 
-// Purger removes all data of a subject. Only one purge runs at a time. Its methods may be called from several goroutines. Make
-// one with NewPurger, and call Run to resume interrupted purges.
+// Purger removes all data of a subject. Only one purge runs at a time. Its methods may be called from several goroutines. Create
+// it with NewPurger, and call Run to resume interrupted purges.
 type Purger struct {
 	gw            *gateway.Gateway
 	journal       purgeJournal
 	uploads       uploadEraser // may be nil
 	collections   []Collection
 	log           *slog.Logger
-	purgeSlot     chan struct{} // one slot: the running purge
-	interruptions chan struct{} // one value: a purge was interrupted, and Run should resume it
+	purgeSlot     chan struct{} // capacity 1: holds a value while a purge runs
+	interruptions chan struct{} // capacity 1: a value means that Run should resume an interrupted purge
 }
 
-// uploadEraser stores files that users have uploaded and not yet sent in a conversation.
+// uploadEraser removes the files that users have uploaded and not yet shown in a conversation. attachments.Service implements it.
 type uploadEraser interface {
 	// EraseUploads removes a user's uploads.
 	EraseUploads(ctx context.Context, p gateway.Principal, tenant, subject string) error
@@ -78,7 +78,8 @@ func NewPurger(gw *gateway.Gateway, j purgeJournal, uploads uploadEraser, collec
 }
 
 // Run resumes interrupted purges until the context ends. A purge is interrupted by the end of the process, or when the client
-// that requested it disconnects.
+// that requested it disconnects. Run looks for keys of unfinished purges at its start, after each interruption, and a minute after
+// an error.
 func (p *Purger) Run(ctx context.Context) {
 	for {
 		var retry <-chan time.Time
@@ -238,7 +239,8 @@ func eachOwned(ctx context.Context, j lister, of Subject, f func(*journal.Summar
 	}
 }
 
-// guest counts the subject's access and messages in conversations of others.
+// guest counts the conversations of others that are shared with the subject, and the subject's messages in them. Messages in
+// conversations that are no longer shared with the subject count too.
 func (p *Purger) guest(ctx context.Context, principal gateway.Principal, of Subject, report *purgeReport) error {
 	guestIn, wrote, err := p.gw.Guests().Conversations(ctx, principal, of.Tenant, of.Subject)
 	report.SharedCount = len(guestIn)

@@ -15,10 +15,10 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// usage are keys such as another part of the gateway writes.
+// usage is a collection like that of the usage ledger.
 var usage = data.Collection{Name: "usage", Prefix: "usage/", Of: data.BySubject}
 
-func (h *house) used(p gateway.Principal, n int) {
+func (h *harness) used(p gateway.Principal, n int) {
 	h.t.Helper()
 	var put []journal.KeyValue
 	for i := range n {
@@ -33,14 +33,14 @@ func (h *house) used(p gateway.Principal, n int) {
 	}
 }
 
-// marks of what belongs to alice.
+// marks are texts that occur only in data of alice.
 var marks = []string{"alice-7731", "m4rk"}
 
-// TestPurgeLeavesNothing purges a subject of a gateway that others use too, and looks for it in every byte of every file.
+// After a purge, no byte of any file contains data of the subject. The data of other users remain.
 func TestPurgeLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	j := onDisk(t, dir)
-	h := newHouse(t, j)
+	h := newHarness(t, j)
 	others := map[string]string{}
 	for i := range 20 {
 		h.talk(alice, "", fmt.Sprint("m4rk ", i))
@@ -48,7 +48,7 @@ func TestPurgeLeavesNothing(t *testing.T) {
 		others[h.talk(bob, "", text)] = text
 	}
 	twin := gateway.Principal{Tenant: "", Subject: alice.Subject} // of no tenant: another one
-	// Alice takes part in what is bob's.
+	// Alice writes as a guest in conversations of bob.
 	ours := h.talk(bob, "", "ours")
 	if _, err := h.Do(t.Context(), bob, ours, gateway.Command{Type: gateway.CommandShare, Subject: alice.Subject, Access: gateway.AccessWrite}); err != nil {
 		t.Fatal(err)
@@ -64,18 +64,18 @@ func TestPurgeLeavesNothing(t *testing.T) {
 	p := data.NewPurger(h.Gateway, j, nil, []data.Collection{usage}, quiet)
 	var r *gateway.Rejection
 	if _, err := p.Purge(t.Context(), admin, subject(alice), false); !errors.As(err, &r) || r.Reason != gateway.ReasonHeld {
-		t.Errorf("purge of what is held: %v", err)
+		t.Errorf("purge under a legal hold: %v", err)
 	}
 	if err := h.Holds().Release(t.Context(), admin, gateway.Hold{Tenant: alice.Tenant, Subject: alice.Subject}); err != nil {
 		t.Fatal(err)
 	}
 	for _, who := range []gateway.Principal{alice, bob} {
 		if _, err := p.Purge(t.Context(), who, subject(alice), false); !errors.Is(err, gateway.ErrForbidden) {
-			t.Errorf("%s purges: %v", who.Subject, err)
+			t.Errorf("purge by %s: %v", who.Subject, err)
 		}
 	}
 	if _, err := p.Purge(t.Context(), admin, data.Subject{Tenant: "acme"}, false); !errors.As(err, &r) {
-		t.Errorf("purge of nobody: %v", err)
+		t.Errorf("purge without a subject: %v", err)
 	}
 	var mine string
 	for _, line := range h.export(alice, subject(alice)) {
@@ -84,21 +84,21 @@ func TestPurgeLeavesNothing(t *testing.T) {
 		}
 	}
 	if !strings.Contains(mine, "m4rk as a guest") || strings.Contains(mine, "kept too") {
-		t.Errorf("alice is told of what she said at bob's: %s", mine)
+		t.Errorf("alice's messages in conversations of bob: %s", mine)
 	}
 	forecast := fmt.Sprint(p.Purge(t.Context(), admin, subject(alice), true))
 	if want := "{true 20 1 1 map[usage:621] 45} <nil>"; forecast != want {
 		t.Errorf("dry run: %s, want %s", forecast, want)
 	}
-	// The namesake of another tenant goes first, so that what is left of the name is alice's.
+	// The user with the same name in another tenant is purged first, so that any later trace of the name is alice's.
 	if _, err := p.Purge(t.Context(), admin, subject(twin), false); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(h.lists(alice)); n != 21 {
-		t.Errorf("the namesake took conversations with it: %d are left", n)
+		t.Errorf("after the purge of the namesake, alice has %d conversations, want 21", n)
 	}
 	if _, err := h.Conversation(t.Context(), admin, gateway.ActionRead, namesake); !errors.Is(err, gateway.ErrNotFound) {
-		t.Errorf("the namesake's: %v", err)
+		t.Errorf("conversation of the namesake: %v", err)
 	}
 	// Of the 45 audit entries and that of an unshare, 6 are left to blank: the deletes of the conversations blanked the others.
 	report := fmt.Sprint(p.Purge(t.Context(), admin, subject(alice), false))
@@ -116,14 +116,14 @@ func TestPurgeLeavesNothing(t *testing.T) {
 	}
 	for id, text := range others {
 		if fold := h.fold(id); !strings.Contains(fold, "you said "+text) {
-			t.Errorf("%s of bob has lost its text", id)
+			t.Errorf("conversation %s of bob has lost its text", id)
 		}
 	}
 	if fold := h.fold(ours); !strings.Contains(fold, "kept too") || !strings.Contains(fold, `"name": "deleted"`) {
-		t.Errorf("what is bob's and alice wrote in:\n%s", fold)
+		t.Errorf("conversation of bob in which alice wrote:\n%s", fold)
 	}
 	if _, err := h.Conversation(t.Context(), alice, gateway.ActionRead, ours); !errors.Is(err, gateway.ErrNotFound) {
-		t.Errorf("alice still reads what was shared: %v", err)
+		t.Errorf("alice reads a shared conversation: %v", err)
 	}
 	keys, err := j.Keys(t.Context(), "usage/")
 	if err != nil {
@@ -131,11 +131,11 @@ func TestPurgeLeavesNothing(t *testing.T) {
 	}
 	for _, kv := range keys {
 		if !usage.Of(kv, bob.Tenant, bob.Subject) {
-			t.Errorf("a usage row is left: %s", kv.Value)
+			t.Errorf("remaining usage row: %s", kv.Value)
 		}
 	}
 	if len(keys) != 25 {
-		t.Errorf("%d usage rows of bob are left", len(keys))
+		t.Errorf("%d usage rows of bob remain", len(keys))
 	}
 	_, err = h.Audit().Read(t.Context(), audit.Query{}, func(e audit.Entry) error {
 		if b, err := json.Marshal(e); err != nil || strings.Contains(string(b), alice.Subject) {
@@ -152,7 +152,7 @@ func TestPurgeLeavesNothing(t *testing.T) {
 	}
 	for _, mark := range marks {
 		if found := grep(t, dir, mark); found != "" {
-			t.Errorf("after the end %q is still in %s", mark, found)
+			t.Errorf("after the shutdown %q is still in %s", mark, found)
 		}
 	}
 }
@@ -187,12 +187,12 @@ func (d *dying) Delete(ctx context.Context, id string) error {
 	return d.Journal.Delete(ctx, id)
 }
 
-// TestPurgeGoesOn cuts a purge off at each of its writes; the next start finishes it.
-func TestPurgeGoesOn(t *testing.T) {
+// A purge that is interrupted at any of its writes is completed by the next start.
+func TestPurgeResumes(t *testing.T) {
 	for cut := 1; ; cut++ {
 		dir := t.TempDir()
 		j := onDisk(t, dir)
-		h := newHouse(t, j)
+		h := newHarness(t, j)
 		h.talk(alice, "", "m4rk 1")
 		h.talk(alice, "", "m4rk 2")
 		h.used(alice, 2)
@@ -200,20 +200,20 @@ func TestPurgeGoesOn(t *testing.T) {
 
 		d := &dying{Journal: j}
 		d.left.Store(int32(cut))
-		killed := newHouse(t, d)
+		killed := newHarness(t, d)
 		d.armed.Store(true)
 		_, err := data.NewPurger(killed.Gateway, killed.journal, nil, []data.Collection{usage}, quiet).Purge(t.Context(), admin, subject(alice), false)
 		killed.close()
 		if err == nil {
 			if cut < 6 {
-				t.Errorf("a purge is only %d writes", cut)
+				t.Errorf("a purge has only %d writes", cut)
 			}
 			if err := j.Close(); err != nil {
 				t.Fatal(err)
 			}
 			return
 		}
-		h = newHouse(t, j)
+		h = newHarness(t, j)
 		begun, err := j.Keys(t.Context(), "purging/")
 		if err != nil {
 			t.Fatal(err)
@@ -224,12 +224,12 @@ func TestPurgeGoesOn(t *testing.T) {
 		if len(begun) > 0 {
 			for _, mark := range marks {
 				if found := grep(t, dir, mark); found != "" {
-					t.Errorf("cut at write %d: %q is still in %s", cut, mark, found)
+					t.Errorf("interrupted at write %d: %q is still in %s", cut, mark, found)
 				}
 			}
 		}
 		if left, err := j.Keys(t.Context(), "purging/"); err != nil || len(left) > 0 {
-			t.Errorf("cut at write %d: the purge counts as unfinished: %v, %v", cut, left, err)
+			t.Errorf("interrupted at write %d: the purge is still marked as unfinished: %v, %v", cut, left, err)
 		}
 		h.close()
 		if err := j.Close(); err != nil {
@@ -238,9 +238,9 @@ func TestPurgeGoesOn(t *testing.T) {
 	}
 }
 
-// TestPurgeWithoutCaller has whoever asked go away in the middle: the purge goes on.
+// A purge whose client disconnects is completed by Run.
 func TestPurgeWithoutCaller(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	defer h.close()
 	h.talk(alice, "", "m4rk")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -251,7 +251,7 @@ func TestPurgeWithoutCaller(t *testing.T) {
 	}
 	p := data.NewPurger(h.Gateway, h.journal, nil, []data.Collection{away}, quiet)
 	if _, err := p.Purge(ctx, admin, subject(alice), false); !errors.Is(err, context.Canceled) {
-		t.Fatalf("cut off: %v", err)
+		t.Fatalf("interrupted purge: %v", err)
 	}
 	running, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -271,6 +271,6 @@ func TestPurgeWithoutCaller(t *testing.T) {
 	stop()
 	<-done
 	if keys, err := h.journal.Keys(t.Context(), "usage/"); err != nil || len(keys) > 0 {
-		t.Errorf("usage rows are left: %v, %v", keys, err)
+		t.Errorf("remaining usage rows: %v, %v", keys, err)
 	}
 }

@@ -58,17 +58,17 @@ type Retention struct {
 	ages      atomic.Pointer[Ages]
 	agent     string // agent of conversations that name none
 	log       *slog.Logger
-	semaphore chan struct{} // one slot: the running sweep
+	semaphore chan struct{} // capacity 1: holds a value while a sweep runs
 }
 
-// NewRetention returns a Retention that applies ages. agent is the agent of conversations that name none.
+// NewRetention returns a Retention that applies ages. agent is the default agent, whose age applies to conversations that name none.
 func NewRetention(gw *gateway.Gateway, j lister, ages Ages, agent string, log *slog.Logger) *Retention {
 	r := &Retention{gw: gw, journal: j, agent: agent, log: log, semaphore: make(chan struct{}, 1)}
 	r.SetAges(ages)
 	return r
 }
 
-// SetAges replaces the ages, from the next sweep on.
+// SetAges replaces the ages. A running sweep may still use the old ones.
 func (r *Retention) SetAges(ages Ages) { r.ages.Store(&ages) }
 
 // sweepReport is the result of a sweep, or the forecast of a dry run.
@@ -82,7 +82,8 @@ type sweepReport struct {
 	Conversations []string `json:"conversations,omitempty"`
 }
 
-// Run sweeps every hour until the context ends.
+// Run sweeps a minute after the start and then every hour, until the context ends. An error is only logged: a sweep keeps no state, so the
+// next one continues with the conversations that are left.
 func (r *Retention) Run(ctx context.Context) {
 	timer := time.NewTimer(sweepAfter)
 	defer timer.Stop()
@@ -120,7 +121,8 @@ func (r *Retention) Sweep(ctx context.Context, dry bool) (s sweepReport, err err
 	return s, r.audit(ctx, &s)
 }
 
-// conversations expires the conversations that are older than the shortest age.
+// conversations expires the conversations that are older than the shortest age. It lists them from the newest to the oldest; the position in
+// the list stays valid while conversations are deleted, because it is the time and the id of the last one.
 func (r *Retention) conversations(ctx context.Context, s *sweepReport) error {
 	shortest := r.ages.Load().shortest()
 	if shortest == 0 {

@@ -13,10 +13,10 @@ import (
 	"github.com/leat-dev/leat/internal/service/audit"
 )
 
-// day is a short one: a gateway ticks every second of it.
+// day is shorter than a real one, because the gateway's timers run every second of the simulated time.
 const day = 3 * time.Hour
 
-func wantList(t *testing.T, h *house, want ...string) {
+func wantList(t *testing.T, h *harness, want ...string) {
 	t.Helper()
 	got := h.lists(admin)
 	slices.Sort(got)
@@ -26,10 +26,10 @@ func wantList(t *testing.T, h *house, want ...string) {
 	}
 }
 
-// TestRetention lets days go by: each agent's conversations go when they are as old as they may be, by themselves.
+// Run deletes each conversation when it reaches the age of its agent.
 func TestRetention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil)
+		h := newHarness(t, nil)
 		defer h.close()
 		ages := data.Ages{Agents: map[string]time.Duration{"a": 2 * day, "b": 5 * day, "gone": day}, Audit: 20 * day}
 		r := data.NewRetention(h.Gateway, h.journal, ages, "a", quiet)
@@ -57,11 +57,11 @@ func TestRetention(t *testing.T) {
 		wantList(t, h, y, held)
 		time.Sleep(3 * day)
 		wantList(t, h, held)
-		// While something is held, the audit log is whole.
+		// While there is a legal hold, the audit log is not trimmed.
 		time.Sleep(20 * day)
 		n, err := h.Audit().Count(t.Context(), audit.Query{})
 		if err != nil || n < 12 {
-			t.Errorf("%d entries are left, %v", n, err)
+			t.Errorf("%d remaining entries, %v", n, err)
 		}
 		if err := h.Holds().Release(t.Context(), admin, gateway.Hold{Conversation: held}); err != nil {
 			t.Fatal(err)
@@ -76,15 +76,15 @@ func TestRetention(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want := []string{"release ", "expire retention"}; !slices.Equal(left, want) {
-			t.Errorf("the audit log holds %q, want %q", left, want)
+			t.Errorf("the audit log contains %q, want %q", left, want)
 		}
 	})
 }
 
-// What is kept for ever is, and an interrupted sweep is gone on with by the next one.
-func TestRetentionForEver(t *testing.T) {
+// Without ages nothing is deleted, and the next sweep continues an interrupted one.
+func TestRetentionWithoutAges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil)
+		h := newHarness(t, nil)
 		defer h.close()
 		for i := range 5 {
 			h.talk(alice, "b", fmt.Sprint("kept", i))
@@ -100,13 +100,13 @@ func TestRetentionForEver(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := r.Sweep(ctx, false); err == nil {
-			t.Error("a sweep whose context has ended says nothing")
+			t.Error("a sweep with a cancelled context succeeded")
 		}
 		if s, err := r.Sweep(t.Context(), false); err != nil || s.Deleted != 5 {
 			t.Errorf("%+v, %v", s, err)
 		}
 		if n := len(h.lists(admin)); n != 5 {
-			t.Errorf("%d conversations are left", n)
+			t.Errorf("%d conversations remain", n)
 		}
 	})
 }

@@ -20,7 +20,8 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// ofConversation makes events such that only this conversation has: its turns are its own, and records stand elsewhere.
+// ofConversation adapts random events to a conversation. Ids of turns get the conversation's id as a prefix, because they must be unique.
+// Records become updates, because only the gateway's own logs have records.
 func ofConversation(id string, events []event.Event) (out []event.Event) {
 	for _, e := range events {
 		if e.Turn != "" {
@@ -41,8 +42,8 @@ func ofConversation(id string, events []event.Event) (out []event.Event) {
 	return out
 }
 
-// written makes a conversation of random events of every kind, settled in part.
-func (h *house) written(id string, seed uint64, n int) {
+// written creates a conversation of random events of every kind, partly compacted.
+func (h *harness) written(id string, seed uint64, n int) {
 	h.t.Helper()
 	w := journaltest.Writer{Pick: journaltest.Seeded(seed)}
 	s := journal.Summary{Tenant: alice.Tenant, Owner: alice.Subject, Unlisted: seed%2 == 1, Created: 1, Updated: int64(1000 + seed), Title: "t" + id}
@@ -63,8 +64,8 @@ func (h *house) written(id string, seed uint64, n int) {
 	}
 }
 
-// fold returns what a reader sees, without seqs, which are a log's own.
-func (h *house) fold(id string) string {
+// fold returns the transcript without seqs, which differ between gateways.
+func (h *harness) fold(id string) string {
 	h.t.Helper()
 	r, err := h.journal.Read(h.t.Context(), id, 0, 0)
 	if err != nil {
@@ -96,9 +97,9 @@ func (h *house) fold(id string) string {
 
 var seqs = regexp.MustCompile(`\s*"(firstSeq|endSeq)": \d+,?`)
 
-// TestRoundTrip exports, imports elsewhere, and exports again: the same lines, the same transcripts, another epoch.
+// An import into another gateway, exported again, has the same lines and transcripts, and another epoch.
 func TestRoundTrip(t *testing.T) {
-	h, other := newHouse(t, nil), newHouse(t, nil)
+	h, other := newHarness(t, nil), newHarness(t, nil)
 	defer h.close()
 	defer other.close()
 	var ids []string
@@ -112,7 +113,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 	ids = append(ids, h.talk(alice, "b", "hello"))
 	h.talk(bob, "", "bob's own")
-	// It is settled at some time; here before it is exported.
+	// An imported conversation is compacted at some time; here it is before the second export.
 	if err := h.journal.Compact(t.Context(), ids[len(ids)-1], 1<<40); err != nil {
 		t.Fatal(err)
 	}
@@ -122,12 +123,12 @@ func TestRoundTrip(t *testing.T) {
 	}
 	for _, id := range ids {
 		if d := cmp.Diff(h.fold(id), other.fold(id)); d != "" {
-			t.Errorf("%s reads otherwise (-exported +imported):\n%s", id, d)
+			t.Errorf("transcript of %s (-exported +imported):\n%s", id, d)
 		}
 	}
 	second := other.export(admin, subject(alice))
 	if d := cmp.Diff(first[1:], second[1:]); d != "" {
-		t.Errorf("exported again (-first +second):\n%s", d)
+		t.Errorf("second export (-first +second):\n%s", d)
 	}
 	for _, id := range ids {
 		a, err := h.journal.Conversation(t.Context(), id)
@@ -137,23 +138,23 @@ func TestRoundTrip(t *testing.T) {
 		}
 	}
 	if got := other.load(first); got.Unchanged != len(ids) || got.RefusedCount+got.Imported != 0 {
-		t.Errorf("imported twice: %+v", got)
+		t.Errorf("second import: %+v", got)
 	}
 	if got := h.load(first); got.RefusedCount != len(ids) {
-		t.Errorf("imported where it came from: %+v", got)
+		t.Errorf("import into the exporting gateway: %+v", got)
 	}
-	// What was imported goes on.
+	// An imported conversation can be continued.
 	other.say(alice, ids[0], "more")
-	// Its own export is a subject's to have, and nobody else's.
+	// A subject may export its own data, but not that of others.
 	if got := h.export(alice, subject(alice)); len(got) != len(first) {
-		t.Errorf("alice gets %d lines, not %d", len(got), len(first))
+		t.Errorf("the export by alice has %d lines, want %d", len(got), len(first))
 	}
 	for _, of := range []data.Subject{subject(alice), {Tenant: "other", Subject: bob.Subject}, {Tenant: "acme"}} {
 		if err := data.NewExporter(h.Gateway, h.journal, nil).Export(t.Context(), bob, of, func([]byte) error {
-			t.Errorf("bob is told something of %v", of)
+			t.Errorf("bob gets lines of the export of %v", of)
 			return nil
 		}); err == nil {
-			t.Errorf("bob may export %v", of)
+			t.Errorf("bob exported %v", of)
 		}
 	}
 	if strings.Contains(strings.Join(first, "\n"), "bob") {
@@ -162,7 +163,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func TestImportRefuses(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	defer h.close()
 	const (
 		head  = `{"type":"export","version":1,"at":1,"subject":"s"}`
@@ -189,11 +190,11 @@ func TestImportRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if got := h.lists(admin); slices.Contains(got, "c") {
-			t.Errorf("%s: %v was made", name, got)
+			t.Errorf("%s: %v was created", name, got)
 		}
 	}
 	if _, err := data.NewImporter(h.Gateway).Import(t.Context(), alice, strings.NewReader(head)); !errors.Is(err, gateway.ErrForbidden) {
-		t.Errorf("a user imports: %v", err)
+		t.Errorf("import by a user: %v", err)
 	}
 	one := func(conv string, events ...string) data.Importing {
 		t.Helper()
@@ -213,7 +214,7 @@ func TestImportRefuses(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	// A turn that was unfinished has an end; its id is taken from then on.
+	// An unfinished turn of an export is ended by the import. Its id is taken afterwards.
 	if got := one(`{"type":"conversation","id":"u","owner":"s"}`, start); got.Imported != 1 {
 		t.Fatalf("%+v", got)
 	}
@@ -222,24 +223,24 @@ func TestImportRefuses(t *testing.T) {
 		t.Errorf("the turn: %+v, %v", turn, err)
 	}
 	if got := one(`{"type":"conversation","id":"v","owner":"s"}`, start); got.RefusedCount != 1 || got.Refusals[0].Reason != gateway.ReasonConflict {
-		t.Errorf("with a turn of another: %+v", got)
+		t.Errorf("import with a turn id of another conversation: %+v", got)
 	}
-	// A tombstone keeps its id.
+	// The id of a deleted conversation stays taken.
 	if _, err := h.Do(t.Context(), admin, "u", gateway.Command{Type: gateway.CommandDelete}); err != nil {
 		t.Fatal(err)
 	}
 	if got := one(`{"type":"conversation","id":"u","owner":"s"}`, start); got.RefusedCount != 1 || !strings.Contains(got.Refusals[0].Message, "deleted") {
-		t.Errorf("over a tombstone: %+v", got)
+		t.Errorf("import with the id of a deleted conversation: %+v", got)
 	}
 }
 
-// TestExportWhile deletes a conversation while it is exported, and settles and writes others: what was begun is one moment's.
-func TestExportWhile(t *testing.T) {
-	h := newHouse(t, nil)
+// While an export runs, one conversation is deleted and others are compacted and written. Each exported conversation is consistent.
+func TestExportDuringChanges(t *testing.T) {
+	h := newHarness(t, nil)
 	defer h.close()
 	h.written("late", 1, 400)
 	h.written("gone", 2, 400) // changed later, so it comes first
-	other := newHouse(t, nil)
+	other := newHarness(t, nil)
 	defer other.close()
 	var lines []string
 	n := 0
@@ -261,20 +262,20 @@ func TestExportWhile(t *testing.T) {
 	}
 	all := strings.Join(lines, "\n")
 	if !strings.Contains(all, "before its turn") || strings.Contains(all, "too late") {
-		t.Error("the second conversation is not of the moment when its lines began")
+		t.Error("the second conversation has events that were committed after its first line")
 	}
 	if got := other.load(lines); got.RefusedCount != 0 || got.Imported+got.Unchanged < 1 {
 		t.Errorf("import: %+v", got)
 	}
 	stop := errors.New("stop")
 	if err := data.NewExporter(h.Gateway, h.journal, nil).Export(t.Context(), admin, subject(alice), func([]byte) error { return stop }); !errors.Is(err, stop) {
-		t.Errorf("a reader that goes away: %v", err)
+		t.Errorf("export to a reader that fails: %v", err)
 	}
 }
 
-// TestExportMissesNothingThatMoves says something in a conversation while others are exported, which stand before it in the list.
-func TestExportMissesNothingThatMoves(t *testing.T) {
-	h := newHouse(t, nil)
+// A conversation that moves to the front of the list during an export, because it changes, is exported once.
+func TestExportIncludesChangedConversations(t *testing.T) {
+	h := newHarness(t, nil)
 	defer h.close()
 	const n = 120 // more than are listed at once
 	for i := range n {
@@ -292,6 +293,6 @@ func TestExportMissesNothingThatMoves(t *testing.T) {
 		return nil
 	})
 	if err != nil || begun["c0"] != 1 || len(begun) != n {
-		t.Errorf("%v; it holds %d conversations, and the one that moved %d times", err, len(begun), begun["c0"])
+		t.Errorf("%v; %d conversations were exported, and the changed one %d times", err, len(begun), begun["c0"])
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
 
-// What a user brought goes with a purge, also what is on its way just then; a legal hold keeps all of it.
-func TestPurgeTakesUploads(t *testing.T) {
+// A purge removes a user's uploads, including one that is being received. A legal hold prevents it.
+func TestPurgeRemovesUploads(t *testing.T) {
 	dir := t.TempDir()
 	j := memory.New()
 	var errs [3]error
@@ -30,7 +30,7 @@ func TestPurgeTakesUploads(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = c.Workspace.Close() })
 	store := attachments.NewStore(c)
-	h := newHouse(t, j, func(c *gateway.Config) {
+	h := newHarness(t, j, func(c *gateway.Config) {
 		c.Attachments = store
 	})
 	uploads := attachments.NewService(store, h.Gateway)
@@ -69,7 +69,7 @@ func TestPurgeTakesUploads(t *testing.T) {
 	}
 	for deadline := time.Now().Add(time.Minute); grep(t, dir, marks[2]) == ""; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("what is on its way does not come")
+			t.Fatal("the bytes of the running upload do not arrive")
 		}
 	}
 
@@ -80,14 +80,14 @@ func TestPurgeTakesUploads(t *testing.T) {
 	p := data.NewPurger(h.Gateway, j, uploads, nil, quiet)
 	var held *gateway.Rejection
 	if _, err := p.Purge(t.Context(), admin, subject(alice), false); !errors.As(err, &held) || held.Reason != gateway.ReasonHeld {
-		t.Errorf("purge of what is held: %v", err)
+		t.Errorf("purge under a legal hold: %v", err)
 	}
 	if err := uploads.DropUpload(t.Context(), alice, done.ID); !errors.As(err, &held) || held.Reason != gateway.ReasonHeld {
-		t.Errorf("she takes back what is held: %v", err)
+		t.Errorf("removal of an upload under a legal hold: %v", err)
 	}
 	for _, mark := range marks {
 		if grep(t, dir, mark) == "" {
-			t.Errorf("%q is gone in spite of the hold", mark)
+			t.Errorf("%q was removed in spite of the legal hold", mark)
 		}
 	}
 
@@ -98,17 +98,17 @@ func TestPurgeTakesUploads(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-cut; err == nil {
-		t.Error("what was on its way came whole")
+		t.Error("the running upload was completed")
 	}
 	if found := grep(t, dir, "m4rk"); found != "" {
-		t.Errorf("left of her uploads: %s", found)
+		t.Errorf("remaining upload: %s", found)
 	}
 	for _, u := range []attachments.Upload{done, coming} {
 		if _, err := uploads.Upload(t.Context(), alice, u.ID); !errors.Is(err, gateway.ErrNotFound) {
-			t.Errorf("an upload is left: %v", err)
+			t.Errorf("remaining upload: %v", err)
 		}
 	}
 	if b, err := os.ReadFile(kept.Location.Path); err != nil || string(b) != "kept for bob" {
-		t.Errorf("bob's: %q, %v", b, err)
+		t.Errorf("upload of bob: %q, %v", b, err)
 	}
 }

@@ -26,7 +26,7 @@ const (
 	maxJobs = 64
 )
 
-// channel is an installed channel. It outlives its processes: each has a session of its own.
+// channel is an installed channel. It outlives its processes, each of which has a separate session.
 type channel struct {
 	*plugin.Channel
 	name    string
@@ -38,7 +38,8 @@ type channel struct {
 	session *session // session of the running process; nil if none runs
 }
 
-// binding is the stored link between a chat and its conversation.
+// binding is the stored link between a chat and its conversation. Its JSON is the value of the journal key that channel.key returns, so
+// the names of the fields must not change.
 type binding struct {
 	Chat         string          `json:"chat"`
 	Conversation string          `json:"conversation"`
@@ -54,7 +55,7 @@ func ChannelOf(s *journal.Summary) string {
 	return ""
 }
 
-// start lets the channel run processes, which use gw from then on.
+// start lets the channel run processes, which use gw. It is called once for a channel.
 func (c *channel) start(gw *gateway.Gateway) {
 	c.gw = gw
 	c.Start(c.log)
@@ -72,7 +73,8 @@ func (c *channel) key(chat string) string {
 	return "channel/" + c.name + "/" + hex.EncodeToString(sum[:16])
 }
 
-// store writes a binding in a transaction of its conversation, so that it is deleted with the conversation.
+// store writes a binding in a transaction of its conversation, so that it is deleted with the conversation. When it returns without an error,
+// the binding is durable, and the channel may get its confirmation.
 func (c *channel) store(ctx context.Context, b binding) error {
 	v, err := json.Marshal(b)
 	if err != nil {
@@ -167,7 +169,7 @@ func (c *channel) serve(ctx context.Context, conn *plugin.Conn) error {
 }
 
 // committed marks the chat of a conversation for delivery, if a process is running. It must not block, because the
-// conversation's writer calls it.
+// conversation's writer calls it. Without a process nothing is lost: the next session delivers from the stored position.
 func (c *channel) committed(conversation string) {
 	c.mu.Lock()
 	s := c.session
@@ -177,7 +179,8 @@ func (c *channel) committed(conversation string) {
 	}
 }
 
-// isDeleted reports whether an error means that the conversation no longer exists.
+// isDeleted reports whether an error means that the conversation no longer exists. Depending on the moment, the gateway or an open feed
+// reports the deletion.
 func isDeleted(err error) bool {
 	return errors.Is(err, gateway.ErrNotFound) || errors.Is(err, feed.ErrDeleted)
 }

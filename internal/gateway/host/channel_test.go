@@ -19,7 +19,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// screen is what a chat shows: the fold of what was delivered to it.
+// screen is the transcript of a chat, folded from the batches that were delivered to it.
 type screen struct {
 	t      *testing.T
 	a      *actor
@@ -28,7 +28,7 @@ type screen struct {
 	cursor feed.Cursor
 }
 
-// until takes what is delivered, and asks for more, until as many turns have ended. Whatever else comes is returned.
+// until reads batches, and asks for the next ones, until n turns have ended. It returns the other lines that arrive.
 func (s *screen) until(ended int) (rest map[string]line) {
 	s.t.Helper()
 	rest = map[string]line{}
@@ -79,7 +79,7 @@ func (s *screen) want(texts ...string) {
 func TestChannel(t *testing.T) {
 	t.Parallel()
 	j, p := newJournal(t), newPuppet(t, "pigeon")
-	h := newHouse(t, j, agentFunc(echo), p)
+	h := newHarness(t, j, agentFunc(echo), p)
 	a := p.next()
 	a.send("u1", "42", "hello")
 	s := &screen{t: t, a: a, chat: "42"}
@@ -107,7 +107,7 @@ func TestChannel(t *testing.T) {
 		rest["ack"] = a.want("ack")
 	}
 	if got := rest["ack"]; !got.Repeated || got.Turn != ack.Turn {
-		t.Errorf("brought again: %s", got.raw)
+		t.Errorf("second delivery: %s", got.raw)
 	}
 	s.want("user: hello", "assistant: you said hello")
 
@@ -120,7 +120,7 @@ func TestChannel(t *testing.T) {
 	a = p.next()
 	open = a.want("open")
 	if open.Cursor != s.cursor || string(open.State) != `{"posted":["17"]}` {
-		t.Errorf("after a kill: %s", open.raw)
+		t.Errorf("after the process was killed: %s", open.raw)
 	}
 	cursor := s.cursor
 	a.send("u2", "42", "again")
@@ -130,7 +130,7 @@ func TestChannel(t *testing.T) {
 
 	// The gateway restarts and resumes at the stored position.
 	h.close()
-	_ = newHouse(t, j, agentFunc(echo), p)
+	_ = newHarness(t, j, agentFunc(echo), p)
 	a = p.next()
 	open = a.want("open")
 	if open.Cursor != cursor || string(open.State) != `{"posted":["17"]}` {
@@ -142,10 +142,10 @@ func TestChannel(t *testing.T) {
 }
 
 // A chat gets one batch at a time. The next one merges everything that was committed in between.
-func TestOneAtATime(t *testing.T) {
+func TestOneBatchAtATime(t *testing.T) {
 	t.Parallel()
 	p, step := newPuppet(t, "pigeon"), make(chan string)
-	newHouse(t, newJournal(t), agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
+	newHarness(t, newJournal(t), agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
 		for word := range step {
 			if err := out.Text(word); err != nil {
 				return err
@@ -174,7 +174,7 @@ func TestOneAtATime(t *testing.T) {
 		n++
 	}
 	if n > 3 { // the agent may not be through when the first is asked for
-		t.Errorf("100 words came in %d batches", n)
+		t.Errorf("100 words arrived in %d batches", n)
 	}
 	want := ""
 	for i := range 100 {
@@ -187,7 +187,7 @@ func TestOneAtATime(t *testing.T) {
 func TestAnswerAndStop(t *testing.T) {
 	t.Parallel()
 	p := newPuppet(t, "pigeon")
-	newHouse(t, newJournal(t), agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
+	newHarness(t, newJournal(t), agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
 		a, err := out.Ask(ctx, event.Request{ID: "q", Kind: event.RequestApproval, Prompt: "Really?"})
 		if err != nil {
 			return err
@@ -219,7 +219,7 @@ func TestAnswerAndStop(t *testing.T) {
 				return
 			}
 			if n > 100 {
-				t.Fatalf("%s never came", what)
+				t.Fatalf("%s did not arrive", what)
 			}
 		}
 	}
@@ -233,10 +233,10 @@ func TestAnswerAndStop(t *testing.T) {
 }
 
 // A channel can send, stop and answer in the conversations of its chats. It has no access to any other conversation.
-func TestChannelsSeeTheirOwn(t *testing.T) {
+func TestChannelAccess(t *testing.T) {
 	t.Parallel()
 	one, two := newPuppet(t, "pigeon"), newPuppet(t, "owl")
-	h := newHouse(t, newJournal(t), agentFunc(echo), one, two)
+	h := newHarness(t, newJournal(t), agentFunc(echo), one, two)
 	a, b := one.next(), two.next()
 	a.send("u1", "42", "hello")
 	b.send("u1", "42", "hello")
@@ -248,7 +248,7 @@ func TestChannelsSeeTheirOwn(t *testing.T) {
 	}
 	for _, who := range []gateway.Principal{{Subject: "42"}, {Tenant: "$plugin/owl", Subject: "42"}, {Tenant: "$plugin/pigeon", Subject: "43"}} {
 		if _, err := h.gw.Conversation(t.Context(), who, gateway.ActionRead, mine.Conversation); err == nil {
-			t.Errorf("%+v sees it", who)
+			t.Errorf("%+v can read the conversation", who)
 		}
 	}
 	for _, command := range []string{`{"type":"delete"}`, `{"type":"share","subject":"eve","access":"read"}`, `{"type":"inject","message":{"text":"x"}}`, `{"type":"truncate"}`, `{"type":"no"}`} {
@@ -265,7 +265,7 @@ func TestChannelsSeeTheirOwn(t *testing.T) {
 	}
 	a.say(`{"type":"keep","chat":"none","state":1}`)
 	if l := a.want("rejected"); l.Reason != gateway.ReasonUnknown {
-		t.Errorf("a chat that is none: %s", l.raw)
+		t.Errorf("chat without a conversation: %s", l.raw)
 	}
 	a.say(`{"type":"keep","chat":"42","state":%q}`, strings.Repeat("x", 65<<10))
 	if l := a.want("rejected"); l.Reason != gateway.ReasonTooLarge {
@@ -277,7 +277,7 @@ func TestChannelsSeeTheirOwn(t *testing.T) {
 func TestDeletedChat(t *testing.T) {
 	t.Parallel()
 	p := newPuppet(t, "pigeon")
-	h := newHouse(t, newJournal(t), agentFunc(echo), p)
+	h := newHarness(t, newJournal(t), agentFunc(echo), p)
 	a := p.next()
 	a.send("u1", "42", "hello")
 	s := &screen{t: t, a: a, chat: "42"}
@@ -326,10 +326,10 @@ func (j *shaky) Conversation(ctx context.Context, id string) (journal.Summary, e
 }
 
 // A failed delivery is retried even if nothing else is committed in the conversation.
-func TestDeliveredAfterTrouble(t *testing.T) {
+func TestDeliveryIsRetried(t *testing.T) {
 	t.Parallel()
 	j, p := &shaky{Journal: newJournal(t)}, newPuppet(t, "pigeon")
-	h := newHouse(t, j, agentFunc(echo), p)
+	h := newHarness(t, j, agentFunc(echo), p)
 	a := p.next()
 	a.send("u1", "42", "hello")
 	s := &screen{t: t, a: a, chat: "42"}
@@ -350,7 +350,7 @@ func TestDeliveredAfterTrouble(t *testing.T) {
 }
 
 // An invalid line is reported to the channel and in State, and the process is restarted.
-func TestChannelSpeaksRubbish(t *testing.T) {
+func TestInvalidLines(t *testing.T) {
 	for text, reason := range map[string]string{
 		"Traceback (most recent call last):":             "line 2 of the plugin's output is not a JSON object",
 		`{"type":"command","chat":"42"}`:                 "line 2 of the plugin's output: a command line needs id and command",
@@ -361,12 +361,12 @@ func TestChannelSpeaksRubbish(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
 			p := newPuppet(t, "pigeon")
-			h := newHouse(t, newJournal(t), agentFunc(echo), p)
+			h := newHarness(t, newJournal(t), agentFunc(echo), p)
 			a := p.next()
 			a.say("%s", text)
 			var told struct{ Message string }
 			if last := a.stopped(); json.Unmarshal([]byte(last.raw), &told) != nil || !strings.Contains(told.Message, reason) {
-				t.Errorf("%s: told %s, want %s", text, last.raw, reason)
+				t.Errorf("%s: got %s, want %s", text, last.raw, reason)
 			}
 			if reason != "line 2 of the plugin's output is not a JSON object" { // what follows is the same for all
 				return
@@ -377,11 +377,11 @@ func TestChannelSpeaksRubbish(t *testing.T) {
 			a.send("u1", "42", "hello")
 			a.those("open", "ack", "deliver")
 			if ready, _ := h.host.State("pigeon"); !ready {
-				t.Error("it is not ready")
+				t.Error("the restarted process is not ready")
 			}
 			h.host.Stop("pigeon")
 			if ready, why := h.host.State("pigeon"); ready || why != nil {
-				t.Error("it is still there")
+				t.Error("the stopped channel is still ready")
 			}
 		})
 	}

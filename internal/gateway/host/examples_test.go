@@ -28,7 +28,7 @@ func TestLinesOfTheDocumentation(t *testing.T) {
 		t.Fatal("docs/plugins.md has no section on channels")
 	}
 	p := newPuppet(t, "pigeon")
-	newHouse(t, newJournal(t), agentFunc(echo), p)
+	newHarness(t, newJournal(t), agentFunc(echo), p)
 	a := p.next()
 	s := &screen{t: t, a: a, chat: "42"}
 	var answers []string // that are owed
@@ -65,7 +65,7 @@ func TestLinesOfTheDocumentation(t *testing.T) {
 // The example of a channel: a mailbox. It is killed again and again while letters come in, and each letter is answered once.
 func TestMailboxExample(t *testing.T) {
 	if exec.Command("python3", "-c", "import sys; sys.exit(sys.version_info < (3, 10))").Run() != nil {
-		t.Skip("SKIPPED: there is no python3 of 3.10 or later; install it to have the example run (apt-get install python3)")
+		t.Skip("SKIPPED: python3 3.10 or later is missing; install it to have the example run (apt-get install python3)")
 	}
 	dir, err := filepath.Abs("../../../examples/plugins/channel")
 	if err != nil {
@@ -82,7 +82,7 @@ func TestMailboxExample(t *testing.T) {
 	box := t.TempDir()
 	t.Setenv("MAILBOX", box)
 	p := &puppet{t: t, p: plugins.Plugin{Manifest: m, Dir: dir}}
-	h := newHouse(t, newJournal(t), agentFunc(echo), p)
+	h := newHarness(t, newJournal(t), agentFunc(echo), p)
 	const letters = 9
 	for i := range letters {
 		chat := filepath.Join(box, "in", fmt.Sprint("chat-", i%3))

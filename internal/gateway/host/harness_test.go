@@ -76,7 +76,7 @@ func newPuppet(t *testing.T, name string) *puppet {
 	return &puppet{t, l, plugins.Plugin{Dir: dir, Manifest: plugins.Manifest{Protocol: 1, Name: name, Version: "1", Kind: plugins.KindChannel, Command: []string{"./run"}}}}
 }
 
-// actor is the test's end of one process.
+// actor is the test's side of one process.
 type actor struct {
 	t     *testing.T
 	c     net.Conn
@@ -113,7 +113,7 @@ func (p *puppet) next() *actor {
 		}
 	}()
 	if hello := a.want("hello"); hello.Kind != "channel" {
-		p.t.Errorf("it was told %s", hello.raw)
+		p.t.Errorf("the first line was %s", hello.raw)
 	}
 	a.say(`{"type":"ready","protocol":1,"kind":"channel"}`)
 	return a
@@ -126,7 +126,7 @@ func (a *actor) say(format string, args ...any) {
 	}
 }
 
-// hear returns the next line.
+// hear returns the next line. It fails the test if none arrives.
 func (a *actor) hear() line {
 	a.t.Helper()
 	select {
@@ -136,7 +136,7 @@ func (a *actor) hear() line {
 		}
 		return l
 	case <-time.After(time.Minute):
-		a.t.Fatal("nothing more came")
+		a.t.Fatal("no further line arrived")
 	}
 	return line{}
 }
@@ -151,7 +151,7 @@ func (a *actor) want(kind string) line {
 	return l
 }
 
-// those returns the next lines, which must have those types, in any order.
+// those returns the next lines, which must be of the given types, in any order.
 func (a *actor) those(kinds ...string) map[string]line {
 	a.t.Helper()
 	got := map[string]line{}
@@ -161,7 +161,7 @@ func (a *actor) those(kinds ...string) map[string]line {
 	}
 	for _, k := range kinds {
 		if _, ok := got[k]; !ok {
-			a.t.Fatalf("no %s came: %v", k, got)
+			a.t.Fatalf("no %s line arrived: %v", k, got)
 		}
 	}
 	return got
@@ -188,7 +188,7 @@ func (a *actor) stopped() (last line) {
 			}
 			last = l
 		case <-limit:
-			a.t.Fatal("it was not stopped")
+			a.t.Fatal("the process was not stopped")
 		}
 	}
 }
@@ -203,22 +203,22 @@ func echo(_ context.Context, in agent.Input, out *agent.Emitter) error {
 	return out.Text("you said " + in.Message.Text)
 }
 
-type house struct {
+type harness struct {
 	t     *testing.T
 	gw    *gateway.Gateway
 	host  *host.Host
 	close func()
 }
 
-// newHouse opens a gateway over a journal with channels.
-func newHouse(t *testing.T, j journal.Journal, a agent.Agent, channels ...*puppet) *house {
+// newHarness opens a gateway over a journal with channels.
+func newHarness(t *testing.T, j journal.Journal, a agent.Agent, channels ...*puppet) *harness {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	roster := gateway.NewRoster(quiet)
 	if err := roster.Add("a", gateway.Agent{Agent: a}); err != nil {
 		t.Fatal(err)
 	}
-	h := &house{t: t, host: host.New(host.Config{Roster: roster, Dialect: leat.Dialect(), Journal: j, Log: quiet})}
+	h := &harness{t: t, host: host.New(host.Config{Roster: roster, Dialect: leat.Dialect(), Journal: j, Log: quiet})}
 	var err error
 	h.gw, err = gateway.New(gateway.Config{Journal: j, Agents: roster, DefaultAgent: "a", Hooks: gateway.Hooks{Watchers: []gateway.Watcher{h.host}}, Settings: gateway.Settings{Drain: time.Millisecond}})
 	if err != nil {

@@ -55,13 +55,14 @@ var (
 	_ gateway.Watcher = (*Host)(nil)
 )
 
-// New returns a host without plugins.
+// New returns a host without plugins. It is created before the gateway, of which it is a watcher.
 func New(c Config) *Host {
 	return &Host{cfg: c, agents: map[string]*plugin.Agent{}, channels: map[string]*channel{}, failures: map[string]error{}}
 }
 
 // Configure implements [plugins.Runtime]. It checks that a plugin can be run, without starting it: its name is free, and the
-// operator allows the variables that it wants.
+// operator allows the variables that it wants. The check is repeated at each start of the gateway, because the configuration may have
+// changed since the installation.
 func (h *Host) Configure(p plugins.Plugin) error {
 	if h.isTaken(p.Manifest.Name) {
 		return fmt.Errorf("an agent named %s is configured already", p.Manifest.Name)
@@ -92,14 +93,17 @@ func (h *Host) owns(name string, there gateway.Agent) bool {
 
 // process supervises a plugin of either kind. *plugin.Agent and *channel implement it.
 type process interface {
+	// Check starts a process if none runs, and waits until it is ready.
 	Check(ctx context.Context) error
+	// State reports whether a process is ready, and if not, why the last one ended.
 	State() (ready bool, reason error)
+	// Start keeps a process running until Close, which returns when it has ended.
 	Start(log *slog.Logger)
 	Close()
 }
 
-// make creates the runner of a plugin without starting a process. A command that begins with ./ is relative to the plugin's
-// folder.
+// make creates the runner of a plugin without starting a process. A program that begins with ./ is relative to the plugin's
+// folder; its path is made absolute, because the gateway's working directory is another one.
 func (h *Host) make(p plugins.Plugin) (process, error) {
 	m := p.Manifest
 	c := plugin.Config{Command: slices.Clone(m.Command), Dir: p.Dir, Env: m.Env, Dialect: h.cfg.Dialect}
@@ -192,7 +196,8 @@ func (h *Host) open(name string, c *channel) error {
 	return nil
 }
 
-// Stop implements [plugins.Runtime]. It returns when a channel's process has ended. An agent is removed from the roster.
+// Stop implements [plugins.Runtime]. It returns when a channel's process has ended. An agent is removed from the roster, unless the
+// configuration has given its name to another agent meanwhile.
 func (h *Host) Stop(name string) {
 	there, ok := h.cfg.Roster.Agent(name, agent.Principal{})
 	isAgent := ok && h.owns(name, there)
@@ -234,7 +239,8 @@ func (h *Host) Close() {
 	tasks.Wait()
 }
 
-// State reports whether a plugin is ready, and if not, why. Both results are zero for an unknown plugin.
+// State reports whether a plugin is ready, and if not, why. Both results are zero for an unknown plugin. For a plugin that Resume couldn't
+// run, reason is the error of Resume.
 func (h *Host) State(name string) (ready bool, reason error) {
 	h.mu.Lock()
 	var runner process

@@ -15,7 +15,8 @@ import (
 	"github.com/leat-dev/leat/internal/service/plugins"
 )
 
-// Installed agents join the others, and never take the place of a configured one, nor take one away that took theirs.
+// A plugin can't take the name of a configured agent. If the configuration takes the name of a plugin, removing the plugin doesn't remove
+// the configured agent.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	quiet := slog.New(slog.DiscardHandler)
@@ -40,23 +41,23 @@ func TestNames(t *testing.T) {
 		return a.Kind
 	}
 	if err := h.Resume(p); err != nil || kind("p") != "plugin" {
-		t.Fatalf("%v; it is of kind %q", err, kind("p"))
+		t.Fatalf("%v; the kind is %q", err, kind("p"))
 	}
 	if err := h.Configure(p); err != nil {
-		t.Errorf("another version of it: %v", err)
+		t.Errorf("another version: %v", err)
 	}
-	// The configuration is loaded again, with an agent of that name.
+	// The configuration is reloaded, with an agent of the plugin's name.
 	if err := roster.Replace("p", configured); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.Configure(p); err == nil {
-		t.Error("another version would take the configured agent's place")
+		t.Error("another version replaced the configured agent")
 	}
 	h.Stop("p")
 	if kind("p") != "configured" {
-		t.Error("its removal took the configured agent away")
+		t.Error("removing the plugin removed the configured agent")
 	}
-	// It becomes a channel, and an agent again.
+	// The plugin becomes a channel, and then an agent again.
 	p.Manifest.Name = "q"
 	for _, k := range []string{plugins.KindAgent, plugins.KindChannel, plugins.KindAgent} {
 		p.Manifest.Kind = k
@@ -64,11 +65,11 @@ func TestNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		if there := slices.Contains(roster.Names(agent.Principal{}), "q"); there != (k == plugins.KindAgent) {
-			t.Errorf("as %s it is an agent: %v", k, there)
+			t.Errorf("as %s, it is in the roster: %v", k, there)
 		}
 	}
 	h.Stop("q")
 	if slices.Contains(roster.Names(agent.Principal{}), "q") {
-		t.Error("it is still there")
+		t.Error("the removed plugin is still in the roster")
 	}
 }

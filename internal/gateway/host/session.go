@@ -28,14 +28,15 @@ type session struct {
 	slots chan struct{} // one element per unfinished job, maxJobs at most
 	stuck chan error    // first error of writing to the process; it ends the session
 
-	mu    sync.Mutex
+	mu    sync.Mutex       // protects the fields below, and those of the chats
 	chats map[string]*chat // by name
 	rooms map[string]*chat // by conversation
 	dirty []*chat          // chats queued for the pump
 	wake  chan struct{}    // one element if dirty may have chats
 }
 
-// chat is a chat in a session. session.mu guards its fields.
+// chat is a chat in a session. session.mu guards its fields. Its entry stays until the session ends, even if the conversation is deleted;
+// the Conversation of the binding is empty then.
 type chat struct {
 	binding
 	isOpen bool        // the open line was sent
@@ -54,7 +55,7 @@ func newSession(c *channel, conn *plugin.Conn, bindings []binding) *session {
 	return s
 }
 
-// add adds or rebinds a chat, and resets its position to the stored one.
+// add adds or rebinds a chat, and resets its position to the stored one. The next delivery begins with an open line.
 func (s *session) add(b binding) *chat {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +69,8 @@ func (s *session) add(b binding) *chat {
 	return t
 }
 
-// drop unbinds a chat from its deleted conversation. The chat itself stays, because lines of it may still be queued.
+// drop unbinds a chat from its deleted conversation. The chat itself stays, because its lines may still be queued. The stored binding is a
+// key of the conversation, so the journal has deleted it already.
 func (s *session) drop(t *chat) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,8 +107,8 @@ func (s *session) enqueue(name string) {
 	}
 }
 
-// mark queues a chat for the pump. A chat that still has a batch in flight is skipped: next queues it again. s.mu must be
-// locked.
+// mark queues a chat for the pump, once. A chat that still has a batch in flight is skipped: next queues it when the channel asks for the
+// next batch, which then contains everything committed meanwhile. s.mu must be locked.
 func (s *session) mark(t *chat) {
 	if t.queued || t.busy || t.Conversation == "" {
 		return
@@ -153,7 +155,7 @@ func (s *session) pump(ctx context.Context) {
 }
 
 // deliver sends the events after the position at as one batch, preceded by the open line if the process doesn't know the chat yet. The
-// chat is then busy until the process asks for the next batch. If there are no such events, deliver sends no batch and the chat stays
+// chat is then busy until the process asks for the next batch. Without such events it sends no batch, and the chat stays
 // ready. A large batch is several lines, each a complete frame.
 func (s *session) deliver(ctx context.Context, t *chat, b binding, at feed.Cursor) error {
 	f, err := s.c.gw.Feed(ctx, s.c.principal(b.Chat), b.Conversation)

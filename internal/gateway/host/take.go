@@ -12,7 +12,8 @@ import (
 )
 
 // take queues a line behind earlier ones of the same chat. Chats don't wait for each other. An error means that the line is
-// invalid, or that ctx has ended; either ends the session. Unknown types are ignored, because a newer plugin may send them.
+// invalid, or that ctx has ended; either ends the session. Unknown types are ignored, because a newer plugin may send them. At maxJobs
+// unfinished lines take blocks, and the process blocks on its output then.
 func (s *session) take(ctx context.Context, l plugin.Line) error {
 	var in fromChannel
 	if err := json.Unmarshal(l.JSON, &in); err != nil {
@@ -75,7 +76,8 @@ func (s *session) work(t *chat) {
 	}
 }
 
-// next records that the channel is ready for the chat's next batch.
+// next records that the channel is ready for the chat's next batch. If nothing was committed meanwhile, the delivery that it triggers sends
+// nothing, and a later commit triggers the next one.
 func (s *session) next(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +126,8 @@ func (s *session) remember(ctx context.Context, in fromChannel) {
 	s.say(ctx, replyLine{Type: lineKept, ID: in.ID, Chat: in.Chat})
 }
 
-// allowed lists the commands that channels may send.
+// allowed lists the commands that channels may send: those that people in a chat need. Deleting or sharing conversations stays with the
+// operator.
 var allowed = map[string]bool{gateway.CommandSend: true, gateway.CommandStop: true, gateway.CommandAnswer: true}
 
 // command executes a command of a person in a chat. The first command of a chat creates its conversation. If the conversation

@@ -7,7 +7,8 @@ import (
 	"github.com/leat-dev/leat/internal/store/feed"
 )
 
-// The types of lines: first those that the gateway sends, then those that the channel sends.
+// The types of lines: first those that the gateway sends, then those that the channel sends. docs/plugins.md specifies them, and installed
+// plugins depend on them.
 const (
 	lineOpen     = "open"
 	lineDeliver  = "deliver"
@@ -30,7 +31,7 @@ type openLine struct {
 	State        json.RawMessage `json:"state,omitempty"`
 }
 
-// deliverLine carries one frame of a batch, in the form in which clients read the conversation.
+// deliverLine contains one frame of a batch, in the NDJSON form of the native protocol.
 type deliverLine struct {
 	Type  string          `json:"type"`
 	Chat  string          `json:"chat"`

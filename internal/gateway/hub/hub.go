@@ -105,8 +105,8 @@ func (h *Hub) Join() *Cursor {
 	return &Cursor{h: h, at: h.firstPosition + int64(len(h.frames))}
 }
 
-// Next returns the JSON of the next frame that p may see on a socket with the clientId client. json is nil if there is no frame
-// yet. skipped counts the frames that the ring dropped before the cursor reached them, including frames that p could not have
+// Next returns the JSON of the next frame that p may see on a socket with the clientId client. json is nil until the next
+// frame is sent. skipped counts the frames that the ring dropped before the cursor reached them, including frames that p could not have
 // seen.
 func (c *Cursor) Next(ctx context.Context, p gateway.Principal, client string) (json []byte, skipped int64, err error) {
 	for {

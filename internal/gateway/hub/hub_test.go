@@ -54,12 +54,12 @@ func TestReceivers(t *testing.T) {
 			h.Send(f)
 		}
 		if got, missed := take(t, c, *who, "tab"); got != want || missed != 0 {
-			t.Errorf("%+v gets %q and misses %d, want %q", *who, got, missed, want)
+			t.Errorf("%+v gets %q and skips %d, want %q", *who, got, missed, want)
 		}
 	}
 }
 
-// The frame of a deleted conversation reaches the users who could read it, although the gateway can't find it any longer.
+// The frame of a deleted conversation reaches the users who could read it, although the gateway no longer finds it.
 func TestDeletedConversation(t *testing.T) {
 	h := hub.New(reader{})
 	was := &journal.Summary{ID: "c", Tenant: "t", Owner: "alice", Grants: []journal.Grant{{Subject: "bob", Access: gateway.AccessRead}}}
@@ -98,6 +98,6 @@ func TestSlowSocket(t *testing.T) {
 		h.Send(hub.Frame{JSON: make([]byte, 1<<20)})
 	}
 	if _, missed := take(t, c, admin, ""); missed != 6 {
-		t.Errorf("of ten frames of 1 MiB %d are missed", missed)
+		t.Errorf("%d of ten frames of 1 MiB were skipped", missed)
 	}
 }

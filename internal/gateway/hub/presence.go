@@ -9,8 +9,8 @@ type activeClient struct {
 	turn            int64 // order of the SetActive calls; the highest is the latest
 }
 
-// SetActive records the conversation that the user of a socket has open. Pass an empty conversation if there is none, and when
-// the socket closes; else its entry would stay forever.
+// SetActive records the conversation that the user of a socket has open. Pass an empty conversation if the user leaves it, and when
+// the socket closes; otherwise its entry would stay forever.
 func (h *Hub) SetActive(c *Cursor, p gateway.Principal, conversation string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -165,8 +165,8 @@ func (p *turn) stopLease() {
 }
 
 // expire ends a turn whose lease has expired. If the turn waits for a tool or a user, the lease starts again, because the producer has
-// nothing to send meanwhile. A turn that runs fails through Run; a queued one is failed in its conversation, in a goroutine of its own
-// because that waits for a commit.
+// nothing to send meanwhile. A turn that runs fails through Run; a queued one is failed in its conversation, in a separate
+// goroutine because that waits for a commit.
 func (p *turn) expire() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

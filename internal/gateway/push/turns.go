@@ -23,7 +23,7 @@ import (
 
 // Journal reads what is stored of pushed turns. The gateway writes it.
 type Journal interface {
-	// Get returns the value of a key. If there is none, the error is journal.ErrNotFound.
+	// Get returns the value of a key. If the key doesn't exist, the error is journal.ErrNotFound.
 	Get(ctx context.Context, key string) ([]byte, error)
 }
 
@@ -175,7 +175,8 @@ func (t *openTurns) Close() {
 	t.tasks.Wait()
 }
 
-// spawn runs fn in a goroutine that Close waits for. After Close it does nothing and returns false.
+// spawn runs fn in a goroutine that Close waits for. After Close it does nothing and returns false. The check and the start are under one
+// lock, so that no goroutine starts while Close waits.
 func (t *openTurns) spawn(fn func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

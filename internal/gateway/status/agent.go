@@ -35,7 +35,7 @@ type agentStatus struct {
 	// Model is the model of the last turn that named one, else the agent's kind. It is empty if no agent is configured.
 	Model     string
 	StartTime time.Time // zero while it does not run
-	// Pending lists why the gateway needs a restart. If it is empty, none is needed.
+	// Pending lists the reasons why the gateway needs a restart, such as changed settings. It is empty if none is needed.
 	Pending []string
 }
 
@@ -44,8 +44,8 @@ type agentStatus struct {
 type Agent struct {
 	name, kind string
 
-	mu        sync.Mutex
-	state     State
+	mu        sync.Mutex // protects the fields below
+	state     State      // as operators set it; status derives StateFailing
 	model     string
 	startTime time.Time
 	failures  int             // consecutive failed turns
@@ -68,11 +68,13 @@ func (a *Agent) Begin() { a.to(stateStarting) }
 // Ready marks the agent as running. The app calls it when the gateway has recovered the turns of its last run.
 func (a *Agent) Ready() { a.to(StateRunning) }
 
-// Leave marks the agent as restarting, when the gateway begins to shut down.
+// Leave marks the agent as restarting. The app calls it when the gateway begins to shut down, before it closes sockets, so that clients
+// show the reason.
 func (a *Agent) Leave() { a.to(StateRestarting) }
 
 // Do runs an operator's action: start, stop, pause or resume. An action that the state doesn't allow, such as pausing a stopped
-// agent, changes nothing. ok is false if the action is unknown or no agent is configured.
+// agent, changes nothing. ok is false if the action is unknown or no agent is configured. The state is in memory only: after a restart of
+// the gateway the agent runs again.
 func (a *Agent) Do(action string) (_ agentStatus, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -96,6 +98,7 @@ func (a *Agent) Do(action string) (_ agentStatus, ok bool) {
 	return a.status(), true
 }
 
+// to changes the state, unless no agent is configured.
 func (a *Agent) to(s State) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -126,7 +129,8 @@ func (a *Agent) tell() {
 	a.changed = make(chan struct{})
 }
 
-// Admit refuses new turns of the agent while it is stopped or paused. Turns of other agents are admitted.
+// Admit refuses new turns of the agent while it is stopped or paused. Turns of other agents are admitted. The app sets it as the gateway's
+// hook for new turns.
 func (a *Agent) Admit(name string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

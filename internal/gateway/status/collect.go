@@ -16,10 +16,10 @@ func (o *Overview) Describe(ch chan<- *prometheus.Desc) {
 }
 
 // Collect implements [prometheus.Collector]. An agent in an unknown state counts as up, so that an idle agent that can't be
-// checked raises no alert.
+// checked raises no alert. Collecting metrics doesn't count as an operator's visit, so it triggers no health checks.
 func (o *Overview) Collect(ch chan<- prometheus.Metric) {
 	o.check(nil)
-	agents, channels := names(o.Agents()), names(o.Channels())
+	agents, channels := o.Agents(), o.Channels()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, kind := range []struct {

@@ -23,7 +23,7 @@ const (
 	conditionUnknown  condition = "unknown"  // it can't be checked, and no turn has ended yet
 )
 
-// Member is a configured agent or channel.
+// Member is a configured agent or channel. The overview calls State every second with its own mutex locked, so State must not block.
 type Member struct {
 	Name, Kind string
 	Default    bool
@@ -58,13 +58,13 @@ type member struct {
 	hasCondition bool      // the method is has run, so State and Since are valid
 	failures     int       // consecutive failed turns
 	away         bool      // the last turn did not reach the agent
-	worked       bool      // a turn or a check has succeeded
+	worked       bool      // a turn or a check has succeeded since the start
 	checked      time.Time // start of the last check
 	isChecking   bool      // a check is running, so that no second one starts
 	check        error     // result of the last check
 }
 
-// away lists the error codes of turns that did not reach their agent.
+// away lists the error codes of turns that did not reach their agent. Other errors show that the agent can be reached.
 var away = []string{"agent_unreachable", "agent_not_started", "not_started"}
 
 // turnEnded records the outcome of a turn. detail is the cause of a failure for operators, or empty if there is only the

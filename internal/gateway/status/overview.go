@@ -67,7 +67,7 @@ type Overview struct {
 	// Channel returns the channel that a conversation belongs to, or "" if it isn't a chat of a channel.
 	Channel func(*journal.Summary) string
 
-	mu       sync.Mutex
+	mu       sync.Mutex         // protects the fields below
 	agents   map[string]*member // by name
 	channels map[string]*member // by name
 	turns    map[string]*Open   // by id
@@ -89,7 +89,7 @@ func NewOverview() *Overview {
 }
 
 // Recall restores the last activity and the last error of each agent from the stored signals, so that they survive a restart.
-// Call it before Run.
+// Call it before Run. Later entries replace earlier ones, so entries must be in order.
 func (o *Overview) Recall(entries []signals.Entry) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -136,7 +136,8 @@ func (o *Overview) Resume(find func() (t Open, open bool, err error)) error {
 	return err
 }
 
-// get returns the member of that name, and adds it if it is missing.
+// get returns the member of that name, and adds it if it is missing. Events may name agents that are no longer configured: they get a
+// member too, which list leaves out.
 func get(members map[string]*member, name string) *member {
 	m := members[name]
 	if m == nil {
@@ -192,7 +193,7 @@ func (o *Overview) Committed(s *journal.Summary, events []event.Event) {
 }
 
 // TurnFailed implements [gateway.FailureWatcher]. The gateway calls it before it commits the end of the turn, with a detail
-// that only operators may see.
+// that only operators may see. Committed then uses the detail in place of the error for viewers.
 func (o *Overview) TurnFailed(turn, detail string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -220,7 +221,8 @@ func (o *Overview) forget(conversation string, isDeleted bool) {
 }
 
 // Run polls the processes of members every second and, while an operator is watching, checks agents that have no process.
-// Neither commits an event. Run returns when ctx has ended and all checks have returned.
+// Polling is necessary because neither a process that exits nor an agent that can't be reached commits an event. Each check runs in a
+// goroutine, so a slow agent delays no other. Run returns when ctx has ended and all checks have returned.
 func (o *Overview) Run(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -281,7 +283,7 @@ func (o *Overview) Snapshot() view {
 	o.lastRead = time.Now()
 	o.mu.Unlock()
 	o.check(nil)
-	agents, channels, damaged := names(o.Agents()), names(o.Channels()), o.Damaged()
+	agents, channels, damaged := o.Agents(), o.Channels(), o.Damaged()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	l := view{Time: time.Now().UnixMilli(), Agents: list(o.agents, agents), Channels: list(o.channels, channels), Turns: []Open{}}
@@ -296,23 +298,15 @@ func (o *Overview) Snapshot() view {
 	return l
 }
 
-// names returns the sorted names of members.
-func names(members []Member) (names []string) {
-	for _, x := range members {
-		names = append(names, x.Name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// list returns the health of the named members whose condition is known. A removed member keeps its entry in the map, but is
-// not listed.
-func list(members map[string]*member, names []string) []health {
-	health := []health{}
-	for _, name := range names {
-		if m := members[name]; m != nil && m.hasCondition {
-			health = append(health, m.health)
+// list returns the health of the configured members, sorted by name. A member whose condition isn't known yet is left out. A member that
+// was removed from the configuration keeps its entry in the map, but is not listed. The overview's mutex must be locked.
+func list(members map[string]*member, configured []Member) []health {
+	listed := []health{}
+	for _, x := range configured {
+		if m := members[x.Name]; m != nil && m.hasCondition {
+			listed = append(listed, m.health)
 		}
 	}
-	return health
+	slices.SortFunc(listed, func(a, b health) int { return cmp.Compare(a.Name, b.Name) })
+	return listed
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// process is one that comes and goes.
+// process is the state of a process that the test changes.
 type process struct {
 	mu    sync.Mutex
 	ready bool

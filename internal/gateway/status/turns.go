@@ -47,13 +47,13 @@ type publisher interface{ Offer(signals.Signal) }
 type Turns struct {
 	log publisher
 
-	mu       sync.Mutex
-	turns    map[string]*turn
-	progress ratelimit.Bucket
-	marks    ratelimit.Bucket
+	mu       sync.Mutex       // protects the fields below
+	turns    map[string]*turn // running and queued turns by id
+	progress ratelimit.Bucket // for heartbeats and progress
+	marks    ratelimit.Bucket // for starts, ends and approvals
 }
 
-// turn is a running turn.
+// turn is a turn that runs or is queued. Its entry is removed with its end.
 type turn struct {
 	agent        string
 	channel      string
@@ -67,7 +67,7 @@ type turn struct {
 // partKey identifies a part of a turn.
 type partKey struct{ message, part string }
 
-// part is a part that has not ended.
+// part is a part that has not ended. Parts without signals, such as media, have an entry too, until they end.
 type part struct {
 	kind  event.PartKind
 	name  string
@@ -77,7 +77,7 @@ type part struct {
 
 var _ gateway.Watcher = (*Turns)(nil)
 
-// NewTurns returns a watcher that sends signals to log.
+// NewTurns returns a watcher that sends signals to log. log must not block, because the writers of conversations wait for the watcher.
 func NewTurns(log publisher) *Turns {
 	return &Turns{log: log, turns: map[string]*turn{}}
 }
@@ -118,7 +118,8 @@ func (w *Turns) Committed(s *journal.Summary, events []event.Event) {
 	}
 }
 
-// answerPayload returns the payload for an approval request or its answer.
+// answerPayload returns the payload for an approval request or its answer. The body of turn.wait has a request, that of turn.resume an
+// answer.
 func answerPayload(b *event.Body) map[string]any {
 	if a := b.Answer; a != nil {
 		return map[string]any{"phase": "resolved", "requestId": a.ID, "decision": a.Decision}
@@ -134,7 +135,8 @@ func answerPayload(b *event.Body) map[string]any {
 	return payload
 }
 
-// of returns the turn with that id, and adds it if it is missing. w.mu must be locked.
+// of returns the turn with that id, and adds it if it is missing: a turn is added when it is queued, or when it starts without a queue.
+// w.mu must be locked.
 func (w *Turns) of(id string, at time.Time) *turn {
 	t := w.turns[id]
 	if t == nil {
@@ -197,7 +199,7 @@ func (w *Turns) part(s *journal.Summary, e *event.Event, at time.Time) {
 }
 
 // add appends text and drops the oldest bytes. It trims only when twice the limit is reached, so that a small append doesn't
-// copy the whole buffer.
+// copy the whole buffer. A text longer than maxText is cut before it is copied.
 func (p *part) add(text string) {
 	p.text = append(p.text, text[max(0, len(text)-maxText):]...)
 	if excess := len(p.text) - maxText; excess > maxText {
@@ -262,7 +264,8 @@ func (w *Turns) event(s *journal.Summary, id string, t *turn, of *ratelimit.Buck
 	})
 }
 
-// heartbeat publishes what a turn is doing, for clients that show a typing indicator.
+// heartbeat publishes what a turn is doing, for clients that show a typing indicator. The fields of the payload are those of Eliza's
+// heartbeats. They use the half of the budget for progress, because a client that misses one only shows an older indicator.
 func (w *Turns) heartbeat(s *journal.Summary, t *turn, status, preview string, at time.Time) {
 	if !take(&w.progress, at) {
 		return

@@ -5,7 +5,7 @@
 // # Order of calls
 //
 // [New], then [Log.Open] before the gateway accepts commands, then [Log.Run] in a goroutine. A command calls [Log.Note], adds
-// the returned key to its own commit, and calls [Log.Wake] after the commit. An operation without a commit of its own, such as
+// the returned key to its own commit, and calls [Log.Wake] after the commit. An operation without a commit, such as
 // an export, calls [Log.Record]. Readers call [Log.Read] in a loop and wait for [Log.Changed] between the calls.
 //
 // # Invariants

@@ -101,7 +101,7 @@ func (f *ring) load() {
 }
 
 // scan indexes the turns in a segment. It truncates the file after the last complete record, which removes the partial write of
-// a crash.
+// a crash. Only begin records are needed for the index: every segment starts the records of a turn with one.
 func (f *ring) scan(seg *segment) error {
 	b, err := os.ReadFile(seg.path)
 	if err != nil {
@@ -312,14 +312,15 @@ func (f *ring) drop(seg *segment) {
 	}
 }
 
-// remove deletes the file of a segment. A failure is only logged: the next process finds the file and expires it again.
+// remove deletes the file of a segment. A failure is only logged: the next process finds the file and expires it again. Until then the file
+// doesn't count toward the total size.
 func (f *ring) remove(path string) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		f.log.Error("capture: segment can't be deleted", "path", path, "error", err)
 	}
 }
 
-// close closes the current segment, so that the next record starts a new one.
+// close closes the current segment, so that the next record starts a new one. The caller flushes the buffer before, or its records are lost.
 func (f *ring) close() error {
 	if f.handle == nil {
 		return nil

@@ -44,7 +44,7 @@ type Meta struct {
 type Log struct {
 	last atomic.Uint64 // number of the newest turn
 
-	mu     sync.Mutex
+	mu     sync.Mutex // protects queue, queued and closed
 	queue  []request
 	queued int // size of queue, bytes
 	closed bool
@@ -76,7 +76,8 @@ func Open(o Options) (*Log, error) {
 	return l, nil
 }
 
-// Close writes the queued records, ends the goroutine and closes the files. Later records are dropped.
+// Close writes the queued records, ends the goroutine and closes the files. Later records are dropped. The files aren't synced: a capture
+// is a diagnosis, and may lose its last seconds in a power failure.
 func (l *Log) Close() error {
 	if l == nil {
 		return nil
@@ -89,7 +90,7 @@ func (l *Log) Close() error {
 	return l.ring.close()
 }
 
-// wakeUp signals run that the queue or closed changed. It never blocks.
+// wakeUp signals run that the queue or closed has changed. It never blocks: if a signal is pending already, one more isn't needed.
 func (l *Log) wakeUp() {
 	select {
 	case l.wake <- struct{}{}:
@@ -170,7 +171,8 @@ func (l *Log) do(ctx context.Context, task func() error) error {
 	}
 }
 
-// push queues a request whatever the size of the queue, unless the log is closed.
+// push queues a request whatever the size of the queue, and returns false if the log is closed. It is for requests that must not be
+// dropped; their number is limited by that of turns and callers.
 func (l *Log) push(req request) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -79,7 +79,7 @@ func (l *Log) Read(ctx context.Context, turn string, f func(Entry) error) error 
 }
 
 // turnReader joins the records of a turn across segments. It holds the last entry back, because the next record may continue
-// it.
+// it. A turn that was resumed after a restart has several numbers, one for each process.
 type turnReader struct {
 	numbers  map[uint64]bool
 	hasBegun map[uint64]bool

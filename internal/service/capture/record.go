@@ -65,7 +65,8 @@ func next(b []byte) (h header, payload []byte, size int, ok bool) {
 	return h, b[headerSize:size], size, true
 }
 
-// intact reports whether the payload matches the checksum of its record.
+// intact reports whether the payload matches the checksum of its record. It doesn't for bytes that changed on the disk, and while Forget
+// overwrites the record.
 func (h *header) intact(payload []byte) bool { return crc32.Checksum(payload, table) == h.crc }
 
 // meta decodes the payload of a begin record.

@@ -20,7 +20,7 @@ type Turn struct {
 	pendingAt int64  // arrival time of pending's last piece, epoch milliseconds
 }
 
-// Raw records bytes that were sent or received. It never blocks and copies data.
+// Raw records bytes that were sent or received. It never blocks. It copies data, so the caller may reuse the slice.
 func (t *Turn) Raw(toUpstream bool, data []byte) {
 	if t == nil || len(data) == 0 {
 		return
@@ -35,31 +35,25 @@ func (t *Turn) Raw(toUpstream bool, data []byte) {
 // SetDialect records the dialect of the bytes received from now on. If pieces is true, they are pieces of one body; otherwise
 // each Raw is a whole message, which is also the default.
 func (t *Turn) SetDialect(dialect string, pieces bool) {
-	switch {
-	case t == nil:
-	case pieces:
-		t.note(recordStream, []byte(dialect))
-	default:
-		t.note(recordMessages, []byte(dialect))
+	kind := recordMessages
+	if pieces {
+		kind = recordStream
 	}
+	t.note(kind, []byte(dialect))
 }
 
 // Failed records the reason why the turn failed, for operators. The detail is masked like the bytes.
-func (t *Turn) Failed(detail string) {
-	if t != nil {
-		t.note(recordFailed, []byte(detail))
-	}
-}
+func (t *Turn) Failed(detail string) { t.note(recordFailed, []byte(detail)) }
 
 // Close records the end of the turn. No other method may follow.
-func (t *Turn) Close() {
-	if t != nil {
-		t.note(recordEnd, nil)
-	}
-}
+func (t *Turn) Close() { t.note(recordEnd, nil) }
 
-// note queues a record. If earlier records were dropped, it first queues their number of bytes.
+// note queues a record. If earlier records were dropped, it first queues their number of bytes, so that readers see the gap in its place.
+// Bytes that are dropped while the lost record waits in the queue count toward the next one. On a nil Turn it does nothing.
 func (t *Turn) note(kind byte, data []byte) {
+	if t == nil {
+		return
+	}
 	// The time is taken here, because the record may wait in the queue.
 	at := time.Now().UnixMilli()
 	if n := t.lostBytes.Load(); n > 0 && t.l.enqueue(request{turn: t, kind: recordLost, at: at, data: strconv.AppendInt(nil, n, 10)}) {
@@ -71,7 +65,8 @@ func (t *Turn) note(kind byte, data []byte) {
 }
 
 // write masks a record and adds it to the ring. It runs in the log's goroutine. Pieces of a body are held back until they can
-// be masked, and are written before the next record of another kind.
+// be masked, and are written before the body ends: by the next dialect or by the end of the turn. The end of a turn without other records
+// is not written, so that a turn whose records were all dropped leaves no entry.
 func (t *Turn) write(f *ring, req *request) {
 	if t.index.forgotten {
 		return

@@ -1,6 +1,9 @@
 // Package plugins installs agents and channels that ship as separate programs: it fetches a plugin, verifies it, and stores it
 // in a folder of the gateway's data. A [Runtime] runs the plugins; this package never starts them itself.
 //
+// The store's folder contains the index file and one folder with a random name per installation. Replacing a plugin creates a new folder,
+// so the files of a running version never change.
+//
 // # Order of calls
 //
 // [Open] removes what an interrupted installation left, and [Store.List] returns the plugins to start. [Store.Install] then

@@ -20,4 +20,5 @@ type Failure struct {
 // Error returns the phase and the cause, as shown to the admin.
 func (f *Failure) Error() string { return string(f.Phase) + ": " + f.Err.Error() }
 
+// Unwrap returns the cause, so that callers can test for the cancellation of the context.
 func (f *Failure) Unwrap() error { return f.Err }

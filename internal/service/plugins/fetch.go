@@ -64,7 +64,8 @@ func bare(err error) error {
 	return err
 }
 
-// save copies an archive to a file and returns its SHA-256 in hex. It fails above maxArchive.
+// save copies an archive to a file and returns its SHA-256 in hex. It fails above maxArchive, after reading one byte more. The checksum is
+// computed from the bytes that are written, so a source that changes meanwhile can't pass a check with other bytes.
 func save(from io.Reader, to *os.File) (string, error) {
 	sum := sha256.New()
 	n, err := io.Copy(io.MultiWriter(to, sum), io.LimitReader(from, maxArchive+1))

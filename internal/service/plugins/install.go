@@ -58,7 +58,7 @@ type installation struct {
 	report func(Progress)
 
 	displayName string // the name in progress messages
-	phase       Phase
+	phase       Phase  // the current one, to which an error is attributed
 	folder      string // random name of its folder, below the store's
 	version     string // exact version of the npm package
 	npm         *npm
@@ -68,6 +68,9 @@ type installation struct {
 // Install installs a plugin, or replaces the installed version, and reports each phase. The error wraps ErrInvalid or ErrBusy
 // if the installation wasn't started, and is a *Failure otherwise. After an error nothing has changed: the previous version is
 // still installed. If ctx ends, the installation stops at the next phase.
+//
+// report is called from the goroutine of the caller, in order, and must return soon: the installation waits for it. The last call has the
+// phase complete or error.
 func (s *Store) Install(ctx context.Context, req Request, report func(Progress)) (Plugin, error) {
 	if err := req.Check(); err != nil {
 		return Plugin{}, err
@@ -98,7 +101,8 @@ func (in *installation) reportProgress(p Phase, format string, args ...any) {
 	in.report(Progress{Plugin: in.displayName, Phase: p, Message: fmt.Sprintf(format, args...)})
 }
 
-// begin enters a phase and reports it. It returns an error if the installation was cancelled.
+// begin enters a phase and reports it. It returns an error if the installation was cancelled. A later error of the phase is attributed to
+// in.phase, so begin comes before anything that can fail.
 func (in *installation) begin(ctx context.Context, p Phase, format string, args ...any) error {
 	in.phase = p
 	in.reportProgress(p, format, args...)
@@ -121,7 +125,7 @@ func (in *installation) run(ctx context.Context) error {
 }
 
 // resolve determines the exact version of an npm package, or checks that the folder or archive exists. It creates the
-// installation's folder.
+// installation's folder. A remote archive isn't contacted yet; its download reports whether it exists.
 func (in *installation) resolve(ctx context.Context) (err error) {
 	spec := strings.TrimPrefix(in.req.origin(cmp.Or(in.req.Version, "latest")), "npm:")
 	if err := in.begin(ctx, phaseResolving, "Looking up %s...", spec); err != nil {
@@ -152,7 +156,8 @@ func (in *installation) resolve(ctx context.Context) (err error) {
 	return nil
 }
 
-// checkLocal returns an error if nothing exists under a path, or something of another kind.
+// checkLocal returns an error if a path doesn't exist or isn't of a kind. It fails early: the download would fail too, but with a less
+// clear error.
 func checkLocal(path, kind string, isKind func(fs.FileMode) bool) error {
 	info, err := os.Stat(path)
 	if err == nil && !isKind(info.Mode()) {
@@ -242,8 +247,8 @@ func (in *installation) dependencies(ctx context.Context) error {
 	return in.npm.dependencies(ctx, dir)
 }
 
-// pluginRoot returns the folder with the manifest, relative to files: the only top-level folder, as archives of repositories
-// have, or ".". A manifest in any deeper folder is ignored.
+// pluginRoot returns the folder that must contain the manifest, relative to files: the only top-level folder, as in archives of
+// repositories and npm packages, or "." if there are several entries or files. A manifest in any deeper folder is ignored.
 func pluginRoot(files string) (string, error) {
 	entries, err := os.ReadDir(files)
 	if err != nil {
@@ -256,7 +261,7 @@ func pluginRoot(files string) (string, error) {
 }
 
 // validate parses the manifest and checks that its program exists. The manifest is opened below the folder, so a link can't
-// make the gateway read another file.
+// make the gateway read another file. It comes after the dependencies, because the program may be part of one.
 func (in *installation) validate(ctx context.Context) error {
 	if err := in.begin(ctx, phaseValidating, "Validating the plugin..."); err != nil {
 		return err
@@ -295,7 +300,7 @@ func (in *installation) validate(ctx context.Context) error {
 	return nil
 }
 
-// configure checks that the plugin may take its name. A plugin may only be replaced by one of the same lineage, so that a
+// configure checks with the runtime that the plugin can run, and that it may take its name. A plugin may only be replaced by one of the same lineage, so that a
 // package can't take over the name of another one.
 func (in *installation) configure(ctx context.Context) error {
 	if err := in.begin(ctx, phaseConfiguring, "Configuring %s...", in.plugin.Manifest.Name); err != nil {
@@ -308,7 +313,8 @@ func (in *installation) configure(ctx context.Context) error {
 }
 
 // restart tries the plugin, commits the installation and starts it. If the start fails, the previous index is restored. The old
-// version's files are deleted last, after nothing refers to them.
+// version's files are deleted last, after nothing refers to them. The archive and npm's working folder are deleted before the commit,
+// because sweep only deletes folders that the index doesn't list.
 func (in *installation) restart(ctx context.Context) error {
 	if err := in.begin(ctx, phaseRestarting, "Starting %s...", in.plugin.Manifest.Name); err != nil {
 		return err

@@ -18,10 +18,10 @@ const (
 	// Protocol is the version of the plugin protocol that this gateway speaks.
 	Protocol = 1
 
-	maxManifest = 64 << 10
-	maxText     = 200 // length limit of a description or a version, bytes
-	maxWords    = 64  // limit for the words of a command and for the names of variables
-	maxWord     = 4096
+	maxManifest = 64 << 10 // size limit of the manifest, bytes
+	maxText     = 200      // length limit of a description or a version, bytes
+	maxWords    = 64       // limit for the words of a command and for the names of variables
+	maxWord     = 4096     // length limit of a word of a command, bytes
 )
 
 // The kinds of plugins. They decide which part of the gateway runs the plugin.

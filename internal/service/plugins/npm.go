@@ -36,7 +36,7 @@ type npm struct {
 	log  *slog.Logger
 }
 
-// findNPM finds npm in PATH.
+// findNPM finds npm in PATH. It is called when an installation needs npm, so a gateway without npm can still install archives.
 func findNPM(log *slog.Logger) (*npm, error) {
 	path, err := process.Find([]string{"npm"})
 	if err != nil {
@@ -121,7 +121,8 @@ func (n *npm) version(ctx context.Context, work, name, version string) (string, 
 	return v, nil
 }
 
-// pack downloads a package's archive into the folder work and opens it.
+// pack downloads a package's archive into the folder work and opens it. The file is found by its suffix: work contains no other archive,
+// and npm derives the name from the package.
 func (n *npm) pack(ctx context.Context, work, name, version string) (*os.File, error) {
 	if _, err := n.run(ctx, work, "pack", "--json", "--ignore-scripts", "--pack-destination="+work, "--", name+"@"+version); err != nil {
 		return nil, err
@@ -134,7 +135,8 @@ func (n *npm) pack(ctx context.Context, work, name, version string) (*os.File, e
 }
 
 // dependencies installs the dependencies of the package in dir, without development dependencies and scripts, and then checks
-// the limits on files again. No lock file of the package is used or written.
+// the limits on files again. No lock file of the package is used or written. --install-links copies local packages instead of linking them,
+// and --no-bin-links creates no links to programs, because installed files must be regular files.
 func (n *npm) dependencies(ctx context.Context, dir string) error {
 	if _, err := n.run(ctx, dir, "install", "--json", "--ignore-scripts", "--omit=dev", "--install-links", "--no-bin-links", "--no-package-lock", "--no-save"); err != nil {
 		return err

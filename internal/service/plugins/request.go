@@ -71,7 +71,7 @@ func (r *Request) Check() error {
 	return nil
 }
 
-// remote reports whether an archive must be downloaded.
+// remote reports whether an archive must be downloaded. http is permitted too, because the checksum protects the content.
 func remote(archive string) bool {
 	return strings.HasPrefix(archive, "https://") || strings.HasPrefix(archive, "http://")
 }
@@ -95,7 +95,8 @@ func (r *Request) origin(version string) string {
 }
 
 // lineage identifies the origins that may replace each other: all versions of one npm package have its name, and all folders
-// and archives, which only an admin can provide, share the empty lineage.
+// and archives share the empty lineage. The version of an npm origin follows the last @, because the name of a scoped package begins
+// with another one.
 func lineage(origin string) string {
 	spec, ok := strings.CutPrefix(origin, "npm:")
 	if !ok {

@@ -41,6 +41,8 @@ type Plugin struct {
 	Dir string `json:"-"`
 }
 
+// index is the content of the index file. Open refuses other versions of its format, so that an older gateway doesn't delete the plugins
+// of a newer one as garbage.
 type index struct {
 	Version int      `json:"version"`
 	Plugins []Plugin `json:"plugins"`
@@ -55,8 +57,8 @@ type Config struct {
 	Log          *slog.Logger
 }
 
-// Store holds the installed plugins. All methods are safe for concurrent use. The folder must not be shared with another
-// process.
+// Store manages the installed plugins. All methods are safe for concurrent use. The folder must not be shared with another
+// process, because Open deletes the files of installations that run in another one.
 type Store struct {
 	cfg  Config
 	http *http.Client
@@ -66,7 +68,8 @@ type Store struct {
 	plugins []Plugin // sorted by name
 }
 
-// Open reads the index and deletes what interrupted installations left. Call Close to release the store.
+// Open reads the index and deletes what interrupted installations left. Call Close to release the store. A missing index means that
+// nothing is installed; an unreadable one is an error, because sweep would delete all plugins.
 func Open(c Config) (*Store, error) {
 	dir, err := filepath.Abs(c.Dir)
 	if err != nil {
@@ -118,7 +121,8 @@ func (s *Store) sweep() error {
 	return nil
 }
 
-// List returns the installed plugins, sorted by name. The slice is a copy.
+// List returns the installed plugins, sorted by name. The slice is a copy. A plugin is in the list from the commit of its installation on,
+// which is before it is started.
 func (s *Store) List() []Plugin {
 	s.mu.Lock()
 	defer s.mu.Unlock()

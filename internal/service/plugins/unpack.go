@@ -24,8 +24,8 @@ const (
 	maxDepth   = 32        // nesting of folders
 )
 
-// extractor writes files below root and enforces the limits. root is an os.Root, so that even a path that slips through
-// checkPath can't leave the folder.
+// extractor writes files below root and enforces the limits. root is an os.Root, so that even a path that checkPath should have
+// refused can't leave the folder. files and bytes count what was extracted so far, folders included in files.
 type extractor struct {
 	root  *os.Root
 	files int
@@ -153,7 +153,8 @@ func (s *extractor) tarball(r io.Reader) error {
 	}
 }
 
-// zip extracts a .zip archive under the same rules as tarball.
+// zip extracts a .zip archive under the same rules as tarball. The directory at the end of the archive decides which entries exist, so a
+// prefix or data between entries is ignored.
 func (s *extractor) zip(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -223,7 +224,7 @@ func copyFolder(from string, into *os.Root) error {
 }
 
 // checkSize applies the limits to a folder after npm has written into it. npm writes the files itself, so the limits can only
-// be checked afterwards.
+// be checked afterwards. Links are refused here too: a package could otherwise bring one through its dependencies.
 func checkSize(dir string) error {
 	files, bytes := 0, int64(0)
 	return filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {

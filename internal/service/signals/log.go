@@ -214,10 +214,7 @@ func (l *Log) Run(ctx context.Context) {
 		_, err := l.Publish(context.WithoutCancel(ctx), batch...)
 		if errors.Is(err, ErrGone) || errors.Is(err, ErrInvalid) { // One of them caused it. Write each alone, so that the others aren't lost.
 			for _, s := range batch {
-				if _, err = l.Publish(context.WithoutCancel(ctx), s); errors.Is(err, ErrGone) {
-					err = nil
-				}
-				if err != nil {
+				if _, err = l.Publish(context.WithoutCancel(ctx), s); err != nil && !errors.Is(err, ErrGone) {
 					l.log.Warn("signals: an offered signal can't be written", "error", err)
 				}
 			}

@@ -65,7 +65,8 @@ func (q *queue) deliver(ctx context.Context, l *lane, ref deliveryRef) {
 	}
 }
 
-// load reads a stored delivery. It is read for each attempt, because a purge may have deleted it.
+// load reads a stored delivery. It is read for each attempt, because a purge may have deleted it, and because the window holds only ids. If
+// the value can't be decoded, the error wraps errStored.
 func (q *queue) load(ctx context.Context, ref deliveryRef) (*entry, error) {
 	v, err := q.journal.Get(ctx, q.prefix+ref.id)
 	if err != nil {

@@ -67,7 +67,7 @@ type Hooks struct {
 	transcripts ReadTranscript // set by Start
 
 	tasks sync.WaitGroup
-	stop  context.CancelFunc // starts no further delivery
+	stop  context.CancelFunc // prevents further deliveries
 	end   context.CancelFunc // aborts requests in flight
 }
 
@@ -123,8 +123,8 @@ func (h *Hooks) Close() {
 	}
 }
 
-// Entries returns a delivery for each event and each hook that wants it, as keys for the commit of the events. It is called on
-// the commit path, so it does no I/O and never blocks.
+// Entries returns a delivery for each event and each hook that is configured for its type, as keys for the commit of the events. It is
+// called on the commit path, so it does no I/O and never blocks.
 func (h *Hooks) Entries(s *journal.Summary, events []event.Event) []journal.KeyValue {
 	var keys []journal.KeyValue
 	for i := range events {

@@ -96,7 +96,7 @@ func (q *queue) finishBatch(keys []journal.KeyValue, commitErr error) {
 	q.signal()
 }
 
-// signal wakes run. It never blocks.
+// signal wakes run. It never blocks: if a signal is pending already, run will see this change too.
 func (q *queue) signal() {
 	select {
 	case q.wake <- struct{}{}:
@@ -105,7 +105,8 @@ func (q *queue) signal() {
 }
 
 // run starts deliveries until dispatchCtx ends, and returns when none is in flight. When deliverCtx ends, requests in flight
-// are aborted.
+// are aborted. Each round scans the journal if the window has room, starts every delivery that is due, and then waits for a signal or for
+// the time of the next delivery.
 func (q *queue) run(dispatchCtx, deliverCtx context.Context) {
 	var workers sync.WaitGroup
 	defer workers.Wait()

@@ -25,6 +25,7 @@ type lane struct {
 	notBefore    time.Time // earliest time of the next attempt
 }
 
+// deliveryRef identifies a delivery and its place in the lane. The rest is read from the journal when the delivery is sent.
 type deliveryRef struct {
 	id  string
 	seq int64
@@ -37,7 +38,8 @@ func newWindow(size int) *window {
 func (w *window) len() int { return len(w.ids) }
 
 // add adds a delivery that is due at notBefore, and reports whether there was room. It ignores a delivery that is already in
-// the window.
+// the window. Deliveries are sorted by seq within a lane, but none is inserted before the one in flight. notBefore only counts for a
+// new lane: in an existing one the first delivery decides.
 func (w *window) add(conversation string, ref deliveryRef, notBefore time.Time) bool {
 	if w.ids[ref.id] {
 		return true
