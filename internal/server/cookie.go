@@ -36,7 +36,7 @@ func (s *Server) cookieName(r *http.Request) string {
 	name := "leat_session"
 	switch {
 	case !s.secure(r):
-	case s.Prefix(r) == "":
+	case s.prefix(r) == "":
 		name = "__Host-" + name
 	default:
 		name = "__Secure-" + name // "__Host-" needs the path "/", and a base path has another one
@@ -121,7 +121,7 @@ func (s *Server) setSession(w http.ResponseWriter, r *http.Request, id Identity)
 // cookie returns a cookie that scripts can't read and that browsers don't send with requests of other sites.
 func (s *Server) cookie(r *http.Request, value string, age int) *http.Cookie {
 	return &http.Cookie{
-		Name: s.cookieName(r), Value: value, Path: s.Prefix(r) + "/", MaxAge: age,
+		Name: s.cookieName(r), Value: value, Path: s.prefix(r) + "/", MaxAge: age,
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: s.secure(r),
 	}
 }

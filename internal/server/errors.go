@@ -18,8 +18,8 @@ import (
 )
 
 var (
-	// ErrOpen reports a server without tokens that would listen on an address that other machines can reach.
-	ErrOpen = errors.New("server: without a token, only loopback addresses are allowed; configure a token or listen on 127.0.0.1")
+	// errOpen reports a server without tokens that would listen on an address that other machines can reach.
+	errOpen = errors.New("server: without a token, only loopback addresses are allowed; configure a token or listen on 127.0.0.1")
 	// ErrShutdown is the cause of the end of a stream when the server stops.
 	ErrShutdown = errors.New("server: shutting down")
 	// ErrExpired reports a token that was valid and has expired. It is also the cause of the end of a stream whose token
@@ -65,7 +65,7 @@ const (
 	ReasonInternal     = "internal"
 	ReasonDamaged      = "damaged"  // stored data is unreadable
 	ReasonBusy         = "busy"     // too many of something at the same time
-	ReasonNotKept      = "not_kept" // no longer stored
+	reasonNotKept      = "not_kept" // no longer stored
 )
 
 // statusClosed is the status that the log has for a request whose client disconnected. No client gets it.
@@ -137,7 +137,7 @@ func Describe(err error) *Error {
 	case errors.Is(err, ErrNotNow):
 		return &Error{Status: http.StatusServiceUnavailable, Reason: ReasonUnavailable, Message: "user tokens can't be checked at the moment; try again soon", RetryAfter: retrySoon}
 	case errors.Is(err, gateway.ErrNotKept):
-		return &Error{Status: http.StatusNotFound, Reason: ReasonNotKept, Message: gateway.ErrNotKept.Error()}
+		return &Error{Status: http.StatusNotFound, Reason: reasonNotKept, Message: gateway.ErrNotKept.Error()}
 	case errors.Is(err, gateway.ErrNotFound):
 		return &Error{Status: http.StatusNotFound, Reason: ReasonNotFound, Message: "not found"}
 	case errors.Is(err, gateway.ErrForbidden):
@@ -168,28 +168,28 @@ type errorBody struct {
 	RetryAfter int64 `json:"retryAfter,omitempty"` // milliseconds, as in the frames of streams
 }
 
-// WriteError responds with an error. The handler must not have written anything.
-func WriteError(w http.ResponseWriter, err error) {
+// writePlainError responds with an error. The handler must not have written anything.
+func writePlainError(w http.ResponseWriter, err error) {
 	e := Describe(err)
 	setErrorHeaders(w, e)
 	WriteJSON(w, e.Status, errorBody{e, e.RetryAfter.Milliseconds()})
 }
 
-// ErrorWriter writes the status and the body of an error in the format of certain clients. The headers for retry and
+// errorWriter writes the status and the body of an error in the format of certain clients. The headers for retry and
 // authentication are set before.
-type ErrorWriter func(http.ResponseWriter, *http.Request, *Error)
+type errorWriter func(http.ResponseWriter, *http.Request, *Error)
 
 // ErrorsBelow sets the format of errors for paths with a prefix that no route handles.
-func (s *Server) ErrorsBelow(prefix string, write ErrorWriter) {
+func (s *Server) ErrorsBelow(prefix string, write errorWriter) {
 	if s.shapes == nil {
-		s.shapes = map[string]ErrorWriter{}
+		s.shapes = map[string]errorWriter{}
 	}
 	s.shapes[prefix] = write
 }
 
-// writeError is WriteError in the endpoint's format. e may be nil.
+// writeError is writePlainError in the endpoint's format. e may be nil.
 func (s *Server) writeError(e *endpoint, w http.ResponseWriter, r *http.Request, err error) {
-	var write ErrorWriter
+	var write errorWriter
 	if e != nil {
 		write = e.Errors
 	} else {
@@ -200,7 +200,7 @@ func (s *Server) writeError(e *endpoint, w http.ResponseWriter, r *http.Request,
 		}
 	}
 	if write == nil {
-		WriteError(w, err)
+		writePlainError(w, err)
 		return
 	}
 	d := Describe(err)

@@ -34,7 +34,7 @@ type Options struct {
 	// TrustedProxies are the addresses whose X-Forwarded-For, -Proto and -Host, or Forwarded, headers are trusted. Connections
 	// over a Unix socket are always trusted.
 	TrustedProxies []netip.Prefix
-	// TLS encrypts the connections of all listeners except Unix sockets, and enables HTTP/2. See [Certificate].
+	// TLS encrypts the connections of all listeners except Unix sockets, and enables HTTP/2. See [LoadCertificate].
 	TLS *tls.Config
 	// Producer returns the turn whose stream a token allows to push, or "" for any other token. It is called on routes for
 	// producers. If it is nil, the server accepts no such tokens.
@@ -47,7 +47,7 @@ type Options struct {
 	MaxConnections int
 	// SessionLife is how long a cookie is valid. 0 means 30 days.
 	SessionLife time.Duration
-	// Heartbeat is how long a stream may be silent before it sends a heartbeat. 0 means DefaultHeartbeat.
+	// Heartbeat is how long a stream may be silent before it sends a heartbeat. 0 means defaultHeartbeat.
 	Heartbeat time.Duration
 	// Stall is how long a reader of a stream may accept no bytes before it is disconnected. 0 means DefaultStall.
 	Stall time.Duration
@@ -60,8 +60,8 @@ const (
 	DefaultMaxConnections = 20_000
 	// defaultSessionLife is the usual one of similar tools.
 	defaultSessionLife = 30 * 24 * time.Hour
-	// DefaultHeartbeat is well below the 30 to 60 s after which proxies close silent connections.
-	DefaultHeartbeat = 15 * time.Second
+	// defaultHeartbeat is well below the 30 to 60 s after which proxies close silent connections.
+	defaultHeartbeat = 15 * time.Second
 	// DefaultStall is long enough for a phone in a tunnel. A disconnected reader can resume.
 	DefaultStall = 10 * time.Minute
 	// DefaultBodyTimeout is longer than the usual pauses of a mobile connection.
@@ -87,7 +87,7 @@ func (o *Options) setDefaults() {
 		}
 	}
 	def(&o.SessionLife, defaultSessionLife)
-	def(&o.Heartbeat, DefaultHeartbeat)
+	def(&o.Heartbeat, defaultHeartbeat)
 	def(&o.Stall, DefaultStall)
 	def(&o.BodyTimeout, DefaultBodyTimeout)
 	if o.MaxConnections == 0 {

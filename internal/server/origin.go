@@ -162,7 +162,7 @@ func setCORS(h http.Header, origin string) {
 // preflight answers a browser's question which requests a page may send.
 func (s *Server) preflight(w http.ResponseWriter, methods []string, origin string) {
 	if len(methods) == 0 {
-		WriteError(w, errNoRoute)
+		writePlainError(w, errNoRoute)
 		return
 	}
 	if origin != "" {

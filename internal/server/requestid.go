@@ -9,9 +9,9 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// HeaderRequestID contains the id of a request, in the response and in the log. The id of a trusted proxy is used, so that both
+// headerRequestID contains the id of a request, in the response and in the log. The id of a trusted proxy is used, so that both
 // logs match; from other clients the header is ignored.
-const HeaderRequestID = "X-Request-Id"
+const headerRequestID = "X-Request-Id"
 
 type requestIDKey struct{}
 
@@ -29,11 +29,11 @@ var (
 // label gives a request its id and joins the client's trace. The work of a turn that the request starts belongs to the same
 // trace.
 func (s *Server) label(w http.ResponseWriter, r *http.Request) *http.Request {
-	id := r.Header.Get(HeaderRequestID)
+	id := r.Header.Get(headerRequestID)
 	if !s.trusted(r, parseAddr(r.RemoteAddr)) || !requestID.MatchString(id) {
 		id = rand.Text()[:16]
 	}
-	w.Header().Set(HeaderRequestID, id)
+	w.Header().Set(headerRequestID, id)
 	ctx := context.WithValue(r.Context(), requestIDKey{}, id)
 	if tp := r.Header.Get("Traceparent"); traceParent.MatchString(tp) {
 		ctx = agent.WithTraceParent(ctx, tp)

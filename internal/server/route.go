@@ -40,7 +40,7 @@ func (a Access) String() string {
 }
 
 // Handler answers a request of a principal. If it returns an error before it has written anything, the server responds as
-// [WriteError] does. A later error is only logged.
+// [writePlainError] does. A later error is only logged.
 type Handler func(w http.ResponseWriter, r *http.Request, p gateway.Principal) error
 
 // Route is a method of a path.
@@ -60,7 +60,7 @@ type Route struct {
 	// are the same for all users.
 	Linkable bool
 	// Errors writes errors in the format of the route's clients. If it is nil, they have Leat's format.
-	Errors ErrorWriter
+	Errors errorWriter
 	// About is added to the response to OPTIONS.
 	About   http.Header
 	Handler Handler

@@ -27,7 +27,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	if !s.TokenNeeded() {
 		for _, l := range listeners {
 			if !loopbackAddr(l.Addr()) {
-				return errors.Join(fmt.Errorf("%w: %s", ErrOpen, l.Addr()), closeAll(listeners))
+				return errors.Join(fmt.Errorf("%w: %s", errOpen, l.Addr()), closeAll(listeners))
 			}
 		}
 	}

@@ -186,7 +186,7 @@ func (elsewhere) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7
 func TestServeWithoutToken(t *testing.T) {
 	l := servertest.Listen()
 	err := server.New(server.Options{}).Serve(t.Context(), elsewhere{l})
-	if !errors.Is(err, server.ErrOpen) || !strings.Contains(err.Error(), "192.0.2.7") {
+	if err == nil || !strings.Contains(err.Error(), "without a token") || !strings.Contains(err.Error(), "192.0.2.7") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := l.Dial(t.Context()); !errors.Is(err, net.ErrClosed) {

@@ -24,7 +24,7 @@ type Server struct {
 	mux     *http.ServeMux
 	routes  []Route
 	methods []string
-	shapes  map[string]ErrorWriter // of errors, by path prefix
+	shapes  map[string]errorWriter // of errors, by path prefix
 
 	// streams ends with the server; open counts the streams that have not ended.
 	streams context.Context
@@ -168,11 +168,11 @@ func (s *Server) serve(w *response, r *http.Request, e *endpoint, redirect http.
 		s.preflight(w, allow, cors)
 		return nil
 	case redirect != nil:
-		redirect.ServeHTTP(&rebased{w, s.Prefix(r)}, r)
+		redirect.ServeHTTP(&rebased{w, s.prefix(r)}, r)
 		return nil
 	case len(allow) > 0:
 		w.Header().Set("Allow", strings.Join(allow, ", "))
-		return Errorf(http.StatusMethodNotAllowed, ReasonMethod, "this path knows %s, not %s", strings.Join(allow, ", "), r.Method)
+		return Errorf(http.StatusMethodNotAllowed, ReasonMethod, "method %s is not allowed here; use %s", r.Method, strings.Join(allow, " or "))
 	}
 	// Without a token, a client must not learn which paths exist.
 	if _, err := s.identify(r); err != nil && strings.HasPrefix(r.URL.Path, "/api/") {

@@ -36,9 +36,9 @@ func (s *Server) secure(r *http.Request) bool {
 	return callerOf(r).https || s.byPublicHost(r.Host) && s.opt.PublicURL.Scheme == "https"
 }
 
-// Prefix returns the prefix of every path for the client of a request, such as "" or "/leat": that of the public URL if the
+// prefix returns the prefix of every path for the client of a request, such as "" or "/leat": that of the public URL if the
 // client used it, because a proxy may remove a part, or else the base path.
-func (s *Server) Prefix(r *http.Request) string {
+func (s *Server) prefix(r *http.Request) string {
 	if s.byPublicHost(r.Host) {
 		return strings.TrimSuffix(s.opt.PublicURL.EscapedPath(), "/")
 	}
@@ -49,7 +49,7 @@ func (s *Server) Prefix(r *http.Request) string {
 // or else only a path.
 func (s *Server) URL(r *http.Request, path string) string {
 	if s.byPublicHost(r.Host) {
-		return s.opt.PublicURL.Scheme + "://" + s.opt.PublicURL.Host + s.Prefix(r) + path
+		return s.opt.PublicURL.Scheme + "://" + s.opt.PublicURL.Host + s.prefix(r) + path
 	}
 	return s.opt.BasePath + path
 }

@@ -13,9 +13,9 @@ import (
 // certificateEvery is the minimum interval between checks of a certificate's files.
 const certificateEvery = 5 * time.Second
 
-// Certificate is a certificate with its key. It is loaded from files, and again after they have changed. If the new files don't
+// certificate is a certificate with its key. It is loaded from files, and again after they have changed. If the new files don't
 // match, because one of them is not written yet, the old certificate stays. It is safe for concurrent use.
-type Certificate struct {
+type certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger
 	current           atomic.Pointer[tls.Certificate]
@@ -26,8 +26,8 @@ type Certificate struct {
 }
 
 // LoadCertificate loads PEM files: the certificate with its chain, and the key.
-func LoadCertificate(certFile, keyFile string, log *slog.Logger) (*Certificate, error) {
-	c := &Certificate{certFile: certFile, keyFile: keyFile, log: log, looked: time.Now()}
+func LoadCertificate(certFile, keyFile string, log *slog.Logger) (*certificate, error) {
+	c := &certificate{certFile: certFile, keyFile: keyFile, log: log, looked: time.Now()}
 	if _, err := c.reload(); err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func LoadCertificate(certFile, keyFile string, log *slog.Logger) (*Certificate, 
 }
 
 // Config returns a configuration with this certificate, for TLS 1.2 and newer.
-func (c *Certificate) Config() *tls.Config {
+func (c *certificate) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -46,7 +46,7 @@ func (c *Certificate) Config() *tls.Config {
 }
 
 // refresh loads the files if a check is due and they have changed.
-func (c *Certificate) refresh() {
+func (c *certificate) refresh() {
 	if !c.mu.TryLock() {
 		return // another handshake checks them
 	}
@@ -65,7 +65,7 @@ func (c *Certificate) refresh() {
 }
 
 // reload loads the files if they differ from the last ones.
-func (c *Certificate) reload() (changed bool, err error) {
+func (c *certificate) reload() (changed bool, err error) {
 	var stamps [2]os.FileInfo
 	for i, name := range []string{c.certFile, c.keyFile} {
 		if stamps[i], err = os.Stat(name); err != nil {

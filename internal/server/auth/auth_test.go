@@ -84,7 +84,7 @@ func signed(t *testing.T, method jwt.SigningMethod, key any, header claims, c jw
 	return s
 }
 
-func verifier(t *testing.T, c auth.Config) *auth.Verifier {
+func verifier(t *testing.T, c auth.Config) server.Users {
 	t.Helper()
 	v, err := auth.New(c)
 	if err != nil {
@@ -94,7 +94,7 @@ func verifier(t *testing.T, c auth.Config) *auth.Verifier {
 }
 
 // wantRefused fails unless a token is refused, for the reason whose words are given, without telling the token.
-func wantRefused(t *testing.T, v *auth.Verifier, token, words string) {
+func wantRefused(t *testing.T, v server.Users, token, words string) {
 	t.Helper()
 	id, err := v.Verify(t.Context(), token)
 	if err == nil || id.Subject != "" || id.Admin {
@@ -109,7 +109,7 @@ func wantRefused(t *testing.T, v *auth.Verifier, token, words string) {
 	}
 }
 
-func wantSubject(t *testing.T, v *auth.Verifier, token, subject string) server.Identity {
+func wantSubject(t *testing.T, v server.Users, token, subject string) server.Identity {
 	t.Helper()
 	id, err := v.Verify(t.Context(), token)
 	if err != nil || id.Subject != subject {

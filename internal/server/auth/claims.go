@@ -23,7 +23,7 @@ type Claims struct {
 }
 
 // principal returns the principal of a token's claims.
-func (v *Verifier) principal(claims jwt.MapClaims) (gateway.Principal, error) {
+func (v *verifier) principal(claims jwt.MapClaims) (gateway.Principal, error) {
 	var p gateway.Principal
 	var err error
 	if p.Subject, err = identifier(claims, v.claims.Subject); err != nil {
@@ -40,7 +40,7 @@ func (v *Verifier) principal(claims jwt.MapClaims) (gateway.Principal, error) {
 	p.Scopes = []string{} // not nil: a token without scopes has none
 	for _, s := range words(lookup(claims, v.claims.Scopes)) {
 		switch {
-		case s == ScopeAdmin:
+		case s == scopeAdmin:
 			p.Admin = p.Admin || v.admin
 		case slices.Contains(gateway.Scopes(), s) && !slices.Contains(p.Scopes, s):
 			p.Scopes = append(p.Scopes, s)
@@ -49,8 +49,8 @@ func (v *Verifier) principal(claims jwt.MapClaims) (gateway.Principal, error) {
 	return p, nil
 }
 
-// ScopeAdmin in a token's scopes makes its subject an admin, if the configuration allows it.
-const ScopeAdmin = "admin"
+// scopeAdmin in a token's scopes makes its subject an admin, if the configuration allows it.
+const scopeAdmin = "admin"
 
 // lookup returns a claim by its name or path, or nil.
 func lookup(claims map[string]any, name string) any {

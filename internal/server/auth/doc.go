@@ -1,6 +1,6 @@
 // Package auth verifies the tokens of end users: JSON Web Tokens that a team's identity service signs.
 //
-// [New] creates a [Verifier] and reads its files. [OpenSessions] opens the store for session cookies. Both are options of the
+// [New] creates the verifier and reads its files. [OpenSessions] opens the store for session cookies. Both are options of the
 // server.
 //
 // Invariants

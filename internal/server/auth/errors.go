@@ -3,10 +3,10 @@ package auth
 import "errors"
 
 var (
-	// ErrToken reports an invalid token. The text has the reason, for the log.
-	ErrToken = errors.New("auth: token refused")
-	// ErrConfig reports an invalid configuration.
-	ErrConfig = errors.New("auth")
+	// errToken reports an invalid token. The text has the reason, for the log.
+	errToken = errors.New("auth: token refused")
+	// errConfig reports an invalid configuration.
+	errConfig = errors.New("auth")
 )
 
 var (

@@ -45,10 +45,10 @@ type remote struct {
 func newRemote(address string, transport http.RoundTripper, log *slog.Logger) (*remote, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
-		return nil, fmt.Errorf("%w: invalid JWKS URL %q; use https://HOST/PATH", ErrConfig, address)
+		return nil, fmt.Errorf("%w: invalid JWKS URL %q; use https://HOST/PATH", errConfig, address)
 	}
 	if u.Scheme == "http" && !loopback(u.Hostname()) {
-		return nil, fmt.Errorf("%w: %q: keys fetched over plain HTTP could be replaced in transit; use https", ErrConfig, address)
+		return nil, fmt.Errorf("%w: %q: keys fetched over plain HTTP could be replaced in transit; use https", errConfig, address)
 	}
 	secure := u.Scheme == "https"
 	return &remote{url: address, log: log, client: &http.Client{

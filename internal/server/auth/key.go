@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// MinSecret is the shortest secret in bytes: as long as the output of HS256 (RFC 7518, section 3.2).
-	MinSecret = 32
+	// minSecret is the shortest secret in bytes: as long as the output of HS256 (RFC 7518, section 3.2).
+	minSecret = 32
 	// minRSA is the smallest RSA modulus in bits (RFC 7518, section 3.3).
 	minRSA = 2048
 	// maxKeys is the largest number of keys in a source: the current ones, the next ones, and a few old ones.
@@ -70,8 +70,8 @@ func fitting(keys []key, kid, alg string) []jwt.VerificationKey {
 
 // parseSecret returns the key for a shared secret.
 func parseSecret(b []byte) ([]key, error) {
-	if len(b) < MinSecret {
-		return nil, fmt.Errorf("the secret has %d bytes, at least %d", len(b), MinSecret)
+	if len(b) < minSecret {
+		return nil, fmt.Errorf("the secret has %d bytes, at least %d", len(b), minSecret)
 	}
 	return []key{{"", hs256, b}}, nil
 }

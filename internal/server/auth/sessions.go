@@ -23,35 +23,35 @@ const (
 	secretSize  = 32
 )
 
-// sessionStore is the part of the journal that sessions use.
-type sessionStore interface {
+// keyStore is the part of the journal that sessions use.
+type keyStore interface {
 	Append(ctx context.Context, b journal.Batch) error
 	Get(ctx context.Context, key string) ([]byte, error)
 	Keys(ctx context.Context, prefix string) ([]journal.KeyValue, error)
 }
 
-// Sessions stores in the journal what session cookies need across restarts: the secret that signs them, and the sessions that
+// sessionStore stores in the journal what session cookies need across restarts: the secret that signs them, and the sessions that
 // were ended early. Several goroutines may call it.
-type Sessions struct {
-	j   sessionStore
+type sessionStore struct {
+	j   keyStore
 	key []byte
 
 	mu       sync.Mutex
 	expiries map[string]int64 // original expiry, epoch milliseconds
 }
 
-var _ server.SessionStore = (*Sessions)(nil)
+var _ server.SessionStore = (*sessionStore)(nil)
 
 // OpenSessions reads the sessions from the journal. On the first start it also creates and stores the secret that signs them.
-func OpenSessions(ctx context.Context, j sessionStore) (*Sessions, error) {
-	s := &Sessions{j: j, expiries: map[string]int64{}}
+func OpenSessions(ctx context.Context, j keyStore) (*sessionStore, error) {
+	s := &sessionStore{j: j, expiries: map[string]int64{}}
 	if err := s.open(ctx); err != nil {
 		return nil, fmt.Errorf("auth: sessions: %w", err)
 	}
 	return s, nil
 }
 
-func (s *Sessions) open(ctx context.Context) error {
+func (s *sessionStore) open(ctx context.Context) error {
 	now := time.Now().UnixMilli()
 	err := s.j.Append(ctx, journal.Batch{Conversation: sessionsLog, Create: true, Summary: &journal.Summary{Created: now, Updated: now}})
 	if err != nil && !errors.Is(err, journal.ErrExists) {
@@ -74,10 +74,10 @@ func (s *Sessions) open(ctx context.Context) error {
 }
 
 // Key implements [server.SessionStore].
-func (s *Sessions) Key() []byte { return s.key }
+func (s *sessionStore) Key() []byte { return s.key }
 
 // IsEnded implements [server.SessionStore].
-func (s *Sessions) IsEnded(id string) bool {
+func (s *sessionStore) IsEnded(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, ok := s.expiries[id]
@@ -85,7 +85,7 @@ func (s *Sessions) IsEnded(id string) bool {
 }
 
 // End implements [server.SessionStore]. The session ends at once. If End returns nil, it also stays ended after a restart.
-func (s *Sessions) End(ctx context.Context, id string, expiry time.Time) error {
+func (s *sessionStore) End(ctx context.Context, id string, expiry time.Time) error {
 	expires := expiry.UnixMilli()
 	s.mu.Lock()
 	maps.DeleteFunc(s.expiries, func(_ string, expiry int64) bool { return expiry < time.Now().UnixMilli() })

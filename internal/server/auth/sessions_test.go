@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/auth"
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
@@ -15,7 +16,7 @@ import (
 func TestSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
-		open := func() *auth.Sessions {
+		open := func() server.SessionStore {
 			s, err := auth.OpenSessions(t.Context(), j)
 			if err != nil {
 				t.Fatal(err)

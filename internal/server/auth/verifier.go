@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// Leeway is the tolerated difference of clocks, at the start and at the end of a token's validity.
-	Leeway = 30 * time.Second
+	// leeway is the tolerated difference of clocks, at the start and at the end of a token's validity.
+	leeway = 30 * time.Second
 	// maxTime is the last second of the year 9999. A later expiry is an error or an overflow.
 	maxTime = 253402300799
 )
 
 // Config configures a verifier. Exactly one of Secret, SecretFile, KeyFile and JWKS is required.
 type Config struct {
-	// Secret is shared with the issuer, for HS256. It has at least MinSecret bytes.
+	// Secret is shared with the issuer, for HS256. It has at least minSecret bytes.
 	Secret string
 	// SecretFile is a file with the secret. White space at its end is ignored.
 	SecretFile string
@@ -47,23 +47,23 @@ type Config struct {
 	Log       *slog.Logger
 }
 
-// Verifier verifies tokens. Several goroutines may call it.
-type Verifier struct {
+// verifier verifies tokens. Several goroutines may call it.
+type verifier struct {
 	parser *jwt.Parser
 	keys   source
 	claims Claims
 	admin  bool
 }
 
-var _ server.Users = (*Verifier)(nil)
+var _ server.Users = (*verifier)(nil)
 
 // New returns a verifier. It reads secrets and keys from files, and reports their errors. A JWKS is fetched for the first
 // token, so that the gateway starts without its identity service.
-func New(c Config) (*Verifier, error) {
+func New(c Config) (*verifier, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	v := &Verifier{claims: c.Claims, admin: c.Admin}
+	v := &verifier{claims: c.Claims, admin: c.Admin}
 	if v.claims.Subject == "" {
 		v.claims.Subject = "sub"
 	}
@@ -73,7 +73,7 @@ func New(c Config) (*Verifier, error) {
 	}
 	opts := []jwt.ParserOption{
 		jwt.WithValidMethods([]string{hs256, rs256, es256, edDSA}),
-		jwt.WithExpirationRequired(), jwt.WithLeeway(Leeway), jwt.WithJSONNumber(), jwt.WithStrictDecoding(),
+		jwt.WithExpirationRequired(), jwt.WithLeeway(leeway), jwt.WithJSONNumber(), jwt.WithStrictDecoding(),
 	}
 	if c.Issuer != "" {
 		opts = append(opts, jwt.WithIssuer(c.Issuer))
@@ -93,11 +93,11 @@ func (c *Config) source() (source, error) {
 		}
 	}
 	if sources != 1 {
-		return nil, fmt.Errorf("%w: one of secret, secret file, key file and JWKS is needed, not %d", ErrConfig, sources)
+		return nil, fmt.Errorf("%w: one of secret, secret file, key file and JWKS is needed, not %d", errConfig, sources)
 	}
 	wrong := func(s source, err error) (source, error) {
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+			return nil, fmt.Errorf("%w: %w", errConfig, err)
 		}
 		return s, nil
 	}
@@ -119,12 +119,12 @@ func (c *Config) source() (source, error) {
 var wellFormed = regexp.MustCompile(`^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$`)
 
 // Verify implements [server.Users].
-func (v *Verifier) Verify(ctx context.Context, token string) (server.Identity, error) {
+func (v *verifier) Verify(ctx context.Context, token string) (server.Identity, error) {
 	if len(token) > server.MaxToken {
-		return server.Identity{}, fmt.Errorf("%w: it has %d bytes, at most %d", ErrToken, len(token), server.MaxToken)
+		return server.Identity{}, fmt.Errorf("%w: it has %d bytes, at most %d", errToken, len(token), server.MaxToken)
 	}
 	if !wellFormed.MatchString(token) {
-		return server.Identity{}, fmt.Errorf("%w: it isn't a JSON Web Token", ErrToken)
+		return server.Identity{}, fmt.Errorf("%w: it isn't a JSON Web Token", errToken)
 	}
 	claims := jwt.MapClaims{}
 	_, err := v.parser.ParseWithClaims(token, claims, func(t *jwt.Token) (any, error) {
@@ -142,21 +142,21 @@ func (v *Verifier) Verify(ctx context.Context, token string) (server.Identity, e
 	case err == nil:
 	case errors.Is(err, jwt.ErrTokenExpired) && !errors.Is(err, jwt.ErrTokenInvalidIssuer) && !errors.Is(err, jwt.ErrTokenInvalidAudience):
 		// The signature is valid; the token has only expired.
-		return server.Identity{}, fmt.Errorf("%w: %w", ErrToken, server.ErrExpired)
+		return server.Identity{}, fmt.Errorf("%w: %w", errToken, server.ErrExpired)
 	case errors.Is(err, errNoKeysRead):
 		return server.Identity{}, fmt.Errorf("%w: %w", server.ErrNotNow, errNoKeysRead)
 	case ctx.Err() != nil:
 		return server.Identity{}, context.Cause(ctx)
 	default:
-		return server.Identity{}, fmt.Errorf("%w: %w", ErrToken, err)
+		return server.Identity{}, fmt.Errorf("%w: %w", errToken, err)
 	}
 	exp, err := claims.GetExpirationTime()
 	if err != nil || exp == nil || exp.Unix() <= 0 || exp.Unix() > maxTime {
-		return server.Identity{}, fmt.Errorf("%w: its exp isn't a valid time", ErrToken)
+		return server.Identity{}, fmt.Errorf("%w: its exp isn't a valid time", errToken)
 	}
 	p, err := v.principal(claims)
 	if err != nil {
-		return server.Identity{}, fmt.Errorf("%w: %w", ErrToken, err)
+		return server.Identity{}, fmt.Errorf("%w: %w", errToken, err)
 	}
 	return server.Identity{Principal: p, Expires: exp.Time}, nil
 }

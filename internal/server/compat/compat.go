@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// HeaderConversation names the conversation of a request, and in a response the conversation that was used.
-	HeaderConversation = "Leat-Conversation"
-	// HeaderListed, if it is "true", lists the new conversation of a request that names none.
-	HeaderListed = "Leat-Listed"
+	// headerConversation names the conversation of a request, and in a response the conversation that was used.
+	headerConversation = "Leat-Conversation"
+	// headerListed, if it is "true", lists the new conversation of a request that names none.
+	headerListed = "Leat-Listed"
 )
 
 type surface struct {
@@ -116,7 +116,7 @@ func (s *surface) handler(a api) server.Handler {
 			rq.model = cmp.Or(c.Agent, standard)
 		}
 		w.Header().Set("Request-Id", server.RequestID(r.Context()))
-		w.Header().Set(HeaderConversation, id)
+		w.Header().Set(headerConversation, id)
 		w.Header().Set("Leat-Turn", ack.Turn)
 		to := a.encoder(rq, ack.Turn)
 		if rq.stream {

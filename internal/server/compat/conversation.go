@@ -25,7 +25,7 @@ const (
 // conversation returns the id of a request's conversation and creates it if it is new. If isNew is true, no other request can
 // know it.
 func (s *surface) conversation(r *http.Request, p gateway.Principal, rq *request) (id string, isNew bool, err error) {
-	if id := r.Header.Get(HeaderConversation); id != "" {
+	if id := r.Header.Get(headerConversation); id != "" {
 		_, err := s.gw.Conversation(r.Context(), p, gateway.ActionWrite, id)
 		return id, false, err
 	}
@@ -33,7 +33,7 @@ func (s *surface) conversation(r *http.Request, p gateway.Principal, rq *request
 	defer cancel()
 	opt := gateway.CreateOptions{Agent: rq.model, Messages: rq.before, Key: r.Header.Get("Idempotency-Key")}
 	if rq.key == "" {
-		opt.Unlisted = r.Header.Get(HeaderListed) != "true"
+		opt.Unlisted = r.Header.Get(headerListed) != "true"
 		c, _, err := s.gw.Create(ctx, p, opt)
 		return c.ID, opt.Key == "", err
 	}

@@ -20,7 +20,7 @@ func TestNoModel(t *testing.T) {
 	}
 	const body = `{"max_tokens":10,"messages":[{"role":"user","content":"hello"}]}`
 	for _, path := range paths {
-		for want, headers := range map[string][]string{"eliza": nil, "other": {HeaderConversation, "others"}} {
+		for want, headers := range map[string][]string{"eliza": nil, "other": {headerConversation, "others"}} {
 			var answer struct{ Model string }
 			h.post(http.StatusOK, &answer, path, body, headers...)
 			if answer.Model != want {
@@ -43,16 +43,16 @@ func TestNoRow(t *testing.T) {
 		h := newHarness(t, one(echo), quota.Limits{})
 		res := h.send(http.MethodPost, path, askOnce)
 		readAll(t, res)
-		id := res.Header.Get(HeaderConversation)
+		id := res.Header.Get(headerConversation)
 		if h.listed() != 0 || h.stored() != 1 {
 			t.Errorf("%s: %d listed of %d", path, h.listed(), h.stored())
 		}
 		// It continues by its id, and stays unlisted.
-		h.post(http.StatusOK, nil, path, askOnce, HeaderConversation, id)
+		h.post(http.StatusOK, nil, path, askOnce, headerConversation, id)
 		if h.listed() != 0 || h.stored() != 1 {
 			t.Errorf("%s: %d listed of %d after a second message", path, h.listed(), h.stored())
 		}
-		h.post(http.StatusOK, nil, path, askOnce, HeaderListed, "true")
+		h.post(http.StatusOK, nil, path, askOnce, headerListed, "true")
 		if h.listed() != 1 {
 			t.Errorf("%s: %d listed, though one was asked for", path, h.listed())
 		}

@@ -167,7 +167,7 @@ var admin = gateway.Principal{Admin: true}
 // visible returns the text of a turn in its conversation's transcript.
 func (h *harness) visible(header http.Header) (text string) {
 	h.t.Helper()
-	err := h.gw.ViewTranscript(h.t.Context(), admin, header.Get(HeaderConversation), func(t *transcript.Transcript) bool {
+	err := h.gw.ViewTranscript(h.t.Context(), admin, header.Get(headerConversation), func(t *transcript.Transcript) bool {
 		text = t.Visible(header.Get("Leat-Turn"))
 		return t.Turn(header.Get("Leat-Turn")) != nil
 	})

@@ -48,7 +48,7 @@ func (h *harness) say(path, body string, headers ...string) (text, conversation 
 	h.t.Helper()
 	var a anyAnswer
 	header := h.post(http.StatusOK, &a, path, body, headers...)
-	return a.text(), header.Get(HeaderConversation)
+	return a.text(), header.Get(headerConversation)
 }
 
 func TestSeeds(t *testing.T) {
@@ -154,7 +154,7 @@ func TestKeys(t *testing.T) {
 				t.Errorf("%s leads to %q", id, got)
 			}
 			status := map[string]int{"mine": http.StatusOK, "theirs": http.StatusNotFound}[name]
-			h.post(status, nil, "/v1/messages", body("", hello), append([]string{HeaderConversation, id}, alice...)...)
+			h.post(status, nil, "/v1/messages", body("", hello), append([]string{headerConversation, id}, alice...)...)
 		}
 	})
 	t.Run("deleted", func(t *testing.T) {
@@ -313,7 +313,7 @@ func TestModels(t *testing.T) {
 		"Anthropic-Version", "2023-06-01")
 	// Parts of the APIs that Leat does not support.
 	get("/v1/embeddings", 404, `{"error":{"message":"not found","type":"invalid_request_error","param":null,"code":"not_found"}}`)
-	get("/v1/chat/completions", 405, `{"error":{"message":"this path knows POST, not GET","type":"invalid_request_error","param":null,"code":"method_not_allowed"}}`)
-	get("/v1/messages", 405, `{"type":"error","error":{"type":"invalid_request_error","message":"this path knows POST, not GET"},"request_id":"R"}`)
+	get("/v1/chat/completions", 405, `{"error":{"message":"method GET is not allowed here; use POST","type":"invalid_request_error","param":null,"code":"method_not_allowed"}}`)
+	get("/v1/messages", 405, `{"type":"error","error":{"type":"invalid_request_error","message":"method GET is not allowed here; use POST"},"request_id":"R"}`)
 	get("/v1/messages/count_tokens", 404, `{"type":"error","error":{"type":"not_found_error","message":"not found"},"request_id":"R"}`)
 }

@@ -341,7 +341,7 @@ func TestStopAndPings(t *testing.T) {
 		res := h.send(http.MethodPost, path, ask)
 		first := untilText(t, res, ping)
 		stop := gateway.Command{Type: gateway.CommandStop, Turn: res.Header.Get("Leat-Turn")}
-		if _, err := h.gw.Do(t.Context(), admin, res.Header.Get(HeaderConversation), stop); err != nil {
+		if _, err := h.gw.Do(t.Context(), admin, res.Header.Get(headerConversation), stop); err != nil {
 			t.Fatal(err)
 		}
 		text, whole, failure := texts(t, append(first, h.events(res)...))

@@ -29,8 +29,8 @@ const (
 // emoteFile matches the allowed file names, which need no escaping in a URL path.
 var emoteFile = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]*\.glb$`)
 
-// Emote is an animation of the avatar.
-type Emote struct {
+// emote is an animation of the avatar.
+type emote struct {
 	ID          string  `json:"id"`
 	Name        string  `json:"name"`
 	Description string  `json:"description"`
@@ -43,17 +43,17 @@ type Emote struct {
 // Emotes is a catalogue of emotes. It is immutable.
 type Emotes struct {
 	dir   string
-	list  []Emote
+	list  []emote
 	files map[string]bool
 }
 
-func (e *Emotes) find(id string) (Emote, bool) {
+func (e *Emotes) find(id string) (emote, bool) {
 	for _, emote := range e.list {
 		if emote.ID == id {
 			return emote, true
 		}
 	}
-	return Emote{}, false
+	return emote{}, false
 }
 
 // LoadEmotes reads the catalogue of a folder and checks that its files exist. The error lists every fault.
@@ -76,7 +76,7 @@ func LoadEmotes(dir string) (*Emotes, error) {
 		return nil, fmt.Errorf("%s is larger than %d bytes", EmotesFile, maxCatalogue)
 	}
 	var entries []struct {
-		Emote
+		emote
 		Path any    `json:"glbPath"` // not read from the file
 		File string `json:"file"`
 	}
@@ -94,17 +94,17 @@ func LoadEmotes(dir string) (*Emotes, error) {
 		if _, exists := e.find(entry.ID); exists {
 			errs = append(errs, fmt.Errorf("%s: emote %d: duplicate id %q", EmotesFile, i+1, entry.ID))
 		}
-		if err := checkEmote(root, entry.Emote, entry.File); err != nil {
+		if err := checkEmote(root, entry.emote, entry.File); err != nil {
 			errs = append(errs, fmt.Errorf("%s: emote %d (%s): %w", EmotesFile, i+1, entry.ID, err))
 		}
 		if entry.Path != nil {
 			errs = append(errs, fmt.Errorf("%s: emote %d (%s): glbPath is not allowed; it follows from file", EmotesFile, i+1, entry.ID))
 		}
-		entry.Emote.Path = emotePath + entry.File
+		entry.emote.Path = emotePath + entry.File
 		if entry.Name == "" {
 			entry.Name = entry.ID
 		}
-		e.list = append(e.list, entry.Emote)
+		e.list = append(e.list, entry.emote)
 		e.files[entry.File] = true
 	}
 	if len(errs) > 0 {
@@ -113,7 +113,7 @@ func LoadEmotes(dir string) (*Emotes, error) {
 	return e, nil
 }
 
-func checkEmote(root *os.Root, e Emote, file string) error {
+func checkEmote(root *os.Root, e emote, file string) error {
 	if e.ID == "" {
 		return errors.New("missing id")
 	}

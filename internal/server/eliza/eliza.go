@@ -13,13 +13,13 @@ import (
 
 // Options configure the chat. The zero value is ready to use.
 type Options struct {
-	// Heartbeat is the interval between two heartbeats of a stream. If it is 0, DefaultHeartbeat applies. Clients give up after
+	// Heartbeat is the interval between two heartbeats of a stream. If it is 0, defaultHeartbeat applies. Clients give up after
 	// 60 s.
 	Heartbeat time.Duration
 }
 
-// DefaultHeartbeat is the interval of Eliza's own server.
-const DefaultHeartbeat = 5 * time.Second
+// defaultHeartbeat is the interval of Eliza's own server.
+const defaultHeartbeat = 5 * time.Second
 
 type surface struct {
 	srv       *server.Server
@@ -32,7 +32,7 @@ type surface struct {
 func Register(srv *server.Server, gw *gateway.Gateway, opt Options) {
 	s := &surface{srv: srv, gw: gw, heartbeat: opt.Heartbeat, viewers: srv.Metrics().Viewers("eliza")}
 	if s.heartbeat == 0 {
-		s.heartbeat = DefaultHeartbeat
+		s.heartbeat = defaultHeartbeat
 	}
 	const (
 		conversations = "/api/conversations"

@@ -38,9 +38,9 @@ type emoteRoutes struct{ EmoteOptions }
 func (e *emoteRoutes) list(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
 	emotes := e.Emotes.list
 	if emotes == nil {
-		emotes = []Emote{}
+		emotes = []emote{}
 	}
-	server.WriteJSON(w, http.StatusOK, map[string][]Emote{"emotes": emotes})
+	server.WriteJSON(w, http.StatusOK, map[string][]emote{"emotes": emotes})
 	return nil
 }
 

@@ -17,7 +17,6 @@ import (
 	"github.com/leat-dev/leat/dialect/elizaactions"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
-	"github.com/leat-dev/leat/internal/server/native"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -140,7 +139,7 @@ func TestAsyncCallbacks(t *testing.T) {
 			}
 			_ = w.Close()
 		}()
-		if end := lastLine(t, h.bring(http.MethodPatch, in, r, native.HeaderOffset, "0")); !end.Ended {
+		if end := lastLine(t, h.bring(http.MethodPatch, in, r, "Upload-Offset", "0")); !end.Ended {
 			t.Errorf("the last line: %+v", end)
 		}
 		return <-played
@@ -155,25 +154,25 @@ func TestAsyncResumed(t *testing.T) {
 	in := <-o.asked
 	body := `{"type":"chunk","text":"one "}` + "\n" + `{"type":"chunk","text":"two"}` + "\n" + `{"type":"done"}` + "\n"
 	at := 40
-	res := h.bring(http.MethodPatch, in, strings.NewReader(body[:at]), native.HeaderOffset, "0")
+	res := h.bring(http.MethodPatch, in, strings.NewReader(body[:at]), "Upload-Offset", "0")
 	if end := lastLine(t, res); end.Ended || res.StatusCode != http.StatusOK {
 		t.Fatalf("%d %+v", res.StatusCode, end)
 	}
 	res = h.bring(http.MethodHead, in, nil)
 	offset := 0
-	if _, err := fmt.Sscan(res.Header.Get(native.HeaderOffset), &offset); err != nil || offset == 0 || offset > at {
-		t.Fatalf("it resumes at %q", res.Header.Get(native.HeaderOffset))
+	if _, err := fmt.Sscan(res.Header.Get("Upload-Offset"), &offset); err != nil || offset == 0 || offset > at {
+		t.Fatalf("it resumes at %q", res.Header.Get("Upload-Offset"))
 	}
-	if end := lastLine(t, h.bring(http.MethodPatch, in, strings.NewReader(body[offset:]), native.HeaderOffset, fmt.Sprint(offset))); end.Outcome != "completed" {
+	if end := lastLine(t, h.bring(http.MethodPatch, in, strings.NewReader(body[offset:]), "Upload-Offset", fmt.Sprint(offset))); end.Outcome != "completed" {
 		t.Fatalf("%+v", end)
 	}
 	if got := h.ended(c, turn); got.Outcome != event.Completed {
 		t.Errorf("the turn ended as %s", got.Outcome)
 	}
-	if got := h.bring(http.MethodHead, in, nil).Header.Get(native.HeaderState); got != "ended" {
+	if got := h.bring(http.MethodHead, in, nil).Header.Get("Leat-Turn-State"); got != "ended" {
 		t.Errorf("its state is %q", got)
 	}
-	if res := h.bring(http.MethodPatch, in, strings.NewReader(body), native.HeaderOffset, "0"); res.StatusCode != http.StatusConflict {
+	if res := h.bring(http.MethodPatch, in, strings.NewReader(body), "Upload-Offset", "0"); res.StatusCode != http.StatusConflict {
 		t.Errorf("after its end: %d", res.StatusCode)
 	}
 }
@@ -193,7 +192,7 @@ func TestAsyncStopped(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if end := lastLine(t, h.bring(http.MethodPatch, in, r, native.HeaderOffset, "0")); end.Outcome != "cancelled" {
+	if end := lastLine(t, h.bring(http.MethodPatch, in, r, "Upload-Offset", "0")); end.Outcome != "cancelled" {
 		t.Errorf("%+v", end)
 	}
 	if got := <-o.stopped; got != turn {
@@ -237,7 +236,7 @@ func TestTurnTokenScope(t *testing.T) {
 			for _, id := range []string{foreign, "none"} {
 				in := in
 				in.Ingest = &agent.Ingest{URL: "http://gateway" + strings.NewReplacer("{turn}", id).Replace(rt.Pattern), Token: in.Ingest.Token}
-				if res := h.bring(rt.Method, in, strings.NewReader("{}\n"), native.HeaderOffset, "0"); res.StatusCode != http.StatusNotFound {
+				if res := h.bring(rt.Method, in, strings.NewReader("{}\n"), "Upload-Offset", "0"); res.StatusCode != http.StatusNotFound {
 					t.Errorf("%s %s of another turn: %d", rt.Method, rt.Pattern, res.StatusCode)
 				}
 			}

@@ -7,8 +7,8 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
-// HeaderKey carries a command's idempotency key if the body has none.
-const HeaderKey = "Idempotency-Key"
+// headerKey carries a command's idempotency key if the body has none.
+const headerKey = "Idempotency-Key"
 
 // command answers POST /api/conversations/{id}/commands.
 func (n *native) command(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
@@ -16,9 +16,9 @@ func (n *native) command(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	if err := server.DecodeStrict(r, &c); err != nil {
 		return err
 	}
-	if key := r.Header.Get(HeaderKey); key != "" {
+	if key := r.Header.Get(headerKey); key != "" {
 		if c.Key != "" && c.Key != key {
-			return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "the key in the body differs from the %s header; send one of them", HeaderKey)
+			return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "the key in the body differs from the %s header; send one of them", headerKey)
 		}
 		c.Key = key
 	}

@@ -15,10 +15,10 @@ import (
 
 // The headers of ingest.
 const (
-	HeaderOffset  = "Upload-Offset"     // in bytes of the body
-	HeaderTurn    = "Leat-Turn"         // id
-	HeaderState   = "Leat-Turn-State"   // queued, running, waiting or ended
-	HeaderOutcome = "Leat-Turn-Outcome" // of an ended turn
+	headerOffset  = "Upload-Offset"     // in bytes of the body
+	headerTurn    = "Leat-Turn"         // id
+	headerState   = "Leat-Turn-State"   // queued, running, waiting or ended
+	headerOutcome = "Leat-Turn-Outcome" // of an ended turn
 )
 
 // RegisterIngest adds the routes by which producers push turns.
@@ -48,11 +48,11 @@ func (n *pushRoutes) postTurn(w http.ResponseWriter, r *http.Request, p gateway.
 	}
 	query := r.URL.Query()
 	producer, ack, err := n.pushes.Push(r.Context(), p, r.PathValue("id"), push.Options{
-		Dialect: query.Get("dialect"), Answers: query.Get("answers"), Key: r.Header.Get(HeaderKey),
+		Dialect: query.Get("dialect"), Answers: query.Get("answers"), Key: r.Header.Get(headerKey),
 	})
 	if ack.Turn != "" {
 		w.Header().Set("Location", n.s.URL(r, "/api/turns/"+url.PathEscape(ack.Turn)+"/ingest"))
-		w.Header().Set(HeaderTurn, ack.Turn)
+		w.Header().Set(headerTurn, ack.Turn)
 	}
 	if err != nil {
 		return err
@@ -68,21 +68,21 @@ func (n *pushRoutes) patchIngest(w http.ResponseWriter, r *http.Request, p gatew
 	if err := requireIdentity(r); err != nil {
 		return err
 	}
-	at, err := strconv.ParseUint(r.Header.Get(HeaderOffset), 10, 63)
+	at, err := strconv.ParseUint(r.Header.Get(headerOffset), 10, 63)
 	if err != nil {
-		return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "missing or invalid header %s: send the offset in bytes at which the body continues", HeaderOffset)
+		return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "missing or invalid header %s: send the offset in bytes at which the body continues", headerOffset)
 	}
 	turn := r.PathValue("turn")
 	producer, err := n.pushes.Attach(r.Context(), p, turn)
 	if err != nil {
 		if errors.Is(err, gateway.ErrTurnOver) {
-			w.Header().Set(HeaderState, string(transcript.TurnEnded))
+			w.Header().Set(headerState, string(transcript.TurnEnded))
 		}
 		return err
 	}
-	w.Header().Set(HeaderTurn, turn)
+	w.Header().Set(headerTurn, turn)
 	if offset := producer.Offset(); offset != int64(at) {
-		w.Header().Set(HeaderOffset, strconv.FormatInt(offset, 10))
+		w.Header().Set(headerOffset, strconv.FormatInt(offset, 10))
 		wrong := server.Errorf(http.StatusConflict, gateway.ReasonConflict, "the stream continues at offset %d, not at %d", offset, at)
 		return errors.Join(wrong, producer.Close(false))
 	}
@@ -102,13 +102,13 @@ func (n *pushRoutes) headIngest(w http.ResponseWriter, r *http.Request, p gatewa
 		return err
 	}
 	h := w.Header()
-	h.Set(HeaderTurn, turn)
-	h.Set(HeaderState, string(t.State))
+	h.Set(headerTurn, turn)
+	h.Set(headerState, string(t.State))
 	if t.State == transcript.TurnEnded {
-		h.Set(HeaderOutcome, string(t.Outcome))
+		h.Set(headerOutcome, string(t.Outcome))
 	}
 	if hasOffset {
-		h.Set(HeaderOffset, strconv.FormatInt(progress.Offset, 10))
+		h.Set(headerOffset, strconv.FormatInt(progress.Offset, 10))
 	}
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
-	"github.com/leat-dev/leat/internal/server/native"
 )
 
 // body is a stream of eliza-actions with everything that an interruption can split: multi-byte characters, a callback and an
@@ -163,7 +162,7 @@ func TestIngest(t *testing.T) {
 	h := newHarness(t, options{})
 	id := h.create()
 	p := h.produce(http.MethodPost, pushPath(id)).wantStatus(http.StatusCreated) // the headers arrive before the body
-	turn := p.res.Header.Get(native.HeaderTurn)
+	turn := p.res.Header.Get("Leat-Turn")
 	if p.res.Header.Get("Location") != "/api/turns/"+turn+"/ingest" || turn == "" {
 		t.Errorf("headers %v", p.res.Header)
 	}
@@ -181,10 +180,10 @@ func TestIngest(t *testing.T) {
 		t.Errorf("text %q, end at %d, acknowledged %d", r.text(), r.fold.Turn(turn).EndSeq, l.Seq)
 	}
 	res := h.open(http.MethodHead, p.res.Header.Get("Location"), nil)
-	if res.StatusCode != 200 || res.Header.Get(native.HeaderState) != "ended" || res.Header.Get(native.HeaderOutcome) != "completed" {
+	if res.StatusCode != 200 || res.Header.Get("Leat-Turn-State") != "ended" || res.Header.Get("Leat-Turn-Outcome") != "completed" {
 		t.Errorf("HEAD after the end: %d %v", res.StatusCode, res.Header)
 	}
-	h.refused(http.MethodPatch, p.res.Header.Get("Location"), "x", 409, gateway.ReasonAnswered, native.HeaderOffset, "0")
+	h.refused(http.MethodPatch, p.res.Header.Get("Location"), "x", 409, gateway.ReasonAnswered, "Upload-Offset", "0")
 }
 
 // TestIngestInterrupted interrupts the body at every byte and resumes at the offset that the gateway returns.
@@ -208,16 +207,16 @@ func TestIngestInterrupted(t *testing.T) {
 		res := h.open(http.MethodHead, where, nil)
 		if at == len(body) {
 			// The stream was complete, so the turn ends whatever happened to the connection. Ask until it has.
-			for res.Header.Get(native.HeaderState) != "ended" {
+			for res.Header.Get("Leat-Turn-State") != "ended" {
 				res = h.open(http.MethodHead, where, nil)
 			}
 		} else {
 			// An incomplete frame does not count. Bytes sent before the interruption may still arrive.
-			offset, err := strconv.ParseInt(res.Header.Get(native.HeaderOffset), 10, 64)
-			if err != nil || offset != boundary || res.Header.Get(native.HeaderState) != "running" {
+			offset, err := strconv.ParseInt(res.Header.Get("Upload-Offset"), 10, 64)
+			if err != nil || offset != boundary || res.Header.Get("Leat-Turn-State") != "running" {
 				t.Fatalf("cut at %d: HEAD says %v, want offset %d", at, res.Header, boundary)
 			}
-			p = h.produce(http.MethodPatch, where, native.HeaderOffset, strconv.FormatInt(offset, 10)).wantStatus(http.StatusOK)
+			p = h.produce(http.MethodPatch, where, "Upload-Offset", strconv.FormatInt(offset, 10)).wantStatus(http.StatusOK)
 			if l := p.write(body[offset:]).end().last(); !*l.Ended || l.Offset != int64(len(body)) || l.Outcome != "completed" {
 				t.Fatalf("cut at %d: last line %+v", at, l)
 			}
@@ -232,23 +231,23 @@ func TestIngestOffsets(t *testing.T) {
 	h := newHarness(t, options{})
 	id := h.create()
 	p := h.produce(http.MethodPost, pushPath(id)).wantStatus(http.StatusCreated)
-	where, turn := p.res.Header.Get("Location"), p.res.Header.Get(native.HeaderTurn)
+	where, turn := p.res.Header.Get("Location"), p.res.Header.Get("Leat-Turn")
 	first := strings.Index(body, "\n") + 1
 	p.write(body[:first]).acked(int64(first))
 	_ = p.conn.Close()
 	for _, offset := range []string{"0", strconv.Itoa(first - 1), strconv.Itoa(first + 1), "99999999"} {
-		res := h.open(http.MethodPatch, where, strings.NewReader("x"), native.HeaderOffset, offset)
+		res := h.open(http.MethodPatch, where, strings.NewReader("x"), "Upload-Offset", offset)
 		b, _ := io.ReadAll(res.Body)
 		valid(t, "error", b)
-		if res.StatusCode != 409 || res.Header.Get(native.HeaderOffset) != strconv.Itoa(first) {
+		if res.StatusCode != 409 || res.Header.Get("Upload-Offset") != strconv.Itoa(first) {
 			t.Errorf("PATCH at %s: %d %v", offset, res.StatusCode, res.Header)
 		}
 	}
 	for _, offset := range []string{"", "-1", "x", "1.5", "99999999999999999999999"} {
-		h.refused(http.MethodPatch, where, "x", 400, server.ReasonInvalid, native.HeaderOffset, offset)
+		h.refused(http.MethodPatch, where, "x", 400, server.ReasonInvalid, "Upload-Offset", offset)
 	}
 	// The refused requests changed nothing.
-	p = h.produce(http.MethodPatch, where, native.HeaderOffset, strconv.Itoa(first)).wantStatus(200)
+	p = h.produce(http.MethodPatch, where, "Upload-Offset", strconv.Itoa(first)).wantStatus(200)
 	if l := p.write(body[first:]).end().last(); l.Outcome != "completed" {
 		t.Errorf("last line %+v", l)
 	}
@@ -267,7 +266,7 @@ func TestIngestRepeated(t *testing.T) {
 	p.write(body[:first]).acked(int64(first))
 	_ = p.conn.Close()
 	again := h.produce(http.MethodPost, pushPath(id), "Idempotency-Key", "k").wantStatus(201)
-	if again.res.Header.Get(native.HeaderTurn) != p.res.Header.Get(native.HeaderTurn) {
+	if again.res.Header.Get("Leat-Turn") != p.res.Header.Get("Leat-Turn") {
 		t.Error("another turn")
 	}
 	if l := again.write(body).end().last(); l.Outcome != "completed" || l.Offset != int64(len(body)) {
@@ -277,7 +276,7 @@ func TestIngestRepeated(t *testing.T) {
 		t.Errorf("text %q", got)
 	}
 	res := h.open(http.MethodPost, pushPath(id), strings.NewReader(body), "Idempotency-Key", "k")
-	if b, _ := io.ReadAll(res.Body); res.StatusCode != 409 || res.Header.Get(native.HeaderTurn) == "" {
+	if b, _ := io.ReadAll(res.Body); res.StatusCode != 409 || res.Header.Get("Leat-Turn") == "" {
 		t.Errorf("after the end: %d %s", res.StatusCode, b)
 	}
 	h.refused(http.MethodPost, pushPath(id)+"&answers=m1", body, 409, gateway.ReasonConflict, "Idempotency-Key", "k")
@@ -290,7 +289,7 @@ func TestIngestTakenOver(t *testing.T) {
 	p := h.produce(http.MethodPost, pushPath(id)).wantStatus(201)
 	first := strings.Index(body, "\n") + 1
 	p.write(body[:first]).acked(int64(first))
-	second := h.produce(http.MethodPatch, p.res.Header.Get("Location"), native.HeaderOffset, strconv.Itoa(first)).wantStatus(200)
+	second := h.produce(http.MethodPatch, p.res.Header.Get("Location"), "Upload-Offset", strconv.Itoa(first)).wantStatus(200)
 	p.write(body[first:])
 	if l := p.last(); *l.Ended || l.Reason != gateway.ReasonConflict || l.Status != 409 || l.Offset != int64(first) {
 		t.Errorf("the first's last line %+v", l)
@@ -314,7 +313,7 @@ func TestIngestStopped(t *testing.T) {
 			}
 			p := h.produce(http.MethodPost, pushPath(id)).wantStatus(201)
 			p.write(body[:20])
-			turn := p.res.Header.Get(native.HeaderTurn)
+			turn := p.res.Header.Get("Leat-Turn")
 			h.do(http.MethodPost, "/api/conversations/"+id+"/commands", `{"type":"stop","turn":"`+turn+`"}`, "ack")
 			if l := p.last(); !*l.Ended || l.Outcome != "cancelled" {
 				t.Errorf("last line %+v", l)
@@ -330,11 +329,11 @@ func TestIngestQueued(t *testing.T) {
 	before := h.produce(http.MethodPost, pushPath(id)).wantStatus(201)
 	p := h.produce(http.MethodPost, pushPath(id)).wantStatus(201)
 	where := p.res.Header.Get("Location")
-	if res := h.open(http.MethodHead, where, nil); res.Header.Get(native.HeaderState) != "queued" || res.Header.Get(native.HeaderOffset) != "0" {
+	if res := h.open(http.MethodHead, where, nil); res.Header.Get("Leat-Turn-State") != "queued" || res.Header.Get("Upload-Offset") != "0" {
 		t.Errorf("HEAD of a queued turn: %v", res.Header)
 	}
 	_ = p.conn.Close()
-	p = h.produce(http.MethodPatch, where, native.HeaderOffset, "0").wantStatus(200)
+	p = h.produce(http.MethodPatch, where, "Upload-Offset", "0").wantStatus(200)
 	p.write(body).end()
 	if l := before.write(body).end().last(); l.Outcome != "completed" {
 		t.Errorf("the turn before: %+v", l)
@@ -425,7 +424,7 @@ func TestIngestRefused(t *testing.T) {
 		h.produce(http.MethodPost, pushPath(id)).wantStatus(401)
 	})
 	turn := h.send(id, "hi").Turn
-	h.refused(http.MethodPatch, "/api/turns/"+turn+"/ingest", "x", 404, server.ReasonNotFound, native.HeaderOffset, "0")
+	h.refused(http.MethodPatch, "/api/turns/"+turn+"/ingest", "x", 404, server.ReasonNotFound, "Upload-Offset", "0")
 	if res := h.open(http.MethodHead, "/api/turns/"+turn+"/ingest", nil); res.StatusCode != 404 {
 		t.Errorf("HEAD of a turn without a producer: %d", res.StatusCode)
 	}

@@ -14,12 +14,12 @@ import (
 const Protocol = "leat/1"
 
 const (
-	// MaxCommand is the largest command, in bytes of JSON: the longest message that the gateway accepts, with its escapes.
-	MaxCommand = server.MaxMessageBody
-	// MaxSubscriptions is the largest number of subscriptions on one socket, far above the number that a page shows.
-	MaxSubscriptions = 256
-	// MaxPending is how many requests of one socket run at a time. Further frames are not read until one of them is answered.
-	MaxPending = 64
+	// maxCommand is the largest command, in bytes of JSON: the longest message that the gateway accepts, with its escapes.
+	maxCommand = server.MaxMessageBody
+	// maxSubscriptions is the largest number of subscriptions on one socket, far above the number that a page shows.
+	maxSubscriptions = 256
+	// maxPending is how many requests of one socket run at a time. Further frames are not read until one of them is answered.
+	maxPending = 64
 
 	// batchBudget is the approximate size of a batch in bytes. A reader that is far behind catches up in several frames.
 	batchBudget = 1 << 20
@@ -48,7 +48,7 @@ func Register(s *server.Server, gw *gateway.Gateway) {
 	for _, rt := range []server.Route{
 		{Method: http.MethodGet, Pattern: "/api/conversations/{id}/events", Handler: n.events, Stream: true},
 		{Method: http.MethodGet, Pattern: "/api/conversations/{id}/transcript", Handler: n.transcript},
-		{Method: http.MethodPost, Pattern: "/api/conversations/{id}/commands", Handler: n.command, MaxBody: MaxCommand},
+		{Method: http.MethodPost, Pattern: "/api/conversations/{id}/commands", Handler: n.command, MaxBody: maxCommand},
 		{Method: http.MethodGet, Pattern: "/api/turns/{turn}", Handler: n.turn},
 		{Method: http.MethodGet, Pattern: "/api/agents", Handler: n.agents},
 		{Method: http.MethodPost, Pattern: "/api/agents/check", Handler: n.checkAgents, Access: server.Admin},

@@ -47,7 +47,7 @@ func (n *native) socket(w http.ResponseWriter, r *http.Request, _ gateway.Princi
 	}
 	s := &webSocket{
 		n: n, r: r, conn: conn, ctx: conn.Context(), renewed: make(chan struct{}, 1),
-		subs: map[string]*subscription{}, pending: make(chan struct{}, MaxPending),
+		subs: map[string]*subscription{}, pending: make(chan struct{}, maxPending),
 	}
 	id := server.IdentityOf(r.Context())
 	s.identity.Store(&id)
@@ -82,7 +82,7 @@ func (s *webSocket) run() error {
 	if err := s.authenticate(); err != nil {
 		return err
 	}
-	s.conn.SetReadLimit(MaxCommand)
+	s.conn.SetReadLimit(maxCommand)
 	expires := s.identity.Load().Expires
 	s.conn.EndAt(expires, server.ErrExpired)
 	if err := s.send(helloFrame{Type: "hello", Protocol: Protocol, Expires: milliseconds(expires)}); err != nil {

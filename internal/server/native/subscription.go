@@ -32,7 +32,7 @@ type subscription struct {
 func (s *webSocket) subscribe(f clientFrame) error {
 	s.unsubscribe(f.Conversation)
 	s.reap()
-	if len(s.subs) >= MaxSubscriptions {
+	if len(s.subs) >= maxSubscriptions {
 		return server.Errorf(http.StatusTooManyRequests, server.ReasonBusy, "this connection has %d subscriptions already; end one, or open another connection", len(s.subs))
 	}
 	reader, err := s.openFeed(s.ctx, f.Conversation)

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/leat-dev/leat/internal/server/native"
 )
 
 // Two requests with the same key run at once. Whichever attaches first, nothing is stored twice.
@@ -36,7 +35,7 @@ func TestIngestTwins(t *testing.T) {
 		both.Wait()
 		res := h.open(http.MethodPost, pushPath(id), strings.NewReader(body), "Idempotency-Key", "k")
 		_, _ = io.Copy(io.Discard, res.Body) // a third request completes what both left
-		h.ended(id, res.Header.Get(native.HeaderTurn))
+		h.ended(id, res.Header.Get("Leat-Turn"))
 		if got := h.folded(id).text(); got != bodyText {
 			t.Fatalf("text %q, want %q", got, bodyText)
 		}

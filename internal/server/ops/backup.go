@@ -15,8 +15,8 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
-// Backuper writes a consistent copy of a store to a new file while the store is in use. Journals implement it.
-type Backuper interface {
+// backuper writes a consistent copy of a store to a new file while the store is in use. Journals implement it.
+type backuper interface {
 	Backup(ctx context.Context, path string) error
 }
 
@@ -33,7 +33,7 @@ const retryBackup = 10 * time.Second
 // folder in dir, so the disk needs room for it, and is deleted after it was sent. Only one backup runs at a time, so that
 // repeated requests can't fill the disk. RegisterBackup deletes copies that a killed process has left, because they may contain
 // data that was deleted later.
-func RegisterBackup(s *server.Server, b Backuper, dir string) error {
+func RegisterBackup(s *server.Server, b backuper, dir string) error {
 	leftovers, err := filepath.Glob(filepath.Join(dir, copies+"*"))
 	if err != nil {
 		return fmt.Errorf("look for old copies: %w", err)
@@ -57,7 +57,7 @@ func RegisterBackup(s *server.Server, b Backuper, dir string) error {
 	return nil
 }
 
-func backup(s *server.Server, w http.ResponseWriter, r *http.Request, b Backuper, dir string) (err error) {
+func backup(s *server.Server, w http.ResponseWriter, r *http.Request, b backuper, dir string) (err error) {
 	tmp, err := os.MkdirTemp(dir, copies)
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)

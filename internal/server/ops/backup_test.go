@@ -35,7 +35,7 @@ func (c copier) Backup(ctx context.Context, path string) error {
 }
 
 // serveBackup serves the backup route on its own in-memory network. get requests a backup, and stop shuts the server down.
-func serveBackup(t *testing.T, b ops.Backuper, dir string) (get func(token string) (*http.Response, error), stop func()) {
+func serveBackup(t *testing.T, b copier, dir string) (get func(token string) (*http.Response, error), stop func()) {
 	t.Helper()
 	srv := server.New(server.Options{Token: "sesame"})
 	if err := ops.RegisterBackup(srv, b, dir); err != nil {

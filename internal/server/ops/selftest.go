@@ -13,8 +13,8 @@ import (
 
 // The number of frames of GET /api/selftest/stream, and their interval.
 const (
-	SelftestFrames = 5
-	SelftestEvery  = 100 * time.Millisecond
+	selftestFrames = 5
+	selftestEvery  = 100 * time.Millisecond
 )
 
 // selftestFrame is a frame of the test stream. It shows a client whether something between it and the gateway delays frames or
@@ -52,7 +52,7 @@ func selftest(s *server.Server, w http.ResponseWriter, r *http.Request) error {
 	if err != nil || st.Head() {
 		return err
 	}
-	tick := time.NewTicker(SelftestEvery)
+	tick := time.NewTicker(selftestEvery)
 	defer tick.Stop()
 	for n := 1; ; n++ {
 		f := selftestFrame{N: n, Sent: time.Now().UnixMilli()}
@@ -72,7 +72,7 @@ func selftest(s *server.Server, w http.ResponseWriter, r *http.Request) error {
 		if b, err = sse.AppendEvent(nil, "", "", b); err != nil {
 			return fmt.Errorf("selftest: %w", err)
 		}
-		if st.Write(b) != nil || n == SelftestFrames {
+		if st.Write(b) != nil || n == selftestFrames {
 			return nil // the client disconnected, or has all frames
 		}
 		select {

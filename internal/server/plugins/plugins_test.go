@@ -16,7 +16,7 @@ import (
 
 // The progress of an installation is shown byte for byte as documented.
 func TestInstallProgress(t *testing.T) {
-	h := newHouse(t, t.TempDir())
+	h := newHarness(t, t.TempDir())
 	next := h.frames("install-progress")
 	dir := folder(t, manifest)
 	h.want(200, `{"ok":true,"plugin":{"name":"weather","version":"1.2.0","installPath":"/`, "POST", "/api/plugins/install", fmt.Sprintf(`{"path":%q,"autoRestart":true}`, dir))
@@ -48,7 +48,7 @@ type listed struct {
 	}
 }
 
-func (h *house) list() (out listed) {
+func (h *harness) list() (out listed) {
 	h.t.Helper()
 	if code, body := h.call("GET", "/api/plugins", ""); code != 200 || json.Unmarshal([]byte(body), &out) != nil {
 		h.t.Fatalf("%d %s", code, body)
@@ -62,7 +62,7 @@ func TestInstalledAgent(t *testing.T) {
 	t.Setenv("WORD", "hello")
 	t.Setenv("LEAT_API_TOKEN", "s3cret")
 	dir := t.TempDir()
-	h := newHouse(t, dir)
+	h := newHarness(t, dir)
 	h.want(200, `"requiresRestart":false,"message":"weather 1.2.0 is installed and runs"}`, "POST", "/api/plugins/install", fmt.Sprintf(`{"path":%q}`, folder(t, manifest)))
 	turn, said := h.ended(h.ask("weather", "x"))
 	if turn.Outcome != event.Completed || !strings.HasSuffix(said, " hello x") {
@@ -92,7 +92,7 @@ func TestInstalledAgent(t *testing.T) {
 	}
 
 	h.close()
-	h = newHouse(t, dir)
+	h = newHarness(t, dir)
 	asked, id := h.ask("weather", "stay")
 	if l := h.list(); len(l.Plugins) != 1 || !l.Plugins[0].Ready || l.Plugins[0].Kind != "agent" {
 		t.Errorf("after a restart: %+v", l)
@@ -114,7 +114,7 @@ func TestInstalledAgent(t *testing.T) {
 // A plugin that can't run after a restart is listed with the reason, and can be removed or reinstalled.
 func TestBrokenAfterRestart(t *testing.T) {
 	dir := t.TempDir()
-	h := newHouse(t, dir)
+	h := newHarness(t, dir)
 	install := fmt.Sprintf(`{"path":%q}`, folder(t, manifest))
 	h.want(200, `"ok":true`, "POST", "/api/plugins/install", install)
 	h.close()
@@ -125,7 +125,7 @@ func TestBrokenAfterRestart(t *testing.T) {
 	if err := os.Remove(programs[0]); err != nil {
 		t.Fatal(err)
 	}
-	h = newHouse(t, dir)
+	h = newHarness(t, dir)
 	if l := h.list(); len(l.Plugins) != 1 || l.Plugins[0].Ready || !strings.Contains(l.Plugins[0].Error, "the program can't be run") {
 		t.Errorf("%+v", l)
 	}
@@ -139,7 +139,7 @@ func TestBrokenAfterRestart(t *testing.T) {
 
 // A plugin that fails a check is refused, and nothing of it is installed.
 func TestRefused(t *testing.T) {
-	h := newHouse(t, t.TempDir())
+	h := newHarness(t, t.TempDir())
 	for manifest, reason := range map[string]string{
 		strings.Replace(manifest, "weather", "taken", 1):                                     "configuring: an agent named taken is configured already",
 		strings.Replace(manifest, "WORD", "AWS_SECRET", 1):                                   "configuring: it asks for the variable AWS_SECRET, which plugins.env does not allow",
@@ -161,7 +161,7 @@ func TestRefused(t *testing.T) {
 
 // Without a plugin configuration, the list is empty and installations are refused.
 func TestOff(t *testing.T) {
-	h := newHouse(t, "")
+	h := newHarness(t, "")
 	h.want(403, `{"ok":false,"error":"Plugin installation is disabled","reason":"forbidden"}`, "POST", "/api/plugins/install", `{"name":"x"}`)
 	h.want(403, `"error":"Plugin installation is disabled"`, "DELETE", "/api/plugins/x", "")
 	h.want(200, `{"plugins":[]}`, "GET", "/api/plugins", "")
@@ -169,7 +169,7 @@ func TestOff(t *testing.T) {
 
 // Archives of private and loopback addresses are refused unless allowed, and the error doesn't reveal the address.
 func TestPrivateAddress(t *testing.T) {
-	h := newHouse(t, t.TempDir())
+	h := newHarness(t, t.TempDir())
 	body := fmt.Sprintf(`{"archive":"http://127.0.0.1:9/a.tgz?key=s3cret","sha256":"%064d"}`, 0)
 	code, answer := h.call("POST", "/api/plugins/install", body)
 	if code != 422 || !strings.Contains(answer, "127.0.0.1 is loopback") || strings.Contains(answer, "s3cret") {

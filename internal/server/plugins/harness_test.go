@@ -91,7 +91,7 @@ func folder(t *testing.T, manifest string) string {
 
 const manifest = `{"protocol":1,"name":"weather","version":"1.2.0","kind":"agent","command":["./run"],"env":["WORD"]}`
 
-type house struct {
+type harness struct {
 	t     *testing.T
 	gw    *gateway.Gateway
 	hub   *hub.Hub
@@ -99,8 +99,8 @@ type house struct {
 	close func()
 }
 
-// newHouse opens a gateway whose plugins are in dir. If dir is empty, plugins are off.
-func newHouse(t *testing.T, dir string) *house {
+// newHarness opens a gateway whose plugins are in dir. If dir is empty, plugins are off.
+func newHarness(t *testing.T, dir string) *harness {
 	t.Helper()
 	j, quiet := memory.New(), slog.New(slog.DiscardHandler)
 	roster := gateway.NewRoster(quiet)
@@ -128,7 +128,7 @@ func newHouse(t *testing.T, dir string) *house {
 		t.Fatal(err)
 	}
 	runs.Start(gw)
-	h := &house{t: t, gw: gw, hub: hub.New(gw)}
+	h := &harness{t: t, gw: gw, hub: hub.New(gw)}
 	opt.Send = h.hub.Send
 	srv := server.New(server.Options{Token: secret})
 	plugins.Register(srv, gw, opt)
@@ -158,7 +158,7 @@ func newHouse(t *testing.T, dir string) *house {
 }
 
 // call makes a request of the admin.
-func (h *house) call(method, path, body string) (int, string) {
+func (h *harness) call(method, path, body string) (int, string) {
 	h.t.Helper()
 	r, err := http.NewRequestWithContext(h.t.Context(), method, h.url+path, strings.NewReader(body))
 	if err != nil {
@@ -177,7 +177,7 @@ func (h *house) call(method, path, body string) (int, string) {
 	return res.StatusCode, strings.TrimSpace(string(b))
 }
 
-func (h *house) want(status int, answer, method, path, body string) {
+func (h *harness) want(status int, answer, method, path, body string) {
 	h.t.Helper()
 	if code, got := h.call(method, path, body); code != status || !strings.Contains(got, answer) {
 		h.t.Errorf("%s %s %s: %d %s, want %d %s", method, path, body, code, got, status, answer)
@@ -185,7 +185,7 @@ func (h *house) want(status int, answer, method, path, body string) {
 }
 
 // frames connects to /ws and returns what takes the next n frames of a type.
-func (h *house) frames(kind string) func(n int) []string {
+func (h *harness) frames(kind string) func(n int) []string {
 	h.t.Helper()
 	c, _, err := websocket.Dial(h.t.Context(), h.url+"/ws", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + secret}}})
 	if err != nil {
@@ -212,7 +212,7 @@ func (h *house) frames(kind string) func(n int) []string {
 }
 
 // ask sends a message to an agent in a new conversation, and waits for its first word.
-func (h *house) ask(name, text string) (conversation, turn string) {
+func (h *harness) ask(name, text string) (conversation, turn string) {
 	h.t.Helper()
 	p := gateway.Principal{Admin: true}
 	s, _, err := h.gw.Create(h.t.Context(), p, gateway.CreateOptions{Agent: name})
@@ -228,7 +228,7 @@ func (h *house) ask(name, text string) (conversation, turn string) {
 }
 
 // ended waits for the end of a turn and returns it with its text.
-func (h *house) ended(conversation, turn string) (t transcript.Turn, said string) {
+func (h *harness) ended(conversation, turn string) (t transcript.Turn, said string) {
 	h.t.Helper()
 	h.until(conversation, func(tr *transcript.Transcript) bool {
 		one := tr.Turn(turn)
@@ -242,7 +242,7 @@ func (h *house) ended(conversation, turn string) (t transcript.Turn, said string
 }
 
 // kill kills the process that answers in a conversation, and returns when.
-func (h *house) kill(conversation string) (at time.Time) {
+func (h *harness) kill(conversation string) (at time.Time) {
 	h.t.Helper()
 	pid := 0
 	h.until(conversation, func(t *transcript.Transcript) bool {
@@ -256,7 +256,7 @@ func (h *house) kill(conversation string) (at time.Time) {
 	return at
 }
 
-func (h *house) until(conversation string, ok func(*transcript.Transcript) bool) {
+func (h *harness) until(conversation string, ok func(*transcript.Transcript) bool) {
 	h.t.Helper()
 	f, err := h.gw.Feed(h.t.Context(), gateway.Principal{Admin: true}, conversation)
 	if err != nil {

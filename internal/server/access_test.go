@@ -363,7 +363,7 @@ func TestWalk(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d, ok := decisionOf(rt)
 			if !ok {
-				t.Fatalf("no decision about what this route may show to whom: add %q to decided in server/walk_routes_test.go as own, scoped, personal, common, operator or open, with the query, body and header that a request needs to pass validation", name)
+				t.Fatalf("no decision about what this route may show to whom: add %q to decided in server/access_routes_test.go as own, scoped, personal, common, operator or open, with the query, body and header that a request needs to pass validation", name)
 			}
 			w := *w
 			w.t = t

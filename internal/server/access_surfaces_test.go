@@ -14,7 +14,7 @@ import (
 
 // TestWalkHasAllSurfaces: what registers routes is registered in the walk, so that none of its routes is passed over.
 func TestWalkHasAllSurfaces(t *testing.T) {
-	walk, err := os.ReadFile("walk_test.go")
+	walk, err := os.ReadFile("access_test.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestWalkHasAllSurfaces(t *testing.T) {
 			found++
 			dir := "github.com/leat-dev/leat/internal/server/" + filepath.ToSlash(filepath.Dir(path))
 			if !strings.Contains(string(walk), strconv.Quote(dir)) || !strings.Contains(string(walk), "."+fn.Name.Name+"(srv") {
-				t.Errorf("%s.%s is not called in newWalk: call it there, and decide on its routes in walk_routes_test.go", dir, fn.Name.Name)
+				t.Errorf("%s.%s is not called in newWalk: call it there, and decide on its routes in access_routes_test.go", dir, fn.Name.Name)
 			}
 		}
 		return nil

@@ -1,0 +1,9 @@
+package auth
+
+// The tests compare errors and times with these.
+var (
+	ErrToken  = errToken
+	ErrConfig = errConfig
+)
+
+const Leeway = leeway
