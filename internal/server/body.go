@@ -62,6 +62,10 @@ func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBo
 // guardBody makes sure that no response waits for the rest of an unread body, which net/http would read before it responds. It
 // counts the request for its address until the body has arrived. Call it before the request can be refused, and its result
 // after the response.
+//
+// Without it, a client could hold a connection by sending a body slowly to a request that was refused at
+// once. The function distinguishes bodies of streams, which may take as long as they like, and
+// ordinary ones, whose client must not pause for longer than BodyTimeout.
 func (s *Server) guardBody(w *response, r *http.Request, e *endpoint) (after func()) {
 	if !hasBody(r) {
 		return func() {}

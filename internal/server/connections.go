@@ -63,6 +63,10 @@ type conn struct {
 
 // admit registers a new connection. It returns nil if the limit is reached and no idle
 // connection can be closed for it.
+//
+// The decision is made under the mutex; closing a connection and logging happen after it is unlocked,
+// because both can block. A full table is logged once until it has room again, and a crowded address once
+// per crowdedEvery, so that a flood does not fill the log.
 func (a *connections) admit(nc net.Conn) *conn {
 	c := &conn{Conn: nc, group: a}
 	if addr := parseAddr(nc.RemoteAddr().String()); addr.IsValid() && !a.trusted(addr) {
@@ -123,6 +127,9 @@ func (a *connections) admit(nc net.Conn) *conn {
 }
 
 // begin notes that the head of a request has arrived, and reports whether its connection is spare.
+//
+// A spare connection becomes a regular one if there is room by now. It is called for every request of a
+// connection, and only the first ends the count of its address.
 func (c *conn) begin() (spare bool) {
 	a := c.group
 	a.mu.Lock()
@@ -176,6 +183,9 @@ func (a *connections) body(addr netip.Addr) (uncount func(), crowded bool) {
 }
 
 // state is the http.Server's ConnState hook: it tracks which connections have a request.
+//
+// Only idle regular connections are in the list from which connections are closed to make room. net/http
+// calls the hook without a lock, so it may see a connection that was closed meanwhile.
 func (a *connections) state(nc net.Conn, s http.ConnState) {
 	c := connOf(nc)
 	if c == nil {

@@ -22,5 +22,5 @@
 //     the client.
 //   - The server ends streams by their context, and clients can resume them. Ordinary requests may finish.
 //
-// [gateway.Decide]: github.com/leat-dev/leat/gateway.Decide
+// [gateway.Decide]: github.com/leat-dev/leat/internal/gateway.Decide
 package server

@@ -30,6 +30,10 @@ var (
 )
 
 // Error is an error for the client. Reason is for programs and part of the protocol, Message is for people.
+//
+// Handlers return it directly if the client can do something about the fault. Its Message is shown to
+// people, so it names the faulty value and what to send instead, and never contains secrets or paths of
+// the machine.
 type Error struct {
 	Status  int    `json:"-"`
 	Message string `json:"error"`
@@ -45,6 +49,11 @@ func (e *Error) Error() string { return e.Message }
 // Errorf returns an Error without RetryAfter.
 func Errorf(status int, reason, format string, args ...any) *Error {
 	return &Error{Status: status, Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// Invalid returns the error of a request that the client must correct before it sends it again: status 400.
+func Invalid(format string, args ...any) *Error {
+	return Errorf(http.StatusBadRequest, ReasonInvalid, format, args...)
 }
 
 // Reasons of errors, except for refused commands: those are in package gateway.
@@ -84,6 +93,8 @@ func Restarting(err error) bool {
 	return errors.Is(err, ErrShutdown) || errors.Is(err, feed.ErrClosed) || errors.Is(err, gateway.ErrClosed)
 }
 
+// rejections maps the reasons of commands that the gateway refused to a status. A reason that is missing
+// here gets 409.
 var rejections = map[string]int{
 	gateway.ReasonInvalid:      http.StatusBadRequest,
 	gateway.ReasonConflict:     http.StatusConflict,
@@ -103,8 +114,27 @@ var rejections = map[string]int{
 	gateway.ReasonUpstream:     http.StatusBadGateway,
 }
 
+// descriptions maps errors whose description is always the same.
+var descriptions = []struct {
+	err error
+	Error
+}{
+	{feed.ErrDeleted, Error{Status: http.StatusNotFound, Reason: gateway.ReasonDeleted, Message: "the conversation was deleted"}},
+	{feed.ErrNoMessage, Error{Status: http.StatusNotFound, Reason: gateway.ReasonUnknown, Message: "unknown message"}},
+	{ErrExpired, Error{Status: http.StatusUnauthorized, Reason: ReasonExpired, Message: "the token has expired; send a new one"}},
+	{ErrNotNow, Error{Status: http.StatusServiceUnavailable, Reason: ReasonUnavailable, Message: "user tokens can't be checked at the moment; try again soon", RetryAfter: retrySoon}},
+	{gateway.ErrNotKept, Error{Status: http.StatusNotFound, Reason: reasonNotKept, Message: gateway.ErrNotKept.Error()}},
+	{gateway.ErrNotFound, Error{Status: http.StatusNotFound, Reason: ReasonNotFound, Message: "not found"}},
+	{gateway.ErrForbidden, Error{Status: http.StatusForbidden, Reason: ReasonForbidden, Message: "forbidden"}},
+	{gateway.ErrExists, Error{Status: http.StatusConflict, Reason: ReasonExists, Message: "the id already exists"}},
+}
+
 // Describe converts an error for the client. It does not reveal the text of an unknown error: that becomes status 500, and the
 // caller must log err.
+//
+// Errors that have their own description come first, then refusals of the gateway and faults of the body,
+// then sentinels. An error that wraps several of them is described by
+// the first in this order. The caller must not change the result, which may be shared.
 func Describe(err error) *Error {
 	var described *Error
 	var rejected *gateway.Rejection
@@ -128,22 +158,13 @@ func Describe(err error) *Error {
 		return Errorf(http.StatusRequestEntityTooLarge, ReasonTooLarge, "the body is larger than %d bytes", tooLarge.Limit)
 	case errors.As(err, &bad):
 		return &Error{Status: http.StatusUnprocessableEntity, Reason: ReasonStream, Message: bad.Error()}
-	case errors.Is(err, feed.ErrDeleted):
-		return &Error{Status: http.StatusNotFound, Reason: gateway.ReasonDeleted, Message: "the conversation was deleted"}
-	case errors.Is(err, feed.ErrNoMessage):
-		return &Error{Status: http.StatusNotFound, Reason: gateway.ReasonUnknown, Message: "unknown message"}
-	case errors.Is(err, ErrExpired):
-		return &Error{Status: http.StatusUnauthorized, Reason: ReasonExpired, Message: "the token has expired; send a new one"}
-	case errors.Is(err, ErrNotNow):
-		return &Error{Status: http.StatusServiceUnavailable, Reason: ReasonUnavailable, Message: "user tokens can't be checked at the moment; try again soon", RetryAfter: retrySoon}
-	case errors.Is(err, gateway.ErrNotKept):
-		return &Error{Status: http.StatusNotFound, Reason: reasonNotKept, Message: gateway.ErrNotKept.Error()}
-	case errors.Is(err, gateway.ErrNotFound):
-		return &Error{Status: http.StatusNotFound, Reason: ReasonNotFound, Message: "not found"}
-	case errors.Is(err, gateway.ErrForbidden):
-		return &Error{Status: http.StatusForbidden, Reason: ReasonForbidden, Message: "forbidden"}
-	case errors.Is(err, gateway.ErrExists):
-		return &Error{Status: http.StatusConflict, Reason: ReasonExists, Message: "the id already exists"}
+	}
+	for _, d := range descriptions {
+		if errors.Is(err, d.err) {
+			return &d.Error
+		}
+	}
+	switch {
 	case errors.Is(err, gateway.ErrTurnOver):
 		return &Error{Status: http.StatusConflict, Reason: ReasonTurnOver, Message: err.Error()}
 	case Restarting(err):
@@ -159,7 +180,7 @@ func Describe(err error) *Error {
 	case errors.Is(err, context.Canceled):
 		return &Error{Status: statusClosed, Reason: ReasonTimeout, Message: "cancelled"}
 	}
-	return &Error{Status: http.StatusInternalServerError, Reason: ReasonInternal, Message: "internal error"}
+	return Errorf(http.StatusInternalServerError, ReasonInternal, "internal error")
 }
 
 // errorBody is an Error in a REST response.
@@ -180,6 +201,8 @@ func writePlainError(w http.ResponseWriter, err error) {
 type errorWriter func(http.ResponseWriter, *http.Request, *Error)
 
 // ErrorsBelow sets the format of errors for paths with a prefix that no route handles.
+//
+// It is called while routes are registered. If prefixes overlap, it is undefined which of them applies.
 func (s *Server) ErrorsBelow(prefix string, write errorWriter) {
 	if s.shapes == nil {
 		s.shapes = map[string]errorWriter{}
@@ -188,6 +211,8 @@ func (s *Server) ErrorsBelow(prefix string, write errorWriter) {
 }
 
 // writeError is writePlainError in the endpoint's format. e may be nil.
+//
+// The headers are the same in every format.
 func (s *Server) writeError(e *endpoint, w http.ResponseWriter, r *http.Request, err error) {
 	var write errorWriter
 	if e != nil {
@@ -208,6 +233,8 @@ func (s *Server) writeError(e *endpoint, w http.ResponseWriter, r *http.Request,
 	write(w, r, d)
 }
 
+// setErrorHeaders sets Retry-After in whole seconds, rounded up so that a client never retries too early,
+// and the challenge that HTTP requires with 401 (RFC 9110, section 15.5.2).
 func setErrorHeaders(w http.ResponseWriter, e *Error) {
 	if e.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))

@@ -14,15 +14,21 @@ import (
 
 // WriteJSON responds with a JSON value. If v can't be marshalled, which is a bug, it responds with 500.
 func WriteJSON(w http.ResponseWriter, status int, v any) {
+	b, err := Marshal(v)
+	if err != nil {
+		status, b = http.StatusInternalServerError, []byte(`{"error":"internal error","reason":"internal"}`)
+	}
+	WriteRawJSON(w, status, append(b, '\n'))
+}
+
+// Marshal is json.Marshal without the escapes for <, > and &. Responses and frames are never embedded in HTML, and agents' texts
+// are full of these characters, each of which would take six bytes.
+func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		status = http.StatusInternalServerError
-		b.Reset()
-		b.WriteString(`{"error":"internal error","reason":"internal"}` + "\n")
-	}
-	WriteRawJSON(w, status, b.Bytes())
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // WriteRawJSON responds with encoded JSON.
@@ -45,13 +51,9 @@ func Decode(r *http.Request, v any) error { return decode(r, v, false) }
 func DecodeStrict(r *http.Request, v any) error { return decode(r, v, true) }
 
 func decode(r *http.Request, v any, strict bool) error {
-	b, err := io.ReadAll(r.Body)
+	b, err := ReadBody(r)
 	if err != nil {
-		var tooLarge *http.MaxBytesError
-		if errors.As(err, &tooLarge) {
-			return err
-		}
-		return Errorf(http.StatusBadRequest, ReasonInvalid, "the body is incomplete; send it again")
+		return err
 	}
 	if len(bytes.TrimSpace(b)) == 0 {
 		return nil
@@ -59,11 +61,21 @@ func decode(r *http.Request, v any, strict bool) error {
 	return Unmarshal(b, v, strict)
 }
 
+// ReadBody reads the whole body, which the route's MaxBody limits. Its errors are for [Describe], as those of [Decode].
+func ReadBody(r *http.Request) ([]byte, error) {
+	b, err := io.ReadAll(r.Body)
+	var tooLarge *http.MaxBytesError
+	if err != nil && !errors.As(err, &tooLarge) {
+		err = Invalid("the body is incomplete; send it again")
+	}
+	return b, err
+}
+
 // Unmarshal decodes one JSON value like [Decode], for frames of sockets. It refuses values that encoding/json would silently
 // repair or that are dangerous in JavaScript: invalid UTF-8, lone surrogates, and keys named __proto__.
 func Unmarshal(b []byte, v any, strict bool) error {
 	if !utf8.Valid(b) {
-		return Errorf(http.StatusBadRequest, ReasonInvalid, "the JSON is not UTF-8")
+		return Invalid("the JSON is not UTF-8")
 	}
 	if err := checkSurrogates(b); err != nil {
 		return err
@@ -76,10 +88,10 @@ func Unmarshal(b []byte, v any, strict bool) error {
 		dec.DisallowUnknownFields()
 	}
 	if err := dec.Decode(v); err != nil {
-		return Errorf(http.StatusBadRequest, ReasonInvalid, "%s", jsonProblem(err))
+		return Invalid("%s", jsonProblem(err))
 	}
 	if _, err := dec.Token(); err != io.EOF {
-		return Errorf(http.StatusBadRequest, ReasonInvalid, "the body has data after the JSON value")
+		return Invalid("the body has data after the JSON value")
 	}
 	return nil
 }
@@ -102,8 +114,11 @@ func jsonProblem(err error) string {
 }
 
 // checkSurrogates refuses an escaped lone surrogate, which encoding/json would replace.
+//
+// encoding/json would turn a lone surrogate into U+FFFD, and the log would then differ from what the
+// client sent. Only escapes need a check, because raw surrogates are not valid UTF-8.
 func checkSurrogates(b []byte) error {
-	lone := Errorf(http.StatusBadRequest, ReasonInvalid, "the JSON has a lone surrogate")
+	lone := Invalid("the JSON has a lone surrogate")
 	for i := bytes.IndexByte(b, '\\'); i >= 0 && i+1 < len(b); {
 		if b[i+1] != 'u' {
 			i += 2 // an escaped character, possibly a backslash
@@ -145,6 +160,9 @@ func escape(b []byte) int {
 }
 
 // checkKeys refuses objects with a key __proto__ at any depth. It is allowed in texts.
+//
+// Pages copy objects of the log into JavaScript objects, where such a key would change the prototype. The
+// fast path skips documents that can't contain the key, neither plainly nor with an escaped underscore.
 func checkKeys(b []byte) error {
 	if !bytes.Contains(b, []byte("__proto__")) && !bytes.Contains(b, []byte(`\u005`)) {
 		return nil
@@ -170,7 +188,7 @@ func checkKeys(b []byte) error {
 			}
 		} else if top >= 0 && stack[top].key {
 			if t == "__proto__" {
-				return Errorf(http.StatusBadRequest, ReasonInvalid, "the key __proto__ is not allowed")
+				return Invalid("the key __proto__ is not allowed")
 			}
 			stack[top].key = false
 			continue

@@ -12,6 +12,9 @@ import (
 
 // Metrics are the counters and histograms of a server, described in docs/metrics.md. They are one [prometheus.Collector]. Their
 // labels contain patterns of routes, never paths.
+//
+// All label values are known in advance and few, except the status, so that the number of series is
+// bounded.
 type Metrics struct {
 	requests    *prometheus.CounterVec   // route, method, status
 	seconds     *prometheus.HistogramVec // route
@@ -126,6 +129,8 @@ const (
 )
 
 // Viewers returns the metrics of a protocol, such as "sse". Call it once for each.
+//
+// The label values are resolved once, so that counting needs no lookup in a map of labels per frame.
 func (m *Metrics) Viewers(surface string) *ViewerMetrics {
 	v := &ViewerMetrics{
 		viewers: m.viewers.WithLabelValues(surface), resumes: m.resumes.WithLabelValues(surface), snapshots: map[string]prometheus.Counter{},
@@ -185,6 +190,7 @@ func (v *Viewer) begin(isResume bool) {
 	v.isClassified = true
 }
 
+// whySnapshot returns the reason why the feed could not resume at c and sent a snapshot.
 func whySnapshot(c feed.Cursor, b *feed.Batch) string {
 	if c == "" {
 		return whyNew

@@ -39,7 +39,8 @@ type Options struct {
 	// Producer returns the turn whose stream a token allows to push, or "" for any other token. It is called on routes for
 	// producers. If it is nil, the server accepts no such tokens.
 	Producer func(ctx context.Context, token string) (turn string, err error)
-	Log      *slog.Logger
+	// Log gets one line per request, and warnings. If it is nil, nothing is logged.
+	Log *slog.Logger
 	// If Metrics is nil, they are not collected.
 	Metrics *Metrics
 
@@ -80,6 +81,7 @@ const (
 	leftoverTimeout = time.Second      // for the rest of a streamed body after its response
 )
 
+// setDefaults replaces zero values, so that the rest of the package need not check for them.
 func (o *Options) setDefaults() {
 	def := func(d *time.Duration, v time.Duration) {
 		if *d == 0 {

@@ -72,6 +72,10 @@ func hasPort(h string) bool {
 
 // origin checks the Origin header that browsers send. It reports whether the request is allowed, and the origin for the CORS
 // headers, which is "" if they are not needed. If linkable is set, pages of other sites may link to the response.
+//
+// The order is: a configured origin, the server's own, an app's, the public URL's. A configured origin of
+// "*" allows every page, but still without credentials in CORS, so a foreign page needs a token of its
+// own.
 func (s *Server) origin(r *http.Request, linkable bool) (cors string, ok bool) {
 	values := r.Header.Values("Origin")
 	if len(values) == 0 {

@@ -134,7 +134,7 @@ func acting(r *http.Request, id Identity) (Identity, error) {
 		return Identity{}, errActing
 	}
 	if subject == "" {
-		return Identity{}, Errorf(http.StatusBadRequest, ReasonInvalid, "%s requires a non-empty %s", HeaderTenant, HeaderSubject)
+		return Identity{}, Invalid("%s requires a non-empty %s", HeaderTenant, HeaderSubject)
 	}
 	for name, v := range map[string]string{HeaderSubject: subject, HeaderTenant: tenant} {
 		if err := event.CheckID(name, v); err != nil {

@@ -100,6 +100,8 @@ type hop struct {
 
 // hopsOf parses the X-Forwarded headers, or Forwarded if the request has none of those, from the client to the nearest proxy. If both
 // kinds exist, other has the hops of Forwarded. Most proxies write one kind and pass on the other unchanged.
+//
+// X-Real-Ip is not used here, since it has no list that could be checked from the right.
 func hopsOf(h http.Header) (hops, other []hop) {
 	forwarded := parseForwarded(strings.Join(h.Values("Forwarded"), ","))
 	addrs, protos, hosts := list(h, "X-Forwarded-For"), list(h, "X-Forwarded-Proto"), list(h, "X-Forwarded-Host")
@@ -172,6 +174,9 @@ func parseForwarded(s string) []hop {
 }
 
 // cutUnquoted cuts s at the first sep outside of quotes.
+//
+// Quoted values may contain both separators, and a backslash escapes the next byte (RFC 9110, section
+// 5.6.4).
 func cutUnquoted(s string, sep byte) (before, after string) {
 	quoted := false
 	for i := 0; i < len(s); i++ {
@@ -195,6 +200,9 @@ func unquote(s string) string {
 }
 
 // parseAddr parses an address with or without a port. If s is invalid, so is the result.
+//
+// IPv4 addresses in IPv6 form become IPv4, and zones are removed, so that an address has one form in all
+// counts and logs.
 func parseAddr(s string) netip.Addr {
 	s = strings.TrimSpace(s)
 	if host, _, err := net.SplitHostPort(s); err == nil {

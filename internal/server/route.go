@@ -67,6 +67,9 @@ type Route struct {
 }
 
 // Handle registers a route. It panics if the route is incomplete or registered twice: these are bugs.
+//
+// It must not be called after the server serves, because the lists of routes and methods are read without
+// a lock.
 func (s *Server) Handle(rt Route) {
 	switch {
 	case rt.Method == "" || !strings.HasPrefix(rt.Pattern, "/") || rt.Handler == nil:
@@ -100,12 +103,18 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rw.err = e.s.call(rw, r, e)
 }
 
+// endpointFor returns the endpoint that would answer r if its method were another one, or nil.
+func (s *Server) endpointFor(r *http.Request, method string) *endpoint {
+	h, _ := s.mux.Handler(&http.Request{Method: method, URL: r.URL, Host: r.Host, RequestURI: r.RequestURI})
+	e, _ := h.(*endpoint)
+	return e
+}
+
 // about joins the About headers of the routes for r's path.
 func (s *Server) about(r *http.Request, methods []string) http.Header {
 	header := http.Header{}
 	for _, m := range methods {
-		h, _ := s.mux.Handler(&http.Request{Method: m, URL: r.URL, Host: r.Host, RequestURI: r.RequestURI})
-		if e, ok := h.(*endpoint); ok {
+		if e := s.endpointFor(r, m); e != nil {
 			maps.Copy(header, e.About)
 		}
 	}
@@ -125,18 +134,17 @@ func (s *Server) find(r *http.Request) (*endpoint, http.Handler, []string) {
 	return nil, nil, s.allowed(r)
 }
 
-// allowed returns the methods that have a route for r's path.
+// allowed returns the sorted methods that have a route for r's path, for the headers Allow and Access-Control-Allow-Methods. A
+// route for GET also answers HEAD, as in http.ServeMux.
 func (s *Server) allowed(r *http.Request) []string {
 	var methods []string
 	for _, m := range s.methods {
-		probe := &http.Request{Method: m, URL: r.URL, Host: r.Host, RequestURI: r.RequestURI}
-		if h, _ := s.mux.Handler(probe); h != nil {
-			if _, ok := h.(*endpoint); ok {
-				methods = append(methods, m)
-				if m == http.MethodGet && !slices.Contains(methods, http.MethodHead) {
-					methods = append(methods, http.MethodHead)
-				}
-			}
+		if s.endpointFor(r, m) == nil {
+			continue
+		}
+		methods = append(methods, m)
+		if m == http.MethodGet {
+			methods = append(methods, http.MethodHead)
 		}
 	}
 	slices.Sort(methods)

@@ -12,6 +12,10 @@ import (
 
 // Serve serves the listeners until ctx ends, and closes them. Then it ends the streams, lets requests finish for a few seconds,
 // and returns nil when every connection is closed. Call it once.
+//
+// The order of the shutdown matters: first the streams end, as they would otherwise use up the whole
+// shutdownTimeout; then the http.Server waits for requests; then sockets, which it doesn't know after the
+// upgrade. If one listener fails, all are stopped and its error is returned.
 func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	hs := &http.Server{
 		Handler: s, MaxHeaderBytes: MaxHeader, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
@@ -62,6 +66,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	return err
 }
 
+// closeAll closes the listeners of a server that refuses to serve them.
 func closeAll(listeners []net.Listener) error {
 	var errs []error
 	for _, l := range listeners {

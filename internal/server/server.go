@@ -71,6 +71,9 @@ func (s *Server) Close() { s.end(ErrShutdown) }
 var errNoRoute = &Error{Status: http.StatusNotFound, Reason: ReasonNotFound, Message: "not found"}
 
 // ServeHTTP implements [http.Handler].
+//
+// It resolves the proxy's headers, finds the route, guards the body, and runs the checks and the handler.
+// Every request ends in the deferred function, which also catches panics, counts the request and logs it.
 func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w := &response{ResponseWriter: rw, spare: noteHead(r)}
 	start := time.Now()
@@ -126,6 +129,9 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// serve checks the request in the order that the package documentation states, and passes it to its
+// endpoint. Except for sockets, requests that
+// no route matches are answered only after the checks, so a foreign page does not learn which paths exist.
 func (s *Server) serve(w *response, r *http.Request, e *endpoint, redirect http.Handler, allow []string) error {
 	if !s.TokenNeeded() && !toLoopback(r) {
 		return Errorf(http.StatusForbidden, ReasonForbidden, "no token is configured, so only connections to a loopback address are accepted; configure a token")
@@ -184,6 +190,11 @@ func (s *Server) serve(w *response, r *http.Request, e *endpoint, redirect http.
 }
 
 // call authenticates the request, sets its limits and runs the handler.
+//
+// A route that is open to everybody gets the identity in the context, also if the credentials are invalid.
+// Only a socket with an invalid token is refused, because its client would wait in vain for frames. Spare
+// connections serve only probes and the admin. The count of the address ends with valid credentials,
+// before the body is read.
 func (s *Server) call(w *response, r *http.Request, e *endpoint) error {
 	id, err := s.producer(r, e)
 	if err == nil && id.Turn == "" {

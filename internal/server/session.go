@@ -27,6 +27,7 @@ func (s *Server) registerSession() {
 	s.Handle(Route{Method: http.MethodDelete, Pattern: path, Access: Public, Handler: s.deleteSession})
 }
 
+// writeSession responds with the identity. It never contains the token or the cookie.
 func (s *Server) writeSession(w http.ResponseWriter, id Identity, expires time.Time) {
 	a := session{
 		TokenNeeded: s.TokenNeeded(), Authenticated: id.Admin || id.Subject != "", Admin: id.Admin,
@@ -38,6 +39,8 @@ func (s *Server) writeSession(w http.ResponseWriter, id Identity, expires time.T
 	WriteJSON(w, http.StatusOK, a)
 }
 
+// getSession answers with the caller's identity. Without valid credentials it reports that the caller
+// isn't authenticated, and no error: pages ask before they have a token.
 func (s *Server) getSession(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
 	id := IdentityOf(r.Context())
 	s.writeSession(w, id, id.Expires)

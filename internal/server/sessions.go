@@ -79,6 +79,8 @@ func (l *liveSessions) add(session string, cancel context.CancelCauseFunc) (remo
 }
 
 // end cancels the streams of a session.
+//
+// The functions are called without the mutex, because a cancelled stream calls remove, which locks it.
 func (l *liveSessions) end(session string) {
 	l.mu.Lock()
 	streams := slices.Clone(l.streams[session])

@@ -55,6 +55,9 @@ func (s *Server) URL(r *http.Request, path string) string {
 }
 
 // below removes the base path from a request. If the request has another path, outside is true.
+//
+// The request is copied, because handlers of net/http must not change the one that they get. The raw path
+// is cut as well, so that escaped slashes in ids survive.
 func (s *Server) below(r *http.Request) (inner *http.Request, outside bool) {
 	base := s.opt.BasePath
 	if base == "" {

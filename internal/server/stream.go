@@ -31,6 +31,8 @@ type Stream struct {
 
 // OpenStream sends the headers at once, so that the client knows that it is connected before the first data. The status is
 // usually 200. Set other headers before.
+//
+// The returned error is that of the first flush. The stream is usable for Head even then.
 func (s *Server) OpenStream(w http.ResponseWriter, r *http.Request, status int, contentType string) (*Stream, error) {
 	h := w.Header()
 	h.Set("Content-Type", contentType)

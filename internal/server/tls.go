@@ -46,6 +46,8 @@ func (c *certificate) Config() *tls.Config {
 }
 
 // refresh loads the files if a check is due and they have changed.
+//
+// It runs during handshakes, so a rarely used server checks rarely, and no goroutine is needed.
 func (c *certificate) refresh() {
 	if !c.mu.TryLock() {
 		return // another handshake checks them

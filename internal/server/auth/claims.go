@@ -23,6 +23,9 @@ type Claims struct {
 }
 
 // principal returns the principal of a token's claims.
+//
+// Unknown scopes are ignored, because an identity service may issue scopes for other programs. The admin
+// scope counts only if the configuration allows it.
 func (v *verifier) principal(claims jwt.MapClaims) (gateway.Principal, error) {
 	var p gateway.Principal
 	var err error
@@ -53,6 +56,9 @@ func (v *verifier) principal(claims jwt.MapClaims) (gateway.Principal, error) {
 const scopeAdmin = "admin"
 
 // lookup returns a claim by its name or path, or nil.
+//
+// It tries every split at a dot, so that "a.b.c" finds {"a.b": {"c": 1}} too. A claim with the whole name
+// wins.
 func lookup(claims map[string]any, name string) any {
 	if v, ok := claims[name]; ok {
 		return v
@@ -73,6 +79,9 @@ func lookup(claims map[string]any, name string) any {
 var wholeNumber = regexp.MustCompile(`^(0|[1-9][0-9]*)$`)
 
 // identifier returns a claim that identifies a user or tenant: a string, or an integer such as a database key.
+//
+// Numbers are used in their written form, so that large ones keep all digits. Fractions and exponents are
+// refused, because one number would then have several forms and so be several users.
 func identifier(claims map[string]any, name string) (string, error) {
 	var id string
 	switch c := lookup(claims, name).(type) {

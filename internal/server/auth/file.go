@@ -21,6 +21,8 @@ const (
 )
 
 // source provides keys.
+//
+// A source may block, for the network or a file, and respects the context. Several goroutines may call it.
 type source interface {
 	// find returns the keys that may have signed a token with this kid and algorithm. Without any, it returns an error.
 	find(ctx context.Context, kid, alg string) ([]jwt.VerificationKey, error)
@@ -49,6 +51,8 @@ type file struct {
 	keys   fixed
 }
 
+// openFile returns a source for a file. It fails if the file can't be read or parsed now, so that a wrong
+// configuration is found at the start. Later failures are only logged.
 func openFile(path string, parse func([]byte) ([]key, error), log *slog.Logger) (*file, error) {
 	f := &file{path: path, parse: parse, log: log}
 	return f, f.load()
@@ -81,6 +85,7 @@ func (f *file) load() error {
 	return nil
 }
 
+// The mutex is locked while the file is read, so other tokens wait for it. Files are small and local.
 func (f *file) find(ctx context.Context, kid, alg string) ([]jwt.VerificationKey, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -30,6 +30,10 @@ const (
 )
 
 // remote is a source behind a URL.
+//
+// The first valid response is fetched for the first token. From then on, the keys are used while they are
+// fresh, and also later if the URL does not answer: an outage of the identity service must not log
+// everybody out.
 type remote struct {
 	url    string
 	client *http.Client
@@ -42,6 +46,8 @@ type remote struct {
 	pending   chan struct{} // closed when the running request ends; nil if none runs
 }
 
+// At most maxRedirects redirects are followed. One from https to plain HTTP is refused, because others on
+// the network could replace the keys there.
 func newRemote(address string, transport http.RoundTripper, log *slog.Logger) (*remote, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
@@ -65,6 +71,9 @@ func newRemote(address string, transport http.RoundTripper, log *slog.Logger) (*
 	}}, nil
 }
 
+// A fetch is due if the keys are old or none fits the token, but at most once per fetchEvery, so tokens
+// with invented key ids can't make the gateway flood the identity service. Callers without a fitting key
+// wait for a running fetch; all others use the keys that they have.
 func (r *remote) find(ctx context.Context, kid, alg string) ([]jwt.VerificationKey, error) {
 	for {
 		r.mu.Lock()
@@ -114,6 +123,8 @@ func (r *remote) refresh(ctx context.Context, finished chan struct{}) {
 	r.keys, r.fetched = keys, time.Now()
 }
 
+// A page instead of a JWKS is reported as such, because it usually means that a login page answers under
+// the wrong URL.
 func (r *remote) fetch(ctx context.Context) ([]key, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchLimit)
 	defer cancel()

@@ -28,6 +28,9 @@ const (
 var hs256, rs256, es256, edDSA = jwt.SigningMethodHS256.Alg(), jwt.SigningMethodRS256.Alg(), jwt.SigningMethodES256.Alg(), jwt.SigningMethodEdDSA.Alg()
 
 // key verifies signatures.
+//
+// The algorithm belongs to the key and is never taken from the token alone: an RSA public key must not
+// verify an HS256 token.
 type key struct {
 	id  string // kid; may be empty
 	alg string // the only algorithm of the key
@@ -35,6 +38,8 @@ type key struct {
 }
 
 // publicKey returns the key for a public key, or for the public part of a private one.
+//
+// It refuses keys that are too weak or on another curve with an error that says what is needed.
 func publicKey(id string, k any) (key, error) {
 	if private, ok := k.(crypto.Signer); ok {
 		k = private.Public()
@@ -77,6 +82,9 @@ func parseSecret(b []byte) ([]key, error) {
 }
 
 // parsePEM returns the keys of public keys and certificates in PEM form.
+//
+// One wrong block makes the whole file invalid, so that a typing error doesn't silently disable a key.
+// Keys in PEM form have no kid.
 func parsePEM(b []byte) ([]key, error) {
 	var keys []key
 	for block, rest := pem.Decode(b); block != nil; block, rest = pem.Decode(rest) {

@@ -51,6 +51,8 @@ func OpenSessions(ctx context.Context, j keyStore) (*sessionStore, error) {
 	return s, nil
 }
 
+// The log may exist from an earlier start, which is no error. An ended session is stored until its cookie
+// would have expired anyway, so the list stays short.
 func (s *sessionStore) open(ctx context.Context) error {
 	now := time.Now().UnixMilli()
 	err := s.j.Append(ctx, journal.Batch{Conversation: sessionsLog, Create: true, Summary: &journal.Summary{Created: now, Updated: now}})

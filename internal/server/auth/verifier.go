@@ -85,6 +85,8 @@ func New(c Config) (*verifier, error) {
 	return v, nil
 }
 
+// source returns the source of keys that is configured. Exactly one is required, so that it is obvious
+// which keys are trusted.
 func (c *Config) source() (source, error) {
 	sources := 0
 	for _, s := range []string{c.Secret, c.SecretFile, c.KeyFile, c.JWKS} {
@@ -119,6 +121,10 @@ func (c *Config) source() (source, error) {
 var wellFormed = regexp.MustCompile(`^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$`)
 
 // Verify implements [server.Users].
+//
+// The errors of the token itself wrap errToken and are final. An expired token is reported separately only
+// if its issuer and audience are right, so that the client fetches a new one. If no key could be read yet,
+// the token may be valid, and the client should retry.
 func (v *verifier) Verify(ctx context.Context, token string) (server.Identity, error) {
 	if len(token) > server.MaxToken {
 		return server.Identity{}, fmt.Errorf("%w: it has %d bytes, at most %d", errToken, len(token), server.MaxToken)
@@ -161,6 +167,7 @@ func (v *verifier) Verify(ctx context.Context, token string) (server.Identity, e
 	return server.Identity{Principal: p, Expires: exp.Time}, nil
 }
 
+// loopback reports whether a URL's host is this machine, where plain HTTP can't be intercepted.
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()

@@ -13,6 +13,9 @@ import (
 // messages is Anthropic's Messages API.
 type messages struct{}
 
+// Sampling parameters such as temperature are ignored, because the agent chooses its own. Client tools are
+// refused: the agent would never call them, and a client that relies on them must learn that. Some clients
+// ask for a stream only by the Accept header.
 func (messages) parse(r *http.Request) (*request, error) {
 	var body struct {
 		Model    string                     `json:"model"`
@@ -50,12 +53,16 @@ func (messages) encoder(rq *request, turn string) encoder {
 	return &anthropicEncoder{anthropic.Encoder{ID: "msg_" + hexID(turn), Model: rq.model}}
 }
 
+// anthropicEncoder adds the parts of encoder that need types of this package. The embedded encoder has the
+// frames of the stream.
 type anthropicEncoder struct{ anthropic.Encoder }
 
 func (e *anthropicEncoder) fail(b []byte, err *server.Error) []byte {
 	return e.Fail(b, anthropicType(err), err.Message)
 }
 
+// complete returns the message for a request without stream. Reasoning becomes a thinking block, at its
+// position between the texts.
 func (e *anthropicEncoder) complete(b []byte, pieces []piece, reason string, u *event.Usage) []byte {
 	blocks := make([]anthropic.Block, len(pieces))
 	for i, p := range pieces {

@@ -2,11 +2,9 @@ package compat
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
@@ -20,6 +18,7 @@ const (
 	headerListed = "Leat-Listed"
 )
 
+// surface has the handlers of both APIs. All fields are set before the first request.
 type surface struct {
 	srv     *server.Server
 	gw      *gateway.Gateway
@@ -27,6 +26,9 @@ type surface struct {
 }
 
 // Register adds the routes to a server.
+//
+// The two lists of models share a path, so their errors have the format of the client's API, which is
+// known by its headers. The same applies to unknown paths below /v1/.
 func Register(srv *server.Server, gw *gateway.Gateway) {
 	s := &surface{srv: srv, gw: gw, viewers: srv.Metrics().Viewers("models")}
 	for _, r := range []server.Route{
@@ -57,12 +59,13 @@ type request struct {
 type api interface {
 	// parse parses and checks a request. Its errors are for [server.Describe].
 	parse(r *http.Request) (*request, error)
-	// encoder returns what writes the answer of a turn.
 	// encoder returns the encoder for a turn's answer.
 	encoder(rq *request, turn string) encoder
 }
 
 // encoder encodes an answer. All methods except complete append to a stream.
+//
+// complete appends the whole answer as one JSON value instead.
 type encoder interface {
 	Start(b []byte) []byte
 	Text(b []byte, text string) []byte
@@ -73,6 +76,10 @@ type encoder interface {
 	complete(b []byte, pieces []piece, reason string, u *event.Usage) []byte
 }
 
+// The steps are the same for both APIs: parse, find the agent, count the viewer, find or create the
+// conversation, add the message, and send the answer of its turn. The model of a request names the agent.
+// Without one, the conversation's agent answers, whose name is then reported as the model. An error after
+// the conversation was created removes it again if no other request can know it.
 func (s *surface) handler(a api) server.Handler {
 	return func(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 		rq, err := a.parse(r)
@@ -96,14 +103,14 @@ func (s *surface) handler(a api) server.Handler {
 		if err != nil {
 			return err
 		}
-		ack, err := s.do(r.Context(), p, id, gateway.Command{
+		ack, err := server.Do(r.Context(), s.gw, p, id, gateway.Command{
 			Type: gateway.CommandSend, Key: r.Header.Get("Idempotency-Key"), Agent: rq.model, Message: &rq.last,
 		})
 		if err != nil {
 			if isNew && server.Describe(err).Rejected {
 				// No other client knows the conversation yet. Clients retry automatically, and without this each try would leave
 				// one.
-				_, deleteErr := s.do(r.Context(), p, id, gateway.Command{Type: gateway.CommandDelete})
+				_, deleteErr := server.Do(r.Context(), s.gw, p, id, gateway.Command{Type: gateway.CommandDelete})
 				err = errors.Join(err, deleteErr)
 			}
 			return err
@@ -127,6 +134,9 @@ func (s *surface) handler(a api) server.Handler {
 }
 
 // answer waits for the end of a turn and responds with its complete answer.
+//
+// The header X-Should-Retry is known to the official clients of both APIs, which otherwise repeat a
+// request after a 5xx.
 func (s *surface) answer(w http.ResponseWriter, r *http.Request, p gateway.Principal, conversation, turn string, rq *request, to encoder) error {
 	var last state
 	err := s.follow(r.Context(), p, conversation, turn, follower{State: func(current *state) (bool, error) {
@@ -144,16 +154,6 @@ func (s *surface) answer(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	}
 	server.WriteRawJSON(w, http.StatusOK, to.complete(nil, merged(last.pieces, rq.silent), last.turn.Reason, last.turn.Usage))
 	return nil
-}
-
-// commandLimit bounds a command. It is longer than the gateway retries a commit.
-const commandLimit = 35 * time.Second
-
-// do runs a command to its end even if the client disconnects.
-func (s *surface) do(ctx context.Context, p gateway.Principal, conversation string, c gateway.Command) (gateway.Ack, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commandLimit)
-	defer cancel()
-	return s.gw.Do(ctx, p, conversation, c)
 }
 
 // hexID returns an id without dashes, as in the APIs.

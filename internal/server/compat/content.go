@@ -49,6 +49,8 @@ type block struct {
 }
 
 // UnmarshalJSON implements [json.Unmarshaler].
+//
+// A string becomes one text block, so the rest of the package sees only blocks. A null is no content.
 func (c *content) UnmarshalJSON(b []byte) error {
 	var s *string
 	if err := json.Unmarshal(b, &s); err == nil {
@@ -78,6 +80,9 @@ var roles = map[string]event.Role{
 
 // conversation converts a system prompt and the messages after it. The last message must be the user's, and becomes the new
 // message. Empty messages are omitted.
+//
+// The earlier messages are stored only if the conversation is new; the gateway then has the history that
+// the client has. An existing conversation has its own history, which is authoritative.
 func (rd *reader) conversation(rq *request, system content, messages []apiMessage) error {
 	if len(system) > 0 {
 		messages = append([]apiMessage{{Role: "system", Content: system}}, messages...)
@@ -96,11 +101,14 @@ func (rd *reader) conversation(rq *request, system content, messages []apiMessag
 			rq.before = append(rq.before, message)
 		}
 	}
-	return invalid("messages: the last message must be a user message with content")
+	return server.Invalid("messages: the last message must be a user message with content")
 }
 
 func empty(m gateway.CommandMessage) bool { return m.Text == "" && len(m.Parts) == 0 }
 
+// Blocks of both APIs are accepted in either, because some clients mix them. Texts are joined by blank
+// lines. Earlier thinking is dropped, and unknown blocks are refused rather than dropped, so that the
+// agent never answers a message of which a part is missing.
 func (rd *reader) message(m apiMessage) (gateway.CommandMessage, error) {
 	message := gateway.CommandMessage{Source: rd.source}
 	role, ok := roles[m.Role]
@@ -108,7 +116,7 @@ func (rd *reader) message(m apiMessage) (gateway.CommandMessage, error) {
 	case m.Role == "tool", m.Role == "function", len(m.ToolCalls) > 0:
 		return message, noTools("messages: calls and results of client tools")
 	case !ok:
-		return message, invalid("messages: unknown role %q", m.Role)
+		return message, server.Invalid("messages: unknown role %q", m.Role)
 	}
 	message.Role = role
 	var texts []string
@@ -122,7 +130,7 @@ func (rd *reader) message(m apiMessage) (gateway.CommandMessage, error) {
 			// part of an earlier answer, and not for the agent
 		case "image":
 			if b.Source.Type != "base64" {
-				return message, invalid("messages: pictures have to be in the request, as base64")
+				return message, server.Invalid("messages: pictures have to be in the request, as base64")
 			}
 			p, err := rd.picture(b.Source.MediaType, b.Source.Data)
 			if err != nil {
@@ -133,7 +141,7 @@ func (rd *reader) message(m apiMessage) (gateway.CommandMessage, error) {
 			head, data, ok := strings.Cut(b.ImageURL.URL, ";base64,")
 			mime, inline := strings.CutPrefix(head, "data:")
 			if !ok || !inline {
-				return message, invalid("messages: pictures have to be in the request, as a data URL")
+				return message, server.Invalid("messages: pictures have to be in the request, as a data URL")
 			}
 			p, err := rd.picture(mime, data)
 			if err != nil {
@@ -143,7 +151,7 @@ func (rd *reader) message(m apiMessage) (gateway.CommandMessage, error) {
 		case "tool_use", "tool_result", "server_tool_use":
 			return message, noTools("messages: a block of type " + b.Type)
 		default:
-			return message, invalid("messages: a block of type %q can't be read here", b.Type)
+			return message, server.Invalid("messages: a block of type %q can't be read here", b.Type)
 		}
 	}
 	if m.Refusal != "" {
@@ -153,14 +161,16 @@ func (rd *reader) message(m apiMessage) (gateway.CommandMessage, error) {
 	return message, nil
 }
 
+// picture returns the media part of an image. The limits count all images of the request, including those
+// in earlier messages.
 func (rd *reader) picture(mime, data string) (p event.Part, err error) {
 	mime = strings.ToLower(mime)
 	if !slices.Contains(imageTypes, mime) {
-		return p, invalid("messages: unsupported picture %q; known are: %s", mime, strings.Join(imageTypes, ", "))
+		return p, server.Invalid("messages: unsupported picture %q; known are: %s", mime, strings.Join(imageTypes, ", "))
 	}
 	raw, err := base64.StdEncoding.DecodeString(data)
 	if err != nil || len(raw) == 0 {
-		return p, invalid("messages: a picture's data must be base64")
+		return p, server.Invalid("messages: a picture's data must be base64")
 	}
 	rd.images++
 	rd.size += len(raw)
@@ -172,6 +182,7 @@ func (rd *reader) picture(mime, data string) (p event.Part, err error) {
 	}}, nil
 }
 
+// noTools refuses a field that offers or uses tools of the client.
 func noTools(field string) error {
 	return server.Errorf(http.StatusBadRequest, reasonTools, "%s: the agents here run their own tools and take none from the client", field)
 }
@@ -188,7 +199,7 @@ func keyOf(user string, metadata map[string]json.RawMessage) (string, error) {
 	for _, k := range keys {
 		switch {
 		case len(k) > maxKey:
-			return "", invalid("a key of %d bytes, at most %d", len(k), maxKey)
+			return "", server.Invalid("a key of %d bytes, at most %d", len(k), maxKey)
 		case k != "":
 			return k, nil
 		}

@@ -24,12 +24,17 @@ const (
 
 // conversation returns the id of a request's conversation and creates it if it is new. If isNew is true, no other request can
 // know it.
+//
+// The header Leat-Conversation names a conversation that must exist. Without it, a key in the body finds
+// or creates the conversation of that key. Without both, each request gets a new conversation, which is
+// unlisted unless Leat-Listed asks otherwise: clients of these APIs resend their whole history, so a list
+// would have one entry per request.
 func (s *surface) conversation(r *http.Request, p gateway.Principal, rq *request) (id string, isNew bool, err error) {
 	if id := r.Header.Get(headerConversation); id != "" {
 		_, err := s.gw.Conversation(r.Context(), p, gateway.ActionWrite, id)
 		return id, false, err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), commandLimit)
+	ctx, cancel := server.CommandContext(r.Context())
 	defer cancel()
 	opt := gateway.CreateOptions{Agent: rq.model, Messages: rq.before, Key: r.Header.Get("Idempotency-Key")}
 	if rq.key == "" {
@@ -43,6 +48,10 @@ func (s *surface) conversation(r *http.Request, p gateway.Principal, rq *request
 
 // keyed returns the id of the conversation for a user's key: the user's conversation with that id, or the one whose id is
 // derived from the key.
+//
+// The id is derived from the key, so that two requests at the same time agree on it without a lock: one of
+// them creates the conversation and the other gets ErrExists. A deleted id can't be used again, so after a
+// deletion the next life of the key has another id.
 func (s *surface) keyed(ctx context.Context, p gateway.Principal, key string, opt gateway.CreateOptions) (string, error) {
 	if exists, err := s.isOwn(ctx, p, key); exists || err != nil {
 		return key, err

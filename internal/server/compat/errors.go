@@ -33,10 +33,6 @@ func unknownModel(name string) error {
 	return server.Errorf(http.StatusNotFound, reasonModel, "no agent is named %q; GET /v1/models lists them", name)
 }
 
-func invalid(format string, args ...any) error {
-	return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, format, args...)
-}
-
 // describe is [server.Describe] with this package's own errors.
 func describe(err error) *server.Error {
 	if errors.Is(err, errTurnGone) {
@@ -65,6 +61,10 @@ var statuses = []struct {
 const statusOverloaded = 529
 
 // failed returns the error of a turn that ended without an answer, or nil.
+//
+// A turn that the gateway interrupted gets 503, because a repetition may succeed. An error of an upstream
+// keeps its code, and the status follows from it, so that the client's own handling of rate limits works.
+// RetryAfter is set only if the agent called the error retryable.
 func failed(t *transcript.Turn) *server.Error {
 	e := &server.Error{Status: http.StatusInternalServerError, Reason: reasonFailed, Message: "the agent could not answer"}
 	switch t.Outcome {
@@ -148,6 +148,7 @@ func openaiCode(e *server.Error) string {
 	return e.Reason
 }
 
+// openaiParam returns the parameter of the request that caused the error, or "".
 func openaiParam(e *server.Error) string {
 	switch e.Reason {
 	case reasonModel:

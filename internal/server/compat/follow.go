@@ -22,6 +22,8 @@ type state struct {
 func (s *state) hasEnded() bool { return !s.turn.Unfinished() }
 
 // take reads the state from a transcript. It returns false if the transcript lacks a part of the turn.
+//
+// Open requests of the turn follow its content as reasoning.
 func (s *state) take(t *transcript.Transcript, turn string) bool {
 	u := t.Turn(turn)
 	if u == nil {
@@ -39,6 +41,9 @@ func (s *state) take(t *transcript.Transcript, turn string) bool {
 type follower = follow.Follower[*state]
 
 // follow passes the states of a turn to a follower until it has enough or the turn can't be read.
+//
+// If the feed has trimmed the beginning of the turn, the transcript is read from the journal instead. The
+// variable current is new for each state, so a follower may keep it.
 func (s *surface) follow(ctx context.Context, p gateway.Principal, conversation, turn string, to follower) error {
 	to.Read = func(ctx context.Context, f *gateway.Reader) (*state, int64, error) {
 		current, isComplete := &state{}, false

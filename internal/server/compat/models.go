@@ -62,6 +62,8 @@ func (s *surface) models(w http.ResponseWriter, _ *http.Request, p gateway.Princ
 }
 
 // model answers GET /v1/models/{model}.
+//
+// Clients call it to check a configured name before their first request.
 func (s *surface) model(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	name := r.PathValue("model")
 	if !s.hasAgent(p, name) {

@@ -14,6 +14,9 @@ import (
 // completions is OpenAI's Chat Completions API.
 type completions struct{}
 
+// Options that would change the form of the answer (several choices, log probabilities, audio, JSON
+// schemas) are refused, because a client that sets them would misread the answer. Sampling parameters are
+// ignored.
 func (completions) parse(r *http.Request) (*request, error) {
 	var body struct {
 		Model         string                     `json:"model"`
@@ -40,15 +43,15 @@ func (completions) parse(r *http.Request) (*request, error) {
 	case len(body.Tools) > 0 || len(body.Functions) > 0:
 		return nil, noTools("tools")
 	case body.N != nil && *body.N != 1:
-		return nil, invalid("n: must be 1")
+		return nil, server.Invalid("n: must be 1")
 	case body.Logprobs:
-		return nil, invalid("logprobs: not supported")
+		return nil, server.Invalid("logprobs: not supported")
 	case f != "" && f != "text":
-		return nil, invalid("response_format: unsupported %q; use text", f)
+		return nil, server.Invalid("response_format: unsupported %q; use text", f)
 	}
 	for _, m := range body.Modalities {
 		if m != "text" {
-			return nil, invalid("modalities: unsupported %q; use text", m)
+			return nil, server.Invalid("modalities: unsupported %q; use text", m)
 		}
 	}
 	rq := &request{model: body.Model, source: "openai", stream: body.Stream, usage: body.StreamOptions.IncludeUsage}
@@ -69,6 +72,8 @@ func (e *openaiEncoder) fail(b []byte, err *server.Error) []byte {
 	return e.Fail(b, openaiType(err), openaiCode(err), err.Message)
 }
 
+// complete returns the completion for a request without stream. The format has one text and one reasoning,
+// so the pieces of each kind are joined.
 func (e *openaiEncoder) complete(b []byte, pieces []piece, reason string, u *event.Usage) []byte {
 	var thought []string
 	for _, p := range pieces {

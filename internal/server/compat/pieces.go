@@ -16,6 +16,11 @@ type piece struct {
 
 // pieces returns the content of a turn that a stream that only appends may send: everything up to the first part that may still
 // change, and of that part, unless it is a status, its current text. For an ended turn it returns everything.
+//
+// These APIs have no frame that takes text back. So a status, which a later one replaces, is sent when it
+// is final, and nothing after it is sent before. Text parts and reasoning only grow and are sent as they
+// do. The joins between parts are those of the visible text of the messages, so that the concatenation is
+// equal to it.
 func pieces(messages []*transcript.Message, turn string, hasEnded bool) []piece {
 	var list []piece
 	hasEarlier := false // an earlier message has text
@@ -85,6 +90,9 @@ func text(pieces []piece) string {
 }
 
 // merged joins neighbouring pieces of the same kind. With silent, it omits the reasoning.
+//
+// Without it, an answer of many parts would have as many content blocks, which some clients show as
+// separate paragraphs.
 func merged(pieces []piece, silent bool) []piece {
 	var result []piece
 	for _, p := range pieces {
@@ -110,6 +118,9 @@ type sender struct {
 
 // next appends the content of the pieces that was not sent yet. If they contradict the sent text, it appends nothing and
 // returns false.
+//
+// It compares the whole text and not lengths, since a callback or a truncate can replace text that was
+// sent. Reasoning is tracked per part, because several parts can grow at the same time.
 func (s *sender) next(b []byte, pieces []piece) ([]byte, bool) {
 	if !strings.HasPrefix(text(pieces), s.visible) {
 		return b, false

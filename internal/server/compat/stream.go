@@ -9,6 +9,10 @@ import (
 )
 
 // stream streams a turn to its end.
+//
+// The stream is not resumable, as in the APIs. A failed write ends it, and the turn continues: its answer
+// is in the conversation. When the gateway restarts or the token expires, the client still gets an error
+// frame, because it is connected and would otherwise take the part for the whole answer.
 func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Principal, conversation, turn string, rq *request, to encoder) error {
 	response, writeErr := s.srv.OpenStream(w, r, http.StatusOK, server.EventStream)
 	metrics := s.viewers.Open()
@@ -37,7 +41,7 @@ func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Princ
 			Tick: func() error { return write(to.Ping(nil)) }, Ticks: ticker.C,
 		})
 	}
-	// the client disconnected, or the stream is complete
+
 	if writeErr != nil || err == nil || r.Context().Err() != nil && !server.Restarting(err) && !isExpired(err) {
 		return nil // the client is disconnected, or the stream has ended without an error
 	}

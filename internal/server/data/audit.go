@@ -24,6 +24,7 @@ type lines struct {
 	n   int // lines
 }
 
+// add writes a value as a line.
 func (l *lines) add(v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -32,6 +33,8 @@ func (l *lines) add(v any) error {
 	return l.raw(b)
 }
 
+// raw writes a line that is encoded already. Lines are collected into chunks, because a flush per line
+// would cost a system call and a packet each.
 func (l *lines) raw(b []byte) error {
 	l.n++
 	if l.buf = append(append(l.buf, b...), '\n'); len(l.buf) < chunk {
@@ -40,6 +43,7 @@ func (l *lines) raw(b []byte) error {
 	return l.flush()
 }
 
+// flush sends the collected lines. Call it at the end, and whenever no further line follows soon.
 func (l *lines) flush() error {
 	if len(l.buf) == 0 {
 		return nil
@@ -50,6 +54,10 @@ func (l *lines) flush() error {
 }
 
 // abort ends a stream so that the client can see that it is incomplete.
+//
+// The status 200 was sent already, so the only way to report the failure is to break the connection:
+// http.ErrAbortHandler makes net/http close it without the last chunk, and clients of HTTP/1.1 and HTTP/2
+// see an error. A client that disconnected itself is not logged.
 func (d *surface) abort(operation string, err error) {
 	if !errors.Is(err, context.Canceled) {
 		d.s.Log().Error(operation+" cut", "error", err)
@@ -58,6 +66,10 @@ func (d *surface) abort(operation string, err error) {
 }
 
 // audit sends the entries of the audit log, one per line. With follow, it also sends later ones.
+//
+// The log is flushed first, so that the response contains entries of requests that ended just before. With
+// follow, Changed is called before Read, so no entry is missed. q.After advances with each read, so each
+// entry is sent once. Empty lines serve as heartbeats.
 func (d *surface) audit(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
 	query := r.URL.Query()
 	q := audit.Query{Tenant: query.Get("tenant"), Subject: query.Get("subject"), Conversation: query.Get("conversation")}
@@ -70,7 +82,7 @@ func (d *surface) audit(w http.ResponseWriter, r *http.Request, _ gateway.Princi
 	}
 	if v := query.Get("after"); v != "" {
 		if q.After, err = strconv.ParseInt(v, 10, 64); err != nil || q.After < 0 {
-			return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "after is %q; it is the seq of an entry", v)
+			return server.Invalid("after is %q; it is the seq of an entry", v)
 		}
 	}
 	log := d.gw.Audit()

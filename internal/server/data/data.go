@@ -11,6 +11,8 @@ import (
 )
 
 // Options are the functions that the routes call.
+//
+// All of them are required.
 type Options struct {
 	Retention *data.Retention
 	Purger    *data.Purger
@@ -18,6 +20,7 @@ type Options struct {
 	Importer  *data.Importer
 }
 
+// surface has the handlers. It has no state of its own.
 type surface struct {
 	Options
 	s  *server.Server
@@ -25,6 +28,9 @@ type surface struct {
 }
 
 // Register adds the routes to a server.
+//
+// Everything except the export is for the admin. A user may export only the user's own data, which the
+// Exporter checks. The import has no limit on its body, because an export may be larger than any limit.
 func Register(s *server.Server, gw *gateway.Gateway, opt Options) {
 	d := &surface{opt, s, gw}
 	for _, rt := range []server.Route{
@@ -46,6 +52,8 @@ func Register(s *server.Server, gw *gateway.Gateway, opt Options) {
 }
 
 // flag parses a boolean query parameter.
+//
+// A parameter without a value, as in ?dry_run, is true.
 func flag(r *http.Request, name string) (bool, error) {
 	v := r.URL.Query().Get(name)
 	if v == "" {
@@ -53,12 +61,15 @@ func flag(r *http.Request, name string) (bool, error) {
 	}
 	b, err := strconv.ParseBool(v)
 	if err != nil {
-		return false, server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "%s is %q; it is true or false", name, v)
+		return false, server.Invalid("%s is %q; it is true or false", name, v)
 	}
 	return b, nil
 }
 
 // since parses a time: RFC 3339, epoch milliseconds, or a duration before now such as 24h.
+//
+// Without the parameter it returns 0, which means from the start. Negative durations are refused, because
+// they would be in the future.
 func since(r *http.Request) (int64, error) {
 	v := r.URL.Query().Get("since")
 	if v == "" {
@@ -73,13 +84,15 @@ func since(r *http.Request) (int64, error) {
 	if t, err := time.Parse(time.RFC3339, v); err == nil {
 		return t.UnixMilli(), nil
 	}
-	return 0, server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "since is %q; write it as 24h, as 2006-01-02T15:04:05Z or as epoch milliseconds", v)
+	return 0, server.Invalid("since is %q; write it as 24h, as 2006-01-02T15:04:05Z or as epoch milliseconds", v)
 }
 
+// expired answers GET /api/retention: what a sweep would delete now, without deleting it.
 func (d *surface) expired(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
 	return d.sweep(w, r, true)
 }
 
+// expire answers POST /api/retention: it deletes what has expired, unless dry_run asks only for a report.
 func (d *surface) expire(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
 	dry, err := flag(r, "dry_run")
 	if err != nil {
@@ -88,6 +101,8 @@ func (d *surface) expire(w http.ResponseWriter, r *http.Request, _ gateway.Princ
 	return d.sweep(w, r, dry)
 }
 
+// sweep runs the retention rules once over all conversations and responds with the counts. A legal hold
+// wins over every rule.
 func (d *surface) sweep(w http.ResponseWriter, r *http.Request, dry bool) error {
 	s, err := d.Retention.Sweep(r.Context(), dry)
 	if err != nil {
@@ -97,6 +112,8 @@ func (d *surface) sweep(w http.ResponseWriter, r *http.Request, dry bool) error 
 	return nil
 }
 
+// purge answers DELETE /api/subjects/{subject}: it deletes all data of a user. The tenant is empty if the
+// gateway has no tenants.
 func (d *surface) purge(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	dry, err := flag(r, "dry_run")
 	if err != nil {

@@ -11,6 +11,11 @@ import (
 )
 
 // export sends the stored data of a subject. A user need not name its tenant.
+//
+// Permission is checked before the status is sent, so a refusal is an ordinary error. A failure after that
+// aborts the connection, and
+// the file lacks the line that marks its end. A failed
+// write means that the client is gone, and needs no report.
 func (d *surface) export(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	of := data.Subject{Tenant: r.URL.Query().Get("tenant"), Subject: r.PathValue("subject")}
 	if !p.Admin && of.Tenant == "" {
@@ -40,10 +45,13 @@ func (d *surface) export(w http.ResponseWriter, r *http.Request, p gateway.Princ
 }
 
 // load imports the body. If it fails, the part that was imported stays, and the response has its size.
+//
+// Importing the same file again is safe: conversations that exist unchanged are counted and skipped, so an
+// interrupted import can simply be repeated.
 func (d *surface) load(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	result, err := d.Importer.Import(r.Context(), p, r.Body)
 	if errors.Is(err, data.ErrFile) {
-		return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "%v; %s", err, progress(result))
+		return server.Invalid("%v; %s", err, progress(result))
 	}
 	if err != nil {
 		return err
@@ -52,6 +60,7 @@ func (d *surface) load(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	return nil
 }
 
+// progress describes how far an import came, for the text of its error.
 func progress(n data.Importing) string {
 	return fmt.Sprintf("%d imported before it, %d unchanged, %d refused", n.Imported, n.Unchanged, n.RefusedCount)
 }

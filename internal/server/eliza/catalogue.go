@@ -47,6 +47,8 @@ type Emotes struct {
 	files map[string]bool
 }
 
+// find returns the emote with an id. A linear search is enough: the catalogue has at most maxEmotes
+// entries, and each request needs one.
 func (e *Emotes) find(id string) (emote, bool) {
 	for _, emote := range e.list {
 		if emote.ID == id {
@@ -57,6 +59,9 @@ func (e *Emotes) find(id string) (emote, bool) {
 }
 
 // LoadEmotes reads the catalogue of a folder and checks that its files exist. The error lists every fault.
+//
+// All paths are opened below dir with os.Root, so a symbolic link or ".." in a file name can't
+// reach a file outside the folder. Unknown keys are errors, because they are usually misspelled ones.
 func LoadEmotes(dir string) (*Emotes, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -77,6 +82,8 @@ func LoadEmotes(dir string) (*Emotes, error) {
 	}
 	var entries []struct {
 		emote
+		// glbPath is declared here to shadow the embedded field: a catalogue that sets it gets an error
+		// instead of a path that the gateway does not serve.
 		Path any    `json:"glbPath"` // not read from the file
 		File string `json:"file"`
 	}
@@ -113,6 +120,9 @@ func LoadEmotes(dir string) (*Emotes, error) {
 	return e, nil
 }
 
+// checkEmote returns the first fault of an entry. It reads the first bytes of the file, because a wrong
+// file would fail only in the browser, where the operator doesn't see the error. The negated comparison of
+// the duration also refuses NaN.
 func checkEmote(root *os.Root, e emote, file string) error {
 	if e.ID == "" {
 		return errors.New("missing id")

@@ -37,6 +37,9 @@ type conversation struct {
 }
 
 // conversation returns the conversation as p may see it.
+//
+// The read position needs another read from the store, so it is skipped for a conversation in which no
+// agent has written yet: it can't have anything unread.
 func (s *surface) conversation(ctx context.Context, p gateway.Principal, summary journal.Summary) (conversation, error) {
 	c := conversationOf(p, summary)
 	if summary.SpokenSeq == 0 {
@@ -47,6 +50,9 @@ func (s *surface) conversation(ctx context.Context, p gateway.Principal, summary
 	return c, err
 }
 
+// conversationOf converts a summary. It includes only what p may see: the grants are for users who may
+// share the conversation, and the owner is named only to users who got the conversation shared. Access
+// tells those whether to show a message field.
 func conversationOf(p gateway.Principal, s journal.Summary) conversation {
 	c := conversation{
 		ID: s.ID, Title: s.Title, RoomID: s.ID, CreatedAt: iso(s.Created), UpdatedAt: iso(s.Updated), Metadata: s.Metadata, Agent: s.Agent,
@@ -69,10 +75,14 @@ func conversationOf(p gateway.Principal, s journal.Summary) conversation {
 // iso formats epoch milliseconds as JavaScript's toISOString does.
 func iso(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 
+// conversationResponse is the response of every route that returns one conversation. Eliza's clients
+// expect it inside an object.
 type conversationResponse struct {
 	Conversation conversation `json:"conversation"`
 }
 
+// list answers GET /api/conversations with the newest conversations that the caller may read. There are no
+// pages: Eliza's clients don't request any.
 func (s *surface) list(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	summaries, err := s.gw.List(r.Context(), p, nil, maxConversations)
 	if err != nil {
@@ -89,6 +99,9 @@ func (s *surface) list(w http.ResponseWriter, r *http.Request, p gateway.Princip
 }
 
 // create answers POST /api/conversations. The keys with which Eliza's clients ask for a greeting are ignored.
+//
+// With an Idempotency-Key, a repeated request returns the conversation of the first one, so a client may
+// retry after a timeout.
 func (s *surface) create(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	var body struct {
 		ID       string                     `json:"id"`
@@ -108,6 +121,7 @@ func (s *surface) create(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	return s.write(w, r, p, summary)
 }
 
+// write responds with one conversation as the caller may see it.
 func (s *surface) write(w http.ResponseWriter, r *http.Request, p gateway.Principal, summary journal.Summary) error {
 	c, err := s.conversation(r.Context(), p, summary)
 	if err != nil {
@@ -117,10 +131,13 @@ func (s *surface) write(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	return nil
 }
 
+// get answers GET /api/conversations/{id}.
 func (s *surface) get(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	return s.show(w, r, p, r.PathValue("id"))
 }
 
+// show reads a conversation and responds with it. Routes that change a conversation call it after the
+// change, so that the response has the stored state, including changes by others.
 func (s *surface) show(w http.ResponseWriter, r *http.Request, p gateway.Principal, id string) error {
 	summary, err := s.gw.Conversation(r.Context(), p, gateway.ActionRead, id)
 	if err != nil {
@@ -139,6 +156,10 @@ func titleOf(title string) string {
 
 // patch sets the title and single keys of the metadata. A blank title changes nothing, unless "generate" asks for a title made
 // from the first message. The title newChat removes the title, and the next message sets one.
+//
+// Both kinds of change are one command, so readers see them at once or not at all. If nothing is left to
+// change, no command runs and the response is the unchanged conversation. FirstTitle returns "" if the
+// conversation has no message that could become a title.
 func (s *surface) patch(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	var body struct {
 		Title    string                     `json:"title"`
@@ -163,7 +184,7 @@ func (s *surface) patch(w http.ResponseWriter, r *http.Request, p gateway.Princi
 		}
 	}
 	if c.Title != nil || len(c.Metadata) > 0 {
-		if _, err := s.do(r.Context(), p, id, c); err != nil {
+		if _, err := server.Do(r.Context(), s.gw, p, id, c); err != nil {
 			return err
 		}
 	}
@@ -174,8 +195,10 @@ type okay struct {
 	OK bool `json:"ok"`
 }
 
+// delete answers DELETE /api/conversations/{id}. It waits for the commit, so a client that gets the
+// response finds the conversation gone from every list.
 func (s *surface) delete(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
-	if _, err := s.do(r.Context(), p, r.PathValue("id"), gateway.Command{Type: gateway.CommandDelete}); err != nil {
+	if _, err := server.Do(r.Context(), s.gw, p, r.PathValue("id"), gateway.Command{Type: gateway.CommandDelete}); err != nil {
 		return err
 	}
 	server.WriteJSON(w, http.StatusOK, okay{true})

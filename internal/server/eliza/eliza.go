@@ -1,7 +1,6 @@
 package eliza
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -29,6 +28,10 @@ type surface struct {
 }
 
 // Register adds the chat's routes to a server.
+//
+// All of these routes require a principal, except /api/auth/status, which a page asks before it has a
+// token. The routes that wait for a turn are marked as streams: their contexts
+// end when the server shuts down.
 func Register(srv *server.Server, gw *gateway.Gateway, opt Options) {
 	s := &surface{srv: srv, gw: gw, heartbeat: opt.Heartbeat, viewers: srv.Metrics().Viewers("eliza")}
 	if s.heartbeat == 0 {
@@ -70,6 +73,9 @@ func translated(h server.Handler) server.Handler {
 	}
 }
 
+// translate replaces the errors whose text Eliza's clients compare or show. A conversation that was
+// deleted while a request waited is reported like one that never existed. An unknown agent gets 503 and
+// not 400, because the clients then show that the agent isn't running. Other errors are unchanged.
 func translate(err error) error {
 	var rejected *gateway.Rejection
 	switch {
@@ -81,14 +87,4 @@ func translate(err error) error {
 		return server.Errorf(http.StatusServiceUnavailable, rejected.Reason, "Agent is not running: %s", rejected.Message)
 	}
 	return err
-}
-
-// commandLimit bounds a command. It is longer than the gateway retries a commit.
-const commandLimit = 35 * time.Second
-
-// do runs a command to its end even if the client disconnects.
-func (s *surface) do(ctx context.Context, p gateway.Principal, conversation string, c gateway.Command) (gateway.Ack, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commandLimit)
-	defer cancel()
-	return s.gw.Do(ctx, p, conversation, c)
 }

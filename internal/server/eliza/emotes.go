@@ -33,8 +33,11 @@ func RegisterEmotes(srv *server.Server, opt EmoteOptions) {
 	srv.Handle(server.Route{Method: http.MethodGet, Pattern: emotePath + "{file}", Access: server.Public, Handler: e.file})
 }
 
+// emoteRoutes has the handlers of the emotes. It has no state besides its options, which do not change.
 type emoteRoutes struct{ EmoteOptions }
 
+// list answers GET /api/emotes. Without emotes the list is [] and not null, which the clients could not
+// iterate over.
 func (e *emoteRoutes) list(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
 	emotes := e.Emotes.list
 	if emotes == nil {
@@ -44,6 +47,8 @@ func (e *emoteRoutes) list(w http.ResponseWriter, _ *http.Request, _ gateway.Pri
 	return nil
 }
 
+// emoteFrame is the frame that makes the clients play an emote. It repeats the data of the catalogue, so a
+// client that has not loaded the catalogue can play it too.
 type emoteFrame struct {
 	Type     string  `json:"type"`
 	ID       string  `json:"emoteId"`
@@ -62,7 +67,7 @@ func (e *emoteRoutes) show(w http.ResponseWriter, r *http.Request, p gateway.Pri
 	}
 	emote, ok := e.Emotes.find(in.ID)
 	if !ok {
-		return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "Unknown emote: %.100s", in.ID)
+		return server.Invalid("Unknown emote: %.100s", in.ID)
 	}
 	b, err := json.Marshal(emoteFrame{"emote", emote.ID, emote.Path, emote.Duration, emote.Loop})
 	if err != nil {
@@ -76,6 +81,10 @@ func (e *emoteRoutes) show(w http.ResponseWriter, r *http.Request, p gateway.Pri
 }
 
 // file serves only files that the catalogue names.
+//
+// The catalogue's names were checked when it was loaded, but a file can be replaced afterwards, so it is
+// opened with os.OpenInRoot: a symbolic link out of the folder is an error. Ranges and If-Modified-Since
+// are answered by http.ServeContent.
 func (e *emoteRoutes) file(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
 	name := r.PathValue("file")
 	if !e.Emotes.files[name] {

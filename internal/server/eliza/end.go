@@ -8,14 +8,17 @@ import (
 
 // outcome describes a turn that has ended, without its text.
 type outcome struct {
-	AgentName             string       `json:"agentName"`
-	MessageID             string       `json:"messageId,omitempty"`
-	UserMessageID         string       `json:"userMessageId,omitempty"`
-	Usage                 *usage       `json:"usage,omitempty"`
-	ActionCallbackHistory []string     `json:"actionCallbackHistory,omitempty"`
-	FailureKind           string       `json:"failureKind,omitempty"`
-	NoResponseReason      string       `json:"noResponseReason,omitempty"`
-	Attachments           []attachment `json:"attachments,omitempty"`
+	AgentName             string   `json:"agentName"`
+	MessageID             string   `json:"messageId,omitempty"`
+	UserMessageID         string   `json:"userMessageId,omitempty"`
+	Usage                 *usage   `json:"usage,omitempty"`
+	ActionCallbackHistory []string `json:"actionCallbackHistory,omitempty"`
+	// FailureKind is one of the kinds below if the turn failed or was interrupted, and NoResponseReason is
+	// "ignored" if it completed without visible content. A client shows a notice for either, and none if
+	// both are empty.
+	FailureKind      string       `json:"failureKind,omitempty"`
+	NoResponseReason string       `json:"noResponseReason,omitempty"`
+	Attachments      []attachment `json:"attachments,omitempty"`
 	// Outcome and Error are set unless the turn completed.
 	Outcome event.Outcome `json:"outcome,omitempty"`
 	Error   *event.Error  `json:"error,omitempty"`
@@ -59,6 +62,9 @@ type errorFrame struct {
 //
 // The text stays, however the turn ended. A failed turn has a failure kind, so that clients do not take a partial text for the
 // whole answer. If the turn has no text, the outcome's text is a sentence for that kind.
+//
+// Eliza counts cached input as prompt tokens, so all kinds of input are added up. A turn that a person
+// stopped is not a failure: it has an outcome and no failure kind.
 func (a answer) outcome() (e outcome, ok bool) {
 	t := a.turn
 	if t == nil || t.Unfinished() {
@@ -97,6 +103,8 @@ func (a answer) outcome() (e outcome, ok bool) {
 }
 
 // isVisible reports whether a client shows anything of the answer.
+//
+// White space alone is not visible: models sometimes end a turn after a line break.
 func (a answer) isVisible() bool {
 	return strings.TrimSpace(a.text()) != "" || len(a.attachments()) > 0
 }
@@ -110,6 +118,8 @@ const (
 )
 
 // failureTexts are shown for failed turns without a text.
+//
+// They are also what a list shows for such a turn, so that the failure is still visible after a reload.
 var failureTexts = map[string]string{
 	insufficientCredits: "Sorry, the model provider's credits are used up. Top up the balance and try again.",
 	noProvider:          "Sorry, no model provider is set up for me.",
@@ -118,6 +128,9 @@ var failureTexts = map[string]string{
 }
 
 // failureKinds maps prefixes of error codes, which the dialects take from their upstreams.
+//
+// The first matching prefix wins. Prefixes are compared without regard to case, because upstreams differ
+// in it.
 var failureKinds = []struct{ prefix, kind string }{
 	{"rate_limit", rateLimited},
 	{"too_many_requests", rateLimited},

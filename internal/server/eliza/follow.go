@@ -12,6 +12,9 @@ type follower = follow.Follower[*state]
 
 // follow passes the states of a turn to a follower until it has enough or the turn can't be read. If only the turn is gone, the
 // error wraps errTurnGone. With withoutText, a running turn's text is left out of its states.
+//
+// Callers that wait for a turn without streaming it use withoutText: otherwise each commit would copy the
+// text of the whole turn for nothing. The text of the ended turn is always complete.
 func (s *surface) follow(ctx context.Context, p gateway.Principal, conversation, turn string, withoutText bool, to follower) error {
 	to.Read = func(ctx context.Context, f *gateway.Reader) (*state, int64, error) {
 		current, err := readState(ctx, f.Feed, turn, withoutText)

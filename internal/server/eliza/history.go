@@ -17,6 +17,9 @@ const maxList = 8 << 20
 var errTurnGone = errors.New("eliza: turn no longer in the conversation")
 
 // history is the newest part of a conversation, joined from pages.
+//
+// A turn can begin on one page and end on a later one, and both pages contain it. The history has each
+// turn once, as the newer page had it.
 type history struct {
 	messages []*transcript.Message
 	turns    []*transcript.Turn
@@ -24,6 +27,9 @@ type history struct {
 }
 
 // readHistory reads pages, newest first, until isEnough returns true or the conversation starts.
+//
+// isEnough is called after each page with everything that was read so far. The pages come from the journal
+// if the feed no longer has them in memory, so a caller should stop as early as possible.
 func readHistory(ctx context.Context, f *feed.Feed, isEnough func(*history) bool) (*history, error) {
 	// A truncate between two pages can remove the message before which the next page is requested. Start again then: truncates
 	// are rare, because people make them.
@@ -35,6 +41,8 @@ func readHistory(ctx context.Context, f *feed.Feed, isEnough func(*history) bool
 	}
 }
 
+// tryReadHistory is one attempt of readHistory. It fails with feed.ErrNoMessage if the message at which a
+// page begins was removed.
 func tryReadHistory(ctx context.Context, f *feed.Feed, isEnough func(*history) bool) (*history, error) {
 	s := &history{earlier: true}
 	hasTurn := make(map[string]bool)
@@ -62,6 +70,10 @@ func tryReadHistory(ctx context.Context, f *feed.Feed, isEnough func(*history) b
 }
 
 // newestMessages returns the list of a conversation's newest messages.
+//
+// It reads until there is one message more than the list needs, or until the texts exceed maxList bytes:
+// an answer that includes files as text can be megabytes long, and the list must not load all of the
+// conversation for it.
 func newestMessages(ctx context.Context, f *feed.Feed) ([]message, error) {
 	s, err := readHistory(ctx, f, func(s *history) bool {
 		size := 0
@@ -94,6 +106,10 @@ func (s *state) hasEnded() bool { return !s.turn.Unfinished() }
 
 // readState returns the current state of a turn, or errTurnGone. It runs for every reader after every commit, so of a running
 // turn it copies only the text, and with withoutText nothing.
+//
+// A running turn is always complete in the feed. An ended one may have been trimmed from memory between
+// its end and this call, because the feed drops the oldest messages first. In that case the turn is read
+// again from the journal, once.
 func readState(ctx context.Context, f *feed.Feed, turn string, withoutText bool) (s state, err error) {
 	complete := false
 	f.View(func(t *transcript.Transcript) {
@@ -143,6 +159,9 @@ func readState(ctx context.Context, f *feed.Feed, turn string, withoutText bool)
 
 // turnAt returns the id of the turn that ran at a seq, or errTurnGone. Turns of a conversation run one after another. Waiting
 // turns and children inside their parents can span the same seq, but they do not count.
+//
+// It resolves the id of the last frame that a client received. The feed's memory is searched first. Only
+// if the seq is older than its first message are pages read from the journal.
 func turnAt(ctx context.Context, f *feed.Feed, seq int64) (string, error) {
 	if seq > f.Head() {
 		return "", errTurnGone
@@ -165,6 +184,8 @@ func turnAt(ctx context.Context, f *feed.Feed, seq int64) (string, error) {
 	return foundTurn(turnOf(s.turns, seq))
 }
 
+// foundTurn returns errTurnGone for an empty id, so that callers can't mistake a missing turn for a turn
+// without an id.
 func foundTurn(id string) (string, error) {
 	if id == "" {
 		return "", errTurnGone
@@ -190,6 +211,8 @@ func runningTurn(f *feed.Feed, foreign bool) string {
 	return id
 }
 
+// turnOf returns the id of the turn whose range in the log contains a seq, or "". Turns inside another
+// turn, and turns that the upstream started, run at the same time as others, so they are skipped.
 func turnOf(turns []*transcript.Turn, seq int64) string {
 	best := ""
 	var since int64

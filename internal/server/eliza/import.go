@@ -1,7 +1,6 @@
 package eliza
 
 import (
-	"context"
 	"net/http"
 	"strings"
 
@@ -29,6 +28,11 @@ type importResponse struct {
 }
 
 // importMessages imports messages into a conversation that has none. Blank messages and unknown roles are skipped.
+//
+// The import is all or nothing and not abandoned if the client disconnects, and the gateway refuses it for
+// a conversation that has messages already. So a client may send it again after a timeout: the repetition
+// reports alreadyPopulated and changes nothing. Timestamps are limited to integers that JavaScript
+// represents exactly; negative ones become 0.
 func (s *surface) importMessages(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	var body importBody
 	if err := server.Decode(r, &body); err != nil {
@@ -45,7 +49,7 @@ func (s *surface) importMessages(w http.ResponseWriter, r *http.Request, p gatew
 		}
 	}
 	id := r.PathValue("id")
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), commandLimit)
+	ctx, cancel := server.CommandContext(r.Context())
 	defer cancel()
 	imported, err := s.gw.Backfill(ctx, p, id, titleOf(body.Title), messages)
 	if err != nil {

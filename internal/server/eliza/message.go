@@ -36,6 +36,9 @@ type message struct {
 // list converts a part of a conversation, oldest first, into messages of Eliza's clients. A turn becomes one message, at the
 // position of its first text. Messages without text and attachments are omitted, and so are system messages, for which the
 // clients have no role.
+//
+// A failed turn without a text has no assistant message, but the user must see that the question got no
+// answer. It becomes a message of its own right after the user's message, with the id of the turn.
 func list(messages []*transcript.Message, turns []*transcript.Turn) []message {
 	at := make(map[string]int) // index in slots, by turn
 	byID := make(map[string]*transcript.Turn, len(turns))
@@ -83,12 +86,17 @@ func list(messages []*transcript.Message, turns []*transcript.Turn) []message {
 }
 
 // slot is a message of a list before it is rendered.
+//
+// If silent is true, user is the message that the failed turn answers, and answer has only the turn.
+// Otherwise exactly one of user and answer is set.
 type slot struct {
 	user   *transcript.Message
 	answer answer
 	silent bool
 }
 
+// message renders the slot. It returns false if clients have nothing to show: no text and no attachment,
+// or a turn that didn't fail.
 func (s slot) message() (message, bool) {
 	var e message
 	switch {

@@ -26,13 +26,17 @@ func (s *surface) messages(w http.ResponseWriter, r *http.Request, p gateway.Pri
 }
 
 // send answers POST /api/conversations/{id}/messages: it adds a message and waits for the end of its turn.
+//
+// The response is sent only when the turn has ended, even if that takes minutes. A client that disconnects
+// before that doesn't stop the turn, and a repeated request with the same clientMessageId waits for the
+// same turn. The answer counts as read once it was written.
 func (s *surface) send(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	_, c, err := readSend(r)
 	if err != nil {
 		return err
 	}
 	id := r.PathValue("id")
-	ack, err := s.do(r.Context(), p, id, c)
+	ack, err := server.Do(r.Context(), s.gw, p, id, c)
 	if err != nil {
 		return err
 	}
@@ -52,6 +56,9 @@ func (s *surface) send(w http.ResponseWriter, r *http.Request, p gateway.Princip
 }
 
 // truncate removes the messages after one, and with inclusive that one too.
+//
+// It maps Eliza's message, which can be several transcript messages, to one truncate command. deletedCount
+// counts Eliza's messages.
 func (s *surface) truncate(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	var body struct {
 		MessageID string `json:"messageId"`
@@ -61,7 +68,7 @@ func (s *surface) truncate(w http.ResponseWriter, r *http.Request, p gateway.Pri
 		return err
 	}
 	if body.MessageID == "" {
-		return invalid("messageId is required")
+		return server.Invalid("messageId is required")
 	}
 	id := r.PathValue("id")
 	after, count, err := s.truncatePoint(r.Context(), p, id, body.MessageID, body.Inclusive)
@@ -69,7 +76,7 @@ func (s *surface) truncate(w http.ResponseWriter, r *http.Request, p gateway.Pri
 		return err
 	}
 	c := gateway.Command{Type: gateway.CommandTruncate, Key: r.Header.Get("Idempotency-Key"), After: after}
-	if _, err := s.do(r.Context(), p, id, c); err != nil {
+	if _, err := server.Do(r.Context(), s.gw, p, id, c); err != nil {
 		return err
 	}
 	server.WriteJSON(w, http.StatusOK, struct {
@@ -81,6 +88,10 @@ func (s *surface) truncate(w http.ResponseWriter, r *http.Request, p gateway.Pri
 
 // truncatePoint returns the transcript message after which a truncate removes everything, and how many of Eliza's messages that
 // removes.
+//
+// The page that contains the message is not enough: the result is the id of the message before it, so the
+// history is read until that one is included or the conversation starts. If nothing is left, after is "",
+// which the gateway takes as the start.
 func (s *surface) truncatePoint(ctx context.Context, p gateway.Principal, id, messageID string, inclusive bool) (after string, count int, err error) {
 	f, err := s.gw.Feed(ctx, p, id)
 	if err != nil {
@@ -129,6 +140,9 @@ func find(messages []message, id string) *message {
 }
 
 // abort stops the turn that runs in a room. Room is another name of a conversation.
+//
+// It also stops a turn that the upstream itself started. If none runs, it succeeds with aborted false, as
+// the turn may have ended just before the request arrived.
 func (s *surface) abort(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	id := r.PathValue("id")
 	// A user who may only read must not learn whether a turn runs.
@@ -147,7 +161,7 @@ func (s *surface) abort(w http.ResponseWriter, r *http.Request, p gateway.Princi
 		Turn    string `json:"turn,omitempty"`
 	}{okay: okay{true}, Turn: turn}
 	if turn != "" {
-		ack, err := s.do(r.Context(), p, id, gateway.Command{Type: gateway.CommandStop, Turn: turn})
+		ack, err := server.Do(r.Context(), s.gw, p, id, gateway.Command{Type: gateway.CommandStop, Turn: turn})
 		if err != nil {
 			return err
 		}

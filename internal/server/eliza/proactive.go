@@ -1,9 +1,7 @@
 package eliza
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"strings"
@@ -12,6 +10,7 @@ import (
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/gateway/hub"
+	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/store/journal"
 	"github.com/leat-dev/leat/transcript"
 )
@@ -36,6 +35,9 @@ type Proactive struct {
 }
 
 // utterance is an entry of the queue: a message, or a turn that has ended.
+//
+// The message is ready if the agent sent it outside a turn. Of a turn only the id is queued: its messages
+// are read by Run, because Committed must not wait for the store.
 type utterance struct {
 	conversation, turn string
 	message            *proactive
@@ -64,6 +66,9 @@ type proactive struct {
 }
 
 // Committed implements [gateway.Watcher].
+//
+// It runs in the conversation's writer, with every commit, so it only queues. A turn that answers a
+// message is remembered from its first event to its end: turn.end doesn't repeat what the turn answers.
 func (w *Proactive) Committed(s *journal.Summary, events []event.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -99,6 +104,9 @@ func (w *Proactive) Committed(s *journal.Summary, events []event.Event) {
 }
 
 // enqueue adds an entry. The caller must hold w.mu.
+//
+// A full queue drops the new entry instead of waiting: to wait here would stop the writer of the
+// conversation.
 func (w *Proactive) enqueue(s utterance) {
 	if len(w.queue) >= maxQueued {
 		w.drops++
@@ -108,6 +116,9 @@ func (w *Proactive) enqueue(s utterance) {
 }
 
 // messageOf returns the frame's message for a message.add event, or nil if it is not to be sent.
+//
+// It applies the event to an empty transcript, so that the text and the attachments are computed by the
+// same code as everywhere else.
 func messageOf(e *event.Event) *proactive {
 	var t transcript.Transcript
 	if err := t.Apply(e); err != nil || len(t.Messages) == 0 {
@@ -117,6 +128,9 @@ func messageOf(e *event.Event) *proactive {
 }
 
 // proactiveOf returns the frame's message for an answer, or nil if it has no text and no attachment, or belongs to a chat.
+//
+// Messages with the source client_chat are excluded: the stream of the chat that caused them delivers
+// them.
 func proactiveOf(a answer) *proactive {
 	if len(a.messages) == 0 {
 		return nil
@@ -133,6 +147,10 @@ func proactiveOf(a answer) *proactive {
 }
 
 // Run passes frames to send until ctx ends. It calls send from one goroutine, and send must not block.
+//
+// One value in wake can stand for several commits, so Run takes the whole queue each time. An error of one
+// message is logged and the others are still sent. Errors of a deleted conversation and of a stopping
+// gateway are expected and not logged.
 func (w *Proactive) Run(ctx context.Context, gw *gateway.Gateway, send func(hub.Frame)) {
 	for {
 		select {
@@ -166,6 +184,9 @@ func (w *Proactive) Run(ctx context.Context, gw *gateway.Gateway, send func(hub.
 }
 
 // unprompted returns the frame's message for a turn that has ended, or nil if the turn answered a message.
+//
+// The transcript decides and not the events that Committed saw, because the turn may have started before
+// this process did.
 func unprompted(ctx context.Context, gw *gateway.Gateway, conversation, turn string) (m *proactive, err error) {
 	err = gw.ViewTranscript(ctx, gateway.Principal{Admin: true}, conversation, func(t *transcript.Transcript) bool {
 		u := t.Turn(turn)
@@ -181,12 +202,12 @@ func unprompted(ctx context.Context, gw *gateway.Gateway, conversation, turn str
 	return m, err
 }
 
+// sendFrame sends the frame proactive-message to the sockets of all users who may read the conversation.
+// The hub checks that permission when it delivers the frame.
 func sendFrame(send func(hub.Frame), conversation string, m *proactive) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(proactiveFrame{"proactive-message", conversation, *m}); err != nil {
+	b, err := server.Marshal(proactiveFrame{"proactive-message", conversation, *m})
+	if err != nil {
 		return // impossible: it contains only strings and numbers
 	}
-	send(hub.Frame{Conversation: conversation, JSON: bytes.TrimSuffix(b.Bytes(), []byte("\n"))})
+	send(hub.Frame{Conversation: conversation, JSON: b})
 }

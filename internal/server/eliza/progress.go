@@ -15,6 +15,10 @@ type progress struct {
 
 // progress returns the activity of the newest part that still grows. If no part grows and the newest one is a text, it returns
 // streaming. Otherwise a process that exits after its text would be shown as thinking for a moment.
+//
+// An open request comes first: while the agent waits for a person, nothing else is going on. Otherwise the
+// messages and their parts are examined from the newest to the oldest, and the first part that is not
+// final decides. Without any, the turn is thinking, with the phase that the agent reported as the label.
 func (a answer) progress() progress {
 	thinking := progress{Type: "status", Kind: "thinking", Label: a.turn.Phase}
 	p := thinking

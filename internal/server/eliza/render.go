@@ -1,9 +1,7 @@
 package eliza
 
 import (
-	"bytes"
-	"encoding/json"
-
+	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/sse"
 )
 
@@ -19,13 +17,17 @@ type render struct {
 
 // next appends the frames that take the client from the last state to s, and reports whether they end the stream. Only the last
 // frame has the cursor, so that a client that is interrupted between them resumes before them all.
+//
+// The order of the frames is fixed: the activity, then the text, then done. A state that changes nothing
+// for the client produces no frame. It has no clock and no connection, so that tests can drive it with any
+// sequence of states.
 func (r *render) next(b []byte, s *state) (_ []byte, finished bool, err error) {
 	if r.finished {
 		return b, true, nil
 	}
 	var frames [][]byte
 	add := func(v any) {
-		f, e := encode(v)
+		f, e := server.Marshal(v)
 		if e != nil && err == nil {
 			err = e
 		}
@@ -63,15 +65,4 @@ func (r *render) next(b []byte, s *state) (_ []byte, finished bool, err error) {
 	}
 	r.finished = s.hasEnded()
 	return b, r.finished, nil
-}
-
-// encode is json.Marshal without the escapes for <, > and &, and without a line end.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

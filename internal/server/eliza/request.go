@@ -46,23 +46,23 @@ type image struct {
 	Name     string `json:"name"`
 }
 
-func invalid(format string, args ...any) error {
-	return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, format, args...)
-}
-
 // readSend parses a message and returns its command.
+//
+// The checks and their texts are those of Eliza's server. The clientMessageId becomes the command's key,
+// with a prefix, so it can't be equal to a key of the native protocol. It wins over the header
+// Idempotency-Key, because the clients repeat it with each retry.
 func readSend(r *http.Request) (b sendBody, c gateway.Command, err error) {
 	if err := server.Decode(r, &b); err != nil {
 		return b, c, err
 	}
 	if strings.TrimSpace(b.Text) == "" && len(b.Images) == 0 {
-		return b, c, invalid("text is required")
+		return b, c, server.Invalid("text is required")
 	}
 	if b.ChannelType != "" && !slices.Contains(channelTypes, strings.ToUpper(b.ChannelType)) {
-		return b, c, invalid("channelType is invalid")
+		return b, c, server.Invalid("channelType is invalid")
 	}
 	if n := utf8.RuneCountInString(b.ClientMessageID); n > maxClientMessageID {
-		return b, c, invalid("clientMessageId has %d characters; the limit is %d", n, maxClientMessageID)
+		return b, c, server.Invalid("clientMessageId has %d characters; the limit is %d", n, maxClientMessageID)
 	}
 	m := &gateway.CommandMessage{Text: b.Text, Source: b.Source}
 	if m.Source == "" {
@@ -78,16 +78,18 @@ func readSend(r *http.Request) (b sendBody, c gateway.Command, err error) {
 	return b, c, nil
 }
 
+// pictures converts the images of a message to media parts with data URLs. The data are decoded and
+// encoded again, so that what is stored is valid base64 in the standard alphabet and its size is known.
 func pictures(images []image) ([]event.Part, error) {
 	if len(images) > maxImages {
-		return nil, invalid("Too many images (max %d)", maxImages)
+		return nil, server.Invalid("Too many images (max %d)", maxImages)
 	}
 	var parts []event.Part
 	size := 0
 	for i, img := range images {
 		mime := strings.ToLower(img.MIMEType)
 		if !slices.Contains(imageTypes, mime) {
-			return nil, invalid("image %d: unsupported type %q; use %s", i+1, img.MIMEType, strings.Join(imageTypes, ", "))
+			return nil, server.Invalid("image %d: unsupported type %q; use %s", i+1, img.MIMEType, strings.Join(imageTypes, ", "))
 		}
 		data := img.Data
 		// Eliza accepts bare base64. A data URL of the same type is accepted too.
@@ -96,10 +98,10 @@ func pictures(images []image) ([]event.Part, error) {
 		}
 		raw, err := base64.StdEncoding.DecodeString(data)
 		if err != nil || len(raw) == 0 {
-			return nil, invalid("image %d: invalid data; send base64", i+1)
+			return nil, server.Invalid("image %d: invalid data; send base64", i+1)
 		}
 		if size += len(raw); size > maxImageBytes {
-			return nil, invalid("the images together exceed %d bytes", maxImageBytes)
+			return nil, server.Invalid("the images together exceed %d bytes", maxImageBytes)
 		}
 		parts = append(parts, event.Part{Kind: event.KindMedia, Media: &event.Media{
 			URL: "data:" + mime + ";base64," + base64.StdEncoding.EncodeToString(raw), MIME: mime, Name: img.Name, Size: int64(len(raw)),

@@ -17,6 +17,11 @@ import (
 const headersWithin = 2 * time.Second
 
 // sendStream adds a message and streams its turn.
+//
+// The command runs in a goroutine with a context of its own, so a client that disconnects doesn't cancel a
+// message that may already be stored. If its result arrives within headersWithin, an error is an HTTP
+// error. Later errors are error frames, because the status was sent. Heartbeats are sent while the result
+// is awaited.
 func (s *surface) sendStream(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	body, c, err := readSend(r)
 	if err != nil {
@@ -35,7 +40,7 @@ func (s *surface) sendStream(w http.ResponseWriter, r *http.Request, p gateway.P
 	}
 	results := make(chan result, 1) // the handler always reads it before it returns
 	go func() {
-		ack, err := s.do(r.Context(), p, id, c)
+		ack, err := server.Do(r.Context(), s.gw, p, id, c)
 		results <- result{ack, err}
 	}()
 	var res result
@@ -70,6 +75,10 @@ func (s *surface) sendStream(w http.ResponseWriter, r *http.Request, p gateway.P
 
 // attach resumes the stream of the turn that contains the client's last frame. Without Last-Event-ID it streams the running
 // turn.
+//
+// The first frame after a resumption has the whole text, because the gateway doesn't know how much of it
+// the client already has. Nothing is added to the conversation, so a client may attach as often as it
+// likes.
 func (s *surface) attach(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	id := r.PathValue("id")
 	f, err := s.gw.Feed(r.Context(), p, id)
@@ -107,7 +116,7 @@ func locate(ctx context.Context, f *feed.Feed, last string) (string, error) {
 	}
 	_, seq, ok := feed.Cursor(last).Parse()
 	if !ok {
-		return "", invalid("invalid Last-Event-ID: send the id of a frame")
+		return "", server.Invalid("invalid Last-Event-ID: send the id of a frame")
 	}
 	// the seq of another epoch or term does not identify a turn
 	if !f.Knows(feed.Cursor(last)) {
@@ -128,6 +137,9 @@ type stream struct {
 }
 
 // open sends the headers and the first heartbeat. The caller must stop the ticker.
+//
+// A failed write is remembered and not returned: the turn runs on without the client, and the stream ends
+// at the next state.
 func (s *surface) open(w http.ResponseWriter, r *http.Request) *stream {
 	st := &stream{s: s, ticker: time.NewTicker(s.heartbeat)}
 	st.response, st.writeErr = s.srv.OpenStream(w, r, http.StatusOK, "text/event-stream")
@@ -137,10 +149,13 @@ func (s *surface) open(w http.ResponseWriter, r *http.Request) *stream {
 	return st
 }
 
+// beat sends a heartbeat. Heartbeats keep proxies from closing a silent connection and let clients notice
+// a broken one.
 func (st *stream) beat() { st.write(heartbeat) }
 
 var heartbeat = sse.AppendComment(nil, "heartbeat")
 
+// write writes unless an earlier write failed. The first error stays in writeErr.
 func (st *stream) write(b []byte) {
 	if st.writeErr == nil && len(b) > 0 {
 		st.writeErr = st.response.Write(b)
@@ -149,6 +164,9 @@ func (st *stream) write(b []byte) {
 
 // turn streams a turn to its end. At a shutdown it stops without a last frame, because the turn may continue and the client can
 // attach again.
+//
+// After the done frame, the answer counts as read by the user who streamed it: the page that streams a
+// conversation shows it.
 func (st *stream) turn(ctx context.Context, p gateway.Principal, conversation, turn string) error {
 	st.metrics = st.s.viewers.Open()
 	defer st.metrics.Close()
@@ -188,7 +206,7 @@ func (st *stream) fail(err error) error {
 	err = translate(err)
 	e := server.Describe(err)
 	f := errorFrame{Type: "error", UserMessageID: st.render.user, Message: e.Message, Reason: e.Reason, Retryable: e.RetryAfter > 0, RetryAfter: e.RetryAfter.Milliseconds()}
-	b, encodeErr := encode(f)
+	b, encodeErr := server.Marshal(f)
 	if encodeErr != nil {
 		return errors.Join(err, encodeErr)
 	}

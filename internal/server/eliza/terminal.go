@@ -1,10 +1,8 @@
 package eliza
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -45,6 +43,8 @@ type shell struct {
 	TerminalOptions
 }
 
+// runRequest is the body of a command. With Capture, the response waits for the end of the command and has
+// its output. Without it, the response is immediate and the output is only on the sockets.
 type runRequest struct {
 	Command string `json:"command"`
 	Client  string `json:"clientId"`
@@ -52,6 +52,8 @@ type runRequest struct {
 	Capture bool   `json:"captureOutput"`
 }
 
+// runReply has the field names of Eliza's server. Stdout and Stderr are cut at the terminal's limit, and
+// then Truncated is true.
 type runReply struct {
 	OK            bool   `json:"ok"`
 	Run           string `json:"runId"`
@@ -65,6 +67,10 @@ type runReply struct {
 }
 
 // run makes its checks in the same order as Eliza.
+//
+// The admin's token alone is not enough: a command has the rights of the gateway's process, so a second
+// token is compared too, from the header or the body. The length of the command is counted in UTF-16
+// units, as JavaScript does. The log has the id of the run and not the command, which may contain secrets.
 func (t *shell) run(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
 	if t.Terminal == nil {
 		return server.Errorf(http.StatusForbidden, server.ReasonForbidden, "Shell access is disabled")
@@ -130,27 +136,29 @@ func (t *shell) isValid(token string) bool {
 	return subtle.ConstantTimeCompare(sum[:], want[:]) == 1
 }
 
+// check refuses commands that a shell would split into several, and client ids that could not be compared
+// safely.
 func (in *runRequest) check() error {
-	bad := func(format string, args ...any) error {
-		return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, format, args...)
-	}
 	switch {
 	case strings.TrimSpace(in.Command) == "":
-		return bad("command is required")
+		return server.Invalid("command is required")
 	case len(utf16.Encode([]rune(in.Command))) > terminal.MaxCommand:
-		return bad("command exceeds %d characters", terminal.MaxCommand)
+		return server.Invalid("command exceeds %d characters", terminal.MaxCommand)
 	case strings.ContainsAny(in.Command, "\n\r\x00"):
-		return bad("command contains a line break or NUL; send one line")
+		return server.Invalid("command contains a line break or NUL; send one line")
 	case in.Client == "":
-		return bad("clientId is required: in the body, or in the header X-Eliza-Client-Id")
+		return server.Invalid("clientId is required: in the body, or in the header X-Eliza-Client-Id")
 	}
 	if err := event.CheckID("clientId", in.Client); err != nil {
-		return bad("%s", err)
+		return server.Invalid("%s", err)
 	}
 	return nil
 }
 
 // sender returns a function that sends the events of a run.
+//
+// The returned function is called from the goroutine that reads the command's output, so a slow Send slows
+// the command and doesn't make the output grow in memory.
 func (t *shell) sender(client string) func(terminal.Event) {
 	if t.Send == nil {
 		return func(terminal.Event) {}
@@ -159,13 +167,11 @@ func (t *shell) sender(client string) func(terminal.Event) {
 		client = ""
 	}
 	return func(e terminal.Event) {
-		var b bytes.Buffer
-		enc := json.NewEncoder(&b)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(e); err != nil {
+		b, err := server.Marshal(e)
+		if err != nil {
 			t.srv.Log().Error("terminal frame", "run", e.Run, "error", err) // impossible: it contains only strings and numbers
 			return
 		}
-		t.Send(client, bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+		t.Send(client, b)
 	}
 }

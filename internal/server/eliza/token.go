@@ -22,6 +22,13 @@ type tokens struct {
 }
 
 // next appends the JSON of the frame that takes the client to text. If the client has it already, next appends nothing.
+//
+// If the new text extends the old one, only the suffix is sent. In the original protocol each frame also
+// has the full text. In delta-v2 the full text follows only when the bytes since the last full text reach
+// its length, or minSnapshot, so that
+// the length of the stream grows only in proportion to the text. Any other
+// change, such as a callback that replaced the text, sends the full text, and a client must replace what
+// it shows.
 func (t *tokens) next(b []byte, text string) []byte {
 	if t.current == text && !t.unknown {
 		return b

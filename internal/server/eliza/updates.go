@@ -1,13 +1,13 @@
 package eliza
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/gateway/hub"
+	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
@@ -35,6 +35,9 @@ type updated struct {
 }
 
 // Committed implements [gateway.Watcher].
+//
+// It runs in the conversation's writer with every commit, so it must not block. If the commit deletes the conversation, only the deletion is sent. Unlisted conversations are in no client's list,
+// so their changes are of no use to it.
 func (u *Updates) Committed(s *journal.Summary, events []event.Event) {
 	if u.Send == nil {
 		return
@@ -50,14 +53,12 @@ func (u *Updates) Committed(s *journal.Summary, events []event.Event) {
 	if c.Title == "" {
 		c.Title = newChat
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(updateFrame{"conversation-updated", c}); err != nil {
+	b, err := server.Marshal(updateFrame{"conversation-updated", c})
+	if err != nil {
 		return // impossible: it contains only strings
 	}
 	// A socket that is behind gets only the newest of several changes.
-	u.Send(hub.Frame{Conversation: s.ID, Key: updateKey + s.ID, JSON: bytes.TrimSuffix(b.Bytes(), []byte("\n"))})
+	u.Send(hub.Frame{Conversation: s.ID, Key: updateKey + s.ID, JSON: b})
 }
 
 // updateKey is the prefix of the hub key of a conversation's newest change.
@@ -69,6 +70,9 @@ type deletedFrame struct {
 }
 
 // deleted sends the deletion to all users who could read the conversation. It replaces a change that is still queued.
+//
+// The summary is copied, because the writer may change it while the frame is queued. The copy has only
+// what the hub needs to decide who could read the conversation.
 func (u *Updates) deleted(s *journal.Summary) {
 	b, err := json.Marshal(deletedFrame{"conversation-deleted", s.ID})
 	if err != nil {
@@ -78,6 +82,7 @@ func (u *Updates) deleted(s *journal.Summary) {
 	u.Send(hub.Frame{Deleted: was, Key: updateKey + s.ID, JSON: b})
 }
 
+// ends reports whether the commit deleted the conversation.
 func ends(events []event.Event) bool {
 	for i := range events {
 		if events[i].Type == event.ConversationDelete {
@@ -87,6 +92,7 @@ func ends(events []event.Event) bool {
 	return false
 }
 
+// changes reports whether the commit changed what a list of conversations shows.
 func changes(events []event.Event) bool {
 	for i := range events {
 		if t := events[i].Type; t == event.ConversationUpdate || t == event.ConversationTruncate {

@@ -16,6 +16,9 @@ type welcome struct {
 }
 
 // greet answers POST /api/conversations/{id}/greeting with an empty greeting and the agent's name.
+//
+// Eliza's server lets the agent write a greeting. Here an agent writes only in turns, so the clients get
+// the empty greeting for which they show nothing.
 func (s *surface) greet(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	c, err := s.gw.Conversation(r.Context(), p, gateway.ActionRead, r.PathValue("id"))
 	if err != nil {
@@ -34,6 +37,10 @@ func (s *surface) greet(w http.ResponseWriter, r *http.Request, p gateway.Princi
 }
 
 // cleanup deletes the caller's conversations without messages, except the open one.
+//
+// Clear checks again, in the conversation's writer, that there are
+// no messages, so a message that arrives in between is not lost. The conversations of other users are
+// never deleted, not even by the admin.
 func (s *surface) cleanup(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	var body struct {
 		KeepID string `json:"keepId"`

@@ -38,6 +38,9 @@ type surface struct {
 var actions = []string{"start", "stop", "pause", "resume"}
 
 // Register adds the routes to a server.
+//
+// The status and the events are for every user, limited to what the user may see. The actions of the agent
+// and a restart affect all users, so they are for the admin.
 func Register(srv *server.Server, gw *gateway.Gateway, opt Options) {
 	s := &surface{srv: srv, gw: gw, Options: opt}
 	srv.Handle(server.Route{Method: http.MethodGet, Pattern: "/ws", Access: server.InBand, Stream: true, Handler: s.socket})
@@ -52,6 +55,10 @@ func Register(srv *server.Server, gw *gateway.Gateway, opt Options) {
 }
 
 // sees reports whether p may see a signal of a conversation. Only the admin sees signals without one.
+//
+// It is called again for each signal and not once per connection, because shares change while a socket is
+// open. A signal of a deleted conversation is removed from the log when the admin's check finds it: for
+// another user, a missing conversation may only be one that the user may not see.
 func (s *surface) sees(ctx context.Context, p gateway.Principal, conversation string) (bool, error) {
 	if conversation == "" {
 		return p.Admin, nil
@@ -64,6 +71,21 @@ func (s *surface) sees(ctx context.Context, p gateway.Principal, conversation st
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// visibility returns sees with a cache. A list of signals names few conversations many times, and each first check reads the
+// conversation's summary. The cache is for one list: a longer life would miss changes of permissions.
+func (s *surface) visibility(ctx context.Context, p gateway.Principal) func(conversation string) (bool, error) {
+	checked := map[string]bool{}
+	return func(conversation string) (may bool, err error) {
+		may, ok := checked[conversation]
+		if !ok {
+			if may, err = s.sees(ctx, p, conversation); err == nil {
+				checked[conversation] = may
+			}
+		}
+		return may, err
+	}
 }
 
 // statusFrame is the status, in a frame and in the response to GET /api/status.
@@ -80,9 +102,15 @@ type statusFrame struct {
 }
 
 // currentStatus returns the current status, for a socket or a response, optionally with the uptime and with the reasons for a restart.
+//
+// The gateway's own condition overrides the agent's: draining is shown as restarting, and failing commits
+// as failing. Each frame is computed anew, so it is right at the moment at which it is sent.
 func (s *surface) currentStatus(socket, uptime, pending bool) statusFrame {
 	st := s.Agent.Status()
-	f := statusFrame{Type: "status", State: st.State, AgentName: st.Name, Model: st.Model}
+	f := statusFrame{State: st.State, AgentName: st.Name, Model: st.Model}
+	if socket {
+		f.Type = "status"
+	}
 	err := s.gw.Healthy()
 	switch {
 	case s.gw.Draining():
@@ -111,9 +139,10 @@ func (s *surface) currentStatus(socket, uptime, pending bool) statusFrame {
 }
 
 // status answers GET /api/status.
+//
+// The keys startup and cloud are constants: Eliza's clients require them, and there is no cloud here.
 func (s *surface) status(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
 	f := s.currentStatus(false, true, true)
-	f.Type = ""
 	type cloud struct {
 		Connection string  `json:"connectionStatus"`
 		Agent      *string `json:"activeAgentId"`
@@ -127,13 +156,14 @@ func (s *surface) status(w http.ResponseWriter, _ *http.Request, _ gateway.Princ
 }
 
 // act returns the handler of POST /api/agent/{action}.
+//
+// The response has the status after the action.
 func (s *surface) act(action string) server.Handler {
 	return func(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
 		if _, ok := s.Agent.Do(action); !ok {
 			return server.Errorf(http.StatusConflict, gateway.ReasonUnknownAgent, "no agent is configured")
 		}
 		f := s.currentStatus(false, true, true)
-		f.Type = ""
 		server.WriteJSON(w, http.StatusOK, struct {
 			OK     bool        `json:"ok"`
 			Status statusFrame `json:"status"`

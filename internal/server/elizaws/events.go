@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -25,6 +24,11 @@ const (
 )
 
 // events answers GET /api/agent/events: the stored agent events and heartbeats, with which clients fill gaps.
+//
+// The filters are applied in this order: permission, run and seq, then the cursor and the limit.
+// totalBuffered counts everything that the caller may see, before the other filters. Training events are
+// excluded, as in Eliza. The limit keeps the oldest events, so a client can fetch a long gap in several
+// requests.
 func (s *surface) events(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	q := r.URL.Query()
 	limit := clampLimit(q.Get("limit"))
@@ -32,12 +36,12 @@ func (s *surface) events(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	if v := q.Get("fromSeq"); v != "" {
 		var err error
 		if from, err = strconv.ParseInt(v, 10, 64); err != nil || from < 0 {
-			return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, `Invalid "fromSeq" filter.`)
+			return server.Invalid(`Invalid "fromSeq" filter.`)
 		}
 	}
 	run := q.Get("runId")
 	entries, _ := s.Signals.After(0)
-	visible := map[string]bool{}
+	visible := s.visibility(r.Context(), p)
 	total, begin := 0, 0
 	after, isKnown := signals.ParseID(q.Get("after"))
 	isKnown = isKnown && after <= s.Signals.Head() // a larger id is of another gateway, or older than this data folder
@@ -46,13 +50,9 @@ func (s *surface) events(w http.ResponseWriter, r *http.Request, p gateway.Princ
 		if e.Type == signals.TrainingEvent {
 			continue
 		}
-		may, isCached := visible[e.Conversation]
-		if !isCached {
-			var err error
-			if may, err = s.sees(r.Context(), p, e.Conversation); err != nil {
-				return err
-			}
-			visible[e.Conversation] = may
+		may, err := visible(e.Conversation)
+		if err != nil {
+			return err
 		}
 		if !may {
 			continue
@@ -118,6 +118,10 @@ func (s *surface) signal(ctx context.Context, p gateway.Principal, in *signalBod
 }
 
 // publish answers POST /api/agent/event.
+//
+// An event of an agent can also be a message that the agent writes unasked. Then the message is stored
+// first and the event published after it: if the store refuses the message, no socket shows it. A repeated
+// request with the same Idempotency-Key stores it once.
 func (s *surface) publish(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	var in signalBody
 	if err := server.Decode(r, &in); err != nil {
@@ -125,7 +129,7 @@ func (s *surface) publish(w http.ResponseWriter, r *http.Request, p gateway.Prin
 	}
 	in.Stream = strings.TrimSpace(in.Stream)
 	if in.Stream == "" {
-		return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "stream is required")
+		return server.Invalid("stream is required")
 	}
 	in.Type = signals.AgentEvent
 	sp, room := speechOf(&in), ""
@@ -164,14 +168,13 @@ func (s *surface) publish(w http.ResponseWriter, r *http.Request, p gateway.Prin
 }
 
 // publishMany answers POST /api/signals, which has one signal per line. It publishes all of them or none.
+//
+// Every line is checked before the first is published. The error names the line, because an agent may send
+// many.
 func (s *surface) publishMany(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
-	body, err := io.ReadAll(r.Body)
+	body, err := server.ReadBody(r)
 	if err != nil {
-		var tooLarge *http.MaxBytesError
-		if errors.As(err, &tooLarge) {
-			return err
-		}
-		return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "the body is incomplete; send it again")
+		return err
 	}
 	var batch []signals.Signal
 	n := 0
@@ -185,7 +188,7 @@ func (s *surface) publishMany(w http.ResponseWriter, r *http.Request, p gateway.
 		}
 		var in signalBody
 		if err := server.Unmarshal(line, &in, false); err != nil {
-			return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "line %d: %s", n, server.Describe(err).Message)
+			return server.Invalid("line %d: %s", n, server.Describe(err).Message)
 		}
 		sig, err := s.signal(r.Context(), p, &in, in.Payload)
 		if err != nil {
@@ -213,10 +216,12 @@ func (s *surface) publishMany(w http.ResponseWriter, r *http.Request, p gateway.
 }
 
 // fault converts an error of the signal log for the client. The prefix precedes the text of an invalid signal.
+//
+// A failed write of the log is reported as temporary, with the cause for the gateway's own log.
 func fault(err error, prefix string) error {
 	switch {
 	case errors.Is(err, signals.ErrInvalid):
-		return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "%s%v", prefix, err)
+		return server.Invalid("%s%v", prefix, err)
 	case errors.Is(err, signals.ErrGone):
 		return gateway.ErrNotFound
 	}

@@ -9,6 +9,8 @@ import (
 )
 
 // addresses counts the open sockets of each address. The zero value is ready to use.
+//
+// A network of IPv6 counts as one address, as for refused tokens: a provider assigns it to one customer.
 type addresses struct {
 	mu   sync.Mutex
 	open map[netip.Prefix]int

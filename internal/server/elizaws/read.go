@@ -18,6 +18,9 @@ type readFrame struct {
 
 // sendPositions sends changes of read positions until the socket ends. A message in a conversation that the user has open, on
 // this socket or another one, is read at once.
+//
+// Positions merges notifications, so a slow socket gets the newest position of a conversation only. A
+// position that was sent before is not repeated. It ends with the connection and closes f.
 func (c *webSocket) sendPositions(f *gateway.Positions) {
 	defer f.Close()
 	lastSent := map[string]gateway.Position{}
@@ -52,6 +55,8 @@ func (c *webSocket) sendPositions(f *gateway.Positions) {
 
 // position returns the user's read position in a conversation. If the user has the conversation open, position marks it as
 // read, and looks is true: MarkRead causes its own notification.
+//
+// Being open on any socket of the user counts, so a message that is read on one device is read on all.
 func (c *webSocket) position(id string) (at gateway.Position, looks bool, err error) {
 	p := c.principal()
 	s, err := c.s.gw.Conversation(c.ctx, p, gateway.ActionRead, id)

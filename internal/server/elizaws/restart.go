@@ -27,7 +27,6 @@ func (s *surface) restart(w http.ResponseWriter, _ *http.Request, _ gateway.Prin
 		return err
 	}
 	f := s.currentStatus(false, true, true)
-	f.Type = ""
 	server.WriteJSON(w, http.StatusOK, struct {
 		OK      bool        `json:"ok"`
 		Pending bool        `json:"pendingRestart"`

@@ -55,6 +55,9 @@ type webSocket struct {
 }
 
 // clientFrame is a frame of a client. Other types and fields are ignored.
+//
+// Fields that may have a wrong type are raw messages: a frame with a wrong field is handled like one
+// without it, as in Eliza.
 type clientFrame struct {
 	Type         string          `json:"type"`
 	Token        json.RawMessage `json:"token"`
@@ -71,6 +74,10 @@ func (f *clientFrame) conversation() (id string) {
 }
 
 // socket answers GET /ws.
+//
+// A token in the URL is used only if QueryToken allows it, and never replaces valid credentials of the
+// handshake. The limit per address comes before the handshake, so a flood gets plain HTTP errors. The end
+// of a connection is not an error of the request.
 func (s *surface) socket(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
 	id := server.IdentityOf(r.Context())
 	if query := r.URL.Query(); query.Has("token") && s.srv.TokenNeeded() {
@@ -108,6 +115,9 @@ func (s *surface) socket(w http.ResponseWriter, r *http.Request, _ gateway.Princ
 func isAuthenticated(p gateway.Principal) bool { return p.Admin || p.Subject != "" }
 
 // clientID returns the id that a client has chosen for itself. If the id is invalid, clientID returns "".
+//
+// The id addresses the output of terminal commands to one page, so only characters without a special
+// meaning are accepted.
 func clientID(r *http.Request) string {
 	id := r.URL.Query().Get("clientId")
 	if id == "" || len(id) > maxClient {
@@ -133,6 +143,10 @@ func lastEvent(r *http.Request) int64 {
 }
 
 // run authenticates the client and handles its frames until the connection ends.
+//
+// A client that authenticates by a frame joins the hub again: the cursor from the handshake would deliver
+// frames from before the authentication. Writing happens in another goroutine, so a slow client does not
+// keep the loop from reading pings, until maxAnswers answers wait.
 func (c *webSocket) run() error {
 	greeting := []byte(nil)
 	if !isAuthenticated(c.principal()) {
@@ -188,6 +202,8 @@ func (c *webSocket) run() error {
 // nextFrame returns the next frame. If it can't be parsed, ok is false and the frame is to be ignored, as Eliza does.
 func (c *webSocket) nextFrame() (f clientFrame, ok bool, err error) { return parseFrame(c.conn.Read()) }
 
+// parseFrame takes the results of a read, so it serves both the first read, which has its own limit, and
+// the later ones.
 func parseFrame(b []byte, err error) (f clientFrame, ok bool, _ error) {
 	if errors.Is(err, socket.ErrBinary) {
 		return f, false, nil
@@ -202,6 +218,8 @@ func parseFrame(b []byte, err error) (f clientFrame, ok bool, _ error) {
 }
 
 // authenticate waits for a token. It returns errUnauthorized unless the connection itself ended.
+//
+// The error says nothing about the reason, as in Eliza, so it doesn't help to guess a token.
 func (c *webSocket) authenticate() error {
 	f, ok, err := parseFrame(c.conn.ReadFirst(authLimit, errUnauthorized))
 	if err != nil {
@@ -237,6 +255,8 @@ func (c *webSocket) renew(f clientFrame) {
 func (c *webSocket) principal() gateway.Principal { return c.identity.Load().Principal }
 
 // farewell tells the client by the close code why the connection ends.
+//
+// Code 1008 means that the credentials are not valid, or no longer. All other causes are temporary.
 func (c *webSocket) farewell(cause error) (end socket.Farewell) {
 	switch {
 	case errors.Is(cause, errUnauthorized):

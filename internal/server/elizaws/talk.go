@@ -31,6 +31,8 @@ type speech struct{ text, source string }
 
 // speechOf returns the message of an event, or nil if it has none: another stream, no text, or a message that a chat's own
 // stream shows. An event with a room but without a source belongs to the turn that runs in the room.
+//
+// Values of other types than text are ignored: the events of agents have no schema.
 func speechOf(in *signalBody) *speech {
 	var data struct {
 		Text   any `json:"text"`
@@ -53,6 +55,10 @@ func speechOf(in *signalBody) *speech {
 
 // room returns the conversation for an unasked message: the named one, else the one that p has open, else p's most recent one.
 // It returns "" if p has none.
+//
+// An open conversation that the user may no longer write in is skipped and not an error. The search for
+// the most recent conversation reads pages and stops at recentPages, so that an admin without any
+// conversation doesn't cause a scan of all of them.
 func (s *surface) room(ctx context.Context, p gateway.Principal, requested string) (string, error) {
 	if requested != "" {
 		return requested, nil
@@ -90,6 +96,8 @@ func (s *surface) room(ctx context.Context, p gateway.Principal, requested strin
 }
 
 // say adds a message to a conversation. Readers get it once it is stored.
+//
+// The message is added outside of turns. Its source marks it as unasked.
 func (s *surface) say(ctx context.Context, p gateway.Principal, conversation, key string, sp *speech) (message string, err error) {
 	ack, err := s.gw.Do(ctx, p, conversation, gateway.Command{Type: gateway.CommandInject, Key: key, Message: &gateway.CommandMessage{
 		Role: event.Assistant, Text: sp.text, Source: sp.source,

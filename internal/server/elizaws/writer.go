@@ -10,6 +10,9 @@ import (
 
 // write sends the socket's frames: the greeting, the status, the replay, and then live frames. Only its goroutine writes. It
 // returns when the connection ends or a write fails.
+//
+// The order at the start is: auth-ok, the status, the stored signals. After that, frames of all sources
+// are written as they arrive, and the status again every statusEvery.
 func (c *webSocket) write(greeting []byte) error {
 	if len(greeting) > 0 {
 		if err := c.conn.Write(greeting); err != nil {
@@ -67,6 +70,11 @@ type gapFrame struct {
 }
 
 // replay sends the stored signals after the client's cursor, or without one the newest signals.
+//
+// A cursor inside the log continues there, with a gap frame if signals after it are no longer stored. A
+// cursor above the head can't be of this log, so the client gets a gap frame and then the newest signals.
+// The entries are collected from the newest to the oldest, so only as many permissions are checked as
+// signals are sent.
 func (c *webSocket) replay() error {
 	log := c.s.Signals
 	if c.after >= 0 && c.after <= log.Head() {
@@ -75,15 +83,11 @@ func (c *webSocket) replay() error {
 	cursor, head := c.after, log.Head()
 	entries, _ := log.After(0)
 	var selected []signals.Entry
-	visible := map[string]bool{}
+	visible := c.s.visibility(c.ctx, c.principal())
 	for i := len(entries) - 1; i >= 0 && len(selected) < replayLimit; i-- {
-		may, isCached := visible[entries[i].Conversation]
-		if !isCached {
-			var err error
-			if may, err = c.s.sees(c.ctx, c.principal(), entries[i].Conversation); err != nil {
-				return err
-			}
-			visible[entries[i].Conversation] = may
+		may, err := visible(entries[i].Conversation)
+		if err != nil {
+			return err
 		}
 		if may {
 			selected = append(selected, entries[i])
@@ -106,6 +110,7 @@ func (c *webSocket) replay() error {
 	return c.signals()
 }
 
+// gap sends a gap frame. next is the first signal that follows, if there is one.
 func (c *webSocket) gap(after int64, next []signals.Entry) error {
 	f := gapFrame{Type: "replay-gap", After: signals.ID(after)}
 	if len(next) > 0 {
@@ -154,6 +159,9 @@ type resyncFrame struct {
 }
 
 // sendLive sends the frames that are queued in the hub.
+//
+// The hub drops frames for a socket that is far behind, and reports their number once. The
+// client then reloads its view.
 func (c *webSocket) sendLive() error {
 	for {
 		b, drops, err := c.frames.Next(c.ctx, c.principal(), c.client)

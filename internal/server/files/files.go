@@ -32,6 +32,9 @@ func Register(s *server.Server, service *attachments.Service) {
 }
 
 // createFile creates a file from the body, with the name in the query and the type in Content-Type.
+//
+// Multipart forms are refused, because the whole form would have to be parsed to find the file; a page can
+// send the file itself.
 func (f *surface) createFile(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	if strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/") {
 		return server.Errorf(http.StatusUnsupportedMediaType, server.ReasonInvalid, "send the file itself as the body, and its name as ?name=")
@@ -70,13 +73,16 @@ func (f *surface) serveStored(w http.ResponseWriter, r *http.Request, p gateway.
 }
 
 // download serves a file of the workspace by its path, or a file of a conversation by its id.
+//
+// The Etag of a workspace file is made from its origin, which identifies the stored version, and the
+// modification time serves clients that only know dates.
 func (f *surface) download(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	q := r.URL.Query()
 	if id := q.Get("id"); id != "" {
 		return f.serveStored(w, r, p, q.Get("conversation"), id)
 	}
 	if !q.Has("path") {
-		return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "say which file: ?path=, or ?conversation= and ?id=")
+		return server.Invalid("say which file: ?path=, or ?conversation= and ?id=")
 	}
 	file, m, err := f.files.OpenPath(p, q.Get("path"))
 	if err != nil {
@@ -93,6 +99,10 @@ func (f *surface) download(w http.ResponseWriter, r *http.Request, p gateway.Pri
 
 // serve writes a file or the requested range of it. With ?download, the browser saves it, under the name in that parameter if
 // there is one.
+//
+// Only types that can't contain a script are displayed. The policy and the sandbox are a second
+// protection, if a browser treats a file as a page anyway. http.ServeContent answers ranges, which players
+// of sound and video need.
 func serve(w http.ResponseWriter, r *http.Request, file io.ReadSeeker, m event.Media, changed time.Time) {
 	mode, name := "attachment", m.Name
 	q := r.URL.Query()

@@ -50,6 +50,9 @@ func (f *surface) limits(w http.ResponseWriter, _ *http.Request, _ gateway.Princ
 }
 
 // create starts an upload, or stores a whole file.
+//
+// A request without tus is all or nothing: if the body is incomplete or refused, the upload is dropped.
+// With tus, the bytes that arrived stay, and the Location in the response is where the client resumes.
 func (f *surface) create(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	resumable := r.Header.Get("Tus-Resumable") != ""
 	if err := version(w, r); err != nil {
@@ -82,6 +85,10 @@ func (f *surface) create(w http.ResponseWriter, r *http.Request, p gateway.Princ
 }
 
 // announced parses the description of the file in a request.
+//
+// Without tus, the name and the other details are in the query, and the length must be known in advance,
+// so that a file above the limit is refused before its first byte. With tus, they are base64 values in
+// Upload-Metadata. Unknown keys are ignored.
 func announced(r *http.Request, resumable bool) (n attachments.NewUpload, err error) {
 	if !resumable {
 		if strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/") {
@@ -94,13 +101,13 @@ func announced(r *http.Request, resumable bool) (n attachments.NewUpload, err er
 		return attachments.NewUpload{Conversation: q.Get("conversation"), Name: q.Get("name"), MIME: r.Header.Get("Content-Type"), Alt: q.Get("alt"), Length: r.ContentLength}, nil
 	}
 	if n.Length, err = strconv.ParseInt(r.Header.Get("Upload-Length"), 10, 64); err != nil || n.Length < 0 {
-		return n, server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "Upload-Length has to say how many bytes the file has")
+		return n, server.Invalid("Upload-Length has to say how many bytes the file has")
 	}
 	for _, pair := range strings.Split(r.Header.Get("Upload-Metadata"), ",") {
 		key, encoded, _ := strings.Cut(strings.TrimSpace(pair), " ")
 		value, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
 		if err != nil {
-			return n, server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "Upload-Metadata: the value of %q isn't valid base64", key)
+			return n, server.Invalid("Upload-Metadata: the value of %q isn't valid base64", key)
 		}
 		switch key {
 		case "filename", "name":
@@ -161,7 +168,7 @@ func (f *surface) resume(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	}
 	at, err := strconv.ParseInt(r.Header.Get("Upload-Offset"), 10, 64)
 	if err != nil || at < 0 {
-		return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "Upload-Offset has to say where the piece belongs")
+		return server.Invalid("Upload-Offset has to say where the piece belongs")
 	}
 	u, err := f.add(w, r, p, r.PathValue("upload"), at)
 	if u.ID != "" {
@@ -175,6 +182,10 @@ func (f *surface) resume(w http.ResponseWriter, r *http.Request, p gateway.Princ
 }
 
 // add appends the request's body.
+//
+// If another request is stuck in the same upload, because its connection broke unnoticed, the callback
+// lets a newer one end that read. A read error is the client's fault and gets 400, while an error of the
+// disk stays internal.
 func (f *surface) add(w http.ResponseWriter, r *http.Request, p gateway.Principal, id string, at int64) (attachments.Upload, error) {
 	rc := http.NewResponseController(w)
 	in := &errorReader{r: r.Body}

@@ -11,6 +11,10 @@ import (
 const headerKey = "Idempotency-Key"
 
 // command answers POST /api/conversations/{id}/commands.
+//
+// A key makes a command idempotent: a repetition returns the first result. The header exists for clients
+// whose HTTP library sets it with each retry. Two different keys are refused, because to choose one would
+// silently break the other's retries.
 func (n *native) command(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	var c gateway.Command
 	if err := server.DecodeStrict(r, &c); err != nil {
@@ -18,7 +22,7 @@ func (n *native) command(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	}
 	if key := r.Header.Get(headerKey); key != "" {
 		if c.Key != "" && c.Key != key {
-			return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "the key in the body differs from the %s header; send one of them", headerKey)
+			return server.Invalid("the key in the body differs from the %s header; send one of them", headerKey)
 		}
 		c.Key = key
 	}

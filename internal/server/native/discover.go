@@ -11,6 +11,9 @@ import (
 
 // discover answers POST /api/agents/{name}/discover: what an agent's upstream offers. It calls only configured upstreams, with
 // their own credentials. An address in the request would let a caller reach any host that the gateway can reach.
+//
+// An upstream's own failure is 502 with one line of its text, because the admin who configures the agent
+// needs it. A failure of the request itself is returned unchanged.
 func (n *native) discover(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	name := r.PathValue("name")
 	offers, err := n.gw.Catalog().Discover(r.Context(), p, name)

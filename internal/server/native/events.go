@@ -16,6 +16,10 @@ import (
 )
 
 // events answers GET /api/conversations/{id}/events: a conversation from a cursor on, as SSE or NDJSON.
+//
+// Everything that can be refused (the media type, the permission, the limit of viewers) is checked before
+// OpenStream sends the status. The feed is released by a closure and not by a deferred method value,
+// because reattach may have replaced it.
 func (n *native) events(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	encoding, err := encodingOf(r)
 	if err != nil {
@@ -46,6 +50,9 @@ func (n *native) events(w http.ResponseWriter, r *http.Request, p gateway.Princi
 }
 
 // encodingOf chooses the encoding by the Accept header.
+//
+// NDJSON must be named explicitly. A missing header, a wildcard or any text type means SSE. Quality values
+// are ignored: a client that accepts NDJSON at all can read it.
 func encodingOf(r *http.Request) (feed.Encoding, error) {
 	accept := strings.ToLower(strings.Join(r.Header.Values("Accept"), ","))
 	for _, media := range []string{"application/x-ndjson", "application/ndjson", "application/jsonl"} {
@@ -69,6 +76,9 @@ func cursor(r *http.Request) feed.Cursor {
 }
 
 // viewer sends one conversation over a streamed response.
+//
+// Only the handler's goroutine uses it. It has no queue: cursor is the position of the last batch that was
+// written.
 type viewer struct {
 	n        *native
 	p        gateway.Principal
@@ -80,6 +90,10 @@ type viewer struct {
 }
 
 // run writes frames until the client disconnects, the server stops or the conversation ends. It returns only internal errors.
+//
+// The first frame is always hello, so a client knows the head of the log before the first batch. The last
+// frame is an error frame with the reason, except when nobody can read it: after a failed write, or when
+// the request was cancelled.
 func (v *viewer) run(ctx context.Context) error {
 	hello, err := json.Marshal(helloFrame{Type: "hello", Protocol: Protocol, Conversation: v.feed.Conversation(), Turns: unfinishedTurns(v.feed.Feed), Head: v.feed.Head()})
 	if err != nil {
@@ -115,6 +129,10 @@ func (v *viewer) run(ctx context.Context) error {
 var errDisconnected = errors.New("native: client disconnected")
 
 // follow writes the feed's batches, and a heartbeat after each interval without one. It returns the cause of the end.
+//
+// Notify is called before Poll. In the opposite order, a commit between the two would be missed until the
+// next one. Each batch has everything since the cursor, up to batchBudget, so a slow reader gets fewer
+// batches. A heartbeat is due only after a silent interval.
 func (v *viewer) follow(ctx context.Context) error {
 	beat := time.NewTimer(v.stream.Beat)
 	defer beat.Stop()
@@ -158,6 +176,8 @@ func (v *viewer) follow(ctx context.Context) error {
 }
 
 // reattach replaces a feed whose conversation's writer has given up by a new one. The cursor stays valid.
+//
+// It checks the permission again, so a reader whose access was revoked meanwhile gets an error.
 func (v *viewer) reattach(ctx context.Context) error {
 	f, err := v.n.gw.Feed(ctx, v.p, v.feed.Conversation())
 	if err != nil {
@@ -174,13 +194,14 @@ func (v *viewer) frame(json []byte) []byte {
 		return append(json, '\n')
 	}
 	b, err := sse.AppendEvent(nil, "", "", json)
-	// AppendEvent fails only for an invalid id or name
 	if err != nil {
 		panic(err) // only an id or a name can be wrong
 	}
 	return b
 }
 
+// heartbeat sends a ping frame over NDJSON, and a comment over SSE, which an EventSource does not pass to
+// its page.
 func (v *viewer) heartbeat() error {
 	if v.encoding == feed.NDJSON {
 		return v.stream.Write(append(pingFrame[:len(pingFrame):len(pingFrame)], '\n'))

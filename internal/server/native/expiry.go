@@ -20,6 +20,10 @@ const (
 func (s *webSocket) principal() gateway.Principal { return s.identity.Load().Principal }
 
 // warnOfExpiry sends an "expiring" frame for each token, warnBefore its end.
+//
+// It runs in a goroutine of its own until the connection ends. A renewal wakes it through the channel
+// renewed. Each end is warned of once: a client that can't renew its token is not warned again. A token
+// without an expiry only waits for a renewal.
 func (s *webSocket) warnOfExpiry() {
 	var warnedEnd time.Time // the end that the client has been warned of
 	for {
@@ -47,6 +51,10 @@ func (s *webSocket) warnOfExpiry() {
 }
 
 // renew replaces the token of a socket by a newer one of the same user. If the new token is refused, the socket keeps its old one.
+//
+// It runs in the read loop, so no other frame is handled between the new identity and the check of the
+// subscriptions. Only changed scopes need that check, as the user is the same. A nil list of scopes means
+// all of them and differs from an empty one.
 func (s *webSocket) renew(f clientFrame) error {
 	id, err := s.n.s.Authenticate(s.r, f.Token)
 	if err == nil && !sameUser(id.Principal, s.principal()) {
@@ -83,6 +91,8 @@ func (s *webSocket) recheck() error {
 	return nil
 }
 
+// sameUser reports whether two principals are the same user. Scopes are not compared: a new token may have
+// others.
 func sameUser(a, b gateway.Principal) bool {
 	return a.Admin == b.Admin && a.Tenant == b.Tenant && a.Subject == b.Subject
 }

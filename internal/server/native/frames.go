@@ -11,6 +11,8 @@ import (
 
 // The frames that a server sends. The feed encodes the others, "snapshot" and "batch".
 
+// helloFrame is the first frame of a stream, and the answer to a subscribe frame on a socket. From Turns a
+// client knows which turns run before the first batch arrives.
 type helloFrame struct {
 	Type         string            `json:"type"` // "hello"; "subscribed" on a socket
 	Protocol     string            `json:"protocol,omitempty"`
@@ -28,6 +30,7 @@ type expiryFrame struct {
 	Expires int64  `json:"expires,omitempty"` // epoch milliseconds
 }
 
+// ackFrame is the answer to a command that the gateway accepted. It is sent after the commit.
 type ackFrame struct {
 	Type         string `json:"type"` // "ack"
 	ID           string `json:"id,omitempty"`
@@ -35,6 +38,7 @@ type ackFrame struct {
 	gateway.Ack
 }
 
+// createdFrame is the answer to a create frame. Clients know both kinds of ack by the id of their request.
 type createdFrame struct {
 	Type         string `json:"type"` // "ack"
 	ID           string `json:"id,omitempty"`
@@ -52,6 +56,9 @@ type errorFrame struct {
 	RetryAfter   int64  `json:"retryAfter,omitempty"` // milliseconds
 }
 
+// newError returns the frame for an error. The type rejected is the answer to a command, create or read
+// frame that was refused. The type error ends the subscription of its conversation, or reports a fault of
+// the connection if it names none.
 func newError(kind, id, conversation string, err error) errorFrame {
 	e := server.Describe(err)
 	return errorFrame{Type: kind, ID: id, Conversation: conversation, Error: e.Message, Reason: e.Reason, RetryAfter: e.RetryAfter.Milliseconds()}
@@ -76,6 +83,8 @@ type clientFrame struct {
 
 // createBody describes a conversation to create.
 type createBody struct {
+	// ID is the requested id, or empty for a random one. With Key, a repeated request returns the same
+	// conversation.
 	ID       string                     `json:"id"`
 	Title    string                     `json:"title"`
 	Agent    string                     `json:"agent"`

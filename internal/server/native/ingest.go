@@ -35,6 +35,8 @@ func RegisterIngest(s *server.Server, gw *gateway.Gateway, pushes *push.Service)
 }
 
 // pushRoutes answers the requests of producers.
+//
+// It is separate from native, because a gateway without a push service has none of these routes.
 type pushRoutes struct {
 	s      *server.Server
 	gw     *gateway.Gateway
@@ -42,6 +44,10 @@ type pushRoutes struct {
 }
 
 // postTurn answers POST /api/conversations/{id}/turns?dialect=…: it starts a turn whose stream is the body.
+//
+// The location of the ingest is sent even with an error, as long as the turn exists, so that the producer
+// can resume the turn and doesn't start another one. Dialect names the decoder of the stream; answers is
+// the id of the message that the turn answers.
 func (n *pushRoutes) postTurn(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	if err := requireIdentity(r); err != nil {
 		return err
@@ -64,13 +70,17 @@ func (n *pushRoutes) postTurn(w http.ResponseWriter, r *http.Request, p gateway.
 }
 
 // patchIngest answers PATCH /api/turns/{turn}/ingest: it resumes the stream at an offset.
+//
+// The offset must be exactly the committed one. A smaller offset would repeat bytes and a larger one would
+// leave a gap, so both get 409 with the right offset in Upload-Offset. The stream is then detached and not
+// ended.
 func (n *pushRoutes) patchIngest(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	if err := requireIdentity(r); err != nil {
 		return err
 	}
 	at, err := strconv.ParseUint(r.Header.Get(headerOffset), 10, 63)
 	if err != nil {
-		return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "missing or invalid header %s: send the offset in bytes at which the body continues", headerOffset)
+		return server.Invalid("missing or invalid header %s: send the offset in bytes at which the body continues", headerOffset)
 	}
 	turn := r.PathValue("turn")
 	producer, err := n.pushes.Attach(r.Context(), p, turn)
@@ -90,6 +100,9 @@ func (n *pushRoutes) patchIngest(w http.ResponseWriter, r *http.Request, p gatew
 }
 
 // headIngest answers HEAD /api/turns/{turn}/ingest: the state of a pushed turn, and the offset at which its stream resumes.
+//
+// A producer calls it after a broken connection. The offset is missing if the turn has ended, because
+// nothing more is accepted then.
 func (n *pushRoutes) headIngest(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	turn := r.PathValue("turn")
 	progress, err := n.pushes.Progress(r.Context(), p, turn)

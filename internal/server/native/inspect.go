@@ -34,6 +34,8 @@ func RegisterInspection(s *server.Server, turns *inspection.Inspector) {
 }
 
 // recording answers GET /api/turns/{turn}/recording: the bytes that a turn exchanged with its agent.
+//
+// An error before the first byte is an ordinary error response.
 func (i inspect) recording(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	turn := r.PathValue("turn")
 	return i.turns.WriteRecording(r.Context(), p, turn, &attachment{w: w, name: turn + ".jsonl"})
@@ -79,12 +81,15 @@ type traceResponse struct {
 }
 
 // trace answers GET /api/turns/{turn}/trace: when each event of a turn was received, committed and sent.
+//
+// The parameter after leaves out the events up to a seq, so a page that shows a running turn reads only
+// what is new.
 func (i inspect) trace(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	after := int64(0)
 	if v := r.URL.Query().Get("after"); v != "" {
 		var err error
 		if after, err = strconv.ParseInt(v, 10, 64); err != nil || after < 0 {
-			return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "invalid after %q: send the seq of an event", v)
+			return server.Invalid("invalid after %q: send the seq of an event", v)
 		}
 	}
 	t, err := i.turns.Trace(r.Context(), p, r.PathValue("turn"), after)

@@ -9,6 +9,9 @@ import (
 )
 
 // mismatch answers POST /api/conversations/{id}/mismatches: a client reports that its copy of a message differs from the log.
+//
+// A mismatch means that a client applied the events in another way than the gateway did, which is a bug in
+// one of them. The report is counted and logged, and it changes nothing.
 func (i inspect) mismatch(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	var m inspection.Mismatch
 	if err := server.DecodeStrict(r, &m); err != nil {

@@ -34,6 +34,8 @@ const (
 	retryHint = time.Second
 )
 
+// native has the handlers of the protocol, except those for producers and for inspection. The metrics
+// count the readers of each transport separately. All fields are set before the first request.
 type native struct {
 	s  *server.Server
 	gw *gateway.Gateway
@@ -66,6 +68,8 @@ func Register(s *server.Server, gw *gateway.Gateway) {
 }
 
 // agents answers GET /api/agents.
+//
+// It lists the agents that the caller may use, without calling any of them.
 func (n *native) agents(w http.ResponseWriter, _ *http.Request, p gateway.Principal) error {
 	if err := gateway.Decide(p, gateway.ActionList, nil); err != nil {
 		return err
@@ -85,12 +89,15 @@ func (n *native) checkAgents(w http.ResponseWriter, r *http.Request, p gateway.P
 	return nil
 }
 
+// dialectInfo describes a dialect in which a producer may push its stream. Framing is how a decoder splits
+// the body into frames.
 type dialectInfo struct {
 	Name    string `json:"name"`
 	Summary string `json:"summary"`
 	Framing string `json:"framing"` // "sse" or "lines"
 }
 
+// dialects answers GET /api/dialects. The list is the same for all users.
 func (n *native) dialects(w http.ResponseWriter, _ *http.Request, p gateway.Principal) error {
 	if err := gateway.Decide(p, gateway.ActionList, nil); err != nil {
 		return err

@@ -25,6 +25,9 @@ const readSize = 32 << 10
 const bodyLimit = 250 * time.Millisecond
 
 // ingest is one request of a producer.
+//
+// Two goroutines work on a request: one reads the body and writes to the producer, the handler's own
+// writes the response. Only the latter uses the fields w and last.
 type ingest struct {
 	n        *pushRoutes
 	p        gateway.Principal
@@ -58,6 +61,11 @@ type ingestAnswer struct {
 var errInterrupted = errors.New("native: body interrupted")
 
 // run reads the body, writes acknowledgements meanwhile, and ends the response with an ingestEnd line.
+//
+// The steps are: send the head, so that the client knows that the turn exists; read the body while
+// acknowledgements are written; stop the reader if the turn ended first; detach the producer; write the
+// last line. Only a body that was read to its end closes the stream of the turn. After a broken
+// connection, the turn waits for the producer to resume.
 func (g *ingest) run(status int) error {
 	ctx, cancel := context.WithCancel(g.r.Context())
 	defer cancel()
@@ -97,6 +105,9 @@ func (g *ingest) run(status int) error {
 
 // readBody passes the body to the producer. It returns io.EOF at the end of the body, errInterrupted if the connection broke, or
 // the error with which the turn refused more.
+//
+// It applies back pressure: Write blocks while the gateway can't take more, and then the body is not read
+// and the producer's connection fills up.
 func (g *ingest) readBody(ctx context.Context) error {
 	if _, err := io.CopyN(io.Discard, g.r.Body, g.skip); err != nil {
 		return errInterrupted
@@ -119,6 +130,11 @@ func (g *ingest) readBody(ctx context.Context) error {
 }
 
 // acknowledge writes acknowledgements and answers until the body is read (complete is true), the turn ends or ctx ends.
+//
+// Acks are for committed bytes only. After one was written, the next is taken from the channel after
+// ackEvery at the earliest, so a fast stream does not cost one line per commit. Answers are written at
+// once, because the agent waits for them. The context is that of the request, so it also ends at the
+// shutdown.
 func (g *ingest) acknowledge(ctx context.Context, stream *server.Stream, bodyRead <-chan error) (err error, complete bool) {
 	acks := g.producer.Acks()
 	var pause <-chan time.Time
@@ -157,6 +173,10 @@ func (g *ingest) acknowledge(ctx context.Context, stream *server.Stream, bodyRea
 }
 
 // end writes the last line. It returns only internal errors.
+//
+// A broken body is not an error of the turn: the line then has the offset at which to resume, and no
+// error. An invalid stream fails its turn, so end waits for that, up to endLimit, to report the state that
+// the turn has from then on.
 func (g *ingest) end(ctx context.Context, stream *server.Stream, err error) error {
 	var streamErr *dialect.Error
 	if errors.As(err, &streamErr) {
@@ -200,6 +220,10 @@ func (g *ingest) end(ctx context.Context, stream *server.Stream, err error) erro
 }
 
 // finish fills in the committed offset and the state of the turn.
+//
+// The state is read again after Progress, because the commit can end the turn. The larger of the offsets
+// is reported: the last acknowledgement and Progress are both committed positions, and either can be
+// newer.
 func (g *ingest) finish(ctx context.Context, line *ingestEnd) (t transcript.Turn, err error) {
 	readTurn := func() error {
 		_, t, err = g.n.gw.Turn(ctx, g.p, gateway.ActionAgent, g.producer.Turn)

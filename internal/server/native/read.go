@@ -17,6 +17,9 @@ type readFrame struct {
 }
 
 // followReadings starts to send changes of read positions. A client asks for them with its first read frame.
+//
+// The goroutine ends with the connection. Positions merges the changes of a conversation, so a slow client
+// gets only the newest position. A conversation that the user may no longer read is skipped.
 func (s *webSocket) followReadings() {
 	if s.followsReadings {
 		return
@@ -47,6 +50,8 @@ func (s *webSocket) followReadings() {
 	})
 }
 
+// position reads the current position instead of carrying it in the notification, so that merged
+// notifications can't report an old one.
 func (s *webSocket) position(conversation string) (at gateway.Position, err error) {
 	p := s.principal()
 	summary, err := s.n.gw.Conversation(s.ctx, p, gateway.ActionRead, conversation)

@@ -10,6 +10,10 @@ import (
 )
 
 // handle carries out a frame. Its error ends the connection; errors of the request itself are sent to the client.
+//
+// Only the read loop calls it. Subscriptions are handled in the loop itself, so their order is that of the
+// frames; commands run in goroutines, because a commit may take long. A read frame without a conversation
+// only asks for the changes of positions.
 func (s *webSocket) handle(f clientFrame) error {
 	switch f.Type {
 	case "ping":
@@ -34,9 +38,10 @@ func (s *webSocket) handle(f clientFrame) error {
 		}
 		return s.request(f)
 	}
-	return s.refuse("error", f, server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "unknown frame type %q", f.Type))
+	return s.refuse("error", f, server.Invalid("unknown frame type %q", f.Type))
 }
 
+// refuse reports that a request failed. It logs internal errors, whose text the client does not get.
 func (s *webSocket) refuse(kind string, f clientFrame, err error) error {
 	if d := server.Describe(err); d.Status == http.StatusInternalServerError {
 		s.n.s.Log().Error("socket request failed", "type", f.Type, "conversation", f.Conversation, "error", err)
@@ -67,6 +72,8 @@ func (s *webSocket) request(f clientFrame) error {
 	return nil
 }
 
+// execute carries out a request and sends its answer. It runs in the goroutine of the request, with the
+// principal at that moment: a renewed token applies to requests that waited.
 func (s *webSocket) execute(f clientFrame) error {
 	switch f.Type {
 	case "create":
@@ -75,7 +82,7 @@ func (s *webSocket) execute(f clientFrame) error {
 		return s.markRead(f)
 	}
 	if f.Command == nil {
-		return s.refuse("rejected", f, server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "the frame has no command"))
+		return s.refuse("rejected", f, server.Invalid("the frame has no command"))
 	}
 	ack, err := s.n.gw.Do(s.ctx, s.principal(), f.Conversation, *f.Command)
 	if err != nil {
@@ -84,6 +91,8 @@ func (s *webSocket) execute(f clientFrame) error {
 	return s.send(ackFrame{Type: "ack", ID: f.ID, Conversation: f.Conversation, Ack: ack})
 }
 
+// create creates a conversation. A create frame without a body creates an empty one with the default
+// agent.
 func (s *webSocket) create(f clientFrame) error {
 	c := f.Create
 	if c == nil {
@@ -105,6 +114,9 @@ type lanes struct {
 }
 
 // do runs task after the earlier tasks of the same name. It calls start if a new goroutine is needed.
+//
+// start must run its argument in another goroutine and not in the caller's, because do calls it with the
+// mutex locked and the argument locks it too.
 func (l *lanes) do(start func(task func()), name string, task func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,6 +137,8 @@ func (l *lanes) do(start func(task func()), name string, task func()) {
 }
 
 // next returns the next task of a name, or nil if the goroutine is to end.
+//
+// It removes the name when nothing waits, so the map has entries only for running lanes.
 func (l *lanes) next(name string) func() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

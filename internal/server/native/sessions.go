@@ -8,6 +8,9 @@ import (
 )
 
 // attachRequest is the body of POST /api/agents/{name}/sessions.
+//
+// Session is an id from the list of sessions. The new conversation belongs to Owner of Tenant, who need
+// not be the caller. History asks for the earlier messages of the session.
 type attachRequest struct {
 	Session string `json:"session"`
 	Tenant  string `json:"tenant"`

@@ -19,6 +19,9 @@ import (
 var errUnauthorized = errors.New("native: unauthorized")
 
 // webSocket is one connection to /api/ws. It carries the commands and subscriptions of many conversations.
+//
+// One goroutine reads frames. Others run commands, follow subscriptions, send heartbeats and warn of the
+// token's expiry. All of them write through conn, which writes one frame at a time, and all end with ctx.
 type webSocket struct {
 	n    *native
 	r    *http.Request // the handshake
@@ -37,6 +40,10 @@ type webSocket struct {
 }
 
 // socket answers GET /api/ws.
+//
+// Credentials in the handshake are optional: a browser can't set headers on a WebSocket, so it may send
+// its token in the first frame. Until then frames are limited to authFrame bytes. The client learns the
+// cause of the end from farewell. It is returned only if it is an internal error, so that it is logged.
 func (n *native) socket(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
 	if err := server.Upgrades(w, r); err != nil {
 		return err
@@ -78,6 +85,9 @@ func farewell(cause error) socket.Farewell {
 }
 
 // run authenticates the client, greets it and handles its frames until the connection ends.
+//
+// The read limit is raised only after authentication, so a stranger can't make the gateway buffer a large
+// frame. An invalid frame is answered and the connection continues; every other error ends it.
 func (s *webSocket) run() error {
 	if err := s.authenticate(); err != nil {
 		return err
@@ -105,6 +115,9 @@ func (s *webSocket) run() error {
 }
 
 // authenticate waits for the token of a client whose handshake had no credentials.
+//
+// Any fault of the first frame has the same error, so it reveals nothing about the expected one. Only a
+// refused token is counted in the metrics as invalid.
 func (s *webSocket) authenticate() error {
 	if p := s.principal(); p.Admin || p.Subject != "" {
 		return nil
@@ -128,7 +141,7 @@ func (s *webSocket) authenticate() error {
 // stays usable. Any other error ends it.
 func parseFrame(b []byte, err error) (f clientFrame, _ error) {
 	if errors.Is(err, socket.ErrBinary) {
-		return f, server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "binary frame: send frames as text")
+		return f, server.Invalid("binary frame: send frames as text")
 	}
 	if err != nil {
 		return f, err
@@ -142,6 +155,9 @@ func parseFrame(b []byte, err error) (f clientFrame, _ error) {
 }
 
 // refuseFrame reports an invalid frame to the client.
+//
+// The kind depends on the type, as far as it could be parsed, because clients await rejected for the types
+// listed here.
 func (s *webSocket) refuseFrame(f clientFrame, err error) error {
 	switch f.Type {
 	case "command", "create", "read":

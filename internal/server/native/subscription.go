@@ -15,6 +15,9 @@ import (
 )
 
 // subscription sends one conversation to a socket.
+//
+// Its own goroutine uses feed and cursor. The read loop calls cancel, waits for exit, and reads finished,
+// with which it finds subscriptions that ended by themselves.
 type subscription struct {
 	s        *webSocket
 	feed     *gateway.Reader
@@ -29,6 +32,9 @@ type subscription struct {
 
 // subscribe starts a subscription. If the client has one for the same conversation, that ends first, so none of its frames
 // follow the new "subscribed".
+//
+// It runs in the read loop. The subscribed frame is written before the goroutine starts, so no batch can
+// precede it. Whatever fails after the feed was opened releases the feed and the count as a viewer.
 func (s *webSocket) subscribe(f clientFrame) error {
 	s.unsubscribe(f.Conversation)
 	s.reap()
@@ -60,6 +66,7 @@ func (s *webSocket) subscribe(f clientFrame) error {
 	return nil
 }
 
+// openFeed opens the feed of a conversation with the permissions of the newest token.
 func (s *webSocket) openFeed(ctx context.Context, conversation string) (*gateway.Reader, error) {
 	return s.n.gw.Feed(ctx, s.principal(), conversation)
 }
@@ -74,6 +81,8 @@ func (s *webSocket) unsubscribe(conversation string) {
 }
 
 // reap removes subscriptions that ended by themselves.
+//
+// It is called before a new subscription is counted, so ended ones don't use up the limit.
 func (s *webSocket) reap() {
 	for id, sub := range s.subs {
 		if sub.finished.Load() {
@@ -84,6 +93,9 @@ func (s *webSocket) reap() {
 }
 
 // run sends batches until the subscription, the connection or the conversation ends.
+//
+// Everything is released before the last frame is written. Thus a client that reacts to that frame finds
+// its limits free again.
 func (b *subscription) run() {
 	defer close(b.exit)
 	defer b.metrics.Close()
@@ -102,6 +114,8 @@ func (b *subscription) run() {
 	_ = b.s.send(newError("error", "", id, err)) // if this fails, the connection ends
 }
 
+// As in a streamed response, Notify is called before Poll, so no commit is missed. There is no heartbeat
+// here: the connection has its own.
 func (b *subscription) follow() error {
 	for {
 		changed := b.feed.Notify()
@@ -126,6 +140,9 @@ func (b *subscription) follow() error {
 }
 
 // step writes the events since the last batch. Without new events it returns false.
+//
+// The batch is chosen while the connection's write slot is owned. If the slot was taken, a batch that was
+// polled before the wait would be outdated, and its events would be sent in two frames instead of one.
 func (b *subscription) step() (progress bool, err error) {
 	batch, err := b.feed.Poll(b.ctx, b.cursor, batchBudget)
 	if batch == nil || err != nil {

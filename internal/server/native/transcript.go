@@ -10,16 +10,20 @@ import (
 )
 
 // transcript answers GET /api/conversations/{id}/transcript: a snapshot, or with ?before= a page of older messages.
+//
+// A snapshot has the form of the first batch of a stream and a cursor, so a client can read it once and
+// then follow the conversation from there. A page has no cursor: older messages don't change any more,
+// except by a truncate.
 func (n *native) transcript(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	q := r.URL.Query()
 	limit := 0
 	if v := q.Get("limit"); v != "" {
 		var err error
 		if limit, err = strconv.Atoi(v); err != nil || limit < 1 || limit > feed.MaxPage {
-			return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "invalid limit %q: use 1 to %d", v, feed.MaxPage)
+			return server.Invalid("invalid limit %q: use 1 to %d", v, feed.MaxPage)
 		}
 		if q.Get("before") == "" {
-			return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "limit without before: a snapshot has no limit; send before to get a page of older messages")
+			return server.Invalid("limit without before: a snapshot has no limit; send before to get a page of older messages")
 		}
 	}
 	f, err := n.gw.Feed(r.Context(), p, r.PathValue("id"))
@@ -50,6 +54,8 @@ func (n *native) transcript(w http.ResponseWriter, r *http.Request, p gateway.Pr
 }
 
 // turn answers GET /api/turns/{turn}.
+//
+// It returns the state of a turn and its conversation, for clients that have only the id of the turn.
 func (n *native) turn(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	conversation, t, err := n.gw.Turn(r.Context(), p, gateway.ActionRead, r.PathValue("turn"))
 	if err != nil {

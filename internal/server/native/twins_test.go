@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
 )
 
 // Two requests with the same key run at once. Whichever attaches first, nothing is stored twice.

@@ -57,6 +57,9 @@ func RegisterBackup(s *server.Server, b backuper, dir string) error {
 	return nil
 }
 
+// The copy is complete on the disk before the status is sent, so a failure to copy is an ordinary error
+// with a status. A store that can't be copied, such as the one in memory, gets 501. The folder is removed
+// in any case.
 func backup(s *server.Server, w http.ResponseWriter, r *http.Request, b backuper, dir string) (err error) {
 	tmp, err := os.MkdirTemp(dir, copies)
 	if err != nil {

@@ -11,6 +11,9 @@ import (
 )
 
 // Register adds /healthz, /readyz, /metrics and the test stream. gatherer provides /metrics.
+//
+// Probes accept every host name, because an orchestrator calls them by address. /metrics does not: a page
+// that points its own name at this machine must not read them.
 func Register(s *server.Server, gw *gateway.Gateway, gatherer prometheus.Gatherer) {
 	metrics := promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError})
 	for _, rt := range []server.Route{
@@ -44,6 +47,8 @@ type readiness struct {
 }
 
 // ready answers whether the gateway is ready. The reason goes only to the log, because a journal's error may contain paths.
+//
+// Draining is not logged: it is the normal end of the process.
 func ready(w http.ResponseWriter, s *server.Server, gw *gateway.Gateway) error {
 	err := gw.Healthy()
 	switch {

@@ -15,6 +15,9 @@ type Reloaded struct {
 }
 
 // RegisterReload adds POST /api/config/reload, with which the admin reloads the configuration.
+//
+// The response lists what was applied at once and what waits for a restart. If reload returns an error,
+// nothing was changed.
 func RegisterReload(s *server.Server, reload func() (Reloaded, error)) {
 	s.Handle(server.Route{
 		Method: http.MethodPost, Pattern: "/api/config/reload", Access: server.Admin,

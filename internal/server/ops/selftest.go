@@ -47,6 +47,9 @@ func registerSelftest(s *server.Server) {
 	})
 }
 
+// The client compares the arrival of the frames with their interval. If all of them arrive together, a
+// proxy between the two buffers streams. The first frame reports the request as the gateway saw it, from
+// which the client concludes what a proxy removed or changed.
 func selftest(s *server.Server, w http.ResponseWriter, r *http.Request) error {
 	st, err := s.OpenStream(w, r, http.StatusOK, server.EventStream)
 	if err != nil || st.Head() {
@@ -54,6 +57,7 @@ func selftest(s *server.Server, w http.ResponseWriter, r *http.Request) error {
 	}
 	tick := time.NewTicker(selftestEvery)
 	defer tick.Stop()
+	// Each frame is flushed on its own, because a test of buffering needs separate writes.
 	for n := 1; ; n++ {
 		f := selftestFrame{N: n, Sent: time.Now().UnixMilli()}
 		if n == 1 {

@@ -1,8 +1,6 @@
 package plugins
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -25,6 +23,8 @@ type Options struct {
 	Send func(hub.Frame)
 }
 
+// surface has the handlers. The store allows only one installation or removal at a time; others get
+// ErrBusy.
 type surface struct {
 	Options
 	srv *server.Server
@@ -50,6 +50,9 @@ func failed(w http.ResponseWriter, _ *http.Request, e *server.Error) {
 var errOff = server.Errorf(http.StatusForbidden, server.ReasonForbidden, "Plugin installation is disabled")
 
 // listEntry is a plugin in the list.
+//
+// Origin names the folder or the archive from which the plugin was installed, and SHA256 is the digest of
+// an archive.
 type listEntry struct {
 	Name        string    `json:"name"`
 	Version     string    `json:"version"`
@@ -62,6 +65,7 @@ type listEntry struct {
 	Error       string    `json:"error,omitempty"` // the reason, if it is known
 }
 
+// list answers GET /api/plugins. Without a store the list is empty, so pages need no separate case.
 func (s *surface) list(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
 	entries := []listEntry{}
 	if s.Store != nil {
@@ -89,12 +93,14 @@ type installBody struct {
 	SHA256  string `json:"sha256"`
 }
 
+// installed describes the installed plugin. Path is the folder that the gateway has made for it.
 type installed struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	Path    string `json:"installPath"`
 }
 
+// installReply has the fields of Eliza's server. RequiresRestart is always false.
 type installReply struct {
 	OK              bool      `json:"ok"`
 	Plugin          installed `json:"plugin"`
@@ -102,6 +108,9 @@ type installReply struct {
 	Message         string    `json:"message"`
 }
 
+// install answers POST /api/plugins/install. It waits until the plugin runs; the phases in between are
+// sent as frames. A plugin that fails in any phase is removed again. The audit log records both results,
+// and the reason of a failure goes to the client, because the admin must correct the plugin.
 func (s *surface) install(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	if s.Store == nil {
 		return errOff
@@ -115,7 +124,7 @@ func (s *surface) install(w http.ResponseWriter, r *http.Request, p gateway.Prin
 	var failure *plugins.Failure
 	switch {
 	case errors.Is(err, plugins.ErrInvalid):
-		return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "%s", err)
+		return server.Invalid("%s", err)
 	case errors.Is(err, plugins.ErrBusy):
 		return server.Errorf(http.StatusConflict, server.ReasonBusy, "Another plugin is being installed or removed")
 	case errors.As(err, &failure):
@@ -137,6 +146,7 @@ func (s *surface) install(w http.ResponseWriter, r *http.Request, p gateway.Prin
 // reasonFailed is the reason of an installation that failed and was undone.
 const reasonFailed = "install_failed"
 
+// remove answers DELETE /api/plugins/{name}: it stops the plugin and deletes it.
 func (s *surface) remove(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	if s.Store == nil {
 		return errOff
@@ -157,6 +167,8 @@ func (s *surface) remove(w http.ResponseWriter, r *http.Request, p gateway.Princ
 }
 
 // record adds an installation to the audit log. If that fails, the installation stays.
+//
+// It is called after the change, so a failure is only a warning in the gateway's log.
 func (s *surface) record(r *http.Request, p gateway.Principal, action, plugin, result string) {
 	e := audit.Entry{Action: action, Actor: gateway.Actor(r.Context(), p), Plugin: plugin, Result: result}
 	if err := s.gw.Audit().Record(r.Context(), e); err != nil {
@@ -177,12 +189,10 @@ func (s *surface) tell(p plugins.Progress) {
 	if s.Send == nil {
 		return
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(progressFrame{"install-progress", p.Plugin, p.Phase, p.Message}); err != nil {
+	b, err := server.Marshal(progressFrame{"install-progress", p.Plugin, p.Phase, p.Message})
+	if err != nil {
 		s.srv.Log().Error("install-progress frame", "error", err) // impossible: it contains only strings
 		return
 	}
-	s.Send(hub.Frame{JSON: bytes.TrimSuffix(b.Bytes(), []byte("\n"))})
+	s.Send(hub.Frame{JSON: b})
 }

@@ -16,6 +16,10 @@ import (
 var outcomes = []event.Outcome{event.Completed, event.Failed, event.Cancelled, event.Interrupted}
 
 // writeCSV writes a line for each group, or one line without groups, with a column for each currency.
+//
+// The columns are: the dimensions, the counts, the tokens, and then one per currency, so amounts in
+// different currencies are never added. A group without costs in a currency has an empty cell, which
+// spreadsheets don't count as zero. The file is built in memory, so an error does not leave half a file.
 func writeCSV(w http.ResponseWriter, r *http.Request, rep *ledger.Report) error {
 	var b bytes.Buffer
 	writer := csv.NewWriter(&b)
@@ -33,7 +37,7 @@ func writeCSV(w http.ResponseWriter, r *http.Request, rep *ledger.Report) error 
 	for _, c := range currencies {
 		head = append(head, "cost_"+c)
 	}
-	_ = writer.Write(head) // out.Error returns its error
+	_ = writer.Write(head) // writer.Error returns the error
 	groups := rep.Groups
 	if len(rep.GroupBy) == 0 {
 		groups = []*ledger.Group{{Sums: rep.Total}}
@@ -43,6 +47,7 @@ func writeCSV(w http.ResponseWriter, r *http.Request, rep *ledger.Report) error 
 		for _, d := range rep.GroupBy {
 			line = append(line, cell(g.Name(d)))
 		}
+		// The order has to be that of the column names above.
 		numbers := []int64{g.Turns}
 		for _, o := range outcomes {
 			numbers = append(numbers, g.Outcomes[o])
@@ -77,6 +82,9 @@ func writeCSV(w http.ResponseWriter, r *http.Request, rep *ledger.Report) error 
 }
 
 // cell prevents spreadsheets from evaluating a name as a formula, because users choose subjects and models.
+//
+// A leading apostrophe makes spreadsheets treat the cell as text. Other programs see the apostrophe as a
+// part of the name.
 func cell(name string) string {
 	if name != "" && strings.ContainsRune("=+-@\t\r", rune(name[0])) {
 		return "'" + name

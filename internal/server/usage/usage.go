@@ -13,23 +13,31 @@ import (
 )
 
 // defaultDays is the default number of days in an answer, including today.
+//
+// It applies if the request has no "from", and counts back from "to".
 const defaultDays = 30
 
+// surface has the handler. Tests replace clock to fix the current day.
 type surface struct {
 	gw    *gateway.Gateway
 	clock func() time.Time
 }
 
 // Register adds the route to a server.
+//
+// The route is for every authenticated caller: the gateway limits what a user may query to the user's own
+// turns.
 func Register(s *server.Server, gw *gateway.Gateway) {
 	u := &surface{gw: gw, clock: time.Now}
 	s.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/usage", Access: server.Authenticated, Handler: u.get})
 }
 
+// The parameter format wins over the Accept header, so that a link in a page can download CSV. The
+// response varies with Accept, which shared caches must know.
 func (u *surface) get(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return invalid("the query is broken")
+		return server.Invalid("the query is broken")
 	}
 	q, format, err := u.query(values)
 	if err != nil {
@@ -51,13 +59,17 @@ func (u *surface) get(w http.ResponseWriter, r *http.Request, p gateway.Principa
 }
 
 // query parses the request.
+//
+// Unknown and repeated parameters are errors, since a misspelled filter would otherwise report the costs
+// of everybody. Days are in UTC, as in the ledger, and both ends are inclusive. An empty "by" means no
+// groups, only the total. The ledger checks the dimensions and the length of the range.
 func (u *surface) query(values url.Values) (q ledger.Query, format string, err error) {
 	today := u.clock().UTC()
 	q.To = today.Format(time.DateOnly)
 	q.GroupBy = []ledger.Dimension{ledger.ByDay}
 	for key, list := range values {
 		if len(list) != 1 && key != "by" {
-			return q, "", invalid("%s stands there %d times", key, len(list))
+			return q, "", server.Invalid("%s stands there %d times", key, len(list))
 		}
 		v := list[0]
 		switch key {
@@ -78,27 +90,25 @@ func (u *surface) query(values url.Values) (q ledger.Query, format string, err e
 			q.Subject = &v
 		case "format":
 			if format = v; v != "json" && v != "csv" {
-				return q, "", invalid("format %q; it is json or csv", v)
+				return q, "", server.Invalid("format %q; it is json or csv", v)
 			}
 		default:
-			return q, "", invalid("unknown parameter %q; there are from, to, by, tenant, subject and format", key)
+			return q, "", server.Invalid("unknown parameter %q; there are from, to, by, tenant, subject and format", key)
 		}
 	}
 	if q.From == "" {
 		to, err := time.Parse(time.DateOnly, q.To)
 		if err != nil {
-			return q, "", invalid("to: invalid day %q; write it as 2026-11-21", q.To)
+			return q, "", server.Invalid("to: invalid day %q; write it as 2026-11-21", q.To)
 		}
 		q.From = to.AddDate(0, 0, 1-defaultDays).Format(time.DateOnly)
 	}
 	return q, format, nil
 }
 
-func invalid(format string, args ...any) error {
-	return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, format, args...)
-}
-
 // prefersCSV reports whether CSV is the first supported media type that the client accepts.
+//
+// Quality values are ignored: browsers and tools list the preferred type first.
 func prefersCSV(accept []string) bool {
 	for m := range strings.SplitSeq(strings.ToLower(strings.Join(accept, ",")), ",") {
 		m, _, _ = strings.Cut(m, ";")

@@ -15,7 +15,6 @@ import (
 type Follower[S any] struct {
 	// Read returns the current state of the turn and the seq of the log that it includes.
 	Read func(ctx context.Context, f *gateway.Reader) (s S, seq int64, err error)
-	// State gets it, and reports when the follower has enough.
 	// State receives a state. It returns true when the follower has enough.
 	State func(s S) (isEnough bool, err error)
 	// Tick is called for each value of Ticks. Both may be nil.
@@ -24,6 +23,8 @@ type Follower[S any] struct {
 }
 
 // Follow returns when the follower has enough or fails, when ctx ends, or when the turn can't be read.
+//
+// It calls all functions of the follower from its own goroutine, one at a time.
 func (to Follower[S]) Follow(ctx context.Context, gw *gateway.Gateway, p gateway.Principal, conversation string) error {
 	for {
 		f, err := gw.Feed(ctx, p, conversation)
@@ -39,6 +40,7 @@ func (to Follower[S]) Follow(ctx context.Context, gw *gateway.Gateway, p gateway
 	}
 }
 
+// A state with the seq of the previous one is skipped: nothing has changed for the follower.
 func (to Follower[S]) follow(ctx context.Context, f *gateway.Reader) error {
 	lastSeq := int64(-1)
 	for {
