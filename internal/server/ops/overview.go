@@ -10,7 +10,7 @@ import (
 
 // RegisterOverview adds GET /api/overview for the admin: the status of agents and channels, and the open turns.
 //
-// The snapshot is taken from memory, so a dashboard may poll it.
+// Each request counts as an operator's visit: for the next ten seconds, the agents are checked.
 func RegisterOverview(s *server.Server, o *status.Overview) {
 	s.Handle(server.Route{
 		Method: http.MethodGet, Pattern: "/api/overview", Access: server.Admin,

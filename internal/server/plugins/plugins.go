@@ -51,8 +51,7 @@ var errOff = server.Errorf(http.StatusForbidden, server.ReasonForbidden, "Plugin
 
 // listEntry is a plugin in the list.
 //
-// Origin names the folder or the archive from which the plugin was installed, and SHA256 is the digest of
-// an archive.
+// Origin is the source of the plugin, such as npm:pkg@1.2.0 or folder:/path.
 type listEntry struct {
 	Name        string    `json:"name"`
 	Version     string    `json:"version"`
