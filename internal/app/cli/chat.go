@@ -188,6 +188,8 @@ func (s *session) talk(ctx context.Context, text string, lines <-chan string, si
 			return err
 		}
 	}
+	// The turn that the last interrupt stopped. A second interrupt for the same turn means that the user doesn't want
+	// to wait for its end.
 	stoppedTurn := ""
 	for {
 		turn, _, ended := s.state()

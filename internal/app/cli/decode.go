@@ -151,7 +151,8 @@ func (d *decoding) decodeAll(in io.Reader, client string) error {
 	return errors.Join(d.take(ops, at), err)
 }
 
-// release applies the operations that a decoder has buffered when its stream breaks.
+// release applies the operations that a decoder has buffered when its stream breaks. The decoder must not be used
+// afterwards.
 func (d *decoding) release(decoder dialect.Decoder, at int64) error {
 	ops, _ := decoder.Close() // its error only repeats that the stream broke
 	return d.take(ops, at)

@@ -50,6 +50,7 @@ func (a *app) explained(x *leat.Explanation) error {
 		if s.Error != "" {
 			lines = append(lines, "✗ "+s.Error)
 		}
+		// Most steps append text. A step that replaced the text shows the whole text as it was afterwards.
 		visible := s.AppendedText
 		if s.Visible != nil {
 			visible = "(replaced by) " + *s.Visible

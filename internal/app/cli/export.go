@@ -73,6 +73,7 @@ func (c *importCmd) Run(a *app) error {
 	case c.Session != "":
 		return c.attach(ctx, a)
 	}
+	// A dash, as in other commands, is standard input, so an export can be piped from one gateway to another.
 	var in io.Reader = a.in
 	if c.File != "-" {
 		f, err := os.Open(c.File)

@@ -19,7 +19,7 @@ type agentsCmd struct {
 	JSON     bool   `name:"json" help:"Print JSON."`
 }
 
-// agentRow is a configured agent in the list, and its JSON.
+// agentRow is a configured agent in the list, and its JSON. Check is empty without --check.
 type agentRow struct {
 	Name string `json:"name"`
 	Kind string `json:"kind"`

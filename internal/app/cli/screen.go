@@ -283,7 +283,7 @@ func (s *screen) begin(key string) {
 	s.last = key
 }
 
-// endLine moves the cursor to the beginning of a line.
+// endLine moves the cursor to the beginning of a line, unless it is there already.
 func (s *screen) endLine() {
 	if !s.atLineStart {
 		s.write("\n")

@@ -27,7 +27,8 @@ type build struct {
 	Arch     string `json:"arch"`
 }
 
-// buildOf returns the build of Go's build information.
+// buildOf returns the build that Go's build information describes, or an unknown one if info is nil. It is separate
+// from [thisBuild], because a test binary has other build information.
 func buildOf(info *debug.BuildInfo) build {
 	b := build{Version: "devel", Protocol: native.Protocol, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if info == nil {

@@ -54,6 +54,7 @@ func (c *Config) Changed(from *Config) []Key {
 	old := from.Keys()
 	for i, k := range c.Keys() {
 		a, b := k.value, old[i].value
+		// A file may contain an empty list for a key that another file leaves out.
 		if kind := a.Kind(); (kind == reflect.Slice || kind == reflect.Map) && a.Len() == 0 && b.Len() == 0 {
 			continue // an empty list equals a missing one
 		}

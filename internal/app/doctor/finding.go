@@ -23,7 +23,8 @@ type Finding struct {
 	Fix     string `json:"fix,omitempty"` // what to do about a warning or failure; may be empty
 }
 
-// limit bounds each check that waits for the network or the disk.
+// limit bounds each check that waits for the network or the disk. A check that takes longer has found a problem: a
+// healthy gateway answers within milliseconds.
 const limit = 10 * time.Second
 
 // report collects the findings of one check. It is not safe for concurrent use: each call of a check makes its own.

@@ -195,12 +195,9 @@ func (a *App) openGateway(ctx context.Context, opt Options) error {
 	}
 	turns := push.NewTurns(push.Config{Journal: a.journal, Dialects: a.dialects, Log: gc.Log, Metrics: gc.Metrics, URL: url})
 	gc.Pusher = turns
-	tracer, flush, err := openTracer(ctx, opt, a.log.With("part", "tracing"))
-	if err != nil {
+	if gc.Tracer, err = a.openTracer(ctx, opt); err != nil {
 		return err
 	}
-	a.onClose(func() error { flush(); return nil })
-	gc.Tracer = tracer
 	if a.captures, err = openCapture(&a.cfg, a.log.With("part", "recording")); err != nil {
 		return err
 	}
@@ -260,11 +257,9 @@ func (a *App) openServer(ctx context.Context, opt Options) error {
 	clients := hub.New(a.gateway)
 	a.reloader = a.newReloader(opt, clients)
 	a.signals.register(&a.cfg, srv, a.gateway, clients, a.reloader.restart)
-	stopShell, err := shell(&a.cfg, srv, clients, a.log.With("part", "terminal"))
-	if err != nil {
+	if err := a.openShell(clients); err != nil {
 		return err
 	}
-	a.onClose(func() error { stopShell(); return nil })
 	native.Register(srv, a.gateway)
 	native.RegisterInspection(srv, inspection.New(a.gateway, inspection.Config{
 		Journal: a.journal, Captures: a.captures, Dialects: a.dialects, Agents: a.roster, Metrics: a.metrics.gateway, Log: a.log.With("part", "gateway"),

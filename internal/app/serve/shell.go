@@ -2,7 +2,6 @@ package serve
 
 import (
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/leat-dev/leat/internal/app/config"
@@ -12,25 +11,27 @@ import (
 	console "github.com/leat-dev/leat/internal/service/terminal"
 )
 
-// shell registers the terminal's route, which refuses all requests if the terminal is not enabled. stop ends all
-// commands and waits for them. On Linux it first kills processes of commands that a killed gateway with this data
-// folder left running.
-func shell(cfg *config.Config, srv *server.Server, frames *hub.Hub, log *slog.Logger) (stop func(), err error) {
+// openShell registers the terminal's route, which refuses all requests if the terminal is not enabled. Close ends all
+// commands and waits for them. On Linux openShell first kills processes of commands that a killed gateway with this
+// data folder left running.
+func (a *App) openShell(frames *hub.Hub) error {
+	cfg, log := &a.cfg, a.log.With("part", "terminal")
 	if err := console.Sweep(cfg.Data); err != nil { // also if the terminal was disabled since
 		log.Error("a process of a terminal command may still be running", "error", err)
 	}
 	if !cfg.Terminal.Enabled {
-		eliza.RegisterTerminal(srv, eliza.TerminalOptions{})
-		return func() {}, nil
+		eliza.RegisterTerminal(a.server, eliza.TerminalOptions{})
+		return nil
 	}
 	t, err := console.New(console.Config{MaxDuration: time.Duration(cfg.Terminal.MaxDuration), MaxRuns: cfg.Terminal.Concurrent, Data: cfg.Data, Log: log})
 	if err != nil {
-		return nil, fmt.Errorf("%w: terminal.enabled: %w", config.ErrInvalid, err)
+		return fmt.Errorf("%w: terminal.enabled: %w", config.ErrInvalid, err)
 	}
-	eliza.RegisterTerminal(srv, eliza.TerminalOptions{Terminal: t, Token: cfg.Terminal.Token, Send: func(client string, frame []byte) {
+	a.onClose(func() error { t.Close(); return nil })
+	eliza.RegisterTerminal(a.server, eliza.TerminalOptions{Terminal: t, Token: cfg.Terminal.Token, Send: func(client string, frame []byte) {
 		frames.Send(hub.Frame{Client: client, JSON: frame})
 	}})
-	return t.Close, nil
+	return nil
 }
 
 // emotes registers the animations of avatars. A folder that can't be read is an error of the configuration.

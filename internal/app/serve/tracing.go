@@ -14,20 +14,24 @@ type Tracing func(ctx context.Context, version string, log *slog.Logger) (t gate
 // flushLimit is how long the end waits for the last spans to be sent, so that an unreachable collector doesn't delay a restart.
 const flushLimit = 5 * time.Second
 
-// openTracer opens the program's tracer, if it has one. flush must be called when no turn is running.
-func openTracer(ctx context.Context, opt Options, log *slog.Logger) (t gateway.Tracer, flush func(), err error) {
+// openTracer opens the program's tracer, if it has one. Close sends its last spans when no turn is running. A collector that can't be
+// reached is logged and is not an error of Close, since nothing but a trace is lost.
+func (a *App) openTracer(ctx context.Context, opt Options) (gateway.Tracer, error) {
 	if opt.Tracing == nil {
-		return nil, func() {}, nil
+		return nil, nil
 	}
-	t, end, err := opt.Tracing(ctx, opt.Version, log)
+	log := a.log.With("part", "tracing")
+	t, flush, err := opt.Tracing(ctx, opt.Version, log)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return t, func() {
+	a.onClose(func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushLimit)
 		defer cancel()
-		if err := end(ctx); err != nil {
+		if err := flush(ctx); err != nil {
 			log.Warn("the last spans were not sent", "error", err)
 		}
-	}, nil
+		return nil
+	})
+	return t, nil
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	osexec "os/exec"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -34,11 +35,9 @@ func CheckEnv(names []string) error {
 
 // Environment appends to env, as NAME=value, those variables of Always and of names that are set.
 func Environment(env []string, names ...string) []string {
-	for _, list := range [][]string{Always, names} {
-		for _, n := range list {
-			if v, ok := os.LookupEnv(n); ok {
-				env = append(env, n+"="+v)
-			}
+	for _, n := range slices.Concat(Always, names) {
+		if v, ok := os.LookupEnv(n); ok {
+			env = append(env, n+"="+v)
 		}
 	}
 	return env

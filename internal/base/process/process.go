@@ -132,9 +132,11 @@ func (p *Process) Err() error { return p.err }
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
 // HasExited reports whether the process has ended.
-func (p *Process) HasExited() bool {
+func (p *Process) HasExited() bool { return isClosed(p.exitDone) }
+
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-p.exitDone:
+	case <-c:
 		return true
 	default:
 		return false
@@ -192,10 +194,8 @@ type pipe struct {
 
 // Read implements [io.Reader].
 func (r *pipe) Read(b []byte) (int, error) {
-	select {
-	case <-r.exitDone:
+	if isClosed(r.exitDone) {
 		r.limitRead()
-	default:
 	}
 	n, err := r.f.Read(b)
 	if errors.Is(err, os.ErrDeadlineExceeded) {

@@ -67,14 +67,7 @@ func (t *Talk) Read(consume func() error) {
 func (t *Talk) Done() <-chan struct{} { return t.outputDone }
 
 // OutputEnded reports whether Done is closed.
-func (t *Talk) OutputEnded() bool {
-	select {
-	case <-t.outputDone:
-		return true
-	default:
-		return false
-	}
-}
+func (t *Talk) OutputEnded() bool { return isClosed(t.outputDone) }
 
 // SetCause sets the reason why the process ended. Only the first call counts.
 func (t *Talk) SetCause(cause error) {

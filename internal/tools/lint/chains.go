@@ -10,7 +10,8 @@ import (
 // maxChains is how many chains there may be. Lower it when there are fewer.
 const maxChains = 6
 
-// chainLength is the number of fields in a row from which on a chain counts.
+// chainLength is the number of fields in a row from which on a chain counts. Three are usual, such as the limits of a
+// configuration.
 const chainLength = 4
 
 // chains counts the selector expressions that walk through that many values, such as w.o.g.cfg.Metrics: the code knows too much about
