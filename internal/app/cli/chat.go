@@ -192,8 +192,8 @@ func (s *session) talk(ctx context.Context, text string, lines <-chan string, si
 	// to wait for its end.
 	stoppedTurn := ""
 	for {
-		turn, _, ended := s.state()
-		if ended {
+		turn, _, hasEnded := s.state()
+		if hasEnded {
 			return nil
 		}
 		if turn == "" && !s.single {
@@ -251,7 +251,7 @@ func openRequest(t *transcript.Transcript) (turn string, request *event.Request)
 
 // state returns the running turn, its question, and whether the turn of a single message has ended. talk calls it for
 // each decision instead of remembering an earlier result.
-func (s *session) state() (turn string, request *event.Request, ended bool) {
+func (s *session) state() (turn string, request *event.Request, hasEnded bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.turn, s.request, s.final.Turn != ""

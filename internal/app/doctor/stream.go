@@ -27,7 +27,7 @@ const (
 // gateway received of the request.
 type frame struct {
 	N       int
-	Sent    int64
+	SentAt  int64 `json:"sent"`
 	Headers []string
 	Host    string
 	HTTPS   bool
@@ -37,8 +37,8 @@ type frame struct {
 	arrived time.Time
 }
 
-// testHeaders are headers that clients send and that must reach the gateway. They are needed for retries
-// of commands, resuming of streams and pushes, and tracing.
+// testHeaders are headers that clients send and that must reach the gateway: for retries of commands, for resuming
+// streams and pushes, and for tracing.
 var testHeaders = []string{"Idempotency-Key", "Last-Event-Id", "Traceparent", "Upload-Offset"}
 
 // tries is the number of attempts before a proxy is reported to buffer. A proxy buffers each time; a busy machine
@@ -170,7 +170,7 @@ func (r *report) frames(got []frame, err error) {
 	// Delays are compared with each other, because the clocks of the two machines may differ.
 	delays := make([]time.Duration, len(got))
 	for i, f := range got {
-		delays[i] = f.arrived.Sub(time.UnixMilli(f.Sent))
+		delays[i] = f.arrived.Sub(time.UnixMilli(f.SentAt))
 	}
 	quickest := slices.Min(delays)
 	worst := slices.Max(delays) - quickest

@@ -8,7 +8,7 @@ import (
 )
 
 // maxChains is how many chains there may be. Lower it when there are fewer.
-const maxChains = 6
+const maxChains = 0
 
 // chainLength is the number of fields in a row from which on a chain counts. Three are usual, such as the limits of a
 // configuration.

@@ -12,7 +12,7 @@ import (
 var wordsFile string
 
 // oddShare is the largest share of identifiers, in percent, that may be one of the words. Lower it when the figure has come down.
-const oddShare = 0.3
+const oddShare = 0.1
 
 // words returns the words of words.txt in lower case, without its comments.
 func words() map[string]bool {
