@@ -21,22 +21,22 @@ const (
 // approval is a permission that the gateway requests before it runs a command (exec) or a plugin's tool.
 type approval struct {
 	ID       string `json:"id"`
-	Decision string `json:"decision"` // set once it is resolved
+	Decision string `json:"decision"` // set in the event that reports the resolution
 	Request  struct {
 		Session string   `json:"sessionKey"`
 		Command string   `json:"command"`
-		Preview string   `json:"commandPreview"`
+		Preview string   `json:"commandPreview"` // shown to viewers instead of Command if it is not empty
 		Call    string   `json:"toolCallId"`
 		CWD     string   `json:"cwd"`
 		Host    string   `json:"host"`
-		Allowed []string `json:"allowedDecisions"`
-		// set for a plugin's approval
+		Allowed []string `json:"allowedDecisions"` // viewers can choose allow-always only if it is in this list
+		// The following fields are only set for a plugin's approval.
 		Title       string `json:"title"`
 		Description string `json:"description"`
 		Tool        string `json:"toolName"`
 	} `json:"request"`
 
-	plugin bool
+	plugin bool // a plugin requests it, so it is resolved by the plugin.approval methods
 }
 
 // pendingApproval is an approval that was shown to viewers. It stays in the turn's map after its resolution, so that an
@@ -72,7 +72,8 @@ func (a *gatewayAgent) approvalResolved(f *frame) {
 	}
 }
 
-// parseApproval decodes an approval. It reports false if the frame has no usable id.
+// parseApproval decodes the payload of exec.approval.* and plugin.approval.* events. The id is checked because it becomes the id of
+// a request in Leat's log; parseApproval reports false if it is missing or not valid there.
 func parseApproval(f *frame) (approval, bool) {
 	var p approval
 	if json.Unmarshal(f.Payload, &p) != nil || event.CheckID("approval", p.ID) != nil || p.ID == "" {
@@ -82,7 +83,9 @@ func parseApproval(f *frame) (approval, bool) {
 	return p, true
 }
 
-// askPending requests the approvals that were pending before this connection. Gateways without an approval method have none.
+// askPending lists the approvals that the gateway requested before this connection was opened, and shows those of the turn's session.
+// The gateway announces an approval by an event only, which a client that was disconnected has missed. A gateway that doesn't
+// know a list method has no such approvals. Any other error is logged and not retried: the next connection lists them again.
 func (t *turn) askPending(ctx context.Context, conn *connection) {
 	for _, plugin := range []bool{false, true} {
 		var pending []approval
@@ -112,7 +115,8 @@ func approvalMethod(plugin bool, verb string) string {
 }
 
 // ask shows an approval to viewers, at most once, and sends the decision to the gateway. It doesn't block the turn: a task
-// waits for the decision.
+// waits for the decision. If the turn ends before, ctx is done and nothing is sent, so that other clients can still decide. A
+// decision is dropped if another client has resolved the approval in the meantime.
 func (t *turn) ask(ctx context.Context, p approval) {
 	if t.approvals[p.ID] != nil {
 		return
@@ -136,7 +140,8 @@ func (t *turn) ask(ctx context.Context, p approval) {
 	})
 }
 
-// request returns the approval as viewers see it.
+// request returns the approval as viewers see it. The prompt is the command or, for a plugin, its title and description. Viewers
+// can always approve and deny; allow-always is an additional option.
 func (p *approval) request() event.Request {
 	q := event.Request{ID: p.ID, Kind: event.RequestApproval, Tool: "exec", Prompt: p.Request.Command}
 	if p.Request.Preview != "" {
@@ -160,8 +165,9 @@ func (p *approval) request() event.Request {
 	return q
 }
 
-// resolve sends a decision to the gateway. If the connection is lost, it repeats the call on the next
-// one.
+// resolve sends a decision to the gateway. Every answer except approve and allow-always denies. If the connection is lost, resolve
+// repeats the call on the next one. It first waits until the lost connection is closed: a write can fail before the reading
+// goroutine notices the loss, and awaitConnection would return the same connection again.
 func (a *gatewayAgent) resolve(ctx context.Context, p approval, answer event.Answer) error {
 	decision := deny
 	switch answer.Decision {
@@ -183,7 +189,8 @@ func (a *gatewayAgent) resolve(ctx context.Context, p approval, answer event.Ans
 	}
 }
 
-// closeApproval shows that another client has resolved an approval.
+// closeApproval shows that another client has resolved an approval. The flag resolvedElsewhere makes repeated reports harmless, and
+// keeps the task of ask from sending a late decision. Unknown decisions are shown as a denial.
 func (t *turn) closeApproval(p approval) error {
 	a := t.approvals[p.ID]
 	if a == nil || a.resolvedElsewhere.Swap(true) {

@@ -29,8 +29,8 @@ type listedSession struct {
 // title returns the session's name for lists: the user's label, or else the gateway's name.
 func (s *listedSession) title() string { return cmp.Or(s.Label, s.Name, s.Title) }
 
-// recentSessions returns up to limit sessions of the gateway, newest first, and the connection that it used. Gateways before
-// protocol 4 are an error, because their sessions can't be followed.
+// recentSessions returns up to limit sessions of the gateway, newest first, and the connection that it used. The connection is the
+// agent's shared one: callers must not close it. Gateways before protocol 4 are an error, because their sessions can't be followed.
 func (a *gatewayAgent) recentSessions(ctx context.Context, limit int) (*connection, []listedSession, error) {
 	a.ensureStarted()
 	conn, err := a.awaitConnection(ctx, requestLimit, nil)
@@ -64,11 +64,16 @@ func (a *gatewayAgent) ListSessions(ctx context.Context, limit int) ([]agent.Ses
 	return infos, nil
 }
 
-// maxAttachable is how many of the newest sessions can be attached.
+// maxAttachable is how many of the newest sessions can be attached. Attach looks the session up in this list and
+// returns [agent.ErrUnknownSession] for any other key.
 const maxAttachable = 1000
 
 // Attach implements [agent.Attacher]. With history, it imports the entries up to the first run in progress. That run and
 // everything after it is left to Follow, which starts at the returned cursor.
+//
+// It reads one page of pageRows rows, so older rows of a very long session are not imported. The watch that it makes is temporary:
+// it is not registered, and only provides the gatherer with an empty cursor. An entry without Ops is a run in progress; if there
+// is one, the cursor forgets the previous run and the spawned sessions too, since Follow reads their rows again.
 func (a *gatewayAgent) Attach(ctx context.Context, session string, withHistory bool) (agent.Attachment, error) {
 	conn, sessions, err := a.recentSessions(ctx, maxAttachable)
 	if err != nil {

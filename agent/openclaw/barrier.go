@@ -19,8 +19,9 @@ type turnKey struct{ conversation, key string }
 // maxBeginnings is how many turns are remembered as begun.
 const maxBeginnings = 4096
 
-// beginning returns a channel that is closed when the first message of a turn is durable, or when the turn ends without one.
-// The caller holds a.mu.
+// beginning returns a channel that is closed when the first message of a turn is durable, or when the turn ends without one. The
+// turn and the watches that wait for it share the channel, whichever of them asks first. When the map is full it is cleared: a
+// watch that finds no channel doesn't wait, so the worst result is two messages in reversed order. The caller holds a.mu.
 func (a *gatewayAgent) beginning(k turnKey) chan struct{} {
 	c := a.beginnings[k]
 	if c == nil {
@@ -33,7 +34,8 @@ func (a *gatewayAgent) beginning(k turnKey) chan struct{} {
 	return c
 }
 
-// trackBeginning registers the turn as one that has yet to begin. The caller holds a.mu.
+// trackBeginning registers the turn as one that has yet to begin. A turn that is resumed after a restart may have begun before;
+// its stored runs show that, and it is marked at once. The caller holds a.mu.
 func (t *turn) trackBeginning() {
 	t.begins = t.a.beginning(turnKey{t.in.Conversation, t.in.Key})
 	select {
@@ -80,8 +82,8 @@ type barrier struct {
 	begins chan struct{}
 }
 
-// unbegunTurn returns the channel of a turn in progress that has not begun, or nil if there is no such turn. A run that was
-// recorded as in progress counts even if no turn is registered: after a restart, Observe is called a little later.
+// unbegunTurn returns the channel of a turn in progress that has not begun. If the turn has begun, or isn't known to be in
+// progress, the result is nil. A run that was recorded as in progress counts even if no turn is registered: after a restart, Observe is called a little later.
 func (w *watch) unbegunTurn(key string) chan struct{} {
 	w.a.mu.Lock()
 	defer w.a.mu.Unlock()
@@ -124,8 +126,9 @@ func (w *watch) awaitBarrier(ctx context.Context, conn *connection, b barrier) e
 	return nil
 }
 
-// recordInOrder records entries. Those after a barrier are recorded after its turn has begun. The cursor advances with the last
-// of them only.
+// recordInOrder records entries. Those after a barrier are recorded after its turn has begun. Each group before a barrier is
+// committed with the old cursor, and only the last group with the new one. If the process ends in between, the next read finds
+// the same entries again, and Leat recognizes those that are recorded by their keys.
 func (w *watch) recordInOrder(ctx context.Context, conn *connection, entries []agent.Entry, barriers []barrier, at cursor) error {
 	from := 0
 	for _, b := range barriers {

@@ -12,6 +12,14 @@ const pageRows = 1000
 
 // catchUp reads the session and records what happened since the cursor, then advances the cursor. unsure is true if the
 // session has to be read again soon. A pairing that one history suggests has to be confirmed by a second one, see [gatherer].
+//
+// The steps:
+//  1. Read the history until two reads agree on the message that the run in progress answers, at most maxConfirm times. For a
+//     session without a cursor, the first read determines where the conversation begins.
+//  2. Convert the rows after the cursor to entries, and add the entries of spawned sessions. A spawned session stays in the cursor
+//     until its runs have ended.
+//  3. Record the entries with the new cursor in one commit. If nothing has changed, nothing is written: otherwise each read of an idle
+//     session would cost a commit.
 func (w *watch) catchUp(ctx context.Context, conn *connection) (unsure bool, err error) {
 	var history *sessionHistory
 	var g *gatherer
@@ -69,9 +77,10 @@ func (w *watch) catchUp(ctx context.Context, conn *connection) (unsure bool, err
 	return unsure, nil
 }
 
-// readRows reads the rows after the cursor, with the message that the row at the cursor answers. It asks for few rows first:
-// the session is read with every run, and a long history would load the gateway and might not get through a connection that is
-// often lost.
+// readRows reads the rows after the cursor, with the message that the row at the cursor answers. It requests endRows first, then
+// historyRows, then pageRows, until the rows reach back far enough: the session is read with every run, and a long history would
+// load the gateway and might not arrive over a connection that is often lost. chat.history can't be asked for the rows after a
+// number, only for the newest rows. A history with fewer rows than the limit is the whole history.
 func (w *watch) readRows(ctx context.Context, conn *connection) (*sessionHistory, error) {
 	if !w.isNew {
 		history, err := readHistory(ctx, conn, w.session, endRows)
@@ -92,13 +101,15 @@ func (h *sessionHistory) explains(seq int64) bool {
 	return slices.ContainsFunc(h.Messages, func(r row) bool { return r.Meta.Seq <= seq && r.startsRun() })
 }
 
-// startsRun reports whether a row is a message that starts a run of its own, rather than a steered message or the gateway's own
-// message after a restart.
+// startsRun reports whether a row is a message that starts a run. A steered message doesn't, because the run in progress takes it
+// up; nor does the message that the gateway itself adds when it continues an interrupted run after a restart.
 func (r *row) startsRun() bool {
 	return r.Role == "user" && r.Provenance.Tool != recoveryTool && r.Meta.Steer == ""
 }
 
-// gatherChild returns the entries of a spawned session, and whether its runs have ended.
+// gatherChild returns the entries of a spawned session, and whether its runs have ended. Its newest historyRows rows are
+// converted each time; Leat recognizes entries that it has recorded by their keys. Its user messages
+// are written by the agent that spawned it, not by a user, so only its runs are recorded.
 func (w *watch) gatherChild(ctx context.Context, conn *connection, c child) (entries []agent.Entry, hasEnded bool, err error) {
 	history, err := readHistory(ctx, conn, c.Session, historyRows)
 	if err != nil {
@@ -110,7 +121,9 @@ func (w *watch) gatherChild(ctx context.Context, conn *connection, c child) (ent
 }
 
 // startSeq returns the cursor for a session that was not followed before: the row before the first message of the conversation.
-// Older rows belong to other clients and are not imported.
+// Older rows belong to other clients and are not imported. The first message is found by its idempotency key, which is the run's
+// id with the suffix ":user"; the runs are those of registered turns and of turns that have failed before their end. If the
+// history has none of these messages, the session is followed from its newest row.
 func (a *gatewayAgent) startSeq(conversation string, history *sessionHistory, unfinished []string) int64 {
 	a.mu.Lock()
 	firstMessages := map[string]bool{}

@@ -34,10 +34,10 @@ type connection struct {
 	closed chan struct{} // closed when readFrames returns
 
 	mu      sync.Mutex
-	pending map[string]chan *response
-	seq     int64
-	cause   error // why the connection ended; only the first cause is stored
-	after   time.Duration
+	pending map[string]chan *response // by request id; each channel has room for its one response
+	seq     int64                     // the highest number of an event so far; 0 before the first numbered event
+	cause   error                     // why the connection ended; only the first cause is stored
+	after   time.Duration             // how long the gateway expects its restart to take; 0 if it has not announced one
 }
 
 // response is a response with the raw frame that contained it, for captures and decoders.
@@ -113,7 +113,8 @@ func readMessage(ctx context.Context, ws *websocket.Conn, hold *agent.Reservatio
 	return agent.ReadMessage(r, hold)
 }
 
-// deliver hands a response to the request that waits for it. If the request has given up, the response is dropped.
+// deliver sends a response to the request with the same id. If that request has been cancelled, the response is dropped. The
+// channel is removed before the send, so a second response with the same id can't block the reading goroutine.
 func (l *connection) deliver(r *response) {
 	l.mu.Lock()
 	ch := l.pending[r.frame.ID]
@@ -124,8 +125,9 @@ func (l *connection) deliver(r *response) {
 	}
 }
 
-// gap reports whether frames are missing before f. Only protocol 4 numbers the frames of a connection; otherwise the result is
-// false.
+// gap reports whether frames are missing before f. Only protocol 4 numbers the events of a connection; otherwise the result
+// is false. The number of the first event that Leat receives is not checked, because the handshake drops events. After a gap
+// the turns read the history.
 func (l *connection) gap(f *frame) bool {
 	if f.Seq == 0 || l.protocol() < numberedProtocol {
 		return false
@@ -198,6 +200,10 @@ func (l *connection) call(ctx context.Context, method string, params, to any) er
 
 // ask sends a request and returns the raw response. onSend, which may be nil, gets the encoded request just before it is
 // written. Errors are those of call.
+//
+// A request that is larger than the gateway's limit is refused here and never sent, because a failure of the connection would
+// affect all turns that share it. If the connection ends while the request waits, a response that has already arrived still counts. A request
+// without a response for requestLimit ends the connection; a cancelled ctx only ends the request.
 func (l *connection) ask(ctx context.Context, method string, params any, onSend func([]byte)) (*response, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, requestLimit, errNoAnswer)
 	defer cancel()

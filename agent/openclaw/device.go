@@ -48,7 +48,8 @@ type deviceProof struct {
 }
 
 // sign signs the challenge together with the client's claims in p. Protocol 4 signs the fields of "v3", older gateways those of
-// "v2"; the order of the fields is part of OpenClaw's protocol.
+// "v2"; the order of the fields is part of OpenClaw's protocol. The fields are joined by "|". The last field of v3 is
+// always empty here. The signature and the key are base64url without padding.
 func (d *device) sign(p *connectParams, c challenge) *deviceProof {
 	encode := base64.RawURLEncoding.EncodeToString
 	fields := []string{

@@ -1,6 +1,7 @@
 package openclaw
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -11,7 +12,8 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
-// discover returns the agents and sessions of the gateway that s names. It makes a connection of its own and closes it.
+// discover returns the agents and sessions of the gateway that s names. Leat may not run an agent at
+// that gateway yet, so discover opens a separate connection and closes it.
 func discover(ctx context.Context, dialects dialect.Registry, s agent.Spec) ([]agent.Offer, error) {
 	discoverer, err := Kind(dialects).New(s)
 	if err != nil {
@@ -23,6 +25,8 @@ func discover(ctx context.Context, dialects dialect.Registry, s agent.Spec) ([]a
 }
 
 // offers lists the agents and sessions of the gateway. Each offer's spec is s with the option that selects it.
+// Only the label and the display name of a session are offered as its name; a title that the gateway derived from the first
+// message is left out. Both lists are fetched over one connection, whose events are ignored.
 func (a *gatewayAgent) offers(ctx context.Context, s agent.Spec) ([]agent.Offer, error) {
 	conn, err := a.dial(ctx)
 	if err != nil {
@@ -43,12 +47,7 @@ func (a *gatewayAgent) offers(ctx context.Context, s agent.Spec) ([]agent.Offer,
 		return nil, fmt.Errorf("agents: %w", err)
 	}
 	var sessions struct {
-		Sessions []struct {
-			Key     string `json:"key"`
-			Name    string `json:"displayName"`
-			Label   string `json:"label"`
-			Updated int64  `json:"updatedAt"` // epoch milliseconds
-		} `json:"sessions"`
+		Sessions []listedSession `json:"sessions"`
 	}
 	if err := conn.call(ctx, "sessions.list", map[string]int{"limit": agent.MaxOffers}, &sessions); err != nil {
 		return nil, fmt.Errorf("sessions: %w", err)
@@ -66,10 +65,7 @@ func (a *gatewayAgent) offers(ctx context.Context, s agent.Spec) ([]agent.Offer,
 		offers = append(offers, agent.Offer{Type: agent.OfferAgent, ID: info.ID, Name: info.Name, Spec: with("agent", info.ID)})
 	}
 	for _, info := range sessions.Sessions {
-		o := agent.Offer{Type: agent.OfferSession, ID: info.Key, Name: info.Label, Spec: with("session", info.Key)}
-		if o.Name == "" {
-			o.Name = info.Name
-		}
+		o := agent.Offer{Type: agent.OfferSession, ID: info.Key, Name: cmp.Or(info.Label, info.Name), Spec: with("session", info.Key)}
 		if info.Updated > 0 {
 			o.Updated = time.UnixMilli(info.Updated).UTC()
 		}

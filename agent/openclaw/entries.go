@@ -60,9 +60,16 @@ func (g *gatherer) inProgress(before []string) (keys []string) {
 	return keys
 }
 
-// addRows makes entries of the rows with a higher seq than after. Older rows are read too, because they tell which message the
-// first new run answers. parent is the key of the run that spawned the session. The run in progress comes last, because all
-// rows are older.
+// addRows makes entries of the rows with a higher seq than after. Older rows are read too, because they show which message the
+// first new run answers. parent is the key of the run that spawned the session.
+//
+// The rows are read in their order, oldest first. pending is the latest message that no run has answered; the first row of each
+// run takes it. A message of the gateway after a restart continues the previous run under that run's key, unless another message
+// waits. A run of a turn that has not begun becomes a barrier, because the turn records that run itself.
+//
+// The run in progress is last, because all rows are older. It is skipped if a row already names it, if its message is still
+// queued, or if a turn of Leat shows it. Without any message that it could answer, it counts as unprompted only after
+// followPatience: the gateway may write the message a little later.
 func (g *gatherer) addRows(after int64, parent string) {
 	var pending prompt // the latest prompt that no run has answered
 	seenRuns := map[string]bool{}
@@ -139,7 +146,11 @@ func (g *gatherer) addRows(after int64, parent string) {
 var spawned = regexp.MustCompile(`childSessionKey\\*"\s*:\s*\\*"([^"\\]+)`)
 
 // addRun adds an entry for a run: with its events if it has ended, otherwise with the state from which Observe follows it. Runs
-// of the conversation's own turns are skipped, because the turn shows them.
+// of the conversation's own turns are skipped, because the turn shows them. So are runs whose key is too long for an entry.
+//
+// A run has ended if its rows contain an end and the gateway lists it neither as in progress nor as active. If its rows can't be
+// converted to events, it is recorded like a run in progress, and Observe resolves it. firstRow dates the entry; it is nil for a
+// run without rows.
 func (g *gatherer) addRun(id, key, parent string, origin prompt, firstRow *row) {
 	if len(key) > agent.MaxKey || g.w.a.ownsRun(g.w.conversation, id) {
 		return

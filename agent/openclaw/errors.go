@@ -1,6 +1,7 @@
 package openclaw
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -75,7 +76,8 @@ func (e *rpcError) isDisowned() bool {
 	return e.Code == "UNAVAILABLE" && strings.Contains(e.Message, "Pending input ownership ended")
 }
 
-// refusal is a failure that a retry can't fix: somebody has to change the configuration of Leat or of the gateway.
+// refusal is a failure that a retry can't fix: an operator has to change the configuration of Leat or of the gateway.
+// Turns that wait for a connection fail with it at once, instead of waiting until their time limit.
 type refusal struct {
 	message     string
 	certificate bool // Leat rejects the gateway's certificate
@@ -92,16 +94,14 @@ type retryLaterError struct {
 func (e *retryLaterError) Error() string { return e.err.Error() }
 func (e *retryLaterError) Unwrap() error { return e.err }
 
-// explain returns what an operator can do about a refused handshake or request, or nil if no action would help.
+// explain returns what an operator can do about a refused handshake or request, or nil if no action would help. Old gateways
+// send no code in the details; for them the beginning of the message is compared.
 func explain(e *rpcError) *refusal {
 	d := e.detail()
 	say := func(format string, args ...any) *refusal { return &refusal{message: fmt.Sprintf(format, args...)} }
 	switch {
 	case d.Code == "MISSING_SCOPE" || strings.HasPrefix(e.Message, "missing scope"):
-		scope := d.Scope
-		if scope == "" {
-			scope = strings.TrimSpace(strings.TrimPrefix(e.Message, "missing scope:"))
-		}
+		scope := cmp.Or(d.Scope, strings.TrimSpace(strings.TrimPrefix(e.Message, "missing scope:")))
 		return say("this device lacks the scope %s; approve it on the gateway's machine: openclaw devices list, openclaw devices approve", scope)
 	case d.Code == "PAIRING_REQUIRED" || e.Code == "NOT_PAIRED" || strings.HasPrefix(e.Message, "pairing required"):
 		return say("this device is not paired with OpenClaw; approve it on the gateway's machine: openclaw devices list, openclaw devices approve")
@@ -119,7 +119,9 @@ func temporary(e *rpcError) (time.Duration, bool) {
 	return time.Duration(max(e.RetryAfter, 0)) * time.Millisecond, retryable
 }
 
-// agentError converts a failure to the *agent.Error that viewers see. The details may contain hosts; the messages don't.
+// agentError converts a failure to the *agent.Error that viewers see. Details may contain host names and the gateway's text and are
+// meant for operators; messages contain neither. Only a failure to reach the gateway is always retryable: a refusal stays until
+// an operator has resolved it, and for a refused request the gateway's own flags decide.
 func agentError(err error) error {
 	var a *agent.Error
 	var refusalErr *refusal

@@ -20,10 +20,11 @@ import (
 // maxFile is the size of the largest file that is fetched, in bytes. The store has a separate limit.
 const maxFile = 64 << 20
 
+// errNoSource is the error for a file that neither the gateway nor the local disk provides.
 var errNoSource = errors.New("OpenClaw doesn't serve the file, and media_root is not set")
 
-// storeLocal stores a file that is on this machine, below media_root or in the workspace. The error is that of both places if
-// both were tried.
+// storeLocal stores a file that is on this machine, below media_root or in the workspace. media_root is tried first, because the
+// operator has named it for the gateway's files. If both were tried and failed, the error contains the errors of both.
 func (t *turn) storeLocal(ctx context.Context, p string) (event.Media, error) {
 	if p == "" || isWeb(p) {
 		return event.Media{}, errNoSource
@@ -42,8 +43,8 @@ func (t *turn) storeLocal(ctx context.Context, p string) (event.Media, error) {
 	return m, werr
 }
 
-// storeBelowRoot stores a file below media_root. The path is one of the gateway's machine, where the folder may have another
-// name, so every suffix of the path is tried, the longest first. os.Root keeps links from leading out of the folder.
+// storeBelowRoot stores a file below media_root. The path is one of the gateway's machine, on which the folder may have
+// another name, so every suffix of the path is tried, the longest first. os.Root keeps links from leading out of the folder.
 func (t *turn) storeBelowRoot(ctx context.Context, p string) (event.Media, error) {
 	if t.a.root == nil {
 		return event.Media{}, errNoSource
@@ -95,7 +96,9 @@ func (b *limitedReader) Read(p []byte) (int, error) {
 }
 
 // fetch stores a file that a history names: from the row itself, from the gateway's HTTP address, or from its artifact method.
-// The error is that of the first way that failed.
+// If all fail, the error is that of the first attempt. A file that is stored already is found by its origin and not fetched
+// again; that happens whenever a history is read twice. The token is only sent to the path of the row, never to the short-lived
+// address of an artifact, which needs none.
 func (t *turn) fetch(ctx context.Context, conn *connection, p historyFile) (event.Media, error) {
 	if p.Attachment != nil {
 		return event.Media{}, fmt.Errorf("OpenClaw could not store the file: %s", p.Attachment.Code)

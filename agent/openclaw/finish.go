@@ -7,9 +7,13 @@ import (
 )
 
 // finishRun handles the frame that ends a run. It reads the history first, which has text that was missed and the names of
-// files. A final frame without a message may mean that another client's run occupies the session: then the message is queued
-// upstream, and the history tells which run answers it. If the history can't be read because the connection is lost, the frame
-// waits in lateEnds.
+// files. If the history can't be read because the connection is lost, the frame waits in lateEnds and is handled on the next
+// connection. If it can't be read for another reason, the run ends as it was streamed.
+//
+// A final frame without a message, for a run that has not sent any either, is ambiguous ("wordless"): another client's run may
+// occupy the session, and then the message is queued in the gateway. In that case the run doesn't end here. The history shows
+// whether the message still waits, was taken into another client's run, or is answered by a run with another id; that run is
+// followed. If two histories don't agree, the run stays queued and the history is read again.
 func (t *turn) finishRun(ctx context.Context, conn *connection, r *run, i item) error {
 	wordless := i.run.State == "final" && !bool(i.run.Message) && !r.HasMessage
 	history, err := t.completeRun(ctx, conn, r, !wordless || conn.protocol() >= numberedProtocol)

@@ -56,8 +56,8 @@ type watch struct {
 	conversation     string
 	session          string
 	cursor           cursor
-	isNew            bool // there is no stored cursor yet
-	wake             chan struct{}
+	isNew            bool          // no cursor of this session is stored
+	wake             chan struct{} // has room for one request to read the session
 	cancel           context.CancelFunc
 	unexplainedSince map[string]time.Time // by run: since when no history shows what it answers
 
@@ -69,7 +69,8 @@ type watch struct {
 }
 
 // Follow implements [agent.Follower]. It watches the session of each conversation until ctx is done. Sessions of gateways
-// before protocol 4 are not followed, because their histories name neither rows nor runs.
+// before protocol 4 are not followed, because their histories name neither rows nor runs. Each conversation has one watch with one
+// goroutine. If a conversation moves to another session, its watch is replaced. Follow returns after all watches have ended.
 func (a *gatewayAgent) Follow(ctx context.Context, sessions agent.Sessions) error {
 	a.ensureStarted()
 	ctx, cancel := context.WithCancel(ctx)
@@ -107,7 +108,7 @@ func sessionOf(b json.RawMessage) (string, error) {
 		return "", nil
 	}
 	if err := json.Unmarshal(b, &k); err != nil {
-		return "", fmt.Errorf("kept session: %w", err)
+		return "", fmt.Errorf("stored session: %w", err)
 	}
 	return k.Session, nil
 }
@@ -214,8 +215,11 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// followConnection follows the session over one connection, and reports whether there is nothing left to follow. It reads the
-// session at once, because anything may have happened before the connection.
+// followConnection follows the session over one connection. It reads the session at once, because anything may have happened
+// before the connection, and then whenever a frame requests it. isDone is true if the watch has to end: the conversation has been
+// deleted, or ctx is done. It is false if the connection was lost.
+//
+// The number of requests is read before the session, so that a request that arrives during the read causes another one.
 func (w *watch) followConnection(ctx context.Context, conn *connection, log *slog.Logger) (isDone bool) {
 	if conn.protocol() >= numberedProtocol {
 		// The gateway sends frames of heartbeats only to clients that subscribe to the session.
@@ -249,7 +253,7 @@ func (w *watch) followConnection(ctx context.Context, conn *connection, log *slo
 	}
 }
 
-// wait blocks until the session has to be read: a frame requested it, or delay is over. A delay of 0 is no limit. If the
+// wait blocks until the session has to be read: a frame requested it, or delay is over. A delay of 0 means no time limit. If the
 // connection ends, the error is errLost.
 func (w *watch) wait(ctx context.Context, conn *connection, delay time.Duration) error {
 	var retry <-chan time.Time

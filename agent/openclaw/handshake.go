@@ -79,8 +79,8 @@ func (a *gatewayAgent) dial(ctx context.Context) (*connection, error) {
 }
 
 // dialError returns why no WebSocket was opened. If there is an HTTP response, a proxy in front of the gateway may have sent
-// it: 401, 403 and 404 are refusals, because they repeat until somebody changes the configuration; Retry-After is respected for
-// all others.
+// it: 401, 403 and 404 are refusals, because they repeat until an operator changes the configuration; Retry-After is
+// respected for all others.
 func (a *gatewayAgent) dialError(ctx context.Context, res *http.Response, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -103,7 +103,8 @@ func (a *gatewayAgent) dialError(ctx context.Context, res *http.Response, err er
 }
 
 // handshake answers the challenge, which must be the gateway's first frame, and returns the gateway's hello. Events may arrive
-// before the response to connect; they are dropped, because no turn is registered on this connection yet.
+// before the response to connect; they are dropped, because no turn is registered on this connection yet. The challenge has the
+// gateway's time: the difference to the local clock lets Leat compare rows of a history with its own times (gatewayTime).
 func (a *gatewayAgent) handshake(ctx context.Context, ws *websocket.Conn) (*hello, error) {
 	f, err := readFrame(ctx, ws)
 	if err != nil {
@@ -136,7 +137,7 @@ func (a *gatewayAgent) handshake(ctx context.Context, ws *websocket.Conn) (*hell
 		}
 		if f.Type == "res" && f.ID == id {
 			if !f.OK && f.Error != nil && a.config.Token == "" && f.Error.isUnauthorized() {
-				return nil, missingToken()
+				return nil, &refusal{message: "OpenClaw requires a token and none is configured: set the environment variable " + defaultTokenEnv + " to its gateway.auth.token"}
 			}
 			h, err := helloOf(f)
 			if err == nil && c.At != 0 {
@@ -145,11 +146,6 @@ func (a *gatewayAgent) handshake(ctx context.Context, ws *websocket.Conn) (*hell
 			return h, err
 		}
 	}
-}
-
-// missingToken is the refusal of a gateway that requires a token if none is configured.
-func missingToken() *refusal {
-	return &refusal{message: "OpenClaw requires a token and none is configured: set the environment variable " + defaultTokenEnv + " to its gateway.auth.token"}
 }
 
 // helloOf returns the hello in the response to connect, or an error that says whether a retry makes sense.
