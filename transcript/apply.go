@@ -31,6 +31,8 @@ func (t *Transcript) Apply(e *event.Event) error {
 
 // apply folds a complete event that isn't covered by the snapshot. Each branch checks the seq against what it changes, so that an event can be
 // applied twice.
+//
+// Only an event of a part can fail. Events of the conversation carry no offset or checksum, and a missing turn or message is normal in a window.
 func (t *Transcript) apply(e *event.Event) error {
 	if t.messages == nil {
 		t.messages, t.turns = map[string]*Message{}, map[string]*Turn{}
@@ -99,6 +101,7 @@ func (t *Transcript) start(e *event.Event) {
 			if p.Text != "" {
 				part.texts[0].b = []byte(p.Text)
 			}
+			// An imported status has its history in the event, and no later operation will complete it.
 			part.setNotes(p.History, e.Seq)
 			m.Parts = append(m.Parts, part)
 		}
@@ -242,6 +245,7 @@ func (m *Message) part(e *event.Event) error {
 	if e.Type == event.PartStart {
 		if p == nil {
 			b := e.Get()
+			// A start that arrives again is ignored, because the part may have changed since.
 			p = &Part{ID: e.Part, Kind: b.Kind, Name: b.Name, Call: b.Call, MediaType: b.MediaType, Join: b.Join, State: b.State, Media: b.Media, Data: b.Data, At: e.At}
 			if b.Title != nil {
 				p.Title = *b.Title

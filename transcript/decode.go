@@ -58,6 +58,7 @@ func (p *Part) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &w); err != nil {
 		return err
 	}
+	// The texts are in the order of Fields.
 	for i, text := range [...]string{w.Text, w.Input, w.Output, w.Stderr} {
 		if text != "" {
 			p.texts[i].b = []byte(text)

@@ -82,6 +82,7 @@ func (w *writer) close(c byte) {
 	w.b = append(w.b, c)
 }
 
+// key appends a key without escapes: all keys are plain names.
 func (w *writer) key(k string) { w.b = append(append(append(w.b, '"'), k...), '"', ':') }
 
 func (w *writer) str(k, v string) {
@@ -114,6 +115,7 @@ func (w *writer) encode(k string, v any) {
 
 // value appends a value by encoding/json, without the escapes for HTML, which every reader would have to undo.
 func (w *writer) value(v any) {
+	// The encoder appends to the buffer of the writer, which saves a copy. It ends a value with a line end.
 	buf := bytes.NewBuffer(w.b)
 	enc := json.NewEncoder(buf)
 	enc.SetEscapeHTML(false)

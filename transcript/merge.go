@@ -109,6 +109,7 @@ func (g *merger) op(e *event.Event) {
 		tr = g.trail(k.partKey)
 		tr.add(e)
 	}
+	// The part may have ended already: a final text can still be retracted.
 	if e.Type == event.PartReplace {
 		g.retract(k)
 	}
@@ -144,7 +145,8 @@ func (g *merger) op(e *event.Event) {
 	g.last, g.lastIndex = k, i
 }
 
-// op folds e, a later operation on the same field, into m.
+// op folds e, a later operation on the same field, into m. An append extends the text of m and keeps its type and offset, so a replace with appends
+// after it stays a replace. A replace discards the text before it. Notes are those of m; the caller sets the history.
 func (m *merged) op(e *event.Event) {
 	if e.FirstSeq() <= m.Seq {
 		// The ranges overlap: e was merged before, from events that include those of m, so it is complete without m.
@@ -157,6 +159,7 @@ func (m *merged) op(e *event.Event) {
 	if e.Type == event.PartReplace {
 		m.text, typ, offset = append(m.text[:0], e.Text...), e.Type, 0
 	} else {
+		// The buffer gets twice the room that it needs now, because more appends usually follow.
 		if m.text == nil {
 			m.text = append(make([]byte, 0, 2*(len(m.Text)+len(e.Text))), m.Text...)
 		}
@@ -166,7 +169,7 @@ func (m *merged) op(e *event.Event) {
 	m.MergedFrom, m.Type, m.Offset, m.Note, m.Extend, m.History = firstSeq, typ, offset, note, extend, history
 }
 
-// update folds e, a later update of the same thing, into m.
+// update folds e, a later update of the same part, turn or conversation, into m.
 func (m *merged) update(e *event.Event) {
 	firstSeq, body := m.FirstSeq(), mergeBody(m.Get(), e.Get())
 	m.Event = *e
@@ -285,6 +288,7 @@ func mergeBody(a, b *event.Body) *event.Body {
 	if b.Data != nil {
 		m.Data = b.Data
 	}
+	// The maps of both bodies may be shared with other events, so neither is changed.
 	if len(b.Metadata) > 0 {
 		m.Metadata = maps.Clone(a.Metadata)
 		if m.Metadata == nil {

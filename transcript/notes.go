@@ -97,6 +97,7 @@ func (p *Part) addNote(e *event.Event) {
 		return
 	}
 	p.notes = append(p.notes, note{seq: e.Seq, text: text})
+	// Only the start of the slice moves, so that copies of the part keep their notes.
 	if n := surplus(len(p.notes), func(i int) string { return p.notes[i].text }); n > 0 {
 		p.notes, p.rewritten = p.notes[n:], e.Seq
 	}

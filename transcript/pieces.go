@@ -10,7 +10,7 @@ import (
 // reader applies together.
 const MaxPiece = 256 << 10
 
-// SplitText divides every text above limit bytes into pieces that don't split a character. All but the last have Partial set. It doesn't change
+// SplitText prepares events for sending: it divides every text above limit bytes into pieces that don't split a character. All but the last have Partial set. It doesn't change
 // the given events. limit must be at least 4 bytes, the longest character.
 func SplitText(events []event.Event, limit int) []event.Event {
 	if !slices.ContainsFunc(events, func(e event.Event) bool { return len(e.Text) > limit }) {
@@ -18,6 +18,7 @@ func SplitText(events []event.Event, limit int) []event.Event {
 	}
 	pieces := make([]event.Event, 0, len(events)+4)
 	for _, e := range events {
+		// All pieces have the seq of the event. The first one has its type and offset, and the others are appends after it.
 		offset := e.Offset
 		for len(e.Text) > limit {
 			// Step back to the beginning of a character: continuation bytes are 10xxxxxx.

@@ -56,6 +56,7 @@ func (t *Transcript) excerpt(from, to int) *Snapshot {
 	if len(s.Messages) > 0 {
 		since = s.Messages[0].Seq
 	}
+	// A turn belongs to the range if it was running at any time since the first message. With all messages, all turns do.
 	for _, turn := range t.Turns {
 		if from == 0 || turn.Unfinished() || turn.EndSeq >= since {
 			s.Turns = append(s.Turns, copyTurn(turn))

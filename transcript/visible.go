@@ -45,7 +45,7 @@ func (t *Transcript) Visible(turn string) string {
 	return strings.Join(texts, event.JoinBlank)
 }
 
-// History returns the callback history of a turn's assistant messages.
+// History returns the callback history of a turn: the histories of its assistant messages, in their order.
 func (t *Transcript) History(turn string) []string {
 	var histories [][]string
 	for _, m := range t.Messages {

@@ -25,6 +25,7 @@ func (t *Transcript) Window(l Limits) int {
 			}
 		}
 	}
+	// The oldest such message decides, however far back it is: a turn can wait for an answer for days.
 	if open != nil {
 		if i := slices.IndexFunc(t.Messages[:from], func(m *Message) bool { return open[m.Turn] || open[m.ID] }); i >= 0 {
 			return i
@@ -36,6 +37,7 @@ func (t *Transcript) Window(l Limits) int {
 // Before returns the index of the first of the messages before index i that are within the limits. The range has at least one message, if there
 // is one before i.
 func (t *Transcript) Before(i int, l Limits) int {
+	// The size is checked before a message is added, so one that is larger than the limit is still included.
 	for n, size := 0, 0; i > 0 && n < l.Messages && size < l.Bytes; n++ {
 		i--
 		size += t.Messages[i].Size()

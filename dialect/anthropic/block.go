@@ -41,6 +41,7 @@ func (d *decoder) start(in *frame) error {
 	if d.Parts == maxParts || len(d.Open) == maxOpen {
 		return errMany
 	}
+	// A block of an unknown type keeps Part empty, so that its deltas and its stop change nothing.
 	b := &open{Index: in.Index, Type: c.Type}
 	// Two texts in a row are one paragraph, so the type of the block before decides about the join.
 	before := d.Before

@@ -103,6 +103,7 @@ func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
 
 // decodeFrame first tries to read the frame as the delta of a text, without encoding/json: most frames of a stream are such deltas.
 func (d *decoder) decodeFrame(f dialect.Frame) error {
+	// A delta is the only frequent frame, so every other frame costs one failed scan, which stops at the first different byte.
 	if index, f, token, ok := scan(f.Data); ok {
 		if err := d.grow(index, f, token); err != nil {
 			return decoding.Fault("content_block_delta", err)
@@ -170,12 +171,13 @@ func (d *decoder) begin(in *frame) error {
 		if in.Message.ID == d.ID {
 			return nil
 		}
-		d.endMessage("aborted")
+		d.endMessage("aborted") // readers keep the text so far
 	}
 	if d.Messages == maxMessages {
 		return errMany
 	}
 	d.Messages++
+	// The key of the first message is the bare id: a turn nearly always has one message.
 	d.ID, d.Key = in.Message.ID, in.Message.ID
 	if d.Messages > 1 || d.Key == "" {
 		d.Key = fmt.Sprintf("%s/%d", d.ID, d.Messages)

@@ -43,6 +43,7 @@ func (e *Encoder) grow(b []byte, block, text string) []byte {
 	if e.open != block {
 		b = e.begin(e.stop(b), block)
 	}
+	// The type of a delta is that of its block with a suffix, and its text is under the name of the block.
 	d := append([]byte(nil), `{"type":"content_block_delta","index":`...)
 	d = strconv.AppendInt(d, int64(e.blocks-1), 10)
 	d = event.AppendString(append(d, `,"delta":{"type":`...), block+"_delta")

@@ -32,6 +32,7 @@ type content struct {
 func parseResult(c *block) result {
 	var r result
 	var piece content
+	// The content of the other tools is a list or a text, which doesn't decode into the struct.
 	if json.Unmarshal(c.Content, &piece) == nil {
 		switch {
 		case piece.ErrorCode != "" || strings.HasSuffix(piece.Type, "_error"):

@@ -66,7 +66,7 @@ func Frame(t testing.TB, d dialect.Dialect, body []byte, f dialect.Frame) []byte
 	return body
 }
 
-// Glob returns the paths of the recordings of real programs that match a pattern. They are too large for the repository, so their folder is
+// Glob returns the paths of the recordings of real programs that match a pattern. They aren't part of the repository: their folder is
 // next to it. If the folder doesn't exist, the test is skipped with a message; if it exists and nothing matches, the test fails.
 func Glob(t testing.TB, pattern string) []string {
 	t.Helper()

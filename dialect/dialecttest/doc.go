@@ -12,4 +12,7 @@
 // the states of earlier versions can still be restored; package dialect/all calls it for every dialect.
 //
 // Everything is deterministic: random divisions have fixed seeds, and ids and times are the same in every run.
+//
+// A new dialect needs streams for every kind of frame, at least one unfinished stream, and a fuzz target. The suite checks that a decoder is
+// consistent; only golden files and tests of the package itself check that it understands its format.
 package dialecttest

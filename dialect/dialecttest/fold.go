@@ -120,6 +120,7 @@ func Dump(tr *transcript.Transcript) string {
 		for i := 0; i < len(pairs); i += 2 {
 			v, err := json.Marshal(pairs[i+1])
 			if err != nil {
+				// A panic, because Dump has no test to fail.
 				panic(err) // can't happen: all values are plain data
 			}
 			if s := string(v); s != `""` && s != "null" && s != "0" && s != "false" {

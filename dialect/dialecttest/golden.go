@@ -12,6 +12,7 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
+// update is a flag of every test that imports this package, for golden files and for states.
 var update = flag.Bool("update", false, "rewrite the golden files; review the changes before you commit them")
 
 // Golden compares the transcript of each stream, as [Dump] formats it, with testdata/golden/NAME.txt of the package under test. The files were

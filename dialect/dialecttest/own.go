@@ -20,6 +20,7 @@ func OwnStreams(t testing.TB, d dialect.Dialect) []Stream {
 		}
 		for _, path := range paths {
 			s := Load(t, d, path, "")
+			// A recording doesn't show whether its upstream had more to send, so the name of the file does.
 			s.Unfinished = strings.HasPrefix(s.Name, "cut")
 			streams = append(streams, s)
 		}

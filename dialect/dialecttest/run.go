@@ -141,6 +141,7 @@ func chunks(t *testing.T, d dialect.Dialect, s Stream, want []event.Event) {
 	}
 	// Single bytes split every character and every line end.
 	sameOps(t, "byte by byte", want, feed(t, d, s, single...))
+	// The seed of a failure is in its message, so that the same division can be tried again.
 	n := chunkings
 	if len(s.Body) > longBody {
 		n /= 10
@@ -162,6 +163,7 @@ func chunks(t *testing.T, d dialect.Dialect, s Stream, want []event.Event) {
 // return the same operations for the two pieces as for the frame, and must report a stream that ends after the first piece as cut short.
 // everyCut returns the position of the next frame and whether a turn has ended before it. st must be at pos; it is moved to the next frame.
 func everyCut(t *testing.T, d dialect.Dialect, s Stream, st *dialect.Stream, pos int, isOver bool) (int, bool) {
+	// Only single bytes show where the frame ends: st moves its offset with the last byte.
 	state := stateOf(t, st)
 	var want []event.Event
 	end := pos
@@ -248,7 +250,7 @@ func resume(t *testing.T, d dialect.Dialect, s Stream, want []event.Event) {
 			n := min(len(s.Body)-pos, 1+r.IntN(1+r.IntN(700)))
 			fold(write(t, st, s.Body[pos:pos+n]))
 			pos += n
-			// The offset and the pending bytes together must be all that was written, or a resumed body would have a hole.
+			// The offset and the pending bytes together must cover everything written, or a resumed body would have a hole.
 			if st.Offset()+int64(len(st.Pending())) != int64(pos) || !bytes.Equal(st.Pending(), s.Body[st.Offset():pos]) {
 				t.Fatalf("seed %d: at byte %d the offset is %d, and %d bytes are pending", round, pos, st.Offset(), len(st.Pending()))
 			}
@@ -381,6 +383,7 @@ func everyPrefix(t *testing.T, d dialect.Dialect, frames []dialect.Frame) {
 		if len(secondOps) > 0 || (isOver && err != nil && !errors.Is(err, dialect.ErrCutShort)) {
 			t.Fatalf("after %d frames a second Close gives %d operations, %v", i, len(secondOps), err)
 		}
+		// The probe after the last frame was the whole stream.
 		if i == len(frames) {
 			return
 		}
@@ -401,6 +404,7 @@ func visibleText(tr *transcript.Transcript) string {
 // invalid replaces a frame by something that isn't a JSON object. The error must name the dialect and the frame's number; afterwards the decoder
 // must refuse every frame, and Close must report the stream as cut short.
 func invalid(t *testing.T, d dialect.Dialect, frames []dialect.Frame) {
+	// As the first frame, and in the middle of the stream, where a decoder has open parts and buffers.
 	for _, at := range []int{0, len(frames) / 2} {
 		dec := d.Decoder()
 		isOver := false
@@ -422,6 +426,7 @@ func invalid(t *testing.T, d dialect.Dialect, frames []dialect.Frame) {
 			if e.Dialect != d.Name || e.Frame != at+1 || e.Reason == "" {
 				t.Errorf("%q gives %+v, want dialect %s, frame %d and a reason", bad, e, d.Name, at+1)
 			}
+			// A valid frame after the invalid one must not be decoded: the text between them is missing.
 			if at < len(frames) {
 				if ops, err := probe.Decode(frames[at]); err == nil || len(ops) > 0 {
 					t.Errorf("after %q the decoder accepts a frame: %d operations, %v", bad, len(ops), err)
@@ -465,6 +470,7 @@ func after(t *testing.T, d dialect.Dialect, s Stream, frames []dialect.Frame) {
 			t.Fatalf("Close at the end of the body: %v", err)
 		}
 	}
+	// An upstream or a proxy may repeat frames after a reconnect. They are not errors, but must not extend the answer.
 	for i, f := range frames {
 		if ops := decode(t, dec, f); len(ops) > 0 {
 			t.Fatalf("frame %d, after the end, gives %d operations, the first a %s", i+1, len(ops), ops[0].Type)

@@ -119,7 +119,7 @@ var fakeCorpus = []Stream{
 
 const faultVariable = "LEAT_DIALECTTEST_FAULT"
 
-// TestFake passes for the correct dialect. TestSuite runs it again with each fault, in a process of its own, because it fails then.
+// TestFake passes for the correct dialect. TestSuite runs it again with each fault, in a child process, because it must fail there.
 func TestFake(t *testing.T) { Run(t, fakeDialect(os.Getenv(faultVariable)), fakeCorpus) }
 
 // Each fault fails the checks that are for it, so no check passes whatever a decoder does.

@@ -154,6 +154,7 @@ func (d *decoder) call(a *answer, c *call) error {
 			return nil
 		}
 	}
+	// A frame may have several values, or several pieces of one.
 	for i := range c.Partial {
 		text, err := a.Args.write(&c.Partial[i])
 		if err != nil {

@@ -66,6 +66,7 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 		return r.messages(c, list)
 	case "values", "updates":
 		return r.values(c, mode, space != "", data)
+	// The first event of a run.
 	case "metadata":
 		var m struct {
 			RunID string `json:"run_id"`
@@ -311,7 +312,7 @@ func (r *reader) chunks(c *canvas.Canvas, m *message) error {
 			if r.Calls == nil || len(r.Calls) >= maxCalls {
 				r.Calls = map[string]string{}
 			}
-			r.Calls[key] = ch.ID
+			r.Calls[key] = ch.ID // for the pieces that follow
 		}
 		// The call may have begun in an earlier chunk.
 		id := r.Calls[key]

@@ -180,7 +180,7 @@ func (d *decoder) think(text string) {
 	d.Emit(event.Event{Type: event.PartAppend, Message: key, Part: d.thoughtKey(), Text: text})
 }
 
-// thought ends the open reasoning part. The last part of those that are allowed stays open until the turn ends, so that later reasoning can be
+// thought ends the open reasoning part. The last part within the limit stays open until the turn ends, so that later reasoning can be
 // appended to it.
 func (d *decoder) thought() {
 	if !d.Thinking || d.Thoughts == maxThoughts && !d.IsOver {

@@ -115,7 +115,7 @@ func (d *decoder) think(c *choice, raw json.RawMessage) error {
 	return nil
 }
 
-// thought ends the open reasoning part, because a text or a call follows. The last part of those that are allowed stays open until the choice
+// thought ends the open reasoning part, because a text or a call follows. The last part within the limit stays open until the choice
 // ends, so that later reasoning can be appended to it.
 func (d *decoder) thought(c *choice) {
 	if !c.Thinking || c.Thoughts == maxThoughts {

@@ -297,6 +297,7 @@ func (d *decoder) pause(u *usage) {
 	for _, o := range d.Items {
 		d.close(o)
 	}
+	// The message stays open until the next response begins, because its questions may still be answered.
 	d.use(u)
 	d.Paused = true
 }

@@ -47,7 +47,8 @@ func (d *decoder) item(index int) (*open, error) {
 	return o, nil
 }
 
-// part returns the part with a key, and creates it if necessary. It returns nil if the part has ended.
+// part returns the part with a key, and starts it if necessary: a server that imitates the API may leave out the events that announce parts. It
+// returns nil if the part has ended, so that late and repeated events change nothing.
 func (d *decoder) part(index int, key string, kind event.PartKind, field event.Field) (*part, error) {
 	o, err := d.item(index)
 	if err != nil || o.Done || slices.Contains(o.Final, key) {

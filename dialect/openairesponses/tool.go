@@ -107,6 +107,7 @@ func (d *decoder) caller(in *item) *open {
 		}
 		return nil
 	}
+	// The newest call wins, because an id may be used again after its call has ended.
 	for i := len(d.Items) - 1; i >= 0; i-- {
 		if o := d.Items[i]; o.Tool && o.Call == in.CallID {
 			return o

@@ -115,6 +115,7 @@ type item struct {
 
 // pieces decodes the content or the summary of an item. It returns nil for any other shape.
 func pieces(raw json.RawMessage) []content {
+	// An item of another type may use the same key for a text.
 	var contents []content
 	if json.Unmarshal(raw, &contents) != nil {
 		return nil
@@ -122,7 +123,7 @@ func pieces(raw json.RawMessage) []content {
 	return contents
 }
 
-// The types of items with rules of their own, and the suffixes that all other calls and outputs share.
+// The types of items with special rules, and the suffixes that all other calls and outputs share.
 const (
 	callSuffix   = "_call"
 	outputSuffix = "_call_output"
