@@ -41,7 +41,7 @@ func (c *agentsCmd) Run(a *app) error {
 	if c.Discover != "" {
 		return a.discover(c, cfg.Agents)
 	}
-	// Each goroutine writes the error of its own row, so no lock is needed.
+	// Each goroutine writes the error of one row, so no lock is needed.
 	rows := make([]agentRow, len(cfg.Agents))
 	var checks sync.WaitGroup
 	for i, s := range cfg.Agents {
