@@ -80,7 +80,7 @@ func TestBackup(t *testing.T) {
 	data := bytes.Repeat([]byte("0123456789abcdef"), 100_000)
 	get, _ := serveBackup(t, copier{data: data}, dir)
 	if left(t, dir) != 0 {
-		t.Error("what a killed process left is still there")
+		t.Error("the copy that a killed process left was not deleted")
 	}
 	res, err := get("sesame")
 	if err != nil {
@@ -127,7 +127,7 @@ func TestBackupFails(t *testing.T) {
 }
 
 // A copy that the gateway's shutdown interrupts can't be mistaken for a complete one.
-func TestBackupCut(t *testing.T) {
+func TestBackupInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	asked := make(chan context.Context, 1)
 	get, stop := serveBackup(t, copier{data: make([]byte, 8<<20), asked: asked}, dir)
@@ -140,7 +140,7 @@ func TestBackupCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop()
-	<-(<-asked).Done() // who reads on before the request ends may get the whole copy yet
+	<-(<-asked).Done() // a client that reads before the request ends may still get the whole copy
 	done := make(chan error, 1)
 	go func() {
 		_, err := io.Copy(io.Discard, res.Body)
@@ -149,7 +149,7 @@ func TestBackupCut(t *testing.T) {
 	select {
 	case err := <-done:
 		if err == nil {
-			t.Error("the copy was cut, and the client takes it for whole")
+			t.Error("the copy was interrupted, and the client can't see it")
 		}
 	case <-time.After(30 * time.Second):
 		t.Fatal("the copy neither ended nor continued within 30 s")

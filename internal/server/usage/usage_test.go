@@ -114,7 +114,7 @@ func TestJSON(t *testing.T) {
 		`{"model":"big","subject":"ann","turns":1,"outcomes":{"completed":1},"input":1000,"output":100,"cache_read":0,"cache_write":0,"reasoning":0,"cost":{"USD":"0.003"},"unpriced":0,"unreported":0,"duration":0},` +
 		`{"model":"dark","subject":"ann","turns":1,"outcomes":{"completed":1},"input":1000,"output":100,"cache_read":0,"cache_write":0,"reasoning":0,"cost":{},"unpriced":1,"unreported":0,"duration":0}],` +
 		`"total":{"turns":3,"outcomes":{"completed":3},"input":3000,"output":300,"cache_read":0,"cache_write":0,"reasoning":0,"cost":{"EUR":"0.001","USD":"0.003"},"unpriced":1,"unreported":0,"duration":0}}`
-	// How long a turn took is not this test's.
+	// The durations of turns vary from run to run.
 	var got, wanted any
 	if err := json.Unmarshal([]byte(durations.ReplaceAllString(body, `"duration":0`)), &got); err != nil {
 		t.Fatalf("%v: %s", err, body)
@@ -205,7 +205,7 @@ func TestCSV(t *testing.T) {
 		t.Errorf("the total alone: %q", body)
 	}
 	if res, _ := get(t, ts, "", "Accept", "application/json, text/csv"); !strings.HasPrefix(res.Header.Get("Content-Type"), "application/json") {
-		t.Error("who prefers JSON gets CSV")
+		t.Error("a client that prefers JSON gets CSV")
 	}
 }
 
