@@ -26,7 +26,7 @@ func (gs Guests) Conversations(ctx context.Context, p Principal, tenant, subject
 	for _, of := range []struct {
 		prefix string
 		ids    *[]string
-	}{{journalkey.Shared(tenant, subject, ""), &sharedIDs}, {journalkey.Wrote(tenant, subject, ""), &wrote}} {
+	}{{journalkey.Share(tenant, subject, ""), &sharedIDs}, {journalkey.Wrote(tenant, subject, ""), &wrote}} {
 		keys, err := g.journal.Keys(ctx, of.prefix)
 		if err != nil {
 			return nil, nil, JournalError("list conversations of others", err)
@@ -151,7 +151,7 @@ func (gs Guests) Unshare(ctx context.Context, p Principal, tenant, subject strin
 	if err := Decide(p, ActionAdmin, nil); err != nil {
 		return 0, err
 	}
-	prefix := journalkey.Shared(tenant, subject, "")
+	prefix := journalkey.Share(tenant, subject, "")
 	keys, err := g.journal.Keys(ctx, prefix)
 	if err != nil {
 		return 0, JournalError("list shared conversations", err)

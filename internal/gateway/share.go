@@ -33,7 +33,7 @@ func (w commands) share(t *tx, c Command) (Ack, error) {
 	newGrants = append(newGrants, journal.Grant{Subject: c.Subject, Access: c.Access})
 	slices.SortFunc(newGrants, func(a, b journal.Grant) int { return strings.Compare(a.Subject, b.Subject) })
 	t.edit().Grants = newGrants
-	t.setKey(journalkey.Shared(s.Tenant, c.Subject, w.id), []byte("1"), 0)
+	t.setKey(journalkey.Share(s.Tenant, c.Subject, w.id), []byte("1"), 0)
 	return Ack{Seq: w.head}, nil
 }
 
@@ -45,7 +45,7 @@ func (w commands) unshare(t *tx, c Command) (Ack, error) {
 	s := t.current()
 	if newGrants := withoutGrant(s.Grants, c.Subject); len(newGrants) < len(s.Grants) {
 		t.edit().Grants = newGrants
-		t.setKey(journalkey.Shared(s.Tenant, c.Subject, w.id), nil, 0)
+		t.setKey(journalkey.Share(s.Tenant, c.Subject, w.id), nil, 0)
 		t.setKey(journalkey.Read(s.Tenant, c.Subject, w.id), nil, 0)
 		t.unshared = true
 	}
@@ -72,7 +72,7 @@ func withoutGrant(current []journal.Grant, subject string) []journal.Grant {
 func sharedWith(ctx context.Context, j Journal, p Principal) ([]string, error) {
 	ids := []string{}
 	for _, subject := range []string{p.Subject, WholeTenant} {
-		prefix := journalkey.Shared(p.Tenant, subject, "")
+		prefix := journalkey.Share(p.Tenant, subject, "")
 		keys, err := j.Keys(ctx, prefix)
 		if err != nil {
 			return nil, fmt.Errorf("list shared conversations: %w", err)

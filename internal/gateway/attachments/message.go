@@ -73,7 +73,7 @@ func (s *Store) putData(ctx context.Context, c conversation, m event.Media) (eve
 	if err != nil {
 		return m, nil
 	}
-	return s.put(ctx, c, f, r)
+	return s.putFile(ctx, c, f, r)
 }
 
 // mediaToken begins a line that names a file. docs/files.md describes the syntax, which OpenClaw's agents use.

@@ -1,5 +1,8 @@
 package attachments
 
+// The files of a conversation are found by their id, which is a digest of the bytes, or by their origin. The record in the journal decides
+// whether a file exists: bytes without a record are as good as deleted.
+
 import (
 	"context"
 	"encoding/json"

@@ -19,9 +19,9 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// put stores a file in a conversation: first its bytes, then a record in a commit of the conversation, which also reserves the quota. If
+// putFile stores a file in a conversation: first its bytes, then a record in a commit of the conversation, which also reserves the quota. If
 // the commit fails, the bytes are removed, unless the journal may have stored the record all the same.
-func (s *Store) put(ctx context.Context, c conversation, f agent.File, r io.Reader) (event.Media, error) {
+func (s *Store) putFile(ctx context.Context, c conversation, f agent.File, r io.Reader) (event.Media, error) {
 	id, rec, err := s.write(c.ID(), f, r)
 	if err != nil {
 		return event.Media{}, err

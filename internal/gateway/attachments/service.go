@@ -33,7 +33,7 @@ func (s *Service) PutFile(ctx context.Context, p gateway.Principal, id string, f
 	if _, err := s.gateway.Conversation(ctx, p, gateway.ActionWrite, id); err != nil {
 		return event.Media{}, err // before the bytes are read
 	}
-	return s.store.put(ctx, conversation{updater{s.gateway, p, id}, p, lifetime}, f, r)
+	return s.store.putFile(ctx, conversation{updater{s.gateway, p, id}, p, lifetime}, f, r)
 }
 
 // updater implements [gateway.Updater] for a conversation. It checks at each update that the principal may write in it.

@@ -28,7 +28,7 @@ func (s *Store) OfTurn(c gateway.Updater, p agent.Principal) gateway.TurnFiles {
 
 // PutFile implements [agent.FileSink].
 func (t turnFiles) PutFile(ctx context.Context, f agent.File, r io.Reader) (event.Media, error) {
-	return t.store.put(ctx, t.conversation, f, r)
+	return t.store.putFile(ctx, t.conversation, f, r)
 }
 
 // FindFile implements [agent.FileSink].

@@ -37,7 +37,8 @@ func (s *Store) pathURL(name string) string {
 	return s.basePath + downloadPath + "?path=" + url.QueryEscape(s.workspace.Path(name))
 }
 
-// namesPath reports whether a URL of media is a path of the workspace, or the URL under which one is served.
+// namesPath reports whether a URL of media is a path of the workspace, or the URL under which one is served. Paths of the gateway's own API
+// begin with a slash too, but name no file. Without a workspace it returns false for every URL.
 func (s *Store) namesPath(u string) bool {
 	if s.workspace == nil || u == "" {
 		return false

@@ -75,7 +75,7 @@ func (s *Store) putNamed(ctx context.Context, c conversation, path string, allow
 		return m, err
 	}
 	name, _ := s.workspace.Clean(path) // it was just opened, so it is inside
-	return s.put(ctx, c, agent.File{Name: f.Name, MIME: files.ByName(f.Name), Origin: f.Origin, Path: name}, f)
+	return s.putFile(ctx, c, agent.File{Name: f.Name, MIME: files.ByName(f.Name), Origin: f.Origin, Path: name}, f)
 }
 
 // conversation is the target of files: a conversation, the principal on whose behalf they are stored, and their lifetime.

@@ -1,5 +1,9 @@
 package data
 
+// An export is a sequence of JSON objects, one a line (NDJSON): a header, conversations each followed by their events, messages in other
+// conversations, values of collections, and an end line with totals. A new kind of line doesn't need a new version, because importers skip
+// unknown types.
+
 import (
 	"encoding/json"
 

@@ -1,5 +1,8 @@
 package host
 
+// The lines that a channel's process sends are checked in the order in which they arrive, and executed in that order within a chat. Each
+// line with an id gets exactly one answer: kept, ack or rejected.
+
 import (
 	"context"
 	"encoding/json"

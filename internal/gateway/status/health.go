@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// healthEvery is the interval at which Watch polls.
+// healthEvery is the interval at which Watch polls. Clients see a full disk, for example, at most that much later.
 const healthEvery = time.Second
 
 // Watch polls healthy, and closes the channel of Changed when healthy begins or stops to return an error. Polling is necessary because

@@ -79,7 +79,8 @@ var (
 	_ gateway.FailureWatcher = (*Overview)(nil)
 )
 
-// NewOverview returns an overview without members, channels or turns. Its functions return nothing until the caller sets them.
+// NewOverview returns an overview without members, channels or turns. Its functions return nothing until the caller sets them, so that it can
+// be registered for metrics before the rest of the app exists.
 func NewOverview() *Overview {
 	noMembers := func() []Member { return nil }
 	return &Overview{
@@ -301,12 +302,12 @@ func (o *Overview) Snapshot() view {
 // list returns the health of the configured members, sorted by name. A member whose condition isn't known yet is left out. A member that
 // was removed from the configuration keeps its entry in the map, but is not listed. The overview's mutex must be locked.
 func list(members map[string]*member, configured []Member) []health {
-	listed := []health{}
+	result := []health{}
 	for _, x := range configured {
 		if m := members[x.Name]; m != nil && m.hasCondition {
-			listed = append(listed, m.health)
+			result = append(result, m.health)
 		}
 	}
-	slices.SortFunc(listed, func(a, b health) int { return cmp.Compare(a.Name, b.Name) })
-	return listed
+	slices.SortFunc(result, func(a, b health) int { return cmp.Compare(a.Name, b.Name) })
+	return result
 }

@@ -56,7 +56,7 @@ func download(ctx context.Context, c *http.Client, address string, to *os.File) 
 	return save(resp.Body, to)
 }
 
-// bare removes the URL from an error of the client, because the URL may contain a secret.
+// bare removes the URL from an error of the client, because the URL may contain a secret, and the error is logged and shown to clients.
 func bare(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err

@@ -223,7 +223,7 @@ func (in *installation) archive(ctx context.Context) (*os.File, error) {
 	return to, nil
 }
 
-// dependencies installs the npm packages that the plugin needs. The phase is reported even if nothing is missing, so that
+// dependencies installs the npm packages that the plugin needs. It also finds the folder with the manifest, because package.json is there. The phase is reported even if nothing is missing, so that
 // clients always see the same phases. npm runs in the plugin's folder, with the scripts of all packages disabled.
 func (in *installation) dependencies(ctx context.Context) error {
 	root, err := pluginRoot(in.path(filesDir))

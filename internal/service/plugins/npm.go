@@ -144,7 +144,8 @@ func (n *npm) dependencies(ctx context.Context, dir string) error {
 	return checkSize(dir)
 }
 
-// needsDependencies reports whether the package in dir has dependencies that aren't installed yet. It refuses a package that
+// needsDependencies reports whether the package in dir has dependencies that aren't installed yet. An archive may bring them in
+// node_modules, and then npm isn't needed. It refuses a package that
 // would make npm fetch from another place than its registry, or run something: overrides, workspaces, an .npmrc, and
 // dependencies by URL or path.
 func needsDependencies(dir string) (bool, error) {

@@ -26,7 +26,7 @@ var (
 	packageVersion = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`)
 )
 
-// maxName is npm's length limit for package names. It also applies to versions.
+// maxName is npm's length limit for package names, in bytes. It also applies to versions.
 const maxName = 214
 
 // Check validates the request before anything is fetched. The error wraps ErrInvalid. It has no side effects, so surfaces also

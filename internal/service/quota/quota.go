@@ -94,11 +94,11 @@ func (q *Quota) sides(w Account) []side {
 }
 
 // countersOf returns the counters of a user or tenant, and adds them if necessary.
-func countersOf[K comparable](all map[K]*counters, key K) *counters {
-	if all[key] == nil {
-		all[key] = &counters{}
+func countersOf[K comparable](table map[K]*counters, key K) *counters {
+	if table[key] == nil {
+		table[key] = &counters{}
 	}
-	return all[key]
+	return table[key]
 }
 
 // Take reserves everything in n, or returns an [*Exceeded] and reserves nothing. The caller must call Commit or Cancel on the

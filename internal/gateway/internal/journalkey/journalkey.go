@@ -78,12 +78,12 @@ func Session(conversation, agent string) string { return SessionPrefix + convers
 
 // CutSession returns the parts of a key that Session returned.
 func CutSession(key string) (conversation, agent string, ok bool) {
-	rest, ok := strings.CutPrefix(key, SessionPrefix)
-	i := strings.LastIndexByte(rest, '/')
+	names, ok := strings.CutPrefix(key, SessionPrefix)
+	i := strings.LastIndexByte(names, '/')
 	if !ok || i < 0 {
 		return "", "", false
 	}
-	return rest[:i], rest[i+1:], true
+	return names[:i], names[i+1:], true
 }
 
 // Cursor returns the key of the cursor up to which an agent has followed its session.
@@ -126,9 +126,9 @@ func Read(tenant, subject, conversation string) string {
 	return ReadPrefix + audit.Digest(tenant, subject) + "/" + conversation
 }
 
-// Shared returns the key that lists a conversation for a subject with whom it is shared. With an empty conversation it is the
+// Share returns the key that lists a conversation for a subject with whom it is shared. With an empty conversation it is the
 // prefix of all of the subject's.
-func Shared(tenant, subject, conversation string) string {
+func Share(tenant, subject, conversation string) string {
 	return "shared/" + audit.Digest(tenant, subject) + "/" + conversation
 }
 
