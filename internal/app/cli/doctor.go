@@ -77,8 +77,7 @@ func (c *doctorCmd) config(a *app, cfg *config.Config) []doctor.Finding {
 			findings = append(findings, warn("set it with LEAT_API_TOKEN", "the token is in %s", c.Config))
 		}
 		// A file that other users can read is worse than a token in a file: any of them could use the gateway as its
-		// admin. Windows has
-		// access lists instead of modes.
+		// admin. Windows has access lists instead of modes.
 		if info, err := os.Stat(c.Config); err == nil && runtime.GOOS != "windows" && inFile && info.Mode().Perm()&0o077 != 0 {
 			findings = append(findings, doctor.Finding{
 				Check: "config", Level: doctor.Fail, Fix: "chmod 600 " + c.Config,
