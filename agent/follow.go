@@ -138,7 +138,7 @@ type Run struct {
 
 // SessionInfo describes an upstream session to an operator who chooses which one to attach.
 type SessionInfo struct {
-	ID      string    `json:"id"`              // as [Attacher.Attach] takes it
+	ID      string    `json:"id"`              // for [Attacher.Attach]
 	Title   string    `json:"title,omitempty"` // as the upstream shows it
 	Updated time.Time `json:"updated,omitzero"`
 }

@@ -16,8 +16,8 @@ type Signal struct {
 	Payload      json.RawMessage
 }
 
-// Signaller is an agent that publishes signals. The gateway calls Signals once, before Start; tell doesn't block.
+// Signaller is an agent that publishes signals. The gateway calls Signals once, before Start; report doesn't block.
 type Signaller interface {
 	Keeper
-	Signals(tell func(Signal))
+	Signals(report func(Signal))
 }

@@ -22,7 +22,7 @@ import (
 // Codes of the errors with which a turn fails. They are part of the protocol: clients may compare them.
 const (
 	codeUnreachable = "agent_unreachable" // no response
-	CodeStatus      = "agent_status"      // a status other than 2xx
+	codeStatus      = "agent_status"      // a status other than 2xx
 	CodeAnswer      = "agent_answer"      // a response of another type or encoding
 	CodeCutShort    = "cut_short"         // the stream ended before the turn
 	CodeTooLarge    = "too_large"         // the stream exceeds [agent.MaxStream]
@@ -37,7 +37,7 @@ type Failure struct {
 	Retry         bool          // nothing was emitted, and another request may succeed
 	Retryable     bool          // the user may send the message again
 	Hint          time.Duration // pause before the retry that the upstream asked for; 0 if it didn't
-	Status        int           // HTTP status of the response; 0 after a 2xx and without a response
+	Status        int           // HTTP status of an error response; 0 if the request failed otherwise
 	ResetRetries  bool          // there was progress since the previous failure, so the limits on retries start again
 }
 
@@ -90,7 +90,7 @@ const maxExcerpt = 200
 
 // StatusFailure describes a response with a status other than 2xx.
 func StatusFailure(res *http.Response) *Failure {
-	f := &Failure{Code: CodeStatus, Status: res.StatusCode, Message: fmt.Sprintf("the agent answered %d %s", res.StatusCode, http.StatusText(res.StatusCode))}
+	f := &Failure{Code: codeStatus, Status: res.StatusCode, Message: fmt.Sprintf("the agent answered %d %s", res.StatusCode, http.StatusText(res.StatusCode))}
 	switch {
 	case res.StatusCode/100 == 3:
 		f.Message += ", a redirect; redirects are not followed"

@@ -214,7 +214,7 @@ func (t *Talk) exchange(ctx context.Context, req *http.Request) error {
 	case res.StatusCode == http.StatusNotFound && t.ReportGone && !t.hasFrames:
 		return ErrGone
 	case res.StatusCode == http.StatusAccepted:
-		return &Failure{Code: CodeStatus, Message: "the agent is not ready yet", Retry: true, Hint: retry.After(res.Header.Get("Retry-After"), time.Now())}
+		return &Failure{Code: codeStatus, Message: "the agent is not ready yet", Retry: true, Hint: retry.After(res.Header.Get("Retry-After"), time.Now())}
 	case res.StatusCode/100 != 2:
 		f := StatusFailure(res)
 		f.Retry = f.Retry || t.Busy != nil && t.Busy(f)
