@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,16 +12,19 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// sink takes the appends of one stream.
+// sink stores events of a stream whose last seq is head. It returns after they are durable.
 type sink func(ctx context.Context, stream int, head int64, events []event.Event) error
 
-// appendLoad lets every stream append until the time is over. Where pause is not 0 each one waits as long between the
-// begins of two appends, and their turns end at different times; else they go on at once.
-func appendLoad(ctx context.Context, z size, n int, pause time.Duration, to sink, turnOver func(stream int, head int64)) (l load, err error) {
+// appendLoad makes every stream append n events at a time until journalTime has passed. Each stream has at most one append in progress.
+//
+// If pause is 0, a stream continues as soon as an append returns. Otherwise pause is the interval between the starts of its appends; the
+// streams start at evenly distributed times, and their first turns have different lengths, so that turns end at different times as they do
+// in a gateway. onTurnEnd, if set, is called after each turn with the seq of its last event.
+func appendLoad(ctx context.Context, z size, n int, pause time.Duration, store sink, onTurnEnd func(stream int, head int64)) (l load, err error) {
 	stop, cancel := context.WithTimeout(ctx, z.journalTime)
 	defer cancel()
 	var total atomic.Int64
-	all := make([][]int64, z.journalStreams)
+	latencies := make([][]int64, z.journalStreams) // nanoseconds, by stream
 	errs := make([]error, z.journalStreams)
 	l.streams = make([]turns, z.journalStreams)
 	begin := time.Now()
@@ -38,19 +42,19 @@ func appendLoad(ctx context.Context, z size, n int, pause time.Duration, to sink
 					wait(stop, time.Until(due))
 					due = due.Add(pause)
 				}
-				events, over := t.next(n)
+				events, hasEnded := t.next(n)
 				start := time.Now()
-				// What was begun is waited for: the context ends the load, not an append.
-				if err := to(ctx, i, t.head, events); err != nil {
+				// The end of the load must not cancel an append in progress, so it gets ctx instead of stop.
+				if err := store(ctx, i, t.head, events); err != nil {
 					errs[i] = err
 					cancel()
 					return
 				}
-				all[i] = append(all[i], int64(time.Since(start)))
+				latencies[i] = append(latencies[i], int64(time.Since(start)))
 				total.Add(int64(len(events)))
 				t.head += int64(len(events))
-				if over && turnOver != nil {
-					turnOver(i, t.head)
+				if hasEnded && onTurnEnd != nil {
+					onTurnEnd(i, t.head)
 				}
 			}
 		})
@@ -58,12 +62,12 @@ func appendLoad(ctx context.Context, z size, n int, pause time.Duration, to sink
 	wg.Wait()
 	l.took = time.Since(begin)
 	l.events = total.Load()
-	q := quantiles(flatten(all), 0.5, 0.99)
+	q := quantiles(slices.Concat(latencies...), 0.5, 0.99)
 	l.p50, l.p99 = q[0], q[1]
 	return l, errors.Join(errors.Join(errs...), ctx.Err())
 }
 
-// load is what appendLoad did.
+// load is the result of appendLoad.
 type load struct {
 	streams  []turns
 	events   int64
@@ -73,24 +77,26 @@ type load struct {
 
 func (l *load) rate() float64 { return float64(l.events) / l.took.Seconds() }
 
-// around is how many events of a turn are no text: three before it and three after.
+// around is the number of events of a turn that aren't text: three before the text and three after it.
 const around = 6
 
-// turns makes the events of turn after turn of one stream.
+// turns generates the events of one stream: a sequence of turns with one text part each.
 type turns struct {
 	length int // events in a turn
-	later  int // events in the turns after the first; 0: as many
+	later  int // events in each turn after the first, or 0 for the same length
 	head   int64
-	at     int // events of the turn so far
-	turn   int // turns that have ended
-	offset int64
-	text   int // bytes of text in all
+	at     int   // events of the current turn so far
+	turn   int   // turns that have ended
+	offset int64 // bytes of text in the current part
+	text   int   // bytes of text in all turns
 }
 
 // pieceText makes an event's JSON about 200 bytes long.
 const pieceText = "the stream of a mill is led aside "
 
-func (t *turns) next(n int) (events []event.Event, over bool) {
+// next returns the next n events. The caller advances head after it has stored them. hasEnded reports whether a turn ended with or before the
+// last of them.
+func (t *turns) next(n int) (events []event.Event, hasEnded bool) {
 	events = make([]event.Event, 0, n)
 	for range n {
 		e := event.Event{
@@ -118,12 +124,12 @@ func (t *turns) next(n int) (events []event.Event, over bool) {
 		}
 		events = append(events, e)
 		if t.at++; t.at == t.length {
-			t.at, over = 0, true
+			t.at, hasEnded = 0, true
 			t.turn++
 			if t.later > 0 {
 				t.length = t.later
 			}
 		}
 	}
-	return events, over
+	return events, hasEnded
 }

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestAll runs every benchmark once, tiny: that all of it works and loses nothing, not how fast it is.
+// TestAll runs every benchmark once with tiny loads. It checks that they work and that no token is lost, but no speed.
 func TestAll(t *testing.T) {
 	e := &env{size: tiny, dir: t.TempDir(), log: testLog{t}}
 	e.leat = &binary{dir: e.dir}
@@ -64,7 +64,7 @@ func TestDescribe(t *testing.T) {
 func TestQuantiles(t *testing.T) {
 	samples := make([]int64, 100)
 	for i := range samples {
-		samples[len(samples)-1-i] = int64(i + 1) // 1 to 100, backwards
+		samples[len(samples)-1-i] = int64(i + 1) // 1 to 100 in descending order
 	}
 	got := quantiles(samples, 0, 0.5, 0.99, 0.999, 1)
 	for i, want := range []int64{1, 50, 99, 100, 100} {
@@ -116,7 +116,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestViewer feeds a viewer's scanner tokens cut at every byte; what is lost or doubled has to be seen.
+// TestViewer splits a stream of tokens at every byte. It also checks that lost and duplicated tokens are detected.
 func TestViewer(t *testing.T) {
 	var whole []byte
 	for i := range 3 {
@@ -144,14 +144,14 @@ func TestViewer(t *testing.T) {
 			b = appendToken(b, n, 0)
 		}
 		if _, err := v.scan(b, 0); err == nil {
-			t.Errorf("%s: not seen", name)
+			t.Errorf("%s: not detected", name)
 		}
 	}
 }
 
 func TestChoose(t *testing.T) {
 	if _, err := choose("decode,nonsense"); err == nil || !strings.Contains(err.Error(), "nonsense") {
-		t.Errorf("an unknown benchmark gives %v", err)
+		t.Errorf("unknown benchmark: %v", err)
 	}
 	got, err := choose("join,decode")
 	if err != nil || len(got) != 2 || got[0].name != "join" {
@@ -165,7 +165,7 @@ func TestChildThatFailsToStart(t *testing.T) {
 	}
 }
 
-// TestFollower folds frames cut at every byte.
+// TestFollower splits a stream of frames at every byte. The folded text must not change.
 func TestFollower(t *testing.T) {
 	p := &producer{sent: 2}
 	var text []byte
@@ -197,9 +197,9 @@ func TestFollower(t *testing.T) {
 		}
 	}
 	if err := checkTokens(string(text[:tokenLen]), p); err == nil {
-		t.Error("a lost token is not seen")
+		t.Error("a lost token isn't detected")
 	}
 	if err := checkTokens(string(text[:tokenLen])+string(text[:tokenLen]), p); err == nil {
-		t.Error("a doubled token is not seen")
+		t.Error("a duplicated token isn't detected")
 	}
 }

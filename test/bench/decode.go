@@ -15,19 +15,20 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// stream is a body in one dialect: what comes before the deltas, the deltas, and what ends it.
+// stream is a response body in one dialect, in three pieces. Only the decoding of deltas is timed.
 type stream struct {
 	dialect string
-	note    string
+	note    string // added to the figure's name
 	head    []byte
 	deltas  []byte
 	tail    []byte
-	text    string // that it comes to
+	text    string // expected text
 }
 
-// words is the text of a delta: what models send is a word or a piece of one.
+// words returns the text of delta i. Like the deltas of real models, it is about one word.
 func words(i int) string { return fmt.Sprintf(" word%04d", i%10_000) }
 
+// streams returns bodies with n deltas of the same texts in dialects of different cost.
 func streams(n int) []stream {
 	var text strings.Builder
 	for i := range n {
@@ -83,8 +84,8 @@ func leatStream(n int, text string) stream {
 	}
 }
 
-// openclawStream is protocol 4: each delta comes twice, by an agent frame and by a chat frame, and each of the two
-// carries the whole text so far. Both are counted as one delta.
+// openclawStream returns a stream of OpenClaw's protocol 4. It sends each delta twice, in an agent frame and in a chat frame, and both contain
+// the whole text so far. The two frames count as one delta.
 func openclawStream(n int, text string) stream {
 	const run = "f3b6b9cb-de84-408f-ab9e-a029b7a6c11c"
 	var d strings.Builder
@@ -110,10 +111,12 @@ func openclawStream(n int, text string) stream {
 }
 
 const (
-	decodeTarget = 2 // µs a delta
-	readSize     = 4096
+	decodeTarget = 2    // µs a delta
+	readSize     = 4096 // bytes passed to the decoder at once, a typical read from a socket
 )
 
+// benchDecode measures the CPU time and the allocations of decoding a delta, by dialect. The baseline is json.Valid on the same bytes, the
+// least that a decoder of JSON can cost.
 func benchDecode(ctx context.Context, e *env) ([]measure, error) {
 	registry := all.Registry()
 	var ms []measure
@@ -139,7 +142,7 @@ func benchDecode(ctx context.Context, e *env) ([]measure, error) {
 	return ms, nil
 }
 
-// check decodes the body once and compares its text, so that what is timed is right.
+// check decodes the body once and compares its text, so that no broken decoder is timed.
 func (s *stream) check(d dialect.Dialect) error {
 	st := dialect.NewStream(d)
 	var text strings.Builder
@@ -161,6 +164,7 @@ func (s *stream) check(d dialect.Dialect) error {
 	return nil
 }
 
+// collect appends the text of the operations to w.
 func collect(w *strings.Builder, ops []event.Event) {
 	for i := range ops {
 		if ops[i].Type == event.PartAppend && ops[i].Field == event.Text {
@@ -169,15 +173,16 @@ func collect(w *strings.Builder, ops []event.Event) {
 	}
 }
 
-// cpuTime is what this process has used up, the garbage collector's work included; unlike the clock it does not count
-// what other programs do meanwhile.
+// cpuTime returns the CPU time of this process, including the garbage collector's. Unlike elapsed time, it isn't affected by other
+// programs.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // can't fail for oneself
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // can't fail for RUSAGE_SELF
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// time decodes the deltas again and again, read as a socket gives them, and returns microseconds and allocations of one.
+// time decodes the deltas repeatedly for z.decodeTime of CPU time, in pieces of readSize, and returns the microseconds and allocations of
+// one delta. Each round uses a new decoder, because a decoder's text grows.
 func (s *stream) time(ctx context.Context, d dialect.Dialect, z size) (us, allocs float64, err error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -206,7 +211,7 @@ func (s *stream) time(ctx context.Context, d dialect.Dialect, z size) (us, alloc
 	return micros(spent) / float64(n), float64(after.Mallocs-before.Mallocs) / float64(n), nil
 }
 
-// valid times the least that JSON can cost: finding the payloads and checking them.
+// valid returns the microseconds of CPU time for finding and validating the JSON payload of one delta.
 func (s *stream) valid(z size) float64 {
 	var spent time.Duration
 	n := 0
@@ -215,7 +220,7 @@ func (s *stream) valid(z size) float64 {
 		for line := range bytes.Lines(s.deltas) {
 			line = bytes.TrimPrefix(line, []byte("data: "))
 			if len(line) > 1 && line[0] == '{' && !json.Valid(line) {
-				panic("bench: a frame that was made here is no JSON")
+				panic("bench: the generated frame isn't valid JSON")
 			}
 		}
 		spent += cpuTime() - start

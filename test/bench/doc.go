@@ -1,13 +1,13 @@
-// Command bench measures Leat and prints every figure that its documents quote, each with a baseline of raw sockets or
-// a bare file that was measured in the same run.
+// Command bench measures Leat and prints every figure that the documentation quotes, each with a baseline of raw sockets or a plain file that is
+// measured in the same run.
 //
-// Rules
+// Invariants
 //
-//   - What is measured is the real program, built from this tree and started as a process of its own, or, where it says
-//     so, one package of it. The load comes from this process; CPU is counted by process.
-//   - A figure is the median of several runs; what two things have in common they are measured for in the same run.
-//   - Loads are bounded in count and time and stay on the loopback.
-//   - A run that loses or doubles a byte is an error, not a figure.
+//   - The subject is the real program, built from this tree and started as a separate process, or one package of it if the benchmark says
+//     so. The load is generated in this process, so CPU time can be measured separately.
+//   - A figure is the median of several runs. Figures that are compared with each other are measured in the same run.
+//   - Loads are limited in size and time, and use the loopback interface only.
+//   - If a byte is lost or duplicated, the run fails and prints no figure.
 //
-// README.md says what each figure means and how to read it.
+// README.md explains each figure.
 package main

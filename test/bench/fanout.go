@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-const fanoutRatio = 1.7 // times the raw sockets' CPU
+const fanoutRatio = 1.7 // target: at most this many times the CPU of raw sockets
 
-// benchFanout compares the CPU that a delivery costs the gateway with what it costs a program that only writes the same
-// number of bytes to as many sockets.
+// benchFanout compares the gateway's CPU time of one delivery, which is one token to one viewer, with that of a program that only writes the
+// same number of bytes to the same number of sockets.
 func benchFanout(ctx context.Context, e *env) ([]measure, error) {
 	own, size, f, err := leatFanout(ctx, e)
 	if err != nil {
@@ -40,31 +40,22 @@ func benchFanout(ctx context.Context, e *env) ([]measure, error) {
 	}, nil
 }
 
-// leatFanout returns CPU and bytes of one delivery.
+// leatFanout returns the CPU time and the bytes of one delivery by the gateway. Bytes and frames of the connection phase are subtracted.
 func leatFanout(ctx context.Context, e *env) (cpu time.Duration, size int, f flow, err error) {
 	z := e.size
-	g, err := e.leat.start(ctx, e.dir)
-	if err != nil {
-		return 0, 0, f, err
-	}
-	defer func() { err = errors.Join(err, g.stop()) }()
 	const id = "fanout"
-	if err := g.create(ctx, id); err != nil {
-		return 0, 0, f, err
-	}
-	p, err := push(ctx, g.addr, id)
+	g, p, err := e.startTurn(ctx, id)
 	if err != nil {
 		return 0, 0, f, err
 	}
-	defer p.close()
+	defer func() { err = errors.Join(err, p.close(), g.stop()) }()
 	viewers, err := connect(z.fanoutViewers, func(int) (*viewer, error) { return watch(ctx, g.addr, id, 0) })
 	if err != nil {
 		return 0, 0, f, err
 	}
 	rounds := int(z.fanoutTime.Seconds() * float64(z.fanoutRate))
 	viewers.read(rounds)
-	// Until the viewers have come to rest after connecting.
-	wait(ctx, settleDown)
+	wait(ctx, connectPause)
 	profiled := g.profileFor(ctx, "fanout", z.fanoutTime)
 	before, err := g.usage()
 	if err != nil {
@@ -77,7 +68,7 @@ func leatFanout(ctx context.Context, e *env) (cpu time.Duration, size int, f flo
 	ferr := viewers.finish(arriveLimit)
 	after, uerr := g.usage()
 	if err := errors.Join(serr, ferr, uerr, profiled()); err != nil {
-		return 0, 0, f, fmt.Errorf("%w\n%s", err, g.said())
+		return 0, 0, f, fmt.Errorf("%w\n%s", err, g.logTail())
 	}
 	deliveries := viewers.sum(func(v *viewer) int64 { return v.seen.Load() })
 	q := quantiles(viewers.samples(), 0.5, 0.99)
@@ -87,13 +78,14 @@ func leatFanout(ctx context.Context, e *env) (cpu time.Duration, size int, f flo
 	return after.since(before).cpu() / time.Duration(deliveries), int(bytes / deliveries), f, nil
 }
 
-// settleDown is long enough for the last connection's snapshot to be written.
-const settleDown = 500 * time.Millisecond
+// connectPause is the wait between connecting viewers and measuring. In this time, the last viewer's snapshot has been written.
+const connectPause = 500 * time.Millisecond
 
-// rawFanout returns the CPU of one write of size bytes to one of as many sockets.
-func rawFanout(ctx context.Context, e *env, how string, size int) (cpu time.Duration, err error) {
+// rawFanout returns the CPU time of one write of size bytes, by a child that writes to the same number of sockets at the same rate. mode is
+// an argument of [fan].
+func rawFanout(ctx context.Context, e *env, mode string, size int) (cpu time.Duration, err error) {
 	z := e.size
-	child, err := startChild("fan", how, strconv.Itoa(z.fanoutViewers), strconv.Itoa(size), (time.Second / time.Duration(z.fanoutRate)).String())
+	child, err := startChild("fan", mode, strconv.Itoa(z.fanoutViewers), strconv.Itoa(size), (time.Second / time.Duration(z.fanoutRate)).String())
 	if err != nil {
 		return 0, err
 	}
@@ -106,7 +98,7 @@ func rawFanout(ctx context.Context, e *env, how string, size int) (cpu time.Dura
 	for _, v := range viewers.all {
 		viewers.wg.Go(func() { v.drain() })
 	}
-	wait(ctx, settleDown)
+	wait(ctx, connectPause)
 	before, err1 := child.usage()
 	bytes0 := viewers.sum(func(v *viewer) int64 { return v.bytes.Load() })
 	wait(ctx, z.fanoutTime)
@@ -124,7 +116,7 @@ func rawFanout(ctx context.Context, e *env, how string, size int) (cpu time.Dura
 	return after.since(before).cpu() / time.Duration(n), nil
 }
 
-// drain reads and counts until the connection ends.
+// drain reads and counts bytes until the connection ends.
 func (v *viewer) drain() {
 	b := make([]byte, 2048)
 	for {

@@ -17,50 +17,43 @@ import (
 )
 
 const (
-	joinFrames = 2
-	joinBytes  = 1.05 // times the JSON of the text
-	joinP99    = 20   // ms
+	joinFrames = 2    // target: frames until the text is complete, a hello and a snapshot
+	joinBytes  = 1.05 // target: bytes relative to the JSON of the text
+	joinP99    = 20   // target, ms
 	joinRate   = 50   // tokens a second while viewers join
 )
 
-// benchJoin fills a turn with events and lets viewers join it one after another while it goes on. A join is over when
-// the viewer has all that was there when it began to connect.
+// benchJoin measures how fast a viewer gets the text of a long turn that is still running. Viewers join one after another. A join ends when the
+// viewer has all text that existed before it connected. Each viewer starts with the text length that the previous one received, so the
+// measured text grows with the turn.
 func benchJoin(ctx context.Context, e *env) (ms []measure, err error) {
-	g, err := e.leat.start(ctx, e.dir)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, g.stop()) }()
 	const id = "join"
-	if err := g.create(ctx, id); err != nil {
-		return nil, err
-	}
-	p, err := push(ctx, g.addr, id)
+	g, p, err := e.startTurn(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	defer p.close()
+	defer func() { err = errors.Join(err, p.close(), g.stop()) }()
 	begin := time.Now()
 	for from := 0; from < e.size.joinEvents; from += joinChunk {
 		if err := p.burst(from, min(joinChunk, e.size.joinEvents-from)); err != nil {
 			return nil, err
 		}
 	}
-	// The first viewer sees when all of it is there.
+	// A push returns before its events are stored, so a viewer waits for them.
 	text, err := awaitText(ctx, g, id, e.size.joinEvents)
 	if err != nil {
 		return nil, err
 	}
 	filled := time.Since(begin)
 
-	going, stop := context.WithCancel(ctx)
+	tokensCtx, stop := context.WithCancel(ctx)
 	sent := make(chan error, 1)
-	go func() { sent <- p.dribble(going) }()
+	go func() { sent <- p.sendSlowly(tokensCtx) }()
 	profiled := g.profileFor(ctx, "join", time.Second)
 	joins, err := joinAll(ctx, g, id, len(text), e.size.joinTimes)
 	stop()
 	if err := errors.Join(err, <-sent, profiled()); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, g.said())
+		return nil, fmt.Errorf("%w\n%s", err, g.logTail())
 	}
 	raw, err := rawJoin(ctx, int(median(joins.bytes)), e.size.joinTimes)
 	if err != nil {
@@ -80,10 +73,10 @@ func benchJoin(ctx context.Context, e *env) (ms []measure, err error) {
 	}, nil
 }
 
-// joinChunk is how many tokens of the filling share a write.
+// joinChunk is the number of tokens in one write while the turn is filled.
 const joinChunk = 100
 
-// joinWord is a token as models send them: six bytes.
+// joinWord returns token i. It has six bytes, about as many as a model's.
 func joinWord(i int) string { return fmt.Sprintf(" %05d", i%100_000) }
 
 // burst sends tokens from to from+n-1 in one write.
@@ -99,8 +92,8 @@ func (p *producer) burst(from, n int) error {
 	return nil
 }
 
-// dribble goes on with the turn until ctx ends.
-func (p *producer) dribble(ctx context.Context) error {
+// sendSlowly sends joinRate tokens a second until ctx ends.
+func (p *producer) sendSlowly(ctx context.Context) error {
 	tick := time.NewTicker(time.Second / joinRate)
 	defer tick.Stop()
 	for {
@@ -115,17 +108,18 @@ func (p *producer) dribble(ctx context.Context) error {
 	}
 }
 
-// follower folds the frames of a viewer.
+// follower folds the frames that a viewer receives into a transcript.
 type follower struct {
 	*viewer
-	buf    []byte
-	frames int
-	bytes  int
+	buf    []byte // received but not yet parsed
+	frames int    // frames so far
+	bytes  int    // bytes of complete SSE events and comments so far
 	t      transcript.Transcript
 	cursor feed.Cursor
 }
 
-// next reads one frame and returns its data. What it takes to read it counts; folding is the caller's time.
+// next reads one frame and returns its data, which is valid until the next call. It doesn't fold the frame, so that the caller can time the
+// read without the fold.
 func (f *follower) next() ([]byte, error) {
 	for {
 		if i := bytes.Index(f.buf, []byte("\n\n")); i >= 0 {
@@ -151,7 +145,7 @@ func (f *follower) next() ([]byte, error) {
 	}
 }
 
-// fold applies a frame; a hello says nothing of the text.
+// fold applies a frame to the transcript. It ignores a hello, which contains no text.
 func (f *follower) fold(data []byte) error {
 	if bytes.HasPrefix(data, []byte(`{"type":"hello"`)) {
 		return nil
@@ -164,7 +158,7 @@ func (f *follower) fold(data []byte) error {
 	return frame.Apply(&f.t)
 }
 
-// length is that of text.
+// length returns the length of text without building it. The loops that wait for a text call it after each frame.
 func (f *follower) length() (n int) {
 	if len(f.t.Messages) == 0 {
 		return 0
@@ -175,7 +169,7 @@ func (f *follower) length() (n int) {
 	return n
 }
 
-// text is the newest message's.
+// text returns the text of the newest message.
 func (f *follower) text() string {
 	if len(f.t.Messages) == 0 {
 		return ""
@@ -201,7 +195,7 @@ func awaitText(ctx context.Context, g *gateway, id string, n int) (string, error
 		_ = v.conn.SetReadDeadline(time.Now().Add(arriveLimit))
 		data, err := f.next()
 		if err != nil {
-			return "", fmt.Errorf("%d of %d bytes came, up to %s: %w", f.length(), n*len(joinWord(0)), f.cursor, err)
+			return "", fmt.Errorf("received %d of %d bytes, up to cursor %s: %w", f.length(), n*len(joinWord(0)), f.cursor, err)
 		}
 		if err := f.fold(data); err != nil {
 			return "", err
@@ -212,10 +206,12 @@ func awaitText(ctx context.Context, g *gateway, id string, n int) (string, error
 	}
 }
 
+// checkWords checks that a text consists of whole tokens from the first one on. It compares only the first and the last token, because the
+// check runs between timed joins.
 func checkWords(text string) error {
 	w := len(joinWord(0))
 	if len(text)%w != 0 {
-		return fmt.Errorf("text of %d bytes is no whole number of tokens", len(text))
+		return fmt.Errorf("text of %d bytes doesn't consist of whole tokens", len(text))
 	}
 	if n := len(text) / w; n > 0 && (text[:w] != joinWord(0) || text[len(text)-w:] != joinWord(n-1)) {
 		return fmt.Errorf("text of %d tokens begins with %q and ends with %q", n, text[:w], text[len(text)-w:])
@@ -223,16 +219,18 @@ func checkWords(text string) error {
 	return nil
 }
 
-// joined sums up the joins.
+// joined is the result of joinAll.
 type joined struct {
-	times  []int64
-	bytes  []float64
-	frames int     // most of all
-	ratio  float64 // most of all
-	text   int     // JSON length of the last one's text
-	events int64
+	times  []int64   // nanoseconds of each join
+	bytes  []float64 // received by each join
+	frames int       // highest number of frames of a join
+	ratio  float64   // highest ratio of received bytes to the JSON of the text
+	text   int       // length of the JSON of the last join's text
+	events int64     // seq at the end of the last join
 }
 
+// joinAll joins a conversation several times, each time until the text has the length that the previous join reached, at first have. The time
+// of a join includes the connection and all reads, but not the fold.
 func joinAll(ctx context.Context, g *gateway, id string, have, times int) (j joined, err error) {
 	for range times {
 		if err := ctx.Err(); err != nil {
@@ -257,7 +255,7 @@ func joinAll(ctx context.Context, g *gateway, id string, have, times int) (j joi
 				err = f.fold(data)
 			}
 			if err != nil {
-				return j, errors.Join(fmt.Errorf("%d of %d bytes came, up to %s: %w", f.length(), have, f.cursor, err), v.conn.Close())
+				return j, errors.Join(fmt.Errorf("received %d of %d bytes, up to cursor %s: %w", f.length(), have, f.cursor, err), v.conn.Close())
 			}
 		}
 		if err := errors.Join(checkWords(f.text()), v.conn.Close()); err != nil {
@@ -278,7 +276,7 @@ func joinAll(ctx context.Context, g *gateway, id string, have, times int) (j joi
 	return j, nil
 }
 
-// rawJoin connects, asks, and reads as many bytes from a plain socket.
+// rawJoin is the baseline of a join: it connects to a child, requests and reads size bytes. It returns the p50 and the p99.
 func rawJoin(ctx context.Context, size, times int) (q []time.Duration, err error) {
 	child, err := startChild("blob", strconv.Itoa(size))
 	if err != nil {

@@ -14,11 +14,10 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/sqlite"
 )
 
-const journalTarget = 400_000 // events a second
+const journalTarget = 400_000 // target: at least this many events a second
 
-// benchJournal appends from many streams at once, each with one append of several events under way, as a conversation's
-// owner does that hands on what came in during the last commit. A turn that has ended is settled, one after another, as
-// the gateway's settler does.
+// benchJournal appends from many streams concurrently. Each stream has one append of several events in progress, like a conversation's writer,
+// which collects events during a commit. Logs are compacted one after another when a turn has ended, as in the gateway.
 func benchJournal(ctx context.Context, e *env) ([]measure, error) {
 	file, err := fileAppends(ctx, e)
 	if err != nil {
@@ -40,33 +39,35 @@ func benchJournal(ctx context.Context, e *env) ([]measure, error) {
 		{name: "streams", value: float64(e.size.journalStreams)},
 		{name: "JSON of an event", unit: "B", value: size},
 		{name: "events an append, pipelined", value: float64(e.size.journalEvents)},
-		{name: "bare file, group commit: durable events a second", value: file.rate()},
-		{name: "bare file: an append p50", unit: "ms", value: millis(file.p50)},
-		{name: "bare file: an append p99", unit: "ms", value: millis(file.p99)},
-		{name: "leat: durable events a second, settling on", value: own.rate(), least: journalTarget},
+		{name: "plain file, group commit: durable events a second", value: file.rate()},
+		{name: "plain file: an append p50", unit: "ms", value: millis(file.p50)},
+		{name: "plain file: an append p99", unit: "ms", value: millis(file.p99)},
+		{name: "leat: durable events a second, with compaction", value: own.rate(), least: journalTarget},
 		{name: "leat: an append p50", unit: "ms", value: millis(own.p50)},
 		{name: "leat: an append p99", unit: "ms", value: millis(own.p99)},
-		{name: "leat: settled meanwhile, share of what ended", value: own.settled},
-		{name: "leat: events a second until all is settled", value: own.sustained},
-		{name: "leat: CPU an event, encoding and settling included", unit: "µs", value: own.cpu},
-		{name: "one event an append, events a second in all", value: one.rate()},
+		{name: "leat: compacted at the end of the load, share", value: own.compacted},
+		{name: "leat: events a second until all is compacted", value: own.sustained},
+		{name: "leat: CPU an event, with encoding and compaction", unit: "µs", value: own.cpu},
+		{name: "one event an append: events a second in total", value: one.rate()},
 		{name: "leat: such an append p50", unit: "ms", value: millis(one.p50)},
 		{name: "leat: such an append p99", unit: "ms", value: millis(one.p99)},
-		{name: "leat: settled meanwhile then, share of what ended", value: one.settled},
+		{name: "leat: then compacted at the end of the load, share", value: one.compacted},
 	}, nil
 }
 
-// journalPace is how many events a stream appends in a second where it waits between them: those of a fast model.
+// journalPace is the number of events a second of a stream that appends single events. It is about the token rate of a fast model.
 const journalPace = 50
 
+// appended is the result of one load on the journal.
 type appended struct {
 	load
-	sustained float64 // events a second until all was settled
-	settled   float64 // share of what had ended, at the end of the load
+	sustained float64 // events a second, including the time until everything was compacted
+	compacted float64 // at the end of the load: compacted events relative to events of ended turns
 	cpu       float64 // µs an event
 }
 
-// journalAppends measures the journal under a load: n events an append, as appendLoad makes them.
+// journalAppends measures a new journal under the load of [appendLoad], and verifies one stream at the end. The CPU time includes the load
+// generator, which runs in the same process.
 func journalAppends(ctx context.Context, e *env, n int, pause time.Duration) (a appended, err error) {
 	dir, err := os.MkdirTemp(e.dir, "journal")
 	if err != nil {
@@ -85,7 +86,7 @@ func journalAppends(ctx context.Context, e *env, n int, pause time.Duration) (a 
 	if err != nil {
 		return a, err
 	}
-	s := newSettler(ctx, func(stream int, upto int64) error { return j.Compact(ctx, id(stream), upto) })
+	c := newCompactor(ctx, func(stream int, upto int64) error { return j.Compact(ctx, id(stream), upto) })
 	before, err := usageOf(os.Getpid())
 	if err != nil {
 		return a, err
@@ -93,21 +94,22 @@ func journalAppends(ctx context.Context, e *env, n int, pause time.Duration) (a 
 	begin := time.Now()
 	a.load, err = appendLoad(ctx, e.size, n, pause, func(ctx context.Context, i int, head int64, events []event.Event) error {
 		return j.Append(ctx, journal.Batch{Conversation: id(i), Expected: head, Events: events})
-	}, s.add)
-	ended, settled := s.progress()
-	err = errors.Join(err, s.finish())
-	all := time.Since(begin)
+	}, c.add)
+	requested, compacted := c.progress()
+	err = errors.Join(err, c.finish())
+	total := time.Since(begin)
 	after, uerr := usageOf(os.Getpid())
 	if err = errors.Join(err, uerr); err != nil {
 		return a, err
 	}
-	e.logf("%d events in %.1f s, all settled %.1f s later", a.events, a.took.Seconds(), (all - a.took).Seconds())
-	a.sustained = float64(a.events) / all.Seconds()
-	a.settled = float64(settled) / float64(max(1, ended))
+	e.logf("%d events in %.1f s, compaction finished %.1f s later", a.events, a.took.Seconds(), (total - a.took).Seconds())
+	a.sustained = float64(a.events) / total.Seconds()
+	a.compacted = float64(compacted) / float64(max(1, requested))
 	a.cpu = micros(after.since(before).cpu()) / float64(a.events)
 	return a, verify(ctx, j, id(0), &a.streams[0])
 }
 
+// eventSize returns the bytes of a text event's JSON.
 func eventSize() (float64, error) {
 	t := turns{length: 512, at: 100}
 	events, _ := t.next(1)
@@ -115,7 +117,8 @@ func eventSize() (float64, error) {
 	return float64(len(b)), err
 }
 
-// verify reads one stream back: all that was appended has to be there.
+// verify reads a stream back and compares its number of events, bytes of text and turns with those appended. Compaction merges events, so
+// they can't be compared one by one.
 func verify(ctx context.Context, j journal.Journal, id string, t *turns) error {
 	r, err := j.Read(ctx, id, 0, 0)
 	if err != nil {
@@ -131,12 +134,13 @@ func verify(ctx context.Context, j journal.Journal, id string, t *turns) error {
 		}
 	}
 	if r.Head != t.head || text != t.text || ends != t.turn {
-		return fmt.Errorf("stream %s holds %d bytes and %d ends in %d events; want %d, %d and %d", id, text, ends, r.Head, t.text, t.turn, t.head)
+		return fmt.Errorf("stream %s has %d bytes of text and %d ended turns in %d events; want %d, %d and %d", id, text, ends, r.Head, t.text, t.turn, t.head)
 	}
 	return nil
 }
 
-// fileAppends is the baseline: the same JSON appended to a bare file, all that waits in one write and one sync.
+// fileAppends is the baseline: the same JSON appended to a plain file. All waiting appends share one write and one fdatasync, the group commit
+// that a database can't be faster than on the same disk.
 func fileAppends(ctx context.Context, e *env) (a appended, err error) {
 	f, err := os.Create(filepath.Join(e.dir, "bare"))
 	if err != nil {

@@ -9,23 +9,23 @@ import (
 )
 
 const (
-	latencyP50 = 1 // ms, added
+	latencyP50 = 1 // target: ms added to the relay's
 	latencyP99 = 5
-	// arriveLimit is how long what was sent may take to arrive at the end of a run.
+	// arriveLimit is the time limit for the arrival of the last token after it was sent.
 	arriveLimit = 30 * time.Second
 )
 
-// flow is what a run of many streams through some program came to.
+// flow is the result of many streams through one program.
 type flow struct {
 	p50, p99, p999 time.Duration
-	frames         float64 // a token
-	measured, load usage   // over the sampled time
-	late           time.Duration
-	took           time.Duration
+	frames         float64       // SSE events per token
+	measured, load usage         // of the program and of this process, during the sampled time
+	late           time.Duration // highest delay of a token behind its schedule
+	took           time.Duration // sampled time
 }
 
-// benchLatency sends the same tokens at the same pace through a plain relay and through the gateway: at the full load,
-// and at a tenth of it, which tells what the gateway adds from what the machine's queues do.
+// benchLatency sends the same tokens at the same rate through a plain relay and through the gateway, at the full load and at a tenth of it. At
+// the full load the CPU is near its limit and queues form; the lower load shows the gateway's own latency.
 func benchLatency(ctx context.Context, e *env) ([]measure, error) {
 	n := e.size.latencyStreams
 	raw, own, err := e.flows(ctx, n)
@@ -60,7 +60,7 @@ func benchLatency(ctx context.Context, e *env) ([]measure, error) {
 	}, nil
 }
 
-// flows measures both with so many streams.
+// flows measures the relay and the gateway with n streams.
 func (e *env) flows(ctx context.Context, n int) (raw, own flow, err error) {
 	if raw, err = rawLatency(ctx, e, n); err != nil {
 		return raw, own, fmt.Errorf("baseline: %w", err)
@@ -69,6 +69,7 @@ func (e *env) flows(ctx context.Context, n int) (raw, own flow, err error) {
 	return raw, own, err
 }
 
+// rawLatency measures n streams through the relay, the baseline. Each connection's first line pairs a producer with its viewer.
 func rawLatency(ctx context.Context, e *env, n int) (f flow, err error) {
 	child, err := startChild("relay")
 	if err != nil {
@@ -100,6 +101,7 @@ func rawLatency(ctx context.Context, e *env, n int) (f flow, err error) {
 	return e.flow(ctx, child, producers, viewers)
 }
 
+// leatLatency measures n streams through the gateway, each a pushed turn in its own conversation with one viewer.
 func leatLatency(ctx context.Context, e *env, n int) (f flow, err error) {
 	g, err := e.leat.start(ctx, e.dir)
 	if err != nil {
@@ -126,20 +128,22 @@ func leatLatency(ctx context.Context, e *env, n int) (f flow, err error) {
 	profiled := g.profileFor(ctx, fmt.Sprintf("latency-%d", n), e.size.latencyWarm+e.size.latencyTime)
 	f, err = e.flow(ctx, g.process, producers, viewers)
 	if err != nil {
-		err = fmt.Errorf("%w\n%s", err, g.said())
+		err = fmt.Errorf("%w\n%s", err, g.logTail())
 	}
 	return f, errors.Join(err, profiled())
 }
 
-func closeProducers(all []*producer) {
-	for _, p := range all {
+// closeProducers closes the producers that were opened.
+func closeProducers(producers []*producer) {
+	for _, p := range producers {
 		if p != nil {
 			_ = p.close()
 		}
 	}
 }
 
-// flow sends, reads, and measures the sampled time: all but the warm-up.
+// flow sends the tokens and measures their latency, and the CPU time of both processes, after the warm-up. Tokens that are sent during the warm-up
+// aren't sampled: connections, heaps and CPU frequency have to reach a steady state first.
 func (e *env) flow(ctx context.Context, p *process, producers []*producer, viewers *crowd) (f flow, err error) {
 	z := e.size
 	rounds := int((z.latencyWarm + z.latencyTime).Seconds() * float64(z.latencyRate))
@@ -156,7 +160,7 @@ func (e *env) flow(ctx context.Context, p *process, producers []*producer, viewe
 		late, err := paced(ctx, producers, z.latencyRate, rounds)
 		done <- sent{late, err}
 	}()
-	// CPU is read at the ends of the sampled time.
+	// The CPU times are read at the start and the end of the sampled time.
 	var before, after, self0, self1 usage
 	errs := make([]error, 0, 4)
 	read := func(u *usage, pid int) {
@@ -187,6 +191,7 @@ func (e *env) flow(ctx context.Context, p *process, producers []*producer, viewe
 	return f, nil
 }
 
+// wait waits for d or until ctx ends.
 func wait(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():

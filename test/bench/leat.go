@@ -17,18 +17,18 @@ import (
 	"time"
 )
 
-// binary is the program, built from this tree when it is first needed.
+// binary is the program under test. It is built from this tree at the first start.
 type binary struct {
-	dir     string // where it is built
-	profile string // folder for CPU profiles; empty: none
+	dir     string // folder of the built program
+	profile string // folder for CPU profiles, or empty for none
 
 	once sync.Once
 	path string
 	err  error
 }
 
-// hook is compiled into the measured program, and only there: it serves profiles and exact memory figures on a port of
-// its own. Nothing calls it while a figure is measured, but for its memory before and after.
+// hook is a source file that is compiled into the measured program only. It serves CPU profiles and exact memory figures on a separate port. It
+// costs nothing during a measurement, because it is called only before and after, unless a profile was requested.
 const hook = `package main
 
 import (
@@ -58,7 +58,7 @@ func init() {
 }
 `
 
-// build compiles cmd/leat of this tree.
+// build compiles cmd/leat of this tree with the hook. The overlay adds the file to the build without writing it into the tree.
 func (b *binary) build(ctx context.Context) error {
 	root, err := output(exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/leat-dev/leat"))
 	if err != nil {
@@ -85,27 +85,29 @@ func (b *binary) build(ctx context.Context) error {
 	return nil
 }
 
+// output runs a command and returns its trimmed standard output. The error contains its standard error.
 func output(cmd *exec.Cmd) (string, error) {
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	out, err := cmd.Output()
+	stdout, err := cmd.Output()
 	if err != nil {
 		return "", fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, strings.TrimSpace(stderr.String()))
 	}
-	return strings.TrimSpace(string(out)), nil
+	return strings.TrimSpace(string(stdout)), nil
 }
 
-// gateway is the real program, running on a folder of its own.
+// gateway is a running program with its own data folder.
 type gateway struct {
 	*process
 	b     *binary
-	debug string // address of the hook
-	logs  string // file
+	debug string // address of the hook's server
+	logs  string // path of the log file
 }
 
 const startLimit = 20 * time.Second
 
-// start runs "leat serve" with its defaults: every commit is synced before anybody sees it.
+// start runs "leat serve" with the default settings and waits until it is ready. With them, each commit is synced to the disk before a viewer
+// receives it.
 func (b *binary) start(ctx context.Context, dir string, env ...string) (*gateway, error) {
 	b.once.Do(func() { b.err = b.build(ctx) })
 	if b.err != nil {
@@ -141,19 +143,34 @@ func (b *binary) start(ctx context.Context, dir string, env ...string) (*gateway
 		}
 		select {
 		case <-g.done:
-			return nil, fmt.Errorf("start leat: it ended: %w\n%s", g.err, g.said())
+			return nil, fmt.Errorf("start leat: the program exited: %w\n%s", g.err, g.logTail())
 		case <-ctx.Done():
 			return nil, errors.Join(ctx.Err(), g.stop())
 		case <-time.After(20 * time.Millisecond):
 		}
 		if time.Now().After(deadline) {
-			return nil, errors.Join(fmt.Errorf("start leat: not ready in %s: %w\n%s", startLimit, err, g.said()), g.stop())
+			return nil, errors.Join(fmt.Errorf("start leat: not ready in %s: %w\n%s", startLimit, err, g.logTail()), g.stop())
 		}
 	}
 }
 
-// said returns the end of what the program logged.
-func (g *gateway) said() string {
+// startTurn starts a gateway with one conversation and a pushed turn in it. The caller closes the producer and stops the gateway.
+func (e *env) startTurn(ctx context.Context, id string) (*gateway, *producer, error) {
+	g, err := e.leat.start(ctx, e.dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err = g.create(ctx, id); err == nil {
+		var p *producer
+		if p, err = push(ctx, g.addr, id); err == nil {
+			return g, p, nil
+		}
+	}
+	return nil, nil, errors.Join(err, g.stop())
+}
+
+// logTail returns the last 4 KiB of the program's log, for error messages.
+func (g *gateway) logTail() string {
 	b, err := os.ReadFile(g.logs)
 	if err != nil {
 		return err.Error()
@@ -161,6 +178,7 @@ func (g *gateway) said() string {
 	return string(b[max(0, len(b)-4096):])
 }
 
+// freeAddr returns a free loopback address. Another process could take the port before it is used; then the start fails.
 func freeAddr() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -169,7 +187,7 @@ func freeAddr() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// create makes a conversation with the id given.
+// create creates a conversation with the id.
 func (g *gateway) create(ctx context.Context, id string) error {
 	body, err := json.Marshal(map[string]string{"id": id})
 	if err != nil {
@@ -195,7 +213,7 @@ func (g *gateway) create(ctx context.Context, id string) error {
 	return nil
 }
 
-// memory is what the program holds after a garbage collection, in bytes.
+// memory is the memory in use after a garbage collection, in bytes, and the number of goroutines. The names match the hook's JSON.
 type memory struct{ Heap, Stack, Goroutines int64 }
 
 func (g *gateway) memory(ctx context.Context) (m memory, err error) {
@@ -211,8 +229,8 @@ func (g *gateway) memory(ctx context.Context) (m memory, err error) {
 	return m, json.NewDecoder(resp.Body).Decode(&m)
 }
 
-// profileFor writes a CPU profile of the program over so long, beside the measurement, if profiles are wanted. The
-// function that it returns waits for it.
+// profileFor starts writing a CPU profile of the program for a duration, if profiles were requested. The returned function waits until the profile
+// is written.
 func (g *gateway) profileFor(ctx context.Context, name string, d time.Duration) func() error {
 	if g.b.profile == "" {
 		return func() error { return nil }

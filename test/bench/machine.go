@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// describe writes what the figures were measured on. Without it they mean nothing.
+// describe writes the hardware, the system and the speed of the disk. Figures can only be compared with others of the same machine.
 func describe(w io.Writer, dir string) error {
 	p50, p99, err := fsyncTime(dir, 300)
 	if err != nil {
@@ -37,6 +37,7 @@ func describe(w io.Writer, dir string) error {
 	return nil
 }
 
+// cpuModel returns the model name of the first CPU in /proc/cpuinfo.
 func cpuModel() (string, error) {
 	b, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -50,7 +51,7 @@ func cpuModel() (string, error) {
 	return "unknown CPU", nil
 }
 
-// fsyncTime measures what the figures of durable writes stand on: a page appended to a file and synced.
+// fsyncTime measures n appends of a page followed by fdatasync. The figures of durable writes depend on it.
 func fsyncTime(dir string, n int) (p50, p99 time.Duration, err error) {
 	f, err := os.CreateTemp(dir, "fsync")
 	if err != nil {
@@ -74,7 +75,7 @@ func fsyncTime(dir string, n int) (p50, p99 time.Duration, err error) {
 	return q[0], q[1], nil
 }
 
-// fileSystem names the type of the file system that a folder lies on, as /proc/mounts has it.
+// fileSystem returns the type of the file system of a folder. In /proc/mounts, that is the mount with the longest matching path.
 func fileSystem(dir string) (string, error) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {

@@ -8,10 +8,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 )
 
-// benchmark measures one thing. run gives the figures of one run.
+// benchmark is one benchmark. run executes it once and returns the figures of that run, in the order in which they are printed.
 type benchmark struct {
 	name    string
 	summary string
@@ -20,24 +21,24 @@ type benchmark struct {
 
 var benchmarks = []benchmark{
 	{"decode", "decoding a delta, by dialect; in this process", benchDecode},
-	{"journal", "durable appends from many streams, with settling on; journal/sqlite in this process", benchJournal},
-	{"latency", "from a producer's byte to a viewer's, durable; the real program", benchLatency},
+	{"journal", "durable appends from many streams, with compaction; journal/sqlite in this process", benchJournal},
+	{"latency", "from a producer's write to a viewer's read, durable; the real program", benchLatency},
 	{"fanout", "one conversation, many viewers; the real program", benchFanout},
-	{"join", "joining a long turn that goes on; the real program", benchJoin},
+	{"join", "joining a long turn that is still running; the real program", benchJoin},
 	{"stalled", "viewers that stop reading; the real program", benchStalled},
 }
 
-// env is what a run needs to know.
+// env is the environment of a run, shared by all benchmarks.
 type env struct {
 	size size
-	dir  string // for data; on the disk that is measured
+	dir  string // temporary folder for data, on the disk that is measured
 	leat *binary
-	log  io.Writer // progress, for people
+	log  io.Writer // progress messages
 }
 
 func (e *env) logf(format string, args ...any) { fmt.Fprintf(e.log, "  ... "+format+"\n", args...) }
 
-// options are the flags.
+// options are the values of the flags.
 type options struct {
 	short   bool
 	only    string
@@ -55,10 +56,10 @@ func main() {
 		return
 	}
 	var o options
-	flag.BoolVar(&o.short, "short", false, "smaller loads and shorter runs: for a look, not for quoting")
+	flag.BoolVar(&o.short, "short", false, "smaller loads and shorter runs; the figures aren't comparable with those of the documentation")
 	flag.StringVar(&o.only, "only", "", "run only these, separated by commas: "+names())
-	flag.IntVar(&o.runs, "runs", 3, "runs of each; the median is told")
-	flag.StringVar(&o.dir, "dir", "", "where data is written: the disk that is measured (default: the system's folder for temporary files)")
+	flag.IntVar(&o.runs, "runs", 3, "number of runs of each benchmark; the median is printed")
+	flag.StringVar(&o.dir, "dir", "", "folder on the disk to measure (default: the system's folder for temporary files)")
 	flag.StringVar(&o.profile, "profile", "", "also write CPU profiles of the program measured into this folder")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -69,33 +70,32 @@ func main() {
 	}
 }
 
+// names lists the names of all benchmarks for messages.
 func names() string {
-	all := make([]string, len(benchmarks))
+	list := make([]string, len(benchmarks))
 	for i, b := range benchmarks {
-		all[i] = b.name
+		list[i] = b.name
 	}
-	return strings.Join(all, ", ")
+	return strings.Join(list, ", ")
 }
 
+// choose returns the benchmarks of a comma-separated list in its order, or all if the list is empty.
 func choose(only string) ([]benchmark, error) {
 	if only == "" {
 		return benchmarks, nil
 	}
-	var out []benchmark
+	var chosen []benchmark
 	for name := range strings.SplitSeq(only, ",") {
-		found := false
-		for _, b := range benchmarks {
-			if b.name == name {
-				out, found = append(out, b), true
-			}
+		i := slices.IndexFunc(benchmarks, func(b benchmark) bool { return b.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("unknown benchmark %q; the benchmarks are %s", name, names())
 		}
-		if !found {
-			return nil, fmt.Errorf("no benchmark is named %q; there are %s", name, names())
-		}
+		chosen = append(chosen, benchmarks[i])
 	}
-	return out, nil
+	return chosen, nil
 }
 
+// run prints the description of the machine and runs the chosen benchmarks in a temporary folder. Figures are written to out, progress to log.
 func run(ctx context.Context, o options, out, log io.Writer) error {
 	chosen, err := choose(o.only)
 	if err != nil {
@@ -115,12 +115,14 @@ func run(ctx context.Context, o options, out, log io.Writer) error {
 	}
 	fmt.Fprintf(out, "runs      %d of each, medians (lowest to highest)", o.runs)
 	if o.short {
-		fmt.Fprint(out, "; SHORT: not for quoting")
+		fmt.Fprint(out, "; SHORT: not comparable")
 	}
 	fmt.Fprintln(out)
 	return measureAll(ctx, e, chosen, o.runs, out)
 }
 
+// measureAll runs each benchmark the given number of times and prints its figures. A failed benchmark doesn't stop the others. Missed targets are
+// listed at the end, but they aren't errors, because they depend on the machine.
 func measureAll(ctx context.Context, e *env, chosen []benchmark, runs int, out io.Writer) error {
 	var failed error
 	var missed []string
@@ -146,7 +148,7 @@ func measureAll(ctx context.Context, e *env, chosen []benchmark, runs int, out i
 		}
 	}
 	if len(missed) > 0 {
-		fmt.Fprintf(out, "\nnot reached: %s\n", strings.Join(missed, "; "))
+		fmt.Fprintf(out, "\ntargets missed: %s\n", strings.Join(missed, "; "))
 	}
 	return failed
 }

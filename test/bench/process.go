@@ -14,27 +14,29 @@ import (
 	"time"
 )
 
-// childEnv tells this program to be one of its own children. What is measured is a process of its own, so that its CPU
-// and memory can be told from those of the load.
+// childEnv is the environment variable that makes this program run as a child, with the child's name as its value. Baselines run in a separate
+// process, so that their CPU time and memory can be separated from those of the load.
 const childEnv = "LEAT_BENCH_CHILD"
 
-// process is a program under measurement.
+// process is a program whose resource usage is measured.
 type process struct {
 	cmd  *exec.Cmd
-	in   io.Closer // a child of ours ends when this closes
+	in   io.Closer // standard input of a child, which ends when it is closed; nil for the gateway
 	addr string
-	done chan struct{}
-	err  error // of its end; to be read after done
+	done chan struct{} // closed when the process has ended
+	err  error         // of the process; valid after done is closed
 }
 
-// children by name: each serves on a listener of its own until its standard input ends.
+// children maps names to the functions of children. Each calls ready with the address of its listener and serves until ctx ends, which is at
+// the end of its standard input.
 var children = map[string]func(ctx context.Context, args []string, ready func(addr string)) error{
 	"relay": relay,
 	"fan":   fan,
 	"blob":  blob,
 }
 
-// childMain runs this process as a child, if it is one, and reports whether it was.
+// childMain runs the child named by childEnv. If that isn't set, it returns false, and the process continues as the benchmark. A child
+// reports its address as JSON on standard output.
 func childMain() (ran bool, err error) {
 	name, ok := os.LookupEnv(childEnv)
 	if !ok {
@@ -42,7 +44,7 @@ func childMain() (ran bool, err error) {
 	}
 	fn := children[name]
 	if fn == nil {
-		return true, fmt.Errorf("no child is named %q", name)
+		return true, fmt.Errorf("unknown child %q", name)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -59,7 +61,8 @@ func childMain() (ran bool, err error) {
 	return true, err
 }
 
-// startChild starts this program again, as the named child, and waits until it listens.
+// startChild starts this program as the named child and waits until it listens. The child ends with this process at the latest, because its
+// standard input is a pipe.
 func startChild(name string, args ...string) (*process, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -80,11 +83,11 @@ func startChild(name string, args ...string) (*process, error) {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	var hello struct{ Addr string }
-	herr := json.NewDecoder(bufio.NewReader(out)).Decode(&hello)
+	decodeErr := json.NewDecoder(bufio.NewReader(out)).Decode(&hello)
 	p := &process{cmd: cmd, in: in, addr: hello.Addr, done: make(chan struct{})}
 	go p.wait()
-	if herr != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", name, herr), p.stop())
+	if decodeErr != nil {
+		return nil, errors.Join(fmt.Errorf("start %s: %w", name, decodeErr), p.stop())
 	}
 	return p, nil
 }
@@ -94,7 +97,7 @@ func (p *process) wait() {
 	close(p.done)
 }
 
-// stop ends the process and waits for it.
+// stop ends the process by closing its input or by an interrupt, and waits for it. After stopLimit it is killed.
 func (p *process) stop() error {
 	if p.in != nil {
 		_ = p.in.Close()
@@ -113,7 +116,7 @@ func (p *process) stop() error {
 
 const stopLimit = 20 * time.Second
 
-// usage is what a process has used up.
+// usage is the CPU time of a process so far, and its resident memory.
 type usage struct {
 	user, system time.Duration
 	rss          int64 // bytes
@@ -121,22 +124,24 @@ type usage struct {
 
 func (u usage) cpu() time.Duration { return u.user + u.system }
 
+// since returns the difference to an earlier usage of the same process.
 func (u usage) since(v usage) usage {
 	return usage{u.user - v.user, u.system - v.system, u.rss - v.rss}
 }
 
-// clockTick is the unit of times in /proc, which Linux fixes for user space at 100 a second.
+// clockTick is the unit of CPU times in /proc. On Linux it is always 10 ms in user space.
 const clockTick = 10 * time.Millisecond
 
-// usageOf reads a living process's usage; its CPU time is exact to 10 ms.
+// usageOf reads the usage of a running process from /proc. The CPU times have a resolution of 10 ms.
 func usageOf(pid int) (u usage, err error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return u, fmt.Errorf("usage of process %d: %w", pid, err)
 	}
-	// The name in brackets may hold anything; the fields after it are counted from 3.
-	_, rest, ok := strings.Cut(string(b), ") ")
-	f := strings.Fields(rest)
+	// The program's name in parentheses may contain spaces. The next field is field 3 in proc(5), so utime (14), stime (15) and rss (24)
+	// have the indices 11, 12 and 21.
+	_, fields, ok := strings.Cut(string(b), ") ")
+	f := strings.Fields(fields)
 	if !ok || len(f) < 22 {
 		return u, fmt.Errorf("usage of process %d: unexpected /proc/stat", pid)
 	}

@@ -14,18 +14,19 @@ import (
 	"time"
 )
 
-// producer sends one agent's stream, a token a write.
+// producer sends the stream of one agent, one token per write.
 type producer struct {
 	conn net.Conn
-	sent int
-	buf  []byte
-	// pad is put behind each token, to make it as long as an event should be.
+	sent int    // tokens sent so far
+	buf  []byte // reused by send
+	// pad is appended to each token to make the events longer.
 	pad string
 
-	answers sync.WaitGroup // reads what the other side says
+	answers sync.WaitGroup // the goroutine that reads the responses
 }
 
-// push opens a pushed turn in a conversation.
+// push opens a pushed turn in a conversation, and returns after the gateway has accepted it. The request's body is chunked and stays open: [producer.send]
+// writes one chunk per token.
 func push(ctx context.Context, addr, conversation string) (*producer, error) {
 	p, err := newProducer(ctx, addr)
 	if err != nil {
@@ -38,7 +39,8 @@ func push(ctx context.Context, addr, conversation string) (*producer, error) {
 	}
 	status := make(chan error, 1)
 	p.answers.Go(func() {
-		// The status line tells whether the push was taken; acknowledgements follow, which are read and dropped.
+		// The status line shows whether the push was accepted. The acknowledgements that follow are discarded, but they must be read, or the
+		// gateway would block.
 		b := make([]byte, 4096)
 		n, err := io.ReadAtLeast(p.conn, b, len("HTTP/1.1 201"))
 		if err == nil && !strings.HasPrefix(string(b[:n]), "HTTP/1.1 2") {
@@ -60,7 +62,7 @@ func push(ctx context.Context, addr, conversation string) (*producer, error) {
 	return p, nil
 }
 
-// onlyReader hides that a connection can do more, so that the buffer given is used.
+// onlyReader hides the other methods of a connection from io.CopyBuffer, which would otherwise ignore the buffer.
 type onlyReader struct{ io.Reader }
 
 func newProducer(ctx context.Context, addr string) (*producer, error) {
@@ -71,10 +73,11 @@ func newProducer(ctx context.Context, addr string) (*producer, error) {
 	return &producer{conn: c}, nil
 }
 
-// send writes the next token as one chunk of the body: the same bytes for the gateway and for the baseline.
+// send writes the next token as one chunk of the request's body. The relay gets the same bytes. The chunk's length is written in front after
+// the chunk is built, so that one write sends all of it.
 func (p *producer) send() error {
 	line := p.buf[:0]
-	line = append(line, "      \r\n"...) // the chunk's length goes here
+	line = append(line, "      \r\n"...) // space for the chunk's length in hexadecimal
 	head := len(line)
 	line = append(line, `{"type":"chunk","text":"`...)
 	line = appendToken(line, p.sent, time.Since(began))
@@ -104,10 +107,11 @@ func (p *producer) close() error {
 	return err
 }
 
-// paced sends rounds tokens on each producer at a rate, the producers evenly spread over the period, and returns how
-// late the latest token was.
+// paced sends tokens on all producers at a rate per second, until each has sent rounds tokens. The producers are spread evenly over the period. It
+// returns the highest delay of a token behind its schedule. A high delay means that the load generator is too slow for a valid figure.
 func paced(ctx context.Context, producers []*producer, rate, rounds int) (late time.Duration, err error) {
-	// Go's timers wake an idle program a millisecond late, which would send in bursts; a thread of its own sleeps finely.
+	// Timers of an idle Go program fire up to a millisecond late, and tokens would be sent in bursts. A locked thread with nanosleep is more
+	// precise.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	period := time.Second / time.Duration(rate)
@@ -118,7 +122,7 @@ func paced(ctx context.Context, producers []*producer, rate, rounds int) (late t
 		}
 		for i, p := range producers {
 			due := start.Add(time.Duration(round)*period + period*time.Duration(i)/time.Duration(len(producers)))
-			if wait := time.Until(due); wait > fine {
+			if wait := time.Until(due); wait > minSleep {
 				nap(wait)
 			} else {
 				late = max(late, -wait)
@@ -131,10 +135,11 @@ func paced(ctx context.Context, producers []*producer, rate, rounds int) (late t
 	return late, nil
 }
 
-// fine is below what the kernel's sleep can keep.
-const fine = 60 * time.Microsecond
+// minSleep is the shortest time to sleep. The kernel's sleep isn't precise enough for shorter waits, so such tokens are sent at once.
+const minSleep = 60 * time.Microsecond
 
+// nap blocks the thread for d.
 func nap(d time.Duration) {
 	t := syscall.NsecToTimespec(int64(d))
-	_ = syscall.Nanosleep(&t, nil) // a signal only makes it shorter
+	_ = syscall.Nanosleep(&t, nil) // a signal only shortens the sleep
 }

@@ -1,3 +1,5 @@
+// This file has the baselines: children that do the least work that a Go program can do with the same bytes on plain sockets.
+
 package main
 
 import (
@@ -14,9 +16,7 @@ import (
 	"time"
 )
 
-// The baselines: the least that a program in Go can do with the same bytes on plain sockets.
-
-// listen serves each connection in a goroutine of its own until ctx ends.
+// listen serves each connection in its own goroutine until ctx ends. Then it closes all connections and waits for the goroutines.
 func listen(ctx context.Context, ready func(string), serve func(net.Conn)) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -61,7 +61,8 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// relay copies what the producer of a pair sends to its viewer. A connection begins with a line "P <n>" or "V <n>".
+// relay copies the bytes of each producer to its viewer. The first line of a connection is "P <n>" for the producer or "V <n>" for the viewer
+// of pair n.
 func relay(ctx context.Context, _ []string, ready func(string)) error {
 	var mu sync.Mutex
 	viewers := map[string]chan net.Conn{}
@@ -82,7 +83,7 @@ func relay(ctx context.Context, _ []string, ready func(string)) error {
 		role, n, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if role == "V" {
 			pair(n) <- c
-			_, _ = io.Copy(io.Discard, r) // until the viewer leaves
+			_, _ = io.Copy(io.Discard, r) // until the viewer disconnects
 			return
 		}
 		var v net.Conn
@@ -91,7 +92,7 @@ func relay(ctx context.Context, _ []string, ready func(string)) error {
 		case <-ctx.Done():
 			return
 		}
-		// Read and Write, not splice: a gateway has to see the bytes.
+		// io.Copy would use splice, which moves the bytes inside the kernel. A gateway has to read them.
 		b := make([]byte, 4096)
 		for {
 			n, err := r.Read(b)
@@ -107,8 +108,9 @@ func relay(ctx context.Context, _ []string, ready func(string)) error {
 	})
 }
 
-// fan writes frames of a size to all its connections at a rate. Its arguments: how ("writers": a goroutine a
-// connection, woken as readers of a feed are; "loop": one goroutine for all), connections, bytes, and the interval.
+// fan writes a frame to all its connections at an interval. Its arguments are the mode, the number of connections, the bytes of a frame, and the
+// interval. In the mode "writers", each connection has a goroutine that is woken like the reader of a feed. In the mode "loop", one goroutine
+// writes to all connections, which costs less CPU but lets one slow connection delay the others.
 func fan(ctx context.Context, args []string, ready func(string)) error {
 	if len(args) != 4 {
 		return fmt.Errorf("fan: %d arguments", len(args))
@@ -147,7 +149,7 @@ func fan(ctx context.Context, args []string, ready func(string)) error {
 			}
 			if args[0] == "loop" {
 				for _, c := range conns {
-					_, _ = c.Write(frame) // one that has left does not matter here
+					_, _ = c.Write(frame) // a closed connection doesn't affect the others
 				}
 				continue
 			}
@@ -183,7 +185,7 @@ func fan(ctx context.Context, args []string, ready func(string)) error {
 	})
 }
 
-// blob answers every line that it is sent with so many bytes.
+// blob responds to every line with a number of bytes, its argument.
 func blob(ctx context.Context, args []string, ready func(string)) error {
 	size, err := strconv.Atoi(strings.Join(args, " "))
 	if err != nil {

@@ -7,16 +7,16 @@ import (
 	"slices"
 )
 
-// measure is one figure of one run. Figures of the same name from several runs are told by their median.
+// measure is one figure of one run. The printed figure is the median of the runs' measures with the same name.
 type measure struct {
 	name  string
 	unit  string
 	value float64
-	// most and least are what the figure should be at most or at least; 0 is no demand.
+	// most and least are the targets. If they are 0, there is no target.
 	most, least float64
 }
 
-// results collects the figures of the runs of one benchmark, in the order in which they first came.
+// results collects the figures of all runs of one benchmark, in the order of the first run.
 type results struct {
 	order  []string
 	values map[string][]float64
@@ -36,22 +36,23 @@ func (r *results) add(ms []measure) {
 	}
 }
 
-// missed lists the figures whose median is not what it should be.
+// missed returns the names of the figures whose median misses the target.
 func (r *results) missed() []string {
-	var out []string
+	var missed []string
 	for _, name := range r.order {
 		if !r.about[name].reached(median(r.values[name])) {
-			out = append(out, name)
+			missed = append(missed, name)
 		}
 	}
-	return out
+	return missed
 }
 
 func (m measure) reached(v float64) bool {
 	return (m.most == 0 || v <= m.most) && (m.least == 0 || v >= m.least)
 }
 
-func (m measure) demand() string {
+// target describes the target and whether the value reaches it, or returns "" if there is none.
+func (m measure) target() string {
 	verdict := "reached"
 	if !m.reached(m.value) {
 		verdict = "MISSED"
@@ -65,7 +66,7 @@ func (m measure) demand() string {
 	return ""
 }
 
-// print writes a table: name, median, the lowest and highest run, unit, and what was demanded.
+// print writes a table with name, median, unit, lowest and highest value, and target of each figure.
 func (r *results) print(w io.Writer) {
 	for _, name := range r.order {
 		v, m := r.values[name], r.about[name]
@@ -74,11 +75,11 @@ func (r *results) print(w io.Writer) {
 		if len(v) > 1 {
 			spread = fmt.Sprintf("(%s to %s)", number(slices.Min(v)), number(slices.Max(v)))
 		}
-		fmt.Fprintf(w, "  %-52s %12s %-9s %-24s %s\n", name, number(m.value), m.unit, spread, m.demand())
+		fmt.Fprintf(w, "  %-52s %12s %-9s %-24s %s\n", name, number(m.value), m.unit, spread, m.target())
 	}
 }
 
-// number writes a value with three digits that count, and large ones whole.
+// number formats a value with about three significant digits, and values from 1000 as integers with separators.
 func number(v float64) string {
 	switch a := math.Abs(v); {
 	case math.IsNaN(a) || math.IsInf(a, 0):
@@ -98,6 +99,7 @@ func number(v float64) string {
 	}
 }
 
+// thousands formats n with a comma between groups of three digits.
 func thousands(n int64) string {
 	if n < 0 {
 		return "-" + thousands(-n)

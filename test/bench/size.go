@@ -2,27 +2,28 @@ package main
 
 import "time"
 
-// size is how large the loads are. The figures that are quoted come from full; tiny only shows that all of it runs.
+// size is the size of the loads. The documentation quotes figures of full. short is for a quick comparison while developing. tiny is for the test, which checks
+// only that every benchmark runs.
 type size struct {
-	decodeTime   time.Duration
-	decodeDeltas int
+	decodeTime   time.Duration // CPU time for each dialect
+	decodeDeltas int           // in one stream
 
 	journalStreams int
 	journalTime    time.Duration
-	journalEvents  int // in one append
+	journalEvents  int // in one pipelined append
 	journalTurn    int // events in a turn
 
 	latencyStreams int
-	latencyRate    int // tokens a second and stream
-	latencyWarm    time.Duration
+	latencyRate    int           // tokens a second on each stream
+	latencyWarm    time.Duration // not sampled
 	latencyTime    time.Duration
 
 	fanoutViewers int
 	fanoutRate    int // events a second
 	fanoutTime    time.Duration
 
-	joinEvents int
-	joinTimes  int
+	joinEvents int // in the turn when the first viewer joins
+	joinTimes  int // joins, one after another
 
 	stalledViewers int
 	stalledTime    time.Duration

@@ -12,37 +12,31 @@ import (
 )
 
 const (
-	stalledExtra = 8 // KB beyond an idle viewer
-	stalledRate  = 50
-	// stalledPad makes a minute of tokens larger than what the kernel's buffers of one connection hold, so that the
-	// gateway's own writes stand still.
+	stalledExtra = 8  // target: KB of memory more than an idle viewer
+	stalledRate  = 50 // tokens a second
+	// stalledPad is the number of bytes added to each token. With it, a minute of tokens exceeds the kernel's buffers of a connection, so
+	// that the gateway's own writes block.
 	stalledPad = 500
-	// kernelHolds is what the smallest buffers of a connection may hold, in bytes.
-	kernelHolds = 128 << 10
-	// stalledRead keeps the kernel's receive buffer small, as a phone's link would.
+	// kernelBuffer is the size of the smallest buffers of a connection, in bytes. Shorter runs may fit in them, and block no write.
+	kernelBuffer = 128 << 10
+	// stalledRead is the size of the kernel's receive buffer, in bytes. It is small like that of a slow mobile connection.
 	stalledRead = 4096
 )
 
-// benchStalled lets viewers connect and then read nothing while a turn goes on. Meanwhile the gateway's memory is
-// compared with what it held when they were idle; then they read on, and have to get all of it.
+// benchStalled measures the memory that the gateway uses for viewers that stop reading.
+//
+// Viewers connect and read nothing while a turn is running. The gateway's memory is measured before they connect, while they are idle, and while
+// they are stalled. Then they resume reading and must receive the complete text without a reconnect.
 func benchStalled(ctx context.Context, e *env) (ms []measure, err error) {
 	z := e.size
-	g, err := e.leat.start(ctx, e.dir)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, g.stop()) }()
 	const id = "stalled"
-	if err := g.create(ctx, id); err != nil {
-		return nil, err
-	}
-	p, err := push(ctx, g.addr, id)
+	g, p, err := e.startTurn(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	defer p.close()
+	defer func() { err = errors.Join(err, p.close(), g.stop()) }()
 	p.pad = strings.Repeat(".", stalledPad)
-	if err := p.send(); err != nil { // so that the turn is there
+	if err := p.send(); err != nil { // so that the turn has begun
 		return nil, err
 	}
 	alone, err := g.memory(ctx)
@@ -54,7 +48,7 @@ func benchStalled(ctx context.Context, e *env) (ms []measure, err error) {
 		return nil, err
 	}
 	defer viewers.close()
-	wait(ctx, settleDown)
+	wait(ctx, connectPause)
 	idle, err := g.memory(ctx)
 	if err != nil {
 		return nil, err
@@ -65,17 +59,17 @@ func benchStalled(ctx context.Context, e *env) (ms []measure, err error) {
 	_, err2 := paced(ctx, []*producer{p}, stalledRate, rounds)
 	after, err3 := g.usage()
 	stalled, err4 := g.memory(ctx)
-	held, err5 := queued(g.addr)
+	buffered, err5 := queued(g.addr)
 	if err := errors.Join(err1, err2, err3, err4, err5, profiled()); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, g.said())
+		return nil, fmt.Errorf("%w\n%s", err, g.logTail())
 	}
 	sent := float64(rounds * (tokenLen + stalledPad))
-	if held := float64(held) / float64(z.stalledViewers); held > sent/2 && sent > kernelHolds {
-		return nil, fmt.Errorf("the kernel holds %.0f of %.0f bytes for each viewer: nobody stood still", held, sent)
+	if each := float64(buffered) / float64(z.stalledViewers); each > sent/2 && sent > kernelBuffer {
+		return nil, fmt.Errorf("the kernel buffers %.0f of %.0f bytes for each viewer, so no viewer was stalled", each, sent)
 	}
 	begin := time.Now()
 	if err := catchUp(ctx, viewers, p); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, g.said())
+		return nil, fmt.Errorf("%w\n%s", err, g.logTail())
 	}
 	n := float64(z.stalledViewers)
 	each := func(after, before memory) float64 {
@@ -85,17 +79,17 @@ func benchStalled(ctx context.Context, e *env) (ms []measure, err error) {
 		{name: "viewers", value: n},
 		{name: "seconds stalled", unit: "s", value: z.stalledTime.Seconds()},
 		{name: "text sent meanwhile", unit: "KB", value: sent / 1000},
-		{name: "of it in the kernel's buffers, a viewer", unit: "KB", value: float64(held) / n / 1000},
+		{name: "text in the kernel's buffers, a viewer", unit: "KB", value: float64(buffered) / n / 1000},
 		{name: "disconnected", value: 0},
 		{name: "lost or doubled", value: 0},
 		{name: "an idle viewer, heap and stack", unit: "KB", value: each(idle, alone)},
 		{name: "a stalled viewer beyond an idle one, heap and stack", unit: "KB", value: each(stalled, idle), most: stalledExtra},
 		{name: "CPU of leat meanwhile, cores", value: after.since(before).cpu().Seconds() / z.stalledTime.Seconds()},
-		{name: "until all had read the rest", unit: "s", value: time.Since(begin).Seconds()},
+		{name: "until all viewers had read the rest", unit: "s", value: time.Since(begin).Seconds()},
 	}, nil
 }
 
-// catchUp lets every viewer read to the end, folds what it gets, and compares it with what was sent.
+// catchUp makes every viewer read and fold its frames until it has the complete text, and compares the text with the producer's tokens.
 func catchUp(ctx context.Context, viewers *crowd, p *producer) error {
 	stop := context.AfterFunc(ctx, viewers.close)
 	defer stop()
@@ -122,7 +116,7 @@ func catchUp(ctx context.Context, viewers *crowd, p *producer) error {
 
 const catchUpLimit = 3 * time.Minute
 
-// checkTokens compares a text with what the producer sent.
+// checkTokens compares a text with the tokens that the producer sent, except their times.
 func checkTokens(text string, p *producer) error {
 	w := tokenLen + len(p.pad)
 	if len(text) != p.sent*w {
@@ -137,7 +131,7 @@ func checkTokens(text string, p *producer) error {
 	return nil
 }
 
-// queued returns how many bytes lie in the kernel's buffers of all connections to an address, on both sides.
+// queued returns the number of bytes in the kernel's send and receive queues of all connections to an address, on both sides.
 func queued(addr string) (n int64, err error) {
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {

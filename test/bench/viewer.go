@@ -16,13 +16,14 @@ import (
 	"time"
 )
 
-// A token carries its number within its stream and when it was sent: "^000123.000000123456789 ", the time in
-// nanoseconds since the program's start. A viewer so sees on its own whether one is lost, doubled or out of order.
+// A token contains its number within its stream and the time when it was sent, in nanoseconds since the program's start:
+// "^000123.000000123456789 ". So a viewer detects lost, duplicated and reordered tokens, and measures latency, without other information.
 const (
-	mark     = '^' // in no cursor, id or JSON of the gateway
+	mark     = '^' // doesn't occur in cursors, ids or JSON of the gateway
 	tokenLen = 1 + 6 + 1 + 15 + 1
 )
 
+// began is the origin of all token times. It is monotonic, so changes of the system's clock don't affect latencies.
 var began = time.Now()
 
 func appendToken(b []byte, i int, at time.Duration) []byte {
@@ -33,6 +34,7 @@ func appendToken(b []byte, i int, at time.Duration) []byte {
 	return append(b, ' ')
 }
 
+// appendDigits appends v with leading zeros. It doesn't allocate, because every token is built during the measurement.
 func appendDigits(b []byte, v int64, width int) []byte {
 	at := len(b)
 	for range width {
@@ -53,16 +55,16 @@ type viewer struct {
 	seen    atomic.Int64 // tokens
 	frames  atomic.Int64 // SSE events
 	bytes   atomic.Int64 // read from the socket
-	from    atomic.Int64 // tokens sent from this time on are sampled, nanoseconds since began
+	from    atomic.Int64 // tokens sent from this time until to are sampled; nanoseconds since began
 	to      atomic.Int64
-	samples []int64 // to be read when run has returned
+	samples []int64 // latencies in nanoseconds; valid after run has returned
 }
 
-// dial connects a viewer. readBuffer is the kernel's for the socket, 0 for its default.
+// dial connects a viewer. readBuffer is the size of the kernel's receive buffer, or 0 for the default.
 func dial(ctx context.Context, addr string, readBuffer int) (*viewer, error) {
 	d := net.Dialer{}
 	if readBuffer > 0 {
-		// Before connecting: the window that the other side is offered stands from then on.
+		// The buffer must be set before the connection is made, because TCP negotiates the window scale then.
 		d.Control = func(_, _ string, c syscall.RawConn) error {
 			var serr error
 			err := c.Control(func(fd uintptr) {
@@ -81,6 +83,7 @@ func dial(ctx context.Context, addr string, readBuffer int) (*viewer, error) {
 	return v, nil
 }
 
+// counted is a reader that counts the bytes.
 type counted struct {
 	r io.Reader
 	n *atomic.Int64
@@ -92,7 +95,7 @@ func (c counted) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// watch asks the gateway for a conversation's events and returns when the answer's headers are there.
+// watch requests a conversation's event stream and returns after the headers of the response have arrived.
 func watch(ctx context.Context, addr, conversation string, readBuffer int) (*viewer, error) {
 	v, err := dial(ctx, addr, readBuffer)
 	if err != nil {
@@ -113,7 +116,8 @@ func watch(ctx context.Context, addr, conversation string, readBuffer int) (*vie
 	return v, nil
 }
 
-// run reads until the connection ends or want tokens have come. It returns an error where one is missing or doubled.
+// run reads until want tokens have arrived. It returns an error if the connection ends before that, or if a token is lost, duplicated or out of
+// order.
 func (v *viewer) run(want int) error {
 	buf := make([]byte, 0, 2048)
 	for int(v.seen.Load()) < want {
@@ -123,11 +127,11 @@ func (v *viewer) run(want int) error {
 		n, err := v.r.Read(buf[len(buf):cap(buf)])
 		now := time.Since(began)
 		buf = buf[:len(buf)+n]
-		rest, serr := v.scan(buf, now)
-		if serr != nil {
-			return serr
+		incomplete, scanErr := v.scan(buf, now)
+		if scanErr != nil {
+			return scanErr
 		}
-		buf = buf[:copy(buf, rest)]
+		buf = buf[:copy(buf, incomplete)]
 		if err != nil {
 			return fmt.Errorf("viewer after %d tokens: %w", v.seen.Load(), err)
 		}
@@ -135,9 +139,10 @@ func (v *viewer) run(want int) error {
 	return nil
 }
 
-// scan takes the tokens and counts the frames of b, and returns what may be the beginning of a token.
+// scan processes the tokens and counts the frames in b, which were read at the given time. It returns the end of b that may be the beginning of a
+// token or of an id line. It doesn't parse the JSON, because the load must cost less CPU than the gateway.
 func (v *viewer) scan(b []byte, now time.Duration) ([]byte, error) {
-	// The id line is the one line that every event of a batch has and no token contains.
+	// Every SSE event has exactly one id line, and no token contains one.
 	v.frames.Add(int64(bytes.Count(b, idLine)))
 	for {
 		i := bytes.IndexByte(b, mark)
@@ -154,7 +159,7 @@ func (v *viewer) scan(b []byte, now time.Duration) ([]byte, error) {
 			return nil, fmt.Errorf("token %q: %w", t, err)
 		}
 		if want := int(v.seen.Load()); number != want {
-			return nil, fmt.Errorf("token %d came where %d was due: lost, doubled or out of order", number, want)
+			return nil, fmt.Errorf("received token %d instead of %d: a token was lost, duplicated or reordered", number, want)
 		}
 		if at >= v.from.Load() && at < v.to.Load() {
 			v.samples = append(v.samples, int64(now)-at)
@@ -166,7 +171,7 @@ func (v *viewer) scan(b []byte, now time.Duration) ([]byte, error) {
 
 var idLine = []byte("id: ")
 
-// tailOf keeps what may be the beginning of an id line.
+// tailOf returns the end of b that may be the beginning of an id line.
 func tailOf(b []byte) []byte {
 	for n := min(len(idLine)-1, len(b)); n > 0; n-- {
 		if bytes.Equal(b[len(b)-n:], idLine[:n]) {
@@ -176,7 +181,7 @@ func tailOf(b []byte) []byte {
 	return nil
 }
 
-// crowd is viewers that read at the same time.
+// crowd is a group of viewers that read concurrently, each in its own goroutine.
 type crowd struct {
 	all  []*viewer
 	wg   sync.WaitGroup
@@ -184,7 +189,7 @@ type crowd struct {
 	errs []error
 }
 
-// connect opens n viewers, some at a time.
+// connect opens n viewers, up to 16 at a time. If one fails, it closes the others.
 func connect(n int, open func(i int) (*viewer, error)) (*crowd, error) {
 	c := &crowd{all: make([]*viewer, n)}
 	err := each(n, func(i int) (err error) {
@@ -198,7 +203,7 @@ func connect(n int, open func(i int) (*viewer, error)) (*crowd, error) {
 	return c, nil
 }
 
-// each calls fn for 0 to n-1, a few at a time, and returns the first errors.
+// each calls fn with 0 to n-1 from 16 goroutines. A goroutine stops at its first error. each returns these errors.
 func each(n int, fn func(i int) error) error {
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -214,7 +219,7 @@ func each(n int, fn func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// read lets every viewer read until it has want tokens.
+// read starts a goroutine for every viewer, which reads until it has want tokens. finish waits for them.
 func (c *crowd) read(want int) {
 	for i, v := range c.all {
 		c.wg.Go(func() {
@@ -227,23 +232,23 @@ func (c *crowd) read(want int) {
 	}
 }
 
-// finish waits until all have read what they wanted, and closes them.
+// finish waits until all viewers have their tokens, at most for the limit, and closes them. It returns at most three of their errors.
 func (c *crowd) finish(limit time.Duration) error {
 	done := make(chan struct{})
 	go func() { c.wg.Wait(); close(done) }()
-	late := false
+	timedOut := false
 	select {
 	case <-done:
 	case <-time.After(limit):
-		late = true
+		timedOut = true
 	}
 	c.close()
 	<-done
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	errs := c.errs[:min(len(c.errs), 3)]
-	if late {
-		errs = append([]error{fmt.Errorf("not everything had arrived %s after it was sent", limit)}, errs...)
+	if timedOut {
+		errs = append([]error{fmt.Errorf("not all tokens arrived within %s after the last one was sent", limit)}, errs...)
 	}
 	return errors.Join(errs...)
 }
@@ -256,7 +261,7 @@ func (c *crowd) close() {
 	}
 }
 
-// window says between which times tokens are sampled.
+// window sets the times, since began, between which sent tokens are sampled.
 func (c *crowd) window(from, to time.Duration) {
 	for _, v := range c.all {
 		v.from.Store(int64(from))
@@ -264,14 +269,15 @@ func (c *crowd) window(from, to time.Duration) {
 	}
 }
 
-func (c *crowd) samples() []int64 {
-	all := make([][]int64, len(c.all))
-	for i, v := range c.all {
-		all[i] = v.samples
+// samples returns the latencies of all viewers. Call it after finish.
+func (c *crowd) samples() (samples []int64) {
+	for _, v := range c.all {
+		samples = append(samples, v.samples...)
 	}
-	return flatten(all)
+	return samples
 }
 
+// sum adds a number of each viewer. The counters are atomic, so it may be called while the viewers read.
 func (c *crowd) sum(of func(*viewer) int64) (n int64) {
 	for _, v := range c.all {
 		n += of(v)

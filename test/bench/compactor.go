@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// compactor compacts streams one after another, in the order of the first request. A stream that already waits is compacted once, up to its latest
+// request, like in the gateway. newCompactor starts its goroutine and finish ends it.
+type compactor struct {
+	mu      sync.Mutex
+	order   []int         // streams that wait
+	upto    map[int]int64 // requested seq of each waiting stream
+	last    map[int]int64 // last requested seq of each stream
+	have    map[int]int64 // seq up to which each stream is compacted
+	wake    chan struct{}
+	closed  bool
+	done    chan struct{} // closed when run has returned
+	compact func(int, int64) error
+	ctx     context.Context
+	failure error
+}
+
+func newCompactor(ctx context.Context, compact func(int, int64) error) *compactor {
+	c := &compactor{
+		upto: map[int]int64{}, last: map[int]int64{}, have: map[int]int64{},
+		wake: make(chan struct{}, 1), done: make(chan struct{}), compact: compact, ctx: ctx,
+	}
+	go c.run()
+	return c
+}
+
+// add requests the compaction of a stream up to a seq. It doesn't wait.
+func (c *compactor) add(stream int, head int64) {
+	c.mu.Lock()
+	if _, ok := c.upto[stream]; !ok {
+		c.order = append(c.order, stream)
+	}
+	c.upto[stream], c.last[stream] = head, head
+	c.mu.Unlock()
+	c.signal()
+}
+
+func (c *compactor) signal() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run compacts waiting streams until finish is called and none waits, ctx ends, or a compaction fails.
+func (c *compactor) run() {
+	defer close(c.done)
+	for {
+		c.mu.Lock()
+		if len(c.order) == 0 {
+			closed := c.closed
+			c.mu.Unlock()
+			if closed {
+				return
+			}
+			select {
+			case <-c.wake:
+			case <-c.ctx.Done():
+				return
+			}
+			continue
+		}
+		stream := c.order[0]
+		upto := c.upto[stream]
+		c.order = c.order[1:]
+		delete(c.upto, stream)
+		c.mu.Unlock()
+		err := c.compact(stream, upto)
+		c.mu.Lock()
+		c.have[stream] = upto
+		c.failure = errors.Join(c.failure, err)
+		c.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// progress returns the sums of the requested and of the compacted seqs of all streams, which are numbers of events.
+func (c *compactor) progress() (requested, compacted int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for stream, upto := range c.last {
+		requested += upto
+		compacted += c.have[stream]
+	}
+	return requested, compacted
+}
+
+// finish waits until all requested compactions are done, ends the goroutine, and returns the errors.
+func (c *compactor) finish() error {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.signal()
+	<-c.done
+	return c.failure
+}
