@@ -10,7 +10,7 @@ var (
 	ErrLost = errors.New("feed: lost")
 	// ErrClosed says that the registry is closed.
 	ErrClosed = errors.New("feed: closed")
-	// ErrOrder says that published events don't follow the head.
+	// errOrder says that published events don't follow the head. It is a fault of the writer, so no caller distinguishes it.
 	errOrder = errors.New("feed: events out of order")
 	// ErrNoMessage says that a page was requested before a message that the conversation doesn't have.
 	ErrNoMessage = errors.New("feed: no such message")

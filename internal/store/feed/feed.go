@@ -101,7 +101,7 @@ func (f *Feed) View(fn func(t *transcript.Transcript)) {
 }
 
 // Publish shows committed events to the readers. Their seqs must follow the head. Otherwise nothing is shown, the feed is closed,
-// its readers read the log again, and the error wraps [ErrOrder]. On a closed feed it returns the reason for that. The slice isn't
+// its readers read the log again, and the error wraps errOrder. On a closed feed it returns the reason for that. The slice isn't
 // retained.
 func (f *Feed) Publish(events []event.Event) error {
 	if len(events) == 0 {

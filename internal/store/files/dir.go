@@ -19,7 +19,8 @@ const IDLength = 32
 // temporary is the folder in which files are written until they are complete.
 const temporary = "new"
 
-// store is a folder of files. All methods are safe for concurrent use, but only one process may use a folder.
+// store is a folder of files, in one folder for each conversation. A file's name is its id, so a path contains no text of a user. All methods
+// are safe for concurrent use, but only one process may use a folder.
 type store struct {
 	root string
 	// mu is held for writing by a sweep, so that no file appears while it decides what to delete. Create holds it for reading,

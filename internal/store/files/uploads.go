@@ -60,7 +60,9 @@ const (
 	uploadInfo = ".json"
 )
 
-// OpenUploads creates the folder if it doesn't exist, and resumes the uploads in it. It deletes bytes without a description.
+// OpenUploads creates the folder if it doesn't exist, and loads the uploads in it. It deletes data without a description, which remains if the
+// gateway was killed in Create, data of finished uploads, and incomplete descriptions. A description that can't be read is deleted with its
+// data.
 func OpenUploads(dir string) (*Uploads, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("files: uploads: %w", err)
@@ -92,7 +94,7 @@ func OpenUploads(dir string) (*Uploads, error) {
 	return u, nil
 }
 
-// newUpload returns the state of an upload without a writer.
+// newUpload returns the state of an upload without a writer. Its length doesn't count toward the owner until counts is set.
 func newUpload(u Upload) *upload { return &upload{Upload: u, slot: make(chan struct{}, 1)} }
 
 // bytes returns the path of an upload's data, info that of its description.
@@ -175,7 +177,8 @@ func (u *Uploads) Get(id string) (Upload, error) {
 	return snapshot, nil
 }
 
-// find returns the state of an upload, or an error that wraps fs.ErrNotExist.
+// find returns the state of an upload, or an error that wraps fs.ErrNotExist. The state stays usable after the upload is removed, so a caller
+// that waited for the slot must look the upload up again.
 func (u *Uploads) find(id string) (*upload, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -10,8 +10,10 @@ import (
 	"time"
 )
 
-// acquire makes the caller the only writer of an upload. It asks the current writer to stop, because that one most likely reads
-// from a dead connection whose client has reconnected. stop is how the caller will be asked in turn.
+// acquire makes the caller the only writer of an upload until it calls release. It asks the current writer to stop, because that writer
+// probably reads from a dead connection whose client has reconnected. It repeats the request every stopAgain, because a writer that has only
+// just begun may not be able to stop yet. After giveWay it returns ErrBusy. stop, which may be nil, is called when another request wants to
+// write.
 func (u *Uploads) acquire(ctx context.Context, entry *upload, stop func()) (release func(), err error) {
 	timeout := time.NewTimer(giveWay)
 	defer timeout.Stop()
@@ -51,6 +53,9 @@ func (u *Uploads) acquire(ctx context.Context, entry *upload, stop func()) (rele
 // Append adds the bytes of r to an upload, which must be at offset; otherwise the error is ErrOffset. If r fails, the bytes
 // before the failure are kept. The error is ErrTooLarge if r exceeds the upload's length. stop is called, perhaps repeatedly,
 // when another request wants to write; r must then end.
+//
+// The returned upload has the offset after the stored bytes even if there is an error, so that the client knows where to resume. Append looks
+// the upload up after it has acquired it, because the previous writer may have changed or removed it.
 func (u *Uploads) Append(ctx context.Context, id string, offset int64, r io.Reader, stop func()) (current Upload, err error) {
 	entry, err := u.find(id)
 	if err != nil {

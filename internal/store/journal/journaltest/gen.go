@@ -9,7 +9,11 @@ import (
 )
 
 // Writer generates a valid log, as a conversation's writer would produce it: offsets match, a turn ends once, and nothing
-// follows its end. Pick returns a number from 0 to n-1. It is the only source of randomness.
+// follows its end. Pick returns a number from 0 to n-1. It is the only source of randomness, so a test with a fixed Pick is reproducible, and
+// rapid can shrink a failing log.
+//
+// The caller appends the events that Next returns, in the same order. The generated logs contain what compaction and encoding find difficult:
+// updates of old messages, retracts, truncates, parts that grow at the same time, and texts with characters that JSON escapes.
 type Writer struct {
 	Pick func(n int) int
 	// WholeTexts omits truncates, after which a reader would need a snapshot.
@@ -19,10 +23,10 @@ type Writer struct {
 	// Log contains all events so far.
 	Log []event.Event
 
-	t       transcript.Transcript
-	ids     int
-	turn    string // id of the running turn, or ""
-	message string // id of its message
+	t       transcript.Transcript // fold of Log
+	ids     int                   // ids generated so far
+	turn    string                // id of the running turn, or ""
+	message string                // id of its message
 	parts   []string
 }
 
@@ -42,7 +46,8 @@ func (w *Writer) id(kind string) string {
 	return fmt.Sprintf("%s%d", kind, w.ids)
 }
 
-// add assigns the seq and the time of an event and appends it to the log.
+// add assigns the seq and the time of an event and appends it to the log. It folds the event, because the next events depend on the
+// transcript: offsets are the lengths of its texts.
 func (w *Writer) add(e event.Event) {
 	e.Seq = int64(len(w.Log) + 1)
 	e.At = 1_700_000_000_000 + e.Seq*17
@@ -52,7 +57,7 @@ func (w *Writer) add(e event.Event) {
 	w.Log = append(w.Log, e)
 }
 
-// Next appends one to three events and returns them.
+// Next appends up to three events and returns them. It may return none. The slice is part of Log and must not be changed.
 func (w *Writer) Next() []event.Event {
 	from := len(w.Log)
 	if w.turn == "" {
@@ -72,7 +77,8 @@ func (w *Writer) Finish() []event.Event {
 	return w.Log[from:]
 }
 
-// idle appends events between turns, or starts a turn.
+// idle appends an event that may occur between turns, or starts a turn. Starting a turn is the most likely case, so that most events belong to
+// turns as in real logs.
 func (w *Writer) idle() {
 	switch n := w.Pick(20); {
 	case n == 0 && !w.WholeTexts:
@@ -111,7 +117,8 @@ func (w *Writer) idle() {
 	}
 }
 
-// stepTurn appends one event to the running turn.
+// stepTurn appends one event to the running turn: usually text of a random part, sometimes a new part, or the end. A final part accepts only a
+// retract, so it is exchanged for the newest part, which may be final too.
 func (w *Writer) stepTurn() {
 	n := w.Pick(24)
 	if len(w.parts) == 0 || n == 0 {
@@ -161,7 +168,7 @@ func (w *Writer) stepTurn() {
 	}
 }
 
-// end ends the running turn.
+// end ends the running turn. Its parts stay open, because a turn's end ends them as well.
 func (w *Writer) end() {
 	w.add(event.Event{Type: event.MessageEnd, Turn: w.turn, Message: w.message, Body: &event.Body{Reason: "stop"}})
 	w.add(event.Event{Type: event.TurnEnd, Turn: w.turn, Body: &event.Body{Outcome: event.Completed, Usage: &event.Usage{Input: 3, Output: int64(w.Pick(99))}}})

@@ -30,6 +30,9 @@ func testModel(t *testing.T, open Open) {
 
 // RunDurable compares a journal with a model as [Run] does, and also closes and reopens it at random moments. open opens the
 // store in a folder, or creates it.
+//
+// Reopening must lose nothing and change no sizes. It is rare compared with the other actions, so that the journal reaches states with several
+// compacted and trimmed parts between two openings.
 func RunDurable(t *testing.T, open func(dir string) (journal.Journal, error)) {
 	dir := t.TempDir()
 	j, err := open(dir)
@@ -73,24 +76,27 @@ func RunDurable(t *testing.T, open func(dir string) (journal.Journal, error)) {
 	})
 }
 
-// model is the expected content of one tenant.
+// model is the expected content of one tenant: a simple second implementation of the journal, in maps. The journal is correct if every read
+// agrees with the model after every call. Each run has its own tenant and key prefix, so that runs can share a journal without interfering.
 type model struct {
 	tenant string
 	logs   map[string]*modelLog
 	keys   map[string]modelKey
-	names  int
+	names  int // conversations created so far, also the deleted ones
 }
 
-// modelLog is the expected state of one conversation.
+// modelLog is the expected state of one conversation. Its writer has the log as written, never compacted, so the folds are compared instead of
+// the events below compacted.
 type modelLog struct {
 	w                  Writer
 	compacted, trimmed int64
 	title              string
 	updated            int64
-	epoch              string
-	deleted            bool
+	epoch              string // chosen by the journal at the creation; must never change
+	deleted            bool   // the id stays in the model, because it must not be usable again
 }
 
+// modelKey is the expected value of a key and the conversation that wrote it last, with which it is deleted.
 type modelKey struct{ value, conversation string }
 
 func newModel(tenant string) *model {
@@ -115,7 +121,10 @@ func (m *model) existingLog(rt *rapid.T) (string, *modelLog) {
 	return id, l
 }
 
-// actions are the random calls. The one without a name checks the journal after each of the others.
+// actions are the random calls. Each draws its parameters, calls the journal, and makes the same change in the model. An action that isn't
+// possible in the current state skips itself. Rapid runs the action without a name after each of the others: it checks the journal.
+//
+// Only valid calls change the model. "append wrongly" makes a call that must be refused, and its key must not be stored.
 func (m *model) actions(j journal.Journal) map[string]func(*rapid.T) {
 	ctx := context.Background()
 	return map[string]func(*rapid.T){
@@ -127,9 +136,7 @@ func (m *model) actions(j journal.Journal) map[string]func(*rapid.T) {
 			id := fmt.Sprint(m.tenant, "-", m.names)
 			l := &modelLog{title: "new", updated: int64(m.names)}
 			s := journal.Summary{Tenant: m.tenant, Title: l.title, Updated: l.updated}
-			if err := j.Append(ctx, journal.Batch{Conversation: id, Create: true, Summary: &s}); err != nil {
-				rt.Fatal(err)
-			}
+			must(rt, j.Append(ctx, journal.Batch{Conversation: id, Create: true, Summary: &s}))
 			l.epoch = readAll(rt, j, id, 0).Epoch
 			m.logs[id] = l
 		},
@@ -155,9 +162,7 @@ func (m *model) actions(j journal.Journal) map[string]func(*rapid.T) {
 				l.title, l.updated = fmt.Sprint("title", len(l.w.Log)), l.updated+int64(rapid.IntRange(0, 3).Draw(rt, "later"))
 				b.Summary = &journal.Summary{Tenant: m.tenant, Title: l.title, Updated: l.updated}
 			}
-			if err := j.Append(ctx, b); err != nil {
-				rt.Fatal(err)
-			}
+			must(rt, j.Append(ctx, b))
 		},
 		"append wrongly": func(rt *rapid.T) {
 			id, l := m.anyLog(rt)
@@ -184,9 +189,7 @@ func (m *model) actions(j journal.Journal) map[string]func(*rapid.T) {
 			if rapid.IntRange(0, 3).Draw(rt, "really") > 0 {
 				rt.Skip("trims are rare")
 			}
-			if err := j.Trim(ctx, id, upto); err != nil {
-				rt.Fatal(err)
-			}
+			must(rt, j.Trim(ctx, id, upto))
 			l.trimmed = max(l.trimmed, upto)
 		},
 		"delete": func(rt *rapid.T) {
@@ -194,9 +197,7 @@ func (m *model) actions(j journal.Journal) map[string]func(*rapid.T) {
 			if rapid.IntRange(0, 3).Draw(rt, "really") > 0 {
 				rt.Skip("deletes are rare")
 			}
-			if err := j.Delete(ctx, id); err != nil {
-				rt.Fatal(err)
-			}
+			must(rt, j.Delete(ctx, id))
 			l.deleted = true
 			maps.DeleteFunc(m.keys, func(_ string, k modelKey) bool { return k.conversation == id })
 		},
@@ -204,7 +205,8 @@ func (m *model) actions(j journal.Journal) map[string]func(*rapid.T) {
 	}
 }
 
-// check compares everything that can be read with the model.
+// check compares everything that can be read with the model: the listing with its order and all summaries, each log, the keys, and whether
+// stored bytes are counted at all. Exact sizes depend on the implementation.
 func (m *model) check(t rapid.TB, j journal.Journal) {
 	ctx := context.Background()
 	var want []journal.Summary
@@ -254,7 +256,8 @@ func (m *model) check(t rapid.TB, j journal.Journal) {
 	}
 }
 
-// checkLog compares one log with the model.
+// checkLog compares one log with the model. After a trim, the remaining events don't fold on their own, so only the events above compacted are
+// compared.
 func (m *model) checkLog(t rapid.TB, id string, l *modelLog, r journal.Range) {
 	if r.Compacted != l.compacted || r.Trimmed != l.trimmed || r.Epoch != l.epoch || r.Head != int64(len(l.w.Log)) {
 		t.Fatalf("%s: compacted %d, trimmed %d, head %d, epoch %s; want %d, %d, %d, %s", id, r.Compacted, r.Trimmed, r.Head, r.Epoch, l.compacted, l.trimmed, len(l.w.Log), l.epoch)

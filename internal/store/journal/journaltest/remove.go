@@ -11,7 +11,8 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// testTrim trims a partly compacted log to several seqs, and continues it afterwards.
+// testTrim trims a partly compacted log to several seqs, and continues it afterwards. Some seqs are inside compacted events and inside commits, and
+// one is below an earlier trim, which must have no effect.
 func testTrim(t *testing.T, open Open) {
 	j := start(t, open)
 	ctx := context.Background()
@@ -29,9 +30,7 @@ func testTrim(t *testing.T, open Open) {
 	events := readAll(t, j, "c", 0).Events
 	trimmed := int64(0)
 	for _, upto := range []int64{0, 50, 51, 20, upto - 1, upto, upto + 7, head} {
-		if err := j.Trim(ctx, "c", upto); err != nil {
-			t.Fatal(err)
-		}
+		must(t, j.Trim(ctx, "c", upto))
 		trimmed = max(trimmed, upto)
 		var want []event.Event
 		for _, e := range events {
@@ -52,9 +51,7 @@ func testTrim(t *testing.T, open Open) {
 	if r := readAll(t, j, "c", 0); r.Head != int64(len(w.Log)) || r.Compacted != r.Head || r.Trimmed != head {
 		t.Errorf("continued: head %d, compacted %d, trimmed %d", r.Head, r.Compacted, r.Trimmed)
 	}
-	if err := j.Trim(ctx, "c", 1<<40); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Trim(ctx, "c", 1<<40))
 	if r := readAll(t, j, "c", 0); r.Trimmed != int64(len(w.Log)) || len(r.Events) != 0 {
 		t.Errorf("trimmed beyond the head: %+v", r)
 	}
@@ -64,7 +61,7 @@ func testTrim(t *testing.T, open Open) {
 }
 
 // testDelete checks that a delete removes everything of one conversation and nothing of another, and that its id can't be used
-// again.
+// again. Deleting twice must succeed, because a client repeats a delete if the response was lost.
 func testDelete(t *testing.T, open Open) {
 	j := start(t, open)
 	ctx := context.Background()
@@ -138,9 +135,7 @@ func testDeleteBlanksRecords(t *testing.T, open Open) {
 		appendEvents(t, j, id, log[40:]...)
 	}
 	for range 2 {
-		if err := j.Delete(context.Background(), "c"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, j.Delete(context.Background(), "c"))
 	}
 	var want []event.Event
 	for _, e := range log {
@@ -156,7 +151,8 @@ func testDeleteBlanksRecords(t *testing.T, open Open) {
 	sameEvents(t, "a conversation", readAll(t, j, "plain", 0).Events, log)
 }
 
-// testBlank checks that exactly the selected events lose their data, compacted or not.
+// testBlank checks that exactly the selected events lose their data, compacted or not. It runs twice, because a repeated call after an interrupted one
+// must complete the work. match must be called for events in the compacted part, in the live part, and in the commit that spans both.
 func testBlank(t *testing.T, open Open) {
 	j := start(t, open)
 	ctx := context.Background()

@@ -3,13 +3,19 @@ package journaltest
 import (
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
 // Open returns an empty journal. The suite closes it.
 type Open func(t testing.TB) journal.Journal
 
-// Run checks every promise of [journal.Journal]. open is called at least once for each part.
+// Run checks every promise of [journal.Journal]. Each part is a subtest with its own journal, so that a failure names the broken promise and
+// the data of one part doesn't affect another. open is called at least once for each part.
+//
+// Parts with random data use fixed seeds or rapid, which prints the failing sequence. The suite calls only methods of the interface, so it
+// doesn't test what only one implementation promises: durability, damage, sizes on disk.
 func Run(t *testing.T, open Open) {
 	for _, c := range []struct {
 		name string
@@ -50,7 +56,15 @@ func Run(t *testing.T, open Open) {
 	}
 }
 
-// start opens a journal and closes it at the end of the test.
+// must fails the test at once if err isn't nil. It is for calls that prepare a test or whose failure makes the following checks meaningless.
+func must(t rapid.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start opens a journal and closes it at the end of the test. An error of Close fails the test.
 func start(t testing.TB, open Open) journal.Journal {
 	t.Helper()
 	j := open(t)

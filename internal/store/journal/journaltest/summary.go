@@ -22,9 +22,7 @@ func testSummary(t *testing.T, open Open) {
 		Metadata: map[string]json.RawMessage{"k": json.RawMessage(`{"v":1}`)},
 		ID:       "wrong", Epoch: "wrong", Head: 77, Compacted: 66, Trimmed: 55,
 	}
-	if err := j.Append(ctx, journal.Batch{Conversation: "c", Create: true, Summary: &give}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Append(ctx, journal.Batch{Conversation: "c", Create: true, Summary: &give}))
 	get := func() journal.Summary {
 		s, err := j.Conversation(ctx, "c")
 		if err != nil {
@@ -47,15 +45,9 @@ func testSummary(t *testing.T, open Open) {
 		appendEvents(t, j, "c", w.Next()...)
 	}
 	n := int64(len(w.Log))
-	if err := j.Compact(ctx, "c", n-1); err != nil {
-		t.Fatal(err)
-	}
-	if err := j.Trim(ctx, "c", 4); err != nil {
-		t.Fatal(err)
-	}
-	if err := j.Append(ctx, journal.Batch{Conversation: "c", Expected: n, Summary: &journal.Summary{Title: "new", Updated: 10}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Compact(ctx, "c", n-1))
+	must(t, j.Trim(ctx, "c", 4))
+	must(t, j.Append(ctx, journal.Batch{Conversation: "c", Expected: n, Summary: &journal.Summary{Title: "new", Updated: 10}}))
 	want = journal.Summary{ID: "c", Title: "new", Updated: 10, Epoch: original.Epoch, Head: n, Compacted: n - 1, Trimmed: 4}
 	if d := cmp.Diff(want, get(), cmpopts.EquateEmpty()); d != "" {
 		t.Errorf("summary after all (-want +got):\n%s", d)
@@ -69,7 +61,8 @@ func testSummary(t *testing.T, open Open) {
 	}
 }
 
-// testQuery compares listings with [journal.Query.Matches] for several queries and page sizes.
+// testQuery compares listings with [journal.Query.Matches] for several queries and page sizes. Several conversations share an Updated, so that a page may
+// end between two of them: the next page must continue after the id.
 func testQuery(t *testing.T, open Open) {
 	j := start(t, open)
 	ctx := context.Background()
@@ -83,9 +76,7 @@ func testQuery(t *testing.T, open Open) {
 			s.Open = []string{"turn"}
 		}
 		summaries = append(summaries, s)
-		if err := j.Append(ctx, journal.Batch{Conversation: s.ID, Create: true, Summary: &s}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, j.Append(ctx, journal.Batch{Conversation: s.ID, Create: true, Summary: &s}))
 		appendEvents(t, j, s.ID, event.Event{Seq: 1, Type: event.Record, Body: &event.Body{RecordKind: "x"}})
 	}
 	for _, q := range []journal.Query{

@@ -13,7 +13,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/internal/compact"
 )
 
-// Read implements [journal.Journal]. Decoding happens without the lock.
+// Read implements [journal.Journal]. Decoding happens without the lock, so a large read doesn't delay appends.
 func (j *Journal) Read(ctx context.Context, conversation string, after int64, limit int) (journal.Range, error) {
 	r, rows, err := j.rows(ctx, conversation, after, limit)
 	if err != nil {
@@ -80,7 +80,8 @@ func (j *Journal) Conversation(ctx context.Context, id string) (journal.Summary,
 	return clone(l.summary), nil
 }
 
-// Conversations implements [journal.Journal]. It scans all logs, which is fast enough for the sizes that fit in memory.
+// Conversations implements [journal.Journal]. It scans and sorts all summaries, which is fast enough for the sizes that fit in memory. Only the
+// summaries of the page are copied.
 func (j *Journal) Conversations(ctx context.Context, q journal.Query) ([]journal.Summary, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("conversations: %w", err)
@@ -106,7 +107,7 @@ func (j *Journal) Conversations(ctx context.Context, q journal.Query) ([]journal
 	return summaries, nil
 }
 
-// StoredBytes implements [journal.Journal].
+// StoredBytes implements [journal.Journal]. It scans all logs of all tenants.
 func (j *Journal) StoredBytes(tenant, owner string) (ofOwner, ofTenant int64) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
@@ -142,7 +143,8 @@ func (l *log) size() int64 {
 // summarySize is the approximate size of a summary without title and metadata, in bytes.
 const summarySize = 256
 
-// Compact implements [journal.Journal]. It blocks the whole journal meanwhile, unlike the one on disk.
+// Compact implements [journal.Journal]. It holds the journal's lock during the merge, unlike the journal on disk. Logs in memory are small
+// enough for that.
 func (j *Journal) Compact(ctx context.Context, conversation string, upto int64) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("compact %s: %w", conversation, err)
@@ -159,7 +161,7 @@ func (j *Journal) Compact(ctx context.Context, conversation string, upto int64) 
 	return nil
 }
 
-// compact replaces the live chunks up to a seq by compacted ones and extends the traces of the turns. On an error the log is
+// compact replaces the live chunks up to a seq with compacted ones and extends the traces of the turns. On an error the log is
 // unchanged. A trace is extended rather than replaced, because a turn may be compacted in several steps.
 func (l *log) compact(upto int64) error {
 	if upto <= l.summary.Compacted {
@@ -222,7 +224,8 @@ func (l *log) drop(upto int64) {
 	l.commits = slices.DeleteFunc(l.commits, func(c commit) bool { return c.LastSeq <= upto })
 }
 
-// Trace implements [journal.Journal]. It includes events that aren't compacted yet.
+// Trace implements [journal.Journal]. The stored trace covers the compacted events of the turn. Later events are added from the live chunks, so
+// the result is the same before and after a compaction.
 func (j *Journal) Trace(ctx context.Context, conversation, turn string) (journal.Trace, error) {
 	if err := ctx.Err(); err != nil {
 		return journal.Trace{}, fmt.Errorf("trace %s: %w", turn, err)
@@ -251,7 +254,7 @@ func (j *Journal) Trace(ctx context.Context, conversation, turn string) (journal
 	return result, nil
 }
 
-// Trim implements [journal.Journal]. Only whole chunks free memory.
+// Trim implements [journal.Journal]. Memory is freed by whole chunks. The traces of trimmed turns stay until they expire.
 func (j *Journal) Trim(ctx context.Context, conversation string, upto int64) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("trim %s: %w", conversation, err)
@@ -269,8 +272,8 @@ func (j *Journal) Trim(ctx context.Context, conversation string, upto int64) err
 	return nil
 }
 
-// Delete implements [journal.Journal]. The records about the conversation are blanked first, so that an error leaves it
-// undeleted and the caller can retry.
+// Delete implements [journal.Journal]. It first blanks the records about the conversation in the gateway's own logs. If that fails, the
+// conversation still exists, and the caller can retry. The id stays in deleted as the tombstone.
 func (j *Journal) Delete(ctx context.Context, conversation string) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("delete %s: %w", conversation, err)
@@ -299,7 +302,7 @@ func (j *Journal) Delete(ctx context.Context, conversation string) error {
 	return nil
 }
 
-// Blank implements [journal.Journal]. It blocks the whole journal meanwhile.
+// Blank implements [journal.Journal]. It calls match while it holds the journal's lock, so match must not call the journal.
 func (j *Journal) Blank(ctx context.Context, conversation string, match func(*event.Event) bool) error {
 	err := ctx.Err()
 	j.mu.Lock()

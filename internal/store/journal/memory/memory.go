@@ -38,7 +38,9 @@ var _ journal.Journal = (*Journal)(nil)
 
 // log is the stored state of one conversation. The journal's lock protects it; a blob may be read without it.
 type log struct {
-	summary   journal.Summary // Epoch, Head, Compacted and Trimmed are maintained here Chunks of compacted events, ascending.
+	// The journal maintains Epoch, Head, Compacted and Trimmed. The other fields are those of the last batch with a summary.
+	summary journal.Summary
+	// Chunks of compacted events, ascending.
 	compacted []compact.Row
 	// Chunks as written, ascending; all of them end above summary.Compacted and summary.Trimmed.
 	commits []commit
@@ -46,7 +48,7 @@ type log struct {
 	traces map[string]*trace
 }
 
-// commit is a live chunk: the events of one Append, as written.
+// commit is a live chunk: the events of one Append, as written. at is the time of the Append in epoch milliseconds, for traces.
 type commit struct {
 	compact.Row
 	at int64
@@ -58,7 +60,7 @@ type trace struct {
 	at time.Time
 }
 
-// value is a stored key. conversation is its owner, with which it is deleted.
+// value is a stored key. conversation is its owner: the key is deleted with it. expires is in epoch milliseconds, or 0 for never.
 type value struct {
 	conversation string
 	data         []byte

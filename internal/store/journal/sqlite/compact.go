@@ -85,7 +85,11 @@ func (j *Journal) prepare(ctx context.Context, conversation string, s *compactio
 }
 
 // readLive reads the events that aren't compacted yet, up to a seq, and their commits. It sets the fields of s that describe
-// the log. Decoding happens outside the read transaction, which must be short.
+// the log. Decoding happens outside the read transaction, which must be short: an open read transaction prevents SQLite from resetting the
+// write-ahead log.
+//
+// The state of the log comes from the index, or from the file if the log isn't in memory. The index is read before the transaction begins, so
+// the two may differ. Then the error is errStale, and the caller starts again.
 func (j *Journal) readLive(ctx context.Context, conversation string, s *compaction) (*log, []event.Event, []compact.Commit, error) {
 	type part struct {
 		cachedChunk
@@ -166,6 +170,9 @@ func (j *Journal) readCompacted(ctx context.Context, conversation string, l *log
 
 // storeCompaction stores a compaction in the writer's transaction, unless the log has changed since it was prepared. The live
 // rows become garbage with the same commit; they are deleted later.
+//
+// A change is detected by the conversation's number in the file, the compacted and the trimmed seq, and the number of rewrites by Blank.
+// Appends don't matter, because a compaction only covers events up to the head that it has read.
 func (t *tx) storeCompaction(conversation string, s *compaction) error {
 	l, p, err := t.find(conversation)
 	if err != nil {
@@ -193,7 +200,8 @@ func (t *tx) storeCompaction(conversation string, s *compaction) error {
 	return t.exec("UPDATE conversations SET settled = ?, size = ? WHERE n = ?", s.upto, p.size, l.n)
 }
 
-// Trim implements [journal.Journal]. Its first commit makes readers ignore the trimmed rows. Then they are deleted in slices.
+// Trim implements [journal.Journal]. Its first commit makes readers ignore the trimmed rows. Then the compacted ones are deleted in slices. If ctx
+// ends in between, the rows that remain are invisible, and the next Trim deletes them.
 func (j *Journal) Trim(ctx context.Context, conversation string, upto int64) error {
 	var n, floor int64
 	err := j.do(ctx, 0, func(t *tx) error {

@@ -23,7 +23,8 @@ import (
 type Sync string
 
 const (
-	// Full syncs every commit: nothing that readers have seen is lost, even in a power cut.
+	// Full syncs every commit: nothing that readers have received is lost, even in a power failure. Other packages select it by the configured
+	// text, or by default.
 	Full Sync = "full"
 	// Normal syncs checkpoints only: a crash of the process loses nothing, a power cut may lose the newest commits.
 	Normal Sync = "normal"

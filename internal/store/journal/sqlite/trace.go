@@ -79,6 +79,10 @@ type traceKey struct {
 
 // appendTrace encodes a trace. Each entry has the number of its kind (spelled out at its first use) and the differences of its
 // times, seq and end to the entry before. An append of a streaming answer takes about six bytes.
+//
+// The encoding is a file format: traces of older versions are decoded until they expire. After the version, it has the number of entries, the
+// entries, the number of replacements, and the replacements with their texts. Ends are relative to the last entry of the same kind, because
+// parts that grow at the same time alternate.
 func appendTrace(b []byte, t *journal.Trace) []byte {
 	b = append(b, traceVersion)
 	b = binary.AppendUvarint(b, uint64(len(t.Commits)))
@@ -168,20 +172,13 @@ type traceReader struct {
 	bad bool
 }
 
-// uvarint reads an unsigned number.
-func (d *traceReader) uvarint() uint64 {
-	v, n := binary.Uvarint(d.b)
-	if n <= 0 {
-		d.bad, d.b = true, nil
-		return 0
-	}
-	d.b = d.b[n:]
-	return v
-}
+func (d *traceReader) uvarint() uint64 { return readNumber(d, binary.Uvarint) }
 
-// varint reads a signed number.
-func (d *traceReader) varint() int64 {
-	v, n := binary.Varint(d.b)
+func (d *traceReader) varint() int64 { return readNumber(d, binary.Varint) }
+
+// readNumber reads a number with a function of encoding/binary, which returns the number's length, or at most 0 if it is malformed.
+func readNumber[T int64 | uint64](d *traceReader, read func([]byte) (T, int)) T {
+	v, n := read(d.b)
 	if n <= 0 {
 		d.bad, d.b = true, nil
 		return 0

@@ -14,8 +14,11 @@ import (
 
 var background = context.Background() // the writer never abandons a transaction
 
-// write is the writer's goroutine. Only it uses j.conn and changes the file and the index. It ends when the queue is closed and
-// empty.
+// write is the writer's goroutine. Only it uses j.conn and changes the file and the index, so transactions need no lock. It ends when the
+// queue is closed and empty.
+//
+// All requests that are queued when a commit ends form the group of the next transaction. With a slow disk the groups grow, and so does the
+// number of events per sync. Garbage is deleted only after idleAfter without requests, because it would delay a commit.
 func (j *Journal) write() {
 	idle := time.NewTimer(idleAfter)
 	defer idle.Stop()
@@ -28,7 +31,7 @@ func (j *Journal) write() {
 			j.commit(group)
 			continue
 		}
-		// | j.health.failing() {|Without garbage, or on a full disk, there is no idle work.
+		// Idle work is skipped if there is no garbage, and while commits fail, because on a full disk the deletes would fail too.
 		if j.waste.n == 0 || j.health.failing() {
 			<-j.queue.wake
 			continue
@@ -46,7 +49,10 @@ func (j *Journal) write() {
 }
 
 // commit executes requests in one transaction. If the disk is full, it releases the ballast and commits the batches that end
-// turns in a second one. Every request gets exactly one result, whatever fails.
+// turns in a second one. Every request gets exactly one result, whatever fails: a caller of Append waits for it without a timeout.
+//
+// After a commit with an unknown result, the file is reopened before the next transaction. While the ballast is released, only batches that
+// end turns are accepted, until the disk has space for a new ballast.
 func (j *Journal) commit(group []*request) {
 	group = j.pauses(group)
 	if len(group) == 0 {
