@@ -38,6 +38,8 @@ const (
 	maxAnswer = 256 << 20
 )
 
+// request returns a request with the client's credentials. The token is requested from TokenSource for every request. path begins with a slash and
+// may contain a query. A URL without a scheme gets http://.
 func (c *Client) request(ctx context.Context, method, path string, body []byte) (*http.Request, error) {
 	base := strings.TrimRight(c.URL, "/")
 	if !strings.Contains(base, "://") {
@@ -80,8 +82,12 @@ func (c *Client) client() *http.Client {
 	return http.DefaultClient
 }
 
-// call sends a request and decodes its response into out. If repeat is true, the request is idempotent, and call retries temporary
-// failures, unless the gateway asks for a long wait.
+// call sends a request with in as JSON, if it isn't nil, and decodes the response into result, if that isn't nil. If repeat is true, the
+// request is idempotent, and call retries temporary failures, unless the gateway asks for a long wait. A failed retry returns the error of
+// the last attempt.
+//
+// A refused token is renewed once per call, in addition to the retries. Each attempt has its own timeout, so ctx is the only limit of the
+// whole call.
 func (c *Client) call(ctx context.Context, repeat bool, method, path string, header http.Header, in, result any) error {
 	var body []byte
 	if in != nil {
@@ -116,6 +122,8 @@ func (c *Client) renews(err error) bool {
 // reasonExpired is the gateway's error reason for streams whose token has expired.
 const reasonExpired = "expired"
 
+// attempt sends a request once, within callLimit. The error is an [*Error] if the gateway responded with another status than 2xx, and wraps
+// ErrProtocol if the response isn't the expected JSON.
 func (c *Client) attempt(ctx context.Context, method, path string, header http.Header, body []byte, result any) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
@@ -139,7 +147,7 @@ func (c *Client) attempt(ctx context.Context, method, path string, header http.H
 	}
 	b, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
-		return fmt.Errorf("leat: read answer: %w", err)
+		return fmt.Errorf("leat: read response: %w", err)
 	}
 	if err := json.Unmarshal(b, result); err != nil {
 		return fmt.Errorf("%w: %s %s: %w", ErrProtocol, method, path, err)

@@ -31,15 +31,15 @@ type Conversation struct {
 
 // Grant gives a subject access to a conversation.
 type Grant struct {
-	Subject string `json:"subject"` // a user, or Everybody for all users of the owner's tenant
+	Subject string `json:"subject"` // a user, or AccessAll for all users of the owner's tenant
 	Access  string `json:"access"`  // AccessRead or AccessWrite
 }
 
 // Values of [Grant].
 const (
-	AccessRead  = "read"
-	AccessWrite = "write" // includes reading
-	AccessAll   = "*"
+	AccessRead  = "read"  // Access: read only
+	AccessWrite = "write" // Access: read, send messages and control turns
+	AccessAll   = "*"     // Subject: all users of the owner's tenant
 )
 
 // Conversations returns the caller's conversations, most recently used first. The gateway limits their number.
@@ -51,7 +51,8 @@ func (c *Client) Conversations(ctx context.Context) ([]Conversation, error) {
 	return result.Conversations, err
 }
 
-// Conversation returns the conversation with the id.
+// Conversation returns the conversation with the id. If it doesn't exist, or the caller may not read it, the error is an [*Error] with status
+// 404: the gateway doesn't distinguish the two.
 func (c *Client) Conversation(ctx context.Context, id string) (Conversation, error) {
 	var result struct {
 		Conversation Conversation `json:"conversation"`
@@ -78,7 +79,8 @@ type CreateOptions struct {
 	Key string `json:"-"`
 }
 
-// Create creates a conversation.
+// Create creates a conversation. A retry with the same key, for example after a lost response, returns the conversation that the first
+// call created. If o.ID is in use already, the error is an [*Error].
 func (c *Client) Create(ctx context.Context, o CreateOptions) (Conversation, error) {
 	if o.Key == "" {
 		o.Key = rand.Text()
@@ -119,7 +121,8 @@ func (c *Client) Turn(ctx context.Context, turn string) (conversation string, t 
 	return result.Conversation, result.Turn, err
 }
 
-// Transcript returns the newest messages of a conversation and all of its unfinished turns.
+// Transcript returns the newest messages of a conversation and all of its unfinished turns. It is a snapshot: use [Client.Follow] to get the
+// changes too. If the transcript's Earlier is true, [Client.Page] returns older messages.
 func (c *Client) Transcript(ctx context.Context, id string) (*transcript.Transcript, error) {
 	var f Frame
 	if err := c.call(ctx, true, http.MethodGet, conversation(id, "/transcript"), nil, nil, &f); err != nil {

@@ -45,12 +45,13 @@ type AuditOptions struct {
 	Since           string // a time in RFC 3339, or a duration before now such as 24h
 	Tenant, Subject string // entries by and about this user
 	Conversation    string
-	// Follow waits for new entries after the stored ones, until the context is done.
+	// Follow waits for new entries after the stored ones, until the context is done or the connection is lost. Audit doesn't reconnect: call
+	// it again with After set to the last entry's Seq.
 	Follow bool
 }
 
-// Audit calls f with entries of the audit log in order. If f returns [ErrStop], Audit returns nil. Only the holder of the gateway's token may
-// call it and the methods for legal holds, purge, retention and import.
+// Audit calls f with entries of the audit log in ascending order of Seq. It returns the first error of f, or nil if that is [ErrStop]. An entry is
+// valid after f returns. Only the holder of the gateway's token may call Audit and the methods for legal holds, purge, retention and import.
 func (c *Client) Audit(ctx context.Context, o AuditOptions, f func(*AuditEntry) error) error {
 	q := url.Values{}
 	setParam := func(name, v string) {
@@ -97,7 +98,7 @@ func (c *Client) Audit(ctx context.Context, o AuditOptions, f func(*AuditEntry) 
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return fmt.Errorf("leat: audit log cut: %w", err)
+		return fmt.Errorf("leat: audit log interrupted: %w", err)
 	}
 	return nil
 }
@@ -183,7 +184,7 @@ func (c *Client) Expire(ctx context.Context, dryRun bool) (Expired, error) {
 	return result, err
 }
 
-// callWithoutLimit sends a request that may take longer than callLimit.
+// callWithoutLimit sends a request that may take longer than callLimit. It is sent once: only ctx limits it, and a failure isn't retried.
 func (c *Client) callWithoutLimit(ctx context.Context, method, path string, body []byte, result any) error {
 	req, err := c.request(ctx, method, path, body)
 	if err != nil {
@@ -218,7 +219,8 @@ func (c *Client) Export(ctx context.Context, tenant, subject string, w io.Writer
 	return c.download(ctx, http.MethodGet, path, "export", w)
 }
 
-// download writes the resource at a path to w, without a timeout, and returns its length in bytes. what names the resource in errors.
+// download writes the resource at a path to w, without a timeout, and returns its length in bytes. name names the resource in errors. A
+// response without Content-Length that ends early is an error, because the gateway then breaks off the chunked body.
 func (c *Client) download(ctx context.Context, method, path, name string, w io.Writer) (int64, error) {
 	req, err := c.request(ctx, method, path, nil)
 	if err != nil {
@@ -234,7 +236,7 @@ func (c *Client) download(ctx context.Context, method, path, name string, w io.W
 	}
 	n, err := io.Copy(w, res.Body)
 	if err != nil {
-		return n, fmt.Errorf("leat: %s cut after %d bytes: %w", name, n, err)
+		return n, fmt.Errorf("leat: %s interrupted after %d bytes: %w", name, n, err)
 	}
 	return n, nil
 }

@@ -72,14 +72,15 @@ func errorOf(r *http.Response) *Error {
 	b, err := io.ReadAll(io.LimitReader(r.Body, maxErrorBody))
 	if err != nil || json.Unmarshal(b, &body) != nil || body.Error == "" {
 		// A body that isn't the gateway's JSON comes from a proxy.
-		e.Message = "the server answered " + r.Status
+		e.Message = "the server responded with " + r.Status
 		return e
 	}
 	e.Message, e.Reason, e.Rejected = body.Error, body.Reason, body.Rejected
 	return e
 }
 
-// temporary reports whether a retry may succeed. Final are an [*Error] that isn't temporary, an invalid URL, and [ErrProtocol].
+// temporary reports whether a retry may succeed. It returns false for an [*Error] that isn't temporary, an invalid URL, and [ErrProtocol]. All other
+// errors are those of the network or of TokenSource, which may go away.
 func temporary(err error) bool {
 	var e *Error
 	if errors.As(err, &e) {

@@ -112,9 +112,12 @@ func (l *Live) Run(ctx context.Context, fn func(*LiveEvent) error) error {
 	}
 }
 
-var errLiveSilence = fmt.Errorf("nothing came for %v", liveSilence)
+var errLiveSilence = fmt.Errorf("no frame received for %v", liveSilence)
 
 // connect reads one connection to its end, and never returns a nil error. began is true if the gateway accepted the token.
+//
+// Queued frames are sent by a second goroutine, which is started after the first event and has ended when connect returns. A failed write
+// ends the connection. The position of the next connection advances only after fn has accepted a signal, so no signal is skipped.
 func (l *Live) connect(ctx context.Context, fn func(*LiveEvent) error) (began bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -156,6 +159,8 @@ func (l *Live) connect(ctx context.Context, fn func(*LiveEvent) error) (began bo
 	}
 }
 
+// dial opens a connection that continues after the last signal delivered. Errors are classified like those of a request: an [*Error] if the
+// gateway responded with a status, an ownError if the URL is invalid, which ends Run.
 func (l *Live) dial(ctx context.Context) (*websocket.Conn, error) {
 	q := url.Values{}
 	for name, v := range map[string]string{"clientId": l.o.ClientID, "lastEventId": l.o.After} {
@@ -180,7 +185,8 @@ func (l *Live) dial(ctx context.Context) (*websocket.Conn, error) {
 	return nil, l.disconnectError(ctx, err)
 }
 
-// disconnectError wraps the reason why a connection ended.
+// disconnectError wraps the reason why a connection ended. The gateway closes a connection with the status policy violation if its token is
+// refused or has expired; that becomes an [*Error] with status 401, so that Run renews the token.
 func (l *Live) disconnectError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
@@ -267,6 +273,7 @@ type LiveGap struct {
 	FirstSignal string `json:"first"`
 }
 
+// liveEvent decodes a frame. The type decides which field of the event is set; an unknown type isn't an error, because a newer gateway may send it.
 func liveEvent(b []byte) (*LiveEvent, error) {
 	e := &LiveEvent{Raw: b}
 	var head struct {

@@ -302,7 +302,7 @@ func TestLiveSilence(t *testing.T) {
 		c := &leat.Client{URL: "http://localhost", HTTP: hc}
 		start, statuses := time.Now(), 0
 		err := c.Live(leat.LiveOptions{OnDisconnect: func(err error, next time.Duration) {
-			if next != 0 || !strings.Contains(err.Error(), "nothing came for 20s") {
+			if next != 0 || !strings.Contains(err.Error(), "no frame received for 20s") {
 				t.Errorf("lost: %v; the next try in %v", err, next)
 			}
 		}}).Run(t.Context(), func(*leat.LiveEvent) error {

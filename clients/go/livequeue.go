@@ -22,10 +22,10 @@ const (
 type liveQueue struct {
 	onDrop func(frame json.RawMessage) // may be nil
 
-	mu    sync.Mutex
-	queue []control
-	looks json.RawMessage // the last frame of SetActive, or nil
-	wake  chan struct{}
+	mu     sync.Mutex
+	queue  []control
+	active json.RawMessage // the last frame of SetActive, or nil
+	wake   chan struct{}   // buffered, capacity 1; signals flush that the queue has changed
 }
 
 // control is a queued frame.
@@ -38,14 +38,16 @@ func newLiveQueue(onDrop func(json.RawMessage)) *liveQueue {
 	return &liveQueue{onDrop: onDrop, wake: make(chan struct{}, 1)}
 }
 
+// setActive replaces the frame for the active conversation. A queued older one is removed, because it would be outdated.
 func (q *liveQueue) setActive(frame json.RawMessage) {
 	q.mu.Lock()
-	q.looks = frame
+	q.active = frame
 	q.queue = slices.DeleteFunc(q.queue, func(c control) bool { return c.isActive })
 	q.mu.Unlock()
 	q.add(control{frame, true})
 }
 
+// add queues a frame. It never blocks; onDrop is called without the lock for a frame that no longer fits.
 func (q *liveQueue) add(c control) {
 	q.mu.Lock()
 	q.queue = append(q.queue, c)
@@ -67,9 +69,9 @@ func (q *liveQueue) add(c control) {
 func (q *liveQueue) begin() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.looks != nil {
+	if q.active != nil {
 		q.queue = slices.DeleteFunc(q.queue, func(c control) bool { return c.isActive })
-		q.queue = slices.Insert(q.queue, 0, control{q.looks, true})
+		q.queue = slices.Insert(q.queue, 0, control{q.active, true})
 	}
 }
 
@@ -93,7 +95,8 @@ func (q *liveQueue) requeue(c control) {
 	}
 }
 
-// flush sends queued and new frames until the context is done or a write fails.
+// flush sends queued and new frames until the context is done or a write fails. A frame whose write failed is sent again on the next
+// connection, although the gateway may already have received it.
 func (q *liveQueue) flush(ctx context.Context, conn *websocket.Conn) error {
 	q.begin()
 	for {

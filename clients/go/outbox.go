@@ -103,7 +103,7 @@ func (o *Outbox) Run(ctx context.Context) error {
 	defer tasks.Wait()
 	for {
 		for _, c := range o.idle() {
-			tasks.Go(func() { o.bring(ctx, c) })
+			tasks.Go(func() { o.deliver(ctx, c) })
 		}
 		select {
 		case <-o.wake:
@@ -138,8 +138,9 @@ func (o *Outbox) next(conversation string) (Outgoing, bool) {
 	return o.queue[i], true
 }
 
-// bring sends the messages of one conversation until its queue is empty.
-func (o *Outbox) bring(ctx context.Context, conversation string) {
+// deliver sends the messages of one conversation in order until it has none. A message is removed only after the gateway has acknowledged or
+// refused it; other failures, such as a lost connection, are retried without a limit. The callback runs before the next message is sent.
+func (o *Outbox) deliver(ctx context.Context, conversation string) {
 	var wait backoff
 	for {
 		m, ok := o.next(conversation)
@@ -179,7 +180,8 @@ func (o *Outbox) wakeUp() {
 
 func (o *Outbox) path(key string) string { return filepath.Join(o.dir, key+outgoingSuffix) }
 
-// save writes a message to the folder atomically.
+// save writes a message to the folder atomically, so that OpenOutbox never finds half a message. It doesn't sync the file: messages survive a
+// killed program, but not always a power failure.
 func (o *Outbox) save(m Outgoing) error {
 	if o.dir == "" {
 		return nil
@@ -199,6 +201,8 @@ func (o *Outbox) save(m Outgoing) error {
 	return nil
 }
 
+// drop removes a message from the queue and the folder. If the file can't be removed, the next OpenOutbox sends the message again; the gateway
+// recognizes its key.
 func (o *Outbox) drop(m Outgoing) error {
 	o.mu.Lock()
 	o.queue = slices.DeleteFunc(o.queue, func(w Outgoing) bool { return w.Key == m.Key })

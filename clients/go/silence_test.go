@@ -53,7 +53,7 @@ func TestSilence(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-		if why == nil || !strings.Contains(why.Error(), "nothing came for 45s") {
+		if why == nil || !strings.Contains(why.Error(), "no data received for 45s") {
 			t.Errorf("lost: %v", why)
 		}
 		if len(d.asked) != 2 {

@@ -103,8 +103,8 @@ func (c *Client) Stream(ctx context.Context, id string, o StreamOptions, fn func
 // errResync is returned by a callback that can't apply a frame. The stream then continues with a snapshot.
 var errResync = errors.New("leat: resync")
 
-// errSilence reports a connection without heartbeats.
-var errSilence = fmt.Errorf("nothing came for %v", silence)
+// errSilence reports a connection without heartbeats. Stream reconnects at once, because the time of silence was wait enough.
+var errSilence = fmt.Errorf("no data received for %v", silence)
 
 // ownError marks an error of the caller's callback, which ends the stream.
 type ownError struct{ error }
@@ -125,7 +125,8 @@ type stream struct {
 	resyncs bool
 }
 
-// connect reads one connection to its end. It never returns nil.
+// connect reads one connection to its end. It never returns nil. A timer cancels the connection if no byte arrives for the time of silence. It also covers
+// the wait for the response's headers. The sse.Reader keeps a frame that is split over several reads.
 func (s *stream) connect(ctx context.Context) error {
 	s.greeted = false
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -153,7 +154,7 @@ func (s *stream) connect(ctx context.Context) error {
 		return errorOf(res)
 	}
 	if media := res.Header.Get("Content-Type"); !strings.HasPrefix(media, "text/event-stream") {
-		return fmt.Errorf("%w: %s answers %q, not a stream", ErrProtocol, req.URL.Redacted(), media)
+		return fmt.Errorf("%w: %s responded with %q, not a stream", ErrProtocol, req.URL.Redacted(), media)
 	}
 	var r sse.Reader
 	buf := make([]byte, 32<<10)
@@ -182,6 +183,8 @@ func (s *stream) disconnectError(ctx context.Context, err error) error {
 	return fmt.Errorf("leat: connection lost: %w", err)
 }
 
+// frame decodes a frame and passes it to the callback. The cursor advances only after the callback has accepted the frame, so the next connection
+// delivers a frame again that the callback has not seen completely.
 func (s *stream) frame(e sse.Event) error {
 	f := &Frame{Raw: e.Data}
 	if err := json.Unmarshal(e.Data, f); err != nil {
@@ -190,7 +193,7 @@ func (s *stream) frame(e sse.Event) error {
 	switch f.Type {
 	case "hello":
 		if f.Protocol != protocol {
-			return fmt.Errorf("%w: it speaks %q, not %q", ErrProtocol, f.Protocol, protocol)
+			return fmt.Errorf("%w: its protocol is %q, not %q", ErrProtocol, f.Protocol, protocol)
 		}
 		s.renewed, s.greeted = false, true
 	case "error":

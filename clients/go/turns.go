@@ -28,7 +28,8 @@ type Explanation struct {
 	Steps        []Step        `json:"steps"`
 }
 
-// Step is a message sent or received, the events that it was decoded to, and the change of the visible text.
+// Step is one captured message, sent (Request) or received (Frame), with the events that it was decoded to and the change of the visible
+// text.
 type Step struct {
 	At           int64         `json:"at"` // epoch milliseconds
 	Request      string        `json:"sent,omitempty"`

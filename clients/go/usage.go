@@ -11,7 +11,7 @@ import (
 type UsageQuery struct {
 	// From and To are UTC days such as 2026-11-21, both included. To defaults to today, and From to 30 days in total.
 	From, To string
-	// By lists the properties to group by: day, agent, model, tenant and subject. Nil means by day; an empty non-nil slice means only the
+	// GroupBy lists the properties to group by: day, agent, model, tenant and subject. Nil means by day; an empty non-nil slice means only the
 	// total.
 	GroupBy []string
 	// Tenant and Subject restrict the report to a user. Only the holder of the token may query other users. A Subject without a Tenant
@@ -29,7 +29,7 @@ type UsageReport struct {
 	Total    UsageSums    `json:"total"`
 }
 
-// UsageGroup is one group of a report. Only the properties in UsageQuery.By are set.
+// UsageGroup is one group of a report. Only the properties in UsageQuery.GroupBy are set; the others are empty.
 type UsageGroup struct {
 	Day     string `json:"day,omitempty"`
 	Agent   string `json:"agent,omitempty"`
@@ -42,13 +42,13 @@ type UsageGroup struct {
 // UsageSums are sums over turns that have ended.
 type UsageSums struct {
 	Turns    int64            `json:"turns"`
-	Outcomes map[string]int64 `json:"outcomes"`
+	Outcomes map[string]int64 `json:"outcomes"` // turns by outcome, such as completed
 	// Token counts. Input excludes cached tokens; Output includes reasoning tokens.
 	Input      int64 `json:"input"`
 	Output     int64 `json:"output"`
 	CacheRead  int64 `json:"cache_read"`
 	CacheWrite int64 `json:"cache_write"`
-	Reasoning  int64 `json:"reasoning"`
+	Reasoning  int64 `json:"reasoning"` // included in Output
 	// Cost maps currencies to exact decimal numbers.
 	Cost       map[string]string `json:"cost"`
 	Unpriced   int64             `json:"unpriced"`   // turns with token counts but without a known price
@@ -56,7 +56,7 @@ type UsageSums struct {
 	Duration   int64             `json:"duration"`   // milliseconds
 }
 
-// Usage returns the usage and cost of turns that have ended.
+// Usage returns the usage and cost of turns that have ended. A running turn isn't included, even if its agent has already reported tokens.
 func (c *Client) Usage(ctx context.Context, q UsageQuery) (UsageReport, error) {
 	v := url.Values{}
 	for key, value := range map[string]string{"from": q.From, "to": q.To, "tenant": q.Tenant, "subject": q.Subject} {
