@@ -52,7 +52,8 @@ func (k *socketAgent) dial(ctx context.Context, emitter *agent.Emitter) (*connec
 	return c, nil
 }
 
-// readFrames sends the frames to l.frames until the connection ends. A frame that isn't JSON is kept back for at most wait: if the
+// readFrames sends the frames to l.frames until the connection ends. The channel has no buffer: while the receiver is busy, the
+// connection isn't read, and the server has to wait. A frame that isn't JSON is kept back for at most wait: if the
 // connection ends within that time, the frame was cut off by the end and is dropped; if not, it is passed on, and the decoder reports it.
 func (l *connection) readFrames(ctx context.Context, wait time.Duration) {
 	defer l.cancel()
@@ -119,7 +120,8 @@ func (l *connection) ping(ctx context.Context, times times) {
 	}
 }
 
-// close ends the connection and waits for its goroutines. Frames that nothing has received are dropped.
+// close ends the connection and waits for its goroutines. It drains frames, so that readFrames can't block on a frame that no
+// goroutine receives; these frames are dropped.
 func (l *connection) close() {
 	l.cancel()
 	_ = l.ws.CloseNow()
@@ -128,7 +130,8 @@ func (l *connection) close() {
 	l.tasks.Wait()
 }
 
-// send writes a frame. An error wraps errBroken.
+// send writes a frame. An error of the connection wraps errBroken. The frame is captured for the trace before it is written, so
+// the trace also shows a frame that the server may not have received.
 func (l *connection) send(ctx context.Context, times times, frame any) error {
 	b, err := json.Marshal(frame)
 	if err != nil {

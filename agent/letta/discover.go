@@ -68,7 +68,8 @@ func (r *restAgent) agents(ctx context.Context) (agents []agentInfo, err error) 
 	return agents, err
 }
 
-// agents lists up to agent.MaxOffers agents of the server, over a connection that it closes again.
+// agents lists up to agent.MaxOffers agents of the server, over a connection that it closes again. The App Server answers a request
+// with a frame that repeats request_id; all other frames on this connection are ignored.
 func (k *socketAgent) agents(ctx context.Context) ([]agentInfo, error) {
 	l, err := k.dial(ctx, nil)
 	if err != nil {

@@ -12,7 +12,9 @@ import (
 // source is the Source of entries that other clients of the App Server have made. The server doesn't say which client it was.
 const source = "letta-code"
 
-// gather converts the runs after a cursor to entries, and returns the cursor after them. If the cursor's row is not in the
+// gather converts the runs after a cursor to entries, and returns the cursor after them. The cursor names the row of a user's
+// message, not of an answer: an exchange whose first message is at or before the cursor is recorded already, and only messages
+// that were added to it later are new. If the cursor's row is not in the
 // history any more, it continues after the cursor's date. It stops before a run whose outcome is unclear, with unsure set, so
 // that later runs are never recorded before it.
 func (w *socketWatch) gather(exchanges []*exchange, at socketCursor) (entries []agent.Entry, next socketCursor, unsure bool) {

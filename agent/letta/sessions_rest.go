@@ -63,6 +63,10 @@ const maxAttached = 1000
 // Attach implements [agent.Attacher]. It imports the newest messages, and returns the cursor at which Follow continues. A turn
 // that hasn't ended is left to Follow. If the history is longer than maxAttached, the first turn may be incomplete, and is left
 // out then.
+//
+// The cursor's row stops before the first turn that isn't complete, even if complete turns follow it. Follow reads those again,
+// and the runs in the cursor keep it from recording them twice. The server lists messages newest first here, because the
+// newest ones are wanted; chronological reverses them.
 func (r *restAgent) Attach(ctx context.Context, id string, withHistory bool) (agent.Attachment, error) {
 	c, err := r.conversation(ctx, id)
 	if err != nil {
@@ -123,7 +127,8 @@ func (r *restAgent) Attach(ctx context.Context, id string, withHistory bool) (ag
 	return result, nil
 }
 
-// conversation returns a conversation by its id. It returns agent.ErrUnknownSession for an id that the server doesn't know and
+// conversation returns a conversation by its id. The description of an agent's default conversation is made here, without a
+// request to the server. It returns agent.ErrUnknownSession for an id that the server doesn't know and
 // for a conversation of another agent. The server answers 422 to a malformed id.
 func (r *restAgent) conversation(ctx context.Context, id string) (c conversationInfo, err error) {
 	if id == ownConversation {

@@ -21,11 +21,12 @@ type storedTurn struct {
 	isComplete bool            // the turn is recorded completely, so the cursor may move past it
 }
 
-// storedTurns divides a history into turns. turnOf has the turn of each row, or nil if the row belongs to no turn, such as a
+// storedTurns divides a history into turns. rows are in the order of time. A turn continues in another run after each set of
+// approvals, so rows are assigned by their run, and the first row of an unknown run by the tool call that it answers. turnOf has the turn of each row, or nil if the row belongs to no turn, such as a
 // system message.
 //
 // A run that starts with approvals continues the turn that asked for them. A run that has a user's message besides approvals
-// starts a turn: its client has only answered old requests that were in the way.
+// starts a turn: its client answered old requests only because the server accepts no message while they are open.
 func storedTurns(rows []*storedMessage) (turns []*storedTurn, turnOf []*storedTurn) {
 	byRun, byCall := map[string]*storedTurn{}, map[string]*storedTurn{}
 	begin := func(run string) *storedTurn {

@@ -96,7 +96,7 @@ func (w *restWatch) readHistory(ctx context.Context, runs map[string]runInfo) er
 		}
 	}
 	g.addUnstored(turns)
-	// Complete turns after an incomplete one are read again next time. The cursor's runs prevent that they are recorded twice.
+	// Complete turns after an incomplete one are read again next time. The runs in the cursor keep them from being recorded twice.
 	for i, m := range rows {
 		if turnOf[i] != nil && !turnOf[i].isComplete {
 			break
@@ -151,7 +151,8 @@ func (w *restWatch) startRow(ctx context.Context) (row string, err error) {
 	return "", nil
 }
 
-// appendRecent adds runs to a cursor's runs, and keeps the newest maxCursorRuns. It doesn't change the slice that is passed.
+// appendRecent adds runs to a cursor's runs, and keeps the newest maxCursorRuns. It doesn't change the slice that is passed,
+// because the watch's cursor must stay as it is until the new one is recorded.
 func appendRecent(runs, added []string) []string {
 	for _, run := range added {
 		if !slices.Contains(runs, run) {

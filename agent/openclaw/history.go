@@ -105,7 +105,7 @@ func historyFrame(rows []row, run string) ([]byte, error) {
 			return nil, fmt.Errorf("row of a history: %w", err)
 		}
 		if fields == nil {
-			continue // null is no row
+			continue // the row is null
 		}
 		fields["__openclaw"] = mustJSON(map[string]string{"runId": run})
 		messages = append(messages, fields)

@@ -6,9 +6,12 @@ import (
 	"slices"
 )
 
-// lookUp reads the session's history, adds what the turn's runs said while Leat didn't listen, and decides what becomes of each
-// open run. If the connection is lost, the error is errLost; queued frames then wait for the next connection's history, because
-// what is missing comes before them. A temporary refusal is not an error: the next check repeats the look-up.
+// lookUp reads the session's history, adds what the turn's runs sent while Leat was disconnected, and decides whether each open
+// run continues or has ended. If the connection is lost, the error is errLost; queued frames then wait for the next connection's
+// history, because the missing text precedes them. A temporary refusal is not an error: the next check repeats the look-up.
+//
+// The order of the steps is fixed: queued snapshots that the history repeats are dropped before any row is decoded, runs are
+// resolved after their rows were added, and ends that arrived before the connection was lost are shown last.
 func (t *turn) lookUp(ctx context.Context, conn *connection) error {
 	t.historyDue = false
 	history, raw, err := t.historyWithPrompts(ctx, conn)
@@ -107,7 +110,8 @@ func (t *turn) showQueued() error {
 }
 
 // recall decodes the rows that a history has of a run, and reports whether there are any. The decoder adds only what was not
-// streamed.
+// streamed. It first gets a response to chat.send, because it ignores rows of a run that it doesn't know, and the real response
+// may have been lost with a connection.
 func (t *turn) recall(ctx context.Context, conn *connection, history *sessionHistory, r *run) (bool, error) {
 	rows := history.rowsOf(t.query(conn, r))
 	if len(rows) == 0 {
@@ -116,7 +120,6 @@ func (t *turn) recall(ctx context.Context, conn *connection, history *sessionHis
 	if err := t.beforeFirst(ctx, conn, r); err != nil {
 		return true, err
 	}
-	// The answer to chat.send may have been lost, and with it the decoder's word of the run.
 	if err := t.decode(sendResponse(r.ID, t.session)); err != nil {
 		return true, err
 	}

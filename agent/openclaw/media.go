@@ -102,6 +102,10 @@ func filesOf(rows []row) []historyFile {
 
 // copyFiles copies the files of a run into Leat's store, and adds parts for files that only its rows name. A file that can't be
 // copied gets the reason in its part.
+//
+// The first loop is for files that the answer's text names: each is searched on this machine, and then among the files of the
+// rows. A file of the rows that is used this way is removed from them, so that the second loop doesn't show it again. The second
+// loop adds a part, and the message if the run has none, for every remaining file.
 func (t *turn) copyFiles(ctx context.Context, conn *connection, r *run, rows []row) {
 	historyFiles := filesOf(rows)
 	for _, m := range t.st.Media {
@@ -161,8 +165,8 @@ func (t *turn) hasPart(key string) bool {
 	return false
 }
 
-// matchFile returns the index of the file in a history that a part shows: the one with its name, or else the only one. It is -1
-// if there is none.
+// matchFile returns the index of the file in a history that a part shows: the one with its name, or else the only one. If no file
+// matches, the index is -1.
 func matchFile(historyFiles []historyFile, m *mediaPart) int {
 	for i, p := range historyFiles {
 		if p.Alt == m.Name || p.Name == m.Name {
@@ -203,7 +207,8 @@ func fileError(name string, err error) *event.Error {
 	return &event.Error{Code: codeFile, Message: message}
 }
 
-// updateFile adds the file's address to its part, or the error err.
+// updateFile adds the file's address to its part, or the error err. If a web address could not be copied, the part stays as it is,
+// because viewers can open that address themselves. If ctx has expired, the reason that viewers see is that the file took too long.
 func (t *turn) updateFile(ctx context.Context, m *mediaPart, file event.Media, err error) {
 	if ctx.Err() != nil && err != nil {
 		err = errSlow

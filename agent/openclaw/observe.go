@@ -11,7 +11,8 @@ import (
 )
 
 // Observe implements [agent.Follower]. It follows a run that Follow reported as in progress, like a turn of Leat, but without
-// sending anything. If a user stops the turn, the run is aborted upstream.
+// sending anything. If a user stops the turn, the run is aborted upstream. state is the one that gatherer.addRun has recorded, or
+// a later state of the same turn after a restart of Leat. An observed turn doesn't occupy its session.
 func (a *gatewayAgent) Observe(ctx context.Context, in agent.Input, state json.RawMessage, emitter *agent.Emitter) error {
 	t := a.newTurn(in, emitter)
 	t.isObserved = true

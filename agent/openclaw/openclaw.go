@@ -32,7 +32,7 @@ type config struct {
 	limit int                                                                  // text of one turn, in bytes; 0 is agent.MaxStream; tests lower it
 }
 
-// defaultSession is the default template of session keys: each conversation has a session of its own, see
+// defaultSession is the default template of session keys: each conversation has a separate session, see
 // [gatewayAgent.sessionKey].
 const defaultSession = "leat-{conversation}"
 
@@ -54,8 +54,8 @@ type gatewayAgent struct {
 	// under it.
 	mu        sync.Mutex
 	isStarted bool
-	current   *connection   // nil while there is no connection
-	lastErr   error         // why there is no connection; nil before the first attempt has failed
+	current   *connection   // nil while disconnected
+	lastErr   error         // the last failure to connect; nil before the first attempt has failed
 	changed   chan struct{} // closed and replaced when current or lastErr changes
 
 	turns       map[string]*turn      // registered turns, by the turn's id
@@ -149,8 +149,8 @@ func (a *gatewayAgent) log() *slog.Logger {
 // ensureStarted starts the connection loop unless it already runs. Programs that embed the agent may call Run without Start.
 func (a *gatewayAgent) ensureStarted() { a.Start(slog.New(slog.DiscardHandler)) }
 
-// Check implements [agent.Checker]. If the shared connection is open, that is the answer; otherwise Check makes a connection of
-// its own and closes it after the handshake, so that the error is the current one rather than that of an earlier attempt.
+// Check implements [agent.Checker]. If the shared connection is open, that is the answer; otherwise Check makes a separate
+// connection and closes it after the handshake, so that the error is the current one rather than that of an earlier attempt.
 func (a *gatewayAgent) Check(ctx context.Context) error {
 	if conn, _, _ := a.connection(); conn != nil && conn.isUp() {
 		return nil

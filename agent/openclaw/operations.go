@@ -30,7 +30,8 @@ func (a *gatewayAgent) operations(session, run string, rows []row, end []byte) [
 }
 
 // addUncopiedFiles adds a part for each file of a run that has ended: files in its text, and files that only rows name. The
-// gateway may have deleted them by now, so none is copied.
+// gateway may have deleted them by now, so none is copied. Files of the rows are added before the message ends, or in a message
+// made for them if the run has none.
 func addUncopiedFiles(ops []event.Event, run string, files []historyFile) []event.Event {
 	var events []event.Event
 	hasMessage := false

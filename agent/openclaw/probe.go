@@ -11,7 +11,7 @@ var _ agent.Prober = (*gatewayAgent)(nil)
 
 // Probe implements [agent.Prober]. It reads the session's history and returns nil if the gateway still runs or queues a run of
 // the turn. Otherwise the end may have been missed: the turn looks its runs up, and Probe waits for it to end until ctx is
-// done.
+// done. An error means that the gateway can't be asked, or that it doesn't know the runs and the history shows no end either.
 func (a *gatewayAgent) Probe(ctx context.Context, in agent.Input) error {
 	t, runs := a.runsOf(in.Turn)
 	if t == nil {

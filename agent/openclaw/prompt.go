@@ -16,7 +16,9 @@ type prompt struct {
 	forwarded bool
 }
 
-// promptOf returns the prompt in a user's row. Keys of messages that Leat sent contain their run's id.
+// promptOf returns the prompt in a user's row. The gateway stores a message under its run's id with the suffix ":user". If Leat
+// sent the message, that id also contains the ids of Leat's turn and message, which become the keys of the entries; so the
+// gateway of Leat recognizes both. For a schedule the row names the sender, but not the run.
 func promptOf(r *row) prompt {
 	id, ok := strings.CutSuffix(r.Key, ":user")
 	switch {
@@ -39,11 +41,11 @@ const (
 	sourceHeartbeat = "heartbeat"
 )
 
-// announcePrefix begins the id of a run in which the agent is told that a subagent has ended.
+// announcePrefix begins the id of a run in which the gateway informs the agent of the end of a subagent.
 const announcePrefix = "announce:"
 
-// hiddenPrompt returns the prompt of a run whose message the gateway shows to nobody: an announcement of a subagent, or a
-// heartbeat. firstRow is nil if the run has no rows yet. For other runs the result is the zero prompt.
+// hiddenPrompt returns the prompt of a run whose message the gateway hides from all clients: an announcement of a subagent,
+// or a heartbeat. firstRow is nil if the run has no rows yet. For other runs the result is the zero prompt.
 func hiddenPrompt(run string, firstRow *row) prompt {
 	switch {
 	case strings.HasPrefix(run, announcePrefix):
@@ -65,7 +67,9 @@ func (h *sessionHistory) shows(run string) bool {
 	return h.InFlight != nil && h.InFlight.Run == run || slices.Contains(h.Info.Runs, run) || slices.ContainsFunc(h.Messages, func(r row) bool { return r.Meta.Run == run })
 }
 
-// addMessage adds an entry for a message that starts no turn of Leat.
+// addMessage adds an entry for a message that starts no turn of Leat. A message that the gateway forwards gets the role system.
+// An assistant's message without a run was injected by a client. Rows without a usable key are left out, because they could be
+// recorded twice.
 func (g *gatherer) addMessage(r *row) {
 	if g.skipMessages {
 		return

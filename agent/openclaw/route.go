@@ -121,8 +121,8 @@ func (a *gatewayAgent) register(ctx context.Context, t *turn, waits func()) erro
 // waitSign is the interval in which a turn that waits for its session reports that it is alive, so that no silence limit ends it.
 const waitSign = 10 * time.Second
 
-// unregister undoes register or registerObserved. If the turn was ended from outside (by a user or a limit), its runs may still
-// run upstream; they are recorded for Stop.
+// unregister undoes register or registerObserved, and closes finished, which wakes the next turn of the session. If the turn was
+// ended from outside (by a user or a limit), its runs may still run upstream; they are recorded for Stop.
 func (a *gatewayAgent) unregister(t *turn, endedElsewhere bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

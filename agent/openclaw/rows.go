@@ -75,7 +75,7 @@ func (h *sessionHistory) isQueued(run string) bool {
 // collectedPrefix begins the key of a message into which the gateway merged the queued ones.
 const collectedPrefix = "followup-collect:"
 
-// answering returns the run with another id that answers the message of a queued run, or "" if there is none. The result is
+// answering returns the run with another id that answers the message of a queued run, or "" if no run does. The result is
 // certain if it comes from rows. A run in progress may answer a later message, which the rows don't show yet.
 func (h *sessionHistory) answering(q runQuery, wasQueued bool) (run string, certain bool) {
 	if q.protocol < numberedProtocol {
@@ -119,7 +119,7 @@ func (h *sessionHistory) isActive(run string, restarted bool) bool {
 // recoveryTool is the provenance of the message with which a restarted gateway continues an interrupted run.
 const recoveryTool = "main_session_restart_recovery"
 
-// successor returns the run with which a restarted gateway continues a turn, or "" if there is none. It begins with a message
+// successor returns the run with which a restarted gateway continues a turn, or "" if it doesn't. That run begins with a message
 // of the gateway itself (recoveryTool) after a message of the turn. isMessage and isOwn report whether an id is that of a
 // message of the turn or of one of its runs; the two differ for a message that was queued. Whether the result is certain
 // follows the rule of [sessionHistory.answering].
@@ -145,7 +145,9 @@ func (h *sessionHistory) successor(isMessage, isOwn func(string) bool) (next str
 }
 
 // endFrame returns the end of a run as the chat frame that reports it, made from the run's rows. It returns nil if the rows
-// don't show an end.
+// don't show an end. The last row with a stop reason decides: toolUse, or no reason, means that the run continued after the row.
+// An abort or a failure row has no stop reason and ends the run by itself. The frame has the texts of all assistant rows, except
+// warnings of the gateway; for protocol 3 only the last text.
 func endFrame(session, run string, rows []row, protocol int) []byte {
 	p := map[string]any{"runId": run, "sessionKey": session}
 	var texts []string

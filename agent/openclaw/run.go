@@ -59,7 +59,8 @@ func (t *turn) resume(state json.RawMessage) error {
 	return nil
 }
 
-// drive connects, registers the turn and follows it until it ends.
+// drive connects, registers the turn and follows it until it ends. The session's key is stored before the turn is registered, and so
+// before anything is sent: after a crash, the next turn of the conversation finds the same session.
 func (a *gatewayAgent) drive(ctx context.Context, t *turn) error {
 	a.ensureStarted()
 	began := time.Now()
@@ -154,8 +155,8 @@ func (t *turn) onWait(ctx context.Context, phase string, failure func(error) err
 	}
 }
 
-// abortRuns stops the turn's runs upstream if err is codeFlood. Otherwise the gateway would continue to produce text that
-// nobody reads.
+// abortRuns stops the turn's runs upstream if err is codeFlood. Otherwise the gateway would continue to produce text
+// that is never shown.
 func (t *turn) abortRuns(ctx context.Context, conn *connection, err error) {
 	var a *agent.Error
 	if !errors.As(err, &a) || a.Code != codeFlood {
@@ -168,7 +169,7 @@ func (t *turn) abortRuns(ctx context.Context, conn *connection, err error) {
 	}
 }
 
-// runError converts an error to the one that Run returns: the cause if ctx is done, errors of the decoder and the log
+// runError converts an error of a turn to the error that Run returns: the cause if ctx is done, errors of the decoder and the log
 // unchanged, and an *agent.Error for everything else.
 func (a *gatewayAgent) runError(ctx context.Context, err error) error {
 	var bad *dialect.Error
@@ -195,7 +196,9 @@ func (t *turn) isSent() bool {
 
 // follow runs the turn over one connection. It returns nil if the turn has ended or the connection is lost; the caller
 // distinguishes them by isEnded. On a connection after the first, it reads the history before it handles queued frames, because
-// frames that were missed come before them.
+// frames that were missed precede them. Messages that are not sent yet are sent at the start of each round, also those that Steer
+// has added. While the state of a run is unknown, frames don't restart the timer: a run that sends without a pause would
+// otherwise postpone the look-up forever.
 func (t *turn) follow(ctx context.Context, conn *connection) error {
 	// The decoder needs nothing of the handshake but the protocol, and the rest must not be captured.
 	hello := helloFrame(conn.protocol())
@@ -291,8 +294,8 @@ func (t *turn) handleQueued(ctx context.Context, conn *connection) error {
 	return nil
 }
 
-// handle handles one item. Before some frames it reads the history, so that text and tools that were missed are shown in front
-// of them; if that fails with errLost, the item stays in the batch.
+// handle handles one item. Before some frames it reads the history, so that missed text and tools are shown first. Where the item
+// must not get lost with the connection, it is put back into the batch, and the next connection handles it.
 func (t *turn) handle(ctx context.Context, conn *connection, i item) error {
 	switch i.kind {
 	case itemFrame:

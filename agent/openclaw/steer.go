@@ -46,7 +46,7 @@ func (s *steerRequest) giveUp() bool {
 	return !s.isSending
 }
 
-// Steer implements [agent.Steerer]. The gateway gives the message a run of its own, which ends when the live run has taken the
+// Steer implements [agent.Steerer]. The gateway gives the message a separate run, which ends when the live run has taken the
 // message in. If the live run ends first, that run answers the message, still in this turn. Gateways before protocol 4 can't
 // steer.
 func (a *gatewayAgent) Steer(ctx context.Context, in agent.Input, m agent.Message) error {
