@@ -41,7 +41,11 @@ type appServer struct {
 	idle    bool   // a sync reports an idle loop
 	late    bool   // the loop's status is sent only after the next response, as a busy server does
 	listing func() // called before the next list is built
-	gates   map[string]chan struct{}
+
+	// text is locked while a text is added to the history and sent, and while a history is sent: like the real server, which has
+	// one thread, the fake must not send a history without a text after that text's delta, or a delta after a history that contains it.
+	text  sync.Mutex
+	gates map[string]chan struct{}
 }
 
 // conv is a conversation of the fake server.
@@ -351,8 +355,10 @@ func (f *appServer) play(ctx context.Context, c *conv, q queued, script []string
 			send(map[string]any{"message_type": "stop_reason", "stop_reason": "requires_approval"})
 			step()
 		case "think":
+			f.text.Lock()
 			remember(msg+":reasoning:0", "reasoning_message", "reasoning", rest)
 			send(map[string]any{"message_type": "reasoning_message", "id": msg + ":reasoning:0", "reasoning": rest})
+			f.text.Unlock()
 		case "ask", "question":
 			name, input := "Bash", map[string]any{"command": "ls"}
 			if word == "question" {
@@ -414,8 +420,10 @@ func (f *appServer) play(ctx context.Context, c *conv, q queued, script []string
 		case "twice":
 			twice = true
 		default:
+			f.text.Lock()
 			remember(msg, "assistant_message", "", line)
 			send(map[string]any{"message_type": "assistant_message", "id": msg, "content": []any{map[string]any{"type": "text", "text": line}}})
+			f.text.Unlock()
 		}
 		if err != nil || ctx.Err() != nil {
 			f.delta(c, map[string]any{"message_type": "status", "run_id": run, "message": "Interrupted"})

@@ -184,6 +184,10 @@ func (v *viewer) take(b []byte) {
 			_ = v.conn.CloseNow()
 			return
 		}
+		f.mu.Unlock()
+		f.text.Lock()
+		defer f.text.Unlock()
+		f.mu.Lock()
 		var past []map[string]any
 		if c := f.convs[m.Conversation]; c != nil {
 			past = slices.Clone(c.past)

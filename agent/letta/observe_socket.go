@@ -99,6 +99,9 @@ func (w *socketTurn) repairFromHistory(list []byte, rejoin *reconnectState) (isR
 	x := runs[at]
 	rejoin.rows, rejoin.isInHistory = x.rows, true
 	isRunning = rejoin.hasRun(at == len(runs)-1)
+	if !isRunning && rejoin.isStarting() {
+		return false, nil
+	}
 	// The decoder adds a history only to an open turn.
 	if !w.turn.hasContent() {
 		if err := w.turn.decode(dialect.Frame{Data: frameRunning}); err != nil {

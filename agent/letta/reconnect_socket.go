@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/event"
@@ -17,7 +18,8 @@ type reconnectState struct {
 	loopFrame   []byte   // the last status frame that names the turn's run, or nil
 	wasRunning  bool     // a status frame has listed the turn's message in an active run
 	isRunning   bool     // the last status frame has
-	turnEnded   bool     // a turn has ended on this connection
+	turnEnded   bool     // a turn has ended on this connection, which may be this one
+	otherEnded  bool     // a turn has ended that doesn't answer the message, which was queued
 	frames      [][]byte // frames to decode after the history
 	rows        []*row   // of the history; only those of the turn's run if isInHistory
 	isInHistory bool     // the history contains the turn's message
@@ -33,7 +35,7 @@ func (a *reconnectState) handle(b []byte) error {
 	if json.Unmarshal(b, &f) != nil || f.Runtime != nil && f.Runtime.Conversation != a.turn.turn.snapshot().Session.Conversation {
 		return nil
 	}
-	wasBusy := a.turns.isBusy()
+	wasBusy, isOther := a.turns.isBusy(), a.isOtherTurn()
 	a.turns.observe(&f)
 	if f.Type == "update_queue" {
 		a.noteQueue(f.Queue)
@@ -47,15 +49,25 @@ func (a *reconnectState) handle(b []byte) error {
 				a.loopFrame, a.isRunning, a.wasRunning = b, true, true
 			}
 		}
-		a.turnEnded = a.turnEnded || wasBusy && !a.turns.isBusy()
+		a.turnEnded = a.turnEnded || wasBusy && !a.turns.isBusy() && !isOther
 		if a.isRunning && !wasRunning {
 			a.dropEarlierTurn()
 		}
+	case f.Type == "turn_finished" && isOther:
+		a.frames, a.otherEnded = nil, true // the frames so far are of the other turn, and so is this end
 	case f.Delta.Type == "assistant_message", f.Delta.Type == "reasoning_message":
 	default:
 		a.frames = append(a.frames, b)
 	}
 	return nil
+}
+
+// isOtherTurn reports whether the server is running a turn that doesn't answer the message. It matters only if the message was queued when
+// the connection was lost: the history contains the message as soon as the server takes it from the queue, possibly before a status frame
+// names its run. The end of the turn before must not be taken for the end of the message's turn then.
+func (a *reconnectState) isOtherTurn() bool {
+	t := a.turns
+	return a.turn.lostWhileQueued && t.current != "" && t.current != a.turn.id && t.starters[a.turn.id] != t.current
 }
 
 // dropEarlierTurn drops the frames of another turn that ended on this connection before the turn's run started.
@@ -68,6 +80,10 @@ func (a *reconnectState) dropEarlierTurn() {
 		}
 	}
 }
+
+// isStarting reports whether the server has just taken the message from its queue: the turn before has ended on this connection, and the
+// history contains the message but no answer. The frames that follow name the run, as for a message that is queued.
+func (a *reconnectState) isStarting() bool { return a.otherEnded && a.isInHistory && len(a.rows) == 0 }
 
 // hasRun reports whether the turn's run continues, or has ended since the connection was opened, so that its remaining frames
 // are in a.frames. isLast is true if the run is the last one in the history.
@@ -117,11 +133,14 @@ func (w *socketTurn) reconnect(ctx context.Context) (isRunning bool, err error) 
 			return true, nil // it was sent again, so no frame so far belongs to it
 		}
 	}
-	if err != nil || !isRunning {
+	isStarting := !isRunning && a.isStarting()
+	if err != nil || !isRunning && !isStarting {
 		return isRunning, err
 	}
 	w.lostWhileQueued = false
-	w.isActive = true
+	if w.isActive = !isStarting; isStarting {
+		w.queue = queueState{isSent: true, hasReply: true, isQueued: true, lastFrame: time.Now()}
+	}
 	// The history ends at some point among these frames; those after it continue the answer.
 	for _, b := range a.frames {
 		if a.repeatsHistory(b) {

@@ -208,11 +208,11 @@ func checkCutShort(d dialect.Dialect, st *dialect.Stream) error {
 	}
 	for _, e := range ops {
 		if e.Type == event.TurnEnd && e.Get().Outcome == event.Completed && !closes {
-			return errors.New("Close completes a turn")
+			return errors.New("a stream that was cut completes its turn")
 		}
 	}
 	if closes != ends(ops) {
-		return fmt.Errorf("Close succeeds: %v, and ends the turn: %v", closes, ends(ops))
+		return fmt.Errorf("whether Close succeeds is %v, whether it ends the turn is %v", closes, ends(ops))
 	}
 	return nil
 }
