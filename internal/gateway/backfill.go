@@ -48,6 +48,7 @@ func (g *Gateway) Backfill(ctx context.Context, p Principal, conversation, title
 		title = firstTitle(events)
 	}
 	err = w.submit(ctx, true, func(t *tx) error {
+		// Checked in the writer's job, so that a message sent at the same time can't come between the check and the change.
 		hasContent := len(t.current().Open) > 0
 		w.feed.View(func(tr *transcript.Transcript) { hasContent = hasContent || len(tr.Messages) > 0 || tr.Earlier })
 		if hasContent {
@@ -56,6 +57,7 @@ func (g *Gateway) Backfill(ctx context.Context, p Principal, conversation, title
 		if err := t.reserve(p, quota.Need{Bytes: g.limits.sizeOf(events...)}); err != nil {
 			return err
 		}
+		// Old messages must not trigger webhooks or count as unread.
 		t.isBackfill = true
 		ack := Ack{}
 		if title != "" && t.current().Title == "" {
@@ -87,6 +89,7 @@ func backfillEvents(messages []BackfillMessage, maxBytes int) ([]event.Event, er
 	}
 	latest, at := nowMillis(), int64(0)
 	for i, m := range messages {
+		// Readers sort and group by time, so a time that goes back, or lies in the future, would mix up the messages.
 		if at = max(at, min(m.At, latest)); m.At == 0 {
 			at = latest
 		}

@@ -12,6 +12,9 @@ import (
 // write is the writer's goroutine. It returns when the queue is empty, or closed because a commit has failed.
 func (w *writer) write() {
 	w.retain()
+	// All jobs that are queued at this moment share one tx and therefore one commit: under load, the cost of a sync is divided
+	// among them. Jobs see the changes of the jobs before them. A job that returns an error must not have changed the tx, except
+	// for reservations, which are cancelled here.
 	for jobs := w.take(); jobs != nil; jobs = w.take() {
 		t := &tx{conversation: w.id, head: w.head, committed: &w.summary, limits: w.core.limits}
 		for _, j := range jobs {
@@ -21,6 +24,7 @@ func (w *writer) write() {
 				t.cancelReservations(reserved)
 			}
 		}
+		// The result of a job is that of its commit, so no caller learns of a change that is not durable.
 		err := w.commit(t)
 		for _, j := range jobs {
 			if j.err == nil {
@@ -32,6 +36,8 @@ func (w *writer) write() {
 			w.fail(err)
 			continue
 		}
+		// Callbacks run after the commit, in the writer's goroutine and in order. They start agents and timers, which must not run
+		// for turns that were never stored.
 		for _, fn := range t.after {
 			fn()
 		}
@@ -47,12 +53,15 @@ func (w *writer) commit(t *tx) error {
 		return nil
 	}
 	b := journal.Batch{Conversation: w.id, Expected: w.head, Events: t.events, Keys: t.keys, Summary: t.summary, Terminal: t.terminal}
+	// Costs and outbox entries are computed from the final events, and become durable with them.
 	billing{w}.bill(t, &b)
 	outboxed := w.addOutboxes(t, &b)
 	metrics := w.core.metrics
 	begin := time.Now()
 	wait := 50 * time.Millisecond
 	var submittedAt, durable time.Time
+	// Only a full disk is retried: the journal then has stored nothing. After any other error it is unknown what was stored, so the
+	// writer is dropped and the next one reads the log again.
 	for {
 		submittedAt = time.Now()
 		err := w.core.journal.Append(w.core.life, b)
@@ -78,6 +87,8 @@ func (w *writer) commit(t *tx) error {
 	defer finishOutboxes(outboxed, nil) // after readers can see the events, because an outbox may read the conversation
 	t.finishReservations(nil)
 	w.setCommitErr(nil)
+	// From here on the commit is durable, and memory follows it. If publishing fails, the feed no longer matches the log, and the
+	// writer is dropped as well.
 	w.head += int64(len(t.events))
 	hasSpoken := t.summary != nil && t.summary.SpokenSeq > w.summary.SpokenSeq
 	if t.summary != nil {

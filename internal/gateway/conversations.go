@@ -58,6 +58,8 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 		return s, false, err
 	}
 	key, hash := "", ""
+	// The key is looked up before anything is written, and stored in the same commit as the conversation, so a repetition can't
+	// create a second one.
 	if c.Key != "" {
 		key = journalkey.Create(p.Tenant, p.Subject, c.Key)
 		hash = Command{Type: "create", Agent: c.Agent, After: c.ID, Title: &c.Title, Metadata: c.Metadata, Text: digest(c.Messages)}.hash()
@@ -77,6 +79,8 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 	s = journal.Summary{
 		ID: id, Tenant: p.Tenant, Owner: p.Subject, Title: c.Title, Agent: c.Agent, Metadata: c.Metadata, Unlisted: c.Unlisted, Created: at, Updated: at,
 	}
+	// There is no writer for the conversation yet, so this is the only commit that doesn't come from one. Create makes it fail if
+	// the id exists.
 	b := journal.Batch{Conversation: id, Create: true, Summary: &s}
 	if c.Title != "" || len(c.Metadata) > 0 {
 		body := &event.Body{Metadata: c.Metadata}
@@ -93,6 +97,7 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 		}
 		b.Keys = []journal.KeyValue{{Key: key, Value: v, Expires: at + g.cfg.KeyLife.Milliseconds()}}
 	}
+	// The audit entry is part of the commit: a conversation without one, or the reverse, is impossible.
 	note, err := g.audit.Note(audit.Entry{Action: "create", Actor: Actor(ctx, p), Conversation: id})
 	if err != nil {
 		return s, false, err
@@ -110,6 +115,7 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 		return s, false, JournalError("create conversation", err)
 	}
 	g.audit.Wake()
+	// The journal adds fields to the summary, such as its epoch.
 	if s, err = g.journal.Conversation(ctx, id); err == nil {
 		notifyCreated(g.cfg.Watchers, &s)
 	}
@@ -174,6 +180,7 @@ func (g *Gateway) Turn(ctx context.Context, p Principal, action Action, id strin
 		return conversation, t, nil
 	}
 	// The turn is older than the feed's memory.
+	// Folding the whole log is slow, but this is rare: clients ask for turns that they have just seen.
 	r, err := g.journal.Read(ctx, conversation, 0, 0)
 	if err != nil {
 		return "", t, JournalError("look up turn", err)

@@ -11,6 +11,8 @@ import (
 // ErrUnavailable and the context's. After a context error the command may still take effect; a repetition with the same key
 // returns its result.
 func (g *Gateway) Do(ctx context.Context, p Principal, conversation string, c Command) (Ack, error) {
+	// The access that each command needs. What a command may do beyond that (a guest's send, an answer to another user's request)
+	// is decided where it is carried out.
 	action, ok := map[string]Action{
 		CommandSend: ActionWrite, CommandStop: ActionWrite, CommandAnswer: ActionWrite, CommandTruncate: ActionWrite,
 		CommandUpdate: ActionWrite, CommandInject: ActionAgent, CommandDelete: ActionDelete, CommandShare: ActionShare, CommandUnshare: ActionShare,
@@ -22,6 +24,8 @@ func (g *Gateway) Do(ctx context.Context, p Principal, conversation string, c Co
 		return Ack{}, reject(ReasonInvalid, "%v", err)
 	}
 	w, err := g.writers.acquire(ctx, conversation)
+	// The log can't be read, so there is no writer. A damaged conversation can only be deleted. Users who may not read it get the
+	// same error as for one that doesn't exist.
 	if errors.Is(err, ErrDamaged) {
 		if c.Type == CommandDelete {
 			return g.removals.deleteDamaged(ctx, p, conversation, c)
@@ -42,6 +46,7 @@ func (g *Gateway) Do(ctx context.Context, p Principal, conversation string, c Co
 		return Ack{}, reject(ReasonDraining, "the gateway is stopping; try again in a moment")
 	}
 	c.actor = Actor(ctx, p)
+	// Reading old ids and receiving files may take long, so both happen before the command is in the writer's queue.
 	if c.isIDTaken, err = w.isOldMessageID(ctx, c.Message); err != nil {
 		return Ack{}, err
 	}

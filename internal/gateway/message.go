@@ -15,6 +15,7 @@ func messageEvent(command string, m *CommandMessage, role event.Role, maxBytes i
 		return event.Event{}, reject(ReasonInvalid, "%s: a message with text or parts is required", command)
 	}
 	parts := m.Parts
+	// The text becomes the first part, so that "text" and "parts" can be combined.
 	if m.Text != "" {
 		parts = append([]event.Part{{Kind: event.KindText, Text: m.Text}}, parts...)
 	}
@@ -32,6 +33,7 @@ func messageEvent(command string, m *CommandMessage, role event.Role, maxBytes i
 	if m.Role != "" {
 		role = m.Role
 	}
+	// Validate checks everything but the source.
 	e := event.Event{Type: event.MessageAdd, Message: id, Body: &event.Body{Role: role, Author: m.Author, Source: m.Source, Parts: parts}}
 	if err := e.Validate(); err != nil {
 		return e, reject(ReasonInvalid, "%v", err)

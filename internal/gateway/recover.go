@@ -39,6 +39,7 @@ func (w recovery) adoptTurns(t *tx) error {
 		}
 	})
 	marks := map[string]observedTurn{}
+	// Read the marks first: whether a turn inside another one outlives it depends on the mark of each.
 	for _, turn := range runningTurns {
 		m, ok, err := lookUpObserved(w.core.life, w.core.journal, turn.ID)
 		if err != nil {
@@ -74,6 +75,7 @@ func (w recovery) adoptTurns(t *tx) error {
 		w.interrupt(t, turn.ID)
 		w.core.metrics.Recovered.WithLabelValues("interrupted").Inc()
 	}
+	// No turn was resumed, so the queue can continue. It must wait for the commit, because next may start an agent.
 	if w.turns.current == nil {
 		t.afterCommit(func() { w.post(func(t *tx) error { return w.next(t, nil) }) })
 	}
@@ -122,6 +124,7 @@ func (w recovery) resume(t *tx, open transcript.Turn, inside []string) (bool, er
 		return false, err
 	}
 	tn.prepare(true, byProducer)
+	// The input has no message: a resumed run continues from its state, and must not answer the message a second time.
 	in := agent.Input{Conversation: w.id, Turn: open.ID, Key: open.ID, Principal: p, Metadata: w.summary.Metadata}
 	t.afterCommit(func() {
 		w.setInput(&in, open.Agent, open.Answers)
@@ -140,6 +143,7 @@ func (w recovery) restore(t *tx, tn *turn, open transcript.Turn, inside []string
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
 		return false, fmt.Errorf("keys of turn %s: %w", open.ID, err)
 	}
+	// The mapper must find the parts that the log contains, or the agent's next frames would begin them again.
 	if keys != nil {
 		w.feed.View(func(tr *transcript.Transcript) { err = tn.mapper.Restore(keys, tr) })
 		if err != nil {
@@ -151,6 +155,7 @@ func (w recovery) restore(t *tx, tn *turn, open transcript.Turn, inside []string
 	for _, id := range inside {
 		tn.children[id] = true
 	}
+	// The time that a request has waited counts, so a restart doesn't extend its limit.
 	for _, req := range open.Requests {
 		tn.requests[req.ID] = true
 		remaining := w.core.settings().WaitLimit - time.Duration(nowMillis()-req.At)*time.Millisecond

@@ -27,11 +27,13 @@ func (w commands) send(ctx context.Context, p Principal, c Command) (Ack, error)
 		return Ack{}, err
 	}
 	if tn := w.steerable(name); tn != nil && !c.Queue {
+		// If the agent turns out not to accept the message, it is sent like any other.
 		ack, err := w.steer(ctx, p, tn, m, c)
 		if !errors.Is(err, agent.ErrNotSteered) {
 			return ack, err
 		}
 	}
+	// All of this is one job, so the checks and the changes see the same state: no other command comes in between.
 	return w.keyedSend(ctx, c, func(t *tx, earlier *Ack) (Ack, error) {
 		if admit := w.core.cfg.Admit; admit != nil { // after the key, so that a repetition of an accepted send isn't refused
 			if err := admit(name); err != nil {
@@ -149,6 +151,8 @@ func (w commands) steer(ctx context.Context, p Principal, tn *turn, m event.Even
 		ack Ack
 		err error
 	}
+	// The offer may take up to steerLimit. A caller that leaves must not cancel it, because its message is already in the log and
+	// needs an answer.
 	results := make(chan result, 1)
 	w.retain()
 	w.core.tasks.Go(func() {
@@ -171,6 +175,8 @@ func (w commands) steerIn(ctx context.Context, p Principal, tn *turn, m event.Ev
 	if len(b.Parts) > 0 && b.Parts[0].Kind == event.KindText {
 		text = b.Parts[0].Text
 	}
+	// First the message is committed as steered, then it is offered. In the other order, a crash in between would leave an agent
+	// that has read a message that the log lacks.
 	ack := Ack{Message: m.Message, Turn: tn.id, State: event.MessageSteered}
 	err := w.submit(ctx, true, func(t *tx) error {
 		if tn.isOver.Load() {

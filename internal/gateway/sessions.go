@@ -89,6 +89,7 @@ func (s *sessions) List(ctx context.Context) ([]agent.Session, error) {
 				list = append(list, session)
 			}
 		}
+		// The keys of all agents share one prefix, so each agent reads all of them.
 		if len(keys) < sessionsPage {
 			return list, nil
 		}
@@ -137,6 +138,7 @@ func (s *sessions) of(ctx context.Context, conversation string) (agent.Session, 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// Remembered for conversationLost, which has no time to ask the journal.
 	if session.Session == nil {
 		delete(s.hasSession, conversation)
 	} else {

@@ -19,6 +19,7 @@ var _ turnWriter = turnLink{}
 
 // Emit implements [turnWriter].
 func (l turnLink) Emit(ctx context.Context, e emission) error {
+	// The queue of texts is bounded by bytes. 64 stands for the fixed cost of an emission without text.
 	bytes := 64
 	for i := range e.Ops {
 		bytes += len(e.Ops[i].Text)
@@ -40,6 +41,7 @@ func (l turnLink) Flush(ctx context.Context, _ string) error {
 // Ask implements [turnWriter].
 func (l turnLink) Ask(ctx context.Context, id string, req event.Request) (event.Answer, error) {
 	w := l.writer
+	// After a restart an agent asks the same question again. If a user has answered it meanwhile, the stored answer counts.
 	if v, err := w.core.journal.Get(ctx, journalkey.Answer(id, req.ID)); err == nil {
 		var a event.Answer
 		if err := json.Unmarshal(v, &a); err != nil {
@@ -55,6 +57,7 @@ func (l turnLink) Ask(ctx context.Context, id string, req event.Request) (event.
 		if tn == nil || tn.isOver.Load() {
 			return ErrTurnOver
 		}
+		// An answer of this commit or an earlier one. It is passed on only when it is durable.
 		if a, ok := tn.answers[req.ID]; ok {
 			t.afterCommit(func() { ch <- a })
 			return nil
@@ -66,6 +69,8 @@ func (l turnLink) Ask(ctx context.Context, id string, req event.Request) (event.
 			}
 			tn.add(t, []event.Event{e})
 		}
+		// The answer command sends to this channel after its commit. The channel has room for one answer, so a caller that gave up
+		// blocks nobody.
 		tn.waiters[req.ID] = ch
 		return nil
 	})
@@ -115,6 +120,7 @@ func (l turnLink) SetSession(ctx context.Context, id string, session json.RawMes
 	w := l.writer
 	return w.await(ctx, false, func(t *tx) error {
 		tn := w.turns.byID[id]
+		// A turn that has ended must not change the session: the next turn may already use it.
 		if tn == nil || w.turns.current != tn && w.turns.observedTurns[id] != tn {
 			return ErrTurnOver
 		}
@@ -166,6 +172,7 @@ func (l turnLink) Returned(_ context.Context, id string, report runReport) error
 	if tn == nil {
 		return ErrTurnOver
 	}
+	// The run has returned, so its timers can't be needed. The job below continues with the next turn of the queue.
 	tn.stopTimers()
 	w.post(func(t *tx) error {
 		w.turns.returned(id)

@@ -13,6 +13,7 @@ type turnstile struct {
 
 // enter waits until no other caller is inside with the same key. The caller is inside until it calls leave.
 func (t *turnstile) enter(ctx context.Context, key string) (leave func(), err error) {
+	// The loop is needed because several callers may wait for the same one: when it leaves, only one of them finds the key free.
 	for {
 		t.mu.Lock()
 		before := t.inside[key]
