@@ -70,7 +70,7 @@ func (in *Inspector) Mismatch(ctx context.Context, p gateway.Principal, conversa
 		return &gateway.Rejection{Reason: gateway.ReasonFull, Message: "too many mismatches were reported in the last minute"}
 	}
 	client := in.metrics.Mismatch(m.Client, field)
-	in.log.Warn("a client holds another text", "conversation", conversation, "turn", m.Turn, "message", m.Message, "part", m.Part, "field", field,
+	in.log.Warn("client reports a text that differs", "conversation", conversation, "turn", m.Turn, "message", m.Message, "part", m.Part, "field", field,
 		"seq", m.Seq, "client", client, "have_bytes", m.Have.Length, "have_crc", m.Have.CRC, "want_bytes", m.Want.Length, "want_crc", m.Want.CRC)
 	return nil
 }

@@ -87,7 +87,7 @@ func parseSecret(b []byte) ([]key, error) {
 // Keys in PEM form have no kid.
 func parsePEM(b []byte) ([]key, error) {
 	var keys []key
-	for block, rest := pem.Decode(b); block != nil; block, rest = pem.Decode(rest) {
+	for block, remaining := pem.Decode(b); block != nil; block, remaining = pem.Decode(remaining) {
 		var public any
 		var err error
 		switch block.Type {

@@ -54,8 +54,8 @@ func OpenSessions(ctx context.Context, j keyStore) (*sessionStore, error) {
 // The log may exist from an earlier start, which is no error. An ended session is stored until its cookie
 // would have expired anyway, so the list stays short.
 func (s *sessionStore) open(ctx context.Context) error {
-	now := time.Now().UnixMilli()
-	err := s.j.Append(ctx, journal.Batch{Conversation: sessionsLog, Create: true, Summary: &journal.Summary{Created: now, Updated: now}})
+	created := time.Now().UnixMilli()
+	err := s.j.Append(ctx, journal.Batch{Conversation: sessionsLog, Create: true, Summary: &journal.Summary{Created: created, Updated: created}})
 	if err != nil && !errors.Is(err, journal.ErrExists) {
 		return err
 	}

@@ -128,7 +128,7 @@ func version(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Tus-Resumable", tusVersion)
 	if v := r.Header.Get("Tus-Resumable"); v != "" && v != tusVersion {
 		w.Header().Set("Tus-Version", tusVersion)
-		return server.Errorf(http.StatusPreconditionFailed, server.ReasonInvalid, "Tus-Resumable %s is not spoken here, %s is", v, tusVersion)
+		return server.Errorf(http.StatusPreconditionFailed, server.ReasonInvalid, "unsupported Tus-Resumable %s; send %s", v, tusVersion)
 	}
 	return nil
 }
@@ -208,7 +208,7 @@ func busy(err error) error {
 
 // errIncomplete returns the response to an interrupted body. Usually no client reads it.
 func errIncomplete(u *attachments.Upload) error {
-	return server.Errorf(http.StatusBadRequest, server.ReasonTimeout, "the body broke off; %d of %d bytes are here", u.Offset, u.Length)
+	return server.Errorf(http.StatusBadRequest, server.ReasonTimeout, "the body was interrupted; %d of %d bytes are stored", u.Offset, u.Length)
 }
 
 // errorReader records that a reader failed, to distinguish a connection error from a disk error.

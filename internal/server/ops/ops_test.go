@@ -79,11 +79,11 @@ func TestOps(t *testing.T) {
 	status, body = get("/readyz", "pod-7:31337", far)
 	check("ready", status, 200, body, "ready")
 	status, body = get("/metrics", "localhost", near)
-	check("metrics here", status, 200, body, `leat_late_operations_total 1`)
+	check("metrics from this machine", status, 200, body, `leat_late_operations_total 1`)
 	status, body = get("/metrics", "leat.example", far)
-	check("metrics from afar", status, 401, body, "token")
+	check("metrics from another machine", status, 401, body, "token")
 	status, body = get("/metrics", "localhost", near, "X-Forwarded-For", "192.0.2.1")
-	check("metrics through a proxy here", status, 401, body, "token")
+	check("metrics through a local proxy", status, 401, body, "token")
 	status, body = get("/metrics", "leat.example", near)
 	check("metrics under a public name", status, 401, body, "token")
 	status, body = get("/metrics", "leat.example", far, "Authorization", "Bearer sesame")
@@ -101,7 +101,7 @@ func TestOps(t *testing.T) {
 	check("health while commits fail", status, 200, body, "ok")
 	j.ill.Store(false)
 	status, body = get("/readyz", "localhost", near)
-	check("well again", status, 200, body, "ready")
+	check("ready after recovery", status, 200, body, "ready")
 
 	if err := gw.Shutdown(t.Context()); err != nil {
 		t.Fatal(err)

@@ -37,7 +37,7 @@ func Register(s *server.Server, gw *gateway.Gateway) {
 func (u *surface) get(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return server.Invalid("the query is broken")
+		return server.Invalid("the query cannot be parsed")
 	}
 	q, format, err := u.query(values)
 	if err != nil {
@@ -69,7 +69,7 @@ func (u *surface) query(values url.Values) (q ledger.Query, format string, err e
 	q.GroupBy = []ledger.Dimension{ledger.ByDay}
 	for key, list := range values {
 		if len(list) != 1 && key != "by" {
-			return q, "", server.Invalid("%s stands there %d times", key, len(list))
+			return q, "", server.Invalid("parameter %s is given %d times; give it once", key, len(list))
 		}
 		v := list[0]
 		switch key {
