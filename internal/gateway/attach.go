@@ -111,12 +111,15 @@ func (u UpstreamSessions) Attach(ctx context.Context, p Principal, opt AttachOpt
 	if err != nil {
 		return s, upstreamError(opt.Agent, err)
 	}
+	// The session is what the agent needs to find the session again, in a form of its own; the gateway only stores it.
 	if len(got.Session) == 0 || len(got.Session) > agent.MaxSession || !json.Valid(got.Session) {
 		return s, reject(ReasonUpstream, "the agent %q returned an invalid session", opt.Agent)
 	}
 	if err := checkUnattached(ctx, g.journal, opt.Agent, got.Session); err != nil {
 		return s, err
 	}
+	// The messages are charged to the owner, not to the operator. Files are stored before the commit, because that can take long,
+	// and removed again if nothing is committed. After ErrUnknown they stay, since the commit may have been stored.
 	owner := quota.Account{Tenant: opt.Tenant, Subject: opt.Owner}
 	n := &attachment{g: g, opt: opt, id: newID(), keys: map[string]string{}}
 	n.files = g.attachments.OfHistory(n.id, owner)
@@ -138,6 +141,8 @@ func (u UpstreamSessions) Attach(ctx context.Context, p Principal, opt AttachOpt
 		return s, creationError(err)
 	}
 	grant.Commit()
+	// Only after the commit: until then a crash must leave nothing behind, and the next start removes files that no conversation
+	// has.
 	n.files.Committed()
 	g.audit.Wake()
 	g.compactor.add(n.id, int64(len(b.Events)))
@@ -235,9 +240,11 @@ func (n *attachment) events(ctx context.Context, entries []agent.Entry) (history
 	x := outsides{maxMessage: n.g.settings().MaxMessage, files: n.files}
 	for i := range entries {
 		e := &entries[i]
+		// An upstream may list an entry twice, for example a row that was copied at a retry.
 		if n.keys[e.Key] != "" {
 			continue
 		}
+		// A run in progress can't be part of a single commit. The agent reports it through Follow instead.
 		if e.Run != nil && e.Run.Ops == nil {
 			return nil, reject(ReasonUpstream, "the agent %q returned a history with a run that is not over", n.opt.Agent)
 		}

@@ -29,6 +29,8 @@ func (w commands) stop(t *tx, turn string, p Principal) (Ack, error) {
 		ack.AlreadyEnded = true
 		return ack, nil
 	}
+	// Three cases: the turn runs here; it is inside a turn that runs here, whose agent may still emit operations for it; or it is
+	// queued and no agent knows of it.
 	body := &event.Body{Outcome: event.Cancelled, Reason: "stopped", StoppedBy: p.Subject}
 	switch tn := w.turns.around(turn); {
 	case tn != nil && tn.id == turn:
@@ -86,6 +88,8 @@ func (w commands) answer(ctx context.Context, p Principal, c Command) (Ack, erro
 		if tn == nil {
 			return Ack{}, reject(ReasonUnknown, "the turn is not running")
 		}
+		// If the agent waits in Ask, resolve passes the answer to it. Otherwise the answer must outlive a crash until the agent has
+		// accepted it.
 		isAwaited := tn.waiters[a.ID] != nil
 		tn.add(t, []event.Event{e})
 		if !isAwaited {
@@ -144,6 +148,7 @@ func (w commands) truncate(ctx context.Context, c Command) (Ack, error) {
 // truncateAt tries a truncate once. If the error is errTruncated, another attempt can succeed. The log is read before the job
 // is queued, because the message may be older than the feed's memory and reading a long log would block the writer.
 func (w commands) truncateAt(ctx context.Context, c Command) (Ack, error) {
+	// Everything that is computed from history holds only up to head, so the job checks what has changed since.
 	history, head, err := w.readLog(ctx)
 	if err != nil {
 		return Ack{}, JournalError("truncate", err)
@@ -172,6 +177,8 @@ func (w commands) truncateAt(ctx context.Context, c Command) (Ack, error) {
 		}
 		seq := t.add(event.Event{Type: event.ConversationTruncate, Message: c.After})
 		s := t.edit()
+		// Readers with an older cursor get a snapshot from now on, because their messages may be gone. The compactor then removes
+		// the bytes from the disk.
 		s.Truncated, s.Updated = seq, nowMillis()
 		t.afterCommit(func() { w.core.compactor.add(w.id, w.head) })
 		if w.head == head { // otherwise a message that was added since the log was read may show the files
@@ -226,6 +233,7 @@ func (w commands) delete(ctx context.Context, c Command, condition func(*journal
 			w.closeTurn(t, turn)
 		}
 		ack.Seq = t.add(event.Event{Type: event.ConversationDelete})
+		// The mark makes the next start complete the delete if the process ends before the data is removed.
 		t.setKey(journalkey.Deleting(w.id), []byte("1"), 0)
 		t.terminal = true
 		t.afterCommit(func() { w.kill() })
@@ -234,6 +242,7 @@ func (w commands) delete(ctx context.Context, c Command, condition func(*journal
 	if err != nil {
 		return ack, commandError(err)
 	}
+	// From here on the conversation is gone for all users. What follows removes data; if it fails, it is repeated later.
 	committed()
 	w.core.compactor.drop(w.id)
 	if err := w.core.removals.finish(ctx, w.id); err != nil && !errors.Is(err, context.Canceled) {

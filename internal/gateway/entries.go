@@ -67,6 +67,8 @@ func (w sessionEntries) addEntries(ctx context.Context, name string, a Agent, en
 	if err := w.keepsSession(name); err != nil {
 		return err
 	}
+	// Known entries are skipped before their files are stored. Another call may add the same entries meanwhile, so addIn checks
+	// again.
 	preparer := w.outsides()
 	var newEntries []*outside
 	for i := range entries {
@@ -96,6 +98,7 @@ func (w sessionEntries) addIn(ctx context.Context, t *tx, name string, a Agent, 
 	if err := w.keepsSession(name); err != nil {
 		return err
 	}
+	// Entries of one call may refer to each other: a run answers a message that comes before it in the same batch.
 	batch := map[string]string{} // what each entry became, by key
 	lookup := func(key string) (string, error) { return w.lookup(name, batch, key) }
 	var entries []resolved
@@ -137,6 +140,7 @@ func (w sessionEntries) addIn(ctx context.Context, t *tx, name string, a Agent, 
 	if len(entries) > 0 {
 		t.edit().Updated = nowMillis()
 	}
+	// In the same commit as the entries: after a crash the agent continues exactly after the last entry that is in the log.
 	t.setKey(journalkey.Cursor(w.id, name), cursor, 0)
 	return nil
 }
@@ -171,6 +175,7 @@ func (w sessionEntries) addLive(t *tx, r resolved, name string, a Agent) {
 	s := t.edit()
 	s.Open = append(s.Open, r.id)
 	t.setKey(journalkey.Turn(r.id), []byte(w.id), 0)
+	// With this key a restart finds the run again, and a turn inside another one is known to outlive it.
 	t.setKey(journalkey.TurnObserved(r.id), observedTurn{Key: r.entry.Key}.json(), 0)
 	if r.entry.Run.State != nil {
 		t.setKey(journalkey.TurnState(r.id), slices.Clone(r.entry.Run.State), 0)

@@ -72,6 +72,7 @@ func (f *follows) changed(name string) {
 	old := f.byAgent[name]
 	f.mu.Unlock()
 	if old != nil {
+		// Two instances of one agent must not follow the same sessions: each would add entries after its own cursor.
 		old.end()
 	}
 	agents := f.core.cfg.Agents
@@ -148,6 +149,7 @@ func (f *follow) run(ctx context.Context, upstream agent.Follower) {
 		if ctx.Err() != nil || err == nil {
 			return
 		}
+		// An upstream that is down fails at once, each time. One that broke after a long time is tried again soon.
 		if time.Since(begin) > followSteady {
 			wait = followWait
 		}

@@ -36,7 +36,9 @@ type turnMetrics struct {
 // begin starts to measure a turn that is about to run in this process. It returns the context from which the run's context is
 // derived. info needs no Parent.
 func (v *observer) begin(info TurnInfo) context.Context {
+	// The run's context doesn't come from a request: a turn outlives the command that started it.
 	ctx := v.core.life
+	// A resumed turn has shown its first text before, so its time to the first text isn't measured again.
 	t := &turnMetrics{agent: info.Agent, began: time.Now(), text: info.IsResumed}
 	info.Parent = v.parents.take(info.Turn)
 	if tr := v.core.cfg.Tracer; tr != nil {

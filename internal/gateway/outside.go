@@ -40,6 +40,7 @@ type outsides struct {
 // prepare prepares an entry and stores its files. A file that is refused or missing becomes a failed part.
 func (x outsides) prepare(ctx context.Context, e *agent.Entry) (prepared *outside, err error) {
 	prepared = &outside{entry: e, id: newID()}
+	// The operations of a run are mapped later, when the ids of what it answers are known.
 	if e.Run != nil {
 		prepared.ops, err = storeMedia(ctx, slices.Clone(e.Run.Ops), x.files)
 		return prepared, err
@@ -48,10 +49,12 @@ func (x outsides) prepare(ctx context.Context, e *agent.Entry) (prepared *outsid
 	if e.Message.Text != "" && !slices.ContainsFunc(parts, func(p event.Part) bool { return p.Kind == event.KindText }) {
 		parts = append([]event.Part{{Kind: event.KindText, Text: e.Message.Text}}, parts...)
 	}
+	// The upstream has accepted the message, so it can't be refused here. It is cut instead, and says so.
 	parts = cutParts(parts, x.maxMessage)
 	var missing []event.Event
 	for i := range parts {
 		p := &parts[i]
+		// Ids are needed now, because the failure of a file names its part.
 		p.ID = fmt.Sprintf("p%d", i+1)
 		if !x.files.Brings(p.Media) {
 			continue
@@ -101,6 +104,7 @@ func (o *outside) start(name, answers, parent string) event.Event {
 // An operation that doesn't apply fails the turn, as it does in a live turn.
 func (o *outside) completeTurn(name, answers, parent string) (turnEvents []event.Event, droppedOps int64) {
 	turnEvents = []event.Event{o.start(name, answers, parent)}
+	// One operation at a time, so that each keeps its own time, and so that those before an invalid one are kept.
 	m := dialect.NewMapper(o.id, newID)
 	at := atOf(o.entry, 0)
 	end := event.Event{Type: event.TurnEnd, Body: &event.Body{

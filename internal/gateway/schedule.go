@@ -12,6 +12,7 @@ import (
 // begin starts a turn, or queues it while another one is unfinished. It returns the state of the message that the turn answers,
 // and the seq of the last event. If state isn't nil, it is stored as the first state of a pushed stream.
 func (w *writer) begin(t *tx, turn, name string, a Agent, answers string, p Principal, state json.RawMessage) (event.MessageState, int64) {
+	// A conversation has one running turn from its queue. Any other open turn of the queue makes this one wait.
 	s := t.edit()
 	busy := len(w.turns.inQueue(s.Open)) > 0 || w.turns.current != nil
 	s.Open = append(s.Open, turn)
@@ -80,9 +81,11 @@ func (w *writer) next(t *tx, before *turn) error {
 	if before != nil && t.isOpen(before.id) {
 		return nil // it is detached, or its end is not committed yet
 	}
+	// vacate fails while the gateway drains: queued turns then stay in the queue for the next start.
 	if !w.turns.vacate() {
 		return nil
 	}
+	// A queued turn whose agent is gone ends as failed, and the one after it gets its chance in the same job.
 	for {
 		queuedTurns := w.turns.inQueue(t.current().Open)
 		if len(queuedTurns) == 0 {

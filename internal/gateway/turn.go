@@ -72,6 +72,7 @@ func (tn *turn) emit(t *tx, e emission) error {
 		return ErrTurnOver
 	}
 	before := tn.mapper.DroppedOps
+	// Operations name parts by the upstream's keys. The mapper gives them ids and drops operations without an effect.
 	events, err := tn.mapper.Map(e.Ops, e.At)
 	if n := tn.mapper.DroppedOps - before; n > 0 {
 		w.core.metrics.droppedOps.WithLabelValues(tn.name).Add(float64(n))
@@ -93,6 +94,7 @@ func (tn *turn) emit(t *tx, e emission) error {
 		t.setKey(journalkey.TurnState(tn.id), e.State, expiryAfter(w.core.cfg.KeyLife))
 	default:
 		t.setKey(journalkey.TurnState(tn.id), e.State, 0)
+		// The mapper's state is stored only if it has new keys, because most commits only add text to known parts.
 		if n := tn.mapper.Keys(); n != tn.keys {
 			tn.keys = n
 			keys, err := tn.mapper.State()
@@ -143,6 +145,7 @@ func (tn *turn) resolve(t *tx, a event.Answer) {
 	if len(tn.requests) == 0 {
 		t.setKey(journalkey.TurnWaited(tn.id), strconv.AppendInt(nil, tn.clock.resume(tn.isOver.Load()), 10), 0)
 	}
+	// Ask looks here first, so an agent that asks after the answer gets it, too.
 	tn.answers[a.ID] = a
 	if err := tn.setAnswer(t, storedAnswer{a, true}); err != nil {
 		tn.writer.log.Error("answer not stored", "turn", tn.id, "error", err)
@@ -209,6 +212,7 @@ func (tn *turn) end(t *tx, body *event.Body) {
 		return
 	}
 	w := tn.writer
+	// Text that the run had buffered was emitted before the end, so it must be in the log before it.
 	if buffered, err := tn.mapper.Map(tn.runner.Stop(), nowMillis()); err == nil {
 		tn.add(t, buffered)
 	} else {
@@ -217,6 +221,7 @@ func (tn *turn) end(t *tx, body *event.Body) {
 	if !t.isOpen(tn.id) {
 		return // its own stream ended it with the buffered operations
 	}
+	// Exactly one end for every turn: the ones inside can't outlive this one.
 	for child := range tn.children {
 		t.add(event.Event{Type: event.TurnEnd, Turn: child, Body: &event.Body{Outcome: body.Outcome, Reason: "parent ended"}})
 		w.closeTurn(t, child)

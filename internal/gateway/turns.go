@@ -70,7 +70,7 @@ func (ts *turns) vacate() bool {
 	return !ts.isPaused
 }
 
-// running returns the turns that run in this process. Any goroutine may call it.
+// active returns the turns that run in this process. Any goroutine may call it.
 func (ts *turns) active() []*turn {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
