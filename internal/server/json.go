@@ -12,6 +12,14 @@ import (
 	"unicode/utf8"
 )
 
+// Respond ends a handler that has called the gateway: it returns the call's error, or else responds with 200 and v as JSON.
+func Respond(w http.ResponseWriter, v any, err error) error {
+	if err == nil {
+		WriteJSON(w, http.StatusOK, v)
+	}
+	return err
+}
+
 // WriteJSON responds with a JSON value. If v can't be marshalled, which is a bug, it responds with 500.
 func WriteJSON(w http.ResponseWriter, status int, v any) {
 	b, err := Marshal(v)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -85,6 +86,14 @@ func (s *Server) Handle(rt Route) {
 	if !slices.Contains(s.methods, rt.Method) {
 		s.methods = append(s.methods, rt.Method)
 		slices.Sort(s.methods)
+	}
+}
+
+// HandleAll registers the routes of a package. access applies to the routes that don't set their own.
+func (s *Server) HandleAll(access Access, routes []Route) {
+	for _, rt := range routes {
+		rt.Access = cmp.Or(rt.Access, access)
+		s.Handle(rt)
 	}
 }
 

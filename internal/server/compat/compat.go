@@ -31,15 +31,12 @@ type surface struct {
 // known by its headers. The same applies to unknown paths below /v1/.
 func Register(srv *server.Server, gw *gateway.Gateway) {
 	s := &surface{srv: srv, gw: gw, viewers: srv.Metrics().Viewers("models")}
-	for _, r := range []server.Route{
+	srv.HandleAll(server.Authenticated, []server.Route{
 		{Method: http.MethodPost, Pattern: "/v1/messages", Handler: s.handler(messages{}), MaxBody: server.MaxMessageBody, Stream: true, Errors: anthropicError},
 		{Method: http.MethodPost, Pattern: "/v1/chat/completions", Handler: s.handler(completions{}), MaxBody: server.MaxMessageBody, Stream: true, Errors: openaiError},
 		{Method: http.MethodGet, Pattern: "/v1/models", Handler: s.models, Errors: eitherError},
 		{Method: http.MethodGet, Pattern: "/v1/models/{model...}", Handler: s.model, Errors: eitherError},
-	} {
-		r.Access = server.Authenticated
-		srv.Handle(r)
-	}
+	})
 	srv.ErrorsBelow("/v1/", eitherError)
 }
 

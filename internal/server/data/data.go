@@ -33,7 +33,7 @@ type surface struct {
 // Exporter checks. The import has no limit on its body, because an export may be larger than any limit.
 func Register(s *server.Server, gw *gateway.Gateway, opt Options) {
 	d := &surface{opt, s, gw}
-	for _, rt := range []server.Route{
+	s.HandleAll(server.Admin, []server.Route{
 		{Method: http.MethodGet, Pattern: "/api/audit", Handler: d.audit, Stream: true},
 		{Method: http.MethodGet, Pattern: "/api/holds", Handler: d.holds},
 		{Method: http.MethodPost, Pattern: "/api/holds", Handler: d.hold},
@@ -43,12 +43,7 @@ func Register(s *server.Server, gw *gateway.Gateway, opt Options) {
 		{Method: http.MethodDelete, Pattern: "/api/subjects/{subject}", Handler: d.purge, Stream: true},
 		{Method: http.MethodGet, Pattern: "/api/subjects/{subject}/export", Handler: d.export, Access: server.Authenticated, Stream: true},
 		{Method: http.MethodPost, Pattern: "/api/import", Handler: d.load, MaxBody: -1, Stream: true},
-	} {
-		if rt.Access == 0 {
-			rt.Access = server.Admin
-		}
-		s.Handle(rt)
-	}
+	})
 }
 
 // flag parses a boolean query parameter.
@@ -105,11 +100,7 @@ func (d *surface) expire(w http.ResponseWriter, r *http.Request, _ gateway.Princ
 // wins over every rule.
 func (d *surface) sweep(w http.ResponseWriter, r *http.Request, dry bool) error {
 	s, err := d.Retention.Sweep(r.Context(), dry)
-	if err != nil {
-		return err
-	}
-	server.WriteJSON(w, http.StatusOK, s)
-	return nil
+	return server.Respond(w, s, err)
 }
 
 // purge answers DELETE /api/subjects/{subject}: it deletes all data of a user. The tenant is empty if the
@@ -121,9 +112,5 @@ func (d *surface) purge(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	}
 	of := data.Subject{Tenant: r.URL.Query().Get("tenant"), Subject: r.PathValue("subject")}
 	result, err := d.Purger.Purge(r.Context(), p, of, dry)
-	if err != nil {
-		return err
-	}
-	server.WriteJSON(w, http.StatusOK, result)
-	return nil
+	return server.Respond(w, result, err)
 }

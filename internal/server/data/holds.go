@@ -21,20 +21,13 @@ func (d *surface) hold(w http.ResponseWriter, r *http.Request, p gateway.Princip
 		return err
 	}
 	hold, err := d.gw.Holds().Place(r.Context(), p, hold)
-	if err != nil {
-		return err
-	}
-	server.WriteJSON(w, http.StatusOK, hold)
-	return nil
+	return server.Respond(w, hold, err)
 }
 
 // release answers DELETE /api/holds with the hold in the query. The data can be deleted from then on.
 func (d *surface) release(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	q := r.URL.Query()
 	hold := gateway.Hold{Conversation: q.Get("conversation"), Tenant: q.Get("tenant"), Subject: q.Get("subject")}
-	if err := d.gw.Holds().Release(r.Context(), p, hold); err != nil {
-		return err
-	}
-	server.WriteJSON(w, http.StatusOK, map[string]bool{"released": true})
-	return nil
+	err := d.gw.Holds().Release(r.Context(), p, hold)
+	return server.Respond(w, map[string]bool{"released": true}, err)
 }

@@ -53,11 +53,7 @@ func (d *surface) load(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	if errors.Is(err, data.ErrFile) {
 		return server.Invalid("%v; %s", err, progress(result))
 	}
-	if err != nil {
-		return err
-	}
-	server.WriteJSON(w, http.StatusOK, result)
-	return nil
+	return server.Respond(w, result, err)
 }
 
 // progress describes how far an import came, for the text of its error.

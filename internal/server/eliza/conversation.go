@@ -124,11 +124,7 @@ func (s *surface) create(w http.ResponseWriter, r *http.Request, p gateway.Princ
 // write responds with one conversation as the caller may see it.
 func (s *surface) write(w http.ResponseWriter, r *http.Request, p gateway.Principal, summary journal.Summary) error {
 	c, err := s.conversation(r.Context(), p, summary)
-	if err != nil {
-		return err
-	}
-	server.WriteJSON(w, http.StatusOK, conversationResponse{c})
-	return nil
+	return server.Respond(w, conversationResponse{c}, err)
 }
 
 // get answers GET /api/conversations/{id}.

@@ -18,11 +18,7 @@ func (s *surface) messages(w http.ResponseWriter, r *http.Request, p gateway.Pri
 	}
 	defer f.Release()
 	messages, err := newestMessages(r.Context(), f.Feed)
-	if err != nil {
-		return err
-	}
-	server.WriteJSON(w, http.StatusOK, map[string]any{"messages": messages})
-	return nil
+	return server.Respond(w, map[string]any{"messages": messages}, err)
 }
 
 // send answers POST /api/conversations/{id}/messages: it adds a message and waits for the end of its turn.

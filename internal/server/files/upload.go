@@ -30,17 +30,14 @@ const (
 
 func (f *surface) uploads(s *server.Server) {
 	about := http.Header{"Tus-Version": {tusVersion}, "Tus-Extension": {tusExtensions}, "Tus-Max-Size": {strconv.FormatInt(f.files.MaxFile(), 10)}}
-	for _, rt := range []server.Route{
+	s.HandleAll(server.Authenticated, []server.Route{
 		{Method: http.MethodGet, Pattern: "/api/files/upload", Handler: f.limits, About: about},
 		{Method: http.MethodPost, Pattern: "/api/files/upload", Handler: f.create, MaxBody: maxBody},
 		{Method: http.MethodGet, Pattern: "/api/files/upload/{upload}", Handler: f.status, About: about},
 		{Method: http.MethodHead, Pattern: "/api/files/upload/{upload}", Handler: f.offset},
 		{Method: http.MethodPatch, Pattern: "/api/files/upload/{upload}", Handler: f.resume, MaxBody: maxBody},
 		{Method: http.MethodDelete, Pattern: "/api/files/upload/{upload}", Handler: f.drop},
-	} {
-		rt.Access = server.Authenticated
-		s.Handle(rt)
-	}
+	})
 }
 
 // limits answers with the limits for uploads.

@@ -27,9 +27,5 @@ func (n *native) command(w http.ResponseWriter, r *http.Request, p gateway.Princ
 		c.Key = key
 	}
 	ack, err := n.gw.Do(r.Context(), p, r.PathValue("id"), c)
-	if err != nil {
-		return err
-	}
-	server.WriteJSON(w, http.StatusOK, ack)
-	return nil
+	return server.Respond(w, ack, err)
 }

@@ -140,7 +140,7 @@ func (v *viewer) follow(ctx context.Context) error {
 		changed := v.feed.Notify()
 		b, err := v.feed.Poll(ctx, v.cursor, batchBudget)
 		if errors.Is(err, feed.ErrLost) {
-			if err := v.reattach(ctx); err != nil {
+			if err := reattach(ctx, v.n.gw, v.p, &v.feed); err != nil {
 				return err
 			}
 			continue
@@ -178,13 +178,13 @@ func (v *viewer) follow(ctx context.Context) error {
 // reattach replaces a feed whose conversation's writer has given up by a new one. The cursor stays valid.
 //
 // It checks the permission again, so a reader whose access was revoked meanwhile gets an error.
-func (v *viewer) reattach(ctx context.Context) error {
-	f, err := v.n.gw.Feed(ctx, v.p, v.feed.Conversation())
+func reattach(ctx context.Context, gw *gateway.Gateway, p gateway.Principal, f **gateway.Reader) error {
+	next, err := gw.Feed(ctx, p, (*f).Conversation())
 	if err != nil {
 		return err
 	}
-	v.feed.Release()
-	v.feed = f
+	(*f).Release()
+	*f = next
 	return nil
 }
 

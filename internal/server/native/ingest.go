@@ -24,14 +24,11 @@ const (
 // RegisterIngest adds the routes by which producers push turns.
 func RegisterIngest(s *server.Server, gw *gateway.Gateway, pushes *push.Service) {
 	p := &pushRoutes{s: s, gw: gw, pushes: pushes}
-	for _, rt := range []server.Route{
+	s.HandleAll(server.Authenticated, []server.Route{
 		{Method: http.MethodPost, Pattern: "/api/conversations/{id}/turns", Handler: p.postTurn, MaxBody: -1, Stream: true},
 		{Method: http.MethodHead, Pattern: "/api/turns/{turn}/ingest", Handler: p.headIngest, Producer: true},
 		{Method: http.MethodPatch, Pattern: "/api/turns/{turn}/ingest", Handler: p.patchIngest, MaxBody: -1, Stream: true, Producer: true},
-	} {
-		rt.Access = server.Authenticated
-		s.Handle(rt)
-	}
+	})
 }
 
 // pushRoutes answers the requests of producers.

@@ -21,16 +21,13 @@ type inspect struct{ turns *inspection.Inspector }
 // RegisterInspection adds the routes that inspect turns, and the one for reports of mismatches.
 func RegisterInspection(s *server.Server, turns *inspection.Inspector) {
 	i := inspect{turns}
-	for _, route := range []server.Route{
+	s.HandleAll(server.Authenticated, []server.Route{
 		{Method: http.MethodPost, Pattern: "/api/conversations/{id}/mismatches", Handler: i.mismatch, MaxBody: maxMismatch},
 		{Method: http.MethodGet, Pattern: "/api/turns/{turn}/trace", Handler: i.trace},
 		{Method: http.MethodGet, Pattern: "/api/turns/{turn}/log", Handler: i.logRecording},
 		{Method: http.MethodGet, Pattern: "/api/turns/{turn}/recording", Handler: i.recording},
 		{Method: http.MethodGet, Pattern: "/api/turns/{turn}/explain", Handler: i.explain},
-	} {
-		route.Access = server.Authenticated
-		s.Handle(route)
-	}
+	})
 }
 
 // recording answers GET /api/turns/{turn}/recording: the bytes that a turn exchanged with its agent.
@@ -61,11 +58,7 @@ func (a *attachment) Write(b []byte) (int, error) {
 // explain answers GET /api/turns/{turn}/explain: the recording of a turn, with the events that each frame produced.
 func (i inspect) explain(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	x, err := i.turns.Explain(r.Context(), p, r.PathValue("turn"))
-	if err != nil {
-		return err
-	}
-	server.WriteJSON(w, http.StatusOK, x)
-	return nil
+	return server.Respond(w, x, err)
 }
 
 // logRecording answers GET /api/turns/{turn}/log: the events that the log has of a turn, as a recording.
@@ -93,9 +86,5 @@ func (i inspect) trace(w http.ResponseWriter, r *http.Request, p gateway.Princip
 		}
 	}
 	t, err := i.turns.Trace(r.Context(), p, r.PathValue("turn"), after)
-	if err != nil {
-		return err
-	}
-	server.WriteJSON(w, http.StatusOK, traceResponse{t, time.Now().UnixMilli()})
-	return nil
+	return server.Respond(w, traceResponse{t, time.Now().UnixMilli()}, err)
 }

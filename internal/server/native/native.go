@@ -47,7 +47,7 @@ type native struct {
 func Register(s *server.Server, gw *gateway.Gateway) {
 	m := s.Metrics()
 	n := &native{s: s, gw: gw, sse: m.Viewers("sse"), ndjson: m.Viewers("ndjson"), sockets: m.Viewers("socket")}
-	for _, rt := range []server.Route{
+	s.HandleAll(server.Authenticated, []server.Route{
 		{Method: http.MethodGet, Pattern: "/api/conversations/{id}/events", Handler: n.events, Stream: true},
 		{Method: http.MethodGet, Pattern: "/api/conversations/{id}/transcript", Handler: n.transcript},
 		{Method: http.MethodPost, Pattern: "/api/conversations/{id}/commands", Handler: n.command, MaxBody: maxCommand},
@@ -59,12 +59,7 @@ func Register(s *server.Server, gw *gateway.Gateway) {
 		{Method: http.MethodPost, Pattern: "/api/agents/{name}/discover", Handler: n.discover, Access: server.Admin},
 		{Method: http.MethodGet, Pattern: "/api/dialects", Handler: n.dialects},
 		{Method: http.MethodGet, Pattern: "/api/ws", Handler: n.socket, Access: server.InBand, Stream: true},
-	} {
-		if rt.Access == 0 {
-			rt.Access = server.Authenticated
-		}
-		s.Handle(rt)
-	}
+	})
 }
 
 // agents answers GET /api/agents.
@@ -82,11 +77,7 @@ func (n *native) agents(w http.ResponseWriter, _ *http.Request, p gateway.Princi
 // calls them.
 func (n *native) checkAgents(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	agents, err := n.gw.Catalog().Check(r.Context(), p)
-	if err != nil {
-		return err
-	}
-	server.WriteJSON(w, http.StatusOK, map[string]any{"agents": agents})
-	return nil
+	return server.Respond(w, map[string]any{"agents": agents}, err)
 }
 
 // dialectInfo describes a dialect in which a producer may push its stream. Framing is how a decoder splits

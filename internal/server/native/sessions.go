@@ -22,11 +22,7 @@ type attachRequest struct {
 // sessions answers GET /api/agents/{name}/sessions: the sessions of an agent's upstream.
 func (n *native) sessions(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	sessions, err := n.gw.UpstreamSessions().List(r.Context(), p, r.PathValue("name"))
-	if err != nil {
-		return err
-	}
-	server.WriteJSON(w, http.StatusOK, map[string]any{"sessions": sessions})
-	return nil
+	return server.Respond(w, map[string]any{"sessions": sessions}, err)
 }
 
 // attach answers POST /api/agents/{name}/sessions: it creates a conversation that continues one of them.

@@ -41,7 +41,7 @@ func (s *webSocket) subscribe(f clientFrame) error {
 	if len(s.subs) >= maxSubscriptions {
 		return server.Errorf(http.StatusTooManyRequests, server.ReasonBusy, "this connection has %d subscriptions already; end one, or open another connection", len(s.subs))
 	}
-	reader, err := s.openFeed(s.ctx, f.Conversation)
+	reader, err := s.n.gw.Feed(s.ctx, s.principal(), f.Conversation)
 	if err != nil {
 		return err
 	}
@@ -64,11 +64,6 @@ func (s *webSocket) subscribe(f clientFrame) error {
 	s.subs[f.Conversation] = sub
 	s.conn.Go(sub.run)
 	return nil
-}
-
-// openFeed opens the feed of a conversation with the permissions of the newest token.
-func (s *webSocket) openFeed(ctx context.Context, conversation string) (*gateway.Reader, error) {
-	return s.n.gw.Feed(ctx, s.principal(), conversation)
 }
 
 // unsubscribe ends a subscription and waits for its last frame.
@@ -121,7 +116,7 @@ func (b *subscription) follow() error {
 		changed := b.feed.Notify()
 		progress, err := b.step()
 		if errors.Is(err, feed.ErrLost) {
-			err = b.reattach()
+			err = reattach(b.ctx, b.s.n.gw, b.s.principal(), &b.feed)
 			progress = true
 		}
 		if err != nil {
@@ -169,15 +164,4 @@ func (b *subscription) step() (progress bool, err error) {
 	b.metrics.Wrote(b.cursor, batch, len(frame))
 	b.cursor = batch.Cursor
 	return true, nil
-}
-
-// reattach replaces a feed whose conversation's writer has given up by a new one. The cursor stays valid.
-func (b *subscription) reattach() error {
-	f, err := b.s.openFeed(b.ctx, b.feed.Conversation())
-	if err != nil {
-		return err
-	}
-	b.feed.Release()
-	b.feed = f
-	return nil
 }

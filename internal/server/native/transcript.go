@@ -58,9 +58,5 @@ func (n *native) transcript(w http.ResponseWriter, r *http.Request, p gateway.Pr
 // It returns the state of a turn and its conversation, for clients that have only the id of the turn.
 func (n *native) turn(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	conversation, t, err := n.gw.Turn(r.Context(), p, gateway.ActionRead, r.PathValue("turn"))
-	if err != nil {
-		return err
-	}
-	server.WriteJSON(w, http.StatusOK, map[string]any{"conversation": conversation, "turn": &t})
-	return nil
+	return server.Respond(w, map[string]any{"conversation": conversation, "turn": &t}, err)
 }
