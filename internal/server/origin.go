@@ -47,10 +47,7 @@ func (s *Server) hostAllowed(r *http.Request, hostport string) bool {
 	if host == "" {
 		return false
 	}
-	if loopbackName(host) {
-		return true
-	}
-	if s.byPublicHost(hostport) {
+	if loopbackName(host) || s.byPublicHost(hostport) {
 		return true
 	}
 	for _, h := range s.reach.Load().Hosts {

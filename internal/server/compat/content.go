@@ -132,22 +132,18 @@ func (rd *reader) message(m apiMessage) (gateway.CommandMessage, error) {
 			if b.Source.Type != "base64" {
 				return message, server.Invalid("messages: pictures have to be in the request, as base64")
 			}
-			p, err := rd.picture(b.Source.MediaType, b.Source.Data)
-			if err != nil {
+			if err := rd.addPicture(&message, b.Source.MediaType, b.Source.Data); err != nil {
 				return message, err
 			}
-			message.Parts = append(message.Parts, p)
 		case "image_url":
 			head, data, ok := strings.Cut(b.ImageURL.URL, ";base64,")
 			mime, inline := strings.CutPrefix(head, "data:")
 			if !ok || !inline {
 				return message, server.Invalid("messages: pictures have to be in the request, as a data URL")
 			}
-			p, err := rd.picture(mime, data)
-			if err != nil {
+			if err := rd.addPicture(&message, mime, data); err != nil {
 				return message, err
 			}
-			message.Parts = append(message.Parts, p)
 		case "tool_use", "tool_result", "server_tool_use":
 			return message, noTools("messages: a block of type " + b.Type)
 		default:
@@ -161,25 +157,26 @@ func (rd *reader) message(m apiMessage) (gateway.CommandMessage, error) {
 	return message, nil
 }
 
-// picture returns the media part of an image. The limits count all images of the request, including those
+// addPicture adds an image to a message as a media part. The limits count all images of the request, including those
 // in earlier messages.
-func (rd *reader) picture(mime, data string) (p event.Part, err error) {
+func (rd *reader) addPicture(m *gateway.CommandMessage, mime, data string) error {
 	mime = strings.ToLower(mime)
 	if !slices.Contains(imageTypes, mime) {
-		return p, server.Invalid("messages: unsupported picture %q; known are: %s", mime, strings.Join(imageTypes, ", "))
+		return server.Invalid("messages: unsupported picture %q; known are: %s", mime, strings.Join(imageTypes, ", "))
 	}
 	raw, err := base64.StdEncoding.DecodeString(data)
 	if err != nil || len(raw) == 0 {
-		return p, server.Invalid("messages: a picture's data must be base64")
+		return server.Invalid("messages: a picture's data must be base64")
 	}
 	rd.images++
 	rd.size += len(raw)
 	if rd.images > maxImages || rd.size > maxImageBytes {
-		return p, server.Errorf(http.StatusRequestEntityTooLarge, server.ReasonTooLarge, "messages: at most %d pictures, with %d bytes together", maxImages, maxImageBytes)
+		return server.Errorf(http.StatusRequestEntityTooLarge, server.ReasonTooLarge, "messages: at most %d pictures, with %d bytes together", maxImages, maxImageBytes)
 	}
-	return event.Part{Kind: event.KindMedia, Media: &event.Media{
+	m.Parts = append(m.Parts, event.Part{Kind: event.KindMedia, Media: &event.Media{
 		URL: "data:" + mime + ";base64," + base64.StdEncoding.EncodeToString(raw), MIME: mime, Size: int64(len(raw)),
-	}}, nil
+	}})
+	return nil
 }
 
 // noTools refuses a field that offers or uses tools of the client.

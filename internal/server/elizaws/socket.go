@@ -169,7 +169,7 @@ func (c *webSocket) run() error {
 	c.conn.Ping(pingEvery)
 	c.conn.Go(func() { c.sendPositions(positions) })
 	for {
-		f, ok, err := c.nextFrame()
+		f, ok, err := parseFrame(c.conn.Read())
 		if err != nil {
 			return err
 		}
@@ -199,10 +199,9 @@ func (c *webSocket) run() error {
 	}
 }
 
-// nextFrame returns the next frame. If it can't be parsed, ok is false and the frame is to be ignored, as Eliza does.
-func (c *webSocket) nextFrame() (f clientFrame, ok bool, err error) { return parseFrame(c.conn.Read()) }
-
-// parseFrame takes the results of a read, so it serves both the first read, which has its own limit, and
+// parseFrame parses a frame. If that fails, ok is false and the frame is to be ignored, as Eliza does.
+//
+// It takes the results of a read, so it serves both the first read, which has its own limit, and
 // the later ones.
 func parseFrame(b []byte, err error) (f clientFrame, ok bool, _ error) {
 	if errors.Is(err, socket.ErrBinary) {
