@@ -98,7 +98,7 @@ func (c Command) hash() string {
 // commandError translates an error of a command's job into one that Do may return. It leaves refusals as they are.
 func commandError(err error) error {
 	var r *Rejection
-	if err == nil || errors.As(err, &r) || errors.Is(err, ErrUnavailable) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if err == nil || errors.As(err, &r) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrNotFound) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	if errors.Is(err, event.ErrInvalid) {

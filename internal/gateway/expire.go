@@ -37,7 +37,7 @@ func (g *Gateway) Expire(ctx context.Context, part, conversation string, before 
 		}
 		return nil
 	}, func() { release(); release = func() {} })
-	if errors.Is(err, errFresh) {
+	if errors.Is(err, errFresh) || errors.Is(err, ErrNotFound) { // used or deleted meanwhile
 		return false, nil
 	}
 	return err == nil, err

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -36,6 +37,15 @@ type job struct {
 	err    error
 }
 
+// refusal is the error of a job that a queue refuses because of err. A deleted conversation is not found; after any other error the command
+// may succeed with the conversation's next writer.
+func refusal(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return ErrNotFound
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+}
+
 // finish reports the result of a job to its caller.
 func (j *job) finish(err error) {
 	if j.result != nil {
@@ -52,7 +62,7 @@ func (q *queue) submit(ctx context.Context, alone bool, do func(*tx) error) erro
 	}
 	q.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return refusal(err)
 	}
 	return q.await(ctx, alone, do)
 }
@@ -64,7 +74,7 @@ func (q *queue) await(ctx context.Context, alone bool, do func(*tx) error) error
 	q.mu.Lock()
 	if err := q.closeErr; err != nil {
 		q.mu.Unlock()
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return refusal(err)
 	}
 	q.push(j)
 	q.mu.Unlock()
@@ -93,7 +103,7 @@ func (q *queue) postText(ctx context.Context, bytes int, do func(*tx) error) err
 		if q.closeErr != nil {
 			err := q.closeErr
 			q.mu.Unlock()
-			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+			return refusal(err)
 		}
 		if q.jobBytes == 0 || q.jobBytes+bytes <= maxWaiting {
 			q.push(&job{do: do, bytes: bytes})
@@ -131,7 +141,7 @@ func (q *queue) take() []*job {
 		q.idleSignal = make(chan struct{})
 		q.mu.Unlock()
 		for _, j := range rejectedJobs {
-			j.finish(fmt.Errorf("%w: %w", ErrUnavailable, err))
+			j.finish(refusal(err))
 		}
 		return nil
 	}
