@@ -31,7 +31,7 @@ func dropTruncated(events []event.Event) []event.Event {
 		}
 		_ = t.Apply(e) // an event that doesn't apply here doesn't apply for any reader either
 	}
-	// What t still has after all events is what remains; the rest was removed by a truncate.
+	// Messages that t lacks after all events were removed by a truncate.
 	compacted := make([]event.Event, 0, len(events))
 	// The id of the last remaining message so far, which a truncate to a removed message names instead.
 	last := ""

@@ -1,7 +1,7 @@
 // Package web holds the dashboard: its source in src, in TypeScript with React, and its built files in dist, which are embedded,
 // so that a gateway needs no Node. npm run build makes them; they are committed, and CI compares.
 //
-// What lies where:
+// The folders:
 //
 //   - gateway.ts is the way to the gateway, the project's own client behind it; list.ts, route.ts and store.ts hold what is shown,
 //     listing.ts what live events make of the list; frames.ts has it drawn, once a frame.

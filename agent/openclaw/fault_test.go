@@ -10,7 +10,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Whatever goes wrong on the connection during a run, the turn is complete and its message was sent once.
+// After any fault of the connection during a run, the turn is complete and its message was sent once.
 func TestFaultsInARun(t *testing.T) {
 	raw := func(c *fakeConn, b string) {
 		c.isStuck.Store(true)

@@ -80,7 +80,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// What a model says before a tool may come as a preamble alone; most often it repeats what was shown.
+// The text before a tool may arrive only as a preamble; usually the preamble repeats text that was shown.
 func TestPreamble(t *testing.T) {
 	preamble := func(s *script, id, text string) string {
 		return s.agent("item", fields{"kind": "preamble", "phase": "end", "itemId": id, "progressText": text})

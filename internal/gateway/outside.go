@@ -13,7 +13,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// What an entry became is stored under a digest of its key: its kind and the id, such as "message/ID" or "turn/ID".
+// The values under the key of an entry: the kind and id of the message or turn that it became, such as "message/ID" or "turn/ID".
 const (
 	becameMessage = "message/"
 	becameTurn    = "turn/"

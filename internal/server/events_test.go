@@ -315,7 +315,7 @@ func TestElizaEvents(t *testing.T) {
 	}
 }
 
-// What is kept is shown to those who come later, and nothing else is.
+// Only stored signals are sent to sockets that connect later.
 func TestElizaBuffered(t *testing.T) {
 	st := newStage(t, time.Minute)
 	f := st.join("")

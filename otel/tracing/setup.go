@@ -22,7 +22,7 @@ func Setup(ctx context.Context, version string, log *slog.Logger) (gateway.Trace
 	if err != nil {
 		return nil, nil, fmt.Errorf("tracing: exporter: %w", err)
 	}
-	// What the environment says comes last, and wins.
+	// Attributes from the environment come last and override the others.
 	res, err := resource.New(ctx,
 		resource.WithAttributes(attribute.String("service.name", "leat"), attribute.String("service.version", version)),
 		resource.WithTelemetrySDK(), resource.WithFromEnv())

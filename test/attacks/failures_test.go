@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// What readers of a failed turn must not see, and operators must.
+// Texts of failed turns that only operators may see.
 const (
 	internalAddress = "127.0.0.1:9"
 	lastLine        = "cannot open /srv/internal/ledger.db"

@@ -53,7 +53,7 @@ func TestList(t *testing.T) {
 
 var parsed = map[string]map[string]string{} // folder: test: the text of its files
 
-// missing says why a test is not there. The name of a subtest has to stand in the folder's tests as it is.
+// missing returns the reason why a test of the list doesn't exist, or "". A subtest is found by its name in the text of the folder's tests.
 func missing(t *testing.T, folder, test, sub string) string {
 	t.Helper()
 	all := parsed[folder]

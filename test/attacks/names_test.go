@@ -47,7 +47,7 @@ func TestNames(t *testing.T) {
 	})
 }
 
-// What a browser sends for another site's page is refused, whatever cookie comes along.
+// Requests that a browser sends for another site's page are refused, with any cookie.
 func TestSites(t *testing.T) {
 	c := cookie(t)
 	origin := "Origin: http://" + gate.addr

@@ -46,7 +46,7 @@ func evil(t *testing.T, ran string, more *tar.Header) string {
 	return fmt.Sprintf(`{"archive":%q,"sha256":"%x"}`, path, sha256.Sum256(b.Bytes()))
 }
 
-// What is brought to be installed gets nowhere but into its own folder, and what is refused leaves nothing and was not run.
+// A plugin is installed only into its own folder. A refused one leaves no file and is not run.
 func TestPlugins(t *testing.T) {
 	home := t.TempDir()
 	victim, ran := filepath.Join(home, "victim"), filepath.Join(home, "ran")

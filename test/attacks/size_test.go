@@ -73,7 +73,7 @@ func TestBombs(t *testing.T) {
 	})
 }
 
-// Who is slow costs a connection, for a while.
+// A slow client costs one connection, for a limited time.
 func TestSlowFull(t *testing.T) {
 	if os.Getenv("LEAT_FULL") == "" {
 		t.Skip("SKIPPED: waits for limits of 10 s and 15 s to pass; run it with LEAT_FULL=1")

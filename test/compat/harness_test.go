@@ -31,7 +31,7 @@ func (f agentFunc) Run(ctx context.Context, in agent.Input, out *agent.Emitter) 
 
 func steps(all ...error) error { return errors.Join(all...) }
 
-// What two of the agents say, which node/sdk.test.js knows too.
+// The answers of two agents; node/sdk.test.js expects the same texts.
 const thought = "hm, let me see"
 
 var said = map[string]string{"thinker": "Hello, wörld 🌍.\n\nIt is noon.", "player": "On it.\n\nNow playing"}

@@ -27,7 +27,7 @@ func file(t *testing.T, name string) string {
 	return string(b)
 }
 
-// What the page links to is there, and what it shows of settings is right.
+// The links of the page lead to existing files, and its settings are valid.
 func TestReadme(t *testing.T) {
 	text := file(t, "README.md")
 	for _, m := range regexp.MustCompile(`\]\(([^)#]+)`).FindAllStringSubmatch(text, -1) {

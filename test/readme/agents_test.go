@@ -447,7 +447,7 @@ func schemaHolds(t *testing.T, b *bench) {
 			t.Errorf("the second turn has no %s: %v", key, second)
 		}
 	}
-	// What the schema is there for.
+	// The purpose of the schema.
 	second["surprise"] = 1
 	if valid("input", any(second)) == nil {
 		t.Error("the schema takes a key that it does not know")

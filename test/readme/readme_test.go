@@ -49,7 +49,7 @@ func read(t *testing.T) string {
 	return string(b)
 }
 
-// What the README links to is there.
+// The links of the README lead to existing files.
 func TestLinks(t *testing.T) {
 	all := links.FindAllStringSubmatch(read(t), -1)
 	if len(all) < 5 {

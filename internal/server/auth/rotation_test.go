@@ -198,7 +198,7 @@ func TestJWKSAtOnce(t *testing.T) {
 		if d := time.Since(begin); d > 5*time.Second {
 			t.Errorf("who asked waited %v", d)
 		}
-		// Who gives up is not held.
+		// A caller that gives up returns at once.
 		time.Sleep(time.Minute)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

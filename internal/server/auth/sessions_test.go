@@ -41,7 +41,7 @@ func TestSessions(t *testing.T) {
 		if err != nil || bytes.Equal(other.Key(), first.Key()) {
 			t.Errorf("two stores have one key, %v", err)
 		}
-		// What would be over anyway need not be remembered.
+		// An ended session whose token has expired is not stored.
 		time.Sleep(2 * time.Hour)
 		if open().IsEnded("a") {
 			t.Error("an ended session is stored longer than its cookie is valid")

@@ -48,7 +48,7 @@ func (a *babble) Run(_ context.Context, _ agent.Input, out *agent.Emitter) error
 	return nil
 }
 
-// Whatever an agent emits, and however clients are interrupted and resume, every client ends with the same text as the
+// For any output of an agent and any interruptions of clients, every client ends with the same text as the
 // transcript, and so does the list.
 func TestRandomTurns(t *testing.T) {
 	seeds := uint64(200)

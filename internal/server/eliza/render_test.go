@@ -61,7 +61,7 @@ func TestTokenFrames(t *testing.T) {
 	}
 }
 
-// Whatever the sequence of states, a client of either protocol shows each of them.
+// For any sequence of states, a client of either protocol shows each of them.
 func TestTokenFramesProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := tokens{deltas: rapid.Bool().Draw(t, "delta-v2"), unknown: rapid.Bool().Draw(t, "unknown")}

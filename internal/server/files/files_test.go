@@ -230,7 +230,7 @@ func TestDocs(t *testing.T) {
 		if where != "" {
 			script = folder.ReplaceAllString(script, where)
 		}
-		// What one example sets the next one has.
+		// The variables that one example sets are set in the next.
 		script = "[ ! -f vars ] || . ./vars\n" + script + "\n{ declare -p HOST AT 2>/dev/null || true; } > vars"
 		cmd := exec.CommandContext(t.Context(), "bash", "-euc", script)
 		cmd.Dir = dir

@@ -89,7 +89,7 @@ func TestServed(t *testing.T) {
 				if again.StatusCode != http.StatusNotModified {
 					t.Errorf("%s: sent again, status %d", path, again.StatusCode)
 				}
-				// What is loaded later is named in what is loaded now.
+				// The names of lazily loaded files are in the files that are loaded first.
 				for _, m := range regexp.MustCompile(`[\w-]+\.(?:js|css)`).FindAllString(body, -1) {
 					if _, err := fs.Stat(web.Dist, "dist/ui/"+m); err == nil {
 						load("ui/" + m)

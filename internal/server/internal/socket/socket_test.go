@@ -128,7 +128,7 @@ func (s *served) wantCause(want error) {
 	}
 }
 
-// Whatever ends a connection, the client gets the last frame, the close code and the reason, and Serve returns the cause.
+// For any cause of an end, the client gets the last frame, the close code and the reason, and Serve returns the cause.
 func TestFarewell(t *testing.T) {
 	deadline := func(c *socket.Conn) error {
 		c.EndAt(time.Now().Add(time.Second), errors.New("replaced"))
