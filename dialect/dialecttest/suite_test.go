@@ -133,7 +133,7 @@ func TestSuite(t *testing.T) {
 		"stamps":                  {"invents"},
 		"says nothing":            {"changed nothing"},
 		"takes a cut for an end":  {"Close", "and closed: want ErrCutShort, got <nil>"},
-		"completes":               {"completes a turn", "and closed: Close completes a turn"},
+		"completes":               {"completes a turn", "and closed: a stream that was cut completes its turn"},
 		"forgets":                 {"restore"},
 		"is whole too early":      {"there is more than"},
 		"ends a running tool":     {"ends the part of a running tool"},

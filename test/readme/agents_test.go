@@ -447,7 +447,7 @@ func schemaHolds(t *testing.T, b *bench) {
 			t.Errorf("the second turn has no %s: %v", key, second)
 		}
 	}
-	// The purpose of the schema.
+	// The schema exists to find unknown fields.
 	second["surprise"] = 1
 	if valid("input", any(second)) == nil {
 		t.Error("the schema takes a key that it does not know")
