@@ -36,6 +36,7 @@ func (g *Gateway) Clear(ctx context.Context, p Principal, conversation string) (
 	c := Command{Type: CommandDelete, actor: Actor(ctx, p)}
 	_, err = g.removals.run(ctx, s, c, func(release func()) (Ack, error) {
 		return commands{w}.delete(ctx, c, func(s *journal.Summary) error {
+			// A turn may be running although the log has no message yet, such as one that a producer began.
 			if len(w.turns.active()) > 0 || len(s.Open) > 0 {
 				return errUsed
 			}

@@ -56,6 +56,7 @@ func (s *compactor) drop(conversation string) {
 	for {
 		s.mu.Lock()
 		delete(s.todo, conversation)
+		// free must be read under the same lock as busy, or the end of the compaction could be missed.
 		busy, free := s.busy == conversation, s.free
 		s.mu.Unlock()
 		if !busy {
@@ -69,6 +70,7 @@ func (s *compactor) drop(conversation string) {
 // whether there is no other caller that has paused the log.
 func (s *compactor) pause(conversation string) (release func(), isFirst bool) {
 	s.mu.Lock()
+	// Counted before waiting, so that step doesn't start another compaction of the log in between.
 	s.paused[conversation]++
 	isFirst = s.paused[conversation] == 1
 	for s.busy == conversation {
@@ -121,6 +123,7 @@ func (s *compactor) step() bool {
 	s.mu.Lock()
 	var id string
 	var upto int64
+	// Any order will do. A paused log stays in the queue until its release wakes run.
 	for conversation, seq := range s.todo {
 		if s.paused[conversation] == 0 {
 			id, upto = conversation, seq

@@ -31,6 +31,7 @@ func (r *removals) deleteDamaged(ctx context.Context, p Principal, id string, c 
 	if err := Decide(p, ActionDelete, &s); err != nil {
 		return Ack{}, err
 	}
+	// A hold names a subject or a conversation. Without the owner nobody knows whether one applies, so any hold forbids the delete.
 	if holds := r.holds.List(); unknown && len(holds) > 0 {
 		return Ack{}, reject(ReasonHeld, "a legal hold is in force, and the owner of the damaged conversation can't be read; release all holds first")
 	}

@@ -36,6 +36,7 @@ func New(cfg Config) (*Gateway, error) {
 	c.pusher.SetLease(cfg.Lease)
 	g := &Gateway{core: c, writers: newWriters(c)}
 	g.follows = newFollows(c, g.writers)
+	// The core is made first and knows neither the writers nor the follows, so what it needs of them is set here.
 	c.sessions = g.follows
 	c.compactor.compacted = g.writers.compacted
 	c.reopen = &reopener{
@@ -58,6 +59,7 @@ func (g *Gateway) Start(ctx context.Context) error {
 	if err := g.holds.load(ctx); err != nil {
 		return err
 	}
+	// Deletes come before everything that lists conversations, so that a deleted one doesn't appear again.
 	half, err := g.journal.Keys(ctx, journalkey.Deleting(""))
 	if err != nil {
 		return fmt.Errorf("gateway: list unfinished deletes: %w", err)
@@ -74,6 +76,8 @@ func (g *Gateway) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("gateway: list unfinished turns: %w", err)
 	}
+	// The tasks start before recovery, because recovery may need them: a turn that it ends is compacted, one that it can't open is
+	// retried.
 	g.tasks.Go(g.compactor.run)
 	g.tasks.Go(g.reopen.run)
 	g.tasks.Go(func() { g.attachments.Run(g.life) })
@@ -86,6 +90,7 @@ func (g *Gateway) Start(ctx context.Context) error {
 			}
 		}
 	}
+	// Last: the entries of sessions are added to recovered conversations, in which Leat's own turns are known.
 	g.follows.start()
 	return nil
 }
@@ -119,6 +124,7 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 			g.log.Error("shutdown: changes of a conversation were not committed in time", "conversation", w.id, "error", err)
 		}
 	}
+	// From here on no caller gets a writer. Then the context of all runs ends, and the feeds' readers are disconnected.
 	g.writers.close()
 	g.end()
 	g.feeds.Close()

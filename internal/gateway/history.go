@@ -54,6 +54,7 @@ func appendMessage(messages []agent.Message, m *transcript.Message) []agent.Mess
 	if m.State == event.MessageQueued {
 		return messages
 	}
+	// Messages that have only reasoning, tools or statuses have no content for an agent.
 	am := message(m)
 	if am.Text == "" && len(am.Parts) == 0 {
 		return messages

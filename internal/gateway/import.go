@@ -36,6 +36,7 @@ func (g *Gateway) Import(ctx context.Context, p Principal, in Imported) (added b
 	if err := checkImported(&s); err != nil {
 		return false, err
 	}
+	// The digest makes a repeated import harmless, for example after a connection that broke before the answer.
 	switch digest, err := g.journal.Get(ctx, journalkey.Import(s.ID)); {
 	case err == nil && string(digest) == in.Digest:
 		return false, nil
@@ -49,6 +50,7 @@ func (g *Gateway) Import(ctx context.Context, p Principal, in Imported) (added b
 	if err != nil {
 		return false, err
 	}
+	// Both follow from the renumbered events: every turn has ended, and the last truncate has another seq.
 	s.Open, s.Truncated = nil, 0
 	for i := range events {
 		if events[i].Type == event.ConversationTruncate {
@@ -56,6 +58,7 @@ func (g *Gateway) Import(ctx context.Context, p Principal, in Imported) (added b
 		}
 	}
 	b := journal.Batch{Conversation: s.ID, Create: true, Summary: &s, Events: events}
+	// A turn id leads to one conversation, so a turn can't be in two of them.
 	for _, id := range turns {
 		if _, err := g.journal.Get(ctx, journalkey.Turn(id)); err == nil {
 			return false, reject(ReasonConflict, "the turn id %q is taken by another conversation", id)
@@ -115,9 +118,12 @@ func renumber(in []event.Event) (events []event.Event, turns []string, err error
 	at := int64(0)
 	for i, e := range in {
 		e.Seq, e.MergedFrom = int64(i)+1, 0
+		// These events belong to one gateway's log: records of its own, and the end of a conversation. An export never contains
+		// them.
 		if e.Type == event.Record || e.Type == event.ConversationDelete || e.Partial {
 			return nil, nil, reject(ReasonInvalid, "event %d: %s can't be imported", i+1, e.Type)
 		}
+		// Applying each event finds what Validate can't: an event that doesn't fit the ones before it.
 		err := e.Validate()
 		if err == nil {
 			err = t.Apply(&e)

@@ -25,6 +25,7 @@ func storeMedia(ctx context.Context, ops []event.Event, store MediaStore) ([]eve
 		switch {
 		case err == nil:
 			result = append(result, withMedia(op, media))
+		// A refused file fails its part, not the turn: the text around it is still worth reading.
 		case errors.As(err, &rejection):
 			result = append(result, withMedia(op, media), withoutFile(op, rejection))
 		default:

@@ -16,6 +16,7 @@ import (
 func (w *writer) keyed(ctx context.Context, c Command, do func(*tx) (Ack, error)) (Ack, error) {
 	var ack Ack
 	err := w.submit(ctx, true, func(t *tx) error {
+		// Looked up in the job: of two sends with one key, the second must see the result of the first.
 		outcome, err := w.storedOutcome(ctx, c)
 		if err != nil || outcome != nil {
 			if outcome != nil {
@@ -56,6 +57,7 @@ func (w *writer) storedOutcome(ctx context.Context, c Command) (*storedOutcome, 
 	if err := json.Unmarshal(v, &d); err != nil {
 		return nil, fmt.Errorf("stored key: %w", err)
 	}
+	// The same key with another body is a client's mistake. Returning the old result would hide it.
 	if d.Hash != c.hash() {
 		return nil, reject(ReasonConflict, "key %q was used with another body", c.Key)
 	}

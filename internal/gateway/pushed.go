@@ -45,6 +45,7 @@ func (pt PushedTurns) Begin(ctx context.Context, p Principal, conversation strin
 	if err := Decide(p, ActionAgent, &s); err != nil {
 		return Ack{}, err
 	}
+	// The dialect and the answered message are part of the command, so the same key with another stream is a conflict.
 	c := Command{Type: "push", Key: opt.Key, Agent: opt.Dialect, After: opt.Answers, actor: Actor(ctx, p)}
 	return w.keyed(ctx, c, func(t *tx) (Ack, error) {
 		if n := len(w.turns.inQueue(w.summary.Open)); n > pt.g.settings().MaxQueued {
@@ -71,6 +72,7 @@ func (pt PushedTurns) FailQueued(ctx context.Context, conversation, turn string,
 	}
 	defer w.release()
 	return w.await(ctx, true, func(t *tx) error {
+		// The run of a turn that has started ends it itself.
 		if w.turns.current != nil && w.turns.current.id == turn || !t.isOpen(turn) {
 			return nil
 		}
@@ -88,6 +90,7 @@ func (pt PushedTurns) Flush(ctx context.Context, conversation string) (seq int64
 	}
 	defer w.release()
 	err = w.await(ctx, false, func(t *tx) error {
+		// Jobs are committed in order, so when this one is, everything before it is durable.
 		seq = t.lastSeq()
 		return nil
 	})

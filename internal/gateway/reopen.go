@@ -64,10 +64,12 @@ func (p *reopener) run() {
 			continue
 		}
 		p.mu.Lock()
+		// Taken out before the attempts: what fails is added again, and what is added meanwhile is tried in the next second.
 		ids, deletes := slices.Collect(maps.Keys(p.conversations)), slices.Collect(maps.Keys(p.deletes))
 		clear(p.conversations)
 		clear(p.deletes)
 		p.mu.Unlock()
+		// Deletes first: a conversation that is being deleted can't be opened.
 		for _, id := range deletes {
 			if err := p.erase(p.life, id); err != nil && !errors.Is(err, journal.ErrNotFound) {
 				p.log.Warn("delete not completed; retrying", "conversation", id, "error", err)

@@ -29,16 +29,19 @@ func (r *run) Start(start runStart) {
 	r.touch()
 	r.metrics.RunningTurns.Inc()
 	r.startSilence()
+	// The secrets of the agent are masked in the captured bytes, so that an operator who reads them learns none.
 	captures := r.core.cfg.Raw
 	r.capture = captures.Turn(capture.Meta{Turn: r.turn, Conversation: r.conversation, Agent: r.name, Kind: r.agent.Kind, Secrets: r.agent.Secrets})
 	r.core.tasks.Go(func() {
 		defer r.capture.Close()
 		defer r.metrics.RunningTurns.Dec()
 		err := r.call(func(ctx context.Context) error { return r.callAgent(ctx, start) })
+		// An agent may answer that a producer will push the stream (a 202, for example). An observed turn has no producer.
 		if to := pushedTo(r.agent, err); to != nil && !r.isObserved {
 			err = r.call(func(ctx context.Context) error { return r.leaveTo(ctx, to) })
 		}
 		foreign := r.endedByOthers(err)
+		// Before the end is committed: a silence timer that fires now must not fail a turn that has just ended.
 		r.stopSilence()
 		r.end(err)
 		if r.isPushed.Load() {
@@ -48,6 +51,8 @@ func (r *run) Start(start runStart) {
 			r.notifyStopped()
 		}
 		close(r.returned)
+		// Last, because the writer may start the next turn of the queue as soon as it hears of it. The run's own context may have
+		// ended.
 		if err := r.link.Returned(context.WithoutCancel(r.ctx), r.turn, runReport{LateOps: r.lateOps.Load(), Foreign: foreign}); err != nil {
 			r.log.Error("end of run not reported to the writer", "turn", r.turn, "error", err)
 		}
@@ -59,6 +64,7 @@ func (r *run) callAgent(ctx context.Context, start runStart) error {
 	switch {
 	case start.Mode == startObserve:
 		return r.agent.Agent.(agent.Follower).Observe(ctx, r.currentInput(), start.State, r.emitter)
+	// Also for a resumed turn that its agent had left to a producer before the restart.
 	case r.isPushed.Load():
 		return r.runPushed(ctx, start.State)
 	case start.Mode == startResume:

@@ -26,6 +26,7 @@ func (w commands) share(t *tx, c Command) (Ack, error) {
 	if c.Subject == s.Owner {
 		return Ack{}, reject(ReasonInvalid, "share: the subject owns this conversation")
 	}
+	// An existing grant of the subject is replaced. The list is sorted, so equal grants are equal JSON.
 	newGrants := withoutGrant(s.Grants, c.Subject)
 	if len(newGrants) >= maxGrants {
 		return Ack{}, reject(ReasonTooLarge, "share: too many grants: a conversation can have at most %d", maxGrants)
@@ -33,6 +34,7 @@ func (w commands) share(t *tx, c Command) (Ack, error) {
 	newGrants = append(newGrants, journal.Grant{Subject: c.Subject, Access: c.Access})
 	slices.SortFunc(newGrants, func(a, b journal.Grant) int { return strings.Compare(a.Subject, b.Subject) })
 	t.edit().Grants = newGrants
+	// The key is an index for sharedWith. The grant in the summary decides about access.
 	t.setKey(journalkey.Share(s.Tenant, c.Subject, w.id), []byte("1"), 0)
 	return Ack{Seq: w.head}, nil
 }
@@ -47,6 +49,7 @@ func (w commands) unshare(t *tx, c Command) (Ack, error) {
 		t.edit().Grants = newGrants
 		t.setKey(journalkey.Share(s.Tenant, c.Subject, w.id), nil, 0)
 		t.setKey(journalkey.Read(s.Tenant, c.Subject, w.id), nil, 0)
+		// After the commit, all readers of the conversation check their access again.
 		t.unshared = true
 	}
 	return Ack{Seq: w.head}, nil
@@ -70,6 +73,8 @@ func withoutGrant(current []journal.Grant, subject string) []journal.Grant {
 
 // sharedWith lists the ids of the conversations that are shared with a principal.
 func sharedWith(ctx context.Context, j Journal, p Principal) ([]string, error) {
+	// The ids come from the index, in which the subject may also have conversations that were deleted meanwhile; readers of the
+	// list check each one.
 	ids := []string{}
 	for _, subject := range []string{p.Subject, WholeTenant} {
 		prefix := journalkey.Share(p.Tenant, subject, "")
@@ -90,6 +95,7 @@ func asGuest(p Principal, s *journal.Summary, c Command) Command {
 	if c.Message == nil || p.Admin || (p.Tenant == s.Tenant && p.Subject == s.Owner) {
 		return c
 	}
+	// A copy, because the caller's message must not change.
 	m := *c.Message
 	m.Role = event.User
 	author := event.Author{ID: p.Subject}

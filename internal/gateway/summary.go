@@ -44,6 +44,7 @@ func setMeta(s *journal.Summary, title *string, metadata map[string]json.RawMess
 	if len(metadata) == 0 {
 		return
 	}
+	// A new map, because readers of the current summary share the old one.
 	merged := make(map[string]json.RawMessage, len(s.Metadata)+len(metadata))
 	for k, v := range s.Metadata {
 		merged[k] = v
@@ -73,6 +74,7 @@ func readSummary(ctx context.Context, j summaryStore, id string) (journal.Summar
 	if err != nil {
 		return s, JournalError("look up conversation", err)
 	}
+	// A delete that is committed but not completed counts as done, for all callers.
 	if _, err := j.Get(ctx, journalkey.Deleting(id)); err == nil {
 		return s, ErrNotFound
 	}

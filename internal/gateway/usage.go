@@ -37,6 +37,7 @@ func (w billing) bill(t *tx, b *journal.Batch) {
 func (w billing) billed(of *tx, e *event.Event) usage.Turn {
 	t := usage.Turn{ID: e.Turn, Outcome: e.Get().Outcome, Usage: e.Get().Usage, EndedAt: e.At}
 	parent := ""
+	// The feed has the state before this commit.
 	w.feed.View(func(tr *transcript.Transcript) {
 		if turn := tr.Turn(e.Turn); turn != nil {
 			t.Agent, t.Model, t.StartedAt, parent = turn.Agent, turn.Model, turn.StartedAt, turn.Parent
@@ -51,6 +52,7 @@ func (w billing) billed(of *tx, e *event.Event) usage.Turn {
 			t.Model = e.Get().Model
 		}
 	}
+	// A run of another client of the session is charged to the conversation's owner, because the client is unknown.
 	p := w.owner
 	if !of.outside[e.Turn] {
 		p = w.payer(e.Turn, parent)
@@ -99,6 +101,7 @@ func (g *Gateway) Usage(ctx context.Context, p Principal, q usage.Query) (*usage
 		if q.Tenant != nil && *q.Tenant != p.Tenant || q.Subject != nil && *q.Subject != p.Subject {
 			return nil, ErrForbidden
 		}
+		// Without these, a query would sum the turns of all users.
 		q.Tenant, q.Subject = &p.Tenant, &p.Subject
 	}
 	rep, err := g.ledger.Sum(ctx, q)
