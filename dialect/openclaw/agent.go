@@ -23,6 +23,7 @@ func (d *decoder) agent(p *payload) error {
 	if r == nil || err != nil {
 		return err
 	}
+	// The seq has gaps, because a connection doesn't get every frame of a run. Only a number that isn't larger is a repetition.
 	if p.seq > 0 {
 		if p.seq <= r.Seq {
 			return nil
@@ -241,6 +242,7 @@ func (d *decoder) unkeyed(r *run, a *agentData) {
 	s := r.text()
 	goesOn := s != nil && s.Visible.begins(text.visible)
 	switch {
+	// replace means that the gateway has retracted or changed the segment, so nothing is compared.
 	case a.replace && s != nil:
 		s.Buffered = text.buffered
 		d.show(r, s, text.visible)
@@ -265,6 +267,7 @@ func (d *decoder) thinking(r *run, a *agentData) {
 	if !a.hasText {
 		return
 	}
+	// A text after the reasoning is another segment, even if it has the same item id.
 	if t := r.text(); t != nil && t.Visible.Len() > 0 && d.Protocol >= protocolKeyed {
 		t.IsOver = true
 	}
@@ -291,6 +294,7 @@ func (d *decoder) lifecycle(r *run, a *agentData) {
 		}
 	case "start", "finishing", "fallback_step":
 		d.phase(r, a.phase)
+	// Files get their places before the chat frame ends the run, because nothing can be changed after that.
 	case "end", "error":
 		d.place(r, a.reply)
 		r.Error = strings.TrimSpace(string(a.errorText))

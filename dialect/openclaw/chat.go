@@ -21,6 +21,7 @@ func (d *decoder) chat(p *payload) error {
 	if r == nil || err != nil {
 		return err
 	}
+	// The run ends with this frame, so no later one can show the place of its files.
 	if s := string(p.state); s != "status" && s != "delta" {
 		d.release(r)
 	}
@@ -28,6 +29,7 @@ func (d *decoder) chat(p *payload) error {
 	case "status":
 		d.phase(r, p.phase)
 	case "final":
+		// The frame's message may have the end of a text that was lost. reconcile only adds.
 		d.reconcile(r, p.message, false)
 		d.end(r, d.completed(r, p))
 	case "aborted":
@@ -159,6 +161,7 @@ func (d *decoder) injected(p *payload) error {
 	if err := event.CheckID("runId", key); err != nil {
 		return err
 	}
+	// Injected messages are remembered like ended runs, because a reconnection may repeat the frame.
 	for _, id := range d.EndedRuns {
 		if id == key {
 			return nil

@@ -189,6 +189,7 @@ func (d *decoder) run(p *payload, begins bool) (*run, error) {
 			return r, nil
 		}
 	}
+	// Late frames of a run that has ended are neither unknown nor a new run.
 	for _, id := range d.EndedRuns {
 		if id == string(p.run) {
 			return nil, nil
@@ -206,6 +207,7 @@ func (d *decoder) run(p *payload, begins bool) (*run, error) {
 		return nil, errRuns
 	}
 	d.Runs = append(d.Runs, r)
+	// The gateway recognizes the run by this id in the history of the session.
 	d.emit(r, event.Event{Type: event.TurnUpdate, Body: &event.Body{Upstream: &event.Upstream{Run: r.ID}}})
 	return r, nil
 }
@@ -216,6 +218,7 @@ func (d *decoder) adopt(p *payload, isKnown bool) bool {
 	if len(p.session) == 0 {
 		return true
 	}
+	// With the client's own sessions, their list decides; otherwise the first run's session counts as the conversation's.
 	spawner := len(d.Sessions) == 0 && (isKnown || len(d.Runs) == 0)
 	if len(d.OwnSessions) > 0 {
 		spawner = d.owns(string(p.session))

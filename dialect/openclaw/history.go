@@ -92,6 +92,8 @@ func rowsOf(r *run, rows []row) []row {
 // catchUp compares a run's rows with what was shown of it, in order, and adds what is missing. Rows can't tell when they were
 // written relative to the stream, so matching is by text.
 func (d *decoder) catchUp(r *run, rows []row) error {
+	// Files that wait for their place are shown now: the history's texts have no lines that name them, so they would be compared in
+	// the wrong place.
 	if len(rows) > 0 {
 		d.release(r)
 	}
@@ -111,6 +113,7 @@ func (d *decoder) catchUp(r *run, rows []row) error {
 				return err
 			}
 		case "toolResult":
+			// A tool's result in a history has the form of the last frame of its call.
 			a := agentData{call: w.call, name: w.name, phase: []byte("result"), result: w.raw, isError: w.isError}
 			if err := d.tool(r, &a); err != nil {
 				return err
@@ -126,6 +129,7 @@ func (d *decoder) assistantRow(r *run, at *walk, w *row) error {
 	if !c.enter('[') {
 		return nil
 	}
+	// All reasoning of a row is one text, so it is shown at the row's first block of it.
 	thought := thoughtOf(w)
 	for c.hasNext(']') {
 		if err := r.bounded(); err != nil {
@@ -215,6 +219,7 @@ func (d *decoder) thought(r *run, at *walk, text string) {
 // segment of its own. A text between two segments is appended to the earlier one, as in final frames, or put at the beginning
 // of the later one if a tool call separates it from the earlier. A text before all segments is put before the first.
 func (d *decoder) matchText(r *run, w *walk, text string) {
+	// The marker says that the history cut the text; it isn't the model's.
 	screenedText := screenWhole(strings.TrimSuffix(text, truncated))
 	text = screenedText.visible
 	var of tight
@@ -257,6 +262,7 @@ func (d *decoder) matchText(r *run, w *walk, text string) {
 		d.add(r, w.before, event.JoinBlank+text)
 		r.markRead(of, w.before)
 	default:
+		// The place is known only when a later segment matches.
 		w.missing = append(w.missing, text)
 	}
 	d.addMedia(r, screenedText)

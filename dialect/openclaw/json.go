@@ -152,6 +152,7 @@ func (c *cursor) value(depth int) {
 	}
 }
 
+// literal consumes one of the words true, false and null.
 func (c *cursor) literal(l string) {
 	if len(c.b)-c.i < len(l) || string(c.b[c.i:c.i+len(l)]) != l {
 		c.fail()
@@ -160,6 +161,7 @@ func (c *cursor) literal(l string) {
 	c.i += len(l)
 }
 
+// number consumes a number, by the grammar of RFC 8259, section 6.
 func (c *cursor) number() {
 	if c.at() == '-' {
 		c.i++
@@ -182,6 +184,7 @@ func (c *cursor) number() {
 	}
 }
 
+// digits consumes at least one digit.
 func (c *cursor) digits() {
 	start := c.i
 	for c.i < len(c.b) && c.b[c.i] >= '0' && c.b[c.i] <= '9' {
@@ -313,6 +316,7 @@ func cutSurrogate(raw []byte) []byte {
 	return raw[:at]
 }
 
+// space consumes white space.
 func (c *cursor) space() {
 	for c.i < len(c.b) {
 		switch c.b[c.i] {
@@ -333,6 +337,7 @@ func (c *cursor) peek() byte {
 	return c.at()
 }
 
+// at returns the byte at the position, or 0 at the end.
 func (c *cursor) at() byte {
 	if c.i < len(c.b) {
 		return c.b[c.i]
@@ -340,6 +345,7 @@ func (c *cursor) at() byte {
 	return 0
 }
 
+// fail records a syntax error and ends the reading. It returns false, so that a method can return its result.
 func (c *cursor) fail() bool {
 	c.bad = true
 	c.i = len(c.b)

@@ -22,6 +22,7 @@ func (d *decoder) media(r *run, url string) {
 func (d *decoder) showBetween(r *run, s *segment, text screened) {
 	for i, url := range text.media {
 		at := min(text.at[i], len(text.visible))
+		// A file before the visible end of the text was shown with an earlier frame, or comes too late for its place.
 		if slices.Contains(r.Media, url) || int64(at) < s.Visible.Len() {
 			continue
 		}
@@ -67,6 +68,7 @@ func (d *decoder) place(r *run, raw string) {
 		}
 		return min(screenedText.at[i], len(text))
 	}
+	// The text before the first file stays in its part; the rest moves behind the files, piece by piece.
 	if head := pieceEnd(0); head < len(text) {
 		d.emitText(r, s, event.PartReplace, text[:head])
 	}

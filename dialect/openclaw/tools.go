@@ -14,7 +14,9 @@ func (d *decoder) tool(r *run, a *agentData) error {
 	if t == nil || err != nil || t.IsOver && t.Input {
 		return err
 	}
+	// From now on frames of other streams that repeat this call's output are ignored.
 	t.Direct = true
+	// The input is complete in one frame and is emitted once, also if a later frame repeats it.
 	if len(a.args) > 0 && !t.Input {
 		t.Input = true
 		d.part(r, t.part(), event.Event{Type: event.PartAppend, Field: event.Input, Text: string(a.args)})
@@ -36,6 +38,7 @@ func (d *decoder) tool(r *run, a *agentData) error {
 		if a.isError {
 			state = event.PartFailed
 		}
+		// The part ends only if its input is known: the history may still bring it, and an ended part can't grow.
 		d.finish(r, t, state, "")
 		if t.Input {
 			d.part(r, t.part(), event.Event{Type: event.PartEnd})
@@ -62,6 +65,7 @@ func (d *decoder) item(r *run, a *agentData) error {
 	if t == nil || err != nil {
 		return err
 	}
+	// Items only report states here. Inputs and outputs come in other streams.
 	switch string(a.status) {
 	case "completed":
 		d.finish(r, t, event.PartDone, "")
@@ -82,6 +86,7 @@ func (d *decoder) preamble(r *run, a *agentData) error {
 	if of.add(text.visible); of.N == 0 {
 		return nil
 	}
+	// Streamed segments contain the preamble's beginning. Each segment can be that of one preamble only, so it is marked.
 	for _, s := range r.Texts {
 		if end, ok := s.endIn(text.visible); ok && s.Tight.N > 0 && !s.InPreamble {
 			s.InPreamble = true
@@ -138,6 +143,7 @@ func (d *decoder) call(r *run, a *agentData, id []byte) (*tool, error) {
 		if err := event.CheckID("toolCallId", t.part()); err != nil {
 			return nil, err
 		}
+		// A new call ends the text before it if that has no item id. Text after the call is another segment.
 		d.finishText(r, r.unkeyed(), false)
 		r.Tools = append(r.Tools, t)
 		b := &event.Body{Kind: event.KindTool, Call: t.Call, Name: string(a.name), State: t.State}
@@ -151,6 +157,7 @@ func (d *decoder) call(r *run, a *agentData, id []byte) (*tool, error) {
 	if !t.HasName && len(a.name) > 0 {
 		t.HasName, b.Name = true, string(a.name)
 	}
+	// The meta is a better title than the generic one, so it replaces that; nothing replaces a meta but another one.
 	if title != "" && title != t.Title && (t.Title == "" || len(a.meta) > 0) {
 		t.Title, b.Title = title, &title
 	}
@@ -169,6 +176,7 @@ func (d *decoder) output(r *run, t *tool, text string, last bool) {
 	if typ == "" {
 		return
 	}
+	// The compact form is computed from the visible output, so it starts again.
 	if typ == event.PartReplace {
 		t.Tight = tight{}
 	}
