@@ -21,8 +21,8 @@ type Resumer interface {
 	Resume(ctx context.Context, in Input, state json.RawMessage, emitter *Emitter) error
 }
 
-// Drainer is a Resumer whose upstream may abort a turn when the connection closes. If NeedsDrain returns true, a gateway that stops waits for the
-// turn, as it does for turns that can't be resumed; otherwise it disconnects at once.
+// Drainer is a Resumer whose upstream may abort a turn when the connection closes. If NeedsDrain returns true, a gateway that stops
+// waits for the turn, as it does for turns that can't be resumed; otherwise it disconnects at once.
 type Drainer interface {
 	Resumer
 	NeedsDrain() bool

@@ -93,8 +93,8 @@ func (h *Reservation) Release() {
 	h.n = 0
 }
 
-// WithLargeFrame runs step, which decodes a frame of n bytes. The process decodes one large frame at a time, and WithLargeFrame returns when its operations
-// are durable. The time spent waiting for other frames doesn't count as the agent's silence.
+// WithLargeFrame runs step, which decodes a frame of n bytes. The process decodes one large frame at a time, and WithLargeFrame
+// returns when its operations are durable. The time spent waiting for other frames doesn't count as the agent's silence.
 func (e *Emitter) WithLargeFrame(n int, step func() error) error {
 	if n <= LargeFrame {
 		return step()

@@ -57,8 +57,8 @@ func (c *chunks) take() []byte {
 	return data
 }
 
-// ReadMessage reads a message of a socket to its end and sets the reservation to its size. If the budget for large frames is exhausted, it returns
-// ErrBusy without reading the rest of the message.
+// ReadMessage reads a message of a socket to its end and sets the reservation to its size. If the budget for large frames is
+// exhausted, it returns ErrBusy without reading the rest of the message.
 func ReadMessage(r io.Reader, hold *Reservation) ([]byte, error) {
 	hold.Release()
 	var c chunks

@@ -137,8 +137,8 @@ func (e *Emitter) End(o event.Outcome, reason string, usage *event.Usage) error 
 	})
 }
 
-// ReportProgress reports progress that has no operations and restarts the turn's limit on silence. Don't call it for keep-alives of a connection,
-// since a turn whose upstream hangs would then never fail.
+// ReportProgress reports progress that has no operations and restarts the turn's limit on silence. Don't call it for keep-alives of
+// a connection, since a turn whose upstream hangs would then never fail.
 func (e *Emitter) ReportProgress() { e.sink.ReportProgress() }
 
 // Trouble stores the error of an attempt that will be retried. If the turn then fails for its silence, it fails with this error. A nil

@@ -43,8 +43,8 @@ type WorkspaceSink interface {
 	FilePath(ctx context.Context, m event.Media) string
 }
 
-// PutPath stores a copy of a file in the workspace. The path is absolute or relative to the workspace. If the sink has no workspace, it returns
-// ErrNoFiles.
+// PutPath stores a copy of a file in the workspace. The path is absolute or relative to the workspace. If the sink has no
+// workspace, it returns ErrNoFiles.
 func (e *Emitter) PutPath(ctx context.Context, path string) (event.Media, error) {
 	s, ok := e.sink.(WorkspaceSink)
 	if !ok {

@@ -87,8 +87,8 @@ func (k Kinds) Warnings(s Spec) []string {
 	return warnings
 }
 
-// withCurrentNames returns the spec with the current names of its options. If a spec has both names of an option, which checkOptions rejects, the
-// current one wins.
+// withCurrentNames returns the spec with the current names of its options. If a spec has both names of an option, which
+// checkOptions rejects, the current one wins.
 func (k *Kind) withCurrentNames(s Spec) Spec {
 	options := maps.Clone(s.Options)
 	for old, name := range k.Renamed {

@@ -10,8 +10,8 @@ type Pusher interface {
 	MayPush()
 }
 
-// PushPending is the error that Run of a [Pusher] returns if a producer will push the turn's stream. The turn then continues. Run must not have
-// emitted a part of that stream.
+// PushPending is the error that Run of a [Pusher] returns if a producer will push the turn's stream. The turn then continues. Run
+// must not have emitted a part of that stream.
 type PushPending struct {
 	Dialect string // of the stream
 }

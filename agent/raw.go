@@ -16,8 +16,8 @@ type BodySink interface {
 }
 
 // Body declares that a body in a dialect begins, so that a capture of it can be decoded again. Bytes before it aren't part of the body.
-// [NewStream] calls Body. If an agent calls neither Body nor Messages, each call of CaptureReceived counts as one message in the dialect with the
-// name of the agent's kind.
+// [NewStream] calls Body. If an agent calls neither Body nor Messages, each call of CaptureReceived counts as one message in the
+// dialect with the name of the agent's kind.
 func (e *Emitter) Body(dialect string) {
 	if s, ok := e.sink.(BodySink); ok {
 		s.Body(dialect)

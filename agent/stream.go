@@ -25,8 +25,8 @@ const MaxStream = 64 << 20
 // readSize is the size of reads from a stream, in bytes. It is about the output of a fast agent between two commits.
 const readSize = 32 << 10
 
-// Stream decodes an upstream's stream in a dialect and writes the result to an emitter. One goroutine reads into it; HasBegun and HasEnded may be
-// called from any goroutine. Operations that the decoder buffers are emitted when the turn ends.
+// Stream decodes an upstream's stream in a dialect and writes the result to an emitter. One goroutine reads into it; HasBegun and
+// HasEnded may be called from any goroutine. Operations that the decoder buffers are emitted when the turn ends.
 type Stream struct {
 	// Filter, if not nil, filters the operations of each step of the decoder. It returns the operations to emit and the agent's state
 	// after them; a nil state leaves it unchanged. It is called with the emitter locked, so it must not call the emitter. An error ends

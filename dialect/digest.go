@@ -79,8 +79,8 @@ func (d *digest) UnmarshalJSON(p []byte) error {
 
 var errDigest = errors.New("dialect: malformed digest")
 
-// trimmed is the digest of a growing text without leading and trailing white space. White space at the end may turn out to be in the middle when
-// more text arrives, so the digest with it is stored too.
+// trimmed is the digest of a growing text without leading and trailing white space. White space at the end may turn out to be in
+// the middle when more text arrives, so the digest with it is stored too.
 type trimmed struct {
 	Full digest `json:"full,omitzero"` // from the first character that isn't white space to the end
 	Trim digest `json:"trim,omitzero"` // from there to the last character that isn't white space

@@ -1,6 +1,7 @@
 package dialect
 
-// Unknown counts the frames that a decoder doesn't recognize, by their type. The zero value is ready to use. Decoders store it in their state.
+// Unknown counts the frames that a decoder doesn't recognize, by their type. The zero value is ready to use. Decoders store it in
+// their state.
 type Unknown map[string]int
 
 // The limits of the names and of the bytes of a name. The upstream chooses the names, and they are stored with every commit and

@@ -120,8 +120,8 @@ func appendField(b []byte, key, s string) []byte {
 	return AppendString(append(b, key...), s)
 }
 
-// decodeKeys moves the values of the keys "state" and "kind" to the fields for which an event of type t uses them. Two types share each key on
-// the wire; the struct has a separate field for each, because their values are of different Go types.
+// decodeKeys moves the values of the keys "state" and "kind" to the fields for which an event of type t uses them. Two types share
+// each key on the wire; the struct has a separate field for each, because their values are of different Go types.
 func (b *Body) decodeKeys(t Type) {
 	switch t {
 	case MessageUpdate:
@@ -148,8 +148,9 @@ func (b *Body) encodeKeys(t Type) *Body {
 
 const hexDigits = "0123456789abcdef"
 
-// AppendString appends s as a JSON string, in the form in which events are written. Apart from the characters that JSON requires to be escaped, it
-// escapes U+007F, and U+2028 and U+2029, which older JavaScript engines take for line ends. Each invalid byte becomes U+FFFD.
+// AppendString appends s as a JSON string, in the form in which events are written. Apart from the characters that JSON requires to
+// be escaped, it escapes U+007F, and U+2028 and U+2029, which older JavaScript engines take for line ends. Each invalid byte
+// becomes U+FFFD.
 //
 // It copies runs of plain characters at once: text is most of what a gateway writes.
 func AppendString(b []byte, s string) []byte {

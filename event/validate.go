@@ -97,8 +97,8 @@ func oneOf[T ~string](t Type, name string, v T, valid ...T) error {
 	return fmt.Errorf("%w: %s: %s %q is unknown", ErrInvalid, t, name, v)
 }
 
-// CheckID returns an error that wraps [ErrInvalid] if v can't be an id: it is longer than [MaxID], isn't UTF-8, or has control characters. name
-// says in the error which id it is. An empty id is valid here, because many events have none.
+// CheckID returns an error that wraps [ErrInvalid] if v can't be an id: it is longer than [MaxID], isn't UTF-8, or has control
+// characters. name says in the error which id it is. An empty id is valid here, because many events have none.
 func CheckID(name, v string) error {
 	if len(v) > MaxID {
 		return fmt.Errorf("%w: %s of %d bytes, at most %d", ErrInvalid, name, len(v), MaxID)

@@ -1,8 +1,8 @@
 // Package sse parses and formats server-sent events (text/event-stream), as the WHATWG HTML Living Standard defines them in section 9.2,
 // "Server-sent events". It works on bytes and owns no connection, so it suits clients, servers and recorded files.
 //
-// To parse, call [Reader.Feed] with each piece of the stream, then [Reader.Close]. To continue a broken stream, store [Reader.Offset] and feed
-// a new Reader, with MidStream set, from that offset on. To format, call [AppendEvent] for each event.
+// To parse, call [Reader.Feed] with each piece of the stream, then [Reader.Close]. To continue a broken stream, store
+// [Reader.Offset] and feed a new Reader, with MidStream set, from that offset on. To format, call [AppendEvent] for each event.
 //
 // Invariants
 //

@@ -18,7 +18,8 @@ type Event struct {
 	Data []byte // lines joined by LF; valid until the function that received the event returns
 }
 
-// Reader parses a stream that arrives in pieces of any size. The zero value reads a stream from its beginning. It is not safe for concurrent use.
+// Reader parses a stream that arrives in pieces of any size. The zero value reads a stream from its beginning. It is not safe for
+// concurrent use.
 type Reader struct {
 	// Limit is the limit of a line and of the data of one event, in bytes. If it is 0, the limit is [MaxLine]. Set it before the first Feed.
 	Limit int
@@ -46,8 +47,8 @@ type Reader struct {
 	hasTry bool
 }
 
-// Feed parses the next piece and calls emit for each event that it completes. It returns [ErrTooLong], or the error of emit; after an error the
-// Reader can't be used any more, and every later call returns the error again. Feed doesn't retain p.
+// Feed parses the next piece and calls emit for each event that it completes. It returns [ErrTooLong], or the error of emit; after
+// an error the Reader can't be used any more, and every later call returns the error again. Feed doesn't retain p.
 func (r *Reader) Feed(p []byte, emit func(Event) error) error {
 	if r.err != nil {
 		return r.err
@@ -61,8 +62,8 @@ func (r *Reader) Feed(p []byte, emit func(Event) error) error {
 	return nil
 }
 
-// feed parses p line by line. A line ends in LF, CR or CRLF, and a CRLF may be split between two calls. feed updates the offset at each boundary:
-// after an event, and after each line between events.
+// feed parses p line by line. A line ends in LF, CR or CRLF, and a CRLF may be split between two calls. feed updates the offset at
+// each boundary: after an event, and after each line between events.
 func (r *Reader) feed(p []byte, emit func(Event) error) error {
 	pos := 0
 	lf := -2 // index of the next LF at or after pos; -1 if p has no further one, -2 if it is unknown
@@ -134,8 +135,8 @@ func (r *Reader) feed(p []byte, emit func(Event) error) error {
 	return nil
 }
 
-// keepBuffer is the limit, in bytes, of the buffers that a Reader keeps for the next event. A larger one is freed, because a stream may last for
-// hours after one huge event.
+// keepBuffer is the limit, in bytes, of the buffers that a Reader keeps for the next event. A larger one is freed, because a stream
+// may last for hours after one huge event.
 const keepBuffer = 64 << 10
 
 var bom = []byte("\xef\xbb\xbf")
@@ -232,8 +233,8 @@ func (r *Reader) copyData() {
 	}
 }
 
-// Offset returns the number of bytes before the last boundary, which is the end of the last event or of the last line after it that belongs to no
-// event. Within emit it is the end of the event that is passed to emit.
+// Offset returns the number of bytes before the last boundary, which is the end of the last event or of the last line after it that
+// belongs to no event. Within emit it is the end of the event that is passed to emit.
 func (r *Reader) Offset() int64 { return r.offset }
 
 // Buffered returns the number of buffered bytes of an incomplete event.

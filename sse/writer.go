@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// AppendEvent appends one event to b. An empty id or name is left out. If id or name has CR, LF or NUL, which would end the field early or make
-// readers ignore it, AppendEvent returns b unchanged and [ErrField].
+// AppendEvent appends one event to b. An empty id or name is left out. If id or name has CR, LF or NUL, which would end the field
+// early or make readers ignore it, AppendEvent returns b unchanged and [ErrField].
 func AppendEvent(b []byte, id, name string, data []byte) ([]byte, error) {
 	if strings.ContainsAny(id, "\r\n\x00") || strings.ContainsAny(name, "\r\n\x00") {
 		return b, ErrField
@@ -35,8 +35,8 @@ func AppendRetry(b []byte, d time.Duration) []byte {
 	return append(b, "\n\n"...)
 }
 
-// appendLines appends each line of data after a prefix. Readers remove one space after the colon, so the prefix ends in a space, or a line that
-// begins with one would lose it.
+// appendLines appends each line of data after a prefix. Readers remove one space after the colon, so the prefix ends in a space, or
+// a line that begins with one would lose it.
 func appendLines(b []byte, prefix string, data []byte) []byte {
 	for {
 		b = append(b, prefix...)

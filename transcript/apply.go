@@ -29,10 +29,11 @@ func (t *Transcript) Apply(e *event.Event) error {
 	return nil
 }
 
-// apply folds a complete event that isn't covered by the snapshot. Each branch checks the seq against what it changes, so that an event can be
-// applied twice.
+// apply folds a complete event that isn't covered by the snapshot. Each branch checks the seq against what it changes, so that an
+// event can be applied twice.
 //
-// Only an event of a part can fail. Events of the conversation carry no offset or checksum, and a missing turn or message is normal in a window.
+// Only an event of a part can fail. Events of the conversation carry no offset or checksum, and a missing turn or message is normal
+// in a window.
 func (t *Transcript) apply(e *event.Event) error {
 	if t.messages == nil {
 		t.messages, t.turns = map[string]*Message{}, map[string]*Turn{}
@@ -80,8 +81,8 @@ func (t *Transcript) apply(e *event.Event) error {
 	return nil
 }
 
-// start adds a message, from its first event or as a whole. The parts of a whole message are final, are separate paragraphs, and get the ids p1,
-// p2, ... if the event has none.
+// start adds a message, from its first event or as a whole. The parts of a whole message are final, are separate paragraphs, and
+// get the ids p1, p2, ... if the event has none.
 func (t *Transcript) start(e *event.Event) {
 	if t.messages[e.Message] != nil {
 		return
@@ -207,9 +208,9 @@ func (t *Transcript) answer(turn *Turn, e *event.Event) {
 	}
 }
 
-// close ends the messages and parts that the turn left open, at the turn's end. Tools that are still running have failed, because nothing will
-// report their result. It walks back from the newest message and stops at the first one from before the turn, so that the cost doesn't grow
-// with the conversation; this needs to have seen the turn's first event and the message's seq.
+// close ends the messages and parts that the turn left open, at the turn's end. Tools that are still running have failed, because
+// nothing will report their result. It walks back from the newest message and stops at the first one from before the turn, so that
+// the cost doesn't grow with the conversation; this needs to have seen the turn's first event and the message's seq.
 func (t *Transcript) close(turn *Turn, e *event.Event) {
 	for i := len(t.Messages) - 1; i >= 0; i-- {
 		m := t.Messages[i]
@@ -270,8 +271,9 @@ func (m *Message) part(e *event.Event) error {
 	return p.op(e)
 }
 
-// op applies an append or a replace to one of the part's texts. A final text can only be retracted, by an empty replace. The bytes of a text are
-// never overwritten, because snapshots share them: a replace allocates a new array, and an append writes behind the length of every copy.
+// op applies an append or a replace to one of the part's texts. A final text can only be retracted, by an empty replace. The bytes
+// of a text are never overwritten, because snapshots share them: a replace allocates a new array, and an append writes behind the
+// length of every copy.
 func (p *Part) op(e *event.Event) error {
 	f := &p.texts[index(e.Field)]
 	if e.Seq <= f.seq {

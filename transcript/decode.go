@@ -5,8 +5,9 @@ import (
 	"fmt"
 )
 
-// UnmarshalJSON decodes a snapshot that AppendJSON has encoded. Unknown keys are ignored, and Earlier is not part of the JSON. Null entries and
-// missing ids are errors, because the snapshot may come from a server of another version, and a client would otherwise crash on them.
+// UnmarshalJSON decodes a snapshot that AppendJSON has encoded. Unknown keys are ignored, and Earlier is not part of the JSON. Null
+// entries and missing ids are errors, because the snapshot may come from a server of another version, and a client would otherwise
+// crash on them.
 func (s *Snapshot) UnmarshalJSON(b []byte) error {
 	var w struct {
 		Seq      int64                      `json:"seq"`

@@ -1,9 +1,9 @@
 // Package transcript folds the events of a log into messages and turns. No other package knows the effect of an event: the gateway
 // compacts logs, merges feeds and takes snapshots with it, and clients keep their view of a conversation up to date with it.
 //
-// A reader keeps one [Transcript]. It calls [Transcript.Reset] with a snapshot, then [Transcript.Apply] with each event in order of seq. After
-// [ErrGap] or [ErrMismatch] it must fetch a new snapshot and reset. [Transcript.AddPage] adds older messages. docs/protocol.md specifies
-// the same rules for clients in other languages, and testdata has vectors for them.
+// A reader keeps one [Transcript]. It calls [Transcript.Reset] with a snapshot, then [Transcript.Apply] with each event in order of
+// seq. After [ErrGap] or [ErrMismatch] it must fetch a new snapshot and reset. [Transcript.AddPage] adds older messages.
+// docs/protocol.md specifies the same rules for clients in other languages, and testdata has vectors for them.
 //
 // Invariants
 //

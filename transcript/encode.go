@@ -10,8 +10,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// AppendJSON appends the snapshot as JSON: {"seq", "title", "metadata", "messages", "turns"}. It doesn't use encoding/json for texts, because a
-// window may have megabytes of them. It fails only if Data or Metadata isn't JSON.
+// AppendJSON appends the snapshot as JSON: {"seq", "title", "metadata", "messages", "turns"}. It doesn't use encoding/json for
+// texts, because a window may have megabytes of them. It fails only if Data or Metadata isn't JSON.
 func (s *Snapshot) AppendJSON(b []byte) ([]byte, error) {
 	w := writer{b: slices.Grow(b, s.size())}
 	w.open('{')

@@ -33,8 +33,8 @@ type fieldKey struct {
 	field event.Field
 }
 
-// merger collects merged events in the order of the first event of each; finish sorts them by the last. The indexes are positions in ops of the
-// events into which a further event of the same field, part, turn or conversation is merged.
+// merger collects merged events in the order of the first event of each; finish sorts them by the last. The indexes are positions
+// in ops of the events into which a further event of the same field, part, turn or conversation is merged.
 type merger struct {
 	ops     []merged
 	history History
@@ -145,8 +145,9 @@ func (g *merger) op(e *event.Event) {
 	g.last, g.lastIndex = k, i
 }
 
-// op folds e, a later operation on the same field, into m. An append extends the text of m and keeps its type and offset, so a replace with appends
-// after it stays a replace. A replace discards the text before it. Notes are those of m; the caller sets the history.
+// op folds e, a later operation on the same field, into m. An append extends the text of m and keeps its type and offset, so a
+// replace with appends after it stays a replace. A replace discards the text before it. Notes are those of m; the caller sets the
+// history.
 func (m *merged) op(e *event.Event) {
 	if e.FirstSeq() <= m.Seq {
 		// The ranges overlap: e was merged before, from events that include those of m, so it is complete without m.
@@ -267,8 +268,8 @@ func (tr *trail) load(history History, k partKey) bool {
 	return tr.isComplete
 }
 
-// mergeBody returns the body of two updates of the same thing, a before b: the fields of a, overwritten by those that b has. It must set every
-// field that an update can have; a field that is missing here is lost in compacted logs.
+// mergeBody returns the body of two updates of the same thing, a before b: the fields of a, overwritten by those that b has. It
+// must set every field that an update can have; a field that is missing here is lost in compacted logs.
 func mergeBody(a, b *event.Body) *event.Body {
 	m := *a
 	setIfAny(&m.State, b.State)

@@ -78,8 +78,9 @@ func surplus(n int, at func(i int) string) int {
 	return i
 }
 
-// addNote applies the note of an operation, or its history, which replaces the list. It is addNote for a list whose entries have a seq, and it
-// records in rewritten when an entry was changed or dropped, because the list as of an earlier seq is unknown from then on.
+// addNote applies the note of an operation, or its history, which replaces the list. It is addNote for a list whose entries have a
+// seq, and it records in rewritten when an entry was changed or dropped, because the list as of an earlier seq is unknown from then
+// on.
 func (p *Part) addNote(e *event.Event) {
 	p.notedAt = e.Seq
 	if e.History != nil {

@@ -10,8 +10,8 @@ import (
 // reader applies together.
 const MaxPiece = 256 << 10
 
-// SplitText prepares events for sending: it divides every text above limit bytes into pieces that don't split a character. All but the last have Partial set. It doesn't change
-// the given events. limit must be at least 4 bytes, the longest character.
+// SplitText prepares events for sending: it divides every text above limit bytes into pieces that don't split a character. All but
+// the last have Partial set. It doesn't change the given events. limit must be at least 4 bytes, the longest character.
 func SplitText(events []event.Event, limit int) []event.Event {
 	if !slices.ContainsFunc(events, func(e event.Event) bool { return len(e.Text) > limit }) {
 		return events
@@ -52,8 +52,9 @@ func (p *partialOp) next(e *event.Event) bool {
 		e.Message == p.op.Message && e.Part == p.op.Part && e.Field == p.op.Field
 }
 
-// joinPieces returns the event that can be applied now: e itself, the whole operation if e is its last piece, or nil if further pieces follow.
-// Any event that isn't the next piece discards the pieces so far. That happens only after a reconnect, and the operation is then sent again.
+// joinPieces returns the event that can be applied now: e itself, the whole operation if e is its last piece, or nil if further
+// pieces follow. Any event that isn't the next piece discards the pieces so far. That happens only after a reconnect, and the
+// operation is then sent again.
 func (t *Transcript) joinPieces(e *event.Event) *event.Event {
 	p := t.pending
 	if p == nil || !p.next(e) {

@@ -7,7 +7,8 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// A turn that its upstream started retains its source in every fold and outlives the turn around it. A turn inside another one can't claim to.
+// A turn that its upstream started retains its source in every fold and outlives the turn around it. A turn inside another one
+// can't claim to.
 func TestSource(t *testing.T) {
 	events := parse(t, `
 		{"type":"turn.start","turn":"a","agent":"x"}

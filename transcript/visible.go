@@ -6,8 +6,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Visible returns the message's visible text: its non-empty text and status parts in order, each but the first after its join. Reasoning, tools,
-// media and data are not part of it, because outputs for plain text can't show them.
+// Visible returns the message's visible text: its non-empty text and status parts in order, each but the first after its join.
+// Reasoning, tools, media and data are not part of it, because outputs for plain text can't show them.
 func (m *Message) Visible() string {
 	var b strings.Builder
 	for _, p := range m.Parts {

@@ -8,9 +8,9 @@ type Limits struct{ Messages, Bytes int }
 // DefaultWindow is the size of a snapshot: more messages than a screen shows and few enough to send at once, or fewer if they are long.
 var DefaultWindow = Limits{Messages: 50, Bytes: 1 << 20}
 
-// Window returns the index in t.Messages of the first message of a snapshot. The window begins at the first message within the limits, or at an
-// older message of an unfinished turn, or that such a turn answers: events of these will follow, and a reader without the message would
-// have to ignore them.
+// Window returns the index in t.Messages of the first message of a snapshot. The window begins at the first message within the
+// limits, or at an older message of an unfinished turn, or that such a turn answers: events of these will follow, and a reader
+// without the message would have to ignore them.
 func (t *Transcript) Window(l Limits) int {
 	from := t.Before(len(t.Messages), l)
 	var open map[string]bool // unfinished turns, and the messages that they answer
@@ -34,8 +34,8 @@ func (t *Transcript) Window(l Limits) int {
 	return from
 }
 
-// Before returns the index of the first of the messages before index i that are within the limits. The range has at least one message, if there
-// is one before i.
+// Before returns the index of the first of the messages before index i that are within the limits. The range has at least one
+// message, if there is one before i.
 func (t *Transcript) Before(i int, l Limits) int {
 	// The size is checked before a message is added, so one that is larger than the limit is still included.
 	for n, size := 0, 0; i > 0 && n < l.Messages && size < l.Bytes; n++ {

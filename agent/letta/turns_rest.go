@@ -22,8 +22,8 @@ type storedTurn struct {
 }
 
 // storedTurns divides a history into turns. rows are in the order of time. A turn continues in another run after each set of
-// approvals, so rows are assigned by their run, and the first row of an unknown run by the tool call that it answers. turnOf has the turn of each row, or nil if the row belongs to no turn, such as a
-// system message.
+// approvals, so rows are assigned by their run, and the first row of an unknown run by the tool call that it answers. turnOf has
+// the turn of each row, or nil if the row belongs to no turn, such as a system message.
 //
 // A run that starts with approvals continues the turn that asked for them. A run that has a user's message besides approvals
 // starts a turn: its client answered old requests only because the server accepts no message while they are open.

@@ -83,7 +83,8 @@ type barrier struct {
 }
 
 // unbegunTurn returns the channel of a turn in progress that has not begun. If the turn has begun, or isn't known to be in
-// progress, the result is nil. A run that was recorded as in progress counts even if no turn is registered: after a restart, Observe is called a little later.
+// progress, the result is nil. A run that was recorded as in progress counts even if no turn is registered: after a restart,
+// Observe is called a little later.
 func (w *watch) unbegunTurn(key string) chan struct{} {
 	w.a.mu.Lock()
 	defer w.a.mu.Unlock()

@@ -38,8 +38,9 @@ func (w *watch) finishRead(conn *connection, requestCount int, incomplete bool) 
 	w.progress.notify()
 }
 
-// pendingRead checks whether a turn has to wait for the watch. It returns nil if the watch has read the session over the connection since the last request, or has recorded
-// everything before the turn with that key. Otherwise it returns a channel that is closed after the next read.
+// pendingRead checks whether a turn has to wait for the watch. It returns nil if the watch has read the session over the connection
+// since the last request, or has recorded everything before the turn with that key. Otherwise it returns a channel that is closed
+// after the next read.
 func (w *watch) pendingRead(conn *connection, key string) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()

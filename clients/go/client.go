@@ -38,8 +38,8 @@ const (
 	maxAnswer = 256 << 20
 )
 
-// request returns a request with the client's credentials. The token is requested from TokenSource for every request. path begins with a slash and
-// may contain a query. A URL without a scheme gets http://.
+// request returns a request with the client's credentials. The token is requested from TokenSource for every request. path begins
+// with a slash and may contain a query. A URL without a scheme gets http://.
 func (c *Client) request(ctx context.Context, method, path string, body []byte) (*http.Request, error) {
 	base := strings.TrimRight(c.URL, "/")
 	if !strings.Contains(base, "://") {

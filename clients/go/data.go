@@ -50,8 +50,9 @@ type AuditOptions struct {
 	Follow bool
 }
 
-// Audit calls f with entries of the audit log in ascending order of Seq. It returns the first error of f, or nil if that is [ErrStop]. An entry is
-// valid after f returns. Only the holder of the gateway's token may call Audit and the methods for legal holds, purge, retention and import.
+// Audit calls f with entries of the audit log in ascending order of Seq. It returns the first error of f, or nil if that is
+// [ErrStop]. An entry is valid after f returns. Only the holder of the gateway's token may call Audit and the methods for legal
+// holds, purge, retention and import.
 func (c *Client) Audit(ctx context.Context, o AuditOptions, f func(*AuditEntry) error) error {
 	q := url.Values{}
 	setParam := func(name, v string) {

@@ -79,8 +79,8 @@ func errorOf(r *http.Response) *Error {
 	return e
 }
 
-// temporary reports whether a retry may succeed. It returns false for an [*Error] that isn't temporary, an invalid URL, and [ErrProtocol]. All other
-// errors are those of the network or of TokenSource, which may go away.
+// temporary reports whether a retry may succeed. It returns false for an [*Error] that isn't temporary, an invalid URL, and
+// [ErrProtocol]. All other errors are those of the network or of TokenSource, which may go away.
 func temporary(err error) bool {
 	var e *Error
 	if errors.As(err, &e) {

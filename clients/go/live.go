@@ -273,7 +273,8 @@ type LiveGap struct {
 	FirstSignal string `json:"first"`
 }
 
-// liveEvent decodes a frame. The type decides which field of the event is set; an unknown type isn't an error, because a newer gateway may send it.
+// liveEvent decodes a frame. The type decides which field of the event is set; an unknown type isn't an error, because a newer
+// gateway may send it.
 func liveEvent(b []byte) (*LiveEvent, error) {
 	e := &LiveEvent{Raw: b}
 	var head struct {

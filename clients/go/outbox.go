@@ -201,8 +201,8 @@ func (o *Outbox) save(m Outgoing) error {
 	return nil
 }
 
-// drop removes a message from the queue and the folder. If the file can't be removed, the next OpenOutbox sends the message again; the gateway
-// recognizes its key.
+// drop removes a message from the queue and the folder. If the file can't be removed, the next OpenOutbox sends the message again;
+// the gateway recognizes its key.
 func (o *Outbox) drop(m Outgoing) error {
 	o.mu.Lock()
 	o.queue = slices.DeleteFunc(o.queue, func(w Outgoing) bool { return w.Key == m.Key })

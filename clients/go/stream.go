@@ -125,8 +125,8 @@ type stream struct {
 	resyncs bool
 }
 
-// connect reads one connection to its end. It never returns nil. A timer cancels the connection if no byte arrives for the time of silence. It also covers
-// the wait for the response's headers. The sse.Reader keeps a frame that is split over several reads.
+// connect reads one connection to its end. It never returns nil. A timer cancels the connection if no byte arrives for the time of
+// silence. It also covers the wait for the response's headers. The sse.Reader keeps a frame that is split over several reads.
 func (s *stream) connect(ctx context.Context) error {
 	s.greeted = false
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -183,8 +183,8 @@ func (s *stream) disconnectError(ctx context.Context, err error) error {
 	return fmt.Errorf("leat: connection lost: %w", err)
 }
 
-// frame decodes a frame and passes it to the callback. The cursor advances only after the callback has accepted the frame, so the next connection
-// delivers a frame again that the callback has not seen completely.
+// frame decodes a frame and passes it to the callback. The cursor advances only after the callback has accepted the frame, so the
+// next connection delivers a frame again that the callback has not seen completely.
 func (s *stream) frame(e sse.Event) error {
 	f := &Frame{Raw: e.Data}
 	if err := json.Unmarshal(e.Data, f); err != nil {

@@ -198,8 +198,8 @@ func media(c *canvas.Canvas, b *block) error {
 }
 
 // tool applies a tool_call or tool_call_update. The content list is the tool's whole output so far. rawOutput is shown only if the
-// update has no content, because it is the tool's internal form of the same result. The part stays open until the turn ends, because a later update may
-// change a tool that has completed.
+// update has no content, because it is the tool's internal form of the same result. The part stays open until the turn ends,
+// because a later update may change a tool that has completed.
 func (r *reader) tool(c *canvas.Canvas, u *update) error {
 	p, err := begin(c, &u.call)
 	if err != nil {

@@ -19,6 +19,7 @@
 //     title that marks them as inexact.
 //   - Output with is_stderr is a piece. Output without it is the whole output: if it equals the pieces so far, it changes nothing; if it
 //     extends them, the rest is appended; otherwise it replaces the output. It never changes stderr.
-//   - A tool has failed if is_error is true in its event or in the metadata of its result, or if the metadata has an error. A tool without a result fails at the next iteration or at the end.
+//   - A tool has failed if is_error is true in its event or in the metadata of its result, or if the metadata has an error. A tool
+//     without a result fails at the next iteration or at the end.
 //   - agent_stop ends the turn, and so does error, after which the runtime sends nothing. A message_stop doesn't.
 package agentsdk

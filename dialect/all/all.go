@@ -1,6 +1,6 @@
 // Package all lists the dialects of this build of Leat in a [dialect.Registry]. It is the only package that imports them all. Other packages
-// get the registry as a value and look dialects up by name, so a program that embeds Leat can also register its own, and links only those that
-// it uses.
+// get the registry as a value and look dialects up by name, so a program that embeds Leat can also register its own, and links only
+// those that it uses.
 //
 // The names are part of configuration files, of stored turns and of metric labels, so they must never change. The test of this package
 // runs every dialect with the stored states of earlier versions.

@@ -24,8 +24,8 @@ func (d *decoder) block(index int) *open {
 	return nil
 }
 
-// start applies a content_block_start. Text and thinking may already have their first characters here, and a result is complete. A block that is
-// not shown is stored too, so that its deltas are not taken for an error.
+// start applies a content_block_start. Text and thinking may already have their first characters here, and a result is complete. A
+// block that is not shown is stored too, so that its deltas are not taken for an error.
 func (d *decoder) start(in *frame) error {
 	if d.Key == "" {
 		return errNoMessage
@@ -173,8 +173,8 @@ func (d *decoder) flush(b *open) {
 // tool reports whether the block is a tool that is shown.
 func (b *open) tool() bool { return b.Part != "" && strings.HasSuffix(b.Type, "tool_use") }
 
-// stop ends a block. The part of a tool stays open, because its output may follow; a tool without arguments gets {} as its input, which is what
-// the model meant. All other parts end with their block.
+// stop ends a block. The part of a tool stays open, because its output may follow; a tool without arguments gets {} as its input,
+// which is what the model meant. All other parts end with their block.
 func (d *decoder) stop(b *open) {
 	d.Open = slices.DeleteFunc(d.Open, func(o *open) bool { return o == b })
 	if b.Part == "" {
@@ -190,8 +190,8 @@ func (d *decoder) stop(b *open) {
 	d.Emit(event.Event{Type: event.PartEnd, Message: d.Key, Part: b.Part})
 }
 
-// result applies the result of a tool and ends the tool's part. A result whose call was in an earlier stream, for example before a pause, gets
-// a new tool part, which is named by the type of the result.
+// result applies the result of a tool and ends the tool's part. A result whose call was in an earlier stream, for example before a
+// pause, gets a new tool part, which is named by the type of the result.
 func (d *decoder) result(c *block) {
 	i := slices.IndexFunc(d.Tools, func(t *tool) bool { return t.Call == c.ToolUseID })
 	var t *tool

@@ -161,8 +161,9 @@ func (d *decoder) route(in *frame) error {
 	return nil
 }
 
-// begin applies a message_start. An upstream that was restarted in the middle of a message sends another one, with a new id; the current message
-// then ends as aborted. The key of every message but the first has its number, because an upstream may use an id again.
+// begin applies a message_start. An upstream that was restarted in the middle of a message sends another one, with a new id; the
+// current message then ends as aborted. The key of every message but the first has its number, because an upstream may use an id
+// again.
 func (d *decoder) begin(in *frame) error {
 	if in.Message == nil {
 		return fmt.Errorf("message: %w", errMissing)
@@ -233,8 +234,8 @@ func (d *decoder) error(in *frame) {
 	d.end(&event.Body{Outcome: event.Failed, Reason: "error", Error: &event.Error{Code: f.Type, Message: f.Message, Retryable: retryable[f.Type]}})
 }
 
-// endMessage ends the open blocks of the current message, its tools and the message itself. The part of a tool that the server runs stays open,
-// because after pause_turn its result is in the next message.
+// endMessage ends the open blocks of the current message, its tools and the message itself. The part of a tool that the server runs
+// stays open, because after pause_turn its result is in the next message.
 func (d *decoder) endMessage(reason string) {
 	for len(d.Open) > 0 {
 		d.stop(d.Open[0])

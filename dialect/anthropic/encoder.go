@@ -80,8 +80,8 @@ func (e *Encoder) stop(b []byte) []byte {
 // Ping appends an event that keeps the connection alive.
 func (e *Encoder) Ping(b []byte) []byte { return write(b, "ping", []byte(`{"type":"ping"}`)) }
 
-// End appends the end of a complete message. reason is that of the turn; a nil u is a usage of zero tokens. A message without content gets one empty text, because clients
-// read the first block without checking whether it exists.
+// End appends the end of a complete message. reason is that of the turn; a nil u is a usage of zero tokens. A message without
+// content gets one empty text, because clients read the first block without checking whether it exists.
 func (e *Encoder) End(b []byte, reason string, u *event.Usage) []byte {
 	if e.blocks == 0 {
 		b = e.begin(b, "text")
@@ -141,8 +141,8 @@ func (e *Encoder) AppendMessage(b []byte, blocks []Block, reason string, u *even
 	return append(appendUsage(b, u), '}')
 }
 
-// stopReason maps the reason of a completed turn, which may be that of any provider, to one of the API's stop reasons. The API requires one, so
-// any other reason is end_turn.
+// stopReason maps the reason of a completed turn, which may be that of any provider, to one of the API's stop reasons. The API
+// requires one, so any other reason is end_turn.
 func stopReason(reason string) string {
 	switch reason {
 	case "max_tokens", "length", "max_output_tokens":

@@ -54,8 +54,8 @@ func parseResult(c *block) result {
 	return r
 }
 
-// withFiles appends to stdout a line for each file that a program has written. The upstream sends only the file's id, and many programs write a
-// file and print nothing.
+// withFiles appends to stdout a line for each file that a program has written. The upstream sends only the file's id, and many
+// programs write a file and print nothing.
 func withFiles(stdout string, content json.RawMessage) string {
 	var files []struct {
 		ID string `json:"file_id"`

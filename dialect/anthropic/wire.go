@@ -76,8 +76,9 @@ var retryable = map[string]bool{
 	"timeout_error":    true,
 }
 
-// scan reads the delta of a text in the order of keys in which the upstream writes it, without encoding/json. It returns the block's index, the
-// field and the text as a JSON token. For any other form of the same JSON it returns false, and the frame is decoded by encoding/json.
+// scan reads the delta of a text in the order of keys in which the upstream writes it, without encoding/json. It returns the
+// block's index, the field and the text as a JSON token. For any other form of the same JSON it returns false, and the frame is
+// decoded by encoding/json.
 func scan(b []byte) (index int, f event.Field, token []byte, ok bool) {
 	s := jsonscan.New(b)
 	if !s.Lit(`{"type":"content_block_delta","index":`) {

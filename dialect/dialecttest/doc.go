@@ -8,8 +8,8 @@
 // Run checks the rules of package dialect with every stream: the operations are in order and valid, cutting the bytes at any position
 // changes nothing, a decoder restored from a stored state continues exactly like the original, every prefix of a stream is
 // reported as cut short, unknown frames change nothing, and invalid ones are errors. [Golden] compares the result of each stream with a
-// reviewed file, [Fold] returns the transcript of operations for tests of their content, and [Dump] formats a transcript. [States] checks that
-// the states of earlier versions can still be restored; package dialect/all calls it for every dialect.
+// reviewed file, [Fold] returns the transcript of operations for tests of their content, and [Dump] formats a transcript. [States]
+// checks that the states of earlier versions can still be restored; package dialect/all calls it for every dialect.
 //
 // Everything is deterministic: random divisions have fixed seeds, and ids and times are the same in every run.
 //

@@ -18,7 +18,8 @@ const Turn = "turn"
 const start = 1_000_000
 
 // Folder maps the operations of a stream to events and folds them into a transcript. The ids are the same in every run: messages and further
-// turns are "id1", "id2", ... Upstream turns become siblings instead of nested turns, so that recordings of a whole connection can be folded too.
+// turns are "id1", "id2", ... Upstream turns become siblings instead of nested turns, so that recordings of a whole connection can
+// be folded too.
 type Folder struct {
 	Events     []event.Event // all events so far, with the seqs that a log would assign
 	Transcript transcript.Transcript

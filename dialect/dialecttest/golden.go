@@ -15,8 +15,8 @@ import (
 // update is a flag of every test that imports this package, for golden files and for states.
 var update = flag.Bool("update", false, "rewrite the golden files; review the changes before you commit them")
 
-// Golden compares the transcript of each stream, as [Dump] formats it, with testdata/golden/NAME.txt of the package under test. The files were
-// read by a person who compared them with the stream: unlike [Run], they show whether a decoder understands its format.
+// Golden compares the transcript of each stream, as [Dump] formats it, with testdata/golden/NAME.txt of the package under test. The
+// files were read by a person who compared them with the stream: unlike [Run], they show whether a decoder understands its format.
 func Golden(t *testing.T, d dialect.Dialect, corpus []Stream) {
 	t.Helper()
 	for _, s := range corpus {

@@ -63,9 +63,9 @@ func Run(t *testing.T, d dialect.Dialect, corpus []Stream) {
 	}
 }
 
-// decodeWhole decodes a stream in one piece and checks its operations: they apply to a transcript in their order, each changes something, none
-// has a field that only the log may set, and a turn has ended unless the stream is unfinished. A running tool must not be ended, because the
-// transcript would then show it as failed, whatever its result was.
+// decodeWhole decodes a stream in one piece and checks its operations: they apply to a transcript in their order, each changes
+// something, none has a field that only the log may set, and a turn has ended unless the stream is unfinished. A running tool must
+// not be ended, because the transcript would then show it as failed, whatever its result was.
 func decodeWhole(t *testing.T, d dialect.Dialect, s Stream) []event.Event {
 	t.Helper()
 	ops := feed(t, d, s, s.Body)
@@ -123,7 +123,8 @@ func feed(t *testing.T, d dialect.Dialect, s Stream, pieces ...[]byte) []event.E
 	return append(ops, got...)
 }
 
-// sameOps compares lists of operations field by field, also the JSON that they contain, because the log stores them as they are. It fails the test and returns false if the operations differ. label names the way in which got was decoded.
+// sameOps compares lists of operations field by field, also the JSON that they contain, because the log stores them as they are. It
+// fails the test and returns false if the operations differ. label names the way in which got was decoded.
 func sameOps(t *testing.T, label string, want, got []event.Event) bool {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -159,9 +160,10 @@ func chunks(t *testing.T, d dialect.Dialect, s Stream, want []event.Event) {
 	}
 }
 
-// everyCut cuts the frame that begins at byte pos in two, at each position that maxCuts allows. A stream that was restored before the frame must
-// return the same operations for the two pieces as for the frame, and must report a stream that ends after the first piece as cut short.
-// everyCut returns the position of the next frame and whether a turn has ended before it. st must be at pos; it is moved to the next frame.
+// everyCut cuts the frame that begins at byte pos in two, at each position that maxCuts allows. A stream that was restored before
+// the frame must return the same operations for the two pieces as for the frame, and must report a stream that ends after the first
+// piece as cut short. everyCut returns the position of the next frame and whether a turn has ended before it. st must be at pos; it
+// is moved to the next frame.
 func everyCut(t *testing.T, d dialect.Dialect, s Stream, st *dialect.Stream, pos int, isOver bool) (int, bool) {
 	// Only single bytes show where the frame ends: st moves its offset with the last byte.
 	state := stateOf(t, st)
@@ -195,8 +197,8 @@ func half(t *testing.T, d dialect.Dialect, state, body []byte) (*dialect.Stream,
 	return st, write(t, st, body)
 }
 
-// checkCutShort closes a stream in the middle of a frame, before the end of a turn. Close must report the stream as cut short and end no turn,
-// unless the end of the body is the format's own end (see everyPrefix) or only the line end is missing.
+// checkCutShort closes a stream in the middle of a frame, before the end of a turn. Close must report the stream as cut short and
+// end no turn, unless the end of the body is the format's own end (see everyPrefix) or only the line end is missing.
 func checkCutShort(d dialect.Dialect, st *dialect.Stream) error {
 	if d.Framing == dialect.Lines && json.Valid(bytes.TrimSpace(st.Pending())) {
 		return nil // Close decodes the last line without its end, so the frame is complete
@@ -229,8 +231,9 @@ func pieces(body []byte, salt uint64) [][]byte {
 	return chunks
 }
 
-// resume drops a stream after random pieces and continues with a new one from the stored state, at the stored offset, as a gateway does after a
-// restart. The mapper is restored too. Operations, events and transcript must be those of a stream without interruption.
+// resume drops a stream after random pieces and continues with a new one from the stored state, at the stored offset, as a gateway
+// does after a restart. The mapper is restored too. Operations, events and transcript must be those of a stream without
+// interruption.
 func resume(t *testing.T, d dialect.Dialect, s Stream, want []event.Event) {
 	for round := range uint64(4) {
 		st := dialect.NewStream(d)
@@ -289,7 +292,8 @@ func resume(t *testing.T, d dialect.Dialect, s Stream, want []event.Event) {
 	}
 }
 
-// framesOf splits a body into its frames, for the checks that call a decoder without a stream. Lines that aren't JSON are left out: an unfinished stream ends in the middle of one.
+// framesOf splits a body into its frames, for the checks that call a decoder without a stream. Lines that aren't JSON are left out:
+// an unfinished stream ends in the middle of one.
 func framesOf(t *testing.T, d dialect.Dialect, body []byte) []dialect.Frame {
 	t.Helper()
 	var frames []dialect.Frame
@@ -349,8 +353,9 @@ func restore(t *testing.T, d dialect.Dialect, frames []dialect.Frame, want []eve
 	sameOps(t, "restored", want, append(ops, closeStream(t, clone(t, d, dec))...))
 }
 
-// everyPrefix closes the stream after each number of frames. Before the end of a turn, Close must report the stream as cut short and end no turn. If the
-// end of the body is the format's own end, Close may end the turn, but then the rest of the stream must not add content.
+// everyPrefix closes the stream after each number of frames. Before the end of a turn, Close must report the stream as cut short
+// and end no turn. If the end of the body is the format's own end, Close may end the turn, but then the rest of the stream must not
+// add content.
 func everyPrefix(t *testing.T, d dialect.Dialect, frames []dialect.Frame) {
 	dec := d.Decoder()
 	f := NewFolder()
@@ -401,8 +406,8 @@ func visibleText(tr *transcript.Transcript) string {
 	return "messages:\n" + Dump(&messages)
 }
 
-// invalid replaces a frame by something that isn't a JSON object. The error must name the dialect and the frame's number; afterwards the decoder
-// must refuse every frame, and Close must report the stream as cut short.
+// invalid replaces a frame by something that isn't a JSON object. The error must name the dialect and the frame's number;
+// afterwards the decoder must refuse every frame, and Close must report the stream as cut short.
 func invalid(t *testing.T, d dialect.Dialect, frames []dialect.Frame) {
 	// As the first frame, and in the middle of the stream, where a decoder has open parts and buffers.
 	for _, at := range []int{0, len(frames) / 2} {

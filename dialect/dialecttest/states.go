@@ -57,8 +57,8 @@ func States(t *testing.T, d dialect.Dialect, corpus []Stream, file string) {
 	}
 }
 
-// resumeFrom compares the rest of a stream, decoded from a stored state, with the rest as a decoder returns it that has decoded the stream from
-// its beginning. The states at the end must be equal too, because a field that no operation shows may have been lost.
+// resumeFrom compares the rest of a stream, decoded from a stored state, with the rest as a decoder returns it that has decoded the
+// stream from its beginning. The states at the end must be equal too, because a field that no operation shows may have been lost.
 func resumeFrom(t *testing.T, d dialect.Dialect, s Stream, state []byte) {
 	t.Helper()
 	st := restoreStream(t, d, state)

@@ -9,8 +9,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// The functions of this file call a stream or decoder and fail the test if the call fails, so that the checks read as a sequence of steps. They
-// must run in the goroutine of the test, because they stop it.
+// The functions of this file call a stream or decoder and fail the test if the call fails, so that the checks read as a sequence of
+// steps. They must run in the goroutine of the test, because they stop it.
 
 // write decodes the next bytes of a body and returns the operations of the frames that they complete.
 func write(t *testing.T, st *dialect.Stream, p []byte) []event.Event {

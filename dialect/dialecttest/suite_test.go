@@ -11,7 +11,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// fake is a small dialect of lines {"n":…,"text":"…"} and {"end":true}. fault names the rule that it breaks; it is empty for a correct dialect.
+// fake is a small dialect of lines {"n":…,"text":"…"} and {"end":true}. fault names the rule that it breaks; it is empty for a
+// correct dialect.
 type fake struct {
 	fault string
 	st    fakeState

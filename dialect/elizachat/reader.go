@@ -105,8 +105,8 @@ func token(c *canvas.Canvas, in *frame) error {
 	return c.SetToken(p, event.Text, in.FullText)
 }
 
-// finish applies a done frame, which repeats the whole text and ends the turn. Servers send the provider's usage, their own estimate, or both;
-// the provider's is preferred.
+// finish applies a done frame, which repeats the whole text and ends the turn. Servers send the provider's usage, their own
+// estimate, or both; the provider's is preferred.
 func finish(c *canvas.Canvas, in *frame) error {
 	if err := c.SetProse(textKey, event.KindText, decoding.String(in.FullText)); err != nil {
 		return err

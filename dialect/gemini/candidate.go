@@ -134,8 +134,9 @@ func (d *decoder) media(a *answer, m *event.Media) {
 	}
 }
 
-// call applies a functionCall: a complete call, or a piece of one. Only the first piece has the name; a call without args and partialArgs that
-// will continue begins a call in pieces. An empty functionCall is the end of the open call, and it may also follow a call that has ended.
+// call applies a functionCall: a complete call, or a piece of one. Only the first piece has the name; a call without args and
+// partialArgs that will continue begins a call in pieces. An empty functionCall is the end of the open call, and it may also follow
+// a call that has ended.
 func (d *decoder) call(a *answer, c *call) error {
 	if c.Name != "" || a.Open != kindCall {
 		if c.Name == "" && c.Args == nil && c.Partial == nil {

@@ -157,8 +157,9 @@ func (d *decoder) abort(reason string, err *event.Error) {
 	d.end(&event.Body{Outcome: event.Failed, Reason: reason, Error: err})
 }
 
-// endTurn ends the turn after every candidate has finished. Its outcome is that of candidate 0, or of the first one if the stream has no candidate 0. Any other
-// reason than the model's own end or the length limit is a failure, such as SAFETY: the answer is not what the model wanted to write.
+// endTurn ends the turn after every candidate has finished. Its outcome is that of candidate 0, or of the first one if the stream
+// has no candidate 0. Any other reason than the model's own end or the length limit is a failure, such as SAFETY: the answer is not
+// what the model wanted to write.
 func (d *decoder) endTurn() {
 	answer := d.Answers[0]
 	for _, a := range d.Answers {

@@ -6,8 +6,8 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
-// progress recognizes chunks of a candidate, also those without parts: the model has worked, even if the API shows nothing of it. A chunk with
-// the usage alone doesn't count.
+// progress recognizes chunks of a candidate, also those without parts: the model has worked, even if the API shows nothing of it. A
+// chunk with the usage alone doesn't count.
 func progress(f dialect.Frame) bool {
 	var in struct {
 		Candidates []json.RawMessage `json:"candidates"`

@@ -96,8 +96,8 @@ func (u *usage) add(next *usage) {
 	}
 }
 
-// total returns the usage as readers see it. The API counts cached tokens in the prompt, and thoughts apart from the candidates; [event.Usage]
-// counts cached tokens apart and thoughts in the output.
+// total returns the usage as readers see it. The API counts cached tokens in the prompt, and thoughts apart from the candidates;
+// [event.Usage] counts cached tokens apart and thoughts in the output.
 func (u *usage) total() event.Usage {
 	n := func(p *int64) int64 {
 		if p == nil {

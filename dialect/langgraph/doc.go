@@ -16,8 +16,8 @@
 //
 //   - A text is identified by its message's id. Chunks (mode messages-tuple) append; complete messages and those of
 //     messages/partial replace the text.
-//   - values and updates provide texts only if the stream has no events of the messages modes. In values, only the messages after the last user
-//     message count.
+//   - values and updates provide texts only if the stream has no events of the messages modes. In values, only the messages after
+//     the last user message count.
 //   - A tool is identified by the id of its call. Its result is a message of type tool.
 //   - end and error end the turn, except that a run that stops for an interrupt asks a question and leaves the turn open. A stream that
 //     ends without either was cut short; the agent package then queries the run by its id.

@@ -108,8 +108,9 @@ func (d *decoder) decodeFrame(f dialect.Frame) error {
 	return nil
 }
 
-// route applies an event by its type. Deltas grow a part, and "done" events set its final text; an "added" event only starts the part, so that
-// readers see the parts in the order in which the model began them. An unknown event of a call that the server runs is only progress.
+// route applies an event by its type. Deltas grow a part, and "done" events set its final text; an "added" event only starts the
+// part, so that readers see the parts in the order in which the model began them. An unknown event of a call that the server runs
+// is only progress.
 func (d *decoder) route(in *frame) error {
 	kind, ok := strings.CutPrefix(in.Type, "response.")
 	if !ok {

@@ -1,5 +1,5 @@
-// Package openairesponses decodes the stream of the OpenAI Responses API ("streaming events" in the API reference). It accepts events with and
-// without SSE names. The API has no version.
+// Package openairesponses decodes the stream of the OpenAI Responses API ("streaming events" in the API reference). It accepts
+// events with and without SSE names. The API has no version.
 //
 //	response.created, queued, in_progress                   the id of the response and the model
 //	response.output_text.*, refusal.*, content_part.*       texts

@@ -47,8 +47,8 @@ func (d *decoder) item(index int) (*open, error) {
 	return o, nil
 }
 
-// part returns the part with a key, and starts it if necessary: a server that imitates the API may leave out the events that announce parts. It
-// returns nil if the part has ended, so that late and repeated events change nothing.
+// part returns the part with a key, and starts it if necessary: a server that imitates the API may leave out the events that
+// announce parts. It returns nil if the part has ended, so that late and repeated events change nothing.
 func (d *decoder) part(index int, key string, kind event.PartKind, field event.Field) (*part, error) {
 	o, err := d.item(index)
 	if err != nil || o.Done || slices.Contains(o.Final, key) {
@@ -108,8 +108,8 @@ func (d *decoder) say(p *part, text string) {
 	d.Emit(event.Event{Type: event.PartAppend, Message: d.Key, Part: p.Key, Field: p.Field, Text: text})
 }
 
-// setText applies the final text of a part, which emits only the difference to the streamed text. It ends the part, unless that is a tool, whose
-// output may follow. An event without the text doesn't retract what was streamed.
+// setText applies the final text of a part, which emits only the difference to the streamed text. It ends the part, unless that is
+// a tool, whose output may follow. An event without the text doesn't retract what was streamed.
 func (d *decoder) setText(index int, key string, kind event.PartKind, field event.Field, text *string) error {
 	p, err := d.part(index, key, kind, field)
 	if err != nil || p == nil {

@@ -75,8 +75,8 @@ func (d *decoder) asks() bool {
 	return slices.ContainsFunc(d.Questions, func(q *question) bool { return q.Message == d.Key })
 }
 
-// OpenRequests returns the approvals that the last response asked for. It returns none before the response has ended, because the response may
-// still ask for more.
+// OpenRequests returns the approvals that the last response asked for. It returns none before the response has ended, because the
+// response may still ask for more.
 func (d *decoder) OpenRequests() []event.Request {
 	var requests []event.Request
 	for _, q := range d.Questions {
@@ -131,8 +131,8 @@ func (d *decoder) ran(q *question, in *item) {
 	d.forget(q)
 }
 
-// endQuestions ends the open questions with the turn. An approved call runs in the next response, so a call that has not run in a complete turn
-// was denied. If the turn failed, nothing is known about the answer.
+// endQuestions ends the open questions with the turn. An approved call runs in the next response, so a call that has not run in a
+// complete turn was denied. If the turn failed, nothing is known about the answer.
 func (d *decoder) endQuestions(o event.Outcome) {
 	for len(d.Questions) > 0 {
 		q := d.Questions[0]

@@ -93,8 +93,8 @@ func (d *decoder) returned(in *item) {
 	d.endTool(o)
 }
 
-// caller returns the call that an output belongs to, or nil. A tool search that the server runs has no call id: its output belongs to the oldest
-// search without one.
+// caller returns the call that an output belongs to, or nil. A tool search that the server runs has no call id: its output belongs
+// to the oldest search without one.
 func (d *decoder) caller(in *item) *open {
 	if in.CallID == "" {
 		if in.Type != searchOutput {
@@ -116,8 +116,8 @@ func (d *decoder) caller(in *item) *open {
 	return nil
 }
 
-// text returns a value as text for readers: a string as it is, the texts and logs of a list as lines, the message of an error, and anything else
-// as JSON. A list is shown as JSON if any of its entries has neither a text nor logs, so that nothing is lost.
+// text returns a value as text for readers: a string as it is, the texts and logs of a list as lines, the message of an error, and
+// anything else as JSON. A list is shown as JSON if any of its entries has neither a text nor logs, so that nothing is lost.
 func text(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {

@@ -78,8 +78,8 @@ func (u *usage) total() event.Usage {
 	}
 }
 
-// item is an item of the output: a message, a reasoning, a call, or the output of a call. Fields whose type depends on the type of the item are
-// raw.
+// item is an item of the output: a message, a reasoning, a call, or the output of a call. Fields whose type depends on the type of
+// the item are raw.
 type item struct {
 	Type   string `json:"type"`
 	Status string `json:"status"`

@@ -1,5 +1,6 @@
 // Package recording reads recorded streams, in any of three file formats, as the frames of a dialect, and writes one of the formats.
-// The tests of the dialects and the agent kind replay read recordings with it, and the gateway exports the captured traffic of a turn with it.
+// The tests of the dialects and the agent kind replay read recordings with it, and the gateway exports the captured traffic of a
+// turn with it.
 //
 // The first line of a recording decides its form:
 //

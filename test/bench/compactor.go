@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// compactor compacts streams one after another, in the order of the first request. A stream that already waits is compacted once, up to its latest
-// request, like in the gateway. newCompactor starts its goroutine and finish ends it.
+// compactor compacts streams one after another, in the order of the first request. A stream that already waits is compacted once,
+// up to its latest request, like in the gateway. newCompactor starts its goroutine and finish ends it.
 type compactor struct {
 	mu      sync.Mutex
 	order   []int         // streams that wait

@@ -84,8 +84,8 @@ func leatStream(n int, text string) stream {
 	}
 }
 
-// openclawStream returns a stream of OpenClaw's protocol 4. It sends each delta twice, in an agent frame and in a chat frame, and both contain
-// the whole text so far. The two frames count as one delta.
+// openclawStream returns a stream of OpenClaw's protocol 4. It sends each delta twice, in an agent frame and in a chat frame, and
+// both contain the whole text so far. The two frames count as one delta.
 func openclawStream(n int, text string) stream {
 	const run = "f3b6b9cb-de84-408f-ab9e-a029b7a6c11c"
 	var d strings.Builder

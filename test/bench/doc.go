@@ -1,5 +1,5 @@
-// Command bench measures Leat and prints every figure that the documentation quotes, each with a baseline of raw sockets or a plain file that is
-// measured in the same run.
+// Command bench measures Leat and prints every figure that the documentation quotes, each with a baseline of raw sockets or a plain
+// file that is measured in the same run.
 //
 // Invariants
 //

@@ -23,9 +23,9 @@ const (
 	joinRate   = 50   // tokens a second while viewers join
 )
 
-// benchJoin measures how fast a viewer gets the text of a long turn that is still running. Viewers join one after another. A join ends when the
-// viewer has all text that existed before it connected. Each viewer starts with the text length that the previous one received, so the
-// measured text grows with the turn.
+// benchJoin measures how fast a viewer gets the text of a long turn that is still running. Viewers join one after another. A join
+// ends when the viewer has all text that existed before it connected. Each viewer starts with the text length that the previous one
+// received, so the measured text grows with the turn.
 func benchJoin(ctx context.Context, e *env) (ms []measure, err error) {
 	const id = "join"
 	g, p, err := e.startTurn(ctx, id)

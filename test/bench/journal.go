@@ -16,8 +16,9 @@ import (
 
 const journalTarget = 400_000 // target: at least this many events a second
 
-// benchJournal appends from many streams concurrently. Each stream has one append of several events in progress, like a conversation's writer,
-// which collects events during a commit. Logs are compacted one after another when a turn has ended, as in the gateway.
+// benchJournal appends from many streams concurrently. Each stream has one append of several events in progress, like a
+// conversation's writer, which collects events during a commit. Logs are compacted one after another when a turn has ended, as in
+// the gateway.
 func benchJournal(ctx context.Context, e *env) ([]measure, error) {
 	file, err := fileAppends(ctx, e)
 	if err != nil {
@@ -139,8 +140,8 @@ func verify(ctx context.Context, j journal.Journal, id string, t *turns) error {
 	return nil
 }
 
-// fileAppends is the baseline: the same JSON appended to a plain file. All waiting appends share one write and one fdatasync, the group commit
-// that a database can't be faster than on the same disk.
+// fileAppends is the baseline: the same JSON appended to a plain file. All waiting appends share one write and one fdatasync, the
+// group commit that a database can't be faster than on the same disk.
 func fileAppends(ctx context.Context, e *env) (a appended, err error) {
 	f, err := os.Create(filepath.Join(e.dir, "bare"))
 	if err != nil {

@@ -24,8 +24,8 @@ type flow struct {
 	took           time.Duration // sampled time
 }
 
-// benchLatency sends the same tokens at the same rate through a plain relay and through the gateway, at the full load and at a tenth of it. At
-// the full load the CPU is near its limit and queues form; the lower load shows the gateway's own latency.
+// benchLatency sends the same tokens at the same rate through a plain relay and through the gateway, at the full load and at a
+// tenth of it. At the full load the CPU is near its limit and queues form; the lower load shows the gateway's own latency.
 func benchLatency(ctx context.Context, e *env) ([]measure, error) {
 	n := e.size.latencyStreams
 	raw, own, err := e.flows(ctx, n)
@@ -142,8 +142,8 @@ func closeProducers(producers []*producer) {
 	}
 }
 
-// flow sends the tokens and measures their latency, and the CPU time of both processes, after the warm-up. Tokens that are sent during the warm-up
-// aren't sampled: connections, heaps and CPU frequency have to reach a steady state first.
+// flow sends the tokens and measures their latency, and the CPU time of both processes, after the warm-up. Tokens that are sent
+// during the warm-up aren't sampled: connections, heaps and CPU frequency have to reach a steady state first.
 func (e *env) flow(ctx context.Context, p *process, producers []*producer, viewers *crowd) (f flow, err error) {
 	z := e.size
 	rounds := int((z.latencyWarm + z.latencyTime).Seconds() * float64(z.latencyRate))

@@ -27,8 +27,8 @@ type binary struct {
 	err  error
 }
 
-// hook is a source file that is compiled into the measured program only. It serves CPU profiles and exact memory figures on a separate port. It
-// costs nothing during a measurement, because it is called only before and after, unless a profile was requested.
+// hook is a source file that is compiled into the measured program only. It serves CPU profiles and exact memory figures on a
+// separate port. It costs nothing during a measurement, because it is called only before and after, unless a profile was requested.
 const hook = `package main
 
 import (
@@ -229,8 +229,8 @@ func (g *gateway) memory(ctx context.Context) (m memory, err error) {
 	return m, json.NewDecoder(resp.Body).Decode(&m)
 }
 
-// profileFor starts writing a CPU profile of the program for a duration, if profiles were requested. The returned function waits until the profile
-// is written.
+// profileFor starts writing a CPU profile of the program for a duration, if profiles were requested. The returned function waits
+// until the profile is written.
 func (g *gateway) profileFor(ctx context.Context, name string, d time.Duration) func() error {
 	if g.b.profile == "" {
 		return func() error { return nil }

@@ -95,7 +95,8 @@ func choose(only string) ([]benchmark, error) {
 	return chosen, nil
 }
 
-// run prints the description of the machine and runs the chosen benchmarks in a temporary folder. Figures are written to out, progress to log.
+// run prints the description of the machine and runs the chosen benchmarks in a temporary folder. Figures are written to out,
+// progress to log.
 func run(ctx context.Context, o options, out, log io.Writer) error {
 	chosen, err := choose(o.only)
 	if err != nil {
@@ -121,8 +122,8 @@ func run(ctx context.Context, o options, out, log io.Writer) error {
 	return measureAll(ctx, e, chosen, o.runs, out)
 }
 
-// measureAll runs each benchmark the given number of times and prints its figures. A failed benchmark doesn't stop the others. Missed targets are
-// listed at the end, but they aren't errors, because they depend on the machine.
+// measureAll runs each benchmark the given number of times and prints its figures. A failed benchmark doesn't stop the others.
+// Missed targets are listed at the end, but they aren't errors, because they depend on the machine.
 func measureAll(ctx context.Context, e *env, chosen []benchmark, runs int, out io.Writer) error {
 	var failed error
 	var missed []string

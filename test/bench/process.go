@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// childEnv is the environment variable that makes this program run as a child, with the child's name as its value. Baselines run in a separate
-// process, so that their CPU time and memory can be separated from those of the load.
+// childEnv is the environment variable that makes this program run as a child, with the child's name as its value. Baselines run in
+// a separate process, so that their CPU time and memory can be separated from those of the load.
 const childEnv = "LEAT_BENCH_CHILD"
 
 // process is a program whose resource usage is measured.

@@ -25,8 +25,8 @@ type producer struct {
 	answers sync.WaitGroup // the goroutine that reads the responses
 }
 
-// push opens a pushed turn in a conversation, and returns after the gateway has accepted it. The request's body is chunked and stays open: [producer.send]
-// writes one chunk per token.
+// push opens a pushed turn in a conversation, and returns after the gateway has accepted it. The request's body is chunked and
+// stays open: [producer.send] writes one chunk per token.
 func push(ctx context.Context, addr, conversation string) (*producer, error) {
 	p, err := newProducer(ctx, addr)
 	if err != nil {
@@ -107,8 +107,9 @@ func (p *producer) close() error {
 	return err
 }
 
-// paced sends tokens on all producers at a rate per second, until each has sent rounds tokens. The producers are spread evenly over the period. It
-// returns the highest delay of a token behind its schedule. A high delay means that the load generator is too slow for a valid figure.
+// paced sends tokens on all producers at a rate per second, until each has sent rounds tokens. The producers are spread evenly over
+// the period. It returns the highest delay of a token behind its schedule. A high delay means that the load generator is too slow
+// for a valid figure.
 func paced(ctx context.Context, producers []*producer, rate, rounds int) (late time.Duration, err error) {
 	// Timers of an idle Go program fire up to a millisecond late, and tokens would be sent in bursts. A locked thread with nanosleep is more
 	// precise.

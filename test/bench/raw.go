@@ -108,9 +108,9 @@ func relay(ctx context.Context, _ []string, ready func(string)) error {
 	})
 }
 
-// fan writes a frame to all its connections at an interval. Its arguments are the mode, the number of connections, the bytes of a frame, and the
-// interval. In the mode "writers", each connection has a goroutine that is woken like the reader of a feed. In the mode "loop", one goroutine
-// writes to all connections, which costs less CPU but lets one slow connection delay the others.
+// fan writes a frame to all its connections at an interval. Its arguments are the mode, the number of connections, the bytes of a
+// frame, and the interval. In the mode "writers", each connection has a goroutine that is woken like the reader of a feed. In the
+// mode "loop", one goroutine writes to all connections, which costs less CPU but lets one slow connection delay the others.
 func fan(ctx context.Context, args []string, ready func(string)) error {
 	if len(args) != 4 {
 		return fmt.Errorf("fan: %d arguments", len(args))

@@ -2,8 +2,8 @@ package main
 
 import "time"
 
-// size is the size of the loads. The documentation quotes figures of full. short is for a quick comparison while developing. tiny is for the test, which checks
-// only that every benchmark runs.
+// size is the size of the loads. The documentation quotes figures of full. short is for a quick comparison while developing. tiny
+// is for the test, which checks only that every benchmark runs.
 type size struct {
 	decodeTime   time.Duration // CPU time for each dialect
 	decodeDeltas int           // in one stream

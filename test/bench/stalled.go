@@ -25,8 +25,8 @@ const (
 
 // benchStalled measures the memory that the gateway uses for viewers that stop reading.
 //
-// Viewers connect and read nothing while a turn is running. The gateway's memory is measured before they connect, while they are idle, and while
-// they are stalled. Then they resume reading and must receive the complete text without a reconnect.
+// Viewers connect and read nothing while a turn is running. The gateway's memory is measured before they connect, while they are
+// idle, and while they are stalled. Then they resume reading and must receive the complete text without a reconnect.
 func benchStalled(ctx context.Context, e *env) (ms []measure, err error) {
 	z := e.size
 	const id = "stalled"

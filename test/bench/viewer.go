@@ -116,8 +116,8 @@ func watch(ctx context.Context, addr, conversation string, readBuffer int) (*vie
 	return v, nil
 }
 
-// run reads until want tokens have arrived. It returns an error if the connection ends before that, or if a token is lost, duplicated or out of
-// order.
+// run reads until want tokens have arrived. It returns an error if the connection ends before that, or if a token is lost,
+// duplicated or out of order.
 func (v *viewer) run(want int) error {
 	buf := make([]byte, 0, 2048)
 	for int(v.seen.Load()) < want {
@@ -139,8 +139,8 @@ func (v *viewer) run(want int) error {
 	return nil
 }
 
-// scan processes the tokens and counts the frames in b, which were read at the given time. It returns the end of b that may be the beginning of a
-// token or of an id line. It doesn't parse the JSON, because the load must cost less CPU than the gateway.
+// scan processes the tokens and counts the frames in b, which were read at the given time. It returns the end of b that may be the
+// beginning of a token or of an id line. It doesn't parse the JSON, because the load must cost less CPU than the gateway.
 func (v *viewer) scan(b []byte, now time.Duration) ([]byte, error) {
 	// Every SSE event has exactly one id line, and no token contains one.
 	v.frames.Add(int64(bytes.Count(b, idLine)))

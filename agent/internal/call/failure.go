@@ -80,7 +80,8 @@ func IsUntrusted(err error) bool {
 		errors.As(err, new(x509.UnknownAuthorityError)) || errors.As(err, new(x509.HostnameError)) || errors.As(err, new(tls.RecordHeaderError))
 }
 
-// BrokenStream describes a response that broke off. It is retried only if nothing of it was emitted, since a second request would repeat the output.
+// BrokenStream describes a response that broke off. It is retried only if nothing of it was emitted, since a second request would
+// repeat the output.
 func BrokenStream(hasOutput bool) *Failure {
 	return &Failure{Code: CodeCutShort, Message: "the connection to the agent broke in the middle of its answer", Retry: !hasOutput, Retryable: true}
 }

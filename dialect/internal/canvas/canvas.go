@@ -230,7 +230,8 @@ func (c *Canvas) Update(p *Part, state event.PartState, title string, failure *e
 	}
 }
 
-// EndPart ends a part. It does nothing if p is nil. End a running tool only after Update has set its final state, or readers see it as failed.
+// EndPart ends a part. It does nothing if p is nil. End a running tool only after Update has set its final state, or readers see it
+// as failed.
 func (c *Canvas) EndPart(p *Part) {
 	if p == nil {
 		return

@@ -1,5 +1,5 @@
-// Package canvas builds decoders for formats whose turns have one message: parts found by the upstream's keys, texts that grow by deltas or are
-// replaced by snapshots, tools, questions, and one end.
+// Package canvas builds decoders for formats whose turns have one message: parts found by the upstream's keys, texts that grow by
+// deltas or are replaced by snapshots, tools, questions, and one end.
 //
 // A dialect declares a reader, whose Read method applies one frame to a [Canvas], and passes it to [NewDecoder]. The canvas handles ids,
 // incomplete characters, limits, state and the order of operations.

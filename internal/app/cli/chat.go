@@ -29,7 +29,8 @@ type chatCmd struct {
 	Text         []string `arg:"" optional:"" help:"Send this message, print the answer and exit; - reads it from standard input. Default: an interactive chat."`
 }
 
-// Run follows the conversation in one goroutine, which draws it, and sends what the user types from this one. Drawing continues while a command waits for the gateway, so a slow gateway delays no text.
+// Run follows the conversation in one goroutine, which draws it, and sends what the user types from this one. Drawing continues
+// while a command waits for the gateway, so a slow gateway delays no text.
 //
 // A single message is a session that ends with its answer. Its output is quiet, which means only the final text or
 // JSON without progress, if standard output is not a terminal or --json is set: the output may be the input of

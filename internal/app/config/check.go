@@ -175,8 +175,8 @@ func (c *Config) Level() (slog.Level, error) {
 	return l, err
 }
 
-// SilenceOf returns an agent's limit on silence in the gateway's form: its own limit if it has one, else the general one. A negative value means
-// unlimited.
+// SilenceOf returns an agent's limit on silence in the gateway's form: its own limit if it has one, else the general one. A
+// negative value means unlimited.
 func (c *Config) SilenceOf(s agent.Spec) time.Duration {
 	if s.Silence != 0 {
 		return s.Silence

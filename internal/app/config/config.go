@@ -19,9 +19,9 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// Config is the configuration of a gateway. Each leaf is a key of the file and an environment variable, whose name is LEAT_ and the key's path
-// in capitals unless the tag env names others. leat.example.yaml describes all keys. A reload applies keys with the tag live; all others
-// wait for the next start.
+// Config is the configuration of a gateway. Each leaf is a key of the file and an environment variable, whose name is LEAT_ and the
+// key's path in capitals unless the tag env names others. leat.example.yaml describes all keys. A reload applies keys with the tag
+// live; all others wait for the next start.
 type Config struct {
 	Listen         []string `yaml:"listen"`
 	Data           string   `yaml:"data"`

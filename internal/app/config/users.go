@@ -4,8 +4,8 @@ import (
 	"net/url"
 )
 
-// Users configures which tokens of end users are valid and what their claims mean. Users are enabled if one of Secret, SecretFile, KeyFile and
-// JWKS is set.
+// Users configures which tokens of end users are valid and what their claims mean. Users are enabled if one of Secret, SecretFile,
+// KeyFile and JWKS is set.
 type Users struct {
 	Secret     string   `yaml:"secret"`
 	SecretFile string   `yaml:"secret_file"`

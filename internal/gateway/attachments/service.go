@@ -27,8 +27,8 @@ func (s *Service) HasWorkspace() bool { return s.store.workspace != nil }
 func (s *Service) MaxFile() int64 { return s.store.maxFile }
 
 // PutFile stores a file in a conversation that the principal may write in. It checks the access before it reads the bytes, because a
-// request without access must not fill the disk, and again in the commit. It returns the media for a message that shows it. If no message shows the file within a day,
-// it is removed. The errors are those of [gateway.Gateway.Do].
+// request without access must not fill the disk, and again in the commit. It returns the media for a message that shows it. If no
+// message shows the file within a day, it is removed. The errors are those of [gateway.Gateway.Do].
 func (s *Service) PutFile(ctx context.Context, p gateway.Principal, id string, f agent.File, r io.Reader) (event.Media, error) {
 	if _, err := s.gateway.Conversation(ctx, p, gateway.ActionWrite, id); err != nil {
 		return event.Media{}, err // before the bytes are read

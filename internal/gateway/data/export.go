@@ -94,9 +94,10 @@ func (o *output) line(v any) {
 	o.err = err
 }
 
-// conversations writes each conversation that the subject owns, once. Only the ids of exported conversations are held in memory. The list is ordered by the last change, so a conversation
-// that changes during the export can move to a page that was read already. The list is therefore read again until it contains
-// nothing new. Conversations created after the start are skipped, or the export might never end.
+// conversations writes each conversation that the subject owns, once. Only the ids of exported conversations are held in memory.
+// The list is ordered by the last change, so a conversation that changes during the export can move to a page that was read
+// already. The list is therefore read again until it contains nothing new. Conversations created after the start are skipped, or
+// the export might never end.
 func (x *Exporter) conversations(ctx context.Context, principal gateway.Principal, of Subject, o *output) error {
 	begin := time.Now().UnixMilli()
 	exported := map[string]bool{}

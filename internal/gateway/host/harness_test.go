@@ -28,7 +28,8 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
 
-// TestMain also runs the test binary as the channel's process. It copies its input to the test and the test's output to its own, over a socket.
+// TestMain also runs the test binary as the channel's process. It copies its input to the test and the test's output to its own,
+// over a socket.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "child" {
 		child(os.Args[2])

@@ -2,7 +2,8 @@
 //
 // Three sources are combined: the capture of the bytes that the turn exchanged with its agent, the log, and the trace of when each event
 // was received and committed. [Inspector.Explain] decodes the captured frames again and compares the result with the log.
-// [Inspector.WriteRecording] and [Inspector.WriteLogRecording] write a turn as a recording that can be replayed, from the capture and from the log.
+// [Inspector.WriteRecording] and [Inspector.WriteLogRecording] write a turn as a recording that can be replayed, from the capture
+// and from the log.
 //
 // Invariants
 //

@@ -67,8 +67,9 @@ type member struct {
 // away lists the error codes of turns that did not reach their agent. Other errors show that the agent can be reached.
 var away = []string{"agent_unreachable", "agent_not_started", "not_started"}
 
-// turnEnded records the outcome of a turn. A completed turn proves that the agent works, so it overrides an earlier failed check. detail is the cause of a failure for operators, or empty if there is only the
-// event's error. A stopped turn changes nothing, because a user stopped it.
+// turnEnded records the outcome of a turn. A completed turn proves that the agent works, so it overrides an earlier failed check.
+// detail is the cause of a failure for operators, or empty if there is only the event's error. A stopped turn changes nothing,
+// because a user stopped it.
 func (m *member) turnEnded(e *event.Event, conversation, detail string) {
 	b := e.Get()
 	switch b.Outcome {

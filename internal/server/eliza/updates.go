@@ -36,8 +36,8 @@ type updated struct {
 
 // Committed implements [gateway.Watcher].
 //
-// It runs in the conversation's writer with every commit, so it must not block. If the commit deletes the conversation, only the deletion is sent. Unlisted conversations are in no client's list,
-// so their changes are of no use to it.
+// It runs in the conversation's writer with every commit, so it must not block. If the commit deletes the conversation, only the
+// deletion is sent. Unlisted conversations are in no client's list, so their changes are of no use to it.
 func (u *Updates) Committed(s *journal.Summary, events []event.Event) {
 	if u.Send == nil {
 		return

@@ -223,8 +223,9 @@ func (in *installation) archive(ctx context.Context) (*os.File, error) {
 	return to, nil
 }
 
-// dependencies installs the npm packages that the plugin needs. It also finds the folder with the manifest, because package.json is there. The phase is reported even if nothing is missing, so that
-// clients always see the same phases. npm runs in the plugin's folder, with the scripts of all packages disabled.
+// dependencies installs the npm packages that the plugin needs. It also finds the folder with the manifest, because package.json is
+// there. The phase is reported even if nothing is missing, so that clients always see the same phases. npm runs in the plugin's
+// folder, with the scripts of all packages disabled.
 func (in *installation) dependencies(ctx context.Context) error {
 	root, err := pluginRoot(in.path(filesDir))
 	if err != nil {
@@ -300,8 +301,8 @@ func (in *installation) validate(ctx context.Context) error {
 	return nil
 }
 
-// configure checks with the runtime that the plugin can run, and that it may take its name. A plugin may only be replaced by one of the same lineage, so that a
-// package can't take over the name of another one.
+// configure checks with the runtime that the plugin can run, and that it may take its name. A plugin may only be replaced by one of
+// the same lineage, so that a package can't take over the name of another one.
 func (in *installation) configure(ctx context.Context) error {
 	if err := in.begin(ctx, phaseConfiguring, "Configuring %s...", in.plugin.Manifest.Name); err != nil {
 		return err

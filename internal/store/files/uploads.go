@@ -60,9 +60,9 @@ const (
 	uploadInfo = ".json"
 )
 
-// OpenUploads creates the folder if it doesn't exist, and loads the uploads in it. It deletes data without a description, which remains if the
-// gateway was killed in Create, data of finished uploads, and incomplete descriptions. A description that can't be read is deleted with its
-// data.
+// OpenUploads creates the folder if it doesn't exist, and loads the uploads in it. It deletes data without a description, which
+// remains if the gateway was killed in Create, data of finished uploads, and incomplete descriptions. A description that can't be
+// read is deleted with its data.
 func OpenUploads(dir string) (*Uploads, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("files: uploads: %w", err)

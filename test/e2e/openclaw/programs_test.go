@@ -112,8 +112,8 @@ func (r release) gateway(t *testing.T, modelURL string) (p *harness.Program, wor
 // hasty is the silence that the agent of that name may keep.
 const hasty = 4 * time.Second
 
-// newLeat returns a Leat gateway that is not started. Its agents all use the OpenClaw gateway: with default settings, with one session for all
-// conversations, with a short silence limit, with approvals, and with an invalid token.
+// newLeat returns a Leat gateway that is not started. Its agents all use the OpenClaw gateway: with default settings, with one
+// session for all conversations, with a short silence limit, with approvals, and with an invalid token.
 func newLeat(t *testing.T, upstream *harness.Program) *harness.Program {
 	t.Helper()
 	return leatAt(t, upstream.URL)

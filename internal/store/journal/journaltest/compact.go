@@ -46,8 +46,8 @@ func checkRange(t rapid.TB, r journal.Range, log []event.Event) {
 
 // testCompact checks the exact result of compacting a small turn, and that compaction is idempotent and never moves back.
 //
-// Two parts grow at the same time. The appends of part p become one event with the seq of its last append, so that a reader whose cursor is in
-// between still gets the complete text.
+// Two parts grow at the same time. The appends of part p become one event with the seq of its last append, so that a reader whose
+// cursor is in between still gets the complete text.
 func testCompact(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")
@@ -95,8 +95,8 @@ func testCompact(t *testing.T, open Open) {
 	}
 }
 
-// testCompactRandom compacts random logs: one log in several steps at random moments, and a copy of it in one step at the end. The folds of both
-// must equal the fold of the log as written.
+// testCompactRandom compacts random logs: one log in several steps at random moments, and a copy of it in one step at the end. The
+// folds of both must equal the fold of the log as written.
 func testCompactRandom(t *testing.T, open Open) {
 	j := start(t, open)
 	n := 0
@@ -125,8 +125,9 @@ func testCompactRandom(t *testing.T, open Open) {
 	})
 }
 
-// testCompactTouching compacts turn by turn, with events in between that change messages that are already compacted. The journal can't just add
-// rows then: it has to merge the new events with the compacted ones. The histories of status parts must survive every merge.
+// testCompactTouching compacts turn by turn, with events in between that change messages that are already compacted. The journal
+// can't just add rows then: it has to merge the new events with the compacted ones. The histories of status parts must survive
+// every merge.
 func testCompactTouching(t *testing.T, open Open) {
 	turn := func(n int) []event.Event {
 		id, m := fmt.Sprint("t", n), fmt.Sprint("m", n)
@@ -181,8 +182,8 @@ func testCompactTouching(t *testing.T, open Open) {
 	}
 }
 
-// testCompactRecords compacts a log of records. Records are never merged, so all of them must remain. The seqs up to which it compacts are inside
-// commits of 200 and 100 events, so a stored chunk is only partly compacted.
+// testCompactRecords compacts a log of records. Records are never merged, so all of them must remain. The seqs up to which it
+// compacts are inside commits of 200 and 100 events, so a stored chunk is only partly compacted.
 func testCompactRecords(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "$signals")
@@ -205,8 +206,8 @@ func testCompactRecords(t *testing.T, open Open) {
 	}
 }
 
-// testCompactWhileAppending compacts from several goroutines while events are appended. Calls may overtake each other, so a call may request a
-// seq below one that is already compacted. All must succeed.
+// testCompactWhileAppending compacts from several goroutines while events are appended. Calls may overtake each other, so a call
+// may request a seq below one that is already compacted. All must succeed.
 func testCompactWhileAppending(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")

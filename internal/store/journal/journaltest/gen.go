@@ -77,8 +77,8 @@ func (w *Writer) Finish() []event.Event {
 	return w.Log[from:]
 }
 
-// idle appends an event that may occur between turns, or starts a turn. Starting a turn is the most likely case, so that most events belong to
-// turns as in real logs.
+// idle appends an event that may occur between turns, or starts a turn. Starting a turn is the most likely case, so that most
+// events belong to turns as in real logs.
 func (w *Writer) idle() {
 	switch n := w.Pick(20); {
 	case n == 0 && !w.WholeTexts:
@@ -117,8 +117,8 @@ func (w *Writer) idle() {
 	}
 }
 
-// stepTurn appends one event to the running turn: usually text of a random part, sometimes a new part, or the end. A final part accepts only a
-// retract, so it is exchanged for the newest part, which may be final too.
+// stepTurn appends one event to the running turn: usually text of a random part, sometimes a new part, or the end. A final part
+// accepts only a retract, so it is exchanged for the newest part, which may be final too.
 func (w *Writer) stepTurn() {
 	n := w.Pick(24)
 	if len(w.parts) == 0 || n == 0 {

@@ -40,8 +40,9 @@ func value(t rapid.TB, j journal.Journal, key string) string {
 	return string(v)
 }
 
-// testKeys checks values, order and prefixes of keys, including bytes that databases treat specially, and their deletion. The order is by bytes, so
-// "a/" precedes "a0", and "ä" follows all ASCII keys. A prefix may end in 0xff, which has no successor of the same length.
+// testKeys checks values, order and prefixes of keys, including bytes that databases treat specially, and their deletion. The order
+// is by bytes, so "a/" precedes "a0", and "ä" follows all ASCII keys. A prefix may end in 0xff, which has no successor of the same
+// length.
 func testKeys(t *testing.T, open Open) {
 	j := start(t, open)
 	ctx := context.Background()
@@ -127,8 +128,8 @@ func testKeysExpire(t *testing.T, open Open) {
 	}
 }
 
-// testKeysAfter lists keys in pages. Each key must be listed once, in order, for every page size. Expired keys and keys of a deleted conversation must
-// not take up room in a page, because a short page means the end.
+// testKeysAfter lists keys in pages. Each key must be listed once, in order, for every page size. Expired keys and keys of a
+// deleted conversation must not take up room in a page, because a short page means the end.
 func testKeysAfter(t *testing.T, open Open) {
 	j := start(t, open)
 	ctx := context.Background()

@@ -31,8 +31,8 @@ func testModel(t *testing.T, open Open) {
 // RunDurable compares a journal with a model as [Run] does, and also closes and reopens it at random moments. open opens the
 // store in a folder, or creates it.
 //
-// Reopening must lose nothing and change no sizes. It is rare compared with the other actions, so that the journal reaches states with several
-// compacted and trimmed parts between two openings.
+// Reopening must lose nothing and change no sizes. It is rare compared with the other actions, so that the journal reaches states
+// with several compacted and trimmed parts between two openings.
 func RunDurable(t *testing.T, open func(dir string) (journal.Journal, error)) {
 	dir := t.TempDir()
 	j, err := open(dir)
@@ -85,8 +85,8 @@ type model struct {
 	names  int // conversations created so far, also the deleted ones
 }
 
-// modelLog is the expected state of one conversation. Its writer has the log as written, never compacted, so the folds are compared instead of
-// the events below compacted.
+// modelLog is the expected state of one conversation. Its writer has the log as written, never compacted, so the folds are compared
+// instead of the events below compacted.
 type modelLog struct {
 	w                  Writer
 	compacted, trimmed int64
@@ -256,8 +256,8 @@ func (m *model) check(t rapid.TB, j journal.Journal) {
 	}
 }
 
-// checkLog compares one log with the model. After a trim, the remaining events don't fold on their own, so only the events above compacted are
-// compared.
+// checkLog compares one log with the model. After a trim, the remaining events don't fold on their own, so only the events above
+// compacted are compared.
 func (m *model) checkLog(t rapid.TB, id string, l *modelLog, r journal.Range) {
 	if r.Compacted != l.compacted || r.Trimmed != l.trimmed || r.Epoch != l.epoch || r.Head != int64(len(l.w.Log)) {
 		t.Fatalf("%s: compacted %d, trimmed %d, head %d, epoch %s; want %d, %d, %d, %s", id, r.Compacted, r.Trimmed, r.Head, r.Epoch, l.compacted, l.trimmed, len(l.w.Log), l.epoch)

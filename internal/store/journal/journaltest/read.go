@@ -11,8 +11,8 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// testRead checks reads from positions at the start, inside and at the end of a log, and above its head. A position above the head is no error:
-// a reader may have a cursor of a log that lost events.
+// testRead checks reads from positions at the start, inside and at the end of a log, and above its head. A position above the head
+// is no error: a reader may have a cursor of a log that lost events.
 func testRead(t *testing.T, open Open) {
 	j := start(t, open)
 	if _, err := j.Read(context.Background(), "c", 0, 0); !errors.Is(err, journal.ErrNotFound) {
@@ -85,8 +85,9 @@ func testReadLimit(t *testing.T, open Open) {
 	}
 }
 
-// testReadWhile reads a log repeatedly while it grows and is compacted, as a reader with a cursor does. The three readers use different limits. No
-// reader may get an event twice, or a gap in the events above Compacted, and each fold must equal the fold of the log.
+// testReadWhile reads a log repeatedly while it grows and is compacted, as a reader with a cursor does. The three readers use
+// different limits. No reader may get an event twice, or a gap in the events above Compacted, and each fold must equal the fold of
+// the log.
 func testReadWhile(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")

@@ -11,8 +11,8 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// testTrim trims a partly compacted log to several seqs, and continues it afterwards. Some seqs are inside compacted events and inside commits, and
-// one is below an earlier trim, which must have no effect.
+// testTrim trims a partly compacted log to several seqs, and continues it afterwards. Some seqs are inside compacted events and
+// inside commits, and one is below an earlier trim, which must have no effect.
 func testTrim(t *testing.T, open Open) {
 	j := start(t, open)
 	ctx := context.Background()
@@ -151,8 +151,9 @@ func testDeleteBlanksRecords(t *testing.T, open Open) {
 	sameEvents(t, "a conversation", readAll(t, j, "plain", 0).Events, log)
 }
 
-// testBlank checks that exactly the selected events lose their data, compacted or not. It runs twice, because a repeated call after an interrupted one
-// must complete the work. match must be called for events in the compacted part, in the live part, and in the commit that spans both.
+// testBlank checks that exactly the selected events lose their data, compacted or not. It runs twice, because a repeated call after
+// an interrupted one must complete the work. match must be called for events in the compacted part, in the live part, and in the
+// commit that spans both.
 func testBlank(t *testing.T, open Open) {
 	j := start(t, open)
 	ctx := context.Background()

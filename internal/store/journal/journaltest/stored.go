@@ -9,8 +9,9 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// testStored checks the stored bytes of two owners through all operations that change them. Quotas depend on them, so they must never drift. The
-// checks allow a range, because encodings differ between implementations. The bytes of a tenant must always equal the sum of its owners'.
+// testStored checks the stored bytes of two owners through all operations that change them. Quotas depend on them, so they must
+// never drift. The checks allow a range, because encodings differ between implementations. The bytes of a tenant must always equal
+// the sum of its owners'.
 func testStored(t *testing.T, open Open) {
 	j := start(t, open)
 	ctx := context.Background()

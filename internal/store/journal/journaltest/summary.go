@@ -61,8 +61,8 @@ func testSummary(t *testing.T, open Open) {
 	}
 }
 
-// testQuery compares listings with [journal.Query.Matches] for several queries and page sizes. Several conversations share an Updated, so that a page may
-// end between two of them: the next page must continue after the id.
+// testQuery compares listings with [journal.Query.Matches] for several queries and page sizes. Several conversations share an
+// Updated, so that a page may end between two of them: the next page must continue after the id.
 func testQuery(t *testing.T, open Open) {
 	j := start(t, open)
 	ctx := context.Background()

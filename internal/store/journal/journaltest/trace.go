@@ -16,9 +16,9 @@ import (
 // testTrace checks the trace of a turn: before and after compaction, with replaced texts up to their limit, and of a queued
 // turn.
 //
-// Compaction removes the single commits of a turn, so the trace has to preserve them, with the length of the text after each and the texts that were
-// replaced. The replaced texts of a turn are limited in total: one that exceeds the remaining bytes is omitted. A replacement by the same text
-// isn't one.
+// Compaction removes the single commits of a turn, so the trace has to preserve them, with the length of the text after each and
+// the texts that were replaced. The replaced texts of a turn are limited in total: one that exceeds the remaining bytes is omitted.
+// A replacement by the same text isn't one.
 func testTrace(t *testing.T, open Open) {
 	j := start(t, open)
 	ctx := context.Background()

@@ -80,8 +80,8 @@ func (j *Journal) Conversation(ctx context.Context, id string) (journal.Summary,
 	return clone(l.summary), nil
 }
 
-// Conversations implements [journal.Journal]. It scans and sorts all summaries, which is fast enough for the sizes that fit in memory. Only the
-// summaries of the page are copied.
+// Conversations implements [journal.Journal]. It scans and sorts all summaries, which is fast enough for the sizes that fit in
+// memory. Only the summaries of the page are copied.
 func (j *Journal) Conversations(ctx context.Context, q journal.Query) ([]journal.Summary, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("conversations: %w", err)
@@ -224,8 +224,8 @@ func (l *log) drop(upto int64) {
 	l.commits = slices.DeleteFunc(l.commits, func(c commit) bool { return c.LastSeq <= upto })
 }
 
-// Trace implements [journal.Journal]. The stored trace covers the compacted events of the turn. Later events are added from the live chunks, so
-// the result is the same before and after a compaction.
+// Trace implements [journal.Journal]. The stored trace covers the compacted events of the turn. Later events are added from the
+// live chunks, so the result is the same before and after a compaction.
 func (j *Journal) Trace(ctx context.Context, conversation, turn string) (journal.Trace, error) {
 	if err := ctx.Err(); err != nil {
 		return journal.Trace{}, fmt.Errorf("trace %s: %w", turn, err)

@@ -200,8 +200,8 @@ func (t *tx) storeCompaction(conversation string, s *compaction) error {
 	return t.exec("UPDATE conversations SET settled = ?, size = ? WHERE n = ?", s.upto, p.size, l.n)
 }
 
-// Trim implements [journal.Journal]. Its first commit makes readers ignore the trimmed rows. Then the compacted ones are deleted in slices. If ctx
-// ends in between, the rows that remain are invisible, and the next Trim deletes them.
+// Trim implements [journal.Journal]. Its first commit makes readers ignore the trimmed rows. Then the compacted ones are deleted in
+// slices. If ctx ends in between, the rows that remain are invisible, and the next Trim deletes them.
 func (j *Journal) Trim(ctx context.Context, conversation string, upto int64) error {
 	var n, floor int64
 	err := j.do(ctx, 0, func(t *tx) error {
