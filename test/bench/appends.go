@@ -23,6 +23,7 @@ type sink func(ctx context.Context, stream int, head int64, events []event.Event
 func appendLoad(ctx context.Context, z size, n int, pause time.Duration, store sink, onTurnEnd func(stream int, head int64)) (l load, err error) {
 	stop, cancel := context.WithTimeout(ctx, z.journalTime)
 	defer cancel()
+	// Each stream has its own slices, so that the goroutines share only a counter and the sink.
 	var total atomic.Int64
 	latencies := make([][]int64, z.journalStreams) // nanoseconds, by stream
 	errs := make([]error, z.journalStreams)
@@ -33,9 +34,12 @@ func appendLoad(ctx context.Context, z size, n int, pause time.Duration, store s
 		t := &l.streams[i]
 		t.length = z.journalTurn
 		if pause > 0 {
+			// The first turn has at least the events around a text and one of text.
 			t.later, t.length = t.length, around+1+i*t.length/z.journalStreams
 		}
 		wg.Go(func() {
+			// An append that took longer than the pause is followed by the next one at once, until the schedule is reached again.
+			// So a slow journal is not given fewer events than a fast one.
 			due := begin.Add(pause * time.Duration(i) / time.Duration(z.journalStreams))
 			for stop.Err() == nil {
 				if pause > 0 {
@@ -62,6 +66,7 @@ func appendLoad(ctx context.Context, z size, n int, pause time.Duration, store s
 	wg.Wait()
 	l.took = time.Since(begin)
 	l.events = total.Load()
+	// The latencies of all streams are one sample: a quantile of every stream would hide that a few streams wait for the others.
 	q := quantiles(slices.Concat(latencies...), 0.5, 0.99)
 	l.p50, l.p99 = q[0], q[1]
 	return l, errors.Join(errors.Join(errs...), ctx.Err())
@@ -103,6 +108,7 @@ func (t *turns) next(n int) (events []event.Event, hasEnded bool) {
 			Seq: t.head + int64(len(events)) + 1, At: 1_795_194_262_752,
 			Turn: fmt.Sprintf("019a7c3e-0000-7000-8000-%012d", t.turn), Message: fmt.Sprintf("019a7c3e-0001-7000-8000-%012d", t.turn), Part: "p1",
 		}
+		// Go tries default last, wherever it is written. A turn has at least seven events, so no two cases are equal.
 		switch t.at {
 		case 0:
 			e.Type, e.Message, e.Part, e.Body = event.TurnStart, "", "", &event.Body{Agent: "bench"}
@@ -123,6 +129,7 @@ func (t *turns) next(n int) (events []event.Event, hasEnded bool) {
 			e.Type, e.Message, e.Part, e.Body = event.TurnEnd, "", "", &event.Body{Outcome: event.Completed}
 		}
 		events = append(events, e)
+		// A batch may contain the end of one turn and the beginning of the next, as in a gateway whose commits are slow.
 		if t.at++; t.at == t.length {
 			t.at, hasEnded = 0, true
 			t.turn++

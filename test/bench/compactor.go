@@ -37,11 +37,13 @@ func (c *compactor) add(stream int, head int64) {
 	if _, ok := c.upto[stream]; !ok {
 		c.order = append(c.order, stream)
 	}
+	// A stream that waits already keeps its place in the order, so that busy streams can't delay the others.
 	c.upto[stream], c.last[stream] = head, head
 	c.mu.Unlock()
 	c.signal()
 }
 
+// signal wakes run. One pending wake is enough, because run takes everything that waits before it waits again.
 func (c *compactor) signal() {
 	select {
 	case c.wake <- struct{}{}:
@@ -55,6 +57,7 @@ func (c *compactor) run() {
 	for {
 		c.mu.Lock()
 		if len(c.order) == 0 {
+			// The flag is read together with the empty list: an add before finish is always seen.
 			closed := c.closed
 			c.mu.Unlock()
 			if closed {
@@ -72,6 +75,7 @@ func (c *compactor) run() {
 		c.order = c.order[1:]
 		delete(c.upto, stream)
 		c.mu.Unlock()
+		// The lock is not held here, so appends don't wait for a compaction.
 		err := c.compact(stream, upto)
 		c.mu.Lock()
 		c.have[stream] = upto

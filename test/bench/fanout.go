@@ -17,6 +17,7 @@ func benchFanout(ctx context.Context, e *env) ([]measure, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The baselines come after the gateway, because they need the size of its deliveries.
 	writers, err := rawFanout(ctx, e, "writers", size)
 	if err != nil {
 		return nil, fmt.Errorf("baseline: %w", err)
@@ -54,6 +55,7 @@ func leatFanout(ctx context.Context, e *env) (cpu time.Duration, size int, f flo
 		return 0, 0, f, err
 	}
 	rounds := int(z.fanoutTime.Seconds() * float64(z.fanoutRate))
+	// The viewers read before the first token is sent, so that none of them begins with a snapshot of several tokens.
 	viewers.read(rounds)
 	wait(ctx, connectPause)
 	profiled := g.profileFor(ctx, "fanout", z.fanoutTime)
@@ -70,6 +72,7 @@ func leatFanout(ctx context.Context, e *env) (cpu time.Duration, size int, f flo
 	if err := errors.Join(serr, ferr, uerr, profiled()); err != nil {
 		return 0, 0, f, fmt.Errorf("%w\n%s", err, g.logTail())
 	}
+	// Every token that a viewer has checked is one delivery, also if a frame contained several.
 	deliveries := viewers.sum(func(v *viewer) int64 { return v.seen.Load() })
 	q := quantiles(viewers.samples(), 0.5, 0.99)
 	f.p50, f.p99 = q[0], q[1]
@@ -96,6 +99,7 @@ func rawFanout(ctx context.Context, e *env, mode string, size int) (cpu time.Dur
 	}
 	defer viewers.close()
 	for _, v := range viewers.all {
+		// The bytes of the baseline have no tokens. They are only counted.
 		viewers.wg.Go(func() { v.drain() })
 	}
 	wait(ctx, connectPause)
@@ -109,6 +113,8 @@ func rawFanout(ctx context.Context, e *env, mode string, size int) (cpu time.Dur
 	if err := errors.Join(err1, err2, ctx.Err()); err != nil {
 		return 0, err
 	}
+	// The two readings of the CPU time surround those of the bytes by microseconds, and the time between them is seconds. A write
+	// on the border changes nothing that is printed.
 	n := (bytes1 - bytes0) / int64(size)
 	if n == 0 {
 		return 0, errors.New("nothing was delivered")

@@ -46,6 +46,8 @@ func benchJoin(ctx context.Context, e *env) (ms []measure, err error) {
 	}
 	filled := time.Since(begin)
 
+	// The turn goes on while viewers join, because that is the case that needs the feed: a snapshot at some seq and the events from
+	// there on must fit together.
 	tokensCtx, stop := context.WithCancel(ctx)
 	sent := make(chan error, 1)
 	go func() { sent <- p.sendSlowly(tokensCtx) }()
@@ -55,6 +57,7 @@ func benchJoin(ctx context.Context, e *env) (ms []measure, err error) {
 	if err := errors.Join(err, <-sent, profiled()); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, g.logTail())
 	}
+	// The baseline transfers the median of the bytes that the joins received.
 	raw, err := rawJoin(ctx, int(median(joins.bytes)), e.size.joinTimes)
 	if err != nil {
 		return nil, fmt.Errorf("baseline: %w", err)
@@ -127,6 +130,7 @@ func (f *follower) next() ([]byte, error) {
 			f.buf = f.buf[i+2:]
 			f.bytes += len(raw)
 			for line := range bytes.Lines(raw) {
+				// A frame of the gateway has one data line, since its JSON contains no line feeds.
 				if data, ok := bytes.CutPrefix(line, []byte("data: ")); ok {
 					f.frames++
 					return data, nil
@@ -134,6 +138,8 @@ func (f *follower) next() ([]byte, error) {
 			}
 			continue // a comment
 		}
+		// The buffer grows to the size of a snapshot, megabytes, in few steps: copying it often would be counted as time of the
+		// join.
 		if cap(f.buf)-len(f.buf) < 64<<10 {
 			f.buf = append(make([]byte, 0, 2*len(f.buf)+1<<20), f.buf...)
 		}

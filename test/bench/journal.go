@@ -81,6 +81,7 @@ func journalAppends(ctx context.Context, e *env, n int, pause time.Duration) (a 
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
 	id := func(i int) string { return fmt.Sprintf("stream-%04d", i) }
+	// Creating the streams is not part of the load.
 	err = each(e.size.journalStreams, func(i int) error {
 		return j.Append(ctx, journal.Batch{Conversation: id(i), Create: true, Summary: &journal.Summary{ID: id(i), Created: 1, Updated: 1}})
 	})
@@ -88,6 +89,8 @@ func journalAppends(ctx context.Context, e *env, n int, pause time.Duration) (a 
 		return a, err
 	}
 	c := newCompactor(ctx, func(stream int, upto int64) error { return j.Compact(ctx, id(stream), upto) })
+	// The journal runs in this process, so its CPU time can't be separated from the load's. The generator's part is the same for
+	// every version of the journal.
 	before, err := usageOf(os.Getpid())
 	if err != nil {
 		return a, err
@@ -104,6 +107,7 @@ func journalAppends(ctx context.Context, e *env, n int, pause time.Duration) (a 
 		return a, err
 	}
 	e.logf("%d events in %.1f s, compaction finished %.1f s later", a.events, a.took.Seconds(), (total - a.took).Seconds())
+	// A journal could reach a high rate of appends by putting off its compactions. This figure counts the time until they are done.
 	a.sustained = float64(a.events) / total.Seconds()
 	a.compacted = float64(compacted) / float64(max(1, requested))
 	a.cpu = micros(after.since(before).cpu()) / float64(a.events)
@@ -152,6 +156,7 @@ func fileAppends(ctx context.Context, e *env) (a appended, err error) {
 		b    []byte
 		done chan error
 	}
+	// The channel has space for one append of each stream, so no stream waits for a place in it.
 	requests := make(chan request, e.size.journalStreams)
 	written := make(chan struct{})
 	go func() {
@@ -160,6 +165,8 @@ func fileAppends(ctx context.Context, e *env) (a appended, err error) {
 		var waiting []chan error
 		for r := range requests {
 			buf, waiting = append(buf[:0], r.b...), append(waiting[:0], r.done)
+			// Everything that arrived during the last write and sync is written together. No append waits for another one to
+			// arrive.
 			for n := len(requests); n > 0; n-- {
 				r := <-requests
 				buf, waiting = append(buf, r.b...), append(waiting, r.done)

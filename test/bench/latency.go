@@ -121,10 +121,12 @@ func leatLatency(ctx context.Context, e *env, n int) (f flow, err error) {
 	if err != nil {
 		return f, err
 	}
+	// The viewers connect after the turns have begun, so that each gets its turn from the first token on.
 	viewers, err := connect(n, func(i int) (*viewer, error) { return watch(ctx, g.addr, id(i), 0) })
 	if err != nil {
 		return f, err
 	}
+	// The profile covers the warm-up too. It is for reading, not for figures.
 	profiled := g.profileFor(ctx, fmt.Sprintf("latency-%d", n), e.size.latencyWarm+e.size.latencyTime)
 	f, err = e.flow(ctx, g.process, producers, viewers)
 	if err != nil {
@@ -146,11 +148,13 @@ func closeProducers(producers []*producer) {
 // during the warm-up aren't sampled: connections, heaps and CPU frequency have to reach a steady state first.
 func (e *env) flow(ctx context.Context, p *process, producers []*producer, viewers *crowd) (f flow, err error) {
 	z := e.size
+	// Tokens continue for the whole time, so that the last sampled one is sent under the full load.
 	rounds := int((z.latencyWarm + z.latencyTime).Seconds() * float64(z.latencyRate))
 	viewers.read(rounds)
 	start := time.Since(began)
 	viewers.window(start+z.latencyWarm, start+z.latencyWarm+z.latencyTime)
 
+	// sent is what the goroutine of the producers returns.
 	type sent struct {
 		late time.Duration
 		err  error
@@ -162,6 +166,7 @@ func (e *env) flow(ctx context.Context, p *process, producers []*producer, viewe
 	}()
 	// The CPU times are read at the start and the end of the sampled time.
 	var before, after, self0, self1 usage
+	// The errors are collected, not returned at once: the producers and viewers must be waited for in any case.
 	errs := make([]error, 0, 4)
 	read := func(u *usage, pid int) {
 		var err error

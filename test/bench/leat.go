@@ -104,6 +104,7 @@ type gateway struct {
 	logs  string // path of the log file
 }
 
+// startLimit is how long a start may take. On a loaded machine opening the database takes seconds.
 const startLimit = 20 * time.Second
 
 // start runs "leat serve" with the default settings and waits until it is ready. With them, each commit is synced to the disk before a viewer
@@ -123,8 +124,11 @@ func (b *binary) start(ctx context.Context, dir string, env ...string) (*gateway
 	if err != nil {
 		return nil, fmt.Errorf("start leat: %w", err)
 	}
+	// The child has its own descriptor of the file.
 	defer logs.Close()
 	cmd := exec.Command(b.path, "serve", "--listen", addr, "--data", data, "--agent", "demo")
+	// Logs at the level info would cost CPU time that the baselines don't spend. The drain time is short because every turn here is
+	// pushed and would be waited for.
 	cmd.Env = append(append(os.Environ(), "LEAT_LOG_LEVEL=warn", "LEAT_BENCH_DEBUG="+debug, "LEAT_DRAIN=1s"), env...)
 	cmd.Stdout, cmd.Stderr = logs, logs
 	if err := cmd.Start(); err != nil {
@@ -132,6 +136,8 @@ func (b *binary) start(ctx context.Context, dir string, env ...string) (*gateway
 	}
 	g := &gateway{process: &process{cmd: cmd, addr: addr, done: make(chan struct{})}, b: b, debug: debug, logs: logs.Name()}
 	go g.wait()
+	// /readyz answers 200 when the journal is open and commands are accepted. The pause between two requests is short compared with
+	// the start itself, which no benchmark measures.
 	deadline := time.Now().Add(startLimit)
 	for {
 		resp, err := http.Get("http://" + addr + "/readyz")
@@ -216,6 +222,8 @@ func (g *gateway) create(ctx context.Context, id string) error {
 // memory is the memory in use after a garbage collection, in bytes, and the number of goroutines. The names match the hook's JSON.
 type memory struct{ Heap, Stack, Goroutines int64 }
 
+// memory asks the hook for the memory after two collections: the first one finishes what a running collection had begun, the second
+// frees what became garbage meanwhile. Memory of the operating system is not in it: the kernel's socket buffers are counted apart.
 func (g *gateway) memory(ctx context.Context) (m memory, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+g.debug+"/memory", nil)
 	if err != nil {

@@ -59,6 +59,7 @@ func fsyncTime(dir string, n int) (p50, p99 time.Duration, err error) {
 	}
 	defer os.Remove(f.Name())
 	defer f.Close()
+	// 4 KiB is the page of the database and of the file system, the least that a sync writes.
 	page := make([]byte, 4096)
 	samples := make([]int64, 0, n)
 	for range n {

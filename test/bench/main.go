@@ -19,6 +19,8 @@ type benchmark struct {
 	run     func(ctx context.Context, e *env) ([]measure, error)
 }
 
+// The cheap ones come first, so that a broken tree shows early. Each starts its own processes and removes its data, so their order
+// and number don't change the figures.
 var benchmarks = []benchmark{
 	{"decode", "decoding a delta, by dialect; in this process", benchDecode},
 	{"journal", "durable appends from many streams, with compaction; journal/sqlite in this process", benchJournal},
@@ -36,6 +38,7 @@ type env struct {
 	log  io.Writer // progress messages
 }
 
+// logf writes a line of progress. The figures alone go to standard output, so that a pipe gets nothing else.
 func (e *env) logf(format string, args ...any) { fmt.Fprintf(e.log, "  ... "+format+"\n", args...) }
 
 // options are the values of the flags.
@@ -48,6 +51,7 @@ type options struct {
 }
 
 func main() {
+	// The baselines are children of this program: it starts itself again with another environment, and parses no flags then.
 	if ran, err := childMain(); ran {
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "bench child:", err)
@@ -102,6 +106,8 @@ func run(ctx context.Context, o options, out, log io.Writer) error {
 	if err != nil {
 		return err
 	}
+	// All data of a run is in one folder, which is removed at the end. The folder is on the disk that the options name, because the
+	// figures of the journal measure that disk.
 	e := &env{size: full, log: log}
 	if o.short {
 		e.size = short
@@ -144,6 +150,7 @@ func measureAll(ctx context.Context, e *env, chosen []benchmark, runs int, out i
 		for _, name := range r.missed() {
 			missed = append(missed, b.name+": "+name)
 		}
+		// An interrupt makes the running benchmark fail. It is printed above as such, and the others are not begun.
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

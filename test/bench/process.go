@@ -82,6 +82,7 @@ func startChild(name string, args ...string) (*process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
+	// The address is the child's only output. Decoding it waits until the child listens, or fails when it has ended.
 	var hello struct{ Addr string }
 	decodeErr := json.NewDecoder(bufio.NewReader(out)).Decode(&hello)
 	p := &process{cmd: cmd, in: in, addr: hello.Addr, done: make(chan struct{})}
@@ -92,6 +93,7 @@ func startChild(name string, args ...string) (*process, error) {
 	return p, nil
 }
 
+// wait is the goroutine of a process. It is the only caller of Cmd.Wait, so everything else waits for done.
 func (p *process) wait() {
 	p.err = p.cmd.Wait()
 	close(p.done)
@@ -114,6 +116,8 @@ func (p *process) stop() error {
 	}
 }
 
+// stopLimit is how long a process may take to end. The gateway ends its turns in the drain time of a second and then closes the
+// journal.
 const stopLimit = 20 * time.Second
 
 // usage is the CPU time of a process so far, and its resident memory.
@@ -154,4 +158,5 @@ func usageOf(pid int) (u usage, err error) {
 	return usage{time.Duration(n[0]) * clockTick, time.Duration(n[1]) * clockTick, n[2] * int64(os.Getpagesize())}, nil
 }
 
+// usage returns the CPU time and the memory of the process so far.
 func (p *process) usage() (usage, error) { return usageOf(p.cmd.Process.Pid) }

@@ -65,6 +65,7 @@ func push(ctx context.Context, addr, conversation string) (*producer, error) {
 // onlyReader hides the other methods of a connection from io.CopyBuffer, which would otherwise ignore the buffer.
 type onlyReader struct{ io.Reader }
 
+// newProducer connects without a request, for the relay, which is not an HTTP server.
 func newProducer(ctx context.Context, addr string) (*producer, error) {
 	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -101,6 +102,8 @@ func (p *producer) end() error {
 	return err
 }
 
+// close ends the connection, and waits for the goroutine that reads its responses. Without end before it, the gateway sees a stream
+// that was cut.
 func (p *producer) close() error {
 	err := p.conn.Close()
 	p.answers.Wait()
@@ -121,6 +124,8 @@ func paced(ctx context.Context, producers []*producer, rate, rounds int) (late t
 		if err := ctx.Err(); err != nil {
 			return late, err
 		}
+		// One goroutine sends for all producers: a goroutine for each would need a timer for each, and their wake-ups would cost
+		// more than the writes.
 		for i, p := range producers {
 			due := start.Add(time.Duration(round)*period + period*time.Duration(i)/time.Duration(len(producers)))
 			if wait := time.Until(due); wait > minSleep {

@@ -25,6 +25,7 @@ func listen(ctx context.Context, ready func(string), serve func(net.Conn)) error
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	open := map[net.Conn]bool{}
+	// Closing the connections is what ends serve: its reads and writes then fail.
 	stop := context.AfterFunc(ctx, func() {
 		_ = l.Close()
 		mu.Lock()
@@ -54,6 +55,7 @@ func listen(ctx context.Context, ready func(string), serve func(net.Conn)) error
 	}
 }
 
+// ignoreClosed leaves out the error of a listener that was closed on purpose.
 func ignoreClosed(err error) error {
 	if errors.Is(err, net.ErrClosed) {
 		return nil
@@ -66,6 +68,8 @@ func ignoreClosed(err error) error {
 func relay(ctx context.Context, _ []string, ready func(string)) error {
 	var mu sync.Mutex
 	viewers := map[string]chan net.Conn{}
+	// The two connections of a pair arrive in any order, so whichever comes first creates the channel. It has space for the viewer,
+	// whose goroutine must not wait for the producer.
 	pair := func(n string) chan net.Conn {
 		mu.Lock()
 		defer mu.Unlock()
@@ -121,6 +125,7 @@ func fan(ctx context.Context, args []string, ready func(string)) error {
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return fmt.Errorf("fan: %w", err)
 	}
+	// The bytes of the frame don't matter to a socket. The line feed makes a dump of the connection readable.
 	frame := bytes.Repeat([]byte{'.'}, size)
 	frame[size-1] = '\n'
 
@@ -128,11 +133,15 @@ func fan(ctx context.Context, args []string, ready func(string)) error {
 	var conns []net.Conn
 	full := make(chan struct{})
 	changed := make(chan struct{})
+	// A writer takes the channel before it writes, as a reader of a feed takes Notify before it polls: a tick in between is not
+	// missed.
 	next := func() <-chan struct{} {
 		mu.Lock()
 		defer mu.Unlock()
 		return changed
 	}
+	// The ticks begin when all connections are open, so that every write of the measurement goes to the same number of sockets. In
+	// the mode "loop" conns is read without the lock: nothing is added to it any more.
 	go func() { // ends with ctx
 		select {
 		case <-full:
@@ -191,6 +200,7 @@ func blob(ctx context.Context, args []string, ready func(string)) error {
 	if err != nil {
 		return fmt.Errorf("blob: %w", err)
 	}
+	// The body is built once. The baseline of a join is the transfer alone.
 	b := bytes.Repeat([]byte{'.'}, size)
 	return listen(ctx, ready, func(c net.Conn) {
 		r := bufio.NewReader(c)

@@ -23,6 +23,7 @@ type results struct {
 	about  map[string]measure
 }
 
+// add adds the figures of one run. A figure that a later run doesn't have keeps the values of the others.
 func (r *results) add(ms []measure) {
 	if r.values == nil {
 		r.values, r.about = map[string][]float64{}, map[string]measure{}
@@ -47,6 +48,7 @@ func (r *results) missed() []string {
 	return missed
 }
 
+// reached reports whether a value reaches the target. A figure without one always does.
 func (m measure) reached(v float64) bool {
 	return (m.most == 0 || v <= m.most) && (m.least == 0 || v >= m.least)
 }

@@ -30,6 +30,8 @@ type size struct {
 }
 
 var (
+	// full has the loads of the requirements: a thousand streams at 50 tokens a second, two thousand viewers, a turn of a hundred
+	// thousand events.
 	full = size{
 		decodeTime: 500 * time.Millisecond, decodeDeltas: 200,
 		journalStreams: 1000, journalTime: 8 * time.Second, journalEvents: 16, journalTurn: 512,
@@ -38,6 +40,8 @@ var (
 		joinEvents: 100_000, joinTimes: 300,
 		stalledViewers: 1000, stalledTime: 60 * time.Second,
 	}
+	// short has the same loads for a shorter time, because a smaller load would measure something else: queues only form near the
+	// limit of the CPU.
 	short = size{
 		decodeTime: 200 * time.Millisecond, decodeDeltas: 200,
 		journalStreams: 1000, journalTime: 3 * time.Second, journalEvents: 16, journalTurn: 512,

@@ -39,6 +39,7 @@ func benchStalled(ctx context.Context, e *env) (ms []measure, err error) {
 	if err := p.send(); err != nil { // so that the turn has begun
 		return nil, err
 	}
+	// The memory is measured with the turn running and no viewer, so that the turn itself is in neither of the differences.
 	alone, err := g.memory(ctx)
 	if err != nil {
 		return nil, err
@@ -59,6 +60,8 @@ func benchStalled(ctx context.Context, e *env) (ms []measure, err error) {
 	_, err2 := paced(ctx, []*producer{p}, stalledRate, rounds)
 	after, err3 := g.usage()
 	stalled, err4 := g.memory(ctx)
+	// What the kernel holds for a viewer isn't the gateway's memory, but it must be small: a viewer whose bytes all fit there is
+	// not stalled.
 	buffered, err5 := queued(g.addr)
 	if err := errors.Join(err1, err2, err3, err4, err5, profiled()); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, g.logTail())
@@ -67,6 +70,7 @@ func benchStalled(ctx context.Context, e *env) (ms []measure, err error) {
 	if each := float64(buffered) / float64(z.stalledViewers); each > sent/2 && sent > kernelBuffer {
 		return nil, fmt.Errorf("the kernel buffers %.0f of %.0f bytes for each viewer, so no viewer was stalled", each, sent)
 	}
+	// Reading begins here. A viewer that the gateway had disconnected would fail now.
 	begin := time.Now()
 	if err := catchUp(ctx, viewers, p); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, g.logTail())
@@ -100,6 +104,8 @@ func catchUp(ctx context.Context, viewers *crowd, p *producer) error {
 		f := &follower{viewer: viewers.all[i]}
 		for f.length() < p.sent*(tokenLen+stalledPad) {
 			data, err := f.next()
+			// The viewers fold real frames, because the gateway sends a stalled reader merged ones, which have no complete tokens
+			// of their own.
 			if err == nil {
 				err = f.fold(data)
 			}
@@ -152,6 +158,7 @@ func queued(addr string) (n int64, err error) {
 		if len(f) < 5 || (!strings.HasSuffix(f[1], suffix) && !strings.HasSuffix(f[2], suffix)) {
 			continue
 		}
+		// Both ends of a connection are lines of this file, since both are on this machine.
 		tx, rx, _ := strings.Cut(f[4], ":")
 		for _, q := range []string{tx, rx} {
 			v, err := strconv.ParseInt(q, 16, 64)

@@ -34,5 +34,6 @@ func median(values []float64) float64 {
 	return s[len(s)/2]
 }
 
+// micros and millis convert durations to the units that are printed, with fractions.
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

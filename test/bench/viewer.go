@@ -78,6 +78,7 @@ func dial(ctx context.Context, addr string, readBuffer int) (*viewer, error) {
 		return nil, fmt.Errorf("connect viewer: %w", err)
 	}
 	v := &viewer{conn: c}
+	// Bytes are counted at the socket, before HTTP's chunks are removed, so that they can be compared with those of the baselines.
 	v.r = counted{c, &v.bytes}
 	v.to.Store(int64(1<<63 - 1))
 	return v, nil
@@ -105,6 +106,8 @@ func watch(ctx context.Context, addr, conversation string, readBuffer int) (*vie
 	if _, err := io.WriteString(v.conn, req); err != nil {
 		return nil, errors.Join(fmt.Errorf("ask for events: %w", err), v.conn.Close())
 	}
+	// The buffer is small: with thousands of viewers its memory would be most of this process's, and the collector's work on it
+	// most of its CPU time.
 	resp, err := http.ReadResponse(bufio.NewReaderSize(v.r, 4096), nil)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("ask for events: %w", err), v.conn.Close())
@@ -121,6 +124,8 @@ func watch(ctx context.Context, addr, conversation string, readBuffer int) (*vie
 func (v *viewer) run(want int) error {
 	buf := make([]byte, 0, 2048)
 	for int(v.seen.Load()) < want {
+		// A snapshot may be larger than the buffer. It grows until the longest incomplete token and its surroundings fit, and then
+		// stays as it is.
 		if len(buf) == cap(buf) {
 			buf = append(make([]byte, 0, 2*cap(buf)), buf...)
 		}
@@ -169,6 +174,8 @@ func (v *viewer) scan(b []byte, now time.Duration) ([]byte, error) {
 	}
 }
 
+// idLine begins the line of an SSE event that has the cursor. scan counts it instead of the blank lines between events, which a
+// comment has too.
 var idLine = []byte("id: ")
 
 // tailOf returns the end of b that may be the beginning of an id line.
@@ -205,6 +212,7 @@ func connect(n int, open func(i int) (*viewer, error)) (*crowd, error) {
 
 // each calls fn with 0 to n-1 from 16 goroutines. A goroutine stops at its first error. each returns these errors.
 func each(n int, fn func(i int) error) error {
+	// The numbers are handed out by a counter, so that one slow call doesn't hold up the others of its goroutine.
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	errs := make([]error, 16)
@@ -236,6 +244,8 @@ func (c *crowd) read(want int) {
 func (c *crowd) finish(limit time.Duration) error {
 	done := make(chan struct{})
 	go func() { c.wg.Wait(); close(done) }()
+	// After the limit the connections are closed in order to end the goroutines. Their errors are those of the closed connections,
+	// so the reason is put first.
 	timedOut := false
 	select {
 	case <-done:
@@ -253,6 +263,7 @@ func (c *crowd) finish(limit time.Duration) error {
 	return errors.Join(errs...)
 }
 
+// close disconnects all viewers. A viewer that still reads gets an error then, which finish reports if it came too early.
 func (c *crowd) close() {
 	for _, v := range c.all {
 		if v != nil {
