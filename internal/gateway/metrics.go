@@ -52,29 +52,19 @@ const maxModels = 64
 func NewMetrics() *Metrics {
 	m := &Metrics{models: bounded{max: maxModels}}
 	counter := func(name, help string) prometheus.Counter {
-		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
-		m.collectors = append(m.collectors, c)
-		return c
+		return collected(m, prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help}))
 	}
 	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
-		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-		m.collectors = append(m.collectors, c)
-		return c
+		return collected(m, prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels))
 	}
 	gauge := func(name, help string) prometheus.Gauge {
-		c := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
-		m.collectors = append(m.collectors, c)
-		return c
+		return collected(m, prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help}))
 	}
 	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
-		c := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
-		m.collectors = append(m.collectors, c)
-		return c
+		return collected(m, prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}))
 	}
 	histograms := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-		c := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
-		m.collectors = append(m.collectors, c)
-		return c
+		return collected(m, prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels))
 	}
 	quick := []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .1, 1, 10}
 
@@ -120,6 +110,12 @@ func NewMetrics() *Metrics {
 	return m
 }
 
+// collected adds a collector to those of the metrics, and returns it.
+func collected[C prometheus.Collector](m *Metrics, c C) C {
+	m.collectors = append(m.collectors, c)
+	return c
+}
+
 // Describe implements [prometheus.Collector].
 func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
 	for _, c := range m.collectors {
@@ -145,12 +141,6 @@ func (m *Metrics) Mismatch(client, field string) string {
 	m.mismatches.WithLabelValues(client, field).Inc()
 	return client
 }
-
-// countRepeated counts a command whose idempotency key was known.
-func (m *Metrics) countRepeated() { m.Repeated.Inc() }
-
-// countLate counts operations that arrived after the end of their turn.
-func (m *Metrics) countLate(n int) { m.LateOps.Add(float64(n)) }
 
 // countEnd counts the end of a turn. agent must be one of the configuration, or other. seconds is negative if the duration is
 // unknown.

@@ -14,19 +14,31 @@ import (
 // keyed runs a command alone in its own commit, together with its idempotency key and its audit entry. If the key is known, the
 // stored result is returned and do is not called.
 func (w *writer) keyed(ctx context.Context, c Command, do func(*tx) (Ack, error)) (Ack, error) {
+	never := func(Ack) bool { return false }
+	return w.keyedUnless(ctx, c, never, func(t *tx, _ *Ack) (Ack, error) { return do(t) })
+}
+
+// keyedUnless is keyed for a command that may have to be carried out a second time. If the key is known and repeats returns true for the
+// stored result, do is called with that result; the new result then replaces it. If the key is new, do is called with nil.
+func (w *writer) keyedUnless(ctx context.Context, c Command, repeats func(Ack) bool, do func(*tx, *Ack) (Ack, error)) (Ack, error) {
 	var ack Ack
 	err := w.submit(ctx, true, func(t *tx) error {
 		// Looked up in the job: of two sends with one key, the second must see the result of the first.
 		outcome, err := w.storedOutcome(ctx, c)
-		if err != nil || outcome != nil {
-			if outcome != nil {
-				ack = outcome.Ack
-				ack.Repeated = true
-				w.core.metrics.countRepeated()
-			}
+		if err != nil {
 			return err
 		}
-		if ack, err = do(t); err != nil {
+		var earlier *Ack
+		if outcome != nil {
+			earlier = &outcome.Ack
+			if !repeats(*earlier) {
+				ack = *earlier
+				ack.Repeated = true
+				w.core.metrics.Repeated.Inc()
+				return nil
+			}
+		}
+		if ack, err = do(t, earlier); err != nil {
 			return err
 		}
 		if err := w.note(t, c, ack); err != nil {

@@ -34,7 +34,10 @@ func (w commands) send(ctx context.Context, p Principal, c Command) (Ack, error)
 		}
 	}
 	// All of this is one job, so the checks and the changes see the same state: no other command comes in between.
-	return w.keyedSend(ctx, c, func(t *tx, earlier *Ack) (Ack, error) {
+	// If the turn of the first send ended before anything reached its agent, a repetition with the same key starts another turn for the
+	// same message.
+	restarts := func(first Ack) bool { return w.neverStarted(first.Turn) }
+	return w.keyedUnless(ctx, c, restarts, func(t *tx, earlier *Ack) (Ack, error) {
 		if admit := w.core.cfg.Admit; admit != nil { // after the key, so that a repetition of an accepted send isn't refused
 			if err := admit(name); err != nil {
 				return Ack{}, err
@@ -66,39 +69,6 @@ func (w commands) send(ctx context.Context, p Principal, c Command) (Ack, error)
 		ack.State, ack.Seq = w.begin(t, turn, name, a, ack.Message, p, nil)
 		return ack, nil
 	})
-}
-
-// keyedSend is keyed for send. If the turn of the first send ended before anything reached its agent, a repetition with the
-// same key starts another turn for the same message; do then gets the first result as earlier.
-func (w commands) keyedSend(ctx context.Context, c Command, do func(*tx, *Ack) (Ack, error)) (Ack, error) {
-	var ack Ack
-	err := w.submit(ctx, true, func(t *tx) error {
-		outcome, err := w.storedOutcome(ctx, c)
-		if err != nil {
-			return err
-		}
-		var earlier *Ack
-		if outcome != nil {
-			if !w.neverStarted(outcome.Ack.Turn) {
-				ack = outcome.Ack
-				ack.Repeated = true
-				w.core.metrics.countRepeated()
-				return nil
-			}
-			earlier = &outcome.Ack
-		}
-		if ack, err = do(t, earlier); err != nil {
-			return err
-		}
-		if err := w.note(t, c, ack); err != nil {
-			return err
-		}
-		return w.remember(t, c, ack)
-	})
-	if err != nil {
-		return Ack{}, commandError(err) // if the context has ended, the job may still change ack
-	}
-	return ack, nil
 }
 
 // neverStarted reports whether a turn ended before anything reached its agent.
