@@ -59,11 +59,13 @@ func testAppend(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")
 	w := Writer{Pick: Seeded(1)}
+	// The writer's batches have one or several events of several turns, so that commits begin and end anywhere in a message.
 	for range 200 {
 		appendEvents(t, j, "c", w.Next()...)
 	}
 	r := readAll(t, j, "c", 0)
 	sameEvents(t, "read back", r.Events, w.Log)
+	// Appending alone compacts and trims nothing, and every log has an epoch from its creation on.
 	if r.Head != int64(len(w.Log)) || r.Compacted != 0 || r.Trimmed != 0 || r.Epoch == "" {
 		t.Errorf("range is %+v", journal.Range{Epoch: r.Epoch, Head: r.Head, Compacted: r.Compacted, Trimmed: r.Trimmed})
 	}
@@ -72,6 +74,8 @@ func testAppend(t *testing.T, open Open) {
 // testAppendMany appends to many conversations concurrently, so that their batches share commits.
 func testAppendMany(t *testing.T, open Open) {
 	j := start(t, open)
+	// More conversations than a commit waits for, so that batches of different conversations share commits in changing
+	// combinations.
 	const conversations, batches = 40, 25
 	var writers [conversations]Writer
 	var wg sync.WaitGroup
@@ -88,6 +92,8 @@ func testAppendMany(t *testing.T, open Open) {
 			for n := range batches {
 				events := w.Next()
 				b := journal.Batch{Conversation: id, Expected: int64(len(w.Log) - len(events)), Events: events}
+				// Each batch overwrites the key, so the value at the end shows whether the last batch of this conversation was the
+				// last to be stored.
 				b.Keys = []journal.KeyValue{{Key: id + "/n", Value: fmt.Append(nil, n)}}
 				if err := j.Append(ctx, b); err != nil {
 					t.Error(err)
@@ -119,18 +125,21 @@ func testCreate(t *testing.T, open Open) {
 	if err := j.Append(ctx, b); err != nil {
 		t.Fatalf("create with events: %v", err)
 	}
+	// A creation whose response was lost is repeated by its caller, who must learn that the conversation exists.
 	if err := j.Append(ctx, b); !errors.Is(err, journal.ErrExists) {
 		t.Errorf("create again: %v", err)
 	}
 	sameEvents(t, "created", readAll(t, j, "c", 0).Events, w.Log)
 	create(t, j, "d")
 	c, d := readAll(t, j, "c", 0), readAll(t, j, "d", 0)
+	// The epoch is the part of a cursor that keeps it from being used with another log.
 	if c.Epoch == d.Epoch {
 		t.Errorf("two conversations have epoch %q", c.Epoch)
 	}
 	if d.Head != 0 || len(d.Events) != 0 {
 		t.Errorf("a new conversation has head %d and %d events", d.Head, len(d.Events))
 	}
+	// A new log has no events, so a creation can expect 0 only.
 	if err := j.Append(ctx, journal.Batch{Conversation: "e", Create: true, Expected: 4, Summary: &journal.Summary{}}); !errors.Is(err, journal.ErrFenced) {
 		t.Errorf("create at 4: %v", err)
 	}
@@ -146,6 +155,7 @@ func testInvalid(t *testing.T, open Open) {
 	e := func(seq int64) event.Event {
 		return event.Event{Seq: seq, Type: event.MessageAdd, Message: "m", Body: &event.Body{Role: event.User}}
 	}
+	// Each batch has one fault. The rest of it is valid, so that no other check refuses it.
 	for name, b := range map[string]journal.Batch{
 		"no conversation":    {Events: []event.Event{e(1)}},
 		"long id":            {Conversation: strings.Repeat("c", event.MaxID+1), Create: true, Summary: &journal.Summary{}},
@@ -172,12 +182,15 @@ func testFence(t *testing.T, open Open) {
 	next := w.Next()
 	appendEvents(t, j, "c", next...)
 	head := int64(len(next))
+	// Below the head another writer has written the seq already; above it the batch would leave a gap.
 	for _, expected := range []int64{0, head - 1, head + 1, head + 100} {
 		e := event.Event{Seq: expected + 1, Type: event.Record, Body: &event.Body{RecordKind: "x"}}
 		if err := j.Append(context.Background(), journal.Batch{Conversation: "c", Expected: expected, Events: []event.Event{e}}); !errors.Is(err, journal.ErrFenced) {
 			t.Errorf("expected %d at head %d: %v", expected, head, err)
 		}
 	}
+	// A batch of keys alone comes from the same writer as events. If another writer has taken over the log, its keys are out of
+	// date too.
 	if err := j.Append(context.Background(), journal.Batch{Conversation: "c", Expected: head - 1}); !errors.Is(err, journal.ErrFenced) {
 		t.Errorf("a batch without events: %v", err)
 	}
@@ -190,6 +203,8 @@ func testFenceRace(t *testing.T, open Open) {
 	create(t, j, "c")
 	const writers, rounds = 8, 30
 	for round := range rounds {
+		// The writers of a round append different events at the same seq, as two gateways would that both believe that they own the
+		// conversation.
 		var winners atomic.Int32
 		var wg sync.WaitGroup
 		for i := range writers {
@@ -260,6 +275,7 @@ func testContext(t *testing.T, open Open) {
 		t.Errorf("read: %v", err)
 	}
 	r := readAll(t, j, "c", 0)
+	// The context of these reads has not ended: they show the state after the refused calls.
 	if s, err := j.Conversation(context.Background(), "c"); err != nil || s.Title != "c" || r.Compacted != 0 || r.Trimmed != 0 || r.Head != 1 {
 		t.Errorf("a cancelled call had an effect: %+v, %+v, %v", s, r, err)
 	}
@@ -267,6 +283,7 @@ func testContext(t *testing.T, open Open) {
 
 // testClose checks that every method fails with ErrClosed after Close, and that Close may be repeated.
 func testClose(t *testing.T, open Open) {
+	// Not start, which closes the journal at the end of the test: this test closes it itself.
 	j := open(t)
 	create(t, j, "c")
 	if err := j.Healthy(); err != nil {

@@ -20,6 +20,7 @@ func testRead(t *testing.T, open Open) {
 	}
 	create(t, j, "c")
 	create(t, j, "other")
+	// The appends alternate between two conversations, so that the events of one are not next to each other on the disk.
 	w, other := Writer{Pick: Seeded(5)}, Writer{Pick: Seeded(6)}
 	for range 60 {
 		appendEvents(t, j, "c", w.Next()...)
@@ -57,6 +58,7 @@ func testReadLimit(t *testing.T, open Open) {
 		next()
 	}
 	complete := readAll(t, j, "c", 0)
+	// The limit is in bytes. A page has at least one event, so a limit of 1 gives the smallest pages that there are.
 	for _, limit := range []int{1, 100, 5000, 1 << 20} {
 		var events []event.Event
 		after, pages := int64(0), 0
@@ -74,6 +76,7 @@ func testReadLimit(t *testing.T, open Open) {
 				break
 			}
 			after = r.Events[len(r.Events)-1].Seq
+			// In the compacted part commits no longer exist, so a page may end after any event there.
 			if after > upto && !commits[after] {
 				t.Fatalf("limit %d: a page ends at %d, inside a commit", limit, after)
 			}
@@ -99,6 +102,7 @@ func testReadWhile(t *testing.T, open Open) {
 		readers.Go(func() {
 			var tr transcript.Transcript
 			after := int64(0)
+			// After the writer has finished, each reader reads once more, so that it ends with the whole log.
 			for last := false; ; {
 				r, err := j.Read(context.Background(), "c", after, 500*i)
 				if err != nil {
@@ -111,6 +115,7 @@ func testReadWhile(t *testing.T, open Open) {
 						t.Errorf("event %d in a read after %d with head %d", e.Seq, after, r.Head)
 						return
 					}
+					// Compaction leaves out seqs, so gaps below Compacted are expected.
 					if e.Seq > r.Compacted && e.Seq != after+1 && (i == 0 || r.Events[i-1].Seq > r.Compacted) {
 						t.Errorf("gap before %d in the live part, compacted is %d", e.Seq, r.Compacted)
 						return
@@ -123,6 +128,8 @@ func testReadWhile(t *testing.T, open Open) {
 				}
 				logs[i] = append(logs[i], r.Events...)
 				if !r.HasMore {
+					// If the last events of a range were compacted into earlier ones, the reader has all of the log without having
+					// seen the seq of the head.
 					after = max(after, r.Head)
 				}
 				if last && !r.HasMore {

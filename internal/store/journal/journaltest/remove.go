@@ -31,6 +31,7 @@ func testTrim(t *testing.T, open Open) {
 	trimmed := int64(0)
 	for _, upto := range []int64{0, 50, 51, 20, upto - 1, upto, upto + 7, head} {
 		must(t, j.Trim(ctx, "c", upto))
+		// Trimming to a lower seq than before brings nothing back.
 		trimmed = max(trimmed, upto)
 		var want []event.Event
 		for _, e := range events {
@@ -51,6 +52,7 @@ func testTrim(t *testing.T, open Open) {
 	if r := readAll(t, j, "c", 0); r.Head != int64(len(w.Log)) || r.Compacted != r.Head || r.Trimmed != head {
 		t.Errorf("continued: head %d, compacted %d, trimmed %d", r.Head, r.Compacted, r.Trimmed)
 	}
+	// A seq beyond the head trims everything up to the head, and no event that is appended later.
 	must(t, j.Trim(ctx, "c", 1<<40))
 	if r := readAll(t, j, "c", 0); r.Trimmed != int64(len(w.Log)) || len(r.Events) != 0 {
 		t.Errorf("trimmed beyond the head: %+v", r)
@@ -71,11 +73,13 @@ func testDelete(t *testing.T, open Open) {
 	for i := range 100 {
 		appendEvents(t, j, "c", w.Next()...)
 		appendEvents(t, j, "stays", stays.Next()...)
+		// The log has a compacted and a live part when it is deleted.
 		if i == 50 {
 			appendEvents(t, j, "c", w.Finish()...)
 			compact(t, j, "c", int64(len(w.Log)))
 		}
 	}
+	// The trace of a turn is kept apart from the log, so its deletion is checked as well.
 	turn := w.t.Turns[0].ID
 	putKeys(t, j, "c", journal.KeyValue{Key: "c/k", Value: []byte("v")})
 	putKeys(t, j, "stays", journal.KeyValue{Key: "stays/k", Value: []byte("v")})
@@ -103,6 +107,7 @@ func testDelete(t *testing.T, open Open) {
 	if err != nil || len(list) != 1 || list[0].ID != "stays" {
 		t.Errorf("list: %v, %v", list, err)
 	}
+	// The other conversation shared commits and files with the deleted one.
 	checkRange(t, readAll(t, j, "stays", 0), stays.Log)
 	if v := value(t, j, "stays/k"); v != "v" {
 		t.Errorf("key of another conversation is %q", v)
@@ -121,6 +126,8 @@ func testDeleteBlanksRecords(t *testing.T, open Open) {
 	}
 	var log []event.Event
 	for n := range 60 {
+		// The data of every record mentions c, but only the field Conversation counts: c2 has a name that begins with c, and the
+		// third has none.
 		about := []string{"c", "c2", ""}[n%3]
 		log = append(log, event.Event{Seq: int64(n + 1), At: int64(n), Type: event.Record, Body: &event.Body{
 			RecordKind: "agent_event", Conversation: about, Data: json.RawMessage(fmt.Sprintf(`{"of":"c","n":%d}`, n)),
@@ -129,6 +136,7 @@ func testDeleteBlanksRecords(t *testing.T, open Open) {
 	for _, id := range []string{"$signals", "$audit", "plain"} {
 		appendEvents(t, j, id, log[:20]...)
 		appendEvents(t, j, id, log[20:40]...)
+		// One of the logs is compacted in part, because its records are stored in another form then.
 		if id == "$signals" {
 			compact(t, j, id, 30)
 		}
@@ -148,6 +156,7 @@ func testDeleteBlanksRecords(t *testing.T, open Open) {
 	}
 	sameEvents(t, "$signals", readAll(t, j, "$signals", 0).Events, want)
 	sameEvents(t, "$audit", readAll(t, j, "$audit", 0).Events, want)
+	// Records in a conversation of a user belong to that user and stay.
 	sameEvents(t, "a conversation", readAll(t, j, "plain", 0).Events, log)
 }
 

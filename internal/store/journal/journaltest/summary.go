@@ -47,11 +47,14 @@ func testSummary(t *testing.T, open Open) {
 	n := int64(len(w.Log))
 	must(t, j.Compact(ctx, "c", n-1))
 	must(t, j.Trim(ctx, "c", 4))
+	// A batch replaces the caller's part of the summary as a whole: the tenant, the owner and the metadata of before are gone, and
+	// the journal's own fields stay.
 	must(t, j.Append(ctx, journal.Batch{Conversation: "c", Expected: n, Summary: &journal.Summary{Title: "new", Updated: 10}}))
 	want = journal.Summary{ID: "c", Title: "new", Updated: 10, Epoch: original.Epoch, Head: n, Compacted: n - 1, Trimmed: 4}
 	if d := cmp.Diff(want, get(), cmpopts.EquateEmpty()); d != "" {
 		t.Errorf("summary after all (-want +got):\n%s", d)
 	}
+	// A listing reads the summaries another way than Conversation does, and must show the same.
 	summaries, err := j.Conversations(ctx, journal.Query{})
 	if err != nil || len(summaries) != 1 {
 		t.Fatalf("list: %v, %v", summaries, err)
@@ -69,6 +72,7 @@ func testQuery(t *testing.T, open Open) {
 	var summaries []journal.Summary
 	for i := range 40 {
 		s := journal.Summary{ID: fmt.Sprintf("c%02d", i), Tenant: fmt.Sprint("t", i%2), Owner: fmt.Sprint("o", i%3), Updated: int64(100 + i/4)}
+		// A name with $ is one of the gateway's own logs, which only a query with System lists.
 		if i == 12 {
 			s.ID = "$log"
 		}
@@ -77,6 +81,7 @@ func testQuery(t *testing.T, open Open) {
 		}
 		summaries = append(summaries, s)
 		must(t, j.Append(ctx, journal.Batch{Conversation: s.ID, Create: true, Summary: &s}))
+		// An append changes the head in the summary, but not Updated, which is the caller's.
 		appendEvents(t, j, s.ID, event.Event{Seq: 1, Type: event.Record, Body: &event.Body{RecordKind: "x"}})
 	}
 	for _, q := range []journal.Query{
