@@ -71,7 +71,9 @@ interface InsideProps { traced: Traced; conversation: Conversation; turn: Turn }
 const Inside = memo(function Inside({ traced, conversation, turn }: InsideProps) {
   const trace = traced.trace!;
   const { commits } = trace;
-  const messages = useMemo(() => conversation.state.messages.filter((m) => m.turn === trace.turn && m.role !== "user"), [conversation, trace]);
+  // The trace can be complete before the connection has delivered the last messages, so the end of the turn reads them again.
+  // eslint-disable-next-line react-hooks/exhaustive-deps
+  const messages = useMemo(() => conversation.state.messages.filter((m) => m.turn === trace.turn && m.role !== "user"), [conversation, trace, turn.state]);
   const replay = useMemo(() => new Replay(trace, messages), [trace, messages]);
   const times = useMemo(() => shownTimes(trace, shownOf(turn.id), traced.offset), [trace, turn.id, traced.offset]);
   const f = useMemo(() => figures(trace, shownOf(turn.id), traced.offset), [trace, turn.id, traced.offset]);
