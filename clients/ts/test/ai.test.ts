@@ -130,6 +130,7 @@ test("a turn that fails is an error of the chat, never a finished answer", async
   await client.conversation(id).waitFor((s) => s.messages.length === 1);
   const c = chat(id);
   const resumption = c.resumeStream();
+  while (text(c.lastMessage) !== "Hel") await new Promise((resolve) => setTimeout(resolve, 5)); // a turn that has ended before is not resumed
   script.say(end({ outcome: "failed", error: { message: "the model is gone" } }));
   script.end();
   await push;

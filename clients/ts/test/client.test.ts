@@ -102,7 +102,7 @@ for (const transport of ["websocket", "http"] as const) {
     assert.equal(client.error?.reason, "unauthorized");
   });
 
-  test(`${transport}: waitFor rejects at once if the token was refused before, and works after a login`, { timeout: 20_000 }, async (t) => {
+  test(`${transport}: waitFor rejects at once if the token was refused before, and works after a login`, { timeout: 60_000 }, async (t) => {
     const { id } = await open(t).create();
     let current = "wrong";
     const client = open(t, { token: () => current });

@@ -19,7 +19,7 @@ function jwt(subject: string, seconds: number): string {
 }
 
 test("a socket continues with a new token before the old one expires", async (t) => {
-  const lives = [7, 8, 3600]; // the gateway warns of the first two at once
+  const lives = [20, 21, 3600]; // the gateway warns of the first two at once
   let requests = 0;
   const client = new Client({ url: gateway.url, token: () => jwt("alice", lives[requests++] ?? 3600), transport: "websocket" });
   t.after(() => client.close());
@@ -29,7 +29,7 @@ test("a socket continues with a new token before the old one expires", async (t)
   t.after(c.subscribe(() => {}));
   await c.waitFor((s) => s.phase === "live");
   while (requests < 3) await new Promise((resolve) => setTimeout(resolve, 10));
-  await new Promise((resolve) => setTimeout(resolve, 8500)); // until the short ones would have ended
+  await new Promise((resolve) => setTimeout(resolve, 21_500)); // until the short ones would have ended
   await c.inject({ text: "still here" }).catch(() => c.send("still here"));
   await c.waitFor((s) => s.messages.some((m) => visibleText(m) === "still here"));
   assert.deepEqual(states, ["connecting", "connected"], "one socket all the while");
