@@ -18,6 +18,17 @@ function token(sub, seconds = 3600) {
 const field = (page) => page.getByLabel("Access token");
 const connected = (page) => page.locator('.connection[data-state="connected"]').waitFor();
 const signOutButton = (page) => page.locator(".rail").getByRole("button", { name: "Sign out" });
+const confirmButton = (page) => page.locator(".rail .sure").getByRole("button", { name: "Sign out" });
+
+/**
+ * Presses a button that signs out. All pages of the browser reload, but they can show the form before, as soon as the gateway
+ * refuses a socket. So the messages can disappear early, and the form must not be filled in before the reload.
+ */
+async function signOut(button, ...pages) {
+  for (const p of pages) await p.evaluate(() => window.allowed.add("go")); // until the reload
+  await Promise.all([...pages.map((p) => p.waitForEvent("load")), button.click()]);
+  for (const p of pages) await field(p).waitFor();
+}
 
 async function signIn(page, user) {
   page.expected = 0;
@@ -83,8 +94,7 @@ test("two people and one browser", { skip: lacking || false, concurrency: 1 }, a
     await page.waitForFunction(() => document.activeElement?.textContent?.includes("Sign out"));
     assert.match(await browserStorage(page), /waits of alice/);
     await signOutButton(page).click();
-    await page.locator(".rail .sure").getByRole("button", { name: "Sign out" }).click();
-    await field(page).waitFor();
+    await signOut(confirmButton(page), page);
     assert.doesNotMatch(await browserStorage(page), /alice|outbox|draft|agents|stopped|shown/);
 
     heal();
@@ -127,11 +137,11 @@ test("two people and one browser", { skip: lacking || false, concurrency: 1 }, a
     assert.equal(await page.getByText("carol").count(), 0);
     assert.equal(await composer(page).inputValue(), "");
     await page.evaluate(() => (location.hash = "#/"));
+    await page.getByRole("heading", { name: "How can I help?" }).waitFor();
     await ask(page, "echo of dave");
     await idle(page);
     assert.doesNotMatch(await conversationsOf(gateway, "dave"), /carol/);
-    await signOutButton(page).click();
-    await field(page).waitFor();
+    await signOut(signOutButton(page), page);
 
     // The author still has the draft.
     await signIn(page, "carol");
@@ -185,9 +195,7 @@ test("two people and one browser", { skip: lacking || false, concurrency: 1 }, a
     await tab.getByText("Waiting to be sent").waitFor();
     await signOutButton(page).click();
     await page.getByText("One message has not been sent.").waitFor();
-    await page.locator(".rail .sure").getByRole("button", { name: "Sign out" }).click();
-    await field(page).waitFor();
-    await field(tab).waitFor();
+    await signOut(confirmButton(page), page, tab);
     heal();
     await signIn(page, "frank");
     await ask(page, "echo of frank");

@@ -1,5 +1,6 @@
 // A plugin for the dashboard's tests. The first word of a message selects what it does.
 
+import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
 
 const write = (o) => process.stdout.write(JSON.stringify(o) + "\n");
@@ -35,6 +36,11 @@ const scripts = {
       await sleep(20);
     }
     write({ type: "turn.end", turn, outcome: "completed" });
+  },
+  // read FOLDER: twice the prose, when the test has created FOLDER/go.
+  async read({ turn, say, rest, going }) {
+    while (!existsSync(`${rest}/go`) && going()) await sleep(10);
+    await scripts.long({ turn, say, rest: "2", going });
   },
   // flood N: N characters of prose at 200 tokens a second.
   async flood({ turn, say, rest, going }) {

@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { accessible } from "./axe.mjs";
-import { answer, ask, closeBrowser, current, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
+import { answer, ask, closeBrowser, copy, current, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 
 const patience = { timeout: 60_000 };
 
@@ -63,8 +63,7 @@ if (lacking) {
     await idle(page);
     const copied = async (article) => {
       await article.hover();
-      await article.getByRole("button", { name: "Copy message" }).click();
-      await article.getByRole("button", { name: "Copied" }).waitFor(patience);
+      await copy(page, article.getByRole("button", { name: "Copy message" }));
       return page.evaluate(() => navigator.clipboard.readText());
     };
     assert.equal(await copied(answer(page)), "**bold** and `code`, twice");

@@ -74,7 +74,7 @@ export class Gateway {
 
   async close() {
     await this.kill("SIGTERM");
-    rmSync(this.data, { recursive: true, force: true });
+    rmSync(this.data, { recursive: true, force: true, maxRetries: 5 }); // a plugin can outlive the gateway for a moment
   }
 
   /** Calls the gateway's API. */
@@ -180,6 +180,12 @@ export async function ask(page, text) {
   page.expected = Math.max(page.expected ?? 0, await endedTurns(page)) + 1;
   await composer(page).fill(text);
   await composer(page).press("Enter");
+}
+
+/** Presses a copy button, and waits for its confirmation. The page looks for it in each frame, because it is shown for two seconds only. */
+export async function copy(page, button) {
+  const element = await button.elementHandle();
+  await Promise.all([page.waitForFunction((e) => e.getAttribute("aria-label") === "Copied", element, { timeout: 60_000 }), element.click()]);
 }
 
 /** Waits until each sent message is answered and nothing runs. */

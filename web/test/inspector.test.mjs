@@ -71,7 +71,7 @@ if (lacking) {
         return commits.some((c) => c.type === "part.end") && commits;
       });
       await waitFor("its events", () => slider.getAttribute("max"), String(commitsSoFar.length));
-      assert.equal(await page.getByText("Tokens a second", { exact: true }).first().isVisible(), true);
+      await page.getByText("Tokens a second", { exact: true }).first().waitFor();
       await accessible(page, "an answer that grows");
 
       mark("tool");
@@ -139,9 +139,9 @@ if (lacking) {
       await page.reload();
       await page.getByRole("slider").waitFor();
       await waitFor("what was shown is known still", () => figure(page, "Display delay"), displayed);
-      assert.equal(await page.getByRole("slider").getAttribute("max"), String(commits.length));
+      await waitFor("all of it again", () => page.getByRole("slider").getAttribute("max"), String(commits.length));
       await page.getByRole("button", { name: "Close", exact: true }).last().click();
-      assert.equal(await page.evaluate(() => location.hash), `#/c/${id}`);
+      await waitFor("the URL is the conversation's", () => page.evaluate(() => location.hash), `#/c/${id}`);
       await wantClean(page);
     });
   }
@@ -157,7 +157,7 @@ if (lacking) {
     await ask(page, "many 3");
     await idle(page);
     await answer(page).getByRole("button", { name: "Inspect" }).click();
-    await page.getByText(/This tab’s clock differs by 1 min (29|30) s/).waitFor();
+    await page.getByText(/This tab’s clock differs by 1 min [23]\d s/).waitFor(); // the error is half of a request's duration
     // Display times are converted to the log's clock.
     const lag = await figure(page, "Display delay");
     assert.match(lag, /^\d+ ms|^\d+\.\d+ s/);
@@ -312,14 +312,14 @@ if (lacking) {
       const hide = (isHidden) => page.evaluate((h) => {
         Object.defineProperty(document, "hidden", { configurable: true, get: () => h });
         document.dispatchEvent(new Event("visibilitychange"));
+        return performance.now();
       }, isHidden);
-      await hide(true);
-      await page.waitForLoadState("networkidle"); // wait for earlier requests
-      const before = (await reads()).length;
+      const hiddenAt = await hide(true);
+      const laterReads = async () => (await reads()).filter((at) => at >= hiddenAt); // a request from before may still be running
       await page.evaluate(() => new Promise((r) => setTimeout(r, 2500))); // the absence of requests takes time to observe
-      assert.equal((await reads()).length, before);
+      assert.deepEqual(await laterReads(), []);
       await hide(false);
-      await waitFor("it is read again", async () => (await reads()).length > before);
+      await waitFor("it is read again", async () => (await laterReads()).length > 0);
       await wantClean(page);
     });
   }

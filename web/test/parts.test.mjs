@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { answer, ask, closeBrowser, composer, current, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
+import { answer, ask, closeBrowser, composer, copy, current, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const images = fileURLToPath(new URL("../../docs/images", import.meta.url));
@@ -105,8 +105,7 @@ if (lacking) {
     assert.equal(await tool("search").getByRole("group", { name: "Output" }).innerText(), "3 matches\n100%");
     await tool("web").getByText("Looking at example.com").waitFor();
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
-    await bash.getByRole("button", { name: "Copy output" }).click();
-    await bash.getByRole("button", { name: "Copied" }).waitFor();
+    await copy(page, bash.getByRole("button", { name: "Copy output" }));
     assert.equal((await page.evaluate(() => navigator.clipboard.readText())).split("\n").length, 41, "a copy has all of it");
 
     const status = page.getByRole("group", { name: "Status" });
@@ -288,7 +287,10 @@ if (lacking) {
       writeFileSync(join(workFolder, "begin"), "");
       await ask(page, `steps ${workFolder}`);
       await reasoning.nth(i).getByRole("button", { name: /^Reasoning/ }).waitFor();
-      assert.equal(await reasoning.nth(i).getByText("First I think.").count(), open ? 1 : 0);
+      const header = reasoning.nth(i).getByRole("button", { name: /^Reasoning/ });
+      if (open) await reasoning.nth(i).getByText("First I think.").waitFor(); // the text arrives after its part has begun
+      assert.equal(await header.getAttribute("aria-expanded"), String(open));
+      if (!open) assert.equal(await reasoning.nth(i).getByText("First I think.").count(), 0);
       for (const name of ["reasoned", "more", "given", "output", "done", "packed", "sent", "end"]) writeFileSync(join(workFolder, name), "");
       await idle(page);
       if (i === 1) await reasoning.nth(i).getByRole("button").click();
@@ -477,7 +479,7 @@ if (lacking) {
     await page.keyboard.press("Enter");
     await page.getByText("You denied deploy").waitFor();
     await page.locator(".tool").last().getByRole("img", { name: "denied" }).waitFor();
-    assert.equal(await page.evaluate(() => document.activeElement.matches(".log")), true, "the focus is not lost with the card");
+    await page.waitForFunction(() => document.activeElement.matches(".log")); // the focus is not lost with the card
     await idle(page);
     await wantClean(other);
     await wantClean(page);

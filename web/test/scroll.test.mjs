@@ -43,6 +43,12 @@ const wheel = async (page, y) => {
   await page.locator(".log").hover();
   await page.mouse.wheel(0, y);
 };
+/** Turns the wheel and waits until the log has moved. */
+const wheelAway = async (page, y) => {
+  const before = await page.locator(".log").evaluate((log) => log.scrollTop);
+  await wheel(page, y);
+  await page.waitForFunction((top) => document.querySelector(".log").scrollTop !== top, before);
+};
 const press = async (page, key) => {
   await page.locator(".log").focus();
   await page.keyboard.press(key);
@@ -106,12 +112,12 @@ if (lacking) {
 
       await away[go](page);
       await button(page).waitFor();
-      assert.equal(await button(page).innerText(), "Jump to end · answering");
+      await button(page).and(page.getByText("Jump to end · answering", { exact: true })).waitFor();
       const firstView = await viewState(page);
       assert.equal(firstView.end, ["ArrowUp", "a selection"].includes(go), "it moved, unless only the focus or the selection did");
       for (const n of ["first", "second", "third"]) await inject(id, `The ${n} of three. ${"More words. ".repeat(60)}`);
       await page.getByText("The third of three.").waitFor({ state: "attached" });
-      assert.equal(await button(page).innerText(), "3 new · answering");
+      await button(page).and(page.getByText("3 new · answering", { exact: true })).waitFor();
       assert.deepEqual(await viewState(page), { ...firstView, end: false });
       await grow("one");
       assert.deepEqual(await viewState(page), { ...firstView, end: false });
@@ -169,7 +175,7 @@ if (lacking) {
       await page.waitForFunction((id) => location.hash === `#/c/${id}` && document.querySelector("article[data-message]"), id);
     };
     await page.getByText("Message 23.").waitFor();
-    await wheel(page, -1200);
+    await wheelAway(page, -1200);
     await button(page).waitFor();
     const firstView = await viewState(page);
     assert.equal(firstView.end, false);
@@ -179,13 +185,13 @@ if (lacking) {
     await go("left");
     await page.getByText("The second of two.").waitFor({ state: "attached" });
     assert.deepEqual(await viewState(page), firstView);
-    assert.equal(await button(page).innerText(), "2 new");
-    await wheel(page, -300); // now the reader scrolls
+    await button(page).and(page.getByText("2 new", { exact: true })).waitFor();
+    await wheelAway(page, -300); // now the reader scrolls
     const second = await viewState(page);
     assert.notDeepEqual(second, firstView);
     // Opening another view doesn't change it, and each conversation has its own position.
     await go("other");
-    await wheel(page, -300);
+    await wheelAway(page, -300);
     const there = await viewState(page);
     await page.getByRole("button", { name: "New conversation" }).click();
     await page.getByRole("heading", { name: "How can I help?" }).waitFor();
@@ -222,7 +228,7 @@ if (lacking) {
     await button(page).waitFor();
     await inject(id, "One more.");
     await page.getByText("One more.").waitFor({ state: "attached" });
-    assert.equal(await button(page).innerText(), "1 new");
+    await button(page).and(page.getByText("1 new", { exact: true })).waitFor();
     assert.equal(await top(), at, "what comes does not take it away");
     await button(page).click();
     await button(page).waitFor({ state: "detached" });

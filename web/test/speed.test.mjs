@@ -270,8 +270,10 @@ if (lacking) {
     await page.locator(".log").hover();
     await page.mouse.wheel(0, -400);
     await page.getByRole("button", { name: /Jump to end/ }).waitFor();
-    const anchor = () => page.evaluate(() => {
+    const anchor = () => page.evaluate(async () => {
       const log = document.querySelector(".log");
+      // Wait until the reader's scrolling has ended.
+      for (let [last, unchanged] = [NaN, 0]; unchanged < 12; [last, unchanged] = [log.scrollTop, log.scrollTop === last ? unchanged + 1 : 0]) await new Promise((r) => requestAnimationFrame(r));
       return { top: log.scrollTop, height: log.scrollHeight };
     });
     const firstAnchor = await anchor();
@@ -280,10 +282,10 @@ if (lacking) {
     await page.getByRole("button", { name: /answering/ }).click();
     await page.getByRole("button", { name: "Stop" }).click();
     await idle(page);
-    assert.equal(await page.evaluate(() => {
+    await page.waitForFunction(() => { // it follows the end again
       const l = document.querySelector(".log");
       return l.scrollHeight - l.scrollTop - l.clientHeight <= 1;
-    }), true, "it follows the end again");
+    });
     await wantClean(page);
   });
 }

@@ -87,7 +87,7 @@ if (lacking) {
       await p.press("Control+k");
       await p.sees("combobox", "Search and commands");
       await p.type("plan");
-      await p.sees("option", /The plan of yesterday/);
+      await p.page.getByRole("option", { name: /The plan of yesterday/, selected: true }).waitFor(patience); // it is the first one when the list is filtered
       await p.press("Enter");
       await p.reads("The plan is to test.");
     }],
@@ -142,10 +142,13 @@ if (lacking) {
       // An agent that falls silent in the middle, for longer than the two seconds that count as a gap.
       const folder = mkdtempSync(join(tmpdir(), "leat-web-gap-"));
       after(() => rmSync(folder, { recursive: true }));
-      await gateway.call("/api/conversations", { id: "slow", agent: "timed" });
+      await gateway.call("/api/conversations", { id: "slow", title: "Slow", agent: "timed" });
       await p.page.goto(`${gateway.url}/#/c/slow`);
+      await p.page.getByRole("heading", { level: 1, name: "Slow" }).waitFor(patience);
       await p.askUncounted(`steps ${folder}`);
       await p.reads("three.");
+      // The silence begins with the last event before the pause, the end of the words.
+      while (!(await gateway.transcript("slow")).transcript.messages.at(-1).parts[0].ended) await new Promise((r) => setTimeout(r, 50));
       const silent = performance.now();
       await p.page.waitForFunction((since) => performance.now() - since > 2500, await p.page.evaluate(() => performance.now()), patience);
       p.silent = performance.now() - silent;
@@ -167,8 +170,7 @@ if (lacking) {
       await p.sees("button", "Copy code");
       await p.rests();
     }, async (p) => {
-      await p.click("button", "Copy code");
-      await p.sees("button", "Copied");
+      await Promise.all([p.sees("button", "Copied"), p.click("button", "Copy code")]); // the confirmation lasts two seconds
       assert.match(await p.page.evaluate(() => navigator.clipboard.readText()), /^func main\(\) \{/);
     }],
     ["rename", 3, async (p) => {
