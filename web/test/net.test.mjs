@@ -460,7 +460,7 @@ if (lacking) {
     const push = new Push(gateway, id);
     push.say("A word. ");
     await shows(page, push.text.length);
-    // As if the page slept for so long. The clock goes on meanwhile, so neither duration is close to the limit of 45 s.
+    // As if the page slept for so long. The clock also runs by itself, so neither duration is close to the limit of 45 s.
     await page.clock.fastForward(20_000);
     await page.clock.runFor(2000);
     assert.equal(await page.locator(".running-note").count(), 0);
