@@ -35,6 +35,7 @@ func (k *socketAgent) ListSessions(ctx context.Context, limit int) ([]agent.Sess
 	}
 	infos := make([]agent.SessionInfo, 0, len(list.Conversations)+1)
 	for _, c := range list.Conversations {
+		// A conversation without messages is listed by the time of its creation.
 		at := c.LastMessage
 		if at.IsZero() {
 			at = c.Created
@@ -56,6 +57,7 @@ func (k *socketAgent) ListSessions(ctx context.Context, limit int) ([]agent.Sess
 		}
 		infos = append(infos, info)
 	}
+	// The server sorts its own list. The default conversation was added to it, and has its place by time.
 	slices.SortStableFunc(infos, func(a, b agent.SessionInfo) int { return b.Updated.Compare(a.Updated) })
 	return infos[:min(limit, len(infos))], nil
 }
@@ -66,6 +68,7 @@ const ownTitle = "The agent's default conversation"
 // request sends a request and decodes the fields of its response into v. Frames before the response are passed to other. If the
 // server doesn't find the object, the error is a *failure with the status 404.
 func (k *socketAgent) request(ctx context.Context, l *connection, request map[string]any, v any, other func([]byte) error) error {
+	// The server repeats the id in its response. Frames of running turns may arrive before that.
 	id := newID()
 	request["request_id"] = id
 	b, err := l.call(ctx, k.times, id, request, other)
@@ -111,6 +114,7 @@ func (k *socketAgent) Attach(ctx context.Context, id string, history bool) (agen
 		return agent.Attachment{}, readerError(err)
 	}
 	s := session{Agent: c.Agent, Conversation: c.ID}
+	// The watch is not run: it is used for its rules about what a history contains.
 	w := newSocketWatch(k, nil, agent.Session{}, s)
 	w.turns = newTurnTracker()
 	observe := func(b []byte) error {
@@ -162,6 +166,7 @@ func (k *socketAgent) conversation(ctx context.Context, l *connection, id string
 	if id == ownConversation && !k.anyAgent() {
 		return conversationInfo{ID: ownConversation, Agent: k.cfg.Agent}, nil
 	}
+	// With placeholders in the setting there is no agent whose default conversation is meant.
 	if id == ownConversation || id == "" {
 		return conversationInfo{}, unknown
 	}

@@ -63,6 +63,8 @@ func (w *socketWatch) isFinished() bool {
 // server doesn't know the session. In the last case the conversation's next turn creates another session.
 func (w *socketWatch) run(ctx context.Context) {
 	log := w.agent.log().With("conversation", w.conversation)
+	// A server that is restarted is away for seconds, one that is down for hours. The pause begins small and doubles up to its
+	// limit.
 	for wait := w.agent.times.retryDelay; ; wait = min(2*wait, w.agent.times.retryLimit) {
 		begin := time.Now()
 		err := w.connect(ctx)
@@ -77,6 +79,7 @@ func (w *socketWatch) run(ctx context.Context) {
 		if time.Since(begin) > w.agent.times.retryLimit || w.catchingUp.Load() > 0 { // a turn waits for only a few seconds
 			wait = w.agent.times.retryDelay
 		}
+		// A turn that needs the conversation to be up to date ends the pause.
 		pause := time.NewTimer(wait)
 		select {
 		case <-pause.C:
@@ -99,6 +102,7 @@ func (w *socketWatch) connect(ctx context.Context) error {
 		return err
 	}
 	defer l.close()
+	// What the server was doing on the last connection is no longer true: its status comes again on this one.
 	w.turns = newTurnTracker()
 	isStale := true
 	handle := func(b []byte) error {
@@ -115,10 +119,13 @@ func (w *socketWatch) connect(ctx context.Context) error {
 	}
 	reread := time.NewTimer(w.agent.times.rereadDelay)
 	defer reread.Stop()
+	// The timer is set when a reading was unsure, and is stopped until then.
 	reread.Stop()
 	defer w.upToDate.update(false)
 	for unsure := false; ; {
 		w.upToDate.update(!isStale && !unsure)
+		// Several frames may have arrived while the history was read. They make it stale again, and one more reading covers all of
+		// them.
 		if isStale && w.turns.loopStatus != "" {
 			isStale = false
 			if unsure, err = w.readHistory(ctx, l, handle); err != nil {
@@ -151,6 +158,8 @@ func (w *socketWatch) connect(ctx context.Context) error {
 // has to be read again soon.
 func (w *socketWatch) readHistory(ctx context.Context, l *connection, other func([]byte) error) (unsure bool, err error) {
 	var rows []*row
+	// A reading follows each turn, so the page should be small. The large one is for a watch that was away for long. Older rows
+	// than it has are not recorded.
 	for _, limit := range []int{listRows, pageRows} {
 		list, err := w.agent.listMessages(ctx, l, w.session, limit, other)
 		if err != nil {
@@ -176,6 +185,7 @@ func (w *socketWatch) readHistory(ctx context.Context, l *connection, other func
 	if err != nil {
 		return false, err
 	}
+	// The entries and the cursor are one commit. After a crash the same rows are gathered again, or none of them.
 	if err := w.sessions.Add(ctx, w.conversation, entries, raw); err != nil {
 		return false, fmt.Errorf("record a session's new messages: %w", err)
 	}

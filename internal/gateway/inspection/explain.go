@@ -56,19 +56,25 @@ func (in *Inspector) Explain(ctx context.Context, p gateway.Principal, turn stri
 	if err != nil {
 		return Explanation{}, err
 	}
+	// Steps is not nil, so that its JSON is an empty list for a turn without frames.
 	x := explainer{Explanation: Explanation{Turn: turn, Agent: t.Agent, Outcome: t.Outcome, Error: t.Error, Steps: []Step{}}}
 	var tape bytes.Buffer
 	if err := in.writeRecording(ctx, turn, &tape); err != nil {
 		return x.Explanation, err
 	}
+	// The fold of the whole log, and not of the turn alone, because later events can change the turn's messages: a truncate, or a
+	// retraction.
 	var final transcript.Transcript
 	if err := in.eachEvent(ctx, conversation, final.Apply); err != nil {
 		return x.Explanation, err
 	}
+	// The capture masks secrets in the frames, so the stored text is masked too before the two are compared.
 	x.StoredText = capture.Mask(in.secretsOf(t.Agent), final.Visible(turn))
 	if err := x.frames(&tape, in.dialects); err != nil {
 		return x.Explanation, fmt.Errorf("inspection: decode capture of turn %s: %w", turn, err)
 	}
+	// Agents written in Go and recordings of other programs have no dialect that could be decoded again. The trace then says when
+	// each event was committed.
 	if x.Dialect == "" {
 		trace, err := in.journal.Trace(ctx, conversation, turn)
 		if err != nil && !errors.Is(err, journal.ErrNotFound) {
@@ -120,6 +126,8 @@ func (x *explainer) frames(tape io.Reader, dialects dialect.Registry) error {
 		if err != nil {
 			return err
 		}
+		// The head is known after the first frame was read. A dialect that this version doesn't know any more leaves the frames
+		// without events.
 		x.Kind = r.Head().Kind
 		if name := r.Head().Dialect; x.decoder == nil && name != "" {
 			if d, err := dialects.Lookup(name); err == nil {
@@ -136,6 +144,8 @@ func (x *explainer) frames(tape io.Reader, dialects dialect.Registry) error {
 	if x.decoder == nil {
 		return nil
 	}
+	// Close may still end parts or report that the stream was cut. It has the time of the last frame, since nothing was received
+	// for it.
 	last := Step{}
 	if n := len(x.Steps); n > 0 {
 		last.At = x.Steps[n-1].At
@@ -147,6 +157,8 @@ func (x *explainer) frames(tape io.Reader, dialects dialect.Registry) error {
 	return nil
 }
 
+// begin prepares the decoding. The ids of messages are m1, m2 and so on: the real ones are in the log, and a mapper would make
+// others.
 func (x *explainer) begin(d dialect.Dialect) {
 	x.Dialect, x.decoder = d.Name, d.Decoder()
 	x.mapper = dialect.NewMapper(x.Turn, func() string { x.ids++; return fmt.Sprintf("m%d", x.ids) })
@@ -168,6 +180,8 @@ func (x *explainer) take(s *Step, ops []event.Event, err error) {
 	x.show(s, x.fold.Visible(x.Turn))
 }
 
+// show notes how the visible text changed: by text at its end, which is the usual case and short, or in another way, for instance
+// by a replaced status.
 func (x *explainer) show(s *Step, visible string) {
 	switch appended, ok := strings.CutPrefix(visible, x.visible); {
 	case ok:
@@ -178,6 +192,7 @@ func (x *explainer) show(s *Step, visible string) {
 	x.visible = visible
 }
 
+// apply folds one event. The seqs count from 1 in this explanation, and are not those of the log.
 func (x *explainer) apply(e *event.Event) error {
 	e.Seq = x.fold.Seq + 1
 	return x.fold.Apply(e)
@@ -186,6 +201,8 @@ func (x *explainer) apply(e *event.Event) error {
 // committed adds steps for the events in the log, if the frames can't be decoded. The appended texts are cut out of the final text.
 func (x *explainer) committed(t journal.Trace, final *transcript.Transcript) {
 	x.IsSame = true
+	// The trace has the length of each text after each commit. A text that was replaced by a shorter one can't be reconstructed
+	// that way, and such steps show no text.
 	ends := map[[3]string]int64{}
 	for _, c := range t.Commits {
 		s := Step{At: c.Arrival, Events: []event.Event{{Seq: c.Seq, Type: c.Type, Turn: x.Turn, Message: c.Message, Part: c.Part}}}
@@ -208,6 +225,7 @@ func (x *explainer) committed(t journal.Trace, final *transcript.Transcript) {
 
 // insert places a step by its time: after a frame of the same time, or before it if the step was sent.
 func (x *explainer) insert(s Step) {
+	// Times have a resolution of a millisecond. A request is put before the answer of the same millisecond.
 	i := slices.IndexFunc(x.Steps, func(other Step) bool {
 		return other.At > s.At || s.Outgoing != "" && other.At == s.At && other.Outgoing == ""
 	})

@@ -30,6 +30,8 @@ func (in *Inspector) WriteLogRecording(ctx context.Context, p gateway.Principal,
 	if err := in.eachEvent(ctx, conversation, x.add); err != nil {
 		return err
 	}
+	// Turns inside the turn belong to its recording, so their traces are needed as well. A trace that has expired is no error: the
+	// log then has merged texts.
 	for id := range x.turns {
 		trace, err := in.journal.Trace(ctx, conversation, id)
 		if err != nil && !errors.Is(err, journal.ErrNotFound) {
@@ -37,8 +39,10 @@ func (in *Inspector) WriteLogRecording(ctx context.Context, p gateway.Principal,
 		}
 		x.restoreSteps(id, &trace)
 	}
+	// The restored operations were appended at the end. Their seqs say where they belong.
 	slices.SortStableFunc(x.events, func(a, b event.Event) int { return cmp.Compare(a.Seq, b.Seq) })
 	recording := recordings.Writer{Output: w, Client: "turn"}
+	// The recording begins with its first event, so that a replay doesn't wait for the time that the turn was queued.
 	begin, last := int64(0), int64(0)
 	if len(x.events) > 0 {
 		begin, last = x.events[0].At, x.events[0].At
@@ -70,6 +74,7 @@ type turnRecording struct {
 // add takes an event of the log. It is called with all of them, in order.
 func (x *turnRecording) add(e *event.Event) error {
 	b := e.Get()
+	// An inner turn starts after the turn around it, so one pass finds inner turns of inner turns too.
 	if e.Type == event.TurnStart && x.turns[b.Parent] {
 		x.turns[e.Turn] = true
 	}
@@ -106,6 +111,7 @@ func (x *turnRecording) restoreSteps(turn string, t *journal.Trace) {
 	if len(t.Commits) == 0 {
 		return
 	}
+	// Only the operations on texts are in a trace. Everything else of the turn stays as it is in the log.
 	x.events = slices.DeleteFunc(x.events, func(e event.Event) bool { return e.Turn == turn && e.Op() })
 	texts := x.stretches(t)
 	ends, lasts := map[textKey]int64{}, map[textKey]int{}
@@ -120,10 +126,12 @@ func (x *turnRecording) restoreSteps(turn string, t *journal.Trace) {
 		}
 		ends[k] = c.End
 		values := texts[k]
+		// The commits are in order of seq, so a value that has ended is never needed again.
 		for len(values) > 1 && values[0].endSeq <= c.Seq {
 			values = values[1:]
 		}
 		texts[k] = values
+		// An operation whose text is lost is left out. The next replace gives the text its full value again.
 		if len(values) == 0 || values[0].isLost || e.Offset > c.End || c.End > int64(len(values[0].text)) {
 			continue
 		}
@@ -166,6 +174,7 @@ func (x *turnRecording) stretches(t *journal.Trace) map[textKey][]stretch {
 	return stretches
 }
 
+// part returns the part of a text as the whole log leaves it, or nil if the log no longer has it.
 func (x *turnRecording) part(k textKey) *transcript.Part {
 	m := x.fold.Message(k.message)
 	if m == nil {
