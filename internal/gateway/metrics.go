@@ -142,6 +142,12 @@ func (m *Metrics) Mismatch(client, field string) string {
 	return client
 }
 
+// countRepeated counts a command whose idempotency key was known.
+func (m *Metrics) countRepeated() { m.Repeated.Inc() }
+
+// countLate counts operations that arrived after the end of their turn.
+func (m *Metrics) countLate(n int) { m.LateOps.Add(float64(n)) }
+
 // countEnd counts the end of a turn. agent must be one of the configuration, or other. seconds is negative if the duration is
 // unknown.
 func (m *Metrics) countEnd(agent string, b *event.Body, seconds float64) {

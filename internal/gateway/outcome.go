@@ -34,7 +34,7 @@ func (w *writer) keyedUnless(ctx context.Context, c Command, repeats func(Ack) b
 			if !repeats(*earlier) {
 				ack = *earlier
 				ack.Repeated = true
-				w.core.metrics.Repeated.Inc()
+				w.core.metrics.countRepeated()
 				return nil
 			}
 		}

@@ -68,7 +68,7 @@ func (tn *turn) emit(t *tx, e emission) error {
 	w := tn.writer
 	if tn.isOver.Load() {
 		tn.lateOps += int64(len(e.Ops))
-		w.core.metrics.LateOps.Add(float64(len(e.Ops)))
+		w.core.metrics.countLate(len(e.Ops))
 		return ErrTurnOver
 	}
 	before := tn.mapper.DroppedOps
