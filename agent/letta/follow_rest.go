@@ -54,6 +54,8 @@ func (r *restAgent) Follow(ctx context.Context, sessions agent.Sessions) error {
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
 	defer cancel()
+	// The channel of changes has no buffer: the poller's goroutine alone changes its maps, and a session that ends must not be
+	// polled after EachSession has reported it.
 	changes, listEnded := make(chan agent.Session), make(chan error, 1)
 	tasks.Go(func() {
 		listEnded <- agent.EachSession(ctx, sessions, func(s agent.Session) {
@@ -64,6 +66,7 @@ func (r *restAgent) Follow(ctx context.Context, sessions agent.Sessions) error {
 		})
 	})
 	p := &poller{agent: r, sessions: sessions, startTime: time.Now(), agents: map[string]*polledAgent{}, watches: map[string]*restWatch{}}
+	// One timer serves all agents and histories. It is set again after each step, because each of them can change what is due next.
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -92,6 +95,7 @@ func (r *restAgent) Follow(ctx context.Context, sessions agent.Sessions) error {
 func (p *poller) setSession(s agent.Session) {
 	key := sessionOf(s.Session)
 	previous := p.watches[s.Conversation]
+	// A session that is stored again without a change keeps its watch.
 	if previous != nil && previous.session == key {
 		return
 	}
@@ -102,6 +106,7 @@ func (p *poller) setSession(s agent.Session) {
 	if key.Conversation == "" {
 		return
 	}
+	// An agent is listed once, however many conversations follow it.
 	if p.agents[key.Agent] == nil {
 		p.agents[key.Agent] = &polledAgent{id: key.Agent, due: time.Now()}
 	}
@@ -121,6 +126,7 @@ func (p *poller) hasWatch(agent string) bool {
 // nextDue returns the agent and the history that are due first. Either may be nil. A history is due only after its agent's runs
 // were listed once.
 func (p *poller) nextDue() (a *polledAgent, w *restWatch) {
+	// A pass over the maps takes far less time than a request.
 	for _, candidate := range p.agents {
 		if a == nil || candidate.due.Before(a.due) {
 			a = candidate
@@ -190,6 +196,7 @@ func (p *poller) listRuns(ctx context.Context, a *polledAgent) error {
 			p.agent.log().Warn("the runs of an agent can't be listed at the Letta server; retrying", "agent", a.id, "error", err)
 		}
 		a.retryDelay = min(max(2*a.retryDelay, p.agent.times.poll), maxPollPause)
+		// The server's own wish counts if it is longer than the pause.
 		if f != nil && f.retryAfter > a.retryDelay {
 			a.retryDelay = f.retryAfter
 		}
@@ -220,6 +227,7 @@ func (p *poller) listRuns(ctx context.Context, a *polledAgent) error {
 			}
 		}
 	}
+	// An agent without runs for a minute is polled less often. Its next run shows up that much later.
 	pause := p.agent.times.poll
 	if time.Since(a.lastChange) > time.Minute {
 		pause = p.agent.times.idlePoll
@@ -240,6 +248,7 @@ func (r *restAgent) listRuns(ctx context.Context, query url.Values) (list []runI
 // run.
 func (p *poller) runChanged(ctx context.Context, i runInfo, isNew bool) {
 	if i.Conversation == "" && i.Metadata.Type == blockingType {
+		// An old blocking run that isn't over was left behind by a server that was killed, and will never end.
 		if !i.isOver() && time.Since(i.Created) < p.agent.times.queueLimit {
 			p.awaitBlocking(ctx, i)
 		}
@@ -282,13 +291,13 @@ func (p *poller) awaitBlocking(ctx context.Context, i runInfo) {
 // readHistory reads a conversation's history. After a failure it tries again with growing pauses. If the server doesn't know
 // the conversation, following ends: the conversation's next turn creates another session.
 func (p *poller) readHistory(ctx context.Context, w *restWatch) {
+	// The request that is due is being made. Whatever asks for the history meanwhile makes it due again.
 	w.due, w.isUrgent = time.Time{}, false
 	err := w.readHistory(ctx, p.agents[w.session.Agent].runs)
 	var f *failure
 	switch {
 	case ctx.Err() != nil:
 	case errors.Is(err, agent.ErrNoSession), errors.As(err, &f) && f.status == http.StatusNotFound:
-
 		delete(p.watches, w.conversation)
 		if !p.hasWatch(w.session.Agent) {
 			delete(p.agents, w.session.Agent)

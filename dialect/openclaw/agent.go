@@ -19,6 +19,7 @@ func (d *decoder) agent(p *payload) error {
 	a := &p.data
 	// The last lifecycle frames of a run may arrive on a connection that began after the run's end. They must not start it again.
 	begins := string(p.stream) != "usage" && (string(p.stream) != "lifecycle" || string(a.phase) == "start")
+	// A frame of a session that another conversation shows has no run here.
 	r, err := d.run(p, begins)
 	if r == nil || err != nil {
 		return err
@@ -197,6 +198,7 @@ func (d *decoder) keyed(r *run, a *agentData) error {
 		}
 		return nil
 	}
+	// The newest segment with the id is the one that grows: after a reuse of the id, older ones are complete.
 	for i := len(r.Texts) - 1; i >= 0; i-- {
 		s := r.Texts[i]
 		if s.Part != part && s.Item != part {
@@ -218,6 +220,7 @@ func (d *decoder) keyed(r *run, a *agentData) error {
 		} // otherwise a history has already shown the whole text, and an older snapshot must not shorten it
 		return nil
 	}
+	// A history or a preamble may have shown the segment before its first frame arrived. It gets its item id now.
 	if s := r.unnamed(a.text); s != nil {
 		s.Item = part
 		return nil
@@ -283,6 +286,7 @@ func (d *decoder) thinking(r *run, a *agentData) {
 // lifecycle decodes the progress of a run. No lifecycle frame ends the run; the chat frame that follows does. The frame "end"
 // has the last text with the lines that name files, which shows where they belong.
 func (d *decoder) lifecycle(r *run, a *agentData) {
+	// The disposition says what became of the reply, for instance that nothing was sent. The end of the run needs it.
 	if len(a.disposition) > 0 {
 		r.Disposition = string(a.disposition)
 	}
