@@ -33,10 +33,10 @@ func (w commands) send(ctx context.Context, p Principal, c Command) (Ack, error)
 			return ack, err
 		}
 	}
-	// All of this is one job, so the checks and the changes see the same state: no other command comes in between.
 	// If the turn of the first send ended before anything reached its agent, a repetition with the same key starts another turn for the
 	// same message.
 	restarts := func(first Ack) bool { return w.neverStarted(first.Turn) }
+	// All of this is one job, so the checks and the changes see the same state: no other command comes in between.
 	return w.keyedUnless(ctx, c, restarts, func(t *tx, earlier *Ack) (Ack, error) {
 		if admit := w.core.cfg.Admit; admit != nil { // after the key, so that a repetition of an accepted send isn't refused
 			if err := admit(name); err != nil {
