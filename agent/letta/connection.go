@@ -1,3 +1,5 @@
+// One WebSocket connection to the App Server: requests with their responses, frames in between, pings and the end.
+
 package letta
 
 import (

@@ -1,3 +1,5 @@
+// From the messages and runs of a history to the entries of a follower, for the REST API.
+
 package letta
 
 import (

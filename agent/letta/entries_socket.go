@@ -1,3 +1,5 @@
+// From the rows of a history to the entries of a follower, for the App Server.
+
 package letta
 
 import (

@@ -1,3 +1,5 @@
+// The errors of this package: which of them may be retried, and what the person sees.
+
 package letta
 
 import (

@@ -1,3 +1,6 @@
+// Following sessions over the REST API, which sends no events: the runs of each agent are polled, and a history is read when one of
+// them starts or ends.
+
 package letta
 
 import (

@@ -1,3 +1,5 @@
+// Following sessions over the App Server: each conversation has a watch with a separate connection.
+
 package letta
 
 import (

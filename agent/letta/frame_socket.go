@@ -1,3 +1,6 @@
+// The frames that a turn gets from the App Server: status, queue and approvals are handled here, and the output goes to the
+// dialect.
+
 package letta
 
 import (

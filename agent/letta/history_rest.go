@@ -1,3 +1,5 @@
+// The messages of a history as the REST API returns them, page by page.
+
 package letta
 
 import (

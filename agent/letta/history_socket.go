@@ -1,3 +1,6 @@
+// The rows of a history as the App Server returns them, and their division into exchanges: a message with everything that answers
+// it.
+
 package letta
 
 import (

@@ -1,3 +1,5 @@
+// Turns of other clients, seen over the REST API. A run whose stream the server doesn't keep is read from its stored messages.
+
 package letta
 
 import (

@@ -1,3 +1,5 @@
+// Turns of other clients, seen over the App Server: frames of a run that no turn of Leat began.
+
 package letta
 
 import (

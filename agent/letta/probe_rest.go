@@ -1,3 +1,5 @@
+// Whether a run that shows no progress is still alive, for the REST API.
+
 package letta
 
 import (

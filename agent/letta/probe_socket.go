@@ -1,3 +1,5 @@
+// Whether a turn that shows no progress is still alive, for the App Server.
+
 package letta
 
 import (

@@ -1,3 +1,5 @@
+// Messages that wait in the App Server's queue because its conversation is busy: finding one's own, and keeping it there.
+
 package letta
 
 import (

@@ -1,3 +1,6 @@
+// What a turn does after its connection broke: it finds out from the status and the history whether its run is in progress, has
+// ended, or never began.
+
 package letta
 
 import (

@@ -1,3 +1,5 @@
+// Questions of a run that was abandoned. The server keeps the conversation blocked until they are refused.
+
 package letta
 
 import (

@@ -1,3 +1,5 @@
+// Messages that the server never got. A message is sent again only if the history and the queue prove that it isn't there.
+
 package letta
 
 import (

@@ -1,3 +1,5 @@
+// The agent over the REST API of a Letta server, and its requests.
+
 package letta
 
 import (

@@ -1,3 +1,5 @@
+// Run and Resume over the REST API: the life of one turn over as many streams as it takes.
+
 package letta
 
 import (

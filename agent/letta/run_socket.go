@@ -1,3 +1,5 @@
+// Run and Resume over the App Server: the life of one turn over as many connections as it takes.
+
 package letta
 
 import (

@@ -1,3 +1,5 @@
+// Listing Letta's conversations and attaching to one of them, over the REST API.
+
 package letta
 
 import (

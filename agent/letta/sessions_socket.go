@@ -1,3 +1,5 @@
+// Listing Letta's conversations and attaching to one of them, over the App Server.
+
 package letta
 
 import (

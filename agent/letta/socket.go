@@ -1,3 +1,5 @@
+// The agent over the WebSocket of a Letta App Server.
+
 package letta
 
 import (

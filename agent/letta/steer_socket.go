@@ -1,3 +1,5 @@
+// Messages that a person sends while a turn runs, over the App Server.
+
 package letta
 
 import (

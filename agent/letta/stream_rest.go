@@ -1,3 +1,5 @@
+// The stream of one run over the REST API: numbered chunks, which continue after a cut at the last number.
+
 package letta
 
 import (

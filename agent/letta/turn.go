@@ -1,3 +1,5 @@
+// What the turns of both interfaces share: the decoder, the stored state, and the output to the emitter.
+
 package letta
 
 import (

@@ -1,3 +1,5 @@
+// Following one conversation over the REST API. The poller decides when its history is read.
+
 package letta
 
 import (

@@ -1,3 +1,5 @@
+// Following one conversation over the App Server.
+
 package letta
 
 import (

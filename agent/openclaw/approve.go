@@ -1,3 +1,6 @@
+// Approvals: requests of the gateway to allow a tool, in the forms that its versions send, and the answers to them. Another client
+// may answer a request first.
+
 package openclaw
 
 import (

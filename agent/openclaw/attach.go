@@ -1,3 +1,5 @@
+// Listing OpenClaw's sessions, and attaching a conversation to one of them with or without its history.
+
 package openclaw
 
 import (

@@ -1,3 +1,5 @@
+// Whether a turn has begun upstream. A history that was read before the gateway accepted the message proves nothing about its turn.
+
 package openclaw
 
 import (

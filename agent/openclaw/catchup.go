@@ -1,3 +1,6 @@
+// What a follower does with a history that it has read: rows that no turn of Leat explains become entries, and runs that children
+// began are gathered under their parents.
+
 package openclaw
 
 import (

@@ -1,3 +1,5 @@
+// From the rows of a history to the entries of a follower: each prompt with the run that answers it.
+
 package openclaw
 
 import (

@@ -1,3 +1,6 @@
+// Getting the files that a run produced: from the workspace if it is on this machine, and otherwise as artifacts of the gateway or
+// from their URLs.
+
 package openclaw
 
 import (

@@ -1,3 +1,5 @@
+// The end of a run upstream: what the turn still needs before it may be completed, and which steered messages it has answered.
+
 package openclaw
 
 import (

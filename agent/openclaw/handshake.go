@@ -1,3 +1,6 @@
+// The handshake of a connection: the challenge, the proof of the device, the protocol's version and the scopes that the gateway
+// grants.
+
 package openclaw
 
 import (

@@ -1,3 +1,5 @@
+// Reading a session's history, whose rows have several forms in the versions of the gateway.
+
 package openclaw
 
 import (

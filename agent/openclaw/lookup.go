@@ -1,3 +1,6 @@
+// What a turn does after a reconnection: it looks up its run in the history and in the list of runs, and shows what the connection
+// missed.
+
 package openclaw
 
 import (

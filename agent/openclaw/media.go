@@ -1,3 +1,5 @@
+// Files in histories and frames: which of them a message shows, how they are named, and which still have to be copied.
+
 package openclaw
 
 import (

@@ -1,3 +1,6 @@
+// Runs that other clients began are observed as turns of the conversation. This file decides who shows a run: a turn of Leat, or a
+// watch.
+
 package openclaw
 
 import (

@@ -1,3 +1,6 @@
+// A turn begins only when everything before it in the session is recorded. The watch reads the session, and turns wait for its next
+// reading.
+
 package openclaw
 
 import (

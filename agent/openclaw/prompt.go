@@ -1,3 +1,5 @@
+// Which message a run answers. The ids of runs and rows tell, and for runs without a visible prompt their form does.
+
 package openclaw
 
 import (

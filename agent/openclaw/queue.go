@@ -1,3 +1,6 @@
+// The queue of frames between a connection and a turn. A snapshot replaces an older one of the same text that wasn't read yet, so
+// the queue of a slow turn stays short.
+
 package openclaw
 
 import (

@@ -1,3 +1,6 @@
+// The one connection that all turns share: it is opened at the first use, kept open while anything needs it, and opened again with
+// growing pauses.
+
 package openclaw
 
 import (

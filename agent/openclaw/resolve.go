@@ -1,3 +1,5 @@
+// What a turn does when its run can't be found: wait for more evidence, follow the run that answers its message, or end as lost.
+
 package openclaw
 
 import (

@@ -1,3 +1,5 @@
+// Which turn or watch gets a frame. Frames name their run and session, and runs are registered under both.
+
 package openclaw
 
 import (

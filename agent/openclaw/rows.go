@@ -1,3 +1,5 @@
+// Finding a turn's rows in a history: its prompt, the rows of its answer, and the run that follows it.
+
 package openclaw
 
 import (

@@ -1,3 +1,5 @@
+// Run and Resume: the life of one turn, from its message to its end, over as many connections as that takes.
+
 package openclaw
 
 import (

@@ -1,3 +1,5 @@
+// Sending a turn's message. A send whose response was lost is repeated under the same id, which the gateway recognises.
+
 package openclaw
 
 import (

@@ -1,3 +1,5 @@
+// Messages that a person sends while a turn runs. Whether the run takes them is known only from its frames and its history.
+
 package openclaw
 
 import (

@@ -1,3 +1,5 @@
+// Frames of runs without a turn so far. They are kept until the message that began their run is known, and then replayed in order.
+
 package openclaw
 
 import (

@@ -1,3 +1,5 @@
+// The frames of OpenClaw's gateway protocol that this package reads or writes. The dialect decodes the output of runs.
+
 package openclaw
 
 import (

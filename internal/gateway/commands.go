@@ -1,3 +1,6 @@
+// The commands of people other than send: each checks its arguments against the committed state and is a separate commit, in the
+// goroutine of the conversation's writer.
+
 package gateway
 
 import (

@@ -1,3 +1,6 @@
+// One commit of a writer: the batch goes to the journal first, and only then to the feed, the watchers and the metrics. So no
+// reader gets an event that a crash could take back.
+
 package gateway
 
 import (

@@ -1,3 +1,6 @@
+// Creating conversations, and looking up one conversation or one turn for a principal. A conversation that the principal may not
+// read is reported as not found.
+
 package gateway
 
 import (

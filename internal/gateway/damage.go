@@ -1,3 +1,6 @@
+// The operations on a conversation that the journal can't read: list it, delete it for an admin, and expire it. Its owner is
+// unknown, so only the operator has access.
+
 package gateway
 
 import (

@@ -1,3 +1,6 @@
+// What an agent's follower reports becomes messages and turns of the conversation. Each entry is added once: its key is stored in
+// the commit that adds it.
+
 package gateway
 
 import (

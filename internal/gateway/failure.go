@@ -1,3 +1,6 @@
+// The ends of a run: which outcome and error a turn gets for the error that its agent returned, and for a run that the gateway
+// itself ended.
+
 package gateway
 
 import (

@@ -1,3 +1,6 @@
+// What an agent gets of a conversation: the message to answer, the newest messages before it that fit into a budget, and its stored
+// session.
+
 package gateway
 
 import (

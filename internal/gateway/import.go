@@ -1,3 +1,6 @@
+// Conversations that are created with their events, such as those of an export. The events get new seqs, and turns without an end
+// get one.
+
 package gateway
 
 import (

@@ -1,3 +1,5 @@
+// Whether a conversation has a message or a turn. Only the newest are in memory; for older ones the log is read once.
+
 package gateway
 
 import (

@@ -1,3 +1,6 @@
+// Files in the output of agents: bytes are stored before the operation that names them is committed, and the operation then has a
+// URL instead of the bytes.
+
 package gateway
 
 import (

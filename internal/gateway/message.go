@@ -1,3 +1,5 @@
+// The events of messages that people send, and of those with which a conversation begins.
+
 package gateway
 
 import (

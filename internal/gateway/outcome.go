@@ -1,3 +1,6 @@
+// Idempotency keys: the result of a command is stored with its key in the command's own commit, so a repetition gets the same
+// result and changes nothing.
+
 package gateway
 
 import (

@@ -1,3 +1,6 @@
+// What the push service needs of the gateway: turns whose stream a producer sends. They are in the same queue as all others, and
+// survive the process.
+
 package gateway
 
 import (

@@ -1,3 +1,5 @@
+// What becomes of the turns that were unfinished when the last process ended. The table in ARCHITECTURE.md lists the cases.
+
 package gateway
 
 import (

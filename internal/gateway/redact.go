@@ -1,3 +1,5 @@
+// What a person wrote in other people's conversations, for requests to export or delete a person's data.
+
 package gateway
 
 import (

@@ -1,3 +1,6 @@
+// The beginning of a run: its goroutine calls the agent, or waits for the producer of a pushed turn, and reports the end to the
+// writer exactly once.
+
 package gateway
 
 import (

@@ -1,3 +1,6 @@
+// Which turn runs next in a conversation. One turn runs at a time, apart from observed ones, and the others wait in the order of
+// their messages.
+
 package gateway
 
 import (

@@ -1,3 +1,6 @@
+// The command send: a message goes to the running turn if its agent accepts it, and otherwise to a new turn, which is started or
+// queued in the same commit.
+
 package gateway
 
 import (

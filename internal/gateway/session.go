@@ -1,3 +1,6 @@
+// The keys under which agents keep what they need to find a conversation's session upstream. They are deleted with the
+// conversation.
+
 package gateway
 
 import (

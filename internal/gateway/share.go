@@ -1,3 +1,5 @@
+// Sharing a conversation with other users. A reader whose access ends is disconnected before the command returns.
+
 package gateway
 
 import (

@@ -1,3 +1,6 @@
+// The limit on silence: an agent that shows no progress for too long fails its turn. Waiting for a person doesn't count, and an
+// agent may be asked whether it is alive first.
+
 package gateway
 
 import (

@@ -1,3 +1,5 @@
+// Titles, metadata and summaries of conversations: their limits, and reading one with the decision about access.
+
 package gateway
 
 import (

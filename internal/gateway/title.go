@@ -1,3 +1,5 @@
+// Titles that are made of a conversation's first message, until a person sets another one.
+
 package gateway
 
 import (

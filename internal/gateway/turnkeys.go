@@ -1,3 +1,5 @@
+// The values of the keys of a turn that a later process needs: on whose behalf it runs, and what it observes.
+
 package gateway
 
 import (

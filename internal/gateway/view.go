@@ -1,3 +1,5 @@
+// Reading a conversation's transcript in memory, and the title that a conversation gets from its first message.
+
 package gateway
 
 import (

@@ -1,3 +1,5 @@
+// The table of running writers. A conversation has at most one; it is opened at the first use and ends when nothing uses it.
+
 package gateway
 
 import (
