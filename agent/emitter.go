@@ -215,7 +215,7 @@ func (e *Emitter) Close() []event.Event {
 	return ops
 }
 
-// late reports output after the turn's end to the sink. It returns ErrTurnOver.
+// countLate reports output after the turn's end to the sink. It returns ErrTurnOver.
 func (e *Emitter) countLate(n int) error {
 	if l, ok := e.sink.(LateSink); ok {
 		l.CountLate(n)

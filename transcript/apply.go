@@ -1,3 +1,5 @@
+// What each event does to a transcript.
+
 package transcript
 
 import (

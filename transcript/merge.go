@@ -1,3 +1,5 @@
+// Merging a range of events into one operation for each field, which is what readers get who are behind.
+
 package transcript
 
 import (

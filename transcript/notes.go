@@ -1,3 +1,5 @@
+// The histories of status parts: texts that were replaced and that readers may look at later.
+
 package transcript
 
 import (

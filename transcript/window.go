@@ -1,3 +1,5 @@
+// The newest messages within limits, and forgetting older ones.
+
 package transcript
 
 import "slices"

@@ -1,3 +1,5 @@
+// The process of an ACP agent: JSON-RPC over its standard input and output.
+
 package acp
 
 import (

@@ -1,3 +1,5 @@
+// Sessions of an ACP agent: a stored one is loaded if the agent can, and otherwise a new one gets the history as text.
+
 package acp
 
 import (

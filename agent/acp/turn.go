@@ -1,3 +1,5 @@
+// One prompt: updates go to the decoder, requests for permission to the person, and a stop to the agent.
+
 package acp
 
 import (

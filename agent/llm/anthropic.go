@@ -1,3 +1,5 @@
+// Requests in the form of Anthropic's Messages API.
+
 package llm
 
 import (

@@ -1,3 +1,5 @@
+// Tools of a model API that need a person's permission: the turn waits, and the answer is part of the next request.
+
 package llm
 
 import (

@@ -1,3 +1,5 @@
+// One request to a model API and its stream. A failed attempt is repeated only while nothing of its answer was shown.
+
 package llm
 
 import (

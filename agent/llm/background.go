@@ -1,3 +1,5 @@
+// Answers that the provider computes without a connection. They are resumed after a cut and after a restart of the gateway.
+
 package llm
 
 import (

@@ -1,3 +1,5 @@
+// Finding the models that a provider offers, each as an agent.
+
 package llm
 
 import (

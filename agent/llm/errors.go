@@ -1,3 +1,5 @@
+// The errors of model APIs, which say the same in many forms: which are temporary, and what the person sees.
+
 package llm
 
 import (

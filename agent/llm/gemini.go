@@ -1,3 +1,5 @@
+// Requests in the form of Google's Gemini API.
+
 package llm
 
 import (

@@ -1,3 +1,5 @@
+// A conversation as the messages of a model API, with the files that the model can read.
+
 package llm
 
 import (

@@ -1,3 +1,5 @@
+// Requests in the form of the Chat Completions API, which many providers and local servers have.
+
 package llm
 
 import (

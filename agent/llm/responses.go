@@ -1,3 +1,5 @@
+// Requests in the form of OpenAI's Responses API.
+
 package llm
 
 import (

@@ -1,3 +1,5 @@
+// The commands that a person or program can send to a conversation.
+
 package leat
 
 import (

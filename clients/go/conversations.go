@@ -1,3 +1,5 @@
+// Creating, listing and reading conversations.
+
 package leat
 
 import (

@@ -1,3 +1,5 @@
+// A live connection over a WebSocket: several conversations, commands, and resumption after a cut.
+
 package leat
 
 import (

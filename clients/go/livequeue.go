@@ -1,3 +1,5 @@
+// The requests of a live connection that the gateway has not answered yet. After a reconnection they are sent again.
+
 package leat
 
 import (

@@ -1,3 +1,5 @@
+// Messages that are sent even if the gateway can't be reached at first: they are in a file until they are acknowledged.
+
 package leat
 
 import (

@@ -1,3 +1,5 @@
+// The event stream of one conversation. It reconnects at its cursor until the caller stops it or the error is permanent.
+
 package leat
 
 import (

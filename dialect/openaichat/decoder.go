@@ -160,10 +160,9 @@ func (d *decoder) finishTurn() {
 		}
 	}
 	b := &event.Body{Outcome: event.Completed}
-	for _, c := range d.Choices {
-		if c.Index == 0 || b.Reason == "" {
-			b.Reason = c.Reason
-		}
+	if len(d.Choices) > 0 {
+		i := slices.IndexFunc(d.Choices, func(c *choice) bool { return c.Index == 0 })
+		b.Reason = d.Choices[max(i, 0)].Reason
 	}
 	if b.Reason == "content_filter" {
 		b.Outcome = event.Failed

@@ -89,6 +89,25 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// The turn has the reason of choice 0, also if that has none.
+func TestReasonOfFirstChoice(t *testing.T) {
+	other := `{"choices":[{"index":1,"delta":{},"finish_reason":"content_filter"}]}`
+	ops, err := feed(`{"choices":[{"index":0,"delta":{"content":"ok"}}]}`, other, "[DONE]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if end := ops[len(ops)-1].Body; end.Outcome != event.Completed || end.Reason != "" {
+		t.Errorf("the turn is %s with the reason %q", end.Outcome, end.Reason)
+	}
+	ops, err = feed(other, "[DONE]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if end := ops[len(ops)-1].Body; end.Outcome != event.Failed || end.Reason != "content_filter" {
+		t.Errorf("without choice 0 the turn is %s with the reason %q", end.Outcome, end.Reason)
+	}
+}
+
 // The decoder reads the encoder's output back.
 func TestEncoderIsRead(t *testing.T) {
 	e := Encoder{ID: "c", Model: "m", Usage: true}

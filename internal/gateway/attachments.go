@@ -19,7 +19,7 @@ type Attachments interface {
 	Start(ctx context.Context) error
 	// Run removes expired files from time to time, until the context is done.
 	Run(ctx context.Context)
-	// Stored returns how many bytes of files count for an owner, and for all owners of the tenant.
+	// StoredBytes returns how many bytes of files count for an owner, and for all owners of the tenant.
 	StoredBytes(tenant, owner string) (ofOwner, ofTenant int64)
 	// Receive stores the files that a command's message carries or names, and returns the message that shows the stored ones. missing
 	// has an error for each part, by its index in the returned message, whose file can't be read.
@@ -85,7 +85,7 @@ func (t Tx) Set(key string, value []byte, expires int64) { t.tx.setKey(key, valu
 // before anything is added to the commit.
 func (t Tx) Reserve(p Principal, n quota.Need) error { return t.tx.reserve(p, n) }
 
-// Then calls fn in the writer after the commit is durable and shown. fn must not block.
+// AfterCommit calls fn in the writer after the commit is durable and shown. fn must not block.
 func (t Tx) AfterCommit(fn func()) { t.tx.afterCommit(fn) }
 
 // noAttachments is used if a gateway has no Attachments: media stay as they come, and agents can't store files.

@@ -41,7 +41,7 @@ func (c *clock) start(limit time.Duration, expired func()) {
 	}
 }
 
-// left returns how long the turn may still run. c.mu is locked.
+// remaining returns how long the turn may still run. c.mu is locked.
 func (c *clock) remaining() time.Duration {
 	return c.limit - time.Duration(nowMillis()-c.startedAt-c.waitedMillis)*time.Millisecond
 }

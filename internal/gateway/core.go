@@ -16,7 +16,7 @@ import (
 // core is what a gateway's conversations share: the stores, the configuration, and the goroutines that work for all of them. Each
 // [writer] refers to it, and so do the parts above the writers. It knows no writer itself, so nothing in it can wait for one.
 type core struct {
-	cfg          Config // as given to New; the settings that Adjust may change since then are in live
+	cfg          Config // as given to New; the settings that Adjust may change since then are in liveSettings
 	liveSettings atomic.Pointer[Settings]
 	log          *slog.Logger
 	journal      Journal
@@ -38,7 +38,7 @@ type core struct {
 	ledger      *usage.Ledger
 	attachments Attachments
 	pusher      Pusher
-	// followed is notified of changes that agents which follow their sessions have to know. It is set before the first writer is opened.
+	// sessions is notified of changes that agents which follow their sessions have to know. It is set before the first writer is opened.
 	sessions sessionObserver
 }
 

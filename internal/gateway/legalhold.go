@@ -165,14 +165,14 @@ func (h *Holds) List() []Hold {
 	return holds
 }
 
-// Holding returns the hold that protects a conversation, on itself or on its owner. If there is none, ok is false.
+// HoldOn returns the hold that protects a conversation, on itself or on its owner. If there is none, ok is false.
 func (h *Holds) HoldOn(s *journal.Summary) (hold Hold, ok bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	return h.find(s)
 }
 
-// HoldingSubject returns the hold on a subject. If there is none, ok is false.
+// HoldOnSubject returns the hold on a subject. If there is none, ok is false.
 func (h *Holds) HoldOnSubject(tenant, subject string) (hold Hold, ok bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()

@@ -25,7 +25,7 @@ type Pusher interface {
 	Run(ctx context.Context, t PushedTurn) error
 	// Release is called once after each Run, when the end that it led to is durable. It disconnects the producer.
 	Release(turn string, emitter *agent.Emitter)
-	// Ended is called when the end of any turn is durable. It disconnects the producer, if there is one.
+	// TurnEnded is called when the end of any turn is durable. It disconnects the producer, if there is one.
 	TurnEnded(turn string)
 	// Answer delivers a user's answer to the producer of the turn, if there is one.
 	Answer(turn string, a event.Answer)

@@ -62,7 +62,7 @@ func (r *run) isOver() bool {
 	return errors.Is(cause, errOver) || errors.Is(cause, errLost)
 }
 
-// Ended implements [runner].
+// TurnEnded implements [runner].
 func (r *run) TurnEnded() { r.cancel(errEnded) }
 
 // Lose implements [runner].

@@ -24,7 +24,7 @@ type turn struct {
 	name      string // of the agent
 	agent     Agent
 	principal agent.Principal
-	// observed is true if the upstream began the turn. It doesn't change once the writer has the turn.
+	// isObserved is true if the upstream began the turn. It doesn't change once the writer has the turn.
 	isObserved bool
 
 	isOver     atomic.Bool  // the end is committed, or in the commit that is being made

@@ -12,7 +12,7 @@ type turns struct {
 	mu sync.Mutex
 	// current is the turn that the queue has started. It stays until its agent has returned, or has had returnLimit to do so.
 	current *turn
-	// observed are the turns that their upstream began, by id.
+	// observedTurns are the turns that their upstream began, by id.
 	observedTurns map[string]*turn
 	// byID are all turns whose agent has not returned.
 	byID map[string]*turn

@@ -62,7 +62,7 @@ type runner interface {
 	Start(start runStart)
 	// Stop fences the agent: no operation that it emits later is accepted. It returns the operations that were buffered.
 	Stop() []event.Event
-	// Ended reports that the turn's end is durable.
+	// TurnEnded reports that the turn's end is durable.
 	TurnEnded()
 	// Lose stops the run because its writer gave the conversation up.
 	Lose(reason string)

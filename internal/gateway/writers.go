@@ -157,7 +157,7 @@ func (ws *writers) compacted(id string, upto int64) {
 	}
 }
 
-// all returns the writers in memory. The caller has no reference to them.
+// list returns the writers in memory. The caller has no reference to them.
 func (ws *writers) list() []*writer {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()

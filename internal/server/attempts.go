@@ -1,3 +1,5 @@
+// The limit on failed sign-ins of one client, so that tokens can't be guessed.
+
 package server
 
 import (

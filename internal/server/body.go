@@ -1,3 +1,5 @@
+// Deadlines for request bodies: a client that stops sending is disconnected, however long the handler takes.
+
 package server
 
 import (

@@ -1,3 +1,5 @@
+// The open connections of the server: their limits, for each client and in total, and their end at a shutdown.
+
 package server
 
 import (

@@ -1,3 +1,5 @@
+// The signed cookie of a browser's session. It contains the user and an expiry, so only sessions that were ended early are stored.
+
 package server
 
 import (

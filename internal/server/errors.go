@@ -1,3 +1,5 @@
+// The errors of the API and their JSON: one place decides the status, the code and the text for each error of the gateway.
+
 package server
 
 import (

@@ -1,3 +1,5 @@
+// Reading and writing JSON bodies, within limits, and with errors that name the position.
+
 package server
 
 import (

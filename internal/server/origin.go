@@ -1,3 +1,5 @@
+// Which hosts and origins may call the server. The checks keep other sites in a user's browser from using the user's rights.
+
 package server
 
 import (

@@ -1,3 +1,5 @@
+// From a request to its principal: the token or the cookie, its verification, and the user on whose behalf a service acts.
+
 package server
 
 import (

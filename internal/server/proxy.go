@@ -1,3 +1,5 @@
+// The client's address and scheme behind proxies. Only headers of proxies that the operator trusts count.
+
 package server
 
 import (

@@ -1,3 +1,5 @@
+// The routes of all surfaces in one table, each with the access that it needs. The tests of access go through this table.
+
 package server
 
 import (

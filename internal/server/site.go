@@ -1,3 +1,5 @@
+// The server behind a public URL: links, cookies and redirects use the public host, scheme and path.
+
 package server
 
 import (

@@ -1,3 +1,5 @@
+// Responses that stay open: headers that keep proxies from buffering, write deadlines, and comments in pauses.
+
 package server
 
 import (

@@ -1,3 +1,5 @@
+// The protocols to which connections may be upgraded. Everything else is refused before a handler runs.
+
 package server
 
 import (

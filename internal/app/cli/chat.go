@@ -1,3 +1,5 @@
+// The command chat: a conversation in the terminal, with the answer as it is written.
+
 package cli
 
 import (

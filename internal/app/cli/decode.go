@@ -1,3 +1,5 @@
+// The command decode: the operations that a decoder makes of a stream, for people who write a dialect.
+
 package cli
 
 import (

@@ -1,3 +1,5 @@
+// The command doctor: it prints the results of the checks in package doctor.
+
 package cli
 
 import (

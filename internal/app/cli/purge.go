@@ -1,3 +1,5 @@
+// The commands that delete a person's data and place legal holds.
+
 package cli
 
 import (

@@ -1,3 +1,5 @@
+// The command record: one message to an agent in a temporary gateway, and its bytes as a recording that can be replayed.
+
 package cli
 
 import (

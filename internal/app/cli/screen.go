@@ -1,3 +1,5 @@
+// What chat draws while an answer grows: the parts of a message as lines of a terminal.
+
 package cli
 
 import (

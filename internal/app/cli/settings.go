@@ -1,3 +1,5 @@
+// Flags, environment and file as one configuration, and the commands that check and print it.
+
 package cli
 
 import (

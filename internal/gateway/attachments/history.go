@@ -1,3 +1,5 @@
+// Files that an imported history brings. They are stored before the commit, and removed if it doesn't happen.
+
 package attachments
 
 import (

@@ -1,3 +1,5 @@
+// Storing the bytes of a file and its record, and the references that keep it: a file without one expires.
+
 package attachments
 
 import (

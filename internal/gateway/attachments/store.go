@@ -1,3 +1,5 @@
+// The files of conversations and their records in the journal, and the sweep that removes expired ones.
+
 package attachments
 
 import (

@@ -1,3 +1,5 @@
+// Files that an agent produces or names during a turn.
+
 package attachments
 
 import (

@@ -1,3 +1,5 @@
+// Uploads that can be resumed. The size of the incomplete file says where an upload continues.
+
 package attachments
 
 import (

@@ -1,3 +1,5 @@
+// The URLs of files. They contain the conversation and an id that can't be guessed, and are checked like any other request.
+
 package attachments
 
 import (

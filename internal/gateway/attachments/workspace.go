@@ -1,3 +1,5 @@
+// Which files of the agents' workspace a conversation may show.
+
 package attachments
 
 import (

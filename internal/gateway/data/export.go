@@ -1,3 +1,5 @@
+// Exporting all data of a person as a stream of JSON lines.
+
 package data
 
 import (

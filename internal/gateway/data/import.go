@@ -1,3 +1,5 @@
+// Importing an export line by line. A repeated import adds nothing twice.
+
 package data
 
 import (

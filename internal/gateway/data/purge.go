@@ -1,3 +1,5 @@
+// Deleting all data of a person, with what is elsewhere: files, audit entries, messages in shared conversations.
+
 package data
 
 import (

@@ -1,3 +1,5 @@
+// Deleting conversations by age. One sweep runs at a time, and legal holds are excepted.
+
 package data
 
 import (

@@ -1,3 +1,5 @@
+// A producer's connection to a turn: it writes bytes, which are decoded and committed, and gets the offset that is durable.
+
 package push
 
 import (

@@ -1,3 +1,5 @@
+// What the routes for producers call: begin a pushed turn, attach to one, and ask how far it is.
+
 package push
 
 import (

@@ -1,3 +1,5 @@
+// One pushed turn: the decoder and its state, which is stored with the events that it led to.
+
 package push
 
 import (

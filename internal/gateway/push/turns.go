@@ -1,3 +1,5 @@
+// The pushed turns of the gateway: each waits for its producer, up to the lease, and is found by its id.
+
 package push
 
 import (

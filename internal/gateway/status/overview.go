@@ -1,3 +1,5 @@
+// The overview of the gateway for the page and for programs: agents, channels, limits and faults.
+
 package status
 
 import (

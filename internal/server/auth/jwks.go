@@ -1,3 +1,5 @@
+// Keys from a URL. They are fetched again when a token names an unknown key, but not more often than the limit allows.
+
 package auth
 
 import (

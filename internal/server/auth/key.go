@@ -1,3 +1,5 @@
+// The keys that verify tokens: shared secrets, PEM files and JWKS. A key verifies only the algorithms that fit it.
+
 package auth
 
 import (

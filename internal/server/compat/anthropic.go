@@ -1,3 +1,5 @@
+// The Messages API of Anthropic: its requests, and answers in its form, streamed or whole.
+
 package compat
 
 import (

@@ -1,3 +1,5 @@
+// The messages of both APIs as one message of Leat with its files.
+
 package compat
 
 import (

@@ -1,3 +1,6 @@
+// Which conversation a request belongs to. These APIs have none: a header or a key in the body names it, and otherwise each request
+// gets a new one.
+
 package compat
 
 import (

@@ -1,3 +1,5 @@
+// The errors of both APIs. Their clients decide by type and status whether they repeat a request.
+
 package compat
 
 import (

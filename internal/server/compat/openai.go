@@ -1,3 +1,5 @@
+// The Chat Completions API of OpenAI: its requests, and answers in its form, streamed or whole.
+
 package compat
 
 import (

@@ -1,3 +1,5 @@
+// From a turn's transcript to the pieces of an answer. These APIs can only append, so text that was taken back stays.
+
 package compat
 
 import (

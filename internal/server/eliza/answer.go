@@ -1,3 +1,5 @@
+// From a turn's transcript to the text of Eliza's clients, which know one text and its callbacks.
+
 package eliza
 
 import (

@@ -1,3 +1,5 @@
+// The end of an answer in the forms of Eliza's clients: the last frame, the reply as a whole, and errors.
+
 package eliza
 
 import (

@@ -1,3 +1,5 @@
+// The messages of a conversation in Eliza's form, page by page, with a position for what is still running.
+
 package eliza
 
 import (

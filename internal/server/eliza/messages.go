@@ -1,3 +1,5 @@
+// Messages over Eliza's API without a stream: reading, sending, truncating, finding and aborting them.
+
 package eliza
 
 import (

@@ -1,3 +1,5 @@
+// Messages outside of turns, as frames for the clients of the users who may read them.
+
 package eliza
 
 import (

@@ -1,3 +1,5 @@
+// Frames about changes of conversations for clients that list them: created, renamed, truncated, deleted.
+
 package eliza
 
 import (

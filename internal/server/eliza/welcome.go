@@ -1,3 +1,6 @@
+// Routes that Eliza's clients call around a new conversation: its greeting, the clean-up of empty ones, and whether a token is
+// needed.
+
 package eliza
 
 import (

@@ -1,3 +1,5 @@
+// The agent events and heartbeats of Eliza's protocol: publishing them, and fetching those that a client has missed.
+
 package elizaws
 
 import (

@@ -1,3 +1,5 @@
+// The limit on connections of one address.
+
 package elizaws
 
 import (

@@ -1,3 +1,5 @@
+// Restarts: the frame that reports changes which wait for one, and the route that asks for it.
+
 package elizaws
 
 import (

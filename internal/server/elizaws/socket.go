@@ -1,3 +1,5 @@
+// The WebSocket of Eliza's clients, with the same life as that of the native protocol.
+
 package elizaws
 
 import (

@@ -1,3 +1,5 @@
+// Messages that an agent publishes as events without a question, and the conversations in which they are stored.
+
 package elizaws
 
 import (

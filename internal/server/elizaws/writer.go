@@ -1,3 +1,5 @@
+// What a socket sends: first the missed events, or a frame that says that there are too many, then the live ones.
+
 package elizaws
 
 import (

@@ -1,3 +1,5 @@
+// The event stream of a conversation as SSE and NDJSON: from a cursor or a snapshot, until the viewer leaves or loses access.
+
 package native
 
 import (

@@ -1,3 +1,5 @@
+// The end of a viewer's token. The viewer is warned, may send a new token of the same user, and is disconnected otherwise.
+
 package native
 
 import (

@@ -1,3 +1,5 @@
+// The JSON of the socket's frames other than batches and snapshots, as docs/protocol.md specifies them.
+
 package native
 
 import (

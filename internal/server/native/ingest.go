@@ -1,3 +1,5 @@
+// The routes of pushed turns: begin one, continue it at an offset, and ask how far it is.
+
 package native
 
 import (

@@ -1,3 +1,6 @@
+// One request that pushes a stream: it reads the body, acknowledges what is durable, and ends the turn or leaves it for another
+// request.
+
 package native
 
 import (

@@ -1,3 +1,5 @@
+// Requests on a socket. Those of one conversation are carried out in order, and those of different conversations at the same time.
+
 package native
 
 import (

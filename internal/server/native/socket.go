@@ -1,3 +1,5 @@
+// The WebSocket of the native protocol: one connection for any number of subscriptions and requests.
+
 package native
 
 import (

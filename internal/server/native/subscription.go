@@ -1,3 +1,5 @@
+// One subscribed conversation of a socket. It pulls from its feed when the connection can take more.
+
 package native
 
 import (

@@ -1,3 +1,5 @@
+// The ring of files with the raw bytes of recent turns. The oldest file is deleted when the limit is reached.
+
 package capture
 
 import (

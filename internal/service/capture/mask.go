@@ -1,3 +1,5 @@
+// Masking secrets in captured bytes, also if a secret is split over two pieces or escaped in JSON.
+
 package capture
 
 import (

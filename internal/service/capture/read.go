@@ -1,3 +1,5 @@
+// Reading the captured bytes of a turn from the files in which they are.
+
 package capture
 
 import (

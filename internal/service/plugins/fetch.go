@@ -1,3 +1,5 @@
+// Downloading an archive within a size limit, with its checksum, and from public addresses unless others are allowed.
+
 package plugins
 
 import (

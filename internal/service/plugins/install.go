@@ -1,3 +1,5 @@
+// Installing a plugin in phases that can be cancelled: fetch, unpack, check, try, and replace the version before.
+
 package plugins
 
 import (

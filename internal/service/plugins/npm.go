@@ -1,3 +1,5 @@
+// Plugins from npm packages. The npm of this machine fetches them, with scripts switched off.
+
 package plugins
 
 import (

@@ -1,3 +1,5 @@
+// Unpacking archives within limits: no path outside of the folder, no links, no bomb.
+
 package plugins
 
 import (

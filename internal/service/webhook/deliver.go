@@ -1,3 +1,5 @@
+// One delivery: its body, the request, and what follows from the answer: done, again later, or given up.
+
 package webhook
 
 import (

@@ -1,3 +1,5 @@
+// One configured hook: its receiver, its secret, the events that it wants, and the checks of all these.
+
 package webhook
 
 import (

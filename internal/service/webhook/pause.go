@@ -1,3 +1,5 @@
+// Pauses of a receiver that is away. They are stored, so that a restart doesn't begin with a flood.
+
 package webhook
 
 import (

@@ -1,3 +1,5 @@
+// The deliveries of one hook in order. They are in the outbox on the disk, and a window of them is in memory.
+
 package webhook
 
 import (

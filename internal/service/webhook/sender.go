@@ -1,3 +1,5 @@
+// The request of a delivery, with its signature, and what an answer means.
+
 package webhook
 
 import (

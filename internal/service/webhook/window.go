@@ -1,3 +1,5 @@
+// The deliveries of a hook that are in memory, in lanes by conversation: order is kept within a lane only.
+
 package webhook
 
 import (

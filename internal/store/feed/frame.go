@@ -1,3 +1,5 @@
+// The JSON of batches, snapshots and pages, as docs/protocol.md specifies it, in both directions.
+
 package feed
 
 import (
@@ -9,7 +11,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// Frame is the JSON form of a batch.
+// frame is the JSON form of a batch.
 type frame struct {
 	Type         string `json:"type"` // "snapshot" or "batch"
 	Conversation string `json:"conversation"`

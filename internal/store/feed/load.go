@@ -1,3 +1,5 @@
+// Filling a feed from the log: all of it is folded, and only the newest messages are kept, as many as the window has.
+
 package feed
 
 import (

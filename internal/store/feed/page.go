@@ -1,3 +1,5 @@
+// Older messages, page by page, read from the log.
+
 package feed
 
 import (

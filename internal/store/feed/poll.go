@@ -1,3 +1,5 @@
+// Answering a reader's poll: a merged batch from the tail or the log, or a snapshot.
+
 package feed
 
 import (

@@ -1,3 +1,5 @@
+// The recent events of a feed. Old ones are dropped at the limits; readers behind them read the log.
+
 package feed
 
 import (

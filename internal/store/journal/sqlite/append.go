@@ -1,3 +1,5 @@
+// Encoding a batch in its caller's goroutine, and the part of the writer's transaction that stores it.
+
 package sqlite
 
 import (

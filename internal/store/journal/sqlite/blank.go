@@ -1,3 +1,5 @@
+// Removing the data of single events from the gateway's own logs, when a conversation or a person is deleted.
+
 package sqlite
 
 import (

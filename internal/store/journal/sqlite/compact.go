@@ -1,3 +1,5 @@
+// Compaction and trimming: the merge runs outside the writer, and its result is stored in one commit.
+
 package sqlite
 
 import (

@@ -1,3 +1,5 @@
+// Summaries, and listings of them by tenant, owner and time.
+
 package sqlite
 
 import (

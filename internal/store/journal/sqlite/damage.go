@@ -1,3 +1,5 @@
+// Damaged conversations are set apart and refused, and all others are served.
+
 package sqlite
 
 import (

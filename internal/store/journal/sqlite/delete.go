@@ -1,3 +1,5 @@
+// Deleting conversations: the key first, then the rows, then the write-ahead log.
+
 package sqlite
 
 import (

@@ -1,3 +1,5 @@
+// Whether the store can write. A full disk is detected by a reserve, which leaves room to end turns.
+
 package sqlite
 
 import (

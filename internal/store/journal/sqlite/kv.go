@@ -1,3 +1,5 @@
+// Keys and their values, with expiry. An expired key reads as missing before it is deleted.
+
 package sqlite
 
 import (

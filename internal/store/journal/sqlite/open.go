@@ -1,3 +1,5 @@
+// Opening a folder: the lock, the file, its migrations, the index, and the goroutines that live with it.
+
 package sqlite
 
 import (

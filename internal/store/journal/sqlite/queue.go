@@ -1,3 +1,5 @@
+// The batches that wait for the writer. It takes all of them into one transaction, up to a limit.
+
 package sqlite
 
 import (

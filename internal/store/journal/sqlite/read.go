@@ -1,3 +1,5 @@
+// Reading events: the compacted rows first, then the live ones, from one snapshot of the file.
+
 package sqlite
 
 import (

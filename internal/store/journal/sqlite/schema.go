@@ -1,3 +1,5 @@
+// The tables and their migrations. A copy of the file is made before a migration changes it.
+
 package sqlite
 
 import (

@@ -1,3 +1,5 @@
+// Traces: when each event of a turn arrived and was committed, kept for a while after compaction.
+
 package sqlite
 
 import (

@@ -1,3 +1,5 @@
+// The writer's transaction: the checks of each batch, and the changes to the index that its commit will make.
+
 package sqlite
 
 import (

@@ -1,3 +1,5 @@
+// Checking a whole file: everything that a gateway could read is read, decrypted and decoded.
+
 package sqlite
 
 import (
