@@ -1,3 +1,5 @@
+// The emitter: the API with which agents in Go write their answers, as operations to a sink.
+
 package agent
 
 import (

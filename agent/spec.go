@@ -1,3 +1,5 @@
+// The text form of an agent in flags and in the configuration: a kind, a target and options.
+
 package agent
 
 import (

@@ -1,3 +1,5 @@
+// From a response body to operations: a decoder with a sink, and the end of the stream.
+
 package agent
 
 import (

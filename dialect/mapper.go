@@ -1,3 +1,5 @@
+// From the keys of an upstream to ids within a turn, and from operations to events that are valid for their transcript.
+
 package dialect
 
 import (

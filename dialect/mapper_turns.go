@@ -1,3 +1,5 @@
+// Turns inside a turn, such as those of subagents: their ids, their parents and their ends.
+
 package dialect
 
 import (

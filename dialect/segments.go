@@ -1,3 +1,5 @@
+// The rules of callbacks: which text continues a segment, which replaces it, and which only repeats it.
+
 package dialect
 
 import (

@@ -1,3 +1,5 @@
+// A body with its dialect: the bytes are split into frames as the dialect says, in pieces of any size.
+
 package dialect
 
 import (

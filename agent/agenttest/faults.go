@@ -1,3 +1,5 @@
+// Faults of an upstream that every kind of agent must survive.
+
 package agenttest
 
 import (

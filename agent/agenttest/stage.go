@@ -1,3 +1,5 @@
+// The stage: a small gateway for one agent, with the sink, the fold and the checks of each case.
+
 package agenttest
 
 import (

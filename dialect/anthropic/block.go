@@ -1,3 +1,5 @@
+// The blocks of a message: text, thinking and tools, each with deltas.
+
 package anthropic
 
 import (

@@ -1,3 +1,5 @@
+// Writing an answer as a stream of the Messages API, for clients of that API.
+
 package anthropic
 
 import (

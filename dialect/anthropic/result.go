@@ -1,3 +1,5 @@
+// The results of tools that run at the provider.
+
 package anthropic
 
 import (

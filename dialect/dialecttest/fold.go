@@ -1,3 +1,5 @@
+// Operations folded as a gateway folds them, for comparisons.
+
 package dialecttest
 
 import (

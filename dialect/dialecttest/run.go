@@ -1,3 +1,5 @@
+// The checks of every dialect: all recordings, cut at every place, resumed from every state.
+
 package dialecttest
 
 import (

@@ -1,3 +1,5 @@
+// The candidates of a response: their texts, thoughts, calls and files.
+
 package gemini
 
 import (

@@ -1,3 +1,5 @@
+// The frames of Letta Code's app server.
+
 package letta
 
 import (

@@ -1,3 +1,5 @@
+// The ends of a run: stop reasons, errors and usage.
+
 package letta
 
 import (

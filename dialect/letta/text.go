@@ -1,3 +1,5 @@
+// Texts that grow in pieces and are sent again as a whole when their message is complete.
+
 package letta
 
 import (

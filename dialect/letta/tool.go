@@ -1,3 +1,5 @@
+// Tool calls, their arguments in pieces, and their results.
+
 package letta
 
 import (

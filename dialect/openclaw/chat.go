@@ -1,3 +1,5 @@
+// Chat frames, which end a run: completed, aborted or failed.
+
 package openclaw
 
 import (

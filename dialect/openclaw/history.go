@@ -1,3 +1,5 @@
+// The rows of a session's history, with which a run is completed after a reconnection.
+
 package openclaw
 
 import (

@@ -1,3 +1,6 @@
+// A reader of JSON without copies. Each frame repeats the whole text, so decoding it with encoding/json would take most of the
+// time.
+
 package openclaw
 
 import (

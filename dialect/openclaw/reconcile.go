@@ -1,3 +1,5 @@
+// Fitting the texts of a history to the segments that were shown already.
+
 package openclaw
 
 import (

@@ -1,3 +1,5 @@
+// Control syntax that protocol 3 leaves in the text: lines that name files, and directives.
+
 package openclaw
 
 import "strings"

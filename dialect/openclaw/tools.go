@@ -1,3 +1,5 @@
+// Tools in the three forms in which the gateway reports them: tool, item and command_output.
+
 package openclaw
 
 import (

@@ -1,3 +1,5 @@
+// Metrics, traces and log lines of turns. They follow from what was committed, so each turn is counted once.
+
 package gateway
 
 import (

@@ -1,3 +1,5 @@
+// Entries of followers as events: messages and runs that happened outside of Leat's turns.
+
 package gateway
 
 import (

@@ -1,3 +1,5 @@
+// The queue of a writer: jobs of commands and of runs, executed one after another.
+
 package gateway
 
 import (

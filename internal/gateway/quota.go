@@ -1,3 +1,5 @@
+// The gateway's limits for users and tenants, and what commands and turns count against them.
+
 package gateway
 
 import (

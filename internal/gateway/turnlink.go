@@ -1,3 +1,6 @@
+// The connection between a run and its turn's writer. All values that cross it have a JSON form, so the two could be in different
+// processes.
+
 package gateway
 
 import (

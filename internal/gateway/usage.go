@@ -1,3 +1,5 @@
+// Charging a turn's tokens and costs to the user on whose behalf it runs.
+
 package gateway
 
 import (

@@ -1,3 +1,5 @@
+// The checks of a whole configuration. All problems are reported at once, each with its key.
+
 package config
 
 import (

@@ -1,3 +1,5 @@
+// The check that a stream arrives piece by piece, which proxies that buffer prevent.
+
 package doctor
 
 import (

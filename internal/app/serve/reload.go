@@ -1,3 +1,6 @@
+// Reloading the configuration of a running gateway: what may change at once is applied, and the rest is reported as waiting for a
+// restart.
+
 package serve
 
 import (

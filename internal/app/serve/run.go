@@ -1,3 +1,5 @@
+// The life of the app after New: start, serve requests, wait for the end, and shut down in order.
+
 package serve
 
 import (

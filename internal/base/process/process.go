@@ -1,3 +1,5 @@
+// Starting a program with a separate process group, and ending the whole group.
+
 package process
 
 import (

@@ -1,3 +1,5 @@
+// A conversation with a program over its standard input and output, line by line.
+
 package process
 
 import (

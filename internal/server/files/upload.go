@@ -1,3 +1,5 @@
+// Uploads: whole files in one request, and large ones with tus, which resumes after a cut.
+
 package files
 
 import (

@@ -1,3 +1,5 @@
+// Ending what a command left running: its descendants, and processes that carry its mark.
+
 package terminal
 
 import (

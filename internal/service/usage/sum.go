@@ -1,3 +1,5 @@
+// Sums of usage by day, user, agent and model.
+
 package usage
 
 import (

@@ -1,3 +1,5 @@
+// Random operations on a journal and on a simple model of it, which must agree after each step.
+
 package journaltest
 
 import (
