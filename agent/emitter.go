@@ -225,6 +225,8 @@ func (e *Emitter) countLate(n int) error {
 	return ErrTurnOver
 }
 
+// emit makes operations and passes them to the sink with the lock held, so that concurrent callers can't mix their operations. A
+// call that makes none, such as an empty delta, still counts as progress.
 func (e *Emitter) emit(make func() []event.Event) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -14,6 +14,8 @@ var address = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s'"<>]+`)
 // MaskURLs masks the passwords and all query values of the URLs in a text, since a query value with any name can be a secret.
 func MaskURLs(text string) string { return address.ReplaceAllStringFunc(text, maskURL) }
 
+// maskURL masks the password of a URL, a user name without a password, and the values of all query parameters: any of them may be a
+// token. It cuts the text by hand, because url.Parse would fail for some targets and escape others.
 func maskURL(u string) string {
 	u, fragment, hasFragment := strings.Cut(u, "#")
 	u, query, hasQuery := strings.Cut(u, "?")

@@ -65,6 +65,8 @@ func (s Spec) Secret(name string) (string, error) {
 	return strings.TrimSpace(value), nil
 }
 
+// readSecret returns the content of a file without the white space around it, since editors end files with a line feed. A file that
+// is empty or large was probably named by mistake.
 func readSecret(file string) (string, error) {
 	f, err := os.Open(file)
 	if err != nil {

@@ -87,6 +87,7 @@ func (s *Spec) SetOptions(options map[string]string) error {
 	return nil
 }
 
+// check checks the kind and the name. The target and the options are checked by the kind.
 func (s *Spec) check() error {
 	if s.Kind == "" {
 		return fmt.Errorf("the kind is missing; the form is [name=]kind[:target][?key=value…]")
@@ -100,6 +101,7 @@ func (s *Spec) check() error {
 	return nil
 }
 
+// checkName allows the characters that a name can have in a flag, a URL and a metric.
 func checkName(s string) error {
 	if s == "" || len(s) > maxName {
 		return fmt.Errorf("%q: a name has 1 to %d characters", s, maxName)

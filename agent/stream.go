@@ -133,6 +133,9 @@ func (s *Stream) HasBegun() bool { return s.hasBegun.Load() }
 // HasEnded reports whether the stream has ended the turn.
 func (s *Stream) HasEnded() bool { return s.hasEnded.Load() }
 
+// decode runs one step of the decoder with the emitter locked, so that the operations and the state that belongs to them reach the
+// sink together. Errors of the step are returned after its operations were emitted: what was decoded before the fault counts. After
+// the end of the turn further output is dropped without an error.
 func (s *Stream) decode(step func() ([]event.Event, error)) error {
 	err := s.emitter.Decode(func() ([]event.Event, json.RawMessage, error) {
 		ops, err := step()

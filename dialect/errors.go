@@ -20,6 +20,7 @@ type Error struct {
 	Err     error // may be nil
 }
 
+// Error names the dialect and the number of the frame, with which the frame is found in a recording.
 func (e *Error) Error() string {
 	s := "dialect " + e.Dialect + ": "
 	if e.Frame > 0 {

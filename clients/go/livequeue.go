@@ -77,6 +77,7 @@ func (q *liveQueue) begin() {
 	}
 }
 
+// take removes the oldest request. ok is false if the queue is empty.
 func (q *liveQueue) take() (c control, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -69,6 +69,7 @@ func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
 	return d.Base.Decode(name, &d.Frames, d.IsOver, f, d.decodeFrame)
 }
 
+// decodeFrame decodes one chunk, or the [DONE] that ends the stream.
 func (d *decoder) decodeFrame(f dialect.Frame) error {
 	data := bytes.TrimSpace(f.Data)
 	if bytes.Equal(data, doneMarker) {

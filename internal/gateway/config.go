@@ -104,6 +104,8 @@ const (
 	maxWaiting = 1 << 20
 )
 
+// setDefaults fills in what is not set, so that the gateway needs no check for nil. A gateway without agents answers nothing, but
+// serves what is stored.
 func (c *Config) setDefaults() {
 	c.Settings.setDefaults()
 	c.KeyLife = cmp.Or(c.KeyLife, defaultKeyLife)

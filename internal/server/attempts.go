@@ -77,6 +77,8 @@ func (a *attempts) forget(at time.Time) {
 // a customer. All unknown addresses count as one client.
 func ClientPrefix(r *http.Request) netip.Prefix { return prefixOf(ClientAddr(r)) }
 
+// prefixOf returns the network that counts as one client: an IPv4 address, or the /64 of an IPv6 address, of which a client usually
+// has all addresses.
 func prefixOf(ip netip.Addr) netip.Prefix {
 	if !ip.IsValid() {
 		return netip.Prefix{}

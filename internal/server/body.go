@@ -30,6 +30,8 @@ type timedBody struct {
 	complete bool
 }
 
+// Read moves the deadline on before each read, so the limit is for a pause and not for the whole body. The deadline ends with the
+// body: a later one would cut a response that takes longer.
 func (b *timedBody) Read(p []byte) (int, error) {
 	if !b.complete {
 		_ = b.rc.SetReadDeadline(time.Now().Add(b.limit)) // without an effect if the writer has no deadlines

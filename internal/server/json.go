@@ -60,6 +60,7 @@ func Decode(r *http.Request, v any) error { return decode(r, v, false) }
 // DecodeStrict is Decode, but refuses unknown keys.
 func DecodeStrict(r *http.Request, v any) error { return decode(r, v, true) }
 
+// decode reads one JSON value. With strict, unknown keys are errors, so that a misspelt key is not ignored.
 func decode(r *http.Request, v any, strict bool) error {
 	b, err := ReadBody(r)
 	if err != nil {

@@ -24,6 +24,8 @@ var fullAnswer = func() []byte {
 		"Content-Type: application/json; charset=utf-8\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }()
 
+// Accept returns the next connection that the limits allow. Others are answered with 503 and closed here, without a goroutine. If
+// the process has no file descriptors left, that is logged once until a connection is accepted again.
 func (l *limitListener) Accept() (net.Conn, error) {
 	for {
 		nc, err := l.Listener.Accept()

@@ -17,6 +17,8 @@ type originLog struct {
 	logged map[string]bool
 }
 
+// logRefused logs an origin the first time that it is refused, with the setting that would allow it. A page retries for as long as
+// it is open, and each site could use many origins, so the number of logged ones is limited.
 func (l *originLog) logRefused(log *slog.Logger, origin string) {
 	if len(origin) > maxOriginLength {
 		return // no browser sends such an origin

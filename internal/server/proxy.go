@@ -134,6 +134,7 @@ func at(values []string, i, n int) string {
 	return values[len(values)-1]
 }
 
+// list returns the values of a header that may be sent as several lines and as lists separated by commas.
 func list(h http.Header, name string) []string {
 	var values []string
 	for _, line := range h.Values(name) {

@@ -28,6 +28,7 @@ const (
 	InBand
 )
 
+// String returns the name of the access for tests and messages.
 func (a Access) String() string {
 	switch a {
 	case Public:

@@ -79,6 +79,7 @@ func (p *proxy) Close() error {
 	return err
 }
 
+// accept serves connections until the listener is closed. Other errors of a listener pass, such as a lack of descriptors.
 func (p *proxy) accept() {
 	for {
 		c, err := p.listener.Accept()

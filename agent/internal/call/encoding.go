@@ -47,6 +47,8 @@ type gunzip struct {
 	err  error // of the gzip header; returned by every Read
 }
 
+// Read begins the decompression at the first read, because the header of gzip is read from the body then: opening it earlier would
+// wait for the first bytes of a stream.
 func (g *gunzip) Read(p []byte) (int, error) {
 	if g.zip == nil && g.err == nil {
 		if g.zip, g.err = gzip.NewReader(g.body); g.err == io.EOF {

@@ -49,6 +49,7 @@ type restoreCmd struct {
 	File string `arg:"" help:"Backup to restore." type:"existingfile"`
 }
 
+// Run restores a backup to a data folder. It needs no gateway, and fails if one uses the folder.
 func (c *restoreCmd) Run(a *app) error {
 	if c.Data == "" {
 		dir, err := config.DataDir(a.getenv)

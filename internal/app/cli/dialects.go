@@ -19,6 +19,7 @@ type dialectInfo struct {
 	Encodes bool   `json:"encodes"` // Leat can also write this format
 }
 
+// Run prints the dialects of this binary. It needs no gateway.
 func (c *dialectsCmd) Run(a *app) error {
 	// The list is never nil, so that its JSON is always a list.
 	rows := []dialectInfo{}

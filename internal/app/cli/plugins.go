@@ -26,6 +26,7 @@ type pluginsInstallCmd struct {
 	JSON   bool   `name:"json" help:"Print JSON."`
 }
 
+// Run asks the running gateway to install a plugin, so that the plugin can be used at once.
 func (c *pluginsInstallCmd) Run(a *app) error {
 	req, err := c.request()
 	if err != nil {
@@ -80,6 +81,7 @@ type pluginsListCmd struct {
 	JSON bool `name:"json" help:"Print JSON."`
 }
 
+// Run prints the installed plugins with their states.
 func (c *pluginsListCmd) Run(a *app) error {
 	installed, err := c.client().Plugins(a.ctx)
 	if err != nil || c.JSON {

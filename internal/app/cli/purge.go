@@ -85,6 +85,8 @@ type holdCmd struct {
 	JSON         bool   `name:"json" help:"With --list: print JSON, one line for each hold."`
 }
 
+// Run lists the legal holds, or places or releases one. Placing a hold that exists changes nothing, and prints since when it
+// exists.
 func (c *holdCmd) Run(a *app) error {
 	if c.List {
 		if c.Conversation+c.Subject+c.Tenant != "" || c.Release {

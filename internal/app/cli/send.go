@@ -21,6 +21,7 @@ type sendCmd struct {
 	Text         []string `arg:"" help:"Message; - reads it from standard input."`
 }
 
+// Run sends one message and prints its turn, without waiting for the answer.
 func (c *sendCmd) Run(a *app) error {
 	text, err := a.text(c.Text)
 	if err != nil {

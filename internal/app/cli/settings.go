@@ -80,6 +80,8 @@ type configCmd struct {
 // run while a gateway with the same configuration is running, for example before a reload.
 type configCheckCmd struct{ settings }
 
+// Run checks everything that can be checked without starting a gateway. Warnings don't make the check fail: the configuration works
+// as it is.
 func (c *configCheckCmd) Run(a *app) error {
 	cfg, err := c.load(a)
 	if err != nil {
@@ -104,6 +106,8 @@ type configPrintCmd struct {
 	JSON bool `name:"json" help:"Print JSON."`
 }
 
+// Run prints the configuration with all defaults, flags and variables, as a file that could be used in place of them apart from its
+// masked secrets.
 func (c *configPrintCmd) Run(a *app) error {
 	cfg, err := c.load(a)
 	if err != nil {

@@ -21,6 +21,7 @@ type usageCmd struct {
 	JSON    bool     `name:"json" help:"Print JSON."`
 }
 
+// Run asks the gateway for the sums, and prints them as JSON or as a table.
 func (c *usageCmd) Run(a *app) error {
 	groups := c.GroupBy
 	// The empty list means no groups, which a flag can't express: an empty flag stands for the default.

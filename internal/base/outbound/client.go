@@ -94,6 +94,7 @@ type body struct {
 	remaining int64
 }
 
+// Read returns ErrTooLarge with the last bytes that are within the limit.
 func (b *body) Read(p []byte) (int, error) {
 	// It reads one byte more than allowed, to tell a body of exactly the limit from a longer one.
 	if int64(len(p)) > b.remaining+1 {

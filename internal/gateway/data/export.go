@@ -85,6 +85,7 @@ type output struct {
 	err   error
 }
 
+// line writes a value as one line of JSON. After an error it writes nothing, so callers check the error once at the end.
 func (o *output) line(v any) {
 	if o.err != nil {
 		return

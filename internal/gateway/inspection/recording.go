@@ -20,6 +20,9 @@ func (in *Inspector) WriteRecording(ctx context.Context, p gateway.Principal, tu
 	return in.writeRecording(ctx, turn, w)
 }
 
+// writeRecording converts the capture of a turn to a recording. The capture names the dialect of each response; for an agent
+// without a response body the kind is the dialect, if there is one of that name. A body is written in pieces as it arrived, and
+// messages one by one. Bytes that the capture has lost become a gap.
 func (in *Inspector) writeRecording(ctx context.Context, turn string, w io.Writer) error {
 	recording := recordings.Writer{Output: w, Client: "turn"}
 	var head recordings.Head

@@ -30,6 +30,8 @@ const (
 	maxBody = 1 << 62
 )
 
+// uploads registers the routes of tus. About is sent with the answers to OPTIONS, from which clients of tus learn the version and
+// the limits.
 func (f *surface) uploads(s *server.Server) {
 	about := http.Header{"Tus-Version": {tusVersion}, "Tus-Extension": {tusExtensions}, "Tus-Max-Size": {strconv.FormatInt(f.files.MaxFile(), 10)}}
 	s.HandleAll(server.Authenticated, []server.Route{

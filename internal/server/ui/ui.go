@@ -50,6 +50,7 @@ var types = map[string]string{
 	".svg":  "image/svg+xml",
 }
 
+// file serves one built file of the page. Its ETag is the hash of its content, so a browser that has the file gets 304.
 func file(name string, b []byte) server.Handler {
 	sum := sha256.Sum256(b)
 	tag := `"` + hex.EncodeToString(sum[:8]) + `"`
