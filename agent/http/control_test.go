@@ -12,6 +12,7 @@ import (
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/base/signature"
+	"github.com/leat-dev/leat/internal/base/signature/signaturetest"
 )
 
 func TestControl(t *testing.T) {
@@ -22,7 +23,7 @@ func TestControl(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		if r.URL.Path != "/control" || signature.Verify("s3cret", r.Header.Get(signature.Header), b, time.Now(), time.Minute) != nil {
+		if r.URL.Path != "/control" || signaturetest.Verify("s3cret", r.Header.Get(signature.Header), b, time.Now(), time.Minute) != nil {
 			t.Errorf("%s, signed %q", r.URL.Path, r.Header.Get(signature.Header))
 		}
 		got = append(got, string(b))

@@ -23,7 +23,7 @@ import (
 	"github.com/leat-dev/leat/dialect/anthropic"
 	"github.com/leat-dev/leat/dialect/elizaactions"
 	"github.com/leat-dev/leat/event"
-	"github.com/leat-dev/leat/internal/base/signature"
+	"github.com/leat-dev/leat/internal/base/signature/signaturetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -104,7 +104,7 @@ func TestRequest(t *testing.T) {
 		if err := json.Unmarshal(body, &got); err != nil {
 			t.Error(err)
 		}
-		if err := signature.Verify("s3cret", r.Header.Get("Leat-Signature"), body, time.Now(), 0); err != nil {
+		if err := signaturetest.Verify("s3cret", r.Header.Get("Leat-Signature"), body, time.Now(), 0); err != nil {
 			t.Error(err)
 		}
 		if r.Method != http.MethodPost || r.URL.Path != "/chat" || r.Header.Get("Idempotency-Key") != "key" || r.Header.Get("Content-Type") != "application/json" {
@@ -302,7 +302,7 @@ func TestStopURL(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		if err := signature.Verify("s3cret", r.Header.Get("Leat-Signature"), body, time.Now(), 0); err != nil {
+		if err := signaturetest.Verify("s3cret", r.Header.Get("Leat-Signature"), body, time.Now(), 0); err != nil {
 			t.Error(err)
 		}
 		var v map[string]string

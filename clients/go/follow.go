@@ -11,7 +11,7 @@ import (
 type Update struct {
 	// Transcript is the current state. The callback must not change it, nor keep it after it returns.
 	Transcript *transcript.Transcript
-	// Cursor is the transcript's position, for [StreamOptions].
+	// Cursor is the transcript's position. A later call that gets it in [StreamOptions] continues there.
 	Cursor string
 	// Reset is true if a snapshot has replaced the transcript: for the first update, and if the gateway couldn't resume from the last
 	// cursor. Events is then empty.

@@ -21,6 +21,7 @@ import (
 	leat "github.com/leat-dev/leat/clients/go"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/base/signature"
+	"github.com/leat-dev/leat/internal/base/signature/signaturetest"
 	"github.com/leat-dev/leat/internal/service/webhook"
 	"github.com/leat-dev/leat/internal/store/journal/sqlite"
 )
@@ -44,7 +45,7 @@ func (h *hooked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the gateway was killed while it sent
 	}
-	if err := signature.Verify(hookSecret, r.Header.Get(signature.Header), b, time.Now(), 0); err != nil {
+	if err := signaturetest.Verify(hookSecret, r.Header.Get(signature.Header), b, time.Now(), 0); err != nil {
 		h.t.Error(err)
 	}
 	var d webhook.Body

@@ -21,6 +21,7 @@ import (
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/app/config"
 	"github.com/leat-dev/leat/internal/base/signature"
+	"github.com/leat-dev/leat/internal/base/signature/signaturetest"
 	"github.com/leat-dev/leat/internal/service/webhook"
 )
 
@@ -146,7 +147,7 @@ func TestWebhookAcrossARestart(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		if err := signature.Verify("5d1f0c0e8a5b4f0f8e0d1b2c3a495867", r.Header.Get(signature.Header), b, time.Now(), 0); err != nil {
+		if err := signaturetest.Verify("5d1f0c0e8a5b4f0f8e0d1b2c3a495867", r.Header.Get(signature.Header), b, time.Now(), 0); err != nil {
 			t.Error(err)
 		}
 		if bytes.Contains(b, []byte("6 * 7")) {

@@ -1,5 +1,5 @@
-// Package signature signs the requests that Leat sends to programs of its users (webhooks, agents behind a URL), and
-// checks such signatures.
+// Package signature signs the requests that Leat sends to programs of its users (webhooks, agents behind a URL). docs/webhooks.md shows
+// how receivers check the signatures.
 //
 //	Leat-Signature: t=1795194262,v1=5257a869…
 //
@@ -8,7 +8,6 @@
 // Invariants
 //
 //   - The time is signed with the body, so that a recorded request can't be replayed later.
-//   - Signatures are compared in constant time, and before any content of the request is used.
-//   - Unknown pairs in the header are ignored, and one valid v1 among several is enough. This allows rotating a secret and
-//     introducing a v2.
+//   - Receivers ignore unknown pairs in the header, and one valid v1 among several is enough for them. This allows rotating a secret
+//     and introducing a v2.
 package signature

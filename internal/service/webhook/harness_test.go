@@ -18,6 +18,7 @@ import (
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/base/signature"
+	"github.com/leat-dev/leat/internal/base/signature/signaturetest"
 	"github.com/leat-dev/leat/internal/store/journal"
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 	"github.com/leat-dev/leat/transcript"
@@ -50,7 +51,7 @@ func (r *receiver) Do(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := signature.Verify(secret, req.Header.Get(signature.Header), b, time.Now(), 0); err != nil {
+	if err := signaturetest.Verify(secret, req.Header.Get(signature.Header), b, time.Now(), 0); err != nil {
 		r.t.Error(err)
 	}
 	var body Body
