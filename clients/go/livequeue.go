@@ -1,4 +1,4 @@
-// The requests of a live connection that the gateway has not answered yet. After a reconnection they are sent again.
+// The control frames of a live connection that have not been sent yet.
 
 package leat
 
@@ -77,7 +77,7 @@ func (q *liveQueue) begin() {
 	}
 }
 
-// take removes the oldest request. ok is false if the queue is empty.
+// take removes the oldest frame. ok is false if the queue is empty.
 func (q *liveQueue) take() (c control, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -1,4 +1,4 @@
-// The overview of the gateway for the page and for programs: agents, channels, limits and faults.
+// The overview of the gateway for operators: the health of agents and channels, open turns, and damaged conversations.
 
 package status
 

@@ -1,4 +1,4 @@
-// From a turn's transcript to the pieces of an answer. These APIs can only append, so text that was taken back stays.
+// From a turn's transcript to the pieces of an answer. These APIs can only append, so text that may still change is held back.
 
 package compat
 

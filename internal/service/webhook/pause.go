@@ -1,4 +1,4 @@
-// Pauses of a receiver that is away. They are stored, so that a restart doesn't begin with a flood.
+// Pauses of a receiver that can't be reached. They are stored, so that a restart doesn't begin with the shortest one again.
 
 package webhook
 
