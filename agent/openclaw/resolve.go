@@ -1,4 +1,4 @@
-// What a turn does when its run can't be found: wait for more evidence, follow the run that answers its message, or end as lost.
+// What becomes of an open run after a history was read: it continues, has ended, is answered by another run, is sent again, or is lost.
 
 package openclaw
 
