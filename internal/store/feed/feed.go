@@ -188,26 +188,6 @@ func (f *Feed) setCompacted(upto int64) {
 	}
 }
 
-// setTrimmed tells the feed that the log's events up to a seq were removed. Messages that began there disappear.
-func (f *Feed) setTrimmed(upto int64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if upto <= f.trimmed {
-		return
-	}
-	f.trimmed = upto
-	f.tail.drop(upto)
-	n := 0
-	for n < len(f.fold.Messages) && f.fold.Messages[n].Seq <= upto {
-		n++
-	}
-	if n > 0 {
-		f.fold.Evict(n)
-		f.fold.Earlier = false
-	}
-	f.wake()
-}
-
 // Close ends the feed. Readers get the remaining events of the tail and then err, which wraps [ErrDeleted] or [ErrLost]. The
 // registry forgets the feed, so the next Acquire reads the log again. References must still be released. Only the first error
 // counts.

@@ -215,7 +215,6 @@ func TestCloseLetsReadersFinish(t *testing.T) {
 	if err := f.Publish(log.append(message("v", "b"))); !errors.Is(err, ErrDeleted) {
 		t.Errorf("publish: %v", err)
 	}
-	f.setTrimmed(1)
 	f.setCompacted(1)
 	f.Release()
 	if reg.Len() != 0 {

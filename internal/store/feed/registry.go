@@ -125,25 +125,15 @@ func (r *Registry) drop(f *Feed) {
 	}
 }
 
-// Compacted tells the conversation's feed, if there is one, that its log is compacted up to a seq.
+// Compacted tells the conversation's feed, if there is one, that its log is compacted up to a seq. It neither loads nor retains
+// the feed, so a compaction of an unused conversation costs nothing here.
 func (r *Registry) Compacted(conversation string, upto int64) {
-	if f := r.peek(conversation); f != nil {
+	r.mu.Lock()
+	f := r.feeds[conversation]
+	r.mu.Unlock()
+	if f != nil {
 		f.setCompacted(upto)
 	}
-}
-
-// Trimmed tells the conversation's feed, if there is one, that its log's events up to a seq were removed.
-func (r *Registry) Trimmed(conversation string, upto int64) {
-	if f := r.peek(conversation); f != nil {
-		f.setTrimmed(upto)
-	}
-}
-
-// peek returns a conversation's feed without loading or retaining it, or nil.
-func (r *Registry) peek(conversation string) *Feed {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.feeds[conversation]
 }
 
 // Len returns the number of feeds in memory.

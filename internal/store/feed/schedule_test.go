@@ -239,19 +239,17 @@ func (w *world) meanwhile() {
 		w.say("COMPACT %d", w.log.head)
 		w.log.compact()
 		w.feed.setCompacted(w.log.head)
-		if w.r.IntN(4) == 0 {
-			w.trim()
-		}
 	}
 }
 
-// trim removes some of the compacted events.
+// trim removes some of the compacted events while nobody uses the feed. The next Acquire finds the log changed.
 func (w *world) trim() {
 	w.trims++
 	upto := w.log.compacted - w.r.Int64N(w.log.compacted)/2
 	w.say("TRIM %d", upto)
 	w.log.trim(upto)
-	w.feed.setTrimmed(upto)
+	w.feed.Release()
+	w.acquire()
 }
 
 // happen performs one random event of the log or the gateway.

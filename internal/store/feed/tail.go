@@ -56,14 +56,6 @@ func (t *tail) shrink(maxEvents, maxBytes int) {
 	t.sums = append(make([]int64, 0, room), t.sums[n:]...)
 }
 
-// drop removes the events up to a seq.
-func (t *tail) drop(upto int64) {
-	if upto > t.from {
-		t.shrink(max(0, len(t.events)-int(upto-t.from)), t.bytes)
-		t.from = max(t.from, upto)
-	}
-}
-
 // after returns the events after a seq, up to a cost of budget, but at least one if there is one. A budget of 0 means no limit. seq
 // must not be below from.
 func (t *tail) after(seq int64, budget int) []event.Event {
