@@ -1,7 +1,9 @@
 package memory
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,12 +19,12 @@ import (
 func (j *Journal) Read(ctx context.Context, conversation string, after int64, limit int) (journal.Range, error) {
 	r, rows, err := j.rows(ctx, conversation, after, limit)
 	if err != nil {
-		return journal.Range{}, fmt.Errorf("read %s: %w", conversation, err)
+		return journal.Range{}, wrap(err, "read", conversation)
 	}
 	for _, row := range rows {
 		// A live chunk may begin below the compacted or trimmed seq. Only its events above that count.
 		if r.Events, err = compact.Decode(r.Events, row.Blob, max(after, r.Trimmed, row.FirstSeq-1)); err != nil {
-			return journal.Range{}, fmt.Errorf("read %s: %w", conversation, err)
+			return journal.Range{}, wrap(err, "read", conversation)
 		}
 	}
 	return r, nil
@@ -30,66 +32,51 @@ func (j *Journal) Read(ctx context.Context, conversation string, after int64, li
 
 // rows returns the chunks to decode for a read. They can be decoded without the lock, because a stored blob never changes. A
 // row's FirstSeq is raised to skip events of a live chunk that are already compacted.
-func (j *Journal) rows(ctx context.Context, conversation string, after int64, limit int) (journal.Range, []compact.Row, error) {
-	if err := ctx.Err(); err != nil {
-		return journal.Range{}, nil, err
-	}
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	l, err := j.find(conversation)
-	if err != nil {
-		return journal.Range{}, nil, err
-	}
-	s := l.summary
-	r := journal.Range{Epoch: s.Epoch, Head: s.Head, Compacted: s.Compacted, Trimmed: s.Trimmed}
-	var rows []compact.Row
-	size := 0
-	// add appends a chunk unless it is below the requested seq, or the limit is reached. The limit is checked before the chunk,
-	// so a read returns at least one.
-	add := func(row compact.Row, n int, floor int64) {
-		switch {
-		case row.LastSeq <= max(after, s.Trimmed, floor):
-		case limit > 0 && size >= limit:
-			r.HasMore = true
-		default:
-			row.FirstSeq = max(row.FirstSeq, floor+1)
-			rows = append(rows, row)
-			size += n
+func (j *Journal) rows(ctx context.Context, conversation string, after int64, limit int) (r journal.Range, rows []compact.Row, err error) {
+	err = j.use(ctx, j.mu.RLocker(), conversation, func(l *log) error {
+		s := l.summary
+		r = journal.Range{Epoch: s.Epoch, Head: s.Head, Compacted: s.Compacted, Trimmed: s.Trimmed}
+		size := 0
+		// add appends a chunk unless it is below the requested seq, or the limit is reached. The limit is checked before the
+		// chunk, so a read returns at least one.
+		add := func(row compact.Row, n int, floor int64) {
+			switch {
+			case row.LastSeq <= max(after, s.Trimmed, floor):
+			case limit > 0 && size >= limit:
+				r.HasMore = true
+			default:
+				row.FirstSeq = max(row.FirstSeq, floor+1)
+				rows = append(rows, row)
+				size += n
+			}
 		}
-	}
-	for _, row := range l.compacted {
-		add(row, len(row.Blob), 0)
-	}
-	for _, c := range l.commits {
-		add(c.Row, c.Size(), s.Compacted)
-	}
-	return r, rows, nil
+		for _, row := range l.compacted {
+			add(row, len(row.Blob), 0)
+		}
+		for _, c := range l.commits {
+			add(c.Row, c.Size(), s.Compacted)
+		}
+		return nil
+	})
+	return r, rows, err
 }
 
 // Conversation implements [journal.Journal]. The result is a copy.
-func (j *Journal) Conversation(ctx context.Context, id string) (journal.Summary, error) {
-	if err := ctx.Err(); err != nil {
-		return journal.Summary{}, fmt.Errorf("conversation %s: %w", id, err)
-	}
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	l, err := j.find(id)
-	if err != nil {
-		return journal.Summary{}, fmt.Errorf("conversation %s: %w", id, err)
-	}
-	return clone(l.summary), nil
+func (j *Journal) Conversation(ctx context.Context, id string) (s journal.Summary, err error) {
+	err = j.use(ctx, j.mu.RLocker(), id, func(l *log) error {
+		s = clone(l.summary)
+		return nil
+	})
+	return s, wrap(err, "conversation", id)
 }
 
 // Conversations implements [journal.Journal]. It scans and sorts all summaries, which is fast enough for the sizes that fit in
 // memory. Only the summaries of the page are copied.
 func (j *Journal) Conversations(ctx context.Context, q journal.Query) ([]journal.Summary, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("conversations: %w", err)
-	}
 	j.mu.RLock()
 	defer j.mu.RUnlock()
-	if j.closed {
-		return nil, fmt.Errorf("conversations: %w", journal.ErrClosed)
+	if err := cmp.Or(ctx.Err(), j.healthy()); err != nil {
+		return nil, fmt.Errorf("conversations: %w", err)
 	}
 	var summaries []journal.Summary
 	for _, l := range j.logs {
@@ -146,19 +133,7 @@ const summarySize = 256
 // Compact implements [journal.Journal]. It holds the journal's lock during the merge, unlike the journal on disk. Logs in memory are small
 // enough for that.
 func (j *Journal) Compact(ctx context.Context, conversation string, upto int64) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("compact %s: %w", conversation, err)
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	l, err := j.find(conversation)
-	if err == nil {
-		err = l.compact(min(upto, l.summary.Head))
-	}
-	if err != nil {
-		return fmt.Errorf("compact %s: %w", conversation, err)
-	}
-	return nil
+	return wrap(j.use(ctx, &j.mu, conversation, func(l *log) error { return l.compact(min(upto, l.summary.Head)) }), "compact", conversation)
 }
 
 // compact replaces the live chunks up to a seq with compacted ones and extends the traces of the turns. On an error the log is
@@ -227,97 +202,65 @@ func (l *log) drop(upto int64) {
 // Trace implements [journal.Journal]. The stored trace covers the compacted events of the turn. Later events are added from the
 // live chunks, so the result is the same before and after a compaction.
 func (j *Journal) Trace(ctx context.Context, conversation, turn string) (journal.Trace, error) {
-	if err := ctx.Err(); err != nil {
-		return journal.Trace{}, fmt.Errorf("trace %s: %w", turn, err)
-	}
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	l, err := j.find(conversation)
-	if err != nil {
-		return journal.Trace{}, fmt.Errorf("trace %s: %w", turn, err)
-	}
 	result := journal.Trace{Turn: turn}
-	if t := l.traces[turn]; t != nil && !t.expired(time.Now()) {
-		result.Commits, result.Replacements = slices.Clone(t.Commits), slices.Clone(t.Replacements)
-	}
-	// The events that aren't compacted yet complete the stored trace.
-	recent, commits, err := decode(l.commits, max(l.summary.Compacted, l.summary.Trimmed), l.summary.Head)
-	if err == nil {
-		err = compact.Trace(&result, recent, commits, l.before)
-	}
-	if err == nil && len(result.Commits) == 0 {
-		err = journal.ErrNotFound
-	}
+	err := j.use(ctx, j.mu.RLocker(), conversation, func(l *log) error {
+		if t := l.traces[turn]; t != nil && !t.expired(time.Now()) {
+			result.Commits, result.Replacements = slices.Clone(t.Commits), slices.Clone(t.Replacements)
+		}
+		// The events that aren't compacted yet complete the stored trace.
+		recent, commits, err := decode(l.commits, max(l.summary.Compacted, l.summary.Trimmed), l.summary.Head)
+		if err == nil {
+			err = compact.Trace(&result, recent, commits, l.before)
+		}
+		if err == nil && len(result.Commits) == 0 {
+			err = journal.ErrNotFound
+		}
+		return err
+	})
 	if err != nil {
-		return journal.Trace{}, fmt.Errorf("trace %s: %w", turn, err)
+		return journal.Trace{}, wrap(err, "trace", turn)
 	}
 	return result, nil
 }
 
 // Trim implements [journal.Journal]. Memory is freed by whole chunks. The traces of trimmed turns stay until they expire.
 func (j *Journal) Trim(ctx context.Context, conversation string, upto int64) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("trim %s: %w", conversation, err)
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	l, err := j.find(conversation)
-	if err != nil {
-		return fmt.Errorf("trim %s: %w", conversation, err)
-	}
-	// A chunk that is only partly trimmed stays; reads skip its first events.
-	l.summary.Trimmed = max(l.summary.Trimmed, min(upto, l.summary.Head))
-	l.compacted = slices.DeleteFunc(l.compacted, func(r compact.Row) bool { return r.LastSeq <= l.summary.Trimmed })
-	l.drop(l.summary.Trimmed)
-	return nil
+	return wrap(j.use(ctx, &j.mu, conversation, func(l *log) error {
+		// A chunk that is only partly trimmed stays; reads skip its first events.
+		l.summary.Trimmed = max(l.summary.Trimmed, min(upto, l.summary.Head))
+		l.compacted = slices.DeleteFunc(l.compacted, func(r compact.Row) bool { return r.LastSeq <= l.summary.Trimmed })
+		l.drop(l.summary.Trimmed)
+		return nil
+	}), "trim", conversation)
 }
 
 // Delete implements [journal.Journal]. It first blanks the records about the conversation in the gateway's own logs. If that fails, the
 // conversation still exists, and the caller can retry. The id stays in deleted as the tombstone.
 func (j *Journal) Delete(ctx context.Context, conversation string) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("delete %s: %w", conversation, err)
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	switch {
-	case j.closed:
-		return fmt.Errorf("delete %s: %w", conversation, journal.ErrClosed)
-	case j.deleted[conversation]:
+	err := j.use(ctx, &j.mu, conversation, func(*log) error {
+		for id, l := range j.logs {
+			if !strings.HasPrefix(id, journal.SystemPrefix) || id == conversation {
+				continue
+			}
+			if err := l.blank(compact.About(conversation)); err != nil {
+				return fmt.Errorf("blank records in %s: %w", id, err)
+			}
+		}
+		delete(j.logs, conversation)
+		j.deleted[conversation] = true
+		maps.DeleteFunc(j.keys, func(_ string, v value) bool { return v.conversation == conversation })
 		return nil
-	case j.logs[conversation] == nil:
-		return fmt.Errorf("delete %s: %w", conversation, journal.ErrNotFound)
+	})
+	if errors.Is(err, journal.ErrDeleted) { // a repeated delete succeeds
+		return nil
 	}
-	for id, l := range j.logs {
-		if !strings.HasPrefix(id, journal.SystemPrefix) || id == conversation {
-			continue
-		}
-		if err := l.blank(compact.About(conversation)); err != nil {
-			return fmt.Errorf("delete %s: blank records in %s: %w", conversation, id, err)
-		}
-	}
-	delete(j.logs, conversation)
-	j.deleted[conversation] = true
-	maps.DeleteFunc(j.keys, func(_ string, v value) bool { return v.conversation == conversation })
-	return nil
+	return wrap(err, "delete", conversation)
 }
 
 // Blank implements [journal.Journal]. It calls match while it holds the journal's lock, so match must not call the journal.
 func (j *Journal) Blank(ctx context.Context, conversation string, match func(*event.Event) bool) error {
-	err := ctx.Err()
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	var l *log
-	if err == nil {
-		l, err = j.find(conversation)
-	}
-	if err == nil {
-		err = l.blank(compact.Selection{Match: match})
-	}
-	if err != nil {
-		return fmt.Errorf("blank records in %s: %w", conversation, err)
-	}
-	return nil
+	err := j.use(ctx, &j.mu, conversation, func(l *log) error { return l.blank(compact.Selection{Match: match}) })
+	return wrap(err, "blank records in", conversation)
 }
 
 // blank removes the data of the selected records. It replaces blobs, because readers may be decoding the old ones.

@@ -164,6 +164,29 @@ func (j *Journal) find(id string) (*log, error) {
 	return nil, journal.ErrNotFound
 }
 
+// use runs f with a conversation's log while it holds lock: the journal's lock, or its read side if f changes nothing. A context that
+// has ended is refused first. A log in memory is never waited for, so ctx isn't checked again.
+func (j *Journal) use(ctx context.Context, lock sync.Locker, id string, f func(*log) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	lock.Lock()
+	defer lock.Unlock()
+	l, err := j.find(id)
+	if err != nil {
+		return err
+	}
+	return f(l)
+}
+
+// wrap adds the operation and what it was applied to to an error. It returns nil for nil.
+func wrap(err error, operation, of string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %s: %w", operation, of, err)
+}
+
 // sweep removes expired keys and traces, at most once in sweepEvery. The caller holds the lock. It runs with a commit instead
 // of in a goroutine, so that a journal of a test needs no cleanup.
 func (j *Journal) sweep() {
@@ -184,30 +207,24 @@ func (t *trace) expired(at time.Time) bool { return at.Sub(t.at) > journal.Defau
 
 // Get implements [journal.Journal]. The value is a copy.
 func (j *Journal) Get(ctx context.Context, key string) ([]byte, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("get %s: %w", key, err)
-	}
 	j.mu.RLock()
 	defer j.mu.RUnlock()
-	if j.closed {
-		return nil, fmt.Errorf("get %s: %w", key, journal.ErrClosed)
+	if err := cmp.Or(ctx.Err(), j.healthy()); err != nil {
+		return nil, wrap(err, "get", key)
 	}
 	v, ok := j.keys[key]
 	if !ok || v.expired(time.Now()) {
-		return nil, fmt.Errorf("get %s: %w", key, journal.ErrNotFound)
+		return nil, wrap(journal.ErrNotFound, "get", key)
 	}
 	return bytes.Clone(v.data), nil
 }
 
 // Keys implements [journal.Journal]. Expired keys that aren't swept yet are omitted.
 func (j *Journal) Keys(ctx context.Context, prefix string) ([]journal.KeyValue, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("keys %s: %w", prefix, err)
-	}
 	j.mu.RLock()
 	defer j.mu.RUnlock()
-	if j.closed {
-		return nil, fmt.Errorf("keys %s: %w", prefix, journal.ErrClosed)
+	if err := cmp.Or(ctx.Err(), j.healthy()); err != nil {
+		return nil, wrap(err, "keys", prefix)
 	}
 	var pairs []journal.KeyValue
 	at := time.Now()
@@ -239,6 +256,11 @@ func (j *Journal) Backup(context.Context, string) error {
 func (j *Journal) Healthy() error {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
+	return j.healthy()
+}
+
+// healthy is Healthy for a caller that holds the lock.
+func (j *Journal) healthy() error {
 	if j.closed {
 		return journal.ErrClosed
 	}
