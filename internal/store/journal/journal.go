@@ -2,6 +2,8 @@ package journal
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"time"
 
@@ -212,3 +214,11 @@ type TraceReplace struct {
 
 // DefaultTraceRetention is how long traces are kept. It leaves time to investigate users' reports.
 const DefaultTraceRetention = 30 * 24 * time.Hour
+
+// NewEpoch returns a new random identity for a log. Cursors contain it, so a cursor of another log is recognized. Journals call it
+// when they create a log.
+func NewEpoch() string {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}

@@ -117,18 +117,14 @@ func testAppendMany(t *testing.T, open Open) {
 func testCreate(t *testing.T, open Open) {
 	j := start(t, open)
 	ctx := context.Background()
-	if err := j.Append(ctx, journal.Batch{Conversation: "c"}); !errors.Is(err, journal.ErrNotFound) {
-		t.Errorf("append to a conversation that doesn't exist: %v", err)
-	}
+	refused(t, "append to a conversation that doesn't exist", j.Append(ctx, journal.Batch{Conversation: "c"}), journal.ErrNotFound)
 	w := Writer{Pick: Seeded(3)}
 	b := journal.Batch{Conversation: "c", Create: true, Summary: &journal.Summary{Title: "a"}, Events: w.Next()}
 	if err := j.Append(ctx, b); err != nil {
 		t.Fatalf("create with events: %v", err)
 	}
 	// A creation whose response was lost is repeated by its caller, who must learn that the conversation exists.
-	if err := j.Append(ctx, b); !errors.Is(err, journal.ErrExists) {
-		t.Errorf("create again: %v", err)
-	}
+	refused(t, "create again", j.Append(ctx, b), journal.ErrExists)
 	sameEvents(t, "created", readAll(t, j, "c", 0).Events, w.Log)
 	create(t, j, "d")
 	c, d := readAll(t, j, "c", 0), readAll(t, j, "d", 0)
@@ -140,12 +136,9 @@ func testCreate(t *testing.T, open Open) {
 		t.Errorf("a new conversation has head %d and %d events", d.Head, len(d.Events))
 	}
 	// A new log has no events, so a creation can expect 0 only.
-	if err := j.Append(ctx, journal.Batch{Conversation: "e", Create: true, Expected: 4, Summary: &journal.Summary{}}); !errors.Is(err, journal.ErrFenced) {
-		t.Errorf("create at 4: %v", err)
-	}
-	if _, err := j.Conversation(ctx, "e"); !errors.Is(err, journal.ErrNotFound) {
-		t.Errorf("conversation of a refused creation: %v", err)
-	}
+	refused(t, "create at 4", j.Append(ctx, journal.Batch{Conversation: "e", Create: true, Expected: 4, Summary: &journal.Summary{}}), journal.ErrFenced)
+	_, err := j.Conversation(ctx, "e")
+	refused(t, "conversation of a refused creation", err, journal.ErrNotFound)
 }
 
 // testInvalid checks that a malformed batch is refused with ErrInvalid and nothing of it is stored.
@@ -191,9 +184,7 @@ func testFence(t *testing.T, open Open) {
 	}
 	// A batch of keys alone comes from the same writer as events. If another writer has taken over the log, its keys are out of
 	// date too.
-	if err := j.Append(context.Background(), journal.Batch{Conversation: "c", Expected: head - 1}); !errors.Is(err, journal.ErrFenced) {
-		t.Errorf("a batch without events: %v", err)
-	}
+	refused(t, "a batch without events", j.Append(context.Background(), journal.Batch{Conversation: "c", Expected: head - 1}), journal.ErrFenced)
 	sameEvents(t, "after refusals", readAll(t, j, "c", 0).Events, next)
 }
 
@@ -242,9 +233,8 @@ func testAtomic(t *testing.T, open Open) {
 	if err := j.Append(ctx, b); !errors.Is(err, journal.ErrFenced) {
 		t.Fatal(err)
 	}
-	if _, err := j.Get(ctx, "k"); !errors.Is(err, journal.ErrNotFound) {
-		t.Errorf("key: %v", err)
-	}
+	_, err := j.Get(ctx, "k")
+	refused(t, "key", err, journal.ErrNotFound)
 	if s, err := j.Conversation(ctx, "c"); err != nil || s.Title != "c" {
 		t.Errorf("summary: %+v, %v", s, err)
 	}
@@ -266,9 +256,7 @@ func testContext(t *testing.T, open Open) {
 		"trim":    j.Trim(ctx, "c", 1),
 		"delete":  j.Delete(ctx, "c"),
 	} {
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: %v", name, err)
-		}
+		refused(t, name, err, context.Canceled)
 	}
 	_, err := j.Read(ctx, "c", 0, 0)
 	if !errors.Is(err, context.Canceled) {
@@ -304,9 +292,7 @@ func testClose(t *testing.T, open Open) {
 		"conversations": conversations, "compact": j.Compact(ctx, "c", 1), "trace": trace, "trim": j.Trim(ctx, "c", 1),
 		"delete": j.Delete(ctx, "c"), "healthy": j.Healthy(),
 	} {
-		if !errors.Is(err, journal.ErrClosed) {
-			t.Errorf("%s after close: %v", name, err)
-		}
+		refused(t, name+" after close", err, journal.ErrClosed)
 	}
 	if err := j.Close(); err != nil {
 		t.Errorf("close again: %v", err)

@@ -3,8 +3,8 @@ package journaltest
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/leat-dev/leat/event"
@@ -57,9 +57,7 @@ func testTrim(t *testing.T, open Open) {
 	if r := readAll(t, j, "c", 0); r.Trimmed != int64(len(w.Log)) || len(r.Events) != 0 {
 		t.Errorf("trimmed beyond the head: %+v", r)
 	}
-	if err := j.Trim(ctx, "nobody", 1); !errors.Is(err, journal.ErrNotFound) {
-		t.Errorf("trim a conversation that doesn't exist: %v", err)
-	}
+	refused(t, "trim a conversation that doesn't exist", j.Trim(ctx, "nobody", 1), journal.ErrNotFound)
 }
 
 // testDelete checks that a delete removes everything of one conversation and nothing of another, and that its id can't be used
@@ -96,9 +94,7 @@ func testDelete(t *testing.T, open Open) {
 		"append": j.Append(ctx, journal.Batch{Conversation: "c", Expected: int64(len(w.Log))}),
 		"create": j.Append(ctx, journal.Batch{Conversation: "c", Create: true, Summary: &journal.Summary{}}),
 	} {
-		if !errors.Is(err, journal.ErrDeleted) {
-			t.Errorf("%s of a deleted conversation: %v", name, err)
-		}
+		refused(t, name+" of a deleted conversation", err, journal.ErrDeleted)
 	}
 	if v := value(t, j, "c/k"); v != "none" {
 		t.Errorf("its key is %q", v)
@@ -112,9 +108,7 @@ func testDelete(t *testing.T, open Open) {
 	if v := value(t, j, "stays/k"); v != "v" {
 		t.Errorf("key of another conversation is %q", v)
 	}
-	if err := j.Delete(ctx, "nobody"); !errors.Is(err, journal.ErrNotFound) {
-		t.Errorf("delete a conversation that doesn't exist: %v", err)
-	}
+	refused(t, "delete a conversation that doesn't exist", j.Delete(ctx, "nobody"), journal.ErrNotFound)
 }
 
 // testDeleteBlanksRecords checks that a delete blanks the records about the conversation in the gateway's own logs, and no
@@ -145,19 +139,25 @@ func testDeleteBlanksRecords(t *testing.T, open Open) {
 	for range 2 {
 		must(t, j.Delete(context.Background(), "c"))
 	}
-	var want []event.Event
-	for _, e := range log {
-		if e.Body.Conversation == "c" {
-			b := *e.Body
-			b.Data = json.RawMessage("null")
-			e.Body = &b
-		}
-		want = append(want, e)
-	}
+	want := blanked(log, func(e event.Event) bool { return e.Body.Conversation == "c" })
 	sameEvents(t, "$signals", readAll(t, j, "$signals", 0).Events, want)
 	sameEvents(t, "$audit", readAll(t, j, "$audit", 0).Events, want)
 	// Records in a conversation of a user belong to that user and stay.
 	sameEvents(t, "a conversation", readAll(t, j, "plain", 0).Events, log)
+}
+
+// blanked returns a copy of a log of records in which the selected ones have lost their data. Their seqs, times and kinds stay,
+// because a log without them would have gaps.
+func blanked(log []event.Event, selected func(event.Event) bool) []event.Event {
+	log = slices.Clone(log)
+	for i := range log {
+		if selected(log[i]) {
+			b := *log[i].Body
+			b.Data = json.RawMessage("null")
+			log[i].Body = &b
+		}
+	}
+	return log
 }
 
 // testBlank checks that exactly the selected events lose their data, compacted or not. It runs twice, because a repeated call after
@@ -188,19 +188,9 @@ func testBlank(t *testing.T, open Open) {
 			t.Error("match wasn't called for all events")
 		}
 	}
-	var want []event.Event
-	for _, e := range log {
-		if e.Seq%3 == 2 {
-			b := *e.Body
-			b.Data = json.RawMessage("null")
-			e.Body = &b
-		}
-		want = append(want, e)
-	}
+	want := blanked(log, func(e event.Event) bool { return e.Seq%3 == 2 })
 	sameEvents(t, "$audit", readAll(t, j, "$audit", 0).Events, want)
 	// The log can be continued.
 	appendEvents(t, j, "$audit", event.Event{Seq: 61, Type: event.Record, Body: &event.Body{RecordKind: "send", Data: json.RawMessage(`{}`)}})
-	if err := j.Blank(ctx, "nobody", func(*event.Event) bool { return true }); !errors.Is(err, journal.ErrNotFound) {
-		t.Errorf("blank in a conversation that doesn't exist: %v", err)
-	}
+	refused(t, "blank in a conversation that doesn't exist", j.Blank(ctx, "nobody", func(*event.Event) bool { return true }), journal.ErrNotFound)
 }

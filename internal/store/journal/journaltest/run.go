@@ -1,6 +1,7 @@
 package journaltest
 
 import (
+	"errors"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -61,6 +62,14 @@ func must(t rapid.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// refused checks the error of a call that must fail. The test continues, so that one run shows every error that is wrong.
+func refused(t rapid.TB, call string, got, want error) {
+	t.Helper()
+	if !errors.Is(got, want) {
+		t.Errorf("%s: %v", call, got)
 	}
 }
 

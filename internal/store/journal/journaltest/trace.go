@@ -2,7 +2,6 @@ package journaltest
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -23,9 +22,8 @@ func testTrace(t *testing.T, open Open) {
 	j := start(t, open)
 	ctx := context.Background()
 	create(t, j, "c")
-	if _, err := j.Trace(ctx, "c", "t"); !errors.Is(err, journal.ErrNotFound) {
-		t.Errorf("trace of a turn that doesn't exist: %v", err)
-	}
+	_, err := j.Trace(ctx, "c", "t")
+	refused(t, "trace of a turn that doesn't exist", err, journal.ErrNotFound)
 	big := strings.Repeat("b", 200<<10)
 	op := func(turn string, kind event.Type, f event.Field, offset int64, text string) event.Event {
 		return event.Event{Turn: turn, Type: kind, Message: "m" + turn, Part: "p", Field: f, Offset: offset, Text: text}
@@ -98,7 +96,6 @@ func testTrace(t *testing.T, open Open) {
 	if got, err = j.Trace(ctx, "c", "queued"); err != nil || len(got.Commits) != 3 || got.Commits[0].Type != event.TurnQueue || got.Commits[2].Type != event.TurnEnd {
 		t.Errorf("trace of a queued turn: %+v, %v", got, err)
 	}
-	if _, err := j.Trace(ctx, "nobody", "t"); !errors.Is(err, journal.ErrNotFound) {
-		t.Errorf("trace in a conversation that doesn't exist: %v", err)
-	}
+	_, err = j.Trace(ctx, "nobody", "t")
+	refused(t, "trace in a conversation that doesn't exist", err, journal.ErrNotFound)
 }

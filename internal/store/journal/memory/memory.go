@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -93,7 +91,7 @@ func (j *Journal) Append(ctx context.Context, b journal.Batch) error {
 	l, err := j.find(b.Conversation)
 	if b.Create && errors.Is(err, journal.ErrNotFound) {
 		l, err = &log{traces: map[string]*trace{}}, nil
-		l.summary.Epoch = epoch()
+		l.summary.Epoch = journal.NewEpoch()
 	} else if b.Create && err == nil {
 		err = journal.ErrExists
 	}
@@ -273,11 +271,4 @@ func (j *Journal) Close() error {
 	defer j.mu.Unlock()
 	j.closed, j.logs, j.keys, j.deleted = true, nil, nil, nil
 	return nil
-}
-
-// epoch returns a new random identity for a log. Cursors contain it, so a cursor of another log is recognized.
-func epoch() string {
-	var b [8]byte
-	rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
 }

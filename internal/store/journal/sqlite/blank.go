@@ -19,12 +19,9 @@ func (j *Journal) Blank(ctx context.Context, conversation string, match func(*ev
 		defer j.unlockLong()
 		var n int64
 		if err = j.readTx(ctx, func(c *conn) error {
-			l, err := load(c, "id", conversation)
-			switch {
-			case err != nil:
+			l, err := existing(c, conversation)
+			if err != nil {
 				return err
-			case l == nil:
-				return absent(c, conversation)
 			}
 			n = l.n
 			return nil
@@ -79,21 +76,17 @@ func (j *Journal) blankAll(ctx context.Context, id string, n int64, of compact.S
 // finds nothing in a log that didn't change.
 func (j *Journal) blankLog(ctx context.Context, id string, of compact.Selection) (repeat bool, err error) {
 	v, inMemory := j.index.view(id, 0)
-	var compactedKeys []int64 // by last seq
-	var liveKeys []int64      // by row
+	var rows []blankRow
 	err = j.readTx(ctx, func(c *conn) error {
-		l, err := load(c, "id", id)
+		l, err := existing(c, id)
 		if err != nil {
 			return err
-		}
-		if l == nil {
-			return absent(c, id)
 		}
 		repeat = inMemory && l.floor() != v.floor()
 		err = c.forEach("SELECT last, events, first FROM settled WHERE conversation = ?", func(r row) error {
 			matches, err := holds(l, true, r.blob(1), place{kind: inCompacted, firstSeq: r.int(2), lastSeq: r.int(0)}, of)
 			if matches {
-				compactedKeys = append(compactedKeys, r.int(0))
+				rows = append(rows, blankRow{"settled", "last", r.int(0)})
 			}
 			return err
 		}, l.n)
@@ -103,7 +96,7 @@ func (j *Journal) blankLog(ctx context.Context, id string, of compact.Selection)
 		return liveRows(c, l.n, v.chunks, func(ch cachedChunk, blob []byte, sealed bool) error {
 			matches, err := holds(l, sealed, blob, ch.place(), of)
 			if matches {
-				liveKeys = append(liveKeys, ch.row)
+				rows = append(rows, blankRow{"live", "row", ch.row})
 			}
 			return err
 		})
@@ -111,23 +104,24 @@ func (j *Journal) blankLog(ctx context.Context, id string, of compact.Selection)
 	if err != nil {
 		return false, err
 	}
-	for _, last := range compactedKeys {
-		if err := j.rewrite(ctx, id, of, "settled", "last", last); err != nil {
+	for _, row := range rows {
+		if err := j.rewrite(ctx, id, of, row); err != nil {
 			return false, err
 		}
 	}
-	for _, row := range liveKeys {
-		if err := j.rewrite(ctx, id, of, "live", "row", row); err != nil {
-			return false, err
-		}
-	}
-	return repeat || len(compactedKeys)+len(liveKeys) > 0, nil
+	return repeat || len(rows) > 0, nil
+}
+
+// blankRow identifies a row to blank: its table, and its key within the conversation.
+type blankRow struct {
+	table, column string
+	key           int64
 }
 
 // rewrite blanks one row of a table in place, if the row still exists. A result of the same length overwrites the old text in
 // its pages.
-func (j *Journal) rewrite(ctx context.Context, id string, of compact.Selection, table, column string, key int64) error {
-	condition := " WHERE conversation = ? AND " + column + " = ?"
+func (j *Journal) rewrite(ctx context.Context, id string, of compact.Selection, row blankRow) error {
+	condition := " WHERE conversation = ? AND " + row.column + " = ?"
 	return j.do(ctx, compact.ChunkSize, func(t *tx) error {
 		l, p, err := t.find(id)
 		if err != nil {
@@ -135,11 +129,11 @@ func (j *Journal) rewrite(ctx context.Context, id string, of compact.Selection, 
 		}
 		p.rewrites++ // a compaction prepared from the old row is stale
 		kind := byte(inCompacted)
-		if table == "live" {
+		if row.table == "live" {
 			kind = inLive
-			p.changed = append(p.changed, key)
+			p.changed = append(p.changed, row.key)
 		}
-		r, err := t.queryRow("SELECT events, first, last FROM "+table+condition, l.n, key)
+		r, err := t.queryRow("SELECT events, first, last FROM "+row.table+condition, l.n, row.key)
 		if err != nil || r == nil {
 			t.err = err
 			return err
@@ -153,7 +147,7 @@ func (j *Journal) rewrite(ctx context.Context, id string, of compact.Selection, 
 		} else if !system(id) {
 			return err
 		}
-		return t.exec("UPDATE "+table+" SET events = ?"+condition, t.seal(l, at, b), l.n, key)
+		return t.exec("UPDATE "+row.table+" SET events = ?"+condition, t.seal(l, at, b), l.n, row.key)
 	})
 }
 

@@ -54,10 +54,7 @@ func (k *checkpointer) addWritten(bytes int) {
 		return
 	}
 	k.count = 0
-	select {
-	case k.wake <- struct{}{}:
-	default:
-	}
+	signal(k.wake)
 }
 
 // restart restarts the log. The writer must be paused.

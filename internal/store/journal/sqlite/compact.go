@@ -18,11 +18,9 @@ var errStale = errors.New("stale")
 // Repeating is cheap, because only the gateway compacts, once for each turn.
 func (j *Journal) Compact(ctx context.Context, conversation string, upto int64) error {
 	for {
-		err := j.compact(ctx, conversation, upto)
-		switch {
-		case err == nil:
+		if err := j.compact(ctx, conversation, upto); err == nil {
 			return nil
-		case !errors.Is(err, errStale):
+		} else if !errors.Is(err, errStale) {
 			return fmt.Errorf("compact %s: %w", conversation, j.quarantine(err))
 		}
 	}
@@ -104,11 +102,8 @@ func (j *Journal) readLive(ctx context.Context, conversation string, s *compacti
 	var parts []part
 	var l *log
 	err := j.readTx(ctx, func(c *conn) (err error) {
-		if l, err = load(c, "id", conversation); err != nil {
+		if l, err = existing(c, conversation); err != nil {
 			return err
-		}
-		if l == nil {
-			return absent(c, conversation)
 		}
 		// The index and the file were read at different times. They must describe the same state of the log.
 		if s.inMemory && (l.n != s.from.n || l.compacted != s.from.state.compacted || l.trimmed != s.from.state.trimmed) {

@@ -113,27 +113,25 @@ func (c *conn) exec(query string, args ...any) error {
 // change runs a statement and returns the number of changed rows. If ctx ends, the statement is interrupted. The writer passes
 // a context that never ends; only maintenance on other connections is interrupted.
 func (c *conn) change(ctx context.Context, query string, args ...any) (int64, error) {
-	s, err := c.prepare(query)
-	if err != nil {
+	r, err := c.run(ctx, query, args)
+	if err != nil || r == nil { // r is nil if the statement is only a comment
 		return 0, err
-	}
-	r, err := s.exec.ExecContext(ctx, c.bind(args))
-	if err != nil {
-		return 0, err
-	}
-	if r == nil { // the statement is only a comment
-		return 0, nil
 	}
 	return r.RowsAffected()
 }
 
-// insert runs an INSERT and returns the row number.
-func (c *conn) insert(query string, args ...any) (int64, error) {
+// run prepares and runs a statement that returns no rows.
+func (c *conn) run(ctx context.Context, query string, args []any) (driver.Result, error) {
 	s, err := c.prepare(query)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	r, err := s.exec.ExecContext(context.Background(), c.bind(args))
+	return s.exec.ExecContext(ctx, c.bind(args))
+}
+
+// insert runs an INSERT and returns the row number.
+func (c *conn) insert(query string, args ...any) (int64, error) {
+	r, err := c.run(context.Background(), query, args)
 	if err != nil {
 		return 0, err
 	}

@@ -37,6 +37,15 @@ func readSummary(r row) (journal.Summary, error) {
 	return s, err
 }
 
+// existing returns a log as load does. If the conversation doesn't exist, the error is that of absent.
+func existing(c *conn, id string) (*log, error) {
+	l, err := load(c, "id", id)
+	if err == nil && l == nil {
+		err = absent(c, id)
+	}
+	return l, err
+}
+
 // Conversation implements [journal.Journal].
 func (j *Journal) Conversation(ctx context.Context, id string) (journal.Summary, error) {
 	var s journal.Summary
@@ -110,7 +119,8 @@ func listing(q journal.Query) (string, []any) {
 		add("owner = ?", alias(q.Owner))
 	}
 	if q.IDs != nil {
-		add("id IN (SELECT value FROM json_each(?))", idsJSON(q.IDs))
+		ids, _ := json.Marshal(q.IDs) // never fails for strings; one parameter, because SQLite limits their number
+		add("id IN (SELECT value FROM json_each(?))", string(ids))
 	}
 	if q.Unfinished {
 		add("unfinished > 0")
@@ -131,13 +141,4 @@ func listing(q journal.Query) (string, []any) {
 		args = append(args, q.Limit)
 	}
 	return query, args
-}
-
-// idsJSON passes ids as one parameter, because SQLite limits their number.
-func idsJSON(ids []string) string {
-	b, err := json.Marshal(ids)
-	if err != nil {
-		return "[]" // strings always have a JSON form
-	}
-	return string(b)
 }

@@ -123,10 +123,8 @@ func (g *garbage) merge() {
 	g.rows, g.incoming, g.next, g.new = append(merged, added...), nil, 0, 0
 }
 
-// remove deletes adjacent rows.
-func (g *garbage) remove(exec func(string, ...any) error, rows []waste) error {
-	return exec("DELETE FROM live WHERE row BETWEEN ? AND ?", rows[0].row, rows[len(rows)-1].row)
-}
+// removeRun deletes the adjacent rows that take returned: the first and the last row number are its parameters.
+const removeRun = "DELETE FROM live WHERE row BETWEEN ? AND ?"
 
 // collect deletes garbage before the transaction adds rows. The new rows reuse the freed pages, so overwriting deleted text costs
 // little extra. It deletes slightly more rows than the transaction adds. If that takes longer than a slice, it stops at the slice
@@ -153,7 +151,7 @@ func (t *tx) collect(added int) {
 			t.bytes += w.size
 		}
 		t.collected = append(t.collected, rows...)
-		_ = g.remove(t.exec, rows) // t.err has it
+		_ = t.exec(removeRun, rows[0].row, rows[len(rows)-1].row) // t.err has it
 	}
 	if len(t.collected) > 0 {
 		t.j.crash("mid-garbage")
@@ -172,7 +170,7 @@ func (j *Journal) clearUp() error {
 				break
 			}
 			rows = append(rows, adjacent...)
-			if err := j.waste.remove(j.conn.exec, adjacent); err != nil {
+			if err := j.conn.exec(removeRun, adjacent[0].row, adjacent[len(adjacent)-1].row); err != nil {
 				return err
 			}
 		}

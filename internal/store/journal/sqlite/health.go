@@ -55,9 +55,6 @@ func (h *health) get() error {
 	return h.err
 }
 
-// failing reports whether the last commit failed.
-func (h *health) failing() bool { return h.get() != nil }
-
 // probe reports whether a trial commit is due. Without it, a gateway whose users stopped writing would report a full disk
 // forever.
 func (h *health) probe() bool {

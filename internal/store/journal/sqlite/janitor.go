@@ -32,12 +32,7 @@ func newJanitor(j *Journal) *janitor {
 }
 
 // call schedules the completion of deletes. It never blocks.
-func (w *janitor) call() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
-}
+func (w *janitor) call() { signal(w.wake) }
 
 // run is the janitor's goroutine. It ends with the journal's context. Errors are logged, and the next tick tries again.
 func (w *janitor) run() {

@@ -5,8 +5,6 @@ package sqlite
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -309,11 +307,4 @@ func (j *Journal) fault(point string) error {
 // do runs an operation in the writer's next transaction. size estimates the bytes that it writes.
 func (j *Journal) do(ctx context.Context, size int, op func(*tx) error) error {
 	return j.queue.do(ctx, &request{op: op, size: size + 256, result: make(chan error, 1)})
-}
-
-// epoch returns a new random identity for a log.
-func epoch() string {
-	var b [8]byte
-	rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
 }

@@ -81,14 +81,15 @@ func (q *queue) push(r *request) error {
 	} else {
 		q.ops = append(q.ops, r)
 	}
-	q.signal()
+	signal(q.wake)
 	return nil
 }
 
-// signal wakes the writer. It never blocks.
-func (q *queue) signal() {
+// signal wakes the goroutine that receives from wake, a channel of capacity 1. It never blocks: if a value is pending already, the
+// goroutine will see this change too.
+func signal(wake chan<- struct{}) {
 	select {
-	case q.wake <- struct{}{}:
+	case wake <- struct{}{}:
 	default:
 	}
 }
@@ -101,7 +102,7 @@ func (q *queue) take() (group []*request, closed bool) {
 	q.batches, group = takeUpTo(q.batches, group, maxCommit)
 	q.ops, group = takeUpTo(q.ops, group, maxOps)
 	if len(q.batches)+len(q.ops) > 0 {
-		q.signal()
+		signal(q.wake)
 	}
 	return group, q.closed && len(group)+len(q.batches)+len(q.ops) == 0
 }
@@ -126,5 +127,5 @@ func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
-	q.signal()
+	signal(q.wake)
 }

@@ -66,12 +66,8 @@ func (j *Journal) rows(ctx context.Context, conversation string, after int64, li
 	v, ok := j.index.view(conversation, after) // before the snapshot: see the package's invariants
 	err = j.readTx(ctx, func(c *conn) error {
 		var err error
-		l, err = load(c, "id", conversation)
-		switch {
-		case err != nil:
+		if l, err = existing(c, conversation); err != nil {
 			return err
-		case l == nil:
-			return absent(c, conversation)
 		}
 		r = journal.Range{Epoch: l.epoch, Head: l.head, Compacted: l.compacted, Trimmed: l.trimmed}
 		if ok {

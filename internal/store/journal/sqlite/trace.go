@@ -19,10 +19,9 @@ import (
 func (j *Journal) Trace(ctx context.Context, conversation, turn string) (journal.Trace, error) {
 	for {
 		t, err := j.trace(ctx, conversation, turn)
-		switch {
-		case err == nil:
+		if err == nil {
 			return t, nil
-		case !errors.Is(err, errStale):
+		} else if !errors.Is(err, errStale) {
 			return journal.Trace{}, fmt.Errorf("trace %s: %w", turn, err)
 		}
 	}

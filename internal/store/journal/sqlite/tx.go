@@ -125,7 +125,7 @@ func (t *tx) findAny(id string) (*log, *pending, error) {
 
 // create adds a conversation. It is a change of the transaction like any other: if that fails, the conversation doesn't exist.
 func (t *tx) create(id string, s *summary) (*log, *pending, error) {
-	l, key := &log{id: id, epoch: epoch()}, newKey()
+	l, key := &log{id: id, epoch: journal.NewEpoch()}, newKey()
 	terms := withTerm(nil, 1, t.term)
 	// Sealed text is bound to the conversation's number, so the row is inserted first. writeSummaries adds the summary.
 	var err error

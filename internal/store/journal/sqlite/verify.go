@@ -109,17 +109,15 @@ func (v *verifier) log(ctx context.Context, id string, recent *log) error {
 			return errors.Join(err, ctx.Err())
 		})
 	}
-	if err == nil {
-		err = v.forEach("SELECT key, value FROM kv WHERE conversation = ?", func(r row) error {
-			_, err := l.open(r.blob(1), place{kind: inKey, name: r.text(0)})
-			return err
-		}, l.n)
+	openAll := func(kind byte, query string) {
+		if err == nil {
+			err = v.forEach(query, func(r row) error {
+				_, err := l.open(r.blob(2), place{kind: kind, firstSeq: r.int(1), name: r.text(0)})
+				return err
+			}, l.n)
+		}
 	}
-	if err == nil {
-		err = v.forEach("SELECT turn, first, trace FROM traces WHERE conversation = ?", func(r row) error {
-			_, err := l.open(r.blob(2), place{kind: inTrace, firstSeq: r.int(1), name: r.text(0)})
-			return err
-		}, l.n)
-	}
+	openAll(inKey, "SELECT key, 0, value FROM kv WHERE conversation = ?")
+	openAll(inTrace, "SELECT turn, first, trace FROM traces WHERE conversation = ?")
 	return err
 }

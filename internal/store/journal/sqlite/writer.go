@@ -32,7 +32,7 @@ func (j *Journal) write() {
 			continue
 		}
 		// Idle work is skipped if there is no garbage, and while commits fail, because on a full disk the deletes would fail too.
-		if j.waste.n == 0 || j.health.failing() {
+		if j.waste.n == 0 || j.health.get() != nil {
 			<-j.queue.wake
 			continue
 		}
@@ -141,11 +141,10 @@ func terminals(group []*request) (ends, nonTerminal []*request) {
 // answer sends the results: the group's error if there is one, else each request's own result.
 func answer(group []*request, results []error, err error) {
 	for i, r := range group {
-		switch {
-		case err != nil:
-			r.result <- err
-		default:
+		if err == nil {
 			r.result <- results[i]
+		} else {
+			r.result <- err
 		}
 	}
 }
