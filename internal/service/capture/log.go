@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -20,6 +21,9 @@ const (
 
 // maxQueued limits the queued records, in bytes. Records beyond it are dropped and counted as lost.
 const maxQueued = 16 << 20
+
+// unlimited is the limit for requests that must not be dropped. Their number is limited by that of turns and callers.
+const unlimited = math.MaxInt
 
 // Options configures a Log.
 type Options struct {
@@ -136,23 +140,6 @@ func (l *Log) run() {
 	}
 }
 
-// enqueue queues a record. It returns false if the log is closed or the queue is full.
-func (l *Log) enqueue(req request) bool {
-	l.mu.Lock()
-	if l.closed || l.queued+len(req.data) > maxQueued {
-		l.mu.Unlock()
-		return false
-	}
-	l.queue = append(l.queue, req)
-	l.queued += len(req.data)
-	wasEmpty := len(l.queue) == 1
-	l.mu.Unlock()
-	if wasEmpty {
-		l.wakeUp()
-	}
-	return true
-}
-
 // errClosed is returned by Read and Forget after Close.
 var errClosed = errors.New("capture: closed")
 
@@ -160,7 +147,7 @@ var errClosed = errors.New("capture: closed")
 // runs. A task isn't limited by maxQueued.
 func (l *Log) do(ctx context.Context, task func() error) error {
 	result := make(chan error, 1)
-	if !l.push(request{task: func() { result <- task() }}) {
+	if !l.push(request{task: func() { result <- task() }}, unlimited) {
 		return errClosed
 	}
 	select {
@@ -171,16 +158,19 @@ func (l *Log) do(ctx context.Context, task func() error) error {
 	}
 }
 
-// push queues a request whatever the size of the queue, and returns false if the log is closed. It is for requests that must not be
-// dropped; their number is limited by that of turns and callers.
-func (l *Log) push(req request) bool {
+// push queues a request, and returns false if the log is closed or the queue would have more than limit bytes. Only the request that
+// finds the queue empty wakes the goroutine, because it takes the whole queue.
+func (l *Log) push(req request, limit int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed {
+	if l.closed || l.queued+len(req.data) > limit {
 		return false
 	}
 	l.queue = append(l.queue, req)
-	l.wakeUp()
+	l.queued += len(req.data)
+	if len(l.queue) == 1 {
+		l.wakeUp()
+	}
 	return true
 }
 
@@ -202,6 +192,6 @@ func (l *Log) Turn(m Meta) *Turn {
 		}
 	}
 	// This bypasses maxQueued, because a later Forget must find the turn.
-	l.push(request{turn: t, kind: recordBegin})
+	l.push(request{turn: t, kind: recordBegin}, unlimited)
 	return t
 }

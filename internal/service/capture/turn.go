@@ -56,10 +56,10 @@ func (t *Turn) note(kind byte, data []byte) {
 	}
 	// The time is taken here, because the record may wait in the queue.
 	at := time.Now().UnixMilli()
-	if n := t.lostBytes.Load(); n > 0 && t.l.enqueue(request{turn: t, kind: recordLost, at: at, data: strconv.AppendInt(nil, n, 10)}) {
+	if n := t.lostBytes.Load(); n > 0 && t.l.push(request{turn: t, kind: recordLost, at: at, data: strconv.AppendInt(nil, n, 10)}, maxQueued) {
 		t.lostBytes.Add(-n)
 	}
-	if !t.l.enqueue(request{turn: t, kind: kind, at: at, data: data}) {
+	if !t.l.push(request{turn: t, kind: kind, at: at, data: data}, maxQueued) {
 		t.lostBytes.Add(int64(len(data)))
 	}
 }

@@ -85,14 +85,7 @@ func (b *Batch) appendJSON(w []byte) ([]byte, error) {
 		w = event.AppendString(append(w, `,"cursor":`...), string(b.Cursor))
 		w = event.AppendString(append(w, `,"epoch":`...), epoch)
 		w = append(w, `,"reset":true`...)
-		if firstID := b.Snapshot.FirstMessage(); firstID != "" {
-			w = event.AppendString(append(w, `,"first":`...), firstID)
-		}
-		if b.Snapshot.Earlier {
-			w = append(w, `,"earlier":true`...)
-		}
-		w, err := b.Snapshot.AppendJSON(append(w, `,"transcript":`...))
-		return append(w, '}'), err
+		return appendSnapshot(w, b.Snapshot)
 	}
 	w = event.AppendString(append(w, `{"type":"batch","conversation":`...), b.Conversation)
 	w = event.AppendString(append(w, `,"cursor":`...), string(b.Cursor))

@@ -66,17 +66,24 @@ func (p *Page) AppendJSON(w []byte) ([]byte, error) {
 	w = event.AppendString(append(w, `{"conversation":`...), p.Conversation)
 	w = event.AppendString(append(w, `,"epoch":`...), p.Epoch)
 	w = strconv.AppendInt(append(w, `,"seq":`...), p.Seq, 10)
-	if firstID := p.FirstMessage(); firstID != "" {
-		w = event.AppendString(append(w, `,"first":`...), firstID)
-	}
-	if p.Earlier {
-		w = append(w, `,"earlier":true`...)
-	}
-	w, err := p.Snapshot.AppendJSON(append(w, `,"transcript":`...))
+	w, err := appendSnapshot(w, p.Snapshot)
 	if err != nil {
 		return nil, fmt.Errorf("feed: encode page: %w", err)
 	}
-	return append(w, '}'), nil
+	return w, nil
+}
+
+// appendSnapshot appends the fields that end a snapshot and a page: first, earlier and transcript. The first two are omitted if they
+// have their zero values.
+func appendSnapshot(w []byte, s *transcript.Snapshot) ([]byte, error) {
+	if firstID := s.FirstMessage(); firstID != "" {
+		w = event.AppendString(append(w, `,"first":`...), firstID)
+	}
+	if s.Earlier {
+		w = append(w, `,"earlier":true`...)
+	}
+	w, err := s.AppendJSON(append(w, `,"transcript":`...))
+	return append(w, '}'), err
 }
 
 // MarshalJSON is AppendJSON for encoding/json.

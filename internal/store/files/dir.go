@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 )
@@ -188,15 +189,7 @@ func (d *store) folder(conversation string) string {
 
 // ValidID reports whether id has the form of a file's id, and so is safe as an element of a path.
 func ValidID(id string) bool {
-	if len(id) != IDLength {
-		return false
-	}
-	for _, c := range []byte(id) {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
+	return len(id) == IDLength && strings.Trim(id, "0123456789abcdef") == ""
 }
 
 // head collects the first bytes that are written to it.

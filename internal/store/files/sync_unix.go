@@ -3,6 +3,7 @@
 package files
 
 import (
+	"errors"
 	"os"
 	"syscall"
 )
@@ -16,9 +17,5 @@ func syncDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	err = f.Sync()
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return err
+	return errors.Join(f.Sync(), f.Close())
 }

@@ -17,13 +17,14 @@ import (
 func (u *Uploads) acquire(ctx context.Context, entry *upload, stop func()) (release func(), err error) {
 	timeout := time.NewTimer(giveWay)
 	defer timeout.Stop()
-	for ticker := time.NewTicker(stopAgain); ; {
+	ticker := time.NewTicker(stopAgain)
+	defer ticker.Stop()
+	for {
 		u.mu.Lock()
 		before := entry.stop
 		u.mu.Unlock()
 		select {
 		case entry.slot <- struct{}{}:
-			ticker.Stop()
 			u.mu.Lock()
 			entry.stop = stop
 			u.mu.Unlock()
@@ -41,10 +42,8 @@ func (u *Uploads) acquire(ctx context.Context, entry *upload, stop func()) (rele
 		select {
 		case <-ticker.C:
 		case <-timeout.C:
-			ticker.Stop()
 			return nil, ErrBusy
 		case <-ctx.Done():
-			ticker.Stop()
 			return nil, ctx.Err()
 		}
 	}
