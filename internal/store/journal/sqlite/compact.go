@@ -52,9 +52,12 @@ type encodedTrace struct {
 // only checks that the log is unchanged and stores the rows.
 func (j *Journal) compact(ctx context.Context, conversation string, upto int64) error {
 	s := compaction{upto: upto}
-	s.from, s.inMemory = j.index.view(conversation, 0)
-	r, l, err := j.prepare(ctx, conversation, &s)
-	if err != nil || s.upto == 0 {
+	l, events, commits, err := j.readLive(ctx, conversation, &s)
+	if err != nil || s.upto == 0 { // 0: all events are compacted
+		return err
+	}
+	r, err := compact.Merge(events, commits, func() ([]event.Event, error) { return j.readCompacted(ctx, conversation, l) })
+	if err != nil {
 		return err
 	}
 	if s.rows, err = compact.Rows(r.Events); err != nil {
@@ -74,16 +77,6 @@ func (j *Journal) compact(ctx context.Context, conversation string, upto int64) 
 	return j.do(ctx, s.size, func(t *tx) error { return t.storeCompaction(conversation, &s) })
 }
 
-// prepare reads and merges the events to compact. It sets upto to 0 if all events are compacted.
-func (j *Journal) prepare(ctx context.Context, conversation string, s *compaction) (compact.Result, *log, error) {
-	l, events, commits, err := j.readLive(ctx, conversation, s)
-	if err != nil || s.upto == 0 {
-		return compact.Result{}, l, err
-	}
-	r, err := compact.Merge(events, commits, func() ([]event.Event, error) { return j.readCompacted(ctx, conversation, l) })
-	return r, l, err
-}
-
 // readLive reads the events that aren't compacted yet, up to a seq, and their commits. It sets the fields of s that describe
 // the log. Decoding happens outside the read transaction, which must be short: an open read transaction prevents SQLite from resetting the
 // write-ahead log.
@@ -99,6 +92,7 @@ func (j *Journal) readLive(ctx context.Context, conversation string, s *compacti
 	if err := j.index.refuse(conversation); err != nil {
 		return nil, nil, nil, err
 	}
+	s.from, s.inMemory = j.index.view(conversation, 0)
 	var parts []part
 	var l *log
 	err := j.readTx(ctx, func(c *conn) (err error) {

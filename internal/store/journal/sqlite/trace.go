@@ -32,7 +32,6 @@ func (j *Journal) Trace(ctx context.Context, conversation, turn string) (journal
 func (j *Journal) trace(ctx context.Context, conversation, turn string) (journal.Trace, error) {
 	t := journal.Trace{Turn: turn}
 	s := compaction{upto: math.MaxInt64}
-	s.from, s.inMemory = j.index.view(conversation, 0)
 	l, events, commits, err := j.readLive(ctx, conversation, &s)
 	if err != nil {
 		return t, err
