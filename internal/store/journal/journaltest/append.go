@@ -1,3 +1,6 @@
+// Writing: what Append stores, what it refuses, and which of several writers at one seq succeeds. Also the helpers with which the
+// other files of the suite fill a log.
+
 package journaltest
 
 import (
@@ -27,6 +30,7 @@ func create(t rapid.TB, j journal.Journal, id string) {
 // appendEvents appends events as one batch. Their seqs must be set.
 func appendEvents(t rapid.TB, j journal.Journal, id string, events ...event.Event) {
 	t.Helper()
+	// A [Writer] may produce no events in a step. An empty batch would be valid, but it would add a commit without any seq.
 	if len(events) == 0 {
 		return
 	}
@@ -89,12 +93,14 @@ func testAppendMany(t *testing.T, open Open) {
 				t.Error(err)
 				return
 			}
+			// A conversation has one writer, as in the gateway, so its batches are in order. Only different conversations compete.
 			for n := range batches {
 				events := w.Next()
 				b := journal.Batch{Conversation: id, Expected: int64(len(w.Log) - len(events)), Events: events}
 				// Each batch overwrites the key, so the value at the end shows whether the last batch of this conversation was the
 				// last to be stored.
 				b.Keys = []journal.KeyValue{{Key: id + "/n", Value: fmt.Append(nil, n)}}
+				// t.Error instead of t.Fatal: Fatal may only be called by the goroutine of the test.
 				if err := j.Append(ctx, b); err != nil {
 					t.Error(err)
 					return
@@ -145,6 +151,7 @@ func testCreate(t *testing.T, open Open) {
 func testInvalid(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")
+	// The events themselves are valid. Journals check the seqs of a batch, but leave the content of events to their writers.
 	e := func(seq int64) event.Event {
 		return event.Event{Seq: seq, Type: event.MessageAdd, Message: "m", Body: &event.Body{Role: event.User}}
 	}
@@ -211,6 +218,7 @@ func testFenceRace(t *testing.T, open Open) {
 			})
 		}
 		wg.Wait()
+		// No winner means that a free seq was refused. More than one means that two batches were stored at the same seq.
 		if winners.Load() != 1 {
 			t.Fatalf("seq %d was written %d times", round+1, winners.Load())
 		}
@@ -238,6 +246,7 @@ func testAtomic(t *testing.T, open Open) {
 	if s, err := j.Conversation(ctx, "c"); err != nil || s.Title != "c" {
 		t.Errorf("summary: %+v, %v", s, err)
 	}
+	// The refused batch had the seq of an existing event, which must not be overwritten.
 	if k := readAll(t, j, "c", 0).Events[0].Get().RecordKind; k != "x" {
 		t.Errorf("event: %s", k)
 	}
@@ -250,6 +259,7 @@ func testContext(t *testing.T, open Open) {
 	appendEvents(t, j, "c", event.Event{Seq: 1, Type: event.Record, Body: &event.Body{RecordKind: "x"}})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
+	// Each call would succeed with a context that hasn't ended, so the error can only come from the context.
 	for name, err := range map[string]error{
 		"append":  j.Append(ctx, journal.Batch{Conversation: "c", Expected: 1, Summary: &journal.Summary{Title: "no"}}),
 		"compact": j.Compact(ctx, "c", 1),
@@ -281,6 +291,8 @@ func testClose(t *testing.T, open Open) {
 		t.Fatalf("close: %v", err)
 	}
 	ctx := context.Background()
+	// The key and the turn don't exist. A closed journal must say that it is closed, not that it found nothing: a caller would
+	// take the latter for the truth.
 	_, get := j.Get(ctx, "k")
 	_, keys := j.Keys(ctx, "")
 	_, rd := j.Read(ctx, "c", 0, 0)

@@ -1,3 +1,5 @@
+// Compaction: the stored form may change in any way, but the fold of the log may not.
+
 package journaltest
 
 import (
@@ -35,6 +37,7 @@ func checkRange(t rapid.TB, r journal.Range, log []event.Event) {
 	if r.Head != int64(len(log)) {
 		t.Fatalf("head is %d, want %d", r.Head, len(log))
 	}
+	// Events ascend, so the ones above Compacted are at the end.
 	before := len(r.Events)
 	for before > 0 && r.Events[before-1].Seq > r.Compacted {
 		before--
@@ -50,6 +53,7 @@ func checkRange(t rapid.TB, r journal.Range, log []event.Event) {
 func testCompact(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")
+	// Each event has its own time, so the result shows whose time a merged event gets: that of its last append.
 	ev := func(seq int64, e event.Event) event.Event {
 		e.Seq, e.At, e.Turn = seq, 1000+seq, "t"
 		return e
@@ -65,11 +69,14 @@ func testCompact(t *testing.T, open Open) {
 		ev(8, event.Event{Type: event.PartAppend, Message: "m", Part: "p", Offset: 8, Text: "three"}),
 		ev(9, event.Event{Type: event.TurnEnd, Body: &event.Body{Outcome: event.Completed}}),
 	}
+	// One commit for each event, as if a slow model wrote the turn.
 	for _, e := range log {
 		appendEvents(t, j, "c", e)
 	}
+	// Nothing is at or below 0, so this call has no effect.
 	compact(t, j, "c", 0)
 	sameEvents(t, "compacted up to 0", readAll(t, j, "c", 0).Events, log)
+	// The appends of p at 4 and 6 are part of the one at 8, which therefore has MergedFrom 4. All other events are unchanged.
 	want := []event.Event{log[0], log[1], log[2], log[4], log[6], {Seq: 8, MergedFrom: 4, At: 1008, Turn: "t", Type: event.PartAppend, Message: "m", Part: "p", Text: "one two three"}, log[8]}
 	for range 2 { // idempotent; a seq above the head means the head
 		compact(t, j, "c", 1000)
@@ -81,10 +88,12 @@ func testCompact(t *testing.T, open Open) {
 	}
 	// A reader whose cursor is inside a merged operation gets the whole operation.
 	sameEvents(t, "after 6", readAll(t, j, "c", 6).Events, want[4:])
+	// The next event follows the head, whatever the compaction has removed.
 	appendEvents(t, j, "c", event.Event{Seq: 10, Type: event.MessageAdd, Message: "u", Body: &event.Body{Role: event.User}})
 	if r := readAll(t, j, "c", 9); len(r.Events) != 1 || r.Head != 10 || r.Compacted != 9 {
 		t.Errorf("after compaction: %+v", r)
 	}
+	// Two compactions of a conversation may finish in the other order than they were requested.
 	compact(t, j, "c", 5)
 	if r := readAll(t, j, "c", 0); r.Compacted != 9 {
 		t.Errorf("Compacted went back to %d", r.Compacted)
@@ -99,6 +108,7 @@ func testCompactRandom(t *testing.T, open Open) {
 	n := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		n++
+		// Rapid runs this function many times with one journal, so each run needs its own ids.
 		step, wholeID := fmt.Sprint("step", n), fmt.Sprint("whole", n)
 		create(rt, j, step)
 		create(rt, j, wholeID)
@@ -107,6 +117,7 @@ func testCompactRandom(t *testing.T, open Open) {
 			events := w.Next()
 			appendEvents(rt, j, step, events...)
 			appendEvents(rt, j, wholeID, events...)
+			// The gateway compacts only when no turn runs. Compacting a running turn isn't promised to work.
 			if w.Open == 0 && rapid.IntRange(0, 2).Draw(rt, "compact") == 0 {
 				compact(rt, j, step, int64(len(w.Log)))
 			}
@@ -114,6 +125,7 @@ func testCompactRandom(t *testing.T, open Open) {
 		events := w.Finish()
 		appendEvents(rt, j, step, events...)
 		appendEvents(rt, j, wholeID, events...)
+		// Before the last compaction, the log usually has a compacted part and a live one.
 		checkRange(rt, readAll(rt, j, step, 0), w.Log)
 		for _, id := range []string{step, wholeID} {
 			compact(rt, j, id, int64(len(w.Log)))
@@ -141,6 +153,8 @@ func testCompactTouching(t *testing.T, open Open) {
 		}
 	}
 	title := "title"
+	// Only retract, media and the two truncates require that the compacted part is compacted again. A journal may do more, so this
+	// test checks only the result.
 	for name, events := range map[string][]event.Event{
 		"nothing":  {},
 		"retract":  {{Type: event.PartReplace, Message: "m1", Part: "p"}},
@@ -167,6 +181,7 @@ func testCompactTouching(t *testing.T, open Open) {
 			for n := range 3 {
 				write(turn(n))
 			}
+			// The same change twice, because the second one meets a log that the first has already rewritten.
 			write(events)
 			write(turn(3))
 			write(events)
@@ -211,8 +226,10 @@ func testCompactWhileAppending(t *testing.T, open Open) {
 	w := Writer{Pick: Seeded(11)}
 	results := make(chan error, 200)
 	calls := 0
+	// The writer doesn't wait for the compactions, so appends and several compactions run at the same time.
 	for range 500 {
 		appendEvents(t, j, "c", w.Next()...)
+		// The channel has room for all results, so no goroutine blocks on it if the test stops early.
 		if w.Open == 0 && calls < cap(results) {
 			upto := int64(len(w.Log))
 			calls++

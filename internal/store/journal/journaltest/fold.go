@@ -1,3 +1,5 @@
+// Comparing logs, event by event or by the transcripts that they fold to.
+
 package journaltest
 
 import (
@@ -46,6 +48,7 @@ func fold(t rapid.TB, events []event.Event) view {
 		folded := message{Message: m, Visible: m.Visible(), History: m.History()}
 		for _, p := range m.Parts {
 			var texts [4]string
+			// Texts aren't exported as fields of a part, so cmp wouldn't compare them.
 			for i, f := range transcript.Fields {
 				texts[i] = p.Text(f)
 			}

@@ -1,3 +1,5 @@
+// Key-values: their order, their prefixes, their expiry, and the log that each belongs to.
+
 package journaltest
 
 import (
@@ -51,13 +53,16 @@ func testKeys(t *testing.T, open Open) {
 	expiry := time.Now().Add(time.Hour).UnixMilli()
 	give := []journal.KeyValue{
 		{Key: "a", Value: []byte("1")},
+		// An empty value isn't a deletion: only a nil value deletes the key.
 		{Key: "a/", Value: []byte{}},
 		{Key: "a/1", Value: []byte("x\x00y"), Expires: expiry},
 		{Key: "a/2", Value: []byte("2")},
 		{Key: "a0", Value: []byte("no")},
 		{Key: "a/\xff", Value: []byte("high")},
 		{Key: "ä", Value: []byte("umlaut")},
+		// A key may contain a NUL, at which C strings end.
 		{Key: "nul\x00", Value: []byte("nul")},
+		// % and _ are wildcards of LIKE in SQL. A prefix search that used LIKE would find too many keys.
 		{Key: "b%_", Value: []byte("like")},
 	}
 	putKeys(t, j, "c", give...)
@@ -122,6 +127,7 @@ func testKeysExpire(t *testing.T, open Open) {
 		t.Errorf("list: %v, %v", list, err)
 	}
 	// An expired key can be written again, and a key without an expiry can get one.
+	// Expires 1 is a millisecond after 1970, so the key expires with the write that sets it.
 	putKeys(t, j, "c", journal.KeyValue{Key: "k/past", Value: []byte("w")}, journal.KeyValue{Key: "k/never", Value: []byte("w"), Expires: 1})
 	if got := fmt.Sprint(value(t, j, "k/past"), value(t, j, "k/never")); got != fmt.Sprint("w", "none") {
 		t.Errorf("after puts: %s", got)
@@ -144,6 +150,7 @@ func testKeysAfter(t *testing.T, open Open) {
 		journal.KeyValue{Key: "p/11", Value: []byte("past"), Expires: 1})
 	putKeys(t, j, "gone", journal.KeyValue{Key: "p/3", Value: []byte("gone")})
 	must(t, j.Delete(ctx, "gone"))
+	// Five keys exist, so the limits cover pages that end exactly at the last key, and one page that holds all of them.
 	for limit := 1; limit < 7; limit++ {
 		var got []string
 		after := ""
@@ -158,6 +165,7 @@ func testKeysAfter(t *testing.T, open Open) {
 				}
 				got, after = append(got, kv.Key), kv.Key
 			}
+			// A full page may be the last one. Then the next page is empty, and ends the loop.
 			if len(page) < limit {
 				break
 			}

@@ -26,6 +26,7 @@ func testModel(t *testing.T, open Open) {
 	rapid.Check(t, func(rt *rapid.T) {
 		run++
 		m := newModel(fmt.Sprint("run", run))
+		// Repeat calls a random action at each step, and on a failure searches for a shorter sequence with the same result.
 		rt.Repeat(m.actions(j))
 	})
 }
@@ -51,6 +52,7 @@ func RunDurable(t *testing.T, open func(dir string) (journal.Journal, error)) {
 		run++
 		m := newModel(fmt.Sprint("run", run))
 		rt.Repeat(map[string]func(*rapid.T){
+			// The actions are built at each step, because a reopening replaces j.
 			"step": func(rt *rapid.T) {
 				actions := m.actions(j)
 				delete(actions, "")
@@ -60,6 +62,7 @@ func RunDurable(t *testing.T, open func(dir string) (journal.Journal, error)) {
 				if rapid.IntRange(0, 4).Draw(rt, "really") > 0 {
 					rt.Skip("reopening is rare")
 				}
+				// A journal counts the bytes in memory, so it has to count them again when it is opened.
 				bytesBefore, _ := j.StoredBytes(m.tenant, "")
 				if err := j.Close(); err != nil {
 					rt.Fatalf("close: %v", err)
@@ -131,6 +134,7 @@ func (m *model) actions(j journal.Journal) map[string]func(*rapid.T) {
 	ctx := context.Background()
 	return map[string]func(*rapid.T){
 		"create": func(rt *rapid.T) {
+			// Few conversations and few keys make it likely that an action meets the traces of an earlier one.
 			if m.names > 4 {
 				rt.Skip("enough")
 			}
@@ -146,6 +150,7 @@ func (m *model) actions(j journal.Journal) map[string]func(*rapid.T) {
 			id, l := m.existingLog(rt)
 			l.w.Pick = func(n int) int { return rapid.IntRange(0, n-1).Draw(rt, "pick") }
 			b := journal.Batch{Conversation: id, Expected: int64(len(l.w.Log))}
+			// Zero steps give a batch without events, which may still have keys and a summary.
 			for range rapid.IntRange(0, 8).Draw(rt, "steps") {
 				l.w.Next()
 			}
@@ -156,6 +161,7 @@ func (m *model) actions(j journal.Journal) map[string]func(*rapid.T) {
 					kv.Value = fmt.Append(nil, rapid.IntRange(0, 99).Draw(rt, "value"))
 					m.keys[kv.Key] = modelKey{string(kv.Value), id}
 				} else {
+					// A key that doesn't exist may be deleted too. That isn't an error.
 					delete(m.keys, kv.Key)
 				}
 				b.Keys = append(b.Keys, kv)
@@ -169,6 +175,7 @@ func (m *model) actions(j journal.Journal) map[string]func(*rapid.T) {
 		"append wrongly": func(rt *rapid.T) {
 			id, l := m.anyLog(rt)
 			b := journal.Batch{Conversation: id, Expected: int64(len(l.w.Log)) + 1, Keys: []journal.KeyValue{{Key: m.tenant + "/0", Value: []byte("wrong")}}}
+			// A deleted conversation is reported as such, whatever the batch expects.
 			want := journal.ErrFenced
 			if l.deleted {
 				want = journal.ErrDeleted
@@ -192,6 +199,7 @@ func (m *model) actions(j journal.Journal) map[string]func(*rapid.T) {
 				rt.Skip("trims are rare")
 			}
 			must(rt, j.Trim(ctx, id, upto))
+			// A trim below an earlier one has no effect.
 			l.trimmed = max(l.trimmed, upto)
 		},
 		"delete": func(rt *rapid.T) {
@@ -201,6 +209,7 @@ func (m *model) actions(j journal.Journal) map[string]func(*rapid.T) {
 			}
 			must(rt, j.Delete(ctx, id))
 			l.deleted = true
+			// A key belongs to the conversation that wrote it last, so another conversation may have taken it over before the delete.
 			maps.DeleteFunc(m.keys, func(_ string, k modelKey) bool { return k.conversation == id })
 		},
 		"": func(rt *rapid.T) { m.check(rt, j) },
@@ -229,6 +238,7 @@ func (m *model) check(t rapid.TB, j journal.Journal) {
 		})
 	}
 	owner, tenant := j.StoredBytes(m.tenant, "")
+	// All conversations of the model have the same owner, with an empty name, so both counts are equal.
 	if owner != tenant || (owner > 0) != (len(want) > 0) {
 		t.Fatalf("%d conversations take %d bytes, and their tenant %d", len(want), owner, tenant)
 	}
@@ -253,6 +263,7 @@ func (m *model) check(t rapid.TB, j journal.Journal) {
 			t.Fatalf("%s = %q, want %q", k, have[k], v.value)
 		}
 	}
+	// The keys of the model were found above. A different number means that a deleted key is still listed.
 	if len(have) != len(m.keys) {
 		t.Fatalf("keys %v, want %v", have, m.keys)
 	}

@@ -1,3 +1,5 @@
+// Reading: from any seq, in pages, and while the log changes.
+
 package journaltest
 
 import (
@@ -25,6 +27,7 @@ func testRead(t *testing.T, open Open) {
 		appendEvents(t, j, "other", other.Next()...)
 	}
 	n := int64(len(w.Log))
+	// A read returns the events after the position, so it never contains the event at it.
 	for _, after := range []int64{0, 1, n / 2, n - 1} {
 		sameEvents(t, "tail", readAll(t, j, "c", after).Events, w.Log[after:])
 	}
@@ -47,11 +50,13 @@ func testReadLimit(t *testing.T, open Open) {
 		appendEvents(t, j, "c", events...)
 		commits[int64(len(w.Log))] = true
 	}
+	// Compaction requires that no turn runs, so the first part ends with a turn.
 	for len(w.Log) < 400 || w.Open > 0 {
 		next()
 	}
 	upto := int64(len(w.Log))
 	must(t, j.Compact(context.Background(), "c", upto))
+	// The second part stays as written and may end inside a turn.
 	for len(w.Log) < 800 {
 		next()
 	}
@@ -92,6 +97,7 @@ func testReadLimit(t *testing.T, open Open) {
 func testReadWhile(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")
+	// Without truncates: a reader behind one can't continue from its cursor, but needs a snapshot, which journals don't have.
 	w := Writer{Pick: Seeded(8), WholeTexts: true}
 	finished := make(chan struct{})
 	var readers sync.WaitGroup
@@ -119,6 +125,7 @@ func testReadWhile(t *testing.T, open Open) {
 						return
 					}
 					after = e.Seq
+					// The reader folds each event at once. An event that doesn't fit what the reader has so far fails here.
 					if err := tr.Apply(e); err != nil {
 						t.Error(err)
 						return

@@ -1,3 +1,5 @@
+// Removing data: whole conversations, the oldest events of a log, and the content of single records.
+
 package journaltest
 
 import (
@@ -21,6 +23,7 @@ func testTrim(t *testing.T, open Open) {
 	for len(w.Log) < 300 || w.Open > 0 {
 		appendEvents(t, j, "c", w.Next()...)
 	}
+	// The log is compacted up to here, and has at least 50 live events above.
 	upto := int64(len(w.Log))
 	compact(t, j, "c", upto)
 	for int64(len(w.Log)) < upto+50 {
@@ -29,6 +32,8 @@ func testTrim(t *testing.T, open Open) {
 	head := int64(len(w.Log))
 	events := readAll(t, j, "c", 0).Events
 	trimmed := int64(0)
+	// 0 trims nothing, 20 is below an earlier trim, upto-1 and upto are around the end of the compacted part, and the head
+	// is the last event.
 	for _, upto := range []int64{0, 50, 51, 20, upto - 1, upto, upto + 7, head} {
 		must(t, j.Trim(ctx, "c", upto))
 		// Trimming to a lower seq than before brings nothing back.
@@ -99,6 +104,7 @@ func testDelete(t *testing.T, open Open) {
 	if v := value(t, j, "c/k"); v != "none" {
 		t.Errorf("its key is %q", v)
 	}
+	// A deleted conversation is in no listing.
 	list, err := j.Conversations(ctx, journal.Query{})
 	if err != nil || len(list) != 1 || list[0].ID != "stays" {
 		t.Errorf("list: %v, %v", list, err)
@@ -115,6 +121,7 @@ func testDelete(t *testing.T, open Open) {
 // others.
 func testDeleteBlanksRecords(t *testing.T, open Open) {
 	j := start(t, open)
+	// Ids with $ are the gateway's own logs. plain is a conversation that happens to contain records.
 	for _, id := range []string{"c", "c2", "plain", "$signals", "$audit"} {
 		create(t, j, id)
 	}
@@ -137,6 +144,7 @@ func testDeleteBlanksRecords(t *testing.T, open Open) {
 		appendEvents(t, j, id, log[40:]...)
 	}
 	for range 2 {
+		// The second delete must neither fail nor blank anything else.
 		must(t, j.Delete(context.Background(), "c"))
 	}
 	want := blanked(log, func(e event.Event) bool { return e.Body.Conversation == "c" })
@@ -177,6 +185,7 @@ func testBlank(t *testing.T, open Open) {
 	compact(t, j, "$audit", 30)
 	appendEvents(t, j, "$audit", log[40:]...)
 	for range 2 {
+		// A set, because match may be called several times for an event.
 		seqs := map[int64]bool{}
 		if err := j.Blank(ctx, "$audit", func(e *event.Event) bool {
 			seqs[e.Seq] = true
@@ -184,6 +193,7 @@ func testBlank(t *testing.T, open Open) {
 		}); err != nil {
 			t.Fatal(err)
 		}
+		// In the second round the selected events are blank already, and match isn't called for them. 1 and 60 aren't selected.
 		if !seqs[1] || !seqs[60] {
 			t.Error("match wasn't called for all events")
 		}

@@ -1,3 +1,5 @@
+// The byte counts on which quotas are based.
+
 package journaltest
 
 import (
@@ -19,6 +21,7 @@ func testStored(t *testing.T, open Open) {
 		t.Helper()
 		must(t, j.Append(ctx, journal.Batch{Conversation: id, Create: true, Summary: &journal.Summary{Tenant: tenant, Owner: owner}}))
 	}
+	// Only differences are checked, because the size of an empty conversation depends on the implementation.
 	var ann, bob, tenant int64 // sizes at the last call of sizes
 	// sizes returns the growth of both owners since its last call.
 	sizes := func() (dann, dbob int64) {
@@ -39,6 +42,7 @@ func testStored(t *testing.T, open Open) {
 	mk("a2", "t", "ann")
 	mk("b", "t", "bob")
 	mk("other", "t2", "ann")
+	// The conversation of the other tenant has the owner ann too. It must not count toward the ann of tenant t.
 	if a, b := sizes(); a <= 0 || a > 4096 || b <= 0 || b > a {
 		t.Errorf("empty conversations take %d and %d", a, b)
 	}
@@ -48,6 +52,7 @@ func testStored(t *testing.T, open Open) {
 		appendEvents(t, j, "a1", e)
 	}
 	current, b := sizes()
+	// The range leaves room for the ids of each event and for what a journal adds to each commit.
 	if current < 100_000 || current > 150_000 || b != 0 {
 		t.Errorf("100 texts of 1000 bytes take %d bytes, and changed bob's by %d", current, b)
 	}
@@ -78,6 +83,7 @@ func testStored(t *testing.T, open Open) {
 	if a, b := sizes(); a+b != 0 || b < 100_000 {
 		t.Errorf("the change of owner took %d bytes from ann and added %d to bob", -a, b)
 	}
+	// a1 is deleted twice: a repeated delete must not subtract its bytes again.
 	for _, id := range []string{"a1", "a2", "b", "a1"} {
 		must(t, j.Delete(ctx, id))
 	}

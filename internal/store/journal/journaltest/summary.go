@@ -1,3 +1,5 @@
+// Summaries: one at a time and in listings.
+
 package journaltest
 
 import (
@@ -20,7 +22,8 @@ func testSummary(t *testing.T, open Open) {
 	give := journal.Summary{
 		Tenant: "t", Owner: "o", Title: "Ti\"tle", Agent: "demo", Unlisted: true, Created: 5, Updated: 9, Truncated: 3, Open: []string{"t1"},
 		Metadata: map[string]json.RawMessage{"k": json.RawMessage(`{"v":1}`)},
-		ID:       "wrong", Epoch: "wrong", Head: 77, Compacted: 66, Trimmed: 55,
+		// The journal maintains these fields. What a caller passes in them must be ignored.
+		ID: "wrong", Epoch: "wrong", Head: 77, Compacted: 66, Trimmed: 55,
 	}
 	must(t, j.Append(ctx, journal.Batch{Conversation: "c", Create: true, Summary: &give}))
 	get := func() journal.Summary {
@@ -45,6 +48,7 @@ func testSummary(t *testing.T, open Open) {
 		appendEvents(t, j, "c", w.Next()...)
 	}
 	n := int64(len(w.Log))
+	// Below the head, so that Compacted and Head differ in the result.
 	must(t, j.Compact(ctx, "c", n-1))
 	must(t, j.Trim(ctx, "c", 4))
 	// A batch replaces the caller's part of the summary as a whole: the tenant, the owner and the metadata of before are gone, and
@@ -94,7 +98,9 @@ func testQuery(t *testing.T, open Open) {
 		{Unfinished: true},
 		{Tenant: "t0", Unfinished: true},
 		{Tenant: "nobody"},
+		// An empty list selects nothing, unlike nil, which doesn't restrict the selection.
 		{IDs: []string{}},
+		// With a repeated id, unknown ids, and one with the characters that would end a JSON list.
 		{IDs: []string{"c03", "c17", "c16", "c03", "none", "c39", "\"]", "$own"}},
 		{IDs: []string{"c00", "c01", "c02", "c05"}, Tenant: "t1"},
 	} {

@@ -1,3 +1,5 @@
+// Traces: the history of a turn that survives compaction.
+
 package journaltest
 
 import (
@@ -24,6 +26,7 @@ func testTrace(t *testing.T, open Open) {
 	create(t, j, "c")
 	_, err := j.Trace(ctx, "c", "t")
 	refused(t, "trace of a turn that doesn't exist", err, journal.ErrNotFound)
+	// The replaced texts of a turn may have 256 KiB in total, so one such text fits and a second doesn't.
 	big := strings.Repeat("b", 200<<10)
 	op := func(turn string, kind event.Type, f event.Field, offset int64, text string) event.Event {
 		return event.Event{Turn: turn, Type: kind, Message: "m" + turn, Part: "p", Field: f, Offset: offset, Text: text}
@@ -49,6 +52,7 @@ func testTrace(t *testing.T, open Open) {
 		log[i].Seq, log[i].At = int64(i+1), 1_700_000_000_000-int64(i%3)*1000 // arrivals need not ascend
 	}
 	before := time.Now().UnixMilli()
+	// Two commits, of which the second begins inside a growing text.
 	appendEvents(t, j, "c", log[:6]...)
 	appendEvents(t, j, "c", log[6:]...)
 	after := time.Now().UnixMilli()
@@ -64,6 +68,7 @@ func testTrace(t *testing.T, open Open) {
 	if d := cmp.Diff(recent, got); d != "" {
 		t.Errorf("compaction changed the trace (-before +after):\n%s", d)
 	}
+	// Lengths are in bytes: the ï of naïve takes two. Events that don't change a text have 0.
 	ends := []int64{0, 0, 0, 6, 3, 11, 3, 3, int64(len(big)), int64(len(big) + 4), 5, 0, 0}
 	want := journal.Trace{Turn: "t"}
 	for i, e := range log[2:] {
@@ -71,6 +76,7 @@ func testTrace(t *testing.T, open Open) {
 		if c := got.Commits[i].Commit; c < before || c > after {
 			t.Errorf("committed at %d, not between %d and %d", c, before, after)
 		}
+		// Checked above to be in a range; the exact time isn't known.
 		got.Commits[i].Commit = 0
 	}
 	for _, r := range []struct {

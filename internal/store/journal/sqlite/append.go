@@ -98,6 +98,7 @@ func newSummary(id string, s journal.Summary) (*summary, error) {
 // append adds a batch to the transaction. If the log refuses the batch, it returns an error and leaves the transaction as it
 // was. Several batches of one log in a transaction become one chunk, so each sees the head that the earlier ones left.
 func (t *tx) append(b *batch) error {
+	// The owners are checked first, because create below already writes rows.
 	if err := t.findOwners(b); err != nil {
 		return err
 	}
@@ -118,11 +119,13 @@ func (t *tx) append(b *batch) error {
 	case b.expected != p.head:
 		return fmt.Errorf("head is %d, not %d: %w", p.head, b.expected, journal.ErrFenced)
 	}
+	// A created log has its summary from create.
 	if b.summary != nil && !b.create {
 		p.summary = b.summary
 	}
 	if b.events > 0 {
 		if p.batches == nil {
+			// The first batch with events begins the chunk; the later ones of the transaction extend it.
 			p.chunk.firstSeq = p.head + 1
 			t.beginTerm(l, p)
 		}

@@ -40,6 +40,7 @@ func (j *Journal) backup(ctx context.Context, path string) (err error) {
 	defer j.unlockLong()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	// Close ends a backup too, whatever the context of its caller.
 	defer context.AfterFunc(j.ctx, cancel)()
 	// A process that was killed may have left an incomplete copy.
 	part := path + ".part"
@@ -52,6 +53,7 @@ func (j *Journal) backup(ctx context.Context, path string) (err error) {
 		err = stamp(part)
 	}
 	if err != nil {
+		// Close cancels the copy. The caller gets this reason and not its consequence, a cancelled context.
 		if j.ctx.Err() != nil {
 			err = journal.ErrClosed
 		}
@@ -162,6 +164,7 @@ func restore(ctx context.Context, from, dir string) (err error) {
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
 	path := filepath.Join(dir, fileName)
+	// A write-ahead log without its database is data too: SQLite would apply it to the restored file.
 	for _, suffix := range []string{"", "-wal"} {
 		if _, err := os.Lstat(path + suffix); err == nil {
 			return journal.ErrOccupied
@@ -198,6 +201,7 @@ func renew(ctx context.Context, path string) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	// The entry of the backup is removed with the changes, so a restored file can't be taken for a backup.
 	return c.transaction(func() error {
 		createdAt, err := c.number("SELECT value FROM meta WHERE name = 'backup'")
 		if err != nil {

@@ -50,6 +50,7 @@ func (j *Journal) blank(ctx context.Context, conversation string) error {
 	if err != nil {
 		return err
 	}
+	// The ids were read before, so a log may have been deleted since. A deleted log has no records left.
 	for id, n := range ids {
 		if err := j.blankAll(ctx, id, n, compact.About(conversation)); err != nil && !errors.Is(err, journal.ErrDeleted) {
 			return fmt.Errorf("blank records in %s: %w", id, err)
@@ -133,6 +134,7 @@ func (j *Journal) rewrite(ctx context.Context, id string, of compact.Selection, 
 			kind = inLive
 			p.changed = append(p.changed, row.key)
 		}
+		// The row may have been compacted or deleted since it was found. Then the next pass finds its events, if they still exist.
 		r, err := t.queryRow("SELECT events, first, last FROM "+row.table+condition, l.n, row.key)
 		if err != nil || r == nil {
 			t.err = err

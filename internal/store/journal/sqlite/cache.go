@@ -33,6 +33,7 @@ type span struct{ from, to uint32 }
 // add stores the rows of a commit and evicts the oldest commits if the cache is full.
 func (c *cache) add(at, firstRow int64, spans []span, text []byte) {
 	c.commits = append(c.commits, cached{at, firstRow, spans, text, len(text)})
+	// Whole commits are evicted, oldest first, because the texts of a commit share one buffer.
 	for c.size += len(text); c.size > maxCache; c.commits = c.commits[1:] {
 		if c.size -= len(c.commits[0].text); c.commits[0].usedBytes == 0 {
 			c.empty--
@@ -83,6 +84,7 @@ func (c *cache) forget(row int64) {
 	if of.usedBytes > 0 {
 		return
 	}
+	// Empty commits stay until they are the majority: removing each at once would move all the others every time.
 	if c.empty++; c.empty > len(c.commits)/2 {
 		c.commits = slices.DeleteFunc(c.commits, func(k cached) bool { return k.usedBytes == 0 })
 		c.empty = 0

@@ -114,6 +114,7 @@ func (k *checkpointer) checkpoint(mode string, wait time.Duration) (busy bool, p
 	if err := k.conn.exec(fmt.Sprintf("PRAGMA busy_timeout=%d", wait.Milliseconds())); err != nil {
 		return false, 0, err
 	}
+	// The bytes that were counted before the checkpoint are replaced by the length that SQLite reports.
 	before := k.total.Load()
 	r, err := k.conn.queryRow("PRAGMA wal_checkpoint(" + mode + ")")
 	if err != nil || r == nil {

@@ -60,6 +60,7 @@ func (j *Journal) compact(ctx context.Context, conversation string, upto int64) 
 	if err != nil {
 		return err
 	}
+	// From here on nothing reads the log. storeCompaction notices if it changes before the writer gets to it.
 	if s.rows, err = compact.Rows(r.Events); err != nil {
 		return err
 	}
@@ -172,6 +173,7 @@ func (t *tx) storeCompaction(conversation string, s *compaction) error {
 	if l.n != s.n || (s.inMemory && l != s.from.log) || p.compacted != s.from.state.compacted || p.trimmed != s.from.state.trimmed || p.rewrites != s.from.state.rewrites {
 		return errStale
 	}
+	// The new rows contain what the old ones had, so both may not exist at the same time.
 	if s.rewriteAll {
 		_ = t.exec("DELETE FROM settled WHERE conversation = ?", l.n)
 		p.size = 0

@@ -181,6 +181,7 @@ func (c *conn) queryRow(query string, args ...any) (row, error) {
 	var result row
 	err := c.forEach(query, func(r row) error {
 		if result == nil {
+			// A copy, because forEach reuses its row.
 			result = append(row(nil), r...)
 		}
 		return nil

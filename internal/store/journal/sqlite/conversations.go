@@ -29,6 +29,7 @@ func readSummary(r row) (journal.Summary, error) {
 		}
 	}
 	if err != nil {
+		// Only a summary that was read completely is shown. Updated is known from its column, by which listings are sorted.
 		s, err = journal.Summary{Updated: r.int(8)}, &journal.DamageError{Conversation: r.text(0), Err: err}
 	}
 	s.ID, s.Epoch, s.Compacted, s.Trimmed = r.text(0), r.text(1), r.int(3), r.int(4)
@@ -129,6 +130,7 @@ func listing(q journal.Query) (string, []any) {
 		add("NOT (id >= ? AND id < ?)", journal.SystemPrefix, after(journal.SystemPrefix))
 	}
 	if q.BeforeUpdated != 0 || q.BeforeID != "" {
+		// SQLite compares the pair as a whole, so a page continues correctly between conversations with the same Updated.
 		add("(updated, id) < (?, ?)", q.BeforeUpdated, q.BeforeID)
 	}
 	query := selectSummary

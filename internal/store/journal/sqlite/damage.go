@@ -85,6 +85,7 @@ func malformed(path string, err error) error {
 	default:
 		return err
 	}
+	// The error was wrapped before, on another path.
 	if errors.Is(err, journal.ErrCorrupt) {
 		return err
 	}

@@ -33,6 +33,7 @@ func (t *tx) delete(conversation string) error {
 		return err
 	}
 	_ = t.exec("INSERT INTO deleted (id, n, at, purged) VALUES (?, ?, ?, 0)", conversation, l.n, t.at)
+	// Later requests of the same transaction find the log deleted.
 	p.deleted = true
 	// Without the key, the remaining rows can't be read.
 	_ = t.exec("UPDATE secrets SET key = zeroblob(?) WHERE n = ?", keySize, l.n)
@@ -60,6 +61,7 @@ func (j *Journal) purge(ctx context.Context, conversation string) (err error) {
 		return err
 	}
 	j.crash("mid-delete")
+	// Each step may be repeated, so an interrupted purge starts from the beginning.
 	if err := j.purgeLive(ctx, n); err != nil {
 		return err
 	}
@@ -105,7 +107,9 @@ func (j *Journal) purgeLive(ctx context.Context, n int64) error {
 				t.collected = append(t.collected, rows[0]) // given back if the transaction fails
 				_ = t.exec("DELETE FROM live WHERE row = ?", rows[0].row)
 			}
+			// If the slice was used up before all rows were deleted, the next repetition takes the others.
 			t.j.waste.giveBack(rows)
+			// The rows with the highest numbers may be among the deleted ones, and Open derives the next number from what remains.
 			return t.exec(keepRow, t.j.nextRow-1)
 		})
 		if err != nil {

@@ -135,10 +135,12 @@ func (t *tx) collect(added int) {
 	}
 	g, start := &t.j.waste, time.Now()
 	minSize := run
+	// Too much garbage is waiting for larger runs, so runs of any size are deleted.
 	if g.n > maxWaste || g.size > maxWasteSize {
 		minSize = 0
 	}
 	for want := added + added/surplus + 1; want > 0 && t.err == nil; {
+		// The slice counts only after as many rows are deleted as the transaction adds, or garbage would grow under constant load.
 		if len(t.collected) >= added && time.Since(start) > slice {
 			break
 		}

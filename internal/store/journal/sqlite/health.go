@@ -93,6 +93,7 @@ func (r *reserve) restore() bool {
 // writeBallast creates or extends the ballast file. released stays true until the file is complete.
 func (r *reserve) writeBallast() (err error) {
 	r.released = true
+	// The ballast of an earlier process is used as it is.
 	if fi, err := os.Stat(r.path); err == nil && fi.Size() >= reserveSize {
 		r.released = false
 		return nil
@@ -118,6 +119,7 @@ func (r *reserve) release() bool {
 		return false
 	}
 	r.released = true
+	// The attempt to create the ballast again waits a second, or the released space would be taken back at once.
 	r.lastTry = time.Now()
 	return os.Remove(r.path) == nil
 }

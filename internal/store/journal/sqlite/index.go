@@ -90,6 +90,7 @@ func (x *index) view(id string, after int64) (view, bool) {
 	if l == nil {
 		return view{}, false
 	}
+	// Chunks ascend, so a search finds the first with an event after the seq.
 	i := sort.Search(len(l.chunks), func(i int) bool { return l.chunks[i].lastSeq > after })
 	v := view{log: l, state: l.state, chunks: make([]cachedChunk, len(l.chunks)-i)}
 	for k, ch := range l.chunks[i:] {
@@ -182,6 +183,7 @@ func scan(c *conn) (logs map[string]*log, waste garbage, next int64, damaged []*
 			} else if err != nil {
 				return nil, waste, 0, nil, err
 			}
+			// nil is stored too, so a deleted conversation with many rows is looked up only once.
 			byNumber[f.n] = l
 			if l != nil {
 				logs[l.id], floors[f.n] = l, l.head

@@ -47,6 +47,7 @@ func (w *janitor) run() {
 		case <-w.wake:
 			err = w.purge(ctx)
 		case <-tick.C:
+			// A step that fails doesn't prevent the next: a delete that can't be completed must not keep expired keys in the file.
 			err = errors.Join(w.purge(ctx), w.sweep(ctx, time.Now()), w.vacuum(ctx))
 		}
 		if err != nil && ctx.Err() == nil {

@@ -69,6 +69,7 @@ func (j *Journal) keys(ctx context.Context, prefix, past string, limit int) ([]j
 	query := `SELECT kv.key, value, expires, secrets.key, n FROM kv JOIN secrets ON n = conversation
 		WHERE kv.key >= ? AND kv.key > ? AND (expires = 0 OR expires > ?) AND secrets.key <> zeroblob(?)`
 	args := []any{prefix, past, time.Now().UnixMilli(), keySize}
+	// If no string is above those with the prefix, as for an empty prefix, the keys need no upper bound.
 	if end := after(prefix); end != "" {
 		query, args = query+" AND kv.key < ?", append(args, end)
 	}
@@ -89,6 +90,7 @@ func (j *Journal) keys(ctx context.Context, prefix, past string, limit int) ([]j
 				if !ok {
 					return err
 				}
+				// The damage is recorded, and the listing continues with the next key.
 				_ = j.quarantine(d)
 				if !system(d.Conversation) {
 					return nil

@@ -23,6 +23,7 @@ func lock(dir string) (*flock.Flock, error) {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	if !ok {
+		// The file contains the process id of the gateway that holds the lock, unless the disk was full.
 		owner := "another process"
 		if b, err := os.ReadFile(path); err == nil && len(b) > 0 {
 			owner = "process " + strings.TrimSpace(string(b))

@@ -115,6 +115,7 @@ func Open(opt Options) (_ *Journal, err error) {
 	if j.log == nil {
 		j.log = slog.Default()
 	}
+	// The lock comes before any access to the database file: a second gateway must not even migrate it.
 	if j.flock, err = lock(opt.Dir); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
@@ -197,6 +198,7 @@ func (j *Journal) connect() (err error) {
 		"synchronous="+string(j.opt.Sync), "cache_size=-32768"); err != nil {
 		return err
 	}
+	// SQLite answers with the mode that is in effect, and doesn't fail if it can't change it.
 	mode, err := j.conn.queryRow("PRAGMA journal_mode=wal")
 	if err != nil {
 		return err

@@ -48,6 +48,7 @@ func (j *Journal) readTx(ctx context.Context, f func(*conn) error) error {
 	}
 	select {
 	case c := <-j.readers.conns:
+		// A nil connection is returned as well, because drain waits for readerCount of them.
 		defer func() { j.readers.conns <- c }()
 		if c == nil {
 			return errUnavailable

@@ -62,6 +62,7 @@ func (q *queue) do(ctx context.Context, r *request) error {
 	case err := <-r.result:
 		return err
 	case <-ctx.Done():
+		// The writer and this caller compete for the state. The first change decides whether the request is executed.
 		if r.state.CompareAndSwap(stateWaiting, abandoned) {
 			return ctx.Err()
 		}
@@ -111,6 +112,7 @@ func (q *queue) take() (group []*request, closed bool) {
 // at least one, however large.
 func takeUpTo(from, to []*request, limit int) (remainder, group []*request) {
 	for i, r := range from {
+		// The limit is checked before a request and not after it, so the first is taken whatever its size.
 		if limit <= 0 {
 			return from[i:], to
 		}

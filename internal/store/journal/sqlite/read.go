@@ -73,6 +73,7 @@ func (j *Journal) rows(ctx context.Context, conversation string, after int64, li
 		if ok {
 			r.Head = max(r.Head, v.head)
 		}
+		// The last term must also apply to the next event, which belongs to the current opening.
 		r.Terms = withTerm(l.terms, r.Head+1, term)
 		from, size := max(after, l.trimmed), 0
 		take := func(row compact.Row, at place, sealed bool, n int) bool {
@@ -98,6 +99,7 @@ func (j *Journal) rows(ctx context.Context, conversation string, after int64, li
 		for len(chunks) > 0 && chunks[0].lastSeq <= max(from, l.compacted) {
 			chunks = chunks[1:]
 		}
+		// If the limit ended the compacted part, a live row would leave a gap after it.
 		if r.HasMore || len(chunks) == 0 {
 			return nil
 		}

@@ -162,6 +162,7 @@ func inspect(path string) (int64, error) {
 	case err != nil:
 		return 0, fmt.Errorf("read %s: %w", path, err)
 	}
+	// The offsets are those of the header in SQLite's file format: the application id at 68, the user version at 60.
 	if string(h[:16]) != "SQLite format 3\x00" || binary.BigEndian.Uint32(h[68:]) != applicationID {
 		return 0, fmt.Errorf("%s: %w", path, journal.ErrForeign)
 	}

@@ -36,6 +36,7 @@ func withTerm(terms []journal.Term, firstSeq int64, id string) []journal.Term {
 	if n > 0 && terms[n-1].ID == id {
 		return terms
 	}
+	// Beyond maxTerms, the oldest term is dropped.
 	terms = terms[max(0, n-maxTerms+1):]
 	return append(terms[:len(terms):len(terms)], journal.Term{FirstSeq: firstSeq, ID: id})
 }

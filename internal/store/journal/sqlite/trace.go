@@ -136,6 +136,7 @@ func decodeTrace(t *journal.Trace, b []byte) error {
 	var arrival, commit, seq int64
 	for range d.count() {
 		i := d.uvarint()
+		// The number after the last known one introduces a new kind, whose fields follow.
 		if i == uint64(len(keys)) {
 			keys = append(keys, traceKey{event.Type(d.text()), d.text(), d.text(), d.text()})
 			ends = append(ends, 0)

@@ -174,6 +174,7 @@ func (t *tx) writeLive() {
 		}
 	}
 	t.firstRow, t.spans = t.j.nextRow, make([]span, 0, n)
+	// A single large batch isn't copied: see below.
 	if n > 1 || size <= maxKept {
 		t.text = make([]byte, 0, size)
 	}
@@ -202,6 +203,7 @@ func (t *tx) writeLive() {
 			args = args[:0]
 		}
 	}
+	// The remaining rows, fewer than multi, are inserted one at a time.
 	for ; len(args) > 0; args = args[6:] {
 		_ = t.exec(insertOne, args[:6]...)
 	}
@@ -264,6 +266,7 @@ func (t *tx) apply() {
 		if p.deleted {
 			x.usage.count(l, true)
 			delete(x.damaged, l.id)
+			// The rows of a deleted log are garbage of its number, by which purge finds them.
 			t.discard(l, l.chunks)
 			l.chunks = nil
 			delete(x.logs, l.id)

@@ -26,6 +26,7 @@ func Verify(ctx context.Context, dir string) ([]journal.DamageError, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Only a migration could make an older file readable, and Verify writes nothing.
 	if have != version {
 		return nil, fmt.Errorf("%s has schema %d, only %d can be verified: %w", path, have, version, errors.ErrUnsupported)
 	}
@@ -80,6 +81,7 @@ func (v *verifier) checkAll(ctx context.Context) error {
 		if err == nil {
 			err = ctx.Err()
 		}
+		// A conversation is reported once, so the rest of a damaged one isn't read.
 		if err == nil && !v.reported[id] {
 			err = v.note(v.log(ctx, id, logs[id]))
 		}

@@ -54,6 +54,7 @@ func (j *Journal) write() {
 // After a commit with an unknown result, the file is reopened before the next transaction. While the ballast is released, only batches that
 // end turns are accepted, until the disk has space for a new ballast.
 func (j *Journal) commit(group []*request) {
+	// Pauses run first, because they need a moment without an open transaction.
 	group = j.pauses(group)
 	if len(group) == 0 {
 		return
@@ -74,6 +75,7 @@ func (j *Journal) commit(group []*request) {
 		}
 	}
 	results, err := j.try(group)
+	// The whole group failed. The batches that end turns get a second attempt with the space of the ballast.
 	if errors.Is(err, journal.ErrFull) && !j.reserve.released {
 		if ends, nonTerminal := terminals(group); len(ends) > 0 && j.reserve.release() {
 			j.log.Warn("journal: the disk is full; releasing the reserve to end turns", "batches", len(ends))
@@ -193,6 +195,7 @@ func (j *Journal) try(group []*request) ([]error, error) {
 		return nil, j.undo(err)
 	}
 	j.crash("after-commit-before-ack")
+	// The commit is durable from here on, so everything in memory may change.
 	t.apply()
 	j.checkpointer.addWritten(t.bytes)
 	return results, nil
