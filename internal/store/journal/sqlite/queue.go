@@ -55,6 +55,10 @@ func newQueue() *queue { return &queue{wake: make(chan struct{}, 1)} }
 // is withdrawn and has no effect. Afterwards do waits for the result regardless of ctx. A caller that gives up after the writer
 // has taken the request would not know whether its batch was stored.
 func (q *queue) do(ctx context.Context, r *request) error {
+	// Without this check the writer could take the request of an ended context before the select below withdraws it.
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if err := q.push(r); err != nil {
 		return err
 	}
