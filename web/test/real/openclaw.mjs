@@ -176,7 +176,7 @@ test("4. tool calls: cards that run and end, with what they were given and gave"
 test("5a. errors: the model refuses", async () => {
   const page = await open();
   await ask(page, "please do SCRIPT-ERROR");
-  await failed(page, /provider does not take this request/, /Other words or other files may do/, /rejected the request/);
+  await failed(page, /provider rejected the request/, /different words or files/, /rejected the request/);
   await idle(page);
   await goesOn(page);
   await wantClean(page);
@@ -185,7 +185,7 @@ test("5a. errors: the model refuses", async () => {
 test("5b. errors: OpenClaw refused the gateway’s credentials", async () => {
   const page = await open("locked");
   await ask(page, "please do SCRIPT-PLAIN");
-  await failed(page, /refused the gateway’s credentials/, /to fix the credentials/, /refuses the connection/); // only operators see the upstream's error text
+  await failed(page, /refused the gateway’s credentials/, /to fix the credentials/, /refused the connection/); // only operators see the upstream's error text
   await wantReloadedSame(page);
   // The page still works: with another agent, in another conversation.
   await page.getByRole("button", { name: "New conversation" }).first().click();
