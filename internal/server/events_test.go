@@ -323,6 +323,9 @@ func TestElizaBuffered(t *testing.T) {
 	st.call("POST", "/api/conversations/c/messages", `{"text":"hi"}`)
 	st.call("POST", "/api/conversations/c/commands", `{"type":"inject","message":{"text":"note"}}`)
 	st.call("POST", "/api/emote", `{"emoteId":"wave"}`)
+	// The signals of a turn and of a note are stored after the requests are answered, so the last signal could overtake them.
+	f.frame("agent_event")
+	f.frame("heartbeat_event")
 	st.call("POST", "/api/signals", `{"type":"training_event","payload":{"last":1}}`)
 	f.frame("training_event")
 	late := st.dial("")
