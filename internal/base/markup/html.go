@@ -1,0 +1,116 @@
+package markup
+
+import (
+	"html"
+	"strconv"
+	"strings"
+)
+
+// matrix writes org.matrix.custom.html, and Markdown as the text for clients without HTML (Matrix specification, m.room.message).
+func matrix(n *node) Message {
+	var h htmlWriter
+	h.blocks(n.children, true)
+	return Message{Text: discord.write(n).Text, HTML: h.b.String()}
+}
+
+type htmlWriter struct{ b strings.Builder }
+
+func (h *htmlWriter) tag(name, attributes string, f func()) {
+	h.b.WriteString("<" + name + attributes + ">")
+	f()
+	h.b.WriteString("</" + name + ">")
+}
+
+// blocks writes blocks. The paragraphs of a tight list have no element.
+func (h *htmlWriter) blocks(nodes []*node, isLoose bool) {
+	for i, n := range nodes {
+		if n.kind == paragraph && !isLoose {
+			if i > 0 {
+				h.b.WriteString("<br>")
+			}
+			h.inlines(n.children)
+			continue
+		}
+		h.block(n)
+	}
+}
+
+func (h *htmlWriter) block(n *node) {
+	switch n.kind {
+	case paragraph:
+		h.tag("p", "", func() { h.inlines(n.children) })
+	case heading:
+		h.tag("h"+strconv.Itoa(n.level), "", func() { h.inlines(n.children) })
+	case code:
+		class := ""
+		if n.value != "" {
+			class = ` class="language-` + html.EscapeString(n.value) + `"`
+		}
+		h.tag("pre", "", func() { h.tag("code", class, func() { h.b.WriteString(html.EscapeString(plain(n))) }) })
+	case quote:
+		h.tag("blockquote", "", func() { h.blocks(n.children, true) })
+	case list:
+		h.list(n)
+	case table:
+		h.tag("table", "", func() {
+			for _, r := range n.children {
+				h.tag("tr", "", func() { h.cells(r) })
+			}
+		})
+	case ruleLine:
+		h.b.WriteString("<hr>")
+	default:
+		h.inlines([]*node{n})
+	}
+}
+
+func (h *htmlWriter) list(n *node) {
+	name, attributes := "ul", ""
+	if number := n.children[0].level; number >= 0 {
+		name = "ol"
+		if number != 1 {
+			attributes = ` start="` + strconv.Itoa(number) + `"`
+		}
+	}
+	h.tag(name, attributes, func() {
+		for _, it := range n.children {
+			h.tag("li", "", func() { h.blocks(it.children, false) })
+		}
+	})
+}
+
+func (h *htmlWriter) cells(r *node) {
+	name := "td"
+	if r.level == 1 {
+		name = "th"
+	}
+	for _, c := range r.children {
+		h.tag(name, "", func() { h.inlines(c.children) })
+	}
+}
+
+func (h *htmlWriter) inlines(nodes []*node) {
+	names := map[kind]string{strong: "strong", emphasis: "em", strike: "del", codeSpan: "code"}
+	for _, n := range nodes {
+		switch n.kind {
+		case text:
+			h.b.WriteString(strings.ReplaceAll(html.EscapeString(n.text), "\n", "<br>"))
+		case lineEnd:
+			h.b.WriteString("<br>")
+		case link, image:
+			h.link(n)
+		case strong, emphasis, strike, codeSpan:
+			h.tag(names[n.kind], "", func() { h.inlines(n.children) })
+		default:
+			h.block(n)
+		}
+	}
+}
+
+func (h *htmlWriter) link(n *node) {
+	if !isAbsolute(n.value) {
+		h.inlines(n.children)
+		return
+	}
+	h.tag("a", ` href="`+html.EscapeString(n.value)+`"`, func() { h.inlines(n.children) })
+}
