@@ -27,7 +27,7 @@ const (
 	ruleLine // a leaf: a thematic break
 )
 
-// A node is a node of a document's tree. Leaves have a range of the source; a container's range is that of its leaves.
+// A node is a node of a document's tree. A container's range of the source is that of its leaves, which is never empty.
 type node struct {
 	kind     kind
 	level    int
@@ -35,7 +35,7 @@ type node struct {
 	children []*node
 
 	text     string // of a leaf
-	pos, end int    // of a leaf: its bytes in the source
+	pos, end int    // its bytes in the source
 	verbatim bool   // the leaf's text is its source, byte for byte, so it can be cut anywhere
 	cut      bool   // the beginning of this container lies before the range that it was cut to
 }
@@ -51,22 +51,23 @@ func (d *Document) Len() int { return len(d.source) }
 
 func (n *node) isLeaf() bool { return n.kind >= text }
 
-// within returns the part of a tree whose leaves lie in the range from from to to of the source, or nil if there is none.
-// A header of a table stays with every range that contains one of its rows.
+// within returns the part of a tree whose leaves begin in the range from from to to of the source, or nil if there is none. Verbatim leaves
+// are cut at its ends. The header of a table stays with every range that contains one of its rows.
 func (n *node) within(from, to int) *node {
-	if n.isLeaf() {
-		switch {
-		case n.end <= from && !(n.pos == n.end && n.pos == from), n.pos >= to:
-			return nil
-		case n.pos >= from && n.end <= to, !n.verbatim:
-			if n.pos < from {
-				return nil // a leaf that can't be cut belongs to the range in which it begins
-			}
-			return n
+	switch {
+	case n.end <= from || n.pos >= to:
+		return nil
+	case n.pos >= from && n.end <= to:
+		return n
+	case n.isLeaf() && !n.verbatim:
+		if n.pos < from {
+			return nil // it belongs to the range in which it begins
 		}
+		return n
+	case n.isLeaf():
 		part := *n
-		start, stop := max(from, n.pos), min(to, n.end)
-		part.text, part.pos, part.end = n.text[start-n.pos:stop-n.pos], start, stop
+		part.pos, part.end = max(from, n.pos), min(to, n.end)
+		part.text = n.text[part.pos-n.pos : part.end-n.pos]
 		return &part
 	}
 	part := *n
@@ -79,31 +80,22 @@ func (n *node) within(from, to int) *node {
 	if len(part.children) == 0 {
 		return nil
 	}
+	part.pos, part.end, part.cut = part.children[0].pos, part.children[len(part.children)-1].end, n.pos < from
 	if n.kind == table && part.children[0].level != 1 {
 		part.children = append([]*node{n.children[0]}, part.children...)
 	}
-	part.cut = n.first() < from
 	return &part
 }
 
-// first returns the position of the first leaf.
-func (n *node) first() int {
-	for !n.isLeaf() {
-		if len(n.children) == 0 {
-			return n.pos
-		}
-		n = n.children[0]
+// span sets the ranges of the containers of a tree to those of their leaves.
+func (n *node) span() {
+	if n.isLeaf() {
+		return
 	}
-	return n.pos
-}
-
-// last returns the end of the last leaf.
-func (n *node) last() int {
-	for !n.isLeaf() {
-		if len(n.children) == 0 {
-			return n.end
-		}
-		n = n.children[len(n.children)-1]
+	for _, c := range n.children {
+		c.span()
 	}
-	return n.end
+	if len(n.children) > 0 {
+		n.pos, n.end = n.children[0].pos, n.children[len(n.children)-1].end
+	}
 }

@@ -41,15 +41,11 @@ func Heal(source string) string {
 		}
 		return source
 	}
-	for holdLine.MatchString(lastLine) && lastLine != "" {
+	if holdLine.MatchString(lastLine) {
 		source = source[:len(source)-len(lastLine)]
-		lastLine = source[strings.LastIndexByte(strings.TrimSuffix(source, "\n"), '\n')+1:]
-		if !strings.HasPrefix(strings.TrimLeft(lastLine, " \t>"), "|") {
-			break
-		}
+		start, _ = openBlock(source)
 	}
 	source = holdRows(source, start)
-	start = min(start, len(source))
 	h := healer{source: []byte(source), start: start}
 	return h.heal()
 }

@@ -68,7 +68,7 @@ func TestMessagesJoined(t *testing.T) {
 	for name, s := range samples {
 		for format, f := range formats {
 			t.Run(name+"/"+format, func(t *testing.T) {
-				for _, limit := range []int{300, 1000, 4096} {
+				for _, limit := range []int{600, 1000, 4096} {
 					d := Parse(s)
 					var shown strings.Builder
 					for from, n := 0, 0; from < d.Len(); n++ {

@@ -20,7 +20,9 @@ func Parse(source string) *Document {
 	source = strings.ToValidUTF8(source, "\uFFFD")
 	p := parser{source: []byte(source)}
 	tree := markdown.Parse(gtext.NewReader(p.source))
-	return &Document{source: source, root: &node{kind: root, children: p.children(tree)}}
+	n := &node{kind: root, children: p.children(tree)}
+	n.span()
+	return &Document{source: source, root: n}
 }
 
 // A parser converts goldmark's tree.
@@ -41,8 +43,6 @@ func (p parser) convert(n ast.Node) []*node {
 	switch n := n.(type) {
 	case *ast.Text:
 		return p.text(n)
-	case *ast.String:
-		return []*node{{kind: text, text: string(n.Value)}}
 	case *ast.RawHTML:
 		return p.lines(n.Segments)
 	case *ast.AutoLink:

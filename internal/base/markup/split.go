@@ -1,10 +1,12 @@
 package markup
 
 import (
+	"iter"
 	"slices"
 	"sort"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/rivo/uniseg"
 )
@@ -22,9 +24,20 @@ func (d *Document) Next(from int, f Format, limit int) (Message, int) {
 	if m := d.Render(from, end, f); f.size(m) <= limit {
 		return m, end
 	}
+	window := min(end, from+16*limit) // a longer range doesn't fit, unless nearly all of it is hidden
 	best, size := from, 0
-	for _, ends := range d.ends(from) {
-		to, n := d.largest(from, ends, f, limit)
+	part := d.root.within(from, window)
+	for _, class := range classes {
+		var ends []int
+		for n, depth := range part.all(0) {
+			class(n, depth, func(at int) {
+				if at < window {
+					ends = append(ends, at)
+				}
+			})
+		}
+		slices.Sort(ends)
+		to, n := d.largest(from, slices.Compact(ends), f, limit)
 		if n > size {
 			best, size = to, n
 		}
@@ -32,7 +45,7 @@ func (d *Document) Next(from int, f Format, limit int) (Message, int) {
 			break
 		}
 	}
-	if best == from { // a leaf that can't be cut and doesn't fit, such as a long header of a table
+	if best == from { // a leaf that can't be cut and doesn't fit
 		best = d.after(from)
 	}
 	return d.Render(from, best, f), best
@@ -50,79 +63,79 @@ func (d *Document) largest(from int, ends []int, f Format, limit int) (to, size 
 // after returns the first end of a leaf after a position.
 func (d *Document) after(from int) int {
 	end := d.Len()
-	d.root.leaves(func(n *node) {
-		if n.pos >= from && n.end > from {
+	for n := range d.root.all(0) {
+		if n.isLeaf() && n.end > from {
 			end = min(end, n.end)
 		}
-	})
+	}
 	return end
 }
 
-func (n *node) leaves(f func(*node)) {
-	if n.isLeaf() {
-		f(n)
-		return
+// all visits the nodes of a tree with their depth.
+func (n *node) all(depth int) iter.Seq2[*node, int] {
+	return func(yield func(*node, int) bool) { n.visit(depth, yield) }
+}
+
+func (n *node) visit(depth int, yield func(*node, int) bool) bool {
+	if !yield(n, depth) {
+		return false
 	}
 	for _, c := range n.children {
-		c.leaves(f)
-	}
-}
-
-// ends returns the positions after from at which a message may end, by kind, best kind first.
-func (d *Document) ends(from int) [4][]int {
-	var e [4][]int
-	for _, b := range d.root.children {
-		if b.kind != heading { // it belongs to what follows
-			e[0] = append(e[0], b.last())
+		if !c.visit(depth+1, yield) {
+			return false
 		}
 	}
-	d.root.inner(&e)
-	for i := range e {
-		slices.Sort(e[i])
-		e[i] = slices.Compact(e[i])
-		first, _ := slices.BinarySearch(e[i], from+1)
-		e[i] = e[i][first:]
-	}
-	return e
+	return true
 }
 
-// inner adds the ends within a tree.
-func (n *node) inner(e *[4][]int) {
+// A class of ends yields the positions at which a message may end, in one node.
+type class func(n *node, depth int, yield func(int))
+
+// classes are the kinds of ends, the best first.
+var classes = []class{blockEnds, innerEnds, wordEnds, characterEnds}
+
+// blockEnds yields the ends of the document's blocks. A heading belongs to what follows.
+func blockEnds(n *node, depth int, yield func(int)) {
+	if depth == 1 && n.kind != heading {
+		yield(n.end)
+	}
+}
+
+// innerEnds yields the ends of items, rows, paragraphs and lines.
+func innerEnds(n *node, _ int, yield func(int)) {
 	switch n.kind {
-	case text:
-		n.words(e)
-		return
-	case lineEnd:
-		e[1] = append(e[1], n.end)
-		return
+	case item, row, paragraph, lineEnd:
+		yield(n.end)
 	case code:
 		for _, l := range n.children {
-			e[1] = append(e[1], l.end)
+			yield(l.end)
 		}
-	case item, row, paragraph:
-		e[1] = append(e[1], n.last())
-	}
-	for _, c := range n.children {
-		c.inner(e)
 	}
 }
 
-// words adds the ends of words and characters of a text leaf.
-func (n *node) words(e *[4][]int) {
-	if !n.verbatim {
-		e[3] = append(e[3], n.end)
+// wordEnds yields the ends of words, and of sentences in scripts without spaces.
+func wordEnds(n *node, _ int, yield func(int)) {
+	if n.kind != text || !n.verbatim {
 		return
 	}
 	for i, r := range n.text {
-		if unicode.IsSpace(r) {
-			e[2] = append(e[2], n.pos+i+len(string(r)))
-		} else if strings.ContainsRune("。！？；，、", r) {
-			e[2] = append(e[2], n.pos+i+len(string(r)))
+		if unicode.IsSpace(r) || strings.ContainsRune("。！？；，、", r) {
+			yield(n.pos + i + utf8.RuneLen(r))
 		}
 	}
-	g := uniseg.NewGraphemes(n.text)
-	for g.Next() {
+}
+
+// characterEnds yields the ends of characters as people see them.
+func characterEnds(n *node, _ int, yield func(int)) {
+	if n.kind != text {
+		return
+	}
+	if !n.verbatim {
+		yield(n.end)
+		return
+	}
+	for g := uniseg.NewGraphemes(n.text); g.Next(); {
 		_, to := g.Positions()
-		e[3] = append(e[3], n.pos+to)
+		yield(n.pos + to)
 	}
 }
