@@ -38,7 +38,7 @@ var layers = []struct {
 }
 
 // pure are the packages without goroutines, clocks, randomness, sockets and files. They import each other only.
-var pure = []string{"event", "sse", "transcript", "dialect", "dialect/...", "internal/base/jsonscan", "internal/base/signature"}
+var pure = []string{"event", "sse", "transcript", "dialect", "dialect/...", "internal/base/jsonscan", "internal/base/markup", "internal/base/signature"}
 
 // impure are the packages of the standard library that pure packages must not import.
 var impure = []string{"context", "crypto/rand", "io/fs", "log", "log/slog", "math/rand", "math/rand/v2", "net", "net/http", "os", "os/exec", "os/signal", "runtime", "sync", "sync/atomic", "syscall"}

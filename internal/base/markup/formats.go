@@ -110,8 +110,10 @@ var (
 		sheet:  sheet{bullet: "• "},
 		pairs:  map[kind]string{strong: "*", emphasis: "_", strike: "~", codeSpan: "`", code: "```"},
 		escape: escapeSlack,
-		link:   func(label, url string) string { return "<" + escapeURL(url) + "|" + strings.ReplaceAll(label, "|", "¦") + ">" },
-		words:  true,
+		link: func(label, url string) string {
+			return "<" + escapeURL(url) + "|" + strings.ReplaceAll(label, "|", "¦") + ">"
+		},
+		words: true,
 	}
 	discord = markers{
 		sheet:  sheet{bullet: "- ", headings: true},
