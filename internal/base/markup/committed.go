@@ -1,6 +1,7 @@
 package markup
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/rivo/uniseg"
@@ -13,22 +14,46 @@ import (
 // For a longer text with the same beginning the result is never smaller. When the text is complete, all of it is sent.
 func Committed(source string) int {
 	lineStart := strings.LastIndexByte(source, '\n') + 1
-	start, isCode := openBlock(source)
-	if isCode {
-		if fenceLine.MatchString(source[lineStart:]) {
-			return lineStart
-		}
-		return wordEnd(source, lineStart)
-	}
 	end := len(source)
-	if holdLine.MatchString(source[lineStart:]) {
+	start, isCode := openBlock(source)
+	switch {
+	case fenceStart.MatchString(source[lineStart:]) && !isCodeAt(source, lineStart):
+		// A backtick in the rest of the line would make it a paragraph.
+		end = lineStart
+		start, _ = openBlock(source[:end])
+	case isCode && codeStart.MatchString(source[lineStart:]):
+		return lineStart
+	case isCode:
+		return wordEnd(source, lineStart)
+	case holdLine.MatchString(source[lineStart:]):
 		end = lineStart
 		start, _ = openBlock(source[:end])
 	}
 	end = len(holdRows(source[:end], start))
-	h := healer{source: []byte(source[:end]), start: min(start, end)}
+	// The end of a word may be within a pair of markers, so the end moves back until nothing is open.
+	for {
+		cut := settled(source[:end], start)
+		cut = wordEnd(source[:cut], min(lineStart, cut))
+		if cut >= end {
+			return end
+		}
+		end = cut
+	}
+}
+
+// isCodeAt reports whether the line that begins at a position continues a code block.
+func isCodeAt(source string, lineStart int) bool {
+	line := source[lineStart:]
+	prefix := line[:len(line)-len(strings.TrimLeft(line, " \t>"))]
+	_, isCode := openBlock(source[:lineStart] + prefix + "x")
+	return isCode
+}
+
+// settled returns how much of a text, whose last block begins at start, has no marker that is open.
+func settled(source string, start int) int {
+	h := healer{source: []byte(source), start: min(start, len(source))}
 	h.cutEnd()
-	end = len(h.source)
+	end := len(h.source)
 	if closer := h.scan(); closer != "" {
 		end = strings.LastIndex(source[:end], closer)
 	}
@@ -38,8 +63,14 @@ func Committed(source string) int {
 			end = m.pos - 1
 		}
 	}
-	return wordEnd(source[:min(end, len(h.source))], min(lineStart, end))
+	return min(end, len(h.source))
 }
+
+// fenceStart matches a line that opens a code block, within lists and quotes as well.
+var fenceStart = regexp.MustCompile("^(?:[-+*>]|\\d{1,9}[.)]|[ \t])*(?:```|~~~)")
+
+// codeStart matches the beginning of a line of code that may still become the line that closes the code.
+var codeStart = regexp.MustCompile("^[ \t>]*(?:`*|~*)[ \t]*$")
 
 // wordEnd returns the end of the last complete word after from, or from if there is none. A character of a script without spaces ends with
 // the next one.

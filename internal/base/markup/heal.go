@@ -17,7 +17,7 @@ const blank = 0x01
 var (
 	// holdLine matches a last line whose meaning the next characters decide: a rule, an underline of a heading, the beginning of a list,
 	// of a fence, of a quote, of a row or of a task.
-	holdLine = regexp.MustCompile("^[ \t>]*(?:[-+*=_#|:`~ \t]*|\\d{1,9}[.)]?[ \t]*|[-+*][ \t]+\\[[ xX]?\\]?|\\[[^\\]]*\\]:.*)$")
+	holdLine = regexp.MustCompile("^(?:[ \t>]|\\d{1,9}[.)][ \t])*(?:[-+*=_#|:`~> \t]*|\\d{1,9}[.)]?|[-+*][ \t]+\\[[ xX]?\\]?|\\[[^\\]]*\\]:.*)$")
 	// holdEnd matches the end of a text that may become an HTML tag, an autolink or a character reference.
 	holdEnd = regexp.MustCompile(`(?:<[A-Za-z/!][^<>\n]*|&#?[A-Za-z0-9]*|!)$`)
 	// fenceLine matches the beginning of the line that closes a code block.
@@ -62,7 +62,9 @@ func openBlock(source string) (start int, isCode bool) {
 	case *ast.FencedCodeBlock, *ast.CodeBlock, *ast.HTMLBlock:
 		return len(source), true
 	case *extast.TableCell:
-		return max(n.Pos(), 0), false
+		if n.Lines().Len() == 0 {
+			return strings.LastIndexByte(source, '|') + 1, false
+		}
 	case *ast.Document:
 		return 0, false
 	}
