@@ -1,40 +1,135 @@
 package markup
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
 
-var slackEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+// joiner is a zero-width space. After a marker it keeps platforms without an escape from reading the marker: they demand a visible
+// character next to it. It stays invisible, and a marker that is copied is still the same character.
+const joiner = "\u200b"
 
-// escapeSlack escapes the three characters of mrkdwn that have an escape (docs.slack.dev, "Formatting message text"), but not the prefix
-// of a quote.
-func escapeSlack(line string, isBOL bool) string {
-	if !isBOL {
-		return slackEscapes.Replace(line)
+// chatEscapes are the three characters of Slack's mrkdwn and of Telegram's HTML that have an escape (docs.slack.dev, "Formatting message
+// text"; core.telegram.org/bots/api#html-style).
+var chatEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
+// escapeSlack escapes a line for mrkdwn, which has no escape for its markers.
+func escapeSlack(line string, before, after rune) string {
+	return chatEscapes.Replace(escapeWords(line, before, after))
+}
+
+// escapeWords breaks the markers of text for platforms that read them at the edges of words.
+func escapeWords(line string, before, after rune) string {
+	if !strings.ContainsAny(line, "*_~`") {
+		return line
 	}
-	rest := strings.TrimLeft(line, "> ")
-	return strings.ReplaceAll(line[:len(line)-len(rest)], "> >", ">") + slackEscapes.Replace(rest)
-}
-
-// escapeURL escapes the characters that end a URL in mrkdwn.
-func escapeURL(url string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "%3C", ">", "%3E", "|", "%7C").Replace(url)
-}
-
-// escapeMarkdown escapes the characters of text that Discord would read as Markdown.
-func escapeMarkdown(line string, isBOL bool) string {
 	var b strings.Builder
+	previous := before
 	for i, r := range line {
-		if strings.ContainsRune("\\*_~`|[]<", r) {
-			// Within a word an underscore means nothing, and names such as read_file stay readable.
-			if r != '_' || i == 0 || i == len(line)-1 || !isAlnum(line[i-1]) || !isAlnum(line[i+1]) {
-				b.WriteByte('\\')
+		b.WriteRune(r)
+		if strings.ContainsRune("*_~`", r) {
+			next := after
+			if i+1 < len(line) {
+				next, _ = utf8.DecodeRuneInString(line[i+1:])
+			}
+			// Between two letters, and with white space on both sides, a marker is text. A backtick is one everywhere.
+			if r == '`' || (!isWord(previous) || !isWord(next)) && (!isBlank(previous) || !isBlank(next)) {
+				b.WriteString(joiner)
 			}
 		}
-		b.WriteRune(r)
+		previous = r
 	}
-	_ = isBOL
 	return b.String()
 }
 
-func isAlnum(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
+func isBlank(r rune) bool { return r == 0 || r == ' ' || r == '\n' || r == '\t' }
+
+// lineStart matches what Markdown reads as a block at the beginning of a line: a heading, a quote, a bullet or a number.
+var lineStart = regexp.MustCompile(`^([ \t]*)(#{1,6}|-#|>{1,3}|[-+*]|\d{1,9}[.)])([ \t]|$)`)
+
+// escapeMarkdown escapes a line for platforms that read backslashes as CommonMark does.
+func escapeMarkdown(line string, before, after rune) string {
+	return backslashes(line, "\\*_~`[]<|", before, after)
+}
+
+// escapeDiscord escapes a line for Discord, which reads the URL of text as a link before it reads backslashes, so a URL stays as it is.
+func escapeDiscord(line string, before, after rune) string {
+	var b strings.Builder
+	for {
+		loc := bareURL.FindStringIndex(line)
+		if loc == nil {
+			b.WriteString(escapeMarkdown(line, before, after))
+			return b.String()
+		}
+		b.WriteString(escapeMarkdown(line[:loc[0]], before, 'h') + line[loc[0]:loc[1]])
+		before, _ = utf8.DecodeLastRuneInString(line[:loc[1]])
+		line = line[loc[1]:]
+		if line == "" {
+			return b.String()
+		}
+	}
+}
+
+// bareURL matches a URL in text without the characters that may be markers at its end.
+var bareURL = regexp.MustCompile("https?://[^\\s<>*~`|\\[\\]()\\\\]+[A-Za-z0-9/]")
+
+// escapeSlackMarkdown escapes a line for markdown_text. Slack reads its own mentions, such as <!channel>, in it.
+func escapeSlackMarkdown(line string, before, after rune) string {
+	return chatEscapes.Replace(backslashes(line, "\\*_~`[]|", before, after))
+}
+
+func backslashes(line, special string, before, after rune) string {
+	var b strings.Builder
+	if isBlank(before) && before != ' ' {
+		if loc := lineStart.FindStringSubmatchIndex(line); loc != nil {
+			// The last character of the mark gets the backslash: only punctuation can be escaped.
+			b.WriteString(line[:loc[5]-1] + `\` + line[loc[5]-1:loc[5]])
+			if line[loc[4]] == '#' || line[loc[4]] == '>' {
+				b.Reset()
+				b.WriteString(line[:loc[4]] + `\` + line[loc[4]:loc[5]])
+			}
+			before, line = ' ', line[loc[5]:]
+		}
+	}
+	previous := before
+	for i, r := range line {
+		if strings.ContainsRune(special, r) && (r != '_' || !isWord(previous) || !isWord(following(line, i+1, after))) {
+			// Within a word an underscore is text, and names such as read_file stay readable.
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+		previous = r
+	}
+	return b.String()
+}
+
+// following returns the character at a position of a line, or after if the line ends there.
+func following(line string, at int, after rune) rune {
+	if at >= len(line) {
+		return after
+	}
+	r, _ := utf8.DecodeRuneInString(line[at:])
+	return r
+}
+
+// feishuEscapes are the references that the card's Markdown reads for its own characters (open.feishu.cn, "Rich text", special characters).
+var feishuEscapes = strings.NewReplacer("&", "&#38;", "<", "&#60;", ">", "&#62;", "*", "&#42;", "~", "&#126;", "`", "&#96;", "[", "&#91;", "]",
+	"&#93;", "\\", "&#92;", "_", "&#95;", "$", "&#36;", "|", "&#124;")
+
+// escapeFeishu escapes a line for a card.
+func escapeFeishu(line string, before, _ rune) string {
+	mark := ""
+	if isBlank(before) && before != ' ' {
+		if loc := lineStart.FindStringSubmatchIndex(line); loc != nil {
+			end := loc[5] - 1
+			mark, line = line[:end]+"&#"+feishuCode(line[end])+";", line[end+1:]
+		}
+	}
+	return mark + feishuEscapes.Replace(line)
+}
+
+// feishuCode returns the number of the reference for a mark at the beginning of a line.
+func feishuCode(c byte) string {
+	return map[byte]string{'#': "35", '>': "62", '-': "45", '+': "43", '*': "42", '.': "46", ')': "41"}[c]
 }

@@ -1,18 +1,23 @@
 package markup
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/rivo/uniseg"
 )
 
+// prefix is the kind of a span that is not a part of the document: the mark of a list, a quote or a heading, and indentation.
+const prefix = ruleLine + 1
+
 // A span is a range of a layout's text with a meaning. Spans are properly nested.
 type span struct {
-	kind       kind // strong, emphasis, strike, codeSpan, link, code or quote
+	kind       kind // strong, emphasis, strike, codeSpan, link, code, quote or prefix
 	value      string
-	start, end int // bytes of the text
+	prefix     string // of a code block: what precedes each of its lines
+	start, end int    // bytes of the text
 }
 
 // A layout is a document as lines of text, for platforms without lists and tables of their own.
@@ -24,26 +29,26 @@ type layout struct {
 // A sheet says how a layout looks.
 type sheet struct {
 	bullet   string // of a list's item
-	headings bool   // headings are lines with # instead of bold lines
+	headings int    // the deepest level of headings as lines with #; if 0, headings are bold lines
 	quotes   bool   // quotes are spans instead of lines with a prefix
 }
 
 // A writer makes a layout.
 type writer struct {
 	sheet
-	b      strings.Builder
-	spans  []span
-	prefix string // of each line: the prefix of a quote
-	indent int    // of each line within a list
-	open   [image + 1]int
-	isBOL  bool // nothing was written in this line yet
+	b       strings.Builder
+	spans   []span
+	prefix  string            // of each line: indentation and the marks of quotes
+	open    [ruleLine + 1]int // how many spans of a kind are open
+	isBOL   bool              // nothing was written in this line yet
+	oneLine bool              // line ends are spaces, as in a heading
 }
 
 // lay writes a tree.
 func lay(n *node, s sheet) layout {
 	w := &writer{sheet: s, isBOL: true}
 	w.blocks(n.children, true)
-	return layout{text: strings.TrimRight(w.b.String(), " \n"), spans: w.spans}.tidy()
+	return layout{text: strings.TrimRight(w.b.String(), " \t\n"), spans: w.spans}.tidy()
 }
 
 // blocks writes blocks, with an empty line between them if they are loose.
@@ -62,8 +67,11 @@ func (w *writer) blocks(blocks []*node, isLoose bool) {
 func (w *writer) block(n *node) {
 	switch n.kind {
 	case heading:
-		if w.headings {
-			w.write(strings.Repeat("#", min(n.level, 3)) + " ")
+		oneLine := w.oneLine
+		w.oneLine = w.headings > 0
+		defer func() { w.oneLine = oneLine }()
+		if w.headings > 0 {
+			w.mark(strings.Repeat("#", min(n.level, w.headings)) + " ")
 			w.inlines(n.children)
 			return
 		}
@@ -100,34 +108,40 @@ func (w *writer) code(n *node) {
 	w.verbatim(n.value, content)
 }
 
-// verbatim writes a code block. Its lines have the prefix of a quote, but are not indented: white space is part of the code.
+// verbatim writes a code block. It begins a line, and is not indented: white space is part of the code. Platforms that read Markdown
+// allow it in quotes.
 func (w *writer) verbatim(language, content string) {
-	indent := w.indent
-	w.indent = 0
+	outer := w.prefix
+	if !w.isBOL {
+		w.newLine()
+	}
+	w.prefix = ""
+	if w.headings > 0 {
+		w.prefix = outer[:strings.LastIndex(outer, ">")+1]
+		if w.prefix != "" {
+			w.prefix += " "
+		}
+	}
 	w.in(code, language, func() { w.lines(content) })
-	w.indent = indent
+	w.prefix = outer
 }
 
 func (w *writer) quote(n *node) {
-	if !w.quotes {
-		prefix := w.prefix
-		if w.isBOL {
-			w.b.WriteString(strings.Repeat(" ", w.indent))
+	if w.quotes {
+		if w.open[quote] > 0 { // platforms don't nest quotes
+			w.blocks(n.children, true)
+			return
 		}
-		w.prefix += "> "
-		if w.isBOL {
-			w.b.WriteString(w.prefix)
-			w.isBOL = false
-		}
-		w.blocks(n.children, true)
-		w.prefix = prefix
+		w.in(quote, "", func() { w.blocks(n.children, true) })
 		return
 	}
-	if w.open[quote] > 0 { // platforms don't nest quotes
-		w.blocks(n.children, true)
-		return
+	outer := w.prefix
+	if !w.isBOL {
+		w.mark("> ")
 	}
-	w.in(quote, "", func() { w.blocks(n.children, true) })
+	w.prefix += "> "
+	w.blocks(n.children, true)
+	w.prefix = outer
 }
 
 func (w *writer) item(n *node) {
@@ -135,14 +149,24 @@ func (w *writer) item(n *node) {
 	if n.level >= 0 {
 		mark = strconv.Itoa(n.level) + ". "
 	}
+	depth := strings.Repeat(" ", uniseg.StringWidth(mark))
 	if n.cut {
-		mark = strings.Repeat(" ", uniseg.StringWidth(mark))
+		mark = depth
 	}
-	w.write(mark)
-	depth := uniseg.StringWidth(mark)
-	w.indent += depth
+	w.mark(mark)
+	outer := w.prefix
+	w.prefix += depth
 	w.blocks(n.children, false)
-	w.indent -= depth
+	w.prefix = outer
+}
+
+// mark writes what is not a part of the document.
+func (w *writer) mark(s string) {
+	if w.isBOL {
+		w.beginLine()
+	}
+	w.spans = append(w.spans, span{kind: prefix, start: w.b.Len(), end: w.b.Len() + len(s)})
+	w.b.WriteString(s)
 }
 
 // in writes a span around what f writes. A span within one of its own kind is left out.
@@ -155,7 +179,7 @@ func (w *writer) in(k kind, value string, f func()) {
 		w.beginLine()
 	}
 	i := len(w.spans)
-	w.spans = append(w.spans, span{kind: k, value: value, start: w.b.Len()})
+	w.spans = append(w.spans, span{kind: k, value: value, prefix: w.prefix, start: w.b.Len()})
 	w.open[k]++
 	f()
 	w.open[k]--
@@ -209,8 +233,12 @@ func (w *writer) write(s string) {
 }
 
 func (w *writer) newLine() {
+	if w.oneLine {
+		w.write(" ")
+		return
+	}
 	if w.isBOL && w.prefix != "" {
-		w.b.WriteString(strings.TrimRight(w.prefix, " "))
+		w.beginLine() // a line that is empty within a quote
 	}
 	w.b.WriteByte('\n')
 	w.isBOL = true
@@ -218,92 +246,42 @@ func (w *writer) newLine() {
 
 func (w *writer) beginLine() {
 	w.isBOL = false
-	w.b.WriteString(w.prefix)
-	w.b.WriteString(strings.Repeat(" ", w.indent))
+	if w.prefix != "" {
+		w.spans = append(w.spans, span{kind: prefix, start: w.b.Len(), end: w.b.Len() + len(w.prefix)})
+		w.b.WriteString(w.prefix)
+	}
 }
 
-// table writes a table as text in columns, within a code block: no platform of this package has tables in messages.
-func (w *writer) table(n *node) {
-	var cells [][]string
-	var widths []int
-	for _, r := range n.children {
-		var line []string
-		for i, c := range r.children {
-			s := strings.ReplaceAll(plain(c), "\n", " ")
-			line = append(line, s)
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], uniseg.StringWidth(s))
-		}
-		cells = append(cells, line)
-	}
-	var b strings.Builder
-	for i, line := range cells {
-		for j, s := range line {
-			if j > 0 {
-				b.WriteString(" | ")
-			}
-			b.WriteString(s)
-			if j < len(line)-1 {
-				b.WriteString(strings.Repeat(" ", widths[j]-uniseg.StringWidth(s)))
-			}
-		}
-		b.WriteByte('\n')
-		if i == 0 {
-			for j, width := range widths {
-				if j > 0 {
-					b.WriteString("-+-")
-				}
-				b.WriteString(strings.Repeat("-", width))
-			}
-			b.WriteByte('\n')
-		}
-	}
-	w.verbatim("", strings.TrimRight(b.String(), "\n"))
-}
-
-// plain returns a tree's visible text.
-func plain(n *node) string {
-	if n.isLeaf() {
-		return n.text
-	}
-	var b strings.Builder
-	for _, c := range n.children {
-		b.WriteString(plain(c))
-	}
-	return b.String()
-}
-
-// tidy moves the ends of spans off white space, where no platform recognises markers, and drops spans that then are empty.
+// tidy moves the ends of spans off white space and prefixes, where no platform recognises markers, and drops spans that then are empty.
 func (l layout) tidy() layout {
-	kept := l.spans[:0]
+	prefixes := map[int]int{}
+	for _, s := range l.spans {
+		if s.kind == prefix {
+			prefixes[s.start] = s.end
+		}
+	}
+	spans := l.spans[:0]
 	for _, s := range l.spans {
 		s.end = min(s.end, len(l.text))
-		for s.start < s.end && isSpace(l.text[s.start]) && s.kind != code {
-			s.start++
+		for s.start < s.end && s.kind != code && s.kind != prefix {
+			if end, ok := prefixes[s.start]; ok {
+				s.start = end
+			} else if isSpace(l.text[s.start]) {
+				s.start++
+			} else {
+				break
+			}
 		}
-		for s.start < s.end && isSpace(l.text[s.end-1]) {
+		for s.start < s.end && s.kind != prefix && isSpace(l.text[s.end-1]) {
 			s.end--
 		}
 		if s.start < s.end {
-			kept = append(kept, s)
+			spans = append(spans, s)
 		}
 	}
-	l.spans = kept
+	slices.SortStableFunc(spans, func(a, b span) int { return cmp.Or(a.start-b.start, b.end-a.end) })
+	l.spans = spans
 	return l
 }
 
 func isSpace(b byte) bool { return b == ' ' || b == '\n' || b == '\t' }
-
-// utf16Len returns the length of a text in UTF-16 code units.
-func utf16Len(s string) int {
-	n := 0
-	for _, r := range s {
-		n++
-		if r >= 0x10000 && r != utf8.RuneError {
-			n++
-		}
-	}
-	return n
-}

@@ -7,7 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-var formats = map[string]Format{"telegram": Telegram, "slack": Slack, "discord": Discord, "whatsapp": WhatsApp, "plain": Plain, "matrix": Matrix}
+var formats = map[string]Format{
+	"telegram": Telegram, "telegram-html": TelegramHTML, "slack": Slack, "slack-markdown": SlackMarkdown, "discord": Discord, "whatsapp": WhatsApp,
+	"feishu": Feishu, "wecom": WeCom, "plain": Plain, "matrix": Matrix,
+}
 
 // prefixes calls f with all beginnings of a text that end at a character.
 func prefixes(s string, f func(string)) {

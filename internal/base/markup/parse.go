@@ -92,7 +92,11 @@ func (p parser) block(n ast.Node) *node {
 		}
 		return p.container(emphasis, n)
 	case *ast.CodeSpan:
-		return p.container(codeSpan, n)
+		c := p.container(codeSpan, n)
+		for _, l := range c.children {
+			l.text = strings.ReplaceAll(l.text, "\n", " ") // CommonMark, section 6.1
+		}
+		return c
 	case *ast.Link:
 		c := p.container(link, n)
 		c.value = string(n.Destination)

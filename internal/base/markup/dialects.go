@@ -1,0 +1,73 @@
+package markup
+
+import "strings"
+
+// The platforms whose formats are markers in the text.
+var (
+	slack = markers{
+		sheet:  sheet{bullet: "• "},
+		pairs:  map[kind]string{strong: "*", emphasis: "_", strike: "~", codeSpan: "`", code: "```"},
+		escape: escapeSlack,
+		inCode: chatEscapes.Replace,
+		link: func(label, url string) string {
+			return "<" + slackURL(url) + "|" + strings.ReplaceAll(label, "|", "¦") + ">"
+		},
+		bare:  slackURL,
+		words: true,
+	}
+	slackMarkdown = markers{
+		sheet:  sheet{bullet: "- ", headings: 6},
+		pairs:  markdownPairs,
+		escape: escapeSlackMarkdown,
+		link:   func(label, url string) string { return "[" + label + "](" + markdownURL(url) + ")" },
+	}
+	discord = markers{
+		sheet:  sheet{bullet: "- ", headings: 3},
+		pairs:  markdownPairs,
+		escape: escapeDiscord,
+		// The angle brackets keep the platform from adding a preview of the page to the message.
+		link: func(label, url string) string { return "[" + label + "](<" + markdownURL(url) + ">)" },
+	}
+	whatsApp = markers{
+		sheet:  sheet{bullet: "- "},
+		pairs:  map[kind]string{strong: "*", emphasis: "_", strike: "~", codeSpan: "`", code: "```"},
+		escape: escapeWords,
+		link:   plainLink,
+		words:  true,
+	}
+	feishu = markers{
+		sheet:  sheet{bullet: "- ", headings: 6},
+		pairs:  markdownPairs,
+		escape: escapeFeishu,
+		link:   func(label, url string) string { return "[" + label + "](" + markdownURL(url) + ")" },
+	}
+	weCom = markers{
+		sheet:  sheet{bullet: "- ", headings: 6},
+		pairs:  markdownPairs,
+		escape: escapeMarkdown,
+		link:   func(label, url string) string { return "[" + label + "](" + markdownURL(url) + ")" },
+	}
+	plainText = markers{sheet: sheet{bullet: "- "}, link: plainLink}
+)
+
+var markdownPairs = map[kind]string{strong: "**", emphasis: "*", strike: "~~", codeSpan: "`", code: "```"}
+
+func plainLink(label, url string) string { return label + " (" + url + ")" }
+
+// isAbsolute reports whether a URL is one that chat platforms accept in links.
+func isAbsolute(url string) bool {
+	scheme, rest, found := strings.Cut(url, ":")
+	switch strings.ToLower(scheme) {
+	case "http", "https", "tg", "mailto", "tel":
+		return found && strings.Trim(rest, "/") != "" && !strings.ContainsFunc(rest, endsURL)
+	}
+	return false
+}
+
+// endsURL reports whether a platform would end a URL at a character, or read it as a part of its own markup.
+func endsURL(r rune) bool { return r <= ' ' || r == 0x7F || strings.ContainsRune("<>|\"`\\", r) }
+
+func slackURL(url string) string { return strings.ReplaceAll(url, "&", "&amp;") }
+
+// markdownURL escapes the characters that end the destination of a link. Percent signs don't need it: they mean the same twice.
+var markdownURL = strings.NewReplacer("(", "%28", ")", "%29", "*", "%2A", "~", "%7E").Replace
