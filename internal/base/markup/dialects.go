@@ -19,14 +19,16 @@ var (
 		sheet:  sheet{bullet: "- ", headings: 6},
 		pairs:  markdownPairs,
 		escape: escapeSlackMarkdown,
-		link:   func(label, url string) string { return "[" + label + "](" + markdownURL(url) + ")" },
+		link:   markdownLink,
+		bare:   autoLink,
 	}
 	discord = markers{
 		sheet:  sheet{bullet: "- ", headings: 3},
 		pairs:  markdownPairs,
-		escape: escapeDiscord,
+		escape: escapeMarkdown,
 		// The angle brackets keep the platform from adding a preview of the page to the message.
 		link: func(label, url string) string { return "[" + label + "](<" + markdownURL(url) + ">)" },
+		bare: autoLink,
 	}
 	whatsApp = markers{
 		sheet:  sheet{bullet: "- "},
@@ -39,13 +41,15 @@ var (
 		sheet:  sheet{bullet: "- ", headings: 6},
 		pairs:  markdownPairs,
 		escape: escapeFeishu,
-		link:   func(label, url string) string { return "[" + label + "](" + markdownURL(url) + ")" },
+		link:   markdownLink,
+		bare:   func(url string) string { return markdownLink(feishuEscapes.Replace(url), url) },
 	}
 	weCom = markers{
 		sheet:  sheet{bullet: "- ", headings: 6},
 		pairs:  markdownPairs,
 		escape: escapeMarkdown,
-		link:   func(label, url string) string { return "[" + label + "](" + markdownURL(url) + ")" },
+		link:   markdownLink,
+		bare:   autoLink,
 	}
 	plainText = markers{sheet: sheet{bullet: "- "}, link: plainLink}
 )
@@ -53,6 +57,11 @@ var (
 var markdownPairs = map[kind]string{strong: "**", emphasis: "*", strike: "~~", codeSpan: "`", code: "```"}
 
 func plainLink(label, url string) string { return label + " (" + url + ")" }
+
+func markdownLink(label, url string) string { return "[" + label + "](" + markdownURL(url) + ")" }
+
+// autoLink writes a URL in angle brackets, so that the characters behind it don't become a part of it.
+func autoLink(url string) string { return "<" + url + ">" }
 
 // isAbsolute reports whether a URL is one that chat platforms accept in links.
 func isAbsolute(url string) bool {

@@ -53,30 +53,9 @@ func escapeMarkdown(line string, before, after rune) string {
 	return backslashes(line, "\\*_~`[]<|", before, after)
 }
 
-// escapeDiscord escapes a line for Discord, which reads the URL of text as a link before it reads backslashes, so a URL stays as it is.
-func escapeDiscord(line string, before, after rune) string {
-	var b strings.Builder
-	for {
-		loc := bareURL.FindStringIndex(line)
-		if loc == nil {
-			b.WriteString(escapeMarkdown(line, before, after))
-			return b.String()
-		}
-		b.WriteString(escapeMarkdown(line[:loc[0]], before, 'h') + line[loc[0]:loc[1]])
-		before, _ = utf8.DecodeLastRuneInString(line[:loc[1]])
-		line = line[loc[1]:]
-		if line == "" {
-			return b.String()
-		}
-	}
-}
-
-// bareURL matches a URL in text without the characters that may be markers at its end.
-var bareURL = regexp.MustCompile("https?://[^\\s<>*~`|\\[\\]()\\\\]+[A-Za-z0-9/]")
-
 // escapeSlackMarkdown escapes a line for markdown_text. Slack reads its own mentions, such as <!channel>, in it.
 func escapeSlackMarkdown(line string, before, after rune) string {
-	return chatEscapes.Replace(backslashes(line, "\\*_~`[]|", before, after))
+	return backslashes(chatEscapes.Replace(line), "\\*_~`[]|", before, after)
 }
 
 func backslashes(line, special string, before, after rune) string {

@@ -1,6 +1,7 @@
 package markup
 
 import (
+	"bytes"
 	"regexp"
 	"strings"
 	"unicode"
@@ -76,16 +77,13 @@ func openBlock(source string) (start int, isCode bool) {
 
 // holdRows cuts the rows of a table whose second line, which makes it a table, is not there yet.
 func holdRows(source string, start int) string {
-	if start > len(source) {
-		return source
+	if start > len(source) || strings.HasSuffix(strings.TrimRight(source[:start], " \t"), "|") {
+		return source // the block is a cell: the table is there
 	}
 	block := strings.TrimSuffix(source[start:], "\n")
 	line := block[strings.LastIndexByte(block, '\n')+1:]
-	if !strings.HasPrefix(strings.TrimLeft(line, " \t>"), "|") || start > 0 && source[start-1] == '|' {
+	if !strings.HasPrefix(strings.TrimLeft(line, " \t>"), "|") {
 		return source
-	}
-	if strings.Count(block, "\n") > 0 && strings.Contains(block[:len(block)-len(line)], "|") {
-		return source // two rows that are no table stay text
 	}
 	return source[:start+len(block)-len(line)]
 }
@@ -118,14 +116,27 @@ func (h *healer) heal() string {
 			content = content[:m.pos]
 		case m.char == '[':
 			content = content[:m.pos] + string(rune(blank)) + content[m.pos+1:]
+		case closer == "" && endsWith(content, m.char):
+			// Another marker of its kind would make a longer run, which means something else. So the opener is hidden.
+			content = content[:m.pos] + strings.Repeat(string(rune(blank)), m.count) + content[m.pos+m.count:]
 		default:
 			closer += strings.Repeat(string(m.char), m.count)
 		}
 	}
-	if closer != "" {
-		content = strings.TrimRight(content, " \t\n")
+	if closer == "" {
+		return content
+	}
+	content = strings.TrimRight(content, " \t\n")
+	if closer[0] == '`' && endsWith(content, '`') {
+		closer = " " + closer // the space is not a part of the code
 	}
 	return content + closer
+}
+
+// endsWith reports whether a text ends with a character, apart from white space.
+func endsWith(content string, c byte) bool {
+	content = strings.TrimRight(content, " \t\n")
+	return content != "" && content[len(content)-1] == c
 }
 
 // isImage reports whether the bracket at a position begins an image.
@@ -168,6 +179,13 @@ func (h *healer) scan() string {
 		case '`':
 			count := h.runLength(i)
 			end := h.codeEnd(i+count, count)
+			if end < 0 && bytes.IndexByte(h.source[i:], '\n') >= 0 {
+				// Code rarely spans lines. What follows may be markup if the code is never closed.
+				for j := range count {
+					h.source[i+j] = blank
+				}
+				end = i + count
+			}
 			if end < 0 {
 				return strings.Repeat("`", count)
 			}

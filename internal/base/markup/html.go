@@ -42,6 +42,9 @@ func (h *htmlWriter) block(n *node) {
 	case heading:
 		h.tag("h"+strconv.Itoa(n.level), "", func() { h.inlines(n.children) })
 	case code:
+		if strings.TrimSpace(plain(n)) == "" {
+			return
+		}
 		class := ""
 		if n.value != "" {
 			class = ` class="language-` + html.EscapeString(n.value) + `"`

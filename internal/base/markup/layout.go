@@ -152,6 +152,9 @@ func (w *writer) item(n *node) {
 	depth := strings.Repeat(" ", uniseg.StringWidth(mark))
 	if n.cut {
 		mark = depth
+		if w.headings > 0 {
+			mark, depth = "", "" // Markdown would read indentation without an item above it as code
+		}
 	}
 	w.mark(mark)
 	outer := w.prefix
@@ -162,6 +165,9 @@ func (w *writer) item(n *node) {
 
 // mark writes what is not a part of the document.
 func (w *writer) mark(s string) {
+	if s == "" {
+		return
+	}
 	if w.isBOL {
 		w.beginLine()
 	}

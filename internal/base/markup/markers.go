@@ -90,7 +90,7 @@ func (e *encoder) span(s span, inner []span) {
 // begin opens the markers that the output lacks.
 func (e *encoder) begin() {
 	for ; e.written < len(e.open); e.written++ {
-		if e.isClosed {
+		if e.isClosed && !e.words {
 			e.b.WriteString(joiner) // two runs of markers would be read as one
 			e.isClosed = false
 		}
@@ -144,7 +144,7 @@ func (e *encoder) plain(from, to int) {
 			}
 			line = e.escape(line, before, next)
 		}
-		if r, _ := utf8.DecodeRuneInString(line); e.isClosed && strings.ContainsRune("*_~`", r) {
+		if r, _ := utf8.DecodeRuneInString(line); e.isClosed && !e.words && strings.ContainsRune("*_~`", r) {
 			line = joiner + line
 		}
 		e.raw(line)
@@ -212,8 +212,7 @@ func (e *encoder) linkSpan(s span, inner []span, content string) {
 	case s.value == content:
 		e.raw(content)
 	default:
-		label := encoder{markers: e.markers, layout: e.layout, last: '['}
-
+		label := encoder{markers: e.markers, layout: e.layout, last: '[', isLabel: true}
 		label.encode(s.start, s.end, inner)
 		e.raw(e.link(label.b.String(), s.value))
 	}

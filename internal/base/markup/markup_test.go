@@ -73,7 +73,7 @@ func TestHealKeepsPositions(t *testing.T) {
 				for at < len(p) && at < len(healed) && (p[at] == healed[at] || healed[at] == blank) {
 					at++
 				}
-				if rest := healed[at:]; strings.Trim(rest, "*_~`") != "" {
+				if rest := healed[at:]; strings.Trim(rest, "*_~` ") != "" {
 					t.Errorf("%q healed to %q", p, healed)
 				}
 			})

@@ -1,0 +1,262 @@
+package markup
+
+import (
+	"fmt"
+	"html"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// A reader reads a message as the platform does. It returns what a person sees, or an error if the platform would refuse the message.
+type reader func(m Message) (string, error)
+
+// readers are independent of the writers: they know the platforms' rules only.
+var readers = map[string]reader{
+	"telegram": readEntities, "telegram-html": readTelegramHTML, "slack": readSlack, "whatsapp": readWhatsApp, "matrix": readMatrix,
+	"slack-markdown": readMarkdown, "feishu": readMarkdown, "wecom": readMarkdown,
+	"discord": func(m Message) (string, error) {
+		shown, err := readMarkdown(Message{Text: strings.ReplaceAll(m.Text, "&", "\uE000")}) // it reads no character references
+		return strings.ReplaceAll(shown, "\uE000", "&"), err
+	},
+	"plain": func(m Message) (string, error) { return m.Text, nil },
+}
+
+// readEntities checks entities by the rules of core.telegram.org/bots/api#messageentity.
+func readEntities(m Message) (string, error) {
+	units := utf16.Encode([]rune(m.Text))
+	var open []Entity
+	for i, e := range m.Entities {
+		end := e.Offset + e.Length
+		if e.Offset < 0 || e.Length <= 0 || end > len(units) {
+			return "", fmt.Errorf("%v is not in the text", e)
+		}
+		if utf16.IsSurrogate(rune(units[e.Offset])) && units[e.Offset] >= 0xDC00 || end < len(units) && units[end] >= 0xDC00 && units[end] <= 0xDFFF {
+			return "", fmt.Errorf("%v cuts a surrogate pair", e)
+		}
+		if content := string(utf16.Decode(units[e.Offset:end])); strings.TrimSpace(content) == "" {
+			return "", fmt.Errorf("%v is blank", e)
+		}
+		if i > 0 && m.Entities[i-1].Offset > e.Offset {
+			return "", fmt.Errorf("%v is not sorted", e)
+		}
+		for len(open) > 0 && open[len(open)-1].Offset+open[len(open)-1].Length <= e.Offset {
+			open = open[:len(open)-1]
+		}
+		for _, o := range open {
+			isCode := e.Type == "code" || e.Type == "pre"
+			switch {
+			case end > o.Offset+o.Length:
+				return "", fmt.Errorf("%v overlaps %v", e, o)
+			case o.Type == e.Type, o.Type == "code", o.Type == "pre", isCode && o.Type != "blockquote":
+				return "", fmt.Errorf("%v is within %v", e, o)
+			}
+		}
+		if (e.URL != "") != (e.Type == "text_link") || e.Language != "" && e.Type != "pre" {
+			return "", fmt.Errorf("%v has the wrong attributes", e)
+		}
+		open = append(open, e)
+	}
+	return m.Text, nil
+}
+
+var tagOrText = regexp.MustCompile(`^(?:<(/?)([a-z0-9]+)((?: [a-z-]+="[^"<>]*")*)>|([^<>&]+)|(&(?:amp|lt|gt|quot|#34|#39);))`)
+
+// readTags reads tags with the attributes that a platform allows, by element.
+func readTags(s string, allowed map[string]string, onTag func(name, attributes string, isEnd bool)) (string, error) {
+	var shown strings.Builder
+	var open []string
+	for s != "" {
+		m := tagOrText.FindStringSubmatch(s)
+		if m == nil {
+			return "", fmt.Errorf("not HTML: %.60q", s)
+		}
+		s = s[len(m[0]):]
+		name := m[2]
+		attribute, isAllowed := allowed[name]
+		switch {
+		case name == "":
+			shown.WriteString(html.UnescapeString(m[0]))
+			continue
+		case !isAllowed, m[3] != "" && (attribute == "" || !strings.HasPrefix(m[3], " "+attribute)):
+			return "", fmt.Errorf("the tag %s isn't allowed", m[0])
+		case m[1] == "/":
+			if len(open) == 0 || open[len(open)-1] != name {
+				return "", fmt.Errorf("%s closes %v", m[0], open)
+			}
+			open = open[:len(open)-1]
+		case name != "br" && name != "hr":
+			open = append(open, name)
+		}
+		if onTag != nil {
+			onTag(name, m[3], m[1] == "/")
+		}
+	}
+	if len(open) > 0 {
+		return "", fmt.Errorf("%v stay open", open)
+	}
+	return shown.String(), nil
+}
+
+func readTelegramHTML(m Message) (string, error) {
+	shown, err := readTags(m.HTML, map[string]string{
+		"b": "", "i": "", "s": "", "pre": "", "code": `class="language-`, "a": `href="`, "blockquote": "",
+	}, nil)
+	if err == nil && shown != m.Text {
+		err = fmt.Errorf("the tags hold %q, the text is %q", shown, m.Text)
+	}
+	return shown, err
+}
+
+// readMatrix checks the tags of the Matrix specification, m.room.message.
+func readMatrix(m Message) (string, error) {
+	if m.Text == "" && m.HTML != "" {
+		return "", fmt.Errorf("no text for %q", m.HTML)
+	}
+	allowed := map[string]string{"code": `class="language-`, "a": `href="`, "ol": `start="`}
+	for _, name := range strings.Fields("del h1 h2 h3 h4 h5 h6 blockquote p ul li strong em hr br table tr th td pre") {
+		allowed[name] = ""
+	}
+	return readTags(m.HTML, allowed, nil)
+}
+
+// readMarkdown reads Markdown as CommonMark does, with strikethrough.
+func readMarkdown(m Message) (string, error) {
+	d := Parse(m.Text)
+	for n := range d.root.all(0) {
+		if n.kind == table || n.kind == image {
+			return "", fmt.Errorf("a table or an image that the writer didn't write: %q", m.Text)
+		}
+	}
+	return plain(d.root), nil
+}
+
+func readSlack(m Message) (string, error) {
+	var shown strings.Builder
+	for i, part := range strings.Split(m.Text, "```") {
+		if i%2 == 1 {
+			s, err := unescapeSlack(part)
+			if err != nil {
+				return "", err
+			}
+			shown.WriteString(s)
+			continue
+		}
+		for _, line := range strings.SplitAfter(part, "\n") {
+			content := strings.TrimLeft(line, " >")
+			s, err := readLine(content, true)
+			if err != nil {
+				return "", fmt.Errorf("%w in %q", err, line)
+			}
+			shown.WriteString(line[:len(line)-len(content)] + s)
+		}
+	}
+	if strings.Count(m.Text, "```")%2 == 1 {
+		return "", fmt.Errorf("an open code block in %q", m.Text)
+	}
+	return shown.String(), nil
+}
+
+func readWhatsApp(m Message) (string, error) {
+	var shown strings.Builder
+	for i, part := range strings.Split(m.Text, "```") {
+		if i%2 == 1 {
+			shown.WriteString(part)
+			continue
+		}
+		for _, line := range strings.SplitAfter(part, "\n") {
+			s, err := readLine(line, false)
+			if err != nil {
+				return "", err
+			}
+			shown.WriteString(s)
+		}
+	}
+	return shown.String(), nil
+}
+
+func unescapeSlack(s string) (string, error) {
+	rest := strings.NewReplacer("&amp;", "", "&lt;", "", "&gt;", "").Replace(s)
+	if strings.ContainsAny(rest, "&<>") {
+		return "", fmt.Errorf("not escaped: %q", s)
+	}
+	return strings.NewReplacer("&amp;", "&", "&lt;", "<", "&gt;", ">").Replace(s), nil
+}
+
+var slackLink = regexp.MustCompile(`^<((?:https?|mailto|tel|tg):[^<>| ]+)(?:\|([^<>|\n]+))?>`)
+
+// readLine reads a line of mrkdwn, or of WhatsApp's markup, which differs in links and escapes only.
+func readLine(s string, isSlack bool) (string, error) {
+	var shown strings.Builder
+	previous := rune(0)
+	for s != "" {
+		r, size := utf8.DecodeRuneInString(s)
+		if isSlack && r == '<' {
+			m := slackLink.FindStringSubmatch(s)
+			if m == nil {
+				return "", fmt.Errorf("not a link: %q", s)
+			}
+			label := m[2]
+			if label == "" {
+				label = strings.ReplaceAll(m[1], "&", "&amp;")
+				label = strings.ReplaceAll(label, "&amp;amp;", "&amp;")
+			}
+			inner, err := readLine(label, isSlack)
+			if err != nil {
+				return "", err
+			}
+			shown.WriteString(inner)
+			s, previous = s[len(m[0]):], '>'
+			continue
+		}
+		if end := closing(s, r, previous); end > 0 {
+			inner := s[1:end]
+			var err error
+			if r != '`' {
+				inner, err = readLine(inner, isSlack)
+			} else if isSlack {
+				inner, err = unescapeSlack(inner)
+			}
+			if err != nil {
+				return "", err
+			}
+			shown.WriteString(inner)
+			s, previous = s[end+1:], r
+			continue
+		}
+		if isSlack && r == '&' {
+			size = strings.IndexByte(s, ';') + 1
+			if !slices.Contains([]string{"&amp;", "&lt;", "&gt;"}, s[:size]) {
+				return "", fmt.Errorf("not escaped: %q", s)
+			}
+		}
+		shown.WriteString(html.UnescapeString(s[:size]))
+		s, previous = s[size:], r
+	}
+	return shown.String(), nil
+}
+
+// closing returns where the marker that begins a text is closed, or 0: it follows no letter, its content has no white space and no
+// zero-width space at its edges, and no letter follows.
+func closing(s string, marker, previous rune) int {
+	if !strings.ContainsRune("*_~`", marker) || isWord(previous) {
+		return 0
+	}
+	next, _ := utf8.DecodeRuneInString(s[1:])
+	if isBlank(next) || next == '\u200b' || next == utf8.RuneError {
+		return 0
+	}
+	for i := 2; i < len(s); i++ {
+		if rune(s[i]) != marker {
+			continue
+		}
+		before, _ := utf8.DecodeLastRuneInString(s[:i])
+		after, _ := utf8.DecodeRuneInString(s[i+1:])
+		if !isBlank(before) && !isWord(after) && !strings.HasPrefix(s[i+1:], joiner) {
+			return i
+		}
+	}
+	return 0
+}
