@@ -48,6 +48,9 @@ func isBlank(r rune) bool { return r == 0 || r == ' ' || r == '\n' || r == '\t' 
 // lineStart matches what Markdown reads as a block at the beginning of a line: a heading, a quote, a bullet or a number.
 var lineStart = regexp.MustCompile(`^([ \t]*)(#{1,6}|-#|>{1,3}|[-+*]|\d{1,9}[.)])([ \t]|$)`)
 
+// underline matches a line that would make a heading of the one above, or a rule.
+var underline = regexp.MustCompile(`^[ \t]*(?:=+|-{2,})[ \t]*$`)
+
 // escapeMarkdown escapes a line for platforms that read backslashes as CommonMark does.
 func escapeMarkdown(line string, before, after rune) string {
 	return backslashes(line, "\\*_~`[]<|", before, after)
@@ -60,7 +63,7 @@ func escapeSlackMarkdown(line string, before, after rune) string {
 
 func backslashes(line, special string, before, after rune) string {
 	var b strings.Builder
-	if isBlank(before) && before != ' ' {
+	if before == '\n' {
 		if loc := lineStart.FindStringSubmatchIndex(line); loc != nil {
 			// The last character of the mark gets the backslash: only punctuation can be escaped.
 			b.WriteString(line[:loc[5]-1] + `\` + line[loc[5]-1:loc[5]])
@@ -71,8 +74,15 @@ func backslashes(line, special string, before, after rune) string {
 			before, line = ' ', line[loc[5]:]
 		}
 	}
+	if before == '\n' && underline.MatchString(line) {
+		at := strings.IndexAny(line, "=-")
+		return line[:at] + `\` + line[at:]
+	}
 	previous := before
 	for i, r := range line {
+		if r == ':' && strings.HasPrefix(line[i:], "://") {
+			b.WriteByte('\\') // a URL that isn't a link in the source must not begin one, which would contain the backslashes
+		}
 		if strings.ContainsRune(special, r) && (r != '_' || !isWord(previous) || !isWord(following(line, i+1, after))) {
 			// Within a word an underscore is text, and names such as read_file stay readable.
 			b.WriteByte('\\')
@@ -94,12 +104,16 @@ func following(line string, at int, after rune) rune {
 
 // feishuEscapes are the references that the card's Markdown reads for its own characters (open.feishu.cn, "Rich text", special characters).
 var feishuEscapes = strings.NewReplacer("&", "&#38;", "<", "&#60;", ">", "&#62;", "*", "&#42;", "~", "&#126;", "`", "&#96;", "[", "&#91;", "]",
-	"&#93;", "\\", "&#92;", "_", "&#95;", "$", "&#36;", "|", "&#124;")
+	"&#93;", "://", "&#58;//", "\\", "&#92;", "_", "&#95;", "$", "&#36;", "|", "&#124;")
 
 // escapeFeishu escapes a line for a card.
 func escapeFeishu(line string, before, _ rune) string {
 	mark := ""
-	if isBlank(before) && before != ' ' {
+	if before == '\n' && underline.MatchString(line) {
+		at := strings.IndexAny(line, "=-")
+		return line[:at] + "&#" + feishuCode(line[at]) + ";" + line[at+1:]
+	}
+	if before == '\n' {
 		if loc := lineStart.FindStringSubmatchIndex(line); loc != nil {
 			end := loc[5] - 1
 			mark, line = line[:end]+"&#"+feishuCode(line[end])+";", line[end+1:]
@@ -110,5 +124,5 @@ func escapeFeishu(line string, before, _ rune) string {
 
 // feishuCode returns the number of the reference for a mark at the beginning of a line.
 func feishuCode(c byte) string {
-	return map[byte]string{'#': "35", '>': "62", '-': "45", '+': "43", '*': "42", '.': "46", ')': "41"}[c]
+	return map[byte]string{'#': "35", '>': "62", '-': "45", '+': "43", '*': "42", '=': "61", '.': "46", ')': "41"}[c]
 }

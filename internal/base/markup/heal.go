@@ -114,9 +114,11 @@ func (h *healer) heal() string {
 			closer = ""
 		case closer == "" && strings.Trim(content[m.pos:], "*_~[!\x01 \t\n") == "":
 			content = content[:m.pos]
+		case m.char == '[' && m.pos > 0 && content[m.pos-1] == '_':
+			content, closer = content[:m.pos], "" // a blank would keep the underscore from closing
 		case m.char == '[':
 			content = content[:m.pos] + string(rune(blank)) + content[m.pos+1:]
-		case closer == "" && endsWith(content, m.char):
+		case closer == "" && endsWith(content, m.char) || m.char == '~' && strings.HasSuffix(closer, "~"):
 			// Another marker of its kind would make a longer run, which means something else. So the opener is hidden.
 			content = content[:m.pos] + strings.Repeat(string(rune(blank)), m.count) + content[m.pos+m.count:]
 		default:
@@ -181,10 +183,10 @@ func (h *healer) scan() string {
 			end := h.codeEnd(i+count, count)
 			if end < 0 && bytes.IndexByte(h.source[i:], '\n') >= 0 {
 				// Code rarely spans lines. What follows may be markup if the code is never closed.
-				for j := range count {
-					h.source[i+j] = blank
-				}
 				end = i + count
+				if i == h.start || h.source[i-1] != '_' { // a blank would keep the underscore from closing
+					copy(h.source[i:], bytes.Repeat([]byte{blank}, count))
+				}
 			}
 			if end < 0 {
 				return strings.Repeat("`", count)
@@ -201,12 +203,17 @@ func (h *healer) scan() string {
 			count := h.runLength(i)
 			h.delimiter(marker{char: c, count: count, pos: i})
 			i += count
+		case 'h':
+			i += max(1, len(urlStart.Find(h.source[i:])))
 		default:
 			i++
 		}
 	}
 	return ""
 }
+
+// urlStart matches a URL in text, whose characters are not markers. An asterisk ends it.
+var urlStart = regexp.MustCompile("^https?://[-a-zA-Z0-9@:%._+~#=]+\\.[a-z]+(?:[:/#?][-a-zA-Z0-9@:%_+.~#$!?&/=();,'^{}`]*)?")
 
 func (h *healer) runLength(at int) int {
 	n := 1
@@ -322,7 +329,10 @@ func (h *healer) delimiter(m marker) {
 			i++ // the rest of this opener may match as well
 		}
 	}
-	if canOpen && m.count > 0 && (m.char != '~' || m.count <= 2) {
+	if m.char == '~' && (m.count > 2 || m.count == 1 && isWord(before)) {
+		return // more are text, and one after a letter is a range of numbers rather than a marker
+	}
+	if canOpen && m.count > 0 {
 		h.open = append(h.open, m)
 	}
 }

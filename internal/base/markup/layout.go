@@ -272,14 +272,21 @@ func (l layout) tidy() layout {
 		for s.start < s.end && s.kind != code && s.kind != prefix {
 			if end, ok := prefixes[s.start]; ok {
 				s.start = end
-			} else if isSpace(l.text[s.start]) {
-				s.start++
+			} else if n := spaceAt(l.text[s.start:s.end]); n > 0 {
+				s.start += n
 			} else {
 				break
 			}
 		}
-		for s.start < s.end && s.kind != prefix && isSpace(l.text[s.end-1]) {
-			s.end--
+		for s.start < s.end && s.kind != prefix {
+			content := strings.TrimRight(l.text[s.start:s.end], " \t\n")
+			if s.kind != code {
+				content = strings.TrimSuffix(content, joiner)
+			}
+			if len(content) == s.end-s.start {
+				break
+			}
+			s.end = s.start + len(content)
 		}
 		if s.start < s.end {
 			spans = append(spans, s)
@@ -288,6 +295,14 @@ func (l layout) tidy() layout {
 	slices.SortStableFunc(spans, func(a, b span) int { return cmp.Or(a.start-b.start, b.end-a.end) })
 	l.spans = spans
 	return l
+}
+
+// spaceAt returns the length of the white space at the beginning of a text.
+func spaceAt(s string) int {
+	if strings.HasPrefix(s, joiner) {
+		return len(joiner)
+	}
+	return len(s) - len(strings.TrimLeft(s, " \t\n"))
 }
 
 func isSpace(b byte) bool { return b == ' ' || b == '\n' || b == '\t' }

@@ -224,8 +224,10 @@ func (p parser) lines(segments *gtext.Segments) []*node {
 }
 
 func (p parser) line(s gtext.Segment) *node {
-	value := string(s.Value(p.source))
-	return &node{kind: text, text: value, pos: s.Start, end: s.Stop, verbatim: len(value) == s.Stop-s.Start && s.Padding == 0}
+	if s.Padding == 0 {
+		return &node{kind: text, text: string(p.source[s.Start:s.Stop]), pos: s.Start, end: s.Stop, verbatim: true}
+	}
+	return &node{kind: text, text: string(s.Value(p.source)), pos: s.Start, end: s.Stop} // a tab that is indentation in part
 }
 
 func (p parser) autoLink(n *ast.AutoLink) []*node {

@@ -17,6 +17,7 @@ var samples = map[string]string{
 	"longcode":   "```python\n" + strings.Repeat("print('a line of code')\n", 500) + "```\n\nThe end.",
 	"longtable":  "| a | b |\n|---|---|\n" + strings.Repeat("| cell **one** | cell two |\n", 200),
 	"longlist":   strings.Repeat("1. An item with some text that is long enough\n   1. an inner item\n", 150),
+	"40k":        strings.Repeat("## Heading\n\nA paragraph with **bold**, `code` and [a link](https://example.com/a_b).\n\n- item 😀\n- 你好\n\n```go\nx := 1\n```\n\n", 320),
 	"broken":     "**a\n\nb** [x](y\n\n`c\n\n~~d\n\n```",
 	"surrogates": strings.Repeat("😀👍🏽", 600),
 }

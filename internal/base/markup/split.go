@@ -31,7 +31,7 @@ func (d *Document) Next(from int, f Format, limit int) (Message, int) {
 		var ends []int
 		for n, depth := range part.all(0) {
 			class(n, depth, func(at int) {
-				if at < window {
+				if at > from && at < window { // the repeated header of a table is in front of from
 					ends = append(ends, at)
 				}
 			})

@@ -211,6 +211,12 @@ func readLine(s string, isSlack bool) (string, error) {
 			s, previous = s[len(m[0]):], '>'
 			continue
 		}
+		if !isSlack && !isWord(previous) && (strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://")) {
+			end := strings.IndexAny(s+" ", " \n\t*")
+			shown.WriteString(s[:end])
+			s, previous = s[end:], 'x'
+			continue
+		}
 		if end := closing(s, r, previous); end > 0 {
 			inner := s[1:end]
 			var err error
