@@ -1,5 +1,7 @@
 package markup
 
+import "strings"
+
 // kind is the kind of a node. Blocks come first, then inline nodes, then leaves.
 type kind int
 
@@ -44,10 +46,44 @@ type node struct {
 type Document struct {
 	source string
 	root   *node
+	stable int // the blocks before this position are the same in every text that begins with them
 }
 
 // Len returns the length of the source in bytes.
 func (d *Document) Len() int { return len(d.source) }
+
+// Grow returns Parse(source). If the source begins like the document's, blocks that can't have changed are not parsed again, so a frame of a
+// long text costs as much as its last blocks.
+func (d *Document) Grow(source string) *Document {
+	source = strings.ToValidUTF8(source, "\uFFFD")
+	if d.stable == 0 || len(source) <= d.stable || source[:d.stable] != d.source[:d.stable] || !startsBlock(source[d.stable:]) ||
+		strings.Contains(source, "]:") { // the definition of a reference changes links everywhere
+		return Parse(source)
+	}
+	tail := Parse(source[d.stable:])
+	tail.root.shift(d.stable)
+	n := &node{kind: root}
+	for _, c := range d.root.children {
+		if c.pos >= d.stable {
+			break
+		}
+		n.children = append(n.children, c)
+	}
+	n.children = append(n.children, tail.root.children...)
+	if len(n.children) > 0 { // the blocks themselves are shared with d and stay as they are
+		n.pos, n.end = n.children[0].pos, n.children[len(n.children)-1].end
+	}
+	return &Document{source: source, root: n, stable: d.stable + tail.stable}
+}
+
+// shift moves a tree, which nothing else refers to yet, within the source.
+func (n *node) shift(by int) {
+	n.pos += by
+	n.end += by
+	for _, c := range n.children {
+		c.shift(by)
+	}
+}
 
 func (n *node) isLeaf() bool { return n.kind >= text }
 

@@ -22,7 +22,7 @@ func Parse(source string) *Document {
 	tree := markdown.Parse(gtext.NewReader(p.source))
 	n := &node{kind: root, children: p.children(tree)}
 	n.span()
-	return &Document{source: source, root: n}
+	return &Document{source: source, root: n, stable: boundary(source)}
 }
 
 // A parser converts goldmark's tree.

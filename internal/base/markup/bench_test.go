@@ -1,0 +1,33 @@
+package markup
+
+import (
+	"strings"
+	"testing"
+)
+
+// answer is a text of 10 KB as an agent writes it, which ends in the middle of a sentence.
+var answer = strings.Repeat(samples["40k"][:140]+samples["table"]+samples["lists"], 30)[:10_240] + "\n\nAn **open end"
+
+// BenchmarkFrame is one frame of a text that grows: healed, parsed and rendered. The limit is 2 ms.
+func BenchmarkFrame(b *testing.B) {
+	for _, name := range names {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				d := Parse(Heal(answer))
+				d.Render(0, d.Len(), formats[name])
+			}
+		})
+	}
+}
+
+// BenchmarkSplit cuts a text of 40,000 characters into messages.
+func BenchmarkSplit(b *testing.B) {
+	d := Parse(samples["40k"])
+	b.ReportAllocs()
+	for b.Loop() {
+		for from := 0; from < d.Len(); {
+			_, from = d.Next(from, Telegram, 4096)
+		}
+	}
+}
