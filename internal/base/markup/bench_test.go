@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// answer is a text of 10 KB as an agent writes it, which ends in the middle of a sentence.
-var answer = strings.Repeat(samples["40k"][:140]+samples["table"]+samples["lists"], 30)[:10_240] + "\n\nAn **open end"
+// answer is a text of 10 KB as an agent writes it, half of it prose, which ends in the middle of a sentence.
+var answer = strings.Repeat("## Next step\n\n"+samples["long"][:900]+"\n\n"+samples["code"]+"\n"+samples["table"]+"\n"+samples["lists"]+"\n", 10)[:10_240] +
+	"\n\nAn **open end"
 
 // BenchmarkFrame is one frame of a text that grows: healed, parsed and rendered. The limit is 2 ms.
 func BenchmarkFrame(b *testing.B) {
@@ -18,6 +19,24 @@ func BenchmarkFrame(b *testing.B) {
 				d.Render(0, d.Len(), formats[name])
 			}
 		})
+	}
+}
+
+// BenchmarkGrow is a frame of a text of 40,000 characters whose last paragraph grows.
+func BenchmarkGrow(b *testing.B) {
+	d := Parse(samples["40k"])
+	b.ReportAllocs()
+	for b.Loop() {
+		d = d.Grow(Heal(samples["40k"] + "\n\nAn **open end"))
+	}
+}
+
+// BenchmarkCommitted is the same frame on a platform that can only append.
+func BenchmarkCommitted(b *testing.B) {
+	s := samples["40k"] + "\n\nAn **open end"
+	b.ReportAllocs()
+	for b.Loop() {
+		Committed(s)
 	}
 }
 

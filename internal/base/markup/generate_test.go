@@ -32,7 +32,7 @@ var wholes = []string{
 }
 
 // ends are ends of a text that leave something open, as when an agent is stopped.
-var ends = []string{"", "\n", "\n\n", "**", "`", "```", "```go\nx **y", "~~~\n**", "- ", "> ", "| a | b |", "| a |\n|-", "[a](", "![a](http", "**bold `code", "*it **bo", "~~s", "\\", "&#", "<a hr", "1.", "#", "你"}
+var ends = []string{"", "\n", "\n\n", "**", "`", "```", "```go\nx **y", "~~~\n**", "- ", "> ", "\n| a | b |", "\n| a |\n|-", "[a](", "![a](http", "**bold `code", "*it **bo", "~~s", "\\", "&#", "<a hr", "1.", "#", "你"}
 
 // text draws a hard text of a few blocks.
 func drawText(t *rapid.T) string {

@@ -21,10 +21,18 @@ func (d *Document) Next(from int, f Format, limit int) (Message, int) {
 		panic("markup: a limit below 64")
 	}
 	end := d.Len()
-	if m := d.Render(from, end, f); f.size(m) <= limit {
-		return m, end
+	// The window grows until it doesn't fit, so the cost depends on the limit rather than on the rest of the text.
+	window := from
+	for length := 2 * limit; ; length *= 2 {
+		window = min(end, from+length)
+		m := d.Render(from, window, f)
+		if f.size(m) > limit {
+			break
+		}
+		if window == end {
+			return m, end
+		}
 	}
-	window := min(end, from+16*limit) // a longer range doesn't fit, unless nearly all of it is hidden
 	best, size := from, 0
 	part := d.root.within(from, window)
 	for _, class := range classes {

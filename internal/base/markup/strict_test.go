@@ -187,6 +187,8 @@ func unescapeSlack(s string) (string, error) {
 
 var slackLink = regexp.MustCompile(`^<((?:https?|mailto|tel|tg):[^<>| ]+)(?:\|([^<>|\n]+))?>`)
 
+var plainURL = regexp.MustCompile(`^https?://[A-Za-z0-9]`)
+
 // readLine reads a line of mrkdwn, or of WhatsApp's markup, which differs in links and escapes only.
 func readLine(s string, isSlack bool) (string, error) {
 	var shown strings.Builder
@@ -211,13 +213,13 @@ func readLine(s string, isSlack bool) (string, error) {
 			s, previous = s[len(m[0]):], '>'
 			continue
 		}
-		if !isSlack && !isWord(previous) && (strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://")) {
+		if !isSlack && !isWord(previous) && plainURL.MatchString(s) {
 			end := strings.IndexAny(s+" ", " \n\t*")
 			shown.WriteString(s[:end])
 			s, previous = s[end:], 'x'
 			continue
 		}
-		if end := closing(s, r, previous); end > 0 {
+		if end := closing(s, r, previous, isSlack); end > 0 {
 			inner := s[1:end]
 			var err error
 			if r != '`' {
@@ -246,7 +248,7 @@ func readLine(s string, isSlack bool) (string, error) {
 
 // closing returns where the marker that begins a text is closed, or 0: it follows no letter, its content has no white space and no
 // zero-width space at its edges, and no letter follows.
-func closing(s string, marker, previous rune) int {
+func closing(s string, marker, previous rune, isSlack bool) int {
 	if !strings.ContainsRune("*_~`", marker) || isWord(previous) {
 		return 0
 	}
@@ -254,8 +256,21 @@ func closing(s string, marker, previous rune) int {
 	if isBlank(next) || next == '\u200b' || next == utf8.RuneError {
 		return 0
 	}
-	for i := 2; i < len(s); i++ {
-		if rune(s[i]) != marker {
+	for i := 1; i < len(s); i++ {
+		if marker != '`' { // links, URLs and code are read first
+			switch {
+			case isSlack && s[i] == '<':
+				i += strings.IndexByte(s[i:]+">", '>')
+				continue
+			case !isSlack && plainURL.MatchString(s[i:]):
+				i += strings.IndexAny(s[i:]+" ", " \n\t*")
+			case s[i] == '`':
+				before, _ := utf8.DecodeLastRuneInString(s[:i])
+				i += closing(s[i:], '`', before, isSlack)
+				continue
+			}
+		}
+		if i < 2 || i >= len(s) || rune(s[i]) != marker {
 			continue
 		}
 		before, _ := utf8.DecodeLastRuneInString(s[:i])

@@ -73,9 +73,10 @@ func telegramSpans(l layout) []span {
 			parts = append(parts, s)
 			continue
 		}
-		for _, c := range codes {
-			if c.end <= s.start || c.start >= s.end {
-				continue
+		first, _ := slices.BinarySearchFunc(codes, s.start, func(c span, at int) int { return cmp.Compare(c.end, at+1) })
+		for _, c := range codes[first:] {
+			if c.start >= s.end {
+				break
 			}
 			parts = appendTrimmed(parts, l.text, s, s.start, c.start)
 			s.start = c.end
