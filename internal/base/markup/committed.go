@@ -2,6 +2,7 @@ package markup
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/rivo/uniseg"
@@ -56,6 +57,9 @@ func settled(source string, start int) int {
 	end := len(h.source)
 	if closer := h.scan(); closer != "" {
 		end = strings.LastIndex(source[:end], closer)
+	}
+	if len(h.hidden) > 0 { // code that may end in a later line
+		end = min(end, slices.Min(h.hidden))
 	}
 	for _, m := range h.open {
 		end = min(end, m.pos)

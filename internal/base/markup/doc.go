@@ -14,7 +14,7 @@
 // Invariants:
 //
 //   - Parse accepts every text. No format passes HTML of the source through as markup.
-//   - Heal never moves a byte: it blanks bytes or cuts the end and appends markers. So positions in a healed text are positions in the text.
+//   - Heal never moves a byte: it cuts the end and appends markers. So positions in a healed text are positions in the text.
 //   - Next depends on its arguments alone. The same text has the same messages after a restart, and a text that only grew keeps the
 //     messages before its last one, as long as their ends lie before the text's open block.
 //   - The visible texts of all messages joined are the visible text of the document, apart from white space at the cuts and repeated headers.

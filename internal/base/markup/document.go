@@ -55,12 +55,15 @@ func (d *Document) Len() int { return len(d.source) }
 // Grow returns Parse(source). If the source begins like the document's, blocks that can't have changed are not parsed again, so a frame of a
 // long text costs as much as its last blocks.
 func (d *Document) Grow(source string) *Document {
-	source = strings.ToValidUTF8(source, "\uFFFD")
+	source, hidden := splitHidden(strings.ToValidUTF8(source, "\uFFFD"))
 	if d.stable == 0 || len(source) <= d.stable || source[:d.stable] != d.source[:d.stable] || !startsBlock(source[d.stable:]) ||
 		strings.Contains(source, "]:") { // the definition of a reference changes links everywhere
-		return Parse(source)
+		return parseHealed(source, hidden)
 	}
-	tail := Parse(source[d.stable:])
+	for i := range hidden {
+		hidden[i] -= d.stable // negative positions match nothing
+	}
+	tail := parseHealed(source[d.stable:], hidden)
 	tail.root.shift(d.stable)
 	n := &node{kind: root}
 	for _, c := range d.root.children {

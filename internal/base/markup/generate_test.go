@@ -28,7 +28,7 @@ var wholes = []string{
 	"| name | value |\n|------|:-----:|\n| **a** | `1` |\n| b | 2 \\| 3 |", "| 名 | 值 |\n|---|---|\n| 你好 | [x](https://example.com) |", "| a |\n|---|", "| no table |\n| at all |",
 	"- one\n- two\n  - inner **a**\n  - inner `b`\n    1. deep\n    2. deeper\n- three", "1. a\n1. b\n   1. c\n\n   para\n2. d", "10. ten\n11. eleven", "* [x] done\n* [ ] open\n* > 25",
 	"- a\n\n  ```sh\n  ls *\n  ```\n\n- b", "+ x\n+\n+ y", "- - nested", "1) paren\n2) paren", "<div>\nblock **raw**\n</div>", "<!-- comment -->", "<details><summary>S</summary>\n\ntext\n\n</details>",
-	"line one  \nline two\\\nline three", "**a\n\nb**", "`c", "~~d", "*e", "[x](y", "![z](", "***f", "__g", "<h", "&am",
+	"line one  \nline two\\\nline three", "**a\n\nb**", "`c\n\nnext", "~~d", "*e", "[x](y", "![z](", "***f", "__g", "<h", "&am",
 }
 
 // ends are ends of a text that leave something open, as when an agent is stopped.

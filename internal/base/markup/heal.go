@@ -2,11 +2,14 @@ package markup
 
 import (
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 )
 
-// blank replaces a byte of the source that must not be seen yet. Parse leaves it out.
-const blank = 0x01
+// hiddenMark begins the list of markers that Parse must not show, at the end of a healed text. Blanks in their place would change what the
+// markers next to them mean.
+const hiddenMark = "\x01"
 
 var (
 	// holdLine matches a last line whose meaning the next characters decide: a rule, an underline of a heading, the beginning of a list,
@@ -21,8 +24,7 @@ var (
 // Heal returns a text that still grows in a form that can be shown now: it closes what is open, and holds back the characters whose meaning
 // the next ones decide. Without it about a quarter of the beginnings of a text show markers such as ** that the whole text doesn't have.
 //
-// The complete text must not be healed, since markers that stay open are text then. Heal only blanks bytes in place, cuts the end and
-// appends, so that positions in the result are positions in the text.
+// The complete text must not be healed, since markers that stay open are text then. Heal only cuts the end and appends, so that positions in the result are positions in the text.
 func Heal(source string) string {
 	lastLine := source[strings.LastIndexByte(source, '\n')+1:]
 	if strings.TrimSpace(lastLine) == "" && blankLineEnd.MatchString(source) {
@@ -51,6 +53,7 @@ type healer struct {
 	source []byte
 	start  int      // where the block's text begins
 	open   []marker // markers without their closing ones, outermost first
+	hidden []int    // markers that must not be shown, by position
 }
 
 // A marker is a run of one of * _ ~, or a bracket.
@@ -69,28 +72,61 @@ func (h *healer) heal() string {
 		switch {
 		case m.char == '[' && h.isImage(m.pos):
 			content = content[:m.pos-1]
-			closer = ""
-		case closer == "" && strings.Trim(content[m.pos:], "*_~[!\x01 \t\n") == "":
+			closer, h.hidden = "", slices.DeleteFunc(h.hidden, func(at int) bool { return at >= m.pos-1 })
+		case closer == "" && strings.Trim(content[m.pos:], "*_~[! \t\n") == "":
 			content = content[:m.pos]
-		case m.char == '[' && m.pos > 0 && content[m.pos-1] == '_':
-			content, closer = content[:m.pos], "" // a blank would keep the underscore from closing
 		case m.char == '[':
-			content = content[:m.pos] + string(rune(blank)) + content[m.pos+1:]
+			h.hide(m.pos, 1)
 		case closer == "" && endsWith(content, m.char) || m.char == '~' && strings.HasSuffix(closer, "~"):
 			// Another marker of its kind would make a longer run, which means something else. So the opener is hidden.
-			content = content[:m.pos] + strings.Repeat(string(rune(blank)), m.count) + content[m.pos+m.count:]
+			h.hide(m.pos, m.count)
 		default:
 			closer += strings.Repeat(string(m.char), m.count)
 		}
 	}
-	if closer == "" {
-		return content
+	if closer != "" {
+		content = strings.TrimRight(content, " \t\n")
+		if closer[0] == '`' && endsWith(content, '`') {
+			closer = " " + closer // the space is not a part of the code
+		}
 	}
-	content = strings.TrimRight(content, " \t\n")
-	if closer[0] == '`' && endsWith(content, '`') {
-		closer = " " + closer // the space is not a part of the code
+	return content + closer + hiddenList(h.hidden)
+}
+
+func (h *healer) hide(at, count int) {
+	for i := range count {
+		h.hidden = append(h.hidden, at+i)
 	}
-	return content + closer
+}
+
+// hiddenList writes positions for Parse.
+func hiddenList(positions []int) string {
+	slices.Sort(positions)
+	list, separator := "", hiddenMark
+	for _, at := range positions {
+		list += separator + strconv.Itoa(at)
+		separator = ","
+	}
+	return list
+}
+
+// hiddenEnd matches the list of hidden markers.
+var hiddenEnd = regexp.MustCompile(hiddenMark + `\d+(?:,\d+)*$`)
+
+// splitHidden returns a healed text without its list, and the positions in it.
+func splitHidden(healed string) (source string, positions []int) {
+	at := strings.LastIndex(healed, hiddenMark)
+	if at < 0 || !hiddenEnd.MatchString(healed[at:]) {
+		return healed, nil
+	}
+	for s := range strings.SplitSeq(healed[at+1:], ",") {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			return healed, nil // a number that Heal didn't write
+		}
+		positions = append(positions, n)
+	}
+	return healed[:at], positions
 }
 
 // endsWith reports whether a text ends with a character, apart from white space.

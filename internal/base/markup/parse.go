@@ -2,6 +2,7 @@ package markup
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/yuin/goldmark"
@@ -17,8 +18,11 @@ var markdown = goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser()
 
 // Parse reads a text. Every text is valid Markdown. Bytes that are not UTF-8 are replaced first; positions are those of the replaced text.
 func Parse(source string) *Document {
-	source = strings.ToValidUTF8(source, "\uFFFD")
-	p := parser{source: []byte(source)}
+	return parseHealed(splitHidden(strings.ToValidUTF8(source, "\uFFFD")))
+}
+
+func parseHealed(source string, hidden []int) *Document {
+	p := parser{source: []byte(source), hidden: hidden}
 	tree := markdown.Parse(gtext.NewReader(p.source))
 	n := &node{kind: root, children: p.children(tree)}
 	n.span()
@@ -26,7 +30,10 @@ func Parse(source string) *Document {
 }
 
 // A parser converts goldmark's tree.
-type parser struct{ source []byte }
+type parser struct {
+	source []byte
+	hidden []int // the positions of bytes that are left out, ascending
+}
 
 func (p parser) children(n ast.Node) []*node {
 	var nodes []*node
@@ -177,6 +184,9 @@ func (p parser) run(start, stop int, isRaw bool) []*node {
 	}
 	for i := start; i < stop && !isRaw; i++ {
 		switch {
+		case len(p.hidden) > 0 && slices.Contains(p.hidden, i): // there are few, in the last block
+			flush(i)
+			from = i + 1
 		case p.source[i] == '\\' && i+1 < stop && util.IsPunct(p.source[i+1]):
 			flush(i)
 			nodes = append(nodes, &node{kind: text, text: string(p.source[i+1]), pos: i, end: i + 2})
@@ -191,9 +201,6 @@ func (p parser) run(start, stop int, isRaw bool) []*node {
 			nodes = append(nodes, &node{kind: text, text: value, pos: i, end: i + length})
 			from = i + length
 			i = from - 1
-		case p.source[i] == blank:
-			flush(i)
-			from = i + 1
 		}
 	}
 	flush(stop)

@@ -20,9 +20,7 @@ func (h *healer) scan() string {
 			if end < 0 && bytes.IndexByte(h.source[i:], '\n') >= 0 {
 				// Code rarely spans lines. What follows may be markup if the code is never closed.
 				end = i + count
-				if i == h.start || h.source[i-1] != '_' { // a blank would keep the underscore from closing
-					copy(h.source[i:], bytes.Repeat([]byte{blank}, count))
-				}
+				h.hide(i, count)
 			}
 			if end < 0 {
 				return strings.Repeat("`", count)
