@@ -47,7 +47,7 @@ var (
 	weCom = markers{
 		sheet:  sheet{bullet: "- ", headings: 6},
 		pairs:  markdownPairs,
-		escape: escapeMarkdown,
+		escape: escapeWeCom,
 		link:   markdownLink,
 		bare:   autoLink,
 	}

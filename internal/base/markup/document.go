@@ -55,7 +55,7 @@ func (d *Document) Len() int { return len(d.source) }
 // Grow returns Parse(source). If the source begins like the document's, blocks that can't have changed are not parsed again, so a frame of a
 // long text costs as much as its last blocks.
 func (d *Document) Grow(source string) *Document {
-	source, hidden := splitHidden(strings.ToValidUTF8(source, "\uFFFD"))
+	source, hidden := splitHidden(clean(source))
 	if d.stable == 0 || len(source) <= d.stable || source[:d.stable] != d.source[:d.stable] || !startsBlock(source[d.stable:]) ||
 		strings.Contains(source, "]:") { // the definition of a reference changes links everywhere
 		return parseHealed(source, hidden)

@@ -51,9 +51,14 @@ var lineStart = regexp.MustCompile(`^([ \t]*)(#{1,6}|-#|>{1,3}|[-+*]|\d{1,9}[.)]
 // underline matches a line that would make a heading of the one above, or a rule.
 var underline = regexp.MustCompile(`^[ \t]*(?:=+|-{2,})[ \t]*$`)
 
-// escapeMarkdown escapes a line for platforms that read backslashes as CommonMark does.
+// escapeMarkdown escapes a line for Discord, which reads backslashes as CommonMark does, but no character references.
 func escapeMarkdown(line string, before, after rune) string {
 	return backslashes(line, "\\*_~`[]<|", before, after)
+}
+
+// escapeWeCom escapes character references as well.
+func escapeWeCom(line string, before, after rune) string {
+	return backslashes(line, "\\*_~`[]<|&", before, after)
 }
 
 // escapeSlackMarkdown escapes a line for markdown_text. Slack reads its own mentions, such as <!channel>, in it.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/rivo/uniseg"
 )
@@ -260,16 +261,19 @@ func (w *writer) beginLine() {
 
 // tidy moves the ends of spans off white space and prefixes, where no platform recognises markers, and drops spans that then are empty.
 func (l layout) tidy() layout {
-	prefixes := map[int]int{}
+	prefixes, codes := map[int]int{}, map[int]bool{}
 	for _, s := range l.spans {
-		if s.kind == prefix {
+		switch s.kind {
+		case prefix:
 			prefixes[s.start] = s.end
+		case code:
+			codes[s.start] = true
 		}
 	}
 	spans := l.spans[:0]
 	for _, s := range l.spans {
 		s.end = min(s.end, len(l.text))
-		for s.start < s.end && s.kind != code && s.kind != prefix {
+		for s.start < s.end && !codes[s.start] && s.kind != prefix { // code begins with its indentation
 			if end, ok := prefixes[s.start]; ok {
 				s.start = end
 			} else if n := spaceAt(l.text[s.start:s.end]); n > 0 {
@@ -279,7 +283,7 @@ func (l layout) tidy() layout {
 			}
 		}
 		for s.start < s.end && s.kind != prefix {
-			content := strings.TrimRight(l.text[s.start:s.end], " \t\n")
+			content := strings.TrimRightFunc(l.text[s.start:s.end], unicode.IsSpace)
 			if s.kind != code {
 				content = strings.TrimSuffix(content, joiner)
 			}
@@ -288,7 +292,7 @@ func (l layout) tidy() layout {
 			}
 			s.end = s.start + len(content)
 		}
-		if s.start < s.end {
+		if s.start < s.end && (s.kind == prefix || strings.TrimSpace(l.text[s.start:s.end]) != "") {
 			spans = append(spans, s)
 		}
 	}
@@ -302,7 +306,5 @@ func spaceAt(s string) int {
 	if strings.HasPrefix(s, joiner) {
 		return len(joiner)
 	}
-	return len(s) - len(strings.TrimLeft(s, " \t\n"))
+	return len(s) - len(strings.TrimLeftFunc(s, unicode.IsSpace))
 }
-
-func isSpace(b byte) bool { return b == ' ' || b == '\n' || b == '\t' }

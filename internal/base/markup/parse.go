@@ -16,12 +16,26 @@ import (
 // markdown reads GitHub's Markdown. Its parser may be used by several goroutines.
 var markdown = goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser()
 
-// Parse reads a text. Every text is valid Markdown. Bytes that are not UTF-8 are replaced first; positions are those of the replaced text.
-func Parse(source string) *Document {
-	return parseHealed(splitHidden(strings.ToValidUTF8(source, "\uFFFD")))
+// Parse reads a text. Every text is valid Markdown. Positions in the document are those of the text with valid UTF-8.
+func Parse(source string) *Document { return parseHealed(splitHidden(clean(source))) }
+
+// clean replaces bytes that are not UTF-8, and control characters, which some platforms refuse and others drop. The latter keep positions.
+func clean(source string) string {
+	source = strings.ToValidUTF8(source, "\uFFFD")
+	isControl := func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' && r != rune(hiddenMark[0]) || r == 0x7F }
+	if strings.IndexFunc(source, isControl) < 0 {
+		return source
+	}
+	return strings.Map(func(r rune) rune {
+		if isControl(r) {
+			return ' '
+		}
+		return r
+	}, source)
 }
 
 func parseHealed(source string, hidden []int) *Document {
+	source = strings.ReplaceAll(source, hiddenMark, " ")
 	p := parser{source: []byte(source), hidden: hidden}
 	tree := markdown.Parse(gtext.NewReader(p.source))
 	n := &node{kind: root, children: p.children(tree)}

@@ -5,6 +5,7 @@ import (
 	"html"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // An Entity is a range of a Telegram message (core.telegram.org/bots/api#messageentity). Offset and Length are in UTF-16 code units.
@@ -90,12 +91,9 @@ func telegramSpans(l layout) []span {
 
 // appendTrimmed appends a part of a span without the white space at its ends, if anything remains.
 func appendTrimmed(spans []span, content string, s span, start, end int) []span {
-	for start < end && isSpace(content[start]) {
-		start++
-	}
-	for start < end && isSpace(content[end-1]) {
-		end--
-	}
+	part := strings.TrimRightFunc(content[start:end], unicode.IsSpace)
+	end = start + len(part)
+	start = end - len(strings.TrimLeftFunc(part, unicode.IsSpace))
 	if start == end {
 		return spans
 	}
