@@ -169,7 +169,9 @@ func (e *encoder) fence(marker string, s span, content string) {
 		return
 	}
 	// A zero-width space keeps backticks in the code from closing its fence.
-	content = strings.ReplaceAll(content, "```", "`"+joiner+"`"+joiner+"`")
+	for strings.Contains(content, "```") {
+		content = strings.ReplaceAll(content, "```", "``"+joiner+"`")
+	}
 	language := s.value
 	if e.sheet.headings == 0 || strings.ContainsAny(language, "` ") {
 		language = "" // only platforms that read Markdown know languages

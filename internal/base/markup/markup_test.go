@@ -128,16 +128,3 @@ func withoutHeader(n *node) string {
 	}
 	return b.String()
 }
-
-func TestFormats(t *testing.T) {
-	for name, s := range samples {
-		if len(s) > 1000 {
-			continue
-		}
-		d := Parse(s)
-		for format, f := range formats {
-			m := d.Render(0, d.Len(), f)
-			t.Logf("%s as %s:\n%s\n%s\n%v", name, format, m.Text, m.HTML, m.Entities)
-		}
-	}
-}
