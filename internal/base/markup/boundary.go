@@ -2,11 +2,13 @@ package markup
 
 import "strings"
 
-// boundary returns the last position of a source at which its blocks can be parsed apart: the blocks before it never change again, and
-// those behind it don't depend on them, except for definitions of references. It is 0 if there is none.
+// boundary returns the last position of a source at which its blocks can be parsed apart: the
+// blocks before it never change again, and those behind it don't depend on them, except for
+// definitions of references. It is 0 if there is none.
 //
-// It is the beginning of a paragraph or a heading at the left edge behind an empty line, which ends every list, quote and table. Code and
-// HTML that contain empty lines are skipped. The scan is about a hundred times faster than parsing, and gives up when it isn't certain.
+// It is the beginning of a paragraph or a heading at the left edge behind an empty line, which ends
+// every list, quote and table. Code and HTML that contain empty lines are skipped. The scan is
+// about a hundred times faster than parsing, and gives up when it isn't certain.
 func boundary(source string) int {
 	last := 0
 	var f fence
@@ -44,7 +46,8 @@ func boundary(source string) int {
 	return last
 }
 
-// A fence is a code block that is open. Its column is 0 if it begins at the left edge; others may be in a list or a quote.
+// A fence is a code block that is open. Its column is 0 if it begins at the left edge; others may
+// be in a list or a quote.
 type fence struct {
 	char          byte
 	count, column int
@@ -88,7 +91,8 @@ func run(line string) int {
 	return n
 }
 
-// opensHTML reports whether a line may begin HTML that goes on after an empty line (CommonMark, section 4.6, kinds 1 to 5).
+// opensHTML reports whether a line may begin HTML that goes on after an empty line (CommonMark,
+// section 4.6, kinds 1 to 5).
 func opensHTML(content string) bool {
 	lower := strings.ToLower(content[:min(len(content), 10)])
 	for _, start := range []string{"<!", "<?", "<script", "<pre", "<style", "<textarea"} {
@@ -99,7 +103,8 @@ func opensHTML(content string) bool {
 	return false
 }
 
-// startsBlock reports whether a line at the left edge begins a paragraph or a heading, whatever follows in it.
+// startsBlock reports whether a line at the left edge begins a paragraph or a heading, whatever
+// follows in it.
 func startsBlock(line string) bool {
 	switch c := line[0]; {
 	case c >= 0x80, c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z':
@@ -112,6 +117,7 @@ func startsBlock(line string) bool {
 	return false
 }
 
+// isAlnum reports whether a byte is a letter or a digit, or a part of a character beyond ASCII.
 func isAlnum(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }

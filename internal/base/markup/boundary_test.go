@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// checkGrow checks for all prefixes of a text that a document that grows is the same as one that is parsed as a whole, and that the open
-// block is the one that parsing the whole text finds.
+// checkGrow checks for all prefixes of a text that a document that grows is the same as one that is
+// parsed as a whole, and that the open block is the one that parsing the whole text finds.
 func checkGrow(t rapid.TB, s string) {
 	d := Parse("")
 	prefixes(s, func(p string) {

@@ -8,11 +8,13 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// Committed returns how many bytes of a text that still grows may be sent to a platform that can only append, such as a native stream of
-// Slack. The rest waits: it is half a word, a marker without its closing one, a row that may become a table, or a line whose meaning the
-// next characters decide.
+// Committed returns how many bytes of a text that still grows may be sent to a platform that can
+// only append, such as a native stream of Slack. The rest waits: it is half a word, a marker
+// without its closing one, a row that may become a table, or a line whose meaning the next
+// characters decide.
 //
-// For a longer text with the same beginning the result is never smaller. When the text is complete, all of it is sent.
+// For a longer text with the same beginning the result is never smaller. When the text is complete,
+// all of it is sent.
 func Committed(source string) int {
 	lineStart := strings.LastIndexByte(source, '\n') + 1
 	end := len(source)
@@ -31,7 +33,8 @@ func Committed(source string) int {
 		start, _ = openBlock(source[:end])
 	}
 	end = len(holdRows(source[:end], start))
-	// The end of a word may be within a pair of markers, so the end moves back until nothing is open.
+	// The end of a word may be within a pair of markers, so the end moves back until nothing is
+	// open.
 	for {
 		cut := settled(source[:end], start)
 		cut = wordEnd(source[:cut], min(lineStart, cut))
@@ -73,11 +76,12 @@ func settled(source string, start int) int {
 // fenceStart matches a line that opens a code block, within lists and quotes as well.
 var fenceStart = regexp.MustCompile("^(?:[-+*>]|\\d{1,9}[.)]|[ \t])*(?:```|~~~)")
 
-// codeStart matches the beginning of a line of code that may still become the line that closes the code.
+// codeStart matches the beginning of a line of code that may still become the line that closes the
+// code.
 var codeStart = regexp.MustCompile("^[ \t>]*(?:`*|~*)[ \t]*$")
 
-// wordEnd returns the end of the last complete word after from, or from if there is none. A character of a script without spaces ends with
-// the next one.
+// wordEnd returns the end of the last complete word after from, or from if there is none. A
+// character of a script without spaces ends with the next one.
 func wordEnd(source string, from int) int {
 	rest := source[from:]
 	if i := strings.LastIndexAny(rest, " \n\t"); i >= 0 {

@@ -6,7 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// checkCommitted checks for all prefixes of a text that what is committed only grows, and shows no marker that the whole text doesn't.
+// checkCommitted checks for all prefixes of a text that what is committed only grows, and shows no
+// marker that the whole text doesn't.
 func checkCommitted(t rapid.TB, s string) {
 	before := 0
 	prefixes(s, func(p string) {

@@ -54,13 +54,19 @@ var (
 	plainText = markers{sheet: sheet{bullet: "- "}, link: plainLink}
 )
 
+// markdownPairs are the markers of platforms that read Markdown. Emphasis has asterisks: an
+// underscore is none within a word.
 var markdownPairs = map[kind]string{strong: "**", emphasis: "*", strike: "~~", codeSpan: "`", code: "```"}
 
+// plainLink writes the address behind the label, for platforms whose links have no labels.
 func plainLink(label, url string) string { return label + " (" + url + ")" }
 
+// markdownLink writes a link as CommonMark does. Its address has no parentheses, which would have
+// to be balanced.
 func markdownLink(label, url string) string { return "[" + label + "](" + markdownURL(url) + ")" }
 
-// autoLink writes a URL in angle brackets, so that the characters behind it don't become a part of it.
+// autoLink writes a URL in angle brackets, so that the characters behind it don't become a part of
+// it.
 func autoLink(url string) string { return "<" + url + ">" }
 
 // isAbsolute reports whether a URL is one that chat platforms accept in links.
@@ -73,10 +79,14 @@ func isAbsolute(url string) bool {
 	return false
 }
 
-// endsURL reports whether a platform would end a URL at a character, or read it as a part of its own markup.
+// endsURL reports whether a platform would end a URL at a character, or read it as a part of its
+// own markup.
 func endsURL(r rune) bool { return r <= ' ' || r == 0x7F || strings.ContainsRune("<>|\"`\\", r) }
 
+// slackURL escapes an address for mrkdwn. The other characters that end one are refused by
+// isAbsolute.
 func slackURL(url string) string { return strings.ReplaceAll(url, "&", "&amp;") }
 
-// markdownURL escapes the characters that end the destination of a link. Percent signs don't need it: they mean the same twice.
+// markdownURL escapes the characters that end the destination of a link. Percent signs don't need
+// it: they mean the same twice.
 var markdownURL = strings.NewReplacer("(", "%28", ")", "%29", "*", "%2A", "~", "%7E").Replace

@@ -29,7 +29,8 @@ const (
 	ruleLine // a leaf: a thematic break
 )
 
-// A node is a node of a document's tree. A container's range of the source is that of its leaves, which is never empty.
+// A node is a node of a document's tree. A container's range of the source is that of its leaves,
+// which is never empty.
 type node struct {
 	kind     kind
 	level    int
@@ -52,8 +53,8 @@ type Document struct {
 // Len returns the length of the source in bytes.
 func (d *Document) Len() int { return len(d.source) }
 
-// Grow returns Parse(source). If the source begins like the document's, blocks that can't have changed are not parsed again, so a frame of a
-// long text costs as much as its last blocks.
+// Grow returns Parse(source). If the source begins like the document's, blocks that can't have
+// changed are not parsed again, so a frame of a long text costs as much as its last blocks.
 func (d *Document) Grow(source string) *Document {
 	source, hidden := splitHidden(clean(source))
 	if d.stable == 0 || len(source) <= d.stable || source[:d.stable] != d.source[:d.stable] || !startsBlock(source[d.stable:]) ||
@@ -88,10 +89,12 @@ func (n *node) shift(by int) {
 	}
 }
 
+// isLeaf reports whether a node is a leaf, which has text and no children.
 func (n *node) isLeaf() bool { return n.kind >= text }
 
-// within returns the part of a tree whose leaves begin in the range from from to to of the source, or nil if there is none. Verbatim leaves
-// are cut at its ends. The header of a table stays with every range that contains one of its rows.
+// within returns the part of a tree whose leaves begin in the range from from to to of the source,
+// or nil if there is none. Verbatim leaves are cut at its ends. The header of a table stays with
+// every range that contains one of its rows.
 func (n *node) within(from, to int) *node {
 	switch {
 	case n.end <= from || n.pos >= to:

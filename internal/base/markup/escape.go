@@ -6,12 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// joiner is a zero-width space. After a marker it keeps platforms without an escape from reading the marker: they demand a visible
-// character next to it. It stays invisible, and a marker that is copied is still the same character.
+// joiner is a zero-width space. After a marker it keeps platforms without an escape from reading
+// the marker: they demand a visible character next to it. It stays invisible, and a marker that is
+// copied is still the same character.
 const joiner = "\u200b"
 
-// chatEscapes are the three characters of Slack's mrkdwn and of Telegram's HTML that have an escape (docs.slack.dev, "Formatting message
-// text"; core.telegram.org/bots/api#html-style).
+// chatEscapes are the three characters of Slack's mrkdwn and of Telegram's HTML that have an escape
+// (docs.slack.dev, "Formatting message text"; core.telegram.org/bots/api#html-style).
 var chatEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
 // escapeSlack escapes a line for mrkdwn, which has no escape for its markers.
@@ -33,7 +34,8 @@ func escapeWords(line string, before, after rune) string {
 			if i+1 < len(line) {
 				next, _ = utf8.DecodeRuneInString(line[i+1:])
 			}
-			// Between two letters, and with white space on both sides, a marker is text. A backtick is one everywhere.
+			// Between two letters, and with white space on both sides, a marker is text. A backtick
+			// is one everywhere.
 			if r == '`' || (!isWord(previous) || !isWord(next)) && (!isBlank(previous) || !isBlank(next)) {
 				b.WriteString(joiner)
 			}
@@ -43,15 +45,19 @@ func escapeWords(line string, before, after rune) string {
 	return b.String()
 }
 
+// isBlank reports whether a character next to a marker keeps it from being one. 0 is the beginning
+// or the end of the text.
 func isBlank(r rune) bool { return r == 0 || r == ' ' || r == '\n' || r == '\t' }
 
-// lineStart matches what Markdown reads as a block at the beginning of a line: a heading, a quote, a bullet or a number.
+// lineStart matches what Markdown reads as a block at the beginning of a line: a heading, a quote,
+// a bullet or a number.
 var lineStart = regexp.MustCompile(`^([ \t]*)(#{1,6}|-#|>{1,3}|[-+*]|\d{1,9}[.)])([ \t]|$)`)
 
 // underline matches a line that would make a heading of the one above, or a rule.
 var underline = regexp.MustCompile(`^[ \t]*(?:=+|-{2,})[ \t]*$`)
 
-// escapeMarkdown escapes a line for Discord, which reads backslashes as CommonMark does, but no character references.
+// escapeMarkdown escapes a line for Discord, which reads backslashes as CommonMark does, but no
+// character references.
 func escapeMarkdown(line string, before, after rune) string {
 	return backslashes(line, "\\*_~`[]<|", before, after)
 }
@@ -61,11 +67,14 @@ func escapeWeCom(line string, before, after rune) string {
 	return backslashes(line, "\\*_~`[]<|&", before, after)
 }
 
-// escapeSlackMarkdown escapes a line for markdown_text. Slack reads its own mentions, such as <!channel>, in it.
+// escapeSlackMarkdown escapes a line for markdown_text. Slack reads its own mentions, such as
+// <!channel>, in it.
 func escapeSlackMarkdown(line string, before, after rune) string {
 	return backslashes(chatEscapes.Replace(line), "\\*_~`[]|", before, after)
 }
 
+// backslashes escapes the special characters of a line, and what begins a block at its start. More
+// backslashes than needed do no harm: every platform drops them in front of punctuation.
 func backslashes(line, special string, before, after rune) string {
 	var b strings.Builder
 	if before == '\n' {
@@ -107,7 +116,8 @@ func following(line string, at int, after rune) rune {
 	return r
 }
 
-// feishuEscapes are the references that the card's Markdown reads for its own characters (open.feishu.cn, "Rich text", special characters).
+// feishuEscapes are the references that the card's Markdown reads for its own characters
+// (open.feishu.cn, "Rich text", special characters).
 var feishuEscapes = strings.NewReplacer("&", "&#38;", "<", "&#60;", ">", "&#62;", "*", "&#42;", "~", "&#126;", "`", "&#96;", "[", "&#91;", "]",
 	"&#93;", "://", "&#58;//", "\\", "&#92;", "_", "&#95;", "$", "&#36;", "|", "&#124;")
 

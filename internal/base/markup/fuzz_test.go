@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzParse renders any text in all formats: each platform must accept every message and show what it should.
+// FuzzParse renders any text in all formats: each platform must accept every message and show what
+// it should.
 func FuzzParse(f *testing.F) {
 	for _, s := range samples {
 		f.Add(s[:min(len(s), 1000)], uint16(2000))
@@ -30,7 +31,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzHeal checks that a healed text differs from the text at its end only, and that what is committed only grows.
+// FuzzHeal checks that a healed text differs from the text at its end only, and that what is
+// committed only grows.
 func FuzzHeal(f *testing.F) {
 	for _, s := range samples {
 		f.Add(s[:min(len(s), 300)], uint16(100))

@@ -7,7 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// inlines are pieces of a paragraph that are hard to show while they grow. Each is complete, and some have markers that stay text.
+// inlines are pieces of a paragraph that are hard to show while they grow. Each is complete, and
+// some have markers that stay text.
 var inlines = []string{
 	"plain words", "**bold**", "*italic*", "***both***", "~~struck~~", "__strong__", "_slanted_", "`code`", "`` a ` b ``", "``` `` ```",
 	"**bold with `code` and *more* in it**", "*a **b** c*", "**a *b***", "_a __b__ c_", "~~a **b** c~~", "snake_case_name", "2 * 3 * 4",

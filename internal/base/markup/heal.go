@@ -7,24 +7,27 @@ import (
 	"strings"
 )
 
-// hiddenMark begins the list of markers that Parse must not show, at the end of a healed text. Blanks in their place would change what the
-// markers next to them mean.
+// hiddenMark begins the list of markers that Parse must not show, at the end of a healed text.
+// Blanks in their place would change what the markers next to them mean.
 const hiddenMark = "\x01"
 
 var (
-	// holdLine matches a last line whose meaning the next characters decide: a rule, an underline of a heading, the beginning of a list,
-	// of a fence, of a quote, of a row or of a task.
+	// holdLine matches a last line whose meaning the next characters decide: a rule, an underline
+	// of a heading, the beginning of a list, of a fence, of a quote, of a row or of a task.
 	holdLine = regexp.MustCompile("^(?:[ \t>]|\\d{1,9}[.)][ \t])*(?:[-+*=_#|:`~> \t]*|\\d{1,9}[.)]?|[-+*][ \t]+\\[[ xX]?\\]?|\\[[^\\]]*\\]:.*)$")
-	// holdEnd matches the end of a text that may become an HTML tag, an autolink or a character reference.
+	// holdEnd matches the end of a text that may become an HTML tag, an autolink or a character
+	// reference.
 	holdEnd = regexp.MustCompile(`(?:<[A-Za-z/!][^<>\n]*|&#?[A-Za-z0-9]*|!)$`)
 	// fenceLine matches the beginning of the line that closes a code block.
 	fenceLine = regexp.MustCompile("^[ \t>]*(?:`+|~+)[ \t]*$")
 )
 
-// Heal returns a text that still grows in a form that can be shown now: it closes what is open, and holds back the characters whose meaning
-// the next ones decide. Without it about a quarter of the beginnings of a text show markers such as ** that the whole text doesn't have.
+// Heal returns a text that still grows in a form that can be shown now: it closes what is open, and
+// holds back the characters whose meaning the next ones decide. Without it about a quarter of the
+// beginnings of a text show markers such as ** that the whole text doesn't have.
 //
-// The complete text must not be healed, since markers that stay open are text then. Heal only cuts the end and appends, so that positions in the result are positions in the text.
+// The complete text must not be healed, since markers that stay open are text then. Heal only cuts
+// the end and appends, so that positions in the result are positions in the text.
 func Heal(source string) string {
 	lastLine := source[strings.LastIndexByte(source, '\n')+1:]
 	if strings.TrimSpace(lastLine) == "" && blankLineEnd.MatchString(source) {
@@ -46,6 +49,8 @@ func Heal(source string) string {
 	return h.heal()
 }
 
+// blankLineEnd matches an empty line at the end. It ends paragraphs, so nothing before it can
+// change, except in code.
 var blankLineEnd = regexp.MustCompile(`\n[ \t]*\n[ \t]*$`)
 
 // A healer closes what is open in the last block of a text.
@@ -63,6 +68,8 @@ type marker struct {
 	pos   int
 }
 
+// heal closes the markers that are open, the innermost first: in any other order the result would
+// not nest, and Markdown would show them.
 func (h *healer) heal() string {
 	h.cutEnd()
 	closer := h.scan()
@@ -78,7 +85,8 @@ func (h *healer) heal() string {
 		case m.char == '[':
 			h.hide(m.pos, 1)
 		case closer == "" && endsWith(content, m.char) || m.char == '~' && strings.HasSuffix(closer, "~"):
-			// Another marker of its kind would make a longer run, which means something else. So the opener is hidden.
+			// Another marker of its kind would make a longer run, which means something else. So
+			// the opener is hidden.
 			h.hide(m.pos, m.count)
 		default:
 			closer += strings.Repeat(string(m.char), m.count)
@@ -93,6 +101,8 @@ func (h *healer) heal() string {
 	return content + closer + hiddenList(h.hidden)
 }
 
+// hide keeps markers that can be neither closed nor cut, because text follows them, from being
+// shown.
 func (h *healer) hide(at, count int) {
 	for i := range count {
 		h.hidden = append(h.hidden, at+i)
@@ -140,7 +150,8 @@ func (h *healer) isImage(bracket int) bool {
 	return bracket > h.start && h.source[bracket-1] == '!' && !h.escaped(bracket-1)
 }
 
-// cutEnd holds back markers at the end, which may be halves, and what may become a tag or a character reference.
+// cutEnd holds back markers at the end, which may be halves, and what may become a tag or a
+// character reference.
 func (h *healer) cutEnd() {
 	for {
 		before := len(h.source)

@@ -2,7 +2,8 @@ package markup
 
 import "testing"
 
-// TestHeal has the cases of remend 1.4.0, the healer of vercel/streamdown, with what a chat should show instead where it leaves markers.
+// TestHeal has the cases of remend 1.4.0, the healer of vercel/streamdown, with what a chat should
+// show instead where it leaves markers.
 func TestHeal(t *testing.T) {
 	for _, c := range [][2]string{
 		{"**bo", "**bo**"},

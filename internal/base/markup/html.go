@@ -6,15 +6,19 @@ import (
 	"strings"
 )
 
-// matrix writes org.matrix.custom.html, and Markdown as the text for clients without HTML (Matrix specification, m.room.message).
+// matrix writes org.matrix.custom.html, and Markdown as the text for clients without HTML (Matrix
+// specification, m.room.message).
 func matrix(n *node) Message {
 	var h htmlWriter
 	h.blocks(n.children, true)
 	return Message{Text: discord.write(n).Text, HTML: h.b.String()}
 }
 
+// An htmlWriter writes the elements that the Matrix specification allows in messages. All text is
+// escaped, so HTML in a source stays text.
 type htmlWriter struct{ b strings.Builder }
 
+// tag writes an element around what f writes. So every element is closed, whatever f does.
 func (h *htmlWriter) tag(name, attributes string, f func()) {
 	h.b.WriteString("<" + name + attributes + ">")
 	f()
@@ -35,6 +39,8 @@ func (h *htmlWriter) blocks(nodes []*node, isLoose bool) {
 	}
 }
 
+// block writes one block. Tables and lists have elements of their own here, unlike on all other
+// platforms.
 func (h *htmlWriter) block(n *node) {
 	switch n.kind {
 	case paragraph:
@@ -67,6 +73,7 @@ func (h *htmlWriter) block(n *node) {
 	}
 }
 
+// list writes a list. A list that begins in an earlier message goes on with its number.
 func (h *htmlWriter) list(n *node) {
 	name, attributes := "ul", ""
 	if number := n.children[0].level; number >= 0 {
@@ -82,6 +89,7 @@ func (h *htmlWriter) list(n *node) {
 	})
 }
 
+// cells writes a row. Clients show the cells of the first row as a header.
 func (h *htmlWriter) cells(r *node) {
 	name := "td"
 	if r.level == 1 {
@@ -92,6 +100,8 @@ func (h *htmlWriter) cells(r *node) {
 	}
 }
 
+// inlines writes text with its formats. A line end is an element, because HTML would show it as a
+// space.
 func (h *htmlWriter) inlines(nodes []*node) {
 	names := map[kind]string{strong: "strong", emphasis: "em", strike: "del", codeSpan: "code"}
 	for _, n := range nodes {
@@ -110,6 +120,9 @@ func (h *htmlWriter) inlines(nodes []*node) {
 	}
 }
 
+// link writes a link, or only its label if the address is one that clients drop: they accept a few
+// schemes only. An image is a link as well, because clients refuse images that their server doesn't
+// hold.
 func (h *htmlWriter) link(n *node) {
 	if !isAbsolute(n.value) {
 		h.inlines(n.children)

@@ -7,7 +7,8 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// prefix is the kind of a span that is not a part of the document: the mark of a list, a quote or a heading, and indentation.
+// prefix is the kind of a span that is not a part of the document: the mark of a list, a quote or a
+// heading, and indentation.
 const prefix = ruleLine + 1
 
 // A span is a range of a layout's text with a meaning. Spans are properly nested.
@@ -62,6 +63,8 @@ func (w *writer) blocks(blocks []*node, isLoose bool) {
 	}
 }
 
+// block writes one block. It doesn't end the line: what follows decides whether an empty line comes
+// between.
 func (w *writer) block(n *node) {
 	switch n.kind {
 	case heading:
@@ -94,6 +97,8 @@ func (w *writer) block(n *node) {
 	}
 }
 
+// code writes a code block. A blank one is left out, since platforms refuse empty entities and show
+// empty boxes.
 func (w *writer) code(n *node) {
 	var b strings.Builder
 	for _, l := range n.children {
@@ -106,8 +111,8 @@ func (w *writer) code(n *node) {
 	w.verbatim(n.value, content)
 }
 
-// verbatim writes a code block. It begins a line, and is not indented: white space is part of the code. Platforms that read Markdown
-// allow it in quotes.
+// verbatim writes a code block. It begins a line, and is not indented: white space is part of the
+// code. Platforms that read Markdown allow it in quotes.
 func (w *writer) verbatim(language, content string) {
 	outer := w.prefix
 	if !w.isBOL {
@@ -124,6 +129,7 @@ func (w *writer) verbatim(language, content string) {
 	w.prefix = outer
 }
 
+// quote writes a quote, as a span or with a prefix in front of every line.
 func (w *writer) quote(n *node) {
 	if w.quotes {
 		if w.open[quote] > 0 { // platforms don't nest quotes
@@ -142,6 +148,8 @@ func (w *writer) quote(n *node) {
 	w.prefix = outer
 }
 
+// item writes an item of a list. Its number is written as text, so that a list that goes on in the
+// next message keeps counting.
 func (w *writer) item(n *node) {
 	mark := w.bullet
 	if n.level >= 0 {
@@ -183,6 +191,8 @@ func (w *writer) lines(s string) {
 	}
 }
 
+// write writes text within a line. The prefix of the line is written with its first text, so that
+// empty lines don't end in spaces.
 func (w *writer) write(s string) {
 	if s == "" {
 		return
@@ -193,6 +203,8 @@ func (w *writer) write(s string) {
 	w.b.WriteString(s)
 }
 
+// newLine ends the line. An empty line within a quote keeps the mark of the quote: without it, the
+// platform would see two quotes.
 func (w *writer) newLine() {
 	if w.oneLine {
 		w.write(" ")
@@ -205,6 +217,7 @@ func (w *writer) newLine() {
 	w.isBOL = true
 }
 
+// beginLine writes the prefix of a line, as a span that formats don't escape.
 func (w *writer) beginLine() {
 	w.isBOL = false
 	if w.prefix != "" {

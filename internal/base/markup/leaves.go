@@ -10,7 +10,8 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// text converts a run of text. Escapes and character references become leaves of their own, which can't be cut.
+// text converts a run of text. Escapes and character references become leaves of their own, which
+// can't be cut.
 func (p parser) text(n *ast.Text) []*node {
 	nodes := p.run(n.Segment.Start, n.Segment.Stop, n.IsRaw())
 	if n.SoftLineBreak() || n.HardLineBreak() {
@@ -23,6 +24,8 @@ func (p parser) text(n *ast.Text) []*node {
 	return nodes
 }
 
+// run converts a range of the source. Text that is its own source is one leaf, which can be cut
+// anywhere. In raw text, such as code, a backslash and a reference mean themselves.
 func (p parser) run(start, stop int, isRaw bool) []*node {
 	var nodes []*node
 	from := start
@@ -56,7 +59,8 @@ func (p parser) run(start, stop int, isRaw bool) []*node {
 	return nodes
 }
 
-// reference returns the length and the value of the character reference at the beginning of a text, or 0.
+// reference returns the length and the value of the character reference at the beginning of a text,
+// or 0.
 func reference(source []byte) (int, string) {
 	end := bytes.IndexByte(source[:min(len(source), 40)], ';')
 	if end < 2 {
@@ -79,6 +83,7 @@ func (p parser) lines(segments *gtext.Segments) []*node {
 	return nodes
 }
 
+// line converts one line of code or HTML. The end of the line belongs to it.
 func (p parser) line(s gtext.Segment) *node {
 	if s.Padding == 0 {
 		return &node{kind: text, text: string(p.source[s.Start:s.Stop]), pos: s.Start, end: s.Stop, verbatim: true}
@@ -86,6 +91,8 @@ func (p parser) line(s gtext.Segment) *node {
 	return &node{kind: text, text: string(s.Value(p.source)), pos: s.Start, end: s.Stop} // a tab that is indentation in part
 }
 
+// autoLink converts an address in the text. The parser doesn't say whether angle brackets are
+// around it, so its label is looked for near its position.
 func (p parser) autoLink(n *ast.AutoLink) []*node {
 	label := string(n.Label(p.source))
 	at := max(n.Pos(), 0)

@@ -10,7 +10,8 @@ import (
 type markers struct {
 	sheet sheet
 	pairs map[kind]string
-	// escape escapes a part of a line, between the characters before and after it. Before is a line end where Markdown reads blocks.
+	// escape escapes a part of a line, between the characters before and after it. Before is a line
+	// end where Markdown reads blocks.
 	escape func(line string, before, after rune) string
 	// inCode escapes code. If it is nil, code is written as it is.
 	inCode func(string) string
@@ -18,7 +19,8 @@ type markers struct {
 	link func(label, url string) string
 	// bare writes a URL that is its own label. If it is nil, the URL is written as it is.
 	bare func(url string) string
-	// words reports that markers count only at the edges of words, and that no sequence of backticks contains others.
+	// words reports that markers count only at the edges of words, and that no sequence of
+	// backticks contains others.
 	words bool
 }
 
@@ -30,8 +32,8 @@ func (m markers) write(n *node) Message {
 	return Message{Text: e.b.String()}
 }
 
-// An encoder writes one layout. Markers don't span lines: they are closed before a line end and opened again in front of the next text,
-// which leaves the prefix of a quote outside.
+// An encoder writes one layout. Markers don't span lines: they are closed before a line end and
+// opened again in front of the next text, which leaves the prefix of a quote outside.
 type encoder struct {
 	markers
 	layout   layout
@@ -58,6 +60,8 @@ func (e *encoder) encode(from, to int, spans []span) {
 	e.plain(from, to)
 }
 
+// span writes one span with those in it. A span whose markers the platform would not read as
+// markers is written without them: plain text is better than text with stray markers.
 func (e *encoder) span(s span, inner []span) {
 	content := e.layout.text[s.start:s.end]
 	marker := e.pairs[s.kind]
@@ -179,7 +183,8 @@ func (e *encoder) fence(marker string, s span, content string) {
 	e.raw(marker + language + "\n" + s.prefix + content + "\n" + s.prefix + marker)
 }
 
-// codeSpan writes code within a line. Platforms that read Markdown allow a longer marker around code that contains backticks.
+// codeSpan writes code within a line. Platforms that read Markdown allow a longer marker around
+// code that contains backticks.
 func (e *encoder) codeSpan(marker string, s span, content string) {
 	switch {
 	case marker == "" || e.words && (strings.Contains(content, "`") || !e.atEdges(s)):
@@ -228,7 +233,8 @@ func (e *encoder) atEdges(s span) bool {
 	if e.words {
 		return !isWord(before) && !isWord(after) && !strings.Contains(content, "\n")
 	}
-	// CommonMark, section 6.2: punctuation within the markers demands that no letter is next to them outside.
+	// CommonMark, section 6.2: punctuation within the markers demands that no letter is next to
+	// them outside.
 	first, _ := utf8.DecodeRuneInString(content)
 	last, _ := utf8.DecodeLastRuneInString(content)
 	return (!isPunct(first) || !isWord(before)) && (!isPunct(last) || !isWord(after))

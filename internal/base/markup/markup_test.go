@@ -20,8 +20,8 @@ func prefixes(s string, f func(string)) {
 	f(s)
 }
 
-// looseTable matches a table whose header does not begin with a pipe. Every line of text with a pipe could become one, so these headers
-// show their pipes until the second line is there.
+// looseTable matches a table whose header does not begin with a pipe. Every line of text with a
+// pipe could become one, so these headers show their pipes until the second line is there.
 var looseTable = regexp.MustCompile(`(?m)^[ \t>\-+*0-9.)]*[^ \t>\-+*0-9.)|\n][^\n]*\|[^\n]*\n[ \t>]*\|?[ \t]*:?-`)
 
 // rawMarker returns a marker that a prefix of a text shows more often than the whole text, or "".
@@ -42,7 +42,8 @@ func squash(s string) string {
 	return strings.Join(strings.Fields(s), "")
 }
 
-// TestHealShowsNoRawMarkers checks that no beginning of a text shows a marker that the text itself doesn't show.
+// TestHealShowsNoRawMarkers checks that no beginning of a text shows a marker that the text itself
+// doesn't show.
 func TestHealShowsNoRawMarkers(t *testing.T) {
 	for name, s := range samples {
 		if len(s) > 1000 {
@@ -81,7 +82,8 @@ func TestHealKeepsPositions(t *testing.T) {
 	}
 }
 
-// TestMessagesJoined checks, for many limits, that all messages of a text together show the text, and that each fits.
+// TestMessagesJoined checks, for many limits, that all messages of a text together show the text,
+// and that each fits.
 func TestMessagesJoined(t *testing.T) {
 	for name, s := range samples {
 		for format, f := range formats {

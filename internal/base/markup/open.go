@@ -8,7 +8,8 @@ import (
 	gtext "github.com/yuin/goldmark/text"
 )
 
-// openBlock returns where the text of the last block begins, and whether it is code, whose text has no markers.
+// openBlock returns where the text of the last block begins, and whether it is code, whose text has
+// no markers.
 func openBlock(source string) (start int, isCode bool) {
 	base := boundary(source)
 	start, isCode = openBlockOf(source[base:])

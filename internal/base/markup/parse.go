@@ -13,10 +13,12 @@ import (
 // markdown reads GitHub's Markdown. Its parser may be used by several goroutines.
 var markdown = goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser()
 
-// Parse reads a text. Every text is valid Markdown. Positions in the document are those of the text with valid UTF-8.
+// Parse reads a text. Every text is valid Markdown. Positions in the document are those of the text
+// with valid UTF-8.
 func Parse(source string) *Document { return parseHealed(splitHidden(clean(source))) }
 
-// clean replaces bytes that are not UTF-8, and control characters, which some platforms refuse and others drop. The latter keep positions.
+// clean replaces bytes that are not UTF-8, and control characters, which some platforms refuse and
+// others drop. The latter keep positions.
 func clean(source string) string {
 	source = strings.ToValidUTF8(source, "\uFFFD")
 	isControl := func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' && r != rune(hiddenMark[0]) || r == 0x7F }
@@ -31,6 +33,7 @@ func clean(source string) string {
 	}, source)
 }
 
+// parseHealed parses a text without the markers at the hidden positions.
 func parseHealed(source string, hidden []int) *Document {
 	source = strings.ReplaceAll(source, hiddenMark, " ")
 	p := parser{source: []byte(source), hidden: hidden}
@@ -46,6 +49,8 @@ type parser struct {
 	hidden []int // the positions of bytes that are left out, ascending
 }
 
+// children converts the children of a node. One node may become several leaves, because escapes are
+// leaves of their own.
 func (p parser) children(n ast.Node) []*node {
 	var nodes []*node
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
@@ -56,7 +61,8 @@ func (p parser) children(n ast.Node) []*node {
 
 func (p parser) container(k kind, n ast.Node) *node { return &node{kind: k, children: p.children(n)} }
 
-// convert converts one node. A node without a visible leaf becomes nothing: platforms refuse empty entities and empty code blocks.
+// convert converts one node. A node without a visible leaf becomes nothing: platforms refuse empty
+// entities and empty code blocks.
 func (p parser) convert(n ast.Node) []*node {
 	switch n := n.(type) {
 	case *ast.Text:
@@ -83,6 +89,7 @@ func (p parser) convert(n ast.Node) []*node {
 	return []*node{c}
 }
 
+// block converts a node with children. Its range is set later, when those of all leaves are known.
 func (p parser) block(n ast.Node) *node {
 	switch n := n.(type) {
 	case *ast.Heading:
@@ -137,6 +144,8 @@ func (p parser) block(n ast.Node) *node {
 	return p.container(paragraph, n) // paragraphs, text blocks of tight lists, and blocks of later versions of the parser
 }
 
+// list converts a list. Its items get their numbers here, so that a message that begins in the
+// middle knows them.
 func (p parser) list(n *ast.List) *node {
 	c := &node{kind: list, level: -1}
 	if n.IsOrdered() {

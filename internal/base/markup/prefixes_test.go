@@ -16,7 +16,8 @@ var sheets = map[string]markers{
 	"telegram": {sheet: telegramSheet}, "telegram-html": {sheet: telegramSheet},
 }
 
-// names are the formats' names, in a fixed order: rapid repeats a failure only if a test always does the same.
+// names are the formats' names, in a fixed order: rapid repeats a failure only if a test always
+// does the same.
 var names = slices.Sorted(maps.Keys(formats))
 
 // visible returns what a person should see of a part of a document on a platform.
@@ -50,7 +51,8 @@ func compact(s string) string {
 	return squash(strings.NewReplacer(joiner, "", "¦", "|").Replace(s))
 }
 
-// checkMessages checks all messages of a document in one format: the platform accepts each, and shows what it should.
+// checkMessages checks all messages of a document in one format: the platform accepts each, and
+// shows what it should.
 func checkMessages(t rapid.TB, d *Document, name string, limit int) string {
 	f := formats[name]
 	if name == "matrix" {

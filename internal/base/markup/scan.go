@@ -49,6 +49,8 @@ func (h *healer) scan() string {
 // urlStart matches a URL in text, whose characters are not markers. An asterisk ends it.
 var urlStart = regexp.MustCompile("^https?://[-a-zA-Z0-9@:%._+~#=]+\\.[a-z]+(?:[:/#?][-a-zA-Z0-9@:%_+.~#$!?&/=();,'^{}`]*)?")
 
+// runLength returns how often the byte at a position is repeated. Runs count as one marker: *** is
+// not the same as * three times.
 func (h *healer) runLength(at int) int {
 	n := 1
 	for at+n < len(h.source) && h.source[at+n] == h.source[at] {
@@ -57,7 +59,8 @@ func (h *healer) runLength(at int) int {
 	return n
 }
 
-// codeEnd returns the position behind the run of exactly count backticks that closes a code span, or -1.
+// codeEnd returns the position behind the run of exactly count backticks that closes a code span,
+// or -1.
 func (h *healer) codeEnd(from, count int) int {
 	for i := from; i < len(h.source); i++ {
 		if h.source[i] != '`' {
@@ -72,6 +75,9 @@ func (h *healer) codeEnd(from, count int) int {
 	return -1
 }
 
+// skipTag returns the position behind a tag or an autolink, whose attributes and address may
+// contain characters that look like markers. If none begins at the position, it skips the bracket
+// only.
 func (h *healer) skipTag(at int) int {
 	for i := at + 1; i < len(h.source); i++ {
 		switch h.source[i] {
@@ -84,7 +90,8 @@ func (h *healer) skipTag(at int) int {
 	return at + 1
 }
 
-// closeBracket handles a bracket that closes. If the destination of a link is incomplete, only the label stays; an incomplete image goes.
+// closeBracket handles a bracket that closes. If the destination of a link is incomplete, only the
+// label stays; an incomplete image goes.
 func (h *healer) closeBracket(at int) int {
 	b := len(h.open) - 1
 	for b >= 0 && h.open[b].char != '[' {
@@ -114,7 +121,8 @@ func (h *healer) closeBracket(at int) int {
 	return len(h.source) // an image stays open, and is cut
 }
 
-// destinationEnd returns the position behind the parenthesis that closes a link's destination, or -1.
+// destinationEnd returns the position behind the parenthesis that closes a link's destination, or
+// -1.
 func (h *healer) destinationEnd(at int) int {
 	depth := 0
 	for i := at; i < len(h.source); i++ {
@@ -132,7 +140,8 @@ func (h *healer) destinationEnd(at int) int {
 	return -1
 }
 
-// delimiter matches a run of * _ or ~ with the ones before, by the rules of CommonMark, section 6.2.
+// delimiter matches a run of * _ or ~ with the ones before, by the rules of CommonMark, section
+// 6.2.
 func (h *healer) delimiter(m marker) {
 	before, _ := utf8.DecodeLastRune(h.source[h.start:m.pos])
 	after, _ := utf8.DecodeRune(h.source[m.pos+m.count:])
@@ -171,4 +180,6 @@ func (h *healer) delimiter(m marker) {
 	}
 }
 
+// isPunct reports whether a character is punctuation for the rules of emphasis. CommonMark counts
+// symbols, such as the euro sign, as well.
 func isPunct(r rune) bool { return unicode.IsPunct(r) || unicode.IsSymbol(r) }

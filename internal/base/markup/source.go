@@ -2,10 +2,12 @@ package markup
 
 import "strings"
 
-// Source returns a range of the source for platforms that read standard Markdown and can only append, between two results of Committed. The
-// source itself is sent there, because a rendered text changes before its end while it grows.
+// Source returns a range of the source for platforms that read standard Markdown and can only
+// append, between two results of Committed. The source itself is sent there, because a rendered
+// text changes before its end while it grows.
 //
-// Slack reads its own mentions in it, such as <!channel>, so an agent's text must not contain any: their brackets become references.
+// Slack reads its own mentions in it, such as <!channel>, so an agent's text must not contain any:
+// their brackets become references.
 func (d *Document) Source(from, to int) string {
 	var b strings.Builder
 	at := from
@@ -21,7 +23,8 @@ func (d *Document) Source(from, to int) string {
 	return b.String()
 }
 
-// texts visits the leaves that are not code, in the order of the source. A reference in code would be shown as it is written.
+// texts visits the leaves that are not code, in the order of the source. A reference in code would
+// be shown as it is written.
 func (n *node) texts(visit func(*node)) {
 	switch n.kind {
 	case code, codeSpan:

@@ -7,7 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSource appends what is committed of a text that grows, and checks that the parts together are the whole text without mentions.
+// TestSource appends what is committed of a text that grows, and checks that the parts together are
+// the whole text without mentions.
 func TestSource(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawText(t)

@@ -24,6 +24,8 @@ func (w *writer) in(k kind, value string, f func()) {
 	w.spans[i].end = w.b.Len()
 }
 
+// inlines writes what is within a paragraph. Goldmark can nest blocks in places that this package
+// doesn't know, so a block is written as well.
 func (w *writer) inlines(nodes []*node) {
 	for _, n := range nodes {
 		switch n.kind {
@@ -50,7 +52,8 @@ func (w *writer) image(n *node) {
 	w.inlines(n.children)
 }
 
-// tidy moves the ends of spans off white space and prefixes, where no platform recognises markers, and drops spans that then are empty.
+// tidy moves the ends of spans off white space and prefixes, where no platform recognises markers,
+// and drops spans that then are empty.
 func (l layout) tidy() layout {
 	prefixes, codes := map[int]int{}, map[int]bool{}
 	for _, s := range l.spans {

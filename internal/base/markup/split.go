@@ -11,17 +11,20 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// Next returns the message that begins at a position of the source and fits into limit, and the position where the next one begins.
+// Next returns the message that begins at a position of the source and fits into limit, and the
+// position where the next one begins.
 //
-// It prefers the end of a block, then of an item, a row or a line, then of a sentence or a word, and then of a character as people see it.
-// A worse kind of end is taken only if the better ones would leave more than half of the message empty.
-// It panics if limit is below 64, where a fence or a header would not fit.
+// It prefers the end of a block, then of an item, a row or a line, then of a sentence or a word,
+// and then of a character as people see it. A worse kind of end is taken only if the better ones
+// would leave more than half of the message empty. It panics if limit is below 64, where a fence or
+// a header would not fit.
 func (d *Document) Next(from int, f Format, limit int) (Message, int) {
 	if limit < 64 {
 		panic("markup: a limit below 64")
 	}
 	end := d.Len()
-	// The window grows until it doesn't fit, so the cost depends on the limit rather than on the rest of the text.
+	// The window grows until it doesn't fit, so the cost depends on the limit rather than on the
+	// rest of the text.
 	window := from
 	for length := 2 * limit; ; length *= 2 {
 		window = min(end, from+length)
@@ -84,6 +87,7 @@ func (n *node) all(depth int) iter.Seq2[*node, int] {
 	return func(yield func(*node, int) bool) { n.visit(depth, yield) }
 }
 
+// visit calls yield for a node and all below it. It returns false if yield ended the visit.
 func (n *node) visit(depth int, yield func(*node, int) bool) bool {
 	if !yield(n, depth) {
 		return false

@@ -65,7 +65,8 @@ var slackLink = regexp.MustCompile(`^<((?:https?|mailto|tel|tg):[^<>| ]+)(?:\|([
 
 var plainURL = regexp.MustCompile(`^https?://[A-Za-z0-9]`)
 
-// readLine reads a line of mrkdwn, or of WhatsApp's markup, which differs in links and escapes only.
+// readLine reads a line of mrkdwn, or of WhatsApp's markup, which differs in links and escapes
+// only.
 func readLine(s string, isSlack bool) (string, error) {
 	var shown strings.Builder
 	previous := rune(0)
@@ -122,8 +123,8 @@ func readLine(s string, isSlack bool) (string, error) {
 	return shown.String(), nil
 }
 
-// closing returns where the marker that begins a text is closed, or 0: it follows no letter, its content has no white space and no
-// zero-width space at its edges, and no letter follows.
+// closing returns where the marker that begins a text is closed, or 0: it follows no letter, its
+// content has no white space and no zero-width space at its edges, and no letter follows.
 func closing(s string, marker, previous rune, isSlack bool) int {
 	if !strings.ContainsRune("*_~`", marker) || isWord(previous) {
 		return 0

@@ -8,7 +8,8 @@ import (
 	"unicode/utf16"
 )
 
-// A reader reads a message as the platform does. It returns what a person sees, or an error if the platform would refuse the message.
+// A reader reads a message as the platform does. It returns what a person sees, or an error if the
+// platform would refuse the message.
 type reader func(m Message) (string, error)
 
 // readers are independent of the writers: they know the platforms' rules only.

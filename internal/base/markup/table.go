@@ -6,7 +6,8 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// table writes a table as text in columns, within a code block: no platform of this package has tables in messages.
+// table writes a table as text in columns, within a code block: no platform of this package has
+// tables in messages.
 func (w *writer) table(n *node) {
 	var cells [][]string
 	var widths []int

@@ -8,7 +8,8 @@ import (
 	"unicode"
 )
 
-// An Entity is a range of a Telegram message (core.telegram.org/bots/api#messageentity). Offset and Length are in UTF-16 code units.
+// An Entity is a range of a Telegram message (core.telegram.org/bots/api#messageentity). Offset and
+// Length are in UTF-16 code units.
 type Entity struct {
 	Type     string `json:"type"`
 	Offset   int    `json:"offset"`
@@ -17,12 +18,18 @@ type Entity struct {
 	Language string `json:"language,omitempty"`
 }
 
+// telegramTypes are the names of the entities. Lists, tables and headings have none: they are laid
+// out as lines, code and bold text.
 var telegramTypes = map[kind]string{
 	strong: "bold", emphasis: "italic", strike: "strikethrough", codeSpan: "code", code: "pre", link: "text_link", quote: "blockquote",
 }
 
+// telegramSheet lays text out for Telegram, which has quotes of its own. They can be folded by a
+// person, so a prefix would look wrong.
 var telegramSheet = sheet{bullet: "• ", quotes: true}
 
+// telegram writes the text and its entities. One pass over the spans, which are sorted, keeps the
+// count of UTF-16 units linear.
 func telegram(n *node) Message {
 	l := lay(n, telegramSheet)
 	m := Message{Text: l.text}
@@ -42,9 +49,10 @@ func telegram(n *node) Message {
 	return m
 }
 
-// telegramSpans returns the spans that Telegram keeps. Code must not be part of another entity except a quote, so bold, italic and struck
-// text is cut around it, and code in a link is only a link. A link without a URL that the platform accepts is text, as is one whose text is
-// its URL, which the platform finds by itself.
+// telegramSpans returns the spans that Telegram keeps. Code must not be part of another entity
+// except a quote, so bold, italic and struck text is cut around it, and code in a link is only a
+// link. A link without a URL that the platform accepts is text, as is one whose text is its URL,
+// which the platform finds by itself.
 func telegramSpans(l layout) []span {
 	var spans, codes []span
 	links := 0 // the end of the last link
@@ -101,9 +109,12 @@ func appendTrimmed(spans []span, content string, s span, start, end int) []span 
 	return append(spans, s)
 }
 
+// telegramTags are the tags of parse mode HTML. The platform refuses a message with any other tag,
+// such as p or br.
 var telegramTags = map[kind]string{strong: "b", emphasis: "i", strike: "s", codeSpan: "code", code: "pre", link: "a", quote: "blockquote"}
 
-// telegramHTML writes the same spans as tags of parse mode HTML. Text is the text without them, which is what the platform counts.
+// telegramHTML writes the same spans as tags of parse mode HTML. Text is the text without them,
+// which is what the platform counts.
 func telegramHTML(n *node) Message {
 	l := lay(n, telegramSheet)
 	var b strings.Builder
@@ -127,6 +138,8 @@ func telegramHTML(n *node) Message {
 	return Message{Text: l.text, HTML: b.String()}
 }
 
+// openTag returns the tag that begins a span. The language of a code block is the class of a second
+// element, as the platform demands.
 func openTag(s span) string {
 	switch {
 	case s.kind == link:
@@ -137,6 +150,7 @@ func openTag(s span) string {
 	return "<" + telegramTags[s.kind] + ">"
 }
 
+// closeTag returns what ends the span that openTag began.
 func closeTag(s span) string {
 	if s.kind == code && s.value != "" {
 		return "</code></pre>"
@@ -144,5 +158,6 @@ func closeTag(s span) string {
 	return "</" + telegramTags[s.kind] + ">"
 }
 
-// escapeHTML escapes text between tags. Parse mode HTML knows only the references for these three characters and the quote.
+// escapeHTML escapes text between tags. Parse mode HTML knows only the references for these three
+// characters and the quote.
 func escapeHTML(s string) string { return chatEscapes.Replace(s) }
