@@ -4,7 +4,7 @@ import "strings"
 
 // boundary returns the last position of a source at which its blocks can be parsed apart: the
 // blocks before it never change again, and those behind it don't depend on them, except for
-// definitions of references. It is 0 if there is none.
+// definitions of references. Without such a position it is 0.
 //
 // It is the beginning of a paragraph or a heading at the left edge behind an empty line, which ends
 // every list, quote and table. Code and HTML that contain empty lines are skipped. The scan is
@@ -20,6 +20,7 @@ func boundary(source string) int {
 		}
 		line := source[at:end]
 		content := strings.Trim(line, " \t\n\r")
+		// The order matters: code is code whatever its lines look like.
 		switch {
 		case content == "":
 			isAfterBlank = true
@@ -71,6 +72,7 @@ func (f *fence) close(line string) bool {
 	if run(content) < f.count || content[0] != f.char || strings.Trim(content, "`~ \t\r\n") != "" {
 		return true // it's code
 	}
+	// A fence in a list or a quote ends at about the same column, one at the left edge within three.
 	if f.column > 0 {
 		if column > f.column+3 {
 			return false
@@ -91,7 +93,7 @@ func run(line string) int {
 	return n
 }
 
-// opensHTML reports whether a line may begin HTML that goes on after an empty line (CommonMark,
+// opensHTML reports whether a line may begin HTML that continues after an empty line (CommonMark,
 // section 4.6, kinds 1 to 5).
 func opensHTML(content string) bool {
 	lower := strings.ToLower(content[:min(len(content), 10)])
@@ -111,6 +113,7 @@ func startsBlock(line string) bool {
 		return true
 	case c == '#':
 		return len(line) > 1
+	// A single asterisk may be an item of the list above, and three may be a rule.
 	case c == '*':
 		return len(line) > 2 && line[1] == '*' && isAlnum(line[2])
 	}

@@ -24,19 +24,22 @@ func Committed(source string) int {
 		// A backtick in the rest of the line would make it a paragraph.
 		end = lineStart
 		start, _ = openBlock(source[:end])
+	// Backticks at the beginning of a line of code may be its end.
 	case isCode && codeStart.MatchString(source[lineStart:]):
 		return lineStart
+	// Code is committed word by word, although no marker can be open in it: half a word flickers.
 	case isCode:
 		return wordEnd(source, lineStart)
 	case holdLine.MatchString(source[lineStart:]):
 		end = lineStart
 		start, _ = openBlock(source[:end])
 	}
+	// Rows wait for the line that makes them a table: text can't become a table on these platforms.
 	end = len(holdRows(source[:end], start))
 	// The end of a word may be within a pair of markers, so the end moves back until nothing is
 	// open.
 	for {
-		cut := settled(source[:end], start)
+		cut := closedEnd(source[:end], start)
 		cut = wordEnd(source[:cut], min(lineStart, cut))
 		if cut >= end {
 			return end
@@ -53,11 +56,12 @@ func isCodeAt(source string, lineStart int) bool {
 	return isCode
 }
 
-// settled returns how much of a text, whose last block begins at start, has no marker that is open.
-func settled(source string, start int) int {
+// closedEnd returns how much of a text, whose last block begins at start, has no marker that is open.
+func closedEnd(source string, start int) int {
 	h := healer{source: []byte(source), start: min(start, len(source))}
 	h.cutEnd()
 	end := len(h.source)
+	// An open code span begins with the last run of backticks of its length.
 	if closer := h.scan(); closer != "" {
 		end = strings.LastIndex(source[:end], closer)
 	}
@@ -80,7 +84,7 @@ var fenceStart = regexp.MustCompile("^(?:[-+*>]|\\d{1,9}[.)]|[ \t])*(?:```|~~~)"
 // code.
 var codeStart = regexp.MustCompile("^[ \t>]*(?:`*|~*)[ \t]*$")
 
-// wordEnd returns the end of the last complete word after from, or from if there is none. A
+// wordEnd returns the end of the last complete word after from, or from without one. A
 // character of a script without spaces ends with the next one.
 func wordEnd(source string, from int) int {
 	rest := source[from:]

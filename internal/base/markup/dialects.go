@@ -4,6 +4,8 @@ import "strings"
 
 // The platforms whose formats are markers in the text.
 var (
+	// Slack's mrkdwn has no headings, no languages of code and no escape for its markers
+	// (docs.slack.dev, "Formatting message text").
 	slack = markers{
 		sheet:  sheet{bullet: "• "},
 		pairs:  map[kind]string{strong: "*", emphasis: "_", strike: "~", codeSpan: "`", code: "```"},
@@ -15,6 +17,7 @@ var (
 		bare:  slackURL,
 		words: true,
 	}
+	// Slack's markdown_text is standard Markdown, in which Slack still reads its mentions.
 	slackMarkdown = markers{
 		sheet:  sheet{bullet: "- ", headings: 6},
 		pairs:  markdownPairs,
@@ -22,6 +25,7 @@ var (
 		link:   markdownLink,
 		bare:   autoLink,
 	}
+	// Discord reads Markdown with three levels of headings and without tables.
 	discord = markers{
 		sheet:  sheet{bullet: "- ", headings: 3},
 		pairs:  markdownPairs,
@@ -30,6 +34,7 @@ var (
 		link: func(label, url string) string { return "[" + label + "](<" + markdownURL(url) + ">)" },
 		bare: autoLink,
 	}
+	// WhatsApp has mrkdwn's markers without its links and escapes.
 	whatsApp = markers{
 		sheet:  sheet{bullet: "- "},
 		pairs:  map[kind]string{strong: "*", emphasis: "_", strike: "~", codeSpan: "`", code: "```"},
@@ -37,6 +42,8 @@ var (
 		link:   plainLink,
 		words:  true,
 	}
+	// Feishu's cards read Markdown with HTML-like tags, such as <at>, and numeric references as the
+	// escape for all characters (open.feishu.cn, "Rich text component", JSON 2.0).
 	feishu = markers{
 		sheet:  sheet{bullet: "- ", headings: 6},
 		pairs:  markdownPairs,
@@ -44,6 +51,7 @@ var (
 		link:   markdownLink,
 		bare:   func(url string) string { return markdownLink(feishuEscapes.Replace(url), url) },
 	}
+	// WeCom's stream messages read standard Markdown.
 	weCom = markers{
 		sheet:  sheet{bullet: "- ", headings: 6},
 		pairs:  markdownPairs,
@@ -51,11 +59,12 @@ var (
 		link:   markdownLink,
 		bare:   autoLink,
 	}
+	// Plain text is for LINE, IRC and logs.
 	plainText = markers{sheet: sheet{bullet: "- "}, link: plainLink}
 )
 
 // markdownPairs are the markers of platforms that read Markdown. Emphasis has asterisks: an
-// underscore is none within a word.
+// underscore within a word is text.
 var markdownPairs = map[kind]string{strong: "**", emphasis: "*", strike: "~~", codeSpan: "`", code: "```"}
 
 // plainLink writes the address behind the label, for platforms whose links have no labels.

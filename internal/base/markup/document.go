@@ -64,6 +64,7 @@ func (d *Document) Grow(source string) *Document {
 	for i := range hidden {
 		hidden[i] -= d.stable // negative positions match nothing
 	}
+	// Positions in the tail begin at 0, as those of the parser do, and are moved afterwards.
 	tail := parseHealed(source[d.stable:], hidden)
 	tail.root.shift(d.stable)
 	n := &node{kind: root}
@@ -93,7 +94,7 @@ func (n *node) shift(by int) {
 func (n *node) isLeaf() bool { return n.kind >= text }
 
 // within returns the part of a tree whose leaves begin in the range from from to to of the source,
-// or nil if there is none. Verbatim leaves are cut at its ends. The header of a table stays with
+// or nil if it is empty. Verbatim leaves are cut at its ends. The header of a table stays with
 // every range that contains one of its rows.
 func (n *node) within(from, to int) *node {
 	switch {
@@ -112,6 +113,8 @@ func (n *node) within(from, to int) *node {
 		part.text = n.text[part.pos-n.pos : part.end-n.pos]
 		return &part
 	}
+	// The nodes of a document are shared by its readers, so a part gets its own copies of the
+	// containers that are cut. The rest of the tree is used as it is.
 	part := *n
 	part.children = nil
 	for _, c := range n.children {

@@ -34,12 +34,14 @@ func Heal(source string) string {
 		return source // the last paragraph is complete
 	}
 	start, isCode := openBlock(source)
+	// Markers mean nothing in code. Only the line that may end the code is held back.
 	if isCode {
 		if fenceLine.MatchString(lastLine) {
 			return source[:len(source)-len(lastLine)]
 		}
 		return source
 	}
+	// Without its last line, the text may end in another block.
 	if holdLine.MatchString(lastLine) {
 		source = source[:len(source)-len(lastLine)]
 		start, _ = openBlock(source)
@@ -77,11 +79,14 @@ func (h *healer) heal() string {
 	for i := len(h.open) - 1; i >= 0; i-- {
 		m := h.open[i]
 		switch {
+		// An image without its address can't be shown, and its description alone would move later.
 		case m.char == '[' && h.isImage(m.pos):
 			content = content[:m.pos-1]
 			closer, h.hidden = "", slices.DeleteFunc(h.hidden, func(at int) bool { return at >= m.pos-1 })
+		// Nothing but markers follows, so there is nothing to close yet.
 		case closer == "" && strings.Trim(content[m.pos:], "*_~[! \t\n") == "":
 			content = content[:m.pos]
+		// The label of a link is shown as text until its address is complete.
 		case m.char == '[':
 			h.hide(m.pos, 1)
 		case closer == "" && endsWith(content, m.char) || m.char == '~' && strings.HasSuffix(closer, "~"):
@@ -92,6 +97,7 @@ func (h *healer) heal() string {
 			closer += strings.Repeat(string(m.char), m.count)
 		}
 	}
+	// A marker that follows white space would open rather than close.
 	if closer != "" {
 		content = strings.TrimRight(content, " \t\n")
 		if closer[0] == '`' && endsWith(content, '`') {

@@ -39,7 +39,7 @@ func (h *htmlWriter) blocks(nodes []*node, isLoose bool) {
 	}
 }
 
-// block writes one block. Tables and lists have elements of their own here, unlike on all other
+// block writes one block. Tables and lists have elements here, unlike on all other
 // platforms.
 func (h *htmlWriter) block(n *node) {
 	switch n.kind {
@@ -51,6 +51,7 @@ func (h *htmlWriter) block(n *node) {
 		if strings.TrimSpace(plain(n)) == "" {
 			return
 		}
+		// The class is how the specification marks the language of code.
 		class := ""
 		if n.value != "" {
 			class = ` class="language-` + html.EscapeString(n.value) + `"`
@@ -73,7 +74,7 @@ func (h *htmlWriter) block(n *node) {
 	}
 }
 
-// list writes a list. A list that begins in an earlier message goes on with its number.
+// list writes a list. A list that begins in an earlier message continues its numbers.
 func (h *htmlWriter) list(n *node) {
 	name, attributes := "ul", ""
 	if number := n.children[0].level; number >= 0 {

@@ -19,7 +19,7 @@ type span struct {
 	start, end int    // bytes of the text
 }
 
-// A layout is a document as lines of text, for platforms without lists and tables of their own.
+// A layout is a document as lines of text, for platforms that have neither lists nor tables.
 type layout struct {
 	text  string
 	spans []span // by start, the outer one first
@@ -55,6 +55,7 @@ func (w *writer) blocks(blocks []*node, isLoose bool) {
 	for i, b := range blocks {
 		if i > 0 {
 			w.newLine()
+			// Code and tables stand apart even in a tight list: they have a box around them.
 			if isLoose || b.kind == code || b.kind == table {
 				w.newLine()
 			}
@@ -68,6 +69,7 @@ func (w *writer) blocks(blocks []*node, isLoose bool) {
 func (w *writer) block(n *node) {
 	switch n.kind {
 	case heading:
+		// A heading of Markdown is one line, while the source may underline two of them.
 		oneLine := w.oneLine
 		w.oneLine = w.headings > 0
 		defer func() { w.oneLine = oneLine }()
@@ -148,7 +150,7 @@ func (w *writer) quote(n *node) {
 	w.prefix = outer
 }
 
-// item writes an item of a list. Its number is written as text, so that a list that goes on in the
+// item writes an item of a list. Its number is written as text, so that a list that continues in the
 // next message keeps counting.
 func (w *writer) item(n *node) {
 	mark := w.bullet

@@ -10,7 +10,7 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// text converts a run of text. Escapes and character references become leaves of their own, which
+// text converts a run of text. Escapes and character references become separate leaves, which
 // can't be cut.
 func (p parser) text(n *ast.Text) []*node {
 	nodes := p.run(n.Segment.Start, n.Segment.Stop, n.IsRaw())
@@ -35,6 +35,7 @@ func (p parser) run(start, stop int, isRaw bool) []*node {
 		}
 	}
 	for i := start; i < stop && !isRaw; i++ {
+		// What differs from its source is a leaf without the flag verbatim, and stays whole.
 		switch {
 		case len(p.hidden) > 0 && slices.Contains(p.hidden, i): // there are few, in the last block
 			flush(i)

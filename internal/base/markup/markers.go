@@ -50,6 +50,7 @@ func (e *encoder) encode(from, to int, spans []span) {
 	for len(spans) > 0 {
 		s := spans[0]
 		e.plain(from, s.start)
+		// Spans are nested properly, so those that begin within the first one end within it.
 		inner := 1
 		for inner < len(spans) && spans[inner].start < s.end {
 			inner++
@@ -76,12 +77,14 @@ func (e *encoder) span(s span, inner []span) {
 	case link:
 		e.linkSpan(s, inner, content)
 	default:
+		// Without a marker, the spans within may still have theirs.
 		if marker == "" || !e.atEdges(s) {
 			e.encode(s.start, s.end, inner)
 			return
 		}
 		e.open = append(e.open, marker)
 		e.encode(s.start, s.end, inner)
+		// If nothing was written behind a line end, the marker was not opened again.
 		if e.written == len(e.open) {
 			e.b.WriteString(marker)
 			e.written--
@@ -141,6 +144,7 @@ func (e *encoder) plain(from, to int) {
 		if line == "" {
 			continue
 		}
+		// A marker that begin is about to write will be next to the text, not what precedes it now.
 		if e.escape != nil {
 			before := e.last
 			if e.written < len(e.open) && before != '\n' {
@@ -176,6 +180,7 @@ func (e *encoder) fence(marker string, s span, content string) {
 	for strings.Contains(content, "```") {
 		content = strings.ReplaceAll(content, "```", "``"+joiner+"`")
 	}
+	// A language that contains a backtick would end the fence, and one with a space isn't a language.
 	language := s.value
 	if e.sheet.headings == 0 || strings.ContainsAny(language, "` ") {
 		language = "" // only platforms that read Markdown know languages

@@ -22,8 +22,10 @@ func openBlockOf(source string) (start int, isCode bool) {
 		n = c
 	}
 	switch n := n.(type) {
+	// HTML counts as code, because its text has no markers either.
 	case *ast.FencedCodeBlock, *ast.CodeBlock, *ast.HTMLBlock:
 		return len(source), true
+	// A cell is a block for its markers: they can't span cells.
 	case *extast.TableCell:
 		if n.Lines().Len() == 0 {
 			return strings.LastIndexByte(source, '|') + 1, false

@@ -50,7 +50,7 @@ type parser struct {
 }
 
 // children converts the children of a node. One node may become several leaves, because escapes are
-// leaves of their own.
+// separate leaves.
 func (p parser) children(n ast.Node) []*node {
 	var nodes []*node
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
@@ -100,6 +100,8 @@ func (p parser) block(n ast.Node) *node {
 		return &node{kind: code, value: string(n.Language(p.source)), children: p.lines(n.Lines())}
 	case *ast.CodeBlock:
 		return &node{kind: code, children: p.lines(n.Lines())}
+	// HTML is shown as it is written. It may be an example, and passing it on would let an agent's
+	// text use tags of the platform.
 	case *ast.HTMLBlock:
 		lines := p.lines(n.Lines())
 		if n.HasClosure() {

@@ -12,6 +12,7 @@ import (
 func (h *healer) scan() string {
 	for i := h.start; i < len(h.source); {
 		switch c := h.source[i]; c {
+		// An escaped character is text.
 		case '\\':
 			i += 2
 		case '`':
@@ -37,6 +38,7 @@ func (h *healer) scan() string {
 			count := h.runLength(i)
 			h.delimiter(marker{char: c, count: count, pos: i})
 			i += count
+		// A URL may contain underscores, tildes and backticks.
 		case 'h':
 			i += max(1, len(urlStart.Find(h.source[i:])))
 		default:
@@ -97,6 +99,7 @@ func (h *healer) closeBracket(at int) int {
 	for b >= 0 && h.open[b].char != '[' {
 		b--
 	}
+	// Without an opening bracket, the closing one is text.
 	if b < 0 {
 		return at + 1
 	}
@@ -115,6 +118,7 @@ func (h *healer) closeBracket(at int) int {
 		h.open = h.open[:b] // markers that stay open within a label are text
 		return end
 	}
+	// The label stays visible, so the bracket and the beginning of the address are cut behind it.
 	if !h.isImage(opener.pos) {
 		h.source = h.source[:at]
 	}

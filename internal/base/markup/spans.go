@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// in writes a span around what f writes. A span within one of its own kind is left out.
+// in writes a span around what f writes. A span within one of the same kind is left out.
 func (w *writer) in(k kind, value string, f func()) {
 	if w.open[k] > 0 && k != link || w.open[code]+w.open[codeSpan] > 0 {
 		f()
@@ -55,6 +55,7 @@ func (w *writer) image(n *node) {
 // tidy moves the ends of spans off white space and prefixes, where no platform recognises markers,
 // and drops spans that then are empty.
 func (l layout) tidy() layout {
+	// Positions of prefixes, to step over them, and of code, which begins with its white space.
 	prefixes, codes := map[int]int{}, map[int]bool{}
 	for _, s := range l.spans {
 		switch s.kind {
@@ -90,6 +91,7 @@ func (l layout) tidy() layout {
 			spans = append(spans, s)
 		}
 	}
+	// Moving the beginning of a span may have put it behind one within it.
 	slices.SortStableFunc(spans, func(a, b span) int { return cmp.Or(a.start-b.start, b.end-a.end) })
 	l.spans = spans
 	return l

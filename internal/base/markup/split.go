@@ -36,6 +36,8 @@ func (d *Document) Next(from int, f Format, limit int) (Message, int) {
 			return m, end
 		}
 	}
+	// Each kind of end is tried until one fills at least half of the message: a reader prefers a
+	// short message to a cut within a block, but a message with one line only looks broken.
 	best, size := from, 0
 	part := d.root.within(from, window)
 	for _, class := range classes {
@@ -56,6 +58,7 @@ func (d *Document) Next(from int, f Format, limit int) (Message, int) {
 			break
 		}
 	}
+	// There is always progress: a caller that loops until the end of the document ends.
 	if best == from { // a leaf that can't be cut and doesn't fit
 		best = d.after(from)
 	}
@@ -64,6 +67,8 @@ func (d *Document) Next(from int, f Format, limit int) (Message, int) {
 
 // largest returns the last of some ascending ends whose message fits, and the message's size.
 func (d *Document) largest(from int, ends []int, f Format, limit int) (to, size int) {
+	// Sizes grow with the range, apart from a few bytes of markers, so a binary search finds the end.
+	// The size of what it returns has been measured, so it fits in any case.
 	i := sort.Search(len(ends), func(i int) bool { return f.size(d.Render(from, ends[i], f)) > limit })
 	if i == 0 {
 		return from, 0

@@ -9,6 +9,8 @@ import (
 // table writes a table as text in columns, within a code block: no platform of this package has
 // tables in messages.
 func (w *writer) table(n *node) {
+	// The first pass finds the widths of the columns, in cells of a terminal: a Chinese character
+	// is as wide as two letters in the fonts that platforms use for code.
 	var cells [][]string
 	var widths []int
 	for _, r := range n.children {
@@ -23,6 +25,7 @@ func (w *writer) table(n *node) {
 		}
 		cells = append(cells, line)
 	}
+	// The last column isn't padded: trailing spaces would only make lines wrap on a phone.
 	var b strings.Builder
 	for i, line := range cells {
 		for j, s := range line {

@@ -24,7 +24,7 @@ var telegramTypes = map[kind]string{
 	strong: "bold", emphasis: "italic", strike: "strikethrough", codeSpan: "code", code: "pre", link: "text_link", quote: "blockquote",
 }
 
-// telegramSheet lays text out for Telegram, which has quotes of its own. They can be folded by a
+// telegramSheet lays text out for Telegram, which has entities for quotes. They can be folded by a
 // person, so a prefix would look wrong.
 var telegramSheet = sheet{bullet: "• ", quotes: true}
 
@@ -76,6 +76,7 @@ func telegramSpans(l layout) []span {
 	if len(codes) == 0 {
 		return spans
 	}
+	// Bold, italic and struck text may contain each other, so only code interrupts them.
 	var parts []span
 	for _, s := range spans {
 		if s.kind != strong && s.kind != emphasis && s.kind != strike {
@@ -118,6 +119,7 @@ var telegramTags = map[kind]string{strong: "b", emphasis: "i", strike: "s", code
 func telegramHTML(n *node) Message {
 	l := lay(n, telegramSheet)
 	var b strings.Builder
+	// The spans are nested properly, so a stack of open tags is enough to balance them.
 	var open []span
 	at := 0
 	advance := func(to int) {
