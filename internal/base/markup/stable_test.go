@@ -11,7 +11,7 @@ import (
 func TestCutsAreStable(t *testing.T) {
 	text := samples["40k"] + samples["long"] + "\n\n" + samples["longlist"] + "\n" + samples["longtable"] + "\n" + samples["longcode"]
 	whole := cuts(Parse(text), Telegram, 4096)
-	for at := 3000; at < len(text); at += 1501 {
+	for at := 3000; at < len(text); at += 7001 {
 		p := text[:at]
 		for !utf8.ValidString(p) {
 			p = p[:len(p)-1]
