@@ -118,8 +118,11 @@ func following(line string, at int, after rune) rune {
 
 // feishuEscapes are the references that the card's Markdown reads for its own characters
 // (open.feishu.cn, "Rich text", special characters).
-var feishuEscapes = strings.NewReplacer("&", "&#38;", "<", "&#60;", ">", "&#62;", "*", "&#42;", "~", "&#126;", "`", "&#96;", "[", "&#91;", "]",
-	"&#93;", "://", "&#58;//", "\\", "&#92;", "_", "&#95;", "$", "&#36;", "|", "&#124;")
+var feishuEscapes = strings.NewReplacer(
+	"&", "&#38;", "<", "&#60;", ">", "&#62;", "*", "&#42;", "~", "&#126;", "`", "&#96;", "_", "&#95;",
+	"[", "&#91;", "]", "&#93;", "\\", "&#92;", "$", "&#36;", "|", "&#124;",
+	"://", "&#58;//", // a URL that isn't a link in the source would contain the references behind it
+)
 
 // escapeFeishu escapes a line for a card.
 func escapeFeishu(line string, before, _ rune) string {

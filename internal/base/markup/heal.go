@@ -14,7 +14,8 @@ const hiddenMark = "\x01"
 var (
 	// holdLine matches a last line whose meaning the next characters decide: a rule, an underline
 	// of a heading, the beginning of a list, of a fence, of a quote, of a row or of a task.
-	holdLine = regexp.MustCompile("^(?:[ \t>]|\\d{1,9}[.)][ \t])*(?:[-+*=_#|:`~> \t]*|\\d{1,9}[.)]?|[-+*][ \t]+\\[[ xX]?\\]?|\\[[^\\]]*\\]:.*)$")
+	holdLine = regexp.MustCompile("^(?:[ \t>]|\\d{1,9}[.)][ \t])*" + // the marks of lists and quotes around it
+		"(?:[-+*=_#|:`~> \t]*|\\d{1,9}[.)]?|[-+*][ \t]+\\[[ xX]?\\]?|\\[[^\\]]*\\]:.*)$")
 	// holdEnd matches the end of a text that may become an HTML tag, an autolink or a character
 	// reference.
 	holdEnd = regexp.MustCompile(`(?:<[A-Za-z/!][^<>\n]*|&#?[A-Za-z0-9]*|!)$`)

@@ -104,7 +104,8 @@ func (p parser) autoLink(n *ast.AutoLink) []*node {
 	if n.AutoLinkType == ast.AutoLinkEmail && !strings.HasPrefix(url, "mailto:") {
 		url = "mailto:" + url
 	}
-	return []*node{{kind: link, value: url, children: []*node{{kind: text, text: label, pos: at, end: at + len(label), verbatim: true}}}}
+	leaf := &node{kind: text, text: label, pos: at, end: at + len(label), verbatim: true}
+	return []*node{{kind: link, value: url, children: []*node{leaf}}}
 }
 
 // trimEnd removes line ends at the end of the last leaf.

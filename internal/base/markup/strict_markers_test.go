@@ -63,6 +63,11 @@ func unescapeSlack(s string) (string, error) {
 
 var slackLink = regexp.MustCompile(`^<((?:https?|mailto|tel|tg):[^<>| ]+)(?:\|([^<>|\n]+))?>`)
 
+// urlEnd returns the end of the URL that begins a text, without the punctuation behind it.
+func urlEnd(s string) int {
+	return len(strings.TrimRight(s[:strings.IndexAny(s+" ", " \n\t*")], ")_~.,"))
+}
+
 var plainURL = regexp.MustCompile(`^https?://[A-Za-z0-9]`)
 
 // readLine reads a line of mrkdwn, or of WhatsApp's markup, which differs in links and escapes
@@ -91,7 +96,7 @@ func readLine(s string, isSlack bool) (string, error) {
 			continue
 		}
 		if !isSlack && !isWord(previous) && plainURL.MatchString(s) {
-			end := strings.IndexAny(s+" ", " \n\t*")
+			end := urlEnd(s)
 			shown.WriteString(s[:end])
 			s, previous = s[end:], 'x'
 			continue
@@ -140,7 +145,7 @@ func closing(s string, marker, previous rune, isSlack bool) int {
 				i += strings.IndexByte(s[i:]+">", '>')
 				continue
 			case !isSlack && plainURL.MatchString(s[i:]):
-				i += strings.IndexAny(s[i:]+" ", " \n\t*")
+				i += urlEnd(s[i:])
 			case s[i] == '`':
 				before, _ := utf8.DecodeLastRuneInString(s[:i])
 				i += closing(s[i:], '`', before, isSlack)

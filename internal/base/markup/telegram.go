@@ -21,7 +21,8 @@ type Entity struct {
 // telegramTypes are the names of the entities. Lists, tables and headings have none: they are laid
 // out as lines, code and bold text.
 var telegramTypes = map[kind]string{
-	strong: "bold", emphasis: "italic", strike: "strikethrough", codeSpan: "code", code: "pre", link: "text_link", quote: "blockquote",
+	strong: "bold", emphasis: "italic", strike: "strikethrough",
+	codeSpan: "code", code: "pre", link: "text_link", quote: "blockquote",
 }
 
 // telegramSheet lays text out for Telegram, which has entities for quotes. They can be folded by a
@@ -112,7 +113,9 @@ func appendTrimmed(spans []span, content string, s span, start, end int) []span 
 
 // telegramTags are the tags of parse mode HTML. The platform refuses a message with any other tag,
 // such as p or br.
-var telegramTags = map[kind]string{strong: "b", emphasis: "i", strike: "s", codeSpan: "code", code: "pre", link: "a", quote: "blockquote"}
+var telegramTags = map[kind]string{
+	strong: "b", emphasis: "i", strike: "s", codeSpan: "code", code: "pre", link: "a", quote: "blockquote",
+}
 
 // telegramHTML writes the same spans as tags of parse mode HTML. Text is the text without them,
 // which is what the platform counts.
