@@ -1,0 +1,218 @@
+package channel
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/retry"
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/store/feed"
+	"github.com/leat-dev/leat/transcript"
+)
+
+const (
+	// batchBudget is about how many bytes of changes a channel gets at once.
+	batchBudget = 256 << 10
+	// deliverAgain is the wait before a delivery is repeated that the gateway could not make.
+	deliverAgain = time.Second
+)
+
+// errDraining means that a delivery ended because the gateway is shutting down and its turn has not ended.
+var errDraining = errors.New("channel: the gateway is shutting down")
+
+// wake starts the deliveries to a chat, unless they run already; then they look again before they end. It doesn't block, because the
+// writers of conversations call it.
+func (c *connector) wake(t *chat) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t.dirty = true
+	if ctx := c.delivering; ctx != nil && !t.running {
+		t.running = true
+		c.pipeline.tasks.Go(func() { c.deliver(ctx, t) })
+	}
+}
+
+// deliver delivers what the conversations of a chat have for it, one turn after another, until nothing is left.
+func (c *connector) deliver(ctx context.Context, t *chat) {
+	for {
+		c.mu.Lock()
+		if !t.dirty || c.delivering == nil {
+			t.running = false
+			c.mu.Unlock()
+			return
+		}
+		t.dirty = false
+		bindings := slices.Clone(t.bindings)
+		c.mu.Unlock()
+		for i, b := range bindings {
+			err := c.deliverConversation(ctx, t, b, i == len(bindings)-1)
+			switch {
+			case err == nil || ctx.Err() != nil || errors.Is(err, errDraining):
+			case isDeleted(err):
+				c.forget(t, b)
+			default:
+				c.log.Warn("delivery to a chat failed; it is repeated", "conversation", b.Conversation, "error", err)
+				_ = retry.Sleep(ctx, deliverAgain) // if it fails, the next round ends
+				c.wake(t)
+			}
+		}
+	}
+}
+
+// deliverConversation delivers the turns of one conversation that the chat hasn't got yet. It returns when it has reached the end of the
+// log. A binding that isn't the chat's current one is removed when all its turns have been delivered.
+func (c *connector) deliverConversation(ctx context.Context, t *chat, b *binding, isCurrent bool) error {
+	f, err := c.pipeline.gateway.Feed(ctx, principal(c.name, t.id), b.Conversation)
+	if err != nil {
+		return err
+	}
+	defer f.Release()
+	var log transcript.Transcript
+	at := b.Cursor
+	for {
+		batch, err := f.Poll(ctx, at, batchBudget)
+		if err != nil {
+			return err
+		}
+		if batch == nil {
+			break
+		}
+		if err := batch.Apply(&log); err != nil {
+			at = "" // a snapshot replaces what was lost
+			continue
+		}
+		at = batch.Cursor
+		for turn := nextTurn(&log, b); turn != nil; turn = nextTurn(&log, b) {
+			if err := c.deliverTurn(ctx, t, b, f, turn); err != nil {
+				return err
+			}
+		}
+	}
+	c.advance(&log, b, f, at)
+	if !isCurrent && len(unfinished(&log)) == 0 {
+		c.forget(t, b)
+		return c.remove(ctx, b)
+	}
+	return nil
+}
+
+// nextTurn returns the first turn that has begun and was not delivered, or nil.
+func nextTurn(log *transcript.Transcript, b *binding) *transcript.Turn {
+	_, seq, _ := b.Cursor.Parse()
+	for _, turn := range log.Turns {
+		if turn.FirstSeq > seq && turn.State != transcript.TurnQueued && turn.Independent() && !slices.Contains(b.Delivered, turn.ID) {
+			return turn
+		}
+	}
+	return nil
+}
+
+// unfinished returns the turns that have not ended.
+func unfinished(log *transcript.Transcript) []*transcript.Turn {
+	return slices.DeleteFunc(slices.Clone(log.Turns), func(t *transcript.Turn) bool { return !t.Unfinished() })
+}
+
+// advance moves the cursor behind everything that was delivered, in memory: the next state that is stored contains it. Before that, the
+// delivered turns are remembered by their ids.
+func (c *connector) advance(log *transcript.Transcript, b *binding, f *gateway.Reader, at feed.Cursor) {
+	_, seq, _ := at.Parse()
+	for _, turn := range unfinished(log) {
+		seq = min(seq, turn.FirstSeq-1)
+	}
+	if _, old, _ := b.Cursor.Parse(); seq <= old {
+		return
+	}
+	b.Cursor = f.CursorAt(seq)
+	b.Delivered = slices.DeleteFunc(b.Delivered, func(id string) bool {
+		turn := log.Turn(id)
+		return turn == nil || turn.FirstSeq <= seq
+	})
+}
+
+// deliverTurn delivers one turn and stores that it was delivered. An error means that the delivery has to be repeated.
+func (c *connector) deliverTurn(ctx context.Context, t *chat, b *binding, f *gateway.Reader, turn *transcript.Turn) error {
+	if turn.StartedAt != 0 || turn.Outcome != event.Cancelled {
+		if b.Turn != turn.ID {
+			b.Turn, b.State = turn.ID, nil
+		}
+		err := c.stream(ctx, t, b, f, turn)
+		switch {
+		case err == nil:
+		case ctx.Err() != nil, errors.Is(err, errDraining), isDeleted(err), errors.Is(err, feed.ErrLost):
+			return err
+		default:
+			c.failed(StreamFailed{Channel: c.name, Chat: t.id, Turn: turn.ID, Err: err})
+		}
+	}
+	c.mu.Lock()
+	delete(t.replies, turn.Answers)
+	c.mu.Unlock()
+	b.Delivered = append(b.Delivered, turn.ID)
+	b.Turn, b.State = "", nil
+	return c.save(ctx, b)
+}
+
+// stream passes the events of a turn to the channel. It holds turnMu, so a shutdown waits for it.
+func (c *connector) stream(ctx context.Context, t *chat, b *binding, f *gateway.Reader, turn *transcript.Turn) error {
+	c.pipeline.turnMu.RLock()
+	defer c.pipeline.turnMu.RUnlock()
+	c.mu.Lock()
+	replyTo := t.replies[turn.Answers]
+	c.mu.Unlock()
+	metadata := StreamMetadata{
+		Conversation: b.Conversation, Turn: turn.ID, Agent: turn.Agent, ReplyTo: replyTo, State: b.State,
+		Save: func(ctx context.Context, state any) error {
+			v, err := json.Marshal(state)
+			if err != nil {
+				return err
+			}
+			b.State = v
+			return c.save(ctx, b)
+		},
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	source := newSource(f, turn)
+	events := make(chan StreamEvent)
+	var sourceErr error
+	sourced := make(chan struct{})
+	go func() {
+		defer close(sourced)
+		defer close(events)
+		if sourceErr = source.run(ctx, events, c.pipeline.draining); sourceErr != nil {
+			cancel(sourceErr)
+		}
+	}()
+	err := c.send(ctx, t.id, metadata, events)
+	cancel(nil)
+	for range events {
+		// A channel that failed may have left events. The source ends, because its context has ended.
+	}
+	<-sourced
+	if err != nil && sourceErr != nil && !errors.Is(sourceErr, context.Canceled) {
+		return sourceErr
+	}
+	return err
+}
+
+// send delivers a turn in the form that the channel can take.
+func (c *connector) send(ctx context.Context, chat string, metadata StreamMetadata, events <-chan StreamEvent) error {
+	ch, canStream := c.channel.(StreamChannel)
+	if !canStream {
+		return c.collapse(ctx, chat, metadata, events)
+	}
+	hints := StreamHints{Channel: c.name, ChatID: chat, Conversation: metadata.Conversation, Turn: metadata.Turn}
+	delegate := c.pipeline.cfg.Delegate
+	if delegate != nil {
+		ctx = delegate.OnStreamBegin(ctx, hints)
+	}
+	err := ch.SendStream(ctx, chat, metadata, events)
+	if delegate != nil {
+		delegate.OnStreamEnd(ctx, hints, err)
+	}
+	return err
+}

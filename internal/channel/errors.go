@@ -1,0 +1,18 @@
+package channel
+
+import "errors"
+
+var (
+	// ErrBusClosed means that the bus accepts no messages any more, because the gateway is shutting down.
+	ErrBusClosed = errors.New("channel: the bus is closed")
+	// ErrBusy means that the queue of a chat is full.
+	ErrBusy = errors.New("channel: the chat has too many messages waiting")
+	// ErrCode means that a pairing code doesn't exist or has expired.
+	ErrCode = errors.New("channel: unknown or expired pairing code")
+	// ErrUnreachable means that a chat can't be reached any more, for example because a person has blocked the bot. Deliveries to it are
+	// not tried again.
+	ErrUnreachable = errors.New("channel: the chat can't be reached")
+	// ErrUnknownOutcome means that a message was possibly delivered: the request that sends it was interrupted, and the platform can't say
+	// whether it took effect. The message is not sent again, because it could appear twice.
+	ErrUnknownOutcome = errors.New("channel: the answer was possibly delivered: sending it was interrupted")
+)

@@ -1,0 +1,29 @@
+package channel
+
+import "fmt"
+
+// EventStreamFailed is the name of the event that a failed delivery is recorded as.
+const EventStreamFailed = "stream.failed"
+
+// StreamFailed is the content of [EventStreamFailed]. Turn is empty for a message that belongs to no turn.
+type StreamFailed struct {
+	Channel, Chat, Turn string
+	Err                 error
+}
+
+func (f StreamFailed) String() string {
+	return fmt.Sprintf("%s: channel %s: %v", EventStreamFailed, f.Channel, f.Err)
+}
+
+// failed records a delivery that is not tried again. The person in the chat gets no other notice: a part of the answer may be visible
+// already, and the failure is the operator's to see.
+func (c *connector) failed(f StreamFailed) {
+	c.mu.Lock()
+	c.failures++
+	c.lastError = f.Err
+	c.mu.Unlock()
+	c.log.Error("delivery to a chat failed", "event", EventStreamFailed, "turn", f.Turn, "error", f.Err)
+	if c.pipeline.cfg.Failed != nil {
+		c.pipeline.cfg.Failed(f)
+	}
+}

@@ -1,0 +1,171 @@
+package channel
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// Options configure one channel of a [Pipeline].
+type Options struct {
+	// Agent answers in new conversations. If it is empty, the gateway's default agent does.
+	Agent string
+	// Allow are the ids of the people who may talk to the channel, besides those whom an operator admits with a pairing code.
+	Allow []string
+	// AllMessages makes the agent answer every message in groups, and not only those that mention the bot or reply to it.
+	AllMessages bool
+}
+
+// Config configures a [Pipeline]. Journal and Log are required.
+type Config struct {
+	Journal Journal
+	Log     *slog.Logger
+	// Delegate observes deliveries. If it is nil, nothing does.
+	Delegate StreamDelegate
+	// Failed is called for each delivery that failed for good. If it is nil, failures are only logged.
+	Failed func(StreamFailed)
+}
+
+// Pipeline connects channels with conversations. The calls are New, Add for each channel, Start, Shutdown. The other methods may be called
+// concurrently between Start and Shutdown, and Committed at any time.
+type Pipeline struct {
+	cfg     Config
+	store   store
+	bus     *MessageBus
+	gateway *gateway.Gateway // set by Start
+
+	connectors map[string]*connector // by the channel's name; not changed after Start
+
+	mu    sync.RWMutex        // protects rooms
+	rooms map[string][]linked // by conversation
+
+	// turnMu is held for reading while a turn is delivered. Shutdown takes it for writing when it has ended the contexts of all deliveries.
+	turnMu sync.RWMutex
+	// draining is closed when Shutdown begins: deliveries of turns that have not ended stop then.
+	draining chan struct{}
+
+	receive context.CancelFunc // ends the Run methods of the channels
+	deliver context.CancelFunc // ends deliveries
+	runs    sync.WaitGroup     // goroutines of Run
+	tasks   sync.WaitGroup     // goroutines of deliveries
+}
+
+// linked is a chat that shows a conversation.
+type linked struct {
+	c *connector
+	t *chat
+}
+
+// New returns a pipeline without channels. It is created before the gateway, of which it is a watcher.
+func New(cfg Config) *Pipeline {
+	p := &Pipeline{
+		cfg: cfg, store: store{cfg.Journal}, connectors: map[string]*connector{}, rooms: map[string][]linked{}, draining: make(chan struct{}),
+		receive: func() {}, deliver: func() {},
+	}
+	p.bus = NewMessageBus(p.handle, p.send)
+	return p
+}
+
+// Add adds a channel. Names must be unique.
+func (p *Pipeline) Add(ch Channel, o Options) {
+	p.connectors[ch.Name()] = newConnector(p, ch, o)
+}
+
+// Start begins to receive and deliver. It continues what the previous process left: messages that were not handled, and turns that were not
+// delivered.
+func (p *Pipeline) Start(ctx context.Context, gw *gateway.Gateway) error {
+	p.gateway = gw
+	if len(p.connectors) == 0 {
+		return nil
+	}
+	if err := p.store.open(ctx); err != nil {
+		return err
+	}
+	receiving, receive := context.WithCancel(context.Background())
+	delivering, deliver := context.WithCancel(context.Background())
+	p.receive, p.deliver = receive, deliver
+	for _, c := range p.connectors {
+		if err := c.start(ctx, delivering); err != nil {
+			return err
+		}
+	}
+	for _, c := range p.connectors {
+		p.runs.Go(func() { c.run(receiving) })
+	}
+	return nil
+}
+
+// Shutdown stops the channels. Finals of turns that have ended are sent until ctx ends; other deliveries end at once and are continued by
+// the next process. When it returns, no goroutine of the pipeline runs.
+func (p *Pipeline) Shutdown(ctx context.Context) {
+	close(p.draining)
+	for _, c := range p.connectors {
+		c.stop()
+	}
+	p.receive()
+	p.runs.Wait()
+	p.bus.Close(ctx)
+	stop := context.AfterFunc(ctx, p.deliver)
+	p.tasks.Wait()
+	stop()
+	p.deliver()
+	p.turnMu.Lock() // a delivery that doesn't heed its context blocks here, and so does no harm to a store that is closed next
+	defer p.turnMu.Unlock()
+}
+
+// Committed implements [gateway.Watcher]: it wakes the deliveries to the chats of a conversation.
+func (p *Pipeline) Committed(s *journal.Summary, _ []event.Event) {
+	p.mu.RLock()
+	chats := p.rooms[s.ID]
+	p.mu.RUnlock()
+	for _, l := range chats {
+		l.c.wake(l.t)
+	}
+}
+
+// link makes commits of a conversation wake a chat. The list is copied, because Committed reads it without the lock.
+func (p *Pipeline) link(conversation string, l linked) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	chats := p.rooms[conversation]
+	p.rooms[conversation] = append(chats[:len(chats):len(chats)], l)
+}
+
+// unlink undoes link.
+func (p *Pipeline) unlink(conversation string, l linked) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var others []linked
+	for _, o := range p.rooms[conversation] {
+		if o != l {
+			others = append(others, o)
+		}
+	}
+	if len(others) == 0 {
+		delete(p.rooms, conversation)
+	} else {
+		p.rooms[conversation] = others
+	}
+}
+
+// handle is called by the bus for each inbound message.
+func (p *Pipeline) handle(ctx context.Context, m InboundMessage) {
+	if c := p.connectors[m.Channel]; c != nil {
+		c.handle(ctx, &m)
+	}
+}
+
+// send is called by the bus for each outbound message.
+func (p *Pipeline) send(ctx context.Context, m OutboundMessage) {
+	c := p.connectors[m.Channel]
+	if c == nil {
+		return
+	}
+	if err := c.channel.Send(ctx, m); err != nil && ctx.Err() == nil {
+		c.failed(StreamFailed{Channel: m.Channel, Chat: m.ChatID, Err: err})
+	}
+}

@@ -1,0 +1,104 @@
+package channel
+
+import (
+	"fmt"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// StreamEvent is a step of the stream that SendStream gets: either a snapshot or changes. The changes of one step are merged, so a text
+// that grew many times is one append.
+type StreamEvent struct {
+	// Snapshot replaces everything before. It is set if the changes can't be resumed, for example after a message was regenerated.
+	Snapshot *transcript.Snapshot
+	// Events ascend in seq. Those of other turns are included.
+	Events []event.Event
+}
+
+// Stream folds the events of SendStream into one turn.
+type Stream struct {
+	id      string
+	t       transcript.Transcript
+	isReset bool // a snapshot has arrived, so an unknown turn is not one that is still to come
+}
+
+// NewStream returns an empty stream of a turn.
+func NewStream(turn string) *Stream { return &Stream{id: turn} }
+
+// Apply folds one step. An error means that the stream has lost an event; the delivery then has to be repeated.
+func (s *Stream) Apply(e StreamEvent) error {
+	if e.Snapshot != nil {
+		s.t.Reset(e.Snapshot)
+		s.isReset = true
+	}
+	for i := range e.Events {
+		if err := s.t.Apply(&e.Events[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Turn returns the turn as it is, or nil if none of its events has arrived.
+func (s *Stream) Turn() *transcript.Turn { return s.t.Turn(s.id) }
+
+// Removed reports whether the turn was removed from its conversation, for example by a regeneration. Nothing of it should remain in the chat.
+func (s *Stream) Removed() bool { return s.isReset && s.Turn() == nil }
+
+// Messages returns the messages that the turn has written, in order.
+func (s *Stream) Messages() []*transcript.Message {
+	var list []*transcript.Message
+	for _, m := range s.t.Messages {
+		if m.Turn == s.id && m.Role == event.Assistant {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// Text returns the visible text of the turn as Markdown.
+func (s *Stream) Text() string { return s.t.Visible(s.id) }
+
+// Tools returns the tool calls of the turn in order.
+func (s *Stream) Tools() []*transcript.Part {
+	var list []*transcript.Part
+	for _, m := range s.Messages() {
+		for _, p := range m.Parts {
+			if p.Kind == event.KindTool {
+				list = append(list, p)
+			}
+		}
+	}
+	return list
+}
+
+// Final returns the text of the answer after the end of the turn, as Markdown. If the turn did not complete, a last paragraph says so: a part
+// of an answer is never presented as the whole. Final is empty only for a turn that a person stopped before it wrote anything.
+func (s *Stream) Final() string {
+	text, ending := s.Text(), s.ending()
+	switch {
+	case text == "" && ending == "" && s.Turn() != nil && s.Turn().Outcome == event.Completed:
+		return textEmpty
+	case text == "" || ending == "":
+		return text + ending
+	}
+	return text + "\n\n" + ending
+}
+
+// ending returns the paragraph about a turn that did not complete, or "".
+func (s *Stream) ending() string {
+	turn := s.Turn()
+	switch {
+	case turn == nil || turn.Outcome == event.Completed:
+		return ""
+	case turn.Outcome == event.Cancelled:
+		if s.Text() == "" {
+			return ""
+		}
+		return textIncomplete
+	case turn.Error != nil && turn.Error.Message != "":
+		return "⚠️ " + turn.Error.Message
+	}
+	return fmt.Sprintf(textOutcome, turn.Outcome)
+}
