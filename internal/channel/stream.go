@@ -2,6 +2,7 @@ package channel
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/transcript"
@@ -59,6 +60,27 @@ func (s *Stream) Messages() []*transcript.Message {
 
 // Text returns the visible text of the turn as Markdown.
 func (s *Stream) Text() string { return s.t.Visible(s.id) }
+
+// Iteration returns the visible text that was written after the last tool call, as Markdown. It is what the agent is writing now: the text
+// before the call belongs to an earlier iteration.
+func (s *Stream) Iteration() string {
+	var text strings.Builder
+	for _, m := range s.Messages() {
+		for _, p := range m.Parts {
+			switch {
+			case p.Kind == event.KindTool:
+				text.Reset()
+			case p.Kind != event.KindText && p.Kind != event.KindStatus, p.Len(event.Text) == 0:
+			default:
+				if text.Len() > 0 {
+					text.WriteString(p.Join)
+				}
+				text.WriteString(p.Text(event.Text))
+			}
+		}
+	}
+	return text.String()
+}
 
 // Tools returns the tool calls of the turn in order.
 func (s *Stream) Tools() []*transcript.Part {

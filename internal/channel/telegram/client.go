@@ -1,0 +1,100 @@
+package telegram
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/leat-dev/leat/internal/base/outbound"
+)
+
+const (
+	// requestLimit limits a request other than a poll. After it the outcome is unknown.
+	requestLimit = 20 * time.Second
+	// maxAnswer limits the body of an answer, in bytes. The largest is a page of updates.
+	maxAnswer = 8 << 20
+)
+
+// client calls the Bot API (core.telegram.org/bots/api). It may be used concurrently.
+type client struct {
+	base  string // without a slash at its end
+	token string
+	http  *http.Client
+}
+
+func newClient(base, token string, allowPrivate bool) *client {
+	return &client{base, token, outbound.New(outbound.Options{AllowPrivate: allowPrivate, Timeout: pollTime + requestLimit, MaxBody: maxAnswer})}
+}
+
+// answer is the form of every response.
+type answer struct {
+	OK          bool            `json:"ok"`
+	Result      json.RawMessage `json:"result"`
+	Code        int             `json:"error_code"`
+	Description string          `json:"description"`
+	Parameters  struct {
+		RetryAfter      float64 `json:"retry_after"` // seconds
+		MigrateToChatID int64   `json:"migrate_to_chat_id"`
+	} `json:"parameters"`
+}
+
+// call calls a method and decodes its result into result, unless that is nil. An error is an *apiError, wraps errUnsent or errUnknown, or
+// is that of ctx. The address of a request contains the token, so errors of the HTTP client are returned without it.
+func (c *client) call(ctx context.Context, limit time.Duration, method string, params, result any) error {
+	body, err := json.Marshal(params)
+	if err != nil {
+		return fmt.Errorf("telegram: %s: %w", method, err)
+	}
+	request, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	r, err := http.NewRequestWithContext(request, http.MethodPost, c.base+"/bot"+c.token+"/"+method, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("telegram: %s: the address of the API is invalid", method)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	response, err := c.http.Do(r)
+	if err != nil {
+		return failure(ctx, method, err)
+	}
+	defer response.Body.Close()
+	raw, err := io.ReadAll(response.Body)
+	if err != nil {
+		return failure(ctx, method, err)
+	}
+	var a answer
+	if json.Unmarshal(raw, &a) != nil || !a.OK && a.Code == 0 {
+		// Not the Bot API, but something on the way to it, which may have passed the request on.
+		return fmt.Errorf("telegram: %s: HTTP %d without an answer of the Bot API: %w", method, response.StatusCode, errUnknown)
+	}
+	if !a.OK {
+		return &apiError{
+			Method: method, Code: a.Code, Description: a.Description, MigratedTo: a.Parameters.MigrateToChatID,
+			RetryAfter: time.Duration(a.Parameters.RetryAfter * float64(time.Second)),
+		}
+	}
+	if result == nil {
+		return nil
+	}
+	if err := json.Unmarshal(a.Result, result); err != nil {
+		return fmt.Errorf("telegram: result of %s: %w", method, err)
+	}
+	return nil
+}
+
+// failure returns the error of a request without an answer. Until a connection is made, nothing was sent.
+func failure(ctx context.Context, method string, err error) error {
+	outcome := errUnknown
+	if operation, ok := errors.AsType[*net.OpError](err); ok && operation.Op == "dial" {
+		outcome = errUnsent
+	}
+	if ctx.Err() != nil && outcome == errUnsent {
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("telegram: %s: %w (%w)", method, outcome, outbound.Reason(err))
+}

@@ -1,0 +1,76 @@
+package telegram
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leat-dev/leat/internal/channel"
+)
+
+// inbound returns the message that an update brings, or false if it brings none. me is the bot.
+func inbound(u *update, me *user) (channel.InboundMessage, bool) {
+	switch {
+	case u.Stopped != nil:
+		return stopped(u), true
+	case u.Message == nil || u.Message.From == nil || u.Message.From.IsBot:
+		return channel.InboundMessage{}, false
+	}
+	m := u.Message
+	text := m.Text
+	if text == "" {
+		text = m.Caption
+	}
+	at := place{chat: m.Chat.ID}
+	if m.IsTopic {
+		at.thread = m.Thread
+	}
+	in := channel.InboundMessage{
+		ID: messageRef(m.Chat.ID, m.ID), ChatID: at.id(), SenderID: strconv.FormatInt(m.From.ID, 10), SenderName: m.From.name(), Timestamp: time.Unix(m.Date, 0),
+	}
+	in.Hints.Command, in.Hints.Args = channel.ParseCommand(text)
+	in.Hints.ForceSync = in.Hints.Command != ""
+	in.Content = text
+	if in.Hints.Group = m.Chat.Type != "private"; in.Hints.Group {
+		in.Content, in.Hints.Addressed = withoutMention(text, me.Username)
+		if m.Reply != nil && m.Reply.From != nil && m.Reply.From.ID == me.ID {
+			in.Hints.Addressed = true
+		}
+	}
+	return in, in.Content != ""
+}
+
+// stopped returns the stop button of a draft as the command that has the same effect. The platform tells neither the message nor the
+// person, but drafts exist in private chats only, whose id is that of the person.
+func stopped(u *update) channel.InboundMessage {
+	s := u.Stopped
+	return channel.InboundMessage{
+		ID: fmt.Sprintf("stop/%d", u.ID), ChatID: place{s.Chat.ID, s.Thread}.id(), SenderID: strconv.FormatInt(s.Chat.ID, 10), Timestamp: time.Unix(0, 0),
+		Content: "/stop", Hints: channel.RoutingHints{ForceSync: true, Command: "stop"},
+	}
+}
+
+// withoutMention removes the first mention of a bot from a text. It reports whether there was one. The names of bots are not
+// case-sensitive. A mention is followed by no other character of names, so @leat is not found in @leat_bot.
+func withoutMention(text, name string) (string, bool) {
+	mention, lower := "@"+strings.ToLower(name), strings.ToLower(text)
+	if len(lower) != len(text) { // a letter whose lower case has another length: positions would differ
+		lower = text
+	}
+	for from := 0; name != ""; {
+		i := strings.Index(lower[from:], mention)
+		if i < 0 {
+			break
+		}
+		i += from
+		from = i + len(mention)
+		if from < len(lower) && isNameByte(lower[from]) {
+			continue
+		}
+		return strings.TrimSpace(strings.TrimSpace(text[:i]) + " " + strings.TrimSpace(text[from:])), true
+	}
+	return text, false
+}
+
+func isNameByte(b byte) bool { return b == '_' || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' }

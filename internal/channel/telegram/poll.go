@@ -1,0 +1,94 @@
+package telegram
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/leat-dev/leat/internal/base/retry"
+	"github.com/leat-dev/leat/internal/channel"
+)
+
+// pollTime is how long the server may hold a poll without an update; the API's limit is 50 s.
+const pollTime = 30 * time.Second
+
+// updateKinds are the updates that the bot asks for. stopped_message_generation is only sent if it is named.
+var updateKinds = []string{"message", "stopped_message_generation"}
+
+// pollAgain are the waits after failed polls.
+var pollAgain = retry.Schedule{Initial: time.Second, Max: 30 * time.Second, Jitter: true}
+
+// Run implements [channel.Channel]. It polls, because that works behind every firewall.
+func (c *Channel) Run(ctx context.Context, inbox channel.Inbox) error {
+	me, err := c.me(ctx)
+	if err != nil {
+		return err
+	}
+	c.log.Info("Telegram bot is ready", "link", "https://t.me/"+me.Username)
+	failed, offset := 0, int64(0)
+	for ctx.Err() == nil {
+		var updates []update
+		params := map[string]any{"offset": offset, "timeout": int(pollTime / time.Second), "allowed_updates": updateKinds}
+		err := c.client.call(ctx, pollTime+requestLimit, "getUpdates", params, &updates)
+		if err == nil {
+			offset, err = c.take(ctx, inbox, me, offset, updates)
+		}
+		switch {
+		case ctx.Err() != nil:
+		case err == nil:
+			failed = 0
+		case code(err) == http.StatusUnauthorized:
+			return err
+		default:
+			failed++
+			if failed == 1 { // once for an outage
+				c.log.Warn("Telegram updates can't be received; trying again", "error", err)
+			}
+			_ = retry.Sleep(ctx, max(pollAgain.Wait(failed), retryAfter(err))) // if ctx ends, so does the loop
+		}
+	}
+	return nil
+}
+
+// take passes updates to the inbox and returns the offset behind those that it has stored. The next poll confirms them.
+func (c *Channel) take(ctx context.Context, inbox channel.Inbox, me *user, offset int64, updates []update) (int64, error) {
+	for i := range updates {
+		u := &updates[i]
+		if m, ok := inbound(u, me); ok {
+			if err := inbox.Receive(ctx, m); err != nil {
+				return offset, fmt.Errorf("telegram: message %s: %w", m.ID, err)
+			}
+		}
+		offset = u.ID + 1
+	}
+	return offset, nil
+}
+
+// me returns the bot itself. It retries until ctx ends or the token is refused.
+func (c *Channel) me(ctx context.Context) (*user, error) {
+	for failed := 1; ; failed++ {
+		var me user
+		err := c.client.call(ctx, requestLimit, "getMe", struct{}{}, &me)
+		if err == nil {
+			c.bot.Store(&me)
+			return &me, nil
+		}
+		if code(err) == http.StatusUnauthorized || code(err) == http.StatusNotFound || ctx.Err() != nil {
+			return nil, err
+		}
+		c.log.Warn("Telegram can't be reached; trying again", "error", err)
+		if err := retry.Sleep(ctx, max(pollAgain.Wait(failed), retryAfter(err))); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// retryAfter returns how long the server has asked to wait, or 0.
+func retryAfter(err error) time.Duration {
+	if refusal, ok := errors.AsType[*apiError](err); ok {
+		return refusal.RetryAfter
+	}
+	return 0
+}

@@ -1,0 +1,91 @@
+// The objects of the Bot API, with the fields that are used.
+
+package telegram
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/leat-dev/leat/internal/base/markup"
+)
+
+type user struct {
+	ID        int64  `json:"id"`
+	IsBot     bool   `json:"is_bot"`
+	FirstName string `json:"first_name"`
+	LastName  string `json:"last_name"`
+	Username  string `json:"username"`
+}
+
+func (u *user) name() string {
+	if name := strings.TrimSpace(u.FirstName + " " + u.LastName); name != "" {
+		return name
+	}
+	return u.Username
+}
+
+type chatObject struct {
+	ID   int64  `json:"id"`
+	Type string `json:"type"` // private, group, supergroup or channel
+}
+
+type message struct {
+	ID      int64           `json:"message_id"`
+	Thread  int64           `json:"message_thread_id"`
+	IsTopic bool            `json:"is_topic_message"` // otherwise Thread is the thread of a reply, which is not a topic
+	From    *user           `json:"from"`
+	Chat    chatObject      `json:"chat"`
+	Date    int64           `json:"date"` // seconds
+	Text    string          `json:"text"`
+	Caption string          `json:"caption"`
+	Reply   *message        `json:"reply_to_message"`
+	Ents    []markup.Entity `json:"entities"`
+}
+
+type update struct {
+	ID      int64    `json:"update_id"`
+	Message *message `json:"message"`
+	Stopped *struct {
+		Chat   chatObject `json:"chat"`
+		Thread int64      `json:"message_thread_id"`
+		Draft  int64      `json:"draft_id"`
+	} `json:"stopped_message_generation"`
+}
+
+// place is a chat, or a topic of one.
+type place struct {
+	chat, thread int64
+}
+
+// id returns the place as a chat id of the pipeline: CHAT or CHAT/TOPIC.
+func (p place) id() string {
+	id := strconv.FormatInt(p.chat, 10)
+	if p.thread != 0 {
+		id += "/" + strconv.FormatInt(p.thread, 10)
+	}
+	return id
+}
+
+// parsePlace reads what id returned.
+func parsePlace(id string) (p place, err error) {
+	chat, thread, hasThread := strings.Cut(id, "/")
+	if p.chat, err = strconv.ParseInt(chat, 10, 64); err == nil && hasThread {
+		p.thread, err = strconv.ParseInt(thread, 10, 64)
+	}
+	return p, err
+}
+
+// isPrivate reports whether the chat is with one person. Groups have negative ids.
+func (p place) isPrivate() bool { return p.chat > 0 }
+
+// messageRef is the id of a received message in the pipeline. Numbers of messages are unique in their chat only.
+func messageRef(chat, id int64) string {
+	return strconv.FormatInt(chat, 10) + "/" + strconv.FormatInt(id, 10)
+}
+
+// messageNumber returns the number in a message's id, or 0 if the id is not of a message.
+func messageNumber(ref string) int64 {
+	_, number, _ := strings.Cut(ref, "/")
+	n, _ := strconv.ParseInt(number, 10, 64) // 0 for every other text
+	return n
+}
