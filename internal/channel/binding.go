@@ -30,7 +30,7 @@ type binding struct {
 
 // principal returns the principal of a chat, which owns the conversations that are begun in the chat.
 func principal(channel, chat string) gateway.Principal {
-	return gateway.Principal{Tenant: tenantPrefix + channel, Subject: chat}
+	return gateway.Principal{Tenant: TenantOf(channel), Subject: chat}
 }
 
 // save stores a binding in a transaction of its conversation.

@@ -34,11 +34,6 @@ func (b *MessageBus) PublishOutbound(ctx context.Context, m OutboundMessage) err
 	return b.outbound.publish(ctx, route(m.Channel, m.ChatID), m)
 }
 
-// Waiting returns the number of queued messages in each direction.
-func (b *MessageBus) Waiting() (inbound, outbound int) {
-	return b.inbound.length(), b.outbound.length()
-}
-
 // Close refuses further messages, and returns when the queued ones are handled. When ctx ends, the handlers' context ends and the rest is
 // dropped. Inbound messages go first, because handling them may publish outbound ones.
 func (b *MessageBus) Close(ctx context.Context) {

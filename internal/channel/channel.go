@@ -9,6 +9,8 @@ import (
 type Channel interface {
 	// Name is the channel's name in the configuration.
 	Name() string
+	// Platform is the name of the platform, such as telegram.
+	Platform() string
 	// Run receives messages and passes them to inbox, until ctx ends. It retries after every error that may pass, and returns an
 	// error if the platform refuses the bot, for example because of an invalid token.
 	Run(ctx context.Context, inbox Inbox) error

@@ -24,9 +24,10 @@ type connector struct {
 	mu         sync.Mutex      // protects the fields below, and those of the chats
 	delivering context.Context // of deliveries; nil before start and after stop
 	chats      map[string]*chat
-	// refused is why Run has ended, and lastError the newest error of a delivery.
+	// refused is why Run has ended, and nil while it runs. lastError is the newest error of a delivery, and failedAt its time.
 	refused, lastError error
 	failures           int
+	failedAt           time.Time
 }
 
 // chat is a chat of a channel. Its bindings are changed only by the goroutine that delivers.
@@ -94,15 +95,20 @@ func (c *connector) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		c.mu.Lock()
-		c.refused = err
-		c.mu.Unlock()
+		c.setRefused(err)
 		wait := runAgain.Wait(failures)
 		c.log.Error("channel has stopped; it will be started again", "wait", wait, "error", err)
 		if retry.Sleep(ctx, wait) != nil {
 			return
 		}
+		c.setRefused(nil)
 	}
+}
+
+func (c *connector) setRefused(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refused = err
 }
 
 // chatNamed returns the chat with that id, which it creates if necessary.

@@ -9,6 +9,8 @@ var (
 	ErrBusy = errors.New("channel: the chat has too many messages waiting")
 	// ErrCode means that a pairing code doesn't exist or has expired.
 	ErrCode = errors.New("channel: unknown or expired pairing code")
+	// ErrUnknownChannel means that no channel has a name.
+	ErrUnknownChannel = errors.New("channel: no such channel")
 	// ErrUnreachable means that a chat can't be reached any more, for example because a person has blocked the bot. Deliveries to it are
 	// not tried again.
 	ErrUnreachable = errors.New("channel: the chat can't be reached")

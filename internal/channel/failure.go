@@ -1,6 +1,9 @@
 package channel
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // EventStreamFailed is the name of the event that a failed delivery is recorded as.
 const EventStreamFailed = "stream.failed"
@@ -20,7 +23,7 @@ func (f StreamFailed) String() string {
 func (c *connector) failed(f StreamFailed) {
 	c.mu.Lock()
 	c.failures++
-	c.lastError = f.Err
+	c.lastError, c.failedAt = f.Err, time.Now()
 	c.mu.Unlock()
 	c.log.Error("delivery to a chat failed", "event", EventStreamFailed, "turn", f.Turn, "error", f.Err)
 	if c.pipeline.cfg.Failed != nil {

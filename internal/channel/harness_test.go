@@ -66,6 +66,8 @@ func newSink(name string) *sink {
 
 func (s *sink) Name() string { return s.name }
 
+func (s *sink) Platform() string { return "test" }
+
 func (s *sink) Run(ctx context.Context, inbox channel.Inbox) error {
 	s.inbox <- inbox
 	<-ctx.Done()

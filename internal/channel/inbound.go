@@ -64,6 +64,9 @@ func (c *connector) handle(ctx context.Context, m *InboundMessage) {
 		return
 	}
 	if refusal, ok := errors.AsType[*gateway.Rejection](err); ok {
+		if refusal.Reason == gateway.ReasonDraining {
+			return // the next process handles it
+		}
 		text = refusal.Message
 	} else if err != nil {
 		c.log.Error("message of a chat could not be handled", "error", err)

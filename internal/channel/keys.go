@@ -21,6 +21,9 @@ const (
 	seenFor = 48 * time.Hour
 )
 
+// TenantOf returns the tenant of the people in the chats of a channel.
+func TenantOf(channel string) string { return tenantPrefix + channel }
+
 // hash shortens names to a fixed length that reveals nothing about them.
 func hash(names ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(names, "\x00")))

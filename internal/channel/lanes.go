@@ -4,6 +4,7 @@ package channel
 
 import (
 	"context"
+	"strings"
 	"sync"
 )
 
@@ -131,13 +132,15 @@ func (s *lanes[M]) work(key string, l *lane[M]) {
 	}
 }
 
-// length returns the number of messages that wait, in all lanes.
-func (s *lanes[M]) length() int {
+// waiting returns the number of messages that wait in the lanes of a channel.
+func (s *lanes[M]) waiting(channel string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
-	for _, l := range s.byKey {
-		n += len(l.list)
+	for key, l := range s.byKey {
+		if strings.HasPrefix(key, channel+":") {
+			n += len(l.list)
+		}
 	}
 	return n
 }

@@ -2,6 +2,7 @@ package channel
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 
@@ -168,4 +169,13 @@ func (p *Pipeline) send(ctx context.Context, m OutboundMessage) {
 	if err := c.channel.Send(ctx, m); err != nil && ctx.Err() == nil {
 		c.failed(StreamFailed{Channel: m.Channel, Chat: m.ChatID, Err: err})
 	}
+}
+
+// Send sends a message to a chat and returns when the platform has accepted it. Errors wrap [ErrUnknownChannel] if no channel has the name.
+func (p *Pipeline) Send(ctx context.Context, m OutboundMessage) error {
+	c := p.connectors[m.Channel]
+	if c == nil {
+		return fmt.Errorf("%w: %q", ErrUnknownChannel, m.Channel)
+	}
+	return c.channel.Send(ctx, m)
 }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"time"
 
@@ -74,6 +75,9 @@ type Hooks struct {
 	Outboxes []Outbox
 	// Watchers are notified of events after they are committed.
 	Watchers []Watcher
+	// Drained, if set, is called during Shutdown when all turns have ended or were detached, and commits are still possible. Shutdown waits
+	// until it returns; ctx ends when that takes too long.
+	Drained func(ctx context.Context)
 	// Tracer traces turns.
 	Tracer Tracer
 	// Admit refuses new turns of an agent with a *Rejection, for example while the agent is paused. If it is nil, all are admitted.

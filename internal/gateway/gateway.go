@@ -124,6 +124,9 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 			g.log.Error("shutdown: changes of a conversation were not committed in time", "conversation", w.id, "error", err)
 		}
 	}
+	if g.cfg.Drained != nil {
+		g.cfg.Drained(last)
+	}
 	// From here on no caller gets a writer. Then the context of all runs ends, and the feeds' readers are disconnected.
 	g.writers.close()
 	g.end()

@@ -30,7 +30,7 @@ var layers = []struct {
 	{3, []string{"internal/store/..."}},
 	{4, []string{"agent", "agent/...", "internal/service/..."}},
 	{5, []string{"internal/gateway", "internal/gateway/..."}},
-	{6, []string{"internal/server", "internal/server/..."}},
+	{6, []string{"internal/server", "internal/server/...", "internal/channel", "internal/channel/..."}},
 	{7, []string{"internal/app/config", "internal/app/doctor"}},
 	{8, []string{"internal/app/serve"}},
 	{9, []string{"internal/app/cli"}},

@@ -16,6 +16,7 @@ import (
 	"github.com/leat-dev/leat/dialect"
 	dialects "github.com/leat-dev/leat/dialect/all"
 	"github.com/leat-dev/leat/internal/app/config"
+	channels "github.com/leat-dev/leat/internal/channel/all"
 )
 
 // The exit statuses of failed commands.
@@ -53,6 +54,7 @@ type commands struct {
 	Usage    usageCmd    `cmd:"" help:"Show the usage and cost of turns."`
 	Agents   agentsCmd   `cmd:"" help:"List the configured agents, check them, or discover what their servers offer."`
 	Plugins  pluginsCmd  `cmd:"" help:"Install, list and remove plugins."`
+	Channels channelsCmd `cmd:"" help:"Show the channels, admit people, and send messages to chats."`
 	Dialects dialectsCmd `cmd:"" help:"List the stream formats that Leat can decode."`
 	Config   configCmd   `cmd:"" help:"Check or print the configuration."`
 	Doctor   doctorCmd   `cmd:"" help:"Check the configuration, disk, clock, ports, agents, and the network between the gateway and its readers."`
@@ -107,7 +109,7 @@ func (a *app) run(args []string) (status int) {
 		kong.Writers(a.stdout, a.stderr),
 		kong.Exit(func(code int) { panic(exit(code)) }),
 		kong.Bind(a),
-		kong.Vars{"kinds": a.kindsHelp()},
+		kong.Vars{"kinds": a.kindsHelp(), "channels": strings.Join(channels.Names(), ", ")},
 	)
 	if err != nil {
 		panic(err) // a mistake in the struct tags above

@@ -20,6 +20,7 @@ type settings struct {
 	Data         string   `help:"Data folder. Default: leat in the user's data folder." placeholder:"DIR"`
 	Token        string   `help:"API token that clients must send. Prefer LEAT_API_TOKEN, which process lists don't show." placeholder:"T"`
 	Agent        []string `help:"Agent, as [name=]kind[:target][?key=value...], such as demo, anthropic:claude-sonnet-5, 'exec:python3 agent.py', http://127.0.0.1:8000/ or replay:FILE?dialect=openclaw; may be repeated. Kinds: ${kinds}." placeholder:"SPEC" sep:"none"`
+	Channel      []string `help:"Channel, as [name=]kind[?key=value...], such as telegram; may be repeated. Its token is best in the environment. Kinds: ${channels}." placeholder:"SPEC" sep:"none"`
 	DefaultAgent string   `help:"Agent of conversations that name none. Default: the first." placeholder:"NAME"`
 	Drain        string   `help:"How long running turns may continue after the gateway was asked to stop." placeholder:"DURATION"`
 	LogLevel     string   `help:"debug, info, warn or error." placeholder:"LEVEL"`
@@ -43,6 +44,11 @@ func (s *settings) load(a *app) (config.Config, error) {
 	if len(s.Agent) > 0 {
 		if err := c.Agents.Parse(s.Agent); err != nil {
 			return c, fmt.Errorf("%w: --agent: %w", config.ErrInvalid, err)
+		}
+	}
+	if len(s.Channel) > 0 {
+		if err := c.Channels.Parse(s.Channel); err != nil {
+			return c, fmt.Errorf("%w: --channel: %w", config.ErrInvalid, err)
 		}
 	}
 	// Agents from the environment are only for users who configure none: otherwise a key that is set for another

@@ -67,6 +67,7 @@ func (c *Config) Check(kinds agent.Kinds, getenv func(string) string) error {
 	c.Record.check(bad)
 	c.Terminal.check(c.Token, bad)
 	c.Plugins.check(bad)
+	c.checkChannels(bad)
 	if c.Sync != syncFull && c.Sync != syncNormal {
 		bad("sync", "unknown value %q; use %s or %s", c.Sync, syncFull, syncNormal)
 	}
@@ -210,6 +211,7 @@ func (c Config) masked(kinds agent.Kinds) Config {
 	}
 	c.Agents = agents
 	c.Webhooks = c.Webhooks.masked()
+	c.Channels = c.Channels.masked()
 	return c
 }
 

@@ -56,6 +56,7 @@ type Config struct {
 
 	Terminal Terminal `yaml:"terminal"`
 	Plugins  Plugins  `yaml:"plugins"`
+	Channels Channels `yaml:"channels"`
 	Files    Files    `yaml:"files"`
 
 	Limits Limits `yaml:"limits"`
@@ -114,6 +115,7 @@ func Default() Config {
 		TraceRetention: Duration(journal.DefaultTraceRetention),
 		Record:         Record{Enabled: true, Retention: Duration(capture.DefaultRetention), Size: capture.DefaultSize},
 		Webhooks:       Webhooks{},
+		Channels:       Channels{},
 		AuditRetention: Duration(defaultAuditRetention),
 		UsageRetention: Duration(usage.DefaultRetention),
 		Prices:         Prices{},

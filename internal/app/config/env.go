@@ -107,6 +107,12 @@ func (k Key) parse(s string) error {
 			return err
 		}
 		return p.Parse(specs)
+	case *Channels:
+		specs, err := agent.Words(s)
+		if err != nil {
+			return err
+		}
+		return p.Parse(specs)
 	case *Prices:
 		return p.parse(s)
 	case *Webhooks:

@@ -13,6 +13,7 @@ import (
 	agents "github.com/leat-dev/leat/agent/all"
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/internal/app/config"
+	"github.com/leat-dev/leat/internal/channel"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/gateway/attachments"
 	"github.com/leat-dev/leat/internal/gateway/hub"
@@ -20,6 +21,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/auth"
+	"github.com/leat-dev/leat/internal/server/channels"
 	"github.com/leat-dev/leat/internal/server/compat"
 	"github.com/leat-dev/leat/internal/server/eliza"
 	fileserver "github.com/leat-dev/leat/internal/server/files"
@@ -66,6 +68,7 @@ type App struct {
 	kinds    agent.Kinds
 	roster   *gateway.Roster
 	plugins  installed
+	channels *channel.Pipeline
 	metrics  metrics
 	hooks    *webhook.Hooks
 	signals  *signalling
@@ -169,7 +172,8 @@ func (a *App) openAgents(_ context.Context, opt Options) (err error) {
 		return err
 	}
 	a.onClose(func() error { a.plugins.close(); return nil })
-	return nil
+	a.channels, err = openChannels(&a.cfg, a.journal, a.log.With("part", "channels"))
+	return err
 }
 
 // openSockets listens on the configured addresses. Connections wait in the backlog of the system until Start.
@@ -210,12 +214,13 @@ func (a *App) openGateway(ctx context.Context, opt Options) error {
 	gc.Attachments = files
 	a.signals.watch(&gc, a.metrics.overview)
 	a.plugins.watch(&gc)
+	watchChannels(a.channels, &gc)
 	if a.gateway, err = gateway.New(gc); err != nil {
 		return err
 	}
 	a.files = attachments.NewService(files, a.gateway)
 	a.pushes = push.NewService(turns, a.gateway)
-	overlook(a.metrics.overview, a.cfg.DefaultAgent, a.roster, a.plugins, a.gateway)
+	overlook(a.metrics.overview, a.cfg.DefaultAgent, a.roster, a.plugins, a.channels, a.gateway)
 	return nil
 }
 
@@ -267,6 +272,7 @@ func (a *App) openServer(ctx context.Context, opt Options) error {
 	native.RegisterIngest(srv, a.gateway, a.pushes)
 	eliza.Register(srv, a.gateway, eliza.Options{})
 	a.plugins.register(srv, a.gateway, clients)
+	channels.Register(srv, a.gateway, a.channels)
 	compat.Register(srv, a.gateway)
 	usage.Register(srv, a.gateway)
 	fileserver.Register(srv, a.files)

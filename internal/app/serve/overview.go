@@ -1,10 +1,12 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/internal/channel"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/gateway/host"
 	"github.com/leat-dev/leat/internal/gateway/status"
@@ -19,7 +21,7 @@ import (
 // The list of agents is computed for each request, because agents and plugins come and go while the gateway runs. The
 // State of an agent with a process says whether it runs; Check calls its upstream, which may cost time. Plugins that
 // are installed but can't run are not in the roster, and are added so that the operator sees their error.
-func overlook(o *status.Overview, defaultAgent string, roster *gateway.Roster, in installed, gw *gateway.Gateway) {
+func overlook(o *status.Overview, defaultAgent string, roster *gateway.Roster, in installed, channels *channel.Pipeline, gw *gateway.Gateway) {
 	o.Agents = func() (members []status.Member) {
 		for _, name := range roster.Names(agent.Principal{}) {
 			entry, ok := roster.Agent(name, agent.Principal{})
@@ -42,9 +44,17 @@ func overlook(o *status.Overview, defaultAgent string, roster *gateway.Roster, i
 		}
 		return members
 	}
-	o.Channels = func() []status.Member { return in.members(plugins.KindChannel) }
+	o.Channels = func() []status.Member { return append(channelMembers(channels), in.members(plugins.KindChannel)...) }
 	o.Damaged = gw.Damaged
-	o.Channel = func(s *journal.Summary) string { return host.ChannelOf(s) }
+	o.Channel = func(s *journal.Summary) string { return cmp.Or(channel.ChannelOf(s), host.ChannelOf(s)) }
+}
+
+// channelMembers returns the built-in channels.
+func channelMembers(p *channel.Pipeline) (list []status.Member) {
+	for _, c := range p.States() {
+		list = append(list, status.Member{Name: c.Name, Kind: c.Kind, State: func() (bool, error) { return c.Err == nil, c.Err }})
+	}
+	return list
 }
 
 // members returns the installed plugins of a kind, whether they run or not.

@@ -31,6 +31,9 @@ func (a *App) Start(ctx context.Context) error {
 		return errors.Join(err, a.gateway.Shutdown(ctx))
 	}
 	a.plugins.start(a.gateway)
+	if err := a.channels.Start(ctx, a.gateway); err != nil {
+		return errors.Join(err, a.gateway.Shutdown(ctx))
+	}
 	a.data.start(ctx)
 	a.http = a.startServing(ctx)
 	return nil

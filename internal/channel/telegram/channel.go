@@ -61,6 +61,17 @@ func New(o Options) channel.Channel {
 // Name implements [channel.Channel].
 func (c *Channel) Name() string { return c.name }
 
+// Link implements [channel.Linked].
+func (c *Channel) Link() string {
+	if me := c.bot.Load(); me != nil {
+		return "https://t.me/" + me.Username
+	}
+	return ""
+}
+
+// Platform implements [channel.Channel].
+func (c *Channel) Platform() string { return "telegram" }
+
 // Capabilities implements [channel.Channel].
 func (c *Channel) Capabilities() channel.CapabilitySet { return channel.CapabilitySet{} }
 
