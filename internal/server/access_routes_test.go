@@ -123,6 +123,10 @@ var decided = map[string]decision{
 	"POST /api/plugins/install":  {sight: operator},
 	"DELETE /api/plugins/{name}": {sight: operator},
 
+	"GET /api/channels":              {sight: operator},
+	"POST /api/channels/allow":       {sight: operator},
+	"POST /api/channels/{name}/send": {sight: operator},
+
 	// A shell.
 	"POST /api/terminal/run": {sight: operator},
 

@@ -22,6 +22,7 @@ import (
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/elizaactions"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/channel"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/gateway/attachments"
 	"github.com/leat-dev/leat/internal/gateway/data"
@@ -31,6 +32,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway/status"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/auth"
+	"github.com/leat-dev/leat/internal/server/channels"
 	"github.com/leat-dev/leat/internal/server/compat"
 	keepdata "github.com/leat-dev/leat/internal/server/data"
 	"github.com/leat-dev/leat/internal/server/eliza"
@@ -139,6 +141,7 @@ func newWalk(t *testing.T) *walk {
 	eliza.RegisterEmotes(srv, eliza.EmoteOptions{})
 	compat.Register(srv, gw)
 	plugins.Register(srv, gw, plugins.Options{})
+	channels.Register(srv, gw, channel.New(channel.Config{Journal: j, Log: quiet}))
 	told := signals.New(j, quiet)
 	if err := told.Open(t.Context()); err != nil {
 		t.Fatal(err)

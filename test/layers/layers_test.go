@@ -30,11 +30,12 @@ var layers = []struct {
 	{3, []string{"internal/store/..."}},
 	{4, []string{"agent", "agent/...", "internal/service/..."}},
 	{5, []string{"internal/gateway", "internal/gateway/..."}},
-	{6, []string{"internal/server", "internal/server/...", "internal/channel", "internal/channel/..."}},
-	{7, []string{"internal/app/config", "internal/app/doctor"}},
-	{8, []string{"internal/app/serve"}},
-	{9, []string{"internal/app/cli"}},
-	{10, []string{".", "cmd/..."}},
+	{6, []string{"internal/channel", "internal/channel/..."}},
+	{7, []string{"internal/server", "internal/server/..."}},
+	{8, []string{"internal/app/config", "internal/app/doctor"}},
+	{9, []string{"internal/app/serve"}},
+	{10, []string{"internal/app/cli"}},
+	{11, []string{".", "cmd/..."}},
 }
 
 // pure are the packages without goroutines, clocks, randomness, sockets and files. They import each other only.

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
@@ -82,7 +83,7 @@ func (c *Config) checkChannels(bad reporter) {
 
 // masked returns a copy without secrets.
 func (c Channels) masked() Channels {
-	specs := append(Channels{}, c...)
+	specs := slices.Clone(c)
 	for i := range specs {
 		specs[i] = all.Masked(specs[i])
 	}

@@ -115,7 +115,6 @@ func Default() Config {
 		TraceRetention: Duration(journal.DefaultTraceRetention),
 		Record:         Record{Enabled: true, Retention: Duration(capture.DefaultRetention), Size: capture.DefaultSize},
 		Webhooks:       Webhooks{},
-		Channels:       Channels{},
 		AuditRetention: Duration(defaultAuditRetention),
 		UsageRetention: Duration(usage.DefaultRetention),
 		Prices:         Prices{},

@@ -261,7 +261,7 @@ func TestEnvironment(t *testing.T) {
 	}
 	maps.Copy(values, map[string]string{"terminal.enabled": "true", "terminal.token": "s", "terminal.max_duration": "6s", "terminal.concurrent": "3"})
 	maps.Copy(values, map[string]string{"record.enabled": "false", "record.keep": "1h", "record.size": "2MiB"})
-	maps.Copy(values, map[string]string{"plugins.enabled": "true", "plugins.env": "A,B", "plugins.allow_private": "true"})
+	maps.Copy(values, map[string]string{"plugins.enabled": "true", "plugins.env": "A,B", "plugins.allow_private": "true", "channels": "telegram?allow=1%2C2 b=telegram"})
 	maps.Copy(values, map[string]string{"retention.default": "90d", "retention.agents": "demo=30d x=0", "audit_retention": "0", "usage_retention": "30d", "prices": "{a: {input: 1, output: 2}}"})
 	def := config.Default()
 	seen := map[string]bool{}

@@ -1,0 +1,195 @@
+package telegram
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// maxText is the limit of a text, in UTF-16 code units.
+	maxText = 4096
+	// draftLife is how long a draft is shown after its last update.
+	draftLife = 30 * time.Second
+)
+
+// Options configure a [Server].
+type Options struct {
+	Token    string // of the bot
+	Username string // of the bot; if it is empty, leat_bot
+	// NoDrafts makes the server an older one, which doesn't know drafts.
+	NoDrafts bool
+	// Gap and GroupGap are the least times between two messages or edits in a private chat and in a group. A faster request is refused with
+	// 429. If they are 0, there is no limit.
+	Gap, GroupGap time.Duration
+}
+
+// Server is the fake. Make it with New.
+type Server struct {
+	opt Options
+
+	mu         sync.Mutex // protects the fields below
+	changed    chan struct{}
+	updates    []update // not confirmed yet
+	nextUpdate int64
+	nextID     int64 // of messages; one sequence for all chats, as for real bots in private chats
+	chats      map[int64]*chat
+	faults     []*Fault
+	requests   []Request
+	violations []string
+	polling    bool
+}
+
+// Request is a request that the server got. Status is 0 if it was not answered.
+type Request struct {
+	At     time.Time
+	Method string
+	Chat   int64
+	Params map[string]any
+	Status int
+}
+
+type chat struct {
+	messages []*Message
+	byID     map[int64]*Message
+	drafts   map[int64]*draft // by topic
+	blocked  bool             // by the person
+	deleted  bool             // the chat doesn't exist any more
+	migrated int64
+	next     time.Time // no message before, without a 429
+	penalty  time.Time // end of the last 429
+	inFlight map[int64]bool
+}
+
+type draft struct {
+	id       int64
+	text     string
+	entities []Entity
+	at       time.Time
+}
+
+// Message is a message of the bot or of a person.
+type Message struct {
+	ID       int64
+	Chat     int64
+	Thread   int64
+	Bot      bool // written by the bot
+	Text     string
+	Entities []Entity
+	Buttons  json.RawMessage
+	ReplyTo  int64
+	Silent   bool // without a notification
+	Deleted  bool
+	// Versions are all texts that it had, the first included.
+	Versions []string
+	At       time.Time
+}
+
+// Entity is a formatted range of a text. Offset and Length are in UTF-16 code units.
+type Entity struct {
+	Type     string `json:"type"`
+	Offset   int    `json:"offset"`
+	Length   int    `json:"length"`
+	URL      string `json:"url,omitempty"`
+	Language string `json:"language,omitempty"`
+}
+
+// New returns a server without chats. A chat exists once a person has written in it.
+func New(o Options) *Server {
+	if o.Username == "" {
+		o.Username = "leat_bot"
+	}
+	return &Server{opt: o, changed: make(chan struct{}), chats: map[int64]*chat{}, nextUpdate: 1000, nextID: 1}
+}
+
+// failure is an answer that refuses a request.
+type failure struct {
+	status      int
+	description string
+	parameters  map[string]any
+}
+
+func refuse(status int, format string, args ...any) *failure {
+	return &failure{status: status, description: fmt.Sprintf(format, args...)}
+}
+
+func badRequest(format string, args ...any) *failure {
+	return refuse(http.StatusBadRequest, "Bad Request: "+format, args...)
+}
+
+// ServeHTTP implements [http.Handler].
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	token, method, ok := strings.Cut(strings.TrimPrefix(r.URL.Path, "/bot"), "/")
+	if !ok || token != s.opt.Token || !strings.HasPrefix(r.URL.Path, "/bot") {
+		write(w, nil, refuse(http.StatusUnauthorized, "Unauthorized"))
+		return
+	}
+	params, err := parse(r)
+	if err != nil {
+		write(w, nil, badRequest("can't parse the body: %v", err))
+		return
+	}
+	if method == "getUpdates" {
+		s.poll(w, r, params)
+		return
+	}
+	call := &call{s: s, method: method, params: params, at: time.Now()}
+	fault := s.begin(call)
+	defer s.end(call)
+	if fault != nil && !fault.wait(r.Context()) {
+		panic(http.ErrAbortHandler)
+	}
+	if fault != nil && fault.Before {
+		panic(http.ErrAbortHandler)
+	}
+	var result any
+	var failed *failure
+	if fault != nil && fault.Status != 0 {
+		failed = fault.failure()
+		s.punish(call, fault)
+	} else {
+		result, failed = call.run()
+	}
+	if fault != nil && fault.After {
+		panic(http.ErrAbortHandler)
+	}
+	call.status = write(w, result, failed)
+}
+
+// write writes the answer and returns its status.
+func write(w http.ResponseWriter, result any, failed *failure) int {
+	answer := map[string]any{"ok": failed == nil}
+	status := http.StatusOK
+	if failed != nil {
+		status = failed.status
+		answer["error_code"], answer["description"] = failed.status, failed.description
+		if failed.parameters != nil {
+			answer["parameters"] = failed.parameters
+		}
+	} else {
+		answer["result"] = result
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(answer) // the client has gone
+	return status
+}
+
+// wake wakes those who wait for a change. mu must be locked.
+func (s *Server) wake() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// chat returns a chat, which is made if it doesn't exist. mu must be locked.
+func (s *Server) chat(id int64) *chat {
+	c := s.chats[id]
+	if c == nil {
+		c = &chat{byID: map[int64]*Message{}, drafts: map[int64]*draft{}, inFlight: map[int64]bool{}}
+		s.chats[id] = c
+	}
+	return c
+}
