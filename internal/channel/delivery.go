@@ -100,11 +100,12 @@ func (c *connector) deliverConversation(ctx context.Context, t *chat, b *binding
 	return nil
 }
 
-// nextTurn returns the first turn that has begun and was not delivered, or nil.
+// nextTurn returns the first turn that has begun and was not delivered, or nil. A turn without a time is one of which the log has only the
+// end, because it began before the cursor: it was delivered, or belongs to another turn.
 func nextTurn(log *transcript.Transcript, b *binding) *transcript.Turn {
 	_, seq, _ := b.Cursor.Parse()
 	for _, turn := range log.Turns {
-		if turn.FirstSeq > seq && turn.State != transcript.TurnQueued && turn.Independent() && !slices.Contains(b.Delivered, turn.ID) {
+		if turn.FirstSeq > seq && turn.QueuedAt+turn.StartedAt > 0 && turn.State != transcript.TurnQueued && turn.Independent() && !slices.Contains(b.Delivered, turn.ID) {
 			return turn
 		}
 	}
@@ -129,7 +130,7 @@ func (c *connector) advance(log *transcript.Transcript, b *binding, f *gateway.R
 	b.Cursor = f.CursorAt(seq)
 	b.Delivered = slices.DeleteFunc(b.Delivered, func(id string) bool {
 		turn := log.Turn(id)
-		return turn == nil || turn.FirstSeq <= seq
+		return turn == nil || !turn.Unfinished() && turn.EndSeq <= seq
 	})
 }
 

@@ -316,10 +316,10 @@ func TestInterrupted(t *testing.T) {
 			}()
 			first := <-done
 			kill()
-			go func() {
-				for range s.ch {
+			go func(events <-chan channel.StreamEvent) {
+				for range events {
 				}
-			}()
+			}(s.ch)
 			<-told
 			if first == nil {
 				return // all requests were done
