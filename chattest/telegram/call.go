@@ -71,7 +71,7 @@ func (c *call) int(key string) int64 {
 	case float64:
 		return int64(v)
 	case string:
-		n, _ := strconv.ParseInt(v, 10, 64) // 0 if it is none
+		n, _ := strconv.ParseInt(v, 10, 64) // 0 if it is not a number
 		return n
 	}
 	return 0

@@ -6,8 +6,9 @@
 //	fake.Say(telegram.Private(7, "Ann"), "hello")
 //	messages := fake.Messages(7)
 //
-// The fake refuses what the real API refuses, with the same texts, and makes faults on demand ([Server.Fail]). What the API tolerates but a
-// bot should not do is collected by [Server.Violations]: a request during a penalty, two requests for one message at a time.
+// The fake refuses what the real API refuses, with the same texts, and makes faults on demand ([Server.Fail]). Requests that the
+// API tolerates but a bot should not do is collected by [Server.Violations]: a request during a penalty, two requests for one
+// message at a time.
 //
 // Times are those of time.Now, so the fake can be used in a testing/synctest bubble when it is called without sockets, as an
 // [http.RoundTripper] ([Server.RoundTrip]). A Server is safe for concurrent use and has no goroutines.

@@ -14,8 +14,8 @@ var entityTypes = []string{
 	"blockquote", "expandable_blockquote", "code", "pre", "text_link", "text_mention", "custom_emoji",
 }
 
-// checkEntities refuses entities that aren't valid ranges of the text, or overlap without one being inside the other. The real API drops
-// some of these silently, which loses formatting, so a strict fake refuses them.
+// checkEntities refuses entities that aren't valid ranges of the text, or overlap without one being inside the other. The real
+// API drops some of these silently, which loses formatting, so a strict fake refuses them.
 func checkEntities(text string, entities []Entity) *failure {
 	units := utf16.Encode([]rune(text))
 	splits := func(at int) bool { // inside a surrogate pair

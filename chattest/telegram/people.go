@@ -96,7 +96,7 @@ func (s *Server) Visible(chat int64) []Message {
 	return slices.DeleteFunc(s.Messages(chat), func(m Message) bool { return !m.Bot || m.Deleted })
 }
 
-// Draft returns the text and the id of the draft that is shown in a chat, or false if there is none.
+// Draft returns the text and the id of the draft that is shown in a chat, or false without a draft.
 func (s *Server) Draft(chat, thread int64) (text string, id int64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ type Channel struct {
 	Error    string `json:"error,omitempty"`     // why it isn't ready
 	Link     string `json:"link,omitempty"`      // to the bot
 	Chats    int    `json:"chats"`               // with a conversation
-	Waiting  int    `json:"waiting"`             // messages of people that wait to be handled
+	Backlog  int    `json:"backlog"`             // messages of people that wait to be handled
 	Delivers int    `json:"delivers"`            // chats to which something is being delivered
 	Failures int    `json:"failures"`            // deliveries that failed for good since the start
 	LastErr  string `json:"lastError,omitempty"` // error of the newest of them
@@ -32,7 +32,7 @@ type Pairing struct {
 	Expires time.Time `json:"expires"`
 }
 
-// Person is somebody who may talk to a channel.
+// Person is a person who may talk to a channel.
 type Person struct {
 	Channel string    `json:"channel"`
 	Sender  string    `json:"sender"`
@@ -40,7 +40,8 @@ type Person struct {
 	Since   time.Time `json:"since"`
 }
 
-// Channels returns the built-in channels, and the people who want to be admitted. It requires admin rights, as all methods of channels do.
+// Channels returns the built-in channels, and the people who want to be admitted. It requires admin rights, as all methods of
+// channels do.
 func (c *Client) Channels(ctx context.Context) ([]Channel, []Pairing, error) {
 	var result struct {
 		Channels []Channel `json:"channels"`
@@ -61,8 +62,8 @@ func (c *Client) AllowPerson(ctx context.Context, code string) (Person, error) {
 	return result, err
 }
 
-// SendToChat sends a message to a chat of a channel and returns when the platform has accepted it. chat is the platform's id of the chat, and
-// text is Markdown.
+// SendToChat sends a message to a chat of a channel and returns when the platform has accepted it. chat is the platform's id of
+// the chat, and text is Markdown.
 func (c *Client) SendToChat(ctx context.Context, channel, chat, text string) error {
 	var result struct{}
 	body, err := json.Marshal(map[string]string{"chat": chat, "text": text})

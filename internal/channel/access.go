@@ -14,7 +14,8 @@ const (
 	// codeLetters are the characters of pairing codes, without those that look like others. Their number divides 256, so every
 	// random byte is as likely as the next.
 	codeLetters = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
-	// codeLength gives a code 40 bits. Somebody who guesses must also be an admin of the gateway, so it only has to be unique.
+	// codeLength gives a code 40 bits. Only admins of the gateway can use a code, so it has to be unique, but not hard
+	// to guess.
 	codeLength = 8
 	// codeLife is how long a pairing code is valid.
 	codeLife = time.Hour
@@ -31,7 +32,7 @@ type Pairing struct {
 	Expires time.Time `json:"expires"`
 }
 
-// Person is somebody who may talk to a channel.
+// Person is a person who may talk to a channel.
 type Person struct {
 	Channel string    `json:"channel"`
 	Sender  string    `json:"sender"`
@@ -57,14 +58,14 @@ func (a *access) admits(ctx context.Context, sender string) (bool, error) {
 	return a.store.get(ctx, allowKey(a.channel, sender), &p)
 }
 
-// pair returns the pairing code of a sender who is not admitted. If the sender has a valid code, it is returned again, and isNew is false.
-// The code is empty if too many strangers have one.
+// pair returns the pairing code of a sender who is not admitted. If the sender has a valid code, it is returned again, and isNew
+// is false. The code is empty if too many strangers have one.
 func (a *access) pair(ctx context.Context, sender, name string) (p Pairing, isNew bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now, count := time.Now(), 0
+	at, count := time.Now(), 0
 	err = list(ctx, a.store, pairPrefix, func(_ string, old Pairing) {
-		if old.Channel != a.channel || now.After(old.Expires) {
+		if old.Channel != a.channel || at.After(old.Expires) {
 			return
 		}
 		count++
@@ -75,8 +76,8 @@ func (a *access) pair(ctx context.Context, sender, name string) (p Pairing, isNe
 	if err != nil || p.Code != "" || count >= maxCodes {
 		return p, false, err
 	}
-	p = Pairing{Code: newCode(), Channel: a.channel, Sender: sender, Name: name, Expires: now.Add(codeLife)}
-	return p, true, a.store.set(ctx, pairKey(p.Code), p, p.Expires)
+	p = Pairing{Code: newCode(), Channel: a.channel, Sender: sender, Name: name, Expires: at.Add(codeLife)}
+	return p, true, a.store.write(ctx, pairKey(p.Code), p, p.Expires)
 }
 
 // newCode returns a random pairing code.
@@ -93,28 +94,28 @@ func newCode() string {
 func (p *Pipeline) Allow(ctx context.Context, code string) (Person, error) {
 	code = strings.ToUpper(strings.TrimSpace(code))
 	var request Pairing
-	found, err := p.store.get(ctx, pairKey(code), &request)
+	exists, err := p.store.get(ctx, pairKey(code), &request)
 	if err != nil {
 		return Person{}, err
 	}
-	now := time.Now()
-	if !found || now.After(request.Expires) {
+	at := time.Now()
+	if !exists || at.After(request.Expires) {
 		return Person{}, fmt.Errorf("%w: %q", ErrCode, code)
 	}
-	person := Person{Channel: request.Channel, Sender: request.Sender, Name: request.Name, Since: now}
+	person := Person{Channel: request.Channel, Sender: request.Sender, Name: request.Name, Since: at}
 	// The person first: if the gateway crashes between the two, the code can be used again and has the same effect.
-	if err := p.store.set(ctx, allowKey(person.Channel, person.Sender), person, time.Time{}); err != nil {
+	if err := p.store.write(ctx, allowKey(person.Channel, person.Sender), person, time.Time{}); err != nil {
 		return Person{}, err
 	}
-	return person, p.store.set(ctx, pairKey(code), nil, time.Time{})
+	return person, p.store.write(ctx, pairKey(code), nil, time.Time{})
 }
 
 // Pairings returns the valid requests of people to be admitted, oldest first.
 func (p *Pipeline) Pairings(ctx context.Context) ([]Pairing, error) {
 	var requests []Pairing
-	now := time.Now()
+	at := time.Now()
 	err := list(ctx, p.store, pairPrefix, func(_ string, r Pairing) {
-		if now.Before(r.Expires) {
+		if at.Before(r.Expires) {
 			requests = append(requests, r)
 		}
 	})

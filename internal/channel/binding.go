@@ -12,13 +12,13 @@ import (
 )
 
 // binding links a chat to a conversation and says how far the conversation has been delivered to the chat. It is a key of the
-// conversation, so both are deleted together. A chat can have several bindings: messages of people go to the newest, and the older ones
-// remain until their turns are delivered.
+// conversation, so both are deleted together. A chat can have several bindings: messages of people go to the newest, and the
+// older ones remain until their turns are delivered.
 type binding struct {
 	Chat         string `json:"chat"`
 	Conversation string `json:"conversation"`
 	// Bound is when the chat was linked, in milliseconds of the epoch.
-	Bound int64 `json:"bound"`
+	BoundAt int64 `json:"bound"`
 	// Cursor is a position before which nothing is left to deliver.
 	Cursor feed.Cursor `json:"cursor"`
 	// Delivered are the turns with events after Cursor that have been delivered.
@@ -59,8 +59,8 @@ func (c *connector) bindings(ctx context.Context) (map[string][]*binding, error)
 	err := list(ctx, c.pipeline.store, bindingPrefix(c.name), func(_ string, b *binding) {
 		byChat[b.Chat] = append(byChat[b.Chat], b)
 	})
-	for _, bound := range byChat {
-		slices.SortFunc(bound, func(a, b *binding) int { return int(a.Bound - b.Bound) })
+	for _, byChat := range byChat {
+		slices.SortFunc(byChat, func(a, b *binding) int { return int(a.BoundAt - b.BoundAt) })
 	}
 	return byChat, err
 }
@@ -77,7 +77,7 @@ func (c *connector) create(ctx context.Context, chat, key, agent string) (*bindi
 		return nil, err
 	}
 	defer f.Release()
-	return &binding{Chat: chat, Conversation: s.ID, Bound: s.Created, Cursor: f.CursorAt(0)}, nil
+	return &binding{Chat: chat, Conversation: s.ID, BoundAt: s.Created, Cursor: f.CursorAt(0)}, nil
 }
 
 // ChannelOf returns the name of the channel in whose chat a conversation was begun, or "".

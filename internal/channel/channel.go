@@ -14,7 +14,8 @@ type Channel interface {
 	// Run receives messages and passes them to inbox, until ctx ends. It retries after every error that may pass, and returns an
 	// error if the platform refuses the bot, for example because of an invalid token.
 	Run(ctx context.Context, inbox Inbox) error
-	// Send sends one message, in parts if it is too long. It retries until ctx ends. [ErrUnreachable] means that retries are useless.
+	// Send sends one message, in parts if it is too long. It retries until ctx ends. [ErrUnreachable] means that retries are
+	// useless.
 	Send(ctx context.Context, m OutboundMessage) error
 	Capabilities() CapabilitySet
 }
@@ -22,9 +23,9 @@ type Channel interface {
 // StreamChannel is a channel that can show an answer while it is written. The pipeline finds it by a type assertion.
 type StreamChannel interface {
 	Channel
-	// SendStream delivers one turn to a chat: it shows what events contain, and then the final answer. It receives from events until the
-	// channel is closed; the time that it takes between two receptions is backpressure, because what is committed meanwhile is merged
-	// into the next event. When it returns without an error, the final answer has been sent.
+	// SendStream delivers one turn to a chat: it shows what events contain, and then the final answer. It receives from events
+	// until the channel is closed; the time that it takes between two receptions is backpressure, because what is committed
+	// meanwhile is merged into the next event. When it returns without an error, the final answer has been sent.
 	//
 	// If ctx ends, SendStream returns its error, and the turn is delivered again later, with the state that it last saved.
 	SendStream(ctx context.Context, chatID string, metadata StreamMetadata, events <-chan StreamEvent) error
@@ -65,12 +66,12 @@ type StreamMetadata struct {
 	Conversation, Turn string
 	// Agent is the name of the agent that answers.
 	Agent string
-	// ReplyTo is the platform's id of the message that the turn answers. It is empty if the message came from elsewhere, or before a
-	// restart of the gateway.
+	// ReplyTo is the platform's id of the message that the turn answers. It is empty if the message came from elsewhere, or
+	// before a restart of the gateway.
 	ReplyTo string
 	// State is what Save stored last for this turn, or nil. It isn't nil if a delivery was interrupted.
 	State json.RawMessage
-	// Save stores the state of the delivery and returns when it is durable. A channel saves before a request that creates a message,
-	// and again when it knows the message's id. So a later delivery knows which messages exist, or that one may exist.
+	// Save stores the state of the delivery and returns when it is durable. A channel saves before a request that creates a
+	// message, and again when it knows the message's id. So a later delivery knows which messages exist, or that one may exist.
 	Save func(ctx context.Context, state any) error
 }

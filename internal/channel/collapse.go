@@ -2,14 +2,15 @@ package channel
 
 import "context"
 
-// sent is the state of a delivery by a channel that doesn't stream.
-type sent struct {
-	// Sending is set before the message is sent. If a later delivery finds it, nobody knows whether the message was sent.
-	Sending bool `json:"sending"`
+// intent is the state of a delivery by a channel that doesn't stream.
+type intent struct {
+	// Sending is set before the message is sent. A later delivery that finds it can't know whether the message was sent.
+	Sends bool `json:"sends"`
 }
 
-// collapse waits for the end of a turn and sends its text as one message. A message whose sending was interrupted is sent again only if the
-// platform recognises the repetition. Otherwise it would perhaps appear twice, so it is reported as possibly delivered.
+// collapse waits for the end of a turn and sends its text as one message. A message whose sending was interrupted is sent again
+// only if the platform recognises the repetition. Otherwise it would perhaps appear twice, so it is reported as possibly
+// delivered.
 func (c *connector) collapse(ctx context.Context, chat string, metadata StreamMetadata, events <-chan StreamEvent) error {
 	stream := NewStream(metadata.Turn)
 	for e := range events {
@@ -27,7 +28,7 @@ func (c *connector) collapse(ctx context.Context, chat string, metadata StreamMe
 	if metadata.State != nil && !c.channel.Capabilities().Idempotent {
 		return ErrUnknownOutcome
 	}
-	if err := metadata.Save(ctx, sent{Sending: true}); err != nil {
+	if err := metadata.Save(ctx, intent{Sends: true}); err != nil {
 		return err
 	}
 	return c.channel.Send(ctx, OutboundMessage{Channel: c.name, ChatID: chat, Content: text, ReplyTo: metadata.ReplyTo, Key: metadata.Turn})

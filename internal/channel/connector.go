@@ -25,17 +25,17 @@ type connector struct {
 	delivering context.Context // of deliveries; nil before start and after stop
 	chats      map[string]*chat
 	// refused is why Run has ended, and nil while it runs. lastError is the newest error of a delivery, and failedAt its time.
-	refused, lastError error
-	failures           int
-	failedAt           time.Time
+	runError, lastError error
+	failures            int
+	failedAt            time.Time
 }
 
 // chat is a chat of a channel. Its bindings are changed only by the goroutine that delivers.
 type chat struct {
-	id       string
-	bindings []*binding // in the order in which they were bound; the last is the current one
-	running  bool       // a goroutine delivers
-	dirty    bool       // something was committed since that goroutine last looked
+	id        string
+	bindings  []*binding // in the order in which they were bound; the last is the current one
+	isRunning bool       // a goroutine delivers
+	dirty     bool       // something was committed since that goroutine last looked
 	// replies are the platform's ids of messages by their ids in the conversation, until their turns are delivered.
 	replies map[string]string
 }
@@ -48,17 +48,17 @@ func newConnector(p *Pipeline, ch Channel, o Options) *connector {
 	}
 }
 
-// start restores the chats of the channel, delivers what is left to them, and queues the messages that were not handled. Those are added
-// to the lanes without waiting for space, because nothing else publishes yet.
+// start restores the chats of the channel, delivers what is left to them, and queues the messages that were not handled. Those
+// are added to the lanes without waiting for space, because nothing else publishes yet.
 func (c *connector) start(ctx, delivering context.Context) error {
 	c.mu.Lock()
 	c.delivering = delivering
 	c.mu.Unlock()
-	bound, err := c.bindings(ctx)
+	byChat, err := c.bindings(ctx)
 	if err != nil {
 		return err
 	}
-	for id, bindings := range bound {
+	for id, bindings := range byChat {
 		t := c.chatNamed(id)
 		t.bindings = bindings
 		for _, b := range bindings {
@@ -95,20 +95,20 @@ func (c *connector) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		c.setRefused(err)
+		c.setRunError(err)
 		wait := runAgain.Wait(failures)
 		c.log.Error("channel has stopped; it will be started again", "wait", wait, "error", err)
 		if retry.Sleep(ctx, wait) != nil {
 			return
 		}
-		c.setRefused(nil)
+		c.setRunError(nil)
 	}
 }
 
-func (c *connector) setRefused(err error) {
+func (c *connector) setRunError(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.refused = err
+	c.runError = err
 }
 
 // chatNamed returns the chat with that id, which it creates if necessary.
@@ -133,8 +133,8 @@ func (c *connector) current(t *chat) *binding {
 	return t.bindings[len(t.bindings)-1]
 }
 
-// bind begins a conversation with an agent for a chat, which becomes its current one. key makes a repeated call find the conversation of
-// the first.
+// bind begins a conversation with an agent for a chat, which becomes its current one. key makes a repeated call find the
+// conversation of the first.
 func (c *connector) bind(ctx context.Context, t *chat, key, agent string) (*binding, error) {
 	b, err := c.create(ctx, t.id, key, agent)
 	if err != nil {
@@ -173,8 +173,8 @@ func (c *connector) forget(t *chat, b *binding) {
 	}
 }
 
-// Receive implements [Inbox]. Messages in groups that aren't meant for the agent are dropped. If too many messages of the chat wait, the
-// person is told so.
+// Receive implements [Inbox]. Messages in groups that aren't meant for the agent are dropped. If too many messages of the chat
+// wait, the person gets a reply that says so.
 func (c *connector) Receive(ctx context.Context, m InboundMessage) error {
 	m.Channel = c.name
 	if m.ID == "" || m.ChatID == "" || m.SenderID == "" {

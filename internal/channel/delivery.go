@@ -24,14 +24,14 @@ const (
 // errDraining means that a delivery ended because the gateway is shutting down and its turn has not ended.
 var errDraining = errors.New("channel: the gateway is shutting down")
 
-// wake starts the deliveries to a chat, unless they run already; then they look again before they end. It doesn't block, because the
-// writers of conversations call it.
+// wake starts the deliveries to a chat, unless they run already; then they look again before they end. It doesn't block, because
+// the writers of conversations call it.
 func (c *connector) wake(t *chat) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t.dirty = true
-	if ctx := c.delivering; ctx != nil && !t.running {
-		t.running = true
+	if ctx := c.delivering; ctx != nil && !t.isRunning {
+		t.isRunning = true
 		c.pipeline.tasks.Go(func() { c.deliver(ctx, t) })
 	}
 }
@@ -41,7 +41,7 @@ func (c *connector) deliver(ctx context.Context, t *chat) {
 	for {
 		c.mu.Lock()
 		if !t.dirty || c.delivering == nil {
-			t.running = false
+			t.isRunning = false
 			c.mu.Unlock()
 			return
 		}
@@ -63,8 +63,8 @@ func (c *connector) deliver(ctx context.Context, t *chat) {
 	}
 }
 
-// deliverConversation delivers the turns of one conversation that the chat hasn't got yet. It returns when it has reached the end of the
-// log. A binding that isn't the chat's current one is removed when all its turns have been delivered.
+// deliverConversation delivers the turns of one conversation that the chat hasn't got yet. It returns when it has reached the end
+// of the log. A binding that isn't the chat's current one is removed when all its turns have been delivered.
 func (c *connector) deliverConversation(ctx context.Context, t *chat, b *binding, isCurrent bool) error {
 	f, err := c.pipeline.gateway.Feed(ctx, principal(c.name, t.id), b.Conversation)
 	if err != nil {
@@ -100,8 +100,8 @@ func (c *connector) deliverConversation(ctx context.Context, t *chat, b *binding
 	return nil
 }
 
-// nextTurn returns the first turn that has begun and was not delivered, or nil. A turn without a time is one of which the log has only the
-// end, because it began before the cursor: it was delivered, or belongs to another turn.
+// nextTurn returns the first turn that has begun and was not delivered, or nil. A turn without a time is one of which the log has
+// only the end, because it began before the cursor: it was delivered, or belongs to another turn.
 func nextTurn(log *transcript.Transcript, b *binding) *transcript.Turn {
 	_, seq, _ := b.Cursor.Parse()
 	for _, turn := range log.Turns {
@@ -117,8 +117,8 @@ func unfinished(log *transcript.Transcript) []*transcript.Turn {
 	return slices.DeleteFunc(slices.Clone(log.Turns), func(t *transcript.Turn) bool { return !t.Unfinished() })
 }
 
-// advance moves the cursor behind everything that was delivered, in memory: the next state that is stored contains it. Before that, the
-// delivered turns are remembered by their ids.
+// advance moves the cursor behind everything that was delivered, in memory: the next state that is stored contains it. Before
+// that, the delivered turns are remembered by their ids.
 func (c *connector) advance(log *transcript.Transcript, b *binding, f *gateway.Reader, at feed.Cursor) {
 	_, seq, _ := at.Parse()
 	for _, turn := range unfinished(log) {

@@ -1,6 +1,6 @@
-// Package channel connects chats on chat platforms with conversations: a message in a chat runs a turn, and the answer appears in the chat
-// while it is written. Each platform has a package of its own below this one, which implements [Channel], and [StreamChannel] if the
-// platform can show an answer that grows.
+// Package channel connects chats on chat platforms with conversations: a message in a chat runs a turn, and the answer appears in
+// the chat while it is written. Each platform has a package below this one, which implements [Channel], and [StreamChannel] if
+// the platform can show an answer that grows.
 //
 // A message of a person takes this way:
 //
@@ -10,16 +10,17 @@
 //
 //	commit → Pipeline.Committed → one goroutine for the chat reads the feed → SendStream of the channel → final message
 //
-// Order of calls: [New], [Pipeline.Add] for each channel, [Pipeline.Start], [Pipeline.Shutdown]. The pipeline is a watcher of the gateway.
+// Order of calls: [New], [Pipeline.Add] for each channel, [Pipeline.Start], [Pipeline.Shutdown]. The pipeline is a watcher of the
+// gateway.
 //
 // Invariants
 //
-//   - A message of a person is stored before the platform is told that it arrived, and handled once: it has the platform's id as its key.
+//   - A message of a person is stored before the platform gets its confirmation, and handled once: it has the platform's id as its key.
 //   - A chat waits for nothing but itself. Each has a bounded queue, and a goroutine only while there is something to deliver.
 //   - The pipeline doesn't read the stream of a turn: SendStream takes events when it is ready for them, and what is committed meanwhile is
 //     merged. So a slow platform costs no memory and delays no agent.
 //   - The turns of a chat are delivered one after another, each until it has ended. How far that has progressed is stored in the
 //     conversation's log, so a restart continues there.
 //   - A delivery that failed for good is recorded ([EventStreamFailed]) and not replaced by a message: a part of the answer may be visible.
-//   - Nobody may talk to a channel but the people of the configuration and those whom an operator admitted.
+//   - Only the people of the configuration and those whom an operator admitted may talk to a channel.
 package channel

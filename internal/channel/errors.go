@@ -11,10 +11,10 @@ var (
 	ErrCode = errors.New("channel: unknown or expired pairing code")
 	// ErrUnknownChannel means that no channel has a name.
 	ErrUnknownChannel = errors.New("channel: no such channel")
-	// ErrUnreachable means that a chat can't be reached any more, for example because a person has blocked the bot. Deliveries to it are
-	// not tried again.
+	// ErrUnreachable means that a chat can't be reached any more, for example because a person has blocked the bot. Deliveries to
+	// it are not tried again.
 	ErrUnreachable = errors.New("channel: the chat can't be reached")
-	// ErrUnknownOutcome means that a message was possibly delivered: the request that sends it was interrupted, and the platform can't say
-	// whether it took effect. The message is not sent again, because it could appear twice.
+	// ErrUnknownOutcome means that a message was possibly delivered: the request that sends it was interrupted, and the platform
+	// can't say whether it took effect. The message is not sent again, because it could appear twice.
 	ErrUnknownOutcome = errors.New("channel: the answer was possibly delivered: sending it was interrupted")
 )

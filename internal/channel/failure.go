@@ -18,8 +18,8 @@ func (f StreamFailed) String() string {
 	return fmt.Sprintf("%s: channel %s: %v", EventStreamFailed, f.Channel, f.Err)
 }
 
-// failed records a delivery that is not tried again. The person in the chat gets no other notice: a part of the answer may be visible
-// already, and the failure is the operator's to see.
+// failed records a delivery that is not tried again. The person in the chat gets no other notice: a part of the answer may be
+// visible already, and the failure is the operator's to see.
 func (c *connector) failed(f StreamFailed) {
 	c.mu.Lock()
 	c.failures++

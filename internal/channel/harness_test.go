@@ -118,7 +118,7 @@ func newJournal(t *testing.T) journal.Journal {
 	return j
 }
 
-// open starts a gateway over a journal. Everybody named "ann" may talk to its channels.
+// open starts a gateway over a journal. The person "ann" may talk to its channels.
 func open(t *testing.T, j journal.Journal, a agent.Agent, channels ...channel.Channel) *harness {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)

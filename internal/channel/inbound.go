@@ -37,12 +37,12 @@ const (
 	commandAgent   = "agent"
 	commandCompact = "compact"
 	commandHelp    = "help"
-	commandStart   = "start" // sent by Telegram when somebody opens the bot
+	commandStart   = "start" // sent by Telegram when a person opens the bot
 )
 
 // ParseCommand returns the slash command with which a text begins, without the name of the bot that groups add to it
-// (/stop@name), and what follows it. If the text begins with none of Leat's commands, name is empty: the agent may have commands of its
-// own.
+// (/stop@name), and what follows it. If the text begins with none of Leat's commands, name is empty: the agent may have commands
+// of its own.
 func ParseCommand(text string) (name, args string) {
 	word, args, _ := strings.Cut(strings.TrimSpace(text), " ")
 	word, isCommand := strings.CutPrefix(word, "/")
@@ -56,8 +56,8 @@ func ParseCommand(text string) (name, args string) {
 	return "", ""
 }
 
-// handle handles one message. If ctx ends meanwhile, the message stays in the inbox, and the next process handles it; the steps have
-// idempotency keys, so the repetition changes nothing.
+// handle handles one message. If ctx ends meanwhile, the message stays in the inbox, and the next process handles it; the steps
+// have idempotency keys, so the repetition changes nothing.
 func (c *connector) handle(ctx context.Context, m *InboundMessage) {
 	text, err := c.process(ctx, m)
 	if ctx.Err() != nil {
@@ -102,7 +102,8 @@ func (c *connector) process(ctx context.Context, m *InboundMessage) (reply strin
 	return "", c.ask(ctx, m)
 }
 
-// ask sends a message to the chat's agent. A chat without a conversation gets one. If the conversation was deleted, a new one is begun.
+// ask sends a message to the chat's agent. A chat without a conversation gets one. If the conversation was deleted, a new one is
+// begun.
 func (c *connector) ask(ctx context.Context, m *InboundMessage) error {
 	t, id := c.chatNamed(m.ChatID), m.messageID()
 	c.mu.Lock()
@@ -146,8 +147,8 @@ func (c *connector) execute(ctx context.Context, m *InboundMessage) (reply strin
 	return textCommands, nil
 }
 
-// rotate begins a new conversation for a chat. A turn of the old one that is running is stopped, so that its answer doesn't appear among
-// those of the new one.
+// rotate begins a new conversation for a chat. A turn of the old one that is running is stopped, so that its answer doesn't
+// appear among those of the new one.
 func (c *connector) rotate(ctx context.Context, t *chat, m *InboundMessage, agent string) error {
 	if _, err := c.stopTurn(ctx, t, m); err != nil {
 		return err
@@ -156,7 +157,7 @@ func (c *connector) rotate(ctx context.Context, t *chat, m *InboundMessage, agen
 	return err
 }
 
-// stopTurn stops the running turn of the chat's conversation. Queued ones follow; each needs a stop of its own.
+// stopTurn stops the running turn of the chat's conversation. Queued turns are not stopped.
 func (c *connector) stopTurn(ctx context.Context, t *chat, m *InboundMessage) (reply string, err error) {
 	b := c.current(t)
 	if b == nil {
@@ -185,8 +186,8 @@ func (c *connector) stopTurn(ctx context.Context, t *chat, m *InboundMessage) (r
 	return textStopped, nil
 }
 
-// text returns the text as the agent gets it. In groups it begins with the name of its author, because the agent sees the messages of
-// several people in one conversation.
+// text returns the text as the agent gets it. In groups it begins with the name of its author, because the agent sees the
+// messages of several people in one conversation.
 func (m *InboundMessage) text() string {
 	if m.Hints.Group && m.SenderName != "" {
 		return m.SenderName + ": " + m.Content
@@ -199,7 +200,8 @@ func (m *InboundMessage) reply(text string) OutboundMessage {
 	return OutboundMessage{Channel: m.Channel, ChatID: m.ChatID, Content: text, ReplyTo: m.ID, Key: m.ID + "/reply"}
 }
 
-// tryReply queues a reply if the chat's queue has space. Otherwise there is nobody to tell: the chat can't take messages.
+// tryReply queues a reply if the chat's queue has space. Otherwise the chat can't take messages, and the reply
+// is dropped.
 func (b *MessageBus) tryReply(m *InboundMessage, text string) {
 	_ = b.outbound.tryPublish(route(m.Channel, m.ChatID), m.reply(text))
 }

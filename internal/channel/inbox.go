@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// entry is a stored message of a person. While it isn't handled, it has the message; afterwards only the key remains for some time, so
-// that a repetition is recognised.
+// entry is a stored message of a person. While it isn't handled, it has the message; afterwards only the key remains for some
+// time, so that a repetition is recognised.
 type entry struct {
 	Message *InboundMessage `json:"message,omitempty"`
 	// Received is when it was stored, in nanoseconds of the epoch. It orders the messages after a restart.
@@ -25,15 +25,15 @@ type inbox struct {
 func (b *inbox) add(ctx context.Context, m *InboundMessage) (isNew bool, err error) {
 	key := inboxKey(b.channel, m.ID)
 	var old entry
-	if found, err := b.store.get(ctx, key, &old); err != nil || found {
+	if exists, err := b.store.get(ctx, key, &old); err != nil || exists {
 		return false, err
 	}
-	return true, b.store.set(ctx, key, entry{Message: m, Received: time.Now().UnixNano()}, time.Time{})
+	return true, b.store.write(ctx, key, entry{Message: m, Received: time.Now().UnixNano()}, time.Time{})
 }
 
 // finish marks a message as handled.
 func (b *inbox) finish(ctx context.Context, m *InboundMessage) error {
-	return b.store.set(ctx, inboxKey(b.channel, m.ID), entry{}, time.Now().Add(seenFor))
+	return b.store.write(ctx, inboxKey(b.channel, m.ID), entry{}, time.Now().Add(seenFor))
 }
 
 // remaining returns the messages that were not handled before the last shutdown, oldest first.

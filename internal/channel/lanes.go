@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// lanes passes messages to handle, in order within a key and at the same time for different keys. A lane exists while it has messages or
-// publishers, so the number of goroutines is that of the chats with something to do.
+// lanes passes messages to handle, in order within a key and at the same time for different keys. A lane exists while it has
+// messages or publishers, so the number of goroutines is that of the chats with something to do.
 type lanes[M any] struct {
 	// size is how many messages a lane holds besides the one in handle.
 	size   int
@@ -19,7 +19,7 @@ type lanes[M any] struct {
 	byKey  map[string]*lane[M]
 	closed bool
 
-	done       chan struct{}      // closed by close
+	quit       chan struct{}      // closed by close
 	ctx        context.Context    // of handle
 	cancel     context.CancelFunc // ends ctx
 	publishers sync.WaitGroup
@@ -28,15 +28,15 @@ type lanes[M any] struct {
 
 // lane is the queue of one key.
 type lane[M any] struct {
-	slots   chan struct{} // one element for each message in list; a publisher blocks here when the lane is full
-	list    []M
-	waiting int  // publishers that have not added their message yet
-	running bool // a goroutine handles list
+	slots      chan struct{} // one element for each message in list; a publisher blocks here when the lane is full
+	list       []M
+	publishing int  // publishers that have not added their message yet
+	isRunning  bool // a goroutine handles list
 }
 
 func newLanes[M any](size int, handle func(context.Context, M)) *lanes[M] {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &lanes[M]{size: size, handle: handle, byKey: map[string]*lane[M]{}, done: make(chan struct{}), ctx: ctx, cancel: cancel}
+	return &lanes[M]{size: size, handle: handle, byKey: map[string]*lane[M]{}, quit: make(chan struct{}), ctx: ctx, cancel: cancel}
 }
 
 // publish adds a message to the lane of key. It blocks while the lane is full, until ctx ends or the lanes are closed.
@@ -53,7 +53,7 @@ func (s *lanes[M]) publish(ctx context.Context, key string, m M) error {
 		case l.slots <- struct{}{}:
 		case <-ctx.Done():
 			err = context.Cause(ctx)
-		case <-s.done:
+		case <-s.quit:
 			err = ErrBusClosed
 		}
 	}
@@ -90,7 +90,7 @@ func (s *lanes[M]) enter(key string) (*lane[M], error) {
 		l = &lane[M]{slots: make(chan struct{}, s.size)}
 		s.byKey[key] = l
 	}
-	l.waiting++
+	l.publishing++
 	return l, nil
 }
 
@@ -98,16 +98,16 @@ func (s *lanes[M]) enter(key string) (*lane[M], error) {
 func (s *lanes[M]) leave(key string, l *lane[M], m M, hasSlot bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l.waiting--
+	l.publishing--
 	if hasSlot {
 		l.list = append(l.list, m)
 	}
 	switch {
-	case l.running:
+	case l.isRunning:
 	case len(l.list) > 0:
-		l.running = true
+		l.isRunning = true
 		s.workers.Go(func() { s.work(key, l) })
-	case l.waiting == 0:
+	case l.publishing == 0:
 		delete(s.byKey, key)
 	}
 }
@@ -117,8 +117,8 @@ func (s *lanes[M]) work(key string, l *lane[M]) {
 	for {
 		s.mu.Lock()
 		if len(l.list) == 0 || s.ctx.Err() != nil {
-			l.running = false
-			if l.waiting == 0 {
+			l.isRunning = false
+			if l.publishing == 0 {
 				delete(s.byKey, key)
 			}
 			s.mu.Unlock()
@@ -132,8 +132,8 @@ func (s *lanes[M]) work(key string, l *lane[M]) {
 	}
 }
 
-// waiting returns the number of messages that wait in the lanes of a channel.
-func (s *lanes[M]) waiting(channel string) int {
+// backlog returns the number of messages that wait in the lanes of a channel.
+func (s *lanes[M]) backlog(channel string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
@@ -145,13 +145,13 @@ func (s *lanes[M]) waiting(channel string) int {
 	return n
 }
 
-// close refuses further messages and waits until those in the lanes are handled. When ctx ends, the context of the handlers ends too, and
-// the remaining messages are dropped. When close returns, all goroutines have ended. A second call only waits.
+// close refuses further messages and waits until those in the lanes are handled. When ctx ends, the context of the handlers ends
+// too, and the remaining messages are dropped. When close returns, all goroutines have ended. A second call only waits.
 func (s *lanes[M]) close(ctx context.Context) {
 	s.mu.Lock()
 	if !s.closed {
 		s.closed = true
-		close(s.done)
+		close(s.quit)
 	}
 	s.mu.Unlock()
 	stop := context.AfterFunc(ctx, s.cancel)

@@ -10,11 +10,11 @@ import (
 
 // InboundMessage is a message of a person in a chat, or an event that stands for one, such as a pressed button.
 type InboundMessage struct {
-	// ID is the platform's id of the message, unique within the channel. The platform may deliver a message twice; the second one is
-	// ignored.
+	// ID is the platform's id of the message, unique within the channel. The platform may deliver a message twice; the second one
+	// is ignored.
 	ID      string `json:"id"`
 	Channel string `json:"channel"`
-	// ChatID is the platform's id of the chat. If the chat has topics or threads, each of them is a chat of its own.
+	// ChatID is the platform's id of the chat. If the chat has topics or threads, each of them is a separate chat.
 	ChatID string `json:"chat"`
 	// SenderID is the platform's id of the person. It doesn't change when the person chooses another name.
 	SenderID   string `json:"sender"`
@@ -71,8 +71,8 @@ func (m *InboundMessage) lane() string {
 	return key
 }
 
-// messageID returns the id of the message in its conversation: a UUIDv7, as other messages have, but the same each time, because the
-// message may be handled twice.
+// messageID returns the id of the message in its conversation: a UUIDv7, as other messages have, but the same each time, because
+// the message may be handled twice.
 func (m *InboundMessage) messageID() string {
 	sum := sha256.Sum256([]byte(m.Channel + "\x00" + m.ID))
 	var id uuid.UUID

@@ -31,8 +31,8 @@ type Config struct {
 	Failed func(StreamFailed)
 }
 
-// Pipeline connects channels with conversations. The calls are New, Add for each channel, Start, Shutdown. The other methods may be called
-// concurrently between Start and Shutdown, and Committed at any time.
+// Pipeline connects channels with conversations. The calls are New, Add for each channel, Start, Shutdown. The other methods may
+// be called concurrently between Start and Shutdown, and Committed at any time.
 type Pipeline struct {
 	cfg     Config
 	store   store
@@ -44,7 +44,8 @@ type Pipeline struct {
 	mu    sync.RWMutex        // protects rooms
 	rooms map[string][]linked // by conversation
 
-	// turnMu is held for reading while a turn is delivered. Shutdown takes it for writing when it has ended the contexts of all deliveries.
+	// turnMu is held for reading while a turn is delivered. Shutdown takes it for writing when it has ended the contexts of all
+	// deliveries.
 	turnMu sync.RWMutex
 	// draining is closed when Shutdown begins: deliveries of turns that have not ended stop then.
 	draining chan struct{}
@@ -76,8 +77,8 @@ func (p *Pipeline) Add(ch Channel, o Options) {
 	p.connectors[ch.Name()] = newConnector(p, ch, o)
 }
 
-// Start begins to receive and deliver. It continues what the previous process left: messages that were not handled, and turns that were not
-// delivered.
+// Start begins to receive and deliver. It continues what the previous process left: messages that were not handled, and turns
+// that were not delivered.
 func (p *Pipeline) Start(ctx context.Context, gw *gateway.Gateway) error {
 	p.gateway = gw
 	if len(p.connectors) == 0 {
@@ -100,8 +101,8 @@ func (p *Pipeline) Start(ctx context.Context, gw *gateway.Gateway) error {
 	return nil
 }
 
-// Shutdown stops the channels. Finals of turns that have ended are sent until ctx ends; other deliveries end at once and are continued by
-// the next process. When it returns, no goroutine of the pipeline runs.
+// Shutdown stops the channels. Finals of turns that have ended are sent until ctx ends; other deliveries end at once and are
+// continued by the next process. When it returns, no goroutine of the pipeline runs.
 func (p *Pipeline) Shutdown(ctx context.Context) {
 	close(p.draining)
 	for _, c := range p.connectors {
@@ -140,16 +141,16 @@ func (p *Pipeline) link(conversation string, l linked) {
 func (p *Pipeline) unlink(conversation string, l linked) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var others []linked
+	var list []linked
 	for _, o := range p.rooms[conversation] {
 		if o != l {
-			others = append(others, o)
+			list = append(list, o)
 		}
 	}
-	if len(others) == 0 {
+	if len(list) == 0 {
 		delete(p.rooms, conversation)
 	} else {
-		p.rooms[conversation] = others
+		p.rooms[conversation] = list
 	}
 }
 
@@ -171,7 +172,8 @@ func (p *Pipeline) send(ctx context.Context, m OutboundMessage) {
 	}
 }
 
-// Send sends a message to a chat and returns when the platform has accepted it. Errors wrap [ErrUnknownChannel] if no channel has the name.
+// Send sends a message to a chat and returns when the platform has accepted it. Errors wrap [ErrUnknownChannel] if no channel has
+// the name.
 func (p *Pipeline) Send(ctx context.Context, m OutboundMessage) error {
 	c := p.connectors[m.Channel]
 	if c == nil {

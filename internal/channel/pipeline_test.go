@@ -82,7 +82,8 @@ func TestFailedDelivery(t *testing.T) {
 	d.result <- nil
 }
 
-// A delivery that a restart interrupts begins again with the state that the channel saved. What was delivered is not delivered again.
+// A delivery that a restart interrupts begins again with the state that the channel saved. What was delivered is not delivered
+// again.
 func TestRestart(t *testing.T) {
 	j, ch := newJournal(t), newStreamSink("tg")
 	h := open(t, j, agentFunc(echo), ch)

@@ -21,11 +21,11 @@ func newSource(f *gateway.Reader, turn *transcript.Turn) *source {
 	return &source{reader: f, at: f.CursorAt(turn.FirstSeq - 1), stream: NewStream(turn.ID)}
 }
 
-// run passes events on until the turn has ended and its last event was received. What is committed while the receiver is busy is merged.
-// If draining is closed before the turn has ended, it returns errDraining. A turn that a regeneration has removed counts as ended: the
-// receiver sees a snapshot without it.
+// run passes events on until the turn has ended and its last event was received. What is committed while the receiver is busy is
+// merged. If draining is closed before the turn has ended, it returns errDraining. A turn that a regeneration has removed counts
+// as ended: the receiver sees a snapshot without it.
 func (s *source) run(ctx context.Context, events chan<- StreamEvent, draining <-chan struct{}) error {
-	for !s.ended() {
+	for !s.isComplete() {
 		changed := s.reader.Notify()
 		batch, err := s.reader.Poll(ctx, s.at, batchBudget)
 		if err != nil {
@@ -59,9 +59,9 @@ func (s *source) run(ctx context.Context, events chan<- StreamEvent, draining <-
 	return nil
 }
 
-// ended reports whether nothing of the turn will follow.
-func (s *source) ended() bool {
-	if s.stream.Removed() {
+// isComplete reports whether nothing of the turn will follow.
+func (s *source) isComplete() bool {
+	if s.stream.IsRemoved() {
 		return true
 	}
 	turn := s.stream.Turn()

@@ -12,7 +12,7 @@ type State struct {
 	Name     string `json:"name"`
 	Kind     string `json:"kind"`
 	Chats    int    `json:"chats"`    // with a conversation
-	Waiting  int    `json:"waiting"`  // messages of people that wait to be handled
+	Backlog  int    `json:"backlog"`  // messages of people that wait to be handled
 	Delivers int    `json:"delivers"` // chats to which something is being delivered
 	Failures int    `json:"failures"` // deliveries that failed for good since the start
 	// Link leads to the bot, if the channel knows it.
@@ -23,8 +23,8 @@ type State struct {
 	FailedAt    time.Time `json:"-"`
 }
 
-// Linked is a channel that knows the address at which people find it. It returns "" while it doesn't.
-type Linked interface{ Link() string }
+// linker is a channel that knows the address at which people find it. It returns "" while it doesn't.
+type linker interface{ Link() string }
 
 // States returns the conditions of all channels, by name.
 func (p *Pipeline) States() []State {
@@ -38,16 +38,17 @@ func (p *Pipeline) States() []State {
 func (c *connector) state() State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := State{Name: c.name, Kind: c.channel.Platform(), Failures: c.failures, Err: c.refused, LastFailure: c.lastError, FailedAt: c.failedAt}
-	if l, ok := c.channel.(Linked); ok {
+	s := State{Name: c.name, Kind: c.channel.Platform(), Failures: c.failures, Err: c.runError, LastFailure: c.lastError, FailedAt: c.failedAt}
+	if l, ok := c.channel.(linker); ok {
 		s.Link = l.Link()
 	}
 	for _, t := range c.chats {
 		s.Chats += cmp.Compare(len(t.bindings), 0)
-		if t.running {
+		if t.isRunning {
 			s.Delivers++
 		}
 	}
-	s.Waiting = c.pipeline.bus.inbound.waiting(c.name)
+	bus := c.pipeline.bus
+	s.Backlog = bus.inbound.backlog(c.name)
 	return s
 }

@@ -30,8 +30,8 @@ func (s store) open(ctx context.Context) error {
 	return nil
 }
 
-// set writes a key with the JSON of v. If v is nil, it deletes the key. If expires is 0, the key is kept.
-func (s store) set(ctx context.Context, key string, v any, expires time.Time) error {
+// write writes a key with the JSON of v. If v is nil, it deletes the key. If expires is 0, the key is kept.
+func (s store) write(ctx context.Context, key string, v any, expires time.Time) error {
 	kv := journal.KeyValue{Key: key}
 	if v != nil {
 		value, err := json.Marshal(v)

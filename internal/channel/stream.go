@@ -8,8 +8,8 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// StreamEvent is a step of the stream that SendStream gets: either a snapshot or changes. The changes of one step are merged, so a text
-// that grew many times is one append.
+// StreamEvent is a step of the stream that SendStream gets: either a snapshot or changes. The changes of one step are merged, so
+// a text that grew many times is one append.
 type StreamEvent struct {
 	// Snapshot replaces everything before. It is set if the changes can't be resumed, for example after a message was regenerated.
 	Snapshot *transcript.Snapshot
@@ -44,8 +44,9 @@ func (s *Stream) Apply(e StreamEvent) error {
 // Turn returns the turn as it is, or nil if none of its events has arrived.
 func (s *Stream) Turn() *transcript.Turn { return s.t.Turn(s.id) }
 
-// Removed reports whether the turn was removed from its conversation, for example by a regeneration. Nothing of it should remain in the chat.
-func (s *Stream) Removed() bool { return s.isReset && s.Turn() == nil }
+// IsRemoved reports whether the turn was removed from its conversation, for example by a regeneration. Then the chat should show
+// none of it.
+func (s *Stream) IsRemoved() bool { return s.isReset && s.Turn() == nil }
 
 // Messages returns the messages that the turn has written, in order.
 func (s *Stream) Messages() []*transcript.Message {
@@ -61,8 +62,8 @@ func (s *Stream) Messages() []*transcript.Message {
 // Text returns the visible text of the turn as Markdown.
 func (s *Stream) Text() string { return s.t.Visible(s.id) }
 
-// Iteration returns the visible text that was written after the last tool call, as Markdown. It is what the agent is writing now: the text
-// before the call belongs to an earlier iteration.
+// Iteration returns the visible text that was written after the last tool call, as Markdown: the text of the current
+// iteration.
 func (s *Stream) Iteration() string {
 	var text strings.Builder
 	for _, m := range s.Messages() {
@@ -95,21 +96,22 @@ func (s *Stream) Tools() []*transcript.Part {
 	return list
 }
 
-// Final returns the text of the answer after the end of the turn, as Markdown. If the turn did not complete, a last paragraph says so: a part
-// of an answer is never presented as the whole. Final is empty only for a turn that a person stopped before it wrote anything.
+// Final returns the text of the answer after the end of the turn, as Markdown. If the turn did not complete, a last paragraph
+// explains why: a part of an answer is never presented as the whole. Final is empty only for a turn that a person stopped before
+// it wrote anything.
 func (s *Stream) Final() string {
-	text, ending := s.Text(), s.ending()
+	text, notice := s.Text(), s.notice()
 	switch {
-	case text == "" && ending == "" && s.Turn() != nil && s.Turn().Outcome == event.Completed:
+	case text == "" && notice == "" && s.Turn() != nil && s.Turn().Outcome == event.Completed:
 		return textEmpty
-	case text == "" || ending == "":
-		return text + ending
+	case text == "" || notice == "":
+		return text + notice
 	}
-	return text + "\n\n" + ending
+	return text + "\n\n" + notice
 }
 
-// ending returns the paragraph about a turn that did not complete, or "".
-func (s *Stream) ending() string {
+// notice returns the paragraph about a turn that did not complete, or "".
+func (s *Stream) notice() string {
 	turn := s.Turn()
 	switch {
 	case turn == nil || turn.Outcome == event.Completed:

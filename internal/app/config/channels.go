@@ -12,8 +12,8 @@ import (
 	"github.com/leat-dev/leat/internal/channel/all"
 )
 
-// Channels are the built-in channels, in the order of the file. In the file they are a mapping from names to mappings with the key kind,
-// which is the name if it is omitted, and the options of the kind.
+// Channels are the built-in channels, in the order of the file. In the file they are a mapping from names to mappings with the
+// key kind, which is the name if it is omitted, and the options of the kind.
 type Channels []agent.Spec
 
 // UnmarshalYAML implements [yaml.NodeUnmarshaler].

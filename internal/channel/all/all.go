@@ -38,7 +38,7 @@ const telegramToken = "TELEGRAM_BOT_TOKEN"
 
 var telegramOptions = append(agent.SecretOptions("token", "token of the bot, from @BotFather", telegramToken),
 	agent.Option{Name: "streaming", Help: "whether answers are shown while they are written", Default: "true"},
-	agent.Option{Name: "url", Help: "address of a Bot API server of one's own", Default: "that of Telegram"},
+	agent.Option{Name: "url", Help: "address of another Bot API server", Default: "that of Telegram"},
 )
 
 func openTelegram(s agent.Spec, log *slog.Logger) (channel.Channel, error) {
@@ -77,9 +77,9 @@ func New(s agent.Spec, log *slog.Logger) (channel.Channel, channel.Options, erro
 	if i < 0 {
 		return fail("unknown kind %q; use one of %s", s.Kind, strings.Join(Names(), ", "))
 	}
-	known := slices.Concat(common, platforms[i].options)
+	options := slices.Concat(common, platforms[i].options)
 	for _, name := range slices.Sorted(maps.Keys(s.Options)) {
-		if !slices.ContainsFunc(known, func(o agent.Option) bool { return o.Name == name }) {
+		if !slices.ContainsFunc(options, func(o agent.Option) bool { return o.Name == name }) {
 			return fail("kind %s has no option %q", s.Kind, name)
 		}
 	}

@@ -26,8 +26,8 @@ const (
 // summaryKeys are the arguments that say best what a tool call does, in order of preference.
 var summaryKeys = []string{"filePath", "file_path", "path", "command", "query", "pattern", "url"}
 
-// card returns the status card of a turn as HTML, without the elapsed time, or "" if the turn has called no tool. Outputs are dropped from
-// the oldest call on until the card fits into a message.
+// card returns the status card of a turn as HTML, without the elapsed time, or "" if the turn has called no tool. Outputs are
+// dropped from the oldest call on until the card fits into a message.
 func card(s *channel.Stream) string {
 	tools, turn := s.Tools(), s.Turn()
 	if len(tools) == 0 || turn == nil {
@@ -38,17 +38,17 @@ func card(s *channel.Stream) string {
 	if turn.Step > 0 {
 		fmt.Fprintf(&head, "\n🔄 Iteration %d\n", turn.Step)
 	}
-	if hidden := len(tools) - maxRows; hidden > 0 {
-		fmt.Fprintf(&head, "\n… %d earlier calls\n", hidden)
-		tools = tools[hidden:]
+	if surplus := len(tools) - maxRows; surplus > 0 {
+		fmt.Fprintf(&head, "\n… %d earlier calls\n", surplus)
+		tools = tools[surplus:]
 	}
 	for withOutput := 0; ; withOutput++ {
 		var b strings.Builder
 		b.WriteString(head.String())
 		for i, p := range tools {
 			b.WriteString("\n" + row(p))
-			if out := output(p); out != "" && i >= withOutput {
-				b.WriteString("\n<pre>" + html.EscapeString(out) + "</pre>")
+			if text := output(p); text != "" && i >= withOutput {
+				b.WriteString("\n<pre>" + html.EscapeString(text) + "</pre>")
 			}
 		}
 		if text := b.String(); withOutput >= len(tools) || len(text) <= maxCard {

@@ -15,13 +15,13 @@ import (
 // defaultURL is the address of the public Bot API.
 const defaultURL = "https://api.telegram.org"
 
-// Options configure a [Channel]. Name, Token and Log are required.
+// Options configure a channel. Name, Token and Log are required.
 type Options struct {
 	Name  string
 	Token string // of the bot, from @BotFather
 	// Streaming shows answers while they are written. Without it each answer is sent when it is complete.
 	Streaming bool
-	// URL is the address of a Bot API server of one's own. If it is empty, it is that of Telegram.
+	// URL is the address of another Bot API server. If it is empty, it is that of Telegram.
 	URL string
 	Log *slog.Logger
 }
@@ -37,18 +37,18 @@ func (o Options) Check() error {
 	return nil
 }
 
-// Channel is a Telegram bot. Make it with New.
-type Channel struct {
-	name   string
-	client *client
-	log    *slog.Logger
-	gates  gates
-	bot    atomic.Pointer[user] // the bot, once it is known
+// bot is a Telegram bot. Make it with New.
+type bot struct {
+	name    string
+	client  *client
+	log     *slog.Logger
+	gates   gates
+	account atomic.Pointer[user] // the bot itself, once it is known
 }
 
-// New returns a channel for one bot. It implements [channel.StreamChannel] if the options say so.
+// New returns a channel for one bot. It implements [channel.StreamChannel] if Streaming is set.
 func New(o Options) channel.Channel {
-	c := &Channel{
+	c := &bot{
 		name: o.Name, log: o.Log, gates: gates{byChat: map[int64]*gate{}},
 		client: newClient(strings.TrimSuffix(cmp.Or(o.URL, defaultURL), "/"), o.Token, o.URL != ""),
 	}
@@ -59,24 +59,24 @@ func New(o Options) channel.Channel {
 }
 
 // Name implements [channel.Channel].
-func (c *Channel) Name() string { return c.name }
+func (c *bot) Name() string { return c.name }
 
 // Link implements [channel.Linked].
-func (c *Channel) Link() string {
-	if me := c.bot.Load(); me != nil {
-		return "https://t.me/" + me.Username
+func (c *bot) Link() string {
+	if account := c.account.Load(); account != nil {
+		return "https://t.me/" + account.Username
 	}
 	return ""
 }
 
 // Platform implements [channel.Channel].
-func (c *Channel) Platform() string { return "telegram" }
+func (c *bot) Platform() string { return "telegram" }
 
 // Capabilities implements [channel.Channel].
-func (c *Channel) Capabilities() channel.CapabilitySet { return channel.CapabilitySet{} }
+func (c *bot) Capabilities() channel.CapabilitySet { return channel.CapabilitySet{} }
 
 // Send implements [channel.Channel].
-func (c *Channel) Send(ctx context.Context, m channel.OutboundMessage) error {
+func (c *bot) Send(ctx context.Context, m channel.OutboundMessage) error {
 	at, err := parsePlace(m.ChatID)
 	if err != nil {
 		return err
@@ -87,7 +87,8 @@ func (c *Channel) Send(ctx context.Context, m channel.OutboundMessage) error {
 	return report.send(ctx)
 }
 
-// streamer is a Channel that streams. It is a type of its own, because the pipeline finds out what a channel can do from its methods.
-type streamer struct{ *Channel }
+// streamer is a bot that streams. It is a separate type, because the pipeline finds out from a
+// channel's methods what it can do.
+type streamer struct{ *bot }
 
 var _ channel.StreamChannel = (*streamer)(nil)

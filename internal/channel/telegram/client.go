@@ -44,8 +44,9 @@ type answer struct {
 	} `json:"parameters"`
 }
 
-// call calls a method and decodes its result into result, unless that is nil. An error is an *apiError, wraps errUnsent or errUnknown, or
-// is that of ctx. The address of a request contains the token, so errors of the HTTP client are returned without it.
+// call calls a method and decodes its result into result, unless that is nil. An error is an *apiError, wraps errUnsent or
+// errUnknown, or is that of ctx. The address of a request contains the token, so errors of the HTTP client are returned without
+// it.
 func (c *client) call(ctx context.Context, limit time.Duration, method string, params, result any) error {
 	body, err := json.Marshal(params)
 	if err != nil {

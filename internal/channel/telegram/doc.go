@@ -1,6 +1,6 @@
-// Package telegram is a channel for Telegram bots (core.telegram.org/bots/api, version 10.3). In private chats a growing answer is shown as a
-// draft, in groups as a message that is edited. Tool calls are shown on a status card, a message of its own. At the end the answer is sent
-// as normal messages, and the others are deleted.
+// Package telegram is a channel for Telegram bots (core.telegram.org/bots/api, version 10.3). In private chats a growing answer
+// is shown as a draft, in groups as a message that is edited. Tool calls are shown on a status card, another message. At the end
+// the answer is sent as normal messages, and the others are deleted.
 //
 // Invariants
 //

@@ -30,8 +30,8 @@ func (e *apiError) Error() string {
 	return fmt.Sprintf("telegram: %s: %d %s", e.Method, e.Code, e.Description)
 }
 
-// has reports whether an error is a refusal whose description contains one of the texts. The Bot API has no other codes for the reasons
-// of a 400.
+// has reports whether an error is a refusal whose description contains one of the texts. The Bot API has no other codes for the
+// reasons of a 400.
 func has(err error, texts ...string) bool {
 	refusal, ok := errors.AsType[*apiError](err)
 	if !ok {

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// privateGap and groupGap are the times between two messages or edits in a chat. The limits are not published; about one a second in
-	// private chats and 20 a minute in groups are known to pass.
+	// privateGap and groupGap are the times between two messages or edits in a chat. The limits are not published; about one a
+	// second in private chats and 20 a minute in groups are known to pass.
 	privateGap = 1100 * time.Millisecond
 	groupGap   = 3100 * time.Millisecond
 	// botGap is the time between two requests of the bot, to all chats together: about 30 a second pass.
@@ -20,7 +20,8 @@ const (
 	maxGates = 1000
 )
 
-// gate lets the requests to one chat through: one at a time, no faster than the chat allows, and none while the server's penalty lasts.
+// gate lets the requests to one chat through: one at a time, no faster than the chat allows, and none while the server's penalty
+// lasts.
 type gate struct {
 	busy chan struct{} // holds one element during a request
 	gap  time.Duration
@@ -35,7 +36,7 @@ type gate struct {
 func (g *gate) free() time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return later(g.next, g.blocked)
+	return latest(g.next, g.blocked)
 }
 
 // unblocked returns when any request is allowed.
@@ -46,10 +47,10 @@ func (g *gate) unblocked() time.Time {
 }
 
 // isIdle reports whether the gate has no effect at that time.
-func (g *gate) isIdle(now time.Time) bool {
+func (g *gate) isIdle(at time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.users == 0 && now.After(g.next) && now.After(g.blocked)
+	return g.users == 0 && at.After(g.next) && at.After(g.blocked)
 }
 
 func (g *gate) use(n int) {
@@ -92,21 +93,21 @@ func (s *gates) of(chat int64) *gate {
 func (s *gates) reserve() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := later(s.next, time.Now())
+	at := latest(s.next, time.Now())
 	s.next = at.Add(botGap)
 	return at
 }
 
-func later(a, b time.Time) time.Time {
+func latest(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
 	return b
 }
 
-// request calls a method for a chat when the gate allows it. isMessage is set for messages and edits, which count against the chat's
-// limit. If the server imposes a penalty, no request passes until it is over.
-func (c *Channel) request(ctx context.Context, g *gate, isMessage bool, method string, params, result any) error {
+// request calls a method for a chat when the gate allows it. isMessage is set for messages and edits, which count against the
+// chat's limit. If the server imposes a penalty, no request passes until it is over.
+func (c *bot) request(ctx context.Context, g *gate, isMessage bool, method string, params, result any) error {
 	select {
 	case g.busy <- struct{}{}:
 		defer func() { <-g.busy }()
@@ -117,18 +118,18 @@ func (c *Channel) request(ctx context.Context, g *gate, isMessage bool, method s
 	if isMessage {
 		at = g.free()
 	}
-	if err := sleepUntil(ctx, later(at, c.gates.reserve())); err != nil {
+	if err := sleepUntil(ctx, latest(at, c.gates.reserve())); err != nil {
 		return err
 	}
 	err := c.client.call(ctx, requestLimit, method, params, result)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := time.Now()
+	at = time.Now()
 	if isMessage {
-		g.next = now.Add(g.gap)
+		g.next = at.Add(g.gap)
 	}
 	if code(err) == http.StatusTooManyRequests {
-		g.blocked = now.Add(max(retryAfter(err), time.Second))
+		g.blocked = at.Add(max(retryAfter(err), time.Second))
 	}
 	return err
 }

@@ -19,8 +19,8 @@ var (
 	group = fake.Group(-100, 7, "Ann")
 )
 
-// bot returns a streaming bot whose requests a fake answers without sockets.
-func bot(o fake.Options) (*streamer, *fake.Server) {
+// newBot returns a streaming bot whose requests a fake answers without sockets.
+func newBot(o fake.Options) (*streamer, *fake.Server) {
 	o.Token = "1:test"
 	server := fake.New(o)
 	c := New(Options{Name: "tg", Token: o.Token, Streaming: true, URL: "http://telegram.test", Log: slog.New(slog.DiscardHandler)}).(*streamer)

@@ -10,10 +10,10 @@ import (
 )
 
 // inbound returns the message that an update brings, or false if it brings none. me is the bot.
-func inbound(u *update, me *user) (channel.InboundMessage, bool) {
+func inbound(u *update, account *user) (channel.InboundMessage, bool) {
 	switch {
-	case u.Stopped != nil:
-		return stopped(u), true
+	case u.Stop != nil:
+		return stopCommand(u), true
 	case u.Message == nil || u.Message.From == nil || u.Message.From.IsBot:
 		return channel.InboundMessage{}, false
 	}
@@ -33,18 +33,18 @@ func inbound(u *update, me *user) (channel.InboundMessage, bool) {
 	in.Hints.ForceSync = in.Hints.Command != ""
 	in.Content = text
 	if in.Hints.Group = m.Chat.Type != "private"; in.Hints.Group {
-		in.Content, in.Hints.Addressed = withoutMention(text, me.Username)
-		if m.Reply != nil && m.Reply.From != nil && m.Reply.From.ID == me.ID {
+		in.Content, in.Hints.Addressed = withoutMention(text, account.Username)
+		if m.Reply != nil && m.Reply.From != nil && m.Reply.From.ID == account.ID {
 			in.Hints.Addressed = true
 		}
 	}
 	return in, in.Content != ""
 }
 
-// stopped returns the stop button of a draft as the command that has the same effect. The platform tells neither the message nor the
-// person, but drafts exist in private chats only, whose id is that of the person.
-func stopped(u *update) channel.InboundMessage {
-	s := u.Stopped
+// stopCommand returns the stop button of a draft as the command that has the same effect. The platform tells neither the message
+// nor the person, but drafts exist in private chats only, whose id is that of the person.
+func stopCommand(u *update) channel.InboundMessage {
+	s := u.Stop
 	return channel.InboundMessage{
 		ID: fmt.Sprintf("stop/%d", u.ID), ChatID: place{s.Chat.ID, s.Thread}.id(), SenderID: strconv.FormatInt(s.Chat.ID, 10), Timestamp: time.Unix(0, 0),
 		Content: "/stop", Hints: channel.RoutingHints{ForceSync: true, Command: "stop"},

@@ -21,19 +21,19 @@ var updateKinds = []string{"message", "stopped_message_generation"}
 var pollAgain = retry.Schedule{Initial: time.Second, Max: 30 * time.Second, Jitter: true}
 
 // Run implements [channel.Channel]. It polls, because that works behind every firewall.
-func (c *Channel) Run(ctx context.Context, inbox channel.Inbox) error {
-	me, err := c.me(ctx)
+func (c *bot) Run(ctx context.Context, inbox channel.Inbox) error {
+	account, err := c.identify(ctx)
 	if err != nil {
 		return err
 	}
-	c.log.Info("Telegram bot is ready", "link", "https://t.me/"+me.Username)
+	c.log.Info("Telegram bot is ready", "link", "https://t.me/"+account.Username)
 	failed, offset := 0, int64(0)
 	for ctx.Err() == nil {
 		var updates []update
 		params := map[string]any{"offset": offset, "timeout": int(pollTime / time.Second), "allowed_updates": updateKinds}
 		err := c.client.call(ctx, pollTime+requestLimit, "getUpdates", params, &updates)
 		if err == nil {
-			offset, err = c.take(ctx, inbox, me, offset, updates)
+			offset, err = c.take(ctx, inbox, account, offset, updates)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -53,10 +53,10 @@ func (c *Channel) Run(ctx context.Context, inbox channel.Inbox) error {
 }
 
 // take passes updates to the inbox and returns the offset behind those that it has stored. The next poll confirms them.
-func (c *Channel) take(ctx context.Context, inbox channel.Inbox, me *user, offset int64, updates []update) (int64, error) {
+func (c *bot) take(ctx context.Context, inbox channel.Inbox, account *user, offset int64, updates []update) (int64, error) {
 	for i := range updates {
 		u := &updates[i]
-		if m, ok := inbound(u, me); ok {
+		if m, ok := inbound(u, account); ok {
 			if err := inbox.Receive(ctx, m); err != nil {
 				return offset, fmt.Errorf("telegram: message %s: %w", m.ID, err)
 			}
@@ -66,14 +66,14 @@ func (c *Channel) take(ctx context.Context, inbox channel.Inbox, me *user, offse
 	return offset, nil
 }
 
-// me returns the bot itself. It retries until ctx ends or the token is refused.
-func (c *Channel) me(ctx context.Context) (*user, error) {
+// identify returns the bot itself. It retries until ctx ends or the token is refused.
+func (c *bot) identify(ctx context.Context) (*user, error) {
 	for failed := 1; ; failed++ {
-		var me user
-		err := c.client.call(ctx, requestLimit, "getMe", struct{}{}, &me)
+		var account user
+		err := c.client.call(ctx, requestLimit, "getMe", struct{}{}, &account)
 		if err == nil {
-			c.bot.Store(&me)
-			return &me, nil
+			c.account.Store(&account)
+			return &account, nil
 		}
 		if code(err) == http.StatusUnauthorized || code(err) == http.StatusNotFound || ctx.Err() != nil {
 			return nil, err

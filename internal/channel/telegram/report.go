@@ -19,14 +19,14 @@ var sendAgain = retry.Schedule{Initial: time.Second, Max: time.Minute, Jitter: t
 
 // report is a text that has to arrive: a final answer or a reply to a command. It is sent as normal messages, which notify.
 type report struct {
-	c       *Channel
+	c       *bot
 	gate    *gate
 	at      place
 	text    string // Markdown
 	replyTo int64  // number of the message that it answers, or 0
 
-	// from is the position in text of the next message. before is called before each message with the position behind it, and after with
-	// its number. Both may be nil.
+	// from is the position in text of the next message. before is called before each message with the position behind it, and
+	// after with its number. Both may be nil.
 	from   int
 	before func(ctx context.Context, next int) error
 	after  func(ctx context.Context, id int64) error
@@ -34,8 +34,8 @@ type report struct {
 	unknown int
 }
 
-// send sends the messages that are left. It waits out penalties and outages until ctx ends. A message without an answer may have been
-// delivered; it is not sent again, and counted in unknown.
+// send sends the messages that are left. It waits out penalties and outages until ctx ends. A message without an answer may have
+// been delivered; it is not sent again, and counted in unknown.
 func (r *report) send(ctx context.Context) error {
 	doc := markup.Parse(r.text)
 	for r.from < doc.Len() {
@@ -58,22 +58,22 @@ func (r *report) message(ctx context.Context, m markup.Message, next int) error 
 		}
 	}
 	params := outgoing{ChatID: r.at.chat, Thread: r.at.topic(), Text: m.Text, Entities: m.Entities, Reply: replyTo(r.replyTo)}
-	var sent message
-	err := r.deliver(ctx, &params, &sent)
+	var result message
+	err := r.deliver(ctx, &params, &result)
 	if errors.Is(err, errUnknown) {
 		r.unknown++
 		return ctx.Err()
 	}
 	if err == nil && r.after != nil {
-		return r.after(ctx, sent.ID)
+		return r.after(ctx, result.ID)
 	}
 	return err
 }
 
 // deliver sends a message until it is accepted, its outcome is unknown, or the chat can't be reached.
-func (r *report) deliver(ctx context.Context, params *outgoing, sent *message) error {
+func (r *report) deliver(ctx context.Context, params *outgoing, result *message) error {
 	for failed := 0; ; {
-		err := r.c.request(ctx, r.gate, true, "sendMessage", params, sent)
+		err := r.c.request(ctx, r.gate, true, "sendMessage", params, result)
 		switch {
 		case err == nil, errors.Is(err, errUnknown), ctx.Err() != nil:
 			return err

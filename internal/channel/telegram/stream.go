@@ -38,25 +38,25 @@ type state struct {
 	// From is the position in the final text behind the last message that was sent, or is being sent.
 	From int `json:"from,omitempty"`
 	// First is the number of the first message of the final text, or 0.
-	First int64 `json:"first,omitempty"`
+	FirstID int64 `json:"first,omitempty"`
 	// Lost are the numbers of messages before which a message with an unknown outcome was created.
-	Lost []int64 `json:"lost,omitempty"`
+	LostAfter []int64 `json:"lost,omitempty"`
 	// Unknown is how many messages of the final text were possibly delivered.
 	Unknown int `json:"unknown,omitempty"`
 }
 
 // delivery is one call of SendStream.
 type delivery struct {
-	*Channel
-	at       place
-	gate     *gate
-	metadata channel.StreamMetadata
-	stream   *channel.Stream
-	state    state
-	live     live
-	started  time.Time
-	failed   int       // consecutive failures of live updates
-	pause    time.Time // no live update before
+	*bot
+	at        place
+	gate      *gate
+	metadata  channel.StreamMetadata
+	stream    *channel.Stream
+	state     state
+	view      view
+	startedAt time.Time
+	failed    int       // consecutive failures of live updates
+	pause     time.Time // no live update before
 }
 
 // SendStream implements [channel.StreamChannel].
@@ -65,13 +65,13 @@ func (s *streamer) SendStream(ctx context.Context, chatID string, metadata chann
 	if err != nil {
 		return err
 	}
-	d := &delivery{Channel: s.Channel, at: at, gate: s.gates.of(at.chat), metadata: metadata, stream: channel.NewStream(metadata.Turn), started: time.Now()}
+	d := &delivery{bot: s.bot, at: at, gate: s.gates.of(at.chat), metadata: metadata, stream: channel.NewStream(metadata.Turn), startedAt: time.Now()}
 	defer d.gate.use(-1)
 	if err := d.restore(); err != nil {
 		return err
 	}
-	d.live.drafts = at.isPrivate()
-	d.live.hasText, d.live.hasCard = d.state.Text != 0, d.state.Card != 0
+	d.view.drafts = at.isPrivate()
+	d.view.hasText, d.view.hasCard = d.state.Text != 0, d.state.Card != 0
 	if err := d.follow(ctx, events); err != nil {
 		return err
 	}
@@ -90,18 +90,18 @@ func (d *delivery) restore() error {
 	if err := json.Unmarshal(d.metadata.State, &d.state); err != nil {
 		return fmt.Errorf("telegram: state of a delivery: %w", err)
 	}
-	d.settle()
+	d.recordUnknown()
 	return nil
 }
 
-// settle records that the outcome of the last request that creates a message is unknown. A lost message of the running turn is replaced by
-// another, and looked for at the end.
-func (d *delivery) settle() {
+// recordUnknown records that the outcome of the last request that creates a message is unknown. A lost message of the running
+// turn is replaced by another, and looked for at the end.
+func (d *delivery) recordUnknown() {
 	switch d.state.Creating {
 	case creatingFinal:
 		d.state.Unknown++
 	case creatingText, creatingCard:
-		d.state.Lost = append(d.state.Lost, max(d.state.Text, d.state.Card, d.state.ReplyTo))
+		d.state.LostAfter = append(d.state.LostAfter, max(d.state.Text, d.state.Card, d.state.ReplyTo))
 	}
 	d.state.Creating = ""
 }
@@ -113,36 +113,36 @@ func draftID(turn string) int64 {
 	return int64(h.Sum32()>>1) | 1
 }
 
-// follow shows the running turn until it has ended. One loop does everything, so at most one request is in flight; while it is, events
-// wait, and the next request shows the newest state.
+// follow shows the running turn until it has ended. One loop does everything, so at most one request is in flight; while it is,
+// events wait, and the next request shows the newest state.
 func (d *delivery) follow(ctx context.Context, events <-chan channel.StreamEvent) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		do, at := nothing, time.Time{}
-		if len(d.state.Lost) < maxLost {
-			do, at = d.live.next(later(d.gate.free(), d.pause), later(d.gate.unblocked(), d.pause))
+		do, at := noAction, time.Time{}
+		if len(d.state.LostAfter) < maxLost {
+			do, at = d.view.next(latest(d.gate.free(), d.pause), latest(d.gate.unblocked(), d.pause))
 		}
 		wait := time.Until(at)
-		if do == nothing {
+		if do == noAction {
 			wait = heartbeat // nothing is due before the next event
 		}
 		timer.Reset(max(0, wait))
 		select {
 		case e, ok := <-events:
 			if !ok {
-				return d.ended(ctx)
+				return d.checkEnd(ctx)
 			}
 			if err := d.stream.Apply(e); err != nil {
 				return err
 			}
-			d.live.set(time.Now(), d.stream.Iteration(), card(d.stream))
+			d.view.update(time.Now(), d.stream.Iteration(), card(d.stream))
 			continue
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-timer.C:
 		}
-		if do != nothing {
+		if do != noAction {
 			if err := d.perform(ctx, do); err != nil {
 				return err
 			}
@@ -150,9 +150,9 @@ func (d *delivery) follow(ctx context.Context, events <-chan channel.StreamEvent
 	}
 }
 
-// ended returns nil if the events ended because the turn did.
-func (d *delivery) ended(ctx context.Context) error {
-	if turn := d.stream.Turn(); d.stream.Removed() || turn != nil && !turn.Unfinished() {
+// checkEnd returns nil if the events ended because the turn did.
+func (d *delivery) checkEnd(ctx context.Context) error {
+	if turn := d.stream.Turn(); d.stream.IsRemoved() || turn != nil && !turn.Unfinished() {
 		return nil
 	}
 	if ctx.Err() != nil {
@@ -161,20 +161,20 @@ func (d *delivery) ended(ctx context.Context) error {
 	return errCut
 }
 
-// finish sends the final text and deletes what showed the running turn. If the final text can't be sent, that stays, because it is all
-// that the person has.
+// finish sends the final text and deletes what showed the running turn. If the final text can't be sent, that stays, because it
+// is all that the person has.
 func (d *delivery) finish(ctx context.Context) error {
-	if !d.stream.Removed() {
+	if !d.stream.IsRemoved() {
 		final := report{
-			c: d.Channel, gate: d.gate, at: d.at, text: d.stream.Final(), replyTo: d.state.ReplyTo, from: d.state.From, unknown: d.state.Unknown,
+			c: d.bot, gate: d.gate, at: d.at, text: d.stream.Final(), replyTo: d.state.ReplyTo, from: d.state.From, unknown: d.state.Unknown,
 			before: func(ctx context.Context, next int) error {
 				d.state.Creating, d.state.From = creatingFinal, next
 				return d.metadata.Save(ctx, d.state)
 			},
 			after: func(ctx context.Context, id int64) error {
 				d.state.Creating = ""
-				if d.state.First == 0 {
-					d.state.First = id
+				if d.state.FirstID == 0 {
+					d.state.FirstID = id
 				}
 				return d.metadata.Save(ctx, d.state)
 			},

@@ -16,7 +16,7 @@ import (
 // In a private chat the growing text is a draft, which the final message replaces.
 func TestDraft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, server := bot(fake.Options{Gap: time.Second})
+		c, server := newBot(fake.Options{Gap: time.Second})
 		server.Say(ann, "hello")
 		s, saved := newStory(), &store{}
 		done := deliver(t.Context(), c, place{chat: 7}, saved, s.ch)
@@ -54,7 +54,7 @@ func TestDraft(t *testing.T) {
 // In a group the growing text is a message that is edited, and that is deleted when the answer is complete.
 func TestEdits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, server := bot(fake.Options{Gap: time.Second, GroupGap: 3 * time.Second})
+		c, server := newBot(fake.Options{Gap: time.Second, GroupGap: 3 * time.Second})
 		server.Say(group, "@leat_bot hello")
 		s, saved := newStory(), &store{}
 		done := deliver(t.Context(), c, place{chat: -100}, saved, s.ch)
@@ -64,16 +64,16 @@ func TestEdits(t *testing.T) {
 			s.write(t, "A word and another one. ")
 			time.Sleep(200 * time.Millisecond)
 		}
-		shown := server.Visible(-100)
-		if len(shown) != 1 || !shown[0].Silent || shown[0].ReplyTo != 1 || len(shown[0].Versions) < 5 {
-			t.Errorf("%+v", shown)
+		render := server.Visible(-100)
+		if len(render) != 1 || !render[0].Silent || render[0].ReplyTo != 1 || len(render[0].Versions) < 5 {
+			t.Errorf("%+v", render)
 		}
 		s.end(t, event.Completed)
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
 		final := server.Visible(-100)
-		if len(final) != 1 || final[0].ID == shown[0].ID || final[0].Text != strings.TrimSpace(strings.Repeat("A word and another one. ", 100)) || final[0].ReplyTo != 1 {
+		if len(final) != 1 || final[0].ID == render[0].ID || final[0].Text != strings.TrimSpace(strings.Repeat("A word and another one. ", 100)) || final[0].ReplyTo != 1 {
 			t.Errorf("%+v", final)
 		}
 		check(t, server)
@@ -83,7 +83,7 @@ func TestEdits(t *testing.T) {
 // The status card shows the tools while they run, and disappears at the end.
 func TestCard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, server := bot(fake.Options{Gap: time.Second})
+		c, server := newBot(fake.Options{Gap: time.Second})
 		server.Say(ann, "hello")
 		s, saved := newStory(), &store{}
 		done := deliver(t.Context(), c, place{chat: 7}, saved, s.ch)
@@ -124,7 +124,7 @@ func TestCard(t *testing.T) {
 // A chat or a server without drafts gets edits.
 func TestNoDrafts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, server := bot(fake.Options{NoDrafts: true, Gap: time.Second})
+		c, server := newBot(fake.Options{NoDrafts: true, Gap: time.Second})
 		server.Say(ann, "hello")
 		s := newStory()
 		done := deliver(t.Context(), c, place{chat: 7}, &store{}, s.ch)
@@ -149,7 +149,7 @@ func TestNoDrafts(t *testing.T) {
 // A penalty stops everything for exactly as long as the server says; then the final answer goes out.
 func TestPenalty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, server := bot(fake.Options{})
+		c, server := newBot(fake.Options{})
 		server.Say(ann, "hello")
 		server.Fail(fake.Fault{Method: "sendMessageDraft", Skip: 1, Status: 429, RetryAfter: 149 * time.Second})
 		s := newStory()
@@ -178,7 +178,7 @@ func TestPenalty(t *testing.T) {
 // A long answer is split; each part is within the limit.
 func TestLongAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, server := bot(fake.Options{Gap: time.Second})
+		c, server := newBot(fake.Options{Gap: time.Second})
 		server.Say(ann, "hello")
 		s := newStory()
 		done := deliver(t.Context(), c, place{chat: 7}, &store{}, s.ch)
@@ -205,7 +205,7 @@ func TestLongAnswer(t *testing.T) {
 func TestUnknownOutcome(t *testing.T) {
 	for _, landed := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			c, server := bot(fake.Options{})
+			c, server := newBot(fake.Options{})
 			server.Say(ann, "hello")
 			server.Fail(fake.Fault{Method: "sendMessage", After: landed, Before: !landed})
 			s := newStory()
@@ -228,7 +228,7 @@ func TestUnknownOutcome(t *testing.T) {
 // A status message whose creation got no answer is found and deleted at the end.
 func TestLostCard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, server := bot(fake.Options{Gap: time.Second, GroupGap: time.Second})
+		c, server := newBot(fake.Options{Gap: time.Second, GroupGap: time.Second})
 		server.Say(group, "@leat_bot hello")
 		server.Fail(fake.Fault{Method: "sendMessage", After: true})
 		s := newStory()
@@ -254,7 +254,7 @@ func TestLostCard(t *testing.T) {
 // A person who has blocked the bot can't be reached: the delivery ends at once.
 func TestBlocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, server := bot(fake.Options{})
+		c, server := newBot(fake.Options{})
 		server.Say(ann, "hello")
 		server.Block(7, true)
 		s := newStory()
@@ -276,7 +276,7 @@ func TestBlocked(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	for n := range 30 {
 		synctest.Test(t, func(t *testing.T) {
-			c, server := bot(fake.Options{})
+			c, server := newBot(fake.Options{})
 			server.Say(group, "@leat_bot hello")
 			saved := &store{}
 			play := func(s *story) {
@@ -325,7 +325,7 @@ func TestInterrupted(t *testing.T) {
 				return // all requests were done
 			}
 			s = newStory()
-			c2, _ := bot(fake.Options{})
+			c2, _ := newBot(fake.Options{})
 			c2.client = c.client
 			done = deliver(t.Context(), c2, place{chat: -100}, saved, s.ch)
 			go play(s)

@@ -11,8 +11,8 @@ import (
 // maxProbes is how many numbers of messages are tried to find a lost one.
 const maxProbes = 50
 
-// tidy deletes the messages that showed the running turn, also those whose creation got no answer. It is not an error if one can't be
-// deleted, unless ctx ends: then a later delivery continues.
+// tidy deletes the messages that showed the running turn, also those whose creation got no answer. It is not an error if one
+// can't be deleted, unless ctx ends: then a later delivery continues.
 func (d *delivery) tidy(ctx context.Context) error {
 	for _, id := range []int64{d.state.Card, d.state.Text} {
 		if id == 0 {
@@ -22,7 +22,7 @@ func (d *delivery) tidy(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, after := range d.state.Lost {
+	for _, after := range d.state.LostAfter {
 		if err := d.findLost(ctx, after); err != nil {
 			return err
 		}
@@ -57,13 +57,13 @@ func (d *delivery) remove(ctx context.Context, id int64) error {
 // maxTries bounds the requests to delete one message.
 const maxTries = 5
 
-// findLost deletes a message whose number is not known, because its creation got no answer. The numbers after a known one are tried: the
-// Bot API edits only messages of the bot itself, so an edit that succeeds has found it.
+// findLost deletes a message whose number is not known, because its creation got no answer. The numbers after a known one are
+// tried: the Bot API edits only messages of the bot itself, so an edit that succeeds has found it.
 func (d *delivery) findLost(ctx context.Context, after int64) error {
-	if after == 0 || d.state.First == 0 {
+	if after == 0 || d.state.FirstID == 0 {
 		return nil
 	}
-	for id := after + 1; id < d.state.First && id <= after+maxProbes; id++ {
+	for id := after + 1; id < d.state.FirstID && id <= after+maxProbes; id++ {
 		if id == d.state.Card || id == d.state.Text {
 			continue
 		}

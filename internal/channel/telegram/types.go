@@ -45,7 +45,7 @@ type message struct {
 type update struct {
 	ID      int64    `json:"update_id"`
 	Message *message `json:"message"`
-	Stopped *struct {
+	Stop    *struct {
 		Chat   chatObject `json:"chat"`
 		Thread int64      `json:"message_thread_id"`
 		Draft  int64      `json:"draft_id"`

@@ -1,5 +1,5 @@
-// Package channels serves the routes with which operators manage channels: their states, the admission of people, and sending messages to
-// chats. Only admins may use them.
+// Package channels serves the routes with which operators manage channels: their states, the admission of people, and sending
+// messages to chats. Only admins may use them.
 package channels
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/leat-dev/leat/internal/service/audit"
 )
 
-// Pipeline is what the routes need of [channel.Pipeline].
-type Pipeline interface {
+// pipeline is what the routes need of [channel.Pipeline].
+type pipeline interface {
 	States() []channel.State
 	Pairings(ctx context.Context) ([]channel.Pairing, error)
 	Allow(ctx context.Context, code string) (channel.Person, error)
@@ -25,11 +25,11 @@ type Pipeline interface {
 type surface struct {
 	srv      *server.Server
 	gw       *gateway.Gateway
-	pipeline Pipeline
+	pipeline pipeline
 }
 
 // Register adds the routes to a server.
-func Register(srv *server.Server, gw *gateway.Gateway, p Pipeline) {
+func Register(srv *server.Server, gw *gateway.Gateway, p pipeline) {
 	s := &surface{srv, gw, p}
 	srv.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/channels", Access: server.Admin, Handler: s.list})
 	srv.Handle(server.Route{Method: http.MethodPost, Pattern: "/api/channels/allow", Access: server.Admin, Handler: s.allow})

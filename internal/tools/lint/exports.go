@@ -11,7 +11,7 @@ const unusedExports = 20
 
 // public are the roots of what programs that embed Leat may import, such as agent/acp or dialect/recording. Programs of others may
 // use their identifiers, so they count as used.
-var public = []string{"agent", "dialect", "event", "transcript", "sse", "clients"}
+var public = []string{"agent", "chattest", "dialect", "event", "transcript", "sse", "clients"}
 
 const module = "github.com/leat-dev/leat/"
 

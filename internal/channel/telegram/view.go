@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// draftGap is the time between two drafts, and draftLife the time after which an unchanged draft is sent again: it would disappear
-	// after about 30 s.
+	// draftGap is the time between two drafts, and draftLife the time after which an unchanged draft is sent again: it would
+	// disappear after about 30 s.
 	draftGap  = 400 * time.Millisecond
 	draftLife = 20 * time.Second
 	// cardGap is the time between two edits of the card that change more than the elapsed time, and heartbeat that of the others.
@@ -24,7 +24,7 @@ const (
 type action int
 
 const (
-	nothing action = iota
+	noAction action = iota
 	sendTyping
 	sendDraft
 	createText
@@ -33,8 +33,8 @@ const (
 	editCard
 )
 
-// live decides what to show of a running turn, and when. It is pure: the caller tells it the time and what it did.
-type live struct {
+// view decides what to show of a running turn, and when. It is pure: the caller passes the time and reports what it did.
+type view struct {
 	drafts  bool // the text is shown as a draft, and not as a message that is edited
 	hasText bool // a message for the text exists
 	hasCard bool // a message for the card exists
@@ -47,11 +47,11 @@ type live struct {
 	typingAt, textAt, cardAt time.Time // of the last request of each kind
 }
 
-// set sets what should be seen. An empty text leaves the one before, until the next iteration has written something.
-func (l *live) set(now time.Time, text, card string) {
+// update sets what should be seen. An empty text leaves the one before, until the next iteration has written something.
+func (l *view) update(at time.Time, text, card string) {
 	if text != "" {
 		if l.text == l.seenText && text != l.text {
-			l.since = now
+			l.since = at
 		}
 		l.text = text
 	}
@@ -60,56 +60,56 @@ func (l *live) set(now time.Time, text, card string) {
 
 // next returns the most urgent action and when it is due. free is when the chat allows messages and edits, unblocked when it allows
 // drafts and typing.
-func (l *live) next(free, unblocked time.Time) (do action, at time.Time) {
+func (l *view) next(free, unblocked time.Time) (do action, at time.Time) {
 	consider := func(a action, due time.Time) {
-		if do == nothing || due.Before(at) {
+		if do == noAction || due.Before(at) {
 			do, at = a, due
 		}
 	}
 	switch {
 	case l.text == "":
 	case l.drafts && l.text != l.seenText:
-		consider(sendDraft, later(l.textAt.Add(draftGap), unblocked))
+		consider(sendDraft, latest(l.textAt.Add(draftGap), unblocked))
 	case l.drafts:
-		consider(sendDraft, later(l.textAt.Add(draftLife), unblocked))
+		consider(sendDraft, latest(l.textAt.Add(draftLife), unblocked))
 	case !l.hasText:
 		due := l.since
 		if utf8.RuneCountInString(l.text) < firstRunes {
 			due = due.Add(firstWait)
 		}
-		consider(createText, later(due, free))
+		consider(createText, latest(due, free))
 	case l.text != l.seenText:
-		consider(editText, later(l.textAt, free))
+		consider(editText, latest(l.textAt, free))
 	}
 	switch {
 	case l.card == "":
 	case !l.hasCard:
 		consider(createCard, free)
 	case l.card != l.seenCard:
-		consider(editCard, later(l.cardAt.Add(cardGap), free))
+		consider(editCard, latest(l.cardAt.Add(cardGap), free))
 	default:
-		consider(editCard, later(l.cardAt.Add(heartbeat), free))
+		consider(editCard, latest(l.cardAt.Add(heartbeat), free))
 	}
 	if l.text == "" && l.card == "" {
-		consider(sendTyping, later(l.typingAt.Add(typingLife), unblocked))
+		consider(sendTyping, latest(l.typingAt.Add(typingLife), unblocked))
 	}
 	return do, at
 }
 
-// done records that an action was carried out, with text and card as they were then. A failed one is recorded too: it is repeated with the
-// state that is current then, no earlier than the next regular time.
-func (l *live) done(a action, now time.Time, text, card string, ok bool) {
+// record records that an action was carried out, with text and card as they were then. A failed one is recorded too: it is
+// repeated with the state that is current then, no earlier than the next regular time.
+func (l *view) record(a action, at time.Time, text, card string, ok bool) {
 	switch a {
 	case sendTyping:
-		l.typingAt = now
+		l.typingAt = at
 	case sendDraft, createText, editText:
-		l.textAt = now
+		l.textAt = at
 		if ok {
 			l.seenText = text
 			l.hasText = l.hasText || a == createText
 		}
 	case createCard, editCard:
-		l.cardAt = now
+		l.cardAt = at
 		if ok {
 			l.seenCard = card
 			l.hasCard = true
