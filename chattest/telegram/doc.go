@@ -7,7 +7,7 @@
 //	messages := fake.Messages(7)
 //
 // The fake refuses what the real API refuses, with the same texts, and makes faults on demand ([Server.Fail]). Requests that the
-// API tolerates but a bot should not do is collected by [Server.Violations]: a request during a penalty, two requests for one
+// API tolerates but a bot should not do are collected by [Server.Violations]: a request during a penalty, two requests for one
 // message at a time.
 //
 // Times are those of time.Now, so the fake can be used in a testing/synctest bubble when it is called without sockets, as an

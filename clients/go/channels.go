@@ -10,17 +10,17 @@ import (
 
 // Channel is a bot on a chat platform that the gateway runs. Times are in epoch milliseconds, or 0 if nothing happened.
 type Channel struct {
-	Name     string `json:"name"`
-	Kind     string `json:"kind"` // the platform
-	Ready    bool   `json:"ready"`
-	Error    string `json:"error,omitempty"`     // why it isn't ready
-	Link     string `json:"link,omitempty"`      // to the bot
-	Chats    int    `json:"chats"`               // with a conversation
-	Backlog  int    `json:"backlog"`             // messages of people that wait to be handled
-	Delivers int    `json:"delivers"`            // chats to which something is being delivered
-	Failures int    `json:"failures"`            // deliveries that failed for good since the start
-	LastErr  string `json:"lastError,omitempty"` // error of the newest of them
-	FailedAt int64  `json:"failedAt,omitempty"`
+	Name       string `json:"name"`
+	Kind       string `json:"kind"` // the platform
+	Ready      bool   `json:"ready"`
+	Error      string `json:"error,omitempty"`     // why it isn't ready
+	Link       string `json:"link,omitempty"`      // to the bot
+	Chats      int    `json:"chats"`               // with a conversation
+	Backlog    int    `json:"backlog"`             // messages of people that wait to be handled
+	Deliveries int    `json:"deliveries"`          // chats to which something is being delivered
+	Failures   int    `json:"failures"`            // deliveries that failed for good since the start
+	LastErr    string `json:"lastError,omitempty"` // error of the newest of them
+	FailedAt   int64  `json:"failedAt,omitempty"`
 }
 
 // Pairing is a request of a person to be admitted to a channel.

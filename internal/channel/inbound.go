@@ -140,30 +140,31 @@ func (c *connector) execute(ctx context.Context, m *InboundMessage) (reply strin
 		}
 		return fmt.Sprintf(textAgent, m.Hints.Args), c.rotate(ctx, t, m, m.Hints.Args)
 	case commandStop:
-		return c.stopTurn(ctx, t, m)
+		return c.stopTurn(ctx, c.current(t), m)
 	case commandCompact:
 		return textNoCompact, nil
 	}
 	return textCommands, nil
 }
 
-// rotate begins a new conversation for a chat. A turn of the old one that is running is stopped, so that its answer doesn't
-// appear among those of the new one.
+// rotate begins a new conversation for a chat. Then the running turn of the old one is stopped, so that its answer doesn't appear among those
+// of the new one.
 func (c *connector) rotate(ctx context.Context, t *chat, m *InboundMessage, agent string) error {
-	if _, err := c.stopTurn(ctx, t, m); err != nil {
+	old := c.current(t)
+	b, err := c.bind(ctx, t, "chat/"+m.ID, agent)
+	if err != nil || old == nil || old == b {
 		return err
 	}
-	_, err := c.bind(ctx, t, "chat/"+m.ID, agent)
+	_, err = c.stopTurn(ctx, old, m)
 	return err
 }
 
-// stopTurn stops the running turn of the chat's conversation. Queued turns are not stopped.
-func (c *connector) stopTurn(ctx context.Context, t *chat, m *InboundMessage) (reply string, err error) {
-	b := c.current(t)
+// stopTurn stops the running turn of a conversation. Queued turns are not stopped.
+func (c *connector) stopTurn(ctx context.Context, b *binding, m *InboundMessage) (reply string, err error) {
 	if b == nil {
 		return textIdle, nil
 	}
-	p, turn := principal(c.name, t.id), ""
+	p, turn := principal(c.name, b.Chat), ""
 	err = c.pipeline.gateway.ViewTranscript(ctx, p, b.Conversation, func(log *transcript.Transcript) bool {
 		for _, o := range unfinished(log) {
 			if o.State != transcript.TurnQueued && o.Independent() {

@@ -9,12 +9,12 @@ import (
 
 // State is the condition of one channel, for operators.
 type State struct {
-	Name     string `json:"name"`
-	Kind     string `json:"kind"`
-	Chats    int    `json:"chats"`    // with a conversation
-	Backlog  int    `json:"backlog"`  // messages of people that wait to be handled
-	Delivers int    `json:"delivers"` // chats to which something is being delivered
-	Failures int    `json:"failures"` // deliveries that failed for good since the start
+	Name       string `json:"name"`
+	Kind       string `json:"kind"`
+	Chats      int    `json:"chats"`      // with a conversation
+	Backlog    int    `json:"backlog"`    // messages of people that wait to be handled
+	Deliveries int    `json:"deliveries"` // chats to which something is being delivered
+	Failures   int    `json:"failures"`   // deliveries that failed for good since the start
 	// Link leads to the bot, if the channel knows it.
 	Link string `json:"link,omitempty"`
 	// Err is why the channel doesn't work, or nil. LastFailure is the newest failure of a delivery, and FailedAt its time.
@@ -45,7 +45,7 @@ func (c *connector) state() State {
 	for _, t := range c.chats {
 		s.Chats += cmp.Compare(len(t.bindings), 0)
 		if t.isRunning {
-			s.Delivers++
+			s.Deliveries++
 		}
 	}
 	bus := c.pipeline.bus

@@ -44,7 +44,7 @@ func (c *channelsListCmd) Run(a *app) error {
 		case ch.LastErr != "":
 			state = fmt.Sprintf("%d failed, at %s: %s", ch.Failures, time.UnixMilli(ch.FailedAt).Format(time.DateTime), ch.LastErr)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s chats\t%d waiting\t%d delivering\t%s\t%s\n", ch.Name, ch.Kind, strconv.Itoa(ch.Chats), ch.Backlog, ch.Delivers, ch.Link, state)
+		fmt.Fprintf(w, "%s\t%s\t%s chats\t%d waiting\t%d delivering\t%s\t%s\n", ch.Name, ch.Kind, strconv.Itoa(ch.Chats), ch.Backlog, ch.Deliveries, ch.Link, state)
 	}
 	if err := w.Flush(); err != nil {
 		return err

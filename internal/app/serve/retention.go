@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/leat-dev/leat/internal/channel"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/gateway/data"
 	surface "github.com/leat-dev/leat/internal/server/data"
@@ -23,6 +24,7 @@ func collections() []data.Collection {
 			return gateway.PositionOf(kv.Key, tenant, subject)
 		}}, // its read positions
 		{Name: "turns", Prefix: "turn/", Of: data.BySubject, Private: true}, // for whom turns are queued
+		channel.Collection(),
 	}
 }
 
