@@ -48,7 +48,7 @@ func TestChannelsOfTheDocs(t *testing.T) {
 	}
 	fake := telegram.New(telegram.Options{Token: "1:test"})
 	api := httptest.NewServer(fake)
-	defer api.Close()
+	t.Cleanup(api.Close) // after the gateway, whose poll it waits for
 	t.Setenv("TELEGRAM_BOT_TOKEN", "1:test")
 	gateway := serve(t, "go run ./cmd/"+command+"?url="+url.QueryEscape(api.URL))
 	leat := func(args ...string) string {
