@@ -37,7 +37,8 @@ func parse(r *http.Request) (map[string]any, error) {
 			}
 		}
 	case "multipart/form-data":
-		if err := r.ParseMultipartForm(64 << 20); err != nil {
+		// Some clients send a multipart body without parts for a method without parameters.
+		if err := r.ParseMultipartForm(64 << 20); err != nil && !errors.Is(err, io.EOF) {
 			return nil, err
 		}
 	default:
