@@ -46,7 +46,8 @@ var impure = []string{"context", "crypto/rand", "io/fs", "log", "log/slog", "mat
 
 // clients are the packages outside the layers, with the packages that each may import.
 var clients = map[string][]string{
-	"clients/go": {"event", "transcript", "sse"},
+	"clients/go":        {"event", "transcript", "sse"},
+	"chattest/telegram": {},
 }
 
 type pkg struct {
