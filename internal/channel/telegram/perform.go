@@ -113,9 +113,9 @@ func (d *delivery) edit(ctx context.Context, m outgoing) error {
 
 // render returns a text that grows as one message: its end, if it is too long for one, followed by a cursor.
 func (d *delivery) render(text string) (m markup.Message) {
-	doc := markup.Parse(markup.Heal(text))
-	for from := 0; from < doc.Len(); {
-		m, from = doc.Next(from, markup.Telegram, maxText-len(cursor))
+	d.doc = d.doc.Grow(markup.Heal(text))
+	for from := 0; from < d.doc.Len(); {
+		m, from = d.doc.Next(from, markup.Telegram, maxText-len(cursor))
 	}
 	m.Text += cursor
 	return m

@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"time"
 
+	"github.com/leat-dev/leat/internal/base/markup"
 	"github.com/leat-dev/leat/internal/channel"
 )
 
@@ -55,8 +56,9 @@ type delivery struct {
 	state     state
 	view      view
 	startedAt time.Time
-	failed    int       // consecutive failures of live updates
-	pause     time.Time // no live update before
+	doc       *markup.Document // the text as it was rendered last
+	failed    int              // consecutive failures of live updates
+	pause     time.Time        // no live update before
 }
 
 // SendStream implements [channel.StreamChannel].
@@ -65,7 +67,7 @@ func (s *streamer) SendStream(ctx context.Context, chatID string, metadata chann
 	if err != nil {
 		return err
 	}
-	d := &delivery{bot: s.bot, at: at, gate: s.gates.of(at.chat), metadata: metadata, stream: channel.NewStream(metadata.Turn), startedAt: time.Now()}
+	d := &delivery{bot: s.bot, at: at, gate: s.gates.of(at.chat), metadata: metadata, stream: channel.NewStream(metadata.Turn), startedAt: time.Now(), doc: markup.Parse("")}
 	defer d.gate.use(-1)
 	if err := d.restore(); err != nil {
 		return err
