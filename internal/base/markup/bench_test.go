@@ -7,7 +7,8 @@ import (
 
 // answer is a text of 10 KB as an agent writes it, half of it prose, which ends in the middle of a
 // sentence.
-var answer = strings.Repeat("## Next step\n\n"+samples["long"][:900]+"\n\n"+samples["code"]+"\n"+samples["table"]+"\n"+samples["lists"]+"\n", 10)[:10_240] +
+var answer = strings.Repeat("## Next step\n\n"+samples["long"][:900]+"\n\n"+samples["code"]+"\n"+samples["table"]+"\n"+
+	samples["lists"]+"\n", 10)[:10_240] +
 	"\n\nAn **open end"
 
 // BenchmarkFrame is one frame of a text that grows: healed, parsed and rendered. The limit is 2 ms.

@@ -19,7 +19,7 @@ func checkGrow(t rapid.TB, s string) {
 		healed := Heal(p)
 		d = d.Grow(healed)
 		if want := Parse(healed); !reflect.DeepEqual(d.root, want.root) {
-			t.Fatalf("%q, boundary %d:\n%q\nwant\n%q", healed, d.stable, d.Render(0, d.Len(), Discord).Text, want.Render(0, d.Len(), Discord).Text)
+			t.Fatalf("%q, boundary %d:\n%q\nwant\n%q", healed, d.stable, plain(d.root), plain(want.root))
 		}
 	})
 }

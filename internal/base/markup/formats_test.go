@@ -5,23 +5,29 @@ import (
 	"testing"
 )
 
-const every = "# Title\n\n**bold *both*** ~~gone~~ `a < b` [docs](https://example.com/a_(b)) 2*3 <@U1>\n\n> quote\n> 1\\. more\n\n" +
+const every = "# Title\n\n**bold *both*** ~~gone~~ `a < b` [docs](https://example.com/a_(b)) 2*3 <@U1>\n\n> quote\n>" +
+	" 1\\. more\n\n" +
 	"3. three\n   - `` x ` y ``\n\n```go\nif a < b {}\n```\n\n| a | b |\n|---|---|\n| 1 | 22 |\n"
 
 // TestFormats shows one text on all platforms.
 func TestFormats(t *testing.T) {
 	const tableText = "a | b\n--+---\n1 | 22"
 	for name, want := range map[string]string{
-		"telegram": "Title\n\nbold both gone a < b docs 2*3 <@U1>\n\nquote\n1. more\n\n3. three\n   • x ` y\n\nif a < b {}\n\n" + tableText,
-		"slack": "*Title*\n\n*bold _both_* ~gone~ `a &lt; b` <https://example.com/a_(b)|docs> 2*3 &lt;@U1&gt;\n\n> quote\n> 1. more\n\n" +
+		"telegram": "Title\n\nbold both gone a < b docs 2*3 <@U1>\n\nquote\n1. more\n\n3. three\n   • x ` y\n\nif a < b {}" +
+			"\n\n" + tableText,
+		"slack": "*Title*\n\n*bold _both_* ~gone~ `a &lt; b` <https://example.com/a_(b)|docs> 2*3 &lt;@U1&gt;\n\n> quote\n" +
+			"> 1. more\n\n" +
 			"3. three\n   • x `\u200b y\n\n```\nif a &lt; b {}\n```\n\n```\n" + tableText + "\n```",
-		"slack-markdown": "# Title\n\n**bold *both*** ~~gone~~ `a < b` [docs](https://example.com/a_%28b%29) 2\\*3 &lt;@U1&gt;\n\n> quote\n> 1\\. more\n\n" +
+		"slack-markdown": "# Title\n\n**bold *both*** ~~gone~~ `a < b` [docs](https://example.com/a_%28b%29) 2\\*3 &lt;@U1" +
+			"&gt;\n\n> quote\n> 1\\. more\n\n" +
 			"3. three\n   - ``x ` y``\n\n```go\nif a < b {}\n```\n\n```\n" + tableText + "\n```",
-		"discord": "# Title\n\n**bold *both*** ~~gone~~ `a < b` [docs](<https://example.com/a_%28b%29>) 2\\*3 \\<@U1>\n\n> quote\n> 1\\. more\n\n" +
+		"discord": "# Title\n\n**bold *both*** ~~gone~~ `a < b` [docs](<https://example.com/a_%28b%29>) 2\\*3 \\<@U1>\n\n>" +
+			" quote\n> 1\\. more\n\n" +
 			"3. three\n   - ``x ` y``\n\n```go\nif a < b {}\n```\n\n```\n" + tableText + "\n```",
 		"whatsapp": "*Title*\n\n*bold _both_* ~gone~ `a < b` docs (https://example.com/a_(b)) 2*3 <@U1>\n\n> quote\n> 1. more\n\n" +
 			"3. three\n   - x `\u200b y\n\n```\nif a < b {}\n```\n\n```\n" + tableText + "\n```",
-		"feishu": "# Title\n\n**bold *both*** ~~gone~~ `a < b` [docs](https://example.com/a_%28b%29) 2&#42;3 &#60;@U1&#62;\n\n> quote\n> 1&#46; more\n\n" +
+		"feishu": "# Title\n\n**bold *both*** ~~gone~~ `a < b` [docs](https://example.com/a_%28b%29) 2&#42;3 &#60;@U1&#62;" +
+			"\n\n> quote\n> 1&#46; more\n\n" +
 			"3. three\n   - ``x ` y``\n\n```go\nif a < b {}\n```\n\n```\n" + tableText + "\n```",
 		"plain": "Title\n\nbold both gone a < b docs (https://example.com/a_(b)) 2*3 <@U1>\n\n> quote\n> 1. more\n\n" +
 			"3. three\n   - x ` y\n\nif a < b {}\n\n" + tableText,
@@ -48,7 +54,8 @@ func TestTelegram(t *testing.T) {
 		t.Errorf("%q has the entities\n%s\nwant\n%s", m.Text, got, want)
 	}
 	html := d.Render(0, d.Len(), TelegramHTML)
-	wantHTML := "<b>a</b> <code>b</code> <b>c</b> <a href=\"https://example.com\">x</a> 😀 <i>i</i>\n\n<blockquote>q</blockquote>\n\n" +
+	wantHTML := "<b>a</b> <code>b</code> <b>c</b> <a href=\"https://example.com\">x</a> 😀 <i>i</i>\n\n<blockquote>q</bl" +
+		"ockquote>\n\n" +
 		"<pre><code class=\"language-go\">f()</code></pre>"
 	if html.HTML != wantHTML || html.Text != m.Text {
 		t.Errorf("HTML %q\nwant %q", html.HTML, wantHTML)

@@ -11,7 +11,11 @@ import (
 func matrix(n *node) Message {
 	var h htmlWriter
 	h.blocks(n.children, true)
-	return Message{Text: discord.write(n).Text, HTML: h.b.String()}
+	body := discord.write(n).Text
+	if body == "" {
+		return Message{} // nothing is visible, and an event without a body is invalid
+	}
+	return Message{Text: body, HTML: h.b.String()}
 }
 
 // An htmlWriter writes the elements that the Matrix specification allows in messages. All text is

@@ -8,7 +8,8 @@ import (
 )
 
 var formats = map[string]Format{
-	"telegram": Telegram, "telegram-html": TelegramHTML, "slack": Slack, "slack-markdown": SlackMarkdown, "discord": Discord, "whatsapp": WhatsApp,
+	"telegram": Telegram, "telegram-html": TelegramHTML, "slack": Slack, "slack-markdown": SlackMarkdown,
+	"discord": Discord, "whatsapp": WhatsApp,
 	"feishu": Feishu, "wecom": WeCom, "plain": Plain, "matrix": Matrix,
 }
 

@@ -12,7 +12,8 @@ import (
 
 // sheets are the layouts that the formats write, by the format's name.
 var sheets = map[string]markers{
-	"slack": slack, "slack-markdown": slackMarkdown, "discord": discord, "whatsapp": whatsApp, "feishu": feishu, "wecom": weCom, "plain": plainText,
+	"slack": slack, "slack-markdown": slackMarkdown, "discord": discord, "whatsapp": whatsApp,
+	"feishu": feishu, "wecom": weCom, "plain": plainText,
 	"telegram": {sheet: telegramSheet}, "telegram-html": {sheet: telegramSheet},
 }
 

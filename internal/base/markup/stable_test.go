@@ -9,7 +9,8 @@ import (
 // TestCutsAreStable checks that a message that was left behind is never cut again: a channel has
 // sent it, and doesn't edit it any more. It holds for ends before the open block.
 func TestCutsAreStable(t *testing.T) {
-	text := samples["40k"] + samples["long"] + "\n\n" + samples["longlist"] + "\n" + samples["longtable"] + "\n" + samples["longcode"]
+	text := samples["40k"] + samples["long"] + "\n\n" +
+		samples["longlist"] + "\n" + samples["longtable"] + "\n" + samples["longcode"]
 	whole := cuts(Parse(text), Telegram, 4096)
 	for at := 3000; at < len(text); at += 7001 {
 		p := text[:at]

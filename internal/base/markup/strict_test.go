@@ -32,7 +32,7 @@ func readEntities(m Message) (string, error) {
 		if e.Offset < 0 || e.Length <= 0 || end > len(units) {
 			return "", fmt.Errorf("%v is not in the text", e)
 		}
-		if utf16.IsSurrogate(rune(units[e.Offset])) && units[e.Offset] >= 0xDC00 || end < len(units) && units[end] >= 0xDC00 && units[end] <= 0xDFFF {
+		if isLow(units[e.Offset]) || end < len(units) && isLow(units[end]) {
 			return "", fmt.Errorf("%v cuts a surrogate pair", e)
 		}
 		if content := string(utf16.Decode(units[e.Offset:end])); strings.TrimSpace(content) == "" {
@@ -60,6 +60,9 @@ func readEntities(m Message) (string, error) {
 	}
 	return m.Text, nil
 }
+
+// isLow reports whether a code unit is the second one of a surrogate pair.
+func isLow(unit uint16) bool { return unit >= 0xDC00 && unit <= 0xDFFF }
 
 var tagOrText = regexp.MustCompile(`^(?:<(/?)([a-z0-9]+)((?: [a-z-]+="[^"<>]*")*)>|([^<>&]+)|(&(?:amp|lt|gt|quot|#34|#39);))`)
 
