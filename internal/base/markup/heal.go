@@ -90,7 +90,8 @@ func (h *healer) heal() string {
 		// The label of a link is shown as text until its address is complete.
 		case m.char == '[':
 			h.hide(m.pos, 1)
-		case closer == "" && endsWith(content, m.char) || m.char == '~' && strings.HasSuffix(closer, "~"):
+		case closer == "" && endsWith(content, m.char) || closer != "" && m.count < 3 && m.char != '*' && closer[len(closer)-1] == m.char,
+			m.count == 2 && strings.HasSuffix(closer, "**") && m.char == '*':
 			// Another marker of its kind would make a longer run, which means something else. So
 			// the opener is hidden.
 			h.hide(m.pos, m.count)

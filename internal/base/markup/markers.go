@@ -240,6 +240,9 @@ func (e *encoder) atEdges(s span) bool {
 	}
 	// CommonMark, section 6.2: punctuation within the markers demands that no letter is next to
 	// them outside.
+	if len(e.open) > 0 && (isWord(before) || isWord(after)) {
+		return false // within a word, a marker may both open and close, also the ones around it
+	}
 	first, _ := utf8.DecodeRuneInString(content)
 	last, _ := utf8.DecodeLastRuneInString(content)
 	return (!isPunct(first) || !isWord(before)) && (!isPunct(last) || !isWord(after))

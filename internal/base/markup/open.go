@@ -28,7 +28,7 @@ func openBlockOf(source string) (start int, isCode bool) {
 	// A cell is a block for its markers: they can't span cells.
 	case *extast.TableCell:
 		if n.Lines().Len() == 0 {
-			return strings.LastIndexByte(source, '|') + 1, false
+			return strings.LastIndexAny(source, "|\n") + 1, false
 		}
 	case *ast.Document:
 		return 0, false
