@@ -37,6 +37,7 @@ func boundary(source string) int {
 		case isAfterBlank && startsBlock(line):
 			last = at
 		}
+		// The line that closes a block of code would open one if it were looked at again.
 		if f.count == 0 && !f.closed {
 			f.open(line)
 		}

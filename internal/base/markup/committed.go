@@ -92,6 +92,7 @@ func wordEnd(source string, from int) int {
 		return from + i + 1
 	}
 	at := from
+	// The last character isn't complete: a variation or a joiner may follow it.
 	for g := uniseg.NewGraphemes(rest); g.Next(); {
 		begin, _ := g.Positions()
 		if r := g.Runes()[0]; begin > 0 && r >= 0x2E80 {

@@ -103,6 +103,7 @@ func (n *node) within(from, to int) *node {
 	case n.pos >= from && n.end <= to:
 		return n
 	case n.isLeaf() && !n.verbatim:
+		// An escape or a reference is one character of the text, although the source has more.
 		if n.pos < from {
 			return nil // it belongs to the range in which it begins
 		}
@@ -126,6 +127,7 @@ func (n *node) within(from, to int) *node {
 		return nil
 	}
 	part.pos, part.end, part.cut = part.children[0].pos, part.children[len(part.children)-1].end, n.pos < from
+	// The header is in front of the range, but a table without one would be read as a different table.
 	if n.kind == table && part.children[0].level != 1 {
 		part.children = append([]*node{n.children[0]}, part.children...)
 	}

@@ -3,6 +3,7 @@ package markup
 import (
 	"regexp"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -144,3 +145,6 @@ func escapeFeishu(line string, before, _ rune) string {
 func feishuCode(c byte) string {
 	return map[byte]string{'#': "35", '>': "62", '-': "45", '+': "43", '*': "42", '=': "61", '.': "46", ')': "41"}[c]
 }
+
+// isWord reports whether a character is a part of a word, next to which markers are text.
+func isWord(r rune) bool { return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r)) }

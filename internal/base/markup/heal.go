@@ -161,6 +161,7 @@ func (h *healer) isImage(bracket int) bool {
 // cutEnd holds back markers at the end, which may be halves, and what may become a tag or a
 // character reference.
 func (h *healer) cutEnd() {
+	// Cutting a marker may leave the half of another one at the end, as in the text [**.
 	for {
 		before := len(h.source)
 		tail := h.source[h.start:]

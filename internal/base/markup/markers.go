@@ -2,7 +2,6 @@ package markup
 
 import (
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -247,5 +246,3 @@ func (e *encoder) atEdges(s span) bool {
 	last, _ := utf8.DecodeLastRuneInString(content)
 	return (!isPunct(first) || !isWord(before)) && (!isPunct(last) || !isWord(after))
 }
-
-func isWord(r rune) bool { return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r)) }
