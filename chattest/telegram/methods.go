@@ -18,7 +18,7 @@ func (c *call) run() (any, *failure) {
 		return true, nil
 	}
 	run := map[string]func(*chat) (any, *failure){
-		"sendMessage": c.sendMessage, "editMessageText": c.editMessageText, "deleteMessage": c.deleteMessage,
+		"sendMessage": c.sendMessage, "editMessageText": c.editMessageText, "editMessageReplyMarkup": c.editMessageReplyMarkup, "deleteMessage": c.deleteMessage,
 		"sendChatAction": c.sendChatAction, "setMessageReaction": c.sendChatAction, "sendMessageDraft": c.sendMessageDraft,
 	}[c.method]
 	if run == nil || c.method == "sendMessageDraft" && c.s.opt.NoDrafts {
@@ -128,8 +128,12 @@ func (c *call) sendMessage(o *chat) (any, *failure) {
 	if failed := c.pace(o); failed != nil {
 		return nil, failed
 	}
+	buttons, failed := c.buttons()
+	if failed != nil {
+		return nil, failed
+	}
 	m := c.s.add(&Message{
-		Chat: c.int("chat_id"), Thread: c.int("message_thread_id"), Bot: true, Text: text, Entities: entities, ReplyTo: reply.Message, Silent: c.bool("disable_notification"),
+		Buttons: buttons, Chat: c.int("chat_id"), Thread: c.int("message_thread_id"), Bot: true, Text: text, Entities: entities, ReplyTo: reply.Message, Silent: c.bool("disable_notification"),
 	})
 	delete(o.drafts, m.Thread)
 	return c.s.object(m), nil
@@ -182,11 +186,60 @@ func (c *call) editMessageText(o *chat) (any, *failure) {
 	if failed := c.pace(o); failed != nil {
 		return nil, failed
 	}
-	if text == m.Text && fmt.Sprint(entities) == fmt.Sprint(m.Entities) {
+	buttons, failed := c.buttons()
+	if failed != nil {
+		return nil, failed
+	}
+	if text == m.Text && fmt.Sprint(buttons) == fmt.Sprint(m.Buttons) && fmt.Sprint(entities) == fmt.Sprint(m.Entities) {
 		return nil, badRequest("message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message")
 	}
-	m.Text, m.Entities = text, entities
+	m.Text, m.Entities, m.Buttons = text, entities, buttons
 	m.Versions = append(m.Versions, text)
+	return c.s.object(m), nil
+}
+
+// buttons returns the inline keyboard of a request.
+func (c *call) buttons() ([]Button, *failure) {
+	var k struct {
+		Rows [][]Button `json:"inline_keyboard"`
+	}
+	if err := c.object("reply_markup", &k); err != nil {
+		return nil, badRequest("can't parse reply keyboard markup JSON object")
+	}
+	var list []Button
+	for _, row := range k.Rows {
+		for _, b := range row {
+			if b.Text == "" {
+				return nil, badRequest("can't parse inline keyboard button: Text buttons are unallowed in the inline keyboard")
+			}
+			if len(b.Data) == 0 || len(b.Data) > 64 {
+				return nil, badRequest("BUTTON_DATA_INVALID")
+			}
+			list = append(list, b)
+		}
+	}
+	return list, nil
+}
+
+func (c *call) editMessageReplyMarkup(o *chat) (any, *failure) {
+	m := o.byID[c.int("message_id")]
+	switch {
+	case m == nil || m.Deleted:
+		return nil, badRequest("message to edit not found")
+	case !m.Bot:
+		return nil, badRequest("message can't be edited")
+	}
+	buttons, failed := c.buttons()
+	if failed != nil {
+		return nil, failed
+	}
+	if failed := c.pace(o); failed != nil {
+		return nil, failed
+	}
+	if fmt.Sprint(buttons) == fmt.Sprint(m.Buttons) {
+		return nil, badRequest("message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message")
+	}
+	m.Buttons = buttons
 	return c.s.object(m), nil
 }
 

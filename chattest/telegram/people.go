@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -38,6 +39,22 @@ func (s *Server) Reply(w Writer, to int64, text string) int64 {
 	object["from"] = map[string]any{"id": w.ID, "is_bot": false, "first_name": w.Name}
 	s.notify("message", object)
 	return m.ID
+}
+
+// Press presses a button of a message by its text.
+func (s *Server) Press(w Writer, id int64, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.chat(w.Chat).byID[id]
+	if m == nil {
+		return
+	}
+	for _, b := range m.Buttons {
+		if b.Text == text {
+			from := map[string]any{"id": w.ID, "is_bot": false, "first_name": w.Name}
+			s.notify("callback_query", map[string]any{"id": fmt.Sprint("query", s.nextUpdate), "from": from, "message": s.object(m), "data": b.Data})
+		}
+	}
 }
 
 // Stop presses the stop button of a draft.

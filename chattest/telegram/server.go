@@ -79,13 +79,19 @@ type Message struct {
 	Bot      bool // written by the bot
 	Text     string
 	Entities []Entity
-	Buttons  json.RawMessage
+	Buttons  []Button
 	ReplyTo  int64
 	Silent   bool // without a notification
 	Deleted  bool
 	// Versions are all texts that it had, the first included.
 	Versions []string
 	At       time.Time
+}
+
+// Button is a button below a message.
+type Button struct {
+	Text string `json:"text"`
+	Data string `json:"callback_data"`
 }
 
 // Entity is a formatted range of a text. Offset and Length are in UTF-16 code units.

@@ -19,6 +19,9 @@ const (
 	textStranger   = "I don't know you yet. Ask the operator to run:\n\n```\nleat channels allow %s\n```\n\nThe code is valid for an hour."
 	textNew        = "✅ Started a fresh session."
 	textStopped    = "⏹ Stopped."
+	textAnswered   = "This question was answered already."
+	textQuestion   = "The agent needs your permission."
+	textChoices    = "Answer with one of: %s."
 	textIdle       = "Nothing is running."
 	textNoCompact  = "This agent can't compact its session. Use /new to start a fresh one."
 	textAgent      = "✅ Started a fresh session with %s."
@@ -37,7 +40,8 @@ const (
 	commandAgent   = "agent"
 	commandCompact = "compact"
 	commandHelp    = "help"
-	commandStart   = "start" // sent by Telegram when a person opens the bot
+	commandAnswer  = "answer" // sent by buttons
+	commandStart   = "start"  // sent by Telegram when a person opens the bot
 )
 
 // ParseCommand returns the slash command with which a text begins, without the name of the bot that groups add to it
@@ -48,7 +52,7 @@ func ParseCommand(text string) (name, args string) {
 	word, isCommand := strings.CutPrefix(word, "/")
 	word, _, _ = strings.Cut(strings.ToLower(word), "@")
 	switch word {
-	case commandNew, commandStop, commandAgent, commandCompact, commandHelp, commandStart:
+	case commandNew, commandStop, commandAgent, commandCompact, commandHelp, commandAnswer, commandStart:
 		if isCommand {
 			return word, strings.TrimSpace(args)
 		}
@@ -99,6 +103,9 @@ func (c *connector) process(ctx context.Context, m *InboundMessage) (reply strin
 	if m.Hints.Command != "" {
 		return c.execute(ctx, m)
 	}
+	if isAnswer, err := c.answerText(ctx, c.chatNamed(m.ChatID), m); isAnswer || err != nil {
+		return "", err
+	}
 	return "", c.ask(ctx, m)
 }
 
@@ -141,6 +148,8 @@ func (c *connector) execute(ctx context.Context, m *InboundMessage) (reply strin
 		return fmt.Sprintf(textAgent, m.Hints.Args), c.rotate(ctx, t, m, m.Hints.Args)
 	case commandStop:
 		return c.stopTurn(ctx, c.current(t), m)
+	case commandAnswer:
+		return c.answerButton(ctx, t, m)
 	case commandCompact:
 		return textNoCompact, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/channel"
 )
 
@@ -246,6 +247,48 @@ func TestGroup(t *testing.T) {
 	group.Addressed = true
 	h.say(inbox, channel.InboundMessage{Content: "for you", Hints: group})
 	if m := receive(t, ch.sent, "answer"); m.Content != "you said Ann: for you" {
+		t.Errorf("%q", m.Content)
+	}
+}
+
+// The questions of a turn are answered with a button, with the name of a choice, or with a text.
+func TestQuestions(t *testing.T) {
+	ch := newSink("plain")
+	asks := func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
+		for _, r := range []event.Request{
+			{ID: "1", Kind: event.RequestApproval, Tool: "bash", Prompt: "Run it?"}, {ID: "2", Kind: event.RequestApproval, Options: []string{"once", "always"}}, {ID: "3", Kind: event.RequestInput, Prompt: "Which?"},
+		} {
+			a, err := out.Ask(ctx, r)
+			if err != nil {
+				return err
+			}
+			if err := out.Text(r.ID + string(a.Decision) + a.Text + " "); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	h := open(t, newJournal(t), agentFunc(asks), ch)
+	inbox := receive(t, ch.inbox, "start of the channel")
+	h.say(inbox, channel.InboundMessage{Content: "go"})
+	first := receive(t, ch.sent, "question")
+	if first.Content != "❓ **bash**\n\nRun it?\n\nAnswer with one of: approve, deny." {
+		t.Errorf("%q", first.Content)
+	}
+	h.say(inbox, channel.InboundMessage{Content: channel.AnswerCommand(first.Key, 1)})
+	if m := receive(t, ch.sent, "question"); !strings.Contains(m.Content, "once, always") {
+		t.Errorf("%q", m.Content)
+	}
+	h.say(inbox, channel.InboundMessage{Content: channel.AnswerCommand(first.Key, 1)})
+	if m := receive(t, ch.sent, "reply"); m.Content != "This question was answered already." {
+		t.Errorf("%q", m.Content)
+	}
+	h.say(inbox, channel.InboundMessage{Content: "Always"})
+	if m := receive(t, ch.sent, "question"); m.Content != "❓ Which?" {
+		t.Errorf("%q", m.Content)
+	}
+	h.say(inbox, channel.InboundMessage{Content: "the blue one"})
+	if m := receive(t, ch.sent, "answer"); strings.TrimSpace(m.Content) != "1deny 2always 3the blue one" {
 		t.Errorf("%q", m.Content)
 	}
 }

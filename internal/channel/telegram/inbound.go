@@ -14,6 +14,8 @@ func inbound(u *update, account *user) (channel.InboundMessage, bool) {
 	switch {
 	case u.Stop != nil:
 		return stopCommand(u), true
+	case u.Press != nil && u.Press.Message != nil:
+		return press(u), true
 	case u.Message == nil || u.Message.From == nil || u.Message.From.IsBot:
 		return channel.InboundMessage{}, false
 	}
@@ -22,12 +24,8 @@ func inbound(u *update, account *user) (channel.InboundMessage, bool) {
 	if text == "" {
 		text = m.Caption
 	}
-	at := place{chat: m.Chat.ID}
-	if m.IsTopic {
-		at.thread = m.Thread
-	}
 	in := channel.InboundMessage{
-		ID: messageRef(m.Chat.ID, m.ID), ChatID: at.id(), SenderID: strconv.FormatInt(m.From.ID, 10), SenderName: m.From.name(), Timestamp: time.Unix(m.Date, 0),
+		ID: messageRef(m.Chat.ID, m.ID), ChatID: m.place().id(), SenderID: strconv.FormatInt(m.From.ID, 10), SenderName: m.From.name(), Timestamp: time.Unix(m.Date, 0),
 	}
 	in.Hints.Command, in.Hints.Args = channel.ParseCommand(text)
 	in.Hints.ForceSync = in.Hints.Command != ""
@@ -39,6 +37,27 @@ func inbound(u *update, account *user) (channel.InboundMessage, bool) {
 		}
 	}
 	return in, in.Content != ""
+}
+
+// press returns a pressed button as the command that it stands for.
+func press(u *update) channel.InboundMessage {
+	p := u.Press
+	in := channel.InboundMessage{
+		ID: "press/" + p.ID, ChatID: p.Message.place().id(), SenderID: strconv.FormatInt(p.From.ID, 10), SenderName: p.From.name(),
+		Timestamp: time.Unix(p.Message.Date, 0), Content: p.Data,
+	}
+	in.Hints.Command, in.Hints.Args = channel.ParseCommand(p.Data)
+	in.Hints.ForceSync, in.Hints.Group, in.Hints.Addressed = true, p.Message.Chat.Type != "private", true
+	return in
+}
+
+// place returns the chat or the topic of a message.
+func (m *message) place() place {
+	at := place{chat: m.Chat.ID}
+	if m.IsTopic {
+		at.thread = m.Thread
+	}
+	return at
 }
 
 // stopCommand returns the stop button of a draft as the command that has the same effect. The platform tells neither the message

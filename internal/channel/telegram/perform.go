@@ -34,10 +34,15 @@ func (d *delivery) perform(ctx context.Context, do action) error {
 		err = d.edit(ctx, outgoing{Message: d.state.Text, Text: m.Text, Entities: m.Entities})
 	case createCard:
 		d.state.Card, err = d.create(ctx, creatingCard, outgoing{Text: d.timed(card), Mode: "HTML"})
+	case askQuestion:
+		err = d.ask(ctx, d.unasked())
+	case closeQuestion:
+		err = d.closeQuestion(ctx, d.closed())
 	case editCard:
 		err = d.edit(ctx, outgoing{Message: d.state.Card, Text: d.timed(card), Mode: "HTML"})
 	}
 	d.view.record(do, time.Now(), text, card, err == nil)
+	d.view.asks, d.view.closes = d.unasked() != nil, d.closed() != nil
 	if err == nil {
 		d.failed = 0
 		return nil

@@ -11,11 +11,15 @@ import (
 	"github.com/leat-dev/leat/internal/channel"
 )
 
-// pollTime is how long the server may hold a poll without an update; the API's limit is 50 s.
-const pollTime = 30 * time.Second
+const (
+	// pollTime is how long the server may hold a poll without an update; the API's limit is 50 s.
+	pollTime = 30 * time.Second
+	// spinnerLimit limits the request that ends the animation of a button, because the next updates wait for it.
+	spinnerLimit = 3 * time.Second
+)
 
 // updateKinds are the updates that the bot asks for. stopped_message_generation is only sent if it is named.
-var updateKinds = []string{"message", "stopped_message_generation"}
+var updateKinds = []string{"message", "callback_query", "stopped_message_generation"}
 
 // pollAgain are the waits after failed polls.
 var pollAgain = retry.Schedule{Initial: time.Second, Max: 30 * time.Second, Jitter: true}
@@ -61,9 +65,19 @@ func (c *bot) take(ctx context.Context, inbox channel.Inbox, account *user, offs
 				return offset, fmt.Errorf("telegram: message %s: %w", m.ID, err)
 			}
 		}
+		if u.Press != nil {
+			c.stopSpinner(ctx, u.Press.ID)
+		}
 		offset = u.ID + 1
 	}
 	return offset, nil
+}
+
+// stopSpinner ends the animation of a pressed button. The platform ends it by itself after a while, so a failure is only logged.
+func (c *bot) stopSpinner(ctx context.Context, id string) {
+	if err := c.client.call(ctx, spinnerLimit, "answerCallbackQuery", map[string]string{"callback_query_id": id}, nil); err != nil && ctx.Err() == nil {
+		c.log.Debug("a pressed button was not confirmed", "error", err)
+	}
 }
 
 // identify returns the bot itself. It retries until ctx ends or the token is refused.

@@ -109,6 +109,7 @@ type outgoing struct {
 	Mode     string          `json:"parse_mode,omitempty"`
 	Silent   bool            `json:"disable_notification,omitempty"`
 	Reply    *reply          `json:"reply_parameters,omitempty"`
+	Buttons  *keyboard       `json:"reply_markup,omitempty"`
 	Preview  *preview        `json:"link_preview_options,omitempty"`
 }
 

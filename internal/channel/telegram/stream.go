@@ -42,6 +42,8 @@ type state struct {
 	FirstID int64 `json:"first,omitempty"`
 	// Lost are the numbers of messages before which a message with an unknown outcome was created.
 	LostAfter []int64 `json:"lost,omitempty"`
+	// Asked are the questions of the turn that were sent.
+	Asked []question `json:"asked,omitempty"`
 	// Unknown is how many messages of the final text were possibly delivered.
 	Unknown int `json:"unknown,omitempty"`
 }
@@ -139,6 +141,7 @@ func (d *delivery) follow(ctx context.Context, events <-chan channel.StreamEvent
 				return err
 			}
 			d.view.update(time.Now(), d.stream.Iteration(), card(d.stream))
+			d.view.asks, d.view.closes = d.unasked() != nil, d.closed() != nil
 			continue
 		case <-ctx.Done():
 			return context.Cause(ctx)

@@ -344,3 +344,33 @@ func TestInterrupted(t *testing.T) {
 		})
 	}
 }
+
+// A question has a button for each choice. When it is answered, the buttons are removed and the text stays.
+func TestQuestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, server := newBot(fake.Options{Gap: time.Second})
+		server.Say(ann, "hello")
+		s := newStory()
+		done := deliver(t.Context(), c, place{chat: 7}, &store{}, s.ch)
+		s.begin(t)
+		s.send(t, event.Event{Type: event.TurnWait, Body: &event.Body{Request: &event.Request{ID: "r1", Kind: event.RequestApproval, Tool: "bash", Prompt: "Run `rm -r x`?"}}})
+		time.Sleep(10 * time.Second)
+		m := server.Visible(7)
+		if len(m) != 1 || m[0].Text != "❓ bash\n\nRun rm -r x?" || m[0].Silent || len(m[0].Buttons) != 2 || m[0].Buttons[0].Text != "approve" {
+			t.Fatalf("%+v", m)
+		}
+		server.Press(ann, m[0].ID, "deny")
+		s.send(t, event.Event{Type: event.TurnResume, Body: &event.Body{Answer: &event.Answer{ID: "r1", Decision: event.Deny}}})
+		s.openText(t)
+		s.write(t, "Then not.")
+		s.end(t, event.Completed)
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		m = server.Visible(7)
+		if len(m) != 2 || len(m[0].Buttons) != 0 || m[1].Text != "Then not." {
+			t.Errorf("%+v", m)
+		}
+		check(t, server)
+	})
+}

@@ -22,6 +22,14 @@ func (d *delivery) tidy(ctx context.Context) error {
 			return err
 		}
 	}
+	for q := d.closed(); q != nil; q = d.closed() {
+		if err := d.closeQuestion(ctx, q); err != nil {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			q.Closed = true // its buttons have no effect any more
+		}
+	}
 	for _, after := range d.state.LostAfter {
 		if err := d.findLost(ctx, after); err != nil {
 			return err

@@ -45,7 +45,14 @@ type message struct {
 type update struct {
 	ID      int64    `json:"update_id"`
 	Message *message `json:"message"`
-	Stop    *struct {
+	// Press is a pressed button.
+	Press *struct {
+		ID      string   `json:"id"`
+		From    *user    `json:"from"`
+		Message *message `json:"message"` // with the button
+		Data    string   `json:"data"`
+	} `json:"callback_query"`
+	Stop *struct {
 		Chat   chatObject `json:"chat"`
 		Thread int64      `json:"message_thread_id"`
 		Draft  int64      `json:"draft_id"`

@@ -31,6 +31,8 @@ const (
 	editText
 	createCard
 	editCard
+	askQuestion
+	closeQuestion
 )
 
 // view decides what to show of a running turn, and when. It is pure: the caller passes the time and reports what it did.
@@ -38,6 +40,8 @@ type view struct {
 	drafts  bool // the text is shown as a draft, and not as a message that is edited
 	hasText bool // a message for the text exists
 	hasCard bool // a message for the card exists
+	asks    bool // a question is to be sent
+	closes  bool // the buttons of a question are to be removed
 
 	// What should be seen, and what is.
 	text, card         string
@@ -65,6 +69,12 @@ func (l *view) next(free, unblocked time.Time) (do action, at time.Time) {
 		if do == noAction || due.Before(at) {
 			do, at = a, due
 		}
+	}
+	if l.asks { // first, because the turn waits
+		return askQuestion, free
+	}
+	if l.closes {
+		consider(closeQuestion, free)
 	}
 	switch {
 	case l.text == "":
