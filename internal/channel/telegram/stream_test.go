@@ -259,14 +259,18 @@ func TestBlocked(t *testing.T) {
 		server.Block(7, true)
 		s := newStory()
 		done := deliver(t.Context(), c, place{chat: 7}, &store{}, s.ch)
+		begun := make(chan struct{})
 		go func() {
-			defer close(s.ch)
+			defer close(begun)
 			s.begin(t)
 		}()
 		if err := <-done; !errors.Is(err, channel.ErrUnreachable) {
 			t.Error(err)
 		}
-		for range s.ch {
+		select {
+		case <-s.ch: // the delivery ended before it took the first event
+			<-begun
+		case <-begun:
 		}
 		check(t, server)
 	})
