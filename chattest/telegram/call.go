@@ -124,6 +124,9 @@ func (s *Server) begin(c *call) *Fault {
 			f.Skip--
 		}
 	}
+	if s.opt.Chaos != nil {
+		return s.opt.Chaos(c.method, id)
+	}
 	return nil
 }
 

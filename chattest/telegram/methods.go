@@ -142,8 +142,13 @@ func (c *call) sendMessage(o *chat) (any, *failure) {
 // add adds a message to its chat. mu must be locked.
 func (s *Server) add(m *Message) *Message {
 	o := s.chat(m.Chat)
-	m.ID, m.At, m.Versions = s.nextID, time.Now(), []string{m.Text}
-	s.nextID++
+	m.At, m.Versions = time.Now(), []string{m.Text}
+	if m.Chat < 0 { // a supergroup has its own numbers; private chats share those of the bot
+		m.ID = int64(len(o.messages) + 1)
+	} else {
+		m.ID = s.nextID
+		s.nextID++
+	}
 	o.messages = append(o.messages, m)
 	o.byID[m.ID] = m
 	return m

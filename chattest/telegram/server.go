@@ -25,6 +25,9 @@ type Options struct {
 	// Gap and GroupGap are the least times between two messages or edits in a private chat and in a group. A faster request is
 	// refused with 429. If they are 0, requests may be as fast as they like.
 	Gap, GroupGap time.Duration
+	// Chaos, if set, is asked for a fault for each request apart from polls. It is called by one goroutine at a time, and returns nil for a
+	// request that works.
+	Chaos func(method string, chat int64) *Fault
 }
 
 // Server is the fake. Make it with New.
@@ -35,7 +38,7 @@ type Server struct {
 	changed    chan struct{}
 	updates    []update // not confirmed yet
 	nextUpdate int64
-	nextID     int64 // of messages; one sequence for all chats, as for real bots in private chats
+	nextID     int64 // of messages in private chats
 	chats      map[int64]*chat
 	faults     []*Fault
 	requests   []Request

@@ -33,6 +33,7 @@ type story struct {
 	seq   int64
 	text  int64 // length of the open text part
 	parts int
+	turn  string // id
 	ch    chan channel.StreamEvent
 }
 
@@ -42,14 +43,14 @@ const (
 )
 
 func newStory() *story {
-	return &story{ch: make(chan channel.StreamEvent)}
+	return &story{turn: turnID, ch: make(chan channel.StreamEvent)}
 }
 
 // send passes events to the delivery, as one step. It blocks until the delivery takes them.
 func (s *story) send(t *testing.T, events ...event.Event) {
 	for i := range events {
 		s.seq++
-		events[i].Seq, events[i].Turn = s.seq, turnID
+		events[i].Seq, events[i].Turn = s.seq, s.turn
 	}
 	select {
 	case s.ch <- channel.StreamEvent{Events: events}:

@@ -87,13 +87,16 @@ func (d *delivery) create(ctx context.Context, kind string, m outgoing) (int64, 
 	if err := d.metadata.Save(ctx, d.state); err != nil {
 		return 0, errors.Join(errSave, err)
 	}
-	m.ChatID, m.Thread, m.Silent, m.Reply, m.Preview = d.at.chat, d.at.topic(), true, replyTo(d.state.ReplyTo), &preview{true}
+	m.ChatID, m.Thread, m.Silent, m.Reply, m.Preview = d.at.chat, d.at.topic(), true, replyTo(d.quote()), &preview{true}
 	var result message
 	err := d.request(ctx, d.gate, true, "sendMessage", m, &result)
 	if errors.Is(err, errUnknown) {
 		d.recordUnknown()
 	}
 	d.state.Creating = ""
+	if result.ID != 0 {
+		d.created(result.ID)
+	}
 	switch kind {
 	case creatingText:
 		d.state.Text = result.ID

@@ -86,13 +86,16 @@ func (d *delivery) ask(ctx context.Context, q *channel.Question) error {
 	m, _ := doc.Next(0, markup.Telegram, maxText)
 	var result message
 	err := d.request(ctx, d.gate, true, "sendMessage", outgoing{
-		ChatID: d.at.chat, Thread: d.at.topic(), Text: m.Text, Entities: m.Entities, Buttons: buttons(*q), Reply: replyTo(d.state.ReplyTo), Preview: &preview{true},
+		ChatID: d.at.chat, Thread: d.at.topic(), Text: m.Text, Entities: m.Entities, Buttons: buttons(*q), Reply: replyTo(d.quote()), Preview: &preview{true},
 	}, &result)
 	if err != nil && !errors.Is(err, errUnknown) {
 		d.state.Asked = d.state.Asked[:len(d.state.Asked)-1] // it is asked again
 		return err
 	}
-	d.asked(q.Token).Message = result.ID
+	if result.ID != 0 {
+		d.asked(q.Token).Message = result.ID
+		d.created(result.ID)
+	}
 	if err := d.metadata.Save(ctx, d.state); err != nil {
 		return errors.Join(errSave, err)
 	}

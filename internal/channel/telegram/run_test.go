@@ -42,10 +42,10 @@ func TestRun(t *testing.T) {
 				ID: "7/2", ChatID: "7", Content: "/agent b", Hints: channel.RoutingHints{ForceSync: true, Command: "agent", Args: "b"},
 			}},
 			{"group", func() { server.Say(topic, "nothing for the bot") }, channel.InboundMessage{
-				ID: "-100/3", ChatID: "-100/5", Content: "nothing for the bot", Hints: channel.RoutingHints{Group: true},
+				ID: "-100/1", ChatID: "-100/5", Content: "nothing for the bot", Hints: channel.RoutingHints{Group: true},
 			}},
 			{"mention", func() { server.Say(topic, "hi @leat_bot2 and @LEAT_bot, help") }, channel.InboundMessage{
-				ID: "-100/4", ChatID: "-100/5", Content: "hi @leat_bot2 and , help", Hints: channel.RoutingHints{Group: true, Addressed: true},
+				ID: "-100/2", ChatID: "-100/5", Content: "hi @leat_bot2 and , help", Hints: channel.RoutingHints{Group: true, Addressed: true},
 			}},
 			{"stop button", func() { server.Stop(7, 3) }, channel.InboundMessage{
 				ID: "stop/1004", ChatID: "7", Content: "/stop", Hints: channel.RoutingHints{ForceSync: true, Command: "stop"},

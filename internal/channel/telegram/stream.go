@@ -27,6 +27,7 @@ var errCut = errors.New("telegram: the stream of the turn was cut")
 
 // state is what a delivery stores, so that a later one continues it.
 type state struct {
+	// ReplyTo is the number of the message that the turn answers, or 0 if it is not known.
 	ReplyTo int64 `json:"replyTo,omitempty"`
 	// Draft is the id of the draft. It derives from nothing that another turn has, because two turns with one draft would overwrite
 	// each other's text.
@@ -38,10 +39,10 @@ type state struct {
 	Creating string `json:"creating,omitempty"`
 	// From is the position in the final text behind the last message that was sent, or is being sent.
 	From int `json:"from,omitempty"`
-	// First is the number of the first message of the final text, or 0.
-	FirstID int64 `json:"first,omitempty"`
-	// Lost are the numbers of messages before which a message with an unknown outcome was created.
-	LostAfter []int64 `json:"lost,omitempty"`
+	// Newest is the highest number of a message in the chat that is known.
+	Newest int64 `json:"newest,omitempty"`
+	// Lost are the messages whose creation got no answer.
+	Lost []gap `json:"lost,omitempty"`
 	// Asked are the questions of the turn that were sent.
 	Asked []question `json:"asked,omitempty"`
 	// Unknown is how many messages of the final text were possibly delivered.
@@ -85,10 +86,8 @@ func (s *streamer) SendStream(ctx context.Context, chatID string, metadata chann
 // restore reads the state of an interrupted delivery. A message that was being created counts as one with an unknown outcome.
 func (d *delivery) restore() error {
 	if d.metadata.State == nil {
-		d.state = state{Draft: draftID(d.metadata.Turn)}
-		if !d.at.isPrivate() {
-			d.state.ReplyTo = messageNumber(d.metadata.ReplyTo)
-		}
+		ref := messageNumber(d.metadata.ReplyTo)
+		d.state = state{Draft: draftID(d.metadata.Turn), ReplyTo: ref, Newest: ref}
 		return nil
 	}
 	if err := json.Unmarshal(d.metadata.State, &d.state); err != nil {
@@ -105,9 +104,27 @@ func (d *delivery) recordUnknown() {
 	case creatingFinal:
 		d.state.Unknown++
 	case creatingText, creatingCard:
-		d.state.LostAfter = append(d.state.LostAfter, max(d.state.Text, d.state.Card, d.state.ReplyTo))
+		d.state.Lost = append(d.state.Lost, gap{After: d.state.Newest})
 	}
 	d.state.Creating = ""
+}
+
+// created records the number of a message. Messages that were lost before have lower numbers.
+func (d *delivery) created(id int64) {
+	d.state.Newest = max(d.state.Newest, id)
+	for i := range d.state.Lost {
+		if d.state.Lost[i].Before == 0 {
+			d.state.Lost[i].Before = id
+		}
+	}
+}
+
+// quote returns the number of the message that the answer should be a reply to. In private chats that is clear without.
+func (d *delivery) quote() int64 {
+	if d.at.isPrivate() {
+		return 0
+	}
+	return d.state.ReplyTo
 }
 
 // draftID returns the id of a turn's draft: a positive number that is the same each time.
@@ -124,7 +141,7 @@ func (d *delivery) follow(ctx context.Context, events <-chan channel.StreamEvent
 	defer timer.Stop()
 	for {
 		do, at := noAction, time.Time{}
-		if len(d.state.LostAfter) < maxLost {
+		if len(d.state.Lost) < maxLost {
 			do, at = d.view.next(latest(d.gate.free(), d.pause), latest(d.gate.unblocked(), d.pause))
 		}
 		wait := time.Until(at)
@@ -171,16 +188,14 @@ func (d *delivery) checkEnd(ctx context.Context) error {
 func (d *delivery) finish(ctx context.Context) error {
 	if !d.stream.IsRemoved() {
 		final := report{
-			c: d.bot, gate: d.gate, at: d.at, text: d.stream.Final(), replyTo: d.state.ReplyTo, from: d.state.From, unknown: d.state.Unknown,
+			c: d.bot, gate: d.gate, at: d.at, text: d.stream.Final(), replyTo: d.quote(), from: d.state.From, unknown: d.state.Unknown,
 			before: func(ctx context.Context, next int) error {
 				d.state.Creating, d.state.From = creatingFinal, next
 				return d.metadata.Save(ctx, d.state)
 			},
 			after: func(ctx context.Context, id int64) error {
 				d.state.Creating = ""
-				if d.state.FirstID == 0 {
-					d.state.FirstID = id
-				}
+				d.created(id)
 				return d.metadata.Save(ctx, d.state)
 			},
 		}

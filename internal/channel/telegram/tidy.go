@@ -30,63 +30,78 @@ func (d *delivery) tidy(ctx context.Context) error {
 			q.Closed = true // its buttons have no effect any more
 		}
 	}
-	for _, after := range d.state.LostAfter {
-		if err := d.findLost(ctx, after); err != nil {
+	for _, lost := range d.state.Lost {
+		if err := d.findLost(ctx, lost); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// remove deletes a message. It waits out penalties and outages until ctx ends.
+// gap is where a message is whose creation got no answer: between two numbers of messages in the chat. Each is 0 if it is not known.
+type gap struct {
+	After  int64 `json:"after,omitempty"`
+	Before int64 `json:"before,omitempty"`
+}
+
+// maxTries bounds the requests to change one message at the end.
+const maxTries = 8
+
+// remove deletes a message.
 func (d *delivery) remove(ctx context.Context, id int64) error {
+	err := d.insist(ctx, false, "deleteMessage", target{d.at.chat, id})
+	if err != nil && !isMissing(err) && ctx.Err() == nil {
+		d.log.Warn("a status message can't be deleted", "error", err)
+	}
+	return ctx.Err()
+}
+
+// insist repeats a request until it is answered. It waits out penalties and outages. The request must have the same effect if it is
+// repeated. The result is a refusal, or the error of ctx.
+func (d *delivery) insist(ctx context.Context, isMessage bool, method string, params any) error {
 	for failed := 0; ; {
-		err := d.request(ctx, d.gate, false, "deleteMessage", target{d.at.chat, id}, nil)
+		err := d.request(ctx, d.gate, isMessage, method, params, nil)
 		switch {
-		case err == nil || isMissing(err):
-			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case code(err) == http.StatusTooManyRequests: // the gate waits
-		case isPassing(err), errors.Is(err, errUnknown): // deleting twice has the effect of deleting once
+		case isPassing(err), errors.Is(err, errUnknown):
 			if failed++; failed > maxTries {
-				return nil
+				return err
 			}
 			if err := retry.Sleep(ctx, sendAgain.Wait(failed)); err != nil {
 				return err
 			}
 		default:
-			d.log.Warn("a status message can't be deleted", "error", err)
-			return nil
+			return err
 		}
 	}
 }
 
-// maxTries bounds the requests to delete one message.
-const maxTries = 5
-
-// findLost deletes a message whose number is not known, because its creation got no answer. The numbers after a known one are
-// tried: the Bot API edits only messages of the bot itself, so an edit that succeeds has found it.
-func (d *delivery) findLost(ctx context.Context, after int64) error {
-	if after == 0 || d.state.FirstID == 0 {
+// findLost deletes a message whose number is not known. The numbers in the gap are tried: the Bot API edits only messages of the bot itself,
+// so an edit that succeeds has found it. Numbers are shared with other chats, so in a busy bot the gap can be too long; then the message
+// stays.
+func (d *delivery) findLost(ctx context.Context, lost gap) error {
+	from, before := lost.After+1, lost.Before
+	switch {
+	case before == 0 && lost.After == 0:
 		return nil
+	case before == 0:
+		before = from + maxProbes
 	}
-	for id := after + 1; id < d.state.FirstID && id <= after+maxProbes; id++ {
-		if id == d.state.Card || id == d.state.Text {
-			continue
-		}
-		err := d.edit(ctx, outgoing{Message: id, Text: "…"})
-		if ctx.Err() != nil {
+	for id := max(from, before-maxProbes); id < before; id++ {
+		err := d.insist(ctx, true, "editMessageText", outgoing{ChatID: d.at.chat, Message: id, Text: "…"})
+		switch {
+		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		}
-		if err == nil {
+		case err == nil || isUnmodified(err):
 			return d.remove(ctx, id)
 		}
 	}
 	return nil
 }
 
-// target are the parameters of deleteMessage.
+// target are the parameters of a request that names a message only.
 type target struct {
 	ChatID  int64 `json:"chat_id"`
 	Message int64 `json:"message_id"`
