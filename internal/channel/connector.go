@@ -187,6 +187,7 @@ func (c *connector) Receive(ctx context.Context, m InboundMessage) error {
 	if err != nil || !isNew {
 		return err
 	}
+	c.pipeline.cfg.Metrics.messages.WithLabelValues(c.name).Inc()
 	err = c.pipeline.bus.TryPublishInbound(m)
 	if !errors.Is(err, ErrBusy) {
 		return nil // a closed bus: the next process handles the message

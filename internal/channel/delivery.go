@@ -202,18 +202,22 @@ func (c *connector) stream(ctx context.Context, t *chat, b *binding, f *gateway.
 
 // send delivers a turn in the form that the channel can take.
 func (c *connector) send(ctx context.Context, chat string, metadata StreamMetadata, events <-chan StreamEvent) error {
-	ch, canStream := c.channel.(StreamChannel)
-	if !canStream {
-		return c.collapse(ctx, chat, metadata, events)
-	}
 	hints := StreamHints{Channel: c.name, ChatID: chat, Conversation: metadata.Conversation, Turn: metadata.Turn}
-	delegate := c.pipeline.cfg.Delegate
-	if delegate != nil {
+	metrics, delegate := c.pipeline.cfg.Metrics, c.pipeline.delegate
+	ctx = metrics.OnStreamBegin(ctx, hints)
+	ch, canStream := c.channel.(StreamChannel)
+	if canStream && delegate != nil {
 		ctx = delegate.OnStreamBegin(ctx, hints)
 	}
-	err := ch.SendStream(ctx, chat, metadata, events)
-	if delegate != nil {
+	var err error
+	if canStream {
+		err = ch.SendStream(ctx, chat, metadata, events)
+	} else {
+		err = c.collapse(ctx, chat, metadata, events)
+	}
+	if canStream && delegate != nil {
 		delegate.OnStreamEnd(ctx, hints, err)
 	}
+	metrics.OnStreamEnd(ctx, hints, err)
 	return err
 }

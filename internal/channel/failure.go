@@ -8,6 +8,25 @@ import (
 // EventStreamFailed is the name of the event that a failed delivery is recorded as.
 const EventStreamFailed = "stream.failed"
 
+// SignalDeliveryFailed is the health signal of a delivery that failed for good.
+const SignalDeliveryFailed = "delivery.failed"
+
+// signalLife is how long after a failure its signal is shown.
+const signalLife = 10 * time.Minute
+
+// Signals returns the health signals of the channels: SignalDeliveryFailed if a delivery has failed in the last ten minutes.
+func (p *Pipeline) Signals() []string {
+	for _, c := range p.connectors {
+		c.mu.Lock()
+		failedAt := c.failedAt
+		c.mu.Unlock()
+		if !failedAt.IsZero() && time.Since(failedAt) < signalLife {
+			return []string{SignalDeliveryFailed}
+		}
+	}
+	return nil
+}
+
 // StreamFailed is the content of [EventStreamFailed]. Turn is empty for a message that belongs to no turn.
 type StreamFailed struct {
 	Channel, Chat, Turn string
@@ -26,7 +45,4 @@ func (c *connector) failed(f StreamFailed) {
 	c.lastError, c.failedAt = f.Err, time.Now()
 	c.mu.Unlock()
 	c.log.Error("delivery to a chat failed", "event", EventStreamFailed, "turn", f.Turn, "error", f.Err)
-	if c.pipeline.cfg.Failed != nil {
-		c.pipeline.cfg.Failed(f)
-	}
 }

@@ -107,7 +107,6 @@ type harness struct {
 	t        *testing.T
 	gw       *gateway.Gateway
 	pipeline *channel.Pipeline
-	failures chan channel.StreamFailed
 	close    func()
 	n        int
 }
@@ -128,8 +127,8 @@ func open(t *testing.T, j journal.Journal, a agent.Agent, channels ...channel.Ch
 			t.Fatal(err)
 		}
 	}
-	h := &harness{t: t, failures: make(chan channel.StreamFailed, 100)}
-	h.pipeline = channel.New(channel.Config{Journal: j, Log: quiet, Failed: func(f channel.StreamFailed) { h.failures <- f }})
+	h := &harness{t: t}
+	h.pipeline = channel.New(channel.Config{Journal: j, Log: quiet})
 	for _, c := range channels {
 		h.pipeline.Add(c, channel.Options{Allow: []string{"ann"}})
 	}

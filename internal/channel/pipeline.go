@@ -25,19 +25,19 @@ type Options struct {
 type Config struct {
 	Journal Journal
 	Log     *slog.Logger
-	// Delegate observes deliveries. If it is nil, nothing does.
-	Delegate StreamDelegate
-	// Failed is called for each delivery that failed for good. If it is nil, failures are only logged.
-	Failed func(StreamFailed)
+	// Metrics counts messages and deliveries. If it is nil, nothing is counted.
+	Metrics *Metrics
 }
 
 // Pipeline connects channels with conversations. The calls are New, Add for each channel, Start, Shutdown. The other methods may
 // be called concurrently between Start and Shutdown, and Committed at any time.
 type Pipeline struct {
-	cfg     Config
-	store   store
-	bus     *MessageBus
-	gateway *gateway.Gateway // set by Start
+	cfg Config
+	// delegate observes the deliveries of streamed turns, or is nil.
+	delegate StreamDelegate
+	store    store
+	bus      *MessageBus
+	gateway  *gateway.Gateway // set by Start
 
 	connectors map[string]*connector // by the channel's name; not changed after Start
 
@@ -64,6 +64,9 @@ type linked struct {
 
 // New returns a pipeline without channels. It is created before the gateway, of which it is a watcher.
 func New(cfg Config) *Pipeline {
+	if cfg.Metrics == nil {
+		cfg.Metrics = NewMetrics()
+	}
 	p := &Pipeline{
 		cfg: cfg, store: store{cfg.Journal}, connectors: map[string]*connector{}, rooms: map[string][]linked{}, draining: make(chan struct{}),
 		receive: func() {}, deliver: func() {},
@@ -75,7 +78,11 @@ func New(cfg Config) *Pipeline {
 // Add adds a channel. Names must be unique.
 func (p *Pipeline) Add(ch Channel, o Options) {
 	p.connectors[ch.Name()] = newConnector(p, ch, o)
+	p.cfg.Metrics.begin(ch.Name())
 }
+
+// Observe sets the delegate. It is called before Start.
+func (p *Pipeline) Observe(d StreamDelegate) { p.delegate = d }
 
 // Start begins to receive and deliver. It continues what the previous process left: messages that were not handled, and turns
 // that were not delivered.

@@ -71,16 +71,19 @@ func TestFailedDelivery(t *testing.T) {
 	h.say(inbox, channel.InboundMessage{Content: "one"})
 	d := receive(t, ch.streams, "stream")
 	d.result <- channel.ErrUnreachable
-	f := receive(t, h.failures, "failure")
-	if !errors.Is(f.Err, channel.ErrUnreachable) || f.Channel != "tg" || f.Chat != "c1" || f.Turn != d.metadata.Turn {
-		t.Errorf("%+v", f)
-	}
 	h.say(inbox, channel.InboundMessage{Content: "two"})
 	d = receive(t, ch.streams, "stream")
 	if got := d.final(t); got != "you said two" {
 		t.Errorf("%q", got)
 	}
 	d.result <- nil
+	// The next delivery began after the failure of the first was recorded.
+	if s := h.pipeline.States(); s[0].Failures != 1 || !errors.Is(s[0].LastFailure, channel.ErrUnreachable) {
+		t.Errorf("%+v", s)
+	}
+	if got := h.pipeline.Signals(); len(got) != 1 || got[0] != channel.SignalDeliveryFailed {
+		t.Errorf("signals %q", got)
+	}
 }
 
 // A delivery that a restart interrupts begins again with the state that the channel saved. What was delivered is not delivered

@@ -130,7 +130,7 @@ func newWalk(t *testing.T) *walk {
 	native.Register(srv, gw)
 	native.RegisterInspection(srv, inspection.New(gw, inspection.Config{Journal: j, Captures: raw, Dialects: dialect.NewRegistry(elizaactions.Dialect())}))
 	native.RegisterIngest(srv, gw, pushes)
-	ops.Register(srv, gw, prometheus.NewRegistry())
+	ops.Register(srv, gw, prometheus.NewRegistry(), nil)
 	ops.RegisterOverview(srv, status.NewOverview())
 	ops.RegisterReload(srv, func() (ops.Reloaded, error) { return ops.Reloaded{}, nil })
 	if err := ops.RegisterBackup(srv, j, t.TempDir()); err != nil {

@@ -41,7 +41,7 @@ func startGateway(t *testing.T) string {
 		t.Fatal(err)
 	}
 	srv := server.New(server.Options{Token: token})
-	ops.Register(srv, gw, prometheus.NewRegistry())
+	ops.Register(srv, gw, prometheus.NewRegistry(), nil)
 	native.Register(srv, gw)
 	ts := httptest.NewServer(srv)
 	t.Cleanup(func() {

@@ -172,7 +172,7 @@ func (a *App) openAgents(_ context.Context, opt Options) (err error) {
 		return err
 	}
 	a.onClose(func() error { a.plugins.close(); return nil })
-	a.channels, err = openChannels(&a.cfg, a.journal, a.log.With("part", "channels"))
+	a.channels, err = openChannels(&a.cfg, a.journal, a.metrics.channel, a.log.With("part", "channels"))
 	return err
 }
 
@@ -318,7 +318,7 @@ func (a *App) registerOperations(srv *server.Server) error {
 	if err != nil {
 		return err
 	}
-	ops.Register(srv, a.gateway, gatherer)
+	ops.Register(srv, a.gateway, gatherer, a.channels.Signals)
 	ops.RegisterOverview(srv, a.metrics.overview)
 	ops.RegisterReload(srv, a.reloader.reload)
 	return ops.RegisterBackup(srv, a.journal, a.cfg.Data)

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/leat-dev/leat/internal/app/doctor"
+	"github.com/leat-dev/leat/internal/channel"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/gateway/status"
 	"github.com/leat-dev/leat/internal/server"
@@ -22,6 +23,7 @@ type metrics struct {
 	gateway *gateway.Metrics
 	server  *server.Metrics
 	webhook *webhook.Metrics
+	channel *channel.Metrics
 	// overview collects the status of agents and channels.
 	overview *status.Overview
 	data     string // the data folder
@@ -31,7 +33,7 @@ type metrics struct {
 // newMetrics returns the metrics of one App. Each App has its own, so that a restart in the same process begins at
 // zero, as after the start of a process.
 func newMetrics(data, version string) metrics {
-	return metrics{version: version, gateway: gateway.NewMetrics(), server: server.NewMetrics(), webhook: webhook.NewMetrics(), overview: status.NewOverview(), data: data}
+	return metrics{version: version, gateway: gateway.NewMetrics(), server: server.NewMetrics(), webhook: webhook.NewMetrics(), channel: channel.NewMetrics(), overview: status.NewOverview(), data: data}
 }
 
 // Collectors returns Leat's own metrics for a gateway and a data folder. They are the metrics that docs/metrics.md lists, without those
@@ -49,7 +51,7 @@ func (m metrics) leatCollectors(gw *gateway.Gateway) []prometheus.Collector {
 	})
 	build.Set(1)
 	return []prometheus.Collector{
-		m.gateway, m.server, m.webhook, m.overview, gw.Collector(), build,
+		m.gateway, m.server, m.webhook, m.channel, m.overview, gw.Collector(), build,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "leat_journal_bytes", Help: "Size of the journal's files."}, m.journalSize),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "leat_disk_free_bytes", Help: "Free space on the disk of the data folder; -1 if unknown."}, func() float64 {
 			free, err := doctor.Free(m.data)

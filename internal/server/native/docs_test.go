@@ -50,7 +50,7 @@ func TestDocExamples(t *testing.T) {
 	native.RegisterInspection(srv, turns)
 	native.RegisterIngest(srv, gw, pushes)
 	eliza.Register(srv, gw, eliza.Options{})
-	ops.Register(srv, gw, prometheus.NewRegistry())
+	ops.Register(srv, gw, prometheus.NewRegistry(), nil)
 	ts := httptest.NewServer(srv)
 	defer func() {
 		srv.Close()

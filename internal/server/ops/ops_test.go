@@ -53,7 +53,8 @@ func TestOps(t *testing.T) {
 		t.Fatal(err)
 	}
 	srv := server.New(server.Options{Token: "sesame", Hosts: []string{"leat.example"}})
-	ops.Register(srv, gw, registry)
+	var signals []string
+	ops.Register(srv, gw, registry, func() []string { return signals })
 	m.LateOps.Inc()
 	get := func(path, host, ip string, header ...string) (int, string) {
 		r := httptest.NewRequest(http.MethodGet, "http://"+host+path, nil)
@@ -78,6 +79,9 @@ func TestOps(t *testing.T) {
 	check("health", status, 200, body, "ok")
 	status, body = get("/readyz", "pod-7:31337", far)
 	check("ready", status, 200, body, "ready")
+	signals = []string{"delivery.failed"}
+	status, body = get("/readyz", "pod-7:31337", far)
+	check("ready, but not well", status, 200, body, `"signals":["delivery.failed"]`)
 	status, body = get("/metrics", "localhost", near)
 	check("metrics from this machine", status, 200, body, `leat_late_operations_total 1`)
 	status, body = get("/metrics", "leat.example", far)
