@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"mime/multipart"
 	"net/http"
 	"strconv"
 	"time"
@@ -16,6 +17,7 @@ type call struct {
 	s       *Server
 	method  string
 	params  map[string]any
+	form    *multipart.Form // of a request with files, or nil
 	at      time.Time
 	status  int
 	message int64 // the message that it changes, or 0

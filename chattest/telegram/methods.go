@@ -14,12 +14,15 @@ func (c *call) run() (any, *failure) {
 	switch c.method {
 	case "getMe":
 		return c.s.bot(), nil
+	case "getFile":
+		return c.getFile()
 	case "deleteWebhook", "setMyCommands", "answerCallbackQuery":
 		return true, nil
 	}
 	run := map[string]func(*chat) (any, *failure){
 		"sendMessage": c.sendMessage, "editMessageText": c.editMessageText, "editMessageReplyMarkup": c.editMessageReplyMarkup, "deleteMessage": c.deleteMessage,
 		"sendChatAction": c.sendChatAction, "setMessageReaction": c.sendChatAction, "sendMessageDraft": c.sendMessageDraft,
+		"sendPhoto": c.sendFile, "sendDocument": c.sendFile,
 	}[c.method]
 	if run == nil || c.method == "sendMessageDraft" && c.s.opt.NoDrafts {
 		return nil, refuse(http.StatusNotFound, "Not Found: method not found")

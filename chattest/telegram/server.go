@@ -25,8 +25,8 @@ type Options struct {
 	// Gap and GroupGap are the least times between two messages or edits in a private chat and in a group. A faster request is
 	// refused with 429. If they are 0, requests may be as fast as they like.
 	Gap, GroupGap time.Duration
-	// Chaos, if set, is asked for a fault for each request apart from polls. It is called by one goroutine at a time, and returns nil for a
-	// request that works.
+	// Chaos, if set, is asked for a fault for each request apart from polls. It is called by one goroutine at a time, and returns
+	// nil for a request that works.
 	Chaos func(method string, chat int64) *Fault
 }
 
@@ -44,6 +44,7 @@ type Server struct {
 	requests   []Request
 	violations []string
 	polling    bool
+	files      []File // that getFile gives, by their number
 }
 
 // Request is a request that the server got. Status is 0 if it was not answered.
@@ -83,12 +84,21 @@ type Message struct {
 	Text     string
 	Entities []Entity
 	Buttons  []Button
+	Files    []File
 	ReplyTo  int64
 	Silent   bool // without a notification
 	Deleted  bool
 	// Versions are all texts that it had, the first included.
 	Versions []string
 	At       time.Time
+}
+
+// File is a file in a message. IsPhoto is set if it is shown as a picture.
+type File struct {
+	Name    string
+	Type    string // media type
+	Content []byte
+	IsPhoto bool
 }
 
 // Button is a button below a message.
@@ -131,6 +141,10 @@ func badRequest(format string, args ...any) *failure {
 
 // ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if name, ok := strings.CutPrefix(r.URL.Path, "/file/bot"+s.opt.Token+"/"); ok {
+		s.download(w, name)
+		return
+	}
 	token, method, ok := strings.Cut(strings.TrimPrefix(r.URL.Path, "/bot"), "/")
 	if !ok || token != s.opt.Token || !strings.HasPrefix(r.URL.Path, "/bot") {
 		write(w, nil, refuse(http.StatusUnauthorized, "Unauthorized"))
@@ -145,7 +159,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.poll(w, r, params)
 		return
 	}
-	call := &call{s: s, method: method, params: params, at: time.Now()}
+	call := &call{s: s, method: method, params: params, form: r.MultipartForm, at: time.Now()}
 	fault := s.begin(call)
 	defer s.end(call)
 	if fault != nil && !fault.wait(r.Context()) {

@@ -3,6 +3,9 @@ package channel
 import (
 	"context"
 	"encoding/json"
+	"io"
+
+	"github.com/leat-dev/leat/event"
 )
 
 // Channel is one bot on one chat platform. Its methods may be called concurrently.
@@ -71,6 +74,8 @@ type StreamMetadata struct {
 	ReplyTo string
 	// State is what Save stored last for this turn, or nil. It isn't nil if a delivery was interrupted.
 	State json.RawMessage
+	// OpenMedia opens a file that the turn shows. If it isn't stored by the gateway, the error is [fs.ErrNotExist].
+	OpenMedia func(ctx context.Context, m event.Media) (io.ReadCloser, error)
 	// Save stores the state of the delivery and returns when it is durable. A channel saves before a request that creates a
 	// message, and again when it knows the message's id. So a later delivery knows which messages exist, or that one may exist.
 	Save func(ctx context.Context, state any) error

@@ -16,9 +16,9 @@ type intent struct {
 	Sends bool `json:"sends,omitempty"`
 }
 
-// collapse waits for the end of a turn and sends its text as one message; questions are sent when they are asked. A message whose sending
-// was interrupted is sent again only if the platform recognises the repetition. Otherwise it would perhaps appear twice, so it is reported
-// as possibly delivered.
+// collapse waits for the end of a turn and sends its text as one message; questions are sent when they are asked. A message whose
+// sending was interrupted is sent again only if the platform recognises the repetition. Otherwise it would perhaps appear twice,
+// so it is reported as possibly delivered.
 func (c *connector) collapse(ctx context.Context, chat string, metadata StreamMetadata, events <-chan StreamEvent) error {
 	var state intent
 	if metadata.State != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"slices"
 	"time"
 
@@ -166,6 +167,7 @@ func (c *connector) stream(ctx context.Context, t *chat, b *binding, f *gateway.
 	c.mu.Unlock()
 	metadata := StreamMetadata{
 		Conversation: b.Conversation, Turn: turn.ID, Agent: turn.Agent, ReplyTo: replyTo, State: b.State,
+		OpenMedia: func(ctx context.Context, m event.Media) (io.ReadCloser, error) { return c.openMedia(ctx, b, m) },
 		Save: func(ctx context.Context, state any) error {
 			v, err := json.Marshal(state)
 			if err != nil {

@@ -120,6 +120,12 @@ func newJournal(t *testing.T) journal.Journal {
 // open starts a gateway over a journal. The person "ann" may talk to its channels.
 func open(t *testing.T, j journal.Journal, a agent.Agent, channels ...channel.Channel) *harness {
 	t.Helper()
+	return openWith(t, j, a, nil, channels...)
+}
+
+// openWith is open with a store of files.
+func openWith(t *testing.T, j journal.Journal, a agent.Agent, files channel.Files, channels ...channel.Channel) *harness {
+	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	roster := gateway.NewRoster(quiet)
 	for _, name := range []string{"a", "b"} {
@@ -141,7 +147,7 @@ func open(t *testing.T, j journal.Journal, a agent.Agent, channels ...channel.Ch
 	if err := h.gw.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.pipeline.Start(t.Context(), h.gw); err != nil {
+	if err := h.pipeline.Start(t.Context(), h.gw, files); err != nil {
 		t.Fatal(err)
 	}
 	h.close = sync.OnceFunc(func() {

@@ -21,6 +21,7 @@ const (
 	textStopped    = "⏹ Stopped."
 	textAnswered   = "This question was answered already."
 	textQuestion   = "The agent needs your permission."
+	textTooLarge   = "The file is too large for me."
 	textChoices    = "Answer with one of: %s."
 	textIdle       = "Nothing is running."
 	textNoCompact  = "This agent can't compact its session. Use /new to start a fresh one."
@@ -116,9 +117,6 @@ func (c *connector) ask(ctx context.Context, m *InboundMessage) error {
 	c.mu.Lock()
 	t.replies[id] = m.ID
 	c.mu.Unlock()
-	command := gateway.Command{Type: gateway.CommandSend, Key: m.ID, Message: &gateway.CommandMessage{
-		ID: id, Role: event.User, Text: m.text(), Source: c.name, Author: &event.Author{ID: m.SenderID, Name: m.SenderName},
-	}}
 	for isRetry := false; ; isRetry = true {
 		b := c.current(t)
 		if b == nil {
@@ -127,7 +125,12 @@ func (c *connector) ask(ctx context.Context, m *InboundMessage) error {
 				return err
 			}
 		}
-		_, err := c.pipeline.gateway.Do(ctx, principal(c.name, t.id), b.Conversation, command)
+		parts, err := c.parts(ctx, b, m)
+		if err == nil {
+			_, err = c.pipeline.gateway.Do(ctx, principal(c.name, t.id), b.Conversation, gateway.Command{Type: gateway.CommandSend, Key: m.ID, Message: &gateway.CommandMessage{
+				ID: id, Role: event.User, Parts: parts, Source: c.name, Author: &event.Author{ID: m.SenderID, Name: m.SenderName},
+			}})
+		}
 		if !isDeleted(err) || isRetry {
 			return err
 		}
@@ -156,8 +159,8 @@ func (c *connector) execute(ctx context.Context, m *InboundMessage) (reply strin
 	return textCommands, nil
 }
 
-// rotate begins a new conversation for a chat. Then the running turn of the old one is stopped, so that its answer doesn't appear among those
-// of the new one.
+// rotate begins a new conversation for a chat. Then the running turn of the old one is stopped, so that its answer doesn't appear
+// among those of the new one.
 func (c *connector) rotate(ctx context.Context, t *chat, m *InboundMessage, agent string) error {
 	old := c.current(t)
 	b, err := c.bind(ctx, t, "chat/"+m.ID, agent)

@@ -37,7 +37,8 @@ type Pipeline struct {
 	delegate StreamDelegate
 	store    store
 	bus      *MessageBus
-	gateway  *gateway.Gateway // set by Start
+	gateway  *gateway.Gateway // set by Start, as files
+	files    Files
 
 	connectors map[string]*connector // by the channel's name; not changed after Start
 
@@ -84,10 +85,10 @@ func (p *Pipeline) Add(ch Channel, o Options) {
 // Observe sets the delegate. It is called before Start.
 func (p *Pipeline) Observe(d StreamDelegate) { p.delegate = d }
 
-// Start begins to receive and deliver. It continues what the previous process left: messages that were not handled, and turns
-// that were not delivered.
-func (p *Pipeline) Start(ctx context.Context, gw *gateway.Gateway) error {
-	p.gateway = gw
+// Start begins to receive and deliver. files may be nil; then files of people and agents are ignored. It continues what the
+// previous process left: messages that were not handled, and turns that were not delivered.
+func (p *Pipeline) Start(ctx context.Context, gw *gateway.Gateway, files Files) error {
+	p.gateway, p.files = gw, files
 	if len(p.connectors) == 0 {
 		return nil
 	}

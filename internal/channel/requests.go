@@ -56,8 +56,8 @@ func choices(r *transcript.Request) []string {
 // requestToken returns the name of a request in a command.
 func requestToken(turn, request string) string { return hash(turn, request)[:16] }
 
-// AnswerCommand returns the text of the command that a button stands for: the nth choice of a question. It has at most 64 bytes, the least
-// limit of all platforms.
+// AnswerCommand returns the text of the command that a button stands for: the nth choice of a question. It has at most 64 bytes,
+// the least limit of all platforms.
 func AnswerCommand(token string, n int) string {
 	return "/" + commandAnswer + " " + token + " " + strconv.Itoa(n)
 }
@@ -111,8 +111,8 @@ func (c *connector) answerButton(ctx context.Context, t *chat, m *InboundMessage
 	return textAnswered, nil
 }
 
-// answerText uses a message as the answer to the oldest open request, if it is one: the name of a choice, or any text if the agent asks for
-// one. Other messages are for the agent, also while a turn waits.
+// answerText uses a message as the answer to the oldest open request, if it is one: the name of a choice, or any text if the
+// agent asks for one. Other messages are for the agent, also while a turn waits.
 func (c *connector) answerText(ctx context.Context, t *chat, m *InboundMessage) (isAnswer bool, err error) {
 	b := c.current(t)
 	requests, err := c.openRequests(ctx, b)

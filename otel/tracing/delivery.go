@@ -12,7 +12,7 @@ import (
 
 var _ channel.StreamDelegate = (*Tracer)(nil)
 
-// OnStreamBegin implements [channel.StreamDelegate]. A delivery is a trace of its own: it may begin long after its turn, and in another
+// OnStreamBegin implements [channel.StreamDelegate]. A delivery is a separate trace: it may begin long after its turn, and in another
 // process. The attribute leat.turn connects the two.
 func (t *Tracer) OnStreamBegin(ctx context.Context, h channel.StreamHints) context.Context {
 	ctx, _ = t.tracer.Start(ctx, "leat.delivery", trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(

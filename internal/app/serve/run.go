@@ -31,7 +31,7 @@ func (a *App) Start(ctx context.Context) error {
 		return errors.Join(err, a.gateway.Shutdown(ctx))
 	}
 	a.plugins.start(a.gateway)
-	if err := a.channels.Start(ctx, a.gateway); err != nil {
+	if err := a.channels.Start(ctx, a.gateway, a.files); err != nil {
 		return errors.Join(err, a.gateway.Shutdown(ctx))
 	}
 	a.data.start(ctx)

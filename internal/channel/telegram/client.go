@@ -26,10 +26,15 @@ type client struct {
 	base  string // without a slash at its end
 	token string
 	http  *http.Client
+	files *http.Client // for transfers of files, which take longer and are larger
 }
 
 func newClient(base, token string, allowPrivate bool) *client {
-	return &client{base, token, outbound.New(outbound.Options{AllowPrivate: allowPrivate, Timeout: pollTime + requestLimit, MaxBody: maxAnswer})}
+	return &client{
+		base: base, token: token,
+		http:  outbound.New(outbound.Options{AllowPrivate: allowPrivate, Timeout: pollTime + requestLimit, MaxBody: maxAnswer}),
+		files: outbound.New(outbound.Options{AllowPrivate: allowPrivate, Timeout: transferLimit, MaxBody: maxDownload}),
+	}
 }
 
 // answer is the form of every response.
@@ -45,21 +50,25 @@ type answer struct {
 }
 
 // call calls a method and decodes its result into result, unless that is nil. An error is an *apiError, wraps errUnsent or
-// errUnknown, or is that of ctx. The address of a request contains the token, so errors of the HTTP client are returned without
-// it.
+// errUnknown, or is that of ctx.
 func (c *client) call(ctx context.Context, limit time.Duration, method string, params, result any) error {
 	body, err := json.Marshal(params)
 	if err != nil {
 		return fmt.Errorf("telegram: %s: %w", method, err)
 	}
+	return c.post(ctx, limit, c.http, method, "application/json", bytes.NewReader(body), result)
+}
+
+// post sends a request. The address contains the token, so errors of the HTTP client are returned without it.
+func (c *client) post(ctx context.Context, limit time.Duration, by *http.Client, method, contentType string, body io.Reader, result any) error {
 	request, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	r, err := http.NewRequestWithContext(request, http.MethodPost, c.base+"/bot"+c.token+"/"+method, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(request, http.MethodPost, c.base+"/bot"+c.token+"/"+method, body)
 	if err != nil {
 		return fmt.Errorf("telegram: %s: the address of the API is invalid", method)
 	}
-	r.Header.Set("Content-Type", "application/json")
-	response, err := c.http.Do(r)
+	r.Header.Set("Content-Type", contentType)
+	response, err := by.Do(r)
 	if err != nil {
 		return failure(ctx, method, err)
 	}
@@ -68,10 +77,15 @@ func (c *client) call(ctx context.Context, limit time.Duration, method string, p
 	if err != nil {
 		return failure(ctx, method, err)
 	}
+	return decode(method, response.StatusCode, raw, result)
+}
+
+// decode decodes a response of the Bot API.
+func decode(method string, status int, raw []byte, result any) error {
 	var a answer
 	if json.Unmarshal(raw, &a) != nil || !a.OK && a.Code == 0 {
 		// Not the Bot API, but something on the way to it, which may have passed the request on.
-		return fmt.Errorf("telegram: %s: HTTP %d without an answer of the Bot API: %w", method, response.StatusCode, errUnknown)
+		return fmt.Errorf("telegram: %s: HTTP %d without an answer of the Bot API: %w", method, status, errUnknown)
 	}
 	if !a.OK {
 		return &apiError{

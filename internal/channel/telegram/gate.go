@@ -106,8 +106,13 @@ func latest(a, b time.Time) time.Time {
 }
 
 // request calls a method for a chat when the gate allows it. isMessage is set for messages and edits, which count against the
-// chat's limit. If the server imposes a penalty, no request passes until it is over.
+// chat's limit.
 func (c *bot) request(ctx context.Context, g *gate, isMessage bool, method string, params, result any) error {
+	return c.pass(ctx, g, isMessage, func() error { return c.client.call(ctx, requestLimit, method, params, result) })
+}
+
+// pass calls send when the gate allows it. If the server imposes a penalty, no request passes until it is over.
+func (c *bot) pass(ctx context.Context, g *gate, isMessage bool, send func() error) error {
 	select {
 	case g.busy <- struct{}{}:
 		defer func() { <-g.busy }()
@@ -121,7 +126,7 @@ func (c *bot) request(ctx context.Context, g *gate, isMessage bool, method strin
 	if err := sleepUntil(ctx, latest(at, c.gates.reserve())); err != nil {
 		return err
 	}
-	err := c.client.call(ctx, requestLimit, method, params, result)
+	err := send()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	at = time.Now()

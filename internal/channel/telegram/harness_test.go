@@ -25,6 +25,7 @@ func newBot(o fake.Options) (*streamer, *fake.Server) {
 	server := fake.New(o)
 	c := New(Options{Name: "tg", Token: o.Token, Streaming: true, URL: "http://telegram.test", Log: slog.New(slog.DiscardHandler)}).(*streamer)
 	c.client.http = &http.Client{Transport: server}
+	c.client.files = c.client.http
 	return c, server
 }
 

@@ -36,7 +36,27 @@ func inbound(u *update, account *user) (channel.InboundMessage, bool) {
 			in.Hints.Addressed = true
 		}
 	}
-	return in, in.Content != ""
+	in.Media = m.media()
+	return in, in.Content != "" || len(in.Media) > 0
+}
+
+// isSameAlbum reports whether two updates bring files that a person sent as one message. The platform makes a message of each,
+// one after another.
+func isSameAlbum(u, o *update) bool {
+	return o.Message != nil && o.Message.Album != "" && o.Message.Album == u.Message.Album && o.Message.Chat.ID == u.Message.Chat.ID
+}
+
+// addToAlbum adds the file of an update to the message that the first update of its album brought. The text is the caption of any
+// of them.
+func addToAlbum(m *channel.InboundMessage, u *update, account *user) {
+	o, ok := inbound(u, account)
+	if !ok {
+		return
+	}
+	m.Media = append(m.Media, o.Media...)
+	if m.Content == "" {
+		m.Content, m.Hints = o.Content, o.Hints
+	}
 }
 
 // press returns a pressed button as the command that it stands for.

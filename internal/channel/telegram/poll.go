@@ -58,9 +58,13 @@ func (c *bot) Run(ctx context.Context, inbox channel.Inbox) error {
 
 // take passes updates to the inbox and returns the offset behind those that it has stored. The next poll confirms them.
 func (c *bot) take(ctx context.Context, inbox channel.Inbox, account *user, offset int64, updates []update) (int64, error) {
-	for i := range updates {
+	for i := 0; i < len(updates); i++ {
 		u := &updates[i]
 		if m, ok := inbound(u, account); ok {
+			for i+1 < len(updates) && isSameAlbum(u, &updates[i+1]) { // the files of one message
+				i++
+				addToAlbum(&m, &updates[i], account)
+			}
 			if err := inbox.Receive(ctx, m); err != nil {
 				return offset, fmt.Errorf("telegram: message %s: %w", m.ID, err)
 			}
@@ -68,7 +72,7 @@ func (c *bot) take(ctx context.Context, inbox channel.Inbox, account *user, offs
 		if u.Press != nil {
 			c.stopSpinner(ctx, u.Press.ID)
 		}
-		offset = u.ID + 1
+		offset = updates[i].ID + 1
 	}
 	return offset, nil
 }

@@ -75,8 +75,8 @@ func (d *delivery) closed() *question {
 	return nil
 }
 
-// ask sends a question. It notifies, because the turn waits for the answer. A question that was possibly sent is not sent again: two
-// with buttons would confuse, and an answer is also accepted as a text.
+// ask sends a question. It notifies, because the turn waits for the answer. A question that was possibly sent is not sent again:
+// two with buttons would confuse, and an answer is also accepted as a text.
 func (d *delivery) ask(ctx context.Context, q *channel.Question) error {
 	d.state.Asked = append(d.state.Asked, question{Token: q.Token})
 	if err := d.metadata.Save(ctx, d.state); err != nil {

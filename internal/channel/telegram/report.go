@@ -70,20 +70,34 @@ func (r *report) message(ctx context.Context, m markup.Message, next int) error 
 	return err
 }
 
-// deliver sends a message until it is accepted, its outcome is unknown, or the chat can't be reached.
+// deliver sends a message until it is accepted, its outcome is unknown, or the chat can't be reached. It changes what the chat
+// refuses and the message can do without.
 func (r *report) deliver(ctx context.Context, params *outgoing, result *message) error {
-	for failed := 0; ; {
-		err := r.c.request(ctx, r.gate, true, "sendMessage", params, result)
+	for {
+		err := r.c.persist(ctx, func() error { return r.c.request(ctx, r.gate, true, "sendMessage", params, result) })
 		switch {
-		case err == nil, errors.Is(err, errUnknown), ctx.Err() != nil:
-			return err
-		case code(err) == http.StatusTooManyRequests: // the gate waits
 		case isMarkupRefused(err) && params.Entities != nil:
 			params.Entities = nil
 		case isThreadMissing(err) && params.Thread != 0:
 			params.Thread = 0
 		case migratedTo(err) != 0 && params.ChatID != migratedTo(err):
 			params.ChatID = migratedTo(err)
+		default:
+			return err
+		}
+	}
+}
+
+// persist repeats a request that has to arrive, but must not take effect twice. It waits out penalties and outages until ctx
+// ends. The result is nil, the error of ctx, an unknown outcome, or a refusal, which wraps channel.ErrUnreachable if the chat
+// refuses everything.
+func (c *bot) persist(ctx context.Context, send func() error) error {
+	for failed := 0; ; {
+		err := send()
+		switch {
+		case err == nil, errors.Is(err, errUnknown), ctx.Err() != nil:
+			return err
+		case code(err) == http.StatusTooManyRequests: // the gate waits
 		case isPassing(err):
 			failed++
 			if err := retry.Sleep(ctx, sendAgain.Wait(failed)); err != nil {

@@ -16,9 +16,10 @@ import (
 	"github.com/leat-dev/leat/internal/channel"
 )
 
-// TestStorm delivers turns to many chats at once while requests fail at random: penalties of 1 to 149 s, faults of the server, requests
-// that are lost before or after they took effect, and people who delete messages. Every final answer arrives once, except those with an
-// unknown outcome, which arrive at most once and are reported. Nothing else remains in a chat. Time is virtual.
+// TestStorm delivers turns to many chats at once while requests fail at random: penalties of 1 to 149 s, faults of the server,
+// requests that are lost before or after they took effect, and people who delete messages. Every final answer arrives once,
+// except those with an unknown outcome, which arrive at most once and are reported. Nothing else remains in a chat. Time is
+// virtual.
 func TestStorm(t *testing.T) {
 	chats, turns := 20, 10
 	if os.Getenv("LEAT_FULL") != "" {

@@ -39,6 +39,8 @@ type state struct {
 	Creating string `json:"creating,omitempty"`
 	// From is the position in the final text behind the last message that was sent, or is being sent.
 	From int `json:"from,omitempty"`
+	// Files is how many files of the turn were sent, or are being sent.
+	Files int `json:"files,omitempty"`
 	// Newest is the highest number of a message in the chat that is known.
 	Newest int64 `json:"newest,omitempty"`
 	// Lost are the messages whose creation got no answer.
@@ -202,7 +204,10 @@ func (d *delivery) finish(ctx context.Context) error {
 		if err := final.send(ctx); err != nil {
 			return err
 		}
-		d.state.Unknown = final.unknown
+		d.state.Unknown, d.state.From = final.unknown, final.from
+		if err := d.sendFiles(ctx); err != nil {
+			return err
+		}
 	}
 	if err := d.tidy(ctx); err != nil {
 		return err

@@ -38,7 +38,8 @@ func (d *delivery) tidy(ctx context.Context) error {
 	return nil
 }
 
-// gap is where a message is whose creation got no answer: between two numbers of messages in the chat. Each is 0 if it is not known.
+// gap is where a message is whose creation got no answer: between two numbers of messages in the chat. Each is 0 if it is not
+// known.
 type gap struct {
 	After  int64 `json:"after,omitempty"`
 	Before int64 `json:"before,omitempty"`
@@ -78,9 +79,9 @@ func (d *delivery) insist(ctx context.Context, isMessage bool, method string, pa
 	}
 }
 
-// findLost deletes a message whose number is not known. The numbers in the gap are tried: the Bot API edits only messages of the bot itself,
-// so an edit that succeeds has found it. Numbers are shared with other chats, so in a busy bot the gap can be too long; then the message
-// stays.
+// findLost deletes a message whose number is not known. The numbers in the gap are tried: the Bot API edits only messages of the
+// bot itself, so an edit that succeeds has found it. Numbers are shared with other chats, so in a busy bot the gap can be too
+// long; then the message stays.
 func (d *delivery) findLost(ctx context.Context, lost gap) error {
 	from, before := lost.After+1, lost.Before
 	switch {

@@ -5,8 +5,6 @@ package telegram
 import (
 	"strconv"
 	"strings"
-
-	"github.com/leat-dev/leat/internal/base/markup"
 )
 
 type user struct {
@@ -30,16 +28,21 @@ type chatObject struct {
 }
 
 type message struct {
-	ID      int64           `json:"message_id"`
-	Thread  int64           `json:"message_thread_id"`
-	IsTopic bool            `json:"is_topic_message"` // otherwise Thread is the thread of a reply, which is not a topic
-	From    *user           `json:"from"`
-	Chat    chatObject      `json:"chat"`
-	Date    int64           `json:"date"` // seconds
-	Text    string          `json:"text"`
-	Caption string          `json:"caption"`
-	Reply   *message        `json:"reply_to_message"`
-	Ents    []markup.Entity `json:"entities"`
+	ID       int64        `json:"message_id"`
+	Thread   int64        `json:"message_thread_id"`
+	IsTopic  bool         `json:"is_topic_message"` // otherwise Thread is the thread of a reply, which is not a topic
+	From     *user        `json:"from"`
+	Chat     chatObject   `json:"chat"`
+	Date     int64        `json:"date"` // seconds
+	Text     string       `json:"text"`
+	Caption  string       `json:"caption"`
+	Photo    []fileObject `json:"photo"` // the same picture in several sizes, the largest last
+	Document *fileObject  `json:"document"`
+	Voice    *fileObject  `json:"voice"`
+	Audio    *fileObject  `json:"audio"`
+	Video    *fileObject  `json:"video"`
+	Album    string       `json:"media_group_id"` // of messages that were sent as one
+	Reply    *message     `json:"reply_to_message"`
 }
 
 type update struct {

@@ -3,6 +3,7 @@ package attachments
 import (
 	"context"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/leat-dev/leat/agent"
@@ -34,6 +35,23 @@ func (s *Service) PutFile(ctx context.Context, p gateway.Principal, id string, f
 		return event.Media{}, err // before the bytes are read
 	}
 	return s.store.putFile(ctx, conversation{updater{s.gateway, p, id}, p, lifetime}, f, r)
+}
+
+// OpenMedia opens what a message of a conversation shows: the bytes of a data URL, or a stored file. For media at another address the error
+// is [fs.ErrNotExist].
+func (s *Service) OpenMedia(ctx context.Context, p gateway.Principal, conversation string, m event.Media) (io.ReadCloser, error) {
+	if _, r, err := openData(m); err == nil {
+		return io.NopCloser(r), nil
+	}
+	id := fileID(m.URL, conversation)
+	if id == "" {
+		return nil, &fs.PathError{Op: "open", Path: m.Name, Err: fs.ErrNotExist}
+	}
+	f, _, err := s.OpenFile(ctx, p, conversation, id)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // updater implements [gateway.Updater] for a conversation. It checks at each update that the principal may write in it.
