@@ -62,13 +62,29 @@ func (c *Client) AllowPerson(ctx context.Context, code string) (Person, error) {
 	return result, err
 }
 
+// AttachChat shows a conversation in a chat of a channel: its answers and messages appear in the chat, and the chat's messages go
+// to it.
+func (c *Client) AttachChat(ctx context.Context, channel, chat, conversation string) error {
+	return c.changeChat(ctx, channel, "attach", map[string]string{"chat": chat, "conversation": conversation})
+}
+
+// DetachChat ends what AttachChat began.
+func (c *Client) DetachChat(ctx context.Context, channel, chat, conversation string) error {
+	return c.changeChat(ctx, channel, "detach", map[string]string{"chat": chat, "conversation": conversation})
+}
+
 // SendToChat sends a message to a chat of a channel and returns when the platform has accepted it. chat is the platform's id of
 // the chat, and text is Markdown.
 func (c *Client) SendToChat(ctx context.Context, channel, chat, text string) error {
+	return c.changeChat(ctx, channel, "send", map[string]string{"chat": chat, "text": text})
+}
+
+// changeChat calls a route about a chat of a channel.
+func (c *Client) changeChat(ctx context.Context, channel, action string, params map[string]string) error {
 	var result struct{}
-	body, err := json.Marshal(map[string]string{"chat": chat, "text": text})
+	body, err := json.Marshal(params)
 	if err != nil {
 		return err
 	}
-	return c.callWithoutLimit(ctx, http.MethodPost, "/api/channels/"+url.PathEscape(channel)+"/send", body, &result)
+	return c.callWithoutLimit(ctx, http.MethodPost, "/api/channels/"+url.PathEscape(channel)+"/"+action, body, &result)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/store/feed"
@@ -21,11 +22,21 @@ type binding struct {
 	BoundAt int64 `json:"bound"`
 	// Cursor is a position before which nothing is left to deliver.
 	Cursor feed.Cursor `json:"cursor"`
-	// Delivered are the turns with events after Cursor that have been delivered.
+	// Owner is set if the conversation was not begun in the chat but attached to it: then it is the conversation's owner.
+	Owner *owner `json:"owner,omitempty"`
+	// Delivered are the turns and messages with events after Cursor that have been delivered.
 	Delivered []string `json:"delivered,omitempty"`
-	// Turn is the turn whose delivery has begun, and State what the channel saved for it.
+	// Turn is the turn or the message whose delivery has begun, and State what the channel saved for it.
 	Turn  string          `json:"turn,omitempty"`
 	State json.RawMessage `json:"state,omitempty"`
+
+	isDetached atomic.Bool // it must not be stored again
+}
+
+// owner is the owner of a conversation.
+type owner struct {
+	Tenant  string `json:"tenant"`
+	Subject string `json:"subject"`
 }
 
 // principal returns the principal of a chat, which owns the conversations that are begun in the chat.
@@ -33,13 +44,22 @@ func principal(channel, chat string) gateway.Principal {
 	return gateway.Principal{Tenant: TenantOf(channel), Subject: chat}
 }
 
+// principalOf returns the principal with which a chat uses a conversation. An attached one may be nobody's, so it is used with
+// the rights of the operator who attached it; the pipeline reads only that conversation, and only sends, stops and answers in it.
+func (c *connector) principalOf(b *binding) gateway.Principal {
+	if b.Owner != nil {
+		return gateway.Principal{Tenant: b.Owner.Tenant, Subject: b.Owner.Subject, Admin: true}
+	}
+	return principal(c.name, b.Chat)
+}
+
 // save stores a binding in a transaction of its conversation.
 func (c *connector) save(ctx context.Context, b *binding) error {
 	v, err := json.Marshal(b)
-	if err != nil {
+	if err != nil || b.isDetached.Load() {
 		return err
 	}
-	return c.pipeline.gateway.Update(ctx, principal(c.name, b.Chat), gateway.ActionWrite, b.Conversation, func(t gateway.Tx) error {
+	return c.pipeline.gateway.Update(ctx, c.principalOf(b), gateway.ActionWrite, b.Conversation, func(t gateway.Tx) error {
 		t.Set(bindingKey(c.name, b.Chat, b.Conversation), v, 0)
 		return nil
 	})
@@ -47,7 +67,7 @@ func (c *connector) save(ctx context.Context, b *binding) error {
 
 // remove deletes a binding.
 func (c *connector) remove(ctx context.Context, b *binding) error {
-	return c.pipeline.gateway.Update(ctx, principal(c.name, b.Chat), gateway.ActionWrite, b.Conversation, func(t gateway.Tx) error {
+	return c.pipeline.gateway.Update(ctx, c.principalOf(b), gateway.ActionWrite, b.Conversation, func(t gateway.Tx) error {
 		t.Set(bindingKey(c.name, b.Chat, b.Conversation), nil, 0)
 		return nil
 	})

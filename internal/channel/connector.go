@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -140,24 +139,10 @@ func (c *connector) bind(ctx context.Context, t *chat, key, agent string) (*bind
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	i := slices.IndexFunc(t.bindings, func(o *binding) bool { return o.Conversation == b.Conversation })
-	if i >= 0 { // its deliveries have progressed since, so the stored binding must not be replaced
-		b = t.bindings[i]
+	if o := c.bindingOf(t, b.Conversation); o != nil { // its deliveries have progressed since, so it must not be replaced
+		return o, nil
 	}
-	c.mu.Unlock()
-	if i >= 0 {
-		return b, nil
-	}
-	if err := c.save(ctx, b); err != nil {
-		return nil, err
-	}
-	c.pipeline.link(b.Conversation, linked{c, t})
-	c.mu.Lock()
-	t.bindings = append(t.bindings, b)
-	c.mu.Unlock()
-	c.wake(t) // for what was committed before the link
-	return b, nil
+	return b, c.add(ctx, t, b)
 }
 
 // forget removes a binding whose conversation was deleted, or which is of no use any more.

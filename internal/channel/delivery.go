@@ -64,10 +64,10 @@ func (c *connector) deliver(ctx context.Context, t *chat) {
 	}
 }
 
-// deliverConversation delivers the turns of one conversation that the chat hasn't got yet. It returns when it has reached the end
-// of the log. A binding that isn't the chat's current one is removed when all its turns have been delivered.
+// deliverConversation delivers the turns and messages of one conversation that the chat hasn't got yet. It returns when it has
+// reached the end of the log. A binding that isn't the chat's current one is removed when all its turns have been delivered.
 func (c *connector) deliverConversation(ctx context.Context, t *chat, b *binding, isCurrent bool) error {
-	f, err := c.pipeline.gateway.Feed(ctx, principal(c.name, t.id), b.Conversation)
+	f, err := c.pipeline.gateway.Feed(ctx, c.principalOf(b), b.Conversation)
 	if err != nil {
 		return err
 	}
@@ -87,8 +87,19 @@ func (c *connector) deliverConversation(ctx context.Context, t *chat, b *binding
 			continue
 		}
 		at = batch.Cursor
-		for turn := nextTurn(&log, b); turn != nil; turn = nextTurn(&log, b) {
-			if err := c.deliverTurn(ctx, t, b, f, turn); err != nil {
+		for {
+			if b.isDetached.Load() {
+				return nil
+			}
+			turn, m := nextTurn(&log, b), c.nextMessage(&log, t, b)
+			if m != nil && (turn == nil || m.Seq < turn.FirstSeq) {
+				err = c.deliverMessage(ctx, t, b, m)
+			} else if turn != nil {
+				err = c.deliverTurn(ctx, t, b, f, turn)
+			} else {
+				break
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -130,6 +141,9 @@ func (c *connector) advance(log *transcript.Transcript, b *binding, f *gateway.R
 	}
 	b.Cursor = f.CursorAt(seq)
 	b.Delivered = slices.DeleteFunc(b.Delivered, func(id string) bool {
+		if m := log.Message(id); m != nil {
+			return m.Seq <= seq
+		}
 		turn := log.Turn(id)
 		return turn == nil || !turn.Unfinished() && turn.EndSeq <= seq
 	})

@@ -11,6 +11,8 @@ var (
 	ErrCode = errors.New("channel: unknown or expired pairing code")
 	// ErrUnknownChannel means that no channel has a name.
 	ErrUnknownChannel = errors.New("channel: no such channel")
+	// ErrAttached means that the conversation is shown in the chat already.
+	ErrAttached = errors.New("channel: the chat shows this conversation already")
 	// ErrTooLarge means that a file is beyond a limit of the platform.
 	ErrTooLarge = errors.New("channel: the file is too large")
 	// ErrUnreachable means that a chat can't be reached any more, for example because a person has blocked the bot. Deliveries to

@@ -127,7 +127,7 @@ func (c *connector) ask(ctx context.Context, m *InboundMessage) error {
 		}
 		parts, err := c.parts(ctx, b, m)
 		if err == nil {
-			_, err = c.pipeline.gateway.Do(ctx, principal(c.name, t.id), b.Conversation, gateway.Command{Type: gateway.CommandSend, Key: m.ID, Message: &gateway.CommandMessage{
+			_, err = c.pipeline.gateway.Do(ctx, c.principalOf(b), b.Conversation, gateway.Command{Type: gateway.CommandSend, Key: m.ID, Message: &gateway.CommandMessage{
 				ID: id, Role: event.User, Parts: parts, Source: c.name, Author: &event.Author{ID: m.SenderID, Name: m.SenderName},
 			}})
 		}
@@ -176,7 +176,7 @@ func (c *connector) stopTurn(ctx context.Context, b *binding, m *InboundMessage)
 	if b == nil {
 		return textIdle, nil
 	}
-	p, turn := principal(c.name, b.Chat), ""
+	p, turn := c.principalOf(b), ""
 	err = c.pipeline.gateway.ViewTranscript(ctx, p, b.Conversation, func(log *transcript.Transcript) bool {
 		for _, o := range unfinished(log) {
 			if o.State != transcript.TurnQueued && o.Independent() {

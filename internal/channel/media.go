@@ -57,7 +57,7 @@ func (c *connector) storeMedia(ctx context.Context, ch MediaChannel, b *binding,
 	}
 	defer r.Close()
 	stored := agent.File{Name: file.Name, MIME: file.Type, Origin: c.name + ":" + file.Ref}
-	return c.pipeline.files.PutFile(ctx, principal(c.name, b.Chat), b.Conversation, stored, r)
+	return c.pipeline.files.PutFile(ctx, c.principalOf(b), b.Conversation, stored, r)
 }
 
 // Media returns the files that the turn shows, in order.
@@ -78,5 +78,5 @@ func (c *connector) openMedia(ctx context.Context, b *binding, m event.Media) (i
 	if c.pipeline.files == nil {
 		return nil, &fs.PathError{Op: "open", Path: m.Name, Err: fs.ErrNotExist}
 	}
-	return c.pipeline.files.OpenMedia(ctx, principal(c.name, b.Chat), b.Conversation, m)
+	return c.pipeline.files.OpenMedia(ctx, c.principalOf(b), b.Conversation, m)
 }

@@ -73,7 +73,7 @@ func (c *connector) openRequests(ctx context.Context, b *binding) (list []openRe
 	if b == nil {
 		return nil, nil
 	}
-	err = c.pipeline.gateway.ViewTranscript(ctx, principal(c.name, b.Chat), b.Conversation, func(log *transcript.Transcript) bool {
+	err = c.pipeline.gateway.ViewTranscript(ctx, c.principalOf(b), b.Conversation, func(log *transcript.Transcript) bool {
 		list = nil // the function may be called twice
 		for _, turn := range unfinished(log) {
 			for _, r := range turn.Requests {
@@ -132,7 +132,7 @@ func (c *connector) answerText(ctx context.Context, t *chat, m *InboundMessage) 
 }
 
 func (c *connector) answer(ctx context.Context, b *binding, m *InboundMessage, r openRequest, decision event.Decision, text string) error {
-	_, err := c.pipeline.gateway.Do(ctx, principal(c.name, b.Chat), b.Conversation, gateway.Command{
+	_, err := c.pipeline.gateway.Do(ctx, c.principalOf(b), b.Conversation, gateway.Command{
 		Type: gateway.CommandAnswer, Key: m.ID, Turn: r.turn, Request: r.ID, Decision: decision, Text: text,
 	})
 	return err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/chattest/telegram"
+	client "github.com/leat-dev/leat/clients/go"
 )
 
 // waitForText returns the newest message of the bot that contains a text.
@@ -30,6 +31,16 @@ func waitForText(t *testing.T, fake *telegram.Server, chat int64, text string) s
 			t.Fatalf("no message with %q: %+v", text, fake.Messages(chat))
 		}
 	}
+}
+
+// conversation creates a conversation and returns its id.
+func conversation(t *testing.T, gateway string) string {
+	t.Helper()
+	s, err := (&client.Client{URL: gateway}).Create(t.Context(), client.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.ID
 }
 
 // TestChannelsOfTheDocs does what docs/channels.md shows, with a fake of Telegram.
@@ -84,6 +95,7 @@ func TestChannelsOfTheDocs(t *testing.T) {
 	waitForText(t, fake, 7, "Ask me, for example") // the answer of the demo
 	leat("channels", "send", "telegram", "7", "A **note**.")
 	waitForText(t, fake, 7, "A note.")
+	leat("channels", "attach", "telegram", "7", conversation(t, gateway))
 	if v := fake.Violations(); len(v) > 0 {
 		t.Error(v)
 	}

@@ -10,9 +10,11 @@ import (
 
 // channelsCmd shows and manages the channels of a running gateway.
 type channelsCmd struct {
-	List  channelsListCmd  `cmd:"" default:"withargs" help:"List the channels with their states, and the people who want to be admitted."`
-	Allow channelsAllowCmd `cmd:"" help:"Admit a person by the code that the bot gave them."`
-	Send  channelsSendCmd  `cmd:"" help:"Send a message to a chat."`
+	List   channelsListCmd   `cmd:"" default:"withargs" help:"List the channels with their states, and the people who want to be admitted."`
+	Allow  channelsAllowCmd  `cmd:"" help:"Admit a person by the code that the bot gave them."`
+	Send   channelsSendCmd   `cmd:"" help:"Send a message to a chat."`
+	Attach channelsAttachCmd `cmd:"" help:"Show a conversation in a chat."`
+	Detach channelsDetachCmd `cmd:"" help:"End what attach began."`
 }
 
 // channelsListCmd lists the channels. With --check it fails if one doesn't work, for scripts and monitoring.
@@ -83,4 +85,23 @@ type channelsSendCmd struct {
 // Run sends the message and returns when the platform has accepted it.
 func (c *channelsSendCmd) Run(a *app) error {
 	return c.explain(c.client().SendToChat(a.ctx, c.Channel, c.Chat, c.Text))
+}
+
+type channelsAttachCmd struct {
+	operator
+	Channel      string `arg:"" help:"Name of the channel."`
+	Chat         string `arg:"" help:"The platform's id of the chat."`
+	Conversation string `arg:"" help:"Id of the conversation."`
+}
+
+// Run attaches the conversation. A running answer appears in the chat at once.
+func (c *channelsAttachCmd) Run(a *app) error {
+	return c.explain(c.client().AttachChat(a.ctx, c.Channel, c.Chat, c.Conversation))
+}
+
+type channelsDetachCmd struct{ channelsAttachCmd }
+
+// Run detaches the conversation. The next message in the chat begins a new one.
+func (c *channelsDetachCmd) Run(a *app) error {
+	return c.explain(c.client().DetachChat(a.ctx, c.Channel, c.Chat, c.Conversation))
 }

@@ -20,6 +20,8 @@ type pipeline interface {
 	Pairings(ctx context.Context) ([]channel.Pairing, error)
 	Allow(ctx context.Context, code string) (channel.Person, error)
 	Send(ctx context.Context, m channel.OutboundMessage) error
+	Attach(ctx context.Context, channel, chat, conversation string) error
+	Detach(ctx context.Context, channel, chat, conversation string) error
 }
 
 type surface struct {
@@ -34,6 +36,8 @@ func Register(srv *server.Server, gw *gateway.Gateway, p pipeline) {
 	srv.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/channels", Access: server.Admin, Handler: s.list})
 	srv.Handle(server.Route{Method: http.MethodPost, Pattern: "/api/channels/allow", Access: server.Admin, Handler: s.allow})
 	srv.Handle(server.Route{Method: http.MethodPost, Pattern: "/api/channels/{name}/send", Access: server.Admin, Handler: s.send})
+	srv.Handle(server.Route{Method: http.MethodPost, Pattern: "/api/channels/{name}/attach", Access: server.Admin, Handler: s.attach(p.Attach)})
+	srv.Handle(server.Route{Method: http.MethodPost, Pattern: "/api/channels/{name}/detach", Access: server.Admin, Handler: s.attach(p.Detach)})
 }
 
 // row is a channel in the list.
@@ -115,10 +119,39 @@ func (s *surface) send(w http.ResponseWriter, r *http.Request, _ gateway.Princip
 	case err != nil:
 		return err
 	}
-	server.WriteJSON(w, http.StatusOK, struct {
-		OK bool `json:"ok"`
-	}{true})
+	server.WriteJSON(w, http.StatusOK, accepted{true})
 	return nil
+}
+
+// attach answers the routes that attach a chat to a conversation and detach it.
+func (s *surface) attach(change func(ctx context.Context, channel, chat, conversation string) error) server.Handler {
+	return func(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
+		var in struct {
+			Chat         string `json:"chat"`
+			Conversation string `json:"conversation"`
+		}
+		if err := server.Decode(r, &in); err != nil {
+			return err
+		}
+		if in.Chat == "" || in.Conversation == "" {
+			return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "chat and conversation are required")
+		}
+		switch err := change(r.Context(), r.PathValue("name"), in.Chat, in.Conversation); {
+		case errors.Is(err, channel.ErrUnknownChannel):
+			return server.Errorf(http.StatusNotFound, server.ReasonNotFound, "no such channel")
+		case errors.Is(err, channel.ErrAttached):
+			return server.Errorf(http.StatusConflict, server.ReasonExists, "the chat shows this conversation already")
+		case err != nil:
+			return err
+		}
+		server.WriteJSON(w, http.StatusOK, accepted{true})
+		return nil
+	}
+}
+
+// accepted is the answer of a change without a result.
+type accepted struct {
+	OK bool `json:"ok"`
 }
 
 // sendLimit is how long a request to send waits for the platform.
