@@ -44,7 +44,7 @@ func principal(channel, chat string) gateway.Principal {
 	return gateway.Principal{Tenant: TenantOf(channel), Subject: chat}
 }
 
-// principalOf returns the principal with which a chat uses a conversation. An attached one may be nobody's, so it is used with
+// principalOf returns the principal with which a chat uses a conversation. An attached one may have no owner, so it is used with
 // the rights of the operator who attached it; the pipeline reads only that conversation, and only sends, stops and answers in it.
 func (c *connector) principalOf(b *binding) gateway.Principal {
 	if b.Owner != nil {

@@ -17,7 +17,7 @@ func (c *connector) nextMessage(log *transcript.Transcript, t *chat, b *binding)
 	_, seq, _ := b.Cursor.Parse()
 	for _, m := range log.Messages {
 		if m.Seq <= seq || m.Turn != "" || slices.Contains(b.Delivered, m.ID) {
-			continue // a message of a snapshot has the seq 0: nobody knows whether it was delivered
+			continue // a message of a snapshot has the seq 0, which does not show whether it was delivered
 		}
 		if !c.isFrom(t, b, m) {
 			return m
