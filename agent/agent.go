@@ -59,6 +59,12 @@ type Prober interface {
 	Probe(ctx context.Context, in Input) error
 }
 
+// Compactor is an agent whose upstream shortens the context of a session when it gets a certain message. CompactCommand returns the text
+// of that message. The upstream's reply is the answer of a turn.
+type Compactor interface {
+	CompactCommand() string
+}
+
 // ErrNotSteered says that the running turn can't take another message.
 var ErrNotSteered = errors.New("agent: turn can't be steered")
 

@@ -22,6 +22,16 @@ type Line struct {
 	JSON []byte // the whole line, a JSON object
 }
 
+// Capabilities says what a channel can do besides sending text, as it declares in its ready line.
+type Capabilities struct {
+	Reactions  bool `json:"reactions"`  // it can mark messages with reactions
+	FileUpload bool `json:"fileUpload"` // it can send files
+	// ReactiveOnly means that it can only answer a recent message and can't begin a conversation.
+	ReactiveOnly bool `json:"reactiveOnly"`
+	// Idempotent means that a repeated delivery doesn't appear twice.
+	Idempotent bool `json:"idempotent"`
+}
+
 // Conn is the connection to one running process of a channel. It is valid until the serve function that got it returns.
 type Conn struct{ l *link }
 
@@ -56,6 +66,13 @@ func program(c Config) (process.Program, error) {
 // Lines returns the channel of the process's lines, which is closed when its output ends. It isn't buffered: a slow receiver
 // blocks the process.
 func (c *Conn) Lines() <-chan Line { return c.l.lines }
+
+// Capabilities returns what the process has declared.
+func (c *Conn) Capabilities() Capabilities {
+	c.l.mu.Lock()
+	defer c.l.mu.Unlock()
+	return c.l.capabilities
+}
 
 // stuck limits how long a channel may not read its input. It is long enough for a plugin that waits for its platform to come
 // back.

@@ -41,6 +41,7 @@ type link struct {
 	mu           sync.Mutex
 	hasGreeted   bool
 	steers       bool
+	capabilities Capabilities         // of a channel
 	steerReplies map[string]chan bool // by message id: receives whether the plugin accepted the message
 }
 
@@ -205,12 +206,18 @@ func (l *link) handleReady(n int, head *fromPlugin) error {
 	if is := cmp.Or(head.Kind, kindAgent); is != cmp.Or(l.kind, kindAgent) {
 		return fmt.Errorf("line %d of the plugin's output: it is of kind %s, but was started as %s", n, is, cmp.Or(l.kind, kindAgent))
 	}
+	var capabilities Capabilities
+	if l.kind == kindChannel && head.Capabilities != nil {
+		if err := json.Unmarshal(head.Capabilities, &capabilities); err != nil {
+			return fmt.Errorf("line %d of the plugin's output: capabilities: %w", n, err)
+		}
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.hasGreeted {
 		return fmt.Errorf("line %d of the plugin's output: ready was printed twice", n)
 	}
-	l.hasGreeted, l.steers = true, head.Steer
+	l.hasGreeted, l.steers, l.capabilities = true, head.Steer, capabilities
 	close(l.ready)
 	return nil
 }

@@ -61,6 +61,8 @@ type fromPlugin struct {
 	IsTaken  bool          `json:"taken"`
 	Text     string        `json:"text"`
 	Merge    dialect.Merge `json:"merge"`
+	// Capabilities is in the ready line of a channel. It is decoded only there, because in other lines the key may mean anything.
+	Capabilities json.RawMessage `json:"capabilities"`
 }
 
 // of returns the id of the gateway's turn that the line belongs to.

@@ -57,6 +57,7 @@ func parse(r *http.Request) (map[string]any, error) {
 	return params, nil
 }
 
+// text returns a parameter as a text, or "" if it is missing. Clients write numbers and booleans in both forms.
 func (c *call) text(key string) string {
 	switch v := c.params[key].(type) {
 	case string:
@@ -80,6 +81,7 @@ func (c *call) int(key string) int64 {
 	return 0
 }
 
+// bool returns a parameter that is true, as JSON or as the text of a form.
 func (c *call) bool(key string) bool {
 	v := c.params[key]
 	return v == true || v == "true"
@@ -101,7 +103,8 @@ func (c *call) object(key string, v any) error {
 	}
 }
 
-// begin records a request, checks the rules about its time, and returns the fault that it meets, if any.
+// begin records a request, checks the rules about its time, and returns the fault that it meets, if any. A request that it starts has
+// to be ended by end, also one that is left unanswered.
 func (s *Server) begin(c *call) *Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()

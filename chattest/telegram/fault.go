@@ -41,6 +41,7 @@ func (f *Fault) wait(ctx context.Context) bool {
 	}
 }
 
+// failure returns the refusal that a fault makes. Without a description it is the one that the real API gives for the status.
 func (f *Fault) failure() *failure {
 	description := f.Description
 	var parameters map[string]any

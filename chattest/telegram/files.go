@@ -52,6 +52,7 @@ func (s *Server) file(id string) *File {
 	return &s.files[n-1]
 }
 
+// getFile returns the path of a file for a download. A file that is too big has none.
 func (c *call) getFile() (any, *failure) {
 	id := c.text("file_id")
 	switch f := c.s.file(id); {

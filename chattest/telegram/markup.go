@@ -93,8 +93,8 @@ func parseHTML(source string) (string, []Entity, *failure) {
 				}
 			} else {
 				name, attribute, _ := strings.Cut(tag, " ")
-				kind, known := tags[name]
-				if !known {
+				kind, isKnown := tags[name]
+				if !isKnown {
 					return "", nil, badRequest("can't parse entities: Unsupported start tag %q at byte offset %d", name, i)
 				}
 				e := Entity{Type: kind, Offset: at()}

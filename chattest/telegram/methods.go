@@ -16,12 +16,21 @@ func (c *call) run() (any, *failure) {
 		return c.s.bot(), nil
 	case "getFile":
 		return c.getFile()
-	case "deleteWebhook", "setMyCommands", "answerCallbackQuery":
+	case "setWebhook":
+		return c.setWebhook()
+	case "getWebhookInfo":
+		return c.webhookInfo()
+	case "deleteWebhook":
+		c.s.webhook = webhook{}
+		return true, nil
+	case "setMyCommands":
+		return c.setMyCommands()
+	case "answerCallbackQuery":
 		return true, nil
 	}
 	run := map[string]func(*chat) (any, *failure){
 		"sendMessage": c.sendMessage, "editMessageText": c.editMessageText, "editMessageReplyMarkup": c.editMessageReplyMarkup, "deleteMessage": c.deleteMessage,
-		"sendChatAction": c.sendChatAction, "setMessageReaction": c.sendChatAction, "sendMessageDraft": c.sendMessageDraft,
+		"sendChatAction": c.sendChatAction, "setMessageReaction": c.setMessageReaction, "sendMessageDraft": c.sendMessageDraft,
 		"sendPhoto": c.sendFile, "sendDocument": c.sendFile,
 	}[c.method]
 	if run == nil || c.method == "sendMessageDraft" && c.s.opt.NoDrafts {
@@ -29,6 +38,7 @@ func (c *call) run() (any, *failure) {
 	}
 	o := c.s.chats[c.int("chat_id")]
 	switch {
+	// A chat that has moved is refused before the penalty counts, so that the bot learns the new id at once.
 	case o == nil || o.deleted:
 		return nil, badRequest("chat not found")
 	case o.migrated != 0:
@@ -48,6 +58,8 @@ func (s *Server) bot() map[string]any {
 	return map[string]any{"id": 1, "is_bot": true, "first_name": "Leat", "username": s.opt.Username}
 }
 
+// tooMany returns the refusal of a request that came too early. The real API says the wait in whole seconds, in the text and in the
+// parameters.
 func tooMany(seconds int) *failure {
 	failed := refuse(http.StatusTooManyRequests, "Too Many Requests: retry after %d", seconds)
 	failed.parameters = map[string]any{"retry_after": seconds}
@@ -56,16 +68,16 @@ func tooMany(seconds int) *failure {
 
 // pace checks the limit of messages and edits in the chat.
 func (c *call) pace(o *chat) *failure {
-	gap, now := c.s.opt.Gap, time.Now()
+	gap, at := c.s.opt.Gap, time.Now()
 	if c.int("chat_id") < 0 {
 		gap = c.s.opt.GroupGap
 	}
-	if now.Before(o.next) {
-		seconds := int(o.next.Sub(now)/time.Second) + 1
-		o.penalty = now.Add(time.Duration(seconds) * time.Second)
+	if at.Before(o.next) {
+		seconds := int(o.next.Sub(at)/time.Second) + 1
+		o.penalty = at.Add(time.Duration(seconds) * time.Second)
 		return tooMany(seconds)
 	}
-	o.next = now.Add(gap)
+	o.next = at.Add(gap)
 	return nil
 }
 
@@ -98,6 +110,7 @@ func (c *call) formatted(isDraft bool) (string, []Entity, *failure) {
 	return text, entities, nil
 }
 
+// isBlank reports whether a text has only spaces and line breaks, which the real API trims away.
 func isBlank(text string) bool {
 	for _, r := range text {
 		if r != ' ' && r != '\n' && r != '\t' {
@@ -107,6 +120,8 @@ func isBlank(text string) bool {
 	return true
 }
 
+// sendMessage sends a message, which ends the draft of its topic. Everything is checked before the limit, so an invalid request costs
+// none of it.
 func (c *call) sendMessage(o *chat) (any, *failure) {
 	text, entities, failed := c.formatted(false)
 	if failed != nil {
@@ -149,6 +164,7 @@ func (s *Server) add(m *Message) *Message {
 	if m.Chat < 0 { // a supergroup has its own numbers; private chats share those of the bot
 		m.ID = int64(len(o.messages) + 1)
 	} else {
+		// A bot can't conclude from a gap in the numbers that a message of this chat is missing.
 		m.ID = s.nextID
 		s.nextID++
 	}
@@ -179,6 +195,7 @@ func (s *Server) object(m *Message) map[string]any {
 	return object
 }
 
+// editMessageText replaces the text, the formatting and the buttons of a message. A request without buttons removes them.
 func (c *call) editMessageText(o *chat) (any, *failure) {
 	m := o.byID[c.int("message_id")]
 	switch {
@@ -229,6 +246,7 @@ func (c *call) buttons() ([]Button, *failure) {
 	return list, nil
 }
 
+// editMessageReplyMarkup replaces the buttons only. It counts as an edit.
 func (c *call) editMessageReplyMarkup(o *chat) (any, *failure) {
 	m := o.byID[c.int("message_id")]
 	switch {
@@ -251,6 +269,7 @@ func (c *call) editMessageReplyMarkup(o *chat) (any, *failure) {
 	return c.s.object(m), nil
 }
 
+// deleteMessage deletes a message of anybody in the chat, for 48 hours. It doesn't count against the limit.
 func (c *call) deleteMessage(o *chat) (any, *failure) {
 	m := o.byID[c.int("message_id")]
 	switch {
@@ -263,8 +282,10 @@ func (c *call) deleteMessage(o *chat) (any, *failure) {
 	return true, nil
 }
 
+// sendChatAction accepts every action: the chat shows it for 5 s, which no test looks at.
 func (c *call) sendChatAction(*chat) (any, *failure) { return true, nil }
 
+// sendMessageDraft shows a draft in place of the topic's earlier one. It doesn't count against the limit of messages.
 func (c *call) sendMessageDraft(o *chat) (any, *failure) {
 	id := c.int("draft_id")
 	switch {

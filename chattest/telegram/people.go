@@ -14,8 +14,9 @@ type update struct {
 	content any
 }
 
-// Writer is a person in a chat.
+// Writer is a person in a chat. Its fields are those of the chat object and the user object of the API.
 type Writer struct {
+	// Chat is negative for groups. Thread is a topic, or 0.
 	Chat, Thread int64
 	ID           int64
 	Name         string
@@ -27,7 +28,7 @@ func Private(id int64, name string) Writer { return Writer{Chat: id, ID: id, Nam
 // Group returns a person in a supergroup, whose id is negative.
 func Group(chat, id int64, name string) Writer { return Writer{Chat: chat, ID: id, Name: name} }
 
-// Say writes a message as a person does, and returns its number.
+// Say writes a message as a person does, and returns its number. The bot gets an update about it.
 func (s *Server) Say(w Writer, text string) int64 { return s.Reply(w, 0, text) }
 
 // Reply writes a message that replies to another.
@@ -149,6 +150,11 @@ func (s *Server) Changed() <-chan struct{} {
 func (s *Server) poll(w http.ResponseWriter, r *http.Request, params map[string]any) {
 	c := &call{params: params}
 	s.mu.Lock()
+	if s.webhook.url != "" {
+		s.mu.Unlock()
+		write(w, nil, refuse(http.StatusConflict, "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first"))
+		return
+	}
 	if s.polling {
 		s.mu.Unlock()
 		write(w, nil, refuse(http.StatusConflict, "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"))
@@ -170,6 +176,7 @@ func (s *Server) poll(w http.ResponseWriter, r *http.Request, params map[string]
 	}
 	for {
 		s.mu.Lock()
+		// The offset confirms all updates before it, for good.
 		s.updates = slices.DeleteFunc(s.updates, func(u update) bool { return u.id < c.int("offset") })
 		result := []map[string]any{}
 		for _, u := range s.updates {

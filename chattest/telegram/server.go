@@ -18,6 +18,7 @@ const (
 
 // Options configure a [Server].
 type Options struct {
+	// Token is a part of every address, so a request with another one is refused.
 	Token    string // of the bot
 	Username string // of the bot; if it is empty, leat_bot
 	// NoDrafts makes the server an older one, which doesn't know drafts.
@@ -34,40 +35,51 @@ type Options struct {
 type Server struct {
 	opt Options
 
-	mu         sync.Mutex // protects the fields below
-	changed    chan struct{}
-	updates    []update // not confirmed yet
+	// A handler that waits for a change or for a fault doesn't hold it.
+	mu sync.Mutex // protects the fields below
+	// changed is closed and replaced at each change.
+	changed chan struct{}
+	updates []update // not confirmed yet
+	// nextUpdate is the id of the next update. The ids begin high, so that a bot can't count from 1.
 	nextUpdate int64
 	nextID     int64 // of messages in private chats
 	chats      map[int64]*chat
 	faults     []*Fault
 	requests   []Request
 	violations []string
-	polling    bool
-	files      []File // that getFile gives, by their number
+	// polling is set during a poll; a second one is refused.
+	polling bool
+	webhook webhook
+	menu    []Command
+	files   []File // that getFile gives, by their number
 }
 
-// Request is a request that the server got. Status is 0 if it was not answered.
+// Request is a request that the server got. Status is 0 if it was not answered. Chat is 0 for methods that concern no chat.
 type Request struct {
 	At     time.Time
 	Method string
 	Chat   int64
+	// Params are those of the query and the body, in the form in which the client wrote them.
 	Params map[string]any
 	Status int
 }
 
+// chat is a private chat or a supergroup.
 type chat struct {
 	messages []*Message
 	byID     map[int64]*Message
 	drafts   map[int64]*draft // by topic
 	blocked  bool             // by the person
 	deleted  bool             // the chat doesn't exist any more
+	// migrated is the id of the supergroup that the group became, or 0.
 	migrated int64
 	next     time.Time // no message before, without a 429
 	penalty  time.Time // end of the last 429
+	// inFlight has the numbers of messages with a request that has not ended.
 	inFlight map[int64]bool
 }
 
+// draft is an animated text at the end of a topic, which isn't a message.
 type draft struct {
 	id       int64
 	text     string
@@ -77,16 +89,20 @@ type draft struct {
 
 // Message is a message of the bot or of a person.
 type Message struct {
-	ID       int64
-	Chat     int64
-	Thread   int64
-	Bot      bool // written by the bot
-	Text     string
+	ID   int64
+	Chat int64
+	// Thread is the topic, or 0.
+	Thread int64
+	Bot    bool // written by the bot
+	Text   string
+	// Entities are those of the request, or those of its HTML.
 	Entities []Entity
 	Buttons  []Button
 	Files    []File
+	// ReplyTo is the number of the message that this one answers, or 0.
 	ReplyTo  int64
-	Silent   bool // without a notification
+	Silent   bool   // without a notification
+	Reaction string // of the bot, or empty
 	Deleted  bool
 	// Versions are all texts that it had, the first included.
 	Versions []string
@@ -126,21 +142,25 @@ func New(o Options) *Server {
 
 // failure is an answer that refuses a request.
 type failure struct {
+	// The status is also the error_code of the body.
 	status      int
 	description string
 	parameters  map[string]any
 }
 
+// refuse returns a refusal with a status and a description.
 func refuse(status int, format string, args ...any) *failure {
 	return &failure{status: status, description: fmt.Sprintf(format, args...)}
 }
 
+// badRequest returns a refusal with status 400. The real API begins the description of each with these words.
 func badRequest(format string, args ...any) *failure {
 	return refuse(http.StatusBadRequest, "Bad Request: "+format, args...)
 }
 
 // ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// Files have another path than methods, and their requests meet no faults.
 	if name, ok := strings.CutPrefix(r.URL.Path, "/file/bot"+s.opt.Token+"/"); ok {
 		s.download(w, name)
 		return

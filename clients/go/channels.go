@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Channel is a bot on a chat platform that the gateway runs. Times are in epoch milliseconds, or 0 if nothing happened.
+// Channel is a bot on a chat platform that the gateway runs, or a plugin. Times are in epoch milliseconds, or 0 if nothing happened.
 type Channel struct {
 	Name       string `json:"name"`
-	Kind       string `json:"kind"` // the platform
+	Kind       string `json:"kind"` // the platform, or "plugin"
 	Ready      bool   `json:"ready"`
 	Error      string `json:"error,omitempty"`     // why it isn't ready
 	Link       string `json:"link,omitempty"`      // to the bot
@@ -21,6 +21,19 @@ type Channel struct {
 	Failures   int    `json:"failures"`            // deliveries that failed for good since the start
 	LastErr    string `json:"lastError,omitempty"` // error of the newest of them
 	FailedAt   int64  `json:"failedAt,omitempty"`
+	// Penalized is how many chats the platform makes wait because of its limits, and PenaltyEnd until when, in epoch milliseconds.
+	Penalized  int   `json:"penalized"`
+	PenaltyEnd int64 `json:"penaltyEnd,omitempty"`
+	// Capabilities is what a plugin declares. It is nil for built-in channels.
+	Capabilities *ChannelCapabilities `json:"capabilities,omitempty"`
+}
+
+// ChannelCapabilities says what a channel can do besides sending text.
+type ChannelCapabilities struct {
+	Reactions    bool `json:"reactions"`
+	FileUpload   bool `json:"fileUpload"`
+	ReactiveOnly bool `json:"reactiveOnly"` // it can only answer, and not begin a conversation
+	Idempotent   bool `json:"idempotent"`   // a repeated delivery doesn't appear twice
 }
 
 // Pairing is a request of a person to be admitted to a channel.
@@ -40,7 +53,7 @@ type Person struct {
 	Since   time.Time `json:"since"`
 }
 
-// Channels returns the built-in channels, and the people who want to be admitted. It requires admin rights, as all methods of
+// Channels returns the channels, and the people who want to be admitted. It requires admin rights, as all methods of
 // channels do.
 func (c *Client) Channels(ctx context.Context) ([]Channel, []Pairing, error) {
 	var result struct {

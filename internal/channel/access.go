@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -38,24 +39,23 @@ type Person struct {
 	Sender  string    `json:"sender"`
 	Name    string    `json:"name"`
 	Since   time.Time `json:"since"`
+	// Author is the id as which the person appears in conversations, if they have linked another chat. Otherwise it is Sender.
+	Author string `json:"author,omitempty"`
 }
 
 // access decides who may talk to a channel: the people of the configuration and those that an operator admitted.
 type access struct {
 	store   store
 	channel string
-	allowed []string // ids of senders, from the configuration
 
 	mu sync.Mutex // held while a code is made, so that one person gets one code
 }
 
-// admits reports whether a sender may talk to the channel.
-func (a *access) admits(ctx context.Context, sender string) (bool, error) {
-	if slices.Contains(a.allowed, sender) {
-		return true, nil
-	}
+// admits reports whether a sender may talk to the channel, and as which author. allowed are the ids of the configuration.
+func (a *access) admits(ctx context.Context, allowed []string, sender string) (author string, ok bool, err error) {
 	var p Person
-	return a.store.get(ctx, allowKey(a.channel, sender), &p)
+	ok, err = a.store.get(ctx, allowKey(a.channel, sender), &p)
+	return cmp.Or(p.Author, sender), ok || slices.Contains(allowed, sender), err
 }
 
 // pair returns the pairing code of a sender who is not admitted. If the sender has a valid code, it is returned again, and isNew

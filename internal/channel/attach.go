@@ -14,7 +14,7 @@ import (
 // included, and the messages of the chat go to the conversation until another one is attached or begun. The error is
 // [ErrUnknownChannel], [ErrAttached], or that of the gateway if there is no such conversation.
 func (p *Pipeline) Attach(ctx context.Context, channel, chat, conversation string) error {
-	c := p.connectors[channel]
+	c := p.connector(channel)
 	if c == nil {
 		return fmt.Errorf("%w: %q", ErrUnknownChannel, channel)
 	}
@@ -48,7 +48,7 @@ func (p *Pipeline) Attach(ctx context.Context, channel, chat, conversation strin
 // Detach ends what Attach began. The next message in the chat begins a new conversation. The error is
 // [ErrUnknownChannel], or [gateway.ErrNotFound] if the conversation isn't attached to the chat.
 func (p *Pipeline) Detach(ctx context.Context, channel, chat, conversation string) error {
-	c := p.connectors[channel]
+	c := p.connector(channel)
 	if c == nil {
 		return fmt.Errorf("%w: %q", ErrUnknownChannel, channel)
 	}

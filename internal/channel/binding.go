@@ -44,11 +44,12 @@ func principal(channel, chat string) gateway.Principal {
 	return gateway.Principal{Tenant: TenantOf(channel), Subject: chat}
 }
 
-// principalOf returns the principal with which a chat uses a conversation. An attached one may have no owner, so it is used with
-// the rights of the operator who attached it; the pipeline reads only that conversation, and only sends, stops and answers in it.
+// principalOf returns the principal with which a chat uses a conversation. An attached one is used with the rights of its owner, not
+// with those of the operator who attached it: an operator may also read the files of other users, which people in the chat must not. If
+// it has no owner, only the operator may use it.
 func (c *connector) principalOf(b *binding) gateway.Principal {
 	if b.Owner != nil {
-		return gateway.Principal{Tenant: b.Owner.Tenant, Subject: b.Owner.Subject, Admin: true}
+		return gateway.Principal{Tenant: b.Owner.Tenant, Subject: b.Owner.Subject, Admin: b.Owner.Subject == ""}
 	}
 	return principal(c.name, b.Chat)
 }

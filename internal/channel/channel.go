@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net/http"
 
 	"github.com/leat-dev/leat/event"
 )
@@ -32,6 +33,14 @@ type StreamChannel interface {
 	//
 	// If ctx ends, SendStream returns its error, and the turn is delivered again later, with the state that it last saved.
 	SendStream(ctx context.Context, chatID string, metadata StreamMetadata, events <-chan StreamEvent) error
+}
+
+// WebhookChannel is a channel that receives messages by requests of its platform. The pipeline finds it by a type assertion.
+type WebhookChannel interface {
+	Channel
+	// ServeWebhook answers a request of the platform. Anybody can send one, so it begins with the check of a signature or a secret.
+	// A message is confirmed to the platform when inbox has stored it.
+	ServeWebhook(w http.ResponseWriter, r *http.Request, inbox Inbox)
 }
 
 // Inbox accepts the messages that a channel receives.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // intent is the state of a delivery by a channel that doesn't stream.
@@ -19,7 +18,7 @@ type intent struct {
 // collapse waits for the end of a turn and sends its text as one message; questions are sent when they are asked. A message whose
 // sending was interrupted is sent again only if the platform recognises the repetition. Otherwise it would perhaps appear twice,
 // so it is reported as possibly delivered.
-func (c *connector) collapse(ctx context.Context, chat string, metadata StreamMetadata, events <-chan StreamEvent) error {
+func (c *connector) collapse(ctx context.Context, ch Channel, chat string, metadata StreamMetadata, events <-chan StreamEvent) error {
 	var state intent
 	if metadata.State != nil {
 		if err := json.Unmarshal(metadata.State, &state); err != nil {
@@ -39,11 +38,8 @@ func (c *connector) collapse(ctx context.Context, chat string, metadata StreamMe
 			if err := metadata.Save(ctx, state); err != nil {
 				return err
 			}
-			m := OutboundMessage{Channel: c.name, ChatID: chat, Content: q.Text, ReplyTo: metadata.ReplyTo, Key: q.Token}
-			if len(q.Choices) > 0 {
-				m.Content += "\n\n" + fmt.Sprintf(textChoices, strings.Join(q.Choices, ", "))
-			}
-			if err := c.channel.Send(ctx, m); err != nil {
+			m := OutboundMessage{Channel: c.name, ChatID: chat, Content: q.TextWithChoices(), ReplyTo: metadata.ReplyTo, Key: q.Token}
+			if err := ch.Send(ctx, m); err != nil {
 				return err
 			}
 		}
@@ -55,12 +51,12 @@ func (c *connector) collapse(ctx context.Context, chat string, metadata StreamMe
 	if text == "" {
 		return nil
 	}
-	if state.Sends && !c.channel.Capabilities().Idempotent {
+	if state.Sends && !ch.Capabilities().Idempotent {
 		return ErrUnknownOutcome
 	}
 	state.Sends = true
 	if err := metadata.Save(ctx, state); err != nil {
 		return err
 	}
-	return c.channel.Send(ctx, OutboundMessage{Channel: c.name, ChatID: chat, Content: text, ReplyTo: metadata.ReplyTo, Key: metadata.Turn})
+	return ch.Send(ctx, OutboundMessage{Channel: c.name, ChatID: chat, Content: text, ReplyTo: metadata.ReplyTo, Key: metadata.Turn})
 }

@@ -13,15 +13,15 @@ import (
 // connector runs one channel: it takes its messages in and delivers to its chats.
 type connector struct {
 	pipeline *Pipeline
-	channel  Channel
 	name     string
-	options  Options
 	inbox    inbox
 	access   access
 	log      *slog.Logger
 
-	mu         sync.Mutex      // protects the fields below, and those of the chats
-	delivering context.Context // of deliveries; nil before start and after stop
+	mu         sync.Mutex // protects the fields below, and those of the chats
+	newest     *runtime
+	isRemoved  bool            // by a reload
+	delivering context.Context // of deliveries; nil before start, after stop, and while the channel is removed
 	chats      map[string]*chat
 	// refused is why Run has ended, and nil while it runs. lastError is the newest error of a delivery, and failedAt its time.
 	runError, lastError error
@@ -42,8 +42,8 @@ type chat struct {
 func newConnector(p *Pipeline, ch Channel, o Options) *connector {
 	name := ch.Name()
 	return &connector{
-		pipeline: p, channel: ch, name: name, options: o, log: p.cfg.Log.With("channel", name), chats: map[string]*chat{},
-		inbox: inbox{store: p.store, channel: name}, access: access{store: p.store, channel: name, allowed: o.Allow},
+		pipeline: p, name: name, newest: newRuntime(ch, o), log: p.cfg.Log.With("channel", name), chats: map[string]*chat{},
+		inbox: inbox{store: p.store, channel: name}, access: access{store: p.store, channel: name},
 	}
 }
 
@@ -87,10 +87,10 @@ func (c *connector) stop() {
 // runAgain is the wait before a channel is run again after an error.
 var runAgain = retry.Schedule{Initial: time.Second, Max: time.Minute}
 
-// run keeps the channel running until ctx ends.
-func (c *connector) run(ctx context.Context) {
+// receive keeps a channel running until ctx ends.
+func (c *connector) receive(ctx context.Context, rt *runtime) {
 	for failures := 1; ; failures++ {
-		err := c.channel.Run(ctx, c)
+		err := rt.channel.Run(ctx, c)
 		if ctx.Err() != nil {
 			return
 		}
@@ -165,7 +165,7 @@ func (c *connector) Receive(ctx context.Context, m InboundMessage) error {
 	if m.ID == "" || m.ChatID == "" || m.SenderID == "" {
 		return errors.New("channel: a message needs an id, a chat and a sender")
 	}
-	if m.Hints.Group && !m.Hints.Addressed && !c.options.AllMessages {
+	if m.Hints.Group && !m.Hints.Addressed && !c.runtime().options.AllMessages {
 		return nil
 	}
 	isNew, err := c.inbox.add(ctx, &m)

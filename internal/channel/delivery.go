@@ -88,7 +88,7 @@ func (c *connector) deliverConversation(ctx context.Context, t *chat, b *binding
 		}
 		at = batch.Cursor
 		for {
-			if b.isDetached.Load() {
+			if b.isDetached.Load() || c.pipeline.connector(c.name) == nil {
 				return nil
 			}
 			turn, m := nextTurn(&log, b), c.nextMessage(&log, t, b)
@@ -158,10 +158,10 @@ func (c *connector) deliverTurn(ctx context.Context, t *chat, b *binding, f *gat
 		err := c.stream(ctx, t, b, f, turn)
 		switch {
 		case err == nil:
-		case ctx.Err() != nil, errors.Is(err, errDraining), isDeleted(err), errors.Is(err, feed.ErrLost):
+		case ctx.Err() != nil, errors.Is(err, errDraining), errors.Is(err, ErrStopped), isDeleted(err), errors.Is(err, feed.ErrLost):
 			return err
 		default:
-			c.failed(StreamFailed{Channel: c.name, Chat: t.id, Turn: turn.ID, Err: err})
+			c.failed(ctx, b, StreamFailed{Chat: t.id, Turn: turn.ID, Seq: turn.FirstSeq, Err: err})
 		}
 	}
 	c.mu.Lock()
@@ -221,7 +221,8 @@ func (c *connector) send(ctx context.Context, chat string, metadata StreamMetada
 	hints := StreamHints{Channel: c.name, ChatID: chat, Conversation: metadata.Conversation, Turn: metadata.Turn}
 	metrics, delegate := c.pipeline.cfg.Metrics, c.pipeline.delegate
 	ctx = metrics.OnStreamBegin(ctx, hints)
-	ch, canStream := c.channel.(StreamChannel)
+	rt := c.runtime()
+	ch, canStream := rt.channel.(StreamChannel)
 	if canStream && delegate != nil {
 		ctx = delegate.OnStreamBegin(ctx, hints)
 	}
@@ -229,7 +230,7 @@ func (c *connector) send(ctx context.Context, chat string, metadata StreamMetada
 	if canStream {
 		err = ch.SendStream(ctx, chat, metadata, events)
 	} else {
-		err = c.collapse(ctx, chat, metadata, events)
+		err = c.collapse(ctx, rt.channel, chat, metadata, events)
 	}
 	if canStream && delegate != nil {
 		delegate.OnStreamEnd(ctx, hints, err)

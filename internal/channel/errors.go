@@ -18,6 +18,9 @@ var (
 	// ErrUnreachable means that a chat can't be reached any more, for example because a person has blocked the bot. Deliveries to
 	// it are not tried again.
 	ErrUnreachable = errors.New("channel: the chat can't be reached")
+	// ErrStopped means that a channel can't send, because its Run has ended. The delivery is repeated with the channel that
+	// replaces it.
+	ErrStopped = errors.New("channel: it was stopped")
 	// ErrUnknownOutcome means that a message was possibly delivered: the request that sends it was interrupted, and the platform
 	// can't say whether it took effect. The message is not sent again, because it could appear twice.
 	ErrUnknownOutcome = errors.New("channel: the answer was possibly delivered: sending it was interrupted")

@@ -107,6 +107,7 @@ type harness struct {
 	t        *testing.T
 	gw       *gateway.Gateway
 	pipeline *channel.Pipeline
+	failures chan channel.StreamFailed
 	close    func()
 	n        int
 }
@@ -133,8 +134,11 @@ func openWith(t *testing.T, j journal.Journal, a agent.Agent, files channel.File
 			t.Fatal(err)
 		}
 	}
-	h := &harness{t: t}
-	h.pipeline = channel.New(channel.Config{Journal: j, Log: quiet})
+	h := &harness{t: t, failures: make(chan channel.StreamFailed, 10)}
+	h.pipeline = channel.New(channel.Config{Journal: j, Log: quiet, ReportFailure: func(_ context.Context, f channel.StreamFailed) error {
+		h.failures <- f
+		return nil
+	}})
 	for _, c := range channels {
 		h.pipeline.Add(c, channel.Options{Allow: []string{"ann"}})
 	}
@@ -163,14 +167,14 @@ func openWith(t *testing.T, j journal.Journal, a agent.Agent, files channel.File
 	return h
 }
 
-// receive waits for a value and fails the test if none arrives in a minute.
+// receive waits for a value and fails the test if none arrives in 20 s.
 func receive[V any](t *testing.T, from <-chan V, what string) V {
 	t.Helper()
 	select {
 	case v := <-from:
 		return v
-	case <-time.After(time.Minute):
-		t.Fatalf("no %s in a minute", what)
+	case <-time.After(20 * time.Second):
+		t.Fatalf("no %s in 20 s", what)
 		panic("unreachable")
 	}
 }

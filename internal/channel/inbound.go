@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
@@ -14,52 +13,30 @@ import (
 
 // The texts that people in chats get from the gateway itself.
 const (
-	textBusy       = "I am busy with your earlier messages. Please send this one again later."
-	textFailed     = "Your message could not be handled because of an error. Please send it again."
-	textStranger   = "I don't know you yet. Ask the operator to run:\n\n```\nleat channels allow %s\n```\n\nThe code is valid for an hour."
-	textNew        = "✅ Started a fresh session."
-	textStopped    = "⏹ Stopped."
-	textAnswered   = "This question was answered already."
-	textQuestion   = "The agent needs your permission."
-	textTooLarge   = "The file is too large for me."
-	textChoices    = "Answer with one of: %s."
-	textIdle       = "Nothing is running."
-	textNoCompact  = "This agent can't compact its session. Use /new to start a fresh one."
-	textAgent      = "✅ Started a fresh session with %s."
-	textAgentName  = "Which agent? Write its name after the command, such as /agent helper"
-	textEmpty      = "The agent ended without an answer."
-	textIncomplete = "⏹ Stopped before the end of the answer."
-	textOutcome    = "⚠️ The turn ended as %s."
-	textCommands   = "/new starts a fresh session\n/stop stops the answer\n/agent NAME starts a fresh session with another agent\n" +
-		"/compact shortens the session's context\n/help shows this list"
+	textBusy        = "I am busy with your earlier messages. Please send this one again later."
+	textFailed      = "Your message could not be handled because of an error. Please send it again."
+	textStranger    = "I don't know you yet. Ask the operator to run:\n\n```\nleat channels allow %s\n```\n\nThe code is valid for an hour."
+	textNew         = "✅ Started a fresh session."
+	textStopped     = "⏹ Stopped."
+	textAnswered    = "This question was answered already."
+	textQuestion    = "The agent needs your permission."
+	textTooLarge    = "The file is too large for me."
+	textChoices     = "Answer with one of: %s."
+	textIdle        = "Nothing is running."
+	textNoCompact   = "This agent can't compact its session. Use /new to start a fresh one."
+	textCompactBusy = "Please wait for the answer, or /stop it first."
+	textNoSession   = "There is nothing to compact yet."
+	textAgent       = "✅ Started a fresh session with %s."
+	textAgentName   = "Which agent? Write its name after the command, such as /agent helper"
+	textLink        = "To continue this conversation in a chat of another app, write there within ten minutes:\n\n```\n/link %s\n```"
+	textLinked      = "✅ This chat continues your conversation, and knows you."
+	textLinkSame    = "Write the code in a chat of another app."
+	textLinkGroup   = "Chats can only be linked in private. Write to me directly."
+	textLinkUnknown = "This code is unknown or has expired. Write /link in the other chat to get a new one."
+	textEmpty       = "The agent ended without an answer."
+	textIncomplete  = "⏹ Stopped before the end of the answer."
+	textOutcome     = "⚠️ The turn ended as %s."
 )
-
-// The slash commands of all channels.
-const (
-	commandNew     = "new"
-	commandStop    = "stop"
-	commandAgent   = "agent"
-	commandCompact = "compact"
-	commandHelp    = "help"
-	commandAnswer  = "answer" // sent by buttons
-	commandStart   = "start"  // sent by Telegram when a person opens the bot
-)
-
-// ParseCommand returns the slash command with which a text begins, without the name of the bot that groups add to it
-// (/stop@name), and what follows it. If the text begins with none of Leat's commands, name is empty: the agent may have commands
-// of its own.
-func ParseCommand(text string) (name, args string) {
-	word, args, _ := strings.Cut(strings.TrimSpace(text), " ")
-	word, isCommand := strings.CutPrefix(word, "/")
-	word, _, _ = strings.Cut(strings.ToLower(word), "@")
-	switch word {
-	case commandNew, commandStop, commandAgent, commandCompact, commandHelp, commandAnswer, commandStart:
-		if isCommand {
-			return word, strings.TrimSpace(args)
-		}
-	}
-	return "", ""
-}
 
 // handle handles one message. If ctx ends meanwhile, the message stays in the inbox, and the next process handles it; the steps
 // have idempotency keys, so the repetition changes nothing.
@@ -87,7 +64,10 @@ func (c *connector) handle(ctx context.Context, m *InboundMessage) {
 
 // process does what a message asks for and returns the reply. The answer of an agent is not a reply: it is delivered as a turn.
 func (c *connector) process(ctx context.Context, m *InboundMessage) (reply string, err error) {
-	ok, err := c.access.admits(ctx, m.SenderID)
+	if m.Hints.Command == commandLink && m.Hints.Args != "" {
+		return c.acceptLink(ctx, m)
+	}
+	author, ok, err := c.access.admits(ctx, c.runtime().options.Allow, m.SenderID)
 	if err != nil {
 		return "", err
 	}
@@ -102,17 +82,17 @@ func (c *connector) process(ctx context.Context, m *InboundMessage) (reply strin
 		return fmt.Sprintf(textStranger, request.Code), nil
 	}
 	if m.Hints.Command != "" {
-		return c.execute(ctx, m)
+		return c.execute(ctx, m, author)
 	}
 	if isAnswer, err := c.answerText(ctx, c.chatNamed(m.ChatID), m); isAnswer || err != nil {
 		return "", err
 	}
-	return "", c.ask(ctx, m)
+	return "", c.ask(ctx, m, author)
 }
 
 // ask sends a message to the chat's agent. A chat without a conversation gets one. If the conversation was deleted, a new one is
 // begun.
-func (c *connector) ask(ctx context.Context, m *InboundMessage) error {
+func (c *connector) ask(ctx context.Context, m *InboundMessage, author string) error {
 	t, id := c.chatNamed(m.ChatID), m.messageID()
 	c.mu.Lock()
 	t.replies[id] = m.ID
@@ -121,14 +101,14 @@ func (c *connector) ask(ctx context.Context, m *InboundMessage) error {
 		b := c.current(t)
 		if b == nil {
 			var err error
-			if b, err = c.bind(ctx, t, "chat/"+m.ID, c.options.Agent); err != nil {
+			if b, err = c.bind(ctx, t, "chat/"+m.ID, c.runtime().options.Agent); err != nil {
 				return err
 			}
 		}
 		parts, err := c.parts(ctx, b, m)
 		if err == nil {
 			_, err = c.pipeline.gateway.Do(ctx, c.principalOf(b), b.Conversation, gateway.Command{Type: gateway.CommandSend, Key: m.ID, Message: &gateway.CommandMessage{
-				ID: id, Role: event.User, Parts: parts, Source: c.name, Author: &event.Author{ID: m.SenderID, Name: m.SenderName},
+				ID: id, Role: event.User, Parts: parts, Source: c.name, Author: &event.Author{ID: author, Name: m.SenderName},
 			}})
 		}
 		if !isDeleted(err) || isRetry {
@@ -139,11 +119,11 @@ func (c *connector) ask(ctx context.Context, m *InboundMessage) error {
 }
 
 // execute executes a slash command.
-func (c *connector) execute(ctx context.Context, m *InboundMessage) (reply string, err error) {
+func (c *connector) execute(ctx context.Context, m *InboundMessage, author string) (reply string, err error) {
 	t := c.chatNamed(m.ChatID)
 	switch m.Hints.Command {
 	case commandNew:
-		return textNew, c.rotate(ctx, t, m, c.options.Agent)
+		return textNew, c.rotate(ctx, t, m, c.runtime().options.Agent)
 	case commandAgent:
 		if m.Hints.Args == "" {
 			return textAgentName, nil
@@ -151,12 +131,14 @@ func (c *connector) execute(ctx context.Context, m *InboundMessage) (reply strin
 		return fmt.Sprintf(textAgent, m.Hints.Args), c.rotate(ctx, t, m, m.Hints.Args)
 	case commandStop:
 		return c.stopTurn(ctx, c.current(t), m)
+	case commandLink:
+		return c.offerLink(ctx, m, author)
 	case commandAnswer:
 		return c.answerButton(ctx, t, m)
 	case commandCompact:
-		return textNoCompact, nil
+		return c.compact(ctx, t, m, author)
 	}
-	return textCommands, nil
+	return help(), nil
 }
 
 // rotate begins a new conversation for a chat. Then the running turn of the old one is stopped, so that its answer doesn't appear

@@ -47,4 +47,6 @@ func allowKey(channel, sender string) string { return allowPrefix(channel) + has
 // pairPrefix is the prefix of the pairing codes of all channels, because the operator names only the code.
 const pairPrefix = keyPrefix + "pair/"
 
+func linkKey(code string) string { return keyPrefix + "link/" + code }
+
 func pairKey(code string) string { return pairPrefix + code }

@@ -32,7 +32,7 @@ func (c *connector) parts(ctx context.Context, b *binding, m *InboundMessage) ([
 	if text := m.text(); text != "" {
 		parts = append(parts, event.Part{Kind: event.KindText, Text: text})
 	}
-	ch, ok := c.channel.(MediaChannel)
+	ch, ok := c.runtime().channel.(MediaChannel)
 	if !ok || c.pipeline.files == nil {
 		return parts, nil
 	}

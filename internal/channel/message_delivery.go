@@ -39,24 +39,25 @@ func (c *connector) isFrom(t *chat, b *binding, m *transcript.Message) bool {
 // deliverMessage sends one message and stores that it was sent. If that was interrupted before, the message was possibly sent; it
 // is repeated only if the platform recognises repetitions.
 func (c *connector) deliverMessage(ctx context.Context, t *chat, b *binding, m *transcript.Message) error {
+	ch := c.runtime().channel
 	var err error
 	switch text := messageText(m); {
 	case text == "":
-	case b.Turn == m.ID && !c.channel.Capabilities().Idempotent:
+	case b.Turn == m.ID && !ch.Capabilities().Idempotent:
 		err = ErrUnknownOutcome
 	default:
 		b.Turn, b.State = m.ID, nil
 		if err := c.save(ctx, b); err != nil {
 			return err
 		}
-		err = c.channel.Send(ctx, OutboundMessage{Channel: c.name, ChatID: t.id, Content: text, Key: m.ID})
+		err = ch.Send(ctx, OutboundMessage{Channel: c.name, ChatID: t.id, Content: text, Key: m.ID})
 	}
 	switch {
 	case err == nil:
-	case ctx.Err() != nil, isDeleted(err), errors.Is(err, feed.ErrLost):
+	case ctx.Err() != nil, errors.Is(err, ErrStopped), isDeleted(err), errors.Is(err, feed.ErrLost):
 		return err
 	default:
-		c.failed(StreamFailed{Channel: c.name, Chat: t.id, Err: err})
+		c.failed(ctx, b, StreamFailed{Chat: t.id, Seq: m.Seq, Err: err})
 	}
 	b.Delivered = append(b.Delivered, m.ID)
 	b.Turn, b.State = "", nil

@@ -25,6 +25,8 @@ type Options struct {
 type Config struct {
 	Journal Journal
 	Log     *slog.Logger
+	// ReportFailure passes failures on to other programs. It may be nil.
+	ReportFailure func(ctx context.Context, f StreamFailed) error
 	// Metrics counts messages and deliveries. If it is nil, nothing is counted.
 	Metrics *Metrics
 }
@@ -40,10 +42,12 @@ type Pipeline struct {
 	gateway  *gateway.Gateway // set by Start, as files
 	files    Files
 
-	connectors map[string]*connector // by the channel's name; not changed after Start
-
-	mu    sync.RWMutex        // protects rooms
-	rooms map[string][]linked // by conversation
+	changing   sync.Mutex            // held while channels are replaced or removed, and when a shutdown begins
+	mu         sync.RWMutex          // protects the fields below
+	connectors map[string]*connector // by the channel's name, also those that a reload has removed
+	rooms      map[string][]linked   // by conversation
+	// The contexts of the channels' Run methods and of deliveries, between Start and Shutdown.
+	receiving, delivering context.Context
 
 	// turnMu is held for reading while a turn is delivered. Shutdown takes it for writing when it has ended the contexts of all
 	// deliveries.
@@ -89,22 +93,22 @@ func (p *Pipeline) Observe(d StreamDelegate) { p.delegate = d }
 // previous process left: messages that were not handled, and turns that were not delivered.
 func (p *Pipeline) Start(ctx context.Context, gw *gateway.Gateway, files Files) error {
 	p.gateway, p.files = gw, files
-	if len(p.connectors) == 0 {
-		return nil
-	}
 	if err := p.store.open(ctx); err != nil {
 		return err
 	}
 	receiving, receive := context.WithCancel(context.Background())
 	delivering, deliver := context.WithCancel(context.Background())
 	p.receive, p.deliver = receive, deliver
-	for _, c := range p.connectors {
+	p.mu.Lock()
+	p.receiving, p.delivering = receiving, delivering
+	p.mu.Unlock()
+	for _, c := range p.list() {
 		if err := c.start(ctx, delivering); err != nil {
 			return err
 		}
 	}
-	for _, c := range p.connectors {
-		p.runs.Go(func() { c.run(receiving) })
+	for _, c := range p.list() {
+		c.run(receiving, nil)
 	}
 	return nil
 }
@@ -113,7 +117,12 @@ func (p *Pipeline) Start(ctx context.Context, gw *gateway.Gateway, files Files) 
 // continued by the next process. When it returns, no goroutine of the pipeline runs.
 func (p *Pipeline) Shutdown(ctx context.Context) {
 	close(p.draining)
-	for _, c := range p.connectors {
+	p.changing.Lock()
+	p.mu.Lock()
+	p.receiving, p.delivering = nil, nil
+	p.mu.Unlock()
+	p.changing.Unlock()
+	for _, c := range p.list() {
 		c.stop()
 	}
 	p.receive()
@@ -162,30 +171,31 @@ func (p *Pipeline) unlink(conversation string, l linked) {
 	}
 }
 
-// handle is called by the bus for each inbound message.
+// handle is called by the bus for each inbound message, also of a channel that was removed meanwhile.
 func (p *Pipeline) handle(ctx context.Context, m InboundMessage) {
-	if c := p.connectors[m.Channel]; c != nil {
-		c.handle(ctx, &m)
-	}
+	p.mu.RLock()
+	c := p.connectors[m.Channel]
+	p.mu.RUnlock()
+	c.handle(ctx, &m)
 }
 
 // send is called by the bus for each outbound message.
 func (p *Pipeline) send(ctx context.Context, m OutboundMessage) {
-	c := p.connectors[m.Channel]
+	c := p.connector(m.Channel)
 	if c == nil {
 		return
 	}
-	if err := c.channel.Send(ctx, m); err != nil && ctx.Err() == nil {
-		c.failed(StreamFailed{Channel: m.Channel, Chat: m.ChatID, Err: err})
+	if err := c.runtime().channel.Send(ctx, m); err != nil && ctx.Err() == nil {
+		c.failed(ctx, nil, StreamFailed{Chat: m.ChatID, Err: err})
 	}
 }
 
 // Send sends a message to a chat and returns when the platform has accepted it. Errors wrap [ErrUnknownChannel] if no channel has
 // the name.
 func (p *Pipeline) Send(ctx context.Context, m OutboundMessage) error {
-	c := p.connectors[m.Channel]
+	c := p.connector(m.Channel)
 	if c == nil {
 		return fmt.Errorf("%w: %q", ErrUnknownChannel, m.Channel)
 	}
-	return c.channel.Send(ctx, m)
+	return c.runtime().channel.Send(ctx, m)
 }

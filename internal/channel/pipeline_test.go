@@ -48,6 +48,19 @@ func TestFailedTurn(t *testing.T) {
 	}
 }
 
+// The notice of a turn that failed within code is not a part of the code.
+func TestFailedInCode(t *testing.T) {
+	ch := newSink("plain")
+	fails := func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
+		return errors.Join(out.Text("```go\nfunc main"), errors.New("broken"))
+	}
+	h := open(t, newJournal(t), agentFunc(fails), ch)
+	h.say(receive(t, ch.inbox, "start of the channel"), channel.InboundMessage{Content: "hello"})
+	if m := receive(t, ch.sent, "message"); !strings.HasPrefix(m.Content, "```go\nfunc main\n```\n\n⚠️ ") {
+		t.Errorf("%q", m.Content)
+	}
+}
+
 // A message that the platform delivers twice is handled once.
 func TestRepeatedMessage(t *testing.T) {
 	ch := newSink("plain")
@@ -77,6 +90,9 @@ func TestFailedDelivery(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	d.result <- nil
+	if f := receive(t, h.failures, "report of the failure"); f.Channel != "tg" || f.Chat != "c1" || f.Turn == "" || f.Conversation == "" || f.Subject != "c1" {
+		t.Errorf("%+v", f)
+	}
 	// The next delivery began after the failure of the first was recorded.
 	if s := h.pipeline.States(); s[0].Failures != 1 || !errors.Is(s[0].LastFailure, channel.ErrUnreachable) {
 		t.Errorf("%+v", s)
@@ -292,6 +308,41 @@ func TestQuestions(t *testing.T) {
 	}
 	h.say(inbox, channel.InboundMessage{Content: "the blue one"})
 	if m := receive(t, ch.sent, "answer"); strings.TrimSpace(m.Content) != "1deny 2always 3the blue one" {
+		t.Errorf("%q", m.Content)
+	}
+}
+
+// compactor is an agent that can shorten its context.
+type compactor struct{ agentFunc }
+
+func (compactor) CompactCommand() string { return "/compact now" }
+
+// /compact goes to an agent that can do it, with the agent's own words, and its reply is the answer. While a turn runs it has to wait.
+func TestCompact(t *testing.T) {
+	ch := newSink("plain")
+	release := make(chan struct{})
+	a := compactor{func(ctx context.Context, in agent.Input, out *agent.Emitter) error {
+		if in.Message.Text == "slow" {
+			<-release
+		}
+		return echo(ctx, in, out)
+	}}
+	h := open(t, newJournal(t), a, ch)
+	inbox := receive(t, ch.inbox, "start of the channel")
+	say := func(text, want string) {
+		t.Helper()
+		h.say(inbox, channel.InboundMessage{Content: text})
+		if m := receive(t, ch.sent, "message"); m.Content != want {
+			t.Errorf("%s: %q", text, m.Content)
+		}
+	}
+	say("/compact", "There is nothing to compact yet.")
+	say("hello", "you said hello")
+	say("/compact", "you said /compact now")
+	h.say(inbox, channel.InboundMessage{Content: "slow"})
+	say("/compact", "Please wait for the answer, or /stop it first.")
+	close(release)
+	if m := receive(t, ch.sent, "message"); m.Content != "you said slow" {
 		t.Errorf("%q", m.Content)
 	}
 }

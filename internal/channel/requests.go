@@ -20,6 +20,14 @@ type Question struct {
 	Choices []string
 }
 
+// TextWithChoices returns the text with the names of the choices, for platforms without buttons.
+func (q Question) TextWithChoices() string {
+	if len(q.Choices) == 0 {
+		return q.Text
+	}
+	return q.Text + "\n\n" + fmt.Sprintf(textChoices, strings.Join(q.Choices, ", "))
+}
+
 // Questions returns the open requests of the turn.
 func (s *Stream) Questions() []Question {
 	turn := s.Turn()

@@ -2,8 +2,6 @@ package channel
 
 import (
 	"cmp"
-	"maps"
-	"slices"
 	"time"
 )
 
@@ -15,22 +13,31 @@ type State struct {
 	Backlog    int    `json:"backlog"`    // messages of people that wait to be handled
 	Deliveries int    `json:"deliveries"` // chats to which something is being delivered
 	Failures   int    `json:"failures"`   // deliveries that failed for good since the start
+	Penalized  int    `json:"penalized"`  // chats that the platform makes wait because of its limits
 	// Link leads to the bot, if the channel knows it.
 	Link string `json:"link,omitempty"`
 	// Err is why the channel doesn't work, or nil. LastFailure is the newest failure of a delivery, and FailedAt its time.
+	// PenaltyEnd is until when the platform makes chats wait.
 	Err         error     `json:"-"`
 	LastFailure error     `json:"-"`
 	FailedAt    time.Time `json:"-"`
+	PenaltyEnd  time.Time `json:"-"`
 }
 
 // linker is a channel that knows the address at which people find it. It returns "" while it doesn't.
 type linker interface{ Link() string }
 
+// limited is a channel that knows the limits in force.
+type limited interface {
+	Penalties() (chats int, end time.Time)
+}
+
 // States returns the conditions of all channels, by name.
 func (p *Pipeline) States() []State {
-	list := make([]State, 0, len(p.connectors))
-	for _, name := range slices.Sorted(maps.Keys(p.connectors)) {
-		list = append(list, p.connectors[name].state())
+	connectors := p.list()
+	list := make([]State, len(connectors))
+	for i, c := range connectors {
+		list[i] = c.state()
 	}
 	return list
 }
@@ -38,9 +45,13 @@ func (p *Pipeline) States() []State {
 func (c *connector) state() State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := State{Name: c.name, Kind: c.channel.Platform(), Failures: c.failures, Err: c.runError, LastFailure: c.lastError, FailedAt: c.failedAt}
-	if l, ok := c.channel.(linker); ok {
+	ch := c.newest.channel
+	s := State{Name: c.name, Kind: ch.Platform(), Failures: c.failures, Err: c.runError, LastFailure: c.lastError, FailedAt: c.failedAt}
+	if l, ok := ch.(linker); ok {
 		s.Link = l.Link()
+	}
+	if l, ok := ch.(limited); ok {
+		s.Penalized, s.PenaltyEnd = l.Penalties()
 	}
 	for _, t := range c.chats {
 		s.Chats += cmp.Compare(len(t.bindings), 0)

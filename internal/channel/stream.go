@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/markup"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -100,18 +101,18 @@ func (s *Stream) Tools() []*transcript.Part {
 // explains why: a part of an answer is never presented as the whole. Final is empty only for a turn that a person stopped before
 // it wrote anything.
 func (s *Stream) Final() string {
-	text, notice := s.Text(), s.notice()
+	text, notice := s.Text(), s.Notice()
 	switch {
 	case text == "" && notice == "" && s.Turn() != nil && s.Turn().Outcome == event.Completed:
 		return textEmpty
 	case text == "" || notice == "":
 		return text + notice
 	}
-	return text + "\n\n" + notice
+	return markup.Close(text) + "\n\n" + notice
 }
 
-// notice returns the paragraph about a turn that did not complete, or "".
-func (s *Stream) notice() string {
+// Notice returns the last paragraph of Final about a turn that did not complete, or "".
+func (s *Stream) Notice() string {
 	turn := s.Turn()
 	switch {
 	case turn == nil || turn.Outcome == event.Completed:

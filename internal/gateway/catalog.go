@@ -31,6 +31,8 @@ type AgentInfo struct {
 	Steers bool `json:"steers,omitempty"`
 	// Sessions reports whether an operator can list the sessions of its upstream and attach one.
 	Sessions bool `json:"sessions,omitempty"`
+	// Compact is the text of a message that makes the agent's upstream shorten the context of a session, or empty.
+	Compact string `json:"-"`
 	// Check is "ok", "unchecked" if the agent has no check, or one line that says what is wrong. Only [Catalog.Check] sets it.
 	Check string `json:"check,omitempty"`
 }
@@ -47,7 +49,11 @@ func (c *Catalog) Agents(p Principal) []AgentInfo {
 		}
 		_, steers := a.Agent.(agent.Steerer)
 		_, attaches := a.Agent.(agent.Attacher)
-		infos = append(infos, AgentInfo{Name: name, Kind: a.Kind, Default: name == c.defaultAgent, Steers: steers, Sessions: attaches})
+		info := AgentInfo{Name: name, Kind: a.Kind, Default: name == c.defaultAgent, Steers: steers, Sessions: attaches}
+		if o, ok := a.Agent.(agent.Compactor); ok {
+			info.Compact = o.CompactCommand()
+		}
+		infos = append(infos, info)
 	}
 	return infos
 }

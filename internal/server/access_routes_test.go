@@ -123,11 +123,13 @@ var decided = map[string]decision{
 	"POST /api/plugins/install":  {sight: operator},
 	"DELETE /api/plugins/{name}": {sight: operator},
 
-	"GET /api/channels":                {sight: operator},
-	"POST /api/channels/allow":         {sight: operator},
-	"POST /api/channels/{name}/send":   {sight: operator},
-	"POST /api/channels/{name}/attach": {sight: operator},
-	"POST /api/channels/{name}/detach": {sight: operator},
+	"GET /api/channels":                 {sight: operator},
+	"POST /api/channels/allow":          {sight: operator},
+	"POST /api/channels/{name}/send":    {sight: operator},
+	"POST /api/channels/{name}/attach":  {sight: operator},
+	"POST /api/channels/{name}/detach":  {sight: operator},
+	"GET /api/channels/{name}/webhook":  {sight: open},
+	"POST /api/channels/{name}/webhook": {sight: open},
 
 	// A shell.
 	"POST /api/terminal/run": {sight: operator},

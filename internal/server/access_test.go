@@ -141,7 +141,7 @@ func newWalk(t *testing.T) *walk {
 	eliza.RegisterEmotes(srv, eliza.EmoteOptions{})
 	compat.Register(srv, gw)
 	plugins.Register(srv, gw, plugins.Options{})
-	channels.Register(srv, gw, channel.New(channel.Config{Journal: j, Log: quiet}))
+	channels.Register(srv, gw, channel.New(channel.Config{Journal: j, Log: quiet}), nil)
 	told := signals.New(j, quiet)
 	if err := told.Open(t.Context()); err != nil {
 		t.Fatal(err)

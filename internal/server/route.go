@@ -63,6 +63,8 @@ type Route struct {
 	// Linkable allows pages of other sites to link to the route or embed its response. It is for the page and its files, which
 	// are the same for all users.
 	Linkable bool
+	// AnyOrigin leaves the check of the origin, and the headers of CORS, to the handler.
+	AnyOrigin bool
 	// Errors writes errors in the format of the route's clients. If it is nil, they have Leat's format.
 	Errors errorWriter
 	// About is added to the response to OPTIONS.

@@ -154,6 +154,8 @@ func (s *Server) serve(w *response, r *http.Request, e *endpoint, redirect http.
 	switch {
 	case e != nil && e.AnyHost:
 		cors = "*" // so that a page that may not call learns that the gateway runs and refuses it
+	case e != nil && e.AnyOrigin:
+		cors = ""
 	case !ok && r.Header.Get("Origin") == "":
 		return Errorf(http.StatusForbidden, ReasonForbidden, "request from a page of another site without an origin; such a page can only link to the gateway's page")
 	case !ok:

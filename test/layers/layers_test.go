@@ -30,12 +30,14 @@ var layers = []struct {
 	{3, []string{"internal/store/..."}},
 	{4, []string{"agent", "agent/...", "internal/service/..."}},
 	{5, []string{"internal/gateway", "internal/gateway/..."}},
-	{6, []string{"internal/channel", "internal/channel/..."}},
-	{7, []string{"internal/server", "internal/server/..."}},
-	{8, []string{"internal/app/config", "internal/app/doctor"}},
-	{9, []string{"internal/app/serve"}},
-	{10, []string{"internal/app/cli"}},
-	{11, []string{".", "cmd/..."}},
+	{6, []string{"internal/channel"}},
+	{7, []string{"internal/channel/live"}},
+	{8, []string{"internal/channel/..."}},
+	{9, []string{"internal/server", "internal/server/..."}},
+	{10, []string{"internal/app/config", "internal/app/doctor"}},
+	{11, []string{"internal/app/serve"}},
+	{12, []string{"internal/app/cli"}},
+	{13, []string{".", "cmd/..."}},
 }
 
 // pure are the packages without goroutines, clocks, randomness, sockets and files. They import each other only.
@@ -46,8 +48,15 @@ var impure = []string{"context", "crypto/rand", "io/fs", "log", "log/slog", "mat
 
 // clients are the packages outside the layers, with the packages that each may import.
 var clients = map[string][]string{
-	"clients/go":        {"event", "transcript", "sse"},
-	"chattest/telegram": {},
+	"clients/go":               {"event", "transcript", "sse"},
+	"chattest/telegram":        {"chattest/internal/memory"},
+	"chattest/discord":         {"chattest/internal/memory"},
+	"chattest/slack":           {"chattest/internal/memory"},
+	"chattest/matrix":          {"chattest/internal/memory"},
+	"chattest/whatsapp":        {"chattest/internal/memory"},
+	"chattest/feishu":          {"chattest/internal/memory"},
+	"chattest/wecom":           {},
+	"chattest/internal/memory": {},
 }
 
 type pkg struct {

@@ -239,6 +239,31 @@ if (lacking) {
     await page.close();
   });
 
+  test("the overview admits people who want to talk to a channel", async () => {
+    const page = await open(gateway);
+    await page.route("**/api/overview", async (route) => {
+      const response = await route.fetch();
+      const overview = await response.json();
+      await route.fulfill({ response, json: { ...overview, channels: [{ name: "tg", kind: "telegram", state: "up", since: overview.now }] } });
+    });
+    const pairings = [{ code: "YQDX5FGU", channel: "tg", sender: "7", name: "Ann" }, { code: "ABCDEFGH", channel: "tg", sender: "8", name: "" }];
+    await page.route("**/api/channels", (route) => route.fulfill({ json: { channels: [], pairings } }));
+    await page.route("**/api/channels/allow", (route) => {
+      assert.deepEqual([route.request().method(), route.request().postDataJSON()], ["POST", { code: "YQDX5FGU" }]);
+      pairings.shift();
+      return route.fulfill({ json: { channel: "tg", sender: "7", name: "Ann" } });
+    });
+    await page.getByRole("button", { name: "Overview" }).click();
+    const section = page.getByRole("region", { name: "Want to talk", exact: true });
+    await section.getByRole("row", { name: /ABCDEFGH/ }).getByText("8", { exact: true }).waitFor();
+    await accessible(page, "people who want to talk");
+    await section.getByRole("button", { name: "Admit Ann" }).click();
+    await section.getByText("Ann may talk to tg now.").waitFor();
+    await section.getByRole("row", { name: /YQDX5FGU/ }).waitFor({ state: "detached" });
+    await page.unrouteAll({ behavior: "ignoreErrors" });
+    await page.close();
+  });
+
   test("the overview lists the models and sessions of an agent's upstream", async () => {
     const page = await open(gateway);
     await page.route("**/api/agents/timed/discover", (route) => {

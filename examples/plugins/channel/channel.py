@@ -46,7 +46,10 @@ def follow(chat, event):
     elif kind == "part.replace" and key in parts:
         parts[key] = event["text"]
     elif kind == "turn.end":
-        post(chat, turn, "\n\n".join(text for text in parts.values() if text))
+        try:
+            post(chat, turn, "\n\n".join(text for text in parts.values() if text))
+        except OSError as e:  # such as a full disk; the answer is given up, and the operator sees why
+            send(type="failed", chat=chat, turn=turn, error=str(e))
         del open_turns[turn]
 
 
@@ -79,7 +82,7 @@ for line in sys.stdin:
     told = json.loads(line)
     match told["type"]:
         case "hello":
-            send(type="ready", protocol=1, kind="channel")
+            send(type="ready", protocol=1, kind="channel", capabilities={"idempotent": True})  # one name, one letter
             threading.Thread(target=collect, args=(stop,), daemon=True).start()
         case "open" | "closed":
             turns[told["chat"]] = {}

@@ -1,8 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
-	"strconv"
+	"strings"
 	"time"
 
 	leat "github.com/leat-dev/leat/clients/go"
@@ -41,12 +42,17 @@ func (c *channelsListCmd) Run(a *app) error {
 	for _, ch := range channels {
 		state := "ready"
 		switch {
+		case !ch.Ready && ch.Error == "": // a plugin that is starting
+			state, failed = "not ready", ch.Name
 		case !ch.Ready:
 			state, failed = "not ready: "+ch.Error, ch.Name
+		case ch.Penalized > 0:
+			state = fmt.Sprintf("the platform makes %d chats wait until %s", ch.Penalized, time.UnixMilli(ch.PenaltyEnd).Format(time.TimeOnly))
 		case ch.LastErr != "":
 			state = fmt.Sprintf("%d failed, at %s: %s", ch.Failures, time.UnixMilli(ch.FailedAt).Format(time.DateTime), ch.LastErr)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s chats\t%d waiting\t%d delivering\t%s\t%s\n", ch.Name, ch.Kind, strconv.Itoa(ch.Chats), ch.Backlog, ch.Deliveries, ch.Link, state)
+		about := cmp.Or(ch.Link, capabilityNames(ch.Capabilities))
+		fmt.Fprintf(w, "%s\t%s\t%d chats\t%d waiting\t%d delivering\t%s\t%s\n", ch.Name, ch.Kind, ch.Chats, ch.Backlog, ch.Deliveries, about, state)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -58,6 +64,23 @@ func (c *channelsListCmd) Run(a *app) error {
 		return fmt.Errorf("channel %s doesn't work", failed)
 	}
 	return nil
+}
+
+// capabilityNames lists what a plugin declares. It returns "" for a built-in channel.
+func capabilityNames(c *leat.ChannelCapabilities) string {
+	if c == nil {
+		return ""
+	}
+	var names []string
+	for _, capability := range []struct {
+		name string
+		has  bool
+	}{{"reactions", c.Reactions}, {"files", c.FileUpload}, {"only answers", c.ReactiveOnly}, {"idempotent", c.Idempotent}} {
+		if capability.has {
+			names = append(names, capability.name)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 type channelsAllowCmd struct {

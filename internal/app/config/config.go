@@ -56,7 +56,7 @@ type Config struct {
 
 	Terminal Terminal `yaml:"terminal"`
 	Plugins  Plugins  `yaml:"plugins"`
-	Channels Channels `yaml:"channels"`
+	Channels Channels `yaml:"channels" live:"yes"`
 	Files    Files    `yaml:"files"`
 
 	Limits Limits `yaml:"limits"`

@@ -75,7 +75,7 @@ func TestWebhooksRefused(t *testing.T) {
 	const good = "name: a, url: https://a.example, secret: 0123456789abcdef"
 	for text, want := range map[string]string{
 		"{" + good + "}":                                                          "",
-		"{" + good + ", events: [turn.start]}":                                    `events: unknown event "turn.start"; use turn.end, turn.wait or message.add`,
+		"{" + good + ", events: [turn.start]}":                                    `events: unknown event "turn.start"; use turn.end, turn.wait, message.add or delivery.failed`,
 		"{" + good + ", events: [turn.end, turn.end]}":                            "repeated",
 		"{" + good + "}, {" + good + "}":                                          `two webhooks have the name "a"`,
 		"{url: https://a.example, secret: 0123456789abcdef}":                      "use 1 to 64 letters",

@@ -21,7 +21,6 @@ import (
 	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/auth"
-	"github.com/leat-dev/leat/internal/server/channels"
 	"github.com/leat-dev/leat/internal/server/compat"
 	"github.com/leat-dev/leat/internal/server/eliza"
 	fileserver "github.com/leat-dev/leat/internal/server/files"
@@ -167,12 +166,12 @@ func (a *App) openAgents(_ context.Context, opt Options) (err error) {
 			return err
 		}
 	}
-	a.plugins, err = openPlugins(&a.cfg, a.roster, a.journal, a.dialects, a.log.With("part", "plugins"))
+	a.plugins, err = openPlugins(&a.cfg, a.roster, a.journal, a.dialects, a.hooks, a.log.With("part", "plugins"))
 	if err != nil {
 		return err
 	}
 	a.onClose(func() error { a.plugins.close(); return nil })
-	a.channels, err = openChannels(&a.cfg, a.journal, a.metrics.channel, a.log.With("part", "channels"))
+	a.channels, err = openChannels(&a.cfg, a.journal, a.hooks, a.metrics.channel, a.log.With("part", "channels"))
 	return err
 }
 
@@ -272,7 +271,8 @@ func (a *App) openServer(ctx context.Context, opt Options) error {
 	native.RegisterIngest(srv, a.gateway, a.pushes)
 	eliza.Register(srv, a.gateway, eliza.Options{})
 	a.plugins.register(srv, a.gateway, clients)
-	channels.Register(srv, a.gateway, a.channels)
+	a.registerChannels(srv)
+	mountChats(srv, a.channels)
 	compat.Register(srv, a.gateway)
 	usage.Register(srv, a.gateway)
 	fileserver.Register(srv, a.files)
@@ -308,7 +308,7 @@ func (a *App) newServer(ctx context.Context) (*server.Server, error) {
 func (a *App) newReloader(opt Options, clients *hub.Hub) *reloader {
 	return &reloader{
 		load: opt.Load, next: make(chan config.Config, 1), agent: a.signals.agent, kinds: a.kinds, getenv: opt.Getenv, roster: a.roster, gateway: a.gateway,
-		server: a.server, retention: a.data.retention, level: opt.Level, pend: a.signals.pend(clients), log: a.log, startConfig: a.cfg, liveConfig: a.cfg,
+		channels: a.channels, server: a.server, retention: a.data.retention, level: opt.Level, pend: a.signals.pend(clients), log: a.log, startConfig: a.cfg, liveConfig: a.cfg,
 	}
 }
 
@@ -318,7 +318,7 @@ func (a *App) registerOperations(srv *server.Server) error {
 	if err != nil {
 		return err
 	}
-	ops.Register(srv, a.gateway, gatherer, a.channels.Signals)
+	ops.Register(srv, a.gateway, gatherer, a.channelSignals)
 	ops.RegisterOverview(srv, a.metrics.overview)
 	ops.RegisterReload(srv, a.reloader.reload)
 	return ops.RegisterBackup(srv, a.journal, a.cfg.Data)

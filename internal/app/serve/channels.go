@@ -1,26 +1,84 @@
 package serve
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"reflect"
+	"slices"
 
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/app/config"
 	"github.com/leat-dev/leat/internal/channel"
 	"github.com/leat-dev/leat/internal/channel/all"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/host"
+	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/channels"
+	"github.com/leat-dev/leat/internal/service/webhook"
 )
 
 // openChannels makes the configured channels. They receive and deliver nothing before the gateway has started. A channel that can't be
 // made fails the start, because its name is in the configuration on purpose.
-func openChannels(cfg *config.Config, store channel.Journal, metrics *channel.Metrics, log *slog.Logger) (*channel.Pipeline, error) {
-	p := channel.New(channel.Config{Journal: store, Metrics: metrics, Log: log})
+func openChannels(cfg *config.Config, store channel.Journal, hooks *webhook.Hooks, metrics *channel.Metrics, log *slog.Logger) (*channel.Pipeline, error) {
+	p := channel.New(channel.Config{Journal: store, Metrics: metrics, Log: log, ReportFailure: func(ctx context.Context, f channel.StreamFailed) error {
+		return hooks.ReportFailure(ctx, notice(f))
+	}})
 	for _, s := range cfg.Channels {
 		ch, o, err := all.New(s, log.With("channel", s.Name))
 		if err != nil {
 			return nil, err
 		}
+		readFrom(ch, p)
 		p.Add(ch, o)
 	}
 	return p, nil
+}
+
+// notice returns a failed delivery as webhooks describe it. A reply to a command has no conversation, so only the log and metrics have it.
+func notice(f channel.StreamFailed) webhook.Failure {
+	return webhook.Failure{
+		Conversation: f.Conversation, Tenant: f.Tenant, Subject: f.Subject, Channel: f.Channel, Chat: f.Chat, Turn: f.Turn, Seq: f.Seq,
+		Error: deliveryError(f.Err, errors.Is(f.Err, channel.ErrUnknownOutcome)),
+	}
+}
+
+// pluginNotice is notice for channels that are plugins.
+func pluginNotice(f host.Failure) webhook.Failure {
+	return webhook.Failure{
+		Conversation: f.Conversation, Tenant: f.Tenant, Subject: f.Subject, Channel: f.Channel, Chat: f.Chat, Turn: f.Turn, Seq: f.Seq,
+		Error: deliveryError(f.Err, f.IsUnknown),
+	}
+}
+
+// deliveryError returns the error of a delivery that failed for good. isUnknown means that it was possibly delivered.
+func deliveryError(err error, isUnknown bool) event.Error {
+	code := "undeliverable"
+	if isUnknown {
+		code = "possibly_delivered"
+	}
+	return event.Error{Code: code, Message: err.Error()}
+}
+
+// registerChannels adds the routes of channels.
+func (a *App) registerChannels(srv *server.Server) {
+	if a.plugins.host == nil {
+		channels.Register(srv, a.gateway, a.channels, nil)
+		return
+	}
+	channels.Register(srv, a.gateway, a.channels, a.plugins.host)
+}
+
+// channelSignals returns the health signals of all channels, each once.
+func (a *App) channelSignals() []string {
+	signals := a.channels.Signals()
+	if a.plugins.host != nil {
+		signals = append(signals, a.plugins.host.Signals()...)
+	}
+	slices.Sort(signals)
+	return slices.Compact(signals)
 }
 
 // watchChannels subscribes the channels to committed events, and lets them send the last answers of a gateway that shuts down. If the tracer
@@ -31,4 +89,42 @@ func watchChannels(p *channel.Pipeline, cfg *gateway.Config) {
 	}
 	cfg.Watchers = append(cfg.Watchers, p)
 	cfg.Drained = p.Shutdown
+}
+
+// changedChannel is a channel whose configuration is new or has changed.
+type changedChannel struct {
+	channel channel.Channel
+	options channel.Options
+}
+
+// makeChannels makes the channels that are new or changed. It makes none of the unchanged ones, whose connections stay.
+func (r *reloader) makeChannels(next *config.Config) ([]changedChannel, error) {
+	var changed []changedChannel
+	for _, s := range next.Channels {
+		if slices.ContainsFunc(r.liveConfig.Channels, func(o agent.Spec) bool { return reflect.DeepEqual(o, s) }) {
+			continue
+		}
+		ch, o, err := all.New(s, r.log.With("channel", s.Name))
+		if err != nil {
+			return nil, fmt.Errorf("%w: channels: %w", config.ErrInvalid, err)
+		}
+		readFrom(ch, r.channels)
+		changed = append(changed, changedChannel{ch, o})
+	}
+	return changed, nil
+}
+
+// applyChannels replaces the changed channels and removes those that the configuration no longer has. A channel that can't be
+// replaced is logged, and the others still are.
+func (r *reloader) applyChannels(next *config.Config, changed []changedChannel) {
+	for _, c := range changed {
+		if err := r.channels.Replace(context.Background(), c.channel, c.options); err != nil {
+			r.log.Error("channel not replaced", "channel", c.channel.Name(), "error", err)
+		}
+	}
+	for _, s := range r.liveConfig.Channels {
+		if !slices.ContainsFunc(next.Channels, func(o agent.Spec) bool { return o.Name == s.Name }) {
+			r.channels.Remove(s.Name)
+		}
+	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/internal/app/config"
+	"github.com/leat-dev/leat/internal/channel"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/gateway/data"
 	"github.com/leat-dev/leat/internal/gateway/status"
@@ -38,6 +39,7 @@ type reloader struct {
 	getenv    func(string) (string, bool)
 	roster    *gateway.Roster
 	gateway   *gateway.Gateway
+	channels  *channel.Pipeline
 	server    *server.Server
 	retention *data.Retention
 	level     *slog.LevelVar
@@ -53,7 +55,7 @@ type reloader struct {
 func (r *reloader) takes(s os.Signal) bool { return s == syscall.SIGHUP && r.load != nil }
 
 // reload applies the whole configuration or, if anything in it is wrong, nothing. Everything that can fail comes
-// first: the file is read, and the changed agents are made. Then it applies the live keys and reports those that need
+// first: the file is read, and the changed agents and channels are made. Then it applies the live keys and reports those that need
 // a restart. A gateway that was configured with flags alone has nothing to reload, and refuses with status 409.
 func (r *reloader) reload() (ops.Reloaded, error) {
 	r.mu.Lock()
@@ -66,6 +68,10 @@ func (r *reloader) reload() (ops.Reloaded, error) {
 		return ops.Reloaded{}, r.refuse(err)
 	}
 	changed, err := r.makeAgents(&next)
+	if err != nil {
+		return ops.Reloaded{}, r.refuse(err)
+	}
+	channels, err := r.makeChannels(&next)
 	if err != nil {
 		return ops.Reloaded{}, r.refuse(err)
 	}
@@ -82,6 +88,7 @@ func (r *reloader) reload() (ops.Reloaded, error) {
 	}
 	result.Pending = len(result.Reasons) > 0
 	r.apply(&next, changed)
+	r.applyChannels(&next, channels)
 	r.liveConfig = next
 	r.pend(result.Reasons)
 	r.log.Info("configuration reloaded", "applied", result.Applied, "waits_for_restart", result.Reasons)

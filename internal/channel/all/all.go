@@ -14,17 +14,31 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/internal/channel"
-	"github.com/leat-dev/leat/internal/channel/telegram"
+	"github.com/leat-dev/leat/internal/channel/web"
 )
 
-// platform is a kind of channels.
+// platform is a kind of channels. Its options are those that only it has; common options come in addition.
 type platform struct {
-	kind    string
+	kind string
+	// options are listed by the commands that describe the configuration, and any other name is refused.
 	options []agent.Option
-	open    func(s agent.Spec, log *slog.Logger) (channel.Channel, error)
+	// open makes a channel without connecting it. Its errors say which option is wrong, without its value if that is a secret.
+	open func(s agent.Spec, log *slog.Logger) (channel.Channel, error)
+	// allow are the senders whom the channel itself has admitted.
+	allow []string
 }
 
-var platforms = []platform{{"telegram", telegramOptions, openTelegram}}
+// platforms are in the order in which help texts list them.
+var platforms = []platform{
+	{kind: "telegram", options: telegramOptions, open: openTelegram},
+	{kind: "web", options: webOptions, open: openWeb, allow: []string{web.Visitor}},
+	{kind: "matrix", options: matrixOptions, open: openMatrix},
+	{kind: "discord", options: discordOptions, open: openDiscord},
+	{kind: "slack", options: slackOptions, open: openSlack},
+	{kind: "whatsapp", options: whatsAppOptions, open: openWhatsApp},
+	{kind: "feishu", options: feishuOptions, open: openFeishu},
+	{kind: "wecom", options: weComOptions, open: openWeCom},
+}
 
 // common are the options of all platforms.
 var common = []agent.Option{
@@ -33,30 +47,16 @@ var common = []agent.Option{
 	{Name: "all_messages", Help: "whether the agent answers every message in groups, and not only those that mention the bot or reply to it", Default: "false"},
 }
 
-// telegramToken is the variable that has the token if no option gives it.
-const telegramToken = "TELEGRAM_BOT_TOKEN"
-
-var telegramOptions = append(agent.SecretOptions("token", "token of the bot, from @BotFather", telegramToken),
-	agent.Option{Name: "streaming", Help: "whether answers are shown while they are written", Default: "true"},
-	agent.Option{Name: "url", Help: "address of another Bot API server", Default: "that of Telegram"},
-)
-
-func openTelegram(s agent.Spec, log *slog.Logger) (channel.Channel, error) {
-	token, err := s.Secret("token")
+// secretOf returns the secret of an option, or that of the variable that has it if no option gives it. It is an error if neither does.
+func secretOf(s agent.Spec, option, variable string) (string, error) {
+	v, err := s.Secret(option)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	o := telegram.Options{Name: s.Name, URL: s.Options["url"], Log: log}
-	if o.Token = cmp.Or(token, strings.TrimSpace(os.Getenv(telegramToken))); o.Token == "" {
-		return nil, fmt.Errorf("no token is given: set token, token_env or token_file, or the variable %s", telegramToken)
+	if v = cmp.Or(v, strings.TrimSpace(os.Getenv(variable))); v == "" {
+		return "", fmt.Errorf("no %[1]s is given: set %[1]s, %[1]s_env or %[1]s_file, or the variable %[2]s", option, variable)
 	}
-	if o.Streaming, err = s.Bool("streaming", true); err != nil {
-		return nil, err
-	}
-	if err := o.Check(); err != nil {
-		return nil, err
-	}
-	return telegram.New(o), nil
+	return v, nil
 }
 
 // Names returns the kinds of channels.
@@ -83,12 +83,7 @@ func New(s agent.Spec, log *slog.Logger) (channel.Channel, channel.Options, erro
 			return fail("kind %s has no option %q", s.Kind, name)
 		}
 	}
-	o := channel.Options{Agent: s.Options["agent"]}
-	for id := range strings.SplitSeq(s.Options["allow"], ",") {
-		if id = strings.TrimSpace(id); id != "" {
-			o.Allow = append(o.Allow, id)
-		}
-	}
+	o := channel.Options{Agent: s.Options["agent"], Allow: slices.Concat(list(s.Options["allow"]), platforms[i].allow)}
 	var err error
 	if o.AllMessages, err = s.Bool("all_messages", false); err != nil {
 		return fail("%w", err)
@@ -103,11 +98,21 @@ func New(s agent.Spec, log *slog.Logger) (channel.Channel, channel.Options, erro
 // Masked returns a copy of a spec for display, without secrets.
 func Masked(s agent.Spec) agent.Spec {
 	s.Options = maps.Clone(s.Options)
-	if s.Options["token"] != "" {
-		s.Options["token"] = "***"
-	}
 	for name, value := range s.Options {
 		s.Options[name] = agent.MaskURLs(value)
+		if value != "" && isSecret(s.Kind, name) {
+			s.Options[name] = "***"
+		}
 	}
 	return s
+}
+
+// isSecret reports whether an option has a secret: then it can also be given by a file.
+func isSecret(kind, name string) bool {
+	for _, p := range platforms {
+		if p.kind == kind {
+			return slices.ContainsFunc(p.options, func(o agent.Option) bool { return o.Name == name+"_file" })
+		}
+	}
+	return false
 }

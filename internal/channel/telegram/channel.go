@@ -8,8 +8,10 @@ import (
 	"regexp"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/leat-dev/leat/internal/channel"
+	"github.com/leat-dev/leat/internal/channel/live"
 )
 
 // defaultURL is the address of the public Bot API.
@@ -17,10 +19,13 @@ const defaultURL = "https://api.telegram.org"
 
 // Options configure a channel. Name, Token and Log are required.
 type Options struct {
+	// Name is that of the channel in the configuration.
 	Name  string
 	Token string // of the bot, from @BotFather
 	// Streaming shows answers while they are written. Without it each answer is sent when it is complete.
 	Streaming bool
+	// Webhook is the address at which Telegram reaches the gateway's webhook of the channel. If it is empty, the bot polls.
+	Webhook string
 	// URL is the address of another Bot API server. If it is empty, it is that of Telegram.
 	URL string
 	Log *slog.Logger
@@ -34,34 +39,40 @@ func (o Options) Check() error {
 	if !tokenForm.MatchString(o.Token) {
 		return errors.New("the token of a Telegram bot has the form 123456:ABC...; @BotFather shows it")
 	}
+	if o.Webhook != "" && !strings.HasPrefix(o.Webhook, "https://") {
+		return errors.New("webhook must begin with https://, because Telegram calls no other addresses")
+	}
 	return nil
 }
 
 // bot is a Telegram bot. Make it with New.
 type bot struct {
+	// name is that of the configuration, and webhook the public address, or empty if the bot polls.
 	name    string
+	isLive  bool // answers are shown while they are written
 	client  *client
+	webhook string
 	log     *slog.Logger
-	gates   gates
+	// engine decides about requests to chats. Polls don't use it.
+	engine  *live.Bot
 	account atomic.Pointer[user] // the bot itself, once it is known
 }
 
-// New returns a channel for one bot. It implements [channel.StreamChannel] if Streaming is set.
+// New returns a channel for one bot.
 func New(o Options) channel.Channel {
-	c := &bot{
-		name: o.Name, log: o.Log, gates: gates{byChat: map[int64]*gate{}},
+	return &bot{
+		name: o.Name, isLive: o.Streaming, webhook: o.Webhook, log: o.Log, engine: live.NewBot(rules, botGap, o.Log),
 		client: newClient(strings.TrimSuffix(cmp.Or(o.URL, defaultURL), "/"), o.Token, o.URL != ""),
 	}
-	if o.Streaming {
-		return &streamer{c}
-	}
-	return c
 }
 
 // Name implements [channel.Channel].
 func (c *bot) Name() string { return c.name }
 
-// Link implements [channel.Linked].
+// Penalties returns how many chats the platform makes wait because of its limits, and until when.
+func (c *bot) Penalties() (chats int, end time.Time) { return c.engine.Penalties() }
+
+// Link returns the address of the bot for people.
 func (c *bot) Link() string {
 	if account := c.account.Load(); account != nil {
 		return "https://t.me/" + account.Username
@@ -73,7 +84,9 @@ func (c *bot) Link() string {
 func (c *bot) Platform() string { return "telegram" }
 
 // Capabilities implements [channel.Channel].
-func (c *bot) Capabilities() channel.CapabilitySet { return channel.CapabilitySet{} }
+func (c *bot) Capabilities() channel.CapabilitySet {
+	return channel.CapabilitySet{Reactions: true, FileUpload: true}
+}
 
 // Send implements [channel.Channel].
 func (c *bot) Send(ctx context.Context, m channel.OutboundMessage) error {
@@ -81,14 +94,23 @@ func (c *bot) Send(ctx context.Context, m channel.OutboundMessage) error {
 	if err != nil {
 		return err
 	}
-	g := c.gates.of(at.chat)
-	defer g.use(-1)
-	report := report{c: c, gate: g, at: at, text: m.Content, replyTo: messageNumber(m.ReplyTo)}
-	return report.send(ctx)
+	return c.engine.Send(ctx, at.gatePlace(), c.newChat(at, ""), m)
 }
 
-// streamer is a bot that streams. It is a separate type, because the pipeline finds out from a
-// channel's methods what it can do.
-type streamer struct{ *bot }
+var (
+	_ channel.StreamChannel  = (*bot)(nil)
+	_ channel.WebhookChannel = (*bot)(nil)
+)
 
-var _ channel.StreamChannel = (*streamer)(nil)
+// SendStream implements [channel.StreamChannel].
+func (c *bot) SendStream(ctx context.Context, chatID string, metadata channel.StreamMetadata, events <-chan channel.StreamEvent) error {
+	at, err := parsePlace(chatID)
+	if err != nil {
+		return err
+	}
+	ch := c.newChat(at, metadata.Turn)
+	if !c.isLive {
+		ch = live.Quiet(ch)
+	}
+	return c.engine.Deliver(ctx, at.gatePlace(), ch, metadata, events)
+}

@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"time"
 
 	"github.com/leat-dev/leat/internal/base/outbound"
+	"github.com/leat-dev/leat/internal/channel/live"
 )
 
 const (
@@ -29,6 +28,8 @@ type client struct {
 	files *http.Client // for transfers of files, which take longer and are larger
 }
 
+// newClient returns a client. The timeout has to be longer than a poll, and single calls limit themselves. Files have another limit
+// of size.
 func newClient(base, token string, allowPrivate bool) *client {
 	return &client{
 		base: base, token: token,
@@ -39,18 +40,21 @@ func newClient(base, token string, allowPrivate bool) *client {
 
 // answer is the form of every response.
 type answer struct {
-	OK          bool            `json:"ok"`
-	Result      json.RawMessage `json:"result"`
-	Code        int             `json:"error_code"`
-	Description string          `json:"description"`
+	// OK distinguishes results from refusals. The HTTP status does too, but a proxy may change that.
+	OK     bool            `json:"ok"`
+	Result json.RawMessage `json:"result"`
+	Code   int             `json:"error_code"`
+	// Description is the only place in which the reason of a 400 appears.
+	Description string `json:"description"`
 	Parameters  struct {
-		RetryAfter      float64 `json:"retry_after"` // seconds
-		MigrateToChatID int64   `json:"migrate_to_chat_id"`
+		RetryAfter float64 `json:"retry_after"` // seconds
+		// MigrateToChatID is set when a group has become a supergroup, which has another id.
+		MigrateToChatID int64 `json:"migrate_to_chat_id"`
 	} `json:"parameters"`
 }
 
-// call calls a method and decodes its result into result, unless that is nil. An error is an *apiError, wraps errUnsent or
-// errUnknown, or is that of ctx.
+// call calls a method and decodes its result into result, unless that is nil. An error is an *apiError, wraps live.ErrUnsent or
+// live.ErrUnknown, or is that of ctx.
 func (c *client) call(ctx context.Context, limit time.Duration, method string, params, result any) error {
 	body, err := json.Marshal(params)
 	if err != nil {
@@ -60,7 +64,7 @@ func (c *client) call(ctx context.Context, limit time.Duration, method string, p
 }
 
 // post sends a request. The address contains the token, so errors of the HTTP client are returned without it.
-func (c *client) post(ctx context.Context, limit time.Duration, by *http.Client, method, contentType string, body io.Reader, result any) error {
+func (c *client) post(ctx context.Context, limit time.Duration, transport *http.Client, method, contentType string, body io.Reader, result any) error {
 	request, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	r, err := http.NewRequestWithContext(request, http.MethodPost, c.base+"/bot"+c.token+"/"+method, body)
@@ -68,14 +72,14 @@ func (c *client) post(ctx context.Context, limit time.Duration, by *http.Client,
 		return fmt.Errorf("telegram: %s: the address of the API is invalid", method)
 	}
 	r.Header.Set("Content-Type", contentType)
-	response, err := by.Do(r)
+	response, err := transport.Do(r)
 	if err != nil {
-		return failure(ctx, method, err)
+		return fmt.Errorf("telegram: %s: %w", method, live.RequestError(ctx, err))
 	}
 	defer response.Body.Close()
 	raw, err := io.ReadAll(response.Body)
 	if err != nil {
-		return failure(ctx, method, err)
+		return fmt.Errorf("telegram: %s: %w", method, live.RequestError(ctx, err))
 	}
 	return decode(method, response.StatusCode, raw, result)
 }
@@ -85,7 +89,7 @@ func decode(method string, status int, raw []byte, result any) error {
 	var a answer
 	if json.Unmarshal(raw, &a) != nil || !a.OK && a.Code == 0 {
 		// Not the Bot API, but something on the way to it, which may have passed the request on.
-		return fmt.Errorf("telegram: %s: HTTP %d without an answer of the Bot API: %w", method, status, errUnknown)
+		return fmt.Errorf("telegram: %s: HTTP %d without an answer of the Bot API: %w", method, status, live.ErrUnknown)
 	}
 	if !a.OK {
 		return &apiError{
@@ -100,16 +104,4 @@ func decode(method string, status int, raw []byte, result any) error {
 		return fmt.Errorf("telegram: result of %s: %w", method, err)
 	}
 	return nil
-}
-
-// failure returns the error of a request without an answer. Until a connection is made, nothing was sent.
-func failure(ctx context.Context, method string, err error) error {
-	outcome := errUnknown
-	if operation, ok := errors.AsType[*net.OpError](err); ok && operation.Op == "dial" {
-		outcome = errUnsent
-	}
-	if ctx.Err() != nil && outcome == errUnsent {
-		return context.Cause(ctx)
-	}
-	return fmt.Errorf("telegram: %s: %w (%w)", method, outcome, outbound.Reason(err))
 }

@@ -6,17 +6,14 @@ import (
 	"net/http"
 	"strings"
 	"time"
-)
 
-var (
-	// errUnknown means that a request may have taken effect: the connection was made, but no answer arrived.
-	errUnknown = errors.New("telegram: no answer; the request may have taken effect")
-	// errUnsent means that a request took no effect, because no connection was made.
-	errUnsent = errors.New("telegram: no connection")
+	"github.com/leat-dev/leat/internal/channel"
+	"github.com/leat-dev/leat/internal/channel/live"
 )
 
 // apiError is a refusal by the Bot API.
 type apiError struct {
+	// Method is the method of the API. The address isn't part of the error, because it contains the token.
 	Method      string
 	Code        int
 	Description string
@@ -26,6 +23,7 @@ type apiError struct {
 	MigratedTo int64
 }
 
+// Error names the method and the refusal in the server's words, which say most to an operator.
 func (e *apiError) Error() string {
 	return fmt.Sprintf("telegram: %s: %d %s", e.Method, e.Code, e.Description)
 }
@@ -53,6 +51,7 @@ func code(err error) int {
 	return 0
 }
 
+// isUnmodified reports that the message already shows what an edit wanted to show, so the edit has succeeded.
 func isUnmodified(err error) bool { return has(err, "message is not modified") }
 
 // isMissing reports that a message can't be edited or deleted (any more).
@@ -71,13 +70,42 @@ func isDraftRefused(err error) bool {
 // isThreadMissing reports that the topic of the chat no longer exists.
 func isThreadMissing(err error) bool { return has(err, "message thread not found") }
 
-// isPassing reports that a refusal may not last: the server has a fault.
-func isPassing(err error) bool {
-	return errors.Is(err, errUnsent) || code(err) >= http.StatusInternalServerError
-}
-
 // isTerminal reports that nothing can be sent to the chat, for example because the person has blocked the bot.
 func isTerminal(err error) bool {
 	c := code(err)
 	return c == http.StatusUnauthorized || c == http.StatusForbidden || has(err, "chat not found", "PEER_ID_INVALID", "group chat was deactivated")
+}
+
+// explain returns the error of a request in the form that a [live.Chat] returns. If the chat refuses something that a message can do
+// without, or has another id now, that is changed for the next request.
+func (t *chat) explain(err error) error {
+	refusal, ok := errors.AsType[*apiError](err)
+	is := func(meaning error) error { return fmt.Errorf("%w: %w", meaning, err) }
+	switch {
+	case !ok || isUnmodified(err):
+		if ok {
+			return nil
+		}
+		return err
+	case refusal.Code == http.StatusTooManyRequests:
+		return &live.Penalty{Wait: refusal.RetryAfter, Err: err}
+	case refusal.Code >= http.StatusInternalServerError:
+		return is(live.ErrUnsent)
+	case isMarkupRefused(err) && !t.isPlain:
+		t.isPlain = true
+		return is(live.ErrRepeat)
+	case isThreadMissing(err) && t.at.thread != 0:
+		t.at.thread = 0
+		return is(live.ErrRepeat)
+	case refusal.MigratedTo != 0 && refusal.MigratedTo != t.at.chat:
+		t.at.chat = refusal.MigratedTo
+		return is(live.ErrRepeat)
+	case refusal.Method == "sendMessageDraft" && isDraftRefused(err):
+		return is(live.ErrNoDrafts)
+	case isMissing(err):
+		return is(live.ErrMissing)
+	case isTerminal(err):
+		return is(channel.ErrUnreachable)
+	}
+	return err
 }

@@ -3,16 +3,13 @@ package telegram
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"mime/multipart"
 	"net/http"
-	"path"
 	"strings"
 	"time"
 
-	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/channel/live"
 )
 
 const (
@@ -24,86 +21,26 @@ const (
 	transferLimit = 5 * time.Minute
 )
 
-// sendFiles sends the files of the turn after its text. A file that isn't stored is sent as its address.
-func (d *delivery) sendFiles(ctx context.Context) error {
-	files := d.stream.Media()
-	for d.state.Files < len(files) {
-		f := files[d.state.Files]
-		d.state.Files++
-		d.state.Creating = creatingFinal
-		if err := d.metadata.Save(ctx, d.state); err != nil {
-			return err
-		}
-		id, err := d.sendFile(ctx, f)
-		switch {
-		case errors.Is(err, errUnknown) && ctx.Err() == nil:
-			d.state.Unknown++
-		case err != nil:
-			return err
-		default:
-			d.created(id)
-		}
-		d.state.Creating = ""
-		if err := d.metadata.Save(ctx, d.state); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// sendFile sends one file: a picture as a photo, and anything else as a document.
-func (d *delivery) sendFile(ctx context.Context, m event.Media) (int64, error) {
-	r, err := d.metadata.OpenMedia(ctx, m)
-	if err != nil {
-		return d.sendLink(ctx, m)
-	}
-	defer r.Close()
-	content, err := io.ReadAll(io.LimitReader(r, maxUpload+1))
-	if err != nil {
-		return 0, err
-	}
-	if len(content) > maxUpload {
-		return d.sendLink(ctx, m)
-	}
+// SendFile implements [live.FileChat]: a picture is sent as a photo, and anything else as a document.
+func (t *chat) SendFile(ctx context.Context, f live.File) (string, error) {
 	method, field := "sendDocument", "document"
-	if strings.HasPrefix(m.MIME, "image/") && m.MIME != "image/svg+xml" && len(content) <= maxPhoto {
+	isPhoto := strings.HasPrefix(f.Type, "image/") && f.Type != "image/svg+xml" && len(f.Content) <= maxPhoto && !t.asDocument
+	if isPhoto {
 		method, field = "sendPhoto", "photo"
 	}
-	params := map[string]string{"chat_id": fmt.Sprint(d.at.chat)}
-	if topic := d.at.topic(); topic != 0 {
+	// The refusal of a picture concerns this picture only.
+	t.asDocument = false
+	params := map[string]string{"chat_id": fmt.Sprint(t.at.chat)}
+	if topic := t.at.topic(); topic != 0 {
 		params["message_thread_id"] = fmt.Sprint(topic)
 	}
-	var sent message
-	send := func() error {
-		return d.pass(ctx, d.gate, true, func() error { return d.client.upload(ctx, method, field, params, nameOf(m), content, &sent) })
+	var result message
+	err := t.c.client.upload(ctx, method, field, params, f.Name, f.Content, &result)
+	if code(err) == http.StatusBadRequest && isPhoto { // an extreme shape, or not a picture after all
+		t.asDocument = true
+		return "", fmt.Errorf("%w: %w", live.ErrRepeat, err)
 	}
-	err = d.persist(ctx, send)
-	if code(err) == http.StatusBadRequest && field == "photo" { // an extreme shape, or not a picture after all
-		method, field = "sendDocument", "document"
-		err = d.persist(ctx, send)
-	}
-	return sent.ID, err
-}
-
-// sendLink sends the name and the address of a file that can't be sent itself.
-func (d *delivery) sendLink(ctx context.Context, m event.Media) (int64, error) {
-	text := "📎 " + nameOf(m)
-	if strings.HasPrefix(m.URL, "https://") || strings.HasPrefix(m.URL, "http://") {
-		text += "\n" + m.URL
-	}
-	var sent message
-	err := d.persist(ctx, func() error {
-		return d.request(ctx, d.gate, true, "sendMessage", outgoing{ChatID: d.at.chat, Thread: d.at.topic(), Text: text}, &sent)
-	})
-	return sent.ID, err
-}
-
-// nameOf returns a name for a file.
-func nameOf(m event.Media) string {
-	if m.Name != "" {
-		return path.Base(m.Name)
-	}
-	return "file"
+	return messageRef(t.at.chat, result.ID), t.explain(err)
 }
 
 // upload calls a method with a file. Its errors are those of call.

@@ -1,12 +1,10 @@
 package telegram
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
 	"io"
-	"io/fs"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,6 +13,7 @@ import (
 	fake "github.com/leat-dev/leat/chattest/telegram"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/channel"
+	"github.com/leat-dev/leat/internal/channel/channeltest"
 )
 
 // pixel is the smallest PNG.
@@ -32,29 +31,21 @@ func TestFiles(t *testing.T) {
 		c, server := newBot(fake.Options{Gap: time.Second})
 		server.Say(ann, "hello")
 		server.Fail(fake.Fault{Method: "sendDocument", After: true})
-		saved := &store{}
-		metadata := saved.metadata("7/1")
-		metadata.OpenMedia = func(_ context.Context, m event.Media) (io.ReadCloser, error) {
-			if b, ok := stored[m.URL]; ok {
-				return io.NopCloser(bytes.NewReader(b)), nil
-			}
-			return nil, fs.ErrNotExist
-		}
-		s := newStory()
-		done := make(chan error, 1)
-		go func() { done <- c.SendStream(t.Context(), "7", metadata, s.ch) }()
-		s.begin(t)
-		s.openText(t)
-		s.write(t, "Here they are.")
-		for i, m := range []event.Media{
+		s := channeltest.NewStory(t, turnID)
+		s.Files = stored
+		done := deliver(t.Context(), c, place{chat: 7}, &channeltest.State{}, s)
+		s.Begin()
+		s.OpenText()
+		s.Write("Here they are.")
+		for _, m := range []event.Media{
 			{URL: "/files/1", MIME: "image/png", Name: "dot.png"},
 			{URL: "/files/2", MIME: "text/csv", Name: "table.csv"},
 			{URL: "/files/3", MIME: "image/png", Name: "broken.png"},
 			{URL: "https://example.com/x.pdf", Name: "x.pdf"},
 		} {
-			s.send(t, event.Event{Type: event.PartStart, Message: messageID, Part: string(rune('a' + i)), Body: &event.Body{Kind: event.KindMedia, Media: &m}})
+			s.Show(m)
 		}
-		s.end(t, event.Completed)
+		s.End(event.Completed)
 		if err := <-done; !errors.Is(err, channel.ErrUnknownOutcome) {
 			t.Errorf("a document's request was not answered: %v", err)
 		}

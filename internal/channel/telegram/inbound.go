@@ -112,4 +112,5 @@ func withoutMention(text, name string) (string, bool) {
 	return text, false
 }
 
+// isNameByte reports whether a byte may be a part of a bot's name, in lower case.
 func isNameByte(b byte) bool { return b == '_' || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' }

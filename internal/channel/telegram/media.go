@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/leat-dev/leat/internal/channel"
+	"github.com/leat-dev/leat/internal/channel/live"
 )
 
 // maxDownload is the largest file that the Bot API gives to bots, in bytes.
@@ -17,9 +18,12 @@ const maxDownload = 20 << 20
 
 // fileObject is a file in a message.
 type fileObject struct {
-	ID   string `json:"file_id"`
+	// ID can be used by this bot only, and stays valid.
+	ID string `json:"file_id"`
+	// Name and Type are what the sender's client says, and may be missing.
 	Name string `json:"file_name"`
 	Type string `json:"mime_type"`
+	// Size is in bytes, or 0 if it isn't known.
 	Size int64  `json:"file_size"`
 	Path string `json:"file_path"` // in the result of getFile
 }
@@ -66,7 +70,7 @@ func (c *client) download(ctx context.Context, file string) (io.ReadCloser, erro
 	}
 	response, err := c.files.Do(r)
 	if err != nil {
-		return nil, failure(ctx, "download", err)
+		return nil, fmt.Errorf("telegram: download: %w", live.RequestError(ctx, err))
 	}
 	if response.StatusCode != http.StatusOK {
 		_ = response.Body.Close()

@@ -24,13 +24,17 @@ var updateKinds = []string{"message", "callback_query", "stopped_message_generat
 // pollAgain are the waits after failed polls.
 var pollAgain = retry.Schedule{Initial: time.Second, Max: 30 * time.Second, Jitter: true}
 
-// Run implements [channel.Channel]. It polls, because that works behind every firewall.
+// Run implements [channel.Channel]. Without a webhook it polls, which works behind every firewall.
 func (c *bot) Run(ctx context.Context, inbox channel.Inbox) error {
 	account, err := c.identify(ctx)
 	if err != nil {
 		return err
 	}
 	c.log.Info("Telegram bot is ready", "link", "https://t.me/"+account.Username)
+	c.setMenu(ctx)
+	if c.webhook != "" {
+		return c.receive(ctx)
+	}
 	failed, offset := 0, int64(0)
 	for ctx.Err() == nil {
 		var updates []update
@@ -43,8 +47,13 @@ func (c *bot) Run(ctx context.Context, inbox channel.Inbox) error {
 		case ctx.Err() != nil:
 		case err == nil:
 			failed = 0
+		// The token was revoked while the bot was running. Only an operator can replace it.
 		case code(err) == http.StatusUnauthorized:
 			return err
+		case has(err, "webhook is active"): // of an earlier configuration
+			if err := c.client.call(ctx, requestLimit, "deleteWebhook", struct{}{}, nil); err != nil && ctx.Err() == nil {
+				return err
+			}
 		default:
 			failed++
 			if failed == 1 { // once for an outage
@@ -60,6 +69,7 @@ func (c *bot) Run(ctx context.Context, inbox channel.Inbox) error {
 func (c *bot) take(ctx context.Context, inbox channel.Inbox, account *user, offset int64, updates []update) (int64, error) {
 	for i := 0; i < len(updates); i++ {
 		u := &updates[i]
+		// An update that brings no message is confirmed as well, or it would be delivered again and again.
 		if m, ok := inbound(u, account); ok {
 			for i+1 < len(updates) && isSameAlbum(u, &updates[i+1]) { // the files of one message
 				i++

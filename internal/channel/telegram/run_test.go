@@ -30,6 +30,9 @@ func TestRun(t *testing.T) {
 		if got := c.Link(); got != "https://t.me/Leat_bot" {
 			t.Errorf("link %q", got)
 		}
+		if menu := server.Menu(); len(menu) != len(channel.Commands()) || menu[0].Command != "new" {
+			t.Errorf("menu %v", menu)
+		}
 		topic := fake.Group(-100, 7, "Ann")
 		topic.Thread = 5
 		for _, step := range []struct {

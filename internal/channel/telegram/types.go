@@ -7,14 +7,18 @@ import (
 	"strings"
 )
 
+// user is a person or a bot.
 type user struct {
+	// ID is that of the private chat with the person as well.
 	ID        int64  `json:"id"`
 	IsBot     bool   `json:"is_bot"`
 	FirstName string `json:"first_name"`
-	LastName  string `json:"last_name"`
-	Username  string `json:"username"`
+	// LastName is optional, and Username too. Bots always have a Username.
+	LastName string `json:"last_name"`
+	Username string `json:"username"`
 }
 
+// name returns the name that people see, which is not unique and can change.
 func (u *user) name() string {
 	if name := strings.TrimSpace(u.FirstName + " " + u.LastName); name != "" {
 		return name
@@ -22,18 +26,23 @@ func (u *user) name() string {
 	return u.Username
 }
 
+// chatObject is the chat of a message. The ids of groups are negative.
 type chatObject struct {
 	ID   int64  `json:"id"`
 	Type string `json:"type"` // private, group, supergroup or channel
 }
 
+// message is a message of a person, or the result of sending one.
 type message struct {
-	ID       int64        `json:"message_id"`
-	Thread   int64        `json:"message_thread_id"`
-	IsTopic  bool         `json:"is_topic_message"` // otherwise Thread is the thread of a reply, which is not a topic
-	From     *user        `json:"from"`
-	Chat     chatObject   `json:"chat"`
-	Date     int64        `json:"date"` // seconds
+	// ID is unique in its chat. In private chats the bot's messages to other people use up numbers as well.
+	ID      int64 `json:"message_id"`
+	Thread  int64 `json:"message_thread_id"`
+	IsTopic bool  `json:"is_topic_message"` // otherwise Thread is the thread of a reply, which is not a topic
+	// From is missing in messages of channels and of anonymous administrators.
+	From *user      `json:"from"`
+	Chat chatObject `json:"chat"`
+	Date int64      `json:"date"` // seconds
+	// Text is plain. Its formatting is in entities, which the agent doesn't need. The text of a message with files is Caption.
 	Text     string       `json:"text"`
 	Caption  string       `json:"caption"`
 	Photo    []fileObject `json:"photo"` // the same picture in several sizes, the largest last
@@ -42,10 +51,13 @@ type message struct {
 	Audio    *fileObject  `json:"audio"`
 	Video    *fileObject  `json:"video"`
 	Album    string       `json:"media_group_id"` // of messages that were sent as one
-	Reply    *message     `json:"reply_to_message"`
+	// Reply is the message that this one replies to. It has no reply in turn.
+	Reply *message `json:"reply_to_message"`
 }
 
+// update is one thing that has happened. Exactly one of the fields besides the id is set.
 type update struct {
+	// ID ascends. A poll with a higher offset confirms the update.
 	ID      int64    `json:"update_id"`
 	Message *message `json:"message"`
 	// Press is a pressed button.
@@ -55,14 +67,16 @@ type update struct {
 		Message *message `json:"message"` // with the button
 		Data    string   `json:"data"`
 	} `json:"callback_query"`
+	// Stop is the stop button of a draft.
 	Stop *struct {
-		Chat   chatObject `json:"chat"`
-		Thread int64      `json:"message_thread_id"`
-		Draft  int64      `json:"draft_id"`
+		Chat chatObject `json:"chat"`
+		// Thread is the topic of the draft, or 0.
+		Thread int64 `json:"message_thread_id"`
+		Draft  int64 `json:"draft_id"`
 	} `json:"stopped_message_generation"`
 }
 
-// place is a chat, or a topic of one.
+// place is a chat, or a topic of one. The thread is 0 outside of topics, and 1 for the general topic.
 type place struct {
 	chat, thread int64
 }
@@ -76,7 +90,7 @@ func (p place) id() string {
 	return id
 }
 
-// parsePlace reads what id returned.
+// parsePlace reads what id returned. An id that it can't read is that of another platform.
 func parsePlace(id string) (p place, err error) {
 	chat, thread, hasThread := strings.Cut(id, "/")
 	if p.chat, err = strconv.ParseInt(chat, 10, 64); err == nil && hasThread {

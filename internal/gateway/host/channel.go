@@ -33,18 +33,31 @@ type channel struct {
 	journal Journal
 	log     *slog.Logger
 	gw      *gateway.Gateway // set before Start
+	record  *record          // of failures; that of the version that the channel has replaced
+	report  func(context.Context, Failure) error
+	binds   keyLock // by chat: held while the stored binding of the chat is changed
 
-	mu      sync.Mutex
-	session *session // session of the running process; nil if none runs
+	mu           sync.Mutex          // protects the fields below
+	session      *session            // session of the running process; nil if none runs
+	capabilities plugin.Capabilities // of the newest process
 }
 
 // binding is the stored link between a chat and its conversation. Its JSON is the value of the journal key that channel.key returns, so
-// the names of the fields must not change.
+// the names of the fields must not change. A chat has one binding: the key belongs to the conversation that was bound last, and is deleted
+// with it.
 type binding struct {
 	Chat         string          `json:"chat"`
 	Conversation string          `json:"conversation"`
 	Cursor       feed.Cursor     `json:"cursor"` // last stored position
 	State        json.RawMessage `json:"state,omitempty"`
+	// Owner is set if the conversation was attached to the chat: then it is the conversation's owner.
+	Owner *owner `json:"owner,omitempty"`
+}
+
+// owner is the owner of a conversation. Both fields are empty for one that the operator began.
+type owner struct {
+	Tenant  string `json:"tenant"`
+	Subject string `json:"subject"`
 }
 
 // ChannelOf returns the name of the channel that a conversation belongs to, or "" if it isn't a chat of a channel.
@@ -61,16 +74,31 @@ func (c *channel) start(gw *gateway.Gateway) {
 	c.Start(c.log)
 }
 
-// principal returns the principal of a chat, which owns the chat's conversation.
+// principal returns the principal of a chat, which owns the conversations that are begun in the chat.
 func (c *channel) principal(chat string) gateway.Principal {
 	return gateway.Principal{Tenant: tenantPrefix + c.name, Subject: chat}
+}
+
+// principalOf returns the principal with which a chat uses its conversation. An attached one is used with the rights of its owner, not
+// with those of the operator who attached it: an operator may also read the files of other users, which people in the chat must not. If
+// it has no owner, only the operator may use it.
+func (c *channel) principalOf(b binding) gateway.Principal {
+	if b.Owner != nil {
+		return gateway.Principal{Tenant: b.Owner.Tenant, Subject: b.Owner.Subject, Admin: b.Owner.Subject == ""}
+	}
+	return c.principal(b.Chat)
 }
 
 // key returns the journal key of a chat's binding. It is hashed, because the names of chats can be personal data, which keys
 // must not contain.
 func (c *channel) key(chat string) string {
-	sum := sha256.Sum256([]byte(chat))
-	return "channel/" + c.name + "/" + hex.EncodeToString(sum[:16])
+	return "channel/" + c.name + "/" + digest(chat)
+}
+
+// digest shortens a name to a fixed length that reveals nothing about it.
+func digest(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:16])
 }
 
 // store writes a binding in a transaction of its conversation, so that it is deleted with the conversation. When it returns without an error,
@@ -80,15 +108,34 @@ func (c *channel) store(ctx context.Context, b binding) error {
 	if err != nil {
 		return err
 	}
-	return c.gw.Update(ctx, c.principal(b.Chat), gateway.ActionWrite, b.Conversation, func(t gateway.Tx) error {
-		t.Set(c.key(b.Chat), v, 0)
+	return c.write(ctx, b, v)
+}
+
+// write writes the key of a binding, or deletes it if value is nil. The caller holds the lock of the chat in binds.
+func (c *channel) write(ctx context.Context, b binding, value []byte) error {
+	return c.gw.Update(ctx, c.principalOf(b), gateway.ActionWrite, b.Conversation, func(t gateway.Tx) error {
+		t.Set(c.key(b.Chat), value, 0)
 		return nil
 	})
 }
 
+// stored reads the binding of a chat. It is zero if the chat has none.
+func (c *channel) stored(ctx context.Context, chat string) (binding, error) {
+	list, err := c.read(ctx, c.key(chat))
+	if err != nil || len(list) == 0 {
+		return binding{}, err
+	}
+	return list[0], nil
+}
+
 // bindings reads the bindings of all chats of the channel. They are read once per process, into memory: a session keeps them up to date.
 func (c *channel) bindings(ctx context.Context) ([]binding, error) {
-	entries, err := c.journal.Keys(ctx, "channel/"+c.name+"/")
+	return c.read(ctx, "channel/"+c.name+"/")
+}
+
+// read reads the bindings whose keys have a prefix.
+func (c *channel) read(ctx context.Context, prefix string) ([]binding, error) {
+	entries, err := c.journal.Keys(ctx, prefix)
 	if err != nil {
 		return nil, fmt.Errorf("chats of channel %s: %w", c.name, err)
 	}
@@ -103,12 +150,12 @@ func (c *channel) bindings(ctx context.Context) ([]binding, error) {
 	return list, nil
 }
 
-// bind creates the conversation of a chat and stores the binding. The two are separate commits. If the gateway crashed between them, the
-// idempotency key makes the next call find the conversation instead of creating a second one. The cursor is that of the head, so the
-// channel gets only what is committed from then on.
-func (c *channel) bind(ctx context.Context, chat string) (binding, error) {
+// bind creates a conversation for a chat and stores the binding. The two are separate commits. If the gateway crashed between them, the
+// channel repeats the command, whose id makes the next call find the conversation instead of creating a second one. The cursor is that of
+// the head, so the channel gets only what is committed from then on.
+func (c *channel) bind(ctx context.Context, chat, command string) (binding, error) {
 	p := c.principal(chat)
-	s, _, err := c.gw.Create(ctx, p, gateway.CreateOptions{Key: "chat"})
+	s, _, err := c.gw.Create(ctx, p, gateway.CreateOptions{Key: "chat/" + digest(command)})
 	if err != nil {
 		return binding{}, err
 	}
@@ -124,18 +171,13 @@ func (c *channel) bind(ctx context.Context, chat string) (binding, error) {
 // serve runs a session with one process until the process ends, breaks the protocol or stops reading. The plugin package calls
 // it for each new process, one at a time. When it returns, all goroutines of the session have ended.
 //
-// The session is published before the chats are queued for their first delivery. So every commit is either in the feed that this delivery
-// reads, or queues its chat again.
+// The session is published before the bindings are read. So every commit is either in the feed that the first delivery of its chat
+// reads, or queues the chat again, and every binding that changes meanwhile is either read or passed to the session.
 func (c *channel) serve(ctx context.Context, conn *plugin.Conn) error {
-	bindings, err := c.bindings(ctx)
-	if err != nil {
-		c.log.Error("channel can't be served", "error", err)
-		return err
-	}
 	ctx, cancel := context.WithCancel(ctx)
-	s := newSession(c, conn, bindings)
+	s := newSession(c, conn)
 	c.mu.Lock()
-	c.session = s
+	c.session, c.capabilities = s, conn.Capabilities()
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
@@ -144,10 +186,13 @@ func (c *channel) serve(ctx context.Context, conn *plugin.Conn) error {
 		cancel()
 		s.tasks.Wait()
 	}()
-	s.tasks.Go(func() { s.pump(ctx) })
-	for _, b := range bindings {
-		s.enqueue(b.Chat)
+	bindings, err := c.bindings(ctx)
+	if err != nil {
+		c.log.Error("channel can't be served", "error", err)
+		return err
 	}
+	s.load(bindings)
+	s.tasks.Go(func() { s.pump(ctx) })
 	for {
 		select {
 		case l, ok := <-conn.Lines():
@@ -168,13 +213,17 @@ func (c *channel) serve(ctx context.Context, conn *plugin.Conn) error {
 	}
 }
 
-// committed marks the chat of a conversation for delivery, if a process is running. It must not block, because the
+// current returns the session of the running process, or nil.
+func (c *channel) current() *session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session
+}
+
+// committed marks the chats of a conversation for delivery, if a process is running. It must not block, because the
 // conversation's writer calls it. Without a process nothing is lost: the next session delivers from the stored position.
 func (c *channel) committed(conversation string) {
-	c.mu.Lock()
-	s := c.session
-	c.mu.Unlock()
-	if s != nil {
+	if s := c.current(); s != nil {
 		s.committed(conversation)
 	}
 }

@@ -352,11 +352,15 @@ func TestDeliveryIsRetried(t *testing.T) {
 // An invalid line is reported to the channel and in State, and the process is restarted.
 func TestInvalidLines(t *testing.T) {
 	for text, reason := range map[string]string{
-		"Traceback (most recent call last):":             "line 2 of the plugin's output is not a JSON object",
-		`{"type":"command","chat":"42"}`:                 "line 2 of the plugin's output: a command line needs id and command",
-		`{"type":"next"}`:                                "line 2 of the plugin's output: next line without a chat",
-		`{"type":"next","chat":7}`:                       "line 2 of the plugin's output: json",
-		`{"type":"ready","protocol":1,"kind":"channel"}`: "line 2 of the plugin's output: ready was printed twice",
+		"Traceback (most recent call last):":       "line 2 of the plugin's output is not a JSON object",
+		`{"type":"command","chat":"42"}`:           "line 2 of the plugin's output: a command line needs id and command",
+		`{"type":"next"}`:                          "line 2 of the plugin's output: next line without a chat",
+		`{"type":"next","chat":7}`:                 "line 2 of the plugin's output: json",
+		`{"type":"failed","error":"blocked"}`:      "line 2 of the plugin's output: failed line without a chat",
+		`{"type":"failed","chat":"42"}`:            "line 2 of the plugin's output: a failed line needs an error",
+		`{"type":"failed","chat":"42","error":{}}`: "line 2 of the plugin's output: json",
+		`{"type":"failed","chat":"42","error":"x","turn":"` + strings.Repeat("t", 300) + `"}`: "line 2 of the plugin's output: event",
+		`{"type":"ready","protocol":1,"kind":"channel"}`:                                      "line 2 of the plugin's output: ready was printed twice",
 	} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()

@@ -9,9 +9,11 @@
 // Invariants
 //
 //   - Each chat has one conversation. Its owner is the chat itself, in a tenant of the channel, so a channel can't reach any other
-//     conversation.
+//     conversation. An operator can attach a chat to another one, which the chat then uses with the rights of that one's owner.
 //   - A chat has at most one batch in flight. The channel asks for the next one, and commits in between are merged.
 //   - The position and the state that a channel stores for a chat are durable before the channel gets its confirmation, and are
 //     deleted with the conversation. A new process resumes at the stored position.
-//   - A command is executed once per id, so a channel can repeat it until it is confirmed.
+//   - A command is executed once per id and conversation, so a channel can repeat it until it is confirmed.
+//   - The stored binding of a chat changes while its lock is held, and a session learns of each change after it is durable. A session that
+//     begins meanwhile reads the bindings after it was published, so it misses none.
 package host

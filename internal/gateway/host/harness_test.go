@@ -97,6 +97,12 @@ type line struct {
 // next waits for the next process and reports that it is ready.
 func (p *puppet) next() *actor {
 	p.t.Helper()
+	return p.greeted(`{"type":"ready","protocol":1,"kind":"channel"}`)
+}
+
+// greeted waits for the next process and prints its first line.
+func (p *puppet) greeted(ready string) *actor {
+	p.t.Helper()
 	c, err := p.l.Accept()
 	if err != nil {
 		p.t.Fatal(err)
@@ -116,7 +122,7 @@ func (p *puppet) next() *actor {
 	if hello := a.want("hello"); hello.Kind != "channel" {
 		p.t.Errorf("the first line was %s", hello.raw)
 	}
-	a.say(`{"type":"ready","protocol":1,"kind":"channel"}`)
+	a.say("%s", ready)
 	return a
 }
 
@@ -209,6 +215,8 @@ type harness struct {
 	gw    *gateway.Gateway
 	host  *host.Host
 	close func()
+	// failures are the failed deliveries that were reported.
+	failures chan host.Failure
 }
 
 // newHarness opens a gateway over a journal with channels.
@@ -219,7 +227,9 @@ func newHarness(t *testing.T, j journal.Journal, a agent.Agent, channels ...*pup
 	if err := roster.Add("a", gateway.Agent{Agent: a}); err != nil {
 		t.Fatal(err)
 	}
-	h := &harness{t: t, host: host.New(host.Config{Roster: roster, Dialect: leat.Dialect(), Journal: j, Log: quiet})}
+	h := &harness{t: t, failures: make(chan host.Failure, 10)}
+	report := func(_ context.Context, f host.Failure) error { h.failures <- f; return nil }
+	h.host = host.New(host.Config{Roster: roster, Dialect: leat.Dialect(), Journal: j, ReportFailure: report, Log: quiet})
 	var err error
 	h.gw, err = gateway.New(gateway.Config{Journal: j, Agents: roster, DefaultAgent: "a", Hooks: gateway.Hooks{Watchers: []gateway.Watcher{h.host}}, Settings: gateway.Settings{Drain: time.Millisecond}})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// Config configures a [Host]. All fields except Env and Silence are required.
+// Config configures a [Host]. All fields except Env, Silence and ReportFailure are required.
 type Config struct {
 	Roster *gateway.Roster // the gateway's agents, which plugins join under names that are free
 	// Env lists the environment variables of the gateway that plugins may request.
@@ -28,7 +28,9 @@ type Config struct {
 	// Silence is how long the agent of a plugin may show no progress before its turn fails, as in [gateway.Agent].
 	Silence time.Duration
 	Journal Journal
-	Log     *slog.Logger
+	// ReportFailure passes on failed deliveries to chats with a conversation. It may be nil.
+	ReportFailure func(ctx context.Context, f Failure) error
+	Log           *slog.Logger
 }
 
 // Journal is the part of the journal from which the host reads the bindings of chats. The commits of their conversations write them.
@@ -40,14 +42,24 @@ type Journal interface {
 type Host struct {
 	cfg Config
 
+	// replacing is write-locked while a plugin is replaced or removed, which can take seconds, and read-locked while a chat is attached
+	// or detached.
+	replacing sync.RWMutex
+
 	// mu protects the fields below. It is not held while a channel is closed: that waits for the channel's process, and Committed, on
 	// which the writers of conversations wait, needs mu.
 	mu       sync.Mutex
 	gw       *gateway.Gateway         // nil before Start
 	agents   map[string]*plugin.Agent // by the plugin's name, like channels and failures
 	channels map[string]*channel
-	failures map[string]error // errors of Resume
+	failures map[string]startFailure
 	closed   bool
+}
+
+// startFailure says why Resume could not run a plugin.
+type startFailure struct {
+	kind string // of the plugin
+	err  error
 }
 
 var (
@@ -57,7 +69,7 @@ var (
 
 // New returns a host without plugins. It is created before the gateway, of which it is a watcher.
 func New(c Config) *Host {
-	return &Host{cfg: c, agents: map[string]*plugin.Agent{}, channels: map[string]*channel{}, failures: map[string]error{}}
+	return &Host{cfg: c, agents: map[string]*plugin.Agent{}, channels: map[string]*channel{}, failures: map[string]startFailure{}}
 }
 
 // Configure implements [plugins.Runtime]. It checks that a plugin can be run, without starting it: its name is free, and the
@@ -113,7 +125,7 @@ func (h *Host) make(p plugins.Plugin) (process, error) {
 	if m.Kind == plugins.KindAgent {
 		return plugin.New(c)
 	}
-	ch := &channel{name: m.Name, journal: h.cfg.Journal, log: h.cfg.Log.With("plugin", m.Name)}
+	ch := &channel{name: m.Name, journal: h.cfg.Journal, log: h.cfg.Log.With("plugin", m.Name), record: &record{}, report: h.cfg.ReportFailure}
 	var err error
 	ch.Channel, err = plugin.NewChannel(c, ch.serve)
 	return ch, err
@@ -137,7 +149,7 @@ func (h *Host) Resume(p plugins.Plugin) error {
 	}
 	if err != nil {
 		h.mu.Lock()
-		h.failures[p.Manifest.Name] = err
+		h.failures[p.Manifest.Name] = startFailure{p.Manifest.Kind, err}
 		h.mu.Unlock()
 	}
 	return err
@@ -152,6 +164,8 @@ func (h *Host) Run(p plugins.Plugin) error {
 		return err
 	}
 	name := p.Manifest.Name
+	h.replacing.Lock()
+	defer h.replacing.Unlock()
 	h.mu.Lock()
 	delete(h.failures, name)
 	_, wasAgent := h.agents[name]
@@ -171,7 +185,11 @@ func (h *Host) Run(p plugins.Plugin) error {
 		if wasAgent {
 			h.cfg.Roster.Remove(name)
 		}
-		return h.open(name, runner.(*channel))
+		c := runner.(*channel)
+		if old != nil {
+			c.record = old.record
+		}
+		return h.open(name, c)
 	}
 	if err := h.cfg.Roster.Replace(name, gateway.Agent{Agent: a, Silence: h.cfg.Silence, Kind: "plugin"}); err != nil {
 		return err
@@ -201,6 +219,8 @@ func (h *Host) open(name string, c *channel) error {
 func (h *Host) Stop(name string) {
 	there, ok := h.cfg.Roster.Agent(name, agent.Principal{})
 	isAgent := ok && h.owns(name, there)
+	h.replacing.Lock()
+	defer h.replacing.Unlock()
 	h.mu.Lock()
 	c := h.channels[name]
 	delete(h.failures, name)
@@ -249,7 +269,7 @@ func (h *Host) State(name string) (ready bool, reason error) {
 	} else if c := h.channels[name]; c != nil {
 		runner = c
 	}
-	reason = h.failures[name]
+	reason = h.failures[name].err
 	h.mu.Unlock()
 	if runner == nil {
 		return false, reason
@@ -257,18 +277,13 @@ func (h *Host) State(name string) (ready bool, reason error) {
 	return runner.State()
 }
 
-// Committed implements [gateway.Watcher]. If the conversation belongs to a chat of a channel, the chat is queued for delivery. The writer
-// of the conversation waits for the call, so it only takes locks that are held briefly. The events are ignored: the delivery reads
-// the conversation's feed, which merges everything since the last one.
+// Committed implements [gateway.Watcher]. The chats that show the conversation are queued for delivery. Any conversation can be attached to
+// a chat, so all channels are asked. The writer of the conversation waits for the call, so it only takes locks that are held briefly. The
+// events are ignored: the delivery reads the conversation's feed, which merges everything since the last one.
 func (h *Host) Committed(s *journal.Summary, _ []event.Event) {
-	name := ChannelOf(s)
-	if name == "" {
-		return
-	}
 	h.mu.Lock()
-	c := h.channels[name]
-	h.mu.Unlock()
-	if c != nil {
+	defer h.mu.Unlock()
+	for _, c := range h.channels {
 		c.committed(s.ID)
 	}
 }

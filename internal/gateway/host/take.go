@@ -33,6 +33,12 @@ func (s *session) take(ctx context.Context, l plugin.Line) error {
 			return errors.New("a command line needs id and command")
 		}
 		do = func() { s.command(ctx, in) }
+	case lineFailed:
+		failed, err := parseFailed(l.JSON)
+		if err != nil {
+			return err
+		}
+		do = func() { s.failed(ctx, failed) }
 	default:
 		return nil // a type of a later protocol version
 	}
@@ -49,11 +55,7 @@ func (s *session) take(ctx context.Context, l plugin.Line) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.chats[in.Chat]
-	if t == nil {
-		t = &chat{binding: binding{Chat: in.Chat}}
-		s.chats[in.Chat] = t
-	}
+	t := s.chatNamed(in.Chat)
 	if t.jobs = append(t.jobs, do); len(t.jobs) == 1 {
 		s.tasks.Go(func() { s.work(t) })
 	}
@@ -91,18 +93,27 @@ func (s *session) next(name string) {
 }
 
 // remember stores the position and the state of a chat, and confirms both. A field that the line omits keeps its value. The position must
-// be of the current epoch and not beyond the last delivered batch, or a faulty channel could skip messages forever. The binding in
-// memory changes only if the chat was not bound to another conversation meanwhile.
+// be of the current epoch and not beyond the last delivered batch, or a faulty channel could skip messages forever. If the process has
+// not got the open line of the chat's new conversation yet, it means the former one.
 func (s *session) remember(ctx context.Context, in fromChannel) {
+	unlock, err := s.c.binds.lock(ctx, in.Chat)
+	if err != nil {
+		return // the session has ended
+	}
+	defer unlock()
 	t, b, ok := s.boundChat(in.Chat)
 	if !ok {
 		s.refuse(ctx, in, gateway.ReasonUnknown, "the chat has no conversation")
 		return
 	}
+	s.mu.Lock()
+	at, opened, generation := t.at, t.opened, t.generation
+	s.mu.Unlock()
+	if opened != 0 && opened != generation {
+		s.refuse(ctx, in, gateway.ReasonUnknown, "the chat shows another conversation now")
+		return
+	}
 	if in.Cursor != "" {
-		s.mu.Lock()
-		at := t.at
-		s.mu.Unlock()
 		epoch, seq, _ := in.Cursor.Parse()
 		if e, upto, _ := at.Parse(); epoch != e || seq > upto {
 			s.refuse(ctx, in, gateway.ReasonInvalid, "the cursor is beyond the last delivered batch or of another epoch")
@@ -122,7 +133,7 @@ func (s *session) remember(ctx context.Context, in fromChannel) {
 		return
 	}
 	s.mu.Lock()
-	if t.Conversation == b.Conversation {
+	if t.generation == generation {
 		t.binding = b
 	}
 	s.mu.Unlock()
@@ -135,7 +146,7 @@ var allowed = map[string]bool{gateway.CommandSend: true, gateway.CommandStop: tr
 
 // command executes a command of a person in a chat. The first command of a chat creates its conversation. If the conversation
 // was deleted, it creates a new one and tries once more. The line's id is the idempotency key, so a line that the channel repeats, even
-// to a later process, isn't executed twice. Messages get the channel's name as their source, whatever the line says.
+// to a later process, isn't executed twice in a conversation. Messages get the channel's name as their source, whatever the line says.
 func (s *session) command(ctx context.Context, in fromChannel) {
 	c := *in.Command
 	if !allowed[c.Type] {
@@ -151,14 +162,12 @@ func (s *session) command(ctx context.Context, in fromChannel) {
 		t, b, ok := s.boundChat(in.Chat)
 		if !ok {
 			var err error
-			if b, err = s.c.bind(ctx, in.Chat); err != nil {
+			if b, err = s.begun(ctx, in); err != nil {
 				s.rejected(ctx, in, err)
 				return
 			}
-			s.add(b)
-			s.enqueue(in.Chat) // sends the open line
 		}
-		ack, err := s.c.gw.Do(ctx, s.c.principal(in.Chat), b.Conversation, c)
+		ack, err := s.c.gw.Do(ctx, s.c.principalOf(b), b.Conversation, c)
 		switch {
 		case err == nil:
 			s.say(ctx, replyLine{Type: lineAck, ID: in.ID, Chat: in.Chat, Conversation: b.Conversation, Ack: &ack})
@@ -170,6 +179,25 @@ func (s *session) command(ctx context.Context, in fromChannel) {
 			return
 		}
 	}
+}
+
+// begun begins a conversation for a chat that has none, unless one was attached meanwhile.
+func (s *session) begun(ctx context.Context, in fromChannel) (binding, error) {
+	unlock, err := s.c.binds.lock(ctx, in.Chat)
+	if err != nil {
+		return binding{}, err
+	}
+	defer unlock()
+	if _, b, ok := s.boundChat(in.Chat); ok {
+		return b, nil
+	}
+	b, err := s.c.bind(ctx, in.Chat, in.ID)
+	if err != nil {
+		return b, err
+	}
+	s.bind(b)
+	s.enqueue(in.Chat) // sends the open line
+	return b, nil
 }
 
 // refuse answers that a line was not executed. reason is for programs, the text for people.

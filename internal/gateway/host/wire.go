@@ -20,9 +20,11 @@ const (
 	lineNext    = "next"
 	lineKeep    = "keep"
 	lineCommand = "command"
+	lineFailed  = "failed"
 )
 
-// openLine introduces a chat to the process. With the type lineClosed it reports that the chat's conversation was deleted.
+// openLine introduces a chat to the process. With the type lineClosed it reports that the chat's conversation was detached or
+// deleted.
 type openLine struct {
 	Type         string          `json:"type"`
 	Chat         string          `json:"chat"`
@@ -51,11 +53,20 @@ type replyLine struct {
 	RetryAfter int64  `json:"retryAfter,omitempty"` // milliseconds
 }
 
-// fromChannel is a line of the process: next (Chat), keep (Chat, Cursor, State, ID) or command (Chat, ID, Command).
+// fromChannel is a line of the process: next (Chat), keep (Chat, Cursor, State, ID) or command (Chat, ID, Command). A
+// failed line is a [failedLine], and only its Chat is read here.
 type fromChannel struct {
 	ID      string           `json:"id"`
 	Chat    string           `json:"chat"`
 	Cursor  feed.Cursor      `json:"cursor"`
 	State   json.RawMessage  `json:"state"`
 	Command *gateway.Command `json:"command"`
+}
+
+// failedLine reports a delivery that the channel gave up. Turn is empty for a message that belongs to no turn.
+type failedLine struct {
+	Chat      string `json:"chat"`
+	Turn      string `json:"turn"`
+	Error     string `json:"error"`
+	IsUnknown bool   `json:"unknown"` // it was possibly delivered
 }

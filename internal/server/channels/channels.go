@@ -1,5 +1,5 @@
-// Package channels serves the routes with which operators manage channels: their states, the admission of people, and sending
-// messages to chats. Only admins may use them.
+// Package channels serves the routes with which operators manage channels: their states, the conversations that chats show, the admission
+// of people, and sending messages to chats. Only admins may use them. The webhooks of the platforms are public.
 package channels
 
 import (
@@ -10,6 +10,7 @@ import (
 
 	"github.com/leat-dev/leat/internal/channel"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/host"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/service/audit"
 )
@@ -22,55 +23,35 @@ type pipeline interface {
 	Send(ctx context.Context, m channel.OutboundMessage) error
 	Attach(ctx context.Context, channel, chat, conversation string) error
 	Detach(ctx context.Context, channel, chat, conversation string) error
+	ServeWebhook(w http.ResponseWriter, r *http.Request, channel string) error
+}
+
+// pluginHost is what the routes need of [host.Host]. Its channels can be listed, attached and detached; how people are admitted and
+// how messages are sent is up to each plugin.
+type pluginHost interface {
+	Channels(ctx context.Context) ([]host.ChannelState, error)
+	Attach(ctx context.Context, channel, chat, conversation string) error
+	Detach(ctx context.Context, channel, chat, conversation string) error
 }
 
 type surface struct {
 	srv      *server.Server
 	gw       *gateway.Gateway
 	pipeline pipeline
+	plugins  pluginHost // nil if plugins are disabled
 }
 
-// Register adds the routes to a server.
-func Register(srv *server.Server, gw *gateway.Gateway, p pipeline) {
-	s := &surface{srv, gw, p}
+// Register adds the routes to a server. plugins is nil if plugins are disabled.
+func Register(srv *server.Server, gw *gateway.Gateway, p pipeline, plugins pluginHost) {
+	s := &surface{srv, gw, p, plugins}
 	srv.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/channels", Access: server.Admin, Handler: s.list})
 	srv.Handle(server.Route{Method: http.MethodPost, Pattern: "/api/channels/allow", Access: server.Admin, Handler: s.allow})
 	srv.Handle(server.Route{Method: http.MethodPost, Pattern: "/api/channels/{name}/send", Access: server.Admin, Handler: s.send})
-	srv.Handle(server.Route{Method: http.MethodPost, Pattern: "/api/channels/{name}/attach", Access: server.Admin, Handler: s.attach(p.Attach)})
-	srv.Handle(server.Route{Method: http.MethodPost, Pattern: "/api/channels/{name}/detach", Access: server.Admin, Handler: s.attach(p.Detach)})
-}
-
-// row is a channel in the list.
-type row struct {
-	channel.State
-	Ready     bool   `json:"ready"`
-	Error     string `json:"error,omitempty"`
-	LastError string `json:"lastError,omitempty"`
-	FailedAt  int64  `json:"failedAt,omitempty"` // epoch milliseconds
-}
-
-// list answers GET /api/channels with the channels, and the people who want to be admitted.
-func (s *surface) list(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
-	rows := []row{}
-	for _, state := range s.pipeline.States() {
-		entry := row{State: state, Ready: state.Err == nil}
-		if state.Err != nil {
-			entry.Error = state.Err.Error()
-		}
-		if state.LastFailure != nil {
-			entry.LastError, entry.FailedAt = state.LastFailure.Error(), state.FailedAt.UnixMilli()
-		}
-		rows = append(rows, entry)
+	srv.Handle(server.Route{Method: http.MethodPost, Pattern: "/api/channels/{name}/attach", Access: server.Admin, Handler: s.attach})
+	srv.Handle(server.Route{Method: http.MethodPost, Pattern: "/api/channels/{name}/detach", Access: server.Admin, Handler: s.detach})
+	for _, method := range []string{http.MethodGet, http.MethodPost} { // some platforms check an address with GET
+		srv.Handle(server.Route{Method: method, Pattern: "/api/channels/{name}/webhook", Access: server.Public, AnyHost: true, Handler: s.webhook})
 	}
-	requests, err := s.pipeline.Pairings(r.Context())
-	if err != nil {
-		return err
-	}
-	server.WriteJSON(w, http.StatusOK, struct {
-		Channels []row             `json:"channels"`
-		Pairings []channel.Pairing `json:"pairings"`
-	}{rows, append([]channel.Pairing{}, requests...)})
-	return nil
 }
 
 // allow answers POST /api/channels/allow with the person who was admitted.
@@ -123,30 +104,13 @@ func (s *surface) send(w http.ResponseWriter, r *http.Request, _ gateway.Princip
 	return nil
 }
 
-// attach answers the routes that attach a chat to a conversation and detach it.
-func (s *surface) attach(change func(ctx context.Context, channel, chat, conversation string) error) server.Handler {
-	return func(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
-		var in struct {
-			Chat         string `json:"chat"`
-			Conversation string `json:"conversation"`
-		}
-		if err := server.Decode(r, &in); err != nil {
-			return err
-		}
-		if in.Chat == "" || in.Conversation == "" {
-			return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "chat and conversation are required")
-		}
-		switch err := change(r.Context(), r.PathValue("name"), in.Chat, in.Conversation); {
-		case errors.Is(err, channel.ErrUnknownChannel):
-			return server.Errorf(http.StatusNotFound, server.ReasonNotFound, "no such channel")
-		case errors.Is(err, channel.ErrAttached):
-			return server.Errorf(http.StatusConflict, server.ReasonExists, "the chat shows this conversation already")
-		case err != nil:
-			return err
-		}
-		server.WriteJSON(w, http.StatusOK, accepted{true})
-		return nil
+// webhook passes a request of a platform to its channel, which checks that it comes from there.
+func (s *surface) webhook(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
+	err := s.pipeline.ServeWebhook(w, r, r.PathValue("name"))
+	if errors.Is(err, channel.ErrUnknownChannel) {
+		return server.Errorf(http.StatusNotFound, server.ReasonNotFound, "no channel with this name receives webhooks")
 	}
+	return err
 }
 
 // accepted is the answer of a change without a result.

@@ -28,7 +28,10 @@ type Body struct {
 	Role    event.Role `json:"role,omitempty"`   // only in message.add
 	Source  string     `json:"source,omitempty"` // only in message.add
 
-	Outcome event.Outcome  `json:"outcome,omitempty"` // only in turn.end, like Reason, Error and Usage
+	Channel string `json:"channel,omitempty"` // only in delivery.failed, as Chat
+	Chat    string `json:"chat,omitempty"`    // the platform's id
+
+	Outcome event.Outcome  `json:"outcome,omitempty"` // only in turn.end, like Reason and Usage; Error is also in delivery.failed
 	Reason  string         `json:"reason,omitempty"`
 	Error   *event.Error   `json:"error,omitempty"`
 	Usage   *event.Usage   `json:"usage,omitempty"`
@@ -77,6 +80,12 @@ func (b *Body) complete(t *transcript.Transcript, content bool) bool {
 		return m != nil
 	}
 	turn := t.Turn(b.Turn)
+	if b.Type == DeliveryFailed {
+		if turn != nil {
+			b.Agent = turn.Agent
+		}
+		return turn != nil || b.Turn == ""
+	}
 	if turn == nil || (b.Type == event.TurnEnd && turn.State != transcript.TurnEnded) {
 		return false // older than t, or its end isn't published yet
 	}

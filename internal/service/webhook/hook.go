@@ -32,7 +32,9 @@ type Hook struct {
 }
 
 // Events returns the types of events that can be delivered.
-func Events() []event.Type { return []event.Type{event.TurnEnd, event.TurnWait, event.MessageAdd} }
+func Events() []event.Type {
+	return []event.Type{event.TurnEnd, event.TurnWait, event.MessageAdd, DeliveryFailed}
+}
 
 // minSecret is the minimum length of a secret, in bytes. A receiver of one delivery could guess a shorter one by brute force.
 const minSecret = 16
@@ -61,7 +63,7 @@ func (h *Hook) Check() (errs []error) {
 	}
 	for i, t := range h.Events {
 		if !slices.Contains(Events(), t) {
-			bad("events: unknown event %q; use turn.end, turn.wait or message.add", t)
+			bad("events: unknown event %q; use turn.end, turn.wait, message.add or delivery.failed", t)
 		}
 		if slices.Contains(h.Events[:i], t) {
 			bad("events: %s is repeated", t)

@@ -413,3 +413,33 @@ func TestStartFails(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A notice that an answer was not delivered arrives as events do, also if the receiver refuses it first.
+func TestDeliveryFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refused := false
+		r := &receiver{t: t, answer: func(b *Body) (int, http.Header, error) {
+			if b.Type == DeliveryFailed && !refused {
+				refused = true
+				return http.StatusInternalServerError, nil, nil
+			}
+			return http.StatusNoContent, nil, nil
+		}}
+		h := newHarness(t, nil, 10, map[string]*receiver{"a": r}).start()
+		h.say("c", "hello")
+		f := Failure{Conversation: "c", Subject: "ann", Channel: "tg", Chat: "7", Seq: 3, Error: event.Error{Code: "undeliverable", Message: "blocked"}}
+		if err := h.ReportFailure(t.Context(), f); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		r.want("c/1", "c/3", "c/3")
+		if b := r.got[2].Body; b.Type != DeliveryFailed || b.Channel != "tg" || b.Chat != "7" || b.Subject != "ann" || b.Error == nil || b.Error.Message != "blocked" {
+			t.Errorf("%+v", b)
+		}
+		h.disk.fail(errors.New("the disk is full"))
+		if err := h.ReportFailure(t.Context(), f); err == nil {
+			t.Error("a notice that could not be stored was accepted")
+		}
+		h.Close()
+	})
+}

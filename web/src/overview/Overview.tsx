@@ -9,6 +9,7 @@ import { Icon } from "../ui/Icon";
 import { Sparkline } from "../ui/Sparkline";
 import { quantile, sum } from "./metrics";
 import { Offers } from "./Offers";
+import { Pairings } from "./Pairings";
 import { course, type Health, maxReadings, type Sampled, type State, type Tile, tiles } from "./tiles";
 import { useReadings } from "./useReadings";
 import "../ui/ui.css";
@@ -42,6 +43,7 @@ export default function Overview({ openRail }: { openRail: () => void }) {
           </section>
           {latest && <Damaged now={latest} />}
           {latest && <Members now={latest} />}
+          {latest && latest.look.channels.length > 0 && <Pairings now={latest.at} />}
           {latest && <Turns now={latest} />}
           {latest && latest.look.agents.length > 0 && <Offers agents={latest.look.agents.map((h) => h.name)} />}
           {latest && <Store now={latest} />}

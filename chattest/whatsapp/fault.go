@@ -1,0 +1,67 @@
+package whatsapp
+
+import (
+	"context"
+	"net/http"
+)
+
+// Fault is something that goes wrong with one request: the first that matches.
+type Fault struct {
+	Route string // one of the Route constants; empty matches all of them
+	Skip  int    // how many matching requests pass before
+	// Before closes the connection before the request takes effect, and After when it has. Both leave it unanswered.
+	Before, After bool
+	// Status answers with this status and an error of this Code and Message, without an effect.
+	Status  int
+	Code    int
+	Message string
+	// Release, if set, delays the request until it is closed.
+	Release <-chan struct{}
+}
+
+// Fail adds a fault.
+func (s *Server) Fail(f Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = append(s.faults, &f)
+}
+
+// take returns the fault that a request meets, or nil. mu must be locked.
+func (s *Server) take(route, chat string) *Fault {
+	for i, f := range s.faults {
+		if f.Route != "" && f.Route != route {
+			continue
+		}
+		if f.Skip == 0 {
+			s.faults = append(s.faults[:i:i], s.faults[i+1:]...)
+			return f
+		}
+		f.Skip--
+	}
+	if s.opt.Chaos != nil {
+		return s.opt.Chaos(route, chat)
+	}
+	return nil
+}
+
+// wait delays a request. It returns false if the client has gone meanwhile.
+func (f *Fault) wait(ctx context.Context) bool {
+	if f.Release == nil {
+		return true
+	}
+	select {
+	case <-f.Release:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// failure returns the answer that a fault gives.
+func (f *Fault) failure() *failure {
+	message := f.Message
+	if message == "" {
+		message = http.StatusText(f.Status)
+	}
+	return &failure{status: f.Status, code: f.Code, message: message}
+}

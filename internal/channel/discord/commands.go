@@ -1,0 +1,70 @@
+package discord
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/leat-dev/leat/internal/base/retry"
+	"github.com/leat-dev/leat/internal/channel"
+)
+
+// command is a slash command of the application. A registration replaces all commands of the application, so it can be repeated at
+// each start.
+type command struct {
+	Name        string    `json:"name"`
+	Description string    `json:"description"`
+	Options     []options `json:"options,omitempty"`
+	// Contexts are where the command can be used, and Installs how the bot was added: the bot has to be in the channel to reply.
+	Contexts []int `json:"contexts"`
+	Installs []int `json:"integration_types"`
+}
+
+// options are the arguments of a command. Type 3 is a text.
+type options struct {
+	Type        int    `json:"type"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Required    bool   `json:"required,omitempty"`
+}
+
+// commands returns those that the pipeline knows. Discord demands a description for each argument, and shows it while a person types.
+func commands() []command {
+	var list []command
+	for _, c := range channel.Commands() {
+		o := command{Name: c.Name, Description: c.About}
+		if c.Argument != "" {
+			o.Options = []options{{Type: 3, Name: c.Argument, Description: "The " + c.Argument, Required: c.Required}}
+		}
+		list = append(list, o)
+	}
+	const inServer, inDirectChat, addedToServer = 0, 1, 0
+	for i := range list {
+		list[i].Contexts, list[i].Installs = []int{inServer, inDirectChat}, []int{addedToServer}
+	}
+	return list
+}
+
+// registerAgain are the waits after failed requests to register the commands. A failure does little harm, so the waits are long.
+var registerAgain = retry.Schedule{Initial: time.Second, Max: 5 * time.Minute, Jitter: true}
+
+// register registers the slash commands. It retries until ctx ends or the platform refuses them: the bot works without them, because a
+// command can also be written as a message.
+func (c *bot) register(ctx context.Context, application string) {
+	for failed := 1; ; failed++ {
+		err := c.client.call(ctx, at(http.MethodPut, "/applications/%s/commands", application), commands(), nil)
+		e := refusal(err)
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return
+		case e.Status != 0 && e.Status < http.StatusInternalServerError && e.Status != http.StatusTooManyRequests:
+			c.log.Error("the slash commands of a Discord bot can't be registered", "error", err)
+			return
+		case failed == 1:
+			c.log.Warn("the slash commands of a Discord bot can't be registered; trying again", "error", err)
+		}
+		if retry.Sleep(ctx, max(registerAgain.Wait(failed), e.RetryAfter)) != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package wecom
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/leat-dev/leat/internal/base/outbound"
+	"github.com/leat-dev/leat/internal/base/retry"
+	"github.com/leat-dev/leat/internal/channel"
+)
+
+const (
+	// pingGap is the time between two pings. The platform closes a connection without them.
+	pingGap = 30 * time.Second
+	// dialLimit limits the opening of a connection.
+	dialLimit = 20 * time.Second
+	// displacedPause is how long a connection that was displaced is not restored.
+	displacedPause = 5 * time.Minute
+)
+
+// connectAgain are the waits after a connection was lost or could not be opened.
+var connectAgain = retry.Schedule{Initial: time.Second, Max: 30 * time.Second, Jitter: true}
+
+// Run implements [channel.Channel]. It keeps a connection open.
+func (c *bot) Run(ctx context.Context, inbox channel.Inbox) error {
+	c.link.end(false)
+	defer c.link.end(true)
+	for failed := 1; ; failed++ {
+		begin := time.Now()
+		err := c.connect(ctx, inbox)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if isRefused(err) {
+			return err
+		}
+		if time.Since(begin) > time.Minute { // it has worked
+			failed = 1
+		}
+		wait := connectAgain.Wait(failed)
+		if errors.Is(err, errDisplaced) {
+			wait = displacedPause
+			c.log.Error("WeCom connection was displaced: another program uses the bot", "wait", wait)
+		} else if failed == 1 { // once for an outage
+			c.log.Warn("WeCom connection was lost; trying again", "error", err)
+		}
+		_ = retry.Sleep(ctx, wait) // if ctx ends, so does the loop
+	}
+}
+
+// connect opens a connection and uses it until it ends. The result says why.
+func (c *bot) connect(ctx context.Context, inbox channel.Inbox) error {
+	dial, cancel := context.WithTimeout(ctx, dialLimit)
+	defer cancel()
+	conn, _, err := websocket.Dial(dial, c.url, &websocket.DialOptions{HTTPClient: c.dialer}) //nolint:bodyclose // Dial closes it
+	if err != nil {
+		return outbound.Reason(err)
+	}
+	conn.SetReadLimit(maxFrame)
+	c.link.open(conn)
+	ctx, end := context.WithCancelCause(ctx)
+	reader := make(chan struct{})
+	go func() { // ends with the connection
+		defer close(reader)
+		end(c.readFrames(ctx, conn, inbox))
+	}()
+	err = c.ping(ctx)
+	end(err)
+	_ = conn.CloseNow() // the platform may have closed it
+	c.link.close()
+	<-reader
+	if isRefused(err) { // the platform closes the connection too
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+// ping subscribes and sends pings until one fails or ctx ends.
+func (c *bot) ping(ctx context.Context) error {
+	credentials := map[string]string{"bot_id": c.options.BotID, "secret": c.options.Secret}
+	if err := c.link.request(ctx, commandSubscribe, newID(commandSubscribe), credentials, nil); err != nil {
+		return err
+	}
+	c.link.ready()
+	c.log.Info("WeCom bot is ready")
+	for {
+		if err := retry.Sleep(ctx, pingGap); err != nil {
+			return err
+		}
+		if err := c.link.request(ctx, commandPing, newID(commandPing), nil, nil); err != nil {
+			return errors.Join(errSilent, err)
+		}
+	}
+}
+
+// readFrames reads frames until the connection ends.
+func (c *bot) readFrames(ctx context.Context, conn *websocket.Conn, inbox channel.Inbox) error {
+	for {
+		_, raw, err := conn.Read(ctx)
+		if err != nil {
+			return err
+		}
+		var f frame
+		if err := json.Unmarshal(raw, &f); err != nil {
+			return err
+		}
+		switch f.Command {
+		case "":
+			c.link.acknowledge(f)
+		case commandMessage:
+			if err := c.receive(ctx, &f, inbox); err != nil {
+				return err
+			}
+		case commandEvent:
+			var e notice
+			if json.Unmarshal(f.Body, &e) == nil && e.Event.Type == "disconnected_event" {
+				return errDisplaced
+			}
+		}
+	}
+}
+
+// receive passes a message to the inbox. The platform doesn't send it again, so it is tried until it is stored.
+func (c *bot) receive(ctx context.Context, f *frame, inbox channel.Inbox) error {
+	m, ok := inbound(f)
+	if !ok {
+		return nil
+	}
+	c.origins.add(m.ID, callback{request: f.Headers.ID, at: time.Now()})
+	for failed := 1; ; failed++ {
+		err := inbox.Receive(ctx, m)
+		if err == nil {
+			return nil
+		}
+		c.log.Error("message of WeCom could not be stored; trying again", "error", err)
+		if err := retry.Sleep(ctx, connectAgain.Wait(failed)); err != nil {
+			return err
+		}
+	}
+}

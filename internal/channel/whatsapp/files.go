@@ -1,0 +1,118 @@
+package whatsapp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/textproto"
+	"strings"
+
+	"github.com/leat-dev/leat/internal/channel/live"
+)
+
+// maxUpload is the largest file that the platform takes, a document, in bytes.
+const maxUpload = 100 << 20
+
+// kinds are the media types that can be sent as something else than a document, and the largest size in bytes.
+var kinds = map[string]struct {
+	message string
+	max     int
+}{
+	"image/jpeg": {"image", 5 << 20}, "image/png": {"image", 5 << 20},
+	"video/mp4": {"video", 16 << 20}, "video/3gpp": {"video", 16 << 20},
+	"audio/aac": {"audio", 16 << 20}, "audio/amr": {"audio", 16 << 20}, "audio/mpeg": {"audio", 16 << 20}, "audio/mp4": {"audio", 16 << 20},
+	"audio/ogg": {"audio", 16 << 20},
+}
+
+// documents are the media types that can be sent as documents.
+var documents = []string{
+	"text/plain", "application/pdf", "application/msword", "application/vnd.ms-",
+	"application/vnd.openxmlformats-officedocument.",
+}
+
+// SendFile implements [live.FileChat]. A file that the platform doesn't take is sent as its name.
+func (t *chat) SendFile(ctx context.Context, f live.File) (string, error) {
+	kind, mediaType := kindOf(f.Type, len(f.Content))
+	if kind == "" || len(f.Content) == 0 {
+		return t.sendName(ctx, f)
+	}
+	id, err := t.n.upload(ctx, f.Name, mediaType, f.Content)
+	switch {
+	case refusal(err).Code == codeParameter: // it isn't of the type that it claims to be
+		return t.sendName(ctx, f)
+	case errors.Is(err, live.ErrUnknown):
+		return "", errors.Join(live.ErrUnsent, err) // a second upload has no effect that people see
+	case err != nil:
+		return "", explain(err)
+	}
+	m := outgoing{Type: kind}
+	switch file := (&fileSent{ID: id}); kind {
+	case "image":
+		m.Image = file
+	case "video":
+		m.Video = file
+	case "audio":
+		m.Audio = file
+	default:
+		file.Name = f.Name
+		m.Document = file
+	}
+	return t.send(ctx, m, "")
+}
+
+// sendName sends the name of a file.
+func (t *chat) sendName(ctx context.Context, f live.File) (string, error) {
+	return t.send(ctx, outgoing{Type: "text", Text: &text{Body: "📎 " + f.Name}}, "")
+}
+
+// kindOf returns the kind of message for a file and the media type to upload it with, or "" if the platform takes it in no form.
+func kindOf(mediaType string, size int) (kind, uploaded string) {
+	mediaType, _, _ = strings.Cut(strings.ToLower(mediaType), ";")
+	if k, ok := kinds[mediaType]; ok && size <= k.max {
+		return k.message, mediaType
+	}
+	if size > maxUpload {
+		return "", ""
+	}
+	for _, prefix := range documents {
+		if strings.HasPrefix(mediaType, prefix) {
+			return "document", mediaType
+		}
+	}
+	if strings.HasPrefix(mediaType, "text/") || mediaType == "application/json" {
+		return "document", "text/plain"
+	}
+	return "", ""
+}
+
+// upload uploads a file and returns its id.
+func (n *number) upload(ctx context.Context, name, mediaType string, content []byte) (string, error) {
+	var result struct {
+		ID string `json:"id"`
+	}
+	body, contentType, err := form(name, mediaType, content)
+	if err == nil {
+		err = n.client.send(ctx, n.client.files, http.MethodPost, path(n.options.Number)+"/media", contentType, body, &result)
+	}
+	if err == nil && result.ID == "" {
+		err = errors.New("whatsapp: an upload has no id")
+	}
+	return result.ID, err
+}
+
+// form returns the body of an upload and its content type.
+func form(name, mediaType string, content []byte) (io.Reader, string, error) {
+	var body bytes.Buffer
+	w := multipart.NewWriter(&body)
+	header := textproto.MIMEHeader{}
+	header.Set("Content-Disposition", multipart.FileContentDisposition("file", name))
+	header.Set("Content-Type", mediaType)
+	part, err := w.CreatePart(header)
+	if err == nil {
+		_, err = part.Write(content)
+	}
+	return &body, w.FormDataContentType(), errors.Join(err, w.WriteField("messaging_product", "whatsapp"), w.Close())
+}

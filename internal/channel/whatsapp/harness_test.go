@@ -1,0 +1,90 @@
+package whatsapp
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	fake "github.com/leat-dev/leat/chattest/whatsapp"
+	"github.com/leat-dev/leat/internal/channel"
+)
+
+var ann = fake.Person{ID: "15550001", Name: "Ann"}
+
+// inbox collects what a channel receives, as the pipeline does: each message once.
+type inbox struct {
+	mu       sync.Mutex
+	messages []channel.InboundMessage
+	isBroken bool
+}
+
+func (b *inbox) Receive(_ context.Context, m channel.InboundMessage) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.isBroken {
+		return errors.New("the disk is full")
+	}
+	for _, o := range b.messages {
+		if o.ID == m.ID {
+			return nil
+		}
+	}
+	b.messages = append(b.messages, m)
+	return nil
+}
+
+// take returns the messages that have arrived and forgets them.
+func (b *inbox) take() []channel.InboundMessage {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list := b.messages
+	b.messages = nil
+	return list
+}
+
+// newNumber returns a channel whose requests a fake answers without sockets, and which gets the fake's events.
+func newNumber(t *testing.T, o fake.Options) (*number, *fake.Server, *inbox, *strings.Builder) {
+	t.Helper()
+	o.Token, o.Number, o.AppSecret, o.VerifyToken = "token", "100", "secret", "verify"
+	server := fake.New(o)
+	log := &strings.Builder{}
+	options := Options{
+		Name: "wa", Token: o.Token, Number: o.Number, AppSecret: o.AppSecret, VerifyToken: o.VerifyToken, URL: "http://whatsapp.test/v24.0",
+		Log: slog.New(slog.NewTextHandler(log, nil)),
+	}
+	if err := options.Check(); err != nil {
+		t.Fatal(err)
+	}
+	n := New(options).(*number)
+	n.client.http = &http.Client{Transport: server}
+	n.client.files = n.client.http
+	received := &inbox{}
+	hook := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { n.ServeWebhook(w, r, received) })
+	if err := server.Subscribe("http://leat.test/hook", fake.Handler(hook)); err != nil {
+		t.Fatal(err)
+	}
+	return n, server, received, log
+}
+
+// check reports what the fake has seen that a bot must not do.
+func check(t *testing.T, server *fake.Server) {
+	t.Helper()
+	for _, v := range server.Violations() {
+		t.Error(v)
+	}
+}
+
+// texts returns the texts of the messages that the number sent.
+func texts(server *fake.Server, chat string) []string {
+	var list []string
+	for _, m := range server.Messages(chat) {
+		if m.Bot {
+			list = append(list, m.Text)
+		}
+	}
+	return list
+}

@@ -1,0 +1,226 @@
+package whatsapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	fake "github.com/leat-dev/leat/chattest/whatsapp"
+	"github.com/leat-dev/leat/internal/channel"
+	"github.com/leat-dev/leat/internal/channel/live"
+)
+
+func to(chat, content string) channel.OutboundMessage {
+	return channel.OutboundMessage{Channel: "wa", ChatID: chat, Content: content}
+}
+
+// A long answer is split and paced; its first message is a reply.
+func TestSend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, server, _, _ := newNumber(t, fake.Options{PairGap: 6 * time.Second})
+		id := server.Say(ann, "hello")
+		m := to(ann.ID, "**bold** [link](https://example.com)\n\n"+strings.Repeat("Some words of a long answer. ", 300))
+		m.ReplyTo = id
+		begin := time.Now()
+		if err := n.Send(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		got := server.Messages(ann.ID)[1:]
+		if len(got) != 3 || !strings.HasPrefix(got[0].Text, "*bold* link (https://example.com)") || got[0].ReplyTo != id || got[1].ReplyTo != "" {
+			t.Errorf("%+v", got)
+		}
+		if d := time.Since(begin); d != 12*time.Second {
+			t.Errorf("three messages took %v", d)
+		}
+		m.ReplyTo, m.Content = "wamid.gone", "short"
+		if err := n.Send(t.Context(), m); err != nil || len(server.Messages(ann.ID)) != 5 {
+			t.Errorf("a reply to a message that is gone: %v", err)
+		}
+		if err := n.Send(t.Context(), to(ann.ID, " \n")); err != nil || len(server.Messages(ann.ID)) != 5 {
+			t.Errorf("an empty text: %v", err)
+		}
+		check(t, server)
+	})
+}
+
+// Refusals that pass are waited out, those that don't are returned.
+func TestRefusals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, server, _, _ := newNumber(t, fake.Options{PairGap: 6 * time.Second, Rate: 80})
+		server.Say(ann, "hello")
+		for _, f := range []fake.Fault{
+			{Status: 400, Code: codePair}, {Status: 400, Code: codePair}, {Status: 400, Code: codeNumberMax}, {Status: 500, Code: 131000}, {Status: 503, Code: 2},
+		} {
+			f.Route = fake.RouteMessages
+			server.Fail(f)
+		}
+		begin := time.Now()
+		if err := n.Send(t.Context(), to(ann.ID, "hi")); err != nil {
+			t.Fatal(err)
+		}
+		if d := time.Since(begin); d < 18*time.Second || d > 2*time.Minute {
+			t.Errorf("it took %v", d)
+		}
+		for code, unreachable := range map[int]bool{codeWindow: true, 131026: true, codeToken: true, 131051: false} {
+			server.Fail(fake.Fault{Route: fake.RouteMessages, Status: 400, Code: code})
+			err := n.Send(t.Context(), to(ann.ID, "hi"))
+			if refusal(err).Code != code || errors.Is(err, channel.ErrUnreachable) != unreachable || errors.Is(err, errWindow) != (code == codeWindow) {
+				t.Errorf("code %d: %v", code, err)
+			}
+		}
+		time.Sleep(25 * time.Hour)
+		if err := n.Send(t.Context(), to(ann.ID, "late")); !errors.Is(err, errWindow) {
+			t.Error(err)
+		}
+		if got := texts(server, ann.ID); len(got) != 1 {
+			t.Errorf("%q", got)
+		}
+		check(t, server)
+	})
+}
+
+// A message whose request got no answer is not sent again. Those behind it are sent.
+func TestUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, server, _, _ := newNumber(t, fake.Options{PairGap: 6 * time.Second})
+		server.Say(ann, "hello")
+		server.Fail(fake.Fault{Route: fake.RouteMessages, After: true})
+		err := n.Send(t.Context(), to(ann.ID, strings.Repeat("Some words of a long answer. ", 200)))
+		if got := texts(server, ann.ID); len(got) != 2 || !errors.Is(err, channel.ErrUnknownOutcome) {
+			t.Errorf("%d messages, %v", len(got), err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := n.Send(ctx, to(ann.ID, "hi")); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		check(t, server)
+	})
+}
+
+// Answers to many people arrive whole and in order while requests fail at random, at most once each. Time is virtual.
+func TestStorm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		random := rand.New(rand.NewPCG(1, 2))
+		n, server, _, _ := newNumber(t, fake.Options{PairGap: 6 * time.Second, Rate: 80, Chaos: func(route, _ string) *fake.Fault {
+			if route != fake.RouteMessages {
+				return nil
+			}
+			switch k := random.IntN(100); {
+			case k < 5:
+				return &fake.Fault{Status: 400, Code: codePair}
+			case k < 7:
+				return &fake.Fault{Status: 400, Code: codeNumberMax}
+			case k < 10:
+				return &fake.Fault{Status: 500, Code: 131000}
+			case k < 12:
+				return &fake.Fault{Before: true}
+			case k < 14:
+				return &fake.Fault{After: true}
+			}
+			return nil
+		}})
+		const people, answers = 40, 10
+		type result struct {
+			chat, text string
+			err        error
+		}
+		results := make(chan result, people*answers)
+		for i := range people {
+			p := fake.Person{ID: fmt.Sprint(100 + i), Name: "P"}
+			server.Say(p, "hello")
+			go func() {
+				for k := range answers {
+					text := fmt.Sprintf("answer %d", k)
+					results <- result{p.ID, text, n.Send(t.Context(), to(p.ID, text))}
+				}
+			}()
+		}
+		for range people * answers {
+			r := <-results
+			count := 0
+			for _, text := range texts(server, r.chat) {
+				if text == r.text {
+					count++
+				}
+			}
+			if r.err == nil && count != 1 || r.err != nil && (!errors.Is(r.err, channel.ErrUnknownOutcome) || count > 1) {
+				t.Errorf("%s: %d times, %v", r.text, count, r.err)
+			}
+		}
+		for i := range people {
+			if got := texts(server, fmt.Sprint(100+i)); !slices.IsSorted(got) {
+				t.Errorf("%q", got)
+			}
+		}
+		check(t, server)
+	})
+}
+
+// Files are sent in the form that the platform has for them, and otherwise as their names.
+func TestSendFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, server, _, _ := newNumber(t, fake.Options{PairGap: 6 * time.Second})
+		server.Say(ann, "hello")
+		_, ch := n.newChat(ann.ID, "")
+		for _, f := range []live.File{
+			{Name: "a.png", Type: "image/png"},
+			{Name: "b.mp3", Type: "audio/mpeg"},
+			{Name: "c.mp4", Type: "video/mp4"},
+			{Name: "e.csv", Type: "text/csv; charset=utf-8"},
+			{Name: "f.zip", Type: "application/zip"},
+		} {
+			f.Content = []byte("content")
+			if id, err := ch.SendFile(t.Context(), f); err != nil || id == "" {
+				t.Fatal(err)
+			}
+		}
+		var got []string
+		for _, m := range server.Messages(ann.ID)[1:] {
+			line := m.Type + " " + m.Text
+			if m.File != nil {
+				line += m.File.Name + " " + m.File.Type
+			}
+			got = append(got, line)
+		}
+		want := []string{"image  image/png", "audio  audio/mpeg", "video  video/mp4", "document e.csv text/plain", "text 📎 f.zip"}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+		picture := live.File{Name: "a.png", Type: "image/png", Content: []byte("x")}
+		server.Fail(fake.Fault{Route: fake.RouteUpload, After: true})
+		if _, err := ch.SendFile(t.Context(), picture); !errors.Is(err, live.ErrUnsent) {
+			t.Errorf("a lost upload: %v", err)
+		}
+		server.Fail(fake.Fault{Route: fake.RouteMessages, After: true})
+		if _, err := ch.SendFile(t.Context(), picture); !errors.Is(err, live.ErrUnknown) {
+			t.Errorf("a lost message: %v", err)
+		}
+		check(t, server)
+	})
+}
+
+// The access token is sent to the platform only.
+func TestMediaServer(t *testing.T) {
+	c := newClient(defaultURL, "token", false)
+	for address, want := range map[string]bool{
+		"https://lookaside.fbsbx.com/whatsapp_business/attachments/?mid=1": true,
+		"https://graph.facebook.com/x":                                     true,
+		"https://mmg.whatsapp.net/x":                                       true,
+		"http://lookaside.fbsbx.com/x":                                     false,
+		"https://fbsbx.com.example.com/x":                                  false,
+		"https://evilfbsbx.com/x":                                          false,
+		"https://example.com/?u=lookaside.fbsbx.com":                       false,
+		"": false,
+	} {
+		if got := c.isMediaServer(address); got != want {
+			t.Errorf("%s: %v", address, got)
+		}
+	}
+}
