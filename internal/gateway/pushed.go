@@ -92,12 +92,16 @@ func (pt PushedTurns) Flush(ctx context.Context, conversation string) (seq int64
 		return 0, err
 	}
 	defer w.release()
+	var last int64
 	err = w.await(ctx, false, func(t *tx) error {
 		// Jobs are committed in order, so when this one is, everything before it is durable.
-		seq = t.lastSeq()
+		last = t.lastSeq()
 		return nil
 	})
-	return seq, err
+	if err != nil {
+		return 0, err
+	}
+	return last, nil
 }
 
 // IsUnfinished reports whether a turn of a conversation is queued or runs.

@@ -22,7 +22,7 @@ type queue struct {
 	room       chan struct{} // closed and replaced when jobs are taken
 	isRunning  bool          // the goroutine
 	idleSignal chan struct{} // closed and replaced when the goroutine ends
-	closeErr   error         // set once; from then on every job is refused
+	closeErr   error         // if not nil, every job is refused
 	commitErr  error         // why commits fail at the moment; nil if they don't
 }
 
@@ -70,7 +70,8 @@ func (q *queue) submit(ctx context.Context, alone bool, do func(*tx) error) erro
 }
 
 // await queues a job and waits until it is committed or has failed. Unlike submit, it waits while commits fail, so that the
-// operations and the end of a running turn aren't lost when the disk is full for a moment.
+// operations and the end of a running turn aren't lost when the disk is full for a moment. If ctx ends, the job may still run, so the
+// caller must not read what the job writes.
 func (q *queue) await(ctx context.Context, alone bool, do func(*tx) error) error {
 	j := &job{do: do, alone: alone, trace: agent.TraceParent(ctx), result: make(chan error, 1)}
 	q.mu.Lock()
@@ -187,6 +188,27 @@ func (q *queue) close(err error) {
 	q.mu.Lock()
 	q.closeErr = err
 	q.mu.Unlock()
+}
+
+// stop refuses all jobs from now on, because the gateway has stopped. A queue that is closed already keeps its reason.
+func (q *queue) stop() {
+	q.mu.Lock()
+	if q.closeErr == nil {
+		q.closeErr = ErrClosed
+	}
+	q.mu.Unlock()
+}
+
+// whileOpen calls start, which starts a goroutine of the gateway, unless the queue is closed. Shutdown closes all queues before it waits for
+// the goroutines.
+func (q *queue) whileOpen(start func()) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closeErr != nil {
+		return refusal(q.closeErr)
+	}
+	start()
+	return nil
 }
 
 // closeIfIdle closes the queue if it is empty and open. It returns false if it isn't.

@@ -123,7 +123,7 @@ func (gs Guests) Redact(ctx context.Context, p Principal, conversation, subject 
 			return w.note(t, c, ack)
 		})
 		if err != nil {
-			return ack, commandError(err)
+			return Ack{}, commandError(err)
 		}
 		if err := g.journal.Blank(ctx, conversation, func(e *event.Event) bool { return saidBy(e, subject) }); err != nil {
 			return ack, JournalError("redact", err)

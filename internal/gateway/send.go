@@ -128,11 +128,16 @@ func (w commands) steer(ctx context.Context, p Principal, tn *turn, m event.Even
 	// needs an answer.
 	results := make(chan result, 1)
 	w.retain()
-	w.core.tasks.Go(func() {
-		defer w.release()
-		ack, err := w.steerIn(context.WithoutCancel(ctx), p, tn, m, c)
-		results <- result{ack, err}
-	})
+	if err := w.whileOpen(func() {
+		w.core.tasks.Go(func() {
+			defer w.release()
+			ack, err := w.steerIn(context.WithoutCancel(ctx), p, tn, m, c)
+			results <- result{ack, err}
+		})
+	}); err != nil {
+		w.release()
+		return Ack{}, commandError(err)
+	}
 	select {
 	case d := <-results:
 		return d.ack, d.err

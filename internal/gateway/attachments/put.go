@@ -29,7 +29,7 @@ func (s *Store) putFile(ctx context.Context, c conversation, f agent.File, r io.
 		return event.Media{}, err
 	}
 	isRecorded := false
-	err = c.Update(ctx, func(t gateway.Tx) error {
+	err = c.Update(ctx, func(t gateway.Tx) (err error) {
 		if isRecorded, err = s.addRecord(ctx, t, c, id, &rec); err != nil {
 			return err
 		}
@@ -39,8 +39,9 @@ func (s *Store) putFile(ctx context.Context, c conversation, f agent.File, r io.
 		return nil
 	})
 	if err != nil {
-		// If the record may have been written, the bytes stay. A sweep removes them if it was not.
-		if !isRecorded && !errors.Is(err, journal.ErrUnknown) && ctx.Err() == nil {
+		// If the record may have been written, the bytes stay. A sweep removes them if it was not. Once ctx has ended, the change may
+		// still run, so isRecorded must not be read.
+		if ctx.Err() == nil && !isRecorded && !errors.Is(err, journal.ErrUnknown) {
 			s.remove(c.ID(), id)
 		}
 		return event.Media{}, err
