@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 
 	"github.com/leat-dev/leat/agent"
@@ -24,7 +23,7 @@ type core struct {
 
 	life  context.Context // ends when the gateway has drained
 	end   context.CancelFunc
-	tasks sync.WaitGroup // every goroutine of the gateway
+	tasks tasks // every goroutine of the gateway
 
 	positions   positions
 	compactor   *compactor

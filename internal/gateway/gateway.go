@@ -131,12 +131,8 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 	g.writers.close()
 	g.end()
 	g.feeds.Close()
-	// A caller that has a writer already must not start its goroutine while Shutdown waits for all goroutines.
-	for _, w := range g.writers.list() {
-		w.stop()
-	}
 	tasksDone := make(chan struct{})
-	go func() { g.tasks.Wait(); g.pusher.Close(); close(tasksDone) }()
+	go func() { g.tasks.wait(); g.pusher.Close(); close(tasksDone) }()
 	select {
 	case <-tasksDone:
 		for _, w := range writers {

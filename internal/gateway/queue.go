@@ -14,7 +14,7 @@ import (
 // queue is the queue of the jobs that change one conversation. A goroutine that exists while there are jobs runs them in order; jobs that
 // need not be alone share a commit.
 type queue struct {
-	goWrite func() // starts the goroutine, which calls take until it returns nil
+	goWrite func() bool // starts the goroutine, which calls take until it returns nil; false if the gateway has stopped
 
 	mu         sync.Mutex
 	jobs       []*job
@@ -22,7 +22,7 @@ type queue struct {
 	room       chan struct{} // closed and replaced when jobs are taken
 	isRunning  bool          // the goroutine
 	idleSignal chan struct{} // closed and replaced when the goroutine ends
-	closeErr   error         // if not nil, every job is refused
+	closeErr   error         // set once; from then on every job is refused
 	commitErr  error         // why commits fail at the moment; nil if they don't
 }
 
@@ -123,14 +123,16 @@ func (q *queue) postText(ctx context.Context, bytes int, do func(*tx) error) err
 	}
 }
 
-// push appends a job and starts the goroutine if it isn't running. q.mu is locked.
+// push appends a job and starts the goroutine if it isn't running. If the gateway has stopped, the job is refused. q.mu is locked.
 func (q *queue) push(j *job) {
+	if !q.isRunning && !q.goWrite() {
+		q.closeErr = ErrClosed
+		j.finish(refusal(ErrClosed))
+		return
+	}
+	q.isRunning = true
 	q.jobs = append(q.jobs, j)
 	q.jobBytes += j.bytes
-	if !q.isRunning {
-		q.isRunning = true
-		q.goWrite()
-	}
 }
 
 // take removes and returns the next jobs that share a commit. It returns nil if there are none or the queue is closed; then the goroutine
@@ -188,27 +190,6 @@ func (q *queue) close(err error) {
 	q.mu.Lock()
 	q.closeErr = err
 	q.mu.Unlock()
-}
-
-// stop refuses all jobs from now on, because the gateway has stopped. A queue that is closed already keeps its reason.
-func (q *queue) stop() {
-	q.mu.Lock()
-	if q.closeErr == nil {
-		q.closeErr = ErrClosed
-	}
-	q.mu.Unlock()
-}
-
-// whileOpen calls start, which starts a goroutine of the gateway, unless the queue is closed. Shutdown closes all queues before it waits for
-// the goroutines.
-func (q *queue) whileOpen(start func()) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closeErr != nil {
-		return refusal(q.closeErr)
-	}
-	start()
-	return nil
 }
 
 // closeIfIdle closes the queue if it is empty and open. It returns false if it isn't.

@@ -128,15 +128,13 @@ func (w commands) steer(ctx context.Context, p Principal, tn *turn, m event.Even
 	// needs an answer.
 	results := make(chan result, 1)
 	w.retain()
-	if err := w.whileOpen(func() {
-		w.core.tasks.Go(func() {
-			defer w.release()
-			ack, err := w.steerIn(context.WithoutCancel(ctx), p, tn, m, c)
-			results <- result{ack, err}
-		})
-	}); err != nil {
+	if !w.core.tasks.Go(func() {
+		defer w.release()
+		ack, err := w.steerIn(context.WithoutCancel(ctx), p, tn, m, c)
+		results <- result{ack, err}
+	}) {
 		w.release()
-		return Ack{}, commandError(err)
+		return Ack{}, ErrClosed
 	}
 	select {
 	case d := <-results:
