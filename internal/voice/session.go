@@ -137,9 +137,11 @@ func (s *Session) Update(turn, text string, isEnded bool) {
 		return
 	}
 	a := s.answer(turn)
-	a.set(text)
-	s.dropClips()
-	s.grown = time.Now()
+	if text != a.text || a.isRegrowing {
+		a.set(text)
+		s.dropClips()
+		s.grown = time.Now()
+	}
 	if isEnded {
 		a.end()
 	}
