@@ -22,8 +22,8 @@ type answer struct {
 	isRegrowing  bool   // the newest text is a beginning of what was spoken, so it may become the same text again
 	newSegmenter func() Segmenter
 	segmenter    Segmenter
-	base         int // offset of the first byte that the segmenter got
-	written      int // offset behind the last byte that the segmenter got
+	written      int // how much of the text the segmenter got
+	from         int // units up to here are not spoken, because they were
 	isClosed     bool
 	isFlushed    bool // nothing was written to the segmenter since the last flush
 	units        []Unit
@@ -40,9 +40,10 @@ func newAnswer(turn string, start int, newSegmenter func() Segmenter) *answer {
 	return a
 }
 
-// restart makes the segmenter begin at an offset.
+// restart makes a new segmenter begin, whose units are spoken from an offset on. It gets the whole text, because what a text means
+// depends on what precedes it, as in a block of code.
 func (a *answer) restart(offset int) {
-	a.segmenter, a.base, a.written, a.units, a.isClosed = a.newSegmenter(), offset, offset, nil, false
+	a.segmenter, a.written, a.from, a.units, a.isClosed = a.newSegmenter(), 0, offset, nil, false
 }
 
 // set replaces the text by a newer one.
@@ -131,10 +132,7 @@ func (a *answer) takenEnd() int {
 
 // write passes new text to the segmenter.
 func (a *answer) write() {
-	for a.written < len(a.text) && !utf8.RuneStart(a.text[a.written]) && a.written == a.base {
-		a.written, a.base = a.written+1, a.base+1 // a client that resumes may name any offset
-	}
-	if a.written >= len(a.text) {
+	if a.written == len(a.text) {
 		return
 	}
 	delta := a.text[a.written:]
@@ -142,11 +140,32 @@ func (a *answer) write() {
 	a.add(a.segmenter.Write(delta))
 }
 
-// add adds the sentences that the segmenter has found.
+// add adds the sentences that the segmenter has found, unless they were spoken or have nothing to say.
 func (a *answer) add(units []Unit) {
 	for _, u := range units {
-		u.Start, u.End = u.Start+a.base, u.End+a.base
-		a.units = append(a.units, u)
+		switch {
+		case u.Text == "" || u.End <= a.from:
+		case u.Start < a.from:
+			// Its beginning was spoken when the agent paused there.
+			a.addRest(u.End)
+		default:
+			a.units = append(a.units, u)
+		}
+	}
+}
+
+// addRest adds what is left of a sentence whose beginning was spoken.
+func (a *answer) addRest(end int) {
+	start := a.from
+	for start < end && !utf8.RuneStart(a.text[start]) { // a client that resumes may name any offset
+		start++
+	}
+	s := a.newSegmenter()
+	for _, u := range append(s.Write(a.text[start:end]), s.Close()...) {
+		if u.Text != "" {
+			u.Start, u.End = u.Start+start, u.End+start
+			a.units = append(a.units, u)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@
 package voice
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -23,7 +24,7 @@ const (
 type clip struct {
 	answer *answer
 	span   *span
-	text   string // said aloud
+	unit   Unit
 	cancel context.CancelCauseFunc
 
 	audio      []byte // received and not sent
@@ -63,7 +64,7 @@ func (c *clip) isDrained() bool { return c.isFinished && len(c.audio) < 2 }
 // start begins a clip. It is called with the lock.
 func (s *Session) start(a *answer, u Unit, sp *span) {
 	ctx, cancel := context.WithCancelCause(s.ctx)
-	c := &clip{answer: a, span: sp, text: u.Text, cancel: cancel, room: make(chan struct{}, 1)}
+	c := &clip{answer: a, span: sp, unit: u, cancel: cancel, room: make(chan struct{}, 1)}
 	if s.resume.turn == a.turn {
 		c.skip = s.resume.samples * 2
 		s.resume = position{}
@@ -91,7 +92,9 @@ func (s *Session) synthesize(ctx context.Context, c *clip) (err error) {
 			err = context.Cause(ctx)
 		}
 	}()
-	audio, err := s.options.Engine.Speak(ctx, Utterance{Text: c.text, Voice: s.options.Voice, Language: s.options.Language})
+	audio, err := s.options.Engine.Speak(ctx, Utterance{
+		Text: c.unit.Text, Voice: s.options.Voice, Language: cmp.Or(c.unit.Language, s.options.Language),
+	})
 	if err != nil {
 		return err
 	}

@@ -88,7 +88,7 @@ func (s *Session) begin(c *clip) Frame {
 	c.segment.start = s.timeline.sent - c.skipped/2
 	s.timeline.begin(c.segment)
 	return captionFrame{
-		Type: "caption", Turn: c.answer.turn, Start: c.span.start, End: c.span.end, Sample: c.segment.start, Generation: s.generation, Text: c.text,
+		Type: "caption", Turn: c.answer.turn, Start: c.span.start, End: c.span.end, Sample: c.segment.start, Generation: s.generation, Text: c.unit.Text,
 	}
 }
 
@@ -172,7 +172,7 @@ func (s *Session) silence(a *answer) {
 	a.newSegmenter = func() Segmenter { return noUnits{} }
 	a.drop(0)
 	s.dropClips()
-	a.restart(a.written)
+	a.restart(len(a.text))
 }
 
 // startClip begins the clip of the next sentence, if it is time for it.

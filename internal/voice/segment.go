@@ -2,7 +2,8 @@ package voice
 
 // Unit is a sentence of a text, or several short ones, that is spoken at once.
 type Unit struct {
-	Text       string // as it is said aloud; never empty
+	Text       string // as it is said aloud; empty if nothing of the range is
+	Language   string // a BCP 47 tag, or empty
 	Start, End int    // the bytes of the source from which it was made
 }
 
