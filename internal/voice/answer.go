@@ -5,6 +5,8 @@ package voice
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/leat-dev/leat/internal/voice/sentence"
 )
 
 // span is a sentence of an answer that was taken to be spoken. Its offsets follow the answer's text if an earlier part is replaced.
@@ -26,7 +28,7 @@ type answer struct {
 	from         int // units up to here are not spoken, because they were
 	isClosed     bool
 	isFlushed    bool // nothing was written to the segmenter since the last flush
-	units        []Unit
+	units        []sentence.Unit
 	spans        []*span // in the order of the text
 }
 
@@ -141,7 +143,7 @@ func (a *answer) write() {
 }
 
 // add adds the sentences that the segmenter has found, unless they were spoken or have nothing to say.
-func (a *answer) add(units []Unit) {
+func (a *answer) add(units []sentence.Unit) {
 	for _, u := range units {
 		switch {
 		case u.Text == "" || u.End <= a.from:
@@ -194,9 +196,9 @@ func (a *answer) closeSegmenter() {
 }
 
 // take returns the next sentence to speak, and its span.
-func (a *answer) take() (Unit, *span, bool) {
+func (a *answer) take() (sentence.Unit, *span, bool) {
 	if len(a.units) == 0 {
-		return Unit{}, nil, false
+		return sentence.Unit{}, nil, false
 	}
 	u := a.units[0]
 	a.units = a.units[1:]

@@ -9,6 +9,8 @@ import (
 	"io"
 	"time"
 	"unicode/utf8"
+
+	"github.com/leat-dev/leat/internal/voice/sentence"
 )
 
 const (
@@ -24,7 +26,7 @@ const (
 type clip struct {
 	answer *answer
 	span   *span
-	unit   Unit
+	unit   sentence.Unit
 	cancel context.CancelCauseFunc
 
 	audio      []byte // received and not sent
@@ -62,7 +64,7 @@ func (c *clip) leaveOut() bool {
 func (c *clip) isDrained() bool { return c.isFinished && len(c.audio) < 2 }
 
 // start begins a clip. It is called with the lock.
-func (s *Session) start(a *answer, u Unit, sp *span) {
+func (s *Session) start(a *answer, u sentence.Unit, sp *span) {
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	c := &clip{answer: a, span: sp, unit: u, cancel: cancel, room: make(chan struct{}, 1)}
 	if s.resume.turn == a.turn {

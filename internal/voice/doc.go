@@ -4,7 +4,8 @@
 //
 // # The path of a sentence
 //
-// A [Session] gets the visible text of each turn as it grows ([Session.Update]), and divides it into sentences. Each sentence becomes a
+// A [Session] gets the visible text of each turn as it grows ([Session.Update]), and divides it into sentences with a
+// [Segmenter]. Each sentence becomes a
 // clip: an [Engine] speaks it while earlier clips are sent. [Session.Run] writes PCM, flushes and frames to the connection of one
 // person. A [Microphone] works in the other direction: what the person says becomes text. Agent, speech and microphone don't end each
 // other: an interruption ends the clips, and the caller decides about the turn.

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leat-dev/leat/internal/voice"
+	"github.com/leat-dev/leat/internal/voice/sentence"
 )
 
 // runeSamples is the length of a spoken character of the fake engine: 50 ms.
@@ -113,9 +114,9 @@ type segmenter struct {
 	from int
 }
 
-func (s *segmenter) Write(delta string) []voice.Unit {
+func (s *segmenter) Write(delta string) []sentence.Unit {
 	s.text += delta
-	var units []voice.Unit
+	var units []sentence.Unit
 	for {
 		i := strings.Index(s.text[s.from:], ". ")
 		if i < 0 {
@@ -125,22 +126,22 @@ func (s *segmenter) Write(delta string) []voice.Unit {
 	}
 }
 
-func (s *segmenter) Flush() []voice.Unit {
+func (s *segmenter) Flush() []sentence.Unit {
 	if !strings.HasSuffix(s.text[s.from:], ".") {
 		return nil
 	}
 	return s.Close()
 }
 
-func (s *segmenter) Close() []voice.Unit {
+func (s *segmenter) Close() []sentence.Unit {
 	if s.from == len(s.text) {
 		return nil
 	}
-	return []voice.Unit{s.unit(len(s.text))}
+	return []sentence.Unit{s.unit(len(s.text))}
 }
 
-func (s *segmenter) unit(end int) voice.Unit {
-	u := voice.Unit{Text: strings.TrimSpace(s.text[s.from:end]), Start: s.from, End: end}
+func (s *segmenter) unit(end int) sentence.Unit {
+	u := sentence.Unit{Text: strings.TrimSpace(s.text[s.from:end]), Start: s.from, End: end}
 	s.from = end
 	return u
 }

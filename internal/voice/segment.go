@@ -1,18 +1,22 @@
 package voice
 
-// Unit is a sentence of a text, or several short ones, that is spoken at once.
-type Unit struct {
-	Text       string // as it is said aloud; empty if nothing of the range is
-	Language   string // a BCP 47 tag, or empty
-	Start, End int    // the bytes of the source from which it was made
-}
+import "github.com/leat-dev/leat/internal/voice/sentence"
 
-// Segmenter divides a growing text into units. It need not be safe for concurrent use.
+// Segmenter divides a growing text into units, as [sentence.Segmenter] does. It need not be safe for concurrent use.
 type Segmenter interface {
 	// Write adds text and returns the units that are complete.
-	Write(delta string) []Unit
-	// Flush returns the units that end at the end of the text so far, although more text could belong to them.
-	Flush() []Unit
+	Write(delta string) []sentence.Unit
+	// Flush returns the units that probably are complete, because the text doesn't grow at the moment.
+	Flush() []sentence.Unit
 	// Close returns the rest, because the text is complete.
-	Close() []Unit
+	Close() []sentence.Unit
 }
+
+var _ Segmenter = (*sentence.Segmenter)(nil)
+
+// noUnits is a segmenter that finds nothing.
+type noUnits struct{}
+
+func (noUnits) Write(string) []sentence.Unit { return nil }
+func (noUnits) Flush() []sentence.Unit       { return nil }
+func (noUnits) Close() []sentence.Unit       { return nil }

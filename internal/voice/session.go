@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/leat-dev/leat/internal/voice/sentence"
 )
 
 const (
@@ -33,7 +35,7 @@ const (
 type Options struct {
 	// Engine speaks. If it is nil, nothing is spoken, and the session only reports states.
 	Engine Engine
-	// NewSegmenter returns a segmenter for an answer. It is required if there is an engine.
+	// NewSegmenter returns a segmenter for an answer. If it is nil, package sentence divides answers.
 	NewSegmenter func() Segmenter
 	// Voice and Language are those of each [Utterance].
 	Voice, Language string
@@ -165,18 +167,14 @@ func (s *Session) answer(turn string) *answer {
 
 // newSegmenter returns the function for new segmenters. Without an engine nothing has to be divided.
 func (s *Session) newSegmenter() func() Segmenter {
-	if s.options.Engine == nil {
+	switch {
+	case s.options.Engine == nil:
 		return func() Segmenter { return noUnits{} }
+	case s.options.NewSegmenter != nil:
+		return s.options.NewSegmenter
 	}
-	return s.options.NewSegmenter
+	return func() Segmenter { return sentence.New(s.options.Language) }
 }
-
-// noUnits is a segmenter that finds nothing.
-type noUnits struct{}
-
-func (noUnits) Write(string) []Unit { return nil }
-func (noUnits) Flush() []Unit       { return nil }
-func (noUnits) Close() []Unit       { return nil }
 
 // dropClips drops the clips whose text was replaced. It is called with the lock.
 func (s *Session) dropClips() {

@@ -67,7 +67,7 @@ func newConnection(s *Service, socket *websocket.Conn, r Request, conversation C
 	if language == "" {
 		language = s.options.Language
 	}
-	spoken := voice.Options{Engine: s.options.Engine, NewSegmenter: s.options.NewSegmenter, Voice: r.Voice, Language: language, Log: c.log}
+	spoken := voice.Options{Engine: s.options.Engine, Voice: r.Voice, Language: language, Log: c.log}
 	if spoken.Voice == "" && r.Language == "" {
 		spoken.Voice = s.options.Voice // it may speak another language than the client wants
 	}

@@ -23,8 +23,6 @@ const (
 type Options struct {
 	Engine     voice.Engine     // nil: nothing is spoken
 	Recognizer voice.Recognizer // nil: nothing is recognised
-	// NewSegmenter returns a segmenter. It is required with an Engine.
-	NewSegmenter func() voice.Segmenter
 	// Voice and Language are the defaults of connections.
 	Voice, Language string
 	// KeepTurn makes interruptions end only the speech. Otherwise they also stop the turn, unless other people follow the conversation.
