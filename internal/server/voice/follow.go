@@ -89,4 +89,3 @@ func (f *follower) pass(t *transcript.Transcript) {
 	}
 	f.isOver = isOver
 }
-

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -63,18 +64,14 @@ func newConnection(s *Service, socket *websocket.Conn, r Request, conversation C
 		service: s, socket: socket, request: r, conversation: conversation, log: s.options.Log, cancel: cancel,
 		orders: make(chan func(context.Context), maxOrders),
 	}
-	language := r.Language
-	if language == "" {
-		language = s.options.Language
+	o := voice.Options{Engine: s.options.Engine, Voice: r.Voice, Language: cmp.Or(r.Language, s.options.Language), Log: c.log}
+	if o.Voice == "" && r.Language == "" {
+		o.Voice = s.options.Voice // it may be unable to speak another language
 	}
-	spoken := voice.Options{Engine: s.options.Engine, Voice: r.Voice, Language: language, Log: c.log}
-	if spoken.Voice == "" && r.Language == "" {
-		spoken.Voice = s.options.Voice // it may speak another language than the client wants
-	}
-	c.session = voice.NewSession(spoken)
+	c.session = voice.NewSession(o)
 	if s.options.Recognizer != nil {
 		c.microphone = voice.NewMicrophone(voice.MicrophoneOptions{
-			Recognizer: s.options.Recognizer, Language: language, Detect: r.DetectsSpeech, Started: c.hearSpeech, Received: c.receiveResult, Log: c.log,
+			Recognizer: s.options.Recognizer, Language: cmp.Or(r.Language, s.options.Spoken), Detect: r.DetectsSpeech, Started: c.hearSpeech, Received: c.receiveResult, Log: c.log,
 		})
 	}
 	return c

@@ -23,8 +23,8 @@ const (
 type Options struct {
 	Engine     voice.Engine     // nil: nothing is spoken
 	Recognizer voice.Recognizer // nil: nothing is recognised
-	// Voice and Language are the defaults of connections.
-	Voice, Language string
+	// Voice and Language are the defaults of connections, and Spoken is the language that people speak.
+	Voice, Language, Spoken string
 	// KeepTurn makes interruptions end only the speech. Otherwise they also stop the turn, unless other people follow the conversation.
 	KeepTurn bool
 	// Connections and Idle are limits. If one is 0, it has its default.
