@@ -23,6 +23,8 @@ type Options struct {
 	Username string // of the bot; if it is empty, leat_bot
 	// NoDrafts makes the server an older one, which doesn't know drafts.
 	NoDrafts bool
+	// NoRichDrafts makes it a server between Bot API 9.5 and 10.0, which knows plain drafts only.
+	NoRichDrafts bool
 	// Gap and GroupGap are the least times between two messages or edits in a private chat and in a group. A faster request is
 	// refused with 429. If they are 0, requests may be as fast as they like.
 	Gap, GroupGap time.Duration

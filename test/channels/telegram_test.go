@@ -101,6 +101,13 @@ func TestTelegramDraft(t *testing.T) {
 	if text, id, ok := fake.Draft(7, 0); !ok || text != "Hel" || id != 9 {
 		t.Errorf("%q, %d, %v", text, id, ok)
 	}
+	rich := models.InputRichMessage{HTML: "<h2>Title</h2><p>Hel</p>", SkipEntityDetection: true}
+	if ok, err := b.SendRichMessageDraft(t.Context(), &bot.SendRichMessageDraftParams{ChatID: 7, DraftID: 9, RichMessage: rich}); !ok || err != nil {
+		t.Fatal(err)
+	}
+	if text, id, ok := fake.Draft(7, 0); !ok || text != "Title\nHel" || id != 9 {
+		t.Errorf("%q, %d, %v", text, id, ok)
+	}
 	if _, err := b.SendMessage(t.Context(), &bot.SendMessageParams{ChatID: 7, Text: "Hello"}); err != nil {
 		t.Fatal(err)
 	}

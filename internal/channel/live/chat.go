@@ -70,6 +70,13 @@ type DraftChat interface {
 	ShowDraft(ctx context.Context, p Post) error
 }
 
+// DraftFormatter is a chat whose drafts have another format than its messages.
+type DraftFormatter interface {
+	// DraftFormat returns the format and the limit of a draft, in the format's unit. They may change when a draft was refused. The
+	// cursor of the rules is in Text only.
+	DraftFormat() (format markup.Format, maxText int)
+}
+
 // ReactChat is a chat in which the bot can react to a message. A reaction shows which message is being answered.
 type ReactChat interface {
 	Chat

@@ -56,6 +56,7 @@ type bot struct {
 	// engine decides about requests to chats. Polls don't use it.
 	engine  *live.Bot
 	account atomic.Pointer[user] // the bot itself, once it is known
+	noRich  atomic.Bool          // the server doesn't know rich drafts
 }
 
 // New returns a channel for one bot.
