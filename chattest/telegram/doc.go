@@ -69,5 +69,5 @@
 //
 // Files
 //
-//   - A photo has to be an image. Bots can send files of up to 50 MiB and download up to 20 MiB.
+//   - A photo has to be an image, and a voice note Ogg. A person can forbid voice notes. Bots can send files of up to 50 MiB and download up to 20 MiB.
 package telegram

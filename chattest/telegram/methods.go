@@ -33,7 +33,7 @@ func (c *call) run() (any, *failure) {
 		"sendMessage": c.sendMessage, "editMessageText": c.editMessageText, "editMessageReplyMarkup": c.editMessageReplyMarkup, "deleteMessage": c.deleteMessage,
 		"sendChatAction": c.sendChatAction, "setMessageReaction": c.setMessageReaction, "sendMessageDraft": c.sendMessageDraft,
 		"sendRichMessageDraft": c.sendRichMessageDraft,
-		"sendPhoto":            c.sendFile, "sendDocument": c.sendFile,
+		"sendPhoto":            c.sendFile, "sendDocument": c.sendFile, "sendVoice": c.sendFile,
 	}[c.method]
 	if run == nil || strings.HasSuffix(c.method, "Draft") && c.s.opt.NoDrafts || c.method == "sendRichMessageDraft" && c.s.opt.NoRichDrafts {
 		return nil, refuse(http.StatusNotFound, "Not Found: method not found")

@@ -72,6 +72,7 @@ type chat struct {
 	byID     map[int64]*Message
 	drafts   map[int64]*draft // by topic
 	blocked  bool             // by the person
+	noVoice  bool             // the person forbids voice notes
 	deleted  bool             // the chat doesn't exist any more
 	// migrated is the id of the supergroup that the group became, or 0.
 	migrated int64
@@ -117,6 +118,7 @@ type File struct {
 	Type    string // media type
 	Content []byte
 	IsPhoto bool
+	IsVoice bool // a voice note, in Ogg Opus
 }
 
 // Button is a button below a message.

@@ -92,6 +92,13 @@ type FileChat interface {
 	SendFile(ctx context.Context, f File) (id string, err error)
 }
 
+// VoiceChat is a chat that takes voice notes.
+type VoiceChat interface {
+	Chat
+	// SendVoice posts a voice note, in Ogg Opus, as a separate message and returns the id of the message.
+	SendVoice(ctx context.Context, f File) (id string, err error)
+}
+
 // FindChat is a chat that can look for a message whose creation got no answer.
 type FindChat interface {
 	Chat

@@ -99,9 +99,12 @@ func (c *bot) Send(ctx context.Context, m channel.OutboundMessage) error {
 }
 
 var (
-	_ channel.StreamChannel  = (*bot)(nil)
+	_ channel.VoiceChannel   = (*bot)(nil)
 	_ channel.WebhookChannel = (*bot)(nil)
 )
+
+// SendsVoice implements [channel.VoiceChannel].
+func (c *bot) SendsVoice() {}
 
 // SendStream implements [channel.StreamChannel].
 func (c *bot) SendStream(ctx context.Context, chatID string, metadata channel.StreamMetadata, events <-chan channel.StreamEvent) error {

@@ -54,6 +54,7 @@ type groupChat struct{ *chat }
 var (
 	_ live.FileChat  = (*chat)(nil)
 	_ live.FindChat  = (*chat)(nil)
+	_ live.VoiceChat = (*chat)(nil)
 	_ live.DraftChat = privateChat{}
 
 	_ live.DraftFormatter = privateChat{}
