@@ -95,33 +95,34 @@ func (a *answer) drop(offset int) {
 // sentence that was spoken follows the difference unchanged, speech continues where it is, because it can't go back in the text.
 // Otherwise the changed sentence is spoken.
 func (a *answer) replace(text string, same int) int {
-	suffix := commonSuffix(a.text[same:], text[same:])
+	n, from := 0, 0
+	for n < len(a.spans) && a.spans[n].end <= same {
+		from = a.spans[n].end
+		n++
+	}
+	// Whole sentences are compared: those that begin alike must not count as partly unchanged.
+	suffix := commonSuffix(a.text[from:], text[from:])
 	tail, shift := len(a.text)-suffix, len(text)-len(a.text)
-	last := a.spans[len(a.spans)-1]
-	if last.start >= tail {
-		for _, s := range a.spans {
-			if s.start >= tail {
-				s.start += shift
+	if last := a.spans[len(a.spans)-1]; a.textStart(last) >= tail {
+		for _, s := range a.spans[n:] {
+			if a.textStart(s) >= tail {
+				s.start, s.end = max(from, s.start+shift), s.end+shift
 			} else {
-				s.start = min(s.start, len(text)-suffix)
-			}
-			if s.end >= tail {
-				s.end += shift
-			} else {
-				s.end = min(s.end, len(text)-suffix)
+				s.start, s.end = min(s.start, tail+shift), min(s.end, tail+shift)
 			}
 		}
 		return last.end
-	}
-	n := 0
-	for n < len(a.spans) && a.spans[n].end <= same {
-		n++
 	}
 	for _, s := range a.spans[n:] {
 		s.start, s.end = min(s.start, same), min(s.end, same) // they are over; only what was heard of them may be asked for
 	}
 	a.spans = a.spans[:n]
-	return a.takenEnd()
+	return from
+}
+
+// textStart returns the offset of a span's first character that isn't white space.
+func (a *answer) textStart(s *span) int {
+	return s.end - len(strings.TrimLeft(a.text[s.start:s.end], " \n"))
 }
 
 // takenEnd returns the offset behind the last sentence that was taken.
