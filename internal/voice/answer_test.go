@@ -116,6 +116,7 @@ func checkAnswer(t *rapid.T, a *answer) {
 			a.set(text[:rapid.IntRange(0, len(text)).Draw(t, "length")])
 			a.set(text)
 		}
+		t.Logf("text %s; spans %+v", short(a.text), a.shortSpans())
 		for range rapid.IntRange(0, 2).Draw(t, "taken") {
 			take()
 		}
@@ -161,4 +162,15 @@ func TestWordEnd(t *testing.T) {
 			t.Errorf("%v of %q: %d, want %d", tt.fraction, tt.text, got, tt.want)
 		}
 	}
+}
+
+func short(text string) string {
+	return strings.Join(regexp.MustCompile(`n\d+`).FindAllString(text, -1), " ")
+}
+
+func (a *answer) shortSpans() (list []string) {
+	for _, s := range a.spans {
+		list = append(list, fmt.Sprintf("%s(%d-%d %v)", short(a.text[s.start:s.end]), s.start, s.end, s.isBegun))
+	}
+	return list
 }
