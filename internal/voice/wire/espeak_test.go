@@ -13,7 +13,7 @@ func withEspeak(t testing.TB) wire.Options {
 	t.Helper()
 	engine, err := speech.Default(nil)
 	if err != nil {
-		t.Skip("espeak-ng is missing; install it, as with apt install espeak-ng")
+		t.Skip("SKIPPED: espeak-ng is not installed; apt install espeak-ng")
 	}
 	return wire.Options{Engine: engine, Language: "en"}
 }
