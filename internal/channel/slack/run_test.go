@@ -148,6 +148,7 @@ func TestReconnect(t *testing.T) {
 		if m := next(t, received); m.Content != "one" {
 			t.Errorf("%+v", m)
 		}
+		time.Sleep(time.Minute)
 		server.Fail(fake.Fault{Method: "apps.connections.open", RetryAfter: 30 * time.Second})
 		server.Drop()
 		synctest.Wait()
