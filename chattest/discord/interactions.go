@@ -122,7 +122,7 @@ func (c *call) putCommands() (any, *refusal) {
 		if list[i].id = ids[list[i].Name]; list[i].id != "" {
 			continue
 		}
-		if list[i].id = c.s.nextID(); !c.s.created.take(limit{maxCreated, 24 * time.Hour}, c.at) {
+		if list[i].id = c.s.nextID(); !c.s.creations.take(limit{maxCreated, 24 * time.Hour}, c.at) {
 			return nil, refuse(http.StatusBadRequest, 30034, "Max number of daily application command creates has been reached (200)")
 		}
 	}

@@ -45,7 +45,7 @@ type chat struct {
 	unanswered map[string]unanswered
 	// isInterrupted means that the delivery before was interrupted, so the next message to be created may exist.
 	isInterrupted bool
-	answered      string // the message that the interrupted delivery answers, or empty
+	replyTo       string // the message that the interrupted delivery answers, or empty
 	// newest is the id of the newest message that the delivery has created or knows, or 0. A lost message is newer.
 	newest uint64
 }

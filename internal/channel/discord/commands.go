@@ -75,19 +75,19 @@ func (c *bot) register(ctx context.Context, application string) {
 // updateCommands replaces the commands of the application if they differ from those of the bot. Few replacements are allowed in a minute
 // and a day, and a bot may be restarted more often.
 func (c *bot) updateCommands(ctx context.Context, application string) error {
-	var registered []command
-	if err := c.client.call(ctx, at(http.MethodGet, "/applications/%s/commands", application), nil, &registered); err != nil {
+	var current []command
+	if err := c.client.call(ctx, at(http.MethodGet, "/applications/%s/commands", application), nil, &current); err != nil {
 		return err
 	}
-	wanted := commands()
-	if reflect.DeepEqual(sorted(registered), sorted(wanted)) {
+	own := commands()
+	if reflect.DeepEqual(normalize(current), normalize(own)) {
 		return nil
 	}
-	return c.client.call(ctx, at(http.MethodPut, "/applications/%s/commands", application), wanted, nil)
+	return c.client.call(ctx, at(http.MethodPut, "/applications/%s/commands", application), own, nil)
 }
 
-// sorted returns commands in an order that doesn't depend on the platform.
-func sorted(list []command) []command {
+// normalize returns commands in an order that doesn't depend on the platform.
+func normalize(list []command) []command {
 	list = slices.SortedFunc(slices.Values(list), func(a, b command) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range list {
 		list[i].Contexts, list[i].Installs = slices.Sorted(slices.Values(list[i].Contexts)), slices.Sorted(slices.Values(list[i].Installs))

@@ -254,7 +254,7 @@ func (k *connection) receive(ctx context.Context, raw json.RawMessage) error {
 	return nil
 }
 
-// store stores a message. An error ends the connection, which is no news for an operator, so it is logged here.
+// store stores a message. The end of the connection is not logged, so the error is logged here.
 func (k *connection) store(ctx context.Context, in channel.InboundMessage) error {
 	err := k.inbox.Receive(ctx, in)
 	if err != nil && ctx.Err() == nil {

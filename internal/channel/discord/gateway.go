@@ -23,7 +23,7 @@ var reconnect = retry.Schedule{Initial: time.Second, Max: time.Minute, Jitter: t
 // identifyGap is the least time between the starts of two sessions. The platform calls a session invalid that was begun too early.
 const identifyGap = 5 * time.Second
 
-// stableAfter is how long a connection has to work until its end is no failure. Without it a connection that breaks at once, for
+// stableAfter is how long a connection has to work before its end stops counting as a failure. Without it a connection that breaks at once, for
 // example because a message can't be stored, would be opened again every second.
 const stableAfter = 30 * time.Second
 

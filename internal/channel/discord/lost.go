@@ -43,7 +43,7 @@ func (t *chat) continueFrom(state json.RawMessage) {
 		ReplyTo string `json:"replyTo"`
 	}
 	_ = json.Unmarshal(state, &s) // the engine reports the error when it reads the state
-	t.isInterrupted, t.newest, t.answered = true, numberOf(s.Newest), s.ReplyTo
+	t.isInterrupted, t.newest, t.replyTo = true, numberOf(s.Newest), s.ReplyTo
 }
 
 // remember records a request without an answer.
@@ -60,7 +60,7 @@ func (t *chat) find(ctx context.Context, key string, body outgoing, isGrowing bo
 	after := numberAt(missing.at.Add(-clockError))
 	switch {
 	case t.isInterrupted:
-		body.Reference = t.reference(t.answered)
+		body.Reference = t.reference(t.replyTo)
 		missing, after = unanswered{body: body, isGrowing: isGrowing}, numberAt(time.Now().Add(-searchBack))
 	case !ok || time.Since(missing.at) < nonceLife:
 		return "", nil

@@ -46,14 +46,14 @@ func newSearch(state []byte) search {
 	if state == nil {
 		return search{}
 	}
-	var known struct {
+	var ids struct {
 		Newest  string `json:"newest"`
 		ReplyTo string `json:"replyTo"`
 	}
-	_ = json.Unmarshal(state, &known) // the engine reports the error when it reads the state
-	newest, _ := parseReference(known.Newest)
-	answered, _ := parseReference(known.ReplyTo)
-	return search{state: state, isNeeded: true, newest: max(newest, answered)}
+	_ = json.Unmarshal(state, &ids) // the engine reports the error when it reads the state
+	newest, _ := parseReference(ids.Newest)
+	replyTo, _ := parseReference(ids.ReplyTo)
+	return search{state: state, isNeeded: true, newest: max(newest, replyTo)}
 }
 
 // doubt records that a message with a key may exist, if the outcome of its request is unknown. It returns err. The doubt stays until
@@ -125,7 +125,7 @@ func (s *search) takeFile(name string, size int64) (id string) {
 	return ""
 }
 
-// searchChat searches the chat for the messages of the bot since the one that is answered, whose id may be empty. It forgets the
+// searchChat searches the chat for the messages of the bot since the one that is replyTo, whose id may be empty. It forgets the
 // doubts when it has succeeded, because everything that exists is known then.
 func (t *chat) searchChat(ctx context.Context, since string) error {
 	self := t.c.account.Load()

@@ -28,7 +28,7 @@ const (
 	maxFrame = 4 << 20
 )
 
-// stableAfter is how long a connection has to work until its end is no failure. Without it a connection that is ended at once would be
+// stableAfter is how long a connection has to work before its end stops counting as a failure. Without it a connection that is ended at once would be
 // opened again without a wait.
 const stableAfter = 30 * time.Second
 

@@ -111,7 +111,7 @@ func timeOf(key string, at time.Time) time.Time {
 }
 
 // command returns the command of a text. A visitor from elsewhere can't choose another agent: the operator has published one of
-// them, and others may have more rights. A visitor whom nobody has admitted gets no code for /link, because its user is admitted on
+// them, and others may have more rights. A visitor who was not admitted gets no code for /link, because its user is admitted on
 // the other platform.
 func (s *socket) command(text string) (name, args string) {
 	name, args = channel.ParseCommand(text)

@@ -89,7 +89,7 @@ func TestWhoNeedsNoCode(t *testing.T) {
 	}
 }
 
-// A code for /link admits whoever gets it to another channel, so visitors whom nobody has admitted get none. A code that a visitor gives
+// A code for /link admits its user to another channel, so visitors who were not admitted get none. A code that a visitor gives
 // links that visitor only, and not all of those who need no code.
 func TestLinkCodes(t *testing.T) {
 	near, far := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 5}, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 5}

@@ -19,19 +19,19 @@ import (
 // The stories of this file are those of the conformance suite for chat platforms, channeltest. That suite counts requests and messages,
 // of which a web chat has neither; here a client that follows docs/channels/web.md is looked at instead.
 
-// committed is a channel whose conversation has the events that were passed to it, as with a gateway.
-type committed struct {
+// committer is a channel whose conversation has the events that were delivered, as with a gateway.
+type committer struct {
 	*Channel
 	log *conversation
 }
 
 // SendStream implements [channel.StreamChannel].
-func (c committed) SendStream(ctx context.Context, chatID string, metadata channel.StreamMetadata, events <-chan channel.StreamEvent) error {
+func (c committer) SendStream(ctx context.Context, chatID string, metadata channel.StreamMetadata, events <-chan channel.StreamEvent) error {
 	ctx, cancel := context.WithCancel(ctx)
-	passed := make(chan channel.StreamEvent)
+	steps := make(chan channel.StreamEvent)
 	var task sync.WaitGroup
 	task.Go(func() {
-		defer close(passed)
+		defer close(steps)
 		for {
 			select {
 			case e, ok := <-events:
@@ -40,7 +40,7 @@ func (c committed) SendStream(ctx context.Context, chatID string, metadata chann
 				}
 				c.log.commit(e)
 				select {
-				case passed <- e:
+				case steps <- e:
 				case <-ctx.Done():
 					return
 				}
@@ -49,7 +49,7 @@ func (c committed) SendStream(ctx context.Context, chatID string, metadata chann
 			}
 		}
 	})
-	err := c.Channel.SendStream(ctx, chatID, metadata, passed)
+	err := c.Channel.SendStream(ctx, chatID, metadata, steps)
 	cancel()
 	task.Wait()
 	return err
@@ -72,21 +72,21 @@ func (c *conversation) commit(e channel.StreamEvent) {
 	}
 }
 
-// reading is a client that reads frames until its connection ends.
-type reading struct {
+// viewer is a client that reads frames until its connection ends.
+type viewer struct {
 	mu     sync.Mutex
 	screen *screen
 	// states are those of the tool calls, by name, and questions the texts of the open ones, by token.
-	states    map[string]string
-	questions map[string]string
-	asked     int // questions in all
-	finals    int // frames that end an answer
-	frames    int
-	onFrame   func(n int) // is called before the nth frame is shown, unless it is nil
+	states        map[string]string
+	questions     map[string]string
+	questionCount int // questions in all
+	finals        int // frames that end an answer
+	frames        int
+	onFrame       func(n int) // is called before the nth frame is shown, unless it is nil
 }
 
 // read shows the frames of a connection.
-func (r *reading) read(v *visitor) {
+func (r *viewer) read(v *visitor) {
 	for {
 		_, b, err := v.Read(context.Background())
 		if err != nil {
@@ -107,7 +107,7 @@ func (r *reading) read(v *visitor) {
 }
 
 // show shows a frame.
-func (r *reading) show(f frame) {
+func (r *viewer) show(f frame) {
 	isOpen := !r.screen.ended[f.Turn]
 	r.screen.apply(f)
 	switch {
@@ -117,7 +117,7 @@ func (r *reading) show(f frame) {
 	case f.Type == typeTool:
 		r.states[f.Name] = f.State
 	case f.Type == typeQuestion:
-		r.asked++
+		r.questionCount++
 		r.questions[f.Question] = f.Text
 	case f.Type == typeAnswered:
 		delete(r.questions, f.Question)
@@ -131,7 +131,7 @@ type theater struct {
 	t       *testing.T
 	site    *site
 	log     *conversation
-	reading *reading
+	viewer  *viewer
 	session string
 	state   channeltest.State
 }
@@ -139,7 +139,7 @@ type theater struct {
 // newTheater opens a channel, to which a visitor connects.
 func newTheater(t *testing.T) *theater {
 	h := &theater{t: t, log: &conversation{}, session: newToken()}
-	h.reading = &reading{screen: newScreen(t), states: map[string]string{}, questions: map[string]string{}}
+	h.viewer = &viewer{screen: newScreen(t), states: map[string]string{}, questions: map[string]string{}}
 	h.site = open(t, Options{}, h.log)
 	h.connect()
 	return h
@@ -149,31 +149,31 @@ func newTheater(t *testing.T) *theater {
 func (h *theater) connect() {
 	h.t.Helper()
 	query := "session=" + h.session
-	if after := h.reading.screen.after; after >= 0 {
+	if after := h.viewer.screen.after; after >= 0 {
 		query += fmt.Sprint("&after=", after)
 	}
 	v, err := h.site.tryDial(query)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	go h.reading.read(v) // ends with the connection
+	go h.viewer.read(v) // ends with the connection
 	synctest.Wait()
 }
 
 // begin starts a turn and its delivery.
 func (h *theater) begin(ctx context.Context) (*channeltest.Story, <-chan error) {
 	s := channeltest.NewStory(h.t, "turn")
-	result := s.Deliver(ctx, committed{h.site.Channel, h.log}, chatOf(h.session), "", &h.state)
+	result := s.Deliver(ctx, committer{h.site.Channel, h.log}, chatOf(h.session), "", &h.state)
 	s.Begin()
 	return s, result
 }
 
 // look calls f with what the visitor sees when all frames have arrived.
-func (h *theater) look(f func(r *reading)) {
+func (h *theater) look(f func(r *viewer)) {
 	synctest.Wait()
-	h.reading.mu.Lock()
-	defer h.reading.mu.Unlock()
-	f(h.reading)
+	h.viewer.mu.Lock()
+	defer h.viewer.mu.Unlock()
+	f(h.viewer)
 }
 
 // finish waits for the end of a delivery, and checks that the answer is shown once and has ended once.
@@ -182,7 +182,7 @@ func (h *theater) finish(result <-chan error, want string) {
 	if err := <-result; err != nil {
 		h.t.Fatal(err)
 	}
-	h.look(func(r *reading) {
+	h.look(func(r *viewer) {
 		h.t.Helper()
 		if r.finals != 1 || len(r.screen.answers) != 1 || !r.screen.ended["turn"] || len(r.questions) > 0 {
 			h.t.Errorf("%d finals, answers %q, open questions %v", r.finals, r.screen.answers, r.questions)
@@ -211,13 +211,13 @@ func TestStories(t *testing.T) {
 			s.OpenText()
 			s.Write("I look at the files first.")
 			s.Tool("bash", `{"command":"ls"}`)
-			h.look(func(r *reading) {
+			h.look(func(r *viewer) {
 				if r.states["bash"] != "running" {
 					h.t.Errorf("tools %v", r.states)
 				}
 			})
 			s.ToolEnd("not found", event.PartFailed)
-			h.look(func(r *reading) {
+			h.look(func(r *viewer) {
 				if r.states["bash"] != "failed" {
 					h.t.Errorf("tools %v", r.states)
 				}
@@ -229,15 +229,15 @@ func TestStories(t *testing.T) {
 		},
 		"question": func(h *theater, s *channeltest.Story) string {
 			s.Ask("r1", "Remove x?")
-			h.look(func(r *reading) {
+			h.look(func(r *viewer) {
 				if len(r.questions) != 1 {
 					h.t.Errorf("questions %v", r.questions)
 				}
 			})
 			s.Answer("r1", event.Deny)
-			h.look(func(r *reading) {
-				if len(r.questions) != 0 || r.asked != 1 {
-					h.t.Errorf("questions %v of %d", r.questions, r.asked)
+			h.look(func(r *viewer) {
+				if len(r.questions) != 0 || r.questionCount != 1 {
+					h.t.Errorf("questions %v of %d", r.questions, r.questionCount)
 				}
 			})
 			s.OpenText()
@@ -329,7 +329,7 @@ func TestKilledAtEachFrame(t *testing.T) {
 				h := newTheater(t)
 				ctx, kill := context.WithCancel(t.Context())
 				defer kill()
-				h.look(func(r *reading) {
+				h.look(func(r *viewer) {
 					r.frames = 0
 					r.onFrame = func(frames int) {
 						if frames == n {
@@ -351,9 +351,9 @@ func TestKilledAtEachFrame(t *testing.T) {
 				h.site.stop()
 				time.Sleep(time.Second) // a process takes time to start, by which numbers of frames differ
 				if !isReceived {
-					h.reading.screen = newScreen(t) // the page was loaded again
+					h.viewer.screen = newScreen(t) // the page was loaded again
 				}
-				h.reading.onFrame = nil
+				h.viewer.onFrame = nil
 				h.site = open(t, Options{}, h.log)
 				h.connect()
 				s, result = h.begin(t.Context())
@@ -361,7 +361,7 @@ func TestKilledAtEachFrame(t *testing.T) {
 				if err := <-result; err != nil {
 					t.Fatal(err)
 				}
-				h.look(func(r *reading) {
+				h.look(func(r *viewer) {
 					if r.screen.text["turn"] != want || len(r.screen.answers) != 1 || !r.screen.ended["turn"] || r.finals > 1 || len(r.questions) > 0 {
 						t.Errorf("killed at frame %d: %d finals, answers %q, questions %v, text %q", n, r.finals, r.screen.answers, r.questions, r.screen.text["turn"])
 					}
