@@ -3,8 +3,6 @@ package whatsapp
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -99,65 +97,6 @@ func TestUnknown(t *testing.T) {
 		cancel()
 		if err := n.Send(ctx, to(ann.ID, "hi")); !errors.Is(err, context.Canceled) {
 			t.Error(err)
-		}
-		check(t, server)
-	})
-}
-
-// Answers to many people arrive whole and in order while requests fail at random, at most once each. Time is virtual.
-func TestStorm(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		random := rand.New(rand.NewPCG(1, 2))
-		n, server, _, _ := newNumber(t, fake.Options{PairGap: 6 * time.Second, Rate: 80, Chaos: func(route, _ string) *fake.Fault {
-			if route != fake.RouteMessages {
-				return nil
-			}
-			switch k := random.IntN(100); {
-			case k < 5:
-				return &fake.Fault{Status: 400, Code: codePair}
-			case k < 7:
-				return &fake.Fault{Status: 400, Code: codeNumberMax}
-			case k < 10:
-				return &fake.Fault{Status: 500, Code: 131000}
-			case k < 12:
-				return &fake.Fault{Before: true}
-			case k < 14:
-				return &fake.Fault{After: true}
-			}
-			return nil
-		}})
-		const people, answers = 40, 10
-		type result struct {
-			chat, text string
-			err        error
-		}
-		results := make(chan result, people*answers)
-		for i := range people {
-			p := fake.Person{ID: fmt.Sprint(100 + i), Name: "P"}
-			server.Say(p, "hello")
-			go func() {
-				for k := range answers {
-					text := fmt.Sprintf("answer %d", k)
-					results <- result{p.ID, text, n.Send(t.Context(), to(p.ID, text))}
-				}
-			}()
-		}
-		for range people * answers {
-			r := <-results
-			count := 0
-			for _, text := range texts(server, r.chat) {
-				if text == r.text {
-					count++
-				}
-			}
-			if r.err == nil && count != 1 || r.err != nil && (!errors.Is(r.err, channel.ErrUnknownOutcome) || count > 1) {
-				t.Errorf("%s: %d times, %v", r.text, count, r.err)
-			}
-		}
-		for i := range people {
-			if got := texts(server, fmt.Sprint(100+i)); !slices.IsSorted(got) {
-				t.Errorf("%q", got)
-			}
 		}
 		check(t, server)
 	})
