@@ -135,7 +135,7 @@ func tools(t *testing.T, b *bench) {
 	s.Send(event.Event{Type: event.TurnUpdate, Body: &event.Body{Step: 2}})
 	s.Tool("bash", `{"command":"ls <dir> & more"}`)
 	time.Sleep(10 * time.Second)
-	b.sees(t, "while a tool runs", "Working…", "ls <dir> & more")
+	b.sees(t, "while a tool runs", "⏳", "ls <dir> & more")
 	s.ToolEnd("a.txt\nb.txt\n", event.PartFailed)
 	time.Sleep(12 * time.Second)
 	b.sees(t, "after a failed tool", "❌", "a.txt")
@@ -185,7 +185,7 @@ func cancelledTurn(t *testing.T, b *bench) {
 	s, result := b.begin(t)
 	s.Tool("bash", `{"command":"ls"}`)
 	time.Sleep(10 * time.Second)
-	b.sees(t, "while a tool runs", "Working…")
+	b.sees(t, "while a tool runs", "⏳")
 	s.End(event.Cancelled)
 	b.finishEmpty(t, result)
 }
@@ -241,7 +241,8 @@ func penalties(t *testing.T, b *bench) {
 	s.End(event.Completed)
 	began := time.Now()
 	b.finish(t, result, strings.TrimSpace(strings.Repeat("More and more. ", 20)))
-	if took := time.Since(began); took < wait || took > 2*wait+30*time.Second {
+	// Platforms that don't say how long a penalty lasts are tried again with growing waits.
+	if took := time.Since(began); took < wait || took > 2*wait+2*time.Minute {
 		t.Errorf("the answer came %v after the end", took)
 	}
 }

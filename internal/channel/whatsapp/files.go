@@ -46,7 +46,7 @@ func (t *chat) SendFile(ctx context.Context, f live.File) (string, error) {
 	case errors.Is(err, live.ErrUnknown):
 		return "", errors.Join(live.ErrUnsent, err) // a second upload has no effect that people see
 	case err != nil:
-		return "", explain(err)
+		return "", t.explain(err)
 	}
 	m := outgoing{Type: kind}
 	switch file := (&fileSent{ID: id}); kind {
