@@ -41,6 +41,7 @@ type chat struct {
 	hasReplied bool
 	// refusals counts refusals in a row because of a limit.
 	refusals int
+	upload   upload // the newest file
 }
 
 var (
@@ -103,12 +104,17 @@ func (t *chat) Edit(context.Context, string, live.Post) error { return nil }
 // Delete implements [live.Chat], as Edit does.
 func (t *chat) Delete(context.Context, string) error { return nil }
 
-// ShowTyping implements [live.Chat]. The webhook has shown the indicator already when the message arrived; then this prolongs it.
+// ShowTyping implements [live.Chat]. The webhook has shown the indicator already when the message arrived; then this prolongs it. A
+// refusal says nothing about the answer, so it doesn't end the delivery.
 func (t *chat) ShowTyping(ctx context.Context) error {
 	if !strings.HasPrefix(t.question, messagePrefix) {
 		return nil
 	}
-	return t.explain(t.n.sendReceipt(ctx, t.question))
+	err := t.n.sendReceipt(ctx, t.question)
+	if isTerminal(err) {
+		return err
+	}
+	return t.explain(err)
 }
 
 // DraftTimes implements [live.DraftChat]. A growing text can't be shown, but while it grows, the indicator is.

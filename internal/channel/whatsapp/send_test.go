@@ -72,6 +72,11 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("code %d: %v", code, err)
 			}
 		}
+		_, ch := n.newChat(ann.ID, server.Say(ann, "hello"))
+		server.Fail(fake.Fault{Route: fake.RouteRead, Status: 403, Code: 10})
+		if err := ch.ShowTyping(t.Context()); err == nil || errors.Is(err, channel.ErrUnreachable) {
+			t.Errorf("an indicator that is refused: %v", err)
+		}
 		time.Sleep(25 * time.Hour)
 		if err := n.Send(t.Context(), to(ann.ID, "late")); !errors.Is(err, errWindow) {
 			t.Error(err)
@@ -132,6 +137,23 @@ func TestSendFile(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}
+		known := live.File{Name: "a.png", Type: "image/png", Content: []byte("x"), Key: "k"}
+		for _, f := range []fake.Fault{{Status: 400, Code: codePair}, {Status: 400, Code: codeMedia}} {
+			f.Route = fake.RouteMessages
+			server.Fail(f)
+			if _, err := ch.SendFile(t.Context(), known); (f.Code == codePair) != errors.As(err, new(*live.Penalty)) {
+				t.Errorf("code %d: %v", f.Code, err)
+			}
+		}
+		uploads := 0
+		for _, r := range server.Requests() {
+			if r.Route == fake.RouteUpload {
+				uploads++
+			}
+		}
+		if list := texts(server, ann.ID); list[len(list)-1] != "📎 a.png" || uploads != 5 {
+			t.Errorf("%q after %d uploads", list, uploads)
+		}
 		picture := live.File{Name: "a.png", Type: "image/png", Content: []byte("x")}
 		server.Fail(fake.Fault{Route: fake.RouteUpload, After: true})
 		if _, err := ch.SendFile(t.Context(), picture); !errors.Is(err, live.ErrUnsent) {
@@ -143,6 +165,24 @@ func TestSendFile(t *testing.T) {
 		}
 		check(t, server)
 	})
+}
+
+// Answers that are not those of the API are understood. A limit says that the request had no effect; anything else leaves it open.
+func TestAnswers(t *testing.T) {
+	for name, c := range map[string]struct {
+		status        int
+		body          string
+		unknown, rate bool
+	}{
+		"proxy":          {502, "<html>Bad Gateway</html>", true, false},
+		"limit of proxy": {429, "slow down", false, true},
+		"limit":          {403, `{"error":{"code":4,"message":"Application request limit reached"}}`, false, true},
+	} {
+		err := decode(c.status, []byte(c.body), nil)
+		if err == nil || errors.Is(err, live.ErrUnknown) != c.unknown || isRate(err) != c.rate || isRefused(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 // The access token is sent to the platform only.

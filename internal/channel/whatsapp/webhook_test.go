@@ -133,7 +133,7 @@ func TestUnsigned(t *testing.T) {
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, server, received, _ := newNumber(t, fake.Options{})
-		server.Fail(fake.Fault{Route: fake.RouteNumber, Status: 500, Code: 1})
+		server.Fail(fake.Fault{Route: fake.RouteNumber, Status: 403, Code: codeApp}) // a limit, and no refusal of the token
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- n.Run(ctx, received) }()
