@@ -65,10 +65,11 @@ func (s *Server) begin(c *call) *Fault {
 			c.chat, c.target = card.message.Chat, card.message.ID
 		}
 	}
+	// A request that began at the same time as the penalty could not know about it.
+	if c.at.After(s.penaltyBegin) && c.at.Before(s.penalty) {
+		s.violations = append(s.violations, fmt.Sprintf("%s %v before the end of a penalty", c.route, s.penalty.Sub(c.at)))
+	}
 	if o := s.chats[c.chat]; o != nil {
-		if c.at.Before(o.penalty) {
-			s.violations = append(s.violations, fmt.Sprintf("%s %v before the end of a penalty", c.route, o.penalty.Sub(c.at)))
-		}
 		if c.target != "" && o.inFlight[c.target] {
 			s.violations = append(s.violations, "two requests for one message at a time")
 		}

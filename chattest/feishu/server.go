@@ -68,6 +68,8 @@ type Server struct {
 	violations []string
 	counter    int // of ids
 	webhook    webhook
+	// penalty is the end of the newest penalty, which is for all requests of the app.
+	penaltyBegin, penalty time.Time
 }
 
 // Request is a request that the server got. Status is 0 if it was not answered.
@@ -84,7 +86,6 @@ type chat struct {
 	messages []*Message
 	isClosed bool // the bot isn't a member any more
 	times    []time.Time
-	penalty  time.Time
 	inFlight map[string]bool // messages and cards that a request changes
 }
 
@@ -200,8 +201,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	if fault != nil && fault.Status != 0 {
 		failed = fault.failure()
-		if o := s.chats[c.chat]; o != nil && fault.RetryAfter > 0 {
-			o.penalty = time.Now().Add(fault.RetryAfter)
+		if fault.RetryAfter > 0 {
+			s.penaltyBegin = time.Now()
+			s.penalty = s.penaltyBegin.Add(fault.RetryAfter)
 		}
 	} else {
 		result, failed = run()

@@ -85,6 +85,23 @@ func TestRedelivery(t *testing.T) {
 	}
 }
 
+// A mention that arrives before the bot knows itself is not confirmed, so it arrives again. Without that it would be lost.
+func TestEarlyMention(t *testing.T) {
+	c, server, received := newBot(t, options())
+	c.openID.Store(nil)
+	server.Say(team, "@bot hello")
+	if got := received.take(); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+	if err := c.identify(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	server.Redeliver()
+	if got := received.take(); len(got) != 1 || !got[0].Hints.Addressed {
+		t.Errorf("%+v", got)
+	}
+}
+
 // Requests that the platform has not signed have no effect.
 func TestUnsigned(t *testing.T) {
 	c, server, received := newBot(t, options())

@@ -32,7 +32,7 @@ func (c *bot) ServeWebhook(w http.ResponseWriter, r *http.Request, inbox channel
 	}
 	e, err := c.open(body)
 	if err != nil {
-		http.Error(w, "the body isn't encrypted with the app's key", http.StatusUnauthorized)
+		http.Error(w, "invalid signature", http.StatusUnauthorized) // the same as below, so that nobody learns what can be decrypted
 		return
 	}
 	if e.Type == "url_verification" { // not signed, as the only request
@@ -41,6 +41,10 @@ func (c *bot) ServeWebhook(w http.ResponseWriter, r *http.Request, inbox channel
 	}
 	if !c.isSigned(r, body) {
 		http.Error(w, "invalid signature", http.StatusUnauthorized)
+		return
+	}
+	if c.openID.Load() == nil && len(e.Event.Message.Mentions) > 0 { // after a start or a reload
+		http.Error(w, "the bot doesn't know its own id yet, by which it recognises mentions", http.StatusServiceUnavailable)
 		return
 	}
 	if m, ok := c.inbound(e); ok {
