@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -42,6 +43,21 @@ func (s *Server) RevokeTokens() {
 // bot answers with the bot itself.
 func (c *call) bot() (any, *failure) {
 	return flat{"bot": map[string]any{"activate_status": 2, "app_name": "Leat", "open_id": BotID}}, nil
+}
+
+// members answers with the people of a chat, one on each page, so that bots have to read all pages.
+func (c *call) members() (any, *failure) {
+	o := c.s.chats[c.path[4]]
+	if o == nil || o.isClosed {
+		return nil, refuse(232011, "Operator can NOT be out of the chat.")
+	}
+	page, _ := strconv.Atoi(c.r.URL.Query().Get("page_token")) // 0 for the first
+	if page < 0 || page >= len(o.people) {
+		return nil, refuse(codeParameter, "page_token is invalid")
+	}
+	id := o.people[page]
+	item := map[string]any{"member_id": id, "member_id_type": "open_id", "name": strings.TrimPrefix(id, "ou_"), "tenant_key": "tenant"}
+	return map[string]any{"items": []any{item}, "has_more": page+1 < len(o.people), "page_token": strconv.Itoa(page + 1)}, nil
 }
 
 // begin finds out which chat a request concerns, records it, checks the rules about its time, and returns the fault that it meets,

@@ -23,6 +23,8 @@ const (
 	RouteContent  = "content"  // PUT of the text of a card's element
 	RouteSettings = "settings" // PATCH of a card's settings
 	RouteConvert  = "convert"  // of a message's id to that of its card
+	RouteMessage  = "message"  // GET of a message
+	RouteMembers  = "members"  // GET of the members of a chat
 )
 
 const (
@@ -85,6 +87,7 @@ type Request struct {
 type chat struct {
 	messages []*Message
 	isClosed bool // the bot isn't a member any more
+	people   []string
 	times    []time.Time
 	inFlight map[string]bool // messages and cards that a request changes
 }
@@ -236,6 +239,10 @@ func (c *call) find() (func() (any, *failure), *failure) {
 		return route(RouteUpdate, c.update)
 	case operation == "DELETE im/v1/messages" && p[5] == "":
 		return route(RouteDelete, c.remove)
+	case operation == "GET im/v1/messages" && p[5] == "":
+		return route(RouteMessage, c.message)
+	case operation == "GET im/v1/chats" && p[5] == "members":
+		return route(RouteMembers, c.members)
 	case operation == "GET im/v1/messages" && p[5] == "resources":
 		return route(RouteResource, c.resource)
 	case operation == "POST cardkit/v1/cards" && p[4] == "":

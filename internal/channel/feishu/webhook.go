@@ -47,12 +47,14 @@ func (c *bot) ServeWebhook(w http.ResponseWriter, r *http.Request, inbox channel
 		http.Error(w, "the bot doesn't know its own id yet, by which it recognises mentions", http.StatusServiceUnavailable)
 		return
 	}
-	if m, ok := c.inbound(e); ok {
-		if err := inbox.Receive(r.Context(), m); err != nil {
-			c.log.Error("message of Feishu could not be stored; the platform sends it again", "error", err)
-			http.Error(w, "the message could not be stored", http.StatusServiceUnavailable)
-			return
-		}
+	m, ok, err := c.inbound(r.Context(), e)
+	if err == nil && ok {
+		err = inbox.Receive(r.Context(), m)
+	}
+	if err != nil {
+		c.log.Error("message of Feishu could not be stored; the platform sends it again", "error", err)
+		http.Error(w, "the message could not be stored", http.StatusServiceUnavailable)
+		return
 	}
 	answer(w, map[string]string{})
 }
