@@ -247,8 +247,8 @@ func penalties(t *testing.T, b *bench) {
 	}
 }
 
-// outage makes the server refuse everything for a minute, beginning with the end of the turn. The answer comes when that is over. An
-// outage says nothing about the answer, so a channel that gives up would lose it.
+// outage makes the server refuse everything for a minute, beginning with the end of the turn. The answer comes when that is over. A
+// channel that gives up would lose it.
 func outage(t *testing.T, b *bench) {
 	var end time.Time
 	b.server.SetChaos(func() Fault {

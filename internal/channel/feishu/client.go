@@ -129,7 +129,7 @@ func (c *client) do(ctx context.Context, r request, token string) (*http.Respons
 	return response, nil
 }
 
-// decode decodes an answer of the platform, and begins a penalty for the app if the answer says so.
+// decode decodes an answer of the platform, and begins a penalty for the app if the answer demands one.
 func (c *client) decode(ctx context.Context, response *http.Response, result any) error {
 	raw, err := io.ReadAll(response.Body)
 	if err != nil {

@@ -32,7 +32,7 @@ func (c *bot) ServeWebhook(w http.ResponseWriter, r *http.Request, inbox channel
 	}
 	e, err := c.open(body)
 	if err != nil {
-		http.Error(w, "invalid signature", http.StatusUnauthorized) // the same as below, so that nobody learns what can be decrypted
+		http.Error(w, "invalid signature", http.StatusUnauthorized) // the same text as below, so that it doesn't reveal what can be decrypted
 		return
 	}
 	if e.Type == "url_verification" { // not signed, as the only request

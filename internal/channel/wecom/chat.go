@@ -230,7 +230,7 @@ func (t *chat) abandon(ctx context.Context) {
 }
 
 // statusText returns the tool calls as Markdown, without the heading that the agent works: if the platform can't be reached until the
-// time of the stream is over, nobody could take that back.
+// time of the stream is over, the heading would stay forever.
 func statusText(s *live.Status) string {
 	text := s.Fit(maxCard, func(s *live.Status) string {
 		_, rows, _ := strings.Cut(s.Markdown(), "\n\n")

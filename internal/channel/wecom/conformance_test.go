@@ -62,15 +62,15 @@ func (c *conformant) Open() channel.StreamChannel {
 	b := openBot(c.Server, &strings.Builder{})
 	b.options.Streaming = c.streaming
 	c.stop = runBot(b, &inbox{})
-	settle()
+	waitForOthers()
 	return b
 }
 
 // Close implements [io.Closer].
 func (c *conformant) Close() error { return c.stop() }
 
-// settle waits until all other goroutines wait: virtual time advances only then. Several tests may call it at the same time.
-func settle() { time.Sleep(time.Millisecond) }
+// waitForOthers waits until all other goroutines wait: virtual time advances only then. Several tests may call it at the same time.
+func waitForOthers() { time.Sleep(time.Millisecond) }
 
 func (c *conformant) SetChaos(next func() channeltest.Fault) {
 	c.mu.Lock()
@@ -84,7 +84,7 @@ func (c *conformant) Say(chat string) string {
 		p = fake.Group(chat, "ann")
 	}
 	id := c.Server.Say(p, "hello")
-	settle()
+	waitForOthers()
 	return id
 }
 

@@ -147,18 +147,19 @@ func (c *bot) readFrames(ctx context.Context, conn *websocket.Conn, incoming cha
 	}
 }
 
-// storeAll passes messages to the inbox until there are no more. When ctx has ended, those that wait get a last chance.
+// storeAll passes messages to the inbox until incoming is closed. When ctx has ended, each of the remaining ones is tried once.
 func (c *bot) storeAll(ctx context.Context, inbox channel.Inbox, incoming <-chan channel.InboundMessage) {
+	var remaining []channel.InboundMessage
 	for m := range incoming {
-		if c.store(ctx, inbox, m) == nil {
-			continue
+		if c.store(ctx, inbox, m) != nil {
+			remaining = append(remaining, m)
 		}
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeLimit)
-		defer cancel()
-		for ok := true; ok; m, ok = <-incoming {
-			if err := inbox.Receive(last, m); err != nil {
-				c.log.Error("message of WeCom was lost: it could not be stored before the end", "error", err)
-			}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeLimit)
+	defer cancel()
+	for _, m := range remaining {
+		if err := inbox.Receive(ctx, m); err != nil {
+			c.log.Error("message of WeCom was lost: it could not be stored before the end", "error", err)
 		}
 	}
 }

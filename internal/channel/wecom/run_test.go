@@ -92,7 +92,7 @@ func TestStoredAtTheEnd(t *testing.T) {
 // A lost connection is restored, and kept alive by pings.
 func TestConnection(t *testing.T) {
 	test(t, fake.Options{}, func(t *testing.T, b *bench) {
-		for range 8 { // each loss is an outage of its own, which begins with a short wait
+		for range 8 { // the wait after each loss is short, because the connection has worked
 			b.server.Disconnect()
 			time.Sleep(5 * time.Second)
 			if !b.server.IsConnected() {

@@ -105,7 +105,7 @@ func (t *chat) Edit(context.Context, string, live.Post) error { return nil }
 func (t *chat) Delete(context.Context, string) error { return nil }
 
 // ShowTyping implements [live.Chat]. The webhook has shown the indicator already when the message arrived; then this prolongs it. A
-// refusal says nothing about the answer, so it doesn't end the delivery.
+// refusal doesn't end the delivery, because the answer may still be accepted.
 func (t *chat) ShowTyping(ctx context.Context) error {
 	if !strings.HasPrefix(t.question, messagePrefix) {
 		return nil

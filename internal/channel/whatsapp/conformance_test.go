@@ -72,7 +72,7 @@ func (c *conformant) Say(chat string) string {
 
 func (c *conformant) Visible(chat string) []string { return texts(c.Server, chat) }
 
-// Remove does nothing: people can't delete messages of a number for everybody.
+// Remove does nothing: people can't delete messages of a number for other people.
 func (c *conformant) Remove(string, int) {}
 
 func (c *conformant) Requests() int { return len(c.Server.Requests()) }
