@@ -253,6 +253,10 @@ func TestLimits(t *testing.T) {
 		for _, chat := range []string{"oc_1", "oc_2"} {
 			go func() { results <- c.Send(t.Context(), to(chat, "hi")) }()
 		}
+		time.Sleep(time.Second)
+		if err := c.identify(t.Context()); !errors.As(err, new(*live.Penalty)) {
+			t.Errorf("a request for no chat during the penalty: %v", err)
+		}
 		for range 2 {
 			if err := <-results; err != nil || time.Since(began) < 30*time.Second {
 				t.Errorf("%v after %v", err, time.Since(began))

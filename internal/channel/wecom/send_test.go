@@ -9,6 +9,7 @@ import (
 
 	fake "github.com/leat-dev/leat/chattest/wecom"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/markup"
 	"github.com/leat-dev/leat/internal/channel"
 	"github.com/leat-dev/leat/internal/channel/channeltest"
 	"github.com/leat-dev/leat/internal/channel/live"
@@ -184,6 +185,23 @@ func TestExpiry(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Only the first message of an answer continues the text that its stream shows. A later one that begins with the same words is whole.
+func TestRemainder(t *testing.T) {
+	test(t, fake.Options{}, func(t *testing.T, b *bench) {
+		b.server.Say(ann, "hello")
+		ch := b.newChat("ann", "")
+		ch.stream = &stream{link: &b.link, isFinished: true, frozen: "Yes."}
+		for _, text := range []string{"Yes.\n\nThe first part.", "Yes.\n\nThe second part."} {
+			if _, err := ch.Post(t.Context(), live.Post{Kind: live.Answer, Text: markup.Message{Text: text}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := shown(b, "ann"); got != "markdown: The first part.|markdown: Yes.\n\nThe second part." {
+			t.Errorf("%q", got)
+		}
+	})
 }
 
 // The first update of a stream is repeated if it gets no acknowledgement. There is one message at the end, and not a second one with the
