@@ -247,7 +247,7 @@ func penalties(t *testing.T, b *bench) {
 	}
 }
 
-// outage makes the server refuse everything for a minute, beginning with the end of the turn. The answer comes when that is over. A
+// outage makes the server refuse everything for four minutes, beginning with the end of the turn. The answer comes when that is over. A
 // channel that gives up would lose it.
 func outage(t *testing.T, b *bench) {
 	var end time.Time
@@ -261,7 +261,7 @@ func outage(t *testing.T, b *bench) {
 	s.OpenText()
 	s.Write("An answer that is long enough to be shown while it grows.")
 	time.Sleep(10 * time.Second)
-	end = time.Now().Add(time.Minute)
+	end = time.Now().Add(4 * time.Minute)
 	s.End(event.Completed)
 	b.finish(t, result, "An answer that is long enough to be shown while it grows.")
 }
