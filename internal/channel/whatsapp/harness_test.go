@@ -18,8 +18,15 @@ var ann = fake.Person{ID: "15550001", Name: "Ann"}
 // inbox collects what a channel receives, as the pipeline does: each message once.
 type inbox struct {
 	mu       sync.Mutex
+	failures []string
 	messages []channel.InboundMessage
 	isBroken bool
+}
+
+func (b *inbox) Fail(_ context.Context, chatID string, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failures = append(b.failures, chatID+": "+err.Error())
 }
 
 func (b *inbox) Receive(_ context.Context, m channel.InboundMessage) error {

@@ -124,7 +124,10 @@ func TestUnsigned(t *testing.T) {
 		t.Error(text)
 	}
 	server.Status(ann.ID, "wamid.1", "failed", 131047, "Re-engagement message")
-	if text := log.String(); !strings.Contains(text, "24 hours") || strings.Contains(text, ann.ID) {
+	if list := received.failures; len(list) != 1 || !strings.HasPrefix(list[0], ann.ID+": ") || !strings.Contains(list[0], "24 hours") {
+		t.Errorf("%q", list)
+	}
+	if text := log.String(); strings.Contains(text, ann.ID) {
 		t.Error(text)
 	}
 }
