@@ -14,7 +14,7 @@ func isTerminator(r rune) bool {
 	switch r {
 	case '.', '!', '?', '。', '！', '？':
 		return true
-	case ellipsis, '⋯', '；', '།':
+	case ellipsis, '⋯', '；', '།', '។', '៕':
 		return true // Unicode doesn't count these
 	}
 	return r >= 0x80 && unicode.Is(unicode.Sentence_Terminal, r)

@@ -2,7 +2,6 @@ package sentence
 
 import (
 	"strings"
-	"unicode/utf8"
 )
 
 // A search looks for the end of Markdown in a text that grows. Its result depends on the first maxHold bytes only.
@@ -28,6 +27,7 @@ func (s *Segmenter) readLabel(isFinal bool) bool {
 		return false
 	} else if result == found {
 		s.hideEnd(n)
+		s.cited = s.offset
 		return true
 	}
 	switch s.label(s.source, isFinal) {
@@ -74,7 +74,7 @@ func (s *Segmenter) label(source string, isFinal bool) search {
 
 // citation returns the length of a reference to a footnote, such as [^1], or to a source, such as [1] after a full stop.
 func (s *Segmenter) citation(isFinal bool) (int, search) {
-	isSource := isTerminator(s.before) || s.before == ']'
+	isSource := isTerminator(s.before) || s.cited == s.offset && s.offset > 0
 	for i := 1; i < min(len(s.source), maxHold); i++ {
 		switch c := s.source[i]; {
 		case i == 1 && c == '^':
@@ -251,9 +251,7 @@ func (s *Segmenter) readURL(isFinal bool) bool {
 		return true
 	}
 	text := s.source[:min(len(s.source), maxHold)]
-	for len(text) < len(s.source) && !utf8.RuneStart(s.source[len(text)]) {
-		text = s.source[:len(text)-1]
-	}
+	text = text[:completeLength(text)]
 	end := strings.IndexFunc(text, endsURL)
 	isLong := end < 0 && len(s.source) >= maxHold
 	if end < 0 {

@@ -33,11 +33,12 @@ func (s *Segmenter) readDollar(isFinal bool) bool {
 	if len(s.source) < 3 && !isFinal && strings.TrimLeft(s.source, "$") == "" {
 		return false
 	}
-	if n := runLength(s.source); n == 2 {
-		s.announceFormula(2, "$$")
-		return true
-	} else if n > 2 {
+	switch n := runLength(s.source); {
+	case n > 2 || s.before == '$':
 		s.sayRune('$', 1)
+		return true
+	case n == 2:
+		s.announceFormula(2, "$$")
 		return true
 	}
 	end, result := dollarEnd(s.source, s.before, isFinal)
@@ -55,7 +56,7 @@ func (s *Segmenter) readDollar(isFinal bool) bool {
 // dollarEnd returns the position of the dollar that ends a formula. A formula that begins with a digit has no space, because amounts
 // are more frequent.
 func dollarEnd(source string, before rune, isFinal bool) (int, search) {
-	if isAlnum(before) || before == '$' {
+	if isAlnum(before) {
 		return 0, notFound
 	}
 	text := source[:min(len(source), maxHold)]

@@ -38,6 +38,7 @@ type Segmenter struct {
 	fence   fence
 	skipped skipped
 	links   int // how many labels of links are open
+	cited   int // where the last reference to a source ends
 
 	// The spoken text.
 	cutter      cutter
@@ -45,6 +46,7 @@ type Segmenter struct {
 	start       int    // where the next unit begins
 	isVisible   bool   // the next unit's range has more than white space
 	isSeparated bool   // a cell has ended, and the next character begins another one
+	isDropped   bool   // a picture has followed the last space
 	letters     census // of the whole answer
 }
 
@@ -65,18 +67,23 @@ func New(language string) *Segmenter {
 // Write adds a part of the answer and returns the units that are complete.
 func (s *Segmenter) Write(delta string) []Unit {
 	delta = s.partial + delta
-	complete := len(delta)
-	for i := len(delta) - 1; i >= max(0, len(delta)-utf8.UTFMax+1); i-- {
-		if utf8.RuneStart(delta[i]) {
-			if !utf8.FullRuneInString(delta[i:]) {
-				complete = i
+	complete := completeLength(delta)
+	s.source, s.partial = s.source+delta[:complete], delta[complete:]
+	s.read(false)
+	return s.take()
+}
+
+// completeLength returns the length of a text without an incomplete character at its end.
+func completeLength(text string) int {
+	for i := len(text) - 1; i >= max(0, len(text)-utf8.UTFMax+1); i-- {
+		if utf8.RuneStart(text[i]) {
+			if !utf8.FullRuneInString(text[i:]) {
+				return i
 			}
 			break
 		}
 	}
-	s.source, s.partial = s.source+delta[:complete], delta[complete:]
-	s.read(false)
-	return s.take()
+	return len(text)
 }
 
 // Flush returns what can be said safely when the answer has paused, and would otherwise wait for the next characters: complete
