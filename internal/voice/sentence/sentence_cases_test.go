@@ -34,6 +34,7 @@ var sentenceCases = map[string][]string{
 		"В 2024 г. всё изменилось. |Да.",
 		"The answer is 42. |Next question.",
 		"There are 12. |There were 10.",
+		"It took 5 ms. |Then I read the doc. |It has an id. |Good.",
 	},
 	"en": {
 		"Hello.",
