@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestFlush checks what is said when the answer pauses. A bar stands for the pause.
+// TestFlush checks what is spoken when the answer pauses. A bar stands for the pause.
 func TestFlush(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ language, text, want string }{
@@ -21,7 +21,7 @@ func TestFlush(t *testing.T) {
 		{"", "你好。", "你好。"},
 		{"", "Let me look at the logs:", "Let me look at the logs:"},
 		{"", "Yes. No. Dr.", "Yes. No."},
-		{"", "A line of a paragraph that somebody has wrapped at seventy columns\n", "A line of a paragraph that somebody has wrapped at seventy columns"},
+		{"", "A line of a paragraph that an editor has wrapped at seventy columns\n", "A line of a paragraph that an editor has wrapped at seventy columns"},
 		{"", "Look at `main.go`.", "Look at main.go."},
 		{"ko", "네.", "네."},
 
@@ -51,28 +51,28 @@ func TestFlush(t *testing.T) {
 		s := New(c.language)
 		units := s.Write(c.text)
 		units = append(units, s.Flush()...)
-		if got := said(units); got != c.want {
+		if got := spoken(units); got != c.want {
 			t.Errorf("%q: %q instead of %q", c.text, got, c.want)
 		}
 		if again := s.Flush(); len(again) > 0 {
 			t.Errorf("%q: the second flush returned %+v", c.text, again)
 		}
-		// The answer continues, and nothing is said twice or lost.
+		// The answer continues, and nothing is spoken twice or lost.
 		rest := " More of it, with the end."
 		units = append(units, s.Write(rest)...)
 		units = append(units, s.Close()...)
 		checkUnits(t, c.text+rest, units)
-		if got, want := alnum(said(units)), alnum(said(segment(c.language, c.text+rest))); got != want {
+		if got, want := alnum(spoken(units)), alnum(spoken(segment(c.language, c.text+rest))); got != want {
 			t.Errorf("%q: %q instead of %q", c.text, got, want)
 		}
 	}
 }
 
-// TestFlushWithinCode checks that nothing of a code block is said when it pauses.
+// TestFlushWithinCode checks that nothing of a code block is spoken when it pauses.
 func TestFlushWithinCode(t *testing.T) {
 	t.Parallel()
 	s := New("en")
-	if got := said(s.Write("Here:\n```go\nfunc main() {")); got != "Here:\ncode block" {
+	if got := spoken(s.Write("Here:\n```go\nfunc main() {")); got != "Here:\ncode block" {
 		t.Fatalf("%q", got)
 	}
 	if got := s.Flush(); got != nil {
@@ -100,7 +100,7 @@ func TestLatency(t *testing.T) {
 		strings.Repeat("word ", maxLength/5) + "x": strings.TrimSpace(strings.Repeat("word ", maxLength/5)),
 	} {
 		s := New("")
-		if got := said(s.Write(text)); got != want {
+		if got := spoken(s.Write(text)); got != want {
 			t.Errorf("%q: %q instead of %q", text, got, want)
 		}
 	}

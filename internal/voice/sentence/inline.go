@@ -74,7 +74,7 @@ func (s *Segmenter) say(text string, n int) {
 	at := span{s.offset, s.offset + n}
 	s.consume(n)
 	for i, r := range text {
-		if i >= maxSaid {
+		if i >= maxSpoken {
 			return
 		}
 		if r == ' ' {
@@ -179,58 +179,6 @@ func (s *Segmenter) readEscape(isFinal bool) bool {
 		s.sayRune('\\', 1)
 	}
 	return true
-}
-
-// readCodeSpan reads code within a line. It is said, but never ends a sentence.
-func (s *Segmenter) readCodeSpan(isFinal bool) bool {
-	n := runLength(s.source)
-	if n == len(s.source) && n < maxHold && !isFinal {
-		return false
-	}
-	end, isUndecided := s.codeEnd(n, isFinal)
-	switch {
-	case isUndecided:
-		return false
-	case end < 0: // without its end the code is text
-		s.hide(n)
-		return true
-	}
-	s.hide(n)
-	for range len([]rune(s.source[:end-n])) {
-		r, size := utf8.DecodeRuneInString(s.source)
-		switch r {
-		case ' ', '\t', '_':
-			at := span{s.offset, s.offset + size}
-			s.consume(size)
-			if t := s.cutter.text; len(t) > 0 && !isSpace(t[len(t)-1]) && r != '_' || r == '_' {
-				s.push(noBreakSpace, at)
-			}
-		default:
-			s.sayRune(r, size)
-		}
-	}
-	s.hideEnd(n)
-	return true
-}
-
-// codeEnd returns where the content ends of the code that begins with n backticks, or a negative number if it doesn't end in its line.
-func (s *Segmenter) codeEnd(n int, isFinal bool) (end int, isUndecided bool) {
-	for i := n; i < min(len(s.source), maxHold); i++ {
-		switch s.source[i] {
-		case '\n':
-			return -1, false
-		case '`':
-			run := runLength(s.source[i:])
-			if i+run == len(s.source) && run < maxHold && !isFinal {
-				return 0, true
-			}
-			if run == n {
-				return i, false
-			}
-			i += run - 1
-		}
-	}
-	return -1, len(s.source) < maxHold && !isFinal
 }
 
 // readMarker reads a run of * _ or ~. It is silent if it may be a marker, whether or not it has a partner.

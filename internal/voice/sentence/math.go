@@ -6,10 +6,10 @@ import (
 	"unicode"
 )
 
-// maxFormula is the length in bytes up to which a formula is said rather than announced.
+// maxFormula is the length in bytes up to which a formula is spoken rather than announced.
 const maxFormula = 60
 
-// mathWords are commands that are said as a character.
+// mathWords are commands that are spoken as a character.
 var mathWords = strings.NewReplacer(
 	`\times`, "×", `\cdot`, "·", `\div`, "÷", `\pm`, "±", `\leq`, "≤", `\geq`, "≥", `\le`, "≤", `\ge`, "≥", `\neq`, "≠", `\ne`, "≠",
 	`\approx`, "≈", `\infty`, "∞", `\alpha`, "α", `\beta`, "β", `\gamma`, "γ", `\delta`, "δ", `\lambda`, "λ", `\mu`, "μ", `\pi`, "π",
@@ -19,11 +19,11 @@ var mathWords = strings.NewReplacer(
 // mathGroup matches braces around a word.
 var mathGroup = regexp.MustCompile(`\{(\w+)\}`)
 
-// sayFormula returns how a formula is said: as it is if it is simple, or else as the word for formulas.
+// sayFormula returns how a formula is spoken: as it is if it is simple, or else as the word for formulas.
 func (s *Segmenter) sayFormula(content string) string {
 	text := strings.TrimSpace(mathGroup.ReplaceAllString(mathWords.Replace(content), "$1"))
 	if len(content) > maxFormula || strings.ContainsAny(text, `\{}&^`) || !hasAlnum([]rune(text)) {
-		return insertedWords(s.letters.language(s.language)).formula
+		return s.words().formula
 	}
 	return strings.ReplaceAll(text, "_", " ")
 }
@@ -91,7 +91,7 @@ func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
 
 // announceFormula announces a formula that may span lines, and skips it.
 func (s *Segmenter) announceFormula(n int, until string) {
-	s.say(insertedWords(s.letters.language(s.language)).formula, n)
+	s.say(s.words().formula, n)
 	s.skipped = skipped{until: until, isBlock: true}
 }
 

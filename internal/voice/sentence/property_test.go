@@ -69,7 +69,7 @@ func checkState(t failer, s *Segmenter) {
 	}
 }
 
-// TestFlushLosesNothing checks that the same letters are said whenever the answer pauses.
+// TestFlushLosesNothing checks that the same letters are spoken whenever the answer pauses.
 func TestFlushLosesNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -84,7 +84,7 @@ func TestFlushLosesNothing(t *testing.T) {
 		}
 		got = append(got, s.Close()...)
 		checkUnits(t, text, got)
-		if got, want := alnum(said(got)), alnum(said(segment("en", text))); got != want {
+		if got, want := alnum(spoken(got)), alnum(spoken(segment("en", text))); got != want {
 			t.Fatalf("%q\n got %q\nwant %q", text, got, want)
 		}
 	})
@@ -119,7 +119,7 @@ func TestSentencesOfUnits(t *testing.T) {
 	})
 }
 
-// markdown are blocks that a parser of Markdown shows with the same letters as they are said.
+// markdown are blocks that a parser of Markdown shows with the same letters as they are spoken.
 var markdown = []string{
 	"plain words", "**bold** and *italic*", "***both*** ~~struck~~", "**bold with `code` and *more* in it**", "*a **b** c*",
 	"a word**bold**word", "2 * 3 * 4", "**你好**世界", "「**引用**」", "[docs](https://example.com/a_b?c=d&e=f)", "[wiki](https://example.com/a_(b)_c)",
@@ -127,7 +127,7 @@ var markdown = []string{
 	"a < b && c > d", "&amp; &lt;x&gt; &copy;", `\*escaped\* \[x\]`, "an open ** star", "5 * 6", "#tag", "``a ` b``", "`a b`  `c`",
 }
 
-// TestLettersOfMarkdown compares what is said with what a parser of whole texts shows.
+// TestLettersOfMarkdown compares what is spoken with what a parser of whole texts shows.
 func TestLettersOfMarkdown(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -143,7 +143,7 @@ func TestLettersOfMarkdown(t *testing.T) {
 		for _, address := range []string{"https://example.com/a_b?c=d&e=f", "https://example.com/a_(b)_c", "https://example.com", "(relative)"} {
 			shown = strings.ReplaceAll(shown, address, "")
 		}
-		if got, want := alnum(said(segment("", text))), alnum(shown); got != want {
+		if got, want := alnum(spoken(segment("", text))), alnum(shown); got != want {
 			t.Fatalf("%q\n got %q\nwant %q", text, got, want)
 		}
 	})

@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// The shortest units, in characters; those of Chinese, Japanese and Korean count twice. Shorter sentences are said together with the
+// The shortest units, in characters; those of Chinese, Japanese and Korean count twice. Shorter sentences are spoken together with the
 // next one.
 const (
 	minFirst = 12 // the person waits for the first one
 	minNext  = 40 // more text gives the engine a better melody
 )
 
-// A Unit is a piece of an answer that is said with one request to an engine.
+// A Unit is a piece of an answer that is spoken with one request to an engine.
 type Unit struct {
 	// Text is what is said aloud. It is empty if nothing of the range is, as within a code block.
 	Text string
@@ -50,7 +50,7 @@ type Segmenter struct {
 	letters     census // of the whole answer
 }
 
-// A span is the range of the answer that a character stands for. A text that isn't written as it is said has one span for all its
+// A span is the range of the answer that a character stands for. A text that isn't written as it is spoken has one span for all its
 // characters.
 type span struct{ start, end int }
 
@@ -86,7 +86,7 @@ func completeLength(text string) int {
 	return len(text)
 }
 
-// Flush returns what can be said safely when the answer has paused, and would otherwise wait for the next characters: complete
+// Flush returns what can be spoken safely when the answer has paused, and would otherwise wait for the next characters: complete
 // sentences that are short, and a sentence whose end only the next character would prove. A number with a dot, an abbreviation and half
 // a sentence still wait.
 func (s *Segmenter) Flush() []Unit {

@@ -13,7 +13,7 @@ func TestUnits(t *testing.T) {
 		for _, c := range cases {
 			t.Run(language, func(t *testing.T) {
 				want := segment(language, c[0])
-				if got := said(want); got != c[1] {
+				if got := spoken(want); got != c[1] {
 					t.Fatalf("%q\n got %q\nwant %q", c[0], got, c[1])
 				}
 				checkUnits(t, c[0], want)
@@ -37,8 +37,8 @@ func segment(language string, deltas ...string) []Unit {
 	return append(units, s.Close()...)
 }
 
-// said returns the texts of the units that are said, one a line.
-func said(units []Unit) string {
+// spoken returns the texts of the units that are spoken, one a line.
+func spoken(units []Unit) string {
 	var texts []string
 	for _, u := range units {
 		if u.Text != "" {

@@ -1,6 +1,6 @@
 package sentence
 
-// unitCases are answers by language, each with what is said of it: one unit a line, without those that are silent.
+// unitCases are answers by language, each with the text of its units: one a line, without those that are silent.
 var unitCases = map[string][][2]string{
 	"": {
 		// Sentences.
@@ -34,9 +34,9 @@ var unitCases = map[string][][2]string{
 		{"> quoted text\n> second line\n\n> > nested", "quoted text\nsecond line\nnested"},
 		{"---\n***\n___\nText", "Text"},
 		{"-5 degrees and --flag", "-5 degrees and --flag"},
-		{"A line of a paragraph that somebody has wrapped at seventy columns\nwhich continues here.", "A line of a paragraph that somebody has wrapped at seventy columns which continues here."},
-		{"A line of a paragraph that somebody has wrapped at seventy columns\nA new one.", "A line of a paragraph that somebody has wrapped at seventy columns\nA new one."},
-		{"> A line of a quote that somebody has wrapped at seventy columns\n> which continues here.", "A line of a quote that somebody has wrapped at seventy columns which continues here."},
+		{"A line of a paragraph that an editor has wrapped at seventy columns\nwhich continues here.", "A line of a paragraph that an editor has wrapped at seventy columns which continues here."},
+		{"A line of a paragraph that an editor has wrapped at seventy columns\nA new one.", "A line of a paragraph that an editor has wrapped at seventy columns\nA new one."},
+		{"> A line of a quote that an editor has wrapped at seventy columns\n> which continues here.", "A line of a quote that an editor has wrapped at seventy columns which continues here."},
 		{"First line  \nsecond line\\\nthird", "First line\nsecond line\nthird"},
 		{"Windows\r\nlines\r\n\r\nText", "Windows\nlines\nText"},
 
@@ -103,7 +103,7 @@ var unitCases = map[string][][2]string{
 		{"Great! 🎉 Let's go 👨‍👩‍👧‍👦🇩🇪 now 👍🏽.", "Great! Let's go now."},
 		{"✅ Done ❤️ 1️⃣ at 20 °C ™", "Done 1 at 20 °C ™"},
 		{"🎉", ""},
-		{"می‌خواهم و क्‍ष", "می‌خواهم و क्‍ष"},
+		{"می\u200cخواهم و क्\u200dष", "می\u200cخواهم و क्\u200dष"},
 		{"soft\u00adhyphen\u200b \ufeffmark", "softhyphen mark"},
 
 		// Formulas.

@@ -47,7 +47,7 @@ func TestLanguage(t *testing.T) {
 	}
 }
 
-// TestWords checks that what is inserted is said in the script of its language.
+// TestWords checks that what is inserted is spoken in the script of its language.
 func TestWords(t *testing.T) {
 	t.Parallel()
 	if len(wordsOf) < 12 {
@@ -60,7 +60,7 @@ func TestWords(t *testing.T) {
 			for _, r := range word {
 				letters.add(r)
 			}
-			if got := letters.language(language); got != language || len(word) > maxSaid {
+			if got := letters.language(language); got != language || len(word) > maxSpoken {
 				t.Errorf("%s: %q is %s", language, word, got)
 			}
 		}
