@@ -2,7 +2,8 @@ package sentence
 
 import "unicode"
 
-// maxPeek is how many characters after a sentence are read to find its next letter. Beyond them the sentence has ended.
+// maxPeek is how many characters after a sentence are read to find its next letter. Beyond them the
+// sentence has ended.
 const maxPeek = 12
 
 // A verdict says whether a sentence ends at a place.
@@ -14,9 +15,10 @@ const (
 	undecided // the next characters tell
 )
 
-// boundary returns the position behind the first sentence of t, with the white space that follows it, or 0. The sentence begins at
-// start, and no boundary is before from. If there is none, the next search may begin at next.
-func (r *rules) boundary(t []rune, start, from int, isFinal bool) (cut, next int) {
+// boundary returns the position behind the first sentence of t, with the white space that follows
+// it, or 0. The sentence begins at start, and no boundary is before from. If there is none, the
+// next search may begin at next.
+func (r *rules) boundary(t []rune, start, from int, isFinal bool) (stop, next int) {
 	for i := from; i < len(t); {
 		switch c := t[i]; {
 		case c == '\n':
@@ -59,7 +61,8 @@ func (r *rules) boundary(t []rune, start, from int, isFinal bool) (cut, next int
 	return 0, len(t)
 }
 
-// groupEnd returns the position behind the terminators and closing quotes and brackets that begin at a position.
+// groupEnd returns the position behind the terminators and closing quotes and brackets that begin
+// at a position.
 func groupEnd(t []rune, start, at int, isFinal bool) (end int, isUndecided bool) {
 	for end = at + 1; end < len(t); end++ {
 		if isTerminator(t[end]) {
@@ -136,7 +139,8 @@ func (r *rules) judge(t []rune, start, at, end int, isFinal bool) verdict {
 	return r.judgeDot(t[start:at], word, isComplete)
 }
 
-// judgeUnspaced judges terminators of words and numbers, which no space follows. They end sentences only in scripts without spaces.
+// judgeUnspaced judges terminators of words and numbers, which no space follows. They end sentences
+// only in scripts without spaces.
 func judgeUnspaced(before, after rune, hasStrong bool, dots int) verdict {
 	if hasStrong && (isCJK(before) || isCJK(after)) || dots == 1 && isCJK(before) && isCJK(after) {
 		return ends
@@ -144,7 +148,8 @@ func judgeUnspaced(before, after rune, hasStrong bool, dots int) verdict {
 	return continues
 }
 
-// peek returns the first word after a space. It is incomplete if its next letters aren't there yet, and empty if there is none near.
+// peek returns the first word after a space. It is incomplete if its next letters aren't there yet,
+// and empty if there is none near.
 func peek(t []rune, from int, isFinal bool) (word []rune, isComplete bool) {
 	i := from
 	for i < len(t) && !isAlnum(t[i]) {
@@ -223,7 +228,8 @@ func isRoman(word []rune) bool {
 	return true
 }
 
-// hasInitials reports whether single letters of a letter's script abbreviate names. A syllable of Korean is a word.
+// hasInitials reports whether single letters of a letter's script abbreviate names. A syllable of
+// Korean is a word.
 func hasInitials(r rune) bool {
 	return unicode.IsLetter(r) && unicode.In(r, unicode.Latin, unicode.Cyrillic, unicode.Greek, unicode.Arabic, unicode.Armenian)
 }

@@ -51,7 +51,7 @@ func (s *Segmenter) readCode(isFinal bool) bool {
 		switch {
 		case result == needsMore:
 			return false
-		case result == found:
+		case result == isMatch:
 			s.hide(n)
 			s.closeCode()
 			return true
@@ -76,10 +76,10 @@ func (s *Segmenter) codeEndLine(isFinal bool) (int, search) {
 		return 0, give(start, isFinal)
 	}
 	if f.isQuoted && !strings.Contains(start[:indent], ">") {
-		return 0, found // the quote has ended, and the code with it
+		return 0, isMatch // the quote has ended, and the code with it
 	}
 	if start[indent] != f.char {
-		return 0, notFound
+		return 0, noMatch
 	}
 	n := runLength(s.source[indent:])
 	end := indent + n
@@ -87,19 +87,19 @@ func (s *Segmenter) codeEndLine(isFinal bool) (int, search) {
 	case end == len(s.source) && n < maxHold && !isFinal:
 		return 0, needsMore
 	case n < f.count:
-		return 0, notFound
+		return 0, noMatch
 	}
-	rest := s.source[end:min(len(s.source), end+maxHold)]
-	switch blank := len(rest) - len(strings.TrimLeft(rest, " \t\r")); {
-	case blank == len(rest):
-		if result := give(rest, isFinal); result == needsMore {
+	tail := s.source[end:min(len(s.source), end+maxHold)]
+	switch blank := len(tail) - len(strings.TrimLeft(tail, " \t\r")); {
+	case blank == len(tail):
+		if result := give(tail, isFinal); result == needsMore {
 			return 0, needsMore
 		}
-		return end + blank, found
-	case rest[blank] == '\n':
-		return end + blank + 1, found
+		return end + blank, isMatch
+	case tail[blank] == '\n':
+		return end + blank + 1, isMatch
 	}
-	return 0, notFound
+	return 0, noMatch
 }
 
 // closeCode ends a code block, whose content becomes one silent unit.
@@ -117,7 +117,7 @@ func (s *Segmenter) readIndented() {
 		s.endBlock()
 	}
 	s.line.isCode, s.line.isAfterBlank = true, false
-	s.skipped = skipped{until: "\n", isBefore: true}
+	s.skipped = skipped{closer: "\n", isBefore: true}
 }
 
 // readCodeSpan reads code within a line. It is spoken, but never ends a sentence.
@@ -142,7 +142,7 @@ func (s *Segmenter) readCodeSpan(isFinal bool) bool {
 			continue
 		}
 		at := span{s.offset, s.offset + size}
-		s.consume(size)
+		s.hide(size)
 		if last := len(s.cutter.text) - 1; last >= 0 && !isSpace(s.cutter.text[last]) {
 			s.push(noBreakSpace, at)
 		}
@@ -151,7 +151,8 @@ func (s *Segmenter) readCodeSpan(isFinal bool) bool {
 	return true
 }
 
-// codeEnd returns where the content ends of the code that begins with n backticks, or a negative number if it doesn't end in its line.
+// codeEnd returns where the content ends of the code that begins with n backticks, or a negative
+// number if it doesn't end in its line.
 func (s *Segmenter) codeEnd(n int, isFinal bool) (end int, isUndecided bool) {
 	for i := n; i < min(len(s.source), maxHold); i++ {
 		switch s.source[i] {

@@ -83,7 +83,8 @@ func TestFlushWithinCode(t *testing.T) {
 	}
 }
 
-// TestLatency checks when the first units of an answer are there: with the first character after them.
+// TestLatency checks when the first units of an answer are there: with the first character after
+// them.
 func TestLatency(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -6,8 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// tags are the elements of HTML whose tags are silent, with what their tags do: "-" ends a sentence, and "x" makes the content silent.
-// Other words in angle brackets are text, such as the parameters of a generic type.
+// tags are the elements of HTML whose tags are silent, with what their tags do: "-" ends a
+// sentence, and "x" makes the content silent. Other words in angle brackets are text, such as the
+// parameters of a generic type.
 var tags = map[string]string{
 	"a": "", "abbr": "", "b": "", "bdi": "", "big": "", "cite": "", "code": "", "del": "", "dfn": "", "em": "", "font": "", "i": "",
 	"img": "", "ins": "", "kbd": "", "mark": "", "q": "", "rp": "", "rt": "", "ruby": "", "s": "", "samp": "", "small": "", "span": "",
@@ -24,7 +25,7 @@ func (s *Segmenter) readAngle(isFinal bool) bool {
 	const comment = "<!--"
 	if strings.HasPrefix(s.source, comment) {
 		s.hide(len(comment))
-		s.skipped = skipped{until: "-->"}
+		s.skipped = skipped{closer: "-->"}
 		return true
 	}
 	if strings.HasPrefix(comment, s.source) && !isFinal {
@@ -46,7 +47,7 @@ func (s *Segmenter) readAngle(isFinal bool) bool {
 	// The address of a picture may be the picture itself.
 	case end == 0 && isTag && len(text) == maxHold && strings.Contains(text, "="):
 		s.hide(name)
-		s.skipped = skipped{until: ">", isBlock: true}
+		s.skipped = skipped{closer: ">", isBlock: true}
 	case isAddress && name > 1:
 		s.readAddress(text[1:end], end+1)
 	default:
@@ -60,7 +61,8 @@ func isNameByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// mayBeAngle reports whether an angle bracket without its partner may still become a tag or an address.
+// mayBeAngle reports whether an angle bracket without its partner may still become a tag or an
+// address.
 func mayBeAngle(text string, name int, isTag bool) bool {
 	return name == len(text) || isTag || name > 1 && !strings.ContainsAny(text, " \t")
 }
@@ -70,7 +72,7 @@ func (s *Segmenter) readTag(name, kind string, n int) {
 	switch {
 	case kind == "x" && name[0] != '/' && !strings.HasSuffix(s.source[:n], "/>"):
 		s.hide(n)
-		s.skipped = skipped{until: "</" + name, isBefore: true}
+		s.skipped = skipped{closer: "</" + name, isBefore: true}
 	case kind == "-" && s.line.isRow:
 		s.hideEnd(n)
 		s.isSeparated = true

@@ -6,11 +6,14 @@ import (
 )
 
 const (
-	// maxHold is how many bytes of Markdown wait for their end. Longer ones are text, or are skipped if they have no sound anyway.
+	// maxHold is how many bytes of Markdown wait for their end. Longer ones are text, or are
+	// skipped if they have no sound anyway.
 	maxHold = 300
-	// maxSpoken is how many bytes are spoken of something that is spoken as a whole, such as the host of an address.
+	// maxSpoken is how many bytes are spoken of something that is spoken as a whole, such as the
+	// host of an address.
 	maxSpoken = 100
-	// minWrapped is the length of a line, in characters, that may be a part of a paragraph with line breaks.
+	// minWrapped is the length of a line, in characters, that may be a part of a paragraph with
+	// line breaks.
 	minWrapped = 60
 )
 
@@ -28,8 +31,8 @@ type line struct {
 	isCode       bool // the line before was indented code
 }
 
-// read reads tokens until the rest may change its meaning.
-func (s *Segmenter) read(isFinal bool) {
+// readTokens reads tokens closer the rest may change its meaning.
+func (s *Segmenter) readTokens(isFinal bool) {
 	for s.source != "" && s.readToken(isFinal) {
 	}
 }
@@ -39,7 +42,7 @@ func (s *Segmenter) readToken(isFinal bool) bool {
 	switch {
 	case s.fence.count > 0:
 		return s.readCode(isFinal)
-	case s.skipped.until != "":
+	case s.skipped.closer != "":
 		return s.skip(isFinal)
 	case s.line.isStart:
 		return s.readMark(isFinal)
@@ -47,7 +50,8 @@ func (s *Segmenter) readToken(isFinal bool) bool {
 	return s.readInline(isFinal)
 }
 
-// readMark reads one mark at the beginning of a line: indentation, a list's or a quote's mark, a heading's or a block's beginning.
+// readMark reads one mark at the beginning of a line: indentation, a list's or a quote's mark, a
+// heading's or a block's beginning.
 func (s *Segmenter) readMark(isFinal bool) bool {
 	l := &s.line
 	switch c := s.source[0]; c {
@@ -159,7 +163,8 @@ func (s *Segmenter) readHeading(isFinal bool) bool {
 	return true
 }
 
-// readNewline reads the end of a line of text. It ends a sentence, unless the line was long and the next one continues its sentence.
+// readNewline reads the end of a line of text. It ends a sentence, unless the line was long and the
+// next one continues its sentence.
 func (s *Segmenter) readNewline(isFinal bool) bool {
 	l := s.line
 	t := s.cutter.text

@@ -4,12 +4,13 @@ import (
 	"strings"
 )
 
-// A search looks for the end of Markdown in a text that grows. Its result depends on the first maxHold bytes only.
+// A search looks for the end of Markdown in a text that grows. Its result depends on the first
+// maxHold bytes only.
 type search int
 
 const (
-	notFound search = iota
-	found
+	noMatch search = iota
+	isMatch
 	needsMore
 )
 
@@ -18,14 +19,14 @@ func give(source string, isFinal bool) search {
 	if len(source) < maxHold && !isFinal {
 		return needsMore
 	}
-	return notFound
+	return noMatch
 }
 
 // readLabel reads an opening bracket. The label of a link is spoken without its brackets.
 func (s *Segmenter) readLabel(isFinal bool) bool {
 	if n, result := s.citation(isFinal); result == needsMore {
 		return false
-	} else if result == found {
+	} else if result == isMatch {
 		s.hideEnd(n)
 		s.cited = s.offset
 		return true
@@ -33,7 +34,7 @@ func (s *Segmenter) readLabel(isFinal bool) bool {
 	switch s.label(s.source, isFinal) {
 	case needsMore:
 		return false
-	case found:
+	case isMatch:
 		s.hide(1)
 		s.links++
 	default:
@@ -48,7 +49,7 @@ func (s *Segmenter) label(source string, isFinal bool) search {
 	for i := 0; i < min(len(source), maxHold); i++ {
 		switch source[i] {
 		case '\n':
-			return notFound
+			return noMatch
 		case '\\':
 			i++
 		case '[':
@@ -61,18 +62,19 @@ func (s *Segmenter) label(source string, isFinal bool) search {
 			case i+1 == len(source) && !isFinal:
 				return needsMore
 			case i+1 < len(source) && source[i+1] == '(':
-				return found
+				return isMatch
 			// What follows a word is an index of an array.
 			case i+1 < len(source) && source[i+1] == '[' && !isAlnum(s.before):
-				return found
+				return isMatch
 			}
-			return notFound
+			return noMatch
 		}
 	}
 	return give(source, isFinal)
 }
 
-// citation returns the length of a reference to a footnote, such as [^1], or to a source, such as [1] after a full stop.
+// citation returns the length of a reference to a footnote, such as [^1], or to a source, such as
+// [1] after a full stop.
 func (s *Segmenter) citation(isFinal bool) (int, search) {
 	isSource := isTerminator(s.before) || s.cited == s.offset && s.offset > 0
 	for i := 1; i < min(len(s.source), maxHold); i++ {
@@ -80,19 +82,19 @@ func (s *Segmenter) citation(isFinal bool) (int, search) {
 		case i == 1 && c == '^':
 			isSource = false
 		case c == ']' && i > 1 && s.source[1] == '^' && i > 2:
-			return i + 1, found
+			return i + 1, isMatch
 		case c == ']' && i > 1 && isSource:
 			if i+1 == len(s.source) && !isFinal {
 				return 0, needsMore
 			}
 			if i+1 < len(s.source) && s.source[i+1] == '(' {
-				return 0, notFound
+				return 0, noMatch
 			}
-			return i + 1, found
+			return i + 1, isMatch
 		case s.source[1] == '^' && c > ' ' && c != '[' && c != ']':
 		case isSource && c >= '0' && c <= '9':
 		default:
-			return 0, notFound
+			return 0, noMatch
 		}
 	}
 	return 0, give(s.source, isFinal)
@@ -112,8 +114,8 @@ func (s *Segmenter) readLabelEnd(isFinal bool) bool {
 		switch {
 		case result == needsMore:
 			return false
-		case result == found && n == 0:
-			s.skipped = skipped{until: ")", isWord: true}
+		case result == isMatch && n == 0:
+			s.skipped = skipped{closer: ")", isWord: true}
 			n = 1
 		}
 		s.hideEnd(1 + n)
@@ -135,7 +137,8 @@ func (s *Segmenter) readLabelEnd(isFinal bool) bool {
 	return true
 }
 
-// destination returns the length of a link's address and title with their parentheses. The length is 0 if the address is very long.
+// destination returns the length of a link's address and title with their parentheses. The length
+// is 0 if the address is very long.
 func destination(source string, isFinal bool) (int, search) {
 	text := source[:min(len(source), maxHold)]
 	depth, quote, hasSpace := 0, byte(0), false
@@ -143,7 +146,7 @@ func destination(source string, isFinal bool) (int, search) {
 		c := text[i]
 		switch {
 		case c == '\n':
-			return 0, notFound
+			return 0, noMatch
 		case c == '\\':
 			i++
 		case quote != 0:
@@ -160,16 +163,16 @@ func destination(source string, isFinal bool) (int, search) {
 			depth++
 		case c == ')':
 			if depth--; depth == 0 {
-				return i + 1, found
+				return i + 1, isMatch
 			}
 		case hasSpace: // a word after the address is no title
-			return 0, notFound
+			return 0, noMatch
 		}
 	}
 	if result := give(source, isFinal); result == needsMore || hasSpace || quote != 0 || len(source) < maxHold {
 		return 0, result
 	}
-	return 0, found
+	return 0, isMatch
 }
 
 // readImage reads an exclamation mark. The description of an image is spoken.
@@ -184,7 +187,7 @@ func (s *Segmenter) readImage(isFinal bool) bool {
 	switch s.label(s.source[1:], isFinal) {
 	case needsMore:
 		return false
-	case notFound:
+	case noMatch:
 		s.sayRune('!', 1)
 		return true
 	}
@@ -197,7 +200,8 @@ func (s *Segmenter) readImage(isFinal bool) bool {
 	return true
 }
 
-// readDefinition reads the definition of a link's address, which is silent, or of a footnote, whose text is spoken.
+// readDefinition reads the definition of a link's address, which is silent, or of a footnote, whose
+// text is spoken.
 func (s *Segmenter) readDefinition(isFinal bool) bool {
 	end := strings.IndexAny(s.source[1:min(len(s.source), maxHold)], "[]\n") + 1
 	switch {
@@ -213,7 +217,7 @@ func (s *Segmenter) readDefinition(isFinal bool) bool {
 		}
 		if isAddress(strings.TrimLeft(address, " \t")) {
 			s.hide(end + 2)
-			s.skipped = skipped{until: "\n", isBefore: true}
+			s.skipped = skipped{closer: "\n", isBefore: true}
 		}
 	}
 	s.beginText()

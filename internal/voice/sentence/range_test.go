@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestRanges checks which part of an answer each unit covers. A broken bar stands between them, and an exclamation mark in front of those that
-// are silent.
+// TestRanges checks which part of an answer each unit covers. A broken bar stands between them, and
+// an exclamation mark in front of those that are silent.
 func TestRanges(t *testing.T) {
 	t.Parallel()
 	for _, want := range []string{

@@ -41,7 +41,8 @@ func stream(language string, chunks ...string) []string {
 	return append(all, sentences...)
 }
 
-// eachChunking calls a function with a text in pieces: characters, bytes, each pair of two halves, and random pieces.
+// eachChunking calls a function with a text in pieces: characters, bytes, each pair of two halves,
+// and random pieces.
 func eachChunking(t *testing.T, text string, f func(chunks []string)) {
 	t.Helper()
 	f(strings.Split(text, ""))

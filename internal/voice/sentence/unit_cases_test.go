@@ -1,6 +1,7 @@
 package sentence
 
-// unitCases are answers by language, each with the text of its units: one a line, without those that are silent.
+// unitCases are answers by language, each with the text of its units: one a line, without those
+// that are silent.
 var unitCases = map[string][][2]string{
 	"": {
 		// Sentences.
