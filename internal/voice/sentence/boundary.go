@@ -193,7 +193,7 @@ func (r *rules) judgeDot(sentence, next []rune, isComplete bool) verdict {
 		return continues
 	case r.isNumbered(word) && unicode.IsDigit(next[0]):
 		return continues
-	case r.hasOrdinals && len(word) > 1 && isRoman(word):
+	case r.hasOrdinals && isRoman(word):
 		return continues
 	}
 	return ends

@@ -7,10 +7,15 @@ import (
 
 // A fence is a code block that is open.
 type fence struct {
-	char     byte
-	count    int  // 0 if none is open
-	isQuoted bool // it ends with its quote
-	isMiddle bool // the beginning of the current line was skipped
+	// char and count are the marker that opened it. A longer one closes it as well. The count is 0
+	// if no block is open.
+	char  byte
+	count int
+	// isQuoted is true if the block is in a quote and ends with it.
+	isQuoted bool
+	// isMiddle is true if the beginning of the current line was skipped, so that it can't be the
+	// line that closes the block.
+	isMiddle bool
 }
 
 // readFence reads the line that opens a code block, or text that begins like one.

@@ -19,16 +19,21 @@ const (
 
 // A line is the state of the line that is being read.
 type line struct {
-	isStart      bool // no text of the line was read yet
-	column       int  // where its text begins
-	isQuoted     bool // has the mark of a quote
-	isItem       bool // has the mark of a list
-	isHeading    bool
-	isRow        bool // is a row of a table
-	length       int  // how many characters of it are spoken
+	// isStart is true until the text of the line begins.
+	isStart bool
+	// column is the width of the indentation.
+	column int
+	// isQuoted, isItem, isHeading and isRow are true if the line has the mark of a quote, a list,
+	// a heading or a row of a table.
+	isQuoted, isItem, isHeading, isRow bool
+	// length is the number of characters that are spoken. Long lines may be parts of a paragraph.
+	length int
+	// isAfterBlank is true if an empty line precedes the line.
 	isAfterBlank bool
-	isInList     bool // belongs to a list, so that indentation isn't code
-	isCode       bool // the line before was indented code
+	// isInList is true in lists and the paragraphs below their items, whose indentation isn't code.
+	isInList bool
+	// isCode is true if the line before was indented code.
+	isCode bool
 }
 
 // readTokens reads tokens closer the rest may change its meaning.

@@ -7,9 +7,13 @@ import (
 
 // rules is what a language knows about its full stops.
 type rules struct {
-	abbreviations map[string]bool // words that continue a sentence with their dot
-	numbered      map[string]bool // words that do so in front of a number
-	hasOrdinals   bool            // the dot behind a number may make it an ordinal in front of a capital letter
+	// abbreviations are words that continue a sentence with their dot.
+	abbreviations map[string]bool
+	// numbered are words that continue it in front of a number.
+	numbered map[string]bool
+	// hasOrdinals is true if the dot behind a number makes it an ordinal, even in front of a
+	// capital letter.
+	hasOrdinals bool
 }
 
 // abbreviations are the words whose dot doesn't end a sentence even if a capital letter follows.

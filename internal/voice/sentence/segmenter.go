@@ -29,28 +29,45 @@ type Unit struct {
 // usable: call New.
 type Segmenter struct {
 	language string
-	units    []Unit
-	isSpoken bool // there was a unit with a text
+	// units are the units that the next return hands over.
+	units []Unit
+	// isSpoken is true if a unit had a text, so that the next one may be longer.
+	isSpoken bool
 
 	// The written text.
-	source  string // written and not read yet
-	partial string // the bytes of an incomplete character at the end
-	offset  int    // the position of source in the answer
-	before  rune   // the last character before source
+
+	// source is what was written and not read yet. It waits for the end of Markdown, so it's short.
+	source string
+	// partial are the bytes of an incomplete character at the end.
+	partial string
+	// offset is the position of source in the answer.
+	offset int
+	// before is the last character before source, which decides what a marker may be.
+	before  rune
 	line    line
 	fence   fence
 	skipped skipped
-	links   int // how many labels of links are open
-	cited   int // where the last reference to a source ends
+	// links is how many labels of links are open, whose closing brackets have no sound.
+	links int
+	// cited is the position behind the last reference to a source. Another one may follow there.
+	cited int
 
 	// The spoken text.
-	cutter      cutter
-	spans       []span // of the characters of the cutter's text
-	start       int    // where the next unit begins
-	isVisible   bool   // the next unit's range has more than white space
-	isSeparated bool   // a cell has ended, and the next character begins another one
-	isDropped   bool   // a picture has followed the last space
-	letters     census // of the whole answer
+
+	cutter cutter
+	// spans are the ranges of the characters of the cutter's text.
+	spans []span
+	// start is the position in the answer at which the next unit begins.
+	start int
+	// isVisible is true if the next unit's range has more than white space. White space alone waits
+	// for the next unit.
+	isVisible bool
+	// isSeparated is true if a cell has ended. A comma is spoken if another one follows.
+	isSeparated bool
+	// isDropped is true if a picture has followed the last space. A full stop needs no space then.
+	isDropped bool
+	// letters counts the letters of the whole answer, which tell its language.
+	letters census
 }
 
 // A span is the range of the answer that a character stands for. A text that isn't written as it is

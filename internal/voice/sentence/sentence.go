@@ -3,7 +3,7 @@ package sentence
 import "unicode/utf8"
 
 // TakeCompleteSentences returns the sentences of a plain text that are complete, and the remainder.
-// The rest may look like a sentence that the next characters continue: the dot of "3." is a decimal
+// It may look like a sentence that the next characters continue: the dot of "3." is a decimal
 // point if "14" follows. A final text has no remainder.
 //
 // The sentences and the remainder joined are the text. White space after a sentence belongs to it,
@@ -46,9 +46,12 @@ func TakeCompleteSentences(text, language string, isFinal bool) (sentences []str
 // A cutter finds sentences in a text that grows by characters.
 type cutter struct {
 	rules *rules
-	text  []rune // without the sentences that were dropped
-	start int    // where the unfinished sentence begins
-	scan  int    // where the search for its end continues
+	// text doesn't contain the sentences that were dropped.
+	text []rune
+	// start is where the unfinished sentence begins.
+	start int
+	// scan is where the search for its end continues, so that no character is examined twice.
+	scan int
 }
 
 // nextSentence returns the position behind the next sentence, or 0 if it isn't complete.

@@ -88,6 +88,7 @@ func TestLongSentenceIsDivided(t *testing.T) {
 		"words":          {"word ", "word "},
 		"commas":         {"some words, and more ", "some words, "},
 		"semicolons":     {"some words; and more ", "some words; "},
+		"abbreviations":  {"no. of it or ", "or "},
 		"lower case":     {"some words. and more ", "some words. "},
 		"Chinese":        {"天气", "天气"},
 		"Chinese commas": {"天气很好，我们去公园", "天气很好，"},

@@ -7,10 +7,14 @@ import (
 
 // skipped is text that has no sound and may be long, up to its end.
 type skipped struct {
-	closer   string // the end; if it is empty, nothing is skipped
-	isBefore bool   // the end itself isn't skipped
-	isWord   bool   // white space is an end as well
-	isBlock  bool   // an empty line is an end as well
+	// closer is the end, in lower case. If it is empty, nothing is skipped.
+	closer string
+	// isBefore is true if the end itself isn't skipped.
+	isBefore bool
+	// isWord is true if white space is an end as well.
+	isWord bool
+	// isBlock is true if an empty line is an end as well, in case the author forgot the other one.
+	isBlock bool
 }
 
 // skip skips what is there. It is read in pieces, because it may be long.

@@ -21,6 +21,8 @@ var unitCases = map[string][][2]string{
 		// Lines.
 		{"# Title\n\nText of it.", "Title\nText of it."},
 		{"### Closed ###\nText", "Closed\nText"},
+		{"## Closed ##", "Closed"},
+		{"# C # D ##", "C # D"},
 		{"#hashtag #two", "#hashtag #two"},
 		{"C# is fine # here", "C# is fine # here"},
 		{"Title\n=====\n\nSub\n---\nText", "Title\nSub\nText"},
@@ -96,7 +98,7 @@ var unitCases = map[string][][2]string{
 		{"![a chart](x.png) and ![](y.png) and Wow! [x](y)", "a chart and image and Wow!\nx"},
 		{"[![badge](b.svg)](https://example.com)", "badge"},
 		{"Text[^1] ends.[^2] More.\n\n[^1]: A note.\n[id]: https://example.com \"T\"\nEnd", "Text ends. More.\nA note.\nEnd"},
-		{"It is in Rome.[1][2] It was built.[3]", "It is in Rome.\nIt was built."},
+		{"It is in Rome.[1][2] It was built.[10]", "It is in Rome.\nIt was built."},
 		{"[Note]: this is text", "[Note]: this is text"},
 		{"[text](see below)", "text(see below)"},
 
