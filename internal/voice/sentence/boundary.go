@@ -27,6 +27,7 @@ func (r *rules) boundary(t []rune, start, from int, isFinal bool) (stop, next in
 				return i + 1, i + 1
 			}
 			i++
+		// Thai has no full stop. A space between two letters ends a sentence or a part of one.
 		case c == ' ' && i > start && isSpaced(t[i-1]):
 			if i+1 == len(t) {
 				return 0, i
@@ -35,6 +36,7 @@ func (r *rules) boundary(t []rune, start, from int, isFinal bool) (stop, next in
 				return i + 1, i + 1
 			}
 			i++
+		// In Greek a semicolon is the question mark.
 		case isTerminator(c) || c == ';' && i > start && unicode.Is(unicode.Greek, t[i-1]):
 			end, isUndecided := groupEnd(t, start, i, isFinal)
 			if isUndecided {
@@ -94,6 +96,8 @@ func (r *rules) judge(t []rune, start, at, end int, isFinal bool) verdict {
 	if end == len(t) || t[end] == '\n' {
 		return ends
 	}
+	// The strongest character of the group decides: ?! is a question, and ... is an ellipsis, after
+	// which a sentence often continues.
 	hasStrong, dots, isQuoted := false, 0, false
 	for _, c := range group {
 		switch {
@@ -113,12 +117,14 @@ func (r *rules) judge(t []rune, start, at, end int, isFinal bool) verdict {
 	if at > start {
 		before = t[at-1]
 	}
+	// The dot of Chinese numbers is as wide as its full stop once was.
 	if group[0] == wideDot && !unicode.IsDigit(after) {
 		return ends
 	}
 	if after != ' ' {
 		return judgeUnspaced(before, after, hasStrong, dots)
 	}
+	// The next word is not needed, so the sentence doesn't wait for it.
 	if hasStrong && !isQuoted {
 		return ends
 	}
@@ -169,8 +175,10 @@ func peek(t []rune, from int, isFinal bool) (word []rune, isComplete bool) {
 func (r *rules) judgeDot(sentence, next []rune, isComplete bool) verdict {
 	word := lastWord(sentence)
 	switch {
+	// This finds most abbreviations of all languages that have capital letters.
 	case unicode.IsLower(next[0]):
 		return continues
+	// The dot follows a bracket or a quote.
 	case len(word) == 0:
 		return ends
 	case isNumber(word):
@@ -179,6 +187,7 @@ func (r *rules) judgeDot(sentence, next []rune, isComplete bool) verdict {
 			return continues
 		}
 		switch {
+		// Ordinals of more digits are rarer than years at the end of a sentence.
 		case len(word) > 2:
 			return ends
 		case r.hasOrdinals:

@@ -28,6 +28,7 @@ func (s *Segmenter) readFence(c byte, isFinal bool) bool {
 		s.beginText()
 		return true
 	}
+	// The rest of the line names the language, which isn't spoken.
 	info := s.source[n:min(len(s.source), n+maxHold)]
 	end := strings.IndexByte(info, '\n')
 	tick := strings.IndexByte(info, '`')
@@ -56,7 +57,7 @@ func (s *Segmenter) readCode(isFinal bool) bool {
 		switch {
 		case result == needsMore:
 			return false
-		case result == isMatch:
+		case result == match:
 			s.hide(n)
 			s.closeCode()
 			return true
@@ -78,10 +79,10 @@ func (s *Segmenter) codeEndLine(isFinal bool) (int, search) {
 	start := s.source[:min(len(s.source), maxHold)]
 	indent := len(start) - len(strings.TrimLeft(start, " \t>"))
 	if indent == len(start) {
-		return 0, give(start, isFinal)
+		return 0, textEnd(start, isFinal)
 	}
 	if f.isQuoted && !strings.Contains(start[:indent], ">") {
-		return 0, isMatch // the quote has ended, and the code with it
+		return 0, match // the quote has ended, and the code with it
 	}
 	if start[indent] != f.char {
 		return 0, noMatch
@@ -94,15 +95,16 @@ func (s *Segmenter) codeEndLine(isFinal bool) (int, search) {
 	case n < f.count:
 		return 0, noMatch
 	}
+	// Only white space may follow the marker. Anything else makes it a line of the code.
 	tail := s.source[end:min(len(s.source), end+maxHold)]
 	switch blank := len(tail) - len(strings.TrimLeft(tail, " \t\r")); {
 	case blank == len(tail):
-		if result := give(tail, isFinal); result == needsMore {
+		if result := textEnd(tail, isFinal); result == needsMore {
 			return 0, needsMore
 		}
-		return end + blank, isMatch
+		return end + blank, match
 	case tail[blank] == '\n':
-		return end + blank + 1, isMatch
+		return end + blank + 1, match
 	}
 	return 0, noMatch
 }

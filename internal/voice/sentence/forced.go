@@ -21,6 +21,7 @@ const (
 // as people see them. Positions that canCut refuses are within something that is spoken as a whole;
 // nil refuses none.
 func forcedCut(t []rune, canCut func(at int) bool) int {
+	// The last position is the best one, so that as few pieces as possible sound like sentences.
 	limit := min(len(t)-1, maxLength)
 	space := 0
 	for i := limit; i > 0; i-- {

@@ -25,7 +25,8 @@ func (s *Segmenter) readAngle(isFinal bool) bool {
 	const comment = "<!--"
 	if strings.HasPrefix(s.source, comment) {
 		s.hide(len(comment))
-		s.skipped = skipped{closer: "-->"}
+		// Without its end, a comment must not silence the rest of the answer.
+		s.skipped = skipped{closer: "-->", isBlock: true}
 		return true
 	}
 	if strings.HasPrefix(comment, s.source) && !isFinal {
@@ -38,9 +39,10 @@ func (s *Segmenter) readAngle(isFinal bool) bool {
 		name++
 	}
 	kind, isTag := tags[strings.ToLower(strings.TrimPrefix(text[1:name], "/"))]
+	// An address in angle brackets has a scheme or is one of mail.
 	isAddress := end > 0 && text[end] == '>' && !strings.Contains(text[:end], " ") && strings.ContainsAny(text[:end], ":@")
 	switch {
-	case end == 0 && give(s.source, isFinal) == needsMore && mayBeAngle(text, name, isTag):
+	case end == 0 && textEnd(s.source, isFinal) == needsMore && mayBeAngle(text, name, isTag):
 		return false
 	case end > 0 && text[end] == '>' && isTag && name < len(text) && strings.IndexByte(" \t/>", text[name]) >= 0:
 		s.readTag(strings.ToLower(text[1:name]), kind, end+1)
@@ -72,7 +74,8 @@ func (s *Segmenter) readTag(name, kind string, n int) {
 	switch {
 	case kind == "x" && name[0] != '/' && !strings.HasSuffix(s.source[:n], "/>"):
 		s.hide(n)
-		s.skipped = skipped{closer: "</" + name, isBefore: true}
+		s.skipped = skipped{closer: "</" + name, isBefore: true, isBlock: true}
+	// A line break within a cell doesn't end the row.
 	case kind == "-" && s.line.isRow:
 		s.hideEnd(n)
 		s.isSeparated = true

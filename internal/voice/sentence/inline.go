@@ -93,6 +93,7 @@ func (s *Segmenter) sayRune(r rune, n int) {
 		s.hideEnd(n)
 		s.isDropped = true
 		return
+	// All other white space is a space that may end a sentence.
 	case unicode.IsSpace(r):
 		r = ' '
 	}
@@ -149,6 +150,7 @@ func (s *Segmenter) separate(at int) {
 		}
 		return
 	}
+	// The space of the source becomes the comma, so that no space precedes it.
 	if hasSpace {
 		c.text[last] = ','
 	} else {
@@ -192,6 +194,7 @@ func (s *Segmenter) readMarker(r rune, isFinal bool) bool {
 		return false
 	}
 	after, _ := utf8.DecodeRuneInString(s.source[n:])
+	// The rules are those of CommonMark, section 6.2, for one run at a time.
 	isSpaceBefore, isSpaceAfter := unicode.IsSpace(s.before), n == len(s.source) || unicode.IsSpace(after)
 	isInWord := isAlnum(s.before) && n < len(s.source) && isAlnum(after)
 	switch {
@@ -199,10 +202,12 @@ func (s *Segmenter) readMarker(r rune, isFinal bool) bool {
 		for range n {
 			s.sayRune(r, 1)
 		}
+	// The words of a name are spoken one by one.
 	case r == '_' && isInWord:
 		at := span{s.offset, s.offset + n}
 		s.hide(n)
 		s.push(noBreakSpace, at)
+	// This is a product, or a tilde that means about. Chinese has no spaces around its markers.
 	case r == '*' && n == 1 && isInWord && !isCJK(s.before) && !isCJK(after), r == '~' && n == 1:
 		s.sayRune(r, 1)
 	case isSpaceAfter || !isSpaceBefore && !isAlnum(after):

@@ -23,8 +23,8 @@ type line struct {
 	isStart bool
 	// column is the width of the indentation.
 	column int
-	// isQuoted, isItem, isHeading and isRow are true if the line has the mark of a quote, a list,
-	// a heading or a row of a table.
+	// isQuoted, isItem, isHeading and isRow are true if the line has the mark of a quote, a list, a
+	// heading or a row of a table.
 	isQuoted, isItem, isHeading, isRow bool
 	// length is the number of characters that are spoken. Long lines may be parts of a paragraph.
 	length int
@@ -94,6 +94,7 @@ func (s *Segmenter) readBlock(c byte, isFinal bool) bool {
 	} else if !isFinal && strings.IndexByte("-+*#[`~", c) >= 0 {
 		return false
 	}
+	// The order matters: a mark of a list is one only with a space, and *this* is emphasis.
 	isSpaceNext := next == ' ' || next == '\t' || next == '\n' || next == '\r'
 	switch {
 	case (c == '-' || c == '+' || c == '*') && isSpaceNext:
@@ -106,6 +107,7 @@ func (s *Segmenter) readBlock(c byte, isFinal bool) bool {
 		return s.readFence(c, isFinal)
 	case c == '#':
 		return s.readHeading(isFinal)
+	// The box of a task has no sound.
 	case c == '[' && l.isItem && next != ']':
 		if len(s.source) < 4 && !isFinal && (next == ' ' || next == 'x' || next == 'X') {
 			return false

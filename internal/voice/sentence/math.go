@@ -35,6 +35,7 @@ func (s *Segmenter) readDollar(isFinal bool) bool {
 		return false
 	}
 	switch n := runLength(s.source); {
+	// More of them are no marker. The ones after the first must not become one either.
 	case n > 2 || s.before == '$':
 		s.sayRune('$', 1)
 		return true
@@ -48,7 +49,7 @@ func (s *Segmenter) readDollar(isFinal bool) bool {
 		return false
 	case noMatch:
 		s.sayRune('$', 1)
-	case isMatch:
+	case match:
 		s.say(s.sayFormula(s.source[1:end]), end+1)
 	}
 	return true
@@ -81,10 +82,10 @@ func dollarEnd(source string, before rune, isFinal bool) (int, search) {
 			if text[i-1] == ' ' || isPrice {
 				return 0, noMatch
 			}
-			return i, isMatch
+			return i, match
 		}
 	}
-	return 0, give(source, isFinal)
+	return 0, textEnd(source, isFinal)
 }
 
 // isUpper reports whether a byte is a capital letter.
@@ -109,7 +110,7 @@ func (s *Segmenter) readFormula(isFinal bool) bool {
 	switch {
 	case newline >= 0 && (end < 0 || newline < end):
 		end = -1
-	case end < 0 && give(s.source, isFinal) == needsMore:
+	case end < 0 && textEnd(s.source, isFinal) == needsMore:
 		return false
 	}
 	switch {

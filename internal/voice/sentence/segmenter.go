@@ -117,6 +117,7 @@ func (s *Segmenter) Flush() []Unit {
 		s.readToken(true)
 		s.readTokens(false)
 	}
+	// Sentences that only waited for company are complete in any case.
 	t := s.cutter.text
 	stop := s.cutter.start
 	if isComplete(s.cutter.rules, t, stop) {
@@ -140,6 +141,8 @@ func isComplete(r *rules, t []rune, start int) bool {
 		return false
 	}
 	word := lastWord(sentence[:end-1])
+	// A question or an exclamation is complete. A dot and a colon are parts of numbers and words
+	// too.
 	switch sentence[end-1] {
 	case '.', ':', wideDot:
 		return len(word) > 1 && !r.isAbbreviation(word) && !r.isNumbered(word) && !hasDigit(word) || len(word) == 1 && !hasInitials(word[0]) && !hasDigit(word)
@@ -182,6 +185,7 @@ func (s *Segmenter) advance(isFinal bool) {
 	for {
 		stop := c.nextSentence(isFinal)
 		switch {
+		// The end of a line is the end of a block, which doesn't wait for the next one.
 		case stop > 0 && c.text[stop-1] == '\n':
 			s.emit(stop)
 		case stop > 0:
@@ -191,6 +195,7 @@ func (s *Segmenter) advance(isFinal bool) {
 			}
 		case len(c.text) <= maxLength:
 			return
+		// Short sentences precede one that is too long to be spoken together with them.
 		case c.start > 0:
 			s.emit(c.start)
 		default:

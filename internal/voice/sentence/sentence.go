@@ -3,8 +3,8 @@ package sentence
 import "unicode/utf8"
 
 // TakeCompleteSentences returns the sentences of a plain text that are complete, and the remainder.
-// It may look like a sentence that the next characters continue: the dot of "3." is a decimal
-// point if "14" follows. A final text has no remainder.
+// It may look like a sentence that the next characters continue: the dot of "3." is a decimal point
+// if "14" follows. A final text has no remainder.
 //
 // The sentences and the remainder joined are the text. White space after a sentence belongs to it,
 // and the end of a line ends a sentence. A sentence of more than 250 characters is divided, after a

@@ -115,6 +115,7 @@ var unitCases = map[string][][2]string{
 		{"$$\nE = mc^2\n$$\nText", "formula\nText"},
 		{"$$E = mc^2$$ and \\(a \\le b\\) and \\[x\\]", "formula and a ≤ b and [x]"},
 		{"\\[\n\\int x\n\\]\nText", "formula\nText"},
+		{"A \\(b\n= c\\) d", "A (b\n= c) d"},
 		{"$HOME and US$ 5 and $ 5 and $$$", "$HOME and US$ 5 and $ 5 and $$$"},
 		{"$$\nnever closed\n\nText", "formula\nText"},
 
@@ -123,6 +124,8 @@ var unitCases = map[string][][2]string{
 		{"<div>\nText\n</div>\n<!-- a\ncomment. Yes. -->Rest", "Text\nRest"},
 		{"<details><summary>More</summary>\n\nText\n</details>", "More\nText"},
 		{"<script>alert('x. Y')</script>Text<STYLE>a{}</STYLE>", "Text"},
+		{"Comments begin with <!-- in HTML.\n\nNext.", "Comments begin with\nNext."},
+		{"Put it into the <script> tag.\n\nNext.", "Put it into the\nNext."},
 		{"Vec<String> and a < b && c > d and x<y", "Vec<String> and a < b && c > d and x<y"},
 		{"<img src=\"x.png\" alt=\"y\"> text", "text"},
 	},

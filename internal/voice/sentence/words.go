@@ -120,6 +120,7 @@ func (c *census) language(preferred ...string) string {
 	if !isLatin && best == han && (c.counts[hiragana]+c.counts[katakana])*5 >= c.counts[han] {
 		best = hiragana
 	}
+	// Region and dialect can't be guessed, so a preferred language is better than the script's.
 	for _, p := range preferred {
 		switch base := baseLanguage(p); {
 		case base == "":
