@@ -40,7 +40,7 @@ func (s *Segmenter) readAngle(isFinal bool) bool {
 	}
 	kind, isTag := tags[strings.ToLower(strings.TrimPrefix(text[1:name], "/"))]
 	// An address in angle brackets has a scheme or is one of mail.
-	isAddress := end > 0 && text[end] == '>' && !strings.Contains(text[:end], " ") && strings.ContainsAny(text[:end], ":@")
+	isAddress := end > 0 && text[end] == '>' && !strings.ContainsAny(text[:end], " \t") && strings.ContainsAny(text[:end], ":@")
 	switch {
 	case end == 0 && textEnd(s.source, isFinal) == needsMore && mayBeAngle(text, name, isTag):
 		return false

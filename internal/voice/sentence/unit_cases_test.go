@@ -126,6 +126,7 @@ var unitCases = map[string][][2]string{
 		{"<script>alert('x. Y')</script>Text<STYLE>a{}</STYLE>", "Text"},
 		{"Comments begin with <!-- in HTML.\n\nNext.", "Comments begin with\nNext."},
 		{"Put it into the <script> tag.\n\nNext.", "Put it into the\nNext."},
+		{"x <ab:c\td> and <ab:c d> y", "x <ab:c d> and <ab:c d> y"},
 		{"Vec<String> and a < b && c > d and x<y", "Vec<String> and a < b && c > d and x<y"},
 		{"<img src=\"x.png\" alt=\"y\"> text", "text"},
 	},
