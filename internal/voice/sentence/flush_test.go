@@ -100,7 +100,7 @@ func TestLatency(t *testing.T) {
 		"Is $x^2$ or \\(y = 1\\) right? ":              "Is x² or y = 1 right?",
 		"Is <b>it</b> AT&amp;T's \\*own\\* one? ":      "Is it AT&T's *own* one?",
 		"<!-- no --> Is <x> that <a@b.c> there? ":      "Is <x> that a@b.c there?",
-		"It is $5 and [sic] it is a_b | c ~ x. T":      "It is $5 and [sic] it is a b, c ~ x.",
+		"It is $5 and [sic] it is a_b | c ~ xyz. T":    "It is $5 and [sic] it is a b, c ~ xyz.",
 		"## A heading ##\n":                            "A heading",
 		"- [x] done\n":                                 "done",
 		"[^1]: a note\n":                               "a note",
