@@ -43,8 +43,8 @@ func resampled(t testing.TB, from, to int, in []byte) []byte {
 	return out
 }
 
-// snr returns the ratio in dB between a tone and all that is added to it. The tone must have its amplitude and phase, so it also finds
-// attenuation and delay.
+// snr returns the ratio in dB between a tone and the noise in the output. The expected tone has a fixed amplitude and phase, so attenuation and
+// delay count as noise too.
 func snr(rate, hertz int, out []byte) float64 {
 	signal, noise := 0.0, 0.0
 	all := samplesOf(out)

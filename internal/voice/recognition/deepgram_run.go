@@ -15,25 +15,31 @@ import (
 
 // results is a message of Deepgram. Its type is Results, Error, or one that is ignored.
 type results struct {
-	Type           string `json:"type"`
-	IsFinal        bool   `json:"is_final"`     // the text of this segment doesn't change any more
-	IsSpeechFinal  bool   `json:"speech_final"` // a pause follows the segment
-	IsFromFinalize bool   `json:"from_finalize"`
+	Type string `json:"type"`
+	// IsFinal says that the text of this segment doesn't change any more.
+	IsFinal bool `json:"is_final"`
+	// IsSpeechFinal says that a pause follows the segment.
+	IsSpeechFinal bool `json:"speech_final"`
+	// IsFromFinalize says that the message answers a Finalize.
+	IsFromFinalize bool `json:"from_finalize"`
 	Channel        struct {
 		Alternatives []struct {
 			Transcript string `json:"transcript"`
 		} `json:"alternatives"`
 	} `json:"channel"`
-	Description string `json:"description"` // of an error
+	// Description explains an error.
+	Description string `json:"description"`
 }
 
 // utterance collects the segments of an utterance. It is pure.
 type utterance struct {
-	text      string // of the segments that don't change any more
-	isAwaited bool   // its end was asked for with a Finalize
+	// text is that of the segments that don't change any more.
+	text string
+	// isAwaited says that its end was requested with a Finalize.
+	isAwaited bool
 }
 
-// add returns the result of a message, and false if there is none.
+// add returns the result of a message, and false if the message changes nothing.
 func (u *utterance) add(m results) (voice.Result, bool) {
 	segment := ""
 	if len(m.Channel.Alternatives) > 0 {
@@ -49,7 +55,7 @@ func (u *utterance) add(m results) (voice.Result, bool) {
 	return voice.Result{Text: text}, segment != ""
 }
 
-// end returns the final result, and false if there is no text and nobody awaits it.
+// end returns the final result, and false if it would be empty and the caller doesn't wait for it.
 func (u *utterance) end() (voice.Result, bool) {
 	r := voice.Result{Text: u.text, IsFinal: true}
 	ok := u.text != "" || u.isAwaited
@@ -112,7 +118,7 @@ func (d *deepgram) listen(l *listener, ws *websocket.Conn) error {
 
 // write sends the audio and the ends of utterances. At the end of ctx it tells Deepgram so. It returns why it ended.
 func write(ctx context.Context, q *queue, ws *websocket.Conn, ended chan<- struct{}, idle time.Duration) error {
-	// Writing may go on for a moment after the end of ctx, because a frame that is interrupted ends the connection.
+	// The context of writes ends a moment after ctx, because a frame that is interrupted ends the connection without a farewell.
 	writing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(farewellLimit, stop) })()

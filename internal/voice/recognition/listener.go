@@ -14,7 +14,8 @@ import (
 const MaxUtterance = 2 * time.Minute
 
 const (
-	maxUtterance = int(MaxUtterance/time.Second) * bytesPerSecond // in bytes
+	// maxUtterance is MaxUtterance in bytes.
+	maxUtterance = int(MaxUtterance/time.Second) * bytesPerSecond
 	// answerLimit limits the wait for a text, or for a connection.
 	answerLimit = 30 * time.Second
 	// maxResults is how many results wait for the caller. Then the recognizer waits, and the audio fills the queue.
@@ -23,13 +24,17 @@ const (
 
 // listener is what all kinds of listeners have in common: the queue of audio, the results, and the goroutine between them.
 type listener struct {
-	ctx     context.Context // ends with the caller's context, at Close and after a failure
-	cancel  context.CancelCauseFunc
+	// ctx ends with the caller's context, at Close and after a failure. Its cause is the reason.
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	// queue has the audio that work hasn't taken yet.
 	queue   *queue
 	results chan voice.Result
-	closing chan struct{} // closed by Close
+	// closing is closed by Close. It differs from the end of ctx, after which the reason is still delivered.
+	closing chan struct{}
 	close   sync.Once
-	done    chan struct{} // closed when the goroutine has ended
+	// done is closed when the goroutine has ended.
+	done chan struct{}
 }
 
 var _ voice.Listener = (*listener)(nil)
@@ -45,6 +50,7 @@ func newListener(ctx context.Context, work func(*listener) error) *listener {
 		defer close(l.done)
 		defer close(l.results)
 		err := work(l)
+		// The end of ctx shows up in work as various errors. Its cause is the reason.
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
 		}

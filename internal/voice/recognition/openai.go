@@ -36,6 +36,7 @@ type openAI struct {
 
 var _ voice.Recognizer = (*openAI)(nil)
 
+// newOpenAI returns a recognizer for checked options.
 func newOpenAI(o Options) (voice.Recognizer, error) {
 	return &openAI{options: o, http: outbound.New(outbound.Options{AllowPrivate: o.URL != "", Timeout: o.times.answer, MaxBody: maxText})}, nil
 }

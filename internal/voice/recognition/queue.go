@@ -28,14 +28,17 @@ type item struct {
 
 // queue holds the audio that the recognizer hasn't taken yet. One goroutine puts, another one takes.
 type queue struct {
-	mu     sync.Mutex
-	items  []item
-	bytes  int
-	ends   int
-	err    error         // why nothing is accepted any more
-	filled chan struct{} // has an entry if items may have been added
+	mu    sync.Mutex
+	items []item
+	// bytes is the length of all audio in items, and ends how many items are the end of an utterance.
+	bytes, ends int
+	// err is why nothing is accepted any more.
+	err error
+	// filled has an entry if items may have been added since the last pop.
+	filled chan struct{}
 }
 
+// newQueue returns an empty queue.
 func newQueue() *queue { return &queue{filled: make(chan struct{}, 1)} }
 
 // put adds a copy of audio. It never waits.
@@ -53,6 +56,7 @@ func (q *queue) put(audio []byte) error {
 		return fmt.Errorf("%w: %v", ErrOverflow, time.Duration(q.bytes)*time.Second/bytesPerSecond)
 	}
 	q.bytes += len(audio)
+	// Browsers send frames of 20 ms. Joined, they cost a slow recognizer fewer requests or frames.
 	if n := len(q.items); n > 0 && !q.items[n-1].isEnd && len(q.items[n-1].audio)+len(audio) <= maxItem {
 		q.items[n-1].audio = append(q.items[n-1].audio, audio...)
 	} else {

@@ -10,13 +10,17 @@ import (
 type buffer struct {
 	size int
 
-	mu      sync.Mutex
-	changed sync.Cond // on mu; one of the fields below has changed
+	mu sync.Mutex
+	// changed uses mu. It is signaled if one of the fields below has changed.
+	changed sync.Cond
 	data    []byte
-	end     error // of the writer; nil while it writes
-	closed  error // of the reader
+	// end is what Read returns after the data. It is nil while the writer writes.
+	end error
+	// closed is why the reader has stopped. It is nil while the reader reads.
+	closed error
 }
 
+// newBuffer returns an empty buffer.
 func newBuffer(size int) *buffer {
 	b := &buffer{size: size}
 	b.changed.L = &b.mu

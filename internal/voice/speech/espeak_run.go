@@ -11,9 +11,12 @@ import (
 
 // run is one process of espeak-ng. Its goroutine ends when the process is gone.
 type run struct {
-	out    *buffer
+	// out has the output that isn't read yet.
+	out *buffer
+	// cancel kills the process.
 	cancel context.CancelFunc
-	done   chan struct{}
+	// done is closed when the process and all goroutines of the run have ended.
+	done chan struct{}
 }
 
 // start starts the program as soon as a slot is free. The end of ctx kills it.
@@ -53,7 +56,7 @@ func (e *espeak) attend(ctx context.Context, p *process.Process, out *buffer, in
 	pipes.Go(func() { p.WriteInput([]byte(input)) })
 	pipes.Go(func() { aside.ReadAll(p.Stderr) })
 	_, copyErr := io.Copy(out, p.Stdout)
-	if copyErr != nil { // nobody reads the output
+	if copyErr != nil { // the stream was closed
 		p.Kill()
 	}
 	<-p.ExitDone()

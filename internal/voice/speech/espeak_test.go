@@ -188,7 +188,7 @@ func TestEspeakClose(t *testing.T) {
 	}
 }
 
-// The end of the context alone ends the process, even if nobody reads or closes.
+// The end of the context alone ends the process, without a read or a Close.
 func TestEspeakContext(t *testing.T) {
 	e := espeakOrSkip(t, Options{})
 	ctx, cancel := context.WithCancel(t.Context())

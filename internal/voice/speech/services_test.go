@@ -77,21 +77,25 @@ func TestServices(t *testing.T) {
 		{"openai", nil, voice.Utterance{Text: sentence}, voicetest.Request{Text: sentence, Model: "gpt-4o-mini-tts", Voice: "alloy"}},
 		{
 			"openai", func(o *Options) { o.Model, o.Voice, o.Speed, o.Instructions = "kokoro", "af_sky", 1.5, "calm" },
-			full, voicetest.Request{Text: full.Text, Model: "kokoro", Voice: full.Voice, Speed: 1.5, Instructions: "calm"},
+			full,
+			voicetest.Request{Text: full.Text, Model: "kokoro", Voice: full.Voice, Speed: 1.5, Instructions: "calm"},
 		},
 		{"elevenlabs", nil, voice.Utterance{Text: sentence}, voicetest.Request{Text: sentence, Model: "eleven_flash_v2_5", Voice: "JBFqnCBsd6RMkjVDRZzb"}},
 		{
 			"elevenlabs", func(o *Options) { o.Speed, o.Language = 1.2, "fr" },
-			full, voicetest.Request{Text: full.Text, Model: "eleven_flash_v2_5", Voice: full.Voice, Speed: 1.2, Language: "de"},
+			full,
+			voicetest.Request{Text: full.Text, Model: "eleven_flash_v2_5", Voice: full.Voice, Speed: 1.2, Language: "de"},
 		},
 		{
 			"elevenlabs", func(o *Options) { o.Model, o.Language = "eleven_multilingual_v2", "fr" },
-			full, voicetest.Request{Text: full.Text, Model: "eleven_multilingual_v2", Voice: full.Voice},
+			full,
+			voicetest.Request{Text: full.Text, Model: "eleven_multilingual_v2", Voice: full.Voice},
 		},
 		{"cartesia", nil, voice.Utterance{Text: sentence}, voicetest.Request{Text: sentence, Model: "sonic-3", Voice: "694f9389-aac1-45b6-b726-9d9369183238"}},
 		{
 			"cartesia", func(o *Options) { o.Speed, o.Language, o.Voice = 0.6, "fr-FR", "configured" },
-			voice.Utterance{Text: sentence}, voicetest.Request{Text: sentence, Model: "sonic-3", Voice: "configured", Speed: 0.6, Language: "fr"},
+			voice.Utterance{Text: sentence},
+			voicetest.Request{Text: sentence, Model: "sonic-3", Voice: "configured", Speed: 0.6, Language: "fr"},
 		},
 		{"deepgram", nil, voice.Utterance{Text: sentence}, voicetest.Request{Text: sentence, Model: "aura-2-thalia-en"}},
 		{"deepgram", func(o *Options) { o.Voice = "aura-2-zeus-en" }, voice.Utterance{Text: sentence}, voicetest.Request{Text: sentence, Model: "aura-2-zeus-en"}},
@@ -312,7 +316,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// An engine whose server can't be reached says so, without the address, which may contain a secret.
+// The error of a server that can't be reached leaves out the address, which may contain a secret.
 func TestUnreachable(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

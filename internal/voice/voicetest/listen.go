@@ -15,9 +15,11 @@ const idleLimit = 10 * time.Second
 
 // listener is one connection of the fake of Deepgram's live socket.
 type listener struct {
-	ws      *websocket.Conn
-	samples int // since the last final text
-	heard   int // bytes in all
+	ws *websocket.Conn
+	// samples counts those since the last final text.
+	samples int
+	// heard is the length of all audio, in bytes.
+	heard int
 }
 
 // listen answers GET /v1/listen. It sends an interim text for each audio frame. A frame of silence after speech, or a Finalize, makes the

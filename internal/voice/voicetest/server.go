@@ -25,27 +25,33 @@ const Key = "sk-voicetest-7f3a9c51d2"
 type Server struct {
 	URL string
 
-	t    testing.TB
-	done chan struct{} // closed at the end of the test, so that no handler stays
+	t testing.TB
+	// done is closed at the end of the test, so that no handler stays.
+	done chan struct{}
 
 	mu       sync.Mutex
 	fault    Fault
 	requests []Request
-	open     int // requests that are being answered
-	changed  chan struct{}
+	// open counts the requests that are being answered.
+	open int
+	// changed is closed and replaced if requests or open have changed.
+	changed chan struct{}
 }
 
 // Request is a request that the server has accepted or refused with a fault.
 type Request struct {
-	Service                                    string
+	// Service is the name of the engine in the options.
+	Service string
+	// The fields of the request, as far as the service has them. Text is the type of a message for messages on a socket.
 	Text, Model, Voice, Language, Instructions string
 	Speed                                      float64
-	Audio                                      []byte // PCM, of a transcription
+	// Audio is the PCM of a transcription.
+	Audio []byte
 }
 
-// Fault makes the server misbehave. The zero value is no fault.
+// Fault makes the server misbehave. With the zero value it works as documented.
 type Fault struct {
-	// Status refuses requests, with RetryAfter and Body. If Body is empty, it is what the service sends with this status.
+	// Status refuses requests, with RetryAfter and Body. If Body is empty, the service's usual body is sent.
 	Status           int
 	RetryAfter, Body string
 	// Delay passes before the header of the response, and Pause before each chunk.
