@@ -10,6 +10,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/leat-dev/leat/internal/base/retry"
 	"github.com/leat-dev/leat/internal/voice"
 )
 
@@ -71,7 +72,12 @@ func (d *deepgram) listen(l *listener, ws *websocket.Conn) error {
 	messages := make(chan results)
 	limits := d.options.times
 	var writer, reader sync.WaitGroup
-	writer.Go(func() { cancel(d.failure(write(ctx, l.queue, ws, ended, limits.keepAlive))) })
+	writer.Go(func() {
+		err := write(ctx, l.queue, ws, ended, limits.keepAlive)
+		// If the service has closed the connection, the reader knows why.
+		_ = retry.Sleep(ctx, farewellLimit)
+		cancel(d.failure(err))
+	})
 	writer.Go(func() { cancel(ping(ctx, ws, limits.ping)) })
 	reader.Go(func() { cancel(d.failure(receive(ctx, ws, messages))) })
 	defer func() {

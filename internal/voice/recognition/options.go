@@ -106,6 +106,16 @@ func New(o Options) (voice.Recognizer, error) {
 	return k.make(o)
 }
 
+// base returns the address of the service, without a slash at the end.
+func (o Options) base() string {
+	for _, k := range Kinds() {
+		if o.URL == "" && k.Name == o.Engine {
+			return k.URL
+		}
+	}
+	return o.URL
+}
+
 // check refuses options that can't work. Its errors contain no URL, because that may contain a password.
 func (o Options) check(k Kind) error {
 	if k.URL == "" {

@@ -58,6 +58,14 @@ func (s *Server) listen(w http.ResponseWriter, r *http.Request, f Fault) {
 	}()
 	l := &listener{ws: ws}
 	for {
+		if f.Message != "" && l.heard >= f.After {
+			_ = ws.Write(ctx, websocket.MessageText, []byte(f.Message)) // the client may have gone
+			f.Message = ""
+		}
+		if f.CloseReason != "" && l.heard >= f.After {
+			_ = ws.Close(websocket.StatusInternalError, f.CloseReason)
+			return
+		}
 		if (f.Stall || f.Cut) && l.heard >= f.After {
 			if f.Stall {
 				<-ctx.Done()

@@ -71,6 +71,8 @@ type Fault struct {
 	Extra []byte
 	// Audio replaces the samples, if it isn't nil.
 	Audio []byte
+	// Message is sent on a socket after a number of bytes of audio, and CloseReason ends it then, as Deepgram ends idle connections.
+	Message, CloseReason string
 	// NoLength sends neither a length nor chunks.
 	NoLength bool
 }
