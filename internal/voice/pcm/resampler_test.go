@@ -250,7 +250,7 @@ func FuzzChunking(f *testing.F) {
 		}
 		whole, err := NewResampler(from, to)
 		if err != nil {
-			t.Skip("rate is out of range")
+			return // the rate is out of range
 		}
 		want, wantErr := whole.Flush(whole.Append(nil, in))
 		if n := len(in) / 2; len(want)/2 != (n*to+from-1)/from {
