@@ -183,7 +183,7 @@ func TestChunking(t *testing.T) {
 }
 
 func TestRates(t *testing.T) {
-	for _, rates := range [][2]int{{0, 24_000}, {24_000, 0}, {-1, 24_000}, {MinRate - 1, 24_000}, {24_000, MaxRate + 1}} {
+	for _, rates := range [][2]int{{0, 24_000}, {24_000, 0}, {-1, 24_000}, {minRate - 1, 24_000}, {24_000, maxRate + 1}} {
 		if _, err := NewResampler(rates[0], rates[1]); !errors.Is(err, ErrRate) {
 			t.Errorf("%v: %v", rates, err)
 		}

@@ -68,12 +68,12 @@ func (u *utterance) end() (voice.Result, bool) {
 // with it.
 func (d *deepgram) listen(l *listener, ws *websocket.Conn) error {
 	ctx, cancel := context.WithCancelCause(l.ctx)
-	ended := make(chan struct{}, 1) // has an entry if the end of an utterance is about to be sent
+	endSent := make(chan struct{}, 1) // has an entry if the end of an utterance is about to be sent
 	messages := make(chan results)
 	limits := d.options.times
 	var writer, reader sync.WaitGroup
 	writer.Go(func() {
-		err := write(ctx, l.queue, ws, ended, limits.keepAlive)
+		err := write(ctx, l.queue, ws, endSent, limits.keepAlive)
 		// If the service has closed the connection, the reader knows why.
 		_ = retry.Sleep(ctx, farewellLimit)
 		cancel(d.failure(err))
@@ -82,9 +82,9 @@ func (d *deepgram) listen(l *listener, ws *websocket.Conn) error {
 	reader.Go(func() { cancel(d.failure(receive(ctx, ws, messages))) })
 	defer func() {
 		writer.Wait()
-		late := time.AfterFunc(farewellLimit, func() { _ = ws.CloseNow() }) // which ends the reader
+		deadline := time.AfterFunc(farewellLimit, func() { _ = ws.CloseNow() }) // which ends the reader
 		reader.Wait()
-		late.Stop()
+		deadline.Stop()
 		_ = ws.CloseNow()
 	}()
 
@@ -102,14 +102,14 @@ func (d *deepgram) listen(l *listener, ws *websocket.Conn) error {
 		select {
 		case m := <-messages:
 			select {
-			case <-ended: // it precedes the message that answers it
+			case <-endSent: // it precedes the message that answers it
 				await()
 			default:
 			}
 			if r, ok = u.add(m); r.IsFinal {
 				timer.Stop()
 			}
-		case <-ended:
+		case <-endSent:
 			await()
 		case <-timer.C:
 			r, ok = u.end()
@@ -123,15 +123,15 @@ func (d *deepgram) listen(l *listener, ws *websocket.Conn) error {
 }
 
 // write sends the audio and the ends of utterances. At the end of ctx it tells Deepgram so. It returns why it ended.
-func write(ctx context.Context, q *queue, ws *websocket.Conn, ended chan<- struct{}, idle time.Duration) error {
+func write(ctx context.Context, q *queue, ws *websocket.Conn, endSent chan<- struct{}, idle time.Duration) error {
 	// The context of writes ends a moment after ctx, because a frame that is interrupted ends the connection without a farewell.
-	writing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	writeCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(farewellLimit, stop) })()
 	for {
 		next, ok, err := q.take(ctx, idle)
 		if err != nil {
-			_ = send(writing, ws, websocket.MessageText, []byte(`{"type":"CloseStream"}`)) // otherwise the end of the connection is enough
+			_ = send(writeCtx, ws, websocket.MessageText, []byte(`{"type":"CloseStream"}`)) // otherwise the end of the connection is enough
 			return err
 		}
 		kind, frame := websocket.MessageBinary, next.audio
@@ -143,11 +143,11 @@ func write(ctx context.Context, q *queue, ws *websocket.Conn, ended chan<- struc
 		}
 		if next.isEnd {
 			select {
-			case ended <- struct{}{}:
+			case endSent <- struct{}{}:
 			default:
 			}
 		}
-		if err := send(writing, ws, kind, frame); err != nil {
+		if err := send(writeCtx, ws, kind, frame); err != nil {
 			return err
 		}
 	}

@@ -33,8 +33,8 @@ type listener struct {
 	// closing is closed by Close. It differs from the end of ctx, after which the reason is still delivered.
 	closing chan struct{}
 	close   sync.Once
-	// done is closed when the goroutine has ended.
-	done chan struct{}
+	// workDone is closed when the goroutine has ended.
+	workDone chan struct{}
 }
 
 var _ voice.Listener = (*listener)(nil)
@@ -44,10 +44,10 @@ func newListener(ctx context.Context, work func(*listener) error) *listener {
 	ctx, cancel := context.WithCancelCause(ctx)
 	l := &listener{
 		ctx: ctx, cancel: cancel, queue: newQueue(),
-		results: make(chan voice.Result, maxResults), closing: make(chan struct{}), done: make(chan struct{}),
+		results: make(chan voice.Result, maxResults), closing: make(chan struct{}), workDone: make(chan struct{}),
 	}
 	go func() {
-		defer close(l.done)
+		defer close(l.workDone)
 		defer close(l.results)
 		err := work(l)
 		// The end of ctx shows up in work as various errors. Its cause is the reason.
@@ -77,7 +77,7 @@ func (l *listener) emit(r voice.Result) {
 }
 
 // Write implements [voice.Listener].
-func (l *listener) Write(pcm []byte) error { return l.report(l.queue.put(pcm)) }
+func (l *listener) Write(pcm []byte) error { return l.report(l.queue.add(pcm)) }
 
 // EndUtterance implements [voice.Listener].
 func (l *listener) EndUtterance() error { return l.report(l.queue.end()) }
@@ -101,6 +101,6 @@ func (l *listener) Close() error {
 		l.cancel(ErrClosed)
 		l.queue.fail(ErrClosed)
 	})
-	<-l.done
+	<-l.workDone
 	return nil
 }

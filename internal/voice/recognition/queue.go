@@ -26,7 +26,7 @@ type item struct {
 	isEnd bool
 }
 
-// queue holds the audio that the recognizer hasn't taken yet. One goroutine puts, another one takes.
+// queue holds the audio that the recognizer hasn't taken yet. One goroutine adds, another one takes.
 type queue struct {
 	mu    sync.Mutex
 	items []item
@@ -34,15 +34,15 @@ type queue struct {
 	bytes, ends int
 	// err is why nothing is accepted any more.
 	err error
-	// filled has an entry if items may have been added since the last pop.
-	filled chan struct{}
+	// wake has an entry if items may have been added since the last pop.
+	wake chan struct{}
 }
 
 // newQueue returns an empty queue.
-func newQueue() *queue { return &queue{filled: make(chan struct{}, 1)} }
+func newQueue() *queue { return &queue{wake: make(chan struct{}, 1)} }
 
-// put adds a copy of audio. It never waits.
-func (q *queue) put(audio []byte) error {
+// add adds a copy of audio. It never waits.
+func (q *queue) add(audio []byte) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
@@ -82,7 +82,7 @@ func (q *queue) end() error {
 	return nil
 }
 
-// fail drops all audio and makes put and end return err.
+// fail drops all audio and makes add and end return err.
 func (q *queue) fail(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -95,7 +95,7 @@ func (q *queue) fail(err error) {
 // signal wakes the taker.
 func (q *queue) signal() {
 	select {
-	case q.filled <- struct{}{}:
+	case q.wake <- struct{}{}:
 	default:
 	}
 }
@@ -113,7 +113,7 @@ func (q *queue) take(ctx context.Context, idle time.Duration) (next item, ok boo
 			return next, true, nil
 		}
 		select {
-		case <-q.filled:
+		case <-q.wake:
 		case <-expired:
 			return item{}, false, nil
 		case <-ctx.Done():

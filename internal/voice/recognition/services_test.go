@@ -229,8 +229,8 @@ func TestFaults(t *testing.T) {
 		"idle":              {fault: voicetest.Fault{CloseReason: "NET-0001 no audio for " + voicetest.Key, After: 5}, reason: Interrupted, text: "1011 NET-0001 no audio for [key]", only: "deepgram"},
 		"error message":     {fault: voicetest.Fault{Message: `{"type":"Error","description":"no such model"}`, After: 5}, reason: Rejected, text: "no such model", only: "deepgram"},
 		"malformed message": {fault: voicetest.Fault{Message: `{"type":`, After: 5}, reason: Format, text: "not JSON", only: "deepgram"},
-		"cut":               {fault: voicetest.Fault{Cut: true, After: 5}, reason: Interrupted},
-		"cut at once":       {fault: voicetest.Fault{Cut: true}, reason: Interrupted},
+		"cut":               {fault: voicetest.Fault{Reset: true, After: 5}, reason: Interrupted},
+		"cut at once":       {fault: voicetest.Fault{Reset: true}, reason: Interrupted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, engine := range services {

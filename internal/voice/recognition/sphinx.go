@@ -102,7 +102,7 @@ func (s *sphinx) utterance(l *listener, audio []byte) (string, error) {
 	aside := &process.Aside{Log: slog.New(slog.DiscardHandler)} // it prints its whole configuration
 	var text string
 	var output, pipes sync.WaitGroup
-	output.Go(func() { text = read(l, p.Stdout) })
+	output.Go(func() { text = readText(l, p.Stdout) })
 	pipes.Go(func() { aside.ReadAll(p.Stderr) })
 	pipes.Go(func() {
 		<-p.ExitDone()
@@ -133,11 +133,11 @@ func (s *sphinx) utterance(l *listener, audio []byte) (string, error) {
 
 // feed writes the audio of an utterance up to its end.
 func feed(ctx context.Context, q *queue, stdin io.WriteCloser, audio []byte) error {
-	for sent := 0; ; {
+	for size := 0; ; {
 		if _, err := stdin.Write(audio); err != nil {
 			return err
 		}
-		if sent += len(audio); sent >= maxUtterance {
+		if size += len(audio); size >= maxUtterance {
 			break
 		}
 		next, _, err := q.take(ctx, 0)
@@ -152,8 +152,8 @@ func feed(ctx context.Context, q *queue, stdin io.WriteCloser, audio []byte) err
 	return stdin.Close()
 }
 
-// read returns the text that the program prints, a line at each pause. Before the last line the text is still partial.
-func read(l *listener, stdout io.Reader) string {
+// readText returns the text that the program prints, a line at each pause. Before the last line the text is still partial.
+func readText(l *listener, stdout io.Reader) string {
 	text := ""
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() {

@@ -31,20 +31,20 @@ func newBuffer(size int) *buffer {
 func (b *buffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	written := 0
+	count := 0
 	for len(p) > 0 {
 		for b.closed == nil && len(b.data) >= b.size {
 			b.changed.Wait()
 		}
 		if b.closed != nil {
-			return written, b.closed
+			return count, b.closed
 		}
 		n := min(len(p), b.size-len(b.data))
 		b.data = append(b.data, p[:n]...)
-		p, written = p[n:], written+n
+		p, count = p[n:], count+n
 		b.changed.Broadcast()
 	}
-	return written, nil
+	return count, nil
 }
 
 // finish ends the data: after the last byte, Read returns err.

@@ -197,7 +197,7 @@ func TestEspeakContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	cancel()
-	<-r.(*stream).src.body.(*run).done
+	<-r.(*stream).src.body.(*run).exitDone
 	if ids := children(t); len(ids) != 0 {
 		t.Errorf("processes %v are left", ids)
 	}

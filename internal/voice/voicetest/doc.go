@@ -5,7 +5,7 @@
 // fails the test. A [Fault] makes it misbehave.
 //
 //	server := voicetest.NewServer(t)
-//	server.SetFault(voicetest.Fault{Cut: true, After: 1_000})
+//	server.SetFault(voicetest.Fault{Reset: true, After: 1_000})
 //	engine, err := speech.New(speech.Options{Engine: "openai", URL: server.URL + "/v1", Key: voicetest.Key})
 //
 // Audio of the fakes has an exact length: [SamplesPerRune] samples for each character of the text.

@@ -26,8 +26,8 @@ type Server struct {
 	URL string
 
 	t testing.TB
-	// done is closed at the end of the test, so that no handler stays.
-	done chan struct{}
+	// testDone is closed at the end of the test, so that no handler stays.
+	testDone chan struct{}
 
 	mu       sync.Mutex
 	fault    Fault
@@ -56,9 +56,9 @@ type Fault struct {
 	RetryAfter, Body string
 	// Delay passes before the header of the response, and Pause before each chunk.
 	Delay, Pause time.Duration
-	// Stall and Cut end the response after a number of bytes: Stall sends nothing more, and Cut resets the connection.
-	Stall, Cut bool
-	After      int
+	// Stall and Reset end the response after a number of bytes: Stall sends nothing more, and Reset resets the connection.
+	Stall, Reset bool
+	After        int
 	// Chunk is the size of the chunks of the response. If it is 0, it is 4,096.
 	Chunk int
 	// Rate is the sample rate in Hz, which the content type names. If it is 0, it is that of the request.
@@ -79,7 +79,7 @@ type Fault struct {
 
 // NewServer starts a server on the loopback interface. It ends with the test.
 func NewServer(t testing.TB) *Server {
-	s := &Server{t: t, done: make(chan struct{}), changed: make(chan struct{})}
+	s := &Server{t: t, testDone: make(chan struct{}), changed: make(chan struct{})}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/audio/speech", s.handle("openai", s.openAISpeech))
 	mux.HandleFunc("POST /v1/text-to-speech/{voice}/stream", s.handle("elevenlabs", s.elevenLabs))
@@ -94,7 +94,7 @@ func NewServer(t testing.TB) *Server {
 	server := httptest.NewServer(mux)
 	s.URL = server.URL
 	t.Cleanup(func() {
-		close(s.done)
+		close(s.testDone)
 		server.Close()
 	})
 	return s
@@ -127,7 +127,7 @@ func (s *Server) AwaitRequest(matches func(Request) bool) {
 }
 
 // await waits for a condition, which is checked under the lock.
-func (s *Server) await(what string, isMet func() bool) {
+func (s *Server) await(event string, isMet func() bool) {
 	s.t.Helper()
 	timeout := time.After(10 * time.Second)
 	for {
@@ -140,7 +140,7 @@ func (s *Server) await(what string, isMet func() bool) {
 		select {
 		case <-changed:
 		case <-timeout:
-			s.t.Errorf("voicetest: timeout while waiting for %s", what)
+			s.t.Errorf("voicetest: timeout while waiting for %s", event)
 			return
 		}
 	}
@@ -203,7 +203,7 @@ func (s *Server) wait(r *http.Request, d time.Duration) {
 	select {
 	case <-timer.C:
 	case <-r.Context().Done():
-	case <-s.done:
+	case <-s.testDone:
 	}
 }
 
@@ -279,21 +279,21 @@ func (s *Server) speak(w http.ResponseWriter, r *http.Request, f Fault, contentT
 	}
 	w.WriteHeader(http.StatusOK)
 	flusher := http.NewResponseController(w)
-	ends := f.Stall || f.Cut
-	for sent := 0; sent < len(audio); {
-		n := min(cmp.Or(f.Chunk, 4_096), len(audio)-sent)
+	ends := f.Stall || f.Reset
+	for offset := 0; offset < len(audio); {
+		n := min(cmp.Or(f.Chunk, 4_096), len(audio)-offset)
 		if ends {
-			n = min(n, f.After-sent)
+			n = min(n, f.After-offset)
 		}
 		s.wait(r, f.Pause)
-		if _, err := w.Write(audio[sent : sent+n]); err != nil {
+		if _, err := w.Write(audio[offset : offset+n]); err != nil {
 			return
 		}
 		_ = flusher.Flush()
-		if sent += n; !ends || sent < f.After {
+		if offset += n; !ends || offset < f.After {
 			continue
 		}
-		if f.Cut {
+		if f.Reset {
 			panic(http.ErrAbortHandler)
 		}
 		s.wait(r, time.Hour)
