@@ -19,7 +19,7 @@ type Options struct {
 	Engine string
 	// URL is the base of the service's addresses. If it is empty, it is the service's own. A URL may have a private address.
 	URL string
-	// Key is the API key. A server with a URL of its own may need none.
+	// Key is the API key. A local server may need none.
 	Key string
 	// Model is the service's model. If it is empty, the default of the kind applies.
 	Model string

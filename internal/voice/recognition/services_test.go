@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -188,7 +189,7 @@ func TestMaxUtterance(t *testing.T) {
 			if room >= len(part) {
 				break
 			}
-			time.Sleep(time.Millisecond)
+			runtime.Gosched()
 		}
 		if err := l.Write(part); err != nil {
 			t.Fatal(err)

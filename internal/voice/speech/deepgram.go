@@ -40,7 +40,7 @@ func (e *deepgram) Speak(ctx context.Context, u voice.Utterance) (io.ReadCloser,
 		"sample_rate": {strconv.Itoa(voice.SpeechRate)},
 		"container":   {"none"},
 	}
-	// A server of one's own may need no key.
+	// A local server may need no key.
 	authorization := ""
 	if e.key != "" {
 		authorization = "Token " + e.key

@@ -20,7 +20,7 @@ type Options struct {
 	Engine string
 	// URL is the base of the service's addresses. If it is empty, it is the service's own. A URL may have a private address.
 	URL string
-	// Key is the API key. A server with a URL of its own may need none.
+	// Key is the API key. A local server may need none.
 	Key string
 	// Model, Voice and Language are used for utterances that name none. If they are empty, the defaults of the kind apply.
 	Model, Voice, Language string
