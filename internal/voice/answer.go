@@ -153,6 +153,9 @@ func (a *answer) write() {
 }
 
 // add adds the sentences that the segmenter has found, unless they were spoken or have nothing to say.
+//
+// The segmenter begins at the start of the text, so it finds the sentences that were spoken again. Their boundaries are the same, except
+// where a pause of the agent has ended one early.
 func (a *answer) add(units []sentence.Unit) {
 	for _, u := range units {
 		switch {
@@ -196,7 +199,7 @@ func (a *answer) end() {
 	a.closeSegmenter()
 }
 
-// closeSegmenter takes the last sentences of a text that is final.
+// closeSegmenter takes the last sentences of a text that is final. A text that is only a part of what was spoken has none.
 func (a *answer) closeSegmenter() {
 	if a.isClosed || a.isRegrowing {
 		return

@@ -32,7 +32,7 @@ type clip struct {
 	audio      []byte // received and not sent
 	received   int64  // bytes
 	err        error  // why the audio ended too early
-	isFinished bool   // no more audio follows
+	isFinished bool   // all of the audio has arrived, or the engine has failed
 	segment    *segment
 	skip       int64         // bytes that are left out, because the client has them from an earlier connection
 	skipped    int64         // bytes that were left out
@@ -63,7 +63,7 @@ func (c *clip) leaveOut() bool {
 // isDrained reports whether nothing is left to send. A last byte that is half a sample doesn't count.
 func (c *clip) isDrained() bool { return c.isFinished && len(c.audio) < 2 }
 
-// start begins a clip. It is called with the lock.
+// start begins a clip. It is called with the lock, by the goroutine of Run, which waits for all clips before it returns.
 func (s *Session) start(a *answer, u sentence.Unit, sp *span) {
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	c := &clip{answer: a, span: sp, unit: u, cancel: cancel, room: make(chan struct{}, 1)}
@@ -86,6 +86,9 @@ func (s *Session) start(a *answer, u sentence.Unit, sp *span) {
 }
 
 // synthesize reads the audio of a clip from the engine.
+//
+// The limit on silence doesn't run while the clip has enough audio, because then the engine waits for the session and not the other way
+// round. A cause of the context replaces the engine's error, which would only say that it was cancelled.
 func (s *Session) synthesize(ctx context.Context, c *clip) (err error) {
 	stall := time.AfterFunc(silenceLimit, func() { c.cancel(errEngineSilent) })
 	defer func() {

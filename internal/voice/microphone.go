@@ -163,7 +163,8 @@ func (m *Microphone) hear(ctx context.Context, s sound) {
 	}
 }
 
-// detect divides audio into frames, and finds utterances in them.
+// detect divides audio into frames, and finds utterances in them. The frame that ends an utterance is a part of it: recognisers need a pause
+// to be sure of the last word.
 func (m *Microphone) detect(ctx context.Context, pcm []byte) {
 	m.remainder = append(m.remainder, pcm...)
 	for len(m.remainder) >= activityFrame {
@@ -192,7 +193,8 @@ func (m *Microphone) detect(ctx context.Context, pcm []byte) {
 	m.remainder = append([]byte(nil), m.remainder...)
 }
 
-// begin begins an utterance, and a listener if there is none.
+// begin begins an utterance, and a listener if there is none. Connecting a listener may take a while; the audio waits in the queue then, and
+// the connection continues to read interruptions.
 func (m *Microphone) begin(ctx context.Context) {
 	if m.isUtterance {
 		m.end() // the mark of its end is missing

@@ -45,6 +45,9 @@ func (s *Session) Run(ctx context.Context, o Output) error {
 const forever = time.Hour
 
 // next returns what to write now. If that is nil, it returns how long to wait unless something happens. It is called with the lock.
+//
+// The caller writes without the lock, so that an interruption never waits for the network. Such a write still precedes the flush, because
+// the same goroutine does both.
 func (s *Session) next(at time.Time) (write func(Output) error, wait time.Duration) {
 	wait = s.advance(at)
 	if len(s.frames) > 0 {
@@ -124,6 +127,8 @@ func (s *Session) flushAnswers(at time.Time) (wait time.Duration) {
 }
 
 // completeClips removes the clips that were sent, and reports those that failed.
+//
+// A clip that failed may have been sent in part. That part stays, because the client may have played it.
 func (s *Session) completeClips() {
 	for len(s.clips) > 0 {
 		c := s.clips[0]
@@ -166,7 +171,7 @@ func (s *Session) fail(c *clip) {
 	s.queueNow(f)
 }
 
-// silence makes the rest of an answer not be spoken.
+// silence makes the rest of an answer not be spoken. The next answer is tried again, because the engine may have recovered.
 func (s *Session) silence(a *answer) {
 	s.failures = 0
 	a.newSegmenter = func() segmenter { return noUnits{} }
@@ -195,6 +200,8 @@ func (s *Session) startClip() bool {
 }
 
 // completeAnswer removes the first answer if all of it was sent.
+//
+// The client plays its queue for up to maxLead after that, so the answer is remembered until the client has reported its last sample.
 func (s *Session) completeAnswer() bool {
 	if len(s.answers) == 0 || !s.answers[0].isTaken() {
 		return false

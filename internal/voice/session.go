@@ -306,7 +306,7 @@ func (s *Session) mark() (HeardMark, bool) {
 	return h, ok
 }
 
-// IsSpeaking reports whether the person hears an answer now, as far as the session knows.
+// IsSpeaking reports whether an answer is made or played. Playback is estimated from the times at which audio was sent.
 func (s *Session) IsSpeaking() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,7 +24,7 @@ type segment struct {
 	answer  *answer
 	span    *span
 	start   int64 // sample of the generation at which it began; negative if its beginning was played on an earlier connection
-	samples int64 // of the whole sentence as far as it is known
+	samples int64 // of the sentence that have arrived
 	isWhole bool  // samples is final
 	runes   int   // of the text that is said aloud, to estimate the length before it is known
 }

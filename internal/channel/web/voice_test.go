@@ -131,7 +131,7 @@ func TestVoice(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	h.mu.Lock()
-	// Of the first answer the client reported nothing, so it was heard up to its end as far as the gateway knows, or is still in the queue.
+	// The client reported nothing, so the gateway has estimated which answer was played.
 	if len(h.marks) != 1 {
 		t.Errorf("marks: %+v", h.marks)
 	}

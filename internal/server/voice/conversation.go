@@ -21,7 +21,8 @@ type conversation struct {
 
 var _ wire.Conversation = (*conversation)(nil)
 
-// Send implements [wire.Conversation].
+// Send implements [wire.Conversation]. A refusal is shown in the words of the API, which are written for people. Faults of the gateway are
+// only logged.
 func (c *conversation) Send(ctx context.Context, key, text string) (wire.Delivery, error) {
 	ack, err := c.gateway.Do(ctx, c.principal, c.id, gateway.Command{
 		Type: gateway.CommandSend, Key: key, Message: &gateway.CommandMessage{Text: text},

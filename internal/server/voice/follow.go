@@ -22,6 +22,10 @@ type follower struct {
 }
 
 // Follow implements [wire.Conversation].
+//
+// It reads texts from the feed's own fold, so it costs no memory for a second one. The batches that it polls show that something has
+// changed, and Poll checks the access each time it was changed. A turn that has ended before the connection began is only passed if the
+// client resumes it.
 func (c *conversation) Follow(ctx context.Context, speech wire.Speech, resume string) error {
 	r, err := c.gateway.Feed(ctx, c.principal, c.id)
 	if err != nil {

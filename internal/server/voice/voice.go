@@ -52,7 +52,8 @@ func (v *surface) serve(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	return v.talk(w, r, request, &conversation{gateway: v.gateway, principal: p, id: s.ID})
 }
 
-// talk accepts the connection and serves it.
+// talk accepts the connection and serves it. The context of a stream ends with the server, with the session of its cookie and with its
+// credentials, so the connection needs no timers for them.
 func (v *surface) talk(w http.ResponseWriter, r *http.Request, request wire.Request, c *conversation) error {
 	// The server has checked the Origin header. Audio doesn't become smaller by compression.
 	socket, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true, CompressionMode: websocket.CompressionDisabled})

@@ -230,7 +230,7 @@ func TestTalk(t *testing.T) {
 	}
 }
 
-// An interruption stops the turn, and the agent gets how far its answer was heard. If somebody else follows, the turn continues.
+// An interruption stops the turn, and the agent gets how far its answer was heard. If another user follows, the turn continues.
 func TestInterrupt(t *testing.T) {
 	h := newHarness(t)
 	c := h.client("")

@@ -81,6 +81,9 @@ func newConnection(s *Service, socket *websocket.Conn, r Request, conversation C
 }
 
 // serve runs the connection. It returns an error only if something inside of the gateway has failed.
+//
+// Everything ends with ctx, whose cause decides about the farewell. The reader ends last of all, when the farewell has closed the socket,
+// because a close handshake needs a reader.
 func (c *connection) serve(ctx context.Context) error {
 	c.greet()
 	closed := make(chan struct{})
@@ -187,12 +190,12 @@ func (c *connection) do(ctx context.Context, order func(context.Context)) {
 	order(ctx)
 }
 
-// order adds an order.
+// order adds an order. Both the reader and the microphone call it, and neither may wait, so a queue that is full ends the connection.
 func (c *connection) order(task func(ctx context.Context)) {
 	select {
 	case c.orders <- task:
 	default:
-		c.log.Warn("voice client sends faster than the gateway can store") // the reader may wait, but not the microphone
+		c.log.Warn("voice client sends faster than the gateway can store")
 		c.cancel(voice.ErrTooSlow)
 	}
 }
@@ -266,7 +269,7 @@ func (c *connection) farewell(cause error) (f voice.ErrorFrame, code websocket.S
 		f = voice.Error(codeReplaced, "Voice was opened elsewhere for this conversation.", "Continue there, or connect again here.")
 		return f, closeReplaced, "replaced"
 	case errors.Is(cause, errIdle):
-		return voice.Error(codeIdle, "Voice was closed, because nobody spoke.", "Connect again when you want to talk."), closeIdle, "idle"
+		return voice.Error(codeIdle, "Voice was closed after a long silence.", "Connect again when you want to talk."), closeIdle, "idle"
 	case errors.Is(cause, errBusy):
 		return voice.Error(codeBusy, "Too many people talk to this gateway now.", "Try again in a moment."), websocket.StatusTryAgainLater, "busy"
 	case errors.Is(cause, errOddLength):

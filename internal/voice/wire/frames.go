@@ -10,7 +10,7 @@ type readyFrame struct {
 	Session     string `json:"session,omitempty"`
 }
 
-// transcriptFrame is what the person says, as far as it is recognised.
+// transcriptFrame is the recognised part of what the person says.
 type transcriptFrame struct {
 	Type  string `json:"type"` // "transcript"
 	Text  string `json:"text"`

@@ -33,7 +33,7 @@ func (c *connection) readFrames(ctx context.Context) {
 	}
 }
 
-// receive handles a text frame.
+// receive handles a text frame. It never waits: what takes time is an order, so that the next interruption is read at once.
 func (c *connection) receive(b []byte) {
 	var f clientFrame
 	if err := json.Unmarshal(b, &f); err != nil {
@@ -76,7 +76,7 @@ func (c *connection) receive(b []byte) {
 	}
 }
 
-// receiveAudio handles a frame of the microphone.
+// receiveAudio handles a frame of the microphone. Half a sample would shift all samples after it, so an odd length ends the connection.
 func (c *connection) receiveAudio(pcm []byte) {
 	if len(pcm)%2 != 0 {
 		c.cancel(errOddLength)
@@ -162,6 +162,9 @@ func (c *connection) finish(ctx context.Context, i voice.Interruption, stopsTurn
 }
 
 // say sends a message of the person. It interrupts what is expected, made or heard.
+//
+// The interruption takes effect here, and the message waits for the orders before it, among them the mark and the stop. A message into a
+// turn that runs on makes that turn heard again, from where its text is then.
 func (c *connection) say(key, text string) {
 	if key == "" {
 		key = newKey()
