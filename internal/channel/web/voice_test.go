@@ -12,6 +12,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/voice/voicetest"
 	"github.com/leat-dev/leat/internal/voice/wire"
@@ -213,4 +214,33 @@ func TestVoiceRefused(t *testing.T) {
 		t.Errorf("closed with %v", err)
 	}
 	<-stopped
+}
+
+// A turn that has ended while the client was away is resumed from the conversation.
+func TestVoiceResumeEnded(t *testing.T) {
+	log := &conversation{}
+	s, h := speaking(t, Options{}, log)
+	token := newToken()
+	y := s.tell(t.Context(), chatOf(token), "turn", log)
+	part := event.Event{Type: event.PartStart, Message: y.message(), Part: "p", Body: &event.Body{Kind: event.KindText}}
+	y.send(part, event.Event{Type: event.PartAppend, Message: y.message(), Part: "p", Text: "This is the answer."})
+	y.send(event.Event{Type: event.TurnEnd, Body: &event.Body{Outcome: event.Completed}})
+	close(y.ch)
+	if err := <-y.done; err != nil {
+		t.Fatal(err)
+	}
+	l := s.listen("session=" + token + "&after=turn:0:1200")
+	if _, pcm := l.until("stream_done"); pcm != bytesOf("This is the answer.")-2400 {
+		t.Errorf("%d bytes", pcm)
+	}
+	l.say(`{"type":"played","samples":1000000}`)
+	l.say(`{"type":"ping"}`)
+	l.until("pong")
+	_ = l.Close(websocket.StatusNormalClosure, "")
+	s.stop()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.marks) == 0 || h.marks[0] != (gateway.HeardMark{Turn: "turn", Offset: 19, IsWhole: true}) {
+		t.Errorf("marks: %+v", h.marks)
+	}
 }

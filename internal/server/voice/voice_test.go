@@ -329,6 +329,7 @@ func TestTurnEnds(t *testing.T) {
 	c := h.client("")
 	c.send(`{"type":"text","text":"Hello"}`)
 	<-h.agent.inputs
+	c.until("thinking")
 	h.agent.texts <- "!"
 	if f, _ := c.until("turn_failed"); f.Message != "The model is broken." || f.Turn == "" {
 		t.Errorf("%+v", f)
