@@ -2,7 +2,6 @@ package voice
 
 // What the tests of the package's surface need.
 const (
-	MaxLead  = maxLead
 	MaxFrame = maxFrame
 )
 

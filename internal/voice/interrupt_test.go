@@ -115,7 +115,7 @@ func (p plan) run(t *testing.T) error {
 	if flushes, err := checkGenerations(s); err != nil || flushes != len(p.rounds) {
 		return fmt.Errorf("%d flushes; %w", flushes, err)
 	}
-	if lead, _ := maxLead(s.list()); lead > voice.MaxLead {
+	if lead, _ := maxLead(s.list()); lead > 2*time.Second {
 		return fmt.Errorf("%v ahead", lead)
 	}
 	count := 0
