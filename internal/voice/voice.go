@@ -51,5 +51,6 @@ type Listener interface {
 type Result struct {
 	Text    string
 	IsFinal bool  // the utterance has ended; otherwise the text may still change
+	IsEnd   bool  // EndUtterance has ended it, and not a pause or a limit; no text of the audio before it follows
 	Err     error // why the listener has failed; then there is no text, and no further result follows
 }

@@ -58,7 +58,7 @@ func (u *utterance) add(m results) (voice.Result, bool) {
 
 // end returns the final result, and false if it would be empty and the caller doesn't wait for it.
 func (u *utterance) end() (voice.Result, bool) {
-	r := voice.Result{Text: u.text, IsFinal: true}
+	r := voice.Result{Text: u.text, IsFinal: true, IsEnd: u.isAwaited}
 	ok := u.text != "" || u.isAwaited
 	*u = utterance{}
 	return r, ok

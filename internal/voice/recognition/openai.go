@@ -76,7 +76,7 @@ func (r *openAI) listen(l *listener, language string) error {
 				return err
 			}
 		}
-		l.emit(voice.Result{Text: text, IsFinal: true})
+		l.emit(voice.Result{Text: text, IsFinal: true, IsEnd: next.isEnd})
 		audio = audio[:0]
 	}
 }

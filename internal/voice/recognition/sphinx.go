@@ -72,35 +72,34 @@ func (s *sphinx) listen(l *listener) error {
 		if err != nil {
 			return err
 		}
-		text := ""
+		result := voice.Result{IsFinal: true, IsEnd: true}
 		if !next.isEnd {
-			if text, err = s.utterance(l, next.audio); err != nil {
+			if result.Text, result.IsEnd, err = s.utterance(l, next.audio); err != nil {
 				return err
 			}
 		}
-		l.emit(voice.Result{Text: text, IsFinal: true})
+		l.emit(result)
 	}
 }
 
-// utterance returns the text of an utterance that begins with audio.
-func (s *sphinx) utterance(l *listener, audio []byte) (string, error) {
+// utterance returns the text of an utterance that begins with audio. isEnd is false if the utterance reached its limit.
+func (s *sphinx) utterance(l *listener, audio []byte) (text string, isEnd bool, err error) {
 	select {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
 	case <-l.ctx.Done():
-		return "", context.Cause(l.ctx)
+		return "", false, context.Cause(l.ctx)
 	}
 	p, err := process.Start(process.Program{
 		Path: s.path, Command: []string{"pocketsphinx_continuous", "-infile", "/dev/stdin"}, Env: process.Environment(nil),
 	})
 	if err != nil {
-		return "", &Failure{Engine: s.options.Engine, Reason: Unavailable, cause: fmt.Errorf("start: %w", err)}
+		return "", false, &Failure{Engine: s.options.Engine, Reason: Unavailable, cause: fmt.Errorf("start: %w", err)}
 	}
 	defer context.AfterFunc(l.ctx, p.Kill)()
 	ctx, cancel := context.WithCancelCause(l.ctx) // ends with the process, so that feed doesn't wait for more audio
 	defer cancel(nil)
 	aside := &process.Aside{Log: slog.New(slog.DiscardHandler)} // it prints its whole configuration
-	var text string
 	var output, pipes sync.WaitGroup
 	output.Go(func() { text = readText(l, p.Stdout) })
 	pipes.Go(func() { aside.ReadAll(p.Stderr) })
@@ -108,7 +107,7 @@ func (s *sphinx) utterance(l *listener, audio []byte) (string, error) {
 		<-p.ExitDone()
 		cancel(process.ErrEnded)
 	})
-	feedErr := feed(ctx, l.queue, p.Stdin, audio)
+	isEnd, feedErr := feed(ctx, l.queue, p.Stdin, audio)
 	if feedErr != nil {
 		p.Kill()
 	}
@@ -121,35 +120,36 @@ func (s *sphinx) utterance(l *listener, audio []byte) (string, error) {
 	f := &Failure{Engine: s.options.Engine, Reason: Interrupted, Detail: aside.Last(), cause: cmp.Or(p.Err(), feedErr)}
 	switch cause := context.Cause(l.ctx); {
 	case cause != nil:
-		return "", cause
+		return "", false, cause
 	case isLate:
 		f.Reason, f.Detail = Unavailable, fmt.Sprintf("no text within %v", s.options.times.answer)
-		return "", f
+		return "", false, f
 	case f.cause != nil:
-		return "", f
+		return "", false, f
 	}
-	return text, nil
+	return text, isEnd, nil
 }
 
-// feed writes the audio of an utterance up to its end.
-func feed(ctx context.Context, q *queue, stdin io.WriteCloser, audio []byte) error {
+// feed writes the audio of an utterance up to its end or its limit.
+func feed(ctx context.Context, q *queue, stdin io.WriteCloser, audio []byte) (isEnd bool, err error) {
 	for size := 0; ; {
 		if _, err := stdin.Write(audio); err != nil {
-			return err
+			return false, err
 		}
 		if size += len(audio); size >= maxUtterance {
 			break
 		}
 		next, _, err := q.take(ctx, 0)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if next.isEnd {
+			isEnd = true
 			break
 		}
 		audio = next.audio
 	}
-	return stdin.Close()
+	return isEnd, stdin.Close()
 }
 
 // readText returns the text that the program prints, a line at each pause. Before the last line the text is still partial.
