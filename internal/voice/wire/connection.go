@@ -54,6 +54,8 @@ type connection struct {
 	idle         *time.Timer
 	tasks        sync.WaitGroup
 
+	utterance []string // final texts of the current utterance; only the microphone's goroutine uses it
+
 	// Only the reader uses the fields below.
 	hasNoted   bool // the client knows that nothing is recognised
 	hasDropped bool // the client knows that audio was dropped since the last utterance began

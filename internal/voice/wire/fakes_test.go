@@ -309,6 +309,9 @@ func (l *listener) Write(pcm []byte) error {
 		l.results <- voice.Result{Text: "listening"}
 	}
 	l.bytes += len(pcm)
+	if pcm[0] == 12 {
+		l.results <- voice.Result{Text: "pause", IsFinal: true}
+	}
 	if pcm[0] == 13 {
 		l.results <- voice.Result{Err: errDeaf}
 	}
@@ -320,7 +323,7 @@ func (l *listener) EndUtterance() error {
 	if l.bytes > 0 {
 		text = fmt.Sprint(l.bytes, " bytes")
 	}
-	l.results <- voice.Result{Text: text, IsFinal: true}
+	l.results <- voice.Result{Text: text, IsFinal: true, IsEnd: true}
 	l.bytes = 0
 	return nil
 }

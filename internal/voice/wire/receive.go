@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/coder/websocket"
@@ -110,23 +111,34 @@ func (c *connection) hearSpeech() {
 	}
 }
 
-// receiveResult handles what was recognised.
+// receiveResult handles what was recognised. A recogniser may make a text final at a pause; the message is sent when the utterance has
+// ended, so that a person who thinks for a moment isn't taken to have finished.
 func (c *connection) receiveResult(r voice.Result) {
-	text := strings.TrimSpace(r.Text)
-	switch {
-	case r.Err != nil:
+	if r.Err != nil {
+		c.utterance = nil
 		c.log.Warn("speech not recognised", "error", r.Err)
 		c.session.Post(voice.Error(codeRecognitionFailed, "Your speech couldn't be recognised.", "Say it again, or type it."))
+		return
+	}
+	text := strings.TrimSpace(strings.Join(append(slices.Clip(c.utterance), r.Text), " "))
+	switch {
 	case !r.IsFinal:
 		c.session.Post(transcriptFrame{Type: "transcript", Text: text})
-	case text == "":
-		c.session.Post(transcriptFrame{Type: "transcript", Final: true})
-	default:
-		c.use()
-		key := newKey()
-		c.session.Post(transcriptFrame{Type: "transcript", Text: text, Final: true, Key: key})
-		c.say(key, text)
+		return
+	case !r.IsEnd:
+		c.utterance = append(c.utterance, strings.TrimSpace(r.Text))
+		c.session.Post(transcriptFrame{Type: "transcript", Text: text})
+		return
 	}
+	c.utterance = nil
+	if text == "" {
+		c.session.Post(transcriptFrame{Type: "transcript", Final: true})
+		return
+	}
+	c.use()
+	key := newKey()
+	c.session.Post(transcriptFrame{Type: "transcript", Text: text, Final: true, Key: key})
+	c.say(key, text)
 }
 
 // newKey returns a new idempotency key. Its time makes keys of one person sortable.

@@ -141,6 +141,14 @@ func TestMicrophone(t *testing.T) {
 	if r, _ := c.until("transcript", ""); !r.frame.Final || r.frame.Text != "" {
 		t.Errorf("%+v", r.frame)
 	}
+	// A pause doesn't end the utterance.
+	c.send(`{"type":"start"}`)
+	c.sendAudio([]byte{12, 0})
+	c.sendAudio(make([]byte, 98))
+	c.send(`{"type":"stop"}`)
+	c.until("transcript", "pause")
+	c.until("transcript", "pause 100 bytes")
+	s.chat.await(t, "send 3200 bytes", "send pause 100 bytes")
 	// A recogniser that fails is replaced with the next utterance.
 	c.send(`{"type":"start"}`)
 	c.sendAudio([]byte{13, 0})
@@ -149,7 +157,7 @@ func TestMicrophone(t *testing.T) {
 	c.sendAudio(make([]byte, 642))
 	c.send(`{"type":"stop"}`)
 	c.until("transcript", "642 bytes")
-	s.chat.await(t, "send 3200 bytes", "send 642 bytes")
+	s.chat.await(t, "send 3200 bytes", "send pause 100 bytes", "send 642 bytes")
 	s.stop()
 	c.closed()
 	if err := <-s.errs; err != nil {
