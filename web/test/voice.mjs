@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 /** The arguments of a browser whose microphone is a WAV file. */
-export const microphone = (file) => ["--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream", `--use-file-for-audio-capture=${file}%noloop`, "--autoplay-policy=no-user-gesture-required"];
+export const microphone = (file) => ["--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream", `--use-file-for-fake-audio-capture=${file}%noloop`, "--autoplay-policy=no-user-gesture-required"];
 
 /** Writes a WAV file, 48 kHz mono, with silence and speech in turn: [["silence", seconds], ["speech", seconds]]. */
 export function recording(stretches) {
@@ -100,7 +100,7 @@ export class FakeVoice {
     this.socket.send(Buffer.of(0));
   }
 
-  done(samples, turn = "t1") {
+  finish(samples, turn = "t1") {
     this.send({ type: "stream_done", turn, generation: this.generation, samples });
     this.state("listening");
   }
@@ -110,28 +110,49 @@ export class FakeVoice {
   }
 }
 
-/**
- * Runs in the page, before anything else: copies what leads to the loudspeaker into window.tapped, as pairs of a value in 16 bits
- * and the number of samples that have it.
- */
-export function tap() {
-  window.tapped = [];
-  const connect = AudioNode.prototype.connect;
-  AudioNode.prototype.connect = function (target, ...args) {
-    if (target === this.context.destination && this instanceof AudioWorkletNode && this.numberOfInputs === 0) {
-      const recorder = this.context.createScriptProcessor(1024, 1, 1);
-      window.tapRate = this.context.sampleRate;
-      recorder.onaudioprocess = ({ inputBuffer }) => {
-        for (const s of inputBuffer.getChannelData(0)) {
-          const value = Math.round(s * 32768);
-          const last = window.tapped.at(-1);
-          if (last?.[0] === value) last[1]++;
-          else window.tapped.push([value, 1]);
-        }
-      };
-      connect.call(this, recorder);
-      connect.call(recorder, target);
+// The processor of the tap. It counts equal samples, so that seconds of audio are few messages.
+const tapProcessor = `
+class Tap extends AudioWorkletProcessor {
+  process([[samples]]) {
+    if (!samples) return true;
+    const runs = [];
+    for (const s of samples) {
+      const value = Math.round(s * 32768);
+      if (runs.at(-1)?.[0] === value) runs.at(-1)[1]++;
+      else runs.push([value, 1]);
     }
-    return connect.call(this, target, ...args);
-  };
+    this.port.postMessage(runs);
+    return true;
+  }
+}
+registerProcessor("tap", Tap);`;
+
+/**
+ * Copies what a page sends to its loudspeaker into window.tapped: pairs of a 16-bit value and the number of samples that have it.
+ * window.isTapped is true when all later samples are copied.
+ */
+export async function tap(page) {
+  await page.route("**/ui/tap.js", (route) => route.fulfill({ contentType: "text/javascript", body: tapProcessor }));
+  await page.addInitScript(() => {
+    window.tapped = [];
+    const { connect } = AudioNode.prototype;
+    AudioNode.prototype.connect = function (target, ...args) {
+      if (target === this.context.destination && this instanceof AudioWorkletNode && this.numberOfInputs === 0) {
+        window.tapRate = this.context.sampleRate;
+        void this.context.audioWorklet.addModule("ui/tap.js").then(() => {
+          const node = new AudioWorkletNode(this.context, "tap");
+          node.port.onmessage = ({ data }) => {
+            window.isTapped = true;
+            for (const [value, count] of data) {
+              if (window.tapped.at(-1)?.[0] === value) window.tapped.at(-1)[1] += count;
+              else window.tapped.push([value, count]);
+            }
+          };
+          connect.call(this, node);
+          connect.call(node, target);
+        });
+      }
+      return connect.call(this, target, ...args);
+    };
+  });
 }

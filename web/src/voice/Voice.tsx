@@ -43,8 +43,8 @@ export default function Voice({ conversation, close, silenceRef }: VoiceProps) {
     };
   }, [conversation, attempt, silenceRef]);
   return (
-    <section className="voice column" aria-label="Voice mode">
-      {call && <Panel key={attempt} call={call} close={close} restart={() => setAttempt((n) => n + 1)} />}
+    <section className="voice" aria-label="Voice mode">
+      <div className="column">{call && <Panel key={attempt} call={call} close={close} restart={() => setAttempt((n) => n + 1)} />}</div>
     </section>
   );
 }
@@ -66,19 +66,19 @@ function Panel({ call, close, restart }: { call: Call; close: () => void; restar
     if (mustType && !coarse()) document.getElementById("composer")?.focus({ preventScroll: true });
   }, [mustType]);
   useActions(useMemo<Action[]>(() => (isSpeaking ? [{ group: "This conversation", name: "Stop speaking", key: "stop", run: () => session.interrupt() }] : []), [isSpeaking, session]));
-  const text = phase === "hearing" || phase === "transcribing" ? view.transcript : view.caption || view.transcript || hint(phase, view, audio, mode);
+  const speech = view.caption || view.transcript;
   return (
     <div className="panel" ref={panel} tabIndex={-1} data-phase={phase} data-mode={mode}>
       <div className="row">
         <p className="phase"><span className={`dot ${dot}`} aria-hidden="true" /> {view.connection === "reconnecting" ? "Reconnecting…" : word}</p>
         {isOn && <Meter call={call} />}
         <div className="acts">
-          {isSpeaking && <button type="button" className="quiet" title={`Stop speaking (${spelled("stop")})`} aria-label="Stop speaking" onClick={() => session.interrupt()}><Icon name="stop" /></button>}
-          {isOn && <button type="button" className="quiet" aria-pressed={audio.isMuted} aria-label="Mute microphone" title={audio.isMuted ? "Unmute microphone" : "Mute microphone"} onClick={() => call.mute(!audio.isMuted)}><Icon name={audio.isMuted ? "muted" : "microphone"} /></button>}
+          {isSpeaking && <button type="button" className="quiet" title={`Stop speaking (${spelled("stop")})`} aria-label="Stop speaking" onClick={() => session.interrupt()}><Icon name="stop" /><span className="word">Stop</span></button>}
+          {isOn && <button type="button" className="quiet" aria-pressed={audio.isMuted} aria-label="Mute microphone" title={audio.isMuted ? "Unmute microphone" : "Mute microphone"} onClick={() => call.mute(!audio.isMuted)}><Icon name={audio.isMuted ? "muted" : "microphone"} /><span className="word">{audio.isMuted ? "Muted" : "Mute"}</span></button>}
           <button type="button" className="quiet" aria-label="End voice mode" title={`End voice mode (${spelled("voice")})`} aria-keyshortcuts={ariaKeys("voice")} onClick={close}><Icon name="close" /></button>
         </div>
       </div>
-      <p className={`caption ${view.caption || view.transcript ? "" : "muted"}`}>{text}</p>
+      <p className={`caption ${speech ? "" : "muted"}`}>{speech || hint(phase, view, audio, mode)}</p>
       <Notices view={view} call={call} restart={restart} />
       {isOn && (
         <div className="row">

@@ -38,6 +38,8 @@ export function hint(phase: Phase, session: SessionView, call: CallView, mode: T
   switch (phase) {
     case "listening":
       return "Speak when you’re ready.";
+    case "hearing":
+      return mode === "push" ? "Release the button to send." : "Pause to send.";
     case "muted":
       return "Your microphone is off.";
     case "ready":
