@@ -26,6 +26,7 @@ type core struct {
 	tasks tasks // every goroutine of the gateway
 
 	positions   positions
+	presence    presence
 	compactor   *compactor
 	reopen      *reopener
 	audit       *audit.Log

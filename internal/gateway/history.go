@@ -44,6 +44,7 @@ func (w *writer) setInput(in *agent.Input, name, answers string) {
 		firstID, earlier = p.FirstMessage(), p.Earlier
 	}
 	in.History = newest(in.History, settings.HistoryMessages, settings.HistoryBytes)
+	w.addHeard(in)
 }
 
 // message returns a message as an agent gets it.

@@ -35,7 +35,14 @@ func (g *Gateway) Feed(ctx context.Context, p Principal, id string) (*Reader, er
 		f.Release()
 		return nil, err
 	}
+	g.presence.enter(f.Conversation(), p.Account())
 	return r, nil
+}
+
+// Release ends the use of the feed. It is called once.
+func (r *Reader) Release() {
+	r.g.presence.leave(r.Conversation(), r.p.Account())
+	r.Feed.Release()
 }
 
 // Check returns an error if the principal may not read any more; the error wraps ErrNotFound. It is cheap: it repeats the

@@ -51,6 +51,7 @@ func (w commands) unshare(t *tx, c Command) (Ack, error) {
 		t.edit().Grants = newGrants
 		t.setKey(journalkey.Share(s.Tenant, c.Subject, w.id), nil, 0)
 		t.setKey(journalkey.Read(s.Tenant, c.Subject, w.id), nil, 0)
+		t.setKey(journalkey.Heard(s.Tenant, c.Subject, w.id), nil, 0)
 		// After the commit, all readers of the conversation check their access again.
 		t.unshared = true
 	}

@@ -68,6 +68,7 @@ func (c *Config) Check(kinds agent.Kinds, getenv func(string) string) error {
 	c.Terminal.check(c.Token, bad)
 	c.Plugins.check(bad)
 	c.checkChannels(bad)
+	c.Voice.check(bad)
 	if c.Sync != syncFull && c.Sync != syncNormal {
 		bad("sync", "unknown value %q; use %s or %s", c.Sync, syncFull, syncNormal)
 	}
@@ -204,6 +205,9 @@ func (c Config) masked(kinds agent.Kinds) Config {
 	mask(&c.Token)
 	mask(&c.Terminal.Token)
 	mask(&c.Users.Secret)
+	mask(&c.Voice.Speech.Key)
+	mask(&c.Voice.Recognition.Key)
+	c.Voice.Speech.URL, c.Voice.Recognition.URL = agent.MaskURLs(c.Voice.Speech.URL), agent.MaskURLs(c.Voice.Recognition.URL)
 	c.Users.JWKS, c.PublicURL = agent.MaskURLs(c.Users.JWKS), agent.MaskURLs(c.PublicURL)
 	agents := make(Agents, len(c.Agents))
 	for i, s := range c.Agents {

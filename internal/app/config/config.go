@@ -57,6 +57,7 @@ type Config struct {
 	Terminal Terminal `yaml:"terminal"`
 	Plugins  Plugins  `yaml:"plugins"`
 	Channels Channels `yaml:"channels" live:"yes"`
+	Voice    Voice    `yaml:"voice"`
 	Files    Files    `yaml:"files"`
 
 	Limits Limits `yaml:"limits"`
@@ -124,6 +125,7 @@ func Default() Config {
 		},
 		Users:    Users{SubjectClaim: "sub"},
 		Terminal: Terminal{MaxDuration: Duration(terminal.DefaultMaxDuration), Concurrent: terminal.DefaultMaxRuns},
+		Voice:    Voice{Interrupt: interruptTurn},
 		Log:      Log{Level: "info", Format: FormatAuto},
 	}
 }

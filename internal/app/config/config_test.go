@@ -212,6 +212,11 @@ func TestCheck(t *testing.T) {
 		"limits: {queued: -1}":                               "limits.queued: must be greater than 0",
 		"lease: 0":                                           "lease: must be greater than 0",
 		"drain: 0":                                           "",
+		"voice: {interrupt: never}":                          `voice.interrupt: unknown value "never"; use turn or speech`,
+		"voice: {speech: {engine: off}}":                     "",
+		"voice: {speech: {engine: maven}}":                   `voice.speech.engine: unknown engine "maven"; use espeak-ng, openai`,
+		"voice: {speech: {key: a, key_env: B}}":              "voice.speech: key, key_env and key_file are different ways",
+		"voice: {recognition: {key: a, key_file: b}}":        "voice.recognition: key, key_env and key_file are different ways",
 		"listen: []\nsync: x\ndefault_agent: y":              "sync",
 	} {
 		c, err := config.Load(write(t, text), env())
@@ -260,6 +265,12 @@ func TestEnvironment(t *testing.T) {
 		"limits.tenant.turns": "14", "limits.tenant.messages": "15", "limits.tenant.bytes": "16GiB", "limits.tenant.viewers": "17",
 	}
 	maps.Copy(values, map[string]string{"terminal.enabled": "true", "terminal.token": "s", "terminal.max_duration": "6s", "terminal.concurrent": "3"})
+	maps.Copy(values, map[string]string{
+		"voice.interrupt": "speech", "voice.speech.engine": "openai", "voice.speech.url": "http://a", "voice.speech.key": "k", "voice.speech.key_env": "K",
+		"voice.speech.key_file": "/k", "voice.speech.model": "m", "voice.speech.voice": "v", "voice.speech.language": "de", "voice.recognition.engine": "openai",
+		"voice.recognition.url": "http://a", "voice.recognition.key": "k", "voice.recognition.key_env": "K", "voice.recognition.key_file": "/k",
+		"voice.recognition.model": "m", "voice.recognition.language": "de",
+	})
 	maps.Copy(values, map[string]string{"record.enabled": "false", "record.keep": "1h", "record.size": "2MiB"})
 	maps.Copy(values, map[string]string{"plugins.enabled": "true", "plugins.env": "A,B", "plugins.allow_private": "true", "channels": "telegram?allow=1%2C2 b=telegram"})
 	maps.Copy(values, map[string]string{"retention.default": "90d", "retention.agents": "demo=30d x=0", "audit_retention": "0", "usage_retention": "30d", "prices": "{a: {input: 1, output: 2}}"})

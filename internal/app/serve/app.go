@@ -28,10 +28,12 @@ import (
 	"github.com/leat-dev/leat/internal/server/ops"
 	"github.com/leat-dev/leat/internal/server/ui"
 	"github.com/leat-dev/leat/internal/server/usage"
+	"github.com/leat-dev/leat/internal/server/voice"
 	"github.com/leat-dev/leat/internal/service/capture"
 	"github.com/leat-dev/leat/internal/service/webhook"
 	"github.com/leat-dev/leat/internal/store/files"
 	"github.com/leat-dev/leat/internal/store/journal/sqlite"
+	"github.com/leat-dev/leat/internal/voice/wire"
 )
 
 // Options are what an [App] is made of. All fields are needed, except Load and Tracing. Config must have passed
@@ -67,6 +69,7 @@ type App struct {
 	kinds    agent.Kinds
 	roster   *gateway.Roster
 	plugins  installed
+	voice    *wire.Service
 	channels *channel.Pipeline
 	metrics  metrics
 	hooks    *webhook.Hooks
@@ -93,7 +96,7 @@ type App struct {
 func New(ctx context.Context, opt Options) (*App, error) {
 	a := &App{cfg: opt.Config, log: opt.Log}
 	for _, open := range []func(context.Context, Options) error{
-		a.openJournal, a.openServices, a.openAgents, a.openSockets, a.openGateway, a.openServer,
+		a.openJournal, a.openServices, a.openVoice, a.openAgents, a.openSockets, a.openGateway, a.openServer,
 	} {
 		if err := open(ctx, opt); err != nil {
 			return nil, errors.Join(err, a.Close())
@@ -171,7 +174,7 @@ func (a *App) openAgents(_ context.Context, opt Options) (err error) {
 		return err
 	}
 	a.onClose(func() error { a.plugins.close(); return nil })
-	a.channels, err = openChannels(&a.cfg, a.journal, a.hooks, a.metrics.channel, a.log.With("part", "channels"))
+	a.channels, err = openChannels(&a.cfg, a.journal, a.hooks, a.metrics.channel, a.voice, a.log.With("part", "channels"))
 	return err
 }
 
@@ -269,6 +272,7 @@ func (a *App) openServer(ctx context.Context, opt Options) error {
 		Journal: a.journal, Captures: a.captures, Dialects: a.dialects, Agents: a.roster, Metrics: a.metrics.gateway, Log: a.log.With("part", "gateway"),
 	}))
 	native.RegisterIngest(srv, a.gateway, a.pushes)
+	voice.Register(srv, a.gateway, a.voice)
 	eliza.Register(srv, a.gateway, eliza.Options{})
 	a.plugins.register(srv, a.gateway, clients)
 	a.registerChannels(srv)
@@ -308,7 +312,7 @@ func (a *App) newServer(ctx context.Context) (*server.Server, error) {
 func (a *App) newReloader(opt Options, clients *hub.Hub) *reloader {
 	return &reloader{
 		load: opt.Load, next: make(chan config.Config, 1), agent: a.signals.agent, kinds: a.kinds, getenv: opt.Getenv, roster: a.roster, gateway: a.gateway,
-		channels: a.channels, server: a.server, retention: a.data.retention, level: opt.Level, pend: a.signals.pend(clients), log: a.log, startConfig: a.cfg, liveConfig: a.cfg,
+		channels: a.channels, voice: a.voice, server: a.server, retention: a.data.retention, level: opt.Level, pend: a.signals.pend(clients), log: a.log, startConfig: a.cfg, liveConfig: a.cfg,
 	}
 }
 

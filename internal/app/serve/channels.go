@@ -18,11 +18,12 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/channels"
 	"github.com/leat-dev/leat/internal/service/webhook"
+	"github.com/leat-dev/leat/internal/voice/wire"
 )
 
 // openChannels makes the configured channels. They receive and deliver nothing before the gateway has started. A channel that can't be
 // made fails the start, because its name is in the configuration on purpose.
-func openChannels(cfg *config.Config, store channel.Journal, hooks *webhook.Hooks, metrics *channel.Metrics, log *slog.Logger) (*channel.Pipeline, error) {
+func openChannels(cfg *config.Config, store channel.Journal, hooks *webhook.Hooks, metrics *channel.Metrics, speech *wire.Service, log *slog.Logger) (*channel.Pipeline, error) {
 	p := channel.New(channel.Config{Journal: store, Metrics: metrics, Log: log, ReportFailure: func(ctx context.Context, f channel.StreamFailed) error {
 		return hooks.ReportFailure(ctx, notice(f))
 	}})
@@ -31,7 +32,7 @@ func openChannels(cfg *config.Config, store channel.Journal, hooks *webhook.Hook
 		if err != nil {
 			return nil, err
 		}
-		readFrom(ch, p)
+		readFrom(ch, p, speech)
 		p.Add(ch, o)
 	}
 	return p, nil
@@ -108,7 +109,7 @@ func (r *reloader) makeChannels(next *config.Config) ([]changedChannel, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: channels: %w", config.ErrInvalid, err)
 		}
-		readFrom(ch, r.channels)
+		readFrom(ch, r.channels, r.voice)
 		changed = append(changed, changedChannel{ch, o})
 	}
 	return changed, nil

@@ -23,6 +23,7 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/ops"
 	"github.com/leat-dev/leat/internal/service/usage"
+	"github.com/leat-dev/leat/internal/voice/wire"
 )
 
 // reloader applies a changed configuration while the gateway runs. Keys that need a restart are reported and wait for
@@ -40,6 +41,7 @@ type reloader struct {
 	roster    *gateway.Roster
 	gateway   *gateway.Gateway
 	channels  *channel.Pipeline
+	voice     *wire.Service
 	server    *server.Server
 	retention *data.Retention
 	level     *slog.LevelVar

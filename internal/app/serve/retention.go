@@ -23,6 +23,9 @@ func collections() []data.Collection {
 		{Name: "read", Prefix: gateway.PositionPrefix, Private: true, Of: func(kv journal.KeyValue, tenant, subject string) bool {
 			return gateway.PositionOf(kv.Key, tenant, subject)
 		}}, // its read positions
+		{Name: "heard", Prefix: gateway.HeardPrefix, Private: true, Of: func(kv journal.KeyValue, tenant, subject string) bool {
+			return gateway.HeardBy(kv.Key, tenant, subject)
+		}}, // how far it has heard spoken answers
 		{Name: "turns", Prefix: "turn/", Of: data.BySubject, Private: true}, // for whom turns are queued
 		channel.Collection(),
 	}

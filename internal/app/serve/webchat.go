@@ -9,12 +9,14 @@ import (
 	"github.com/leat-dev/leat/internal/channel/web"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/voice/wire"
 )
 
-// readFrom lets a web channel show conversations to visitors whose missed frames are gone.
-func readFrom(ch channel.Channel, p *channel.Pipeline) {
+// readFrom lets a web channel show conversations to visitors whose missed frames are gone, and lets visitors talk.
+func readFrom(ch channel.Channel, p *channel.Pipeline, speech *wire.Service) {
 	if chat, ok := ch.(*web.Channel); ok {
 		chat.ReadFrom(p)
+		chat.SpeakWith(speech, p)
 	}
 }
 
@@ -25,7 +27,7 @@ const webPath = "/web"
 // chatAt returns the channel that a path below webPath belongs to, and the prefix that the channel doesn't know.
 func chatAt(path string) (name, prefix string) {
 	switch first, _, _ := strings.Cut(path, "/"); first {
-	case "", "ws", "widget.js", "files", "media":
+	case "", "ws", "voice", "widget.js", "files", "media":
 		return "web", webPath
 	default:
 		return first, webPath + "/" + first

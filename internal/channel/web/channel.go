@@ -15,6 +15,7 @@ import (
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/channel"
+	"github.com/leat-dev/leat/internal/voice/wire"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -78,6 +79,8 @@ type Channel struct {
 	options Options
 	log     *slog.Logger
 	source  conversations // nil without a history
+	voice   *wire.Service // nil without voice
+	hearers hearers
 	rooms   rooms
 	uploads uploads
 	limits  limits

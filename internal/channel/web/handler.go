@@ -72,6 +72,7 @@ const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'unsafe-inl
 func (c *Channel) newRoutes() http.Handler {
 	mux, start := http.NewServeMux(), newAsset("text/html; charset=utf-8", page)
 	mux.HandleFunc("GET /ws", c.serveSocket)
+	mux.HandleFunc("GET /voice", c.serveVoice)
 	mux.HandleFunc("POST /files", c.withSession(c.serveUpload))
 	mux.HandleFunc("GET /media/{ref}", c.withSession(c.serveMedia))
 	mux.Handle("GET /widget.js", newAsset("text/javascript; charset=utf-8", widget))

@@ -21,6 +21,7 @@
 //	file/CONVERSATION/ID                  JSON metadata of a file
 //	fileorigin/CONVERSATION/DIGEST        id of the file that was stored from an origin
 //	read/SUBJECT/CONVERSATION             decimal seq up to which a subject has read
+//	heard/SUBJECT/CONVERSATION            JSON {"turn", "offset", "whole"}: how far a subject has heard a spoken answer
 //	shared/SUBJECT/CONVERSATION           "1" if the conversation is shared with a subject
 //	wrote/SUBJECT/CONVERSATION            "1" if a guest has written in the conversation; outlives the guest's access
 //	hold/conversation/CONVERSATION        JSON legal hold on a conversation
@@ -41,6 +42,7 @@ import (
 // Prefixes of keys that are listed.
 const (
 	FilePrefix    = "file/"
+	HeardPrefix   = "heard/"
 	HoldPrefix    = "hold/"
 	ReadPrefix    = "read/"
 	SessionPrefix = "session/"
@@ -124,6 +126,12 @@ func FileOrigin(conversation, origin string) string {
 // Read returns the key of how far a subject has read. With an empty conversation it is the prefix of all of the subject's.
 func Read(tenant, subject, conversation string) string {
 	return ReadPrefix + audit.Digest(tenant, subject) + "/" + conversation
+}
+
+// Heard returns the key of how far a subject has heard the answer that was spoken last. With an empty conversation it is the prefix of all
+// of the subject's.
+func Heard(tenant, subject, conversation string) string {
+	return HeardPrefix + audit.Digest(tenant, subject) + "/" + conversation
 }
 
 // Share returns the key that lists a conversation for a subject with whom it is shared. With an empty conversation it is the

@@ -27,11 +27,12 @@ func TestKeysStayTheSame(t *testing.T) {
 		{File("c", "f"), "file/c/f"},
 		{FileOrigin("c", "o"), "fileorigin/c/65c74c15a686187bb6bbf9958f494fc6b80068034a659a9ad44991b08c58f2d2"},
 		{Read("t", "s", "c"), "read/cc3c5442f312cf6085b867bc1097f673/c"},
+		{Heard("t", "s", "c"), "heard/cc3c5442f312cf6085b867bc1097f673/c"},
 		{Share("t", "s", "c"), "shared/cc3c5442f312cf6085b867bc1097f673/c"},
 		{Wrote("t", "s", "c"), "wrote/cc3c5442f312cf6085b867bc1097f673/c"},
 		{HoldConversation("c"), "hold/conversation/c"},
 		{HoldSubject("t", "s"), "hold/subject/cc3c5442f312cf6085b867bc1097f673"},
-		{FilePrefix + HoldPrefix + ReadPrefix + SessionPrefix, "file/hold/read/session/"},
+		{FilePrefix + HeardPrefix + HoldPrefix + ReadPrefix + SessionPrefix, "file/heard/hold/read/session/"},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("key %q, want %q", tt.got, tt.want)

@@ -1,0 +1,72 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+
+	"github.com/leat-dev/leat/internal/app/config"
+	"github.com/leat-dev/leat/internal/voice"
+	"github.com/leat-dev/leat/internal/voice/speech"
+	"github.com/leat-dev/leat/internal/voice/wire"
+)
+
+// openVoice makes the engines of conversations by voice. A configured engine that can't be made fails the start, because its name is in the
+// configuration on purpose. Without an engine voice says so to people, and everything else works.
+func (a *App) openVoice(_ context.Context, opt Options) error {
+	log := a.log.With("part", "voice")
+	engine, err := speechEngine(&a.cfg.Voice.Speech, opt.Getenv, log)
+	if err != nil {
+		return fmt.Errorf("%w: voice.speech: %w", config.ErrInvalid, err)
+	}
+	recognizer, err := recognizer(&a.cfg.Voice.Recognition, opt.Getenv, log)
+	if err != nil {
+		return fmt.Errorf("%w: voice.recognition: %w", config.ErrInvalid, err)
+	}
+	for _, closer := range []any{engine, recognizer} {
+		if c, ok := closer.(io.Closer); ok {
+			a.onClose(c.Close)
+		}
+	}
+	a.voice = wire.New(wire.Options{
+		Engine: engine, Recognizer: recognizer, Voice: a.cfg.Voice.Speech.Voice, Language: a.cfg.Voice.Speech.Language,
+		Spoken: a.cfg.Voice.Recognition.Language, KeepTurn: a.cfg.Voice.Interrupt == config.InterruptSpeech, Log: log,
+	})
+	return nil
+}
+
+// speechEngine makes the engine that speaks. It returns nil if there is none.
+func speechEngine(c *config.Speech, getenv func(string) (string, bool), log *slog.Logger) (voice.Engine, error) {
+	switch c.Engine {
+	case config.VoiceOff:
+		return nil, nil
+	case "":
+		engine, err := speech.Default(log)
+		var failure *speech.Failure
+		if errors.As(err, &failure) && failure.Reason == speech.NotInstalled {
+			log.Info("answers can't be spoken, because espeak-ng isn't installed and no other engine is configured")
+			return nil, nil
+		}
+		return engine, err
+	}
+	key, err := c.APIKey()
+	if err != nil {
+		return nil, err
+	}
+	if i := slices.IndexFunc(speech.Kinds(), func(k speech.Kind) bool { return k.Name == c.Engine }); i >= 0 && key == "" {
+		key, _ = getenv(cmp.Or(speech.Kinds()[i].KeyVariable, " "))
+	}
+	return speech.New(speech.Options{Engine: c.Engine, URL: c.URL, Key: key, Model: c.Model, Voice: c.Voice, Language: c.Language, Log: log})
+}
+
+// recognizer makes the recogniser of speech. It returns nil if there is none.
+func recognizer(c *config.Recognition, _ func(string) (string, bool), _ *slog.Logger) (voice.Recognizer, error) {
+	if c.Engine == "" || c.Engine == config.VoiceOff {
+		return nil, nil
+	}
+	return nil, fmt.Errorf("unknown recogniser %q", c.Engine)
+}

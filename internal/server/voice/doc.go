@@ -1,0 +1,7 @@
+// Package voice serves conversations by voice to users: GET /api/conversations/{id}/voice, a WebSocket with the frames of package wire.
+//
+// Invariants
+//
+//   - A user hears what it may read, and no longer than that: a connection ends when its credentials expire or its access is revoked.
+//   - Messages, stops and marks are decided by the gateway for the principal of the connection, as on every other surface.
+package voice

@@ -1,0 +1,76 @@
+package voice
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/coder/websocket"
+
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/voice/wire"
+)
+
+// closeExpired is the close code of a connection whose token has expired, as on the other sockets.
+const closeExpired websocket.StatusCode = 4001
+
+// surface has the handler.
+type surface struct {
+	gateway *gateway.Gateway
+	service *wire.Service
+	viewers *server.ViewerMetrics
+	server  *server.Server
+}
+
+// Register adds the route.
+func Register(s *server.Server, gw *gateway.Gateway, service *wire.Service) {
+	v := &surface{gateway: gw, service: service, viewers: s.Metrics().Viewers("voice"), server: s}
+	s.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/conversations/{id}/voice", Access: server.Authenticated, Stream: true, Handler: v.serve})
+}
+
+// serve answers GET /api/conversations/{id}/voice. Access is decided before the handshake, so that a conversation of another user looks
+// like one that doesn't exist.
+func (v *surface) serve(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	s, err := v.gateway.Conversation(r.Context(), p, gateway.ActionRead, r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	if err := server.Upgrades(w, r); err != nil {
+		return err
+	}
+	request, err := wire.ParseRequest(r.URL.Query())
+	if err != nil {
+		return server.Invalid("%v", err)
+	}
+	leave, err := v.gateway.AddViewer(p)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	// The server has checked the Origin header. Audio doesn't become smaller by compression.
+	socket, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true, CompressionMode: websocket.CompressionDisabled})
+	if err != nil {
+		return nil // Accept has answered
+	}
+	metrics := v.viewers.Open()
+	defer metrics.Close()
+	account := p.Account()
+	request.Listener = s.ID + "\x00" + account.Tenant + "\x00" + account.Subject
+	request.Farewell = farewell
+	return v.service.Serve(r.Context(), socket, request, &conversation{gateway: v.gateway, principal: p, id: s.ID})
+}
+
+// farewell returns how to end a connection after an error of the gateway or the end of the request's context.
+func farewell(cause error) (code websocket.StatusCode, reason string) {
+	if errors.Is(cause, server.ErrExpired) {
+		return closeExpired, "the token has expired"
+	}
+	if server.Restarting(cause) {
+		return websocket.StatusServiceRestart, "restarting"
+	}
+	switch d := server.Describe(cause); d.Status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+		return websocket.StatusPolicyViolation, d.Message
+	}
+	return 0, ""
+}

@@ -1,0 +1,55 @@
+package pcm
+
+import (
+	"io"
+)
+
+// chunkSize is the length of a read from the source, in bytes: 85 ms at 24,000 Hz, which is less than the latency that it may add.
+const chunkSize = 4 << 10
+
+// Reader reads PCM at one rate and returns it at another. A read returns an even number of bytes, unless the caller's buffer has room for
+// only one. It isn't safe for concurrent use.
+type Reader struct {
+	src       io.Reader
+	resampler *Resampler
+	chunk     []byte
+	out       []byte // memory of the output
+	pending   []byte // the part of out that isn't read yet
+	err       error  // after pending
+}
+
+// NewReader returns a reader of src. After an error of src it returns the samples before the error, and then the error.
+func NewReader(src io.Reader, from, to int) (*Reader, error) {
+	r, err := NewResampler(from, to)
+	if err != nil {
+		return nil, err
+	}
+	return &Reader{src: src, resampler: r, chunk: make([]byte, chunkSize)}, nil
+}
+
+// Read implements [io.Reader].
+func (r *Reader) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	for len(r.pending) == 0 {
+		if r.err != nil {
+			return 0, r.err
+		}
+		n, err := r.src.Read(r.chunk)
+		r.out = r.resampler.Append(r.out[:0], r.chunk[:n])
+		if err == io.EOF {
+			var cut error
+			if r.out, cut = r.resampler.Flush(r.out); cut != nil {
+				err = cut
+			}
+		}
+		r.err, r.pending = err, r.out
+	}
+	if len(p) > 1 {
+		p = p[:len(p)&^1]
+	}
+	n := copy(p, r.pending)
+	r.pending = r.pending[n:]
+	return n, nil
+}

@@ -1,0 +1,285 @@
+package sentence
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// readInline reads one token of a line.
+func (s *Segmenter) readInline(isFinal bool) bool {
+	r, n := utf8.DecodeRuneInString(s.source)
+	switch r {
+	case '\n':
+		return s.readNewline(isFinal)
+	case '\\':
+		return s.readEscape(isFinal)
+	case '`':
+		return s.readCodeSpan(isFinal)
+	case '*', '_', '~':
+		return s.readMarker(r, isFinal)
+	case '!':
+		return s.readImage(isFinal)
+	case '[':
+		return s.readLabel(isFinal)
+	case ']':
+		return s.readLabelEnd(isFinal)
+	case '<':
+		return s.readAngle(isFinal)
+	case '&':
+		return s.readReference(isFinal)
+	case '$':
+		return s.readDollar(isFinal)
+	case '|':
+		return s.readBar(isFinal)
+	case '#':
+		if s.line.isHeading {
+			return s.readClosingHashes(isFinal)
+		}
+	case 'h', 'H', 'w', 'W':
+		if !isAlnum(s.before) {
+			return s.readURL(isFinal)
+		}
+	}
+	s.sayRune(r, n)
+	return true
+}
+
+// consume moves past bytes of the source.
+func (s *Segmenter) consume(n int) {
+	if n == 0 {
+		return
+	}
+	s.before, _ = utf8.DecodeLastRuneInString(s.source[:n])
+	if strings.TrimLeft(s.source[:n], " \t\r\n") != "" {
+		s.isVisible = true
+	}
+	s.source = s.source[n:]
+	s.offset += n
+}
+
+// hide reads bytes that have no sound and belong to what follows.
+func (s *Segmenter) hide(n int) { s.consume(n) }
+
+// hideEnd reads bytes that have no sound and belong to what precedes them, unless that is in an earlier unit or a space.
+func (s *Segmenter) hideEnd(n int) {
+	s.consume(n)
+	if last := len(s.spans) - 1; last >= 0 && !isSpace(s.cutter.text[last]) {
+		s.spans[last].end = s.offset
+	}
+}
+
+// say says a text in place of bytes of the source. Its spaces don't end sentences.
+func (s *Segmenter) say(text string, n int) {
+	at := span{s.offset, s.offset + n}
+	s.consume(n)
+	for i, r := range text {
+		if i >= maxSaid {
+			return
+		}
+		if r == ' ' {
+			r = noBreakSpace
+		}
+		s.push(r, at)
+	}
+}
+
+// sayRune reads a character of the source and says it, if it has a sound.
+func (s *Segmenter) sayRune(r rune, n int) {
+	switch {
+	case r == '\n':
+	case r == noBreakSpace, r == '\u202F', r == '\u2007':
+		r = noBreakSpace
+	case r != '\t' && isSilent(r), r == zwj && isSilent(s.before):
+		s.hideEnd(n)
+		return
+	case unicode.IsSpace(r):
+		r = ' '
+	}
+	at := span{s.offset, s.offset + n}
+	s.consume(n)
+	s.letters.add(r)
+	s.push(r, at)
+}
+
+// push adds a character to the spoken text. Spaces are not repeated.
+func (s *Segmenter) push(r rune, at span) {
+	c := &s.cutter
+	last := len(c.text) - 1
+	if r == ' ' && (last < 0 || isSpace(c.text[last])) {
+		if last >= 0 {
+			s.spans[last].end = at.end
+		}
+		return
+	}
+	if s.isSeparated && !isSpace(r) {
+		s.separate(at.start)
+	}
+	c.text = append(c.text, r)
+	s.spans = append(s.spans, at)
+	s.line.length++
+	s.advance(false)
+	// Sentences that were too short for a unit don't wait for the next paragraph.
+	if r == '\n' && len(c.text) > 0 {
+		s.emit(len(c.text))
+	}
+}
+
+// separate says a comma between two cells, unless the first one ends with punctuation.
+func (s *Segmenter) separate(at int) {
+	s.isSeparated = false
+	c := &s.cutter
+	last := len(c.text) - 1
+	hasSpace := last >= 0 && c.text[last] == ' '
+	end := last
+	if hasSpace {
+		end--
+	}
+	if end < 0 {
+		return
+	}
+	if unicode.IsPunct(c.text[end]) && !unicode.In(c.text[end], unicode.Pe, unicode.Pf) {
+		if !hasSpace {
+			s.push(' ', span{at, at})
+		}
+		return
+	}
+	if hasSpace {
+		c.text[last] = ','
+	} else {
+		s.push(',', span{at, at})
+	}
+	s.push(' ', span{at, at})
+}
+
+// readEscape reads a backslash: an escaped character, the beginning of a formula, or itself.
+func (s *Segmenter) readEscape(isFinal bool) bool {
+	if len(s.source) < 2 && !isFinal {
+		return false
+	}
+	next := byte(' ')
+	if len(s.source) > 1 {
+		next = s.source[1]
+	}
+	switch {
+	case next == '(' || next == '[':
+		return s.readFormula(isFinal)
+	case next == '\n':
+		s.hideEnd(1)
+	case next < 0x80 && (unicode.IsPunct(rune(next)) || unicode.IsSymbol(rune(next))):
+		s.hide(1)
+		s.sayRune(rune(next), 1)
+	default:
+		s.sayRune('\\', 1)
+	}
+	return true
+}
+
+// readCodeSpan reads code within a line. It is said, but never ends a sentence.
+func (s *Segmenter) readCodeSpan(isFinal bool) bool {
+	n := runLength(s.source)
+	if n == len(s.source) && n < maxHold && !isFinal {
+		return false
+	}
+	end, isUndecided := s.codeEnd(n, isFinal)
+	switch {
+	case isUndecided:
+		return false
+	case end < 0: // without its end the code is text
+		s.hide(n)
+		return true
+	}
+	s.hide(n)
+	for range len([]rune(s.source[:end-n])) {
+		r, size := utf8.DecodeRuneInString(s.source)
+		switch r {
+		case ' ', '\t', '_':
+			at := span{s.offset, s.offset + size}
+			s.consume(size)
+			if t := s.cutter.text; len(t) > 0 && !isSpace(t[len(t)-1]) && r != '_' || r == '_' {
+				s.push(noBreakSpace, at)
+			}
+		default:
+			s.sayRune(r, size)
+		}
+	}
+	s.hideEnd(n)
+	return true
+}
+
+// codeEnd returns where the content ends of the code that begins with n backticks, or a negative number if it doesn't end in its line.
+func (s *Segmenter) codeEnd(n int, isFinal bool) (end int, isUndecided bool) {
+	for i := n; i < min(len(s.source), maxHold); i++ {
+		switch s.source[i] {
+		case '\n':
+			return -1, false
+		case '`':
+			run := runLength(s.source[i:])
+			if i+run == len(s.source) && run < maxHold && !isFinal {
+				return 0, true
+			}
+			if run == n {
+				return i, false
+			}
+			i += run - 1
+		}
+	}
+	return -1, len(s.source) < maxHold && !isFinal
+}
+
+// readMarker reads a run of * _ or ~. It is silent if it may be a marker, whether or not it has a partner.
+func (s *Segmenter) readMarker(r rune, isFinal bool) bool {
+	n := runLength(s.source)
+	if n == len(s.source) && n < maxHold && !isFinal {
+		return false
+	}
+	after, _ := utf8.DecodeRuneInString(s.source[n:])
+	isSpaceBefore, isSpaceAfter := unicode.IsSpace(s.before), n == len(s.source) || unicode.IsSpace(after)
+	isInWord := isAlnum(s.before) && n < len(s.source) && isAlnum(after)
+	switch {
+	case isSpaceBefore && isSpaceAfter:
+		s.sayRune(r, 1)
+	case r == '_' && isInWord:
+		at := span{s.offset, s.offset + n}
+		s.consume(n)
+		s.push(noBreakSpace, at)
+	case r == '*' && n == 1 && isInWord && !isCJK(s.before) && !isCJK(after), r == '~' && n == 1:
+		s.sayRune(r, 1)
+	case isSpaceAfter || !isSpaceBefore && !isAlnum(after):
+		s.hideEnd(n)
+	default:
+		s.hide(n)
+	}
+	return true
+}
+
+// readBar reads the border of a cell. Within other text it stands between alternatives if it has spaces around it.
+func (s *Segmenter) readBar(isFinal bool) bool {
+	if !s.line.isRow {
+		if len(s.source) < 2 && !isFinal {
+			return false
+		}
+		if !unicode.IsSpace(s.before) || len(s.source) > 1 && s.source[1] != ' ' {
+			s.sayRune('|', 1)
+			return true
+		}
+	}
+	s.hideEnd(1)
+	s.isSeparated = true
+	return true
+}
+
+// readClosingHashes reads the hashes at the end of a heading, which are silent, or others.
+func (s *Segmenter) readClosingHashes(isFinal bool) bool {
+	n := runLength(s.source)
+	rest := strings.TrimLeft(s.source[n:min(len(s.source), n+maxHold)], " \t\r")
+	if rest == "" && !isFinal && len(s.source) < n+maxHold && n < maxHold {
+		return false
+	}
+	if unicode.IsSpace(s.before) && (rest == "" || rest[0] == '\n') {
+		s.hideEnd(n)
+	} else {
+		s.sayRune('#', 1)
+	}
+	return true
+}

@@ -1,0 +1,312 @@
+package sentence
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// A search looks for the end of Markdown in a text that grows. Its result depends on the first maxHold bytes only.
+type search int
+
+const (
+	notFound search = iota
+	found
+	needsMore
+)
+
+// give returns the result of a search that has reached the end of a text.
+func give(source string, isFinal bool) search {
+	if len(source) < maxHold && !isFinal {
+		return needsMore
+	}
+	return notFound
+}
+
+// readLabel reads an opening bracket. The label of a link is said without its brackets.
+func (s *Segmenter) readLabel(isFinal bool) bool {
+	if n, result := s.citation(isFinal); result == needsMore {
+		return false
+	} else if result == found {
+		s.hideEnd(n)
+		return true
+	}
+	switch s.label(s.source, isFinal) {
+	case needsMore:
+		return false
+	case found:
+		s.hide(1)
+		s.links++
+	default:
+		s.sayRune('[', 1)
+	}
+	return true
+}
+
+// label reports whether the bracket at the beginning of a text opens the label of a link.
+func (s *Segmenter) label(source string, isFinal bool) search {
+	depth := 0
+	for i := 0; i < min(len(source), maxHold); i++ {
+		switch source[i] {
+		case '\n':
+			return notFound
+		case '\\':
+			i++
+		case '[':
+			depth++
+		case ']':
+			if depth--; depth > 0 {
+				continue
+			}
+			switch {
+			case i+1 == len(source) && !isFinal:
+				return needsMore
+			case i+1 < len(source) && source[i+1] == '(':
+				return found
+			// What follows a word is an index of an array.
+			case i+1 < len(source) && source[i+1] == '[' && !isAlnum(s.before):
+				return found
+			}
+			return notFound
+		}
+	}
+	return give(source, isFinal)
+}
+
+// citation returns the length of a reference to a footnote, such as [^1], or to a source, such as [1] after a full stop.
+func (s *Segmenter) citation(isFinal bool) (int, search) {
+	isSource := isTerminator(s.before) || s.before == ']'
+	for i := 1; i < min(len(s.source), maxHold); i++ {
+		switch c := s.source[i]; {
+		case i == 1 && c == '^':
+			isSource = false
+		case c == ']' && i > 1 && s.source[1] == '^' && i > 2:
+			return i + 1, found
+		case c == ']' && i > 1 && isSource:
+			if i+1 == len(s.source) && !isFinal {
+				return 0, needsMore
+			}
+			if i+1 < len(s.source) && s.source[i+1] == '(' {
+				return 0, notFound
+			}
+			return i + 1, found
+		case s.source[1] == '^' && c > ' ' && c != '[' && c != ']':
+		case isSource && c >= '0' && c <= '9':
+		default:
+			return 0, notFound
+		}
+	}
+	return 0, give(s.source, isFinal)
+}
+
+// readLabelEnd reads a closing bracket, with the address of a link.
+func (s *Segmenter) readLabelEnd(isFinal bool) bool {
+	if s.links == 0 {
+		s.sayRune(']', 1)
+		return true
+	}
+	switch {
+	case len(s.source) == 1 && !isFinal:
+		return false
+	case len(s.source) > 1 && s.source[1] == '(':
+		n, result := destination(s.source[1:], isFinal)
+		switch {
+		case result == needsMore:
+			return false
+		case result == found && n == 0:
+			s.skipped = skipped{until: ")", isWord: true}
+			n = 1
+		}
+		s.hideEnd(1 + n)
+		s.links--
+	case len(s.source) > 1 && s.source[1] == '[':
+		end := strings.IndexAny(s.source[2:min(len(s.source), maxHold)], "]\n")
+		if end < 0 && give(s.source, isFinal) == needsMore {
+			return false
+		}
+		if end >= 0 && s.source[2+end] == ']' {
+			s.hideEnd(2 + end + 1)
+		} else {
+			s.hideEnd(1)
+		}
+		s.links--
+	default:
+		s.sayRune(']', 1)
+	}
+	return true
+}
+
+// destination returns the length of a link's address and title with their parentheses. The length is 0 if the address is very long.
+func destination(source string, isFinal bool) (int, search) {
+	text := source[:min(len(source), maxHold)]
+	depth, quote, hasSpace := 0, byte(0), false
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		switch {
+		case c == '\n':
+			return 0, notFound
+		case c == '\\':
+			i++
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '<' && i == 1:
+			quote = '>'
+		case (c == '"' || c == '\'') && hasSpace:
+			quote = c
+		case c == ' ':
+			hasSpace = i > 1
+		case c == '(':
+			depth++
+		case c == ')':
+			if depth--; depth == 0 {
+				return i + 1, found
+			}
+		case hasSpace: // a word after the address is no title
+			return 0, notFound
+		}
+	}
+	if result := give(source, isFinal); result == needsMore || hasSpace || quote != 0 || len(source) < maxHold {
+		return 0, result
+	}
+	return 0, found
+}
+
+// readImage reads an exclamation mark. The description of an image is said.
+func (s *Segmenter) readImage(isFinal bool) bool {
+	if len(s.source) == 1 && !isFinal {
+		return false
+	}
+	if len(s.source) == 1 || s.source[1] != '[' {
+		s.sayRune('!', 1)
+		return true
+	}
+	switch s.label(s.source[1:], isFinal) {
+	case needsMore:
+		return false
+	case notFound:
+		s.sayRune('!', 1)
+		return true
+	}
+	if s.source[2] == ']' {
+		s.say(insertedWords(s.letters.language(s.language)).image, 2)
+	} else {
+		s.hide(2)
+	}
+	s.links++
+	return true
+}
+
+// readDefinition reads the definition of a link's address, which is silent, or of a footnote, whose text is said.
+func (s *Segmenter) readDefinition(isFinal bool) bool {
+	end := strings.IndexAny(s.source[1:min(len(s.source), maxHold)], "[]\n") + 1
+	switch {
+	case end == 0 && give(s.source, isFinal) == needsMore, end > 0 && end+1 == len(s.source) && !isFinal:
+		return false
+	case end < 2 || s.source[end] != ']' || end+1 >= len(s.source) || s.source[end+1] != ':':
+	case s.source[1] == '^':
+		s.hide(end + 2)
+	default:
+		address := s.source[end+2 : min(len(s.source), end+2+16)]
+		if len(address) < 16 && !strings.Contains(address, "\n") && !isFinal {
+			return false
+		}
+		if isAddress(strings.TrimLeft(address, " \t")) {
+			s.hide(end + 2)
+			s.skipped = skipped{until: "\n", isBefore: true}
+		}
+	}
+	s.beginText()
+	return true
+}
+
+// isAddress reports whether a text begins like the address of a link.
+func isAddress(text string) bool {
+	for _, prefix := range []string{"http:", "https:", "mailto:", "www.", "<", "/", "#", "./", "../"} {
+		if strings.HasPrefix(text, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// schemes are how the addresses begin that are recognized in text.
+var schemes = []string{"https://", "http://", "www."}
+
+// readURL reads an address in text, of which only the host is said, or a letter.
+func (s *Segmenter) readURL(isFinal bool) bool {
+	var scheme string
+	for _, p := range schemes {
+		text := strings.ToLower(s.source[:min(len(s.source), len(p))])
+		if text == p {
+			scheme = p
+			break
+		}
+		if strings.HasPrefix(p, text) && !isFinal {
+			return false
+		}
+	}
+	if scheme == "" {
+		s.sayRune(rune(s.source[0]), 1)
+		return true
+	}
+	text := s.source[:min(len(s.source), maxHold)]
+	for len(text) < len(s.source) && !utf8.RuneStart(s.source[len(text)]) {
+		text = s.source[:len(text)-1]
+	}
+	end := strings.IndexFunc(text, endsURL)
+	isLong := end < 0 && len(s.source) >= maxHold
+	if end < 0 {
+		if !isLong && !isFinal {
+			return false
+		}
+		end = len(text)
+	}
+	if !isLong {
+		end = trimURL(text[:end])
+	}
+	host := hostOf(text[:max(end, len(scheme))], scheme)
+	if !hasAlnum([]rune(host)) {
+		s.sayRune(rune(s.source[0]), 1)
+		return true
+	}
+	s.say(host, end)
+	if isLong {
+		s.skipped = skipped{until: " ", isBefore: true, isWord: true}
+	}
+	return true
+}
+
+// endsURL reports whether a character is not a part of an address in text. Addresses with Chinese characters are rare, and Chinese
+// text has no space after an address.
+func endsURL(r rune) bool {
+	return r <= ' ' || strings.ContainsRune("<>\"`|[]\\^{}", r) || r == 0x7F || r == noBreakSpace || r >= 0x2000
+}
+
+// trimURL returns the length of an address without the punctuation of the sentence around it.
+func trimURL(url string) int {
+	for url != "" {
+		last := url[len(url)-1]
+		isOpen := last == ')' && strings.Count(url, "(") < strings.Count(url, ")")
+		if !isOpen && strings.IndexByte(".,;:!?'*_~", last) < 0 {
+			break
+		}
+		url = url[:len(url)-1]
+	}
+	return len(url)
+}
+
+// hostOf returns the host of an address, without what people don't say.
+func hostOf(url, scheme string) string {
+	host := url[len(scheme):]
+	if i := strings.IndexAny(host, "/?#"); i >= 0 {
+		host = host[:i]
+	}
+	if i := strings.LastIndexByte(host, '@'); i >= 0 {
+		host = host[i+1:]
+	}
+	if len(host) > 4 && strings.EqualFold(host[:4], "www.") {
+		host = host[4:]
+	}
+	return host
+}

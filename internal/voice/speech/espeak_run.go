@@ -1,0 +1,86 @@
+package speech
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/leat-dev/leat/internal/base/process"
+)
+
+// run is one process of espeak-ng. Its goroutine ends when the process is gone.
+type run struct {
+	out    *buffer
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// start starts the program as soon as a slot is free. The end of ctx kills it.
+func (e *espeak) start(ctx context.Context, args []string, input string) (*run, error) {
+	select {
+	case e.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	p, err := process.Start(process.Program{
+		Path: e.path, Command: append([]string{"espeak-ng"}, args...), Env: process.Environment(nil),
+	})
+	if err != nil {
+		<-e.slots
+		return nil, &Failure{Engine: e.options.Engine, Reason: Unavailable, cause: fmt.Errorf("start: %w", err)}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	r := &run{out: newBuffer(maxBuffered), cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(r.done)
+		r.out.finish(e.attend(ctx, p, r.out, input))
+		cancel()
+	}()
+	return r, nil
+}
+
+// attend copies the output of a process until it has ended, and returns why. It is io.EOF for exit status 0.
+func (e *espeak) attend(ctx context.Context, p *process.Process, out *buffer, input string) error {
+	defer func() { <-e.slots }()
+	stop := context.AfterFunc(ctx, func() {
+		out.abort(context.Cause(ctx))
+		p.Kill()
+	})
+	defer stop()
+	aside := &process.Aside{Log: e.options.Log}
+	var pipes sync.WaitGroup
+	pipes.Go(func() { p.WriteInput([]byte(input)) })
+	pipes.Go(func() { aside.ReadAll(p.Stderr) })
+	_, copyErr := io.Copy(out, p.Stdout)
+	if copyErr != nil { // nobody reads the output
+		p.Kill()
+	}
+	<-p.ExitDone()
+	p.Close(pipes.Wait)
+	switch cause := context.Cause(ctx); {
+	case cause != nil:
+		return cause
+	case p.Err() != nil:
+		if last := aside.Last(); last != "" {
+			return &Failure{Engine: e.options.Engine, Reason: Rejected, Detail: last, cause: p.Err()}
+		}
+		return &Failure{Engine: e.options.Engine, Reason: Interrupted, cause: p.Err()}
+	case copyErr != nil:
+		return copyErr
+	}
+	return io.EOF
+}
+
+// Read implements [io.Reader].
+func (r *run) Read(p []byte) (int, error) { return r.out.Read(p) }
+
+// Close implements [io.Closer]. It returns when the process is gone.
+func (r *run) Close() error {
+	r.out.abort(errClosed)
+	r.cancel()
+	<-r.done
+	return nil
+}
+
+var _ io.ReadCloser = (*run)(nil)
