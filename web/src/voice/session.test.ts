@@ -118,6 +118,16 @@ describe("a voice session", () => {
     expect(played).toEqual([48_000, "interrupt", "flush", "complete", 24_000, "interrupt"]);
   });
 
+  it("stops an agent that works on an answer only for a deliberate utterance", () => {
+    const { session, sockets } = setup();
+    const s = sockets[0]!.accept();
+    s.text({ type: "state", state: "thinking", generation: 1, turn: "t1" });
+    session.begin();
+    expect(s.outgoing).toEqual([{ type: "start" }]);
+    session.begin(true);
+    expect(s.outgoing.slice(1)).toEqual([{ type: "interrupt", played: 0, generation: 1 }, { type: "start" }]);
+  });
+
   it("drops its queue when the gateway flushes without being asked", () => {
     const { session, sockets, played, view } = setup();
     const s = sockets[0]!.accept();

@@ -89,9 +89,12 @@ export class Session {
     this.change({ caption: "", isPlaying: false });
   }
 
-  /** Begins an utterance of the person. */
-  begin(): void {
-    if (this.isAudible) this.interrupt();
+  /**
+   * Begins an utterance of the person. It interrupts what is audible. If it is deliberate, it also stops an agent that works on an
+   * answer; a sound that only may be speech doesn't.
+   */
+  begin(isDeliberate = false): void {
+    if (this.isAudible || isDeliberate && this.view.get().gateway !== "listening") this.interrupt();
     this.send({ type: "start" });
     this.change({ transcript: "", isTranscribing: false, notice: undefined });
   }

@@ -9,7 +9,7 @@ export type TalkMode = "hands-free" | "push";
 /** Where utterances go. */
 export interface Listener {
   readonly isAudible: boolean;
-  begin(): void;
+  begin(isDeliberate: boolean): void;
   speak(pcm: ArrayBuffer): void;
   finish(): void;
 }
@@ -82,7 +82,7 @@ export class Talk {
   private begin(frames: number): void {
     this.isOpen = true;
     this.length = 0;
-    this.listener.begin();
+    this.listener.begin(this.mode === "push");
     for (const pcm of this.recent.slice(-frames)) this.listener.speak(pcm);
     this.recent = [];
   }
