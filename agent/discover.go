@@ -74,7 +74,7 @@ func (k *Kind) withoutSecrets(spec string) (string, error) {
 	}
 	s, err := ParseSpec(spec)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("agent %w", err)
 	}
 	for _, o := range k.Options {
 		if o.Secret {
@@ -100,7 +100,7 @@ func (k Kinds) DiscoverAt(ctx context.Context, address string) ([]Offer, error) 
 		}
 		s, err := ParseSpec(kind.Name + ":" + target + "?" + query)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("agent %w", err)
 		}
 		if kind.checkOptions(s.Options) != nil {
 			continue

@@ -30,15 +30,15 @@ const maxName = 64
 const silence = "silence"
 
 // ParseSpec parses the written form of a spec. The target ends at the first question mark, so a target that contains one can only be written
-// in the configuration file. A plain URL is of kind http. Keys and values are encoded as in the query of a URL. Errors never contain the
-// values of options, which may be secret.
+// in the configuration file. A plain URL is of kind http. Keys and values are encoded as in the query of a URL. Errors begin with the spec
+// and never contain the values of options, which may be secret.
 func ParseSpec(s string) (Spec, error) {
 	head, query, _ := strings.Cut(s, "?")
 	s = MaskURLs(head) // for error texts, which must not contain secret options
 	spec := Spec{}
 	if name, tail, ok := strings.Cut(head, "="); ok && !strings.Contains(name, ":") {
 		if name == "" {
-			return spec, fmt.Errorf("agent %q: the name before = is empty", s)
+			return spec, fmt.Errorf("%q: the name before = is empty", s)
 		}
 		spec.Name, head = name, tail
 	}
@@ -48,23 +48,23 @@ func ParseSpec(s string) (Spec, error) {
 	}
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return spec, fmt.Errorf("agent %q: after the question mark: %w", s, err)
+		return spec, fmt.Errorf("%q: after the question mark: %w", s, err)
 	}
 	options := make(map[string]string, len(values))
 	for key, v := range values {
 		if len(v) > 1 {
-			return spec, fmt.Errorf("agent %q: %s is set %d times", s, key, len(v))
+			return spec, fmt.Errorf("%q: %s is set %d times", s, key, len(v))
 		}
 		options[key] = v[0]
 	}
 	if err := spec.SetOptions(options); err != nil {
-		return spec, fmt.Errorf("agent %q: %w", s, err)
+		return spec, fmt.Errorf("%q: %w", s, err)
 	}
 	if spec.Name == "" {
 		spec.Name = spec.Kind
 	}
 	if err := spec.check(); err != nil {
-		return spec, fmt.Errorf("agent %q: %w", s, err)
+		return spec, fmt.Errorf("%q: %w", s, err)
 	}
 	return spec, nil
 }

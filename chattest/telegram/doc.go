@@ -55,7 +55,11 @@
 // Drafts
 //
 //   - Only private chats have drafts. Their id isn't 0. Elsewhere the refusal is TEXTDRAFT_PEER_INVALID.
+//
 //   - A draft is shown for 30 s after its last update, and until the bot sends a message to the same topic. Each topic has one.
+//
+//   - A rich draft is in HTML; Markdown and blocks are refused, because no bot under test uses them. Its tags have to be balanced XML
+//     elements of the API's list without media. It has at most 32,768 characters, 500 blocks, 16 levels and 20 columns.
 //
 // Updates
 //
@@ -65,5 +69,5 @@
 //
 // Files
 //
-//   - A photo has to be an image. Bots can send files of up to 50 MiB and download up to 20 MiB.
+//   - A photo has to be an image, and a voice note Ogg. A person can forbid voice notes. Bots can send files of up to 50 MiB and download up to 20 MiB.
 package telegram

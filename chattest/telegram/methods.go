@@ -3,6 +3,7 @@ package telegram
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 	"unicode/utf16"
 )
@@ -31,9 +32,10 @@ func (c *call) run() (any, *failure) {
 	run := map[string]func(*chat) (any, *failure){
 		"sendMessage": c.sendMessage, "editMessageText": c.editMessageText, "editMessageReplyMarkup": c.editMessageReplyMarkup, "deleteMessage": c.deleteMessage,
 		"sendChatAction": c.sendChatAction, "setMessageReaction": c.setMessageReaction, "sendMessageDraft": c.sendMessageDraft,
-		"sendPhoto": c.sendFile, "sendDocument": c.sendFile,
+		"sendRichMessageDraft": c.sendRichMessageDraft,
+		"sendPhoto":            c.sendFile, "sendDocument": c.sendFile, "sendVoice": c.sendFile,
 	}[c.method]
-	if run == nil || c.method == "sendMessageDraft" && c.s.opt.NoDrafts {
+	if run == nil || strings.HasSuffix(c.method, "Draft") && c.s.opt.NoDrafts || c.method == "sendRichMessageDraft" && c.s.opt.NoRichDrafts {
 		return nil, refuse(http.StatusNotFound, "Not Found: method not found")
 	}
 	o := c.s.chats[c.int("chat_id")]
@@ -287,6 +289,14 @@ func (c *call) sendChatAction(*chat) (any, *failure) { return true, nil }
 
 // sendMessageDraft shows a draft in place of the topic's earlier one. It doesn't count against the limit of messages.
 func (c *call) sendMessageDraft(o *chat) (any, *failure) {
+	return c.draft(o, func() (string, []Entity, *failure) { return c.formatted(true) })
+}
+
+// sendRichMessageDraft is the same with a rich message.
+func (c *call) sendRichMessageDraft(o *chat) (any, *failure) { return c.draft(o, c.rich) }
+
+// draft shows a draft with the text that read returns.
+func (c *call) draft(o *chat, read func() (string, []Entity, *failure)) (any, *failure) {
 	id := c.int("draft_id")
 	switch {
 	case c.int("chat_id") < 0:
@@ -294,7 +304,7 @@ func (c *call) sendMessageDraft(o *chat) (any, *failure) {
 	case id == 0:
 		return nil, badRequest("draft_id is invalid")
 	}
-	text, entities, failed := c.formatted(true)
+	text, entities, failed := read()
 	if failed != nil {
 		return nil, failed
 	}

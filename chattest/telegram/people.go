@@ -79,6 +79,13 @@ func (s *Server) Block(chat int64, isBlocked bool) {
 	s.chat(chat).blocked = isBlocked
 }
 
+// ForbidVoice makes the person of a private chat refuse voice notes.
+func (s *Server) ForbidVoice(chat int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.chat(chat).noVoice = true
+}
+
 // Remove deletes a message as a person does.
 func (s *Server) Remove(chat, id int64) {
 	s.mu.Lock()

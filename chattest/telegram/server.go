@@ -23,6 +23,8 @@ type Options struct {
 	Username string // of the bot; if it is empty, leat_bot
 	// NoDrafts makes the server an older one, which doesn't know drafts.
 	NoDrafts bool
+	// NoRichDrafts makes it a server between Bot API 9.5 and 10.0, which knows plain drafts only.
+	NoRichDrafts bool
 	// Gap and GroupGap are the least times between two messages or edits in a private chat and in a group. A faster request is
 	// refused with 429. If they are 0, requests may be as fast as they like.
 	Gap, GroupGap time.Duration
@@ -70,6 +72,7 @@ type chat struct {
 	byID     map[int64]*Message
 	drafts   map[int64]*draft // by topic
 	blocked  bool             // by the person
+	noVoice  bool             // the person forbids voice notes
 	deleted  bool             // the chat doesn't exist any more
 	// migrated is the id of the supergroup that the group became, or 0.
 	migrated int64
@@ -115,6 +118,7 @@ type File struct {
 	Type    string // media type
 	Content []byte
 	IsPhoto bool
+	IsVoice bool // a voice note, in Ogg Opus
 }
 
 // Button is a button below a message.

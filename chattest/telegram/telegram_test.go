@@ -217,3 +217,28 @@ func TestUpdates(t *testing.T) {
 		t.Errorf("after the first was confirmed: %q", texts)
 	}
 }
+
+// A rich draft is checked as strictly as a text with entities.
+func TestRichDraft(t *testing.T) {
+	for message, want := range map[string]string{
+		`{"html": "<h2>A &amp; B</h2><p>one<br>two</p><ul><li>x</li></ul><hr><table><tr><th>1</th><th>2</th></tr></table>"}`: "",
+		`{"html": "<p>open"}`:                                                        "can't parse",
+		`{"html": "<script>x</script>"}`:                                             "unsupported start tag script",
+		`{"html": "a & b"}`:                                                          "can't parse",
+		`{"markdown": "**a**"}`:                                                      "must have html",
+		`{"html": "` + strings.Repeat("a", 32_769) + `"}`:                            "too long",
+		`{"html": "` + strings.Repeat("<hr>", 501) + `"}`:                            "too many blocks",
+		`{"html": "<tr>` + strings.Repeat("<td></td>", 21) + `</tr>"}`:               "too many columns",
+		`{"html": "` + strings.Repeat("<b>", 17) + strings.Repeat("</b>", 17) + `"}`: "too many levels",
+	} {
+		fake := telegram.New(telegram.Options{Token: "1:test"})
+		fake.Say(telegram.Writer{Chat: 7, ID: 7, Name: "Ann"}, "hello")
+		r, err := call(t, fake, "sendRichMessageDraft", `{"chat_id": 7, "draft_id": 5, "rich_message": `+message+`}`)
+		if err != nil || r.OK != (want == "") || !strings.Contains(r.Description, want) {
+			t.Errorf("%.60s: %+v, %v", message, r, err)
+		}
+		if text, id, ok := fake.Draft(7, 0); ok != (want == "") || ok && (id != 5 || text != "A & B\none\ntwo\nx\n12") {
+			t.Errorf("%.60s: draft %q", message, text)
+		}
+	}
+}

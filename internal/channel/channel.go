@@ -85,6 +85,9 @@ type StreamMetadata struct {
 	State json.RawMessage
 	// OpenMedia opens a file that the turn shows. If it isn't stored by the gateway, the error is [fs.ErrNotExist].
 	OpenMedia func(ctx context.Context, m event.Media) (io.ReadCloser, error)
+	// Speak returns the answer, which is Markdown, as a voice note in Ogg Opus, or nil if nothing of it can be said. It is nil unless the
+	// person spoke and the channel is a [VoiceChannel].
+	Speak func(ctx context.Context, answer string) ([]byte, error)
 	// Save stores the state of the delivery and returns when it is durable. A channel saves before a request that creates a
 	// message, and again when it knows the message's id. So a later delivery knows which messages exist, or that one may exist.
 	Save func(ctx context.Context, state any) error

@@ -95,7 +95,7 @@ func (c *connector) deliverConversation(ctx context.Context, t *chat, b *binding
 			if m != nil && (turn == nil || m.Seq < turn.FirstSeq) {
 				err = c.deliverMessage(ctx, t, b, m)
 			} else if turn != nil {
-				err = c.deliverTurn(ctx, t, b, f, turn)
+				err = c.deliverTurn(ctx, t, b, f, &log, turn)
 			} else {
 				break
 			}
@@ -150,12 +150,12 @@ func (c *connector) advance(log *transcript.Transcript, b *binding, f *gateway.R
 }
 
 // deliverTurn delivers one turn and stores that it was delivered. An error means that the delivery has to be repeated.
-func (c *connector) deliverTurn(ctx context.Context, t *chat, b *binding, f *gateway.Reader, turn *transcript.Turn) error {
+func (c *connector) deliverTurn(ctx context.Context, t *chat, b *binding, f *gateway.Reader, log *transcript.Transcript, turn *transcript.Turn) error {
 	if turn.StartedAt != 0 || turn.Outcome != event.Cancelled {
 		if b.Turn != turn.ID {
 			b.Turn, b.State = turn.ID, nil
 		}
-		err := c.stream(ctx, t, b, f, turn)
+		err := c.stream(ctx, t, b, f, turn, c.speaker(log, turn))
 		switch {
 		case err == nil:
 		case ctx.Err() != nil, errors.Is(err, errDraining), errors.Is(err, ErrStopped), isDeleted(err), errors.Is(err, feed.ErrLost):
@@ -173,14 +173,14 @@ func (c *connector) deliverTurn(ctx context.Context, t *chat, b *binding, f *gat
 }
 
 // stream passes the events of a turn to the channel. It holds turnMu, so a shutdown waits for it.
-func (c *connector) stream(ctx context.Context, t *chat, b *binding, f *gateway.Reader, turn *transcript.Turn) error {
+func (c *connector) stream(ctx context.Context, t *chat, b *binding, f *gateway.Reader, turn *transcript.Turn, speak speakFunc) error {
 	c.pipeline.turnMu.RLock()
 	defer c.pipeline.turnMu.RUnlock()
 	c.mu.Lock()
 	replyTo := t.replies[turn.Answers]
 	c.mu.Unlock()
 	metadata := StreamMetadata{
-		Conversation: b.Conversation, Turn: turn.ID, Agent: turn.Agent, ReplyTo: replyTo, State: b.State,
+		Conversation: b.Conversation, Turn: turn.ID, Agent: turn.Agent, ReplyTo: replyTo, State: b.State, Speak: speak,
 		OpenMedia: func(ctx context.Context, m event.Media) (io.ReadCloser, error) { return c.openMedia(ctx, b, m) },
 		Save: func(ctx context.Context, state any) error {
 			v, err := json.Marshal(state)

@@ -135,7 +135,7 @@ func openWith(t *testing.T, j journal.Journal, a agent.Agent, files channel.File
 		}
 	}
 	h := &harness{t: t, failures: make(chan channel.StreamFailed, 10)}
-	h.pipeline = channel.New(channel.Config{Journal: j, Log: quiet, ReportFailure: func(_ context.Context, f channel.StreamFailed) error {
+	h.pipeline = channel.New(channel.Config{Journal: j, Log: quiet, Voice: testVoice, ReportFailure: func(_ context.Context, f channel.StreamFailed) error {
 		h.failures <- f
 		return nil
 	}})

@@ -21,6 +21,7 @@ const (
 	textAnswered    = "This question was answered already."
 	textQuestion    = "The agent needs your permission."
 	textTooLarge    = "The file is too large for me."
+	textUnheard     = "I couldn't understand your voice message. Please try again, or write."
 	textChoices     = "Answer with one of: %s."
 	textIdle        = "Nothing is running."
 	textNoCompact   = "This agent can't compact its session. Use /new to start a fresh one."

@@ -31,6 +31,16 @@ func (b *inbox) add(ctx context.Context, m *InboundMessage) (isNew bool, err err
 	return true, b.store.write(ctx, key, entry{Message: m, Received: time.Now().UnixNano()}, time.Time{})
 }
 
+// replace stores a message again, because its content has changed.
+func (b *inbox) replace(ctx context.Context, m *InboundMessage) error {
+	key := inboxKey(b.channel, m.ID)
+	var old entry
+	if _, err := b.store.get(ctx, key, &old); err != nil {
+		return err
+	}
+	return b.store.write(ctx, key, entry{Message: m, Received: old.Received}, time.Time{})
+}
+
 // finish marks a message as handled.
 func (b *inbox) finish(ctx context.Context, m *InboundMessage) error {
 	return b.store.write(ctx, inboxKey(b.channel, m.ID), entry{}, time.Now().Add(seenFor))

@@ -26,24 +26,29 @@ type MediaChannel interface {
 	FetchMedia(ctx context.Context, m Media) (io.ReadCloser, error)
 }
 
-// parts returns the content of a message of a person: its text, and its files, which are stored in the conversation.
+// parts returns the content of a message of a person: its text, and its files, which are stored in the conversation. The text of a voice
+// note is what was said.
 func (c *connector) parts(ctx context.Context, b *binding, m *InboundMessage) ([]event.Part, error) {
+	var files []event.Part
+	if ch, ok := c.runtime().channel.(MediaChannel); ok && c.pipeline.files != nil {
+		for _, file := range m.Media {
+			stored, err := c.storeMedia(ctx, ch, b, file)
+			if err != nil {
+				return nil, err
+			}
+			if file.IsVoice && m.Content == "" && c.pipeline.cfg.Voice.Transcribe != nil {
+				if err := c.transcribe(ctx, b, m, stored); err != nil {
+					return nil, err
+				}
+			}
+			files = append(files, event.Part{Kind: event.KindMedia, Media: &stored})
+		}
+	}
 	var parts []event.Part
 	if text := m.text(); text != "" {
 		parts = append(parts, event.Part{Kind: event.KindText, Text: text})
 	}
-	ch, ok := c.runtime().channel.(MediaChannel)
-	if !ok || c.pipeline.files == nil {
-		return parts, nil
-	}
-	for _, file := range m.Media {
-		stored, err := c.storeMedia(ctx, ch, b, file)
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, event.Part{Kind: event.KindMedia, Media: &stored})
-	}
-	return parts, nil
+	return append(parts, files...), nil
 }
 
 // storeMedia copies a file of a person into the conversation. The origin makes a repetition return the same file.
@@ -57,6 +62,9 @@ func (c *connector) storeMedia(ctx context.Context, ch MediaChannel, b *binding,
 	}
 	defer r.Close()
 	stored := agent.File{Name: file.Name, MIME: file.Type, Origin: c.name + ":" + file.Ref}
+	if file.IsVoice {
+		stored.Name = voiceName
+	}
 	return c.pipeline.files.PutFile(ctx, c.principalOf(b), b.Conversation, stored, r)
 }
 

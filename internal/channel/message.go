@@ -33,6 +33,8 @@ type Media struct {
 	Name string `json:"name,omitempty"`
 	Type string `json:"type,omitempty"` // media type
 	Size int64  `json:"size,omitempty"` // bytes, or 0 if unknown
+	// IsVoice means that the person has recorded it in the chat, as a message.
+	IsVoice bool `json:"voice,omitempty"`
 }
 
 // RoutingHints say how a message has to be handled.

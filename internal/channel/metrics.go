@@ -52,6 +52,16 @@ func (m *Metrics) begin(channel string) {
 	}
 }
 
+// CountFailure counts a failed delivery that a plugin has reported. Its other deliveries are not known. isUnknown means that it was
+// possibly delivered.
+func (m *Metrics) CountFailure(channel string, isUnknown bool) {
+	result := resultFailed
+	if isUnknown {
+		result = resultUnknown
+	}
+	m.turns.WithLabelValues(channel, result).Inc()
+}
+
 // startTime is the key of a delivery's start in its context.
 type startTime struct{}
 

@@ -27,6 +27,8 @@ type Config struct {
 	Log     *slog.Logger
 	// ReportFailure passes failures on to other programs. It may be nil.
 	ReportFailure func(ctx context.Context, f StreamFailed) error
+	// Voice transcribes and speaks. Its functions may be nil.
+	Voice Voice
 	// Metrics counts messages and deliveries. If it is nil, nothing is counted.
 	Metrics *Metrics
 }

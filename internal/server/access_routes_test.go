@@ -66,6 +66,9 @@ var decided = map[string]decision{
 	"GET /api/selftest/stream":                {sight: common},
 	"GET /api/ws":                             {sight: open}, // takes the token as its first message; see TestWalkSocket
 
+	// Voice. Without the headers of a handshake, callers who may read get 426.
+	"GET /api/conversations/{id}/voice": {sight: own, header: handshake},
+
 	// Eliza.
 	"GET /api/conversations":                         {sight: scoped},
 	"POST /api/conversations":                        {sight: common},
@@ -159,4 +162,9 @@ var decided = map[string]decision{
 
 	// The page.
 	"GET /{$}": {sight: open},
+}
+
+// handshake is the header of a request for a WebSocket.
+var handshake = http.Header{
+	"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="},
 }

@@ -43,11 +43,13 @@ import (
 	"github.com/leat-dev/leat/internal/server/plugins"
 	"github.com/leat-dev/leat/internal/server/ui"
 	"github.com/leat-dev/leat/internal/server/usage"
+	"github.com/leat-dev/leat/internal/server/voice"
 	"github.com/leat-dev/leat/internal/service/capture"
 	"github.com/leat-dev/leat/internal/service/signals"
 	"github.com/leat-dev/leat/internal/store/files"
 	"github.com/leat-dev/leat/internal/store/journal"
 	"github.com/leat-dev/leat/internal/store/journal/memory"
+	"github.com/leat-dev/leat/internal/voice/wire"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -147,6 +149,7 @@ func newWalk(t *testing.T) *walk {
 		t.Fatal(err)
 	}
 	elizaws.Register(srv, gw, elizaws.Options{Signals: told, Hub: hub.New(gw), Agent: status.NewAgent("a", "test"), Restart: func() error { return nil }})
+	voice.Register(srv, gw, wire.New(wire.Options{Log: quiet}))
 	ui.Register(srv)
 	keepfiles.Register(srv, service)
 	usage.Register(srv, gw)

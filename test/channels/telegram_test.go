@@ -101,6 +101,13 @@ func TestTelegramDraft(t *testing.T) {
 	if text, id, ok := fake.Draft(7, 0); !ok || text != "Hel" || id != 9 {
 		t.Errorf("%q, %d, %v", text, id, ok)
 	}
+	rich := models.InputRichMessage{HTML: "<h2>Title</h2><p>Hel</p>", SkipEntityDetection: true}
+	if ok, err := b.SendRichMessageDraft(t.Context(), &bot.SendRichMessageDraftParams{ChatID: 7, DraftID: 9, RichMessage: rich}); !ok || err != nil {
+		t.Fatal(err)
+	}
+	if text, id, ok := fake.Draft(7, 0); !ok || text != "Title\nHel" || id != 9 {
+		t.Errorf("%q, %d, %v", text, id, ok)
+	}
 	if _, err := b.SendMessage(t.Context(), &bot.SendMessageParams{ChatID: 7, Text: "Hello"}); err != nil {
 		t.Fatal(err)
 	}
@@ -148,5 +155,28 @@ func TestTelegramRefusals(t *testing.T) {
 	err = send(bot.SendMessageParams{ChatID: -100, Text: "c"})
 	if m, ok := errors.AsType[*bot.MigrateError](err); !ok || m.MigrateToChatID != -200 {
 		t.Errorf("migrated: %v", err)
+	}
+}
+
+// Voice notes go in both directions. What isn't Ogg is refused.
+func TestTelegramVoice(t *testing.T) {
+	fake, b, updates := open(t, telegram.Options{})
+	fake.SendFile(telegram.Private(7, "Ann"), telegram.File{Content: []byte("OggS1"), IsVoice: true}, "", "")
+	u := next(t, updates)
+	if u.Message == nil || u.Message.Voice == nil || u.Message.Voice.MimeType != "audio/ogg" {
+		t.Fatalf("%+v", u.Message)
+	}
+	f, err := b.GetFile(t.Context(), &bot.GetFileParams{FileID: u.Message.Voice.FileID})
+	if err != nil || f.FileSize != 5 {
+		t.Errorf("%+v, %v", f, err)
+	}
+	for content, ok := range map[string]bool{"OggS2": true, "ID3": false} {
+		sent, err := b.SendVoice(t.Context(), &bot.SendVoiceParams{ChatID: 7, Voice: &models.InputFileUpload{Filename: "a.ogg", Data: strings.NewReader(content)}})
+		if (err == nil) != ok || ok && sent.ID == 0 {
+			t.Errorf("%q: %+v, %v", content, sent, err)
+		}
+	}
+	if m := fake.Visible(7); len(m) != 1 || !m[0].Files[0].IsVoice || string(m[0].Files[0].Content) != "OggS2" {
+		t.Errorf("%+v", m)
 	}
 }

@@ -43,7 +43,7 @@ func (a *app) offers(of string, configured []agent.Spec) ([]agent.Offer, error) 
 	}
 	s, err := agent.ParseSpec(of)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("agent %w", err)
 	}
 	return a.kinds.Discover(a.ctx, s)
 }

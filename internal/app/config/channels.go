@@ -49,7 +49,10 @@ func (c *Channels) UnmarshalYAML(n ast.Node) error {
 func (c Channels) MarshalYAML() (any, error) { return Agents(c).MarshalYAML() }
 
 // Parse replaces the channels with those of the specs, which [agent.ParseSpec] describes.
-func (c *Channels) Parse(specs []string) error { return (*Agents)(c).Parse(specs) }
+func (c *Channels) Parse(specs []string) (err error) {
+	*c, err = parseSpecs("channel", specs)
+	return err
+}
 
 // scalars returns a value, or the values of a list separated by commas.
 func scalars(n ast.Node) (string, error) {

@@ -215,6 +215,7 @@ func TestCheck(t *testing.T) {
 		"voice: {interrupt: never}":                          `voice.interrupt: unknown value "never"; use turn or speech`,
 		"voice: {speech: {engine: off}}":                     "",
 		"voice: {speech: {engine: maven}}":                   `voice.speech.engine: unknown engine "maven"; use espeak-ng, openai`,
+		"voice: {recognition: {engine: whisper}}":            `voice.recognition.engine: unknown engine "whisper"; use openai`,
 		"voice: {speech: {key: a, key_env: B}}":              "voice.speech: key, key_env and key_file are different ways",
 		"voice: {recognition: {key: a, key_file: b}}":        "voice.recognition: key, key_env and key_file are different ways",
 		"listen: []\nsync: x\ndefault_agent: y":              "sync",

@@ -124,16 +124,22 @@ func (k Key) parse(s string) error {
 }
 
 // Parse replaces the agents with those of the specs, which [agent.ParseSpec] describes.
-func (a *Agents) Parse(specs []string) error {
-	*a = nil
+func (a *Agents) Parse(specs []string) (err error) {
+	*a, err = parseSpecs("agent", specs)
+	return err
+}
+
+// parseSpecs parses the specs of agents or channels. The noun begins the errors.
+func parseSpecs(noun string, specs []string) ([]agent.Spec, error) {
+	list := make([]agent.Spec, 0, len(specs))
 	for _, v := range specs {
-		spec, err := agent.ParseSpec(v)
+		s, err := agent.ParseSpec(v)
 		if err != nil {
-			return err
+			return nil, fmt.Errorf("%s %w", noun, err)
 		}
-		*a = append(*a, spec)
+		list = append(list, s)
 	}
-	return nil
+	return list, nil
 }
 
 // elizaPorts are the environment variables of Eliza that set ports. The gateway listens on each of them, so that

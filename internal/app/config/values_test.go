@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -62,4 +63,16 @@ func TestValuesRoundTrip(t *testing.T) {
 			t.Fatalf("%s: %v, %v", z, z2, err)
 		}
 	})
+}
+
+// An error in a spec names what the spec configures.
+func TestSpecErrors(t *testing.T) {
+	var agents config.Agents
+	if err := agents.Parse([]string{"=http"}); err == nil || !strings.HasPrefix(err.Error(), `agent "=http": `) {
+		t.Error(err)
+	}
+	var channels config.Channels
+	if err := channels.Parse([]string{"=telegram"}); err == nil || !strings.HasPrefix(err.Error(), `channel "=telegram": `) {
+		t.Error(err)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/internal/voice/recognition"
 	"github.com/leat-dev/leat/internal/voice/speech"
 )
 
@@ -56,6 +57,9 @@ func (v *Voice) check(bad reporter) {
 	}
 	if e := v.Speech.Engine; e != "" && e != VoiceOff && !slices.Contains(speech.Names(), e) {
 		bad("voice.speech.engine", "unknown engine %q; use %s or %s", e, strings.Join(speech.Names(), ", "), VoiceOff)
+	}
+	if e := v.Recognition.Engine; e != "" && e != VoiceOff && !slices.Contains(recognition.Names(), e) {
+		bad("voice.recognition.engine", "unknown engine %q; use %s or %s", e, strings.Join(recognition.Names(), ", "), VoiceOff)
 	}
 	for section, sources := range map[string][]string{
 		"voice.speech":      {v.Speech.Key, v.Speech.KeyEnv, v.Speech.KeyFile},

@@ -169,7 +169,7 @@ func (a *App) openAgents(_ context.Context, opt Options) (err error) {
 			return err
 		}
 	}
-	a.plugins, err = openPlugins(&a.cfg, a.roster, a.journal, a.dialects, a.hooks, a.log.With("part", "plugins"))
+	a.plugins, err = openPlugins(&a.cfg, a.roster, a.journal, a.dialects, a.reportPluginFailure, a.log.With("part", "plugins"))
 	if err != nil {
 		return err
 	}

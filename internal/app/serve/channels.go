@@ -54,6 +54,12 @@ func pluginNotice(f host.Failure) webhook.Failure {
 	}
 }
 
+// reportPluginFailure counts a delivery that a plugin gave up, and adds notices for webhooks.
+func (a *App) reportPluginFailure(ctx context.Context, f host.Failure) error {
+	a.metrics.channel.CountFailure(f.Channel, f.IsUnknown)
+	return a.hooks.ReportFailure(ctx, pluginNotice(f))
+}
+
 // deliveryError returns the error of a delivery that failed for good. isUnknown means that it was possibly delivered.
 func deliveryError(err error, isUnknown bool) event.Error {
 	code := "undeliverable"

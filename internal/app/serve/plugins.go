@@ -14,7 +14,6 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 	surface "github.com/leat-dev/leat/internal/server/plugins"
 	"github.com/leat-dev/leat/internal/service/plugins"
-	"github.com/leat-dev/leat/internal/service/webhook"
 )
 
 // installed are the plugins of a gateway. Both fields are nil if plugins are disabled.
@@ -27,7 +26,8 @@ type installed struct {
 // not prevent the start: it was installed through the API, and an operator must be able to start the gateway to
 // remove it.
 func openPlugins(
-	cfg *config.Config, roster *gateway.Roster, store host.Journal, dialects dialect.Registry, hooks *webhook.Hooks, log *slog.Logger,
+	cfg *config.Config, roster *gateway.Roster, store host.Journal, dialects dialect.Registry,
+	report func(context.Context, host.Failure) error, log *slog.Logger,
 ) (installed, error) {
 	if !cfg.Plugins.Enabled {
 		return installed{}, nil
@@ -38,7 +38,7 @@ func openPlugins(
 	}
 	in := installed{host: host.New(host.Config{
 		Roster: roster, Env: cfg.Plugins.Env, Dialect: canonical, Silence: cfg.SilenceOf(agent.Spec{}), Journal: store, Log: log,
-		ReportFailure: func(ctx context.Context, f host.Failure) error { return hooks.ReportFailure(ctx, pluginNotice(f)) },
+		ReportFailure: report,
 	})}
 	in.store, err = plugins.Open(plugins.Config{Dir: filepath.Join(cfg.Data, "plugins"), Runtime: in.host, AllowPrivate: cfg.Plugins.AllowPrivate, Log: log})
 	if err != nil {

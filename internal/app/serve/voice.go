@@ -1,16 +1,15 @@
 package serve
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"slices"
 
 	"github.com/leat-dev/leat/internal/app/config"
 	"github.com/leat-dev/leat/internal/voice"
+	"github.com/leat-dev/leat/internal/voice/recognition"
 	"github.com/leat-dev/leat/internal/voice/speech"
 	"github.com/leat-dev/leat/internal/voice/wire"
 )
@@ -23,7 +22,7 @@ func (a *App) openVoice(_ context.Context, opt Options) error {
 	if err != nil {
 		return fmt.Errorf("%w: voice.speech: %w", config.ErrInvalid, err)
 	}
-	recognizer, err := recognizer(&a.cfg.Voice.Recognition, opt.Getenv, log)
+	recognizer, err := recognizer(&a.cfg.Voice.Recognition, opt.Getenv)
 	if err != nil {
 		return fmt.Errorf("%w: voice.recognition: %w", config.ErrInvalid, err)
 	}
@@ -57,16 +56,27 @@ func speechEngine(c *config.Speech, getenv func(string) (string, bool), log *slo
 	if err != nil {
 		return nil, err
 	}
-	if i := slices.IndexFunc(speech.Kinds(), func(k speech.Kind) bool { return k.Name == c.Engine }); i >= 0 && key == "" {
-		key, _ = getenv(cmp.Or(speech.Kinds()[i].KeyVariable, " "))
+	for _, k := range speech.Kinds() {
+		if k.Name == c.Engine && key == "" && k.KeyVariable != "" {
+			key, _ = getenv(k.KeyVariable)
+		}
 	}
 	return speech.New(speech.Options{Engine: c.Engine, URL: c.URL, Key: key, Model: c.Model, Voice: c.Voice, Language: c.Language, Log: log})
 }
 
 // recognizer makes the recogniser of speech. It returns nil if there is none.
-func recognizer(c *config.Recognition, _ func(string) (string, bool), _ *slog.Logger) (voice.Recognizer, error) {
+func recognizer(c *config.Recognition, getenv func(string) (string, bool)) (voice.Recognizer, error) {
 	if c.Engine == "" || c.Engine == config.VoiceOff {
 		return nil, nil
 	}
-	return nil, fmt.Errorf("unknown recogniser %q", c.Engine)
+	key, err := c.APIKey()
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range recognition.Kinds() {
+		if k.Name == c.Engine && key == "" && k.KeyVariable != "" {
+			key, _ = getenv(k.KeyVariable)
+		}
+	}
+	return recognition.New(recognition.Options{Engine: c.Engine, URL: c.URL, Key: key, Model: c.Model, Language: c.Language})
 }

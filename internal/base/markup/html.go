@@ -18,6 +18,17 @@ func matrix(n *node) Message {
 	return Message{Text: body, HTML: h.b.String()}
 }
 
+// telegramRich writes the HTML of a rich message, whose elements are those of Matrix
+// (core.telegram.org/bots/api#rich-messages). Text is the plain text, for the limit and for
+// comparing.
+func telegramRich(n *node) Message {
+	m := matrix(n)
+	if m.Text != "" {
+		m.Text = plainText.write(n).Text
+	}
+	return m
+}
+
 // An htmlWriter writes the elements that the Matrix specification allows in messages. All text is
 // escaped, so HTML in a source stays text.
 type htmlWriter struct{ b strings.Builder }

@@ -10,7 +10,7 @@ import (
 var formats = map[string]Format{
 	"telegram": Telegram, "telegram-html": TelegramHTML, "slack": Slack, "slack-markdown": SlackMarkdown,
 	"discord": Discord, "whatsapp": WhatsApp,
-	"feishu": Feishu, "wecom": WeCom, "plain": Plain, "matrix": Matrix,
+	"feishu": Feishu, "wecom": WeCom, "plain": Plain, "matrix": Matrix, "telegram-rich": TelegramRich,
 }
 
 // prefixes calls f with all beginnings of a text that end at a character.

@@ -23,7 +23,7 @@ var names = slices.Sorted(maps.Keys(formats))
 
 // visible returns what a person should see of a part of a document on a platform.
 func visible(name string, n *node) string {
-	if name == "matrix" {
+	if name == "matrix" || name == "telegram-rich" {
 		return plain(n)
 	}
 	m := sheets[name]
@@ -56,7 +56,7 @@ func compact(s string) string {
 // shows what it should.
 func checkMessages(t rapid.TB, d *Document, name string, limit int) string {
 	f := formats[name]
-	if name == "matrix" {
+	if name == "matrix" || name == "telegram-rich" {
 		limit *= 4 // text and HTML count twice
 	}
 	var shown strings.Builder

@@ -15,6 +15,7 @@ type reader func(m Message) (string, error)
 // readers are independent of the writers: they know the platforms' rules only.
 var readers = map[string]reader{
 	"telegram": readEntities, "telegram-html": readTelegramHTML, "slack": readSlack, "whatsapp": readWhatsApp, "matrix": readMatrix,
+	"telegram-rich":  readMatrix, // its elements are among those of rich messages
 	"slack-markdown": readMarkdown, "feishu": readMarkdown, "wecom": readMarkdown,
 	"discord": func(m Message) (string, error) {
 		shown, err := readMarkdown(Message{Text: strings.ReplaceAll(m.Text, "&", "\uE000")}) // it reads no character references

@@ -21,6 +21,8 @@ type Story struct {
 	Turn string
 	// Files are the stored files, by URL. A file that isn't there can't be opened, as one that was deleted meanwhile.
 	Files map[string][]byte
+	// Speak is that of the delivery's metadata, or nil.
+	Speak func(ctx context.Context, answer string) ([]byte, error)
 
 	t      testing.TB
 	events chan channel.StreamEvent
@@ -130,7 +132,7 @@ func (s *Story) Fail(message string) {
 func (s *Story) Deliver(ctx context.Context, ch channel.StreamChannel, chat, replyTo string, state *State) <-chan error {
 	result := make(chan error, 1)
 	metadata := channel.StreamMetadata{
-		Conversation: "c", Turn: s.Turn, ReplyTo: replyTo, State: state.value(), Save: state.save,
+		Conversation: "c", Turn: s.Turn, ReplyTo: replyTo, State: state.value(), Save: state.save, Speak: s.Speak,
 		OpenMedia: func(_ context.Context, m event.Media) (io.ReadCloser, error) {
 			if content, ok := s.Files[m.URL]; ok {
 				return io.NopCloser(bytes.NewReader(content)), nil

@@ -70,6 +70,13 @@ type DraftChat interface {
 	ShowDraft(ctx context.Context, p Post) error
 }
 
+// DraftFormatter is a chat whose drafts have another format than its messages.
+type DraftFormatter interface {
+	// DraftFormat returns the format and the limit of a draft, in the format's unit. They may change when a draft was refused. The
+	// cursor of the rules is in Text only.
+	DraftFormat() (format markup.Format, maxText int)
+}
+
 // ReactChat is a chat in which the bot can react to a message. A reaction shows which message is being answered.
 type ReactChat interface {
 	Chat
@@ -83,6 +90,13 @@ type FileChat interface {
 	// SendFile posts a file as a separate message and returns the id of the message. As with Post, the key makes a repetition
 	// recognizable. The file is within [Rules.MaxFile].
 	SendFile(ctx context.Context, f File) (id string, err error)
+}
+
+// VoiceChat is a chat that takes voice notes.
+type VoiceChat interface {
+	Chat
+	// SendVoice posts a voice note, in Ogg Opus, as a separate message and returns the id of the message.
+	SendVoice(ctx context.Context, f File) (id string, err error)
 }
 
 // FindChat is a chat that can look for a message whose creation got no answer.

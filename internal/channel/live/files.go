@@ -2,12 +2,14 @@ package live
 
 import (
 	"context"
+	"errors"
 	"io"
 	"path"
 	"strings"
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/base/markup"
+	"github.com/leat-dev/leat/internal/channel"
 )
 
 // sendFiles sends the files of the turn after its text. A file that can't be sent itself is sent as its address. The number of files
@@ -16,25 +18,72 @@ import (
 func (d *delivery) sendFiles(ctx context.Context) error {
 	files := d.stream.Media()
 	for d.state.Files < len(files) {
-		d.state.Creating = creatingFile
-		if err := d.save(ctx); err != nil {
-			return err
-		}
-		id, err := d.sendFile(ctx, files[d.state.Files])
-		switch {
-		case err == nil:
-			d.recordCreated(creatingFile, id)
-			d.state.Files++
-		case isUnknown(ctx, err):
-			d.recordUnknown()
-		default:
-			return err
-		}
-		if err := d.save(ctx); err != nil {
+		err := d.sendCounted(ctx, func() (string, error) { return d.sendFile(ctx, files[d.state.Files]) })
+		if err != nil {
 			return err
 		}
 	}
-	return nil
+	if d.state.Files > len(files) || d.metadata.Speak == nil || d.stream.Text() == "" {
+		return nil
+	}
+	return d.sendVoice(ctx)
+}
+
+// sendVoice sends the answer as a voice note, which counts as the last file. An answer that can't be spoken is in the chat as text.
+func (d *delivery) sendVoice(ctx context.Context) error {
+	chat := d.chat
+	if quiet, ok := chat.(quietChat); ok {
+		chat = quiet.FileChat
+	}
+	sender, ok := chat.(VoiceChat)
+	if !ok {
+		return nil
+	}
+	note, err := d.metadata.Speak(ctx, d.stream.Text())
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		d.bot.log.Error("answer could not be spoken", "error", err)
+	}
+	if len(note) == 0 {
+		return nil
+	}
+	f := File{Name: "answer.ogg", Type: "audio/ogg", Content: note, Key: partKey(d.metadata.Turn+"/voice", 0)}
+	err = d.sendCounted(ctx, func() (id string, err error) {
+		err = d.persist(ctx, func() (err error) {
+			id, err = sender.SendVoice(ctx, f)
+			return err
+		})
+		return id, err
+	})
+	if err == nil || ctx.Err() != nil || errors.Is(err, errSave) || errors.Is(err, channel.ErrUnreachable) {
+		return err
+	}
+	// People can forbid voice notes. The answer is in the chat as text, so the delivery has not failed.
+	d.bot.log.Warn("voice note was refused", "error", err)
+	d.state.Creating = ""
+	d.state.Files++
+	return d.save(ctx)
+}
+
+// sendCounted sends the next file of the turn and stores that it was sent.
+func (d *delivery) sendCounted(ctx context.Context, send func() (id string, err error)) error {
+	d.state.Creating = creatingFile
+	if err := d.save(ctx); err != nil {
+		return err
+	}
+	id, err := send()
+	switch {
+	case err == nil:
+		d.recordCreated(creatingFile, id)
+		d.state.Files++
+	case isUnknown(ctx, err):
+		d.recordUnknown()
+	default:
+		return err
+	}
+	return d.save(ctx)
 }
 
 // sendFile sends one file and returns the id of its message. A file that is too large, or can't be read any more, is replaced by its

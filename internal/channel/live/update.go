@@ -198,13 +198,17 @@ func (d *delivery) parts(text string) []markup.Message {
 	return list
 }
 
-// last returns a growing text as one message: its end, if it is too long for one. The parts before it are not shown at all until the
-// answer is sent, because a draft or a message that is deleted later has room for one only.
+// last returns a growing text as one draft: its end, if it is too long for one. The parts before it are not shown at all until the
+// answer is sent, because a draft has room for one only.
 func (d *delivery) last(text string) (m markup.Message) {
 	rules := d.bot.rules
+	format, limit := rules.Format, rules.MaxText
+	if c, ok := d.drafts.(DraftFormatter); ok {
+		format, limit = c.DraftFormat()
+	}
 	d.doc = d.doc.Grow(markup.Heal(text))
 	for from := 0; from < d.doc.Len(); {
-		m, from = d.doc.Next(from, rules.Format, rules.MaxText-len(rules.Cursor))
+		m, from = d.doc.Next(from, format, limit-len(rules.Cursor))
 	}
 	m.Text += rules.Cursor
 	return m

@@ -56,6 +56,7 @@ type bot struct {
 	// engine decides about requests to chats. Polls don't use it.
 	engine  *live.Bot
 	account atomic.Pointer[user] // the bot itself, once it is known
+	noRich  atomic.Bool          // the server doesn't know rich drafts
 }
 
 // New returns a channel for one bot.
@@ -98,9 +99,12 @@ func (c *bot) Send(ctx context.Context, m channel.OutboundMessage) error {
 }
 
 var (
-	_ channel.StreamChannel  = (*bot)(nil)
+	_ channel.VoiceChannel   = (*bot)(nil)
 	_ channel.WebhookChannel = (*bot)(nil)
 )
+
+// SendsVoice implements [channel.VoiceChannel].
+func (c *bot) SendsVoice() {}
 
 // SendStream implements [channel.StreamChannel].
 func (c *bot) SendStream(ctx context.Context, chatID string, metadata channel.StreamMetadata, events <-chan channel.StreamEvent) error {

@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	// maxText is the limit of a message, in UTF-16 units of its visible text.
+	// maxText is the limit of a message, in UTF-16 units of its visible text, and maxRich that of a rich draft, in characters.
 	maxText = 4096
+	maxRich = 32_768
 	// cursor follows a text that grows.
 	cursor = " ▍"
 	// privateGap and groupGap are the times between two messages or edits in a chat. The limits are not published; about one a
@@ -39,8 +40,9 @@ type chat struct {
 	at place
 	// draft is the id of the turn's draft, which only private chats use.
 	draft int64
-	// isPlain is set when formatting was refused, and asDocument when a picture was refused as a photo.
-	isPlain, asDocument bool
+	// isPlain is set when formatting was refused, asDocument when a picture was refused as a photo, and noRich when a rich draft was
+	// refused.
+	isPlain, asDocument, noRich bool
 }
 
 // privateChat is a chat with one person. Only those have drafts.
@@ -52,8 +54,11 @@ type groupChat struct{ *chat }
 var (
 	_ live.FileChat  = (*chat)(nil)
 	_ live.FindChat  = (*chat)(nil)
+	_ live.VoiceChat = (*chat)(nil)
 	_ live.DraftChat = privateChat{}
-	_ live.ReactChat = groupChat{}
+
+	_ live.DraftFormatter = privateChat{}
+	_ live.ReactChat      = groupChat{}
 )
 
 // newChat returns the chat for a delivery of a turn, or of a message, which has none.
@@ -116,8 +121,22 @@ func (t *chat) ShowTyping(ctx context.Context) error {
 // DraftTimes implements [live.DraftChat].
 func (privateChat) DraftTimes() (gap, life time.Duration) { return draftGap, draftLife }
 
+// DraftFormat implements [live.DraftFormatter]. A rich draft has room for eight times the text and shows tables as such.
+func (t privateChat) DraftFormat() (format markup.Format, maxText int) {
+	if t.isRich() {
+		return markup.TelegramRich, maxRich
+	}
+	return rules.Format, rules.MaxText
+}
+
+// isRich reports whether drafts are rich, until the chat or the server refuses one.
+func (t privateChat) isRich() bool { return !t.noRich && !t.c.noRich.Load() }
+
 // ShowDraft implements [live.DraftChat].
 func (t privateChat) ShowDraft(ctx context.Context, p live.Post) error {
+	if t.isRich() {
+		return t.call(ctx, "sendRichMessageDraft", richDraft{t.at.chat, t.at.topic(), t.draft, true, richMessage{p.Text.HTML, true}}, nil)
+	}
 	params := t.content(p)
 	// Drafts have no link previews, so the method has no such parameter.
 	params.Preview = nil

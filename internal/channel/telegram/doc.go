@@ -18,6 +18,9 @@
 // To edit a message as well would show the answer twice. Each turn has another draft, because two turns with one draft would
 // overwrite each other's text. Its button Stop arrives as an update that names the draft only.
 //
+// Drafts are rich messages, in HTML, if the server knows them: they have tables and headings and room for eight times the text. A refusal
+// makes the rest of the delivery use plain drafts; the first "method not found" makes all of them plain.
+//
 // Groups have no drafts. An older server refuses them, and the first refusal makes the rest of the delivery use edits.
 //
 // # Limits

@@ -91,16 +91,24 @@ func (t *chat) explain(err error) error {
 		return &live.Penalty{Wait: refusal.RetryAfter, Err: err}
 	case refusal.Code >= http.StatusInternalServerError:
 		return is(live.ErrUnsent)
-	case isMarkupRefused(err) && !t.isPlain:
-		t.isPlain = true
-		return is(live.ErrRepeat)
 	case isThreadMissing(err) && t.at.thread != 0:
 		t.at.thread = 0
 		return is(live.ErrRepeat)
 	case refusal.MigratedTo != 0 && refusal.MigratedTo != t.at.chat:
 		t.at.chat = refusal.MigratedTo
 		return is(live.ErrRepeat)
-	case refusal.Method == "sendMessageDraft" && isDraftRefused(err):
+	case refusal.Method == "sendRichMessageDraft" && !has(err, "TEXTDRAFT_PEER_INVALID") && !isTerminal(err):
+		// A text can exceed the limits of rich messages on blocks and nesting, so a refusal concerns this delivery only, unless the
+		// server doesn't know the method.
+		t.noRich = true
+		if refusal.Code == http.StatusNotFound {
+			t.c.noRich.Store(true)
+		}
+		return is(live.ErrRepeat)
+	case isMarkupRefused(err) && !t.isPlain:
+		t.isPlain = true
+		return is(live.ErrRepeat)
+	case strings.HasSuffix(refusal.Method, "Draft") && isDraftRefused(err):
 		return is(live.ErrNoDrafts)
 	case isMissing(err):
 		return is(live.ErrMissing)

@@ -23,23 +23,33 @@ const (
 
 // SendFile implements [live.FileChat]: a picture is sent as a photo, and anything else as a document.
 func (t *chat) SendFile(ctx context.Context, f live.File) (string, error) {
-	method, field := "sendDocument", "document"
 	isPhoto := strings.HasPrefix(f.Type, "image/") && f.Type != "image/svg+xml" && len(f.Content) <= maxPhoto && !t.asDocument
-	if isPhoto {
-		method, field = "sendPhoto", "photo"
-	}
 	// The refusal of a picture concerns this picture only.
 	t.asDocument = false
+	if !isPhoto {
+		return t.sendFile(ctx, "sendDocument", "document", f)
+	}
+	id, err := t.sendFile(ctx, "sendPhoto", "photo", f)
+	if code(err) == http.StatusBadRequest { // an extreme shape, or not a picture after all
+		t.asDocument = true
+		return "", fmt.Errorf("%w: %w", live.ErrRepeat, err)
+	}
+	return id, err
+}
+
+// SendVoice implements [live.VoiceChat].
+func (t *chat) SendVoice(ctx context.Context, f live.File) (string, error) {
+	return t.sendFile(ctx, "sendVoice", "voice", f)
+}
+
+// sendFile uploads a file with a method, whose parameter for the file is field.
+func (t *chat) sendFile(ctx context.Context, method, field string, f live.File) (string, error) {
 	params := map[string]string{"chat_id": fmt.Sprint(t.at.chat)}
 	if topic := t.at.topic(); topic != 0 {
 		params["message_thread_id"] = fmt.Sprint(topic)
 	}
 	var result message
 	err := t.c.client.upload(ctx, method, field, params, f.Name, f.Content, &result)
-	if code(err) == http.StatusBadRequest && isPhoto { // an extreme shape, or not a picture after all
-		t.asDocument = true
-		return "", fmt.Errorf("%w: %w", live.ErrRepeat, err)
-	}
 	return messageRef(t.at.chat, result.ID), t.explain(err)
 }
 

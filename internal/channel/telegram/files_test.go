@@ -108,3 +108,69 @@ func TestReceivedFiles(t *testing.T) {
 		}
 	})
 }
+
+// A voice note is marked as one, and the answer to it is sent as text and as a voice note, once, also if the answer to the request is
+// lost. A person who forbids voice notes, or an engine that fails, leaves the text.
+func TestVoiceNotes(t *testing.T) {
+	for name, test := range map[string]struct {
+		speak   func(context.Context, string) ([]byte, error)
+		prepare func(*fake.Server)
+		notes   int
+		err     error
+	}{
+		"sent":      {speak: speak, notes: 1},
+		"lost":      {speak: speak, prepare: func(s *fake.Server) { s.Fail(fake.Fault{Method: "sendVoice", After: true}) }, notes: 1, err: channel.ErrUnknownOutcome},
+		"penalty":   {speak: speak, prepare: func(s *fake.Server) { s.Fail(fake.Fault{Method: "sendVoice", Status: 429, RetryAfter: time.Minute}) }, notes: 1},
+		"forbidden": {speak: speak, prepare: func(s *fake.Server) { s.ForbidVoice(7) }},
+		"failed":    {speak: func(context.Context, string) ([]byte, error) { return nil, errors.New("no engine") }},
+		"silent":    {speak: func(context.Context, string) ([]byte, error) { return nil, nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, server := newBot(fake.Options{Gap: time.Second})
+				received := make(inbox, 1)
+				ctx, cancel := context.WithCancel(t.Context())
+				ran := make(chan error, 1)
+				server.SendFile(ann, fake.File{Content: []byte("OggS"), IsVoice: true}, "", "")
+				go func() { ran <- c.Run(ctx, received) }()
+				if m := <-received; len(m.Media) != 1 || !m.Media[0].IsVoice || m.Media[0].Type != "audio/ogg" || m.Content != "" {
+					t.Errorf("%+v", m)
+				}
+				cancel()
+				if err := <-ran; err != nil {
+					t.Error(err)
+				}
+				if test.prepare != nil {
+					test.prepare(server)
+				}
+				s, state := channeltest.NewStory(t, turnID), &channeltest.State{}
+				s.Speak = test.speak
+				done := deliver(t.Context(), c, place{chat: 7}, state, s)
+				s.Begin()
+				s.OpenText()
+				s.Write("It is **noon**.")
+				s.End(event.Completed)
+				if err := <-done; !errors.Is(err, test.err) || (err == nil) != (test.err == nil) {
+					t.Error(err)
+				}
+				texts, notes := 0, 0
+				for _, m := range server.Visible(7) {
+					switch {
+					case m.Text == "It is noon.":
+						texts++
+					case len(m.Files) == 1 && m.Files[0].IsVoice && string(m.Files[0].Content) == "OggSIt is **noon**.":
+						notes++
+					default:
+						t.Errorf("%+v", m)
+					}
+				}
+				if texts != 1 || notes != test.notes {
+					t.Errorf("%d texts and %d voice notes", texts, notes)
+				}
+				check(t, server)
+			})
+		})
+	}
+}
+
+func speak(_ context.Context, answer string) ([]byte, error) { return []byte("OggS" + answer), nil }

@@ -41,7 +41,7 @@ func (m *message) media() []channel.Media {
 	var list []channel.Media
 	for _, f := range files {
 		if f != nil {
-			list = append(list, channel.Media{Ref: f.ID, Name: f.Name, Type: f.Type, Size: f.Size})
+			list = append(list, channel.Media{Ref: f.ID, Name: f.Name, Type: f.Type, Size: f.Size, IsVoice: f == m.Voice})
 		}
 	}
 	return list

@@ -29,6 +29,22 @@ type outgoing struct {
 	Preview *preview  `json:"link_preview_options,omitempty"`
 }
 
+// richDraft are the parameters of sendRichMessageDraft.
+type richDraft struct {
+	ChatID  int64       `json:"chat_id"`
+	Thread  int64       `json:"message_thread_id,omitempty"`
+	Draft   int64       `json:"draft_id"`
+	CanStop bool        `json:"can_stop,omitempty"`
+	Message richMessage `json:"rich_message"`
+}
+
+// richMessage is a text with headings, lists and tables.
+type richMessage struct {
+	HTML string `json:"html"`
+	// IsExact keeps the server from making links of mentions and hashtags that the answer only quotes.
+	IsExact bool `json:"skip_entity_detection"`
+}
+
 // reply makes a message a reply. A reply to a message that was deleted is sent as a normal message.
 type reply struct {
 	// Message is the number of the message in the chat of the request.

@@ -28,7 +28,7 @@ func TestDraft(t *testing.T) {
 		s.OpenText()
 		s.Write("Hello, **wor")
 		time.Sleep(time.Second)
-		if text, id, ok := server.Draft(7, 0); !ok || text != "Hello, wor"+cursor || id == 0 {
+		if text, id, ok := server.Draft(7, 0); !ok || text != "Hello, wor" || id == 0 {
 			t.Errorf("draft %q, %v", text, ok)
 		}
 		time.Sleep(time.Minute) // a long tool call: the draft must not expire
@@ -106,7 +106,7 @@ func TestCard(t *testing.T) {
 		s.OpenText()
 		s.Write("There are two.")
 		time.Sleep(time.Second)
-		if text, _, _ := server.Draft(7, 0); text != "There are two."+cursor {
+		if text, _, _ := server.Draft(7, 0); text != "There are two." {
 			t.Errorf("the draft of the second iteration: %q", text)
 		}
 		s.End(event.Completed)
@@ -119,6 +119,57 @@ func TestCard(t *testing.T) {
 		}
 		check(t, server)
 	})
+}
+
+// A rich draft shows a table, and far more text than a message. A server that doesn't know rich drafts gets plain ones, and is not asked
+// again; a text that exceeds their limits makes the drafts of its turn plain.
+func TestRichDrafts(t *testing.T) {
+	table := "| a | b |\n|---|---|\n| 1 | **2** |\n\n"
+	long := strings.Repeat("A long line of the answer.\n\n", 400)
+	for name, test := range map[string]struct {
+		options fake.Options
+		text    string
+		rich    int // requests with a rich draft, at most
+		isRich  bool
+	}{
+		"rich":        {fake.Options{}, table + long, 100, true},
+		"unknown":     {fake.Options{NoRichDrafts: true}, table + long, 1, false},
+		"many blocks": {fake.Options{}, table + strings.Repeat("- item\n", 600), 2, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, server := newBot(test.options)
+				server.Say(ann, "hello")
+				turn := func(id string) {
+					s := channeltest.NewStory(t, id)
+					done := deliver(t.Context(), c, place{chat: 7}, &channeltest.State{}, s)
+					s.Begin()
+					s.OpenText()
+					s.Write(test.text)
+					time.Sleep(2 * time.Second)
+					if text, _, ok := server.Draft(7, 0); !ok || test.isRich != strings.HasPrefix(text, "ab\n12\nA long line") || test.isRich == strings.HasSuffix(text, cursor) {
+						t.Errorf("draft %.40q, %v", text, ok)
+					}
+					s.End(event.Completed)
+					if err := <-done; err != nil {
+						t.Fatal(err)
+					}
+				}
+				turn("t1")
+				turn("t2")
+				rich := 0
+				for _, r := range server.Requests() {
+					if r.Method == "sendRichMessageDraft" {
+						rich++
+					}
+				}
+				if rich == 0 || rich > test.rich {
+					t.Errorf("%d rich drafts", rich)
+				}
+				check(t, server)
+			})
+		})
+	}
 }
 
 // A chat or a server without drafts gets edits.
@@ -151,7 +202,7 @@ func TestPenalty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, server := newBot(fake.Options{})
 		server.Say(ann, "hello")
-		server.Fail(fake.Fault{Method: "sendMessageDraft", Skip: 1, Status: 429, RetryAfter: 149 * time.Second})
+		server.Fail(fake.Fault{Method: "sendRichMessageDraft", Skip: 1, Status: 429, RetryAfter: 149 * time.Second})
 		s := channeltest.NewStory(t, turnID)
 		done := deliver(t.Context(), c, place{chat: 7}, &channeltest.State{}, s)
 		s.Begin()

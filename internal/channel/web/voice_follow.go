@@ -93,8 +93,8 @@ func (n *narrator) pass(f frame) {
 			n.speech.Update(noticePrefix+strconv.FormatInt(f.ID, 10), f.Content, true)
 			return
 		}
-		n.finish()
 		n.speech.Post(wire.TurnFailed(f.Turn, f.Content))
+		n.finish()
 	}
 }
 

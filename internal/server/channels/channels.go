@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/leat-dev/leat/internal/channel"
@@ -94,7 +95,7 @@ func (s *surface) send(w http.ResponseWriter, r *http.Request, _ gateway.Princip
 	err := s.pipeline.Send(ctx, channel.OutboundMessage{Channel: r.PathValue("name"), ChatID: in.Chat, Content: in.Text, Key: r.Header.Get("Idempotency-Key")})
 	switch {
 	case errors.Is(err, channel.ErrUnknownChannel):
-		return server.Errorf(http.StatusNotFound, server.ReasonNotFound, "no such channel")
+		return s.refusePlugin(r)
 	case err != nil && r.Context().Err() == nil:
 		return server.Errorf(http.StatusBadGateway, gateway.ReasonUpstream, "%v", err)
 	case err != nil:
@@ -102,6 +103,20 @@ func (s *surface) send(w http.ResponseWriter, r *http.Request, _ gateway.Princip
 	}
 	server.WriteJSON(w, http.StatusOK, accepted{true})
 	return nil
+}
+
+// refusePlugin answers a request to send to a channel that isn't built in. A plugin only shows conversations.
+func (s *surface) refusePlugin(r *http.Request) error {
+	if s.plugins != nil {
+		states, err := s.plugins.Channels(r.Context())
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(states, func(c host.ChannelState) bool { return c.Name == r.PathValue("name") }) {
+			return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "the channel is a plugin, which shows conversations only; add the message to the conversation of the chat")
+		}
+	}
+	return server.Errorf(http.StatusNotFound, server.ReasonNotFound, "no such channel")
 }
 
 // webhook passes a request of a platform to its channel, which checks that it comes from there.

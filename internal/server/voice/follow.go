@@ -81,10 +81,10 @@ func (f *follower) pass(t *transcript.Transcript) {
 			f.open = append(f.open, turn.ID)
 		default:
 			isOver[turn.ID] = true
-			f.speech.Update(turn.ID, t.Visible(turn.ID), true)
 			if turn.Outcome != event.Completed && turn.Outcome != event.Cancelled && turn.Error != nil {
 				f.speech.Post(wire.TurnFailed(turn.ID, turn.Error.Message))
 			}
+			f.speech.Update(turn.ID, t.Visible(turn.ID), true)
 		}
 	}
 	f.isOver = isOver

@@ -110,8 +110,11 @@ func (r *rules) judge(t []rune, start, at, end int, isFinal bool) verdict {
 	if at > start {
 		before = t[at-1]
 	}
+	if group[0] == wideDot && !unicode.IsDigit(after) {
+		return ends
+	}
 	if after != ' ' {
-		return judgeUnspaced(before, after, hasStrong, group[0] == wideDot)
+		return judgeUnspaced(before, after, hasStrong, dots)
 	}
 	if hasStrong && !isQuoted {
 		return ends
@@ -134,15 +137,8 @@ func (r *rules) judge(t []rune, start, at, end int, isFinal bool) verdict {
 }
 
 // judgeUnspaced judges terminators of words and numbers, which no space follows. They end sentences only in scripts without spaces.
-func judgeUnspaced(before, after rune, hasStrong, isWide bool) verdict {
-	switch {
-	case isWide:
-		if unicode.IsDigit(before) && unicode.IsDigit(after) {
-			return continues
-		}
-		return ends
-	case hasStrong && (isCJK(before) || isCJK(after)),
-		isCJK(before) && isCJK(after):
+func judgeUnspaced(before, after rune, hasStrong bool, dots int) verdict {
+	if hasStrong && (isCJK(before) || isCJK(after)) || dots == 1 && isCJK(before) && isCJK(after) {
 		return ends
 	}
 	return continues

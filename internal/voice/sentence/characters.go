@@ -3,7 +3,7 @@ package sentence
 import "unicode"
 
 const (
-	noBreakSpace = '\u00A0' // is said like a space, but never ends a sentence
+	noBreakSpace = '\u00A0' // is spoken like a space, but never ends a sentence
 	ellipsis     = '…'
 	wideDot      = '．'
 	zwj, zwnj    = '\u200D', '\u200C' // join letters of some scripts, and emoji
@@ -14,7 +14,7 @@ func isTerminator(r rune) bool {
 	switch r {
 	case '.', '!', '?', '。', '！', '？':
 		return true
-	case ellipsis, '⋯', '；', '།':
+	case ellipsis, '⋯', '；', '།', '។', '៕':
 		return true // Unicode doesn't count these
 	}
 	return r >= 0x80 && unicode.Is(unicode.Sentence_Terminal, r)
@@ -67,13 +67,13 @@ func isSilent(r rune) bool {
 	case r == unicode.ReplacementChar, r >= 0xFE00 && r <= 0xFE0F, r == 0x20E3, r >= 0x1F3FB && r <= 0x1F3FF, r >= 0xE0000 && r <= 0xE0FFF:
 		return true
 	case unicode.Is(unicode.So, r):
-		return !isSaidSymbol(r)
+		return !isSpokenSymbol(r)
 	}
 	return unicode.In(r, unicode.Cf, unicode.Cc, unicode.Co)
 }
 
-// isSaidSymbol reports whether a symbol stands for a word: a degree, a trade mark, a unit.
-func isSaidSymbol(r rune) bool {
+// isSpokenSymbol reports whether a symbol stands for a word: a degree, a trade mark, a unit.
+func isSpokenSymbol(r rune) bool {
 	switch r {
 	case '♀', '♂':
 		return false

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// maxLength is how many characters of a sentence without an end are said at once: about 20 seconds. It bounds what an engine gets
+	// maxLength is how many characters of a sentence without an end are spoken at once: about 20 seconds. It bounds what an engine gets
 	// with one request, and how long text waits for a full stop.
 	maxLength = 250
 	// minForced is the shortest piece that a long sentence is divided into at a comma. Shorter ones sound like sentences of their own.
@@ -16,7 +16,7 @@ const (
 
 // forcedCut returns where to divide a text of more than maxLength characters that has no sentence: after a comma or a full stop that
 // isn't certain, else after a space, else between two characters as people see them. Positions that canCut refuses are within something
-// that is said as a whole; nil refuses none.
+// that is spoken as a whole; nil refuses none.
 func forcedCut(t []rune, canCut func(at int) bool) int {
 	limit := min(len(t)-1, maxLength)
 	space := 0
@@ -69,7 +69,7 @@ func graphemeCut(t []rune, canCut func(at int) bool) int {
 		}
 	}
 	if cut == 0 {
-		return len(t) - 1 // one character with hundreds of accents, or a name that is said as a whole
+		return len(t) - 1 // one character with hundreds of accents, or a name that is spoken as a whole
 	}
 	return cut
 }

@@ -37,7 +37,7 @@ func (s *Segmenter) readInline(isFinal bool) bool {
 			return s.readClosingHashes(isFinal)
 		}
 	case 'h', 'H', 'w', 'W':
-		if !isAlnum(s.before) {
+		if !isAlnum(s.before) || isCJK(s.before) {
 			return s.readURL(isFinal)
 		}
 	}
@@ -74,7 +74,7 @@ func (s *Segmenter) say(text string, n int) {
 	at := span{s.offset, s.offset + n}
 	s.consume(n)
 	for i, r := range text {
-		if i >= maxSaid {
+		if i >= maxSpoken {
 			return
 		}
 		if r == ' ' {
@@ -92,6 +92,7 @@ func (s *Segmenter) sayRune(r rune, n int) {
 		r = noBreakSpace
 	case r != '\t' && isSilent(r), r == zwj && isSilent(s.before):
 		s.hideEnd(n)
+		s.isDropped = true
 		return
 	case unicode.IsSpace(r):
 		r = ' '
@@ -115,6 +116,11 @@ func (s *Segmenter) push(r rune, at span) {
 	if s.isSeparated && !isSpace(r) {
 		s.separate(at.start)
 	}
+	// Without the picture, the space in front of it isn't needed.
+	if last = len(c.text) - 1; s.isDropped && last >= c.start && c.text[last] == ' ' && strings.ContainsRune(".,;:!?)", r) {
+		c.text, s.spans, c.scan = c.text[:last], s.spans[:last], min(c.scan, last)
+	}
+	s.isDropped = false
 	c.text = append(c.text, r)
 	s.spans = append(s.spans, at)
 	s.line.length++
@@ -175,62 +181,14 @@ func (s *Segmenter) readEscape(isFinal bool) bool {
 	return true
 }
 
-// readCodeSpan reads code within a line. It is said, but never ends a sentence.
-func (s *Segmenter) readCodeSpan(isFinal bool) bool {
-	n := runLength(s.source)
-	if n == len(s.source) && n < maxHold && !isFinal {
-		return false
-	}
-	end, isUndecided := s.codeEnd(n, isFinal)
-	switch {
-	case isUndecided:
-		return false
-	case end < 0: // without its end the code is text
-		s.hide(n)
-		return true
-	}
-	s.hide(n)
-	for range len([]rune(s.source[:end-n])) {
-		r, size := utf8.DecodeRuneInString(s.source)
-		switch r {
-		case ' ', '\t', '_':
-			at := span{s.offset, s.offset + size}
-			s.consume(size)
-			if t := s.cutter.text; len(t) > 0 && !isSpace(t[len(t)-1]) && r != '_' || r == '_' {
-				s.push(noBreakSpace, at)
-			}
-		default:
-			s.sayRune(r, size)
-		}
-	}
-	s.hideEnd(n)
-	return true
-}
-
-// codeEnd returns where the content ends of the code that begins with n backticks, or a negative number if it doesn't end in its line.
-func (s *Segmenter) codeEnd(n int, isFinal bool) (end int, isUndecided bool) {
-	for i := n; i < min(len(s.source), maxHold); i++ {
-		switch s.source[i] {
-		case '\n':
-			return -1, false
-		case '`':
-			run := runLength(s.source[i:])
-			if i+run == len(s.source) && run < maxHold && !isFinal {
-				return 0, true
-			}
-			if run == n {
-				return i, false
-			}
-			i += run - 1
-		}
-	}
-	return -1, len(s.source) < maxHold && !isFinal
-}
-
 // readMarker reads a run of * _ or ~. It is silent if it may be a marker, whether or not it has a partner.
 func (s *Segmenter) readMarker(r rune, isFinal bool) bool {
 	n := runLength(s.source)
-	if n == len(s.source) && n < maxHold && !isFinal {
+	switch {
+	case n == maxHold:
+		s.hide(n)
+		return true
+	case n == len(s.source) && !isFinal:
 		return false
 	}
 	after, _ := utf8.DecodeRuneInString(s.source[n:])
@@ -238,7 +196,9 @@ func (s *Segmenter) readMarker(r rune, isFinal bool) bool {
 	isInWord := isAlnum(s.before) && n < len(s.source) && isAlnum(after)
 	switch {
 	case isSpaceBefore && isSpaceAfter:
-		s.sayRune(r, 1)
+		for range n {
+			s.sayRune(r, 1)
+		}
 	case r == '_' && isInWord:
 		at := span{s.offset, s.offset + n}
 		s.consume(n)
@@ -273,8 +233,12 @@ func (s *Segmenter) readBar(isFinal bool) bool {
 func (s *Segmenter) readClosingHashes(isFinal bool) bool {
 	n := runLength(s.source)
 	rest := strings.TrimLeft(s.source[n:min(len(s.source), n+maxHold)], " \t\r")
-	if rest == "" && !isFinal && len(s.source) < n+maxHold && n < maxHold {
+	if rest == "" && n < maxHold && len(s.source) < n+maxHold && !isFinal {
 		return false
+	}
+	if n == maxHold {
+		s.hide(n)
+		return true
 	}
 	if unicode.IsSpace(s.before) && (rest == "" || rest[0] == '\n') {
 		s.hideEnd(n)

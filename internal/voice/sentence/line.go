@@ -8,8 +8,8 @@ import (
 const (
 	// maxHold is how many bytes of Markdown wait for their end. Longer ones are text, or are skipped if they have no sound anyway.
 	maxHold = 300
-	// maxSaid is how many bytes are said of something that is said as a whole, such as the host of an address.
-	maxSaid = 100
+	// maxSpoken is how many bytes are spoken of something that is spoken as a whole, such as the host of an address.
+	maxSpoken = 100
 	// minWrapped is the length of a line, in characters, that may be a part of a paragraph with line breaks.
 	minWrapped = 60
 )
@@ -22,18 +22,10 @@ type line struct {
 	isItem       bool // has the mark of a list
 	isHeading    bool
 	isRow        bool // is a row of a table
-	length       int  // how many characters of it are said
+	length       int  // how many characters of it are spoken
 	isAfterBlank bool
 	isInList     bool // belongs to a list, so that indentation isn't code
 	isCode       bool // the line before was indented code
-}
-
-// A fence is a code block that is open.
-type fence struct {
-	char     byte
-	count    int  // 0 if none is open
-	isQuoted bool // it ends with its quote
-	isMiddle bool // the beginning of the current line was skipped
 }
 
 // read reads tokens until the rest may change its meaning.
@@ -131,18 +123,7 @@ func (s *Segmenter) beginText() {
 	l.isStart, l.isAfterBlank = false, false
 }
 
-// readIndented skips a line of indented code.
-func (s *Segmenter) readIndented() {
-	if !s.line.isCode {
-		s.endBlock()
-		s.say(insertedWords(s.letters.language(s.language)).code, 0)
-		s.endBlock()
-	}
-	s.line.isCode, s.line.isAfterBlank = true, false
-	s.skipped = skipped{until: "\n", isBefore: true}
-}
-
-// readNumber reads the number of an item, which is said, or text that begins with a digit.
+// readNumber reads the number of an item, which is spoken, or text that begins with a digit.
 func (s *Segmenter) readNumber(isFinal bool) bool {
 	n := 0
 	for n < len(s.source) && n < 10 && s.source[n] >= '0' && s.source[n] <= '9' {
@@ -176,102 +157,6 @@ func (s *Segmenter) readHeading(isFinal bool) bool {
 	}
 	s.beginText()
 	return true
-}
-
-// readFence reads the line that opens a code block, or text that begins like one.
-func (s *Segmenter) readFence(c byte, isFinal bool) bool {
-	n := runLength(s.source)
-	if n == len(s.source) && n < maxHold && !isFinal {
-		return false
-	}
-	if n < 3 {
-		s.beginText()
-		return true
-	}
-	info := s.source[n:min(len(s.source), n+maxHold)]
-	end := strings.IndexByte(info, '\n')
-	tick := strings.IndexByte(info, '`')
-	switch {
-	case c == '`' && tick >= 0 && (end < 0 || tick < end): // code within a line
-		s.beginText()
-		return true
-	case end < 0 && len(info) < maxHold && !isFinal:
-		return false
-	}
-	s.endBlock()
-	s.fence = fence{char: c, count: n, isQuoted: s.line.isQuoted, isMiddle: end < 0}
-	if end >= 0 {
-		n += end + 1
-	}
-	s.say(insertedWords(s.letters.language(s.language)).code, n)
-	s.endBlock()
-	return true
-}
-
-// readCode skips a line of a code block. The line is read in pieces, because it may be long.
-func (s *Segmenter) readCode(isFinal bool) bool {
-	f := &s.fence
-	if !f.isMiddle {
-		n, result := s.codeEndLine(isFinal)
-		switch {
-		case result == needsMore:
-			return false
-		case result == found:
-			s.hide(n)
-			s.closeCode()
-			return true
-		}
-	}
-	if end := strings.IndexByte(s.source, '\n'); end >= 0 {
-		f.isMiddle = false
-		s.hide(end + 1)
-		return true
-	}
-	f.isMiddle = true
-	s.hide(len(s.source))
-	return true
-}
-
-// codeEndLine returns the length of the line that closes the open code block.
-func (s *Segmenter) codeEndLine(isFinal bool) (int, search) {
-	f := &s.fence
-	start := s.source[:min(len(s.source), maxHold)]
-	indent := len(start) - len(strings.TrimLeft(start, " \t>"))
-	if indent == len(start) {
-		return 0, give(start, isFinal)
-	}
-	if f.isQuoted && !strings.Contains(start[:indent], ">") {
-		return 0, found // the quote has ended, and the code with it
-	}
-	if start[indent] != f.char {
-		return 0, notFound
-	}
-	n := runLength(s.source[indent:])
-	end := indent + n
-	switch {
-	case end == len(s.source) && n < maxHold && !isFinal:
-		return 0, needsMore
-	case n < f.count:
-		return 0, notFound
-	}
-	rest := s.source[end:min(len(s.source), end+maxHold)]
-	switch blank := len(rest) - len(strings.TrimLeft(rest, " \t\r")); {
-	case blank == len(rest):
-		if result := give(rest, isFinal); result == needsMore {
-			return 0, needsMore
-		}
-		return end + blank, found
-	case rest[blank] == '\n':
-		return end + blank + 1, found
-	}
-	return 0, notFound
-}
-
-// closeCode ends a code block, whose content becomes one silent unit.
-func (s *Segmenter) closeCode() {
-	s.fence = fence{}
-	s.endBlock()
-	s.line = line{isStart: true, isInList: s.line.isInList}
 }
 
 // readNewline reads the end of a line of text. It ends a sentence, unless the line was long and the next one continues its sentence.

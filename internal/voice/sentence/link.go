@@ -2,7 +2,6 @@ package sentence
 
 import (
 	"strings"
-	"unicode/utf8"
 )
 
 // A search looks for the end of Markdown in a text that grows. Its result depends on the first maxHold bytes only.
@@ -22,12 +21,13 @@ func give(source string, isFinal bool) search {
 	return notFound
 }
 
-// readLabel reads an opening bracket. The label of a link is said without its brackets.
+// readLabel reads an opening bracket. The label of a link is spoken without its brackets.
 func (s *Segmenter) readLabel(isFinal bool) bool {
 	if n, result := s.citation(isFinal); result == needsMore {
 		return false
 	} else if result == found {
 		s.hideEnd(n)
+		s.cited = s.offset
 		return true
 	}
 	switch s.label(s.source, isFinal) {
@@ -74,7 +74,7 @@ func (s *Segmenter) label(source string, isFinal bool) search {
 
 // citation returns the length of a reference to a footnote, such as [^1], or to a source, such as [1] after a full stop.
 func (s *Segmenter) citation(isFinal bool) (int, search) {
-	isSource := isTerminator(s.before) || s.before == ']'
+	isSource := isTerminator(s.before) || s.cited == s.offset && s.offset > 0
 	for i := 1; i < min(len(s.source), maxHold); i++ {
 		switch c := s.source[i]; {
 		case i == 1 && c == '^':
@@ -172,7 +172,7 @@ func destination(source string, isFinal bool) (int, search) {
 	return 0, found
 }
 
-// readImage reads an exclamation mark. The description of an image is said.
+// readImage reads an exclamation mark. The description of an image is spoken.
 func (s *Segmenter) readImage(isFinal bool) bool {
 	if len(s.source) == 1 && !isFinal {
 		return false
@@ -189,7 +189,7 @@ func (s *Segmenter) readImage(isFinal bool) bool {
 		return true
 	}
 	if s.source[2] == ']' {
-		s.say(insertedWords(s.letters.language(s.language)).image, 2)
+		s.say(s.words().image, 2)
 	} else {
 		s.hide(2)
 	}
@@ -197,7 +197,7 @@ func (s *Segmenter) readImage(isFinal bool) bool {
 	return true
 }
 
-// readDefinition reads the definition of a link's address, which is silent, or of a footnote, whose text is said.
+// readDefinition reads the definition of a link's address, which is silent, or of a footnote, whose text is spoken.
 func (s *Segmenter) readDefinition(isFinal bool) bool {
 	end := strings.IndexAny(s.source[1:min(len(s.source), maxHold)], "[]\n") + 1
 	switch {
@@ -228,85 +228,4 @@ func isAddress(text string) bool {
 		}
 	}
 	return false
-}
-
-// schemes are how the addresses begin that are recognized in text.
-var schemes = []string{"https://", "http://", "www."}
-
-// readURL reads an address in text, of which only the host is said, or a letter.
-func (s *Segmenter) readURL(isFinal bool) bool {
-	var scheme string
-	for _, p := range schemes {
-		text := strings.ToLower(s.source[:min(len(s.source), len(p))])
-		if text == p {
-			scheme = p
-			break
-		}
-		if strings.HasPrefix(p, text) && !isFinal {
-			return false
-		}
-	}
-	if scheme == "" {
-		s.sayRune(rune(s.source[0]), 1)
-		return true
-	}
-	text := s.source[:min(len(s.source), maxHold)]
-	for len(text) < len(s.source) && !utf8.RuneStart(s.source[len(text)]) {
-		text = s.source[:len(text)-1]
-	}
-	end := strings.IndexFunc(text, endsURL)
-	isLong := end < 0 && len(s.source) >= maxHold
-	if end < 0 {
-		if !isLong && !isFinal {
-			return false
-		}
-		end = len(text)
-	}
-	if !isLong {
-		end = trimURL(text[:end])
-	}
-	host := hostOf(text[:max(end, len(scheme))], scheme)
-	if !hasAlnum([]rune(host)) {
-		s.sayRune(rune(s.source[0]), 1)
-		return true
-	}
-	s.say(host, end)
-	if isLong {
-		s.skipped = skipped{until: " ", isBefore: true, isWord: true}
-	}
-	return true
-}
-
-// endsURL reports whether a character is not a part of an address in text. Addresses with Chinese characters are rare, and Chinese
-// text has no space after an address.
-func endsURL(r rune) bool {
-	return r <= ' ' || strings.ContainsRune("<>\"`|[]\\^{}", r) || r == 0x7F || r == noBreakSpace || r >= 0x2000
-}
-
-// trimURL returns the length of an address without the punctuation of the sentence around it.
-func trimURL(url string) int {
-	for url != "" {
-		last := url[len(url)-1]
-		isOpen := last == ')' && strings.Count(url, "(") < strings.Count(url, ")")
-		if !isOpen && strings.IndexByte(".,;:!?'*_~", last) < 0 {
-			break
-		}
-		url = url[:len(url)-1]
-	}
-	return len(url)
-}
-
-// hostOf returns the host of an address, without what people don't say.
-func hostOf(url, scheme string) string {
-	host := url[len(scheme):]
-	if i := strings.IndexAny(host, "/?#"); i >= 0 {
-		host = host[:i]
-	}
-	if i := strings.LastIndexByte(host, '@'); i >= 0 {
-		host = host[i+1:]
-	}
-	if len(host) > 4 && strings.EqualFold(host[:4], "www.") {
-		host = host[4:]
-	}
-	return host
 }

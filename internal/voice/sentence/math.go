@@ -6,10 +6,10 @@ import (
 	"unicode"
 )
 
-// maxFormula is the length in bytes up to which a formula is said rather than announced.
+// maxFormula is the length in bytes up to which a formula is spoken rather than announced.
 const maxFormula = 60
 
-// mathWords are commands that are said as a character.
+// mathWords are commands that are spoken as a character.
 var mathWords = strings.NewReplacer(
 	`\times`, "×", `\cdot`, "·", `\div`, "÷", `\pm`, "±", `\leq`, "≤", `\geq`, "≥", `\le`, "≤", `\ge`, "≥", `\neq`, "≠", `\ne`, "≠",
 	`\approx`, "≈", `\infty`, "∞", `\alpha`, "α", `\beta`, "β", `\gamma`, "γ", `\delta`, "δ", `\lambda`, "λ", `\mu`, "μ", `\pi`, "π",
@@ -19,11 +19,11 @@ var mathWords = strings.NewReplacer(
 // mathGroup matches braces around a word.
 var mathGroup = regexp.MustCompile(`\{(\w+)\}`)
 
-// sayFormula returns how a formula is said: as it is if it is simple, or else as the word for formulas.
+// sayFormula returns how a formula is spoken: as it is if it is simple, or else as the word for formulas.
 func (s *Segmenter) sayFormula(content string) string {
 	text := strings.TrimSpace(mathGroup.ReplaceAllString(mathWords.Replace(content), "$1"))
 	if len(content) > maxFormula || strings.ContainsAny(text, `\{}&^`) || !hasAlnum([]rune(text)) {
-		return insertedWords(s.letters.language(s.language)).formula
+		return s.words().formula
 	}
 	return strings.ReplaceAll(text, "_", " ")
 }
@@ -33,11 +33,12 @@ func (s *Segmenter) readDollar(isFinal bool) bool {
 	if len(s.source) < 3 && !isFinal && strings.TrimLeft(s.source, "$") == "" {
 		return false
 	}
-	if n := runLength(s.source); n == 2 {
-		s.announceFormula(2, "$$")
-		return true
-	} else if n > 2 {
+	switch n := runLength(s.source); {
+	case n > 2 || s.before == '$':
 		s.sayRune('$', 1)
+		return true
+	case n == 2:
+		s.announceFormula(2, "$$")
 		return true
 	}
 	end, result := dollarEnd(s.source, s.before, isFinal)
@@ -55,7 +56,7 @@ func (s *Segmenter) readDollar(isFinal bool) bool {
 // dollarEnd returns the position of the dollar that ends a formula. A formula that begins with a digit has no space, because amounts
 // are more frequent.
 func dollarEnd(source string, before rune, isFinal bool) (int, search) {
-	if isAlnum(before) || before == '$' {
+	if isAlnum(before) {
 		return 0, notFound
 	}
 	text := source[:min(len(source), maxHold)]
@@ -90,7 +91,7 @@ func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
 
 // announceFormula announces a formula that may span lines, and skips it.
 func (s *Segmenter) announceFormula(n int, until string) {
-	s.say(insertedWords(s.letters.language(s.language)).formula, n)
+	s.say(s.words().formula, n)
 	s.skipped = skipped{until: until, isBlock: true}
 }
 

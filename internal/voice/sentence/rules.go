@@ -20,7 +20,7 @@ var abbreviations = map[string]string{
 	"de": "Hr Fr Frl Dr Prof Dipl Ing bzw ca vgl inkl exkl evtl ggf sog max min Mio Mrd Tel Str Abt bspw zzgl abzgl gem lt jun sen St z.Hd",
 	"fr": "MM Mme Mmes Mlle Dr Pr St Ste av boul env cf",
 	"es": "Sr Sra Srta Sres Dr Dra Ud Uds Vd EE Av Avda Prof Lic Ing Gral Sto Sta p.ej aprox",
-	"it": "Sig Sigg Dott Dr Prof Ing Avv Arch Geom On Sen dott.ssa prof.ssa sig.ra sig.na ca",
+	"it": "Sig Sigg Dott Dr Prof Ing Avv Arch Geom Sen dott.ssa prof.ssa sig.ra sig.na ca",
 	"pt": "Sr Sra Srta Dr Dra Prof Profa Exmo Exma Av Eng aprox",
 	"nl": "dhr mevr mw Dr Drs Ir Ing Prof mr St bijv ca incl excl d.w.z",
 	"pl": "dr prof mgr inż hab ul al pl św np tzn tzw im ks ok ppłk",
@@ -35,7 +35,7 @@ var abbreviations = map[string]string{
 	"ru": "гг ул пр просп пл им тел см напр тыс млн млрд проф акад доц св ср т.е т.н",
 	"uk": "вул пл ім тел див напр тис млн млрд проф акад доц св",
 	"el": "κ κα κος δρ καθ π.χ δηλ",
-	"vi": "TS ThS GS PGS TP BS Ths Tp",
+	"vi": "TS ThS GS PGS TP Ths Tp",
 	"id": "Bpk Dr Tn Ny Sdr Drs Ir Prof Jl",
 	"hi": "डॉ श्री प्रो सं पं कु",
 	"ar": "أ.د",
@@ -68,13 +68,20 @@ const ordinals = " de da nb no fi cs sk pl hu tr sl hr sr et lv is "
 // germanMonths follow the only ordinals that are recognized without knowing the language: other languages don't capitalize months.
 const germanMonths = " Januar Jänner Februar März April Mai Juni Juli August September Oktober November Dezember "
 
+// ambiguous are abbreviations of one language that are words or units of others.
+const ambiguous = "av dl dna doc env gem id im ing jun kb ks lt max min ms ns ok pl prof resp sen str sv ts ul"
+
 // unionRules are the rules of all languages, for a text of an unknown one.
 var unionRules = unite()
 
+// unite returns the rules of all languages without the ambiguous ones.
 func unite() *rules {
 	r := &rules{abbreviations: map[string]bool{}, numbered: map[string]bool{}}
 	for language := range abbreviations {
 		r.add(language)
+	}
+	for word := range strings.FieldsSeq(ambiguous) {
+		delete(r.abbreviations, word)
 	}
 	return r
 }

@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// The shortest units, in characters; those of Chinese, Japanese and Korean count twice. Shorter sentences are said together with the
+// The shortest units, in characters; those of Chinese, Japanese and Korean count twice. Shorter sentences are spoken together with the
 // next one.
 const (
 	minFirst = 12 // the person waits for the first one
 	minNext  = 40 // more text gives the engine a better melody
 )
 
-// A Unit is a piece of an answer that is said with one request to an engine.
+// A Unit is a piece of an answer that is spoken with one request to an engine.
 type Unit struct {
 	// Text is what is said aloud. It is empty if nothing of the range is, as within a code block.
 	Text string
@@ -38,6 +38,7 @@ type Segmenter struct {
 	fence   fence
 	skipped skipped
 	links   int // how many labels of links are open
+	cited   int // where the last reference to a source ends
 
 	// The spoken text.
 	cutter      cutter
@@ -45,10 +46,11 @@ type Segmenter struct {
 	start       int    // where the next unit begins
 	isVisible   bool   // the next unit's range has more than white space
 	isSeparated bool   // a cell has ended, and the next character begins another one
+	isDropped   bool   // a picture has followed the last space
 	letters     census // of the whole answer
 }
 
-// A span is the range of the answer that a character stands for. A text that isn't written as it is said has one span for all its
+// A span is the range of the answer that a character stands for. A text that isn't written as it is spoken has one span for all its
 // characters.
 type span struct{ start, end int }
 
@@ -65,21 +67,26 @@ func New(language string) *Segmenter {
 // Write adds a part of the answer and returns the units that are complete.
 func (s *Segmenter) Write(delta string) []Unit {
 	delta = s.partial + delta
-	complete := len(delta)
-	for i := len(delta) - 1; i >= max(0, len(delta)-utf8.UTFMax+1); i-- {
-		if utf8.RuneStart(delta[i]) {
-			if !utf8.FullRuneInString(delta[i:]) {
-				complete = i
-			}
-			break
-		}
-	}
+	complete := completeLength(delta)
 	s.source, s.partial = s.source+delta[:complete], delta[complete:]
 	s.read(false)
 	return s.take()
 }
 
-// Flush returns what can be said safely when the answer has paused, and would otherwise wait for the next characters: complete
+// completeLength returns the length of a text without an incomplete character at its end.
+func completeLength(text string) int {
+	for i := len(text) - 1; i >= max(0, len(text)-utf8.UTFMax+1); i-- {
+		if utf8.RuneStart(text[i]) {
+			if !utf8.FullRuneInString(text[i:]) {
+				return i
+			}
+			break
+		}
+	}
+	return len(text)
+}
+
+// Flush returns what can be spoken safely when the answer has paused, and would otherwise wait for the next characters: complete
 // sentences that are short, and a sentence whose end only the next character would prove. A number with a dot, an abbreviation and half
 // a sentence still wait.
 func (s *Segmenter) Flush() []Unit {

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// words are what is said in place of what can't be said.
+// words are what is spoken in place of what can't be spoken.
 type words struct{ code, image, formula string }
 
 // wordsOf are the words of the languages. Chinese is in simplified characters, which sound the same.
@@ -151,6 +151,9 @@ func baseLanguage(tag string) string {
 	base, _, _ = strings.Cut(base, "_")
 	return base
 }
+
+// words returns the words of the answer's language so far.
+func (s *Segmenter) words() words { return insertedWords(s.letters.language(s.language)) }
 
 // insertedWords returns the words of a language, or the English ones.
 func insertedWords(language string) words {

@@ -227,8 +227,9 @@ func TestStall(t *testing.T) {
 			if !ok || f.Reason != Unavailable || !errors.Is(err, errStalled) || !f.Temporary() {
 				t.Errorf("%s, %s: %v", engine, name, err)
 			}
-			if want := fault.After &^ 1; !fault.WAV && len(audio) != want {
-				t.Errorf("%s, %s: %d bytes, want %d", engine, name, len(audio), want)
+			// On a busy machine the limit may pass earlier.
+			if want := fault.After &^ 1; len(audio) > want {
+				t.Errorf("%s, %s: %d bytes, want at most %d", engine, name, len(audio), want)
 			}
 			s.AwaitIdle()
 		}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -108,21 +109,39 @@ func (s *Server) Requests() []Request {
 // AwaitIdle waits until no request is being answered, or fails the test.
 func (s *Server) AwaitIdle() {
 	s.t.Helper()
+	s.await("the end of all requests", func() bool { return s.open == 0 })
+}
+
+// AwaitRequest waits until a request matches, or fails the test.
+func (s *Server) AwaitRequest(matches func(Request) bool) {
+	s.t.Helper()
+	s.await("a request", func() bool { return slices.ContainsFunc(s.requests, matches) })
+}
+
+// await waits for a condition, which is checked under the lock.
+func (s *Server) await(what string, isMet func() bool) {
+	s.t.Helper()
 	timeout := time.After(10 * time.Second)
 	for {
 		s.mu.Lock()
-		open, changed := s.open, s.changed
+		ok, changed := isMet(), s.changed
 		s.mu.Unlock()
-		if open == 0 {
+		if ok {
 			return
 		}
 		select {
 		case <-changed:
 		case <-timeout:
-			s.t.Errorf("voicetest: %d requests are still open", open)
+			s.t.Errorf("voicetest: timeout while waiting for %s", what)
 			return
 		}
 	}
+}
+
+// notify wakes those that wait for a condition. The caller has the lock.
+func (s *Server) notify() {
+	close(s.changed)
+	s.changed = make(chan struct{})
 }
 
 // add changes the number of open requests.
@@ -130,8 +149,7 @@ func (s *Server) add(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open += n
-	close(s.changed)
-	s.changed = make(chan struct{})
+	s.notify()
 }
 
 // record stores a request.
@@ -139,6 +157,7 @@ func (s *Server) record(r Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, r)
+	s.notify()
 }
 
 // handle counts a service's requests and applies the faults that come before its answer.

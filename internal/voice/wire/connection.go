@@ -46,6 +46,8 @@ type connection struct {
 	conversation Conversation
 	log          *slog.Logger
 	cancel       context.CancelCauseFunc
+	reads        context.Context // of the reads; its end cuts the connection
+	cut          context.CancelFunc
 	session      *voice.Session
 	microphone   *voice.Microphone // nil without a recogniser
 	orders       chan func(context.Context)
@@ -64,6 +66,7 @@ func newConnection(s *Service, socket *websocket.Conn, r Request, conversation C
 		service: s, socket: socket, request: r, conversation: conversation, log: s.options.Log, cancel: cancel,
 		orders: make(chan func(context.Context), maxOrders),
 	}
+	c.reads, c.cut = context.WithCancel(context.Background())
 	o := voice.Options{Engine: s.options.Engine, Voice: r.Voice, Language: cmp.Or(r.Language, s.options.Language), Log: c.log}
 	if o.Voice == "" && r.Language == "" {
 		o.Voice = s.options.Voice // it may be unable to speak another language
@@ -238,8 +241,9 @@ func (c *connection) mark(ctx context.Context, h voice.Heard) {
 
 // close says why the connection ends, and closes it.
 func (c *connection) close(cause error) {
+	defer c.cut()
 	defer func() { _ = c.socket.CloseNow() }()
-	limit := time.AfterFunc(closeLimit, func() { _ = c.socket.CloseNow() })
+	limit := time.AfterFunc(closeLimit, c.cut) // CloseNow would wait for a Close that has begun
 	defer limit.Stop()
 	frame, code, reason := c.farewell(cause)
 	if code == 0 {

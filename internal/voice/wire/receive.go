@@ -17,11 +17,11 @@ import (
 // maxKey is the length of the longest key of a message in bytes.
 const maxKey = 64
 
-// read handles frames until the connection ends. It doesn't watch the context of the connection, because a read that is cancelled closes
-// the connection without a farewell.
+// read handles frames until the connection ends. Its reads have a context of their own, because one that is cancelled cuts the connection,
+// and there would be no farewell.
 func (c *connection) read(ctx context.Context) {
 	for {
-		kind, b, err := c.socket.Read(context.Background())
+		kind, b, err := c.socket.Read(c.reads)
 		if err != nil || ctx.Err() != nil {
 			return
 		}

@@ -55,7 +55,10 @@ func TestInterrupt(t *testing.T) {
 	s := serve(t, wire.Options{Engine: &voicetest.Engine{}})
 	c := s.dial("")
 	s.chat.write("t", answer, false)
-	c.until("caption", "")
+	for heard := 0; heard < 2*24_000; {
+		r, _ := c.read()
+		heard += len(r.audio)
+	}
 	c.send(`{"type":"interrupt","played":24000,"generation":7}`) // not a generation of this connection
 	c.send(`{"type":"interrupt","played":24000,"generation":1}`)
 	c.untilFlush()
@@ -262,6 +265,8 @@ func TestEnds(t *testing.T) {
 		newer.until("ready", "")
 		newer.send(`{"type":"ping"}`)
 		newer.until("pong", "")
+		s.chat.mu.Lock()
+		defer s.chat.mu.Unlock()
 		if s.chat.followed != 2 {
 			t.Errorf("followed %d times", s.chat.followed)
 		}

@@ -45,10 +45,11 @@ func fetch(t *testing.T) string {
 	}.Into(t)
 }
 
-// serve starts the gateway with the demo agent and returns its URL.
+// serve starts the gateway with the demo agent and returns its URL. The agent is fast, because the client waits 10 s for an answer that isn't
+// streamed.
 func serve(t *testing.T) string {
 	t.Helper()
-	leat := harness.Leat(t, []string{"LEAT_API_TOKEN=" + token}, "--agent", "demo")
+	leat := harness.Leat(t, []string{"LEAT_API_TOKEN=" + token}, "--agent", "demo?speed=4")
 	leat.Start(t)
 	return leat.URL
 }

@@ -1,0 +1,100 @@
+package recognition
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/leat-dev/leat/internal/voice"
+)
+
+// MaxUtterance is the length at which an utterance ends by itself, so that memory and requests are limited. Pauses count too, if the
+// caller writes them.
+const MaxUtterance = 2 * time.Minute
+
+const (
+	maxUtterance = int(MaxUtterance/time.Second) * bytesPerSecond // in bytes
+	// answerLimit limits the wait for a text, or for a connection.
+	answerLimit = 30 * time.Second
+	// maxResults is how many results wait for the caller. Then the recognizer waits, and the audio fills the queue.
+	maxResults = 16
+)
+
+// listener is what all kinds of listeners have in common: the queue of audio, the results, and the goroutine between them.
+type listener struct {
+	ctx     context.Context // ends with the caller's context, at Close and after a failure
+	cancel  context.CancelCauseFunc
+	queue   *queue
+	results chan voice.Result
+	closing chan struct{} // closed by Close
+	close   sync.Once
+	done    chan struct{} // closed when the goroutine has ended
+}
+
+var _ voice.Listener = (*listener)(nil)
+
+// newListener starts work in a goroutine. The listener ends when work returns, and its error is the last result.
+func newListener(ctx context.Context, work func(*listener) error) *listener {
+	ctx, cancel := context.WithCancelCause(ctx)
+	l := &listener{
+		ctx: ctx, cancel: cancel, queue: newQueue(),
+		results: make(chan voice.Result, maxResults), closing: make(chan struct{}), done: make(chan struct{}),
+	}
+	go func() {
+		defer close(l.done)
+		defer close(l.results)
+		err := work(l)
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		cancel(err)
+		l.queue.fail(err)
+		if !errors.Is(err, ErrClosed) {
+			l.emit(voice.Result{Err: err})
+		}
+	}()
+	return l
+}
+
+// emit sends a result to the caller. It waits until the caller takes it or closes the listener.
+func (l *listener) emit(r voice.Result) {
+	select {
+	case <-l.closing: // a closed listener sends nothing, even if there is room
+		return
+	default:
+	}
+	select {
+	case l.results <- r:
+	case <-l.closing:
+	}
+}
+
+// Write implements [voice.Listener].
+func (l *listener) Write(pcm []byte) error { return l.report(l.queue.put(pcm)) }
+
+// EndUtterance implements [voice.Listener].
+func (l *listener) EndUtterance() error { return l.report(l.queue.end()) }
+
+// report ends the listener after an overflow, since its text would have a gap.
+func (l *listener) report(err error) error {
+	if errors.Is(err, ErrOverflow) {
+		l.queue.fail(err)
+		l.cancel(err)
+	}
+	return err
+}
+
+// Results implements [voice.Listener].
+func (l *listener) Results() <-chan voice.Result { return l.results }
+
+// Close implements [voice.Listener].
+func (l *listener) Close() error {
+	l.close.Do(func() {
+		close(l.closing)
+		l.cancel(ErrClosed)
+		l.queue.fail(ErrClosed)
+	})
+	<-l.done
+	return nil
+}

@@ -1,0 +1,148 @@
+package recognition
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leat-dev/leat/internal/voice"
+)
+
+// Options describe a recognizer.
+type Options struct {
+	Engine string // a name of Kinds
+	// URL is the base of the service's addresses. If it is empty, it is the service's own. A URL may have a private address.
+	URL string
+	Key string // the API key
+	// Model is the service's model. If it is empty, the default of the kind applies.
+	Model string
+	// Language is a BCP 47 tag for listeners that name none. If it is empty, the recognizer finds the language itself, if it can.
+	Language string
+
+	program string // instead of the kind's program
+	times   times
+}
+
+// times are the durations that tests shorten.
+type times struct {
+	answer    time.Duration // limits the wait for a text or a connection
+	keepAlive time.Duration // between frames on a socket
+	ping      time.Duration // between pings on a socket
+	finalize  time.Duration // limits the wait for the last text of an utterance on a socket
+}
+
+// LogValue implements [slog.LogValuer]. It leaves out the key.
+func (o Options) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("engine", o.Engine), slog.String("url", o.URL), slog.String("model", o.Model))
+}
+
+// String returns the recognizer's name only, so that a printed value doesn't show the key.
+func (o Options) String() string { return o.Engine }
+
+// Kind is a kind of recognizer.
+type Kind struct {
+	Name, Help string
+	// URL and Model are the defaults of the options. A kind without URL runs a program on this machine.
+	URL, Model string
+	// KeyVariable is the usual environment variable for the API key. It is empty for kinds without keys.
+	KeyVariable string
+
+	make func(Options) (voice.Recognizer, error)
+}
+
+// Kinds returns all kinds of recognizers.
+func Kinds() []Kind {
+	return []Kind{
+		{
+			Name: "openai", Help: "OpenAI, or a server with the same API, such as one for Whisper, by its URL; the text comes after each utterance",
+			URL: "https://api.openai.com/v1", Model: "gpt-4o-mini-transcribe", KeyVariable: "OPENAI_API_KEY", make: newOpenAI,
+		},
+		{
+			Name: "deepgram", Help: "Deepgram; the text comes while a person speaks",
+			URL: "https://api.deepgram.com", Model: "nova-3", KeyVariable: "DEEPGRAM_API_KEY", make: newDeepgram,
+		},
+		{
+			Name: "pocketsphinx", Help: "pocketsphinx on this machine: English only, many errors, no key", make: newSphinx,
+		},
+	}
+}
+
+// Names returns the names of all kinds.
+func Names() []string {
+	var names []string
+	for _, k := range Kinds() {
+		names = append(names, k.Name)
+	}
+	return names
+}
+
+// New makes a recognizer. It checks the options, but makes no request.
+func New(o Options) (voice.Recognizer, error) {
+	kinds := Kinds()
+	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == o.Engine })
+	if i < 0 {
+		return nil, fmt.Errorf("recognition: unknown recognizer %q; use %s", o.Engine, strings.Join(Names(), ", "))
+	}
+	k := kinds[i]
+	if err := o.check(k); err != nil {
+		return nil, fmt.Errorf("recognition: %s: %w", k.Name, err)
+	}
+	o.URL, o.Model = strings.TrimRight(o.URL, "/"), cmp.Or(o.Model, k.Model)
+	o.times = times{
+		answer: cmp.Or(o.times.answer, answerLimit), keepAlive: cmp.Or(o.times.keepAlive, keepAliveGap),
+		ping: cmp.Or(o.times.ping, pingGap), finalize: cmp.Or(o.times.finalize, finalizeLimit),
+	}
+	return k.make(o)
+}
+
+// check refuses options that can't work. Its errors contain no URL, because that may contain a password.
+func (o Options) check(k Kind) error {
+	if k.URL == "" {
+		if o.URL != "" || o.Key != "" || o.Model != "" {
+			return errors.New("the recognizer has no URL, key or model")
+		}
+		return checkLanguage(o.Language)
+	}
+	if o.Key == "" && o.URL == "" {
+		return fmt.Errorf("the API key is missing; %s usually has it", k.KeyVariable)
+	}
+	if strings.ContainsFunc(o.Key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return errors.New("the API key contains a character that keys don't have")
+	}
+	if o.URL != "" {
+		u, err := url.Parse(o.URL)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+			return fmt.Errorf("invalid URL; use one such as %s", k.URL)
+		}
+	}
+	return checkLanguage(o.Language)
+}
+
+// checkLanguage returns an error if a language isn't empty and doesn't look like a BCP 47 tag.
+func checkLanguage(tag string) error {
+	for part := range strings.SplitSeq(tag, "-") {
+		if tag != "" && (len(part) < 1 || len(part) > 8 || strings.Trim(part, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789") != "") {
+			return fmt.Errorf("invalid language %q; use a tag such as de or en-US", tag)
+		}
+	}
+	return nil
+}
+
+// languageOf returns the language of a listener, or that of the options.
+func (o Options) languageOf(tag string) (string, error) {
+	if err := checkLanguage(tag); err != nil {
+		return "", fmt.Errorf("recognition: %s: %w", o.Engine, err)
+	}
+	return cmp.Or(tag, o.Language), nil
+}
+
+// primary returns the primary subtag of a language, in lower case.
+func primary(tag string) string {
+	tag, _, _ = strings.Cut(strings.ToLower(tag), "-")
+	return tag
+}

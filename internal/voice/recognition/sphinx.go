@@ -1,0 +1,165 @@
+package recognition
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leat-dev/leat/internal/base/process"
+	"github.com/leat-dev/leat/internal/voice"
+)
+
+// maxProcesses limits the processes of one recognizer. Each takes about 100 MB.
+const maxProcesses = 4
+
+// sphinx runs pocketsphinx_continuous for each utterance. The program reads audio as it comes and prints a text at each pause and at the
+// end. Loading its model takes less than half a second, while the person speaks.
+type sphinx struct {
+	path    string
+	options Options
+	slots   chan struct{} // has an entry for each running process
+}
+
+var _ voice.Recognizer = (*sphinx)(nil)
+
+func newSphinx(o Options) (voice.Recognizer, error) {
+	path, err := process.Find([]string{cmp.Or(o.program, "pocketsphinx_continuous")})
+	if err != nil {
+		return nil, &Failure{Engine: o.Engine, Reason: NotInstalled, Detail: "install pocketsphinx (Debian and Ubuntu: apt install pocketsphinx pocketsphinx-en-us)", cause: err}
+	}
+	s := &sphinx{path: path, options: o, slots: make(chan struct{}, maxProcesses)}
+	return s, s.checkEnglish(o.Language)
+}
+
+// Close does nothing: a recognizer has processes only while listeners are open.
+func (*sphinx) Close() error { return nil }
+
+// checkEnglish refuses other languages, for which there is no model.
+func (s *sphinx) checkEnglish(language string) error {
+	if language != "" && primary(language) != "en" {
+		return &Failure{Engine: s.options.Engine, Reason: Rejected, Detail: fmt.Sprintf("it has no model for the language %q, only for English", language)}
+	}
+	return nil
+}
+
+// Listen implements [voice.Recognizer]. A process starts with the first audio of an utterance.
+func (s *sphinx) Listen(ctx context.Context, language string) (voice.Listener, error) {
+	language, err := s.options.languageOf(language)
+	if err == nil {
+		err = s.checkEnglish(language)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	return newListener(ctx, s.listen), nil
+}
+
+// listen recognizes one utterance after the other.
+func (s *sphinx) listen(l *listener) error {
+	for {
+		next, _, err := l.queue.take(l.ctx, 0)
+		if err != nil {
+			return err
+		}
+		text := ""
+		if !next.isEnd {
+			if text, err = s.utterance(l, next.audio); err != nil {
+				return err
+			}
+		}
+		l.emit(voice.Result{Text: text, IsFinal: true})
+	}
+}
+
+// utterance returns the text of an utterance that begins with audio.
+func (s *sphinx) utterance(l *listener, audio []byte) (string, error) {
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	case <-l.ctx.Done():
+		return "", context.Cause(l.ctx)
+	}
+	p, err := process.Start(process.Program{
+		Path: s.path, Command: []string{"pocketsphinx_continuous", "-infile", "/dev/stdin"}, Env: process.Environment(nil),
+	})
+	if err != nil {
+		return "", &Failure{Engine: s.options.Engine, Reason: Unavailable, cause: fmt.Errorf("start: %w", err)}
+	}
+	defer context.AfterFunc(l.ctx, p.Kill)()
+	ctx, cancel := context.WithCancelCause(l.ctx) // ends with the process, so that feed doesn't wait for more audio
+	defer cancel(nil)
+	aside := &process.Aside{Log: slog.New(slog.DiscardHandler)} // it prints its whole configuration
+	var text string
+	var output, pipes sync.WaitGroup
+	output.Go(func() { text = read(l, p.Stdout) })
+	pipes.Go(func() { aside.ReadAll(p.Stderr) })
+	pipes.Go(func() {
+		<-p.ExitDone()
+		cancel(process.ErrEnded)
+	})
+	feedErr := feed(ctx, l.queue, p.Stdin, audio)
+	if feedErr != nil {
+		p.Kill()
+	}
+	timer := time.AfterFunc(s.options.times.answer, p.Kill)
+	<-p.ExitDone()
+	isLate := !timer.Stop()
+	output.Wait()
+	p.Close(pipes.Wait)
+	f := &Failure{Engine: s.options.Engine, Reason: Interrupted, Detail: aside.Last(), cause: cmp.Or(p.Err(), feedErr)}
+	switch cause := context.Cause(l.ctx); {
+	case cause != nil:
+		return "", cause
+	case isLate:
+		f.Reason, f.Detail = Unavailable, fmt.Sprintf("no text within %v", s.options.times.answer)
+		return "", f
+	case f.cause != nil:
+		return "", f
+	}
+	return text, nil
+}
+
+// feed writes the audio of an utterance up to its end.
+func feed(ctx context.Context, q *queue, stdin io.WriteCloser, audio []byte) error {
+	for sent := 0; ; {
+		if _, err := stdin.Write(audio); err != nil {
+			return err
+		}
+		if sent += len(audio); sent >= maxUtterance {
+			break
+		}
+		next, _, err := q.take(ctx, 0)
+		if err != nil {
+			return err
+		}
+		if next.isEnd {
+			break
+		}
+		audio = next.audio
+	}
+	return stdin.Close()
+}
+
+// read returns the text that the program prints, a line at each pause. Before the last line the text is still partial.
+func read(l *listener, stdout io.Reader) string {
+	text := ""
+	lines := bufio.NewScanner(stdout)
+	for lines.Scan() {
+		line := strings.TrimSpace(process.Clean(lines.Text()))
+		if line == "" || len(text)+len(line) > maxText {
+			continue
+		}
+		text = strings.TrimSpace(text + " " + line)
+		l.emit(voice.Result{Text: text})
+	}
+	return text
+}
