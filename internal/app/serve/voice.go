@@ -8,6 +8,7 @@ import (
 	"log/slog"
 
 	"github.com/leat-dev/leat/internal/app/config"
+	servervoice "github.com/leat-dev/leat/internal/server/voice"
 	"github.com/leat-dev/leat/internal/voice"
 	"github.com/leat-dev/leat/internal/voice/recognition"
 	"github.com/leat-dev/leat/internal/voice/speech"
@@ -31,6 +32,7 @@ func (a *App) openVoice(_ context.Context, opt Options) error {
 			a.onClose(c.Close)
 		}
 	}
+	a.speech = servervoice.Speech{Engine: engine, Voice: a.cfg.Voice.Speech.Voice, Language: a.cfg.Voice.Speech.Language}
 	a.voice = wire.New(wire.Options{
 		Engine: engine, Recognizer: recognizer, Voice: a.cfg.Voice.Speech.Voice, Language: a.cfg.Voice.Speech.Language,
 		Spoken: a.cfg.Voice.Recognition.Language, KeepTurn: a.cfg.Voice.Interrupt == config.InterruptSpeech, Log: log,
