@@ -112,7 +112,7 @@ func TestSpeech(t *testing.T) {
 func TestSpeechRefusals(t *testing.T) {
 	h := newReading(t, &voicetest.Engine{})
 	h.inject("m", "A sentence that can be said.")
-	h.inject("code", "```\nx\n```\n\n***")
+	h.inject("signs", "*** 🎉 …")
 	for _, c := range []struct {
 		name, message, query string
 		by                   gateway.Principal
@@ -124,7 +124,7 @@ func TestSpeechRefusals(t *testing.T) {
 		{"a piece behind the end", "m", "?piece=1", alice, http.StatusNotFound, "not_found"},
 		{"a piece that is no number", "m", "?piece=x", alice, http.StatusBadRequest, "invalid"},
 		{"a negative piece", "m", "?piece=-1", alice, http.StatusBadRequest, "invalid"},
-		{"nothing to say", "code", "", alice, http.StatusUnprocessableEntity, "no_text"},
+		{"nothing to say", "signs", "", alice, http.StatusUnprocessableEntity, "no_text"},
 	} {
 		if a := h.read(c.by, c.message, c.query); a.status != c.status || a.reason != c.reason {
 			t.Errorf("%s: %d %q, want %d %q", c.name, a.status, a.reason, c.status, c.reason)
