@@ -35,7 +35,7 @@ const (
 // Reasons of refusals, in addition to those of package server.
 const (
 	reasonNoSpeech = "no_speech" // no engine is configured
-	reasonNoText   = "no_text"   // the message has nothing that can be said
+	reasonNoText   = "no_text"   // the message has only what engines can't speak, such as emoji
 	reasonSpeech   = "speech_failed"
 )
 
@@ -63,8 +63,8 @@ func RegisterSpeech(s *server.Server, gw *gateway.Gateway, speech Speech) {
 
 // serve answers GET /api/conversations/{id}/messages/{message}/speech?piece=N: a piece of a message as WAV.
 //
-// A client fetches one piece while it plays the one before. So it can pause for any time, and a service
-// that is paid by the character makes only what somebody listens to. A piece is complete before it is
+// A client fetches one piece while it plays the one before. So it can pause for any time, and a paid
+// service makes only what the user listens to. A piece is complete before it is
 // sent, so an engine that fails in its middle is an error of the request, and not audio that just ends.
 func (r *reader) serve(w http.ResponseWriter, req *http.Request, p gateway.Principal) error {
 	n := 0
@@ -81,7 +81,7 @@ func (r *reader) serve(w http.ResponseWriter, req *http.Request, p gateway.Princ
 	if r.speech.Engine == nil {
 		return server.Errorf(http.StatusNotImplemented, reasonNoSpeech, "No speech engine is configured at this gateway")
 	}
-	units := spoken(text, r.speech.Language)
+	units := divide(text, r.speech.Language)
 	if len(units) == 0 {
 		return server.Errorf(http.StatusUnprocessableEntity, reasonNoText, "This message has no text that can be read aloud")
 	}
@@ -142,8 +142,8 @@ func (r *reader) text(ctx context.Context, p gateway.Principal, conversation, id
 	return text, nil
 }
 
-// spoken divides a text into the units that are said.
-func spoken(text, language string) []sentence.Unit {
+// divide divides a text into units to speak.
+func divide(text, language string) []sentence.Unit {
 	s := sentence.New(language)
 	var units []sentence.Unit
 	for _, u := range append(s.Write(text), s.Close()...) {

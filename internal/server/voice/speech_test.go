@@ -73,7 +73,7 @@ func newReading(t *testing.T, engine voice.Engine) *harness {
 	return h
 }
 
-// The pieces of an answer are WAV files with the whole audio of all that is said, in order.
+// The pieces of an answer are WAV files. Together they have the whole audio of its text, in order.
 func TestSpeech(t *testing.T) {
 	engine := &voicetest.Engine{}
 	h := newReading(t, engine)
@@ -122,7 +122,7 @@ func TestSpeechRefusals(t *testing.T) {
 		{"a user without access", "m", "", bob, http.StatusNotFound, "not_found"},
 		{"an unknown message", "none", "", alice, http.StatusNotFound, "not_found"},
 		{"a piece behind the end", "m", "?piece=1", alice, http.StatusNotFound, "not_found"},
-		{"a piece that is no number", "m", "?piece=x", alice, http.StatusBadRequest, "invalid"},
+		{"an invalid number of a piece", "m", "?piece=x", alice, http.StatusBadRequest, "invalid"},
 		{"a negative piece", "m", "?piece=-1", alice, http.StatusBadRequest, "invalid"},
 		{"nothing to say", "signs", "", alice, http.StatusUnprocessableEntity, "no_text"},
 	} {

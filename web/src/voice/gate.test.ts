@@ -54,7 +54,7 @@ describe("the gate", () => {
     expect(changes(gate, speech(-20, 600)).map(([, a]) => a)).toEqual(["start"]);
   });
 
-  it("stays open while somebody speaks for long", () => {
+  it("stays open during a long speech", () => {
     const gate = new Gate();
     changes(gate, constant(-65, 2000));
     expect(changes(gate, speech(-25, 30_000)).map(([, a]) => a)).toEqual(["start"]);

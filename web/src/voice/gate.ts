@@ -17,7 +17,7 @@ const echoConfirmation = 240;
 const confirmationWindow = 1.5;
 /** An utterance ends after this much silence. Milliseconds. */
 const hangover = 600;
-/** The noise floor is the lowest level of the last blocks. Their duration is longer than anybody speaks without a dip. */
+/** The noise floor is the lowest level of the last blocks. Their duration is longer than a person speaks without a dip. */
 const blockFrames = 20;
 const blocks = 8;
 /** The floor before anything was measured, and the lowest one. A muted or cleaned signal can be digital silence. */

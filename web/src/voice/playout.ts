@@ -33,7 +33,7 @@ export class Playout {
 
   private readonly queue = new Ring(ms(4000), limit);
   private target = firstTarget;
-  private isComplete = false; // no more audio belongs to the queued one, so playing it doesn't wait for a prebuffer
+  private isComplete = false; // the queue has the end of the audio, so playing it doesn't wait for a prebuffer
   private isDiscarding = false; // the audio of an interrupted answer is still arriving
   private patience = 0; // the samples that queued audio has waited for more
   private tail = new Float32Array(0); // the fade-out of audio that was stopped

@@ -252,6 +252,6 @@ const ends: Record<number, Notice> = {
   [closeCodes.noAccess]: { code: "forbidden", text: "You don’t have access to voice in this conversation." },
   [closeCodes.busy]: { code: "busy", text: "Too many people use voice right now.", action: "Try again later." },
   [closeCodes.expired]: { code: "expired", text: "Your session has expired.", action: "Reload the page to sign in again." },
-  [closeCodes.idle]: { code: "idle", text: "Voice ended because nobody spoke for a while." },
+  [closeCodes.idle]: { code: "idle", text: "Voice ended after a long silence." },
   [closeCodes.replaced]: { code: "replaced", text: "Voice continues in another window." },
 };
