@@ -32,7 +32,8 @@ func (a *App) openVoice(_ context.Context, opt Options) error {
 			a.onClose(c.Close)
 		}
 	}
-	a.speech = servervoice.Speech{Engine: engine, Voice: a.cfg.Voice.Speech.Voice, Language: a.cfg.Voice.Speech.Language}
+	defaults := &a.cfg.Voice.Speech
+	a.speech = servervoice.Speech{Engine: engine, Voice: defaults.Voice, Language: defaults.Language}
 	a.voice = wire.New(wire.Options{
 		Engine: engine, Recognizer: recognizer, Voice: a.cfg.Voice.Speech.Voice, Language: a.cfg.Voice.Speech.Language,
 		Spoken: a.cfg.Voice.Recognition.Language, KeepTurn: a.cfg.Voice.Interrupt == config.InterruptSpeech, Log: log,

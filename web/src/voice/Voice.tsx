@@ -4,6 +4,7 @@ import { type RefObject, useEffect, useMemo, useRef, useState } from "react";
 
 import { coarse } from "../chat/Composer";
 import { stopReading } from "../chat/reading";
+import { isAnswerSpoken } from "../chat/speaker";
 import { type Action, ariaKeys, spelled, useActions } from "../keys";
 import { useStore } from "../store";
 import { Icon } from "../ui/Icon";
@@ -65,6 +66,11 @@ function Panel({ call, close, restart }: { call: Call; close: () => void; restar
   useEffect(() => {
     if (mustType && !coarse()) document.getElementById("composer")?.focus({ preventScroll: true });
   }, [mustType]);
+  const speaks = view.connection === "open" && view.hasSpeech;
+  useEffect(() => {
+    isAnswerSpoken.set(speaks);
+    return () => isAnswerSpoken.set(false);
+  }, [speaks]);
   useActions(useMemo<Action[]>(() => (isSpeaking ? [{ group: "This conversation", name: "Stop speaking", key: "stop", run: () => session.interrupt() }] : []), [isSpeaking, session]));
   const speech = view.caption || view.transcript;
   return (

@@ -233,6 +233,8 @@ export class Session {
 
   private end(code: number): void {
     const { notice } = this.view.get();
+    this.player.reset(); // another window may continue
+    this.forget();
     this.change({ connection: "ended", notice: ends[code] && notice?.code !== ends[code].code ? ends[code] : notice, gateway: "listening", isTranscribing: false });
   }
 

@@ -41,6 +41,7 @@ export class Speaker implements Player {
     };
     this.node.connect(this.context.destination);
     for (const command of this.backlog.splice(0)) this.post(command);
+    this.onState(); // a context that the browser blocks reports no change
   }
 
   /** Lets the sound begin, in an event of the person. */
