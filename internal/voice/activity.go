@@ -14,8 +14,8 @@ const (
 	minThreshold = 0.01
 	// aboveFloor is how many times louder than the noise speech has to be.
 	aboveFloor = 3.0
-	// smoothing is the weight of the newest frame in the loudness. It bridges the gaps within words.
-	smoothing = 0.4
+	// smoothing is the weight of the newest frame in the loudness: enough to bridge gaps within words, and not a click of two frames.
+	smoothing = 0.7
 	// floorRise and floorFall are the weights of the newest frame in the noise floor. It rises slowly, so that speech doesn't become noise.
 	floorRise, floorFall = 0.004, 0.2
 	// startFrames is how long speech has to last until it counts, so that a click doesn't: 120 ms. stopFrames is how long the pause at

@@ -3,6 +3,7 @@
 package voice
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -30,6 +31,8 @@ type answer struct {
 	isFlushed    bool // nothing was written to the segmenter since the last flush
 	units        []sentence.Unit
 	spans        []*span // in the order of the text
+	// spoken are sentences that were spoken and then replaced. If one of them comes again, it isn't spoken a second time.
+	spoken []string
 }
 
 // newAnswer returns an answer of which the first start bytes were spoken before.
@@ -84,7 +87,9 @@ func (a *answer) drop(offset int) {
 			continue
 		}
 		for _, s := range a.spans[i:] {
-			s.isDropped = true
+			if s.isDropped = !s.isBegun; s.isBegun { // take has left it out
+				a.spoken = append(a.spoken, strings.TrimSpace(a.text[s.start:s.end]))
+			}
 		}
 		a.spans = a.spans[:i]
 		return
@@ -95,33 +100,38 @@ func (a *answer) drop(offset int) {
 // sentence that was spoken follows the difference unchanged, speech continues where it is, because it can't go back in the text.
 // Otherwise the changed sentence is spoken.
 func (a *answer) replace(text string, same int) int {
-	suffix := commonSuffix(a.text[same:], text[same:])
+	n, from := 0, 0
+	for n < len(a.spans) && a.spans[n].end <= same {
+		from = a.spans[n].end
+		n++
+	}
+	// Whole sentences are compared: those that begin alike must not count as partly unchanged.
+	suffix := commonSuffix(a.text[from:], text[from:])
 	tail, shift := len(a.text)-suffix, len(text)-len(a.text)
-	last := a.spans[len(a.spans)-1]
-	if last.start >= tail {
-		for _, s := range a.spans {
-			if s.start >= tail {
-				s.start += shift
-			} else {
-				s.start = min(s.start, len(text)-suffix)
-			}
-			if s.end >= tail {
-				s.end += shift
-			} else {
-				s.end = min(s.end, len(text)-suffix)
-			}
+	if last := a.spans[len(a.spans)-1]; a.textStart(last) >= tail {
+		changed := a.spans[n:]
+		for len(changed) > 0 && a.textStart(changed[len(changed)-1]) >= tail {
+			s := changed[len(changed)-1]
+			s.start, s.end = max(from, s.start+shift), s.end+shift
+			changed = changed[:len(changed)-1]
+		}
+		end := a.spans[n+len(changed)].start
+		for _, s := range changed { // they stand for the text that was passed
+			s.start, s.end, from = from, end, end
 		}
 		return last.end
 	}
-	n := 0
-	for n < len(a.spans) && a.spans[n].end <= same {
-		n++
-	}
 	for _, s := range a.spans[n:] {
+		a.spoken = append(a.spoken, strings.TrimSpace(a.text[s.start:s.end]))
 		s.start, s.end = min(s.start, same), min(s.end, same) // they are over; only what was heard of them may be asked for
 	}
 	a.spans = a.spans[:n]
-	return a.takenEnd()
+	return from
+}
+
+// textStart returns the offset of a span's first character that isn't white space.
+func (a *answer) textStart(s *span) int {
+	return s.end - len(strings.TrimLeft(a.text[s.start:s.end], " \n"))
 }
 
 // takenEnd returns the offset behind the last sentence that was taken.
@@ -197,14 +207,19 @@ func (a *answer) closeSegmenter() {
 
 // take returns the next sentence to speak, and its span.
 func (a *answer) take() (sentence.Unit, *span, bool) {
-	if len(a.units) == 0 {
-		return sentence.Unit{}, nil, false
+	for len(a.units) > 0 {
+		u := a.units[0]
+		a.units = a.units[1:]
+		s := &span{start: u.Start, end: u.End}
+		a.spans = append(a.spans, s)
+		i := slices.Index(a.spoken, strings.TrimSpace(a.text[u.Start:u.End]))
+		if i < 0 {
+			return u, s, true
+		}
+		a.spoken = slices.Delete(a.spoken, i, i+1)
+		s.isBegun = true
 	}
-	u := a.units[0]
-	a.units = a.units[1:]
-	s := &span{start: u.Start, end: u.End}
-	a.spans = append(a.spans, s)
-	return u, s, true
+	return sentence.Unit{}, nil, false
 }
 
 // isTaken reports whether there is nothing left to take, now and later.
