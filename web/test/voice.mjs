@@ -1,6 +1,6 @@
 // A fake of the gateway's voice socket, a microphone made of a WAV file, and a tap at the loudspeaker.
 
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -34,7 +34,9 @@ export function recording(stretches) {
   wav.write("data", 36);
   wav.writeUInt32LE(samples.length * 2, 40);
   samples.forEach((s, i) => wav.writeInt16LE(Math.round(Math.max(-1, Math.min(1, s)) * 32767), 44 + i * 2));
-  const file = join(mkdtempSync(join(tmpdir(), "leat-voice-")), "microphone.wav");
+  const folder = mkdtempSync(join(tmpdir(), "leat-voice-"));
+  process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, "microphone.wav");
   writeFileSync(file, wav);
   return file;
 }

@@ -102,6 +102,9 @@ if (lacking) {
     const next = await countOf(page, -4000);
     assert.ok(next >= rate - 125 && next <= rate, `${next} samples of the next answer`);
     assert.equal(await countOf(page, 8000), played, "nothing of the old answer followed");
+    // Two fades in and one out of 5 ms each, and the decay of the last sample. Everything else is whole audio or silence.
+    const fading = await page.evaluate(() => window.tapped.filter(([v]) => ![0, 8000, -4000].includes(v)).reduce((n, [, count]) => n + count, 0));
+    assert.ok(fading <= 3 * 120 + 150, `${fading} samples of fades`);
     await wantClean(page);
   });
 
