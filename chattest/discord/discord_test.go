@@ -366,3 +366,34 @@ func TestInteraction(t *testing.T) {
 		}
 	})
 }
+
+// Commands can be replaced twice a minute, and the names of few are new on a day.
+func TestCommandLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Options{Token: "t"})
+		put := func(from, count int) int {
+			var list []string
+			for i := range count {
+				list = append(list, fmt.Sprintf(`{"name":"c%d","description":"d","contexts":[0],"options":[{"type":3,"name":"n","description":"d","required":false}]}`, from+i))
+			}
+			status, _, _ := ask(t, s, "PUT", "/applications/1002/commands", "["+strings.Join(list, ",")+"]")
+			return status
+		}
+		if a, b, c := put(0, 1), put(0, 1), put(0, 1); a != 200 || b != 200 || c != 429 {
+			t.Errorf("%d, %d and %d", a, b, c)
+		}
+		time.Sleep(time.Minute)
+		a, b := put(0, 100), put(100, 99)
+		time.Sleep(time.Minute)
+		if c, d := put(100, 100), put(200, 1); a != 200 || b != 200 || c != 200 || d != 400 {
+			t.Errorf("%d, %d, %d and %d", a, b, c, d)
+		}
+		time.Sleep(24 * time.Hour)
+		if status := put(200, 1); status != 200 {
+			t.Errorf("%d on the next day", status)
+		}
+		if status, _, _ := ask(t, s, "GET", "/applications/1002/commands", ""); status != 200 || len(s.Commands()) != 1 {
+			t.Errorf("%d, %+v", status, s.Commands())
+		}
+	})
+}

@@ -64,7 +64,8 @@
 // Interactions
 //
 //   - The first answer has to arrive within three seconds, and only one is accepted. The token can then be used for 15 minutes.
-//   - An application has at most 100 commands, whose names have a fixed form.
+//   - An application has at most 100 commands, whose names have a fixed form. They can be replaced twice a minute, and 200 may be
+//     created in a day. The real limits of the route aren't published.
 //
 // Files
 //

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -11,8 +13,10 @@ const (
 	// acknowledgeLimit is the time in which an interaction has to be answered, and tokenLife how long its token can be used.
 	acknowledgeLimit = 3 * time.Second
 	tokenLife        = 15 * time.Minute
-	// maxCommands is the number of commands of an application.
+	// maxCommands is the number of commands of an application, and maxCreated how many may be created in a day. A replacement creates
+	// those whose names are new.
 	maxCommands = 100
+	maxCreated  = 200
 )
 
 // Command is a slash command that the bot has registered.
@@ -21,6 +25,27 @@ type Command struct {
 	Description string `json:"description"`
 	// Options are the arguments, in the order in which a person is asked for them.
 	Options []CommandOption `json:"options"`
+	// Contexts are where the command can be used, and IntegrationTypes how the bot was added.
+	Contexts         []int `json:"contexts"`
+	IntegrationTypes []int `json:"integration_types"`
+
+	id string
+}
+
+// object returns a command as the API does.
+func (o Command) object() map[string]any {
+	options := []any{}
+	for _, p := range o.Options {
+		option := map[string]any{"type": p.Type, "name": p.Name, "description": p.Description}
+		if p.Required { // the API leaves a default out
+			option["required"] = true
+		}
+		options = append(options, option)
+	}
+	return map[string]any{
+		"id": o.id, "application_id": applicationID, "version": o.id, "name": o.Name, "description": o.Description, "type": 1, "options": options,
+		"contexts": o.Contexts, "integration_types": o.IntegrationTypes, "nsfw": false, "default_member_permissions": nil,
+	}
 }
 
 // CommandOption is an argument of a command.
@@ -45,10 +70,35 @@ type interaction struct {
 // commandName is the form of the name of a command.
 var commandName = regexp.MustCompile(`^[-_'a-z0-9]{1,32}$`)
 
-// putCommands replaces all commands.
-func (c *call) putCommands() (any, *refusal) {
+// ownApplication refuses a request for the commands of another application.
+func (c *call) ownApplication() *refusal {
 	if c.value("application") != applicationID {
-		return nil, refuse(http.StatusForbidden, 20012, "You are not authorized to perform this action on this application")
+		return refuse(http.StatusForbidden, 20012, "You are not authorized to perform this action on this application")
+	}
+	return nil
+}
+
+// getCommands returns all commands.
+func (c *call) getCommands() (any, *refusal) {
+	if failed := c.ownApplication(); failed != nil {
+		return nil, failed
+	}
+	return commandObjects(c.s.commands), nil
+}
+
+// commandObjects returns commands in the order of the API, which isn't that of the request.
+func commandObjects(commands []Command) []any {
+	objects := []any{}
+	for _, o := range slices.SortedFunc(slices.Values(commands), func(a, b Command) int { return strings.Compare(a.Name, b.Name) }) {
+		objects = append(objects, o.object())
+	}
+	return objects
+}
+
+// putCommands replaces all commands. One with the name of an earlier one keeps its id.
+func (c *call) putCommands() (any, *refusal) {
+	if failed := c.ownApplication(); failed != nil {
+		return nil, failed
 	}
 	var list []Command
 	if err := json.Unmarshal(c.raw, &list); err != nil {
@@ -64,14 +114,20 @@ func (c *call) putCommands() (any, *refusal) {
 	if len(list) > maxCommands {
 		return nil, refuse(http.StatusBadRequest, 30032, "Maximum number of application commands reached (100)")
 	}
-	c.s.commands = list
-	objects := []any{}
-	for _, o := range list {
-		objects = append(objects, map[string]any{
-			"id": c.s.nextID(), "application_id": applicationID, "name": o.Name, "description": o.Description, "type": 1, "options": o.Options,
-		})
+	ids := map[string]string{}
+	for _, o := range c.s.commands {
+		ids[o.Name] = o.id
 	}
-	return objects, nil
+	for i := range list {
+		if list[i].id = ids[list[i].Name]; list[i].id != "" {
+			continue
+		}
+		if list[i].id = c.s.nextID(); !c.s.creations.take(limit{maxCreated, 24 * time.Hour}, c.at) {
+			return nil, refuse(http.StatusBadRequest, 30034, "Max number of daily application command creates has been reached (200)")
+		}
+	}
+	c.s.commands = list
+	return commandObjects(list), nil
 }
 
 // check returns what is wrong with a command. The names are those of the commands before it.

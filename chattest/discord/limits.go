@@ -23,7 +23,8 @@ var limits = map[string]limit{
 	EditMessage:   {5, 5 * time.Second},
 	DeleteMessage: {5, time.Second},
 	Typing:        {5, 5 * time.Second},
-	"PUT /applications/{application}/commands": {2, 60 * time.Second},
+	GetCommands:   {5, 5 * time.Second},
+	PutCommands:   {2, time.Minute},
 }
 
 // globalLimit is the limit of all requests of a bot. Those of interactions don't count.

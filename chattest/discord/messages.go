@@ -146,7 +146,7 @@ func (c *call) getMessage() (any, *refusal) {
 	return c.s.object(m, !c.s.opt.NoMessageContent), nil
 }
 
-// getMessages returns messages, the newest first.
+// getMessages returns messages, the newest first: the last ones, or the first ones behind the message that after names.
 func (c *call) getMessages() (any, *refusal) {
 	query := c.r.URL.Query()
 	count := 50
@@ -169,7 +169,7 @@ func (c *call) getMessages() (any, *refusal) {
 			list = append(list, m)
 		}
 	}
-	if n := len(list) - count; n > 0 && after > 0 {
+	if n := len(list) - count; n > 0 && query.Has("after") {
 		list = list[:count]
 	} else if n > 0 {
 		list = list[n:]

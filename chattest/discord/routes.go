@@ -10,6 +10,7 @@ const (
 	GetMessage    = "GET /channels/{channel}/messages/{message}"
 	GetMessages   = "GET /channels/{channel}/messages"
 	Typing        = "POST /channels/{channel}/typing"
+	GetCommands   = "GET /applications/{application}/commands"
 	PutCommands   = "PUT /applications/{application}/commands"
 	Callback      = "POST /interactions/{interaction}/{token}/callback"
 	EditOriginal  = "PATCH /webhooks/{application}/{token}/messages/@original"
@@ -34,6 +35,7 @@ func (s *Server) routes() *http.ServeMux {
 		Typing:                             (*call).startTyping,
 		"POST /channels/{channel}/threads": (*call).createThread,
 		"POST /channels/{channel}/messages/{message}/threads": (*call).createThread,
+		GetCommands:                            (*call).getCommands,
 		PutCommands:                            (*call).putCommands,
 		Callback:                               (*call).callback,
 		"POST /webhooks/{application}/{token}": (*call).followUp,

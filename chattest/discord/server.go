@@ -51,6 +51,7 @@ type Server struct {
 	// channels are all channels, direct chats and threads by their ids.
 	channels     map[string]*room
 	commands     []Command
+	creations    bucket                  // of commands
 	interactions map[string]*interaction // by id
 	sessions     map[string]*session
 	sockets      map[*socket]bool

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -44,6 +45,21 @@ func (c *call) bot() (any, *failure) {
 	return flat{"bot": map[string]any{"activate_status": 2, "app_name": "Leat", "open_id": BotID}}, nil
 }
 
+// members answers with the people of a chat, one on each page, so that bots have to read all pages.
+func (c *call) members() (any, *failure) {
+	o := c.s.chats[c.path[4]]
+	if o == nil || o.isClosed {
+		return nil, refuse(232011, "Operator can NOT be out of the chat.")
+	}
+	page, _ := strconv.Atoi(c.r.URL.Query().Get("page_token")) // 0 for the first
+	if page < 0 || page >= len(o.people) {
+		return nil, refuse(codeParameter, "page_token is invalid")
+	}
+	id := o.people[page]
+	item := map[string]any{"member_id": id, "member_id_type": "open_id", "name": strings.TrimPrefix(id, "ou_"), "tenant_key": "tenant"}
+	return map[string]any{"items": []any{item}, "has_more": page+1 < len(o.people), "page_token": strconv.Itoa(page + 1)}, nil
+}
+
 // begin finds out which chat a request concerns, records it, checks the rules about its time, and returns the fault that it meets,
 // if any.
 func (s *Server) begin(c *call) *Fault {
@@ -65,10 +81,11 @@ func (s *Server) begin(c *call) *Fault {
 			c.chat, c.target = card.message.Chat, card.message.ID
 		}
 	}
+	// A request that began at the same time as the penalty could not know about it.
+	if c.at.After(s.penaltyBegin) && c.at.Before(s.penalty) {
+		s.violations = append(s.violations, fmt.Sprintf("%s %v before the end of a penalty", c.route, s.penalty.Sub(c.at)))
+	}
 	if o := s.chats[c.chat]; o != nil {
-		if c.at.Before(o.penalty) {
-			s.violations = append(s.violations, fmt.Sprintf("%s %v before the end of a penalty", c.route, o.penalty.Sub(c.at)))
-		}
 		if c.target != "" && o.inFlight[c.target] {
 			s.violations = append(s.violations, "two requests for one message at a time")
 		}

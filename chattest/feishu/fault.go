@@ -16,7 +16,7 @@ type Fault struct {
 	// Status answers with this status and an error of this Code, without an effect.
 	Status int
 	Code   int
-	// RetryAfter is the penalty of a 429, in whole seconds.
+	// RetryAfter is the penalty of a 429, in whole seconds. It is for all requests of the app.
 	RetryAfter time.Duration
 	// Release, if set, delays the request until it is closed.
 	Release <-chan struct{}

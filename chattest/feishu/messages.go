@@ -92,6 +92,19 @@ func (c *call) setContent(m *Message) *failure {
 	return nil
 }
 
+// message answers with a message.
+func (c *call) message() (any, *failure) {
+	m := c.s.messages[c.path[4]]
+	if m == nil {
+		return nil, refuse(codeParameter, "Your request contains an invalid request parameter, ext=invalid message_id")
+	}
+	item := c.s.describe(m)
+	if !m.Bot {
+		item["sender"] = map[string]any{"id": "ou_1", "id_type": "open_id", "sender_type": "user"}
+	}
+	return map[string]any{"items": []any{item}}, nil
+}
+
 // update replaces the card of a message.
 func (c *call) update() (any, *failure) {
 	m := c.s.messages[c.path[4]]

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Person is a person in a chat.
+// Person is a person in a chat. Bots see the id without "ou_" as the name.
 type Person struct {
 	Chat, ID string // ID is the open id
 	IsGroup  bool
@@ -71,6 +71,9 @@ func (s *Server) write(p Person, m *Message, content map[string]any, mentions []
 	s.mu.Lock()
 	if s.chats[p.Chat] == nil {
 		s.chats[p.Chat] = &chat{inFlight: map[string]bool{}}
+	}
+	if o := s.chats[p.Chat]; !slices.Contains(o.people, p.ID) {
+		o.people = append(o.people, p.ID)
 	}
 	m.Chat, m.At = p.Chat, time.Now()
 	if root := s.messages[m.ReplyTo]; inThread && root != nil {

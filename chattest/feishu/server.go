@@ -23,6 +23,8 @@ const (
 	RouteContent  = "content"  // PUT of the text of a card's element
 	RouteSettings = "settings" // PATCH of a card's settings
 	RouteConvert  = "convert"  // of a message's id to that of its card
+	RouteMessage  = "message"  // GET of a message
+	RouteMembers  = "members"  // GET of the members of a chat
 )
 
 const (
@@ -68,6 +70,8 @@ type Server struct {
 	violations []string
 	counter    int // of ids
 	webhook    webhook
+	// penalty is the end of the newest penalty, which is for all requests of the app.
+	penaltyBegin, penalty time.Time
 }
 
 // Request is a request that the server got. Status is 0 if it was not answered.
@@ -83,8 +87,8 @@ type Request struct {
 type chat struct {
 	messages []*Message
 	isClosed bool // the bot isn't a member any more
+	people   []string
 	times    []time.Time
-	penalty  time.Time
 	inFlight map[string]bool // messages and cards that a request changes
 }
 
@@ -200,8 +204,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	if fault != nil && fault.Status != 0 {
 		failed = fault.failure()
-		if o := s.chats[c.chat]; o != nil && fault.RetryAfter > 0 {
-			o.penalty = time.Now().Add(fault.RetryAfter)
+		if fault.RetryAfter > 0 {
+			s.penaltyBegin = time.Now()
+			s.penalty = s.penaltyBegin.Add(fault.RetryAfter)
 		}
 	} else {
 		result, failed = run()
@@ -234,6 +239,10 @@ func (c *call) find() (func() (any, *failure), *failure) {
 		return route(RouteUpdate, c.update)
 	case operation == "DELETE im/v1/messages" && p[5] == "":
 		return route(RouteDelete, c.remove)
+	case operation == "GET im/v1/messages" && p[5] == "":
+		return route(RouteMessage, c.message)
+	case operation == "GET im/v1/chats" && p[5] == "members":
+		return route(RouteMembers, c.members)
 	case operation == "GET im/v1/messages" && p[5] == "resources":
 		return route(RouteResource, c.resource)
 	case operation == "POST cardkit/v1/cards" && p[4] == "":

@@ -85,6 +85,7 @@ func (s *Server) Messages(chat string) []Message {
 	var list []Message
 	for _, m := range s.chats[chat] {
 		o := *m
+		o.IsOpen = m.IsOpen && time.Since(m.askedAt) <= streamLife
 		o.Versions = slices.Clone(m.Versions)
 		list = append(list, o)
 	}

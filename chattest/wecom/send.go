@@ -33,7 +33,7 @@ func (s *Server) respond(f *frame) *refusal {
 	m := c.streams[v.Stream.ID]
 	switch {
 	case m == nil:
-		m = &Message{Bot: true, Type: "stream"}
+		m = &Message{Bot: true, Type: "stream", askedAt: c.at}
 		c.streams[v.Stream.ID] = m
 		s.add(c.chat, m)
 	case !m.IsOpen && m.Text != v.Stream.Content:

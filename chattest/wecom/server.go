@@ -43,7 +43,8 @@ type Server struct {
 	chats      map[string][]*Message
 	callbacks  map[string]*callback // by their request ids
 	uploads    map[string]*upload
-	files      []File // of people
+	limits     map[string]limit // by chat
+	files      []File           // of people
 	faults     []*Fault
 	requests   []Request
 	violations []string
@@ -71,11 +72,12 @@ type Message struct {
 	Type string // stream, markdown, image, file
 	Text string
 	File *File
-	// IsOpen means that the stream was not finished, so that the person sees an animation.
+	// IsOpen means that the stream was not finished and its time isn't over, so that the person sees an animation.
 	IsOpen bool
 	// Versions are all texts that a stream had.
 	Versions []string
 	At       time.Time
+	askedAt  time.Time // of a stream: when the person wrote
 }
 
 // File is a file in a message.
@@ -95,7 +97,7 @@ type Request struct {
 
 // New returns a server. A chat exists once a person has written in it.
 func New(o Options) *Server {
-	return &Server{opt: o, chats: map[string][]*Message{}, callbacks: map[string]*callback{}, uploads: map[string]*upload{}}
+	return &Server{opt: o, chats: map[string][]*Message{}, callbacks: map[string]*callback{}, uploads: map[string]*upload{}, limits: map[string]limit{}}
 }
 
 // frame is what both sides send.
@@ -177,9 +179,11 @@ func (s *Server) handle(e *session, f *frame) bool {
 	}
 	var result any
 	var failed *refusal
-	if fault.Code != 0 {
+	switch failed = s.checkLimit(f, fault); {
+	case failed != nil:
+	case fault.Code != 0:
 		failed = refuse(fault.Code, "fault")
-	} else {
+	default:
 		result, failed = s.run(e, f)
 	}
 	answer := frame{Headers: f.Headers, Code: new(int), Message: "ok"}
@@ -200,7 +204,9 @@ func (s *Server) handle(e *session, f *frame) bool {
 			s.mu.Lock()
 			delete(e.unsent, f.Headers.ID)
 			s.mu.Unlock()
-			e.write(answer)
+			if e.write(answer) && *answer.Code == codeChatRate {
+				s.noteLimit(f)
+			}
 		}
 		if s.opt.AckDelay > 0 {
 			time.AfterFunc(s.opt.AckDelay, send)
@@ -270,15 +276,15 @@ func (s *Server) forget(e *session) {
 	}
 }
 
-// write sends a frame. An error means that the bot has gone, which it notices itself.
-func (e *session) write(f frame) {
+// write sends a frame, and returns false if the bot has gone, which it notices itself.
+func (e *session) write(f frame) bool {
 	raw, err := json.Marshal(f)
 	if err != nil {
 		panic(err) // can't happen: raw JSON and strings
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), writeLimit)
 	defer cancel()
-	_ = e.conn.Write(ctx, websocket.MessageText, raw)
+	return e.conn.Write(ctx, websocket.MessageText, raw) == nil
 }
 
 // Disconnect closes the connection of the bot.

@@ -3,6 +3,7 @@ package whatsapp
 import (
 	"context"
 	"net/http"
+	"time"
 )
 
 // Fault is something that goes wrong with one request: the first that matches.
@@ -15,6 +16,9 @@ type Fault struct {
 	Status  int
 	Code    int
 	Message string
+	// Limit makes the platform refuse all messages to the person for this time, with the code 131056. It doesn't say how long, so a bot
+	// has to try again, but one that tries within 5 s of a refusal violates the rules.
+	Limit time.Duration
 	// Release, if set, delays the request until it is closed.
 	Release <-chan struct{}
 }
@@ -59,6 +63,9 @@ func (f *Fault) wait(ctx context.Context) bool {
 
 // failure returns the answer that a fault gives.
 func (f *Fault) failure() *failure {
+	if f.Limit > 0 {
+		return pairLimit()
+	}
 	message := f.Message
 	if message == "" {
 		message = http.StatusText(f.Status)

@@ -133,15 +133,24 @@ func (c *call) pace(o *chat) *failure {
 	if o == nil {
 		return nil
 	}
-	if at.Before(o.next) {
+	switch {
+	case at.Before(o.limited):
+		o.penalty = at.Add(retryGap)
+		return pairLimit()
+	case at.Before(o.next):
 		o.penalty = o.next
-		return &failure{
-			status: http.StatusBadRequest, code: 131056, message: "(#131056) (Business Account, Consumer Account) pair rate limit hit",
-			details: "Message failed to send because of too many messages from this phone number to the same phone number in a short time.",
-		}
+		return pairLimit()
 	}
 	o.next = at.Add(c.s.opt.PairGap)
 	return nil
+}
+
+// pairLimit refuses a message because of others to the same person.
+func pairLimit() *failure {
+	return &failure{
+		status: http.StatusBadRequest, code: 131056, message: "(#131056) (Business Account, Consumer Account) pair rate limit hit",
+		details: "Message failed to send because of too many messages from this phone number to the same phone number in a short time.",
+	}
 }
 
 // acknowledge carries out a read receipt, with or without a typing indicator.

@@ -27,6 +27,8 @@ const (
 	window = 24 * time.Hour
 	// typingLife is how long a typing indicator is shown.
 	typingLife = 25 * time.Second
+	// retryGap is the least time after a refusal because of the pair rate.
+	retryGap = 5 * time.Second
 )
 
 // Options configure a [Server].
@@ -79,7 +81,8 @@ type chat struct {
 	next     time.Time // no message before, without a refusal
 	typing   time.Time // end of the typing indicator
 	inFlight int
-	penalty  time.Time
+	penalty  time.Time // end of the time in which a message violates the rules
+	limited  time.Time // no message before, by order of a fault
 }
 
 // Message is a message of the bot or of a person.
@@ -159,13 +162,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	var result any
-	if fault != nil && fault.Status != 0 {
+	s.mu.Lock()
+	if fault != nil && (fault.Status != 0 || fault.Limit > 0) {
 		failed = fault.failure()
+		if c.person != nil && fault.Limit > 0 {
+			c.person.limited, c.person.penalty = c.at.Add(fault.Limit), time.Now().Add(retryGap)
+		}
 	} else {
-		s.mu.Lock()
 		result, failed = run()
-		s.mu.Unlock()
 	}
+	s.mu.Unlock()
 	if fault != nil && fault.After {
 		panic(http.ErrAbortHandler)
 	}

@@ -50,6 +50,14 @@ type Inbox interface {
 	Receive(ctx context.Context, m InboundMessage) error
 }
 
+// FailureInbox is an inbox that records failures which the platform reports later, after it has accepted a message. The inbox of a
+// pipeline is one.
+type FailureInbox interface {
+	Inbox
+	// Fail records that a message to a chat was not delivered. The error is shown to operators, so it has no text of the message.
+	Fail(ctx context.Context, chatID string, err error)
+}
+
 // CapabilitySet says what a channel can do besides sending text.
 type CapabilitySet struct {
 	Reactions  bool

@@ -183,3 +183,15 @@ func (c *connector) Receive(ctx context.Context, m InboundMessage) error {
 	c.pipeline.bus.tryReply(&m, textBusy)
 	return nil
 }
+
+// Fail implements [FailureInbox].
+func (c *connector) Fail(ctx context.Context, chatID string, err error) {
+	c.mu.Lock()
+	t := c.chats[chatID]
+	c.mu.Unlock()
+	var b *binding
+	if t != nil {
+		b = c.current(t)
+	}
+	c.failed(ctx, b, StreamFailed{Chat: chatID, Err: err})
+}

@@ -36,7 +36,7 @@ func (c *connector) parts(ctx context.Context, b *binding, m *InboundMessage) ([
 			if err != nil {
 				return nil, err
 			}
-			if file.IsVoice && m.Content == "" && c.pipeline.cfg.Voice.Transcribe != nil {
+			if file.IsVoice && m.Content == "" && c.pipeline.voice.Transcribe != nil {
 				if err := c.transcribe(ctx, b, m, stored); err != nil {
 					return nil, err
 				}

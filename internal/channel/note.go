@@ -38,7 +38,7 @@ func (c *connector) transcribe(ctx context.Context, b *binding, m *InboundMessag
 		return err
 	}
 	defer r.Close()
-	text, err := c.pipeline.cfg.Voice.Transcribe(ctx, r)
+	text, err := c.pipeline.voice.Transcribe(ctx, r)
 	text = strings.TrimSpace(text)
 	if err != nil || text == "" {
 		if ctx.Err() != nil {
@@ -57,12 +57,12 @@ func (c *connector) transcribe(ctx context.Context, b *binding, m *InboundMessag
 func (c *connector) speaker(log *transcript.Transcript, turn *transcript.Turn) speakFunc {
 	_, ok := c.runtime().channel.(VoiceChannel)
 	m := log.Message(turn.Answers)
-	if !ok || m == nil || m.Source != c.name || c.pipeline.cfg.Voice.Speak == nil {
+	if !ok || m == nil || m.Source != c.name || c.pipeline.voice.Speak == nil {
 		return nil
 	}
 	for _, p := range m.Parts {
 		if p.Kind == event.KindMedia && p.Media != nil && p.Media.Name == voiceName {
-			return c.pipeline.cfg.Voice.Speak
+			return c.pipeline.voice.Speak
 		}
 	}
 	return nil

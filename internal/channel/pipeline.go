@@ -39,6 +39,7 @@ type Pipeline struct {
 	cfg Config
 	// delegate observes the deliveries of streamed turns, or is nil.
 	delegate StreamDelegate
+	voice    Voice
 	store    store
 	bus      *MessageBus
 	gateway  *gateway.Gateway // set by Start, as files
@@ -75,7 +76,7 @@ func New(cfg Config) *Pipeline {
 		cfg.Metrics = NewMetrics()
 	}
 	p := &Pipeline{
-		cfg: cfg, store: store{cfg.Journal}, connectors: map[string]*connector{}, rooms: map[string][]linked{}, draining: make(chan struct{}),
+		cfg: cfg, voice: cfg.Voice, store: store{cfg.Journal}, connectors: map[string]*connector{}, rooms: map[string][]linked{}, draining: make(chan struct{}),
 		receive: func() {}, deliver: func() {},
 	}
 	p.bus = NewMessageBus(p.handle, p.send)

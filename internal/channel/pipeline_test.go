@@ -100,6 +100,16 @@ func TestFailedDelivery(t *testing.T) {
 	if got := h.pipeline.Signals(); len(got) != 1 || got[0] != channel.SignalDeliveryFailed {
 		t.Errorf("signals %q", got)
 	}
+	// A platform can report later that it could not deliver what it has accepted.
+	late := errors.New("outside of the window")
+	inbox.(channel.FailureInbox).Fail(t.Context(), "c1", late)
+	if f := receive(t, h.failures, "report of the failure"); f.Channel != "tg" || f.Chat != "c1" || f.Conversation == "" || !errors.Is(f.Err, late) {
+		t.Errorf("%+v", f)
+	}
+	inbox.(channel.FailureInbox).Fail(t.Context(), "unknown", late)
+	if s := h.pipeline.States(); s[0].Failures != 3 {
+		t.Errorf("%+v", s)
+	}
 }
 
 // A delivery that a restart interrupts begins again with the state that the channel saved. What was delivered is not delivered

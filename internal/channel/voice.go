@@ -8,7 +8,7 @@ import (
 
 // MarkChatHeard stores how far the person in a chat has heard an answer of the chat's current conversation. If the chat has no
 // conversation, it does nothing.
-func (p *Pipeline) MarkChatHeard(ctx context.Context, channel, chat string, h gateway.Heard) error {
+func (p *Pipeline) MarkChatHeard(ctx context.Context, channel, chat string, h gateway.HeardMark) error {
 	c, b, err := p.currentOf(channel, chat)
 	if err != nil || b == nil {
 		return err
@@ -20,7 +20,7 @@ func (p *Pipeline) MarkChatHeard(ctx context.Context, channel, chat string, h ga
 	return err
 }
 
-// IsChatWatched reports whether somebody other than the person in a chat reads the chat's current conversation now.
+// IsChatWatched reports whether another user than the person in a chat reads the chat's current conversation now.
 func (p *Pipeline) IsChatWatched(channel, chat string) bool {
 	c, b, err := p.currentOf(channel, chat)
 	return err == nil && b != nil && p.gateway.HasOtherReaders(c.principalOf(b), b.Conversation)

@@ -4,11 +4,9 @@
 package gateway
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -22,8 +20,8 @@ import (
 // HeardPrefix is the prefix of the keys of marks. A key belongs to its conversation and contains no names.
 const HeardPrefix = journalkey.HeardPrefix
 
-// Heard is how far a person has heard the answer that was spoken to it last.
-type Heard struct {
+// HeardMark is how far a person has heard the answer that was spoken to it last.
+type HeardMark struct {
 	Turn string `json:"turn"`
 	// Offset is how much of the visible text of the turn was heard, in bytes.
 	Offset int `json:"offset"`
@@ -36,39 +34,8 @@ func HeardBy(key, tenant, subject string) bool {
 	return strings.HasPrefix(key, journalkey.Heard(tenant, subject, ""))
 }
 
-// MarkHeard stores how far a principal has heard an answer. Only the newest mark is stored.
-func (g *Gateway) MarkHeard(ctx context.Context, p Principal, conversation string, h Heard) error {
-	if h.Offset < 0 {
-		return reject(ReasonInvalid, "invalid offset %d: it must not be negative", h.Offset)
-	}
-	w, err := g.writers.acquire(ctx, conversation)
-	if err != nil {
-		return err
-	}
-	defer w.release()
-	listener := behalf(p)
-	key := journalkey.Heard(listener.Tenant, listener.Subject, w.id)
-	return commandError(w.submit(ctx, true, func(t *tx) error {
-		if err := Decide(p, ActionRead, t.current()); err != nil {
-			return err
-		}
-		if !slices.Contains(t.current().Open, h.Turn) && !w.hasTurn(h.Turn) {
-			return reject(ReasonUnknown, "no turn %q here", h.Turn)
-		}
-		if before, err := w.heard(listener); err != nil || before == h {
-			return err
-		}
-		value, err := json.Marshal(h)
-		if err != nil {
-			return fmt.Errorf("mark heard: %w", err)
-		}
-		t.setKey(key, value, 0)
-		return nil
-	}))
-}
-
-// heard returns the mark of a listener. It is the zero value if there is none.
-func (w *writer) heard(listener agent.Principal) (h Heard, err error) {
+// heardMark returns the mark of a listener. It is the zero value if there is none.
+func (w *writer) heardMark(listener agent.Principal) (h HeardMark, err error) {
 	v, err := w.core.journal.Get(w.core.life, journalkey.Heard(listener.Tenant, listener.Subject, w.id))
 	if errors.Is(err, journal.ErrNotFound) {
 		return h, nil
@@ -90,7 +57,7 @@ func (w *writer) addHeard(in *agent.Input) {
 	if in.Message.Text == "" || strings.HasPrefix(in.Message.Text, "/") {
 		return
 	}
-	h, err := w.heard(in.Principal)
+	h, err := w.heardMark(in.Principal)
 	if err != nil {
 		w.log.Warn("the agent isn't notified of how far its answer was heard", "turn", in.Turn, "error", err)
 		return
@@ -126,19 +93,19 @@ func lastAnswer(t *transcript.Transcript, message string) (turn string) {
 const maxHeardQuote = 120
 
 // heardNote returns the note for an agent of whose answer a person has heard the beginning.
-func heardNote(heard string) string {
-	heard = strings.TrimSpace(heard)
-	if heard == "" {
+func heardNote(beginning string) string {
+	beginning = strings.TrimSpace(beginning)
+	if beginning == "" {
 		return "[Note from the voice gateway: your previous answer was interrupted before the person heard any of it.]"
 	}
-	if from := len(heard) - maxHeardQuote; from > 0 {
-		heard = heard[runeStart(heard, from):]
-		if i := strings.IndexByte(heard, ' '); i >= 0 {
-			heard = heard[i+1:]
+	if from := len(beginning) - maxHeardQuote; from > 0 {
+		beginning = beginning[runeStart(beginning, from):]
+		if i := strings.IndexByte(beginning, ' '); i >= 0 {
+			beginning = beginning[i+1:]
 		}
-		heard = "…" + heard
+		beginning = "…" + beginning
 	}
-	return fmt.Sprintf("[Note from the voice gateway: your previous answer was interrupted. The person heard it only up to: %q]", heard)
+	return fmt.Sprintf("[Note from the voice gateway: your previous answer was interrupted. The person heard it only up to: %q]", beginning)
 }
 
 // runeStart returns the last offset up to i at which a character begins.

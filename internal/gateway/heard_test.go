@@ -16,21 +16,21 @@ import (
 func TestHeard(t *testing.T) {
 	const answer = "Grüße aus Köln. The second sentence is longer."
 	for name, tt := range map[string]struct {
-		heard    gateway.Heard // its turn is that of the answer
+		heard    gateway.HeardMark // its turn is that of the answer
 		listener gateway.Principal
 		text     string
 		between  string // a message whose answer comes after the mark
 		want     string // before the text
 	}{
-		"a part":                {heard: gateway.Heard{Offset: 18}, listener: admin, want: `interrupted. The person heard it only up to: "Grüße aus Köln."]`},
-		"within a character":    {heard: gateway.Heard{Offset: 3}, listener: admin, want: `only up to: "Gr"]`},
-		"nothing":               {heard: gateway.Heard{}, listener: admin, want: `interrupted before the person heard any of it.]`},
-		"all":                   {heard: gateway.Heard{Offset: len(answer), IsWhole: true}, listener: admin},
-		"all, by the offset":    {heard: gateway.Heard{Offset: len(answer)}, listener: admin},
-		"more than there is":    {heard: gateway.Heard{Offset: 1 << 40}, listener: admin},
-		"by somebody else":      {heard: gateway.Heard{Offset: 3}, listener: alice},
-		"before a command":      {heard: gateway.Heard{Offset: 3}, listener: admin, text: "/compact"},
-		"before another answer": {heard: gateway.Heard{Offset: 3}, listener: admin, between: "hm?"},
+		"a part":                {heard: gateway.HeardMark{Offset: 18}, listener: admin, want: `interrupted. The person heard it only up to: "Grüße aus Köln."]`},
+		"within a character":    {heard: gateway.HeardMark{Offset: 3}, listener: admin, want: `only up to: "Gr"]`},
+		"nothing":               {heard: gateway.HeardMark{}, listener: admin, want: `interrupted before the person heard any of it.]`},
+		"all":                   {heard: gateway.HeardMark{Offset: len(answer), IsWhole: true}, listener: admin},
+		"all, by the offset":    {heard: gateway.HeardMark{Offset: len(answer)}, listener: admin},
+		"more than there is":    {heard: gateway.HeardMark{Offset: 1 << 40}, listener: admin},
+		"by somebody else":      {heard: gateway.HeardMark{Offset: 3}, listener: alice},
+		"before a command":      {heard: gateway.HeardMark{Offset: 3}, listener: admin, text: "/compact"},
+		"before another answer": {heard: gateway.HeardMark{Offset: 3}, listener: admin, between: "hm?"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestHeardQuote(t *testing.T) {
 		conv := h.create(alice)
 		turn := h.send(conv, "hi").Turn
 		h.ended(conv, turn)
-		if err := h.MarkHeard(t.Context(), admin, conv, gateway.Heard{Turn: turn, Offset: 8 * 500}); err != nil {
+		if err := h.MarkHeard(t.Context(), admin, conv, gateway.HeardMark{Turn: turn, Offset: 8 * 500}); err != nil {
 			t.Fatal(err)
 		}
 		h.ended(conv, h.send(conv, "what?").Turn)
@@ -108,17 +108,19 @@ func TestHeardAccess(t *testing.T) {
 		turn, foreign := h.send(conv, "hi").Turn, h.send(other, "hi").Turn
 		h.ended(conv, turn)
 		h.ended(other, foreign)
-		mark := func(p gateway.Principal, mark gateway.Heard) error { return h.MarkHeard(t.Context(), p, conv, mark) }
-		if err := mark(bob, gateway.Heard{Turn: turn}); err == nil {
+		mark := func(p gateway.Principal, mark gateway.HeardMark) error {
+			return h.MarkHeard(t.Context(), p, conv, mark)
+		}
+		if err := mark(bob, gateway.HeardMark{Turn: turn}); err == nil {
 			t.Error("a stranger marks")
 		}
-		for _, wrong := range []gateway.Heard{{Turn: foreign}, {Turn: "none"}, {}, {Turn: turn, Offset: -1}} {
+		for _, wrong := range []gateway.HeardMark{{Turn: foreign}, {Turn: "none"}, {}, {Turn: turn, Offset: -1}} {
 			if err := mark(alice, wrong); err == nil {
 				t.Errorf("%+v is accepted", wrong)
 			}
 		}
 		h.do(conv, gateway.Command{Type: gateway.CommandShare, Subject: bob.Subject, Access: gateway.AccessRead})
-		if err := mark(bob, gateway.Heard{Turn: turn}); err != nil {
+		if err := mark(bob, gateway.HeardMark{Turn: turn}); err != nil {
 			t.Error(err)
 		}
 		keys := func() int {

@@ -2,7 +2,10 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -109,4 +112,35 @@ func (g *Gateway) Positions(p Principal) *Positions {
 	}
 	f.of.followers[f.account][f] = struct{}{}
 	return f
+}
+
+// MarkHeard stores how far a principal has heard an answer. Only the newest mark is stored.
+func (g *Gateway) MarkHeard(ctx context.Context, p Principal, conversation string, h HeardMark) error {
+	if h.Offset < 0 {
+		return reject(ReasonInvalid, "invalid offset %d: it must not be negative", h.Offset)
+	}
+	w, err := g.writers.acquire(ctx, conversation)
+	if err != nil {
+		return err
+	}
+	defer w.release()
+	listener := behalf(p)
+	key := journalkey.Heard(listener.Tenant, listener.Subject, w.id)
+	return commandError(w.submit(ctx, true, func(t *tx) error {
+		if err := Decide(p, ActionRead, t.current()); err != nil {
+			return err
+		}
+		if !slices.Contains(t.current().Open, h.Turn) && !w.hasTurn(h.Turn) {
+			return reject(ReasonUnknown, "no turn %q here", h.Turn)
+		}
+		if before, err := w.heardMark(listener); err != nil || before == h {
+			return err
+		}
+		value, err := json.Marshal(h)
+		if err != nil {
+			return fmt.Errorf("mark heard: %w", err)
+		}
+		t.setKey(key, value, 0)
+		return nil
+	}))
 }

@@ -38,12 +38,12 @@ func (s *presence) leave(conversation string, account quota.Account) {
 	}
 }
 
-// HasOtherReaders reports whether somebody other than a principal reads a conversation now.
-func (g *Gateway) HasOtherReaders(p Principal, conversation string) bool {
-	g.presence.mu.Lock()
-	defer g.presence.mu.Unlock()
-	for account := range g.presence.readers[conversation] {
-		if account != p.Account() {
+// hasOthers reports whether another user than that of an account reads a conversation.
+func (s *presence) hasOthers(conversation string, account quota.Account) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for reader := range s.readers[conversation] {
+		if reader != account {
 			return true
 		}
 	}

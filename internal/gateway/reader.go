@@ -82,3 +82,8 @@ func (r *Reader) Next(ctx context.Context, c feed.Cursor, budget int) (*feed.Bat
 		}
 	}
 }
+
+// HasOtherReaders reports whether another user than a principal reads a conversation now.
+func (g *Gateway) HasOtherReaders(p Principal, conversation string) bool {
+	return g.presence.hasOthers(conversation, p.Account())
+}

@@ -19,24 +19,24 @@ type span struct {
 
 // answer is the visible text of one turn, and which of its sentences were taken to be spoken.
 type answer struct {
-	turn         string
-	text         string // the offsets of spans refer to it
-	isEnded      bool   // the text is final
-	isRegrowing  bool   // the newest text is a beginning of what was spoken, so it may become the same text again
-	newSegmenter func() Segmenter
-	segmenter    Segmenter
-	written      int // how much of the text the segmenter got
-	from         int // units up to here are not spoken, because they were
-	isClosed     bool
-	isFlushed    bool // nothing was written to the segmenter since the last flush
-	units        []sentence.Unit
-	spans        []*span // in the order of the text
-	// spoken are sentences that were spoken and then replaced. If one of them comes again, it isn't spoken a second time.
-	spoken []string
+	turn          string
+	text          string // the offsets of spans refer to it
+	isEnded       bool   // the text is final
+	isRegrowing   bool   // the newest text is a beginning of what was spoken, so it may become the same text again
+	newSegmenter  func() segmenter
+	segmenter     segmenter
+	writtenLength int // how much of the text the segmenter got
+	from          int // units up to here are not spoken, because they were
+	isClosed      bool
+	isFlushed     bool // nothing was written to the segmenter since the last flush
+	units         []sentence.Unit
+	spans         []*span // in the order of the text
+	// spokenTexts are sentences that were spoken and then replaced. If one of them comes again, it isn't spoken a second time.
+	spokenTexts []string
 }
 
 // newAnswer returns an answer of which the first start bytes were spoken before.
-func newAnswer(turn string, start int, newSegmenter func() Segmenter) *answer {
+func newAnswer(turn string, start int, newSegmenter func() segmenter) *answer {
 	a := &answer{turn: turn, newSegmenter: newSegmenter, isFlushed: true}
 	if start > 0 {
 		a.spans = []*span{{end: start, isBegun: true}}
@@ -48,11 +48,11 @@ func newAnswer(turn string, start int, newSegmenter func() Segmenter) *answer {
 // restart makes a new segmenter begin, whose units are spoken from an offset on. It gets the whole text, because what a text means
 // depends on what precedes it, as in a block of code.
 func (a *answer) restart(offset int) {
-	a.segmenter, a.written, a.from, a.units, a.isClosed = a.newSegmenter(), 0, offset, nil, false
+	a.segmenter, a.writtenLength, a.from, a.units, a.isClosed = a.newSegmenter(), 0, offset, nil, false
 }
 
-// set replaces the text by a newer one.
-func (a *answer) set(text string) {
+// setText replaces the text by a newer one.
+func (a *answer) setText(text string) {
 	if strings.HasPrefix(text, a.text) {
 		if a.isRegrowing {
 			a.isRegrowing = false
@@ -62,18 +62,18 @@ func (a *answer) set(text string) {
 		a.write()
 		return
 	}
-	same := commonPrefix(a.text, text)
-	a.drop(same)
-	taken := a.takenEnd()
+	prefix := commonPrefix(a.text, text)
+	a.drop(prefix)
+	speechEnd := a.takenEnd()
 	switch {
-	case same >= taken: // nothing that was spoken has changed
-		a.restart(taken)
-	case same == len(text):
+	case prefix >= speechEnd: // nothing that was spoken has changed
+		a.restart(speechEnd)
+	case prefix == len(text):
 		// A part of what was spoken is left. Agents that replace a text by a snapshot of it do so in steps.
 		a.isRegrowing, a.units = true, nil
 		return
 	default:
-		a.restart(a.replace(text, same))
+		a.restart(a.replace(text, prefix))
 	}
 	a.isRegrowing = false
 	a.text = text
@@ -88,7 +88,7 @@ func (a *answer) drop(offset int) {
 		}
 		for _, s := range a.spans[i:] {
 			if s.isDropped = !s.isBegun; s.isBegun { // take has left it out
-				a.spoken = append(a.spoken, strings.TrimSpace(a.text[s.start:s.end]))
+				a.spokenTexts = append(a.spokenTexts, strings.TrimSpace(a.text[s.start:s.end]))
 			}
 		}
 		a.spans = a.spans[:i]
@@ -99,9 +99,9 @@ func (a *answer) drop(offset int) {
 // replace adjusts the spans to a text that differs within what was spoken, and returns the offset at which speech continues. If a
 // sentence that was spoken follows the difference unchanged, speech continues where it is, because it can't go back in the text.
 // Otherwise the changed sentence is spoken.
-func (a *answer) replace(text string, same int) int {
+func (a *answer) replace(text string, prefix int) int {
 	n, from := 0, 0
-	for n < len(a.spans) && a.spans[n].end <= same {
+	for n < len(a.spans) && a.spans[n].end <= prefix {
 		from = a.spans[n].end
 		n++
 	}
@@ -122,8 +122,8 @@ func (a *answer) replace(text string, same int) int {
 		return last.end
 	}
 	for _, s := range a.spans[n:] {
-		a.spoken = append(a.spoken, strings.TrimSpace(a.text[s.start:s.end]))
-		s.start, s.end = min(s.start, same), min(s.end, same) // they are over; only what was heard of them may be asked for
+		a.spokenTexts = append(a.spokenTexts, strings.TrimSpace(a.text[s.start:s.end]))
+		s.start, s.end = min(s.start, prefix), min(s.end, prefix) // they are over; only what was heard of them may be asked for
 	}
 	a.spans = a.spans[:n]
 	return from
@@ -144,11 +144,11 @@ func (a *answer) takenEnd() int {
 
 // write passes new text to the segmenter.
 func (a *answer) write() {
-	if a.written == len(a.text) {
+	if a.writtenLength == len(a.text) {
 		return
 	}
-	delta := a.text[a.written:]
-	a.written, a.isFlushed = len(a.text), false
+	delta := a.text[a.writtenLength:]
+	a.writtenLength, a.isFlushed = len(a.text), false
 	a.add(a.segmenter.Write(delta))
 }
 
@@ -212,11 +212,11 @@ func (a *answer) take() (sentence.Unit, *span, bool) {
 		a.units = a.units[1:]
 		s := &span{start: u.Start, end: u.End}
 		a.spans = append(a.spans, s)
-		i := slices.Index(a.spoken, strings.TrimSpace(a.text[u.Start:u.End]))
+		i := slices.Index(a.spokenTexts, strings.TrimSpace(a.text[u.Start:u.End]))
 		if i < 0 {
 			return u, s, true
 		}
-		a.spoken = slices.Delete(a.spoken, i, i+1)
+		a.spokenTexts = slices.Delete(a.spokenTexts, i, i+1)
 		s.isBegun = true
 	}
 	return sentence.Unit{}, nil, false

@@ -47,9 +47,9 @@ func (d *dots) unit(end int) sentence.Unit {
 // A text of unique sentences that grows and is replaced in any way: no sentence is spoken twice, every one that is taken is in the text at
 // that moment, and sentences of the last text that were not spoken were behind the place that speech had reached.
 func TestAnswerRandom(t *testing.T) {
-	for name, newSegmenter := range map[string]func() Segmenter{
-		"dots":     func() Segmenter { return &dots{} },
-		"sentence": func() Segmenter { return sentence.New("en") },
+	for name, newSegmenter := range map[string]func() segmenter{
+		"dots":     func() segmenter { return &dots{} },
+		"sentence": func() segmenter { return sentence.New("en") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) { checkAnswer(t, newAnswer("t", 0, newSegmenter)) })
@@ -97,24 +97,24 @@ func checkAnswer(t *rapid.T, a *answer) {
 		case 0, 1, 2:
 			next++
 			pieces = append(pieces, fmt.Sprintf("This is the sentence with the number n%d. ", next))
-			a.set(strings.Join(pieces, ""))
+			a.setText(strings.Join(pieces, ""))
 		case 3: // a sentence is removed
 			if len(pieces) > 0 {
 				i := rapid.IntRange(0, len(pieces)-1).Draw(t, "removed")
 				pieces = append(pieces[:i:i], pieces[i+1:]...)
-				a.set(strings.Join(pieces, ""))
+				a.setText(strings.Join(pieces, ""))
 			}
 		case 4: // a sentence changes
 			if len(pieces) > 0 {
 				next++
 				i := rapid.IntRange(0, len(pieces)-1).Draw(t, "changed")
 				pieces[i] = fmt.Sprintf("Another long sentence now has the number n%d. ", next)
-				a.set(strings.Join(pieces, ""))
+				a.setText(strings.Join(pieces, ""))
 			}
 		case 5: // a snapshot that is shorter for a moment
 			text := strings.Join(pieces, "")
-			a.set(text[:rapid.IntRange(0, len(text)).Draw(t, "length")])
-			a.set(text)
+			a.setText(text[:rapid.IntRange(0, len(text)).Draw(t, "length")])
+			a.setText(text)
 		}
 		t.Logf("text %s; spans %+v", short(a.text), a.shortSpans())
 		for range rapid.IntRange(0, 2).Draw(t, "taken") {

@@ -39,8 +39,8 @@ type clip struct {
 	room       chan struct{} // has a value when audio was taken
 }
 
-// cut takes up to limit bytes of whole samples.
-func (c *clip) cut(limit int) []byte {
+// takeAudio takes up to limit bytes of whole samples.
+func (c *clip) takeAudio(limit int) []byte {
 	n := min(limit, len(c.audio)) &^ 1
 	pcm := c.audio[:n:n]
 	c.audio = c.audio[n:]
@@ -54,7 +54,7 @@ func (c *clip) cut(limit int) []byte {
 // leaveOut drops what the client has from an earlier connection, and reports whether that is all of what has arrived.
 func (c *clip) leaveOut() bool {
 	if c.skip > 0 {
-		n := int64(len(c.cut(int(min(c.skip, int64(len(c.audio)))))))
+		n := int64(len(c.takeAudio(int(min(c.skip, int64(len(c.audio)))))))
 		c.skip, c.skipped = c.skip-n, c.skipped+n
 	}
 	return c.skip > 0
@@ -71,7 +71,7 @@ func (s *Session) start(a *answer, u sentence.Unit, sp *span) {
 		c.skip = s.resume.samples * 2
 		s.resume = position{}
 	}
-	c.segment = &segment{answer: a, span: sp, spoken: utf8.RuneCountInString(u.Text)}
+	c.segment = &segment{answer: a, span: sp, runes: utf8.RuneCountInString(u.Text)}
 	s.clips = append(s.clips, c)
 	s.syntheses++
 	s.tasks.Go(func() {
@@ -87,7 +87,7 @@ func (s *Session) start(a *answer, u sentence.Unit, sp *span) {
 
 // synthesize reads the audio of a clip from the engine.
 func (s *Session) synthesize(ctx context.Context, c *clip) (err error) {
-	stall := time.AfterFunc(silenceLimit, func() { c.cancel(ErrEngineSilent) })
+	stall := time.AfterFunc(silenceLimit, func() { c.cancel(errEngineSilent) })
 	defer func() {
 		stall.Stop()
 		if err != nil && ctx.Err() != nil {

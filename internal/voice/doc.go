@@ -5,7 +5,7 @@
 // # The path of a sentence
 //
 // A [Session] gets the visible text of each turn as it grows ([Session.Update]), and divides it into sentences with a
-// [Segmenter]. Each sentence becomes a
+// segmenter. Each sentence becomes a
 // clip: an [Engine] speaks it while earlier clips are sent. [Session.Run] writes PCM, flushes and frames to the connection of one
 // person. A [Microphone] works in the other direction: what the person says becomes text. Agent, speech and microphone don't end each
 // other: an interruption ends the clips, and the caller decides about the turn.
@@ -19,8 +19,8 @@
 //   - One goroutine, that of [Session.Run], writes to the connection. So PCM, flushes and frames have one order.
 //   - Each interruption begins a generation and writes exactly one flush. After the flush there is no PCM, caption or end of an earlier
 //     generation.
-//   - At most [MaxLead] of audio is sent ahead of real time, so an interruption is nearly exact and the client's queue stays small.
-//   - A frame of PCM has an even length and at most [MaxFrame] bytes.
+//   - At most 2 s of audio is sent ahead of real time, so an interruption is nearly exact and the client's queue stays small.
+//   - A frame of PCM has an even length and at most 4,800 bytes.
 //   - A sentence is spoken at most once. Text that was replaced before its first sample was sent is not spoken.
 //   - A session calls its engine for a bounded number of sentences at a time, and buffers a bounded amount of audio.
 //   - Every goroutine of a session has ended when Run returns.

@@ -289,7 +289,8 @@ func start(t testing.TB, e *engine, change func(*recorder)) *started {
 	if change != nil {
 		change(s.recorder)
 	}
-	o := voice.Options{Log: slog.New(slog.DiscardHandler), NewSegmenter: func() voice.Segmenter { return &segmenter{} }}
+	o := voice.Options{Log: slog.New(slog.DiscardHandler)}
+	o.DivideWith(func() voice.Segmenter { return &segmenter{} })
 	if e != nil {
 		o.Engine = e
 	}

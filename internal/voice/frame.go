@@ -5,20 +5,20 @@ package voice
 // Frame is a JSON frame to the client.
 type Frame any
 
-// State is what a voice connection does.
-type State string
+// state is what a voice connection does.
+type state string
 
 // The states.
 const (
-	Listening State = "listening" // nothing is or will be spoken
-	Thinking  State = "thinking"  // a turn runs, and nothing of it is spoken yet
-	Speaking  State = "speaking"
+	stateListening state = "listening" // nothing is or will be spoken
+	stateThinking  state = "thinking"  // a turn runs, and nothing of it is spoken yet
+	stateSpeaking  state = "speaking"
 )
 
 // stateFrame reports a change of state.
 type stateFrame struct {
 	Type       string `json:"type"` // "state"
-	State      State  `json:"state"`
+	State      state  `json:"state"`
 	Generation int64  `json:"generation"`
 	Turn       string `json:"turn,omitempty"`
 }

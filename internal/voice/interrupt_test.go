@@ -158,8 +158,8 @@ func (r round) run(s *started, tag int) error {
 		}
 		s.Update(turn, tagged(tag, 9), r.isEndedByStop) // it goes on until it is stopped
 	}
-	if i.Heard.Turn != "" && (tagOf(i.Heard.Turn) != tag || i.Heard.Offset > len(tagged(tag, 5))) {
-		return fmt.Errorf("interruption %d: heard %+v", tag, i.Heard)
+	if i.Mark.Turn != "" && (tagOf(i.Mark.Turn) != tag || i.Mark.Offset > len(tagged(tag, 5))) {
+		return fmt.Errorf("interruption %d: heard %+v", tag, i.Mark)
 	}
 	return nil
 }
@@ -186,17 +186,17 @@ func TestInterruptAt(t *testing.T) {
 		played  int64
 		turns   int
 		isEnded bool
-		heard   voice.Heard
+		heard   voice.HeardMark
 	}{
 		"before the engine answers":       {latency: time.Second, at: 500 * time.Millisecond, turns: 1},
-		"in the first sentence":           {at: 300 * time.Millisecond, played: 7000, turns: 1, heard: voice.Heard{Turn: "0", Offset: 6}},
-		"between two sentences":           {at: 600 * time.Millisecond, played: 11 * runeSamples, turns: 1, heard: voice.Heard{Turn: "0", Offset: 12}},
-		"in the second sentence":          {at: 900 * time.Millisecond, played: 20 * runeSamples, turns: 1, heard: voice.Heard{Turn: "0", Offset: 18}},
-		"nothing was played":              {at: 300 * time.Millisecond, played: 0, turns: 1, heard: voice.Heard{Turn: "0"}},
-		"the client doesn't know":         {at: 900 * time.Millisecond, played: -1, turns: 1, heard: voice.Heard{Turn: "0", Offset: 18}},
-		"more than was sent":              {at: 300 * time.Millisecond, played: 1 << 50, turns: 1, heard: voice.Heard{Turn: "0", Offset: 24}},
-		"after the last byte, not played": {at: time.Second, played: 24 * runeSamples, isEnded: true, heard: voice.Heard{Turn: "0", Offset: 25}},
-		"after the last byte, played":     {at: 5 * time.Second, played: 35 * runeSamples, isEnded: true, heard: voice.Heard{Turn: "0", Offset: 37, IsWhole: true}},
+		"in the first sentence":           {at: 300 * time.Millisecond, played: 7000, turns: 1, heard: voice.HeardMark{Turn: "0", Offset: 6}},
+		"between two sentences":           {at: 600 * time.Millisecond, played: 11 * runeSamples, turns: 1, heard: voice.HeardMark{Turn: "0", Offset: 12}},
+		"in the second sentence":          {at: 900 * time.Millisecond, played: 20 * runeSamples, turns: 1, heard: voice.HeardMark{Turn: "0", Offset: 18}},
+		"nothing was played":              {at: 300 * time.Millisecond, played: 0, turns: 1, heard: voice.HeardMark{Turn: "0"}},
+		"the client doesn't know":         {at: 900 * time.Millisecond, played: -1, turns: 1, heard: voice.HeardMark{Turn: "0", Offset: 18}},
+		"more than was sent":              {at: 300 * time.Millisecond, played: 1 << 50, turns: 1, heard: voice.HeardMark{Turn: "0", Offset: 24}},
+		"after the last byte, not played": {at: time.Second, played: 24 * runeSamples, isEnded: true, heard: voice.HeardMark{Turn: "0", Offset: 25}},
+		"after the last byte, played":     {at: 5 * time.Second, played: 35 * runeSamples, isEnded: true, heard: voice.HeardMark{Turn: "0", Offset: 37, IsWhole: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -208,11 +208,11 @@ func TestInterruptAt(t *testing.T) {
 					t.Error("it doesn't speak")
 				}
 				i, ok := s.Interrupt(1, tt.played)
-				if !ok || len(i.Turns) != tt.turns || i.Heard != tt.heard {
+				if !ok || len(i.Turns) != tt.turns || i.Mark != tt.heard {
 					t.Errorf("%+v, %v; want %+v", i, ok, tt.heard)
 				}
 				again, ok := s.Interrupt(2, 0)
-				if !ok || len(again.Turns) != 0 || again.Heard != (voice.Heard{}) {
+				if !ok || len(again.Turns) != 0 || again.Mark != (voice.HeardMark{}) {
 					t.Errorf("again: %+v", again)
 				}
 				if s.IsSpeaking() || s.IsBusy() {
@@ -267,10 +267,10 @@ func TestPlayed(t *testing.T) {
 			t.Error("a report of another generation counts")
 		}
 		_, _ = s.Played(1, -1)
-		if h, ok := s.Heard(); !ok || h.IsWhole || h.Offset != 19 {
+		if h, ok := s.HeardMark(); !ok || h.IsWhole || h.Offset != 19 {
 			t.Errorf("%+v", h)
 		}
-		if h, ok := s.Played(1, 24*runeSamples); !ok || h != (voice.Heard{Turn: "t", Offset: 25, IsWhole: true}) {
+		if h, ok := s.Played(1, 24*runeSamples); !ok || h != (voice.HeardMark{Turn: "t", Offset: 25, IsWhole: true}) {
 			t.Errorf("%+v", h)
 		}
 		if _, ok := s.Played(1, 1<<40); ok {

@@ -27,10 +27,10 @@ type MicrophoneOptions struct {
 	Language   string
 	// Detect finds the utterances in the audio. Otherwise the client marks them.
 	Detect bool
-	// Started is called when an utterance was detected.
-	Started func()
-	// Received is called for each result, in order, including the error that ends a listener. The next utterance begins another one.
-	Received func(Result)
+	// OnSpeech is called when an utterance was detected.
+	OnSpeech func()
+	// OnResult is called for each result, in order, including the error that ends a listener. The next utterance begins another one.
+	OnResult func(Result)
 	Log      *slog.Logger
 }
 
@@ -43,16 +43,16 @@ type Microphone struct {
 	mu    sync.Mutex // protects the fields below
 	queue []sound
 	bytes int // of audio in queue
-	// credit is how many bytes may be written, as of counted.
-	credit  float64
-	counted time.Time
+	// credit is how many bytes may be written, as of countedAt.
+	credit    float64
+	countedAt time.Time
 
 	// Only the goroutine of Run uses the fields below.
 	listener    Listener
 	isUtterance bool
 	length      int // bytes of the utterance
 	activity    activity
-	rest        []byte // less than a frame for activity
+	remainder   []byte // less than a frame for activity
 	before      []byte // the newest audio before an utterance
 }
 
@@ -64,19 +64,19 @@ type sound struct {
 
 // NewMicrophone returns a microphone.
 func NewMicrophone(o MicrophoneOptions) *Microphone {
-	return &Microphone{options: o, wake: make(chan struct{}, 1), credit: maxAhead, counted: time.Now()}
+	return &Microphone{options: o, wake: make(chan struct{}, 1), credit: maxAhead, countedAt: time.Now()}
 }
 
 // Write adds audio, which it doesn't retain. If the audio comes much faster than real time, it is dropped and Write returns
-// [ErrTooFast].
+// [errTooFast].
 func (m *Microphone) Write(pcm []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := time.Now()
-	m.credit = min(maxAhead, m.credit+now.Sub(m.counted).Seconds()*maxSpeed*microphoneBytes)
-	m.counted = now
+	at := time.Now()
+	m.credit = min(maxAhead, m.credit+at.Sub(m.countedAt).Seconds()*maxSpeed*microphoneBytes)
+	m.countedAt = at
 	if float64(len(pcm)) > m.credit || m.bytes+len(pcm) > maxAhead {
-		return ErrTooFast
+		return errTooFast
 	}
 	m.credit -= float64(len(pcm))
 	m.add(sound{pcm: append([]byte(nil), pcm...)})
@@ -128,7 +128,7 @@ func (m *Microphone) Run(ctx context.Context) {
 				m.close()
 			}
 			if ok {
-				m.options.Received(r)
+				m.options.OnResult(r)
 			}
 		case <-m.wake:
 			for _, s := range m.take() {
@@ -165,10 +165,10 @@ func (m *Microphone) hear(ctx context.Context, s sound) {
 
 // detect divides audio into frames, and finds utterances in them.
 func (m *Microphone) detect(ctx context.Context, pcm []byte) {
-	m.rest = append(m.rest, pcm...)
-	for len(m.rest) >= activityFrame {
-		frame := m.rest[:activityFrame]
-		m.rest = m.rest[activityFrame:]
+	m.remainder = append(m.remainder, pcm...)
+	for len(m.remainder) >= activityFrame {
+		frame := m.remainder[:activityFrame]
+		m.remainder = m.remainder[activityFrame:]
 		if m.isUtterance {
 			m.write(frame)
 		} else {
@@ -179,7 +179,7 @@ func (m *Microphone) detect(ctx context.Context, pcm []byte) {
 		}
 		switch m.activity.add(frame) {
 		case speechStarted:
-			m.options.Started()
+			m.options.OnSpeech()
 			m.begin(ctx)
 			if m.isUtterance {
 				m.write(m.before)
@@ -189,7 +189,7 @@ func (m *Microphone) detect(ctx context.Context, pcm []byte) {
 			m.end()
 		}
 	}
-	m.rest = append([]byte(nil), m.rest...)
+	m.remainder = append([]byte(nil), m.remainder...)
 }
 
 // begin begins an utterance, and a listener if there is none.
@@ -200,7 +200,7 @@ func (m *Microphone) begin(ctx context.Context) {
 	if m.listener == nil {
 		l, err := m.options.Recognizer.Listen(ctx, m.options.Language)
 		if err != nil {
-			m.options.Received(Result{Err: fmt.Errorf("listen: %w", err)})
+			m.options.OnResult(Result{Err: fmt.Errorf("listen: %w", err)})
 			return
 		}
 		m.listener = l
@@ -235,7 +235,7 @@ func (m *Microphone) end() {
 func (m *Microphone) fail(err error) {
 	m.isUtterance = false
 	m.close()
-	m.options.Received(Result{Err: err})
+	m.options.OnResult(Result{Err: err})
 }
 
 // close closes the listener.

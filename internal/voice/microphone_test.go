@@ -67,8 +67,8 @@ func hear(t *testing.T, e *ear, detects bool, test func(m *voice.Microphone)) (r
 		var list []string
 		m := voice.NewMicrophone(voice.MicrophoneOptions{
 			Recognizer: e, Detect: detects, Log: slog.New(slog.DiscardHandler),
-			Started: func() { list = append(list, "started") },
-			Received: func(r voice.Result) {
+			OnSpeech: func() { list = append(list, "started") },
+			OnResult: func(r voice.Result) {
 				if r.Err != nil {
 					r.Text = "error"
 				}

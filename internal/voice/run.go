@@ -10,7 +10,7 @@ import (
 
 // Run writes to the client until ctx ends or the connection breaks, and returns the reason. When it returns, all calls of the engine have
 // returned.
-func (s *Session) Run(ctx context.Context, out Output) error {
+func (s *Session) Run(ctx context.Context, o Output) error {
 	ctx, cancel := context.WithCancel(ctx)
 	s.ctx = ctx
 	defer s.tasks.Wait()
@@ -26,7 +26,7 @@ func (s *Session) Run(ctx context.Context, out Output) error {
 			return ErrTooSlow
 		}
 		if write != nil {
-			if err := write(out); err != nil {
+			if err := write(o); err != nil {
 				return err
 			}
 			continue
@@ -45,8 +45,8 @@ func (s *Session) Run(ctx context.Context, out Output) error {
 const forever = time.Hour
 
 // next returns what to write now. If that is nil, it returns how long to wait unless something happens. It is called with the lock.
-func (s *Session) next(now time.Time) (write func(Output) error, wait time.Duration) {
-	wait = s.advance(now)
+func (s *Session) next(at time.Time) (write func(Output) error, wait time.Duration) {
+	wait = s.advance(at)
 	if len(s.frames) > 0 {
 		q := s.frames[0]
 		s.frames[0] = queued{}
@@ -54,7 +54,7 @@ func (s *Session) next(now time.Time) (write func(Output) error, wait time.Durat
 		if q.isFlush {
 			return Output.Flush, 0
 		}
-		return func(out Output) error { return out.Frame(q.frame) }, 0
+		return func(o Output) error { return o.Frame(q.frame) }, 0
 	}
 	if len(s.clips) == 0 {
 		return nil, wait
@@ -63,29 +63,29 @@ func (s *Session) next(now time.Time) (write func(Output) error, wait time.Durat
 	if c.leaveOut() || len(c.audio) < 2 {
 		return nil, wait // more audio wakes the session
 	}
-	lead := s.schedule.lead(now)
+	lead := s.schedule.lead(at)
 	// A short frame costs as much as a long one, so it waits for more audio as long as the client has enough.
 	if !c.isFinished && len(c.audio) < usualFrame && lead > 2*duration(usualFrame) {
 		return nil, min(wait, lead-2*duration(usualFrame))
 	}
 	length := min(len(c.audio)&^1, usualFrame)
-	if excess := lead + duration(int64(length)) - MaxLead; lead > 0 && excess > 0 {
+	if excess := lead + duration(int64(length)) - maxLead; lead > 0 && excess > 0 {
 		return nil, min(wait, excess)
 	}
 	if !c.span.isBegun {
 		caption := s.begin(c)
-		return func(out Output) error { return out.Frame(caption) }, 0
+		return func(o Output) error { return o.Frame(caption) }, 0
 	}
-	pcm := c.cut(length)
-	s.schedule.add(now, len(pcm))
-	s.timeline.sent += int64(len(pcm) / 2)
-	return func(out Output) error { return out.Audio(pcm) }, 0
+	pcm := c.takeAudio(length)
+	s.schedule.add(at, len(pcm))
+	s.timeline.sentSamples += int64(len(pcm) / 2)
+	return func(o Output) error { return o.Audio(pcm) }, 0
 }
 
 // begin begins to send a clip, and returns the frame that precedes it.
 func (s *Session) begin(c *clip) Frame {
 	c.span.isBegun = true
-	c.segment.start = s.timeline.sent - c.skipped/2
+	c.segment.start = s.timeline.sentSamples - c.skipped/2
 	s.timeline.begin(c.segment)
 	return captionFrame{
 		Type: "caption", Turn: c.answer.turn, Start: c.span.start, End: c.span.end, Sample: c.segment.start, Generation: s.generation, Text: c.unit.Text,
@@ -94,8 +94,8 @@ func (s *Session) begin(c *clip) Frame {
 
 // advance moves everything forward that doesn't depend on the connection: it completes clips and answers, begins new clips, and queues
 // frames. It returns when it has to be called next.
-func (s *Session) advance(now time.Time) (wait time.Duration) {
-	wait = s.flushAnswers(now)
+func (s *Session) advance(at time.Time) (wait time.Duration) {
+	wait = s.flushAnswers(at)
 	for {
 		s.completeClips()
 		if s.startClip() || s.completeAnswer() {
@@ -108,9 +108,9 @@ func (s *Session) advance(now time.Time) (wait time.Duration) {
 }
 
 // flushAnswers makes sentences complete whose agent pauses.
-func (s *Session) flushAnswers(now time.Time) (wait time.Duration) {
+func (s *Session) flushAnswers(at time.Time) (wait time.Duration) {
 	wait = forever
-	remaining := flushAfter - now.Sub(s.grown)
+	remaining := flushAfter - at.Sub(s.grownAt)
 	for _, a := range s.answers {
 		switch {
 		case a.isFlushed || a.isEnded:
@@ -159,7 +159,7 @@ func (s *Session) fail(c *clip) {
 	case s.failures >= maxFailures:
 		f.Message, f.Action = "The rest of the answer isn't spoken, because the speech engine fails.", "Read it in the conversation, and check the speech engine."
 		s.silence(c.answer)
-	case errors.Is(c.err, ErrEngineSilent):
+	case errors.Is(c.err, errEngineSilent):
 		f.Message = "A sentence couldn't be spoken: the speech engine isn't responding."
 	}
 	f.Turn = c.answer.turn
@@ -169,7 +169,7 @@ func (s *Session) fail(c *clip) {
 // silence makes the rest of an answer not be spoken.
 func (s *Session) silence(a *answer) {
 	s.failures = 0
-	a.newSegmenter = func() Segmenter { return noUnits{} }
+	a.newSegmenter = func() segmenter { return noUnits{} }
 	a.drop(0)
 	s.dropClips()
 	a.restart(len(a.text))
@@ -207,23 +207,23 @@ func (s *Session) completeAnswer() bool {
 	}
 	s.answers = s.answers[1:]
 	if n := len(s.timeline.segments); n > 0 && s.timeline.segments[n-1].answer == a {
-		s.finished = append(s.finished, completion{a, s.timeline.sent})
+		s.finished = append(s.finished, completion{a, s.timeline.sentSamples})
 		if len(s.finished) > maxSegments {
 			s.finished = s.finished[1:]
 		}
 	}
-	s.queueNow(doneFrame{Type: "stream_done", Turn: a.turn, Generation: s.generation, Samples: s.timeline.sent})
+	s.queueNow(doneFrame{Type: "stream_done", Turn: a.turn, Generation: s.generation, Samples: s.timeline.sentSamples})
 	return true
 }
 
 // reportState queues a frame if the state has changed.
 func (s *Session) reportState() {
-	state := stateFrame{Type: "state", State: Listening, Generation: s.generation}
+	state := stateFrame{Type: "state", State: stateListening, Generation: s.generation}
 	if len(s.answers) > 0 {
 		a := s.answers[0]
-		state.State, state.Turn = Thinking, a.turn
-		if len(s.clips) > 0 && s.clips[0].answer == a && len(s.clips[0].audio) > 1 && s.clips[0].skip == 0 || s.state.State == Speaking && s.state.Turn == a.turn && s.state.Generation == s.generation {
-			state.State = Speaking
+		state.State, state.Turn = stateThinking, a.turn
+		if len(s.clips) > 0 && s.clips[0].answer == a && len(s.clips[0].audio) > 1 && s.clips[0].skip == 0 || s.state.State == stateSpeaking && s.state.Turn == a.turn && s.state.Generation == s.generation {
+			state.State = stateSpeaking
 		}
 	}
 	if state.State == s.state.State && state.Turn == s.state.Turn && state.Generation == s.state.Generation {

@@ -17,17 +17,17 @@ func duration(bytes int64) time.Duration {
 }
 
 // lead returns how much of the audio is not played yet.
-func (s *schedule) lead(now time.Time) time.Duration {
+func (s *schedule) lead(at time.Time) time.Duration {
 	if s.bytes == 0 {
 		return 0
 	}
-	return max(0, duration(s.bytes)-now.Sub(s.since))
+	return max(0, duration(s.bytes)-at.Sub(s.since))
 }
 
 // add counts bytes that are sent now. If nothing was left to play, they begin a new stretch.
-func (s *schedule) add(now time.Time, bytes int) {
-	if s.lead(now) == 0 {
-		*s = schedule{since: now}
+func (s *schedule) add(at time.Time, bytes int) {
+	if s.lead(at) == 0 {
+		*s = schedule{since: at}
 	}
 	s.bytes += int64(bytes)
 }

@@ -2,8 +2,8 @@ package voice
 
 import "github.com/leat-dev/leat/internal/voice/sentence"
 
-// Segmenter divides a growing text into units, as [sentence.Segmenter] does. It need not be safe for concurrent use.
-type Segmenter interface {
+// segmenter divides a growing text into units, as [sentence.Segmenter] does. It need not be safe for concurrent use.
+type segmenter interface {
 	// Write adds text and returns the units that are complete.
 	Write(delta string) []sentence.Unit
 	// Flush returns the units that probably are complete, because the text doesn't grow at the moment.
@@ -12,7 +12,7 @@ type Segmenter interface {
 	Close() []sentence.Unit
 }
 
-var _ Segmenter = (*sentence.Segmenter)(nil)
+var _ segmenter = (*sentence.Segmenter)(nil)
 
 // noUnits is a segmenter that finds nothing.
 type noUnits struct{}

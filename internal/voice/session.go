@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// MaxLead is how much audio is sent ahead of real time. A client needs a few hundred milliseconds against jitter; more would only
+	// maxLead is how much audio is sent ahead of real time. A client needs a few hundred milliseconds against jitter; more would only
 	// have to be dropped at an interruption.
-	MaxLead = 2 * time.Second
-	// MaxFrame is the size of the largest frame of PCM in bytes: 100 ms.
-	MaxFrame = SpeechRate / 10 * 2
+	maxLead = 2 * time.Second
+	// maxFrame is the size of the largest frame of PCM in bytes: 100 ms.
+	maxFrame = SpeechRate / 10 * 2
 	// usualFrame is the size of a frame of PCM in bytes if enough audio is there: 40 ms. A frame is also what an interruption may have to
 	// wait for.
 	usualFrame = SpeechRate / 25 * 2
@@ -35,11 +35,11 @@ const (
 type Options struct {
 	// Engine speaks. If it is nil, nothing is spoken, and the session only reports states.
 	Engine Engine
-	// NewSegmenter returns a segmenter for an answer. If it is nil, package sentence divides answers.
-	NewSegmenter func() Segmenter
 	// Voice and Language are those of each [Utterance].
 	Voice, Language string
 	Log             *slog.Logger // required
+
+	newSegmenter func() segmenter // instead of package sentence's
 }
 
 // Output is the connection to the client. One goroutine calls its methods. An error ends the session.
@@ -61,7 +61,7 @@ type Session struct {
 	mu         sync.Mutex // protects the fields below, and the clips
 	generation int64      // from 1
 	answers    []*answer  // in the order in which they are spoken; the first one is being spoken
-	grown      time.Time  // when the text of an answer grew last
+	grownAt    time.Time  // when the text of an answer grew last
 	clips      []*clip    // of the current generation; the first one is sent
 	syntheses  int        // calls of the engine that have not returned
 	failures   int        // sentences that failed since the last one that didn't
@@ -99,14 +99,14 @@ type completion struct {
 type Interruption struct {
 	// Turns are those that were or would have been spoken and have not ended.
 	Turns []string
-	// Heard is how far the person has heard the answer that was spoken. Its turn is empty if nothing was.
-	Heard Heard
+	// Mark is how far the person has heard the answer that was spoken. Its turn is empty if none was.
+	Mark HeardMark
 }
 
 // NewSession returns a session.
 func NewSession(o Options) *Session {
 	return &Session{
-		options: o, wake: make(chan struct{}, 1), generation: 1, muted: map[string]int{}, state: stateFrame{State: Listening, Generation: 1},
+		options: o, wake: make(chan struct{}, 1), generation: 1, muted: map[string]int{}, state: stateFrame{State: stateListening, Generation: 1},
 	}
 }
 
@@ -140,9 +140,9 @@ func (s *Session) Update(turn, text string, isEnded bool) {
 	}
 	a := s.answer(turn)
 	if text != a.text || a.isRegrowing {
-		a.set(text)
+		a.setText(text)
 		s.dropClips()
-		s.grown = time.Now()
+		s.grownAt = time.Now()
 	}
 	if isEnded {
 		a.end()
@@ -166,14 +166,14 @@ func (s *Session) answer(turn string) *answer {
 }
 
 // newSegmenter returns the function for new segmenters. Without an engine nothing has to be divided.
-func (s *Session) newSegmenter() func() Segmenter {
+func (s *Session) newSegmenter() func() segmenter {
 	switch {
 	case s.options.Engine == nil:
-		return func() Segmenter { return noUnits{} }
-	case s.options.NewSegmenter != nil:
-		return s.options.NewSegmenter
+		return func() segmenter { return noUnits{} }
+	case s.options.newSegmenter != nil:
+		return s.options.newSegmenter
 	}
-	return func() Segmenter { return sentence.New(s.options.Language) }
+	return func() segmenter { return sentence.New(s.options.Language) }
 }
 
 // dropClips drops the clips whose text was replaced. It is called with the lock.
@@ -240,7 +240,7 @@ func (s *Session) Interrupt(generation, played int64) (Interruption, bool) {
 		s.timeline.report(played)
 	}
 	i := Interruption{}
-	i.Heard, _ = s.heard()
+	i.Mark, _ = s.mark()
 	for _, a := range s.answers {
 		if !a.isEnded {
 			i.Turns = append(i.Turns, a.turn)
@@ -267,35 +267,35 @@ func (s *Session) Interrupt(generation, played int64) (Interruption, bool) {
 
 // Played stores how many samples of a generation the client has played. It returns true with the answer whose last sample was played, if
 // there is one.
-func (s *Session) Played(generation, samples int64) (Heard, bool) {
+func (s *Session) Played(generation, samples int64) (HeardMark, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if generation != 0 && generation != s.generation {
-		return Heard{}, false
+		return HeardMark{}, false
 	}
 	s.timeline.report(samples)
-	var h Heard
+	var h HeardMark
 	isWhole := false
 	for len(s.finished) > 0 && s.finished[0].end <= s.timeline.played {
 		a := s.finished[0].answer
-		h, isWhole = Heard{Turn: a.turn, Offset: len(a.text), IsWhole: true}, true
+		h, isWhole = HeardMark{Turn: a.turn, Offset: len(a.text), IsWhole: true}, true
 		s.finished = s.finished[1:]
 	}
 	return h, isWhole
 }
 
-// Heard returns how far the answer that is played has been heard. It returns false if none is.
-func (s *Session) Heard() (Heard, bool) {
+// HeardMark returns how far the answer that is played has been heard. It returns false if none is.
+func (s *Session) HeardMark() (HeardMark, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.heard()
+	return s.mark()
 }
 
-// heard is Heard with the lock. A client that doesn't report what it has played is taken to play in real time.
-func (s *Session) heard() (Heard, bool) {
+// mark is HeardMark with the lock. A client that doesn't report what it has played is taken to play in real time.
+func (s *Session) mark() (HeardMark, bool) {
 	played := s.timeline.played
 	if !s.timeline.reported {
-		played = max(0, s.timeline.sent-int64(s.schedule.lead(time.Now()).Seconds()*SpeechRate))
+		played = max(0, s.timeline.sentSamples-int64(s.schedule.lead(time.Now()).Seconds()*SpeechRate))
 	}
 	h, ok := s.timeline.at(played)
 	for _, f := range s.finished {

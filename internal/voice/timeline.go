@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Heard says how far a person has heard an answer.
-type Heard struct {
+// HeardMark says how far a person has heard an answer.
+type HeardMark struct {
 	Turn string
 	// Offset is how much of the visible text of the turn was heard, in bytes. It is at the end of a word.
 	Offset int
@@ -26,7 +26,7 @@ type segment struct {
 	start   int64 // sample of the generation at which it began; negative if its beginning was played on an earlier connection
 	samples int64 // of the whole sentence as far as it is known
 	isWhole bool  // samples is final
-	spoken  int   // runes of the text that is said aloud, to estimate the length before it is known
+	runes   int   // of the text that is said aloud, to estimate the length before it is known
 }
 
 // runeSamples is about the number of samples of a spoken character: 15 characters are spoken in a second.
@@ -37,15 +37,15 @@ func (g *segment) length() int64 {
 	if g.isWhole {
 		return g.samples
 	}
-	return max(g.samples, int64(g.spoken)*runeSamples)
+	return max(g.samples, int64(g.runes)*runeSamples)
 }
 
 // timeline is the order of sentences in the current generation.
 type timeline struct {
-	segments []*segment
-	sent     int64 // samples that were written
-	played   int64 // samples that the client reported
-	reported bool  // the client has reported at least once
+	segments    []*segment
+	sentSamples int64 // samples that were written
+	played      int64 // samples that the client reported
+	reported    bool  // the client has reported at least once
 }
 
 // begin adds a sentence, and forgets the oldest if there are too many.
@@ -60,11 +60,11 @@ func (t *timeline) begin(g *segment) {
 // report stores how many samples the client has played. Reports never go back, and never exceed what was sent.
 func (t *timeline) report(played int64) {
 	t.reported = true
-	t.played = max(t.played, min(played, t.sent))
+	t.played = max(t.played, min(played, t.sentSamples))
 }
 
 // at returns how far the answer was heard whose sentence is played at a sample, or false if none was begun before it.
-func (t *timeline) at(played int64) (Heard, bool) {
+func (t *timeline) at(played int64) (HeardMark, bool) {
 	var g *segment
 	for _, s := range t.segments {
 		if s.start > played || s.start == played && g != nil {
@@ -73,9 +73,9 @@ func (t *timeline) at(played int64) (Heard, bool) {
 		g = s
 	}
 	if g == nil {
-		return Heard{}, false
+		return HeardMark{}, false
 	}
-	h := Heard{Turn: g.answer.turn, Offset: g.span.end}
+	h := HeardMark{Turn: g.answer.turn, Offset: g.span.end}
 	if n := played - g.start; n < g.length() {
 		h.Offset = g.span.start + wordEnd(textOf(g.answer.text, g.span), float64(n)/float64(g.length()))
 	}

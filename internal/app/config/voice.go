@@ -65,8 +65,7 @@ func (v *Voice) check(bad reporter) {
 		"voice.speech":      {v.Speech.Key, v.Speech.KeyEnv, v.Speech.KeyFile},
 		"voice.recognition": {v.Recognition.Key, v.Recognition.KeyEnv, v.Recognition.KeyFile},
 	} {
-		set := slices.DeleteFunc(sources, func(s string) bool { return s == "" })
-		if len(set) > 1 {
+		if len(slices.DeleteFunc(sources, func(s string) bool { return s == "" })) > 1 {
 			bad(section, "key, key_env and key_file are different ways to set one key; use one of them")
 		}
 	}

@@ -16,14 +16,14 @@ import (
 )
 
 // openVoice makes the engines of conversations by voice. A configured engine that can't be made fails the start, because its name is in the
-// configuration on purpose. Without an engine voice says so to people, and everything else works.
+// configuration on purpose. Without an engine, connections by voice report that, and everything else works.
 func (a *App) openVoice(_ context.Context, opt Options) error {
-	log := a.log.With("part", "voice")
-	engine, err := speechEngine(&a.cfg.Voice.Speech, opt.Getenv, log)
+	cfg, log := &a.cfg.Voice, a.log.With("part", "voice")
+	engine, err := speechEngine(&cfg.Speech, opt.Getenv, log)
 	if err != nil {
 		return fmt.Errorf("%w: voice.speech: %w", config.ErrInvalid, err)
 	}
-	recognizer, err := recognizer(&a.cfg.Voice.Recognition, opt.Getenv)
+	recognizer, err := recognizer(&cfg.Recognition, opt.Getenv)
 	if err != nil {
 		return fmt.Errorf("%w: voice.recognition: %w", config.ErrInvalid, err)
 	}
@@ -35,8 +35,8 @@ func (a *App) openVoice(_ context.Context, opt Options) error {
 	defaults := &a.cfg.Voice.Speech
 	a.speech = servervoice.Speech{Engine: engine, Voice: defaults.Voice, Language: defaults.Language}
 	a.voice = wire.New(wire.Options{
-		Engine: engine, Recognizer: recognizer, Voice: a.cfg.Voice.Speech.Voice, Language: a.cfg.Voice.Speech.Language,
-		Spoken: a.cfg.Voice.Recognition.Language, KeepTurn: a.cfg.Voice.Interrupt == config.InterruptSpeech, Log: log,
+		Engine: engine, Recognizer: recognizer, Voice: cfg.Speech.Voice, Language: cfg.Speech.Language,
+		RecognitionLanguage: cfg.Recognition.Language, KeepTurn: cfg.Interrupt == config.InterruptSpeech, Log: log,
 	})
 	return nil
 }

@@ -9,11 +9,12 @@
 // nothing of a platform's requests: whether a text is a draft, an edited message or a native stream is the channel's affair.
 //
 //   - A long answer arrives whole and in order, in as many messages as the platform needs.
-//   - Tool calls are visible while they run, with the end of their output, and leave no trace.
+//   - Tool calls are visible while they run, with the end of their output, and leave no trace. On a quiet platform nothing is shown of
+//     a running turn but its questions.
 //   - A question stays in the chat exactly once, before the text that follows the answer to it.
 //   - An error is shown after the text that was written before it. A part of an answer is never presented as the whole.
 //   - A retracted text disappears from all messages that showed it. A removed turn leaves nothing.
-//   - No request is made during a penalty, and the answer arrives when it is over.
+//   - No request is made during a penalty, and the answer arrives when it is over. It also arrives after an outage.
 //   - A process that ends during any of the first 30 requests is continued by the next one, whether that request took effect or not.
 //   - In a storm of random faults over all chats every answer arrives exactly once, or at most once and with channel.ErrUnknownOutcome
 //     if the platform has no idempotency keys.

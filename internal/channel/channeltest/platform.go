@@ -1,6 +1,8 @@
 package channeltest
 
 import (
+	"io"
+	"testing"
 	"time"
 
 	"github.com/leat-dev/leat/internal/channel"
@@ -34,9 +36,14 @@ type Platform struct {
 	// Idempotent means that every answer arrives exactly once, also if a request got no answer. It is a claim that the tests check:
 	// they accept no unknown outcome then.
 	Idempotent bool
+	// Quiet means that nothing of a running turn is shown but its questions. The tests check that as well.
+	Quiet bool
+	// Tombstone is what a message becomes that should disappear, on a platform without deletion. If it is empty, messages are deleted.
+	Tombstone string
 }
 
-// Server is a fake server of the platform.
+// Server is a fake server of the platform. If it implements [io.Closer], it is closed at the end of a test, before its violations are
+// read. Servers whose channels have connections need that.
 type Server interface {
 	// Open returns a new channel that uses the server, as a process does after a start. It shares no memory with the one before.
 	Open() channel.StreamChannel
@@ -55,4 +62,17 @@ type Server interface {
 	Requests() int
 	// Violations returns what a good bot doesn't do: a request during a penalty, two requests for one message at a time.
 	Violations() []string
+}
+
+// end closes a server and reports its violations.
+func end(t *testing.T, s Server) {
+	t.Helper()
+	if c, ok := s.(io.Closer); ok {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, v := range s.Violations() {
+		t.Error(v)
+	}
 }

@@ -25,9 +25,7 @@ func Run(t *testing.T, p Platform) {
 						b := &bench{platform: p, server: s, channel: s.Open(), chat: chat}
 						b.replyTo = s.Say(chat)
 						f(t, b)
-						for _, v := range s.Violations() {
-							t.Error(v)
-						}
+						end(t, s)
 					})
 				})
 			}
@@ -39,6 +37,7 @@ func Run(t *testing.T, p Platform) {
 			test("retracted", retracted)
 			test("removed turn", removedTurn)
 			test("penalty", penalties)
+			test("outage", outage)
 			// Thirty requests cover the whole of such a turn on every platform: the card, edits of the text, and the parts of the
 			// answer.
 			for n := range 30 {
@@ -84,6 +83,33 @@ func (b *bench) text() string {
 	return strings.Join(strings.Fields(strings.Join(b.server.Visible(b.chat), " ")), " ")
 }
 
+// sees checks that the chat shows texts of a running turn, or nothing on a quiet platform.
+func (b *bench) sees(t *testing.T, when string, want ...string) {
+	t.Helper()
+	text := b.text()
+	if b.platform.Quiet {
+		if text != "" {
+			t.Errorf("%s: %q on a quiet platform", when, text)
+		}
+		return
+	}
+	for _, w := range want {
+		if !strings.Contains(text, w) {
+			t.Errorf("%s: %q without %q", when, text, w)
+		}
+	}
+}
+
+// finishEmpty waits for the end of a delivery that leaves nothing.
+func (b *bench) finishEmpty(t *testing.T, result <-chan error) {
+	t.Helper()
+	want := b.platform.Tombstone
+	if b.platform.Quiet {
+		want = "" // nothing was shown that would have to disappear
+	}
+	b.finish(t, result, want)
+}
+
 // longAnswer streams an answer that is too long for a message: it arrives whole and in order. If a part were lost, doubled or in the
 // wrong place, the numbers of the sentences would show it.
 func longAnswer(t *testing.T, b *bench) {
@@ -100,8 +126,8 @@ func longAnswer(t *testing.T, b *bench) {
 	b.finish(t, result, strings.TrimSpace(want.String()))
 }
 
-// tools shows a card while tools run. At the end only the texts of all iterations remain. Text that was written before a tool call
-// has to be a part of the answer, although the live view shows the newest iteration only.
+// tools shows a card while tools run, unless the platform is quiet. At the end only the texts of all iterations remain. Text that was
+// written before a tool call has to be a part of the answer, although the live view shows the newest iteration only.
 func tools(t *testing.T, b *bench) {
 	s, result := b.begin(t)
 	s.OpenText()
@@ -109,14 +135,10 @@ func tools(t *testing.T, b *bench) {
 	s.Send(event.Event{Type: event.TurnUpdate, Body: &event.Body{Step: 2}})
 	s.Tool("bash", `{"command":"ls <dir> & more"}`)
 	time.Sleep(10 * time.Second)
-	if text := b.text(); !strings.Contains(text, "Working…") || !strings.Contains(text, "ls <dir> & more") {
-		t.Errorf("while a tool runs: %q", text)
-	}
+	b.sees(t, "while a tool runs", "ls <dir> & more")
 	s.ToolEnd("a.txt\nb.txt\n", event.PartFailed)
 	time.Sleep(12 * time.Second)
-	if text := b.text(); !strings.Contains(text, "❌") || !strings.Contains(text, "a.txt") {
-		t.Errorf("after a failed tool: %q", text)
-	}
+	b.sees(t, "after a failed tool", "❌", "a.txt")
 	s.OpenText()
 	s.Write("There are two.")
 	time.Sleep(10 * time.Second)
@@ -163,8 +185,9 @@ func cancelledTurn(t *testing.T, b *bench) {
 	s, result := b.begin(t)
 	s.Tool("bash", `{"command":"ls"}`)
 	time.Sleep(10 * time.Second)
+	b.sees(t, "while a tool runs", "bash")
 	s.End(event.Cancelled)
-	b.finish(t, result, "")
+	b.finishEmpty(t, result)
 }
 
 // retracted replaces a long text by a short one. The long one fills several messages on most platforms. All of them but the first
@@ -190,17 +213,21 @@ func removedTurn(t *testing.T, b *bench) {
 	s.OpenText()
 	s.Write("An answer that is long enough to be shown while it grows.")
 	time.Sleep(10 * time.Second)
+	b.sees(t, "while the text grows") // a draft isn't visible
 	s.Reset()
-	b.finish(t, result, "")
+	b.finishEmpty(t, result)
 }
 
-// penalties makes the server refuse everything for a while: no request is made meanwhile, and the answer comes after. A channel that
-// gives up during a long penalty would lose the answer, and one that tries in between would lengthen it.
+// penalties makes the server refuse everything for a while, once while the turn runs and once at its end: no request is made meanwhile,
+// and the answer comes after. A channel that gives up during a long penalty would lose the answer, and one that tries in between would
+// lengthen it.
 func penalties(t *testing.T, b *bench) {
-	requests := 0
+	const wait = 149 * time.Second
+	requests, isOver, isPunished := 0, false, false
 	b.server.SetChaos(func() Fault {
-		if requests++; requests == 3 {
-			return Fault{Penalized, 149 * time.Second}
+		if requests++; requests == 3 && !isOver || isOver && !isPunished {
+			isPunished = isOver
+			return Fault{Penalized, wait}
 		}
 		return Fault{}
 	})
@@ -210,12 +237,33 @@ func penalties(t *testing.T, b *bench) {
 		s.Write("More and more. ")
 		time.Sleep(time.Second)
 	}
+	isOver = true
 	s.End(event.Completed)
 	began := time.Now()
 	b.finish(t, result, strings.TrimSpace(strings.Repeat("More and more. ", 20)))
-	if took := time.Since(began); took < 100*time.Second || took > 160*time.Second {
+	// Platforms that don't say how long a penalty lasts are tried again with growing waits.
+	if took := time.Since(began); took < wait || took > 2*wait+2*time.Minute {
 		t.Errorf("the answer came %v after the end", took)
 	}
+}
+
+// outage makes the server refuse everything for four minutes, beginning with the end of the turn. The answer comes when that is over. A
+// channel that gives up would lose it.
+func outage(t *testing.T, b *bench) {
+	var end time.Time
+	b.server.SetChaos(func() Fault {
+		if time.Now().Before(end) {
+			return Fault{Kind: Broken}
+		}
+		return Fault{}
+	})
+	s, result := b.begin(t)
+	s.OpenText()
+	s.Write("An answer that is long enough to be shown while it grows.")
+	time.Sleep(10 * time.Second)
+	end = time.Now().Add(4 * time.Minute)
+	s.End(event.Completed)
+	b.finish(t, result, "An answer that is long enough to be shown while it grows.")
 }
 
 // killed ends a delivery during its nth request. The next one continues: the answer appears once, and nothing else remains. Every

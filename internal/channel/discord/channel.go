@@ -97,8 +97,9 @@ func (c *bot) Link() string {
 	return defaultURL + "/oauth2/authorize?" + query.Encode()
 }
 
-// Capabilities implements [channel.Channel].
-func (c *bot) Capabilities() channel.CapabilitySet { return channel.CapabilitySet{Idempotent: true} }
+// Capabilities implements [channel.Channel]. The platform forgets the key of a message within minutes, so after a restart a repetition
+// could appear twice.
+func (c *bot) Capabilities() channel.CapabilitySet { return channel.CapabilitySet{FileUpload: true} }
 
 // Send implements [channel.Channel].
 func (c *bot) Send(ctx context.Context, m channel.OutboundMessage) error {
@@ -108,7 +109,7 @@ func (c *bot) Send(ctx context.Context, m channel.OutboundMessage) error {
 	if m.Key == "" {
 		m.Key = randomKey()
 	}
-	return c.engine.Send(ctx, placeOf(m.ChatID), c.newChat(m.ChatID), m)
+	return c.engine.Send(ctx, placeOf(m.ChatID), c.newChat(m.ChatID, nil), m)
 }
 
 var (
@@ -121,7 +122,7 @@ func (c *bot) SendStream(ctx context.Context, chatID string, metadata channel.St
 	if err := checkChat(chatID); err != nil {
 		return err
 	}
-	var ch live.FileChat = c.newChat(chatID)
+	var ch live.FileChat = c.newChat(chatID, metadata.State)
 	if !c.isLive {
 		ch = live.Quiet(ch)
 	}

@@ -2,6 +2,7 @@ package discord
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -39,16 +40,25 @@ type chat struct {
 	id string
 	// noReply is set when a reply was refused.
 	noReply bool
-	// unanswered are the messages whose creation got no answer, by key. They are forgotten with the delivery. A later one repeats its
-	// requests soon enough for the nonce, or can't find the message at all.
+	// unanswered are the messages whose creation got no answer, by key. They are forgotten with the delivery; a later one looks for the
+	// message that was being created.
 	unanswered map[string]unanswered
+	// isInterrupted means that the delivery before was interrupted, so the next message to be created may exist.
+	isInterrupted bool
+	replyTo       string // the message that the interrupted delivery answers, or empty
+	// newest is the id of the newest message that the delivery has created or knows, or 0. A lost message is newer.
+	newest uint64
 }
 
 var _ live.FileChat = (*chat)(nil)
 
-// newChat returns a chat for one delivery, which must not be shared with another.
-func (c *bot) newChat(id string) *chat {
-	return &chat{c: c, id: id, unanswered: map[string]unanswered{}}
+// newChat returns a chat for one delivery, which must not be shared with another. state is that of one that was interrupted, or nil.
+func (c *bot) newChat(id string, state json.RawMessage) *chat {
+	t := &chat{c: c, id: id, unanswered: map[string]unanswered{}}
+	if state != nil {
+		t.continueFrom(state)
+	}
+	return t
 }
 
 // placeOf returns where the requests to a channel are counted. The platform counts requests for each channel, and a thread is a
@@ -109,15 +119,16 @@ func (t *chat) Post(ctx context.Context, p live.Post) (string, error) {
 	}
 	body := content(p)
 	body.Reference, body.Nonce, body.Enforce = t.reference(p.ReplyTo), nonceOf(p.Key), true
-	return t.create(ctx, p.Key, body, func(result *message) error {
+	return t.create(ctx, p.Key, body, p.IsLive, func(result *message) error {
 		return t.c.client.call(ctx, at(http.MethodPost, "/channels/%s/messages", t.id), body, result)
 	})
 }
 
 // create creates a message with the nonce of a key, unless it was created by a request without an answer. The time of the request is
 // taken before it is made, because the server may create the message at any moment until the answer is lost.
-func (t *chat) create(ctx context.Context, key string, body outgoing, send func(result *message) error) (string, error) {
-	if id, err := t.find(ctx, key); id != "" || err != nil {
+func (t *chat) create(ctx context.Context, key string, body outgoing, isGrowing bool, send func(result *message) error) (string, error) {
+	if id, err := t.find(ctx, key, body, isGrowing); id != "" || err != nil {
+		t.newest = max(t.newest, numberOf(id))
 		return id, t.explain(err)
 	}
 	began := time.Now()
@@ -126,6 +137,7 @@ func (t *chat) create(ctx context.Context, key string, body outgoing, send func(
 	if errors.Is(err, live.ErrUnknown) {
 		t.remember(key, began, body)
 	}
+	t.newest = max(t.newest, numberOf(result.ID))
 	return result.ID, t.explain(err)
 }
 

@@ -1,16 +1,19 @@
 package discord
 
 import (
+	"cmp"
 	"context"
 	"net/http"
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/leat-dev/leat/internal/base/retry"
 	"github.com/leat-dev/leat/internal/channel"
 )
 
-// command is a slash command of the application. A registration replaces all commands of the application, so it can be repeated at
-// each start.
+// command is a slash command of the application, in the form in which the platform also returns it. Optional fields are missing there
+// or have their defaults.
 type command struct {
 	Name        string    `json:"name"`
 	Description string    `json:"description"`
@@ -48,11 +51,11 @@ func commands() []command {
 // registerAgain are the waits after failed requests to register the commands. A failure does little harm, so the waits are long.
 var registerAgain = retry.Schedule{Initial: time.Second, Max: 5 * time.Minute, Jitter: true}
 
-// register registers the slash commands. It retries until ctx ends or the platform refuses them: the bot works without them, because a
-// command can also be written as a message.
+// register makes sure that the slash commands are registered. It retries until ctx ends or the platform refuses them: the bot works
+// without them, because a command can also be written as a message.
 func (c *bot) register(ctx context.Context, application string) {
 	for failed := 1; ; failed++ {
-		err := c.client.call(ctx, at(http.MethodPut, "/applications/%s/commands", application), commands(), nil)
+		err := c.updateCommands(ctx, application)
 		e := refusal(err)
 		switch {
 		case err == nil || ctx.Err() != nil:
@@ -67,4 +70,30 @@ func (c *bot) register(ctx context.Context, application string) {
 			return
 		}
 	}
+}
+
+// updateCommands replaces the commands of the application if they differ from those of the bot. Few replacements are allowed in a minute
+// and a day, and a bot may be restarted more often.
+func (c *bot) updateCommands(ctx context.Context, application string) error {
+	var current []command
+	if err := c.client.call(ctx, at(http.MethodGet, "/applications/%s/commands", application), nil, &current); err != nil {
+		return err
+	}
+	own := commands()
+	if reflect.DeepEqual(normalize(current), normalize(own)) {
+		return nil
+	}
+	return c.client.call(ctx, at(http.MethodPut, "/applications/%s/commands", application), own, nil)
+}
+
+// normalize returns commands in an order that doesn't depend on the platform.
+func normalize(list []command) []command {
+	list = slices.SortedFunc(slices.Values(list), func(a, b command) int { return cmp.Compare(a.Name, b.Name) })
+	for i := range list {
+		list[i].Contexts, list[i].Installs = slices.Sorted(slices.Values(list[i].Contexts)), slices.Sorted(slices.Values(list[i].Installs))
+		if len(list[i].Options) == 0 {
+			list[i].Options = nil // an empty list and a missing one are equal
+		}
+	}
+	return list
 }

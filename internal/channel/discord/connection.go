@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/leat-dev/leat/internal/channel"
 )
 
 const (
@@ -56,8 +58,9 @@ type frame struct {
 // properly when the context of Run ends. close ends both.
 type connection struct {
 	*run
-	ws      *websocket.Conn
-	isReady bool // the session was begun or resumed
+	ws *websocket.Conn
+	// readyAt is when the session was begun or resumed, or zero.
+	readyAt time.Time
 
 	// A frame that says goodbye can still be sent by it when the context of Run has ended.
 	life  context.Context // of the connection; it survives the context of Run, so that the connection can be closed properly
@@ -200,7 +203,7 @@ func (k *connection) handle(ctx context.Context, f *frame) error {
 	case "READY":
 		err = k.ready(ctx, f.Data)
 	case "RESUMED":
-		k.isReady = true
+		k.readyAt = time.Now()
 	case "MESSAGE_CREATE":
 		err = k.receive(ctx, f.Data)
 	case "INTERACTION_CREATE":
@@ -227,7 +230,7 @@ func (k *connection) ready(ctx context.Context, raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, &data); err != nil {
 		return err
 	}
-	k.isReady = true
+	k.readyAt = time.Now()
 	k.session.id, k.session.url = data.Session, data.URL
 	k.account.Store(&account{userID: data.User.ID, applicationID: data.Application.ID})
 	if !k.isKnown {
@@ -246,9 +249,18 @@ func (k *connection) receive(ctx context.Context, raw json.RawMessage) error {
 		return nil
 	}
 	if in, ok := inbound(&m, k.account.Load().userID); ok {
-		return k.inbox.Receive(ctx, in)
+		return k.store(ctx, in)
 	}
 	return nil
+}
+
+// store stores a message. The end of the connection is not logged, so the error is logged here.
+func (k *connection) store(ctx context.Context, in channel.InboundMessage) error {
+	err := k.inbox.Receive(ctx, in)
+	if err != nil && ctx.Err() == nil {
+		k.log.Error("a message of Discord can't be stored; it is received again", "error", err)
+	}
+	return err
 }
 
 // interact stores an interaction, and then confirms it. A slash command has to be known before it is stored: the pipeline may reply
@@ -262,7 +274,7 @@ func (k *connection) interact(ctx context.Context, raw json.RawMessage) error {
 	in, ok := e.message()
 	if e.Type == interactionCommand && ok {
 		i := k.interactions.add(&e)
-		if err := k.inbox.Receive(ctx, in); err != nil {
+		if err := k.store(ctx, in); err != nil {
 			k.interactions.finish(i)
 			return err
 		}
@@ -270,7 +282,7 @@ func (k *connection) interact(ctx context.Context, raw json.RawMessage) error {
 		return nil
 	}
 	if ok {
-		if err := k.inbox.Receive(ctx, in); err != nil {
+		if err := k.store(ctx, in); err != nil {
 			return err
 		}
 	}

@@ -35,7 +35,8 @@
 //
 // An interaction must be answered within three seconds, which is shorter than a turn. So it is confirmed with "is thinking…", and the
 // reply to the command replaces that by an edit. The token that permits the edit lives for 15 minutes and is only in memory; after a
-// restart the reply is a normal message.
+// restart the reply is a normal message. The commands are registered only if those of the application are others, because few
+// registrations are allowed.
 //
 // # What the bot may do
 //
@@ -48,6 +49,7 @@
 // # Messages whose request got no answer
 //
 // A repetition with the same nonce returns the first message, but the platform remembers a nonce for a few minutes only, and a
-// penalty can be longer. After two minutes the newest messages of the channel are therefore compared with the lost one before it is
-// sent again.
+// penalty or a restart can take longer. After two minutes, and always for the first message after a restart, the messages of the channel
+// since the last known one are compared with the lost one before it is sent again. The first version of a growing text isn't stored, so
+// such a message is recognized by the message to which it replies, or by its cursor.
 package discord

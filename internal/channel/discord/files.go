@@ -42,7 +42,7 @@ func (t *chat) SendFile(ctx context.Context, f live.File) (string, error) {
 		Content: &empty, AllowedMentions: &allowedMentions{Parse: []string{}}, Components: []component{}, Attachments: []upload{{Filename: f.Name}},
 		Nonce: nonceOf(f.Key), Enforce: true,
 	}
-	return t.create(ctx, f.Key, body, func(result *message) error {
+	return t.create(ctx, f.Key, body, false, func(result *message) error {
 		form, contentType, err := multipartOf(body, f)
 		if err != nil {
 			return err

@@ -23,6 +23,10 @@ var reconnect = retry.Schedule{Initial: time.Second, Max: time.Minute, Jitter: t
 // identifyGap is the least time between the starts of two sessions. The platform calls a session invalid that was begun too early.
 const identifyGap = 5 * time.Second
 
+// stableAfter is how long a connection has to work before its end stops counting as a failure. Without it a connection that breaks at once, for
+// example because a message can't be stored, would be opened again every second.
+const stableAfter = 30 * time.Second
+
 // fatal are the codes with which the gateway refuses the bot for good, and what an operator has to know.
 var fatal = map[websocket.StatusCode]string{
 	4004: "the token is invalid",
@@ -65,15 +69,17 @@ func (c *bot) Run(ctx context.Context, inbox channel.Inbox) error {
 	failures := retry.Backoff{Schedule: reconnect}
 	hasWarned := false
 	for ctx.Err() == nil {
-		isReady, err := r.connect(ctx)
+		isStable, err := r.connect(ctx)
+		if isStable {
+			failures.Reset()
+			hasWarned = false
+		}
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, errRefused) || refusal(err).Status == http.StatusUnauthorized:
 			return err
-		case isReady:
-			failures.Reset()
-			hasWarned = false
+		case isStable:
 			c.log.Debug("the connection to Discord has ended", "error", err)
 		case !hasWarned: // once for an outage
 			hasWarned = true
@@ -84,8 +90,8 @@ func (c *bot) Run(ctx context.Context, inbox channel.Inbox) error {
 	return nil
 }
 
-// connect makes one connection and handles its events until it ends. isReady reports that the session was begun or resumed.
-func (r *run) connect(ctx context.Context) (isReady bool, err error) {
+// connect makes one connection and handles its events until it ends. isStable reports that it worked for a while.
+func (r *run) connect(ctx context.Context) (isStable bool, err error) {
 	address := r.session.url
 	if r.session.id == "" || address == "" {
 		if address, err = r.find(ctx); err != nil {
@@ -111,7 +117,7 @@ func (r *run) connect(ctx context.Context) (isReady bool, err error) {
 	if code := websocket.CloseStatus(err); code != -1 {
 		err = r.closed(code, err)
 	}
-	return k.isReady, err
+	return !k.readyAt.IsZero() && time.Since(k.readyAt) >= stableAfter, err
 }
 
 // find returns the address of the gateway. Without a session it waits until one may be begun. The day's number of starts is part of

@@ -2,7 +2,6 @@ package discord
 
 import (
 	"cmp"
-	"strconv"
 	"time"
 )
 
@@ -48,8 +47,9 @@ type message struct {
 	// Mentions are the users in the content, so that the agent can see names.
 	Mentions    []user       `json:"mentions"`
 	Attachments []attachment `json:"attachments"`
-	// Reply is the message that this one replies to, or nil if that was deleted.
-	Reply *message `json:"referenced_message"`
+	// Reply is the message that this one replies to, or nil if that was deleted. Reference has its id, and is nil for other messages.
+	Reply     *message   `json:"referenced_message"`
+	Reference *reference `json:"message_reference"`
 	// Webhook is set for messages of programs that write without a bot.
 	Webhook string `json:"webhook_id"`
 }
@@ -85,11 +85,4 @@ type interactionEvent struct {
 			Value any `json:"value"`
 		} `json:"options"`
 	} `json:"data"`
-}
-
-// timeOf returns when an id was made: ids contain milliseconds since 2015. The platform sends no time with an interaction, so it is
-// taken from the id.
-func timeOf(id string) time.Time {
-	n, _ := strconv.ParseUint(id, 10, 64) // 0 if it is not a number
-	return time.UnixMilli(int64(n>>22) + 1420070400000)
 }

@@ -50,6 +50,7 @@ type bot struct {
 	log        *slog.Logger
 	deliveries *live.Bot
 	openID     atomic.Pointer[string] // of the bot itself, once it is known
+	people     people
 }
 
 var (

@@ -22,8 +22,8 @@ const (
 	maxStatus = 6 << 10
 	// chatGap is the time between two messages or edits in a chat: five messages a second pass, and ten edits of a card.
 	chatGap = 250 * time.Millisecond
-	// botGap is the time between two requests of the bot: 50 a second pass.
-	botGap = 20 * time.Millisecond
+	// botGap is the time between two requests of the bot: 1,000 a minute pass.
+	botGap = 60 * time.Millisecond
 )
 
 var rules = live.Rules{
@@ -44,6 +44,7 @@ type chat struct {
 	entities map[string]string
 	// sequences are the last sequence numbers of cards.
 	sequences map[string]int64
+	upload    upload // the newest file
 }
 
 var _ live.FileChat = (*chat)(nil)
@@ -138,7 +139,16 @@ func (t *chat) send(ctx context.Context, kind, content, parent, key string) (str
 // Edit implements [live.Chat].
 func (t *chat) Edit(ctx context.Context, id string, p live.Post) error {
 	if _, entity, ok := strings.Cut(id, "/"); ok {
-		return t.grow(ctx, entity, p)
+		err := t.grow(ctx, entity, p)
+		if !has(err, codesCard...) || p.IsLive {
+			return err
+		}
+		// The platform can't show the answer as a card, so it is sent as plain text.
+		t.isPlain = true
+		if deleted := t.Delete(ctx, id); deleted != nil && !errors.Is(deleted, live.ErrMissing) {
+			return deleted
+		}
+		return errors.Join(live.ErrMissing, err)
 	}
 	content, err := cardJSON(newCard(t.at, p))
 	if err != nil {

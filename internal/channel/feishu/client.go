@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/leat-dev/leat/internal/base/outbound"
@@ -32,6 +33,8 @@ type client struct {
 	token tokenSource
 	http  *http.Client
 	files *http.Client // for transfers of files, which take longer and are larger
+	// limitedUntil is the end of the newest penalty for the app, in nanoseconds of the epoch.
+	limitedUntil atomic.Int64
 }
 
 func newClient(base, appID, secret string, allowPrivate bool) *client {
@@ -69,14 +72,17 @@ func (c *client) call(ctx context.Context, r request, result any) error {
 		return err
 	}
 	defer response.Body.Close()
-	return decode(ctx, response, &struct {
+	return c.decode(ctx, response, &struct {
 		Data any `json:"data"`
 	}{result})
 }
 
 // send sends a request with an access token. If the platform refuses the token, it is sent once more with a new one: a request
-// without a valid token has no effect.
+// without a valid token has no effect. During a penalty for the app nothing is sent.
 func (c *client) send(ctx context.Context, r request) (*http.Response, error) {
+	if wait := time.Until(time.Unix(0, c.limitedUntil.Load())); wait > 0 {
+		return nil, &live.Penalty{Wait: wait, IsGlobal: true, Err: errLimited}
+	}
 	for isRetry := false; ; isRetry = true {
 		token, err := c.token.get(ctx)
 		if err != nil {
@@ -96,7 +102,7 @@ func (c *client) send(ctx context.Context, r request) (*http.Response, error) {
 		if json.Unmarshal(raw, &e) != nil || !e.isToken() {
 			return response, nil
 		}
-		c.token.drop(token)
+		c.token.drop(ctx, token)
 	}
 }
 
@@ -123,20 +129,25 @@ func (c *client) do(ctx context.Context, r request, token string) (*http.Respons
 	return response, nil
 }
 
-// decode decodes an answer of the platform.
-func decode(ctx context.Context, response *http.Response, result any) error {
+// decode decodes an answer of the platform, and begins a penalty for the app if the answer demands one.
+func (c *client) decode(ctx context.Context, response *http.Response, result any) error {
 	raw, err := io.ReadAll(response.Body)
 	if err != nil {
 		return live.RequestError(ctx, err)
 	}
 	e := &apiError{Status: response.StatusCode}
-	if json.Unmarshal(raw, e) != nil || e.Code == 0 && e.Status != http.StatusOK {
+	isJSON := json.Unmarshal(raw, e) == nil
+	if e.isLimit() {
+		seconds, _ := strconv.Atoi(response.Header.Get("X-Ogw-Ratelimit-Reset")) // 0 if it is missing
+		e.RetryAfter = max(time.Duration(seconds)*time.Second, time.Second)
+		c.limitedUntil.Store(time.Now().Add(e.RetryAfter).UnixNano())
+		return e
+	}
+	if !isJSON || e.Code == 0 && e.Status != http.StatusOK {
 		// Not the platform, but something on the way to it, which may have passed the request on.
 		return fmt.Errorf("feishu: HTTP %d without an answer of the platform: %w", e.Status, live.ErrUnknown)
 	}
 	if e.Code != 0 {
-		seconds, _ := strconv.Atoi(response.Header.Get("X-Ogw-Ratelimit-Reset")) // 0 if it is missing
-		e.RetryAfter = time.Duration(seconds) * time.Second
 		return e
 	}
 	if err := json.Unmarshal(raw, result); err != nil {

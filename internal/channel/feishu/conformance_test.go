@@ -13,21 +13,26 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	channeltest.Run(t, channeltest.Platform{
-		New:   func() channeltest.Server { return newConformant() },
-		Chats: []string{"oc_1", "oc_2", "oc_3"}, Idempotent: true,
-	})
+	for name, streaming := range map[string]bool{"streaming": true, "quiet": false} {
+		t.Run(name, func(t *testing.T) {
+			channeltest.Run(t, channeltest.Platform{
+				New:   func() channeltest.Server { return newConformant(streaming) },
+				Chats: []string{"oc_1", "oc_2", "oc_3"}, Idempotent: true, Quiet: !streaming,
+			})
+		})
+	}
 }
 
 // conformant is a fake for the conformance tests.
 type conformant struct {
 	*fake.Server
-	mu    sync.Mutex
-	chaos func() channeltest.Fault
+	streaming bool
+	mu        sync.Mutex
+	chaos     func() channeltest.Fault
 }
 
-func newConformant() *conformant {
-	c, o := &conformant{}, options()
+func newConformant(streaming bool) *conformant {
+	c, o := &conformant{streaming: streaming}, options()
 	o.Chaos = c.next
 	c.Server = fake.New(o)
 	return c
@@ -53,7 +58,11 @@ func (c *conformant) next(string, string) *fake.Fault {
 	return nil
 }
 
-func (c *conformant) Open() channel.StreamChannel { return openBot(c.Server) }
+func (c *conformant) Open() channel.StreamChannel {
+	b := openBot(c.Server)
+	b.options.Streaming = c.streaming
+	return b
+}
 
 func (c *conformant) SetChaos(next func() channeltest.Fault) {
 	c.mu.Lock()

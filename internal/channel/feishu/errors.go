@@ -32,12 +32,15 @@ var (
 	codesOutside = []int{230002, 230006, 230013, 230018, 230027, 230029, 230034, 230035, 230053}
 )
 
+// errLimited means that a request wasn't sent because the app has made too many.
+var errLimited = errors.New("feishu: the app has made too many requests")
+
 // apiError is a refusal by the platform.
 type apiError struct {
 	Status  int    `json:"-"`
 	Code    int    `json:"code"`
 	Message string `json:"msg"`
-	// RetryAfter is set if the platform says when the limit ends.
+	// RetryAfter is how long the limit lasts, if there is one for the app.
 	RetryAfter time.Duration `json:"-"`
 }
 
@@ -47,6 +50,11 @@ func (e *apiError) Error() string {
 
 // isToken reports that the access token isn't valid.
 func (e *apiError) isToken() bool { return slices.Contains(codesToken, e.Code) }
+
+// isLimit reports that the app has made too many requests.
+func (e *apiError) isLimit() bool {
+	return e.Code == codeRate || e.Status == http.StatusTooManyRequests
+}
 
 // refusal returns an error as a refusal by the platform, or an empty one.
 func refusal(err error) *apiError {
@@ -72,8 +80,10 @@ func explain(err error) error {
 		return nil
 	case errors.Is(err, live.ErrUnknown):
 		return errors.Join(live.ErrUnknown, err)
-	case e.Code == codeRate, e.Status == http.StatusTooManyRequests, e.Code == codeChatRate, e.Code == codeSending:
-		return &live.Penalty{Wait: max(e.RetryAfter, time.Second), Err: err}
+	case e.isLimit():
+		return &live.Penalty{Wait: e.RetryAfter, IsGlobal: true, Err: err}
+	case e.Code == codeChatRate, e.Code == codeSending:
+		return &live.Penalty{Wait: time.Second, Err: err}
 	case errors.Is(err, live.ErrUnsent), e.Status >= http.StatusInternalServerError:
 		return errors.Join(live.ErrUnsent, err)
 	case has(err, codesMissing...):

@@ -47,11 +47,17 @@ func (c *bot) FetchMedia(ctx context.Context, m channel.Media) (io.ReadCloser, e
 	}
 	defer response.Body.Close()
 	var empty struct{}
-	err = decode(ctx, response, &empty)
+	err = c.client.decode(ctx, response, &empty)
 	if has(err, codeTooLarge) {
 		return nil, channel.ErrTooLarge
 	}
 	return nil, err
+}
+
+// upload is a file that was uploaded, so that a repeated message doesn't upload it again.
+type upload struct {
+	key        string // of the message
+	kind, file string // the file's kind and key at the platform
 }
 
 // SendFile implements [live.FileChat]: it uploads a file and sends it, a picture as an image.
@@ -59,26 +65,35 @@ func (t *chat) SendFile(ctx context.Context, f live.File) (string, error) {
 	if len(f.Content) == 0 { // refused by the platform
 		return t.Post(ctx, live.Post{Kind: live.Answer, Text: plain("📎 " + f.Name), Key: f.Key})
 	}
-	kind := "file"
-	if slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp"}, f.Type) && len(f.Content) <= maxImage {
-		kind = "image"
+	if t.upload.key != f.Key || f.Key == "" {
+		kind, key, err := t.c.uploadAs(ctx, f)
+		if errors.Is(err, live.ErrUnknown) {
+			return "", errors.Join(live.ErrUnsent, err) // a second upload has no effect that people see
+		}
+		if err != nil {
+			return "", explain(err)
+		}
+		t.upload = upload{key: f.Key, kind: kind, file: key}
 	}
-	key, err := t.c.upload(ctx, kind, f)
-	if kind == "image" && has(err, codeImage) {
-		kind = "file"
-		key, err = t.c.upload(ctx, kind, f)
-	}
-	if errors.Is(err, live.ErrUnknown) {
-		return "", errors.Join(live.ErrUnsent, err) // a second upload has no effect that people see
-	}
-	if err != nil {
-		return "", explain(err)
-	}
-	content, err := cardJSON(map[string]string{kind + "_key": key})
+	content, err := cardJSON(map[string]string{t.upload.kind + "_key": t.upload.file})
 	if err != nil {
 		return "", err
 	}
-	return t.send(ctx, kind, content, "", f.Key)
+	return t.send(ctx, t.upload.kind, content, "", f.Key)
+}
+
+// uploadAs uploads a file as an image if the platform can show it, and otherwise as a file. It returns the kind and the key.
+func (c *bot) uploadAs(ctx context.Context, f live.File) (kind, key string, err error) {
+	kind = "file"
+	if slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp"}, f.Type) && len(f.Content) <= maxImage {
+		kind = "image"
+	}
+	key, err = c.upload(ctx, kind, f)
+	if kind == "image" && has(err, codeImage) {
+		kind = "file"
+		key, err = c.upload(ctx, kind, f)
+	}
+	return kind, key, err
 }
 
 // upload uploads a file and returns its key. kind is image or file.

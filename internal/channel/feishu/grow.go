@@ -73,11 +73,18 @@ func (t *chat) grow(ctx context.Context, entity string, p live.Post) error {
 			return err
 		}
 		return errors.Join(live.ErrRepeat, err)
-	case has(err, codeSequence): // another clock
-		t.sequences[entity] += int64(time.Minute / sequenceStep)
-		return errors.Join(live.ErrRepeat, err)
 	case err == nil && !p.IsLive:
 		return t.setStreaming(ctx, path, entity, false)
+	}
+	return t.explain(entity, err)
+}
+
+// explain returns the error of an operation on a card. If another clock has given it higher numbers, the operation is repeated with one
+// above those.
+func (t *chat) explain(entity string, err error) error {
+	if has(err, codeSequence) {
+		t.sequences[entity] += int64(time.Minute / sequenceStep)
+		return errors.Join(live.ErrRepeat, err)
 	}
 	return explain(err)
 }
@@ -89,7 +96,7 @@ func (t *chat) setStreaming(ctx context.Context, path, entity string, isOn bool)
 		return err
 	}
 	params := map[string]any{"settings": settings, "sequence": t.sequence(entity)}
-	return explain(t.c.client.call(ctx, request{method: http.MethodPatch, path: path + "/settings", params: params}, nil))
+	return t.explain(entity, t.c.client.call(ctx, request{method: http.MethodPatch, path: path + "/settings", params: params}, nil))
 }
 
 // sequence returns the number of the next operation on a card.

@@ -1,6 +1,7 @@
 package feishu
 
 import (
+	"context"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -42,6 +43,7 @@ type person struct {
 type message struct {
 	ID       string    `json:"message_id"`
 	Root     string    `json:"root_id"` // the first message of a chain of replies, or empty
+	Parent   string    `json:"parent_id"`
 	Thread   string    `json:"thread_id"`
 	Time     string    `json:"create_time"` // milliseconds
 	Chat     string    `json:"chat_id"`
@@ -58,15 +60,30 @@ type mention struct {
 	Name string `json:"name"`
 }
 
-// inbound returns the message that an event brings, or false if it brings none.
-func (c *bot) inbound(e *envelope) (channel.InboundMessage, bool) {
+// inbound returns the message that an event brings, or false if it brings none. An error means that the event has to arrive again.
+func (c *bot) inbound(ctx context.Context, e *envelope) (m channel.InboundMessage, ok bool, err error) {
 	switch e.Header.Type {
 	case "im.message.receive_v1":
-		return c.received(e)
+		if m, ok = c.received(e); ok && m.Hints.Group {
+			err = c.complete(ctx, &m, &e.Event.Message)
+		}
 	case "card.action.trigger":
-		return pressed(e)
+		m, ok = pressed(e)
 	}
-	return channel.InboundMessage{}, false
+	return m, ok, err
+}
+
+// complete adds to a message of a group what its event doesn't contain: the name of the person, and whether it replies to the bot.
+func (c *bot) complete(ctx context.Context, in *channel.InboundMessage, m *message) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
+	defer cancel()
+	if !in.Hints.Addressed && m.Parent != "" {
+		if in.Hints.Addressed, err = c.isOwn(ctx, m.Parent); err != nil {
+			return err
+		}
+	}
+	in.SenderName = c.nameOf(ctx, m.Chat, in.SenderID)
+	return nil
 }
 
 // received returns a message of a person.

@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	fake "github.com/leat-dev/leat/chattest/feishu"
 	"github.com/leat-dev/leat/internal/channel"
@@ -81,6 +83,73 @@ func TestRedelivery(t *testing.T) {
 	server.Redeliver()
 	server.Repeat()
 	if got := received.take(); len(got) != 1 || got[0].ID != id {
+		t.Errorf("%+v", got)
+	}
+}
+
+// In groups the name of a person is known, and a reply to the bot is for the bot.
+func TestGroups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, server, received := newBot(t, options())
+		bob := fake.Group(team.Chat, "ou_bob")
+		question := server.Say(team, "@bot hello")
+		m := to(team.Chat, "the answer")
+		m.ReplyTo = question
+		if err := c.Send(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		answer := server.Visible(team.Chat)[0].ID
+		received.take()
+		for _, step := range []struct {
+			what, parent string
+			isAddressed  bool
+		}{{"to the bot", answer, true}, {"to a person", question, false}, {"to a message that isn't shown", "om_0", false}} {
+			server.Reply(bob, step.parent, "why?", false)
+			time.Sleep(namesGap) // bob is new in the first round
+			if got := received.take(); len(got) != 1 || got[0].Hints.Addressed != step.isAddressed || got[0].SenderName != "bob" && step.parent != answer {
+				t.Errorf("%s: %+v", step.what, got)
+			}
+		}
+		server.Fail(fake.Fault{Route: fake.RouteMessage, Before: true})
+		server.Reply(bob, answer, "again", false)
+		if got := received.take(); len(got) != 0 {
+			t.Errorf("a reply to a message that could not be looked up: %+v", got)
+		}
+		server.Redeliver()
+		if got := received.take(); len(got) != 1 || !got[0].Hints.Addressed {
+			t.Errorf("%+v", got)
+		}
+		server.Fail(fake.Fault{Route: fake.RouteMembers, Status: 400, Code: 99991672}) // no permission
+		server.Say(fake.Group(team.Chat, "ou_cleo"), "@bot hi")
+		if got := received.take(); len(got) != 1 || got[0].SenderName != "" {
+			t.Errorf("%+v", got)
+		}
+		loads := 0
+		for _, r := range server.Requests() {
+			if r.Route == fake.RouteMembers {
+				loads++
+			}
+		}
+		if loads > 6 {
+			t.Errorf("%d requests for names", loads)
+		}
+		check(t, server)
+	})
+}
+
+// A mention that arrives before the bot knows itself is not confirmed, so it arrives again. Without that it would be lost.
+func TestEarlyMention(t *testing.T) {
+	c, server, received := newBot(t, options())
+	c.openID.Store(nil)
+	server.Say(team, "@bot hello")
+	if got := received.take(); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+	if err := c.identify(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	server.Redeliver()
+	if got := received.take(); len(got) != 1 || !got[0].Hints.Addressed {
 		t.Errorf("%+v", got)
 	}
 }

@@ -45,7 +45,7 @@ func (c *bot) identify(ctx context.Context) error {
 			OpenID string `json:"open_id"`
 		} `json:"bot"`
 	}
-	if err := decode(ctx, response, &result); err != nil {
+	if err := c.client.decode(ctx, response, &result); err != nil {
 		return err
 	}
 	c.openID.Store(&result.Bot.OpenID)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -191,6 +193,84 @@ func TestStream(t *testing.T) {
 	})
 }
 
+// An answer that the platform can't show as a card is sent as plain text, and the card that grew is deleted.
+func TestGrowthRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := fake.New(options())
+		c := openBot(server)
+		id := server.Say(ann, "hello")
+		s, state := channeltest.NewStory(t, "turn"), channeltest.State{}
+		done := s.Deliver(t.Context(), c, "oc_1", id, &state)
+		s.Begin()
+		s.OpenText()
+		s.Write("An answer that is long enough to be shown.")
+		time.Sleep(5 * time.Second)
+		server.Fail(fake.Fault{Route: fake.RouteContent, Status: 400, Code: 300301})
+		s.End(event.Completed)
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if got := server.Visible("oc_1"); len(got) != 1 || got[0].Type != "text" || !strings.HasPrefix(got[0].Text, "An answer") {
+			t.Errorf("%+v", got)
+		}
+		check(t, server)
+	})
+}
+
+// A card that has got higher numbers by another clock is finished all the same.
+func TestSequence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := fake.New(options())
+		c := openBot(server)
+		id := server.Say(ann, "hello")
+		s, state := channeltest.NewStory(t, "turn"), channeltest.State{}
+		done := s.Deliver(t.Context(), c, "oc_1", id, &state)
+		s.Begin()
+		s.OpenText()
+		s.Write("An answer that is long enough to be shown.")
+		time.Sleep(5 * time.Second)
+		server.Fail(fake.Fault{Route: fake.RouteContent, Status: 400, Code: codeSequence})
+		server.Fail(fake.Fault{Route: fake.RouteSettings, Status: 400, Code: codeSequence})
+		s.End(event.Completed)
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if got := server.Visible("oc_1"); len(got) != 1 || got[0].IsStreaming {
+			t.Errorf("%+v", got)
+		}
+		check(t, server)
+	})
+}
+
+// A limit is for all chats of the app, also if something on the way to the platform imposes it.
+func TestLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, server, _ := newBot(t, options())
+		server.Say(ann, "hello")
+		server.Say(team, "hello")
+		server.Fail(fake.Fault{Route: fake.RouteSend, Status: 429, Code: codeRate, RetryAfter: 30 * time.Second})
+		began, results := time.Now(), make(chan error)
+		for _, chat := range []string{"oc_1", "oc_2"} {
+			go func() { results <- c.Send(t.Context(), to(chat, "hi")) }()
+		}
+		time.Sleep(time.Second)
+		if err := c.identify(t.Context()); !errors.As(err, new(*live.Penalty)) {
+			t.Errorf("a request for no chat during the penalty: %v", err)
+		}
+		for range 2 {
+			if err := <-results; err != nil || time.Since(began) < 30*time.Second {
+				t.Errorf("%v after %v", err, time.Since(began))
+			}
+		}
+		check(t, server)
+	})
+	answer := &http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{"X-Ogw-Ratelimit-Reset": {"7"}}, Body: io.NopCloser(strings.NewReader("slow down"))}
+	err := explain(new(client).decode(t.Context(), answer, nil))
+	if p, ok := errors.AsType[*live.Penalty](err); !ok || p.Wait != 7*time.Second || !p.IsGlobal {
+		t.Errorf("a limit of a proxy: %v", err)
+	}
+}
+
 // Without streaming, a person sees questions, and the answer with its files when it is complete.
 func TestQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -270,6 +350,16 @@ func TestSendFile(t *testing.T) {
 	}
 	if got := strings.Join(types, " "); got != "image file file interactive" {
 		t.Errorf("%q: %s", got, texts(server, "oc_1"))
+	}
+	server.Fail(fake.Fault{Route: fake.RouteSend, Status: 400, Code: codeChatRate})
+	known, before := live.File{Name: "f.pdf", Content: []byte("%PDF"), Key: "6"}, len(server.Requests())
+	for _, isPenalty := range []bool{true, false} {
+		if _, err := ch.SendFile(t.Context(), known); errors.As(err, new(*live.Penalty)) != isPenalty {
+			t.Error(err)
+		}
+	}
+	if n := len(server.Requests()) - before; n != 3 {
+		t.Errorf("%d requests for one upload and two messages", n)
 	}
 	server.Fail(fake.Fault{Route: fake.RouteUpload, After: true})
 	if _, err := ch.SendFile(t.Context(), live.File{Name: "e.bin", Content: []byte("x")}); !errors.Is(err, live.ErrUnsent) {

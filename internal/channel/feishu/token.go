@@ -48,7 +48,7 @@ func (s *tokenSource) get(ctx context.Context) (string, error) {
 		Token  string `json:"tenant_access_token"`
 		Expire int    `json:"expire"` // seconds
 	}
-	if err := decode(ctx, response, &result); err != nil {
+	if err := s.client.decode(ctx, response, &result); err != nil {
 		return "", unsent(err)
 	}
 	if result.Token == "" {
@@ -66,10 +66,14 @@ func unsent(err error) error {
 	return err
 }
 
-// drop forgets a token that the platform has refused.
-func (s *tokenSource) drop(token string) {
-	s.lock <- struct{}{}
-	defer func() { <-s.lock }()
+// drop forgets a token that the platform has refused, unless ctx ends before.
+func (s *tokenSource) drop(ctx context.Context, token string) {
+	select {
+	case s.lock <- struct{}{}:
+		defer func() { <-s.lock }()
+	case <-ctx.Done():
+		return
+	}
 	if s.token == token {
 		s.token = ""
 	}

@@ -32,7 +32,7 @@ func (c *bot) ServeWebhook(w http.ResponseWriter, r *http.Request, inbox channel
 	}
 	e, err := c.open(body)
 	if err != nil {
-		http.Error(w, "the body isn't encrypted with the app's key", http.StatusUnauthorized)
+		http.Error(w, "invalid signature", http.StatusUnauthorized) // the same text as below, so that it doesn't reveal what can be decrypted
 		return
 	}
 	if e.Type == "url_verification" { // not signed, as the only request
@@ -43,12 +43,18 @@ func (c *bot) ServeWebhook(w http.ResponseWriter, r *http.Request, inbox channel
 		http.Error(w, "invalid signature", http.StatusUnauthorized)
 		return
 	}
-	if m, ok := c.inbound(e); ok {
-		if err := inbox.Receive(r.Context(), m); err != nil {
-			c.log.Error("message of Feishu could not be stored; the platform sends it again", "error", err)
-			http.Error(w, "the message could not be stored", http.StatusServiceUnavailable)
-			return
-		}
+	if c.openID.Load() == nil && len(e.Event.Message.Mentions) > 0 { // after a start or a reload
+		http.Error(w, "the bot doesn't know its own id yet, by which it recognises mentions", http.StatusServiceUnavailable)
+		return
+	}
+	m, ok, err := c.inbound(r.Context(), e)
+	if err == nil && ok {
+		err = inbox.Receive(r.Context(), m)
+	}
+	if err != nil {
+		c.log.Error("message of Feishu could not be stored; the platform sends it again", "error", err)
+		http.Error(w, "the message could not be stored", http.StatusServiceUnavailable)
+		return
 	}
 	answer(w, map[string]string{})
 }

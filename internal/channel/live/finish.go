@@ -59,7 +59,7 @@ func (d *delivery) sendAnswer(ctx context.Context, answer []markup.Message) erro
 func (d *delivery) complete(ctx context.Context, i int, p Post) error {
 	// A message keeps its kind for its whole life, also when it becomes a part of the answer.
 	p.Kind = Text
-	err := d.insist(ctx, true, func() error { return d.chat.Edit(ctx, d.state.Texts[i], p) })
+	err := d.insist(ctx, true, noLimit, func() error { return d.chat.Edit(ctx, d.state.Texts[i], p) })
 	switch {
 	case errors.Is(err, ErrMissing):
 		p.Kind = Answer
@@ -127,7 +127,7 @@ func (d *delivery) tidy(ctx context.Context, texts int) error {
 // remove deletes a message. A status card that stays is only untidy. So the answer, which was delivered, isn't reported as a failure
 // because of it.
 func (d *delivery) remove(ctx context.Context, id string) error {
-	err := d.insist(ctx, false, func() error { return d.chat.Delete(ctx, id) })
+	err := d.insist(ctx, false, maxTries, func() error { return d.chat.Delete(ctx, id) })
 	if err != nil && !errors.Is(err, ErrMissing) && ctx.Err() == nil {
 		d.bot.log.Warn("a status message can't be deleted", "error", err)
 	}
@@ -141,7 +141,7 @@ func (d *delivery) removeLost(ctx context.Context, gap Gap) error {
 	if !ok {
 		return nil
 	}
-	id, err := finder.Find(ctx, gap, func(send func() error) error { return d.insist(ctx, true, send) })
+	id, err := finder.Find(ctx, gap, func(send func() error) error { return d.insist(ctx, true, maxTries, send) })
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

@@ -25,7 +25,7 @@ func (d *delivery) removeReaction(ctx context.Context) error {
 	if !ok || !d.state.Reacted {
 		return nil
 	}
-	if err := d.insist(ctx, false, func() error { return ch.React(ctx, d.state.ReplyTo, "") }); err != nil && ctx.Err() == nil {
+	if err := d.insist(ctx, false, maxTries, func() error { return ch.React(ctx, d.state.ReplyTo, "") }); err != nil && ctx.Err() == nil {
 		d.bot.log.Debug("reaction to a message can't be removed", "error", err)
 	}
 	return ctx.Err()

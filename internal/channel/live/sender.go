@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"errors"
+	"math"
 	"strconv"
 	"time"
 
@@ -62,9 +63,12 @@ func (s *sender) persist(ctx context.Context, send func() error) error {
 	}
 }
 
-// insist repeats a request until it is answered, and gives up after maxTries failures. The request must have the same effect if it
+// noLimit is the number of tries of a request that brings the answer: it is repeated until the platform answers.
+const noLimit = math.MaxInt
+
+// insist repeats a request until it is answered, and gives up after that many failures. The request must have the same effect if it
 // is repeated. The result is a refusal, the last failure, or the error of ctx.
-func (s *sender) insist(ctx context.Context, isMessage bool, send func() error) error {
+func (s *sender) insist(ctx context.Context, isMessage bool, tries int, send func() error) error {
 	for failed, forms := 0, 0; ; {
 		err := s.gate.pass(ctx, isMessage, send)
 		switch {
@@ -76,7 +80,7 @@ func (s *sender) insist(ctx context.Context, isMessage bool, send func() error) 
 				return err
 			}
 		case errors.Is(err, ErrUnsent), errors.Is(err, ErrUnknown):
-			if failed++; failed > maxTries {
+			if failed++; failed > tries {
 				return err
 			}
 			if err := retry.Sleep(ctx, sendAgain.Wait(failed)); err != nil {

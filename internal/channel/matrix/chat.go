@@ -105,7 +105,7 @@ func (t *chat) Delete(ctx context.Context, id string) error {
 			list = strings.TrimSuffix(list, "&from=")
 		}
 		if err := t.call(ctx, http.MethodGet, list, nil, &page); err != nil {
-			return missing(err)
+			return missing(dispensable(err))
 		}
 		for _, e := range page.Events {
 			if e.isRedacted() {
@@ -124,7 +124,7 @@ func (t *chat) Delete(ctx context.Context, id string) error {
 // redact removes the content of an event.
 func (t *chat) redact(ctx context.Context, id string) error {
 	to := path("client/v3/rooms/%s/redact/%s/%s", t.at.room, id, transaction("redact", id))
-	return missing(t.call(ctx, http.MethodPut, to, struct{}{}, nil))
+	return missing(dispensable(t.call(ctx, http.MethodPut, to, struct{}{}, nil)))
 }
 
 // missing returns the error of a request about an event that may not exist.
@@ -142,7 +142,7 @@ func (t *chat) ShowTyping(ctx context.Context) error {
 		return nil
 	}
 	params := map[string]any{"typing": true, "timeout": typingTimeout.Milliseconds()}
-	return t.call(ctx, http.MethodPut, path("client/v3/rooms/%s/typing/%s", t.at.room, a.id), params, nil)
+	return dispensable(t.call(ctx, http.MethodPut, path("client/v3/rooms/%s/typing/%s", t.at.room, a.id), params, nil))
 }
 
 // replyTo returns the message that an answer replies to. In a room with one person it is clear what is answered.

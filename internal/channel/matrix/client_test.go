@@ -55,7 +55,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A download is redirected without the access token.
+// A download is redirected without the access token, to another server or to another path.
 func TestRedirectedDownload(t *testing.T) {
 	storage := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "" {
@@ -64,22 +64,29 @@ func TestRedirectedDownload(t *testing.T) {
 		_, _ = io.WriteString(w, "bytes")
 	}))
 	defer storage.Close()
+	to := ""
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/_matrix/client/v1/media/download/matrix.test/abc" {
+		switch r.URL.Path {
+		case "/_matrix/client/v1/media/download/matrix.test/abc":
+			w.Header().Set("Location", to)
+			w.WriteHeader(http.StatusTemporaryRedirect)
+		case "/stored":
+			storage.Config.Handler.ServeHTTP(w, r)
+		default:
 			t.Errorf("path %s", r.URL.Path)
 		}
-		w.Header().Set("Location", storage.URL+"/abc")
-		w.WriteHeader(http.StatusTemporaryRedirect)
 	}))
 	defer server.Close()
 	c := New(Options{Server: server.URL + "/", Token: "secret"}).(channel.MediaChannel)
-	r, err := c.FetchMedia(t.Context(), channel.Media{Ref: "mxc://matrix.test/abc"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	if b, err := io.ReadAll(r); string(b) != "bytes" || err != nil {
-		t.Errorf("%q, %v", b, err)
+	for _, to = range []string{storage.URL + "/abc", "/stored"} {
+		r, err := c.FetchMedia(t.Context(), channel.Media{Ref: "mxc://matrix.test/abc"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := io.ReadAll(r); string(b) != "bytes" || err != nil {
+			t.Errorf("%s: %q, %v", to, b, err)
+		}
+		_ = r.Close() // it was read
 	}
 }
 

@@ -13,23 +13,28 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	channeltest.Run(t, channeltest.Platform{
-		New: func() channeltest.Server { return newConformant() }, Chats: newConformant().chats, Idempotent: true,
-	})
+	for name, streaming := range map[string]bool{"streaming": true, "quiet": false} {
+		t.Run(name, func(t *testing.T) {
+			channeltest.Run(t, channeltest.Platform{
+				New: func() channeltest.Server { return newConformant(streaming) }, Chats: newConformant(streaming).chats, Idempotent: true, Quiet: !streaming,
+			})
+		})
+	}
 }
 
 // conformant is a fake for the conformance tests. Each one has the same rooms.
 type conformant struct {
 	*fake.Server
-	people map[string]fake.Writer // by chat
-	chats  []string
-	opened int
-	mu     sync.Mutex
-	chaos  func() channeltest.Fault
+	streaming bool
+	people    map[string]fake.Writer // by chat
+	chats     []string
+	opened    int
+	mu        sync.Mutex
+	chaos     func() channeltest.Fault
 }
 
-func newConformant() *conformant {
-	c := &conformant{people: map[string]fake.Writer{}}
+func newConformant(streaming bool) *conformant {
+	c := &conformant{streaming: streaming, people: map[string]fake.Writer{}}
 	c.Server = fake.New(fake.Options{Token: "secret", Chaos: c.next})
 	ann := fake.Writer{ID: "@ann:matrix.test", Name: "Ann"}
 	for range 2 {
@@ -74,7 +79,9 @@ func (c *conformant) next(string, string) *fake.Fault {
 
 func (c *conformant) Open() channel.StreamChannel {
 	c.opened++
-	return botOf(c.Server)
+	b := botOf(c.Server)
+	b.isLive = c.streaming
+	return b
 }
 
 func (c *conformant) SetChaos(next func() channeltest.Fault) {

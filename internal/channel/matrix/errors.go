@@ -79,6 +79,15 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
+// dispensable returns the error of a request that an answer can do without. A room may forbid the bot to redact events or to show that
+// it types, and still take its messages.
+func dispensable(err error) error {
+	if refusal, ok := errors.AsType[*apiError](err); ok && errors.Is(err, channel.ErrUnreachable) {
+		return refusal
+	}
+	return err
+}
+
 // explain returns the error of a request in the form that a [live.Chat] returns. A penalty counts for all rooms, and a message that
 // is too large is sent without its HTML the next time.
 func (t *chat) explain(err error) error {

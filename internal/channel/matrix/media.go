@@ -73,9 +73,9 @@ func (c *client) download(ctx context.Context, path string) (io.ReadCloser, erro
 	if err != nil {
 		return nil, fmt.Errorf("matrix: %s: %w", route(path), live.RequestError(ctx, err))
 	}
-	if to := response.Header.Get("Location"); to != "" && response.StatusCode/100 == 3 {
+	if to, err := response.Location(); err == nil && response.StatusCode/100 == 3 { // relative to the first address
 		_ = response.Body.Close()
-		if r, err = http.NewRequestWithContext(ctx, http.MethodGet, to, http.NoBody); err != nil {
+		if r, err = http.NewRequestWithContext(ctx, http.MethodGet, to.String(), http.NoBody); err != nil {
 			return nil, errors.New("matrix: the homeserver redirects to an invalid address")
 		}
 		if response, err = c.files.Do(r); err != nil {

@@ -18,6 +18,8 @@ type rooms struct {
 	mu sync.Mutex
 	// byID has the rooms whose changes were followed without a gap.
 	byID map[string]members
+	// changes counts the calls of update and forget. Members that were loaded during one of them may be out of date.
+	changes int
 }
 
 // members are the displaynames of the members of a room by their ids. A map is never changed once it is made.
@@ -41,11 +43,11 @@ func localpart(user string) string {
 	return name
 }
 
-// of returns the members of a room. A request is made without the lock, so two callers may load the same room. Both results are
-// right.
+// of returns the members of a room. A request is made without the lock, so two callers may load the same room. A change that arrives
+// meanwhile isn't missed, because then the result is not remembered.
 func (r *rooms) of(ctx context.Context, room string) (members, error) {
 	r.mu.Lock()
-	m := r.byID[room]
+	m, changes := r.byID[room], r.changes
 	r.mu.Unlock()
 	if m != nil {
 		return m, nil
@@ -64,6 +66,9 @@ func (r *rooms) of(ctx context.Context, room string) (members, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.changes != changes {
+		return m, nil
+	}
 	if r.byID == nil || len(r.byID) >= maxRooms {
 		r.byID = map[string]members{}
 	}
@@ -75,6 +80,7 @@ func (r *rooms) of(ctx context.Context, room string) (members, error) {
 func (r *rooms) update(room, user string, m memberContent) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.changes++
 	if r.byID[room] == nil {
 		return
 	}
@@ -89,5 +95,6 @@ func (r *rooms) update(room, user string, m memberContent) {
 func (r *rooms) forget(room string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.changes++
 	delete(r.byID, room)
 }

@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -140,6 +141,32 @@ func TestInvitation(t *testing.T) {
 		time.Sleep(time.Minute)
 		if server.IsJoined(other.Room) {
 			t.Error("joined in spite of the refusal")
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		check(t, server)
+	})
+}
+
+// An invitation that could not be accepted before the bot was stopped is accepted by the next process, also if messages of other rooms
+// arrived meanwhile.
+func TestInvitationBeforeRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, server := newBot(fake.Options{})
+		ann := server.Direct("@ann:matrix.test", "Ann")
+		received, stop := run(t, c)
+		server.Fail(fake.Fault{Route: "join", Release: make(chan struct{})}) // a server that doesn't answer
+		bob := server.Invite("@bob:matrix.test", "Bob")
+		synctest.Wait()
+		server.Say(ann, "hello")
+		synctest.Wait()
+		if err := stop(); err != nil || len(received) != 1 || server.IsJoined(bob.Room) {
+			t.Fatalf("%v, %d messages", err, len(received))
+		}
+		_, stop = run(t, botOf(server))
+		if !server.IsJoined(bob.Room) {
+			t.Error("the invitation was forgotten")
 		}
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -304,6 +331,60 @@ func TestMembers(t *testing.T) {
 		if err := stop(); err != nil || loads != 1 {
 			t.Errorf("%v, members loaded %d times", err, loads)
 		}
+	})
+}
+
+// Members who change while the members of a room are loaded are not missed.
+func TestMembersChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, server := newBot(fake.Options{})
+		ann := server.Direct("@ann:matrix.test", "Ann")
+		for _, change := range []func(){
+			func() { c.rooms.update(ann.Room, "@bob:matrix.test", memberContent{Membership: "join"}) },
+			func() { c.rooms.forget(ann.Room) },
+		} {
+			release := make(chan struct{})
+			server.Fail(fake.Fault{Route: "members", Release: release})
+			done := make(chan error)
+			go func() {
+				_, err := c.rooms.of(t.Context(), ann.Room)
+				done <- err
+			}()
+			synctest.Wait()
+			change()
+			close(release)
+			if err := <-done; err != nil || c.rooms.byID[ann.Room] != nil {
+				t.Errorf("%v, remembered %v", err, c.rooms.byID)
+			}
+		}
+		check(t, server)
+	})
+}
+
+// A room that forbids redactions or typing still gets the answer.
+func TestForbidden(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, server := newBot(fake.Options{})
+		ann := server.Direct("@ann:matrix.test", "Ann")
+		ch := c.newChat(place{room: ann.Room})
+		id, err := ch.send(t.Context(), "k", content{Kind: kindText, Body: "hello"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for route, do := range map[string]func() error{
+			"typing": func() error { return ch.ShowTyping(t.Context()) },
+			"redact": func() error { return ch.Delete(t.Context(), id) },
+		} {
+			server.Fail(fake.Fault{Route: route, Status: 403, Code: codeForbidden})
+			if err := do(); code(err) != codeForbidden || errors.Is(err, channel.ErrUnreachable) {
+				t.Errorf("%s: %v", route, err)
+			}
+		}
+		server.Fail(fake.Fault{Route: "send", Status: 403, Code: codeForbidden})
+		if _, err := ch.send(t.Context(), "l", content{Kind: kindText, Body: "hello"}); !errors.Is(err, channel.ErrUnreachable) {
+			t.Errorf("a message: %v", err)
+		}
+		check(t, server)
 	})
 }
 

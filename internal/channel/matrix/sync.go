@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leat-dev/leat/internal/base/retry"
@@ -63,6 +64,7 @@ type syncer struct {
 	// position is used by the goroutine of Run only.
 	position position
 	tasks    sync.WaitGroup // joins and notices
+	joins    atomic.Int64   // invitations that are being accepted
 	// slots limits the tasks, because each holds a connection to the homeserver for as long as a join takes.
 	slots chan struct{} // holds an element for each task that works
 }
@@ -158,7 +160,11 @@ func (s *syncer) sync(ctx context.Context) error {
 		isNew = isNew || hasNew
 	}
 	s.position.Since = answer.Next
-	if isFirst || isNew || time.Since(s.position.savedAt) > saveGap {
+	if isFirst || isNew {
+		s.position.savedAt = time.Time{}
+	}
+	// An invitation is not repeated behind the position, so a bot that is stopped before it has joined has to find it again.
+	if time.Since(s.position.savedAt) > saveGap && s.joins.Load() == 0 {
 		return s.save(ctx)
 	}
 	return nil

@@ -34,14 +34,19 @@ func (s *syncer) start(ctx context.Context, run func()) {
 // join accepts an invitation. The syncer doesn't wait for it. Every invitation is accepted: whom the bot answers is the
 // pipeline's decision. The result appears in a later sync, in which the room has been joined.
 func (s *syncer) join(ctx context.Context, room string) {
+	s.joins.Add(1)
 	s.start(ctx, func() {
+		// Nothing is changed if ctx has ended, so the position before the invitation stays.
 		for failed := 1; ; failed++ {
 			err := s.client.call(ctx, syncTime+requestLimit, http.MethodPost, path("client/v3/join/%s", room), struct{}{}, nil)
-			if err == nil || ctx.Err() != nil {
+			if ctx.Err() != nil {
 				return
 			}
-			if isFinal(err) || failed == maxJoins { // the invitation was withdrawn, or the room's server doesn't answer
-				s.log.Warn("an invitation can't be accepted", "error", err)
+			if err == nil || isFinal(err) || failed == maxJoins { // the invitation was withdrawn, or the room's server doesn't answer
+				s.joins.Add(-1)
+				if err != nil {
+					s.log.Warn("an invitation can't be accepted", "error", err)
+				}
 				return
 			}
 			_ = retry.Sleep(ctx, max(syncAgain.Wait(failed), retryAfter(err))) // if ctx ends, so does the loop

@@ -48,7 +48,7 @@ var _ live.FileChat = (*chat)(nil)
 
 // newChat returns the chat for a delivery. state is that of one that was interrupted, or nil.
 func (c *bot) newChat(at place, state []byte) *chat {
-	return &chat{c: c, at: at, streams: map[string]*stream{}, search: search{state: state, isNeeded: state != nil}}
+	return &chat{c: c, at: at, streams: map[string]*stream{}, search: newSearch(state)}
 }
 
 // Post implements [live.Chat]. It searches before it creates, if a message may exist. Then it tries a stream, and a message if the
@@ -136,7 +136,12 @@ func (t *chat) update(ctx context.Context, ts string, p live.Post) error {
 	if p.Key != "" {
 		form.with("metadata", keyed(p.Key))
 	}
-	err := t.c.client.call(ctx, methodUpdate, form, nil)
+	var err error
+	if p.IsLive {
+		err = t.c.client.callLive(ctx, methodUpdate, form)
+	} else {
+		err = t.c.client.call(ctx, methodUpdate, form, nil)
+	}
 	if is(err, reasonConflict) { // a stream of a delivery that was interrupted
 		return t.leave(ctx, ts)
 	}

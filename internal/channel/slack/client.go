@@ -66,12 +66,22 @@ func (p params) with(key string, value any) params {
 // call calls a method and decodes its answer into result, unless that is nil. An error is an *apiError, wraps live.ErrUnsent or
 // live.ErrUnknown, or is that of ctx. No request is made during a penalty; then the error is that of the penalty.
 func (c *client) call(ctx context.Context, method string, p params, result any) error {
+	return c.request(ctx, method, p, result, false)
+}
+
+// callLive is call for an update of a running turn, which leaves a part of the method's limit to answers.
+func (c *client) callLive(ctx context.Context, method string, p params) error {
+	return c.request(ctx, method, p, nil, true)
+}
+
+// request waits for the limits, makes a request, and records a penalty.
+func (c *client) request(ctx context.Context, method string, p params, result any, isLive bool) error {
 	token := c.token
 	if method == methodOpen {
 		token = c.appToken
 	}
 	place := cmp.Or(p["channel"], p["channel_id"])
-	if err := c.limits.enter(ctx, method, place); err != nil {
+	if err := c.limits.enter(ctx, method, place, isLive); err != nil {
 		return err
 	}
 	form := url.Values{}

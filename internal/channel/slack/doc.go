@@ -30,14 +30,16 @@
 //
 // Slack has no idempotency keys. Each message carries its key as metadata instead, and a chat reads its history before it repeats a
 // request. A stream gets metadata only when it ends, so one that is open is recognized by exclusion: it is a message of the bot that
-// has no key and isn't in the state of the delivery. Without the scopes to read the history, the outcome stays unknown, and nothing is
+// has no key and isn't in the state of the delivery. A search begins at the newest message that the delivery knows, so it finds no file or
+// stream of an earlier turn. Without the scopes to read the history, the outcome stays unknown, and nothing is
 // sent twice.
 //
 // # Limits
 //
 // Slack limits each method by a tier, which is a number of requests a minute for the whole workspace, and messages to about one a second
 // in each channel. A penalty is for one method. The limits of this package are a little lower, because a request that is refused costs a
-// wait of many seconds, and one that is delayed costs a fraction of one.
+// wait of many seconds, and one that is delayed costs a fraction of one. A fifth of the edits is for answers, so they don't wait for the
+// updates of running turns in all other chats.
 //
 // # Receiving
 //

@@ -15,6 +15,7 @@ func (t *chat) SendFile(ctx context.Context, f live.File) (string, error) {
 			return "", t.undecided(err)
 		}
 		if id := t.takeFile(f.Name, int64(len(f.Content))); id != "" {
+			t.knowFile(id)
 			return t.at.channel + "/" + id, nil
 		}
 	}
@@ -36,6 +37,7 @@ func (t *chat) SendFile(ctx context.Context, f live.File) (string, error) {
 	if err := t.c.client.call(ctx, methodComplete, form, nil); err != nil {
 		return "", explain(t.doubt(f.Key, err))
 	}
+	t.knowFile(place.ID)
 	return t.at.channel + "/" + place.ID, nil
 }
 

@@ -43,6 +43,12 @@ var tiers = map[string]ratelimit.Rate{
 	"conversations.history": tier(50), "conversations.replies": tier(50),
 }
 
+// livePart returns the part of a tier that updates of running turns may use. The others are for answers, which would otherwise have to compete
+// with the updates of all chats.
+func livePart(r ratelimit.Rate) ratelimit.Rate {
+	return ratelimit.Rate{Tokens: r.Tokens * 4 / 5, Per: r.Per}
+}
+
 // limits keep the requests of a bot within the limits of the platform. It is shared by all chats of the bot. Other programs with the
 // same token are not known to it, so penalties still happen.
 type limits struct {
@@ -51,7 +57,7 @@ type limits struct {
 	blocked map[string]time.Time // ends of penalties
 	// next has the next free time by method and channel. Each request that is let through moves it by its gap.
 	next map[string]time.Time // of messages and of edits in a channel
-	// buckets are those of the tiers, by method.
+	// buckets are those of the tiers, by method, and by method and "live" for updates of running turns.
 	buckets map[string]*ratelimit.Bucket
 }
 
@@ -64,11 +70,10 @@ func scope(method, channel string) string {
 	return method
 }
 
-// enter waits a moment until a request is allowed, or returns a penalty if it would have to wait longer. Short waits happen here, so
-// that the engine doesn't record them as penalties. Long ones are returned to it, because meanwhile it can make requests that aren't
-// limited.
-func (l *limits) enter(ctx context.Context, method, channel string) error {
-	wait, err := l.reserve(method, channel, time.Now())
+// enter waits for the gap of a channel, or returns a penalty if the method may not be called now. The gap is waited for here, so that the
+// engine doesn't record it as a penalty. Penalties are returned to it, because meanwhile it can make requests that aren't limited.
+func (l *limits) enter(ctx context.Context, method, channel string, isLive bool) error {
+	wait, err := l.reserve(method, channel, isLive, time.Now())
 	if err != nil {
 		return err
 	}
@@ -80,24 +85,14 @@ func (l *limits) enter(ctx context.Context, method, channel string) error {
 
 // reserve takes the next place for a request and returns how long it has to wait for it. It doesn't wait itself, so that no lock is
 // held during a wait.
-func (l *limits) reserve(method, channel string, current time.Time) (time.Duration, error) {
+func (l *limits) reserve(method, channel string, isLive bool, current time.Time) (time.Duration, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if wait := l.blocked[scope(method, channel)].Sub(current); wait > 0 {
 		return 0, &apiError{Method: method, Reason: reasonLimited, RetryAfter: wait}
 	}
-	if rate, ok := tiers[method]; ok {
-		b := l.buckets[method]
-		if b == nil {
-			if l.buckets == nil {
-				l.buckets = map[string]*ratelimit.Bucket{}
-			}
-			b = &ratelimit.Bucket{}
-			l.buckets[method] = b
-		}
-		if wait, ok := b.Take(current, rate); !ok {
-			return 0, &apiError{Method: method, Reason: reasonLimited, RetryAfter: wait, IsOwn: true}
-		}
+	if wait, ok := l.take(method, isLive, current); !ok {
+		return 0, &apiError{Method: method, Reason: reasonLimited, RetryAfter: wait, IsOwn: true}
 	}
 	gap := time.Duration(0)
 	switch method {
@@ -115,6 +110,40 @@ func (l *limits) reserve(method, channel string, current time.Time) (time.Durati
 	}
 	l.next = remember(l.next, key, at.Add(gap), current)
 	return at.Sub(current), nil
+}
+
+// take takes a request from the tier of a method. It is called with the lock.
+func (l *limits) take(method string, isLive bool, current time.Time) (wait time.Duration, ok bool) {
+	rate, ok := tiers[method]
+	if !ok {
+		return 0, true
+	}
+	part := l.bucket(method + " live")
+	if isLive {
+		if wait, ok := part.Take(current, livePart(rate)); !ok {
+			return wait, false
+		}
+	}
+	if wait, ok := l.bucket(method).Take(current, rate); !ok {
+		if isLive {
+			part.Return(livePart(rate))
+		}
+		return wait, false
+	}
+	return 0, true
+}
+
+// bucket returns the bucket with a name, which it creates if necessary. It is called with the lock.
+func (l *limits) bucket(name string) *ratelimit.Bucket {
+	b := l.buckets[name]
+	if b == nil {
+		if l.buckets == nil {
+			l.buckets = map[string]*ratelimit.Bucket{}
+		}
+		b = &ratelimit.Bucket{}
+		l.buckets[name] = b
+	}
+	return b
 }
 
 // punish begins a penalty. It takes effect for requests that begin afterwards.

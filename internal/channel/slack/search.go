@@ -3,6 +3,7 @@ package slack
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
@@ -30,12 +31,29 @@ type search struct {
 	isNeeded bool
 	doubts   map[string]bool
 	lostAt   time.Time
-	ids      map[string]bool // ids of messages of this delivery
-	edited   map[string]bool // ids of cards that have stopped being streams
+	// newest is the newest message that the delivery has created or knows, or empty. A lost message is newer.
+	newest string
+	ids    map[string]bool // ids of messages and files of this delivery
+	edited map[string]bool // ids of cards that have stopped being streams
 	// byKey are messages that were found, and files with their names and sizes. orphan is a stream that is not known, or empty.
 	byKey  map[string]string
 	files  []fileObject
 	orphan string
+}
+
+// newSearch returns the search of a delivery. state is that of one that was interrupted, or nil.
+func newSearch(state []byte) search {
+	if state == nil {
+		return search{}
+	}
+	var ids struct {
+		Newest  string `json:"newest"`
+		ReplyTo string `json:"replyTo"`
+	}
+	_ = json.Unmarshal(state, &ids) // the engine reports the error when it reads the state
+	newest, _ := parseReference(ids.Newest)
+	replyTo, _ := parseReference(ids.ReplyTo)
+	return search{state: state, isNeeded: true, newest: max(newest, replyTo)}
 }
 
 // doubt records that a message with a key may exist, if the outcome of its request is unknown. It returns err. The doubt stays until
@@ -56,11 +74,25 @@ func (s *search) know(ts string) {
 		s.ids = map[string]bool{}
 	}
 	s.ids[ts] = true
+	s.newest = max(s.newest, ts)
+}
+
+// knowFile records a file of this delivery.
+func (s *search) knowFile(id string) {
+	if s.ids == nil {
+		s.ids = map[string]bool{}
+	}
+	s.ids[id] = true
 }
 
 // isKnown reports whether a message belongs to this delivery or to the one that was interrupted. The state is opaque here. Ids of
 // messages are so unusual that a search in its bytes finds no others.
 func (s *search) isKnown(ts string) bool { return s.ids[ts] || bytes.Contains(s.state, []byte(ts)) }
+
+// isKnownFile reports whether a file belongs to this delivery, or was the newest message of the one that was interrupted.
+func (s *search) isKnownFile(id string) bool {
+	return s.ids[id] || bytes.Contains(s.state, []byte("/"+id+`"`))
+}
 
 // editCard records that a card has stopped being a stream.
 func (s *search) editCard(ts string) {
@@ -93,7 +125,7 @@ func (s *search) takeFile(name string, size int64) (id string) {
 	return ""
 }
 
-// searchChat searches the chat for the messages of the bot since the one that is answered, whose id may be empty. It forgets the
+// searchChat searches the chat for the messages of the bot since the one that is replyTo, whose id may be empty. It forgets the
 // doubts when it has succeeded, because everything that exists is known then.
 func (t *chat) searchChat(ctx context.Context, since string) error {
 	self := t.c.account.Load()
@@ -108,7 +140,7 @@ func (t *chat) searchChat(ctx context.Context, since string) error {
 			return err
 		}
 	}
-	if since == "" {
+	if since = max(since, t.newest); since == "" {
 		since = fmt.Sprintf("%d.000000", time.Now().Add(-searchBack).Unix())
 	}
 	messages, err := t.messages(ctx, since)
@@ -122,7 +154,11 @@ func (t *chat) searchChat(ctx context.Context, since string) error {
 		case m.key() != "":
 			t.byKey[m.key()] = m.TS
 		case len(m.Files) > 0:
-			t.files = append(t.files, m.Files...)
+			for _, f := range m.Files {
+				if !t.isKnownFile(f.ID) {
+					t.files = append(t.files, f)
+				}
+			}
 		case !t.isKnown(m.TS) && m.TS > t.orphan:
 			t.orphan = m.TS
 		}

@@ -3,6 +3,7 @@ package slack
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -27,6 +28,10 @@ const (
 	maxFrame = 4 << 20
 )
 
+// stableAfter is how long a connection has to work before its end stops counting as a failure. Without it a connection that is ended at once would be
+// opened again without a wait.
+const stableAfter = 30 * time.Second
+
 // connectAgain are the waits after connections that failed.
 var connectAgain = retry.Schedule{Initial: time.Second, Max: 30 * time.Second, Jitter: true}
 
@@ -50,21 +55,22 @@ func (c *bot) Run(ctx context.Context, inbox channel.Inbox) error {
 		<-ctx.Done()
 		return nil
 	}
+	hasWarned := false
 	for failed := 0; ; {
-		isUp, err := c.connect(ctx, self, inbox)
-		if isUp {
-			failed = 0
+		isStable, err := c.connect(ctx, self, inbox)
+		if isStable {
+			failed, hasWarned = 0, false
 		}
+		failed++
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case err == nil: // Slack asked for another connection
-			continue
-		case isRefused(err):
+		case isRefused(err), errors.Is(err, errNoSocketMode):
 			return err
-		}
-		failed++
-		if failed == 1 { // once for an outage
+		case err == nil && failed == 1: // Slack asked for another connection
+			continue
+		case !hasWarned: // once for an outage
+			hasWarned = true
 			c.log.Warn("the connection to Slack was lost; trying again", "error", err)
 		}
 		if c.pause(ctx, failed, err) != nil {
@@ -72,6 +78,9 @@ func (c *bot) Run(ctx context.Context, inbox channel.Inbox) error {
 		}
 	}
 }
+
+// errNoSocketMode means that only an operator can make connections possible.
+var errNoSocketMode = errors.New("slack: Socket Mode is switched off in the settings of the app")
 
 // frame is what Slack sends by a connection. Its type says which fields are set. An envelope has an id, by which it is acknowledged.
 type frame struct {
@@ -81,9 +90,9 @@ type frame struct {
 	Payload json.RawMessage `json:"payload"`
 }
 
-// connect opens a connection and reads it until it ends. The error is nil if Slack asked for another one. isUp reports that the
-// connection worked. Slack replaces connections every few hours, with a warning of some seconds.
-func (c *bot) connect(ctx context.Context, self *account, inbox channel.Inbox) (isUp bool, err error) {
+// connect opens a connection and reads it until it ends. The error is nil if Slack asked for another one. isStable reports that the
+// connection worked for a while. Slack replaces connections every few hours, with a warning of some seconds.
+func (c *bot) connect(ctx context.Context, self *account, inbox channel.Inbox) (isStable bool, err error) {
 	var answer struct {
 		URL string `json:"url"`
 	}
@@ -107,26 +116,28 @@ func (c *bot) connect(ctx context.Context, self *account, inbox channel.Inbox) (
 		defer cancel() // a connection without pongs is dead
 		ping(ctx, ws)
 	})
+	var upAt time.Time // zero before the hello
+	defer func() { isStable = !upAt.IsZero() && time.Since(upAt) >= stableAfter }()
 	for {
 		_, raw, err := ws.Read(ctx)
 		if err != nil {
-			return isUp, fmt.Errorf("slack: connection: %w", err)
+			return false, fmt.Errorf("slack: connection: %w", err)
 		}
 		var f frame
 		if err := json.Unmarshal(raw, &f); err != nil {
-			return isUp, fmt.Errorf("slack: frame: %w", err)
+			return false, fmt.Errorf("slack: frame: %w", err)
 		}
 		switch f.Type {
 		case "hello":
-			isUp = true
+			upAt = time.Now()
 		case "disconnect":
 			if f.Reason == "link_disabled" {
-				return isUp, fmt.Errorf("slack: Socket Mode is switched off in the settings of the app")
+				return false, errNoSocketMode
 			}
-			return isUp, nil
+			return false, nil
 		default:
 			if err := c.receive(ctx, self, inbox, ws, &f); err != nil {
-				return isUp, err
+				return false, err
 			}
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leat-dev/leat/internal/channel"
 )
 
 // account is the bot itself. Its bot id and user id are different, and messages of the bot may have either.
@@ -123,11 +125,11 @@ func (p place) id() string {
 
 // parsePlace reads what id returned.
 func parsePlace(id string) (place, error) {
-	channel, thread, hasThread := strings.Cut(id, "/")
-	if channel == "" || hasThread && timeOf(thread).IsZero() {
-		return place{}, fmt.Errorf("slack: %q is not the id of a chat: use CHANNEL or CHANNEL/THREAD", id)
+	in, thread, hasThread := strings.Cut(id, "/")
+	if in == "" || hasThread && timeOf(thread).IsZero() {
+		return place{}, fmt.Errorf("slack: %q is not the id of a chat, which is CHANNEL or CHANNEL/THREAD: %w", id, channel.ErrUnreachable)
 	}
-	return place{channel, thread}, nil
+	return place{in, thread}, nil
 }
 
 // isDirect reports whether the chat is with one person.

@@ -33,8 +33,8 @@ type Options struct {
 	Name string
 	// Listen is the address to listen on, or [listenOff]. If it is empty, it is [DefaultListen].
 	Listen string
-	// Origins are the origins of the pages that may connect, such as https://shop.example. "*" stands for all. Pages of this machine's
-	// loopback may connect to it without being listed.
+	// Origins are the origins of the pages that may connect, such as https://shop.example. "*" stands for all. The channel's own page
+	// need not be listed if its address is a name of the loopback or a number.
 	Origins []string
 	// Public admits every visitor. Otherwise only people on the machine of the gateway are admitted, and others need a pairing code.
 	Public bool
@@ -85,6 +85,9 @@ type Channel struct {
 	uploads uploads
 	limits  limits
 	routes  http.Handler
+	// stopped is closed when the context of Run has ended. The visitors have to connect to another channel then, so nothing is added to
+	// the rooms of this one.
+	stopped chan struct{}
 
 	mu      sync.Mutex // protects the fields below
 	service *service   // nil while Run doesn't run
@@ -98,9 +101,9 @@ var (
 
 // New returns a channel. Its options must have passed [Options.Check].
 func New(o Options) *Channel {
-	c := &Channel{options: o, log: o.Log}
+	c := &Channel{options: o, log: o.Log, stopped: make(chan struct{})}
 	c.rooms.byChat = map[string]*room{}
-	c.uploads.byRef = map[string]*upload{}
+	c.uploads.byRef, c.uploads.byOwner = map[string]*upload{}, map[string]int64{}
 	c.limits.byAddress = map[string]*visits{}
 	c.routes = c.newRoutes()
 	return c
@@ -134,6 +137,9 @@ func (c *Channel) Link() string {
 func (c *Channel) Send(_ context.Context, m channel.OutboundMessage) error {
 	if !isChat(m.ChatID) {
 		return errUnknownChat
+	}
+	if c.isStopped() {
+		return channel.ErrStopped
 	}
 	r := c.rooms.enter(m.ChatID)
 	defer c.rooms.leave(r)

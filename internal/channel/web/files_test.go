@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -84,18 +85,30 @@ func TestUploads(t *testing.T) {
 		if status, _ := s.request(http.MethodPost, "/files", v.session, "", make([]byte, MaxUpload+1), nil); status != http.StatusRequestEntityTooLarge {
 			t.Errorf("status %d of a file that is too large", status)
 		}
-		for i := range maxUploads/MaxUpload + 1 {
-			status, _ := s.request(http.MethodPost, "/files", v.session, "", make([]byte, MaxUpload), nil)
-			if full := i+1 >= maxUploads/MaxUpload; (status == http.StatusServiceUnavailable) != full {
-				t.Errorf("status %d of upload %d", status, i)
+		// A visitor can use up a share of the space, and several all of it. A share counts for the address, so a new session has no new one.
+		fill := func(want int, sessions ...string) {
+			t.Helper()
+			for i, session := range sessions {
+				if status, _ := s.request(http.MethodPost, "/files", session, "", make([]byte, MaxUpload), nil); status != want {
+					t.Errorf("status %d of upload %d, want %d", status, i, want)
+				}
 			}
 		}
+		fill(http.StatusOK, v.session)
+		fill(http.StatusServiceUnavailable, v.session)
+		peer := s.peer
+		s.peer = &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 5}
+		fill(http.StatusOK, newToken(), newToken())
+		fill(http.StatusServiceUnavailable, newToken())
+		s.peer = peer
+		fill(http.StatusOK, other.session)
+		fill(http.StatusServiceUnavailable, newToken())
 		time.Sleep(uploadLife + time.Second)
 		if status, _ := s.request(http.MethodPost, "/files", v.session, "", []byte("x"), nil); status != http.StatusOK {
 			t.Errorf("status %d after the others have expired", status)
 		}
-		if s.uploads.bytes != 1 {
-			t.Errorf("%d bytes are counted", s.uploads.bytes)
+		if s.uploads.bytes != 1 || len(s.uploads.byOwner) != 1 {
+			t.Errorf("%d bytes are counted, of %v", s.uploads.bytes, s.uploads.byOwner)
 		}
 		if _, err := s.FetchMedia(t.Context(), m.Media[0]); err == nil {
 			t.Error("a file that has expired was found")

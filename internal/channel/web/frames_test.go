@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -193,5 +194,37 @@ func TestNoBroadcast(t *testing.T) {
 		if list := back.until(typeMessage); types(list) != "typing stream stream_done message" {
 			t.Errorf("frames %s", types(list))
 		}
+	})
+}
+
+// A delivery that is repeated shows the questions of now: not one that was answered meanwhile, and the open one also if the text is
+// shorter than before.
+func TestRepeatedDeliveryOfShorterText(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, log := open(t, Options{}, nil), &conversation{}
+		v := s.dial("session=")
+		chat := chatOf(v.session)
+		y := s.tell(t.Context(), chat, "t1", log)
+		y.write("a long text that is replaced")
+		y.ask("first")
+		y.answered()
+		v.until(typeAnswered)
+		close(y.ch)
+		<-y.done
+		y = s.tell(t.Context(), chat, "t1", &conversation{})
+		y.write("a long text that is replaced")
+		y.ask("first")
+		y.answered()
+		y.replace("short")
+		y.ask("second")
+		list := v.until(typeReplace)
+		if got, want := types(list), "replace"; got != want || list[len(list)-1].Text != "short" {
+			t.Errorf("frames %s: %+v", got, list)
+		}
+		var f frame
+		if v.next(&f); f.Type != typeQuestion || !strings.Contains(f.Text, "second") {
+			t.Errorf("frame %+v", f)
+		}
+		y.end(event.Cancelled, "")
 	})
 }

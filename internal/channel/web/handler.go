@@ -108,7 +108,7 @@ func (c *Channel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // sessionHeader is the header with the session token. It is not Authorization, because a server that mounts the channel takes that for
-// its own credentials, and it is not in the URL, because proxies log that.
+// its own credentials, and it is not in the URL, because proxies log that. Sockets name the session in another header; see [sessionOf].
 const sessionHeader = "Leat-Session"
 
 // withSession calls serve with the chat of the session token that a request has in its header.

@@ -97,26 +97,37 @@ func open(t *testing.T, o Options, source conversations) *site {
 	ctx, cancel := context.WithCancel(context.Background())
 	server := &http.Server{Handler: s.Channel}
 	var tasks sync.WaitGroup
-	tasks.Go(func() {
-		if err := s.Run(ctx, s.inbox); err != nil {
-			t.Error(err)
-		}
-	})
+	ended := make(chan error, 1)
+	tasks.Go(func() { ended <- s.Run(ctx, s.inbox) })
 	tasks.Go(func() { _ = server.Serve(s.pipes) })
-	for run, leave := s.join(); ; run, leave = s.join() {
-		if run != nil {
-			leave()
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
+	awaitRun(t, s.Channel, ended)
 	s.stop = sync.OnceFunc(func() {
 		cancel()
 		_ = server.Shutdown(context.Background())
 		tasks.Wait()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 	})
 	t.Cleanup(s.stop)
 	return s
+}
+
+// awaitRun waits until a channel answers requests. It fails if Run ends before, or takes more than ten seconds.
+func awaitRun(t *testing.T, c *Channel, ended <-chan error) {
+	t.Helper()
+	for range 10_000 {
+		if run, leave := c.join(); run != nil {
+			leave()
+			return
+		}
+		select {
+		case err := <-ended:
+			t.Fatalf("Run has ended: %v", err)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	t.Fatal("Run doesn't begin")
 }
 
 func (s *site) client() *http.Client {
@@ -160,7 +171,7 @@ func (s *site) tryDial(query string, header ...string) (*visitor, error) {
 		name, value, _ := strings.Cut(line, ": ")
 		h.Add(name, value)
 	}
-	options := &websocket.DialOptions{HTTPClient: s.client(), HTTPHeader: h, Host: h.Get("Host")}
+	options := &websocket.DialOptions{HTTPClient: s.client(), HTTPHeader: h, Host: h.Get("Host"), Subprotocols: h.Values("Sec-WebSocket-Protocol")}
 	conn, response, err := websocket.Dial(s.t.Context(), "ws://localhost/ws?"+query, options)
 	if err != nil {
 		if response != nil {

@@ -50,10 +50,7 @@ func (s *socket) receive(ctx context.Context, b []byte) error {
 		return s.write(ctx, frame{Type: typeError, Reason: reasonInvalid, Text: "the frame is not valid JSON"})
 	}
 	m := channel.InboundMessage{
-		Channel: s.c.Name(), ChatID: s.room.chat, SenderID: s.room.chat, SenderName: "Visitor", Timestamp: timeOf(f.Key, time.Now()),
-	}
-	if s.isAdmitted {
-		m.SenderID = Visitor
+		Channel: s.c.Name(), ChatID: s.room.chat, SenderName: "Visitor", Timestamp: timeOf(f.Key, time.Now()),
 	}
 	switch f.Type {
 	case typePing:
@@ -87,6 +84,7 @@ func (s *socket) receive(ctx context.Context, b []byte) error {
 	m.ID = m.ChatID + "/" + key
 	m.Hints.Command, m.Hints.Args = s.command(m.Content)
 	m.Hints.ForceSync = m.Hints.Command != ""
+	m.SenderID = s.sender(&m)
 	if err := s.store(ctx, &m, key); err != nil {
 		s.c.log.Error("message of a visitor can't be stored", "error", err)
 		refusal := frame{Type: typeError, Reason: reasonFailed, Key: f.Key, Retry: 5, Text: "Your message could not be stored. Please send it again."}
@@ -113,13 +111,23 @@ func timeOf(key string, at time.Time) time.Time {
 }
 
 // command returns the command of a text. A visitor from elsewhere can't choose another agent: the operator has published one of
-// them, and others may have more rights.
+// them, and others may have more rights. A visitor who was not admitted gets no code for /link, because its user is admitted on
+// the other platform.
 func (s *socket) command(text string) (name, args string) {
 	name, args = channel.ParseCommand(text)
-	if name == "agent" && !s.isLocal {
+	if !s.isLocal && (name == "agent" || name == "link" && args == "" && s.isAdmitted) {
 		return "", ""
 	}
 	return name, args
+}
+
+// sender returns the sender of a message. The visitors who need no code share one. A code for /link makes its sender the person who
+// got it, so there the visitor counts as an individual: otherwise all visitors would become that person.
+func (s *socket) sender(m *channel.InboundMessage) string {
+	if !s.isAdmitted || m.Hints.Command == "link" && m.Hints.Args != "" {
+		return m.ChatID
+	}
+	return Visitor
 }
 
 // store passes a message to the inbox and confirms it with a frame, which the visitor's other connections get too. Answers and stops

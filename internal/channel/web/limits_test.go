@@ -251,9 +251,7 @@ func TestListen(t *testing.T) {
 	done := make(chan error, 1)
 	inbox := &mailbox{messages: make(chan channel.InboundMessage, 1)}
 	go func() { done <- c.Run(ctx, inbox) }()
-	for c.Link() == "" {
-		time.Sleep(time.Millisecond)
-	}
+	awaitRun(t, c, done)
 	url := c.Link()
 	conn, _, err := websocket.Dial(t.Context(), strings.Replace(url, "http", "ws", 1)+"ws", nil)
 	if err != nil {

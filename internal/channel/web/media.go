@@ -73,13 +73,18 @@ var inlineTypes = []string{
 	"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "audio/mpeg", "audio/ogg", "audio/wav", "video/mp4", "video/webm",
 }
 
-// serveMedia answers GET /media/{ref}. If the room is new, its history says which files there are.
+// serveMedia answers GET /media/{ref}. If the room is new, its history says which files there are. Reading a history takes time, so
+// such requests count against the rate of the chat.
 func (c *Channel) serveMedia(w http.ResponseWriter, r *http.Request, chat string) {
 	room := c.rooms.enter(chat)
 	defer c.rooms.leave(room)
 	ref := r.PathValue("ref")
 	m, ok := room.media.get(ref)
 	if !ok {
+		if wait, ok := c.rooms.mayWrite(room); !ok {
+			refuseRate(w, wait)
+			return
+		}
 		if _, err := c.historyOf(r.Context(), room); err != nil {
 			c.log.Warn("history of a chat can't be read", "error", err)
 			refuse(w, http.StatusServiceUnavailable, "try again later")

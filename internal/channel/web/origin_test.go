@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/leat-dev/leat/internal/channel"
 )
 
 func TestOrigins(t *testing.T) {
@@ -85,4 +87,56 @@ func TestWhoNeedsNoCode(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A code for /link admits its user to another channel, so visitors who were not admitted get none. A code that a visitor gives
+// links that visitor only, and not all of those who need no code.
+func TestLinkCodes(t *testing.T) {
+	near, far := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 5}, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 5}
+	for _, test := range []struct {
+		public    bool
+		peer      net.Addr
+		text      string
+		isCommand bool
+		isShared  bool
+	}{
+		{false, near, "/link", true, true},
+		{true, near, "/link", true, true},
+		{true, far, "/link", false, true},
+		{false, far, "/link", true, false}, // the pipeline asks for the admission of this visitor
+		{true, far, "/link ABCDEFGH", true, false},
+		{false, near, "/link ABCDEFGH", true, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := open(t, Options{Public: test.public}, nil)
+			s.peer = test.peer
+			v := s.dial("")
+			v.say(`{"type":"message","content":"` + test.text + `"}`)
+			m := <-s.inbox.messages
+			if (m.Hints.Command == "link") != test.isCommand || (m.SenderID == Visitor) != test.isShared || !test.isShared && m.SenderID != m.ChatID {
+				t.Errorf("%+v: %+v", test, m)
+			}
+		})
+	}
+}
+
+// A client can name its session in a header instead of the address, which proxies log.
+func TestSessionInSubprotocol(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Options{}, nil)
+		first := s.dial("", "Sec-WebSocket-Protocol: "+subprotocol)
+		if first.Subprotocol() != subprotocol || chatOf(first.session) == "" {
+			t.Fatalf("subprotocol %q, session %q", first.Subprotocol(), first.session)
+		}
+		second := s.dial("after=0", "Sec-WebSocket-Protocol: "+subprotocol, "Sec-WebSocket-Protocol: "+first.session)
+		if second.session != first.session || second.Subprotocol() != subprotocol {
+			t.Errorf("subprotocol %q, session %q instead of %q", second.Subprotocol(), second.session, first.session)
+		}
+		if err := s.Send(t.Context(), channel.OutboundMessage{ChatID: chatOf(first.session), Content: "hi"}); err != nil {
+			t.Fatal(err)
+		}
+		if list := first.until(typeMessage); list[len(list)-1].ID == 0 {
+			t.Error("the frames of a client that knows all of them have no ids")
+		}
+	})
 }

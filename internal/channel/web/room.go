@@ -54,6 +54,7 @@ type room struct {
 // turn is what a room shows of a turn that is being delivered.
 type turn struct {
 	id, agent string
+	seq       int64 // of the last event that is shown
 	text      []byte
 	tools     []frame // the newest of each call
 	questions []frame // open ones
@@ -132,9 +133,9 @@ func remember(list []string, value string) []string {
 	return list
 }
 
-// begin begins the delivery of a turn, or continues one that was interrupted. length is that of the text that is shown already, and
-// isNew is false if the turn was delivered before.
-func (r *room) begin(id, agent string) (length int, isNew bool) {
+// begin begins the delivery of a turn, or continues one that was interrupted. shown is the number of the last event that is shown
+// already, or 0, and isNew is false if the turn was delivered before.
+func (r *room) begin(id, agent string) (shown int64, isNew bool) {
 	r.order.Lock()
 	defer r.order.Unlock()
 	r.mu.Lock()
@@ -146,7 +147,14 @@ func (r *room) begin(id, agent string) (length int, isNew bool) {
 		r.turn = &turn{id: id, agent: agent}
 		r.append(frame{Type: typeTyping, Agent: agent, Turn: id}, "")
 	}
-	return len(r.turn.text), true
+	return r.turn.seq, true
+}
+
+// advance records the number of the last event of the turn that is shown.
+func (r *room) advance(seq int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.turn.seq = seq
 }
 
 // end ends the delivery of the turn with a frame: stream_done, or a message with the error.

@@ -58,6 +58,7 @@ func (c *Channel) Run(ctx context.Context, inbox channel.Inbox) error {
 	}()
 	if listener == nil {
 		<-ctx.Done()
+		c.retire()
 		return nil
 	}
 	server := &http.Server{
@@ -69,6 +70,7 @@ func (c *Channel) Run(ctx context.Context, inbox channel.Inbox) error {
 	var err error
 	select {
 	case <-ctx.Done():
+		c.retire()
 	case err = <-serveErrors:
 		return fmt.Errorf("web: %w", err)
 	}
@@ -98,6 +100,25 @@ func (c *Channel) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.service, c.address = nil, ""
+}
+
+// retire ends the deliveries for good.
+func (c *Channel) retire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.isStopped() {
+		close(c.stopped)
+	}
+}
+
+// isStopped reports whether the context of Run has ended.
+func (c *Channel) isStopped() bool {
+	select {
+	case <-c.stopped:
+		return true
+	default:
+		return false
+	}
 }
 
 // join returns the current call of Run, which doesn't return before leave is called. It returns nil if the channel is not running.

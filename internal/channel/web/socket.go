@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,8 +35,29 @@ type socket struct {
 	isAdmitted, isLocal bool
 }
 
-// serveSocket answers GET /ws. The parameter session resumes a session, and after the number of the last frame that the client has.
-// Without any of them, the frames of the seed have only the seed's fields.
+// subprotocol is that of clients that know all frames. Such a client can name its session as a second subprotocol: proxies log
+// addresses, but not this header, and it is the only one that a browser lets a page set.
+const subprotocol = "leat.chat"
+
+// sessionOf returns the session token of a request for a socket, or "", and whether its client knows only the frames of the seed.
+func sessionOf(r *http.Request) (token string, isPlain bool) {
+	query := r.URL.Query()
+	token, isPlain = query.Get("session"), !query.Has("session") && !query.Has("after")
+	for _, line := range r.Header.Values("Sec-WebSocket-Protocol") {
+		for name := range strings.SplitSeq(line, ",") {
+			name = strings.TrimSpace(name)
+			if name == subprotocol {
+				isPlain = false
+			} else if strings.HasPrefix(name, tokenPrefix) {
+				token = name
+			}
+		}
+	}
+	return token, isPlain
+}
+
+// serveSocket answers GET /ws. A session token resumes a session, and the parameter after is the number of the last frame that the
+// client has.
 func (c *Channel) serveSocket(w http.ResponseWriter, r *http.Request) {
 	run, leave := c.join()
 	if run == nil {
@@ -49,8 +71,7 @@ func (c *Channel) serveSocket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer c.limits.disconnect(address)
-	query := r.URL.Query()
-	token := query.Get("session")
+	token, isPlain := sessionOf(r)
 	chat, isNew := chatOf(token), false
 	if chat == "" {
 		token, isNew = newToken(), true
@@ -63,18 +84,20 @@ func (c *Channel) serveSocket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer c.rooms.quit(room)
-	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true}) // ServeHTTP has checked the origin
+	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
+		Subprotocols: []string{subprotocol}, InsecureSkipVerify: true, // ServeHTTP has checked the origin
+	})
 	if err != nil {
 		return // Accept has answered
 	}
 	conn.SetReadLimit(maxFrame)
 	s := &socket{c: c, run: run, room: room, conn: conn, isLocal: isLocal(r)}
 	s.isAdmitted = c.options.Public || s.isLocal
-	rd := &reader{room: room, isPlain: !query.Has("session") && !query.Has("after"), write: s.write}
+	rd := &reader{room: room, isPlain: isPlain, write: s.write}
 	if c.source != nil {
 		rd.history = func(ctx context.Context) (*history, error) { return c.historyOf(ctx, room) }
 	}
-	rd.at, err = strconv.ParseInt(query.Get("after"), 10, 64)
+	rd.at, err = strconv.ParseInt(r.URL.Query().Get("after"), 10, 64)
 	greeting := frame{Type: typeSession, Session: token}
 	switch {
 	case isNew:

@@ -16,13 +16,15 @@ type delivery struct {
 	// part is the text part that grew last, and partLen its length. If the same part grows again, the text needs no comparison.
 	part    string
 	partLen int
-	// shownLen is the length of the text that an interrupted delivery has shown. Until the text is as long again, nothing is shown,
-	// because it would seem to be retracted.
-	shownLen int
+	// shownSeq is the number of the last event that an interrupted delivery has shown. Until that event has arrived again, nothing is
+	// shown, because text would seem to be retracted and answered questions would seem to be open.
+	shownSeq int64
 }
 
 // SendStream implements [channel.StreamChannel]. The answer is delivered when its frames are in the chat's room: visitors who are
 // connected get them from there, and others get them, or a history, when they come back. So it waits for no visitor.
+//
+// When Run has ended, it returns [channel.ErrStopped]: after a reload the visitors are in the rooms of the next channel.
 func (c *Channel) SendStream(ctx context.Context, chatID string, metadata channel.StreamMetadata, events <-chan channel.StreamEvent) error {
 	if !isChat(chatID) {
 		return errUnknownChat
@@ -31,7 +33,7 @@ func (c *Channel) SendStream(ctx context.Context, chatID string, metadata channe
 	defer c.rooms.leave(r)
 	d := &delivery{room: r, metadata: metadata, stream: channel.NewStream(metadata.Turn)}
 	var isNew bool
-	d.shownLen, isNew = r.begin(metadata.Turn, metadata.Agent)
+	d.shownSeq, isNew = r.begin(metadata.Turn, metadata.Agent)
 	for {
 		select {
 		case e, ok := <-events:
@@ -46,19 +48,23 @@ func (c *Channel) SendStream(ctx context.Context, chatID string, metadata channe
 			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		case <-c.stopped:
+			return channel.ErrStopped
 		}
 	}
 }
 
 // apply folds a step into the turn and shows what has changed. Events are folded one by one, so that each growth is a frame.
 func (d *delivery) apply(e channel.StreamEvent) error {
-	if e.Snapshot != nil || d.shownLen > 0 {
+	if e.Snapshot != nil || d.shownSeq > 0 {
 		if err := d.stream.Apply(e); err != nil {
 			return err
 		}
-		if d.shownLen <= len(d.stream.Text()) {
-			d.shownLen = 0
+		// A snapshot has everything that was committed, and only what was committed is shown.
+		if last := lastSeq(e); e.Snapshot != nil || last >= d.shownSeq {
+			d.shownSeq = 0
 			d.show()
+			d.room.advance(last)
 		}
 		return nil
 	}
@@ -69,8 +75,17 @@ func (d *delivery) apply(e channel.StreamEvent) error {
 		if !d.grow(&e.Events[i]) {
 			d.show()
 		}
+		d.room.advance(e.Events[i].Seq)
 	}
 	return nil
+}
+
+// lastSeq returns the number of the last event in a step.
+func lastSeq(e channel.StreamEvent) int64 {
+	if n := len(e.Events); n > 0 {
+		return e.Events[n-1].Seq
+	}
+	return e.Snapshot.Seq
 }
 
 // grow shows an event that extends the last part of the answer, if it is such an event. That is the frequent case, and it doesn't

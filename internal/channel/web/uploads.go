@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,8 @@ const (
 	MaxUpload = 20 << 20
 	// maxUploads is how many bytes of uploads are in memory at a time. Further visitors have to wait.
 	maxUploads = 100 << 20
+	// maxShare is how many of these bytes one address may have, so that a single visitor can't use up the space of all.
+	maxShare = 2 * MaxUpload
 	// uploadLife is how long an upload waits for its message, and its message for the agent.
 	uploadLife = 15 * time.Minute
 	// maxName is the longest name of a file in bytes, as in most file systems.
@@ -34,38 +37,49 @@ type uploads struct {
 	mu    sync.Mutex
 	byRef map[string]*upload
 	bytes int64
+	// byOwner are the bytes of each owner, those of uploads in progress included.
+	byOwner map[string]int64
 }
 
 type upload struct {
 	chat    string
+	owner   string // an address, or the chat if the address is that of a proxy
 	media   channel.Media
 	content []byte
 	expires time.Time
 }
 
-// reserve makes space for an upload, and drops those that have expired.
-func (u *uploads) reserve(size int64) bool {
+// reserve makes space for an upload of an owner, and drops those that have expired.
+func (u *uploads) reserve(owner string, size int64) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	at := time.Now()
 	for ref, o := range u.byRef {
 		if at.After(o.expires) {
-			u.bytes -= int64(len(o.content))
+			u.count(o.owner, -int64(len(o.content)))
 			delete(u.byRef, ref)
 		}
 	}
-	if u.bytes+size > maxUploads {
+	if u.bytes+size > maxUploads || u.byOwner[owner]+size > maxShare {
 		return false
 	}
-	u.bytes += size
+	u.count(owner, size)
 	return true
 }
 
 // release gives back space that was reserved.
-func (u *uploads) release(size int64) {
+func (u *uploads) release(owner string, size int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.bytes -= size
+	u.count(owner, -size)
+}
+
+// count adds to the bytes of an owner. It is called with the lock.
+func (u *uploads) count(owner string, size int64) {
+	u.bytes += size
+	if u.byOwner[owner] += size; u.byOwner[owner] == 0 {
+		delete(u.byOwner, owner)
+	}
 }
 
 func (u *uploads) add(o *upload) {
@@ -111,18 +125,19 @@ func (c *Channel) serveUpload(w http.ResponseWriter, r *http.Request, chat strin
 		refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("a file may have %d MB", MaxUpload>>20))
 		return
 	}
-	if !c.uploads.reserve(size) {
+	owner := cmp.Or(addressOf(r), chat)
+	if !c.uploads.reserve(owner, size) {
 		w.Header().Set("Retry-After", "60")
 		refuse(w, http.StatusServiceUnavailable, "too many uploads; try again later")
 		return
 	}
 	content, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxUpload))
-	c.uploads.release(size - int64(len(content)))
+	c.uploads.release(owner, size-int64(len(content)))
 	if err == nil && len(content) == 0 {
 		err = errEmpty
 	}
 	if err != nil {
-		c.uploads.release(int64(len(content)))
+		c.uploads.release(owner, int64(len(content)))
 		status := http.StatusBadRequest
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			status = http.StatusRequestEntityTooLarge
@@ -139,7 +154,7 @@ func (c *Channel) serveUpload(w http.ResponseWriter, r *http.Request, chat strin
 		kind = "application/octet-stream"
 	}
 	o := &upload{
-		chat: chat, content: content, expires: time.Now().Add(uploadLife),
+		chat: chat, owner: owner, content: content, expires: time.Now().Add(uploadLife),
 		media: channel.Media{Ref: newID(), Name: name, Type: kind, Size: int64(len(content))},
 	}
 	c.uploads.add(o)

@@ -17,7 +17,7 @@ import (
 // hearers are what a channel needs of the conversations of its chats to be used by voice. The pipeline implements it.
 type hearers interface {
 	// MarkChatHeard stores how far the visitor has heard an answer.
-	MarkChatHeard(ctx context.Context, channel, chat string, h gateway.Heard) error
+	MarkChatHeard(ctx context.Context, channel, chat string, h gateway.HeardMark) error
 	// IsChatWatched reports whether other people follow the conversation.
 	IsChatWatched(channel, chat string) bool
 }
@@ -91,15 +91,15 @@ type spokenChat struct{ *socket }
 var _ wire.Conversation = spokenChat{}
 
 // Send implements [wire.Conversation].
-func (s spokenChat) Send(ctx context.Context, key, text string) (wire.Sent, error) {
+func (s spokenChat) Send(ctx context.Context, key, text string) (wire.Delivery, error) {
 	if wait, ok := s.c.rooms.mayWrite(s.room); !ok {
-		return wire.Sent{}, &wire.Refusal{Message: "Too many messages.", Action: "Wait " + wait.Round(time.Second).String() + "."}
+		return wire.Delivery{}, &wire.Refusal{Message: "Too many messages.", Action: "Wait " + wait.Round(time.Second).String() + "."}
 	}
 	m := s.message(key)
 	m.Content = strings.TrimSpace(text)
 	m.Hints.Command, m.Hints.Args = s.command(m.Content)
 	m.Hints.ForceSync = m.Hints.Command != ""
-	return wire.Sent{}, s.store(ctx, &m, key)
+	return wire.Delivery{}, s.store(ctx, &m, key)
 }
 
 // Stop implements [wire.Conversation]. The visitor's command stops the running turn of the chat, which is the one that was spoken.
@@ -122,11 +122,11 @@ func (s spokenChat) message(key string) channel.InboundMessage {
 }
 
 // MarkHeard implements [wire.Conversation].
-func (s spokenChat) MarkHeard(ctx context.Context, h voice.Heard) error {
+func (s spokenChat) MarkHeard(ctx context.Context, h voice.HeardMark) error {
 	if strings.HasPrefix(h.Turn, noticePrefix) {
 		return nil
 	}
-	return s.c.hearers.MarkChatHeard(ctx, s.c.Name(), s.room.chat, gateway.Heard{Turn: h.Turn, Offset: h.Offset, IsWhole: h.IsWhole})
+	return s.c.hearers.MarkChatHeard(ctx, s.c.Name(), s.room.chat, gateway.HeardMark{Turn: h.Turn, Offset: h.Offset, IsWhole: h.IsWhole})
 }
 
 // HasOtherViewers implements [wire.Conversation].

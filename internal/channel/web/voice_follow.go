@@ -63,8 +63,8 @@ func (s spokenChat) endedText(ctx context.Context, turn string) (text string, ok
 		return "", false, nil
 	}
 	err = s.c.source.ViewChat(ctx, s.c.Name(), s.room.chat, func(t *transcript.Transcript) {
-		ended := t.Turn(turn)
-		if ok = ended != nil && !ended.Unfinished(); ok {
+		tn := t.Turn(turn)
+		if ok = tn != nil && !tn.Unfinished(); ok {
 			text = t.Visible(turn)
 		}
 	})

@@ -20,10 +20,10 @@ import (
 // hearer stores marks.
 type hearer struct {
 	mu    sync.Mutex
-	marks []gateway.Heard
+	marks []gateway.HeardMark
 }
 
-func (h *hearer) MarkChatHeard(_ context.Context, channel, chat string, m gateway.Heard) error {
+func (h *hearer) MarkChatHeard(_ context.Context, channel, chat string, m gateway.HeardMark) error {
 	if channel != "web" || !isChat(chat) {
 		return fmt.Errorf("chat %s of %s", chat, channel)
 	}

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +19,9 @@ import (
 	"github.com/leat-dev/leat/internal/channel"
 	"github.com/leat-dev/leat/test/browser"
 )
+
+// browserLimit bounds the wait for what a browser sends.
+const browserLimit = 30 * time.Second
 
 // maxWidget is the size of the largest compressed widget in bytes.
 const maxWidget = 25 << 10
@@ -80,11 +85,23 @@ func TestWidgetInABrowser(t *testing.T) {
 	}))
 	defer page.Close()
 	log := &conversation{}
-	c := New(Options{Name: "web", Listen: "127.0.0.1:0", Origins: []string{page.URL}, Log: slog.New(slog.DiscardHandler)})
-	c.ReadFrom(log)
 	inbox := &mailbox{messages: make(chan channel.InboundMessage, 10)}
-	// run starts the channel and returns the function that stops it.
+	// The widget connects again until Run has begun, so nothing has to wait for that.
+	var c *Channel
+	var current atomic.Pointer[Channel]
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.String(), tokenPrefix) {
+			t.Errorf("the address of a request has the session: %s", r.URL)
+		}
+		current.Load().ServeHTTP(w, r)
+	}))
+	defer front.Close()
+	script = front.URL + "/widget.js"
+	// run starts a channel in place of the one before, as a reload does, and returns the function that stops it.
 	run := func() (stop func()) {
+		c = New(Options{Name: "web", Listen: listenOff, Origins: []string{page.URL}, Log: slog.New(slog.DiscardHandler)})
+		c.ReadFrom(log)
+		current.Store(c)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- c.Run(ctx, inbox) }()
@@ -97,10 +114,15 @@ func TestWidgetInABrowser(t *testing.T) {
 	}
 	stop := run()
 	defer func() { stop() }()
-	for c.Link() == "" {
-		time.Sleep(time.Millisecond)
+	next := func() (m channel.InboundMessage) {
+		t.Helper()
+		select {
+		case m = <-inbox.messages:
+		case <-time.After(browserLimit):
+			t.Fatal("no message from the widget")
+		}
+		return m
 	}
-	script = c.Link() + "widget.js"
 
 	tab.Go(page.URL)
 	tab.Wait("the launcher is shown", "document.querySelector('.leat-chat')?.shadowRoot.querySelector('.launcher')")
@@ -117,7 +139,7 @@ func TestWidgetInABrowser(t *testing.T) {
 	say := func(text string) channel.InboundMessage {
 		const enter = "(() => { const i = %s; i.value = %q; i.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' })); })()"
 		tab.Eval(fmt.Sprintf(enter, within("textarea"), text))
-		return <-inbox.messages
+		return next()
 	}
 	m := say("hi <b>you</b>")
 	if m.Content != "hi <b>you</b>" || m.SenderID != Visitor {
@@ -153,25 +175,29 @@ func TestWidgetInABrowser(t *testing.T) {
 	}
 	tab.Screenshot("widget.png")
 	tab.Eval(within(".question button") + ".click()")
-	if m := <-inbox.messages; m.Hints.Command != "answer" {
+	if m := next(); m.Hints.Command != "answer" {
 		t.Errorf("answer %+v", m)
 	}
 	y.answered()
 	tab.Wait("the question is gone", "!"+within(".question"))
 	tab.Eval(within(".stop") + ".click()")
-	if m := <-inbox.messages; m.Hints.Command != "stop" {
+	if m := next(); m.Hints.Command != "stop" {
 		t.Errorf("stop %+v", m)
 	}
 
-	// A cut in the middle of an answer, and a reload.
+	// A cut in the middle of an answer, and a reload. The rest is delivered by another channel, as after a reload of the configuration.
 	y.open(event.KindText)
 	y.write("Before the cut. ")
 	tab.Wait("the text before the cut", within(".answer")+".textContent.includes('Before the cut.')")
 	stop()
+	if err := <-y.done; !errors.Is(err, channel.ErrStopped) {
+		t.Errorf("a channel that was stopped: %v", err)
+	}
 	tab.Wait("the connection is lost", within(".root")+".dataset.connection === 'disconnected'")
-	y.write("While disconnected. ")
-	c.options.Listen = strings.TrimPrefix(strings.TrimSuffix(strings.TrimSuffix(script, "widget.js"), "/"), "http://")
 	stop = run()
+	s.Channel = c
+	y = repeatTold(s, y, m.ChatID)
+	y.write("While disconnected. ")
 	tab.Wait("the connection is back", within(".root")+".dataset.connection === 'connected'")
 	y.write("After it.")
 	tab.Wait("the whole text", within(".answer")+".textContent.includes('Before the cut. While disconnected. After it.')")

@@ -88,9 +88,14 @@ func (c *bot) Send(ctx context.Context, m channel.OutboundMessage) error {
 // SendStream implements [channel.StreamChannel].
 func (c *bot) SendStream(ctx context.Context, chatID string, metadata channel.StreamMetadata, events <-chan channel.StreamEvent) error {
 	ch := c.newChat(chatID, metadata.ReplyTo)
-	defer ch.abandon(ctx)
-	if !c.options.Streaming {
-		return c.deliveries.Deliver(ctx, placeOf(chatID), live.Quiet(ch), metadata, events)
+	if err := ch.restore(&metadata); err != nil {
+		return err
 	}
-	return c.deliveries.Deliver(ctx, placeOf(chatID), ch, metadata, events)
+	var to live.FileChat = ch
+	if !c.options.Streaming {
+		to = live.Quiet(ch)
+	}
+	err := c.deliveries.Deliver(ctx, placeOf(chatID), to, metadata, events)
+	ch.abandon(ctx)
+	return err
 }

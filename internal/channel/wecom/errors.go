@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/leat-dev/leat/internal/base/retry"
 	"github.com/leat-dev/leat/internal/channel"
 	"github.com/leat-dev/leat/internal/channel/live"
 )
@@ -14,6 +15,8 @@ var (
 	errUnknown = errors.New("wecom: no acknowledgement; the frame may have taken effect")
 	// errUnsent means that a frame took no effect, because there is no connection.
 	errUnsent = errors.New("wecom: no connection")
+	// errUnsure means that a stream can't be updated any more and may show the answer.
+	errUnsure = errors.New("wecom: the stream has expired and may show the answer")
 	// errDisplaced means that another connection with the same bot was opened.
 	errDisplaced = errors.New("wecom: another connection with the same bot was opened")
 	// errSilent means that the platform doesn't acknowledge pings any more.
@@ -33,8 +36,9 @@ const (
 	codeRemoved    = 93008 // the bot isn't in the group any more
 )
 
-// ratePenalty is the wait after a refusal because of too many messages; 30 a minute pass in one chat.
-const ratePenalty = 10 * time.Second
+// ratePenalties are the waits after refusals because of too many messages. The platform doesn't say how long to wait; 30 messages a
+// minute pass in one chat.
+var ratePenalties = retry.Schedule{Initial: 10 * time.Second, Max: time.Minute}
 
 // apiError is a refusal by the platform.
 type apiError struct {
@@ -58,8 +62,14 @@ func isRefused(err error) bool { return code(err) == codeCredential || code(err)
 // isExpired reports that a stream can't be updated any more.
 func isExpired(err error) bool { return code(err) == codeRequest || code(err) == codeExpired }
 
+// isRate reports that there are too many messages.
+func isRate(err error) bool { return code(err) == codeRate || code(err) == codeChatRate }
+
 // explain returns an error of a frame as [live.Chat] describes it.
-func explain(err error) error {
+func (t *chat) explain(err error) error {
+	if !isRate(err) {
+		t.refusals = 0
+	}
 	switch {
 	case err == nil:
 		return nil
@@ -67,8 +77,9 @@ func explain(err error) error {
 		return errors.Join(live.ErrUnknown, err)
 	case errors.Is(err, errUnsent), code(err) == codeBusy:
 		return errors.Join(live.ErrUnsent, err)
-	case code(err) == codeRate, code(err) == codeChatRate:
-		return &live.Penalty{Wait: ratePenalty, Err: err}
+	case isRate(err):
+		t.refusals++
+		return &live.Penalty{Wait: ratePenalties.Wait(t.refusals), Err: err}
 	case code(err) == codeChat, code(err) == codeRemoved, isRefused(err):
 		return errors.Join(channel.ErrUnreachable, err)
 	}
@@ -76,9 +87,9 @@ func explain(err error) error {
 }
 
 // repeatable returns the error of a frame that has no other effect if it is repeated.
-func repeatable(err error) error {
+func (t *chat) repeatable(err error) error {
 	if errors.Is(err, errUnknown) {
 		return errors.Join(live.ErrUnsent, err)
 	}
-	return explain(err)
+	return t.explain(err)
 }

@@ -112,6 +112,11 @@ func decrypt(keyText string, content []byte) ([]byte, error) {
 	return content[:len(content)-padding], nil
 }
 
+// upload is a file that was uploaded, so that a repeated message doesn't upload it again.
+type upload struct {
+	key, media string
+}
+
 // SendFile implements [live.FileChat]: it uploads a file and sends it, a picture as an image.
 func (t *chat) SendFile(ctx context.Context, f live.File) (string, error) {
 	if len(f.Content) < minUpload { // refused by the platform
@@ -121,12 +126,15 @@ func (t *chat) SendFile(ctx context.Context, f live.File) (string, error) {
 	if slices.Contains([]string{"image/png", "image/jpeg", "image/gif"}, f.Type) && len(f.Content) <= maxImage {
 		kind = "image"
 	}
-	media, err := t.c.upload(ctx, kind, f)
-	if err != nil {
-		return "", repeatable(err)
+	if t.upload.key != f.Key || f.Key == "" {
+		media, err := t.c.upload(ctx, kind, f)
+		if err != nil {
+			return "", t.repeatable(err)
+		}
+		t.upload = upload{f.Key, media}
 	}
-	body := map[string]any{"chatid": t.id, "msgtype": kind, kind: map[string]string{"media_id": media}}
-	return idSent, explain(t.c.link.request(ctx, commandSend, newID(commandSend), body, nil))
+	body := map[string]any{"chatid": t.id, "msgtype": kind, kind: map[string]string{"media_id": t.upload.media}}
+	return idSent, t.explain(t.c.link.request(ctx, commandSend, newID(commandSend), body, nil))
 }
 
 // sendName sends the name of a file.

@@ -65,6 +65,17 @@ func openBot(server *fake.Server, log *strings.Builder) *bot {
 	return c
 }
 
+// runBot runs a bot until the result is called, which returns the error of Run.
+func runBot(c *bot, received channel.Inbox) (stop func() error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx, received) }()
+	return sync.OnceValue(func() error {
+		cancel()
+		return <-done
+	})
+}
+
 // start runs a bot until the test ends.
 func start(t *testing.T, server *fake.Server) *bench {
 	t.Helper()
@@ -73,13 +84,7 @@ func start(t *testing.T, server *fake.Server) *bench {
 	if err := b.options.Check(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- b.Run(ctx, b.inbox) }()
-	b.stop = sync.OnceValue(func() error {
-		cancel()
-		return <-done
-	})
+	b.stop = runBot(b.bot, b.inbox)
 	synctest.Wait()
 	return b
 }

@@ -109,9 +109,11 @@ func (s *callbacks) add(message string, c callback) {
 	s.byMessage[message] = c
 }
 
-// of returns the callback of a message, or a zero one if it can't be answered.
-func (s *callbacks) of(message string) callback {
+// take returns the callback of a message and forgets it, or returns a zero one if the message can't be answered with a stream.
+func (s *callbacks) take(message string) callback {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.byMessage[message]
+	c := s.byMessage[message]
+	delete(s.byMessage, message)
+	return c
 }

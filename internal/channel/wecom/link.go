@@ -16,6 +16,8 @@ import (
 const (
 	// ackLimit is how long an acknowledgement may take. After it the outcome is unknown.
 	ackLimit = 5 * time.Second
+	// writeLimit limits the sending of a frame. One with a piece of a file has 700 KB, which a slow line needs time for.
+	writeLimit = time.Minute
 	// maxFrame limits a received frame, in bytes.
 	maxFrame = 4 << 20
 )
@@ -127,17 +129,16 @@ func (l *link) request(ctx context.Context, command, id string, body, result any
 	}
 	l.pending[id] = ch
 	l.mu.Unlock()
-	// The connection would be closed if its context ended during a write, so the delivery's own is not used.
-	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), ackLimit)
-	defer cancel()
-	if err := conn.Write(limit, websocket.MessageText, raw); err != nil {
+	if err := write(ctx, conn, raw); err != nil {
 		l.drop(id, ch)
 		return errUnknown
 	}
+	limit := time.NewTimer(ackLimit)
+	defer limit.Stop()
 	select {
 	case answer, ok := <-ch:
 		return outcome(answer, ok, result)
-	case <-limit.Done():
+	case <-limit.C:
 	case <-ctx.Done():
 	}
 	l.drop(id, ch)
@@ -147,6 +148,13 @@ func (l *link) request(ctx context.Context, command, id string, body, result any
 	default:
 		return errUnknown
 	}
+}
+
+// write sends the bytes of a frame. The connection would be closed if the context ended meanwhile, so that of the delivery is not used.
+func write(ctx context.Context, conn *websocket.Conn, raw []byte) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeLimit)
+	defer cancel()
+	return conn.Write(ctx, websocket.MessageText, raw)
 }
 
 // outcome returns what an acknowledgement says. ok is false if the connection was closed before.

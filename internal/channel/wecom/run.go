@@ -18,6 +18,12 @@ const (
 	pingGap = 30 * time.Second
 	// dialLimit limits the opening of a connection.
 	dialLimit = 20 * time.Second
+	// maxIncoming is how many messages may wait to be stored. If there are more, the connection waits.
+	maxIncoming = 256
+	// storeLimit limits the storing of the messages that wait when Run ends.
+	storeLimit = 5 * time.Second
+	// provenAfter is how long a connection must last for its loss to be a new outage, after which the first wait is short again.
+	provenAfter = 2 * time.Second
 	// displacedPause is how long a connection that was displaced is not restored.
 	displacedPause = 5 * time.Minute
 )
@@ -29,16 +35,25 @@ var connectAgain = retry.Schedule{Initial: time.Second, Max: 30 * time.Second, J
 func (c *bot) Run(ctx context.Context, inbox channel.Inbox) error {
 	c.link.end(false)
 	defer c.link.end(true)
+	incoming, stored := make(chan channel.InboundMessage, maxIncoming), make(chan struct{})
+	go func() { // ends with Run
+		defer close(stored)
+		c.storeAll(ctx, inbox, incoming)
+	}()
+	defer func() {
+		close(incoming)
+		<-stored
+	}()
 	for failed := 1; ; failed++ {
 		begin := time.Now()
-		err := c.connect(ctx, inbox)
+		err := c.connect(ctx, incoming)
 		if ctx.Err() != nil {
 			return nil
 		}
 		if isRefused(err) {
 			return err
 		}
-		if time.Since(begin) > time.Minute { // it has worked
+		if time.Since(begin) > provenAfter {
 			failed = 1
 		}
 		wait := connectAgain.Wait(failed)
@@ -53,7 +68,7 @@ func (c *bot) Run(ctx context.Context, inbox channel.Inbox) error {
 }
 
 // connect opens a connection and uses it until it ends. The result says why.
-func (c *bot) connect(ctx context.Context, inbox channel.Inbox) error {
+func (c *bot) connect(ctx context.Context, incoming chan<- channel.InboundMessage) error {
 	dial, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()
 	conn, _, err := websocket.Dial(dial, c.url, &websocket.DialOptions{HTTPClient: c.dialer}) //nolint:bodyclose // Dial closes it
@@ -66,7 +81,7 @@ func (c *bot) connect(ctx context.Context, inbox channel.Inbox) error {
 	reader := make(chan struct{})
 	go func() { // ends with the connection
 		defer close(reader)
-		end(c.readFrames(ctx, conn, inbox))
+		end(c.readFrames(ctx, conn, incoming))
 	}()
 	err = c.ping(ctx)
 	end(err)
@@ -97,8 +112,9 @@ func (c *bot) ping(ctx context.Context) error {
 	}
 }
 
-// readFrames reads frames until the connection ends.
-func (c *bot) readFrames(ctx context.Context, conn *websocket.Conn, inbox channel.Inbox) error {
+// readFrames reads frames until the connection ends. It doesn't store messages: while it did, no acknowledgement would be read, so the
+// connection would seem to be lost.
+func (c *bot) readFrames(ctx context.Context, conn *websocket.Conn, incoming chan<- channel.InboundMessage) error {
 	for {
 		_, raw, err := conn.Read(ctx)
 		if err != nil {
@@ -112,8 +128,15 @@ func (c *bot) readFrames(ctx context.Context, conn *websocket.Conn, inbox channe
 		case "":
 			c.link.acknowledge(f)
 		case commandMessage:
-			if err := c.receive(ctx, &f, inbox); err != nil {
-				return err
+			m, ok := inbound(&f)
+			if !ok {
+				continue
+			}
+			c.origins.add(m.ID, callback{request: f.Headers.ID, at: time.Now()})
+			select {
+			case incoming <- m:
+			case <-ctx.Done():
+				return context.Cause(ctx)
 			}
 		case commandEvent:
 			var e notice
@@ -124,14 +147,29 @@ func (c *bot) readFrames(ctx context.Context, conn *websocket.Conn, inbox channe
 	}
 }
 
-// receive passes a message to the inbox. The platform doesn't send it again, so it is tried until it is stored.
-func (c *bot) receive(ctx context.Context, f *frame, inbox channel.Inbox) error {
-	m, ok := inbound(f)
-	if !ok {
-		return nil
+// storeAll passes messages to the inbox until incoming is closed. When ctx has ended, each of the remaining ones is tried once.
+func (c *bot) storeAll(ctx context.Context, inbox channel.Inbox, incoming <-chan channel.InboundMessage) {
+	var remaining []channel.InboundMessage
+	for m := range incoming {
+		if c.store(ctx, inbox, m) != nil {
+			remaining = append(remaining, m)
+		}
 	}
-	c.origins.add(m.ID, callback{request: f.Headers.ID, at: time.Now()})
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeLimit)
+	defer cancel()
+	for _, m := range remaining {
+		if err := inbox.Receive(ctx, m); err != nil {
+			c.log.Error("message of WeCom was lost: it could not be stored before the end", "error", err)
+		}
+	}
+}
+
+// store passes a message to the inbox. The platform doesn't send it again, so it is tried until it is stored or ctx ends.
+func (c *bot) store(ctx context.Context, inbox channel.Inbox, m channel.InboundMessage) error {
 	for failed := 1; ; failed++ {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		err := inbox.Receive(ctx, m)
 		if err == nil {
 			return nil

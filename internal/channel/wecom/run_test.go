@@ -53,9 +53,35 @@ func TestInbound(t *testing.T) {
 				t.Error("a file with another key")
 			}
 		}
-		b.inbox.failures = 2
+	})
+}
+
+// A message is stored although that fails for minutes. Meanwhile the connection works.
+func TestStoredLater(t *testing.T) {
+	test(t, fake.Options{}, func(t *testing.T, b *bench) {
+		b.inbox.failures = 8
 		b.server.Say(ann, "stored later")
-		time.Sleep(time.Minute)
+		b.server.Say(ann, "and the next one")
+		time.Sleep(time.Second)
+		if err := b.Send(t.Context(), to("ann", "meanwhile", "")); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(5 * time.Minute)
+		if got := b.inbox.take(); len(got) != 2 || got[0].Content != "stored later" || strings.Contains(b.log.String(), "connection was lost") {
+			t.Errorf("%+v, %s", got, b.log)
+		}
+	})
+}
+
+// A message that waits to be stored when the bot is stopped gets a last chance.
+func TestStoredAtTheEnd(t *testing.T) {
+	test(t, fake.Options{}, func(t *testing.T, b *bench) {
+		b.inbox.failures = 1
+		b.server.Say(ann, "hello")
+		synctest.Wait()
+		if err := b.stop(); err != nil {
+			t.Error(err)
+		}
 		if got := b.inbox.take(); len(got) != 1 {
 			t.Errorf("%+v", got)
 		}
@@ -65,7 +91,7 @@ func TestInbound(t *testing.T) {
 // A lost connection is restored, and kept alive by pings.
 func TestConnection(t *testing.T) {
 	test(t, fake.Options{}, func(t *testing.T, b *bench) {
-		for range 3 {
+		for range 8 { // the wait after each loss is short, because the connection has worked
 			b.server.Disconnect()
 			time.Sleep(5 * time.Second)
 			if !b.server.IsConnected() {

@@ -2,16 +2,14 @@ package wecom
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
 	fake "github.com/leat-dev/leat/chattest/wecom"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/markup"
 	"github.com/leat-dev/leat/internal/channel"
 	"github.com/leat-dev/leat/internal/channel/channeltest"
 	"github.com/leat-dev/leat/internal/channel/live"
@@ -97,7 +95,7 @@ func TestStream(t *testing.T) {
 		s.Begin()
 		s.Tool("bash", `{"command":"ls"}`)
 		time.Sleep(5 * time.Second)
-		if got := shown(b, "ann"); !strings.Contains(got, "Working") || !strings.HasSuffix(got, "(open)") {
+		if got := shown(b, "ann"); !strings.Contains(got, "`bash` `ls`") || !strings.HasSuffix(got, "(open)") {
 			t.Error(got)
 		}
 		s.ToolEnd("a.txt", event.PartDone)
@@ -117,7 +115,7 @@ func TestStream(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := b.server.Visible("ann")
-		if len(got) != 3 || got[0].IsOpen || strings.Contains(got[0].Text, "Working") || !strings.Contains(got[1].Text, "Remove x?") ||
+		if len(got) != 3 || got[0].IsOpen || strings.Contains(got[0].Text, "bash") || !strings.Contains(got[1].Text, "Remove x?") ||
 			strings.Count(got[0].Text+got[2].Text, "More") != 3000 {
 			t.Errorf("%d messages", len(got))
 		}
@@ -189,98 +187,87 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// A turn that was stopped before it wrote anything leaves no animation, and one that was interrupted continues in its stream.
-func TestInterruptions(t *testing.T) {
+// Only the first message of an answer continues the text that its stream shows. A later one that begins with the same words is whole.
+func TestRemainder(t *testing.T) {
 	test(t, fake.Options{}, func(t *testing.T, b *bench) {
-		id := b.server.Say(ann, "hello")
-		b.inbox.take()
-		s, state := channeltest.NewStory(t, "turn"), channeltest.State{}
-		done := s.Deliver(t.Context(), b.bot, "ann", id, &state)
-		s.Begin()
-		s.Tool("bash", `{"command":"ls"}`)
-		time.Sleep(5 * time.Second)
-		s.End(event.Cancelled)
-		if err := <-done; err != nil || shown(b, "ann") != "stream: ⏹" {
-			t.Errorf("%v, %s", err, shown(b, "ann"))
+		b.server.Say(ann, "hello")
+		ch := b.newChat("ann", "")
+		ch.stream = &stream{link: &b.link, isFinished: true, frozen: "Yes."}
+		for _, text := range []string{"Yes.\n\nThe first part.", "Yes.\n\nThe second part."} {
+			if _, err := ch.Post(t.Context(), live.Post{Kind: live.Answer, Text: markup.Message{Text: text}}); err != nil {
+				t.Fatal(err)
+			}
 		}
-
-		id = b.server.Say(team, "hello")
-		b.inbox.take()
-		ctx, kill := context.WithCancel(t.Context())
-		s, state = channeltest.NewStory(t, "turn"), channeltest.State{}
-		done = s.Deliver(ctx, b.bot, "group", id, &state)
-		s.Begin()
-		s.OpenText()
-		s.Write("An answer that is long enough to be shown.")
-		time.Sleep(5 * time.Second)
-		kill()
-		s.End(event.Completed) // nobody listens
-		<-done
-		if err := b.stop(); err != nil {
-			t.Error(err)
-		}
-		other := start(t, b.server)
-		s = channeltest.NewStory(t, "turn")
-		done = s.Deliver(t.Context(), other.bot, "group", id, &state)
-		s.Begin()
-		s.OpenText()
-		s.Write("An answer that is long enough to be shown.")
-		time.Sleep(5 * time.Second)
-		s.End(event.Completed)
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		if got := shown(b, "group"); got != "stream: An answer that is long enough to be shown." {
-			t.Error(got)
-		}
-		if err := other.stop(); err != nil {
-			t.Error(err)
+		if got := shown(b, "ann"); got != "markdown: The first part.|markdown: Yes.\n\nThe second part." {
+			t.Errorf("%q", got)
 		}
 	})
 }
 
-// Answers to many people arrive once while connections are lost at random. Those with an unknown outcome arrive at most once.
-func TestStorm(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 4))
-	chaos := func(string) *fake.Fault {
-		switch n := random.IntN(100); {
-		case n < 3:
-			return &fake.Fault{Before: true}
-		case n < 6:
-			return &fake.Fault{After: true}
-		case n < 8:
-			return &fake.Fault{Silent: true}
-		case n < 10:
-			return &fake.Fault{Code: codeChatRate}
-		}
-		return nil
-	}
-	test(t, fake.Options{AckDelay: 50 * time.Millisecond, Chaos: chaos}, func(t *testing.T, b *bench) {
-		const people, answers = 20, 10
-		type result struct {
-			chat, text string
-			err        error
-		}
-		results := make(chan result, people*answers)
-		for i := range people {
-			id := fmt.Sprint("p", i)
-			asked := b.server.Say(fake.Private(id), "hello")
-			go func() {
-				for k := range answers {
-					text := fmt.Sprintf("answer %d.", k)
-					results <- result{id, text, b.Send(t.Context(), to(id, text, asked))}
-					asked = ""
-				}
-			}()
-		}
-		for range people * answers {
-			r := <-results
-			count := strings.Count(shown(b, r.chat), r.text)
-			if r.err == nil && count != 1 || r.err != nil && (!errors.Is(r.err, channel.ErrUnknownOutcome) || count > 1) {
-				t.Errorf("%s: %d times, %v", r.text, count, r.err)
-			}
+// The first update of a stream is repeated if it gets no acknowledgement. There is one message at the end, and not a second one with the
+// whole answer.
+func TestLostUpdate(t *testing.T) {
+	test(t, fake.Options{}, func(t *testing.T, b *bench) {
+		id := b.server.Say(ann, "hello")
+		b.inbox.take()
+		b.server.Fail(fake.Fault{Command: commandRespond, After: true})
+		s, state := channeltest.NewStory(t, "turn"), channeltest.State{}
+		done := s.Deliver(t.Context(), b.bot, "ann", id, &state)
+		s.Begin()
+		s.OpenText()
+		s.Write("An answer that is long enough to be shown.")
+		time.Sleep(10 * time.Second)
+		s.Write(" It grows.")
+		s.End(event.Completed)
+		if err := <-done; err != nil || shown(b, "ann") != "stream: An answer that is long enough to be shown. It grows." {
+			t.Errorf("%v, %s", err, shown(b, "ann"))
 		}
 	})
+}
+
+// A stream belongs to one answer. A second one to the same message, such as that of a regenerated turn, doesn't change it.
+func TestAnsweredTwice(t *testing.T) {
+	test(t, fake.Options{}, func(t *testing.T, b *bench) {
+		id := b.server.Say(ann, "hello")
+		b.inbox.take()
+		for _, text := range []string{"first", "second"} {
+			if err := b.Send(t.Context(), to("ann", text, id)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := shown(b, "ann"); got != "stream: first|markdown: second" {
+			t.Error(got)
+		}
+	})
+}
+
+// An answer without an acknowledgement is sent again, also after the time in which its stream is updated. If the platform has ended the
+// stream meanwhile, the answer was possibly delivered, and no second one is sent.
+func TestUnsure(t *testing.T) {
+	for name, c := range map[string]struct {
+		outage time.Duration
+		err    error
+	}{"short": {9 * time.Second, nil}, "long": {time.Minute, channel.ErrUnknownOutcome}} {
+		t.Run(name, func(t *testing.T) {
+			test(t, fake.Options{}, func(t *testing.T, b *bench) {
+				b.options.Streaming = false
+				id := b.server.Say(ann, "hello")
+				b.inbox.take()
+				s, state := channeltest.NewStory(t, "turn"), channeltest.State{}
+				done := s.Deliver(t.Context(), b.bot, "ann", id, &state)
+				s.Begin()
+				s.OpenText()
+				s.Write("The answer.")
+				time.Sleep(streamLife - 5*time.Second)
+				b.server.Fail(fake.Fault{Command: commandRespond, Silent: true})
+				b.server.Fail(fake.Fault{Command: commandRespond, Limit: c.outage})
+				s.End(event.Completed)
+				if err := <-done; !errors.Is(err, c.err) || shown(b, "ann") != "stream: The answer." {
+					t.Errorf("%v, %s", err, shown(b, "ann"))
+				}
+			})
+		})
+	}
 }
 
 // Files are uploaded in pieces, and sent as images or files.
@@ -301,6 +288,15 @@ func TestSendFile(t *testing.T) {
 		got := b.server.Visible("ann")
 		if len(got) != 3 || got[0].Type != "image" || got[1].File.Name != "b.bin" || !bytes.Equal(got[1].File.Content, large) || !strings.Contains(got[2].Text, "c.txt") {
 			t.Errorf("%s", shown(b, "ann"))
+		}
+		b.server.Fail(fake.Fault{Command: commandSend, Code: codeRate})
+		known := live.File{Name: "e", Content: large, Key: "e"}
+		if _, err := ch.SendFile(t.Context(), known); !errors.As(err, new(*live.Penalty)) {
+			t.Error(err)
+		}
+		before := len(b.server.Requests())
+		if _, err := ch.SendFile(t.Context(), known); err != nil || len(b.server.Requests()) != before+1 {
+			t.Errorf("%v, %d frames for a file that was uploaded", err, len(b.server.Requests())-before)
 		}
 		b.server.Fail(fake.Fault{Command: commandFinish, Silent: true})
 		if _, err := ch.SendFile(t.Context(), live.File{Name: "d", Content: large}); !errors.Is(err, live.ErrUnsent) {

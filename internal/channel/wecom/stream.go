@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -21,18 +20,15 @@ type stream struct {
 	request string    // the request id of the person's message
 	askedAt time.Time // when the person wrote
 	text    string    // that should be seen
-	// isBegun is set when an update was sent, and isFinished when the stream can't be updated any more. Then last is what it shows.
+	frozen  string    // the text with which the stream was finished before the answer was complete
+	// isBegun is set when an update was sent, and isFinished when the stream can't be updated any more.
 	isBegun, isFinished bool
-	last                string
+	// isFinishing is set when the answer is about to be sent. Nothing else is shown then. isUnsure is set when it was possibly sent.
+	isFinishing, isUnsure bool
 }
 
 func (c *bot) newStream(origin callback) *stream {
 	return &stream{link: &c.link, request: origin.request, askedAt: origin.at}
-}
-
-// messageID returns the id of the text in the stream, with what is needed to continue the stream after a restart.
-func (s *stream) messageID() string {
-	return idStream + "/" + s.request + "/" + strconv.FormatInt(s.askedAt.Unix(), 10)
 }
 
 // id returns the id of the stream. It depends on the person's message alone, so that a delivery after a restart continues the stream.
@@ -41,16 +37,23 @@ func (s *stream) id() string {
 	return hex.EncodeToString(sum[:12])
 }
 
+// isExpired reports that the stream has to be finished. The answer may still be repeated after that, until the platform refuses it.
 func (s *stream) isExpired() bool { return time.Since(s.askedAt) >= streamLife }
 
-// update shows the text, and the tool calls below it if both fit. At the end of the stream's time it is finished with the text.
+// canAnswer reports whether the stream can become the answer.
+func (s *stream) canAnswer() bool { return !s.isFinished && (s.isFinishing || !s.isExpired()) }
+
+// isOpen reports whether people see an animation of an answer that doesn't come.
+func (s *stream) isOpen() bool { return s.isBegun && !s.isFinished && !s.isFinishing }
+
+// update shows the text, and the tool calls below it if both fit.
 func (s *stream) update(ctx context.Context, card string) error {
-	if s.isExpired() {
-		return s.finish(ctx, s.text)
-	}
 	content := s.text
 	if withCard := strings.TrimSpace(content + "\n\n" + card); len(withCard) <= maxText {
 		content = withCard
+	}
+	if content == "" {
+		return nil
 	}
 	s.isBegun = true
 	return s.respond(ctx, content, false)
@@ -58,29 +61,14 @@ func (s *stream) update(ctx context.Context, card string) error {
 
 // finish shows a text for good.
 func (s *stream) finish(ctx context.Context, text string) error {
-	content := text
-	if strings.TrimSpace(content) == "" {
-		content = noText
+	if strings.TrimSpace(text) == "" {
+		text = noText
 	}
-	err := s.respond(ctx, content, true)
+	err := s.respond(ctx, text, true)
 	if err == nil || isExpired(err) {
 		s.isFinished = true
 	}
-	if err == nil {
-		s.last = text
-	}
 	return err
-}
-
-// freeze finishes a stream whose time is over with the text that it shows.
-func (s *stream) freeze(ctx context.Context) error {
-	if s.isFinished || !s.isBegun || !s.isExpired() {
-		return nil
-	}
-	if err := s.finish(ctx, s.text); err != nil && !isExpired(err) {
-		return err
-	}
-	return nil
 }
 
 // respond sends a frame of the stream.
@@ -89,10 +77,11 @@ func (s *stream) respond(ctx context.Context, content string, isLast bool) error
 	return s.link.request(ctx, commandRespond, s.request, body, nil)
 }
 
-// remainder returns what follows the text that the finished stream shows, if that ends with a block of the text, and otherwise all:
-// a part of a block could not be read alone.
+// remainder returns what follows the frozen text, if that ends with a block of the answer, and otherwise all: a part of a block could
+// not be read alone.
 func (s *stream) remainder(text string) string {
-	if after, ok := strings.CutPrefix(text, s.last); ok && s.last != "" && strings.HasPrefix(after, "\n\n") && strings.Count(s.last, "```")%2 == 0 {
+	after, ok := strings.CutPrefix(text, s.frozen)
+	if ok && s.frozen != "" && strings.HasPrefix(after, "\n\n") && strings.Count(s.frozen, "```")%2 == 0 {
 		return strings.TrimLeft(after, "\n")
 	}
 	return text

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/internal/base/markup"
+	"github.com/leat-dev/leat/internal/base/retry"
 	"github.com/leat-dev/leat/internal/channel"
 	"github.com/leat-dev/leat/internal/channel/live"
 )
@@ -17,12 +18,15 @@ const (
 	maxText = 4096
 	// numberGap is the time between two messages of the number: 80 a second pass.
 	numberGap = time.Second / 80
-	// pairPenalty is the wait after a refusal because of too many messages to one person, and numberPenalty after one because of too
-	// many messages of the number. The platform names no times.
-	pairPenalty   = 10 * time.Second
-	numberPenalty = 5 * time.Second
 	// typingLife is a little less than the 25 s for which the platform shows a typing indicator.
 	typingLife = 24 * time.Second
+)
+
+// pairPenalties are the waits after refusals because of too many messages to one person, and numberPenalties after those because of too
+// many messages of the number. The platform names no times.
+var (
+	pairPenalties   = retry.Schedule{Initial: 10 * time.Second, Max: time.Minute}
+	numberPenalties = retry.Schedule{Initial: 5 * time.Second, Max: time.Minute}
 )
 
 var rules = live.Rules{Format: markup.WhatsApp, MaxText: maxText, TypingLife: typingLife, MaxFile: maxUpload}
@@ -35,6 +39,9 @@ type chat struct {
 	question string
 	// hasReplied is set when a message was sent as a reply, or can't be: only the first message of an answer is one.
 	hasReplied bool
+	// refusals counts refusals in a row because of a limit.
+	refusals int
+	upload   upload // the newest file
 }
 
 var (
@@ -97,12 +104,17 @@ func (t *chat) Edit(context.Context, string, live.Post) error { return nil }
 // Delete implements [live.Chat], as Edit does.
 func (t *chat) Delete(context.Context, string) error { return nil }
 
-// ShowTyping implements [live.Chat]. The webhook has shown the indicator already when the message arrived; then this prolongs it.
+// ShowTyping implements [live.Chat]. The webhook has shown the indicator already when the message arrived; then this prolongs it. A
+// refusal doesn't end the delivery, because the answer may still be accepted.
 func (t *chat) ShowTyping(ctx context.Context) error {
 	if !strings.HasPrefix(t.question, messagePrefix) {
 		return nil
 	}
-	return explain(t.n.sendReceipt(ctx, t.question))
+	err := t.n.sendReceipt(ctx, t.question)
+	if isTerminal(err) {
+		return err
+	}
+	return t.explain(err)
 }
 
 // DraftTimes implements [live.DraftChat]. A growing text can't be shown, but while it grows, the indicator is.
@@ -140,22 +152,27 @@ func (t *chat) send(ctx context.Context, m outgoing, question string) (string, e
 		return "", errors.Join(live.ErrRepeat, err)
 	}
 	if err != nil || len(result.Messages) == 0 {
-		return "", explain(err)
+		return "", t.explain(err)
 	}
 	return result.Messages[0].ID, nil
 }
 
 // explain returns an error of the client as [live.Chat] describes it.
-func explain(err error) error {
+func (t *chat) explain(err error) error {
+	if !isPair(err) && !isRate(err) {
+		t.refusals = 0
+	}
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, live.ErrUnknown):
 		return errors.Join(live.ErrUnknown, err)
 	case isPair(err):
-		return &live.Penalty{Wait: pairPenalty, Err: err}
+		t.refusals++
+		return &live.Penalty{Wait: pairPenalties.Wait(t.refusals), Err: err}
 	case isRate(err):
-		return &live.Penalty{Wait: numberPenalty, IsGlobal: true, Err: err}
+		t.refusals++
+		return &live.Penalty{Wait: numberPenalties.Wait(t.refusals), IsGlobal: true, Err: err}
 	case isPassing(err):
 		return errors.Join(live.ErrUnsent, err)
 	case refusal(err).Code == codeWindow:

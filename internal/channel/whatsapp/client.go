@@ -81,7 +81,11 @@ func decode(status int, raw []byte, result any) error {
 	var refusal struct {
 		Error *apiError `json:"error"`
 	}
-	if err := json.Unmarshal(raw, &refusal); err != nil || refusal.Error == nil && status != http.StatusOK {
+	err := json.Unmarshal(raw, &refusal)
+	if refusal.Error == nil && status == http.StatusTooManyRequests { // of something on the way to the API, which has not passed it on
+		refusal.Error, err = &apiError{Message: http.StatusText(status)}, nil
+	}
+	if err != nil || refusal.Error == nil && status != http.StatusOK {
 		// Not the API, but something on the way to it, which may have passed the request on.
 		return fmt.Errorf("whatsapp: HTTP %d without an answer of the API: %w", status, live.ErrUnknown)
 	}

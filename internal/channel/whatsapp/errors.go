@@ -21,6 +21,7 @@ const (
 	codePair      = 131056 // messages to one person
 	codeWindow    = 131047
 	codeValue     = 131009
+	codeMedia     = 131053 // the platform can't use a file
 	// subcodeMissing comes with codeParameter if an object doesn't exist or isn't visible to the token.
 	subcodeMissing = 33
 )
@@ -65,9 +66,12 @@ func isRate(err error) bool {
 	}
 }
 
-// isRefused reports that the token or the number is of no use.
+// isRefused reports that the token or the number is of no use. A limit of requests has the status 403 as well.
 func isRefused(err error) bool {
 	e := refusal(err)
+	if isRate(err) {
+		return false
+	}
 	isStatus := e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden
 	isPermission := e.Code == codeToken || e.Code == 10 || 200 <= e.Code && e.Code <= 299
 	return isStatus || isPermission || e.Code == codeParameter && e.Subcode == subcodeMissing

@@ -33,23 +33,31 @@ var documents = []string{
 	"application/vnd.openxmlformats-officedocument.",
 }
 
+// upload is a file that was uploaded, so that a repeated message doesn't upload it again.
+type upload struct {
+	key, id string
+}
+
 // SendFile implements [live.FileChat]. A file that the platform doesn't take is sent as its name.
 func (t *chat) SendFile(ctx context.Context, f live.File) (string, error) {
 	kind, mediaType := kindOf(f.Type, len(f.Content))
 	if kind == "" || len(f.Content) == 0 {
 		return t.sendName(ctx, f)
 	}
-	id, err := t.n.upload(ctx, f.Name, mediaType, f.Content)
-	switch {
-	case refusal(err).Code == codeParameter: // it isn't of the type that it claims to be
-		return t.sendName(ctx, f)
-	case errors.Is(err, live.ErrUnknown):
-		return "", errors.Join(live.ErrUnsent, err) // a second upload has no effect that people see
-	case err != nil:
-		return "", explain(err)
+	if t.upload.key != f.Key || f.Key == "" {
+		id, err := t.n.upload(ctx, f.Name, mediaType, f.Content)
+		switch {
+		case refusal(err).Code == codeParameter: // it isn't of the type that it claims to be
+			return t.sendName(ctx, f)
+		case errors.Is(err, live.ErrUnknown):
+			return "", errors.Join(live.ErrUnsent, err) // a second upload has no effect that people see
+		case err != nil:
+			return "", t.explain(err)
+		}
+		t.upload = upload{f.Key, id}
 	}
 	m := outgoing{Type: kind}
-	switch file := (&fileSent{ID: id}); kind {
+	switch file := (&fileSent{ID: t.upload.id}); kind {
 	case "image":
 		m.Image = file
 	case "video":
@@ -60,7 +68,11 @@ func (t *chat) SendFile(ctx context.Context, f live.File) (string, error) {
 		file.Name = f.Name
 		m.Document = file
 	}
-	return t.send(ctx, m, "")
+	id, err := t.send(ctx, m, "")
+	if refusal(err).Code == codeMedia {
+		return t.sendName(ctx, f)
+	}
+	return id, err
 }
 
 // sendName sends the name of a file.

@@ -18,8 +18,15 @@ var ann = fake.Person{ID: "15550001", Name: "Ann"}
 // inbox collects what a channel receives, as the pipeline does: each message once.
 type inbox struct {
 	mu       sync.Mutex
+	failures []string
 	messages []channel.InboundMessage
 	isBroken bool
+}
+
+func (b *inbox) Fail(_ context.Context, chatID string, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failures = append(b.failures, chatID+": "+err.Error())
 }
 
 func (b *inbox) Receive(_ context.Context, m channel.InboundMessage) error {
@@ -46,23 +53,31 @@ func (b *inbox) take() []channel.InboundMessage {
 	return list
 }
 
-// newNumber returns a channel whose requests a fake answers without sockets, and which gets the fake's events.
-func newNumber(t *testing.T, o fake.Options) (*number, *fake.Server, *inbox, *strings.Builder) {
-	t.Helper()
-	o.Token, o.Number, o.AppSecret, o.VerifyToken = "token", "100", "secret", "verify"
-	server := fake.New(o)
-	log := &strings.Builder{}
-	options := Options{
-		Name: "wa", Token: o.Token, Number: o.Number, AppSecret: o.AppSecret, VerifyToken: o.VerifyToken, URL: "http://whatsapp.test/v24.0",
-		Log: slog.New(slog.NewTextHandler(log, nil)),
-	}
-	if err := options.Check(); err != nil {
-		t.Fatal(err)
-	}
-	n := New(options).(*number)
+// serverOptions returns the options of a fake.
+func serverOptions() fake.Options {
+	return fake.Options{Token: "token", Number: "100", AppSecret: "secret", VerifyToken: "verify"}
+}
+
+// openNumber returns a channel whose requests a fake answers without sockets.
+func openNumber(server *fake.Server, log slog.Handler) *number {
+	n := New(Options{
+		Name: "wa", Token: "token", Number: "100", AppSecret: "secret", VerifyToken: "verify", URL: "http://whatsapp.test/v24.0", Log: slog.New(log),
+	}).(*number)
 	n.client.http = &http.Client{Transport: server}
 	n.client.files = n.client.http
-	received := &inbox{}
+	return n
+}
+
+// newNumber returns a channel that gets the events of its fake.
+func newNumber(t *testing.T, o fake.Options) (*number, *fake.Server, *inbox, *strings.Builder) {
+	t.Helper()
+	s := serverOptions()
+	o.Token, o.Number, o.AppSecret, o.VerifyToken = s.Token, s.Number, s.AppSecret, s.VerifyToken
+	server, log, received := fake.New(o), &strings.Builder{}, &inbox{}
+	n := openNumber(server, slog.NewTextHandler(log, nil))
+	if err := n.options.Check(); err != nil {
+		t.Fatal(err)
+	}
 	hook := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { n.ServeWebhook(w, r, received) })
 	if err := server.Subscribe("http://leat.test/hook", fake.Handler(hook)); err != nil {
 		t.Fatal(err)

@@ -38,8 +38,11 @@ type contact struct {
 
 // status is what became of a message of the number.
 type status struct {
-	Status string     `json:"status"` // sent, delivered, read or failed
-	Errors []apiError `json:"errors"`
+	Status string `json:"status"` // sent, delivered, read or failed
+	// Recipient is the person's number, or empty for a person with a user name; then RecipientUser identifies them.
+	Recipient     string     `json:"recipient_id"`
+	RecipientUser string     `json:"recipient_user_id"`
+	Errors        []apiError `json:"errors"`
 }
 
 // message is a message of a person.

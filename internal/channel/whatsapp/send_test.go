@@ -3,8 +3,6 @@ package whatsapp
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -74,6 +72,11 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("code %d: %v", code, err)
 			}
 		}
+		_, ch := n.newChat(ann.ID, server.Say(ann, "hello"))
+		server.Fail(fake.Fault{Route: fake.RouteRead, Status: 403, Code: 10})
+		if err := ch.ShowTyping(t.Context()); err == nil || errors.Is(err, channel.ErrUnreachable) {
+			t.Errorf("an indicator that is refused: %v", err)
+		}
 		time.Sleep(25 * time.Hour)
 		if err := n.Send(t.Context(), to(ann.ID, "late")); !errors.Is(err, errWindow) {
 			t.Error(err)
@@ -99,65 +102,6 @@ func TestUnknown(t *testing.T) {
 		cancel()
 		if err := n.Send(ctx, to(ann.ID, "hi")); !errors.Is(err, context.Canceled) {
 			t.Error(err)
-		}
-		check(t, server)
-	})
-}
-
-// Answers to many people arrive whole and in order while requests fail at random, at most once each. Time is virtual.
-func TestStorm(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		random := rand.New(rand.NewPCG(1, 2))
-		n, server, _, _ := newNumber(t, fake.Options{PairGap: 6 * time.Second, Rate: 80, Chaos: func(route, _ string) *fake.Fault {
-			if route != fake.RouteMessages {
-				return nil
-			}
-			switch k := random.IntN(100); {
-			case k < 5:
-				return &fake.Fault{Status: 400, Code: codePair}
-			case k < 7:
-				return &fake.Fault{Status: 400, Code: codeNumberMax}
-			case k < 10:
-				return &fake.Fault{Status: 500, Code: 131000}
-			case k < 12:
-				return &fake.Fault{Before: true}
-			case k < 14:
-				return &fake.Fault{After: true}
-			}
-			return nil
-		}})
-		const people, answers = 40, 10
-		type result struct {
-			chat, text string
-			err        error
-		}
-		results := make(chan result, people*answers)
-		for i := range people {
-			p := fake.Person{ID: fmt.Sprint(100 + i), Name: "P"}
-			server.Say(p, "hello")
-			go func() {
-				for k := range answers {
-					text := fmt.Sprintf("answer %d", k)
-					results <- result{p.ID, text, n.Send(t.Context(), to(p.ID, text))}
-				}
-			}()
-		}
-		for range people * answers {
-			r := <-results
-			count := 0
-			for _, text := range texts(server, r.chat) {
-				if text == r.text {
-					count++
-				}
-			}
-			if r.err == nil && count != 1 || r.err != nil && (!errors.Is(r.err, channel.ErrUnknownOutcome) || count > 1) {
-				t.Errorf("%s: %d times, %v", r.text, count, r.err)
-			}
-		}
-		for i := range people {
-			if got := texts(server, fmt.Sprint(100+i)); !slices.IsSorted(got) {
-				t.Errorf("%q", got)
-			}
 		}
 		check(t, server)
 	})
@@ -193,6 +137,23 @@ func TestSendFile(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}
+		known := live.File{Name: "a.png", Type: "image/png", Content: []byte("x"), Key: "k"}
+		for _, f := range []fake.Fault{{Status: 400, Code: codePair}, {Status: 400, Code: codeMedia}} {
+			f.Route = fake.RouteMessages
+			server.Fail(f)
+			if _, err := ch.SendFile(t.Context(), known); (f.Code == codePair) != errors.As(err, new(*live.Penalty)) {
+				t.Errorf("code %d: %v", f.Code, err)
+			}
+		}
+		uploads := 0
+		for _, r := range server.Requests() {
+			if r.Route == fake.RouteUpload {
+				uploads++
+			}
+		}
+		if list := texts(server, ann.ID); list[len(list)-1] != "📎 a.png" || uploads != 5 {
+			t.Errorf("%q after %d uploads", list, uploads)
+		}
 		picture := live.File{Name: "a.png", Type: "image/png", Content: []byte("x")}
 		server.Fail(fake.Fault{Route: fake.RouteUpload, After: true})
 		if _, err := ch.SendFile(t.Context(), picture); !errors.Is(err, live.ErrUnsent) {
@@ -204,6 +165,24 @@ func TestSendFile(t *testing.T) {
 		}
 		check(t, server)
 	})
+}
+
+// Answers that are not those of the API are understood. A limit says that the request had no effect; anything else leaves it open.
+func TestAnswers(t *testing.T) {
+	for name, c := range map[string]struct {
+		status        int
+		body          string
+		unknown, rate bool
+	}{
+		"proxy":          {502, "<html>Bad Gateway</html>", true, false},
+		"limit of proxy": {429, "slow down", false, true},
+		"limit":          {403, `{"error":{"code":4,"message":"Application request limit reached"}}`, false, true},
+	} {
+		err := decode(c.status, []byte(c.body), nil)
+		if err == nil || errors.Is(err, live.ErrUnknown) != c.unknown || isRate(err) != c.rate || isRefused(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 // The access token is sent to the platform only.

@@ -1,8 +1,6 @@
 package whatsapp
 
 import (
-	"context"
-	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,7 +8,6 @@ import (
 
 	fake "github.com/leat-dev/leat/chattest/whatsapp"
 	"github.com/leat-dev/leat/event"
-	"github.com/leat-dev/leat/internal/channel"
 	"github.com/leat-dev/leat/internal/channel/channeltest"
 )
 
@@ -56,43 +53,4 @@ func TestStream(t *testing.T) {
 		}
 		check(t, server)
 	})
-}
-
-// A delivery that was interrupted between the messages of an answer continues with the next one.
-func TestResume(t *testing.T) {
-	for requests := 1; requests < 12; requests++ {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, kill := context.WithCancel(t.Context())
-			count := 0
-			n, server, _, _ := newNumber(t, fake.Options{PairGap: 6 * time.Second, Chaos: func(string, string) *fake.Fault {
-				if count++; count == requests {
-					kill()
-				}
-				return nil
-			}})
-			id := server.Say(ann, "hello")
-			var state channeltest.State
-			deliver := func(ctx context.Context) error {
-				s := channeltest.NewStory(t, "turn")
-				done := s.Deliver(ctx, n, ann.ID, id, &state)
-				s.Begin()
-				s.Tool("bash", `{"command":"ls"}`)
-				s.OpenText()
-				s.Write(strings.Repeat("A long answer. ", 1000))
-				time.Sleep(time.Second)
-				s.End(event.Completed)
-				return <-done
-			}
-			err := deliver(ctx)
-			if err != nil {
-				err = deliver(t.Context())
-			}
-			text := strings.Join(texts(server, ann.ID), " ")
-			if got := strings.Count(text, "A long"); got > 1000 || got < 1000 && !errors.Is(err, channel.ErrUnknownOutcome) {
-				t.Errorf("killed at request %d: %d sentences, %v", requests, got, err)
-			}
-			check(t, server)
-			kill()
-		})
-	}
 }

@@ -1,6 +1,7 @@
 package whatsapp
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -74,7 +75,7 @@ func (n *number) receive(ctx context.Context, w http.ResponseWriter, body []byte
 			continue // another number of the same app
 		}
 		for i := range v.Statuses {
-			n.logStatus(&v.Statuses[i])
+			n.reportStatus(ctx, &v.Statuses[i], inbox)
 		}
 		for i := range v.Messages {
 			m, ok := v.Messages[i].inbound(v.Contacts)
@@ -94,9 +95,9 @@ func (n *number) receive(ctx context.Context, w http.ResponseWriter, body []byte
 	}
 }
 
-// logStatus logs a message that the platform has accepted but can't deliver. It doesn't name the person or the message, whose id
-// contains the person's number.
-func (n *number) logStatus(s *status) {
+// reportStatus reports a message that the platform has accepted but can't deliver. The error names neither the person nor the message,
+// whose id contains the person's number.
+func (n *number) reportStatus(ctx context.Context, s *status, inbox channel.Inbox) {
 	if s.Status != "failed" {
 		return
 	}
@@ -107,6 +108,10 @@ func (n *number) logStatus(s *status) {
 	}
 	if refusal(err).Code == codeWindow {
 		err = fmt.Errorf("%w: %w", errWindow, err)
+	}
+	if reporter, ok := inbox.(channel.FailureInbox); ok {
+		reporter.Fail(ctx, cmp.Or(s.Recipient, s.RecipientUser), fmt.Errorf("whatsapp: an accepted message was not delivered: %w", err))
+		return
 	}
 	n.log.Error("WhatsApp could not deliver a message that it had accepted", "error", err)
 }

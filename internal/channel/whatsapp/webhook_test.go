@@ -124,7 +124,10 @@ func TestUnsigned(t *testing.T) {
 		t.Error(text)
 	}
 	server.Status(ann.ID, "wamid.1", "failed", 131047, "Re-engagement message")
-	if text := log.String(); !strings.Contains(text, "24 hours") || strings.Contains(text, ann.ID) {
+	if list := received.failures; len(list) != 1 || !strings.HasPrefix(list[0], ann.ID+": ") || !strings.Contains(list[0], "24 hours") {
+		t.Errorf("%q", list)
+	}
+	if text := log.String(); strings.Contains(text, ann.ID) {
 		t.Error(text)
 	}
 }
@@ -133,7 +136,7 @@ func TestUnsigned(t *testing.T) {
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, server, received, _ := newNumber(t, fake.Options{})
-		server.Fail(fake.Fault{Route: fake.RouteNumber, Status: 500, Code: 1})
+		server.Fail(fake.Fault{Route: fake.RouteNumber, Status: 403, Code: codeApp}) // a limit, and no refusal of the token
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- n.Run(ctx, received) }()

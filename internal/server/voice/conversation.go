@@ -22,20 +22,20 @@ type conversation struct {
 var _ wire.Conversation = (*conversation)(nil)
 
 // Send implements [wire.Conversation].
-func (c *conversation) Send(ctx context.Context, key, text string) (wire.Sent, error) {
+func (c *conversation) Send(ctx context.Context, key, text string) (wire.Delivery, error) {
 	ack, err := c.gateway.Do(ctx, c.principal, c.id, gateway.Command{
 		Type: gateway.CommandSend, Key: key, Message: &gateway.CommandMessage{Text: text},
 	})
 	if err != nil {
 		if d := server.Describe(err); d.Status < http.StatusInternalServerError || d.Status == http.StatusServiceUnavailable {
-			return wire.Sent{}, &wire.Refusal{Message: "Your message was refused: " + d.Message + ".", Action: "Say it again later, or write it in the conversation."}
+			return wire.Delivery{}, &wire.Refusal{Message: "Your message was refused: " + d.Message + ".", Action: "Say it again later, or write it in the conversation."}
 		}
-		return wire.Sent{}, err
+		return wire.Delivery{}, err
 	}
 	if ack.State == event.MessageSteered {
-		return wire.Sent{SteeredTurn: ack.Turn}, nil
+		return wire.Delivery{SteeredTurn: ack.Turn}, nil
 	}
-	return wire.Sent{}, nil
+	return wire.Delivery{}, nil
 }
 
 // Stop implements [wire.Conversation]. A user who may only read ends the speech and not the turn.
@@ -48,8 +48,8 @@ func (c *conversation) Stop(ctx context.Context, turn string) error {
 }
 
 // MarkHeard implements [wire.Conversation].
-func (c *conversation) MarkHeard(ctx context.Context, h voice.Heard) error {
-	return c.gateway.MarkHeard(ctx, c.principal, c.id, gateway.Heard{Turn: h.Turn, Offset: h.Offset, IsWhole: h.IsWhole})
+func (c *conversation) MarkHeard(ctx context.Context, h voice.HeardMark) error {
+	return c.gateway.MarkHeard(ctx, c.principal, c.id, gateway.HeardMark{Turn: h.Turn, Offset: h.Offset, IsWhole: h.IsWhole})
 }
 
 // HasOtherViewers implements [wire.Conversation].

@@ -19,12 +19,11 @@ type surface struct {
 	gateway *gateway.Gateway
 	service *wire.Service
 	viewers *server.ViewerMetrics
-	server  *server.Server
 }
 
 // Register adds the route.
 func Register(s *server.Server, gw *gateway.Gateway, service *wire.Service) {
-	v := &surface{gateway: gw, service: service, viewers: s.Metrics().Viewers("voice"), server: s}
+	v := &surface{gateway: gw, service: service, viewers: s.Metrics().Viewers("voice")}
 	s.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/conversations/{id}/voice", Access: server.Authenticated, Stream: true, Handler: v.serve})
 }
 
@@ -47,6 +46,14 @@ func (v *surface) serve(w http.ResponseWriter, r *http.Request, p gateway.Princi
 		return err
 	}
 	defer leave()
+	account := p.Account()
+	request.Listener = s.ID + "\x00" + account.Tenant + "\x00" + account.Subject
+	request.Farewell = farewell
+	return v.talk(w, r, request, &conversation{gateway: v.gateway, principal: p, id: s.ID})
+}
+
+// talk accepts the connection and serves it.
+func (v *surface) talk(w http.ResponseWriter, r *http.Request, request wire.Request, c *conversation) error {
 	// The server has checked the Origin header. Audio doesn't become smaller by compression.
 	socket, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true, CompressionMode: websocket.CompressionDisabled})
 	if err != nil {
@@ -54,10 +61,7 @@ func (v *surface) serve(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	}
 	metrics := v.viewers.Open()
 	defer metrics.Close()
-	account := p.Account()
-	request.Listener = s.ID + "\x00" + account.Tenant + "\x00" + account.Subject
-	request.Farewell = farewell
-	return v.service.Serve(r.Context(), socket, request, &conversation{gateway: v.gateway, principal: p, id: s.ID})
+	return v.service.Serve(r.Context(), socket, request, c)
 }
 
 // farewell returns how to end a connection after an error of the gateway or the end of the request's context.

@@ -6,7 +6,7 @@ import "io"
 type carry struct {
 	low    byte
 	isHalf bool // low is the first byte of a sample
-	joined []byte
+	buffer []byte
 }
 
 // join returns the whole samples of what was carried over and chunk, and carries over an odd byte. The result is valid until the next call.
@@ -15,8 +15,8 @@ func (c *carry) join(chunk []byte) []byte {
 		return nil
 	}
 	if c.isHalf {
-		c.joined = append(append(c.joined[:0], c.low), chunk...)
-		chunk = c.joined
+		c.buffer = append(append(c.buffer[:0], c.low), chunk...)
+		chunk = c.buffer
 	}
 	n := len(chunk) &^ 1
 	if c.isHalf = n < len(chunk); c.isHalf {

@@ -13,8 +13,8 @@ type Reader struct {
 	src       io.Reader
 	resampler *Resampler
 	chunk     []byte
-	out       []byte // memory of the output
-	pending   []byte // the part of out that isn't read yet
+	buffer    []byte // memory of the output
+	pending   []byte // the part of buffer that isn't read yet
 	err       error  // after pending
 }
 
@@ -37,14 +37,14 @@ func (r *Reader) Read(p []byte) (int, error) {
 			return 0, r.err
 		}
 		n, err := r.src.Read(r.chunk)
-		r.out = r.resampler.Append(r.out[:0], r.chunk[:n])
+		r.buffer = r.resampler.Append(r.buffer[:0], r.chunk[:n])
 		if err == io.EOF {
-			var cut error
-			if r.out, cut = r.resampler.Flush(r.out); cut != nil {
-				err = cut
+			var flushErr error
+			if r.buffer, flushErr = r.resampler.Flush(r.buffer); flushErr != nil {
+				err = flushErr
 			}
 		}
-		r.err, r.pending = err, r.out
+		r.err, r.pending = err, r.buffer
 	}
 	if len(p) > 1 {
 		p = p[:len(p)&^1]

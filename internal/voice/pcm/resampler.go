@@ -8,8 +8,8 @@ import (
 
 // The supported sample rates in Hz. Speech services and microphones use 8,000 to 48,000; the limits bound the size of a filter.
 const (
-	MinRate = 4_000
-	MaxRate = 192_000
+	minRate = 4_000
+	maxRate = 192_000
 )
 
 // Resampler changes the sample rate of a signal with a polyphase windowed sinc. The filter's state continues from chunk to chunk. It isn't
@@ -28,7 +28,7 @@ type Resampler struct {
 // NewResampler returns a resampler between two rates in Hz. Equal rates are allowed.
 func NewResampler(from, to int) (*Resampler, error) {
 	for _, rate := range []int{from, to} {
-		if rate < MinRate || rate > MaxRate {
+		if rate < minRate || rate > maxRate {
 			return nil, fmt.Errorf("%w: %d Hz", ErrRate, rate)
 		}
 	}
@@ -65,17 +65,17 @@ func (r *Resampler) resample(dst, samples []byte) []byte {
 	for ; len(samples) >= 2; samples = samples[2:] {
 		r.input = append(r.input, float64(int16(binary.LittleEndian.Uint16(samples))))
 	}
-	first := 0
+	start := 0
 	for {
-		first, r.phase = first+r.phase/r.to, r.phase%r.to
-		if first+r.filter.taps > len(r.input) {
+		start, r.phase = start+r.phase/r.to, r.phase%r.to
+		if start+r.filter.taps > len(r.input) {
 			break
 		}
-		dst = binary.LittleEndian.AppendUint16(dst, uint16(clip(r.filter.apply(r.input[first:], r.phase, r.to))))
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(clip(r.filter.apply(r.input[start:], r.phase, r.to))))
 		r.phase += r.from
 	}
-	// A filter has more taps than a step has samples, so first is at most len(r.input).
-	r.input = r.input[:copy(r.input, r.input[first:])]
+	// A filter has more taps than a step has samples, so start is at most len(r.input).
+	r.input = r.input[:copy(r.input, r.input[start:])]
 	return dst
 }
 

@@ -43,8 +43,8 @@ func resampled(t testing.TB, from, to int, in []byte) []byte {
 	return out
 }
 
-// snr returns the ratio in dB between a tone and all that is added to it. The tone must have its amplitude and phase, so it also finds
-// attenuation and delay.
+// snr returns the ratio in dB between a tone and the noise in the output. The expected tone has a fixed amplitude and phase, so attenuation and
+// delay count as noise too.
 func snr(rate, hertz int, out []byte) float64 {
 	signal, noise := 0.0, 0.0
 	all := samplesOf(out)
@@ -183,7 +183,7 @@ func TestChunking(t *testing.T) {
 }
 
 func TestRates(t *testing.T) {
-	for _, rates := range [][2]int{{0, 24_000}, {24_000, 0}, {-1, 24_000}, {MinRate - 1, 24_000}, {24_000, MaxRate + 1}} {
+	for _, rates := range [][2]int{{0, 24_000}, {24_000, 0}, {-1, 24_000}, {minRate - 1, 24_000}, {24_000, maxRate + 1}} {
 		if _, err := NewResampler(rates[0], rates[1]); !errors.Is(err, ErrRate) {
 			t.Errorf("%v: %v", rates, err)
 		}
@@ -250,7 +250,7 @@ func FuzzChunking(f *testing.F) {
 		}
 		whole, err := NewResampler(from, to)
 		if err != nil {
-			t.Skip("rate is out of range")
+			return // the rate is out of range
 		}
 		want, wantErr := whole.Flush(whole.Append(nil, in))
 		if n := len(in) / 2; len(want)/2 != (n*to+from-1)/from {

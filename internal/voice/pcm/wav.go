@@ -60,7 +60,7 @@ func ReadHeader(r io.Reader) (Header, error) {
 		if size > maxChunk {
 			return h, fmt.Errorf("%w: a chunk %q of %d bytes", ErrHeader, id, size)
 		}
-		rest := size + size&1 // chunks are aligned to 2 bytes
+		padded := size + size&1 // chunks are aligned to 2 bytes
 		if id == "fmt " {
 			if size < 16 {
 				return h, fmt.Errorf("%w: a format of %d bytes", ErrHeader, size)
@@ -72,10 +72,10 @@ func ReadHeader(r io.Reader) (Header, error) {
 			if h.Rate, err = rateOf(b); err != nil {
 				return h, err
 			}
-			rest -= 16
+			padded -= 16
 		}
-		if _, err := io.CopyN(io.Discard, r, rest); err != nil {
-			return h, early(err)
+		if _, err := io.CopyN(io.Discard, r, padded); err != nil {
+			return h, headerError(err)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func rateOf(format [16]byte) (int, error) {
 	if kind != formatPCM && kind != formatExtensible || channels != 1 || bits != 16 {
 		return 0, fmt.Errorf("%w: format %#x with %d channels of %d bits", ErrFormat, kind, channels, bits)
 	}
-	if rate < MinRate || rate > MaxRate {
+	if rate < minRate || rate > maxRate {
 		return 0, fmt.Errorf("%w: %d Hz", ErrRate, rate)
 	}
 	return int(rate), nil
@@ -96,11 +96,11 @@ func rateOf(format [16]byte) (int, error) {
 // readFull fills p. An input that ends before is an invalid header.
 func readFull(r io.Reader, p []byte) error {
 	_, err := io.ReadFull(r, p)
-	return early(err)
+	return headerError(err)
 }
 
-// early turns the end of the input into an error that wraps ErrHeader.
-func early(err error) error {
+// headerError turns the end of the input into an error that wraps ErrHeader.
+func headerError(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%w: %w", ErrHeader, io.ErrUnexpectedEOF)
 	}

@@ -105,7 +105,7 @@ func FuzzReadHeader(f *testing.F) {
 			}
 			return
 		}
-		if h.Rate < MinRate || h.Rate > MaxRate || h.Size < -1 || h.Size == 0 {
+		if h.Rate < minRate || h.Rate > maxRate || h.Size < -1 || h.Size == 0 {
 			t.Fatalf("%+v", h)
 		}
 		// The header of the same samples is read back.

@@ -86,9 +86,10 @@ func (d *deepgram) Listen(ctx context.Context, language string) (voice.Listener,
 	if o.Key != "" {
 		header.Set("Authorization", "Token "+o.Key)
 	}
+	// The language and the rate can't change on an open connection, so each listener has its own.
 	dial, cancel := context.WithTimeout(ctx, o.times.answer)
 	defer cancel()
-	ws, resp, err := websocket.Dial(dial, cmp.Or(o.URL, Kinds()[1].URL)+"/v1/listen?"+query.Encode(), &websocket.DialOptions{HTTPClient: d.http, HTTPHeader: header})
+	ws, resp, err := websocket.Dial(dial, o.base()+"/v1/listen?"+query.Encode(), &websocket.DialOptions{HTTPClient: d.http, HTTPHeader: header})
 	switch {
 	case err == nil:
 	case context.Cause(ctx) != nil:

@@ -10,30 +10,37 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/leat-dev/leat/internal/base/retry"
 	"github.com/leat-dev/leat/internal/voice"
 )
 
 // results is a message of Deepgram. Its type is Results, Error, or one that is ignored.
 type results struct {
-	Type           string `json:"type"`
-	IsFinal        bool   `json:"is_final"`     // the text of this segment doesn't change any more
-	IsSpeechFinal  bool   `json:"speech_final"` // a pause follows the segment
-	IsFromFinalize bool   `json:"from_finalize"`
+	Type string `json:"type"`
+	// IsFinal says that the text of this segment doesn't change any more.
+	IsFinal bool `json:"is_final"`
+	// IsSpeechFinal says that a pause follows the segment.
+	IsSpeechFinal bool `json:"speech_final"`
+	// IsFromFinalize says that the message answers a Finalize.
+	IsFromFinalize bool `json:"from_finalize"`
 	Channel        struct {
 		Alternatives []struct {
 			Transcript string `json:"transcript"`
 		} `json:"alternatives"`
 	} `json:"channel"`
-	Description string `json:"description"` // of an error
+	// Description explains an error.
+	Description string `json:"description"`
 }
 
 // utterance collects the segments of an utterance. It is pure.
 type utterance struct {
-	text      string // of the segments that don't change any more
-	isAwaited bool   // its end was asked for with a Finalize
+	// text is that of the segments that don't change any more.
+	text string
+	// isAwaited says that its end was requested with a Finalize.
+	isAwaited bool
 }
 
-// add returns the result of a message, and false if there is none.
+// add returns the result of a message, and false if the message changes nothing.
 func (u *utterance) add(m results) (voice.Result, bool) {
 	segment := ""
 	if len(m.Channel.Alternatives) > 0 {
@@ -49,7 +56,7 @@ func (u *utterance) add(m results) (voice.Result, bool) {
 	return voice.Result{Text: text}, segment != ""
 }
 
-// end returns the final result, and false if there is no text and nobody awaits it.
+// end returns the final result, and false if it would be empty and the caller doesn't wait for it.
 func (u *utterance) end() (voice.Result, bool) {
 	r := voice.Result{Text: u.text, IsFinal: true}
 	ok := u.text != "" || u.isAwaited
@@ -61,18 +68,23 @@ func (u *utterance) end() (voice.Result, bool) {
 // with it.
 func (d *deepgram) listen(l *listener, ws *websocket.Conn) error {
 	ctx, cancel := context.WithCancelCause(l.ctx)
-	ended := make(chan struct{}, 1) // has an entry if the end of an utterance is about to be sent
+	endSent := make(chan struct{}, 1) // has an entry if the end of an utterance is about to be sent
 	messages := make(chan results)
 	limits := d.options.times
 	var writer, reader sync.WaitGroup
-	writer.Go(func() { cancel(d.failure(write(ctx, l.queue, ws, ended, limits.keepAlive))) })
+	writer.Go(func() {
+		err := write(ctx, l.queue, ws, endSent, limits.keepAlive)
+		// If the service has closed the connection, the reader knows why.
+		_ = retry.Sleep(ctx, farewellLimit)
+		cancel(d.failure(err))
+	})
 	writer.Go(func() { cancel(ping(ctx, ws, limits.ping)) })
 	reader.Go(func() { cancel(d.failure(receive(ctx, ws, messages))) })
 	defer func() {
 		writer.Wait()
-		late := time.AfterFunc(farewellLimit, func() { _ = ws.CloseNow() }) // which ends the reader
+		deadline := time.AfterFunc(farewellLimit, func() { _ = ws.CloseNow() }) // which ends the reader
 		reader.Wait()
-		late.Stop()
+		deadline.Stop()
 		_ = ws.CloseNow()
 	}()
 
@@ -90,14 +102,14 @@ func (d *deepgram) listen(l *listener, ws *websocket.Conn) error {
 		select {
 		case m := <-messages:
 			select {
-			case <-ended: // it precedes the message that answers it
+			case <-endSent: // it precedes the message that answers it
 				await()
 			default:
 			}
 			if r, ok = u.add(m); r.IsFinal {
 				timer.Stop()
 			}
-		case <-ended:
+		case <-endSent:
 			await()
 		case <-timer.C:
 			r, ok = u.end()
@@ -111,15 +123,15 @@ func (d *deepgram) listen(l *listener, ws *websocket.Conn) error {
 }
 
 // write sends the audio and the ends of utterances. At the end of ctx it tells Deepgram so. It returns why it ended.
-func write(ctx context.Context, q *queue, ws *websocket.Conn, ended chan<- struct{}, idle time.Duration) error {
-	// Writing may go on for a moment after the end of ctx, because a frame that is interrupted ends the connection.
-	writing, stop := context.WithCancel(context.WithoutCancel(ctx))
+func write(ctx context.Context, q *queue, ws *websocket.Conn, endSent chan<- struct{}, idle time.Duration) error {
+	// The context of writes ends a moment after ctx, because a frame that is interrupted ends the connection without a farewell.
+	writeCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(farewellLimit, stop) })()
 	for {
 		next, ok, err := q.take(ctx, idle)
 		if err != nil {
-			_ = send(writing, ws, websocket.MessageText, []byte(`{"type":"CloseStream"}`)) // otherwise the end of the connection is enough
+			_ = send(writeCtx, ws, websocket.MessageText, []byte(`{"type":"CloseStream"}`)) // otherwise the end of the connection is enough
 			return err
 		}
 		kind, frame := websocket.MessageBinary, next.audio
@@ -131,11 +143,11 @@ func write(ctx context.Context, q *queue, ws *websocket.Conn, ended chan<- struc
 		}
 		if next.isEnd {
 			select {
-			case ended <- struct{}{}:
+			case endSent <- struct{}{}:
 			default:
 			}
 		}
-		if err := send(writing, ws, kind, frame); err != nil {
+		if err := send(writeCtx, ws, kind, frame); err != nil {
 			return err
 		}
 	}

@@ -14,7 +14,8 @@ import (
 const MaxUtterance = 2 * time.Minute
 
 const (
-	maxUtterance = int(MaxUtterance/time.Second) * bytesPerSecond // in bytes
+	// maxUtterance is MaxUtterance in bytes.
+	maxUtterance = int(MaxUtterance/time.Second) * bytesPerSecond
 	// answerLimit limits the wait for a text, or for a connection.
 	answerLimit = 30 * time.Second
 	// maxResults is how many results wait for the caller. Then the recognizer waits, and the audio fills the queue.
@@ -23,13 +24,17 @@ const (
 
 // listener is what all kinds of listeners have in common: the queue of audio, the results, and the goroutine between them.
 type listener struct {
-	ctx     context.Context // ends with the caller's context, at Close and after a failure
-	cancel  context.CancelCauseFunc
+	// ctx ends with the caller's context, at Close and after a failure. Its cause is the reason.
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	// queue has the audio that work hasn't taken yet.
 	queue   *queue
 	results chan voice.Result
-	closing chan struct{} // closed by Close
+	// closing is closed by Close. It differs from the end of ctx, after which the reason is still delivered.
+	closing chan struct{}
 	close   sync.Once
-	done    chan struct{} // closed when the goroutine has ended
+	// workDone is closed when the goroutine has ended.
+	workDone chan struct{}
 }
 
 var _ voice.Listener = (*listener)(nil)
@@ -39,12 +44,13 @@ func newListener(ctx context.Context, work func(*listener) error) *listener {
 	ctx, cancel := context.WithCancelCause(ctx)
 	l := &listener{
 		ctx: ctx, cancel: cancel, queue: newQueue(),
-		results: make(chan voice.Result, maxResults), closing: make(chan struct{}), done: make(chan struct{}),
+		results: make(chan voice.Result, maxResults), closing: make(chan struct{}), workDone: make(chan struct{}),
 	}
 	go func() {
-		defer close(l.done)
+		defer close(l.workDone)
 		defer close(l.results)
 		err := work(l)
+		// The end of ctx shows up in work as various errors. Its cause is the reason.
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
 		}
@@ -71,7 +77,7 @@ func (l *listener) emit(r voice.Result) {
 }
 
 // Write implements [voice.Listener].
-func (l *listener) Write(pcm []byte) error { return l.report(l.queue.put(pcm)) }
+func (l *listener) Write(pcm []byte) error { return l.report(l.queue.add(pcm)) }
 
 // EndUtterance implements [voice.Listener].
 func (l *listener) EndUtterance() error { return l.report(l.queue.end()) }
@@ -95,6 +101,6 @@ func (l *listener) Close() error {
 		l.cancel(ErrClosed)
 		l.queue.fail(ErrClosed)
 	})
-	<-l.done
+	<-l.workDone
 	return nil
 }

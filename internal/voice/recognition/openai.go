@@ -2,7 +2,6 @@ package recognition
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -36,6 +35,7 @@ type openAI struct {
 
 var _ voice.Recognizer = (*openAI)(nil)
 
+// newOpenAI returns a recognizer for checked options.
 func newOpenAI(o Options) (voice.Recognizer, error) {
 	return &openAI{options: o, http: outbound.New(outbound.Options{AllowPrivate: o.URL != "", Timeout: o.times.answer, MaxBody: maxText})}, nil
 }
@@ -101,8 +101,7 @@ func isSilent(audio []byte) bool {
 // transcribe returns the text of an utterance.
 func (r *openAI) transcribe(ctx context.Context, audio []byte, language string) (string, error) {
 	body, contentType := form(r.options.Model, language, audio)
-	base := cmp.Or(r.options.URL, Kinds()[0].URL)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/audio/transcriptions", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.options.base()+"/audio/transcriptions", bytes.NewReader(body))
 	if err != nil {
 		return "", fmt.Errorf("recognition: %s: invalid request", r.options.Engine) // the error contains the URL
 	}

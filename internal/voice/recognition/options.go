@@ -15,25 +15,30 @@ import (
 
 // Options describe a recognizer.
 type Options struct {
-	Engine string // a name of Kinds
+	// Engine is one of Names.
+	Engine string
 	// URL is the base of the service's addresses. If it is empty, it is the service's own. A URL may have a private address.
 	URL string
-	Key string // the API key
+	// Key is the API key. A local server may need none.
+	Key string
 	// Model is the service's model. If it is empty, the default of the kind applies.
 	Model string
 	// Language is a BCP 47 tag for listeners that name none. If it is empty, the recognizer finds the language itself, if it can.
 	Language string
 
-	program string // instead of the kind's program
+	// program replaces the kind's program in tests.
+	program string
 	times   times
 }
 
 // times are the durations that tests shorten.
 type times struct {
-	answer    time.Duration // limits the wait for a text or a connection
-	keepAlive time.Duration // between frames on a socket
-	ping      time.Duration // between pings on a socket
-	finalize  time.Duration // limits the wait for the last text of an utterance on a socket
+	// answer limits the wait for a text or a connection.
+	answer time.Duration
+	// keepAlive is the time between frames on a socket without audio, and ping that between pings.
+	keepAlive, ping time.Duration
+	// finalize limits the wait for the last text of an utterance on a socket.
+	finalize time.Duration
 }
 
 // LogValue implements [slog.LogValuer]. It leaves out the key.
@@ -52,6 +57,7 @@ type Kind struct {
 	// KeyVariable is the usual environment variable for the API key. It is empty for kinds without keys.
 	KeyVariable string
 
+	// make gets checked options, with defaults for those that were empty.
 	make func(Options) (voice.Recognizer, error)
 }
 
@@ -98,6 +104,16 @@ func New(o Options) (voice.Recognizer, error) {
 		ping: cmp.Or(o.times.ping, pingGap), finalize: cmp.Or(o.times.finalize, finalizeLimit),
 	}
 	return k.make(o)
+}
+
+// base returns the address of the service, without a slash at the end.
+func (o Options) base() string {
+	for _, k := range Kinds() {
+		if o.URL == "" && k.Name == o.Engine {
+			return k.URL
+		}
+	}
+	return o.URL
 }
 
 // check refuses options that can't work. Its errors contain no URL, because that may contain a password.

@@ -26,20 +26,23 @@ type item struct {
 	isEnd bool
 }
 
-// queue holds the audio that the recognizer hasn't taken yet. One goroutine puts, another one takes.
+// queue holds the audio that the recognizer hasn't taken yet. One goroutine adds, another one takes.
 type queue struct {
-	mu     sync.Mutex
-	items  []item
-	bytes  int
-	ends   int
-	err    error         // why nothing is accepted any more
-	filled chan struct{} // has an entry if items may have been added
+	mu    sync.Mutex
+	items []item
+	// bytes is the length of all audio in items, and ends how many items are the end of an utterance.
+	bytes, ends int
+	// err is why nothing is accepted any more.
+	err error
+	// wake has an entry if items may have been added since the last pop.
+	wake chan struct{}
 }
 
-func newQueue() *queue { return &queue{filled: make(chan struct{}, 1)} }
+// newQueue returns an empty queue.
+func newQueue() *queue { return &queue{wake: make(chan struct{}, 1)} }
 
-// put adds a copy of audio. It never waits.
-func (q *queue) put(audio []byte) error {
+// add adds a copy of audio. It never waits.
+func (q *queue) add(audio []byte) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
@@ -53,6 +56,7 @@ func (q *queue) put(audio []byte) error {
 		return fmt.Errorf("%w: %v", ErrOverflow, time.Duration(q.bytes)*time.Second/bytesPerSecond)
 	}
 	q.bytes += len(audio)
+	// Browsers send frames of 20 ms. Joined, they cost a slow recognizer fewer requests or frames.
 	if n := len(q.items); n > 0 && !q.items[n-1].isEnd && len(q.items[n-1].audio)+len(audio) <= maxItem {
 		q.items[n-1].audio = append(q.items[n-1].audio, audio...)
 	} else {
@@ -78,7 +82,7 @@ func (q *queue) end() error {
 	return nil
 }
 
-// fail drops all audio and makes put and end return err.
+// fail drops all audio and makes add and end return err.
 func (q *queue) fail(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -91,7 +95,7 @@ func (q *queue) fail(err error) {
 // signal wakes the taker.
 func (q *queue) signal() {
 	select {
-	case q.filled <- struct{}{}:
+	case q.wake <- struct{}{}:
 	default:
 	}
 }
@@ -109,7 +113,7 @@ func (q *queue) take(ctx context.Context, idle time.Duration) (next item, ok boo
 			return next, true, nil
 		}
 		select {
-		case <-q.filled:
+		case <-q.wake:
 		case <-expired:
 			return item{}, false, nil
 		case <-ctx.Done():

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -188,7 +189,7 @@ func TestMaxUtterance(t *testing.T) {
 			if room >= len(part) {
 				break
 			}
-			time.Sleep(time.Millisecond)
+			runtime.Gosched()
 		}
 		if err := l.Write(part); err != nil {
 			t.Fatal(err)
@@ -217,17 +218,20 @@ func TestFaults(t *testing.T) {
 		after  time.Duration
 		only   string // engine
 	}{
-		"wrong key":    {key: "sk-other-0123456789", reason: Credentials, status: 401, text: "check the key"},
-		"no credit":    {fault: voicetest.Fault{Status: 402}, reason: Quota, status: 402},
-		"quota":        {fault: voicetest.Fault{Status: 429, Body: `{"error":{"message":"You exceeded","code":"insufficient_quota"}}`}, reason: Quota, status: 429, text: "You exceeded"},
-		"too many":     {fault: voicetest.Fault{Status: 429, RetryAfter: "7"}, reason: RateLimit, status: 429, after: 7 * time.Second, text: "try again in 7s"},
-		"invalid":      {fault: voicetest.Fault{Status: 400}, reason: Rejected, status: 400, text: "Bad Request for [key]"},
-		"server error": {fault: voicetest.Fault{Status: 500}, reason: Unavailable, status: 500},
-		"redirect":     {fault: voicetest.Fault{Status: 307}, reason: Rejected, status: 307},
-		"no JSON":      {fault: voicetest.Fault{Body: "<html>"}, reason: Format, status: 200, text: "no text", only: "openai"},
-		"no text":      {fault: voicetest.Fault{Body: `{"txt":"x"}`}, reason: Format, status: 200, text: "no text", only: "openai"},
-		"cut":          {fault: voicetest.Fault{Cut: true, After: 5}, reason: Interrupted},
-		"cut at once":  {fault: voicetest.Fault{Cut: true}, reason: Interrupted},
+		"wrong key":         {key: "sk-other-0123456789", reason: Credentials, status: 401, text: "check the key"},
+		"no credit":         {fault: voicetest.Fault{Status: 402}, reason: Quota, status: 402},
+		"quota":             {fault: voicetest.Fault{Status: 429, Body: `{"error":{"message":"You exceeded","code":"insufficient_quota"}}`}, reason: Quota, status: 429, text: "You exceeded"},
+		"too many":          {fault: voicetest.Fault{Status: 429, RetryAfter: "7"}, reason: RateLimit, status: 429, after: 7 * time.Second, text: "try again in 7s"},
+		"invalid":           {fault: voicetest.Fault{Status: 400}, reason: Rejected, status: 400, text: "Bad Request for [key]"},
+		"server error":      {fault: voicetest.Fault{Status: 500}, reason: Unavailable, status: 500},
+		"redirect":          {fault: voicetest.Fault{Status: 307}, reason: Rejected, status: 307},
+		"no JSON":           {fault: voicetest.Fault{Body: "<html>"}, reason: Format, status: 200, text: "no text", only: "openai"},
+		"no text":           {fault: voicetest.Fault{Body: `{"txt":"x"}`}, reason: Format, status: 200, text: "no text", only: "openai"},
+		"idle":              {fault: voicetest.Fault{CloseReason: "NET-0001 no audio for " + voicetest.Key, After: 5}, reason: Interrupted, text: "1011 NET-0001 no audio for [key]", only: "deepgram"},
+		"error message":     {fault: voicetest.Fault{Message: `{"type":"Error","description":"no such model"}`, After: 5}, reason: Rejected, text: "no such model", only: "deepgram"},
+		"malformed message": {fault: voicetest.Fault{Message: `{"type":`, After: 5}, reason: Format, text: "not JSON", only: "deepgram"},
+		"cut":               {fault: voicetest.Fault{Reset: true, After: 5}, reason: Interrupted},
+		"cut at once":       {fault: voicetest.Fault{Reset: true}, reason: Interrupted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, engine := range services {

@@ -23,11 +23,13 @@ const maxProcesses = 4
 type sphinx struct {
 	path    string
 	options Options
-	slots   chan struct{} // has an entry for each running process
+	// slots has an entry for each running process.
+	slots chan struct{}
 }
 
 var _ voice.Recognizer = (*sphinx)(nil)
 
+// newSphinx finds the program. Whether its model is installed shows in the first utterance.
 func newSphinx(o Options) (voice.Recognizer, error) {
 	path, err := process.Find([]string{cmp.Or(o.program, "pocketsphinx_continuous")})
 	if err != nil {
@@ -40,7 +42,7 @@ func newSphinx(o Options) (voice.Recognizer, error) {
 // Close does nothing: a recognizer has processes only while listeners are open.
 func (*sphinx) Close() error { return nil }
 
-// checkEnglish refuses other languages, for which there is no model.
+// checkEnglish refuses all languages but English, because Debian packages only its model.
 func (s *sphinx) checkEnglish(language string) error {
 	if language != "" && primary(language) != "en" {
 		return &Failure{Engine: s.options.Engine, Reason: Rejected, Detail: fmt.Sprintf("it has no model for the language %q, only for English", language)}
@@ -100,7 +102,7 @@ func (s *sphinx) utterance(l *listener, audio []byte) (string, error) {
 	aside := &process.Aside{Log: slog.New(slog.DiscardHandler)} // it prints its whole configuration
 	var text string
 	var output, pipes sync.WaitGroup
-	output.Go(func() { text = read(l, p.Stdout) })
+	output.Go(func() { text = readText(l, p.Stdout) })
 	pipes.Go(func() { aside.ReadAll(p.Stderr) })
 	pipes.Go(func() {
 		<-p.ExitDone()
@@ -110,6 +112,7 @@ func (s *sphinx) utterance(l *listener, audio []byte) (string, error) {
 	if feedErr != nil {
 		p.Kill()
 	}
+	// The audio is complete. The program recognizes about four times as fast as people speak, so it needs little time for the rest.
 	timer := time.AfterFunc(s.options.times.answer, p.Kill)
 	<-p.ExitDone()
 	isLate := !timer.Stop()
@@ -130,11 +133,11 @@ func (s *sphinx) utterance(l *listener, audio []byte) (string, error) {
 
 // feed writes the audio of an utterance up to its end.
 func feed(ctx context.Context, q *queue, stdin io.WriteCloser, audio []byte) error {
-	for sent := 0; ; {
+	for size := 0; ; {
 		if _, err := stdin.Write(audio); err != nil {
 			return err
 		}
-		if sent += len(audio); sent >= maxUtterance {
+		if size += len(audio); size >= maxUtterance {
 			break
 		}
 		next, _, err := q.take(ctx, 0)
@@ -149,8 +152,8 @@ func feed(ctx context.Context, q *queue, stdin io.WriteCloser, audio []byte) err
 	return stdin.Close()
 }
 
-// read returns the text that the program prints, a line at each pause. Before the last line the text is still partial.
-func read(l *listener, stdout io.Reader) string {
+// readText returns the text that the program prints, a line at each pause. Before the last line the text is still partial.
+func readText(l *listener, stdout io.Reader) string {
 	text := ""
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() {

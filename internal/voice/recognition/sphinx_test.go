@@ -22,7 +22,7 @@ import (
 func sphinxOrSkip(t testing.TB) voice.Recognizer {
 	t.Helper()
 	if _, err := osexec.LookPath("pocketsphinx_continuous"); err != nil {
-		t.Skip("pocketsphinx is not installed: apt install pocketsphinx pocketsphinx-en-us")
+		t.Skip("SKIPPED: pocketsphinx is not installed: apt-get install pocketsphinx pocketsphinx-en-us")
 	}
 	r, err := New(Options{Engine: "pocketsphinx", Language: "en-US"})
 	if err != nil {
@@ -35,7 +35,7 @@ func sphinxOrSkip(t testing.TB) voice.Recognizer {
 func spoken(t testing.TB, text string) []byte {
 	t.Helper()
 	if _, err := osexec.LookPath("espeak-ng"); err != nil {
-		t.Skip("espeak-ng is not installed: apt install espeak-ng")
+		t.Skip("SKIPPED: espeak-ng is not installed: apt-get install espeak-ng")
 	}
 	cmd := osexec.Command("espeak-ng", "-v", "en-us", "--stdin", "--stdout")
 	cmd.Stdin = strings.NewReader(text)
@@ -76,7 +76,7 @@ func write20(t testing.TB, l voice.Listener, audio []byte) {
 func children(t testing.TB) []string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
-		t.Skip("processes are listed in /proc, which only Linux has")
+		t.Skip("SKIPPED: needs Linux: processes are listed in /proc")
 	}
 	lists, err := filepath.Glob("/proc/self/task/*/children")
 	if err != nil {
@@ -166,7 +166,7 @@ func TestSphinxLanguages(t *testing.T) {
 
 func TestSphinxFaults(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("the fake program is a shell script")
+		t.Skip("SKIPPED: needs a Unix shell: the fake program is a script")
 	}
 	for name, c := range map[string]struct {
 		body   string
@@ -252,8 +252,7 @@ func distance(from, to []string) int {
 	return row[len(to)]
 }
 
-// BenchmarkSphinx reports the word error rate for sentences of espeak-ng, and the time from the end of an utterance to its text if the
-// audio is written at once.
+// BenchmarkSphinx reports the word error rate for sentences of espeak-ng, and how long an utterance takes if its audio is written at once.
 func BenchmarkSphinx(b *testing.B) {
 	r := sphinxOrSkip(b)
 	l, err := r.Listen(b.Context(), "en")
@@ -261,16 +260,21 @@ func BenchmarkSphinx(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer l.Close()
+	wrong, words := 0, 0
+	var audio, took time.Duration
 	for b.Loop() {
-		wrong, words := 0, 0
 		for _, sentence := range corpus {
-			write20(b, l, spoken(b, sentence))
+			pcm := spoken(b, sentence)
+			begin := time.Now()
+			write20(b, l, pcm)
 			text := finals(b, l, 1)[0]
+			took += time.Since(begin)
+			audio += time.Duration(len(pcm)) * time.Second / bytesPerSecond
 			want := strings.Fields(sentence)
 			wrong, words = wrong+distance(want, strings.Fields(text)), words+len(want)
 			b.Logf("%q became %q", sentence, text)
 		}
-		b.ReportMetric(float64(wrong)/float64(words), "word-errors/word")
-		b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N*len(corpus)), "ms/utterance")
 	}
+	b.ReportMetric(float64(wrong)/float64(words), "word-errors/word")
+	b.ReportMetric(took.Seconds()/audio.Seconds(), "s/s-audio")
 }

@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// benchmarked are answers of any length by repetition. Those with markers only are the worst for readers that look ahead.
+// benchmarked are answers of any length by repetition. Those with markers only are the worst for
+// readers that look ahead.
 var benchmarked = map[string]string{
 	"markdown": "Here is **what** I found: the function `parse_all` reads [the file](https://example.com/a/b) twice, e.g. in v1.2.3.\n\n" +
 		"1. First, open `main.go`. It isn't long.\n2. Then run it!\n\n```go\nfunc main() { println(\"hi\") }\n```\n\n| name | value |\n|---|---|\n| a | 1 |\n\n",
@@ -43,8 +44,8 @@ func BenchmarkWhole(b *testing.B) {
 	}
 }
 
-// BenchmarkTokens measures an answer that is written by tokens of four characters. The cost of 1,000 characters doesn't depend on the
-// length of the answer.
+// BenchmarkTokens measures an answer that is written by tokens of four characters. The cost of
+// 1,000 characters doesn't depend on the length of the answer.
 func BenchmarkTokens(b *testing.B) {
 	for name, piece := range benchmarked {
 		for _, length := range []int{10_000, 40_000, 160_000} {

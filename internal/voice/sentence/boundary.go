@@ -2,7 +2,8 @@ package sentence
 
 import "unicode"
 
-// maxPeek is how many characters after a sentence are read to find its next letter. Beyond them the sentence has ended.
+// maxPeek is how many characters after a sentence are read to find its next letter. Beyond them the
+// sentence has ended.
 const maxPeek = 12
 
 // A verdict says whether a sentence ends at a place.
@@ -14,9 +15,10 @@ const (
 	undecided // the next characters tell
 )
 
-// boundary returns the position behind the first sentence of t, with the white space that follows it, or 0. The sentence begins at
-// start, and no boundary is before from. If there is none, the next search may begin at next.
-func (r *rules) boundary(t []rune, start, from int, isFinal bool) (cut, next int) {
+// boundary returns the position behind the first sentence of t, with the white space that follows
+// it, or 0. The sentence begins at start, and no boundary is before from. If there is none, the
+// next search may begin at next.
+func (r *rules) boundary(t []rune, start, from int, isFinal bool) (stop, next int) {
 	for i := from; i < len(t); {
 		switch c := t[i]; {
 		case c == '\n':
@@ -25,6 +27,7 @@ func (r *rules) boundary(t []rune, start, from int, isFinal bool) (cut, next int
 				return i + 1, i + 1
 			}
 			i++
+		// Thai has no full stop. A space between two letters ends a sentence or a part of one.
 		case c == ' ' && i > start && isSpaced(t[i-1]):
 			if i+1 == len(t) {
 				return 0, i
@@ -33,6 +36,7 @@ func (r *rules) boundary(t []rune, start, from int, isFinal bool) (cut, next int
 				return i + 1, i + 1
 			}
 			i++
+		// In Greek a semicolon is the question mark.
 		case isTerminator(c) || c == ';' && i > start && unicode.Is(unicode.Greek, t[i-1]):
 			end, isUndecided := groupEnd(t, start, i, isFinal)
 			if isUndecided {
@@ -59,7 +63,8 @@ func (r *rules) boundary(t []rune, start, from int, isFinal bool) (cut, next int
 	return 0, len(t)
 }
 
-// groupEnd returns the position behind the terminators and closing quotes and brackets that begin at a position.
+// groupEnd returns the position behind the terminators and closing quotes and brackets that begin
+// at a position.
 func groupEnd(t []rune, start, at int, isFinal bool) (end int, isUndecided bool) {
 	for end = at + 1; end < len(t); end++ {
 		if isTerminator(t[end]) {
@@ -91,6 +96,8 @@ func (r *rules) judge(t []rune, start, at, end int, isFinal bool) verdict {
 	if end == len(t) || t[end] == '\n' {
 		return ends
 	}
+	// The strongest character of the group decides: ?! is a question, and ... is an ellipsis, after
+	// which a sentence often continues.
 	hasStrong, dots, isQuoted := false, 0, false
 	for _, c := range group {
 		switch {
@@ -110,12 +117,14 @@ func (r *rules) judge(t []rune, start, at, end int, isFinal bool) verdict {
 	if at > start {
 		before = t[at-1]
 	}
+	// The dot of Chinese numbers is as wide as its full stop once was.
 	if group[0] == wideDot && !unicode.IsDigit(after) {
 		return ends
 	}
 	if after != ' ' {
 		return judgeUnspaced(before, after, hasStrong, dots)
 	}
+	// The next word is not needed, so the sentence doesn't wait for it.
 	if hasStrong && !isQuoted {
 		return ends
 	}
@@ -136,7 +145,8 @@ func (r *rules) judge(t []rune, start, at, end int, isFinal bool) verdict {
 	return r.judgeDot(t[start:at], word, isComplete)
 }
 
-// judgeUnspaced judges terminators of words and numbers, which no space follows. They end sentences only in scripts without spaces.
+// judgeUnspaced judges terminators of words and numbers, which no space follows. They end sentences
+// only in scripts without spaces.
 func judgeUnspaced(before, after rune, hasStrong bool, dots int) verdict {
 	if hasStrong && (isCJK(before) || isCJK(after)) || dots == 1 && isCJK(before) && isCJK(after) {
 		return ends
@@ -144,7 +154,8 @@ func judgeUnspaced(before, after rune, hasStrong bool, dots int) verdict {
 	return continues
 }
 
-// peek returns the first word after a space. It is incomplete if its next letters aren't there yet, and empty if there is none near.
+// peek returns the first word after a space. It is incomplete if its next letters aren't there yet,
+// and empty if there is none near.
 func peek(t []rune, from int, isFinal bool) (word []rune, isComplete bool) {
 	i := from
 	for i < len(t) && !isAlnum(t[i]) {
@@ -164,8 +175,10 @@ func peek(t []rune, from int, isFinal bool) (word []rune, isComplete bool) {
 func (r *rules) judgeDot(sentence, next []rune, isComplete bool) verdict {
 	word := lastWord(sentence)
 	switch {
+	// This finds most abbreviations of all languages that have capital letters.
 	case unicode.IsLower(next[0]):
 		return continues
+	// The dot follows a bracket or a quote.
 	case len(word) == 0:
 		return ends
 	case isNumber(word):
@@ -174,6 +187,7 @@ func (r *rules) judgeDot(sentence, next []rune, isComplete bool) verdict {
 			return continues
 		}
 		switch {
+		// Ordinals of more digits are rarer than years at the end of a sentence.
 		case len(word) > 2:
 			return ends
 		case r.hasOrdinals:
@@ -188,7 +202,7 @@ func (r *rules) judgeDot(sentence, next []rune, isComplete bool) verdict {
 		return continues
 	case r.isNumbered(word) && unicode.IsDigit(next[0]):
 		return continues
-	case r.hasOrdinals && len(word) > 1 && isRoman(word):
+	case r.hasOrdinals && isRoman(word):
 		return continues
 	}
 	return ends
@@ -223,7 +237,8 @@ func isRoman(word []rune) bool {
 	return true
 }
 
-// hasInitials reports whether single letters of a letter's script abbreviate names. A syllable of Korean is a word.
+// hasInitials reports whether single letters of a letter's script abbreviate names. A syllable of
+// Korean is a word.
 func hasInitials(r rune) bool {
 	return unicode.IsLetter(r) && unicode.In(r, unicode.Latin, unicode.Cyrillic, unicode.Greek, unicode.Arabic, unicode.Armenian)
 }

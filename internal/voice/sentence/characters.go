@@ -20,7 +20,8 @@ func isTerminator(r rune) bool {
 	return r >= 0x80 && unicode.Is(unicode.Sentence_Terminal, r)
 }
 
-// isUnambiguous reports whether a terminator ends a sentence whatever follows. The others are used within words, and need a space.
+// isUnambiguous reports whether a terminator ends a sentence whatever follows. The others are used
+// within words, and need a space.
 func isUnambiguous(r rune) bool {
 	switch r {
 	case '.', '!', '?', ellipsis, '⋯', wideDot:
@@ -29,7 +30,8 @@ func isUnambiguous(r rune) bool {
 	return isTerminator(r)
 }
 
-// isClause reports whether a long sentence may be divided after a character. In scripts with spaces one has to follow.
+// isClause reports whether a long sentence may be divided after a character. In scripts with spaces
+// one has to follow.
 func isClause(r rune) (isClause, needsSpace bool) {
 	switch r {
 	case '，', '、', '：', '､':
@@ -40,8 +42,8 @@ func isClause(r rune) (isClause, needsSpace bool) {
 	return false, false
 }
 
-// isCJK reports whether a character belongs to a script without spaces and case, whose characters take about as long to say as two
-// others. Korean has spaces, but its syllables are as long.
+// isCJK reports whether a character belongs to a script without spaces and case, whose characters
+// take about as long to say as two others. Korean has spaces, but its syllables are as long.
 func isCJK(r rune) bool {
 	return r >= 0x1100 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
 }
@@ -57,7 +59,8 @@ func isAlnum(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
 // isSpace reports whether a character of the spoken text is white space.
 func isSpace(r rune) bool { return r == ' ' || r == '\n' || r == noBreakSpace }
 
-// isSilent reports whether a character has no sound: emoji and other pictures, what modifies them, and invisible characters.
+// isSilent reports whether a character has no sound: emoji and other pictures, what modifies them,
+// and invisible characters.
 func isSilent(r rune) bool {
 	switch {
 	case r < 0x80:
@@ -81,8 +84,8 @@ func isSpokenSymbol(r rune) bool {
 	return r < 0x250 || r >= 0x0900 && r < 0x2000 || r >= 0x2100 && r < 0x2150 || r >= 0x3200 && r < 0x3400
 }
 
-// closes reports whether the character at a position of a sentence closes what is quoted or put in brackets. A terminator precedes it.
-// It is undecided if the next character would tell.
+// closes reports whether the character at a position of a sentence closes what is quoted or put in
+// brackets. A terminator precedes it. It is undecided if the next character would tell.
 func closes(t []rune, start, at int, isFinal bool) (isCloser, isUndecided bool) {
 	switch r := t[at]; r {
 	case '"', '＂', '\'':

@@ -7,10 +7,15 @@ import (
 
 // A fence is a code block that is open.
 type fence struct {
-	char     byte
-	count    int  // 0 if none is open
-	isQuoted bool // it ends with its quote
-	isMiddle bool // the beginning of the current line was skipped
+	// char and count are the marker that opened it. A longer one closes it as well. The count is 0
+	// if no block is open.
+	char  byte
+	count int
+	// isQuoted is true if the block is in a quote and ends with it.
+	isQuoted bool
+	// isMiddle is true if the beginning of the current line was skipped, so that it can't be the
+	// line that closes the block.
+	isMiddle bool
 }
 
 // readFence reads the line that opens a code block, or text that begins like one.
@@ -23,6 +28,7 @@ func (s *Segmenter) readFence(c byte, isFinal bool) bool {
 		s.beginText()
 		return true
 	}
+	// The rest of the line names the language, which isn't spoken.
 	info := s.source[n:min(len(s.source), n+maxHold)]
 	end := strings.IndexByte(info, '\n')
 	tick := strings.IndexByte(info, '`')
@@ -51,7 +57,7 @@ func (s *Segmenter) readCode(isFinal bool) bool {
 		switch {
 		case result == needsMore:
 			return false
-		case result == found:
+		case result == match:
 			s.hide(n)
 			s.closeCode()
 			return true
@@ -73,13 +79,13 @@ func (s *Segmenter) codeEndLine(isFinal bool) (int, search) {
 	start := s.source[:min(len(s.source), maxHold)]
 	indent := len(start) - len(strings.TrimLeft(start, " \t>"))
 	if indent == len(start) {
-		return 0, give(start, isFinal)
+		return 0, textEnd(start, isFinal)
 	}
 	if f.isQuoted && !strings.Contains(start[:indent], ">") {
-		return 0, found // the quote has ended, and the code with it
+		return 0, match // the quote has ended, and the code with it
 	}
 	if start[indent] != f.char {
-		return 0, notFound
+		return 0, noMatch
 	}
 	n := runLength(s.source[indent:])
 	end := indent + n
@@ -87,19 +93,20 @@ func (s *Segmenter) codeEndLine(isFinal bool) (int, search) {
 	case end == len(s.source) && n < maxHold && !isFinal:
 		return 0, needsMore
 	case n < f.count:
-		return 0, notFound
+		return 0, noMatch
 	}
-	rest := s.source[end:min(len(s.source), end+maxHold)]
-	switch blank := len(rest) - len(strings.TrimLeft(rest, " \t\r")); {
-	case blank == len(rest):
-		if result := give(rest, isFinal); result == needsMore {
+	// Only white space may follow the marker. Anything else makes it a line of the code.
+	tail := s.source[end:min(len(s.source), end+maxHold)]
+	switch blank := len(tail) - len(strings.TrimLeft(tail, " \t\r")); {
+	case blank == len(tail):
+		if result := textEnd(tail, isFinal); result == needsMore {
 			return 0, needsMore
 		}
-		return end + blank, found
-	case rest[blank] == '\n':
-		return end + blank + 1, found
+		return end + blank, match
+	case tail[blank] == '\n':
+		return end + blank + 1, match
 	}
-	return 0, notFound
+	return 0, noMatch
 }
 
 // closeCode ends a code block, whose content becomes one silent unit.
@@ -117,7 +124,7 @@ func (s *Segmenter) readIndented() {
 		s.endBlock()
 	}
 	s.line.isCode, s.line.isAfterBlank = true, false
-	s.skipped = skipped{until: "\n", isBefore: true}
+	s.skipped = skipped{closer: "\n", isBefore: true}
 }
 
 // readCodeSpan reads code within a line. It is spoken, but never ends a sentence.
@@ -142,7 +149,7 @@ func (s *Segmenter) readCodeSpan(isFinal bool) bool {
 			continue
 		}
 		at := span{s.offset, s.offset + size}
-		s.consume(size)
+		s.hide(size)
 		if last := len(s.cutter.text) - 1; last >= 0 && !isSpace(s.cutter.text[last]) {
 			s.push(noBreakSpace, at)
 		}
@@ -151,7 +158,8 @@ func (s *Segmenter) readCodeSpan(isFinal bool) bool {
 	return true
 }
 
-// codeEnd returns where the content ends of the code that begins with n backticks, or a negative number if it doesn't end in its line.
+// codeEnd returns where the content ends of the code that begins with n backticks, or a negative
+// number if it doesn't end in its line.
 func (s *Segmenter) codeEnd(n int, isFinal bool) (end int, isUndecided bool) {
 	for i := n; i < min(len(s.source), maxHold); i++ {
 		switch s.source[i] {

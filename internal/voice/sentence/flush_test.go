@@ -83,7 +83,8 @@ func TestFlushWithinCode(t *testing.T) {
 	}
 }
 
-// TestLatency checks when the first units of an answer are there: with the first character after them.
+// TestLatency checks when the first units of an answer are there: with the first character after
+// them.
 func TestLatency(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -91,12 +92,25 @@ func TestLatency(t *testing.T) {
 		"Sure, here it is. T": "Sure, here it is.",
 		"Sure, here it is! ":  "Sure, here it is!",
 		"Sure, here it is.\n": "Sure, here it is.",
-		"Sure!\n":             "Sure!",
-		"# A title\n":         "A title",
-		"- item\n":            "item",
-		"```go\n":             "code block",
-		"| a | b |\n":         "a, b",
-		"今天天气很好。我":            "今天天气很好。",
+		// Markdown waits for its own end, not for that of the answer.
+		"See [the docs](https://example.com) now. T":   "See the docs now.",
+		"See [the docs][id] and ![it](x.png) now. T":   "See the docs and it now.",
+		"See https://example.com/a now. T":             "See example.com now.",
+		"Run `go test` and **wait** for it. T":         "Run go test and wait for it.",
+		"Is $x^2$ or \\(y = 1\\) right? ":              "Is x² or y = 1 right?",
+		"Is <b>it</b> AT&amp;T's \\*own\\* one? ":      "Is it AT&T's *own* one?",
+		"<!-- no --> Is <x> that <a@b.c> there? ":      "Is <x> that a@b.c there?",
+		"It is $5 and [sic] it is a_b | c ~ xyz. T":    "It is $5 and [sic] it is a b, c ~ xyz.",
+		"## A heading ##\n":                            "A heading",
+		"- [x] done\n":                                 "done",
+		"[^1]: a note\n":                               "a note",
+		"[id]: https://example.com\nIs it there yet? ": "Is it there yet?",
+		"Sure!\n":     "Sure!",
+		"# A title\n": "A title",
+		"- item\n":    "item",
+		"```go\n":     "code block",
+		"| a | b |\n": "a, b",
+		"今天天气很好。我":    "今天天气很好。",
 		strings.Repeat("word ", maxLength/5) + "x": strings.TrimSpace(strings.Repeat("word ", maxLength/5)),
 	} {
 		s := New("")

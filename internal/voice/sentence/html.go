@@ -6,8 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// tags are the elements of HTML whose tags are silent, with what their tags do: "-" ends a sentence, and "x" makes the content silent.
-// Other words in angle brackets are text, such as the parameters of a generic type.
+// tags are the elements of HTML whose tags are silent, with what their tags do: "-" ends a
+// sentence, and "x" makes the content silent. Other words in angle brackets are text, such as the
+// parameters of a generic type.
 var tags = map[string]string{
 	"a": "", "abbr": "", "b": "", "bdi": "", "big": "", "cite": "", "code": "", "del": "", "dfn": "", "em": "", "font": "", "i": "",
 	"img": "", "ins": "", "kbd": "", "mark": "", "q": "", "rp": "", "rt": "", "ruby": "", "s": "", "samp": "", "small": "", "span": "",
@@ -24,7 +25,8 @@ func (s *Segmenter) readAngle(isFinal bool) bool {
 	const comment = "<!--"
 	if strings.HasPrefix(s.source, comment) {
 		s.hide(len(comment))
-		s.skipped = skipped{until: "-->"}
+		// Without its end, a comment must not silence the rest of the answer.
+		s.skipped = skipped{closer: "-->", isBlock: true}
 		return true
 	}
 	if strings.HasPrefix(comment, s.source) && !isFinal {
@@ -37,16 +39,17 @@ func (s *Segmenter) readAngle(isFinal bool) bool {
 		name++
 	}
 	kind, isTag := tags[strings.ToLower(strings.TrimPrefix(text[1:name], "/"))]
-	isAddress := end > 0 && text[end] == '>' && !strings.Contains(text[:end], " ") && strings.ContainsAny(text[:end], ":@")
+	// An address in angle brackets has a scheme or is one of mail.
+	isAddress := end > 0 && text[end] == '>' && !strings.ContainsAny(text[:end], " \t") && strings.ContainsAny(text[:end], ":@")
 	switch {
-	case end == 0 && give(s.source, isFinal) == needsMore && mayBeAngle(text, name, isTag):
+	case end == 0 && textEnd(s.source, isFinal) == needsMore && mayBeAngle(text, name, isTag):
 		return false
 	case end > 0 && text[end] == '>' && isTag && name < len(text) && strings.IndexByte(" \t/>", text[name]) >= 0:
 		s.readTag(strings.ToLower(text[1:name]), kind, end+1)
 	// The address of a picture may be the picture itself.
 	case end == 0 && isTag && len(text) == maxHold && strings.Contains(text, "="):
 		s.hide(name)
-		s.skipped = skipped{until: ">", isBlock: true}
+		s.skipped = skipped{closer: ">", isBlock: true}
 	case isAddress && name > 1:
 		s.readAddress(text[1:end], end+1)
 	default:
@@ -60,7 +63,8 @@ func isNameByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// mayBeAngle reports whether an angle bracket without its partner may still become a tag or an address.
+// mayBeAngle reports whether an angle bracket without its partner may still become a tag or an
+// address.
 func mayBeAngle(text string, name int, isTag bool) bool {
 	return name == len(text) || isTag || name > 1 && !strings.ContainsAny(text, " \t")
 }
@@ -70,7 +74,8 @@ func (s *Segmenter) readTag(name, kind string, n int) {
 	switch {
 	case kind == "x" && name[0] != '/' && !strings.HasSuffix(s.source[:n], "/>"):
 		s.hide(n)
-		s.skipped = skipped{until: "</" + name, isBefore: true}
+		s.skipped = skipped{closer: "</" + name, isBefore: true, isBlock: true}
+	// A line break within a cell doesn't end the row.
 	case kind == "-" && s.line.isRow:
 		s.hideEnd(n)
 		s.isSeparated = true

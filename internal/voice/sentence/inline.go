@@ -45,8 +45,9 @@ func (s *Segmenter) readInline(isFinal bool) bool {
 	return true
 }
 
-// consume moves past bytes of the source.
-func (s *Segmenter) consume(n int) {
+// hide reads bytes that have no sound. They belong to the character that follows them, so that a
+// unit never ends with a marker that opens something.
+func (s *Segmenter) hide(n int) {
 	if n == 0 {
 		return
 	}
@@ -58,12 +59,10 @@ func (s *Segmenter) consume(n int) {
 	s.offset += n
 }
 
-// hide reads bytes that have no sound and belong to what follows.
-func (s *Segmenter) hide(n int) { s.consume(n) }
-
-// hideEnd reads bytes that have no sound and belong to what precedes them, unless that is in an earlier unit or a space.
+// hideEnd reads bytes that have no sound and belong to what precedes them, unless that is in an
+// earlier unit or a space.
 func (s *Segmenter) hideEnd(n int) {
-	s.consume(n)
+	s.hide(n)
 	if last := len(s.spans) - 1; last >= 0 && !isSpace(s.cutter.text[last]) {
 		s.spans[last].end = s.offset
 	}
@@ -72,7 +71,7 @@ func (s *Segmenter) hideEnd(n int) {
 // say says a text in place of bytes of the source. Its spaces don't end sentences.
 func (s *Segmenter) say(text string, n int) {
 	at := span{s.offset, s.offset + n}
-	s.consume(n)
+	s.hide(n)
 	for i, r := range text {
 		if i >= maxSpoken {
 			return
@@ -94,11 +93,12 @@ func (s *Segmenter) sayRune(r rune, n int) {
 		s.hideEnd(n)
 		s.isDropped = true
 		return
+	// All other white space is a space that may end a sentence.
 	case unicode.IsSpace(r):
 		r = ' '
 	}
 	at := span{s.offset, s.offset + n}
-	s.consume(n)
+	s.hide(n)
 	s.letters.add(r)
 	s.push(r, at)
 }
@@ -150,6 +150,7 @@ func (s *Segmenter) separate(at int) {
 		}
 		return
 	}
+	// The space of the source becomes the comma, so that no space precedes it.
 	if hasSpace {
 		c.text[last] = ','
 	} else {
@@ -181,7 +182,8 @@ func (s *Segmenter) readEscape(isFinal bool) bool {
 	return true
 }
 
-// readMarker reads a run of * _ or ~. It is silent if it may be a marker, whether or not it has a partner.
+// readMarker reads a run of * _ or ~. It is silent if it may be a marker, whether or not it has a
+// partner.
 func (s *Segmenter) readMarker(r rune, isFinal bool) bool {
 	n := runLength(s.source)
 	switch {
@@ -192,6 +194,7 @@ func (s *Segmenter) readMarker(r rune, isFinal bool) bool {
 		return false
 	}
 	after, _ := utf8.DecodeRuneInString(s.source[n:])
+	// The rules are those of CommonMark, section 6.2, for one run at a time.
 	isSpaceBefore, isSpaceAfter := unicode.IsSpace(s.before), n == len(s.source) || unicode.IsSpace(after)
 	isInWord := isAlnum(s.before) && n < len(s.source) && isAlnum(after)
 	switch {
@@ -199,10 +202,12 @@ func (s *Segmenter) readMarker(r rune, isFinal bool) bool {
 		for range n {
 			s.sayRune(r, 1)
 		}
+	// The words of a name are spoken one by one.
 	case r == '_' && isInWord:
 		at := span{s.offset, s.offset + n}
-		s.consume(n)
+		s.hide(n)
 		s.push(noBreakSpace, at)
+	// This is a product, or a tilde that means about. Chinese has no spaces around its markers.
 	case r == '*' && n == 1 && isInWord && !isCJK(s.before) && !isCJK(after), r == '~' && n == 1:
 		s.sayRune(r, 1)
 	case isSpaceAfter || !isSpaceBefore && !isAlnum(after):
@@ -213,7 +218,8 @@ func (s *Segmenter) readMarker(r rune, isFinal bool) bool {
 	return true
 }
 
-// readBar reads the border of a cell. Within other text it stands between alternatives if it has spaces around it.
+// readBar reads the border of a cell. Within other text it stands between alternatives if it has
+// spaces around it.
 func (s *Segmenter) readBar(isFinal bool) bool {
 	if !s.line.isRow {
 		if len(s.source) < 2 && !isFinal {
@@ -232,15 +238,15 @@ func (s *Segmenter) readBar(isFinal bool) bool {
 // readClosingHashes reads the hashes at the end of a heading, which are silent, or others.
 func (s *Segmenter) readClosingHashes(isFinal bool) bool {
 	n := runLength(s.source)
-	rest := strings.TrimLeft(s.source[n:min(len(s.source), n+maxHold)], " \t\r")
-	if rest == "" && n < maxHold && len(s.source) < n+maxHold && !isFinal {
+	tail := strings.TrimLeft(s.source[n:min(len(s.source), n+maxHold)], " \t\r")
+	if tail == "" && n < maxHold && len(s.source) < n+maxHold && !isFinal {
 		return false
 	}
 	if n == maxHold {
 		s.hide(n)
 		return true
 	}
-	if unicode.IsSpace(s.before) && (rest == "" || rest[0] == '\n') {
+	if unicode.IsSpace(s.before) && (tail == "" || tail[0] == '\n') {
 		s.hideEnd(n)
 	} else {
 		s.sayRune('#', 1)

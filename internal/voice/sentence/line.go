@@ -6,30 +6,38 @@ import (
 )
 
 const (
-	// maxHold is how many bytes of Markdown wait for their end. Longer ones are text, or are skipped if they have no sound anyway.
+	// maxHold is how many bytes of Markdown wait for their end. Longer ones are text, or are
+	// skipped if they have no sound anyway.
 	maxHold = 300
-	// maxSpoken is how many bytes are spoken of something that is spoken as a whole, such as the host of an address.
+	// maxSpoken is how many bytes are spoken of something that is spoken as a whole, such as the
+	// host of an address.
 	maxSpoken = 100
-	// minWrapped is the length of a line, in characters, that may be a part of a paragraph with line breaks.
+	// minWrapped is the length of a line, in characters, that may be a part of a paragraph with
+	// line breaks.
 	minWrapped = 60
 )
 
 // A line is the state of the line that is being read.
 type line struct {
-	isStart      bool // no text of the line was read yet
-	column       int  // where its text begins
-	isQuoted     bool // has the mark of a quote
-	isItem       bool // has the mark of a list
-	isHeading    bool
-	isRow        bool // is a row of a table
-	length       int  // how many characters of it are spoken
+	// isStart is true until the text of the line begins.
+	isStart bool
+	// column is the width of the indentation.
+	column int
+	// isQuoted, isItem, isHeading and isRow are true if the line has the mark of a quote, a list, a
+	// heading or a row of a table.
+	isQuoted, isItem, isHeading, isRow bool
+	// length is the number of characters that are spoken. Long lines may be parts of a paragraph.
+	length int
+	// isAfterBlank is true if an empty line precedes the line.
 	isAfterBlank bool
-	isInList     bool // belongs to a list, so that indentation isn't code
-	isCode       bool // the line before was indented code
+	// isInList is true in lists and the paragraphs below their items, whose indentation isn't code.
+	isInList bool
+	// isCode is true if the line before was indented code.
+	isCode bool
 }
 
-// read reads tokens until the rest may change its meaning.
-func (s *Segmenter) read(isFinal bool) {
+// readTokens reads tokens closer the rest may change its meaning.
+func (s *Segmenter) readTokens(isFinal bool) {
 	for s.source != "" && s.readToken(isFinal) {
 	}
 }
@@ -39,7 +47,7 @@ func (s *Segmenter) readToken(isFinal bool) bool {
 	switch {
 	case s.fence.count > 0:
 		return s.readCode(isFinal)
-	case s.skipped.until != "":
+	case s.skipped.closer != "":
 		return s.skip(isFinal)
 	case s.line.isStart:
 		return s.readMark(isFinal)
@@ -47,7 +55,8 @@ func (s *Segmenter) readToken(isFinal bool) bool {
 	return s.readInline(isFinal)
 }
 
-// readMark reads one mark at the beginning of a line: indentation, a list's or a quote's mark, a heading's or a block's beginning.
+// readMark reads one mark at the beginning of a line: indentation, a list's or a quote's mark, a
+// heading's or a block's beginning.
 func (s *Segmenter) readMark(isFinal bool) bool {
 	l := &s.line
 	switch c := s.source[0]; c {
@@ -85,6 +94,7 @@ func (s *Segmenter) readBlock(c byte, isFinal bool) bool {
 	} else if !isFinal && strings.IndexByte("-+*#[`~", c) >= 0 {
 		return false
 	}
+	// The order matters: a mark of a list is one only with a space, and *this* is emphasis.
 	isSpaceNext := next == ' ' || next == '\t' || next == '\n' || next == '\r'
 	switch {
 	case (c == '-' || c == '+' || c == '*') && isSpaceNext:
@@ -97,6 +107,7 @@ func (s *Segmenter) readBlock(c byte, isFinal bool) bool {
 		return s.readFence(c, isFinal)
 	case c == '#':
 		return s.readHeading(isFinal)
+	// The box of a task has no sound.
 	case c == '[' && l.isItem && next != ']':
 		if len(s.source) < 4 && !isFinal && (next == ' ' || next == 'x' || next == 'X') {
 			return false
@@ -159,7 +170,8 @@ func (s *Segmenter) readHeading(isFinal bool) bool {
 	return true
 }
 
-// readNewline reads the end of a line of text. It ends a sentence, unless the line was long and the next one continues its sentence.
+// readNewline reads the end of a line of text. It ends a sentence, unless the line was long and the
+// next one continues its sentence.
 func (s *Segmenter) readNewline(isFinal bool) bool {
 	l := s.line
 	t := s.cutter.text

@@ -1,31 +1,30 @@
 package sentence
 
-import (
-	"strings"
-)
+import "strings"
 
-// A search looks for the end of Markdown in a text that grows. Its result depends on the first maxHold bytes only.
+// A search looks for the end of Markdown in a text that grows. Its result depends on the first
+// maxHold bytes only.
 type search int
 
 const (
-	notFound search = iota
-	found
+	noMatch search = iota
+	match
 	needsMore
 )
 
-// give returns the result of a search that has reached the end of a text.
-func give(source string, isFinal bool) search {
+// textEnd returns the result of a search that has reached the end of a text.
+func textEnd(source string, isFinal bool) search {
 	if len(source) < maxHold && !isFinal {
 		return needsMore
 	}
-	return notFound
+	return noMatch
 }
 
 // readLabel reads an opening bracket. The label of a link is spoken without its brackets.
 func (s *Segmenter) readLabel(isFinal bool) bool {
 	if n, result := s.citation(isFinal); result == needsMore {
 		return false
-	} else if result == found {
+	} else if result == match {
 		s.hideEnd(n)
 		s.cited = s.offset
 		return true
@@ -33,7 +32,7 @@ func (s *Segmenter) readLabel(isFinal bool) bool {
 	switch s.label(s.source, isFinal) {
 	case needsMore:
 		return false
-	case found:
+	case match:
 		s.hide(1)
 		s.links++
 	default:
@@ -48,7 +47,7 @@ func (s *Segmenter) label(source string, isFinal bool) search {
 	for i := 0; i < min(len(source), maxHold); i++ {
 		switch source[i] {
 		case '\n':
-			return notFound
+			return noMatch
 		case '\\':
 			i++
 		case '[':
@@ -61,45 +60,49 @@ func (s *Segmenter) label(source string, isFinal bool) search {
 			case i+1 == len(source) && !isFinal:
 				return needsMore
 			case i+1 < len(source) && source[i+1] == '(':
-				return found
+				return match
 			// What follows a word is an index of an array.
 			case i+1 < len(source) && source[i+1] == '[' && !isAlnum(s.before):
-				return found
+				return match
 			}
-			return notFound
+			return noMatch
 		}
 	}
-	return give(source, isFinal)
+	return textEnd(source, isFinal)
 }
 
-// citation returns the length of a reference to a footnote, such as [^1], or to a source, such as [1] after a full stop.
+// citation returns the length of a reference to a footnote, such as [^1], or to a source, such as
+// [1] after a full stop.
 func (s *Segmenter) citation(isFinal bool) (int, search) {
+	// Elsewhere a number in brackets is more likely an index or an optional word.
 	isSource := isTerminator(s.before) || s.cited == s.offset && s.offset > 0
 	for i := 1; i < min(len(s.source), maxHold); i++ {
 		switch c := s.source[i]; {
 		case i == 1 && c == '^':
 			isSource = false
 		case c == ']' && i > 1 && s.source[1] == '^' && i > 2:
-			return i + 1, found
+			return i + 1, match
 		case c == ']' && i > 1 && isSource:
 			if i+1 == len(s.source) && !isFinal {
 				return 0, needsMore
 			}
+			// A link may have a number as its label.
 			if i+1 < len(s.source) && s.source[i+1] == '(' {
-				return 0, notFound
+				return 0, noMatch
 			}
-			return i + 1, found
+			return i + 1, match
 		case s.source[1] == '^' && c > ' ' && c != '[' && c != ']':
 		case isSource && c >= '0' && c <= '9':
 		default:
-			return 0, notFound
+			return 0, noMatch
 		}
 	}
-	return 0, give(s.source, isFinal)
+	return 0, textEnd(s.source, isFinal)
 }
 
 // readLabelEnd reads a closing bracket, with the address of a link.
 func (s *Segmenter) readLabelEnd(isFinal bool) bool {
+	// Without a label that is open, the bracket is text.
 	if s.links == 0 {
 		s.sayRune(']', 1)
 		return true
@@ -112,15 +115,16 @@ func (s *Segmenter) readLabelEnd(isFinal bool) bool {
 		switch {
 		case result == needsMore:
 			return false
-		case result == found && n == 0:
-			s.skipped = skipped{until: ")", isWord: true}
+		// Such an address contains its data, and ends with the next space at the latest.
+		case result == match && n == 0:
+			s.skipped = skipped{closer: ")", isWord: true}
 			n = 1
 		}
 		s.hideEnd(1 + n)
 		s.links--
 	case len(s.source) > 1 && s.source[1] == '[':
 		end := strings.IndexAny(s.source[2:min(len(s.source), maxHold)], "]\n")
-		if end < 0 && give(s.source, isFinal) == needsMore {
+		if end < 0 && textEnd(s.source, isFinal) == needsMore {
 			return false
 		}
 		if end >= 0 && s.source[2+end] == ']' {
@@ -135,7 +139,8 @@ func (s *Segmenter) readLabelEnd(isFinal bool) bool {
 	return true
 }
 
-// destination returns the length of a link's address and title with their parentheses. The length is 0 if the address is very long.
+// destination returns the length of a link's address and title with their parentheses. The length
+// is 0 if the address is very long.
 func destination(source string, isFinal bool) (int, search) {
 	text := source[:min(len(source), maxHold)]
 	depth, quote, hasSpace := 0, byte(0), false
@@ -143,7 +148,7 @@ func destination(source string, isFinal bool) (int, search) {
 		c := text[i]
 		switch {
 		case c == '\n':
-			return 0, notFound
+			return 0, noMatch
 		case c == '\\':
 			i++
 		case quote != 0:
@@ -160,16 +165,16 @@ func destination(source string, isFinal bool) (int, search) {
 			depth++
 		case c == ')':
 			if depth--; depth == 0 {
-				return i + 1, found
+				return i + 1, match
 			}
 		case hasSpace: // a word after the address is no title
-			return 0, notFound
+			return 0, noMatch
 		}
 	}
-	if result := give(source, isFinal); result == needsMore || hasSpace || quote != 0 || len(source) < maxHold {
+	if result := textEnd(source, isFinal); result == needsMore || hasSpace || quote != 0 || len(source) < maxHold {
 		return 0, result
 	}
-	return 0, found
+	return 0, match
 }
 
 // readImage reads an exclamation mark. The description of an image is spoken.
@@ -184,7 +189,7 @@ func (s *Segmenter) readImage(isFinal bool) bool {
 	switch s.label(s.source[1:], isFinal) {
 	case needsMore:
 		return false
-	case notFound:
+	case noMatch:
 		s.sayRune('!', 1)
 		return true
 	}
@@ -197,11 +202,12 @@ func (s *Segmenter) readImage(isFinal bool) bool {
 	return true
 }
 
-// readDefinition reads the definition of a link's address, which is silent, or of a footnote, whose text is spoken.
+// readDefinition reads the definition of a link's address, which is silent, or of a footnote, whose
+// text is spoken.
 func (s *Segmenter) readDefinition(isFinal bool) bool {
 	end := strings.IndexAny(s.source[1:min(len(s.source), maxHold)], "[]\n") + 1
 	switch {
-	case end == 0 && give(s.source, isFinal) == needsMore, end > 0 && end+1 == len(s.source) && !isFinal:
+	case end == 0 && textEnd(s.source, isFinal) == needsMore, end > 0 && end+1 == len(s.source) && !isFinal:
 		return false
 	case end < 2 || s.source[end] != ']' || end+1 >= len(s.source) || s.source[end+1] != ':':
 	case s.source[1] == '^':
@@ -213,7 +219,7 @@ func (s *Segmenter) readDefinition(isFinal bool) bool {
 		}
 		if isAddress(strings.TrimLeft(address, " \t")) {
 			s.hide(end + 2)
-			s.skipped = skipped{until: "\n", isBefore: true}
+			s.skipped = skipped{closer: "\n", isBefore: true}
 		}
 	}
 	s.beginText()

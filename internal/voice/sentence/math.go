@@ -19,7 +19,8 @@ var mathWords = strings.NewReplacer(
 // mathGroup matches braces around a word.
 var mathGroup = regexp.MustCompile(`\{(\w+)\}`)
 
-// sayFormula returns how a formula is spoken: as it is if it is simple, or else as the word for formulas.
+// sayFormula returns how a formula is spoken: as it is if it is simple, or else as the word for
+// formulas.
 func (s *Segmenter) sayFormula(content string) string {
 	text := strings.TrimSpace(mathGroup.ReplaceAllString(mathWords.Replace(content), "$1"))
 	if len(content) > maxFormula || strings.ContainsAny(text, `\{}&^`) || !hasAlnum([]rune(text)) {
@@ -34,6 +35,7 @@ func (s *Segmenter) readDollar(isFinal bool) bool {
 		return false
 	}
 	switch n := runLength(s.source); {
+	// More of them are no marker. The ones after the first must not become one either.
 	case n > 2 || s.before == '$':
 		s.sayRune('$', 1)
 		return true
@@ -45,19 +47,19 @@ func (s *Segmenter) readDollar(isFinal bool) bool {
 	switch result {
 	case needsMore:
 		return false
-	case notFound:
+	case noMatch:
 		s.sayRune('$', 1)
-	case found:
+	case match:
 		s.say(s.sayFormula(s.source[1:end]), end+1)
 	}
 	return true
 }
 
-// dollarEnd returns the position of the dollar that ends a formula. A formula that begins with a digit has no space, because amounts
-// are more frequent.
+// dollarEnd returns the position of the dollar that ends a formula. A formula that begins with a
+// digit has no space, because amounts are more frequent.
 func dollarEnd(source string, before rune, isFinal bool) (int, search) {
 	if isAlnum(before) {
-		return 0, notFound
+		return 0, noMatch
 	}
 	text := source[:min(len(source), maxHold)]
 	isAmount := false
@@ -65,11 +67,11 @@ func dollarEnd(source string, before rune, isFinal bool) (int, search) {
 		c := text[i]
 		switch {
 		case i == 1 && unicode.IsSpace(rune(c)), c == '\n', isAmount && c == ' ':
-			return 0, notFound
+			return 0, noMatch
 		case i == 1:
 			isAmount = c >= '0' && c <= '9'
 		case i == 2 && isUpper(text[1]) && isUpper(c): // the name of a variable
-			return 0, notFound
+			return 0, noMatch
 		case c == '\\':
 			i++
 		case c == '$':
@@ -78,24 +80,25 @@ func dollarEnd(source string, before rune, isFinal bool) (int, search) {
 			}
 			isPrice := i+1 < len(source) && source[i+1] >= '0' && source[i+1] <= '9'
 			if text[i-1] == ' ' || isPrice {
-				return 0, notFound
+				return 0, noMatch
 			}
-			return i, found
+			return i, match
 		}
 	}
-	return 0, give(source, isFinal)
+	return 0, textEnd(source, isFinal)
 }
 
 // isUpper reports whether a byte is a capital letter.
 func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
 
 // announceFormula announces a formula that may span lines, and skips it.
-func (s *Segmenter) announceFormula(n int, until string) {
+func (s *Segmenter) announceFormula(n int, closer string) {
 	s.say(s.words().formula, n)
-	s.skipped = skipped{until: until, isBlock: true}
+	s.skipped = skipped{closer: closer, isBlock: true}
 }
 
-// readFormula reads \( or \[, with which formulas begin. Escaped brackets around plain words are text.
+// readFormula reads \( or \[, with which formulas begin. Escaped brackets around plain words are
+// text.
 func (s *Segmenter) readFormula(isFinal bool) bool {
 	closer := `\)`
 	if s.source[1] == '[' {
@@ -107,7 +110,7 @@ func (s *Segmenter) readFormula(isFinal bool) bool {
 	switch {
 	case newline >= 0 && (end < 0 || newline < end):
 		end = -1
-	case end < 0 && give(s.source, isFinal) == needsMore:
+	case end < 0 && textEnd(s.source, isFinal) == needsMore:
 		return false
 	}
 	switch {

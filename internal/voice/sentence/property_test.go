@@ -38,7 +38,8 @@ func drawAnswer(t *rapid.T) string {
 	return b.String()
 }
 
-// TestAnyChunking checks that the units don't depend on the deltas, that they cover the text, and that little of the text waits.
+// TestAnyChunking checks that the units don't depend on the deltas, that they cover the text, and
+// that little of the text waits.
 func TestAnyChunking(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -100,7 +101,8 @@ func alnum(text string) string {
 	}, text)
 }
 
-// TestSentencesOfUnits checks that units of plain text end where sentences end, or where they are too long.
+// TestSentencesOfUnits checks that units of plain text end where sentences end, or where they are
+// too long.
 func TestSentencesOfUnits(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestRanges checks which part of an answer each unit covers. A broken bar stands between them, and an exclamation mark in front of those that
-// are silent.
+// TestRanges checks which part of an answer each unit covers. A broken bar stands between them, and
+// an exclamation mark in front of those that are silent.
 func TestRanges(t *testing.T) {
 	t.Parallel()
 	for _, want := range []string{
@@ -19,6 +19,7 @@ func TestRanges(t *testing.T) {
 		"| a | b |\n¦!|---|---|\n¦| c | d |\n",
 		"See [the docs](https://example.com/a) now. ¦Go to https://example.com. ",
 		"一二三四五六七。¦「八」九十。\n",
+		"一二三四五六七。¦**八**九十。\n",
 		"Great news today! ¦!🎉\n¦!\n🎉\n",
 		"Text\n¦!\n\n",
 		"Text:\n¦\n    ¦!code\n    more\n\n¦After.",

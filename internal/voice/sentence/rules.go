@@ -7,14 +7,19 @@ import (
 
 // rules is what a language knows about its full stops.
 type rules struct {
-	abbreviations map[string]bool // words that continue a sentence with their dot
-	numbered      map[string]bool // words that do so in front of a number
-	hasOrdinals   bool            // the dot behind a number may make it an ordinal in front of a capital letter
+	// abbreviations are words that continue a sentence with their dot.
+	abbreviations map[string]bool
+	// numbered are words that continue it in front of a number.
+	numbered map[string]bool
+	// hasOrdinals is true if the dot behind a number makes it an ordinal, even in front of a
+	// capital letter.
+	hasOrdinals bool
 }
 
-// abbreviations are the words whose dot doesn't end a sentence even if a capital letter follows. Lower-case letters need no list, so
-// words that often end sentences, such as etc., are left out. Words with a dot between single letters are recognized without a list.
-// A capital letter is required if the word here has one.
+// abbreviations are the words whose dot doesn't end a sentence even if a capital letter follows.
+// Lower-case letters need no list, so words that often end sentences, such as etc., are left out.
+// Words with a dot between single letters are recognized without a list. A capital letter is
+// required if the word here has one.
 var abbreviations = map[string]string{
 	"en": "Mr Mrs Ms Mx Dr Prof St Rev Hon Gen Col Capt Lt Sgt Maj Cmdr Adm Gov Sen Rep Pres Messrs Mt Ft vs viz approx Ph.D Jan Feb Aug Sept Oct Nov Dec",
 	"de": "Hr Fr Frl Dr Prof Dipl Ing bzw ca vgl inkl exkl evtl ggf sog max min Mio Mrd Tel Str Abt bspw zzgl abzgl gem lt jun sen St z.Hd",
@@ -62,10 +67,12 @@ var numbered = map[string]string{
 	"hu": "sz old",
 }
 
-// ordinals are the languages that write an ordinal as a number with a dot and may have a capital letter after it.
+// ordinals are the languages that write an ordinal as a number with a dot and may have a capital
+// letter after it.
 const ordinals = " de da nb no fi cs sk pl hu tr sl hr sr et lv is "
 
-// germanMonths follow the only ordinals that are recognized without knowing the language: other languages don't capitalize months.
+// germanMonths follow the only ordinals that are recognized without knowing the language: other
+// languages don't capitalize months.
 const germanMonths = " Januar Jänner Februar März April Mai Juni Juli August September Oktober November Dezember "
 
 // ambiguous are abbreviations of one language that are words or units of others.
@@ -125,8 +132,8 @@ func isListed(list map[string]bool, word []rune) bool {
 	return len(word) > 1 && unicode.IsUpper(word[0]) && list[string(unicode.ToLower(word[0]))+string(word[1:])]
 }
 
-// isDotted reports whether a word consists of single letters with dots between them. Times of the day end sentences more often than
-// they continue them.
+// isDotted reports whether a word consists of single letters with dots between them. Times of the
+// day end sentences more often than they continue them.
 func isDotted(word []rune) bool {
 	if len(word) < 3 {
 		return false

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// The shortest units, in characters; those of Chinese, Japanese and Korean count twice. Shorter sentences are spoken together with the
-// next one.
+// The shortest units, in characters; those of Chinese, Japanese and Korean count twice. Shorter
+// sentences are spoken together with the next one.
 const (
 	minFirst = 12 // the person waits for the first one
 	minNext  = 40 // more text gives the engine a better melody
@@ -17,44 +17,65 @@ const (
 type Unit struct {
 	// Text is what is said aloud. It is empty if nothing of the range is, as within a code block.
 	Text string
-	// Language is the BCP 47 tag of the text, guessed from its script, or the segmenter's language if that may use the script.
+	// Language is the BCP 47 tag of the text, guessed from its script, or the segmenter's language
+	// if that may use the script.
 	Language string
-	// Start and End are the range of the answer that the unit covers, in bytes. Each unit begins where the one before ends.
+	// Start and End are the range of the answer that the unit covers, in bytes. Each unit begins
+	// where the one before ends.
 	Start, End int
 }
 
-// A Segmenter divides the Markdown of an answer that grows into units. The zero value is not usable: call New.
+// A Segmenter divides the Markdown of an answer that grows into units. The zero value is not
+// usable: call New.
 type Segmenter struct {
 	language string
-	units    []Unit
-	isSpoken bool // there was a unit with a text
+	// units are the units that the next return hands over.
+	units []Unit
+	// isSpoken is true if a unit had a text, so that the next one may be longer.
+	isSpoken bool
 
 	// The written text.
-	source  string // written and not read yet
-	partial string // the bytes of an incomplete character at the end
-	offset  int    // the position of source in the answer
-	before  rune   // the last character before source
+
+	// source is what was written and not read yet. It waits for the end of Markdown, so it's short.
+	source string
+	// partial are the bytes of an incomplete character at the end.
+	partial string
+	// offset is the position of source in the answer.
+	offset int
+	// before is the last character before source, which decides what a marker may be.
+	before  rune
 	line    line
 	fence   fence
 	skipped skipped
-	links   int // how many labels of links are open
-	cited   int // where the last reference to a source ends
+	// links is how many labels of links are open, whose closing brackets have no sound.
+	links int
+	// cited is the position behind the last reference to a source. Another one may follow there.
+	cited int
 
 	// The spoken text.
-	cutter      cutter
-	spans       []span // of the characters of the cutter's text
-	start       int    // where the next unit begins
-	isVisible   bool   // the next unit's range has more than white space
-	isSeparated bool   // a cell has ended, and the next character begins another one
-	isDropped   bool   // a picture has followed the last space
-	letters     census // of the whole answer
+
+	cutter cutter
+	// spans are the ranges of the characters of the cutter's text.
+	spans []span
+	// start is the position in the answer at which the next unit begins.
+	start int
+	// isVisible is true if the next unit's range has more than white space. White space alone waits
+	// for the next unit.
+	isVisible bool
+	// isSeparated is true if a cell has ended. A comma is spoken if another one follows.
+	isSeparated bool
+	// isDropped is true if a picture has followed the last space. A full stop needs no space then.
+	isDropped bool
+	// letters counts the letters of the whole answer, which tell its language.
+	letters census
 }
 
-// A span is the range of the answer that a character stands for. A text that isn't written as it is spoken has one span for all its
-// characters.
+// A span is the range of the answer that a character stands for. A text that isn't written as it is
+// spoken has one span for all its characters.
 type span struct{ start, end int }
 
-// New returns a segmenter of an answer. The language is a BCP 47 tag; if it is empty, the script of the answer decides.
+// New returns a segmenter of an answer. The language is a BCP 47 tag; if it is empty, the script of
+// the answer decides.
 func New(language string) *Segmenter {
 	return &Segmenter{
 		language: language,
@@ -69,7 +90,7 @@ func (s *Segmenter) Write(delta string) []Unit {
 	delta = s.partial + delta
 	complete := completeLength(delta)
 	s.source, s.partial = s.source+delta[:complete], delta[complete:]
-	s.read(false)
+	s.readTokens(false)
 	return s.take()
 }
 
@@ -86,27 +107,30 @@ func completeLength(text string) int {
 	return len(text)
 }
 
-// Flush returns what can be spoken safely when the answer has paused, and would otherwise wait for the next characters: complete
-// sentences that are short, and a sentence whose end only the next character would prove. A number with a dot, an abbreviation and half
-// a sentence still wait.
+// Flush returns what can be spoken safely when the answer has paused, and would otherwise wait for
+// the next characters: complete sentences that are short, and a sentence whose end only the next
+// character would prove. A number with a dot, an abbreviation and half a sentence still wait.
 func (s *Segmenter) Flush() []Unit {
-	// The end of a line may be a space of a long paragraph, and an exclamation mark may begin an image. Neither is likely now.
-	if s.fence.count == 0 && s.skipped.until == "" && !s.line.isStart && (s.source == "!" || strings.HasPrefix(s.source, "\n")) {
+	// The end of a line may be a space of a long paragraph, and an exclamation mark may begin an
+	// image. Neither is likely now.
+	if s.fence.count == 0 && s.skipped.closer == "" && !s.line.isStart && (s.source == "!" || strings.HasPrefix(s.source, "\n")) {
 		s.readToken(true)
-		s.read(false)
+		s.readTokens(false)
 	}
+	// Sentences that only waited for company are complete in any case.
 	t := s.cutter.text
-	cut := s.cutter.start
-	if isComplete(s.cutter.rules, t, cut) {
-		cut = len(t)
+	stop := s.cutter.start
+	if isComplete(s.cutter.rules, t, stop) {
+		stop = len(t)
 	}
-	if cut > 0 && hasAlnum(t[:cut]) {
-		s.emit(cut)
+	if stop > 0 && hasAlnum(t[:stop]) {
+		s.emit(stop)
 	}
 	return s.take()
 }
 
-// isComplete reports whether the sentence that begins at start is most likely complete at the end of a text.
+// isComplete reports whether the sentence that begins at start is most likely complete at the end
+// of a text.
 func isComplete(r *rules, t []rune, start int) bool {
 	sentence := []rune(strings.TrimRight(string(t[start:]), " "))
 	end := len(sentence)
@@ -117,6 +141,8 @@ func isComplete(r *rules, t []rune, start int) bool {
 		return false
 	}
 	word := lastWord(sentence[:end-1])
+	// A question or an exclamation is complete. A dot and a colon are parts of numbers and words
+	// too.
 	switch sentence[end-1] {
 	case '.', ':', wideDot:
 		return len(word) > 1 && !r.isAbbreviation(word) && !r.isNumbered(word) && !hasDigit(word) || len(word) == 1 && !hasInitials(word[0]) && !hasDigit(word)
@@ -137,7 +163,7 @@ func hasDigit(word []rune) bool {
 // Close returns the rest of the answer. The segmenter must not be used afterwards.
 func (s *Segmenter) Close() []Unit {
 	s.source, s.partial = s.source+s.partial, ""
-	s.read(true)
+	s.readTokens(true)
 	s.advance(true)
 	if s.start < s.offset {
 		s.isVisible = true // what is left of the answer has a range, even if it is white space
@@ -157,17 +183,19 @@ func (s *Segmenter) take() []Unit {
 func (s *Segmenter) advance(isFinal bool) {
 	c := &s.cutter
 	for {
-		cut := c.nextSentence(isFinal)
+		stop := c.nextSentence(isFinal)
 		switch {
-		case cut > 0 && c.text[cut-1] == '\n':
-			s.emit(cut)
-		case cut > 0:
-			c.start = cut
-			if s.isLongEnough(c.text[:cut]) {
-				s.emit(cut)
+		// The end of a line is the end of a block, which doesn't wait for the next one.
+		case stop > 0 && c.text[stop-1] == '\n':
+			s.emit(stop)
+		case stop > 0:
+			c.start = stop
+			if s.isLongEnough(c.text[:stop]) {
+				s.emit(stop)
 			}
 		case len(c.text) <= maxLength:
 			return
+		// Short sentences precede one that is too long to be spoken together with them.
 		case c.start > 0:
 			s.emit(c.start)
 		default:
@@ -198,16 +226,16 @@ func (s *Segmenter) isLongEnough(t []rune) bool {
 func (s *Segmenter) canCut(at int) bool { return s.spans[at].start >= s.spans[at-1].end }
 
 // emit makes a unit of the text before a position.
-func (s *Segmenter) emit(cut int) {
-	t := s.cutter.text[:cut]
-	end := s.spans[cut-1].end
+func (s *Segmenter) emit(stop int) {
+	t := s.cutter.text[:stop]
+	end := s.spans[stop-1].end
 	if hasAlnum(t) {
 		s.unit(t, end)
 	} else if s.isVisible {
 		s.unit(nil, end)
 	}
-	s.cutter.drop(cut)
-	s.spans = append(s.spans[:0], s.spans[cut:]...)
+	s.cutter.drop(stop)
+	s.spans = append(s.spans[:0], s.spans[stop:]...)
 }
 
 // endBlock makes a unit of everything that was read.

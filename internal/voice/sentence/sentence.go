@@ -2,15 +2,17 @@ package sentence
 
 import "unicode/utf8"
 
-// TakeCompleteSentences returns the sentences of a plain text that are complete, and the rest. The rest may look like a sentence that
-// the next characters continue: the dot of "3." is a decimal point if "14" follows. A final text has no rest.
+// TakeCompleteSentences returns the sentences of a plain text that are complete, and the remainder.
+// It may look like a sentence that the next characters continue: the dot of "3." is a decimal point
+// if "14" follows. A final text has no remainder.
 //
-// The sentences and the rest joined are the text. White space after a sentence belongs to it, and the end of a line ends a sentence.
-// A sentence of more than 250 characters is divided, after a comma or a space if it has one. The language is a BCP 47 tag that decides
-// which abbreviations are known. If it is empty, those of all languages are.
+// The sentences and the remainder joined are the text. White space after a sentence belongs to it,
+// and the end of a line ends a sentence. A sentence of more than 250 characters is divided, after a
+// comma or a space if it has one. The language is a BCP 47 tag that decides which abbreviations are
+// known. If it is empty, those of all languages are.
 //
 // For a longer text with the same beginning, the first sentences are the same.
-func TakeCompleteSentences(text, language string, isFinal bool) (sentences []string, rest string) {
+func TakeCompleteSentences(text, language string, isFinal bool) (sentences []string, remainder string) {
 	c := cutter{rules: rulesOf(language)}
 	from := 0
 	var lengths []int // of the characters in c, in bytes
@@ -44,22 +46,26 @@ func TakeCompleteSentences(text, language string, isFinal bool) (sentences []str
 // A cutter finds sentences in a text that grows by characters.
 type cutter struct {
 	rules *rules
-	text  []rune // without the sentences that were dropped
-	start int    // where the unfinished sentence begins
-	scan  int    // where the search for its end continues
+	// text doesn't contain the sentences that were dropped.
+	text []rune
+	// start is where the unfinished sentence begins.
+	start int
+	// scan is where the search for its end continues, so that no character is examined twice.
+	scan int
 }
 
 // nextSentence returns the position behind the next sentence, or 0 if it isn't complete.
 func (c *cutter) nextSentence(isFinal bool) int {
-	cut, scan := c.rules.boundary(c.text, c.start, c.scan, isFinal)
+	stop, scan := c.rules.boundary(c.text, c.start, c.scan, isFinal)
 	c.scan = scan
-	return cut
+	return stop
 }
 
-// next returns the position behind the first sentence, or behind a piece of it if it is too long, or 0.
+// next returns the position behind the first sentence, or behind a piece of it if it is too long,
+// or 0.
 func (c *cutter) next(isFinal bool) int {
-	if cut := c.nextSentence(isFinal); cut > 0 || len(c.text) <= maxLength {
-		return cut
+	if stop := c.nextSentence(isFinal); stop > 0 || len(c.text) <= maxLength {
+		return stop
 	}
 	return forcedCut(c.text, nil)
 }

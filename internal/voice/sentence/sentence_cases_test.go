@@ -1,6 +1,7 @@
 package sentence
 
-// sentenceCases are plain texts by language. A bar stands where a sentence ends. An empty language means that it isn't known.
+// sentenceCases are plain texts by language. A bar stands where a sentence ends. An empty language
+// means that it isn't known.
 var sentenceCases = map[string][]string{
 	"": {
 		// The faults of other segmenters.

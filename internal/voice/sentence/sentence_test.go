@@ -41,7 +41,8 @@ func stream(language string, chunks ...string) []string {
 	return append(all, sentences...)
 }
 
-// eachChunking calls a function with a text in pieces: characters, bytes, each pair of two halves, and random pieces.
+// eachChunking calls a function with a text in pieces: characters, bytes, each pair of two halves,
+// and random pieces.
 func eachChunking(t *testing.T, text string, f func(chunks []string)) {
 	t.Helper()
 	f(strings.Split(text, ""))
@@ -87,6 +88,7 @@ func TestLongSentenceIsDivided(t *testing.T) {
 		"words":          {"word ", "word "},
 		"commas":         {"some words, and more ", "some words, "},
 		"semicolons":     {"some words; and more ", "some words; "},
+		"abbreviations":  {"no. of it or ", "or "},
 		"lower case":     {"some words. and more ", "some words. "},
 		"Chinese":        {"天气", "天气"},
 		"Chinese commas": {"天气很好，我们去公园", "天气很好，"},

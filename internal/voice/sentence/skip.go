@@ -7,16 +7,20 @@ import (
 
 // skipped is text that has no sound and may be long, up to its end.
 type skipped struct {
-	until    string // the end; if it is empty, nothing is skipped
-	isBefore bool   // the end itself isn't skipped
-	isWord   bool   // white space is an end as well
-	isBlock  bool   // an empty line is an end as well
+	// closer is the end, in lower case. If it is empty, nothing is skipped.
+	closer string
+	// isBefore is true if the end itself isn't skipped.
+	isBefore bool
+	// isWord is true if white space is an end as well.
+	isWord bool
+	// isBlock is true if an empty line is an end as well, in case the author forgot the other one.
+	isBlock bool
 }
 
 // skip skips what is there. It is read in pieces, because it may be long.
 func (s *Segmenter) skip(isFinal bool) bool {
 	k := s.skipped
-	end, length := indexFold(s.source, k.until), len(k.until)
+	end, length := indexFold(s.source, k.closer), len(k.closer)
 	if k.isBefore {
 		length = 0
 	}
@@ -40,7 +44,7 @@ func (s *Segmenter) skip(isFinal bool) bool {
 	// The end may have begun already.
 	n := len(s.source)
 	if !isFinal {
-		n -= max(len(k.until), 2) - 1
+		n -= max(len(k.closer), 2) - 1
 	}
 	for n > 0 && n < len(s.source) && !utf8.RuneStart(s.source[n]) {
 		n--
@@ -52,7 +56,8 @@ func (s *Segmenter) skip(isFinal bool) bool {
 	return true
 }
 
-// indexFold returns the index of a text, which is in lower case, in a source whose ASCII letters may be in upper case.
+// indexFold returns the index of a text, which is in lower case, in a source whose ASCII letters
+// may be in upper case.
 func indexFold(source, text string) int {
 	if text[0] != '<' {
 		return strings.Index(source, text)

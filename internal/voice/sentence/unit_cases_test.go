@@ -1,6 +1,7 @@
 package sentence
 
-// unitCases are answers by language, each with the text of its units: one a line, without those that are silent.
+// unitCases are answers by language, each with the text of its units: one a line, without those
+// that are silent.
 var unitCases = map[string][][2]string{
 	"": {
 		// Sentences.
@@ -20,6 +21,8 @@ var unitCases = map[string][][2]string{
 		// Lines.
 		{"# Title\n\nText of it.", "Title\nText of it."},
 		{"### Closed ###\nText", "Closed\nText"},
+		{"## Closed ##", "Closed"},
+		{"# C # D ##", "C # D"},
 		{"#hashtag #two", "#hashtag #two"},
 		{"C# is fine # here", "C# is fine # here"},
 		{"Title\n=====\n\nSub\n---\nText", "Title\nSub\nText"},
@@ -56,6 +59,9 @@ var unitCases = map[string][][2]string{
 		{"Use `go test` now. Then stop.", "Use go test now.\nThen stop."},
 		{"Call `fmt.Println(\"Hi. You!\")` here. Then stop.", "Call fmt.Println(\"Hi. You!\") here.\nThen stop."},
 		{"`snake_case` and ``a ` b`` and ` x `", "snake case and a ` b and x"},
+		{"An open `", "An open"},
+		{"```\n```\nText", "code block\nText"},
+		{"Done.[sic] More of it.", "Done.[sic] More of it."},
 		{"An `open code span", "An open code span"},
 		{"An `open\nand` closed", "An open\nand closed"},
 		{"Here:\n\n```go\nfunc main() {}\n\nvar x. Y\n```\n\nThat is it.", "Here:\ncode block\nThat is it."},
@@ -95,7 +101,7 @@ var unitCases = map[string][][2]string{
 		{"![a chart](x.png) and ![](y.png) and Wow! [x](y)", "a chart and image and Wow!\nx"},
 		{"[![badge](b.svg)](https://example.com)", "badge"},
 		{"Text[^1] ends.[^2] More.\n\n[^1]: A note.\n[id]: https://example.com \"T\"\nEnd", "Text ends. More.\nA note.\nEnd"},
-		{"It is in Rome.[1][2] It was built.[3]", "It is in Rome.\nIt was built."},
+		{"It is in Rome.[1][2] It was built.[10]", "It is in Rome.\nIt was built."},
 		{"[Note]: this is text", "[Note]: this is text"},
 		{"[text](see below)", "text(see below)"},
 
@@ -112,6 +118,7 @@ var unitCases = map[string][][2]string{
 		{"$$\nE = mc^2\n$$\nText", "formula\nText"},
 		{"$$E = mc^2$$ and \\(a \\le b\\) and \\[x\\]", "formula and a ≤ b and [x]"},
 		{"\\[\n\\int x\n\\]\nText", "formula\nText"},
+		{"A \\(b\n= c\\) d", "A (b\n= c) d"},
 		{"$HOME and US$ 5 and $ 5 and $$$", "$HOME and US$ 5 and $ 5 and $$$"},
 		{"$$\nnever closed\n\nText", "formula\nText"},
 
@@ -120,6 +127,9 @@ var unitCases = map[string][][2]string{
 		{"<div>\nText\n</div>\n<!-- a\ncomment. Yes. -->Rest", "Text\nRest"},
 		{"<details><summary>More</summary>\n\nText\n</details>", "More\nText"},
 		{"<script>alert('x. Y')</script>Text<STYLE>a{}</STYLE>", "Text"},
+		{"Comments begin with <!-- in HTML.\n\nNext.", "Comments begin with\nNext."},
+		{"Put it into the <script> tag.\n\nNext.", "Put it into the\nNext."},
+		{"x <ab:c\td> and <ab:c d> y", "x <ab:c d> and <ab:c d> y"},
 		{"Vec<String> and a < b && c > d and x<y", "Vec<String> and a < b && c > d and x<y"},
 		{"<img src=\"x.png\" alt=\"y\"> text", "text"},
 	},

@@ -42,13 +42,13 @@ func (s *Segmenter) readURL(isFinal bool) bool {
 	}
 	s.say(host, end)
 	if isLong {
-		s.skipped = skipped{until: " ", isBefore: true, isWord: true}
+		s.skipped = skipped{closer: " ", isBefore: true, isWord: true}
 	}
 	return true
 }
 
-// endsURL reports whether a character is not a part of an address in text. Addresses with Chinese characters are rare, and Chinese
-// text has no space after an address.
+// endsURL reports whether a character is not a part of an address in text. Addresses with Chinese
+// characters are rare, and Chinese text has no space after an address.
 func endsURL(r rune) bool {
 	return r <= ' ' || strings.ContainsRune("<>\"`|[]\\^{}", r) || r == 0x7F || r == noBreakSpace || r >= 0x2000
 }

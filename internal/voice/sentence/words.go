@@ -8,7 +8,8 @@ import (
 // words are what is spoken in place of what can't be spoken.
 type words struct{ code, image, formula string }
 
-// wordsOf are the words of the languages. Chinese is in simplified characters, which sound the same.
+// wordsOf are the words of the languages. Chinese is in simplified characters, which sound the
+// same.
 var wordsOf = map[string]words{
 	"ar": {"كتلة برمجية", "صورة", "معادلة"},
 	"bn": {"কোড ব্লক", "ছবি", "সূত্র"},
@@ -42,13 +43,15 @@ var wordsOf = map[string]words{
 	"zh": {"代码块", "图片", "公式"},
 }
 
-// A script is a writing system, with the languages that may use it. The first one is assumed if nothing else is known.
+// A script is a writing system, with the languages that may use it. The first one is assumed if
+// nothing else is known.
 type script struct {
 	table     *unicode.RangeTable
 	languages string
 }
 
-// scripts are the scripts by which a language can be guessed. Latin is not among them: it has too many.
+// scripts are the scripts by which a language can be guessed. Latin is not among them: it has too
+// many.
 var scripts = []script{
 	{unicode.Han, "zh ja yue"},
 	{unicode.Hiragana, "ja"},
@@ -103,7 +106,8 @@ func (c *census) add(r rune) {
 	c.latin++ // letters beyond the list say nothing about the language, as Latin ones
 }
 
-// language returns the language of the letters: the first preferred one that may use their script, or else the script's first one.
+// language returns the language of the letters: the first preferred one that may use their script,
+// or else the script's first one.
 func (c *census) language(preferred ...string) string {
 	best := -1
 	for i, n := range c.counts {
@@ -116,6 +120,7 @@ func (c *census) language(preferred ...string) string {
 	if !isLatin && best == han && (c.counts[hiragana]+c.counts[katakana])*5 >= c.counts[han] {
 		best = hiragana
 	}
+	// Region and dialect can't be guessed, so a preferred language is better than the script's.
 	for _, p := range preferred {
 		switch base := baseLanguage(p); {
 		case base == "":
@@ -126,8 +131,8 @@ func (c *census) language(preferred ...string) string {
 	if isLatin {
 		return "en"
 	}
-	first, _, _ := strings.Cut(scripts[best].languages, " ")
-	return first
+	language, _, _ := strings.Cut(scripts[best].languages, " ")
+	return language
 }
 
 // uses reports whether a language may use the script with an index.

@@ -10,13 +10,17 @@ import (
 type buffer struct {
 	size int
 
-	mu      sync.Mutex
-	changed sync.Cond // on mu; one of the fields below has changed
+	mu sync.Mutex
+	// changed uses mu. It is signaled if one of the fields below has changed.
+	changed sync.Cond
 	data    []byte
-	end     error // of the writer; nil while it writes
-	closed  error // of the reader
+	// end is what Read returns after the data. It is nil while the writer writes.
+	end error
+	// closed is why the reader has stopped. It is nil while the reader reads.
+	closed error
 }
 
+// newBuffer returns an empty buffer.
 func newBuffer(size int) *buffer {
 	b := &buffer{size: size}
 	b.changed.L = &b.mu
@@ -27,20 +31,20 @@ func newBuffer(size int) *buffer {
 func (b *buffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	written := 0
+	count := 0
 	for len(p) > 0 {
 		for b.closed == nil && len(b.data) >= b.size {
 			b.changed.Wait()
 		}
 		if b.closed != nil {
-			return written, b.closed
+			return count, b.closed
 		}
 		n := min(len(p), b.size-len(b.data))
 		b.data = append(b.data, p[:n]...)
-		p, written = p[n:], written+n
+		p, count = p[n:], count+n
 		b.changed.Broadcast()
 	}
-	return written, nil
+	return count, nil
 }
 
 // finish ends the data: after the last byte, Read returns err.

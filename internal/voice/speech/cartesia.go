@@ -19,6 +19,7 @@ type cartesia struct {
 
 var _ voice.Engine = (*cartesia)(nil)
 
+// cartesiaRequest is the body of a request. Without a language the model takes English.
 type cartesiaRequest struct {
 	ModelID      string              `json:"model_id"`
 	Transcript   string              `json:"transcript"`
@@ -28,21 +29,25 @@ type cartesiaRequest struct {
 	Generation   *cartesiaGeneration `json:"generation_config,omitempty"`
 }
 
+// cartesiaVoice names a voice. The only mode for existing voices is "id".
 type cartesiaVoice struct {
 	Mode string `json:"mode"`
 	ID   string `json:"id"`
 }
 
+// cartesiaFormat asks for raw samples, so that the answer needs no decoding.
 type cartesiaFormat struct {
 	Container  string `json:"container"`
 	Encoding   string `json:"encoding"`
 	SampleRate int    `json:"sample_rate"`
 }
 
+// cartesiaGeneration has the options of the models since sonic-3. Older ones ignore it.
 type cartesiaGeneration struct {
 	Speed float64 `json:"speed"`
 }
 
+// newCartesia returns an engine for checked options.
 func newCartesia(o Options) (voice.Engine, error) {
 	c, err := newClient(o)
 	if err != nil {

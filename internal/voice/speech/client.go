@@ -28,10 +28,13 @@ const (
 // client sends requests to one service. It is safe for concurrent use.
 type client struct {
 	engine string
-	base   string // without a slash at the end
-	key    string
-	stall  time.Duration
-	http   *http.Client
+	// base has no slash at the end.
+	base string
+	// key is empty for servers that need none.
+	key string
+	// stall limits the wait for the header of a response and for each piece of its audio.
+	stall time.Duration
+	http  *http.Client
 }
 
 // newClient checks the address and the key of options.
@@ -98,6 +101,7 @@ func (c *client) post(ctx context.Context, cancel context.CancelCauseFunc, path 
 			req.Header.Set(name, value)
 		}
 	}
+	// The client's own timeout is for the whole answer. This one is for its beginning.
 	timer := time.AfterFunc(c.stall, func() { cancel(errStalled) })
 	resp, err := c.http.Do(req)
 	timer.Stop()
@@ -113,9 +117,10 @@ func (c *client) post(ctx context.Context, cancel context.CancelCauseFunc, path 
 		_ = resp.Body.Close()
 		return nil, err
 	}
+	// Over HTTP/1.0 the end of the connection is the only end of such an answer, also if the server crashed.
 	if resp.ContentLength < 0 && len(resp.TransferEncoding) == 0 && resp.ProtoMajor < 2 {
 		_ = resp.Body.Close()
-		return nil, &Failure{Engine: c.engine, Reason: Format, Status: resp.StatusCode, Detail: "the response has neither a length nor chunks, so its end can't be told from an interruption"}
+		return nil, &Failure{Engine: c.engine, Reason: Format, Status: resp.StatusCode, Detail: "the response has neither a length nor chunks, so its end looks like an interruption"}
 	}
 	return resp, nil
 }

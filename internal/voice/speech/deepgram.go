@@ -18,10 +18,12 @@ type deepgram struct {
 
 var _ voice.Engine = (*deepgram)(nil)
 
+// deepgramRequest is the body of a request. All options are in the query.
 type deepgramRequest struct {
 	Text string `json:"text"`
 }
 
+// newDeepgram returns an engine for checked options.
 func newDeepgram(o Options) (voice.Engine, error) {
 	c, err := newClient(o)
 	if err != nil {
@@ -38,6 +40,7 @@ func (e *deepgram) Speak(ctx context.Context, u voice.Utterance) (io.ReadCloser,
 		"sample_rate": {strconv.Itoa(voice.SpeechRate)},
 		"container":   {"none"},
 	}
+	// A local server may need no key.
 	authorization := ""
 	if e.key != "" {
 		authorization = "Token " + e.key

@@ -3,6 +3,16 @@
 //
 // [New] makes an engine from [Options], [Default] the one that works without any. [Kinds] lists what a configuration can choose from.
 //
+//	engine, err := speech.New(speech.Options{Engine: "openai", Key: key})
+//	...
+//	audio, err := engine.Speak(ctx, voice.Utterance{Text: "Hello."})
+//	...
+//	defer audio.Close()
+//	_, err = io.Copy(w, audio) // PCM at 24,000 Hz
+//
+// An answer passes three readers: a source, which notices when nothing arrives, a decoder, which finds the format and resamples, and a
+// stream, which turns errors into failures.
+//
 // Invariants
 //
 //   - Audio is passed on while it arrives. Every engine returns whole samples at [voice.SpeechRate], whatever the service sends. An answer

@@ -18,6 +18,7 @@ type elevenLabs struct {
 
 var _ voice.Engine = (*elevenLabs)(nil)
 
+// elevenLabsRequest is the body of a request. The format is in the query.
 type elevenLabsRequest struct {
 	Text         string              `json:"text"`
 	ModelID      string              `json:"model_id"`
@@ -25,10 +26,12 @@ type elevenLabsRequest struct {
 	Settings     *elevenLabsSettings `json:"voice_settings,omitempty"`
 }
 
+// elevenLabsSettings replace those of the voice. They are left out if no speed is set, to keep the voice's own.
 type elevenLabsSettings struct {
 	Speed float64 `json:"speed"`
 }
 
+// newElevenLabs returns an engine for checked options.
 func newElevenLabs(o Options) (voice.Engine, error) {
 	c, err := newClient(o)
 	if err != nil {

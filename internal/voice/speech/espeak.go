@@ -22,12 +22,15 @@ const (
 	normalWords = 175
 )
 
-// espeak runs espeak-ng for each utterance. The text is its input, so no text can become an option, and there is no shell.
+// espeak runs espeak-ng for each utterance. The text goes to its standard input, and no shell is involved, so a text can't become
+// an option or a command.
 type espeak struct {
 	path    string
 	options Options
-	voices  voices
-	slots   chan struct{} // has an entry for each running process
+	// voices are those of the installed version, which differ between versions and packages.
+	voices voices
+	// slots has an entry for each running process.
+	slots chan struct{}
 }
 
 var _ voice.Engine = (*espeak)(nil)
@@ -59,7 +62,8 @@ func (e *espeak) Speak(ctx context.Context, u voice.Utterance) (io.ReadCloser, e
 	if text == "" {
 		return io.NopCloser(strings.NewReader("")), nil
 	}
-	args := []string{"-v", name, "-b", "1", "--stdin", "--stdout"} // -b 1 is UTF-8
+	// The voice follows -v as a separate argument and was checked, so it can't become an option either. -b 1 is UTF-8.
+	args := []string{"-v", name, "-b", "1", "--stdin", "--stdout"}
 	if e.options.Speed != 0 {
 		args = append(args, "-s", strconv.Itoa(int(normalWords*e.options.Speed)))
 	}

@@ -11,9 +11,12 @@ import (
 
 // run is one process of espeak-ng. Its goroutine ends when the process is gone.
 type run struct {
-	out    *buffer
+	// output has the output that isn't read yet.
+	output *buffer
+	// cancel kills the process.
 	cancel context.CancelFunc
-	done   chan struct{}
+	// exitDone is closed when the process and all goroutines of the run have ended.
+	exitDone chan struct{}
 }
 
 // start starts the program as soon as a slot is free. The end of ctx kills it.
@@ -31,20 +34,20 @@ func (e *espeak) start(ctx context.Context, args []string, input string) (*run, 
 		return nil, &Failure{Engine: e.options.Engine, Reason: Unavailable, cause: fmt.Errorf("start: %w", err)}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	r := &run{out: newBuffer(maxBuffered), cancel: cancel, done: make(chan struct{})}
+	r := &run{output: newBuffer(maxBuffered), cancel: cancel, exitDone: make(chan struct{})}
 	go func() {
-		defer close(r.done)
-		r.out.finish(e.attend(ctx, p, r.out, input))
+		defer close(r.exitDone)
+		r.output.finish(e.attend(ctx, p, r.output, input))
 		cancel()
 	}()
 	return r, nil
 }
 
 // attend copies the output of a process until it has ended, and returns why. It is io.EOF for exit status 0.
-func (e *espeak) attend(ctx context.Context, p *process.Process, out *buffer, input string) error {
+func (e *espeak) attend(ctx context.Context, p *process.Process, output *buffer, input string) error {
 	defer func() { <-e.slots }()
 	stop := context.AfterFunc(ctx, func() {
-		out.abort(context.Cause(ctx))
+		output.abort(context.Cause(ctx))
 		p.Kill()
 	})
 	defer stop()
@@ -52,8 +55,8 @@ func (e *espeak) attend(ctx context.Context, p *process.Process, out *buffer, in
 	var pipes sync.WaitGroup
 	pipes.Go(func() { p.WriteInput([]byte(input)) })
 	pipes.Go(func() { aside.ReadAll(p.Stderr) })
-	_, copyErr := io.Copy(out, p.Stdout)
-	if copyErr != nil { // nobody reads the output
+	_, copyErr := io.Copy(output, p.Stdout)
+	if copyErr != nil { // the stream was closed
 		p.Kill()
 	}
 	<-p.ExitDone()
@@ -73,13 +76,13 @@ func (e *espeak) attend(ctx context.Context, p *process.Process, out *buffer, in
 }
 
 // Read implements [io.Reader].
-func (r *run) Read(p []byte) (int, error) { return r.out.Read(p) }
+func (r *run) Read(p []byte) (int, error) { return r.output.Read(p) }
 
 // Close implements [io.Closer]. It returns when the process is gone.
 func (r *run) Close() error {
-	r.out.abort(errClosed)
+	r.output.abort(errClosed)
 	r.cancel()
-	<-r.done
+	<-r.exitDone
 	return nil
 }
 

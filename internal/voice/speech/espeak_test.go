@@ -24,7 +24,7 @@ import (
 func espeakOrSkip(t testing.TB, o Options) voice.Engine {
 	t.Helper()
 	if _, err := osexec.LookPath("espeak-ng"); err != nil {
-		t.Skip("espeak-ng is not installed: apt install espeak-ng")
+		t.Skip("SKIPPED: espeak-ng is not installed: apt-get install espeak-ng")
 	}
 	o.Engine = "espeak-ng"
 	return newEngine(t, o)
@@ -139,7 +139,7 @@ func TestEspeakVoices(t *testing.T) {
 func children(t testing.TB) []string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
-		t.Skip("processes are listed in /proc, which only Linux has")
+		t.Skip("SKIPPED: needs Linux: processes are listed in /proc")
 	}
 	lists, err := filepath.Glob("/proc/self/task/*/children")
 	if err != nil {
@@ -188,7 +188,7 @@ func TestEspeakClose(t *testing.T) {
 	}
 }
 
-// The end of the context alone ends the process, even if nobody reads or closes.
+// The end of the context alone ends the process, without a read or a Close.
 func TestEspeakContext(t *testing.T) {
 	e := espeakOrSkip(t, Options{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -197,7 +197,7 @@ func TestEspeakContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	cancel()
-	<-r.(*stream).src.body.(*run).done
+	<-r.(*stream).src.body.(*run).exitDone
 	if ids := children(t); len(ids) != 0 {
 		t.Errorf("processes %v are left", ids)
 	}
@@ -208,7 +208,7 @@ func TestEspeakContext(t *testing.T) {
 func script(t *testing.T, body string) (voice.Engine, error) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
-		t.Skip("the fake program is a shell script")
+		t.Skip("SKIPPED: needs a Unix shell: the fake program is a script")
 	}
 	file := filepath.Join(t.TempDir(), "espeak-ng")
 	list := "echo 'Pty Language Age/Gender VoiceName File'; echo ' 5 en-us --/M English gmw/en-US'; exit 0"

@@ -32,7 +32,7 @@ func parseVoices(table string) voices {
 		language, voice string
 		priority        int
 	}
-	var others []match
+	var secondary []match
 	for line := range strings.Lines(table) {
 		fields := strings.Fields(line)
 		if len(fields) < 5 || fields[0] == "Pty" {
@@ -43,12 +43,12 @@ func parseVoices(table string) voices {
 		for _, m := range otherLanguage.FindAllStringSubmatch(line, -1) {
 			priority, err := strconv.Atoi(m[2])
 			if err == nil {
-				others = append(others, match{strings.ToLower(m[1]), name, priority})
+				secondary = append(secondary, match{strings.ToLower(m[1]), name, priority})
 			}
 		}
 	}
-	slices.SortStableFunc(others, func(a, b match) int { return cmp.Compare(a.priority, b.priority) })
-	for _, o := range others {
+	slices.SortStableFunc(secondary, func(a, b match) int { return cmp.Compare(a.priority, b.priority) })
+	for _, o := range secondary {
 		if v[o.language] == "" {
 			v[o.language] = o.voice
 		}
@@ -92,11 +92,11 @@ func (e *espeak) voiceFor(u voice.Utterance) (string, error) {
 	}
 	if name == "" {
 		tag := cmp.Or(u.Language, o.Language, defaultLanguage)
-		found, ok := e.voices.forTag(tag)
+		match, ok := e.voices.forTag(tag)
 		if !ok {
 			return "", &Failure{Engine: o.Engine, Reason: Rejected, Detail: fmt.Sprintf("no voice speaks the language %q", tag)}
 		}
-		if name = found; variant != "" {
+		if name = match; variant != "" {
 			name += "+" + variant
 		}
 	}

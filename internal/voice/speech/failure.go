@@ -11,14 +11,22 @@ type Reason string
 
 // The reasons of failures.
 const (
-	NotInstalled Reason = "not-installed" // the program is missing
-	Credentials  Reason = "credentials"   // the API key is missing, wrong or lacks a permission
-	Quota        Reason = "quota"         // the account has no credit left
-	RateLimit    Reason = "rate-limit"    // too many requests
-	Rejected     Reason = "rejected"      // the service refuses this request, such as an unknown voice or model
-	Unavailable  Reason = "unavailable"   // the service can't be reached, fails or doesn't respond
-	Interrupted  Reason = "interrupted"   // the audio ended early
-	Format       Reason = "format"        // the audio can't be used
+	// NotInstalled says that the program isn't on this machine.
+	NotInstalled Reason = "not-installed"
+	// Credentials says that the API key is missing or wrong, or lacks a permission.
+	Credentials Reason = "credentials"
+	// Quota says that the account has no credit left. Waiting doesn't help.
+	Quota Reason = "quota"
+	// RateLimit says that there were too many requests. Failure.RetryAfter may say how long to wait.
+	RateLimit Reason = "rate-limit"
+	// Rejected says that the service refuses this request, such as an unknown voice or model.
+	Rejected Reason = "rejected"
+	// Unavailable says that the service can't be reached, fails or doesn't respond.
+	Unavailable Reason = "unavailable"
+	// Interrupted says that the audio ends before its end was announced.
+	Interrupted Reason = "interrupted"
+	// Format says that an answer isn't usable audio.
+	Format Reason = "format"
 )
 
 // messages say what happened and what to do, for each reason.
@@ -35,14 +43,18 @@ var messages = map[Reason]struct{ problem, advice string }{
 
 // Failure is an error of a speech service or program.
 type Failure struct {
-	Engine string // its name in Options
+	// Engine is the name in Options.
+	Engine string
+	// Reason says what kind of failure it is, for programs.
 	Reason Reason
-	Status int // of the HTTP response, or 0
+	// Status is that of the HTTP response, or 0 without one.
+	Status int
 	// RetryAfter is how long the service asks to wait. It is 0 if the service doesn't say.
 	RetryAfter time.Duration
 	// Detail is the service's or program's own text, for operators. Its length is limited, and the API key is masked.
 	Detail string
 
+	// cause is nil if the service itself reported the failure.
 	cause error
 }
 

@@ -26,6 +26,7 @@ type openAIRequest struct {
 	Instructions   string  `json:"instructions,omitempty"`
 }
 
+// newOpenAI returns an engine for checked options.
 func newOpenAI(o Options) (voice.Engine, error) {
 	c, err := newClient(o)
 	if err != nil {

@@ -16,10 +16,12 @@ import (
 
 // Options describe an engine.
 type Options struct {
-	Engine string // a name of Kinds
+	// Engine is one of Names.
+	Engine string
 	// URL is the base of the service's addresses. If it is empty, it is the service's own. A URL may have a private address.
 	URL string
-	Key string // the API key
+	// Key is the API key. A local server may need none.
+	Key string
 	// Model, Voice and Language are used for utterances that name none. If they are empty, the defaults of the kind apply.
 	Model, Voice, Language string
 	// Speed multiplies the rate of speech. 0 means the engine's own.
@@ -29,8 +31,10 @@ type Options struct {
 	// Log receives what programs print. If it is nil, nothing is logged.
 	Log *slog.Logger
 
-	program string        // instead of the kind's program
-	stall   time.Duration // instead of stallLimit
+	// program replaces the kind's program in tests.
+	program string
+	// stall replaces stallLimit in tests.
+	stall time.Duration
 }
 
 // LogValue implements [slog.LogValuer]. It leaves out the key.
@@ -49,8 +53,10 @@ type Kind struct {
 	// KeyVariable is the usual environment variable for the API key. It is empty for kinds without keys.
 	KeyVariable string
 
-	minSpeed, maxSpeed float64 // 0 if the speed can't be set
-	make               func(Options) (voice.Engine, error)
+	// minSpeed and maxSpeed are 0 if the speed can't be set.
+	minSpeed, maxSpeed float64
+	// make gets checked options, with defaults for those that were empty.
+	make func(Options) (voice.Engine, error)
 }
 
 // Kinds returns all kinds of engines, the default one first.
@@ -120,7 +126,7 @@ func Default(log *slog.Logger) (voice.Engine, error) {
 	return New(Options{Engine: Kinds()[0].Name, Log: log})
 }
 
-// check refuses options that the kind can't fulfill, because nobody would notice that they have no effect.
+// check refuses options that the kind can't fulfill, because an option without effect would go unnoticed.
 func (o Options) check(k Kind) error {
 	switch {
 	case o.Speed != 0 && k.maxSpeed == 0:

@@ -77,21 +77,25 @@ func TestServices(t *testing.T) {
 		{"openai", nil, voice.Utterance{Text: sentence}, voicetest.Request{Text: sentence, Model: "gpt-4o-mini-tts", Voice: "alloy"}},
 		{
 			"openai", func(o *Options) { o.Model, o.Voice, o.Speed, o.Instructions = "kokoro", "af_sky", 1.5, "calm" },
-			full, voicetest.Request{Text: full.Text, Model: "kokoro", Voice: full.Voice, Speed: 1.5, Instructions: "calm"},
+			full,
+			voicetest.Request{Text: full.Text, Model: "kokoro", Voice: full.Voice, Speed: 1.5, Instructions: "calm"},
 		},
 		{"elevenlabs", nil, voice.Utterance{Text: sentence}, voicetest.Request{Text: sentence, Model: "eleven_flash_v2_5", Voice: "JBFqnCBsd6RMkjVDRZzb"}},
 		{
 			"elevenlabs", func(o *Options) { o.Speed, o.Language = 1.2, "fr" },
-			full, voicetest.Request{Text: full.Text, Model: "eleven_flash_v2_5", Voice: full.Voice, Speed: 1.2, Language: "de"},
+			full,
+			voicetest.Request{Text: full.Text, Model: "eleven_flash_v2_5", Voice: full.Voice, Speed: 1.2, Language: "de"},
 		},
 		{
 			"elevenlabs", func(o *Options) { o.Model, o.Language = "eleven_multilingual_v2", "fr" },
-			full, voicetest.Request{Text: full.Text, Model: "eleven_multilingual_v2", Voice: full.Voice},
+			full,
+			voicetest.Request{Text: full.Text, Model: "eleven_multilingual_v2", Voice: full.Voice},
 		},
 		{"cartesia", nil, voice.Utterance{Text: sentence}, voicetest.Request{Text: sentence, Model: "sonic-3", Voice: "694f9389-aac1-45b6-b726-9d9369183238"}},
 		{
 			"cartesia", func(o *Options) { o.Speed, o.Language, o.Voice = 0.6, "fr-FR", "configured" },
-			voice.Utterance{Text: sentence}, voicetest.Request{Text: sentence, Model: "sonic-3", Voice: "configured", Speed: 0.6, Language: "fr"},
+			voice.Utterance{Text: sentence},
+			voicetest.Request{Text: sentence, Model: "sonic-3", Voice: "configured", Speed: 0.6, Language: "fr"},
 		},
 		{"deepgram", nil, voice.Utterance{Text: sentence}, voicetest.Request{Text: sentence, Model: "aura-2-thalia-en"}},
 		{"deepgram", func(o *Options) { o.Voice = "aura-2-zeus-en" }, voice.Utterance{Text: sentence}, voicetest.Request{Text: sentence, Model: "aura-2-zeus-en"}},
@@ -142,10 +146,10 @@ func TestFaults(t *testing.T) {
 		"Ogg":             {fault: voicetest.Fault{Audio: append([]byte("OggS"), make([]byte, 400)...)}, reason: Format, text: "Ogg"},
 		"no audio":        {fault: voicetest.Fault{Audio: []byte{}}, reason: Format, text: "no audio"},
 		"half a sample":   {fault: voicetest.Fault{Extra: []byte{1}}, reason: Interrupted, length: len(whole)},
-		"cut at once":     {fault: voicetest.Fault{Cut: true}, reason: Interrupted},
-		"cut":             {fault: voicetest.Fault{Cut: true, After: 20_001}, reason: Interrupted, length: 20_000},
-		"cut WAV":         {fault: voicetest.Fault{Cut: true, After: 20_044, WAV: true}, reason: Interrupted, length: 20_000},
-		"cut in header":   {fault: voicetest.Fault{Cut: true, After: 20, WAV: true}, reason: Interrupted},
+		"cut at once":     {fault: voicetest.Fault{Reset: true}, reason: Interrupted},
+		"cut":             {fault: voicetest.Fault{Reset: true, After: 20_001}, reason: Interrupted, length: 20_000},
+		"cut WAV":         {fault: voicetest.Fault{Reset: true, After: 20_044, WAV: true}, reason: Interrupted, length: 20_000},
+		"cut in header":   {fault: voicetest.Fault{Reset: true, After: 20, WAV: true}, reason: Interrupted},
 		"short WAV":       {fault: voicetest.Fault{Audio: shortWAV()}, reason: Interrupted, length: 200},
 		"no length":       {fault: voicetest.Fault{NoLength: true}, reason: Format, status: 200, text: "neither a length nor chunks"},
 		"wrong key":       {key: "sk-other-0123456789", reason: Credentials, status: 401, text: "check the key"},
@@ -312,7 +316,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// An engine whose server can't be reached says so, without the address, which may contain a secret.
+// The error of a server that can't be reached leaves out the address, which may contain a secret.
 func TestUnreachable(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -13,8 +13,10 @@ import (
 const stallLimit = 15 * time.Second
 
 var (
+	// errStalled is the cause of a context that ended because nothing arrived.
 	errStalled = errors.New("no audio arrived in time")
-	errClosed  = errors.New("speech: reader is closed")
+	// errClosed is what reads return after Close.
+	errClosed = errors.New("speech: reader is closed")
 )
 
 // source is the raw answer of an engine. Its context ends when the answer is closed, stalls, or is no longer wanted; then body must
@@ -23,7 +25,8 @@ type source struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	body   io.ReadCloser
-	stall  time.Duration
+	// stall limits the time of a read. The time between reads isn't limited, since a listener may be slow.
+	stall time.Duration
 }
 
 // Read implements [io.Reader]. If the context ends first, the error is its cause.
@@ -43,8 +46,10 @@ func (s *source) Read(p []byte) (int, error) {
 type stream struct {
 	engine string
 	src    *source
-	audio  io.Reader // decodes src
-	close  sync.Once
+	// audio decodes src.
+	audio io.Reader
+	// close makes Close idempotent.
+	close sync.Once
 }
 
 var _ io.ReadCloser = (*stream)(nil)
@@ -87,7 +92,7 @@ func (s *stream) fail(err error) error {
 func (s *stream) Close() error {
 	s.close.Do(func() {
 		s.src.cancel(errClosed)
-		_ = s.src.body.Close() // its error is that of an answer that nobody wants any more
+		_ = s.src.body.Close() // the answer is dropped, so its error doesn't matter
 	})
 	return nil
 }

@@ -11,9 +11,10 @@ import (
 // SamplesPerRune is the length of a spoken character at [voice.SpeechRate]: 50 ms, about the speed of a person.
 const SamplesPerRune = voice.SpeechRate / 20
 
-// tone is the frequency of the fake speech in Hz, and loudness its amplitude.
 const (
-	tone     = 440
+	// tone is the frequency of the fake speech in Hz.
+	tone = 440
+	// loudness is its amplitude, of 32,767.
 	loudness = 20_000
 )
 

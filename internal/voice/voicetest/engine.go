@@ -24,7 +24,8 @@ type Engine struct {
 
 	mu         sync.Mutex
 	utterances []voice.Utterance
-	open       int
+	// open counts the readers that are not closed yet.
+	open int
 }
 
 var _ voice.Engine = (*Engine)(nil)
@@ -45,8 +46,10 @@ func PCM(n int, text string) []byte {
 
 // Mark is the beginning of an utterance in a recording.
 type Mark struct {
+	// Utterance is the number of the utterance, from 0.
 	Utterance int
-	Sample    int // its position
+	// Sample is the position in the recording, in samples.
+	Sample int
 }
 
 // Marks returns the utterances that begin in a recording.
@@ -103,11 +106,14 @@ type reader struct {
 	engine *Engine
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	begin  time.Time // of the first sample
+	// begin is when the first sample is ready.
+	begin time.Time
+	// pcm[:offset] was read.
 	pcm    []byte
 	offset int
-	end    error
-	close  sync.Once
+	// end is returned after the last sample.
+	end   error
+	close sync.Once
 }
 
 // Read implements [io.Reader]. It returns at most 20 ms of audio, so that a test with a Factor sees it arrive piece by piece.

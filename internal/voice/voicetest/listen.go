@@ -15,21 +15,23 @@ const idleLimit = 10 * time.Second
 
 // listener is one connection of the fake of Deepgram's live socket.
 type listener struct {
-	ws      *websocket.Conn
-	samples int // since the last final text
-	heard   int // bytes in all
+	ws *websocket.Conn
+	// samples counts those since the last final text.
+	samples int
+	// received is the length of all audio, in bytes.
+	received int
 }
 
 // listen answers GET /v1/listen. It sends an interim text for each audio frame. A frame of silence after speech, or a Finalize, makes the
 // text final. Texts are those of Transcript.
 func (s *Server) listen(w http.ResponseWriter, r *http.Request, f Fault) {
 	q := r.URL.Query()
-	known := map[string]bool{
+	parameters := map[string]bool{
 		"model": true, "language": true, "encoding": true, "sample_rate": true, "channels": true, "punctuate": true,
 		"interim_results": true, "endpointing": true,
 	}
 	for name := range q {
-		if !known[name] {
+		if !parameters[name] {
 			s.wrong(w, "deepgram", "unknown parameter %q", name)
 			return
 		}
@@ -49,14 +51,22 @@ func (s *Server) listen(w http.ResponseWriter, r *http.Request, f Fault) {
 	defer cancel()
 	go func() {
 		select {
-		case <-s.done:
+		case <-s.testDone:
 			cancel()
 		case <-ctx.Done():
 		}
 	}()
 	l := &listener{ws: ws}
 	for {
-		if (f.Stall || f.Cut) && l.heard >= f.After {
+		if f.Message != "" && l.received >= f.After {
+			_ = ws.Write(ctx, websocket.MessageText, []byte(f.Message)) // the client may have gone
+			f.Message = ""
+		}
+		if f.CloseReason != "" && l.received >= f.After {
+			_ = ws.Close(websocket.StatusInternalError, f.CloseReason)
+			return
+		}
+		if (f.Stall || f.Reset) && l.received >= f.After {
 			if f.Stall {
 				<-ctx.Done()
 			}
@@ -70,11 +80,11 @@ func (s *Server) listen(w http.ResponseWriter, r *http.Request, f Fault) {
 
 // frame handles one frame. It returns false at the end of the connection.
 func (s *Server) frame(ctx context.Context, l *listener) bool {
-	read, cancel := context.WithTimeout(ctx, idleLimit)
+	readCtx, cancel := context.WithTimeout(ctx, idleLimit)
 	defer cancel()
-	kind, data, err := l.ws.Read(read)
+	kind, data, err := l.ws.Read(readCtx)
 	if err != nil {
-		if read.Err() != nil && ctx.Err() == nil {
+		if readCtx.Err() != nil && ctx.Err() == nil {
 			s.t.Error("voicetest: deepgram: neither audio nor KeepAlive within 10 s")
 		}
 		return false
@@ -100,7 +110,7 @@ func (s *Server) frame(ctx context.Context, l *listener) bool {
 		return l.send(ctx, true, false, true)
 	case "CloseStream":
 		ok := l.samples == 0 || l.send(ctx, true, false, false)
-		if ok && l.write(ctx, map[string]any{"type": "Metadata", "request_id": "1", "duration": float64(l.heard) / 32_000, "channels": 1}) {
+		if ok && l.write(ctx, map[string]any{"type": "Metadata", "request_id": "1", "duration": float64(l.received) / 32_000, "channels": 1}) {
 			_ = l.ws.Close(websocket.StatusNormalClosure, "")
 		}
 		return false
@@ -115,7 +125,7 @@ func (s *Server) audio(ctx context.Context, l *listener, data []byte) bool {
 		s.t.Errorf("voicetest: deepgram: an audio frame of %d bytes", len(data))
 		return false
 	}
-	l.heard += len(data)
+	l.received += len(data)
 	if isSilence := len(bytes.Trim(data, "\x00")) == 0; isSilence {
 		return l.samples == 0 || l.send(ctx, true, true, false)
 	}

@@ -25,34 +25,40 @@ const Key = "sk-voicetest-7f3a9c51d2"
 type Server struct {
 	URL string
 
-	t    testing.TB
-	done chan struct{} // closed at the end of the test, so that no handler stays
+	t testing.TB
+	// testDone is closed at the end of the test, so that no handler stays.
+	testDone chan struct{}
 
 	mu       sync.Mutex
 	fault    Fault
 	requests []Request
-	open     int // requests that are being answered
-	changed  chan struct{}
+	// open counts the requests that are being answered.
+	open int
+	// changed is closed and replaced if requests or open have changed.
+	changed chan struct{}
 }
 
 // Request is a request that the server has accepted or refused with a fault.
 type Request struct {
-	Service                                    string
+	// Service is the name of the engine in the options.
+	Service string
+	// The fields of the request, as far as the service has them. Text is the type of a message for messages on a socket.
 	Text, Model, Voice, Language, Instructions string
 	Speed                                      float64
-	Audio                                      []byte // PCM, of a transcription
+	// Audio is the PCM of a transcription.
+	Audio []byte
 }
 
-// Fault makes the server misbehave. The zero value is no fault.
+// Fault makes the server misbehave. With the zero value it works as documented.
 type Fault struct {
-	// Status refuses requests, with RetryAfter and Body. If Body is empty, it is what the service sends with this status.
+	// Status refuses requests, with RetryAfter and Body. If Body is empty, the service's usual body is sent.
 	Status           int
 	RetryAfter, Body string
 	// Delay passes before the header of the response, and Pause before each chunk.
 	Delay, Pause time.Duration
-	// Stall and Cut end the response after a number of bytes: Stall sends nothing more, and Cut resets the connection.
-	Stall, Cut bool
-	After      int
+	// Stall and Reset end the response after a number of bytes: Stall sends nothing more, and Reset resets the connection.
+	Stall, Reset bool
+	After        int
 	// Chunk is the size of the chunks of the response. If it is 0, it is 4,096.
 	Chunk int
 	// Rate is the sample rate in Hz, which the content type names. If it is 0, it is that of the request.
@@ -65,13 +71,15 @@ type Fault struct {
 	Extra []byte
 	// Audio replaces the samples, if it isn't nil.
 	Audio []byte
+	// Message is sent on a socket after a number of bytes of audio, and CloseReason ends it then, as Deepgram ends idle connections.
+	Message, CloseReason string
 	// NoLength sends neither a length nor chunks.
 	NoLength bool
 }
 
 // NewServer starts a server on the loopback interface. It ends with the test.
 func NewServer(t testing.TB) *Server {
-	s := &Server{t: t, done: make(chan struct{}), changed: make(chan struct{})}
+	s := &Server{t: t, testDone: make(chan struct{}), changed: make(chan struct{})}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/audio/speech", s.handle("openai", s.openAISpeech))
 	mux.HandleFunc("POST /v1/text-to-speech/{voice}/stream", s.handle("elevenlabs", s.elevenLabs))
@@ -86,7 +94,7 @@ func NewServer(t testing.TB) *Server {
 	server := httptest.NewServer(mux)
 	s.URL = server.URL
 	t.Cleanup(func() {
-		close(s.done)
+		close(s.testDone)
 		server.Close()
 	})
 	return s
@@ -119,7 +127,7 @@ func (s *Server) AwaitRequest(matches func(Request) bool) {
 }
 
 // await waits for a condition, which is checked under the lock.
-func (s *Server) await(what string, isMet func() bool) {
+func (s *Server) await(event string, isMet func() bool) {
 	s.t.Helper()
 	timeout := time.After(10 * time.Second)
 	for {
@@ -132,7 +140,7 @@ func (s *Server) await(what string, isMet func() bool) {
 		select {
 		case <-changed:
 		case <-timeout:
-			s.t.Errorf("voicetest: timeout while waiting for %s", what)
+			s.t.Errorf("voicetest: timeout while waiting for %s", event)
 			return
 		}
 	}
@@ -195,7 +203,7 @@ func (s *Server) wait(r *http.Request, d time.Duration) {
 	select {
 	case <-timer.C:
 	case <-r.Context().Done():
-	case <-s.done:
+	case <-s.testDone:
 	}
 }
 
@@ -271,21 +279,21 @@ func (s *Server) speak(w http.ResponseWriter, r *http.Request, f Fault, contentT
 	}
 	w.WriteHeader(http.StatusOK)
 	flusher := http.NewResponseController(w)
-	ends := f.Stall || f.Cut
-	for sent := 0; sent < len(audio); {
-		n := min(cmp.Or(f.Chunk, 4_096), len(audio)-sent)
+	ends := f.Stall || f.Reset
+	for offset := 0; offset < len(audio); {
+		n := min(cmp.Or(f.Chunk, 4_096), len(audio)-offset)
 		if ends {
-			n = min(n, f.After-sent)
+			n = min(n, f.After-offset)
 		}
 		s.wait(r, f.Pause)
-		if _, err := w.Write(audio[sent : sent+n]); err != nil {
+		if _, err := w.Write(audio[offset : offset+n]); err != nil {
 			return
 		}
 		_ = flusher.Flush()
-		if sent += n; !ends || sent < f.After {
+		if offset += n; !ends || offset < f.After {
 			continue
 		}
-		if f.Cut {
+		if f.Reset {
 			panic(http.ErrAbortHandler)
 		}
 		s.wait(r, time.Hour)

@@ -53,13 +53,13 @@ func (s *Server) transcriptions(w http.ResponseWriter, r *http.Request, f Fault)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
-	if !f.Stall && !f.Cut {
+	if !f.Stall && !f.Reset {
 		_, _ = w.Write(body)
 		return
 	}
 	_, _ = w.Write(body[:min(f.After, len(body))])
 	_ = http.NewResponseController(w).Flush()
-	if f.Cut {
+	if f.Reset {
 		panic(http.ErrAbortHandler)
 	}
 	s.wait(r, time.Hour)

@@ -47,7 +47,7 @@ type connection struct {
 	log          *slog.Logger
 	cancel       context.CancelCauseFunc
 	reads        context.Context // of the reads; its end cuts the connection
-	cut          context.CancelFunc
+	disconnect   context.CancelFunc
 	session      *voice.Session
 	microphone   *voice.Microphone // nil without a recogniser
 	orders       chan func(context.Context)
@@ -66,7 +66,7 @@ func newConnection(s *Service, socket *websocket.Conn, r Request, conversation C
 		service: s, socket: socket, request: r, conversation: conversation, log: s.options.Log, cancel: cancel,
 		orders: make(chan func(context.Context), maxOrders),
 	}
-	c.reads, c.cut = context.WithCancel(context.Background())
+	c.reads, c.disconnect = context.WithCancel(context.Background())
 	o := voice.Options{Engine: s.options.Engine, Voice: r.Voice, Language: cmp.Or(r.Language, s.options.Language), Log: c.log}
 	if o.Voice == "" && r.Language == "" {
 		o.Voice = s.options.Voice // it may be unable to speak another language
@@ -74,7 +74,7 @@ func newConnection(s *Service, socket *websocket.Conn, r Request, conversation C
 	c.session = voice.NewSession(o)
 	if s.options.Recognizer != nil {
 		c.microphone = voice.NewMicrophone(voice.MicrophoneOptions{
-			Recognizer: s.options.Recognizer, Language: cmp.Or(r.Language, s.options.Spoken), Detect: r.DetectsSpeech, Started: c.hearSpeech, Received: c.receiveResult, Log: c.log,
+			Recognizer: s.options.Recognizer, Language: cmp.Or(r.Language, s.options.RecognitionLanguage), Detect: r.DetectsSpeech, OnSpeech: c.hearSpeech, OnResult: c.receiveResult, Log: c.log,
 		})
 	}
 	return c
@@ -97,11 +97,11 @@ func (c *connection) serve(ctx context.Context) error {
 	if c.microphone != nil {
 		c.tasks.Go(func() { c.microphone.Run(ctx) })
 	}
-	c.read(ctx)
+	c.readFrames(ctx)
 	c.cancel(errDisconnected)
 	<-closed
 	c.tasks.Wait()
-	if h, ok := c.session.Heard(); ok {
+	if h, ok := c.session.HeardMark(); ok {
 		c.do(ctx, func(ctx context.Context) { c.mark(ctx, h) })
 	}
 	return c.failure(context.Cause(ctx))
@@ -230,7 +230,7 @@ func (c *connection) ping(ctx context.Context) {
 }
 
 // mark stores how far the person has heard an answer.
-func (c *connection) mark(ctx context.Context, h voice.Heard) {
+func (c *connection) mark(ctx context.Context, h voice.HeardMark) {
 	if h.Turn == "" {
 		return
 	}
@@ -241,9 +241,9 @@ func (c *connection) mark(ctx context.Context, h voice.Heard) {
 
 // close says why the connection ends, and closes it.
 func (c *connection) close(cause error) {
-	defer c.cut()
+	defer c.disconnect()
 	defer func() { _ = c.socket.CloseNow() }()
-	limit := time.AfterFunc(closeLimit, c.cut) // CloseNow would wait for a Close that has begun
+	limit := time.AfterFunc(closeLimit, c.disconnect) // CloseNow would wait for a Close that has begun
 	defer limit.Stop()
 	frame, code, reason := c.farewell(cause)
 	if code == 0 {

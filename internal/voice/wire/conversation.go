@@ -13,17 +13,17 @@ type Conversation interface {
 	Follow(ctx context.Context, speech Speech, resume string) error
 	// Send adds a message of the person, which starts a turn. A message with a key that was used before is not added again. An error that
 	// the person may see is a [*Refusal].
-	Send(ctx context.Context, key, text string) (Sent, error)
+	Send(ctx context.Context, key, text string) (Delivery, error)
 	// Stop ends a turn. It returns nil if the turn has ended already.
 	Stop(ctx context.Context, turn string) error
 	// MarkHeard stores how far the person has heard an answer.
-	MarkHeard(ctx context.Context, h voice.Heard) error
+	MarkHeard(ctx context.Context, h voice.HeardMark) error
 	// HasOtherViewers reports whether other people follow the conversation now.
 	HasOtherViewers() bool
 }
 
-// Sent is what became of a message.
-type Sent struct {
+// Delivery is what became of a message.
+type Delivery struct {
 	// SteeredTurn is the running turn that got the message. It is empty if the message has a turn of its own.
 	SteeredTurn string
 }

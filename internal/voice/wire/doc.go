@@ -1,4 +1,4 @@
-// Package wire serves voice connections: WebSockets with PCM in both directions and JSON frames beside it. docs/protocol.md describes
+// Package wire serves voice connections: WebSockets with PCM in both directions and JSON frames between it. docs/protocol.md describes
 // the frames. The package knows no gateway; a [Conversation] is what it needs of one.
 //
 // A connection has goroutines that don't wait for each other:

@@ -9,8 +9,8 @@ var (
 	errIdle         = errors.New("wire: idle")
 	errBusy         = errors.New("wire: too many voice connections")
 	errOddLength    = errors.New("wire: odd number of bytes of audio")
-	// ErrInvalid means that a request has invalid parameters.
-	ErrInvalid = errors.New("wire: invalid request")
+	// errInvalid means that a request has invalid parameters.
+	errInvalid = errors.New("wire: invalid request")
 )
 
 // Refusal is an error of a [Conversation] that the person may see.

@@ -68,20 +68,20 @@ func (c *chat) order(format string, args ...any) {
 	c.ordered = make(chan struct{})
 }
 
-func (c *chat) Send(_ context.Context, key, text string) (wire.Sent, error) {
+func (c *chat) Send(_ context.Context, key, text string) (wire.Delivery, error) {
 	c.order("send %s", text)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if key == "" || c.keys[key] {
-		return wire.Sent{}, fmt.Errorf("key %q", key)
+		return wire.Delivery{}, fmt.Errorf("key %q", key)
 	}
 	c.keys[key] = true
-	return wire.Sent{SteeredTurn: c.steers}, c.sendErr
+	return wire.Delivery{SteeredTurn: c.steers}, c.sendErr
 }
 
 func (c *chat) Stop(_ context.Context, turn string) error { c.order("stop %s", turn); return nil }
 
-func (c *chat) MarkHeard(_ context.Context, h voice.Heard) error {
+func (c *chat) MarkHeard(_ context.Context, h voice.HeardMark) error {
 	c.order("heard %s %d %v", h.Turn, h.Offset, h.IsWhole)
 	return nil
 }

@@ -15,6 +15,8 @@ import (
 // the connection.
 type output struct{ socket *websocket.Conn }
 
+var _ voice.Output = output{}
+
 // flushFrame is the binary frame that makes the client drop its queue. PCM is never one byte.
 var flushFrame = []byte{0}
 

@@ -17,9 +17,9 @@ import (
 // maxKey is the length of the longest key of a message in bytes.
 const maxKey = 64
 
-// read handles frames until the connection ends. Its reads have a context of their own, because one that is cancelled cuts the connection,
+// readFrames handles frames until the connection ends. Its reads have a context of their own, because one that is cancelled cuts the connection,
 // and there would be no farewell.
-func (c *connection) read(ctx context.Context) {
+func (c *connection) readFrames(ctx context.Context) {
 	for {
 		kind, b, err := c.socket.Read(c.reads)
 		if err != nil || ctx.Err() != nil {
@@ -144,18 +144,21 @@ func (c *connection) interrupt(generation, played int64) {
 	if !ok {
 		return
 	}
-	stops := !c.service.options.KeepTurn && len(i.Turns) > 0 && !c.conversation.HasOtherViewers()
-	c.order(func(ctx context.Context) {
-		c.mark(ctx, i.Heard)
-		if !stops {
-			return
+	stopsTurns := !c.service.options.KeepTurn && len(i.Turns) > 0 && !c.conversation.HasOtherViewers()
+	c.order(func(ctx context.Context) { c.finish(ctx, i, stopsTurns) })
+}
+
+// finish stores how far the person has heard what was interrupted, and then stops the turns, whose next input needs the mark.
+func (c *connection) finish(ctx context.Context, i voice.Interruption, stopsTurns bool) {
+	c.mark(ctx, i.Mark)
+	if !stopsTurns {
+		return
+	}
+	for _, turn := range i.Turns {
+		if err := c.conversation.Stop(ctx, turn); err != nil {
+			c.log.Warn("turn not stopped by an interruption", "turn", turn, "error", err)
 		}
-		for _, turn := range i.Turns {
-			if err := c.conversation.Stop(ctx, turn); err != nil {
-				c.log.Warn("turn not stopped by an interruption", "turn", turn, "error", err)
-			}
-		}
-	})
+	}
 }
 
 // say sends a message of the person. It interrupts what is expected, made or heard.
@@ -167,11 +170,11 @@ func (c *connection) say(key, text string) {
 		c.interrupt(0, -1)
 	}
 	c.order(func(ctx context.Context) {
-		sent, err := c.conversation.Send(ctx, key, text)
+		delivery, err := c.conversation.Send(ctx, key, text)
 		var refusal *Refusal
 		switch {
-		case err == nil && sent.SteeredTurn != "":
-			c.session.Unmute(sent.SteeredTurn)
+		case err == nil && delivery.SteeredTurn != "":
+			c.session.Unmute(delivery.SteeredTurn)
 		case err == nil:
 		case errors.As(err, &refusal):
 			c.session.Post(voice.Error(codeNotSent, refusal.Message, refusal.Action))

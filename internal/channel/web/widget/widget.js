@@ -310,6 +310,7 @@
   const local = storage("localStorage");
   const tab = storage("sessionStorage");
   let session = local.get(storageKey) ?? "";
+  if (!/^wv_[\w-]+$/.test(session)) session = ""; // a browser accepts no other text as a subprotocol
 
   /** Returns a UUIDv7. The server derives the id of a message from its time. */
   function newKey() {
@@ -571,9 +572,8 @@
     timer = undefined;
     const url = new URL("ws", base);
     url.protocol = url.protocol.replace("http", "ws");
-    url.searchParams.set("session", session);
     if (session && after !== undefined) url.searchParams.set("after", after);
-    const s = new WebSocket(url);
+    const s = new WebSocket(url, session ? ["leat.chat", session] : ["leat.chat"]); // proxies log addresses, but not subprotocols
     socket = s;
     s.onmessage = (e) => {
       if (socket !== s) return;
