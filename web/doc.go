@@ -8,6 +8,9 @@
 //   - chat is a conversation: the log and who scrolls it, messages, the composer. chat/parts has a form for each kind of part, and
 //     marks.ts there what makes names safe to read; failure.ts has the words for answers that are not whole, words.ts those for
 //     the connection.
+//   - voice is a conversation by voice, and reading aloud. session.ts has the wire, playout.ts the jitter buffer, gate.ts the voice
+//     activity; these and resample.ts are pure. The processors run in the browser's audio thread, so each is a file. The whole folder is
+//     loaded when it is first used.
 //   - inspector is the look inside an answer, overview what the operator sees.
 //   - keys.ts knows the keys of the page and what can be done in it; palette and settings are layers over it (layers.tsx), find looks
 //     through a whole conversation.

@@ -67,7 +67,8 @@ var decided = map[string]decision{
 	"GET /api/ws":                             {sight: open}, // takes the token as its first message; see TestWalkSocket
 
 	// Voice. Without the headers of a handshake, callers who may read get 426.
-	"GET /api/conversations/{id}/voice": {sight: own, header: handshake},
+	"GET /api/conversations/{id}/voice":                     {sight: own, header: handshake},
+	"GET /api/conversations/{id}/messages/{message}/speech": {sight: own, empty: true},
 
 	// Eliza.
 	"GET /api/conversations":                         {sight: scoped},

@@ -150,6 +150,7 @@ func newWalk(t *testing.T) *walk {
 	}
 	elizaws.Register(srv, gw, elizaws.Options{Signals: told, Hub: hub.New(gw), Agent: status.NewAgent("a", "test"), Restart: func() error { return nil }})
 	voice.Register(srv, gw, wire.New(wire.Options{Log: quiet}))
+	voice.RegisterSpeech(srv, gw, voice.Speech{})
 	ui.Register(srv)
 	keepfiles.Register(srv, service)
 	usage.Register(srv, gw)

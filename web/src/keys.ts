@@ -19,6 +19,7 @@ export const shortcuts = {
   next: { keys: ["Alt", "ArrowDown"], says: "Next conversation in the list", field: true },
   find: { keys: ["Mod", "Shift", "F"], says: "Find in the whole conversation", field: true },
   approval: { keys: ["Alt", "A"], says: "Go to the pending request", field: true },
+  voice: { keys: ["Alt", "V"], says: "Start or end voice mode", field: true },
   stop: { keys: ["Escape"], says: "Close the open panel, or stop the answer", field: true },
   help: { keys: ["?"], says: "Keyboard shortcuts" },
 } as const satisfies Record<string, Shortcut>;

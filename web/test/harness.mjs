@@ -98,9 +98,9 @@ export class Gateway {
 
 let sharedBrowser;
 
-/** Returns the shared browser of a test file. */
-export async function browser() {
-  return (sharedBrowser ??= await chromium.launch({ executablePath: browserPath, args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"] }));
+/** Returns the shared browser of a test file. args are additional ones for its first call. */
+export async function browser(args = []) {
+  return (sharedBrowser ??= await chromium.launch({ executablePath: browserPath, args: [...args, "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"] }));
 }
 
 export async function closeBrowser() {

@@ -15,6 +15,7 @@ const parts = {
   Keys: [(page) => page.locator(".rail").getByRole("button", { name: "Keyboard shortcuts" }).click(), (page) => page.getByRole("dialog", { name: "Keyboard shortcuts" })],
   Find: [(page) => page.getByRole("button", { name: "Find in the conversation" }).click(), (page) => page.getByRole("textbox", { name: "Find in the conversation" })],
   Inspector: [(page) => answer(page).getByRole("button", { name: "Inspect" }).click(), (page) => page.locator(".inspector .figures")],
+  Voice: [(page) => page.keyboard.press("Alt+v"), (page) => page.getByRole("region", { name: "Voice mode" })],
   Overview: [(page) => page.locator(".rail").getByRole("button", { name: "Overview" }).click(), (page) => page.getByRole("heading", { name: "Overview" })],
 };
 

@@ -70,6 +70,7 @@ type App struct {
 	roster   *gateway.Roster
 	plugins  installed
 	voice    *wire.Service
+	speech   voice.Speech
 	channels *channel.Pipeline
 	metrics  metrics
 	hooks    *webhook.Hooks
@@ -273,6 +274,7 @@ func (a *App) openServer(ctx context.Context, opt Options) error {
 	}))
 	native.RegisterIngest(srv, a.gateway, a.pushes)
 	voice.Register(srv, a.gateway, a.voice)
+	voice.RegisterSpeech(srv, a.gateway, a.speech)
 	eliza.Register(srv, a.gateway, eliza.Options{})
 	a.plugins.register(srv, a.gateway, clients)
 	a.registerChannels(srv)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 
 	"github.com/leat-dev/leat/internal/app/config"
+	servervoice "github.com/leat-dev/leat/internal/server/voice"
 	"github.com/leat-dev/leat/internal/voice"
 	"github.com/leat-dev/leat/internal/voice/recognition"
 	"github.com/leat-dev/leat/internal/voice/speech"
@@ -31,6 +32,8 @@ func (a *App) openVoice(_ context.Context, opt Options) error {
 			a.onClose(c.Close)
 		}
 	}
+	defaults := &a.cfg.Voice.Speech
+	a.speech = servervoice.Speech{Engine: engine, Voice: defaults.Voice, Language: defaults.Language}
 	a.voice = wire.New(wire.Options{
 		Engine: engine, Recognizer: recognizer, Voice: cfg.Speech.Voice, Language: cfg.Speech.Language,
 		RecognitionLanguage: cfg.Recognition.Language, KeepTurn: cfg.Interrupt == config.InterruptSpeech, Log: log,

@@ -1,4 +1,5 @@
 // Package voice serves conversations by voice to users: GET /api/conversations/{id}/voice, a WebSocket with the frames of package wire.
+// It also reads stored answers aloud: GET /api/conversations/{id}/messages/{message}/speech.
 //
 // Invariants
 //

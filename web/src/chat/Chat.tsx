@@ -23,12 +23,14 @@ import { draft } from "./draft";
 import { exportJSON, exportMarkdown } from "./export";
 import { useFocusKept } from "./focus";
 import { Log } from "./Log";
+import { stopReading } from "./reading";
 import { TurnNotice, useStop } from "./TurnNotice";
 import { say } from "./speaker";
 import { useConversation } from "./useConversation";
 
 const Inspector = lazy(() => import("../inspector/Inspector"));
 const Find = lazy(() => import("../find/Find"));
+const Voice = lazy(() => import("../voice/Voice"));
 
 interface ChatProps {
   id: string; // "" for a new one
@@ -45,6 +47,8 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
   const [insertion, setGiven] = useState<Insertion>();
   const [error, setError] = useState("");
   const [finding, setFinding] = useState(false);
+  const [isVoiceOn, setVoiceOn] = useState(false);
+  const silenceVoice = useRef<() => boolean>(undefined);
   const opener = useRef<Element | null>(null);
   const restoreFocus = useRef(false);
   const { conversations, agents } = useStore(list);
@@ -102,10 +106,30 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
       throw err;
     });
   }, [choice, newId]);
-  const send = async ({ message, replaces, mode: mode }: Submission) => {
+  const endVoice = useCallback(() => {
+    setVoiceOn(false);
+    if (!coarse()) document.getElementById("composer")?.focus({ preventScroll: true });
+  }, []);
+  const toggleVoice = useCallback(() => {
+    setError("");
+    if (isVoiceOn) endVoice();
+    else if (exists) setVoiceOn(true);
+    else {
+      // A voice connection belongs to a conversation, so it begins before the first message.
+      prepare().then(() => {
+        choose("", "");
+        open(newId, "replace");
+        setVoiceOn(true);
+      }).catch((err: Error) => setError(err.message));
+    }
+  }, [isVoiceOn, exists, endVoice, prepare, newId]);
+  useEffect(() => stopReading, [id]);
+  const send = async ({ message, replaces, mode: chosenMode }: Submission) => {
     setEditing(undefined);
     setError("");
     hush();
+    // A typed message interrupts a spoken answer, like speech does.
+    const mode = silenceVoice.current?.() && current ? "instead" : chosenMode;
     if (!exists) {
       // A conversation created for an upload has the agent that was selected then. This message names the agent that is selected
       // now.
@@ -136,6 +160,7 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
     return [
       ...(openTurns.length > 0 ? [{ group, name: "Stop the answer", key: "stop" as const, run: stop }] : []),
       ...(hasRequest ? [{ group, name: "Go to the pending request", key: "approval" as const, run: toRequest }] : []),
+      ...(state.phase !== "gone" ? [{ group, name: isVoiceOn ? "End voice mode" : "Start voice mode", key: "voice" as const, run: toggleVoice }] : []),
       ...(exists && state.phase !== "gone" ? [
         { group, name: "Find in the whole conversation", key: "find" as const, hint: "the browser’s find covers only a part", run: () => { setFinding(true); document.querySelector<HTMLElement>(".find input")?.focus(); } },
         ...(lastOwn && openTurns.length === 0 ? [{ group, name: "Edit my last message", run: () => setEditing(lastOwn) }, { group, name: "Send my last message again", run: () => void conversation.resend(lastOwn.id).catch((err: Error) => setError(err.message)) }] : []),
@@ -144,7 +169,7 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
         ...(agents.length > 1 ? agents.filter((a) => a.name !== next).map((a) => ({ group, name: `Switch to ${a.name}`, run: () => choose(id, a.name === agent || !agent && a.default ? "" : a.name) })) : []),
       ] : []),
     ];
-  }, [openTurns.length, hasRequest, exists, state.phase, lastOwn, conversation, agents, next, agent, id, stop]));
+  }, [openTurns.length, hasRequest, exists, state.phase, lastOwn, conversation, agents, next, agent, id, stop, isVoiceOn, toggleVoice]));
   const isGone = exists && state.phase === "gone";
   const deleted = isGone && (state.error?.reason === "deleted" || state.error?.reason === "not_found");
   useEffect(() => {
@@ -178,7 +203,8 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
           <Welcome attaches={attaches} choose={(text) => setGiven({ text })} />
         )}
         {!isGone && <TurnNotice conversation={conversation} state={state} stop={stopping} />}
-        {!isGone && <Composer conversation={id} agent={next} prepare={prepare} insertion={insertion} editing={editing} cancelEdit={() => setEditing(undefined)} running={openTurns.length > 0} steers={steers} send={send} stop={stop} last={() => lastOwn} edit={setEditing} />}
+        {exists && !isGone && isVoiceOn && <LazyPart of={id}><Voice conversation={id} close={endVoice} silenceRef={silenceVoice} /></LazyPart>}
+        {!isGone && <Composer conversation={id} agent={next} prepare={prepare} insertion={insertion} editing={editing} cancelEdit={() => setEditing(undefined)} running={openTurns.length > 0} steers={steers} send={send} stop={stop} last={() => lastOwn} edit={setEditing} isVoiceOn={isVoiceOn} toggleVoice={toggleVoice} />}
       </div>
       {isOverlay && <div className="shade below" onClick={leave} />}
       {turn && (

@@ -3,7 +3,7 @@
 import type { Message as ChatMessage, NewMessage } from "@leat/client";
 import { type ClipboardEvent, type DragEvent, type KeyboardEvent, useCallback, useEffect, useEffectEvent, useLayoutEffect, useRef, useState } from "react";
 
-import { combination } from "../keys";
+import { ariaKeys, combination, spelled } from "../keys";
 import { shortcutsOn } from "../settings/settings";
 import { Icon } from "../ui/Icon";
 import { FileLabel, Progress } from "./Attached";
@@ -36,6 +36,8 @@ interface ComposerProps {
   stop: () => void;
   last: () => ChatMessage | undefined; // the user's last message
   edit: (m: ChatMessage) => void;
+  isVoiceOn: boolean;
+  toggleVoice: () => void;
 }
 
 /** The length in characters from which pasted text becomes a file. */
@@ -46,7 +48,7 @@ const noticeDelay = 400;
 
 export const coarse = () => matchMedia("(pointer: coarse)").matches;
 
-export function Composer({ conversation, agent, prepare, insertion, editing, cancelEdit, running, steers, send, stop, last, edit }: ComposerProps) {
+export function Composer({ conversation, agent, prepare, insertion, editing, cancelEdit, running, steers, send, stop, last, edit, isVoiceOn, toggleVoice }: ComposerProps) {
   const field = useRef<HTMLTextAreaElement>(null);
   const [text, setText] = useState(() => draft.readItem(conversation));
   const [error, setError] = useState("");
@@ -193,6 +195,7 @@ export function Composer({ conversation, agent, prepare, insertion, editing, can
           </label>
           <textarea ref={field} id="composer" rows={1} value={text} aria-label="Message" placeholder={running ? "Add a follow-up…" : agent ? `Message ${agent}…` : "Message…"}
             onChange={(e) => { setText(e.target.value); setEarly(undefined); }} onKeyDown={keys} onPaste={paste} />
+          <button type="button" className="quiet" aria-label="Voice mode" aria-pressed={isVoiceOn} title={`${isVoiceOn ? "End voice mode" : "Voice mode"} (${spelled("voice")})`} aria-keyshortcuts={ariaKeys("voice")} onClick={toggleVoice}><Icon name="microphone" /></button>
           {running && !empty && !editing && (
             <button type="button" className="other" title={`${other === "queue" ? "Send after this answer" : "Stop the answer and send this"} (${combination("Mod", "Enter")})`} onClick={() => { void submit(other); field.current?.focus(); }}>{labels[other]}</button>
           )}

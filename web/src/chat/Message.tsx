@@ -11,6 +11,7 @@ import { Delivery } from "./Delivery";
 import type { Hold } from "./parts/Fold";
 import { line } from "./parts/marks";
 import { Part } from "./parts/Part";
+import { ReadAloud } from "./ReadAloud";
 import { Answers } from "./Requests";
 import { TurnEnd } from "./TurnEnd";
 import { UsageLabel } from "./UsageLabel";
@@ -73,6 +74,7 @@ export const Message = memo(function Message({ conversation, message: m, pending
         {isRunning ? <Activity turn={turn} message={m} /> : (
           <>
             <CopyButton text={() => visibleText(m)} what="message" />
+            {m.role === "assistant" && visibleText(m) !== "" && <ReadAloud conversation={conversation.id} message={m.id} />}
             {isOwn && !pending && <button type="button" className="quiet" disabled={busy} onClick={() => edit(m)} aria-label="Edit" title="Edit"><Icon name="pencil" /></button>}
             {isOwn && !pending && <button type="button" className="quiet" disabled={busy} onClick={() => void conversation.resend(m.id).catch(() => {})} aria-label="Send again" title="Send again"><Icon name="again" /></button>}
             {last && turn && <button type="button" className="quiet" onClick={() => inspect(turn.id)} aria-label="Inspect" title="Inspect"><Icon name="wave" /></button>}

@@ -7,7 +7,7 @@ import { useEffect, useRef } from "react";
 import { readAloud } from "../settings/settings";
 import { Reader, seldom } from "./reader";
 import { sentences } from "./sentences";
-import { alarm, say } from "./speaker";
+import { alarm, isAnswerSpoken, say } from "./speaker";
 
 /** A tool or status is announced if it lasts longer than this, and at most one in this time. Milliseconds. */
 const minDuration = 4000;
@@ -81,7 +81,7 @@ class Following {
   // source returns the text of a turn to read aloud.
   private source(turn: string): { sentences: string[]; whole: boolean } {
     const isOver = this.hasEnded(turn);
-    const mode = readAloud.get();
+    const mode = isAnswerSpoken.get() ? "off" : readAloud.get();
     if (mode === "off" || mode === "end" && !isOver) return { sentences: [], whole: isOver };
     const parts = this.messages(turn).flatMap((m) => m.parts.filter((p) => p.kind === "text" && p.text).map((p) => ({ p, m })));
     const pieces = parts.flatMap(({ p, m }, i) => sentences(p.text!, isOver || !!p.ended || !!m.ended || i < parts.length - 1, navigator.language));

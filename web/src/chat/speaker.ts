@@ -1,5 +1,10 @@
 // The two live regions for screen readers: a polite one, which waits for silence, and an assertive one, which interrupts.
 
+import { Store } from "../store";
+
+/** The gateway's voice speaks the answers. Then screen readers don't read them as well. */
+export const isAnswerSpoken = new Store(false);
+
 /** The minimum time between two announcements, in milliseconds. Screen readers cut off an announcement that is replaced sooner. */
 const gap = 500;
 
