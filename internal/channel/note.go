@@ -32,8 +32,8 @@ const voiceName = "voice-message.ogg"
 
 // transcribe sets the content of a message to the text of its voice note, and stores it: the text of a repetition has to be the same,
 // because the message has an idempotency key.
-func (c *connector) transcribe(ctx context.Context, b *binding, m *InboundMessage, stored event.Media) error {
-	r, err := c.openMedia(ctx, b, stored)
+func (c *connector) transcribe(ctx context.Context, b *binding, m *InboundMessage, file event.Media) error {
+	r, err := c.openMedia(ctx, b, file)
 	if err != nil {
 		return err
 	}

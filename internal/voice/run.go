@@ -167,6 +167,9 @@ func (s *Session) fail(c *clip) {
 	case errors.Is(c.err, errEngineSilent):
 		f.Message = "A sentence couldn't be spoken: the speech engine isn't responding."
 	}
+	if failure, ok := errors.AsType[*Failure](c.err); ok {
+		f.Action += " To mend it: " + failure.Advice() + "."
+	}
 	f.Turn = c.answer.turn
 	s.queueNow(f)
 }

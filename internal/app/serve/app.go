@@ -71,6 +71,7 @@ type App struct {
 	plugins  installed
 	voice    *wire.Service
 	speech   voice.Speech
+	notes    channel.Voice
 	channels *channel.Pipeline
 	metrics  metrics
 	hooks    *webhook.Hooks
@@ -175,7 +176,9 @@ func (a *App) openAgents(_ context.Context, opt Options) (err error) {
 		return err
 	}
 	a.onClose(func() error { a.plugins.close(); return nil })
-	a.channels, err = openChannels(&a.cfg, a.journal, a.hooks, a.metrics.channel, a.voice, a.log.With("part", "channels"))
+	a.channels, err = openChannels(a.cfg.Channels, channel.Config{
+		Journal: a.journal, Metrics: a.metrics.channel, Voice: a.notes, Log: a.log.With("part", "channels"), ReportFailure: a.reportFailure,
+	}, a.voice)
 	return err
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"reflect"
 	"slices"
 
@@ -23,12 +22,10 @@ import (
 
 // openChannels makes the configured channels. They receive and deliver nothing before the gateway has started. A channel that can't be
 // made fails the start, because its name is in the configuration on purpose.
-func openChannels(cfg *config.Config, store channel.Journal, hooks *webhook.Hooks, metrics *channel.Metrics, speech *wire.Service, log *slog.Logger) (*channel.Pipeline, error) {
-	p := channel.New(channel.Config{Journal: store, Metrics: metrics, Log: log, ReportFailure: func(ctx context.Context, f channel.StreamFailed) error {
-		return hooks.ReportFailure(ctx, notice(f))
-	}})
-	for _, s := range cfg.Channels {
-		ch, o, err := all.New(s, log.With("channel", s.Name))
+func openChannels(list config.Channels, c channel.Config, speech *wire.Service) (*channel.Pipeline, error) {
+	p := channel.New(c)
+	for _, s := range list {
+		ch, o, err := all.New(s, c.Log.With("channel", s.Name))
 		if err != nil {
 			return nil, err
 		}
@@ -44,6 +41,11 @@ func notice(f channel.StreamFailed) webhook.Failure {
 		Conversation: f.Conversation, Tenant: f.Tenant, Subject: f.Subject, Channel: f.Channel, Chat: f.Chat, Turn: f.Turn, Seq: f.Seq,
 		Error: deliveryError(f.Err, errors.Is(f.Err, channel.ErrUnknownOutcome)),
 	}
+}
+
+// reportFailure adds notices for webhooks of a delivery that a built-in channel gave up.
+func (a *App) reportFailure(ctx context.Context, f channel.StreamFailed) error {
+	return a.hooks.ReportFailure(ctx, notice(f))
 }
 
 // pluginNotice is notice for channels that are plugins.

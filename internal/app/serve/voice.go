@@ -8,8 +8,10 @@ import (
 	"log/slog"
 
 	"github.com/leat-dev/leat/internal/app/config"
+	"github.com/leat-dev/leat/internal/channel"
 	servervoice "github.com/leat-dev/leat/internal/server/voice"
 	"github.com/leat-dev/leat/internal/voice"
+	"github.com/leat-dev/leat/internal/voice/note"
 	"github.com/leat-dev/leat/internal/voice/recognition"
 	"github.com/leat-dev/leat/internal/voice/speech"
 	"github.com/leat-dev/leat/internal/voice/wire"
@@ -32,13 +34,33 @@ func (a *App) openVoice(_ context.Context, opt Options) error {
 			a.onClose(c.Close)
 		}
 	}
-	defaults := &a.cfg.Voice.Speech
-	a.speech = servervoice.Speech{Engine: engine, Voice: defaults.Voice, Language: defaults.Language}
+	a.speech = servervoice.Speech{Engine: engine, Voice: cfg.Speech.Voice, Language: cfg.Speech.Language}
+	a.notes = openNotes(note.Options{
+		Engine: engine, Recognizer: recognizer, Voice: cfg.Speech.Voice, Language: cfg.Speech.Language, RecognitionLanguage: cfg.Recognition.Language, Log: log,
+	})
 	a.voice = wire.New(wire.Options{
 		Engine: engine, Recognizer: recognizer, Voice: cfg.Speech.Voice, Language: cfg.Speech.Language,
 		RecognitionLanguage: cfg.Recognition.Language, KeepTurn: cfg.Interrupt == config.InterruptSpeech, Log: log,
 	})
 	return nil
+}
+
+// openNotes returns what channels do with voice notes. Without a recogniser, or the programs for their format, they are files like others,
+// and answers to them are not spoken.
+func openNotes(o note.Options) (v channel.Voice) {
+	if o.Recognizer == nil {
+		return v
+	}
+	notes, err := note.New(o)
+	if err != nil {
+		o.Log.Info("voice notes of chats are neither transcribed nor spoken", "error", err)
+		return v
+	}
+	v.Transcribe = notes.Transcribe
+	if o.Engine != nil {
+		v.Speak = notes.Speak
+	}
+	return v
 }
 
 // speechEngine makes the engine that speaks. It returns nil if there is none.
@@ -48,8 +70,8 @@ func speechEngine(c *config.Speech, getenv func(string) (string, bool), log *slo
 		return nil, nil
 	case "":
 		engine, err := speech.Default(log)
-		var failure *speech.Failure
-		if errors.As(err, &failure) && failure.Reason == speech.NotInstalled {
+		var failure *voice.Failure
+		if errors.As(err, &failure) && failure.Reason == voice.NotInstalled {
 			log.Info("answers can't be spoken, because espeak-ng isn't installed and no other engine is configured")
 			return nil, nil
 		}

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// MaxLength is the longest note in both directions. An answer that takes longer to say ends there.
-	MaxLength = 10 * time.Minute
+	// maxLength is the longest note in both directions. An answer that takes longer to say ends there.
+	maxLength = 10 * time.Minute
 	// convertLimit is how long a conversion may take. Ten minutes of audio take about 4 s.
 	convertLimit = time.Minute
 	// maxRunning is how many conversions run at once. Others wait.
@@ -26,20 +26,20 @@ const (
 
 // codec converts audio with opus-tools. It is safe for concurrent use.
 type codec struct {
-	log     *slog.Logger
+	log              *slog.Logger
 	encoder, decoder string        // paths of the programs
 	slots            chan struct{} // one for each running conversion
 }
 
-// newCodec returns a codec, or ErrNoCodec.
+// newCodec returns a codec, or errNoCodec.
 func newCodec(log *slog.Logger) (*codec, error) {
 	c := &codec{log: log, slots: make(chan struct{}, maxRunning)}
 	for name, path := range map[string]*string{"opusenc": &c.encoder, "opusdec": &c.decoder} {
-		found, err := process.Find([]string{name})
+		program, err := process.Find([]string{name})
 		if err != nil {
-			return nil, ErrNoCodec
+			return nil, errNoCodec
 		}
-		*path = found
+		*path = program
 	}
 	return c, nil
 }
@@ -57,10 +57,10 @@ func (c *codec) encode(ctx context.Context, pcm []byte) ([]byte, error) {
 func (c *codec) decode(ctx context.Context, note []byte) ([]byte, error) {
 	channels := channelsOf(note)
 	if channels != 1 && channels != 2 {
-		return nil, ErrFormat
+		return nil, errFormat
 	}
 	args := []string{"opusdec", "--quiet", "--rate", strconv.Itoa(voice.MicrophoneRate), "--no-dither", "-", "-"}
-	pcm, err := c.convert(ctx, c.decoder, args, note, channels*2*voice.MicrophoneRate*int(MaxLength/time.Second))
+	pcm, err := c.convert(ctx, c.decoder, args, note, channels*2*voice.MicrophoneRate*int(maxLength/time.Second))
 	if err != nil || channels == 1 {
 		return pcm, err
 	}
@@ -81,8 +81,8 @@ func channelsOf(note []byte) int {
 func mono(pcm []byte) []byte {
 	mixed := make([]byte, 0, len(pcm)/2)
 	for ; len(pcm) >= 4; pcm = pcm[4:] {
-		left, right := int16(binary.LittleEndian.Uint16(pcm)), int16(binary.LittleEndian.Uint16(pcm[2:]))
-		mixed = binary.LittleEndian.AppendUint16(mixed, uint16((int(left)+int(right))/2))
+		first, second := int16(binary.LittleEndian.Uint16(pcm)), int16(binary.LittleEndian.Uint16(pcm[2:]))
+		mixed = binary.LittleEndian.AppendUint16(mixed, uint16((int(first)+int(second))/2))
 	}
 	return mixed
 }
@@ -118,7 +118,7 @@ func (c *codec) convert(ctx context.Context, path string, args []string, input [
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("note: %s: %w", args[0], context.Cause(ctx))
 	case n > int64(maxOutput):
-		return nil, ErrTooLong
+		return nil, errTooLong
 	case copyErr != nil:
 		return nil, fmt.Errorf("note: %s: %w", args[0], copyErr)
 	case p.Err() != nil:

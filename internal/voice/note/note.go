@@ -1,6 +1,7 @@
 package note
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -23,37 +24,43 @@ const (
 	window   = 2 * voice.MicrophoneRate / 50
 )
 
-// Notes converts between text and voice notes. It is safe for concurrent use.
-type Notes struct {
-	codec      *codec
-	engine     voice.Engine     // nil if answers can't be spoken
-	recognizer voice.Recognizer // nil if notes can't be transcribed
-	language   string
+// Options configure [Notes]. Log is required.
+type Options struct {
+	Engine     voice.Engine     // speaks answers; nil if they can't be spoken
+	Recognizer voice.Recognizer // transcribes notes; nil if they can't be transcribed
+	// Voice and Language are those of each [voice.Utterance], and RecognitionLanguage is that of people. They may be empty.
+	Voice, Language, RecognitionLanguage string
+	Log                                  *slog.Logger
 }
 
-// New returns Notes that speak with engine and transcribe with recognizer. Either may be nil. Language is a BCP 47 tag, or empty. The
-// error is ErrNoCodec if opus-tools isn't installed.
-func New(engine voice.Engine, recognizer voice.Recognizer, language string, log *slog.Logger) (*Notes, error) {
-	c, err := newCodec(log)
+// Notes converts between text and voice notes. It is safe for concurrent use.
+type Notes struct {
+	options Options
+	codec   *codec
+}
+
+// New returns Notes. The error is [errNoCodec] if opus-tools isn't installed.
+func New(o Options) (*Notes, error) {
+	c, err := newCodec(o.Log)
 	if err != nil {
 		return nil, err
 	}
-	return &Notes{c, engine, recognizer, language}, nil
+	return &Notes{o, c}, nil
 }
 
 // Speak returns an answer, which is Markdown, as a voice note. It is nil if nothing of the answer can be said.
 func (n *Notes) Speak(ctx context.Context, answer string) ([]byte, error) {
-	s := sentence.New(n.language)
+	s := sentence.New(n.options.Language)
 	var pcm []byte
 	for _, u := range append(s.Write(answer), s.Close()...) {
 		if u.Text == "" {
 			continue
 		}
 		var err error
-		if pcm, err = n.say(ctx, pcm, u.Text); err != nil {
+		if pcm, err = n.say(ctx, pcm, u); err != nil {
 			return nil, fmt.Errorf("note: speak: %w", err)
 		}
-		if len(pcm) >= 2*voice.SpeechRate*int(MaxLength/time.Second) {
+		if len(pcm) >= 2*voice.SpeechRate*int(maxLength/time.Second) {
 			break
 		}
 	}
@@ -63,14 +70,14 @@ func (n *Notes) Speak(ctx context.Context, answer string) ([]byte, error) {
 	return n.codec.encode(ctx, pcm)
 }
 
-// say appends the audio of a text to pcm.
-func (n *Notes) say(ctx context.Context, pcm []byte, text string) ([]byte, error) {
-	r, err := n.engine.Speak(ctx, voice.Utterance{Text: text, Language: n.language})
+// say appends the audio of a sentence to pcm.
+func (n *Notes) say(ctx context.Context, pcm []byte, u sentence.Unit) ([]byte, error) {
+	r, err := n.options.Engine.Speak(ctx, voice.Utterance{Text: u.Text, Voice: n.options.Voice, Language: cmp.Or(u.Language, n.options.Language)})
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	audio, err := io.ReadAll(io.LimitReader(r, int64(2*voice.SpeechRate*int(MaxLength/time.Second)-len(pcm))))
+	audio, err := io.ReadAll(io.LimitReader(r, int64(2*voice.SpeechRate*int(maxLength/time.Second)-len(pcm))))
 	return append(pcm, audio...), err
 }
 
@@ -81,7 +88,7 @@ func (n *Notes) Transcribe(ctx context.Context, note io.Reader) (string, error) 
 		return "", fmt.Errorf("note: read: %w", err)
 	}
 	if len(b) > maxNote {
-		return "", ErrTooLong
+		return "", errTooLong
 	}
 	pcm, err := n.codec.decode(ctx, b)
 	if err != nil {
@@ -92,7 +99,7 @@ func (n *Notes) Transcribe(ctx context.Context, note io.Reader) (string, error) 
 
 // recognize returns what is said in a piece of audio. A recogniser takes a limited amount at a time, so the audio is divided at pauses.
 func (n *Notes) recognize(ctx context.Context, pcm []byte) (string, error) {
-	l, err := n.recognizer.Listen(ctx, n.language)
+	l, err := n.options.Recognizer.Listen(ctx, n.options.RecognitionLanguage)
 	if err != nil {
 		return "", fmt.Errorf("note: transcribe: %w", err)
 	}

@@ -23,9 +23,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func newNotes(t *testing.T, e voice.Engine, r voice.Recognizer) *Notes {
 	t.Helper()
-	n, err := New(e, r, "en", slog.New(slog.DiscardHandler))
-	if errors.Is(err, ErrNoCodec) {
-		t.Skip("install opusenc and opusdec (Debian: apt install opus-tools)")
+	n, err := New(Options{Engine: e, Recognizer: r, Language: "en", Log: slog.New(slog.DiscardHandler)})
+	if errors.Is(err, errNoCodec) {
+		t.Skip("opusenc and opusdec are not installed: apt install opus-tools")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestSpeak(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(note), err)
 	}
 	broken := errors.New("the engine is broken")
-	n.engine = &voicetest.Engine{Fail: func(int) (int, error) { return 0, broken }}
+	n.options.Engine = &voicetest.Engine{Fail: func(int) (int, error) { return 0, broken }}
 	if _, err := n.Speak(t.Context(), "Hello."); !errors.Is(err, broken) {
 		t.Error(err)
 	}
@@ -184,10 +184,10 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %q", name, text)
 		}
 	}
-	if _, err := n.Transcribe(t.Context(), bytes.NewReader(make([]byte, maxNote+1))); !errors.Is(err, ErrTooLong) {
+	if _, err := n.Transcribe(t.Context(), bytes.NewReader(make([]byte, maxNote+1))); !errors.Is(err, errTooLong) {
 		t.Error(err)
 	}
-	if _, err := n.codec.convert(t.Context(), n.codec.decoder, []string{"opusdec", "--quiet", "-", "-"}, note, 100); !errors.Is(err, ErrTooLong) {
+	if _, err := n.codec.convert(t.Context(), n.codec.decoder, []string{"opusdec", "--quiet", "-", "-"}, note, 100); !errors.Is(err, errTooLong) {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -196,7 +196,7 @@ func TestRefusals(t *testing.T) {
 		t.Error(err)
 	}
 	t.Setenv("PATH", t.TempDir())
-	if _, err := New(nil, nil, "", slog.New(slog.DiscardHandler)); !errors.Is(err, ErrNoCodec) {
+	if _, err := New(Options{Log: slog.New(slog.DiscardHandler)}); !errors.Is(err, errNoCodec) {
 		t.Error(err)
 	}
 }

@@ -11,7 +11,7 @@ const chunkSize = 4 << 10
 // only one. It isn't safe for concurrent use.
 type Reader struct {
 	src       io.Reader
-	resampler *Resampler
+	resampler *resampler
 	chunk     []byte
 	buffer    []byte // memory of the output
 	pending   []byte // the part of buffer that isn't read yet
@@ -20,7 +20,7 @@ type Reader struct {
 
 // NewReader returns a reader of src. After an error of src it returns the samples before the error, and then the error.
 func NewReader(src io.Reader, from, to int) (*Reader, error) {
-	r, err := NewResampler(from, to)
+	r, err := newResampler(from, to)
 	if err != nil {
 		return nil, err
 	}

@@ -12,9 +12,9 @@ const (
 	maxRate = 192_000
 )
 
-// Resampler changes the sample rate of a signal with a polyphase windowed sinc. The filter's state continues from chunk to chunk. It isn't
+// resampler changes the sample rate of a signal with a polyphase windowed sinc. The filter's state continues from chunk to chunk. It isn't
 // safe for concurrent use.
-type Resampler struct {
+type resampler struct {
 	from, to int // in lowest terms
 	filter   filter
 
@@ -25,15 +25,15 @@ type Resampler struct {
 	odd   carry
 }
 
-// NewResampler returns a resampler between two rates in Hz. Equal rates are allowed.
-func NewResampler(from, to int) (*Resampler, error) {
+// newResampler returns a resampler between two rates in Hz. Equal rates are allowed.
+func newResampler(from, to int) (*resampler, error) {
 	for _, rate := range []int{from, to} {
 		if rate < minRate || rate > maxRate {
 			return nil, fmt.Errorf("%w: %d Hz", ErrRate, rate)
 		}
 	}
 	divisor := gcd(from, to)
-	r := &Resampler{from: from / divisor, to: to / divisor}
+	r := &resampler{from: from / divisor, to: to / divisor}
 	if from != to {
 		r.filter = newFilter(r.from, r.to)
 		r.input = make([]float64, r.filter.taps/2-1)
@@ -43,13 +43,13 @@ func NewResampler(from, to int) (*Resampler, error) {
 
 // Append resamples the next chunk, which may end within a sample, and appends to dst the output that it determines. The output lags behind
 // the input by half the length of the filter, 1.5 ms at 22,050 Hz, until Flush.
-func (r *Resampler) Append(dst, chunk []byte) []byte {
+func (r *resampler) Append(dst, chunk []byte) []byte {
 	return r.resample(dst, r.odd.join(chunk))
 }
 
 // Flush appends the remaining output at the end of the signal. The error is io.ErrUnexpectedEOF if the signal ended within a sample. The
 // resampler can't be used afterwards.
-func (r *Resampler) Flush(dst []byte) ([]byte, error) {
+func (r *resampler) Flush(dst []byte) ([]byte, error) {
 	if r.filter.taps > 0 {
 		// Only samples before the end of the signal are returned: those whose window needs no more than these zeros.
 		dst = r.resample(dst, make([]byte, 2*(r.filter.taps/2)))
@@ -58,7 +58,7 @@ func (r *Resampler) Flush(dst []byte) ([]byte, error) {
 }
 
 // resample appends the output of whole input samples.
-func (r *Resampler) resample(dst, samples []byte) []byte {
+func (r *resampler) resample(dst, samples []byte) []byte {
 	if r.filter.taps == 0 { // equal rates
 		return append(dst, samples...)
 	}

@@ -32,7 +32,7 @@ func samplesOf(b []byte) []float64 {
 
 func resampled(t testing.TB, from, to int, in []byte) []byte {
 	t.Helper()
-	r, err := NewResampler(from, to)
+	r, err := newResampler(from, to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestChunking(t *testing.T) {
 		in[i] = byte(random.Uint32())
 	}
 	for _, rates := range [][2]int{{22_050, 24_000}, {48_000, 16_000}, {24_000, 24_000}, {44_101, 23_999}, {8_000, 24_000}} {
-		whole, err := NewResampler(rates[0], rates[1])
+		whole, err := newResampler(rates[0], rates[1])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +156,7 @@ func TestChunking(t *testing.T) {
 			t.Fatalf("an odd length: %v", err)
 		}
 		for _, size := range []int{1, 2, 3, 7, 64, 999, 4_096, 0} {
-			r, err := NewResampler(rates[0], rates[1])
+			r, err := newResampler(rates[0], rates[1])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -184,7 +184,7 @@ func TestChunking(t *testing.T) {
 
 func TestRates(t *testing.T) {
 	for _, rates := range [][2]int{{0, 24_000}, {24_000, 0}, {-1, 24_000}, {minRate - 1, 24_000}, {24_000, maxRate + 1}} {
-		if _, err := NewResampler(rates[0], rates[1]); !errors.Is(err, ErrRate) {
+		if _, err := newResampler(rates[0], rates[1]); !errors.Is(err, ErrRate) {
 			t.Errorf("%v: %v", rates, err)
 		}
 		if _, err := NewReader(nil, rates[0], rates[1]); !errors.Is(err, ErrRate) {
@@ -248,7 +248,7 @@ func FuzzChunking(f *testing.F) {
 		if !up {
 			from, to = to, from
 		}
-		whole, err := NewResampler(from, to)
+		whole, err := newResampler(from, to)
 		if err != nil {
 			return // the rate is out of range
 		}
@@ -256,7 +256,7 @@ func FuzzChunking(f *testing.F) {
 		if n := len(in) / 2; len(want)/2 != (n*to+from-1)/from {
 			t.Fatalf("%d samples became %d", n, len(want)/2)
 		}
-		r, _ := NewResampler(from, to)
+		r, _ := newResampler(from, to)
 		var got []byte
 		rest := in
 		for _, cut := range cuts {
@@ -277,7 +277,7 @@ func BenchmarkResample(b *testing.B) {
 			in := sine(rates[0], 440, rates[0])
 			out := make([]byte, 0, 4<<10)
 			b.ReportAllocs()
-			r, err := NewResampler(rates[0], rates[1])
+			r, err := newResampler(rates[0], rates[1])
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -294,7 +294,7 @@ func BenchmarkResample(b *testing.B) {
 
 func BenchmarkNewResampler(b *testing.B) {
 	for b.Loop() {
-		if _, err := NewResampler(22_050, 24_000); err != nil {
+		if _, err := newResampler(22_050, 24_000); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -33,7 +33,7 @@ func HasHeader(p []byte) bool {
 	return len(p) >= 12 && string(p[:4]) == "RIFF" && string(p[8:12]) == "WAVE"
 }
 
-// ReadHeader reads the header of a WAV file up to the first sample. The error wraps [ErrHeader] or [ErrFormat], or is that of r.
+// ReadHeader reads the header of a WAV file up to the first sample. The error wraps [errHeader] or [ErrFormat], or is that of r.
 func ReadHeader(r io.Reader) (Header, error) {
 	var h Header
 	var b [16]byte
@@ -41,7 +41,7 @@ func ReadHeader(r io.Reader) (Header, error) {
 		return h, err
 	}
 	if !HasHeader(b[:12]) {
-		return h, fmt.Errorf("%w: it begins with %q", ErrHeader, b[:12])
+		return h, fmt.Errorf("%w: it begins with %q", errHeader, b[:12])
 	}
 	for {
 		if err := readFull(r, b[:8]); err != nil {
@@ -50,7 +50,7 @@ func ReadHeader(r io.Reader) (Header, error) {
 		id, size := string(b[:4]), int64(binary.LittleEndian.Uint32(b[4:]))
 		if id == "data" {
 			if h.Rate == 0 {
-				return h, fmt.Errorf("%w: the samples come before their format", ErrHeader)
+				return h, fmt.Errorf("%w: the samples come before their format", errHeader)
 			}
 			if h.Size = size; size == 0 || size >= unknownSize {
 				h.Size = -1
@@ -58,12 +58,12 @@ func ReadHeader(r io.Reader) (Header, error) {
 			return h, nil
 		}
 		if size > maxChunk {
-			return h, fmt.Errorf("%w: a chunk %q of %d bytes", ErrHeader, id, size)
+			return h, fmt.Errorf("%w: a chunk %q of %d bytes", errHeader, id, size)
 		}
 		padded := size + size&1 // chunks are aligned to 2 bytes
 		if id == "fmt " {
 			if size < 16 {
-				return h, fmt.Errorf("%w: a format of %d bytes", ErrHeader, size)
+				return h, fmt.Errorf("%w: a format of %d bytes", errHeader, size)
 			}
 			if err := readFull(r, b[:16]); err != nil {
 				return h, err
@@ -99,10 +99,10 @@ func readFull(r io.Reader, p []byte) error {
 	return headerError(err)
 }
 
-// headerError turns the end of the input into an error that wraps ErrHeader.
+// headerError turns the end of the input into an error that wraps errHeader.
 func headerError(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%w: %w", ErrHeader, io.ErrUnexpectedEOF)
+		return fmt.Errorf("%w: %w", errHeader, io.ErrUnexpectedEOF)
 	}
 	return err
 }

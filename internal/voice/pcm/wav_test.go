@@ -56,13 +56,13 @@ func TestReadHeader(t *testing.T) {
 		"title after":     {wave(plain, chunk("data", samples), chunk("LIST", nil)), Header{16_000, 4}, append(bytes.Clone(samples), "LIST\x00\x00\x00\x00"...), nil},
 		"long format":     {wave(chunk("fmt ", append(formatOf(1, 1, 16_000, 16), 0, 0)), chunk("data", samples)), Header{16_000, 4}, samples, nil},
 		"extensible":      {wave(chunk("fmt ", append(formatOf(0xFFFE, 1, 16_000, 16), make([]byte, 24)...)), chunk("data", samples)), Header{16_000, 4}, samples, nil},
-		"empty":           {nil, Header{}, nil, ErrHeader},
-		"raw":             {bytes.Repeat(samples, 20), Header{}, nil, ErrHeader},
-		"interrupted":     {espeakHeader[:30], Header{}, nil, ErrHeader},
-		"in a chunk":      {wave(plain, []byte("LIST\x10\x00\x00\x00abc")), Header{}, nil, ErrHeader},
-		"no format":       {wave(chunk("data", samples)), Header{}, nil, ErrHeader},
-		"short format":    {wave(chunk("fmt ", []byte{1, 0, 1, 0})), Header{}, nil, ErrHeader},
-		"enormous chunk":  {wave(plain, []byte("LIST\xff\xff\xff\xff")), Header{}, nil, ErrHeader},
+		"empty":           {nil, Header{}, nil, errHeader},
+		"raw":             {bytes.Repeat(samples, 20), Header{}, nil, errHeader},
+		"interrupted":     {espeakHeader[:30], Header{}, nil, errHeader},
+		"in a chunk":      {wave(plain, []byte("LIST\x10\x00\x00\x00abc")), Header{}, nil, errHeader},
+		"no format":       {wave(chunk("data", samples)), Header{}, nil, errHeader},
+		"short format":    {wave(chunk("fmt ", []byte{1, 0, 1, 0})), Header{}, nil, errHeader},
+		"enormous chunk":  {wave(plain, []byte("LIST\xff\xff\xff\xff")), Header{}, nil, errHeader},
 		"stereo":          {wave(chunk("fmt ", formatOf(1, 2, 16_000, 16)), chunk("data", samples)), Header{}, nil, ErrFormat},
 		"8 bits":          {wave(chunk("fmt ", formatOf(1, 1, 16_000, 8)), chunk("data", samples)), Header{}, nil, ErrFormat},
 		"floating point":  {wave(chunk("fmt ", formatOf(3, 1, 16_000, 32)), chunk("data", samples)), Header{}, nil, ErrFormat},
@@ -81,7 +81,7 @@ func TestReadHeader(t *testing.T) {
 		}
 	}
 	broken := errors.New("broken")
-	if _, err := ReadHeader(iotest.ErrReader(broken)); !errors.Is(err, broken) || errors.Is(err, ErrHeader) {
+	if _, err := ReadHeader(iotest.ErrReader(broken)); !errors.Is(err, broken) || errors.Is(err, errHeader) {
 		t.Errorf("a broken input: %v", err)
 	}
 }
@@ -100,7 +100,7 @@ func FuzzReadHeader(f *testing.F) {
 		src := bytes.NewReader(file)
 		h, err := ReadHeader(src)
 		if err != nil {
-			if !errors.Is(err, ErrHeader) && !errors.Is(err, ErrFormat) && !errors.Is(err, ErrRate) {
+			if !errors.Is(err, errHeader) && !errors.Is(err, ErrFormat) && !errors.Is(err, ErrRate) {
 				t.Fatalf("unexpected error %v", err)
 			}
 			return

@@ -95,11 +95,11 @@ func (d *deepgram) Listen(ctx context.Context, language string) (voice.Listener,
 	case context.Cause(ctx) != nil:
 		return nil, context.Cause(ctx)
 	case resp != nil && resp.StatusCode != http.StatusSwitchingProtocols:
-		return nil, refusal(o.Engine, o.Key, resp)
+		return nil, voice.Refusal("recognition", o.Engine, o.Key, resp)
 	case dial.Err() != nil:
-		return nil, &Failure{Engine: o.Engine, Reason: Unavailable, cause: dial.Err()}
+		return nil, &voice.Failure{Service: "recognition", Engine: o.Engine, Reason: voice.Unavailable, Err: dial.Err()}
 	default:
-		return nil, &Failure{Engine: o.Engine, Reason: Unavailable, cause: outbound.Reason(err)}
+		return nil, &voice.Failure{Service: "recognition", Engine: o.Engine, Reason: voice.Unavailable, Err: outbound.Reason(err)}
 	}
 	ws.SetReadLimit(maxMessage)
 	return newListener(ctx, func(l *listener) error { return d.listen(l, ws) }), nil
@@ -107,12 +107,12 @@ func (d *deepgram) Listen(ctx context.Context, language string) (voice.Listener,
 
 // failure returns why a connection has failed.
 func (d *deepgram) failure(err error) error {
-	if f, ok := errors.AsType[*Failure](err); ok {
+	if f, ok := errors.AsType[*voice.Failure](err); ok {
 		return f
 	}
-	f := &Failure{Engine: d.options.Engine, Reason: Interrupted, cause: err}
+	f := &voice.Failure{Service: "recognition", Engine: d.options.Engine, Reason: voice.Interrupted, Err: err}
 	if c, ok := errors.AsType[websocket.CloseError](err); ok {
-		f.Detail = shorten(mask(strconv.Itoa(int(c.Code))+" "+c.Reason, d.options.Key))
+		f.Detail = voice.Detail(strconv.Itoa(int(c.Code))+" "+c.Reason, d.options.Key)
 	}
 	return f
 }

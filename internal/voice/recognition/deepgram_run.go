@@ -174,7 +174,7 @@ func ping(ctx context.Context, ws *websocket.Conn, gap time.Duration) error {
 		err := ws.Ping(limited)
 		cancel()
 		if err != nil {
-			return &Failure{Engine: "deepgram", Reason: Unavailable, cause: fmt.Errorf("ping: %w", err)}
+			return &voice.Failure{Service: "recognition", Engine: "deepgram", Reason: voice.Unavailable, Err: fmt.Errorf("ping: %w", err)}
 		}
 	}
 }
@@ -188,11 +188,11 @@ func receive(ctx context.Context, ws *websocket.Conn, messages chan<- results) e
 		}
 		var m results
 		if kind != websocket.MessageText || json.Unmarshal(raw, &m) != nil {
-			return &Failure{Engine: "deepgram", Reason: Format, Detail: "a message is not JSON"}
+			return &voice.Failure{Service: "recognition", Engine: "deepgram", Reason: voice.Format, Detail: "a message is not JSON"}
 		}
 		switch m.Type {
 		case "Error":
-			return &Failure{Engine: "deepgram", Reason: Rejected, Detail: shorten(m.Description)}
+			return &voice.Failure{Service: "recognition", Engine: "deepgram", Reason: voice.Rejected, Detail: voice.Detail(m.Description, "")}
 		case "Results":
 			select {
 			case messages <- m:

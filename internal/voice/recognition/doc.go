@@ -17,7 +17,7 @@
 // Invariants
 //
 //   - Write never waits. Audio that a recognizer doesn't accept in time fills a queue of limited length, and then the listener fails.
-//   - Each EndUtterance is followed by a final result, whose text is empty for silence. An utterance that reaches [MaxUtterance]
+//   - Each EndUtterance is followed by a final result, whose text is empty for silence. An utterance that reaches [maxUtterance]
 //     ends by itself. Deepgram also ends utterances at pauses.
 //   - A listener that fails sends its error as the last result. It never reconnects: audio would be missing without notice.
 //   - Errors of services and programs are a [Failure], whose reason says what to do. They never contain the API key.

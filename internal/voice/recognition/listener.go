@@ -9,13 +9,13 @@ import (
 	"github.com/leat-dev/leat/internal/voice"
 )
 
-// MaxUtterance is the length at which an utterance ends by itself, so that memory and requests are limited. Pauses count too, if the
+// maxUtterance is the length at which an utterance ends by itself, so that memory and requests are limited. Pauses count too, if the
 // caller writes them.
-const MaxUtterance = 2 * time.Minute
+const maxUtterance = 2 * time.Minute
 
 const (
-	// maxUtterance is MaxUtterance in bytes.
-	maxUtterance = int(MaxUtterance/time.Second) * bytesPerSecond
+	// maxUtteranceBytes is maxUtterance in bytes.
+	maxUtteranceBytes = int(maxUtterance/time.Second) * bytesPerSecond
 	// answerLimit limits the wait for a text, or for a connection.
 	answerLimit = 30 * time.Second
 	// maxResults is how many results wait for the caller. Then the recognizer waits, and the audio fills the queue.
@@ -56,7 +56,7 @@ func newListener(ctx context.Context, work func(*listener) error) *listener {
 		}
 		cancel(err)
 		l.queue.fail(err)
-		if !errors.Is(err, ErrClosed) {
+		if !errors.Is(err, errClosed) {
 			l.emit(voice.Result{Err: err})
 		}
 	}()
@@ -84,7 +84,7 @@ func (l *listener) EndUtterance() error { return l.report(l.queue.end()) }
 
 // report ends the listener after an overflow, since its text would have a gap.
 func (l *listener) report(err error) error {
-	if errors.Is(err, ErrOverflow) {
+	if errors.Is(err, errOverflow) {
 		l.queue.fail(err)
 		l.cancel(err)
 	}
@@ -98,8 +98,8 @@ func (l *listener) Results() <-chan voice.Result { return l.results }
 func (l *listener) Close() error {
 	l.close.Do(func() {
 		close(l.closing)
-		l.cancel(ErrClosed)
-		l.queue.fail(ErrClosed)
+		l.cancel(errClosed)
+		l.queue.fail(errClosed)
 	})
 	<-l.workDone
 	return nil

@@ -67,7 +67,7 @@ func (r *openAI) listen(l *listener, language string) error {
 			return err
 		}
 		audio = append(audio, next.audio...)
-		if !next.isEnd && len(audio) < maxUtterance {
+		if !next.isEnd && len(audio) < maxUtteranceBytes {
 			continue
 		}
 		text := ""
@@ -111,21 +111,21 @@ func (r *openAI) transcribe(ctx context.Context, audio []byte, language string) 
 	}
 	resp, err := r.http.Do(req)
 	if err != nil {
-		return "", &Failure{Engine: r.options.Engine, Reason: Unavailable, cause: outbound.Reason(err)}
+		return "", &voice.Failure{Service: "recognition", Engine: r.options.Engine, Reason: voice.Unavailable, Err: outbound.Reason(err)}
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return "", refusal(r.options.Engine, r.options.Key, resp)
+		return "", voice.Refusal("recognition", r.options.Engine, r.options.Key, resp)
 	}
 	raw, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return "", &Failure{Engine: r.options.Engine, Reason: Interrupted, cause: err}
+		return "", &voice.Failure{Service: "recognition", Engine: r.options.Engine, Reason: voice.Interrupted, Err: err}
 	}
 	var answer struct {
 		Text *string `json:"text"`
 	}
 	if err := json.Unmarshal(raw, &answer); err != nil || answer.Text == nil {
-		return "", &Failure{Engine: r.options.Engine, Reason: Format, Status: resp.StatusCode, Detail: "the response has no text"}
+		return "", &voice.Failure{Service: "recognition", Engine: r.options.Engine, Reason: voice.Format, Status: resp.StatusCode, Detail: "the response has no text"}
 	}
 	return strings.TrimSpace(*answer.Text), nil
 }

@@ -49,11 +49,11 @@ func (q *queue) add(audio []byte) error {
 	case q.err != nil:
 		return q.err
 	case len(audio)%2 != 0:
-		return ErrOdd
+		return errOdd
 	case len(audio) == 0:
 		return nil
 	case q.bytes+len(audio) > maxQueued:
-		return fmt.Errorf("%w: %v", ErrOverflow, time.Duration(q.bytes)*time.Second/bytesPerSecond)
+		return fmt.Errorf("%w: %v", errOverflow, time.Duration(q.bytes)*time.Second/bytesPerSecond)
 	}
 	q.bytes += len(audio)
 	// Browsers send frames of 20 ms. Joined, they cost a slow recognizer fewer requests or frames.
@@ -74,7 +74,7 @@ func (q *queue) end() error {
 		return q.err
 	}
 	if q.ends >= maxEnds {
-		return fmt.Errorf("%w: %d utterances", ErrOverflow, q.ends)
+		return fmt.Errorf("%w: %d utterances", errOverflow, q.ends)
 	}
 	q.ends++
 	q.items = append(q.items, item{isEnd: true})

@@ -119,10 +119,10 @@ func TestUtterances(t *testing.T) {
 		if _, ok := <-l.Results(); ok {
 			t.Errorf("%s: a result after Close", engine)
 		}
-		if err := l.Write(make([]byte, 2)); !errors.Is(err, ErrClosed) {
+		if err := l.Write(make([]byte, 2)); !errors.Is(err, errClosed) {
 			t.Errorf("%s: a write after Close: %v", engine, err)
 		}
-		if err := l.EndUtterance(); !errors.Is(err, ErrClosed) {
+		if err := l.EndUtterance(); !errors.Is(err, errClosed) {
 			t.Errorf("%s: an end after Close: %v", engine, err)
 		}
 		_ = l.Close()
@@ -166,7 +166,7 @@ func TestSilence(t *testing.T) {
 	if got := finals(t, l, 4); !slices.Equal(got, []string{"", "", "", ""}) || len(s.Requests()) != 0 {
 		t.Errorf("%q after %d requests", got, len(s.Requests()))
 	}
-	if err := l.Write([]byte{1}); !errors.Is(err, ErrOdd) {
+	if err := l.Write([]byte{1}); !errors.Is(err, errOdd) {
 		t.Errorf("an odd length: %v", err)
 	}
 }
@@ -178,7 +178,7 @@ func TestMaxUtterance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	total := 2 * MaxUtterance / time.Second * voice.MicrophoneRate
+	total := 2 * maxUtterance / time.Second * voice.MicrophoneRate
 	samples, answered := 0, 0
 	for part := range slices.Chunk(speech(int(total)), bytesPerSecond) {
 		for { // the queue is shorter than the utterance
@@ -212,26 +212,26 @@ func TestFaults(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault  voicetest.Fault
 		key    string
-		reason Reason
+		reason voice.Reason
 		status int
 		text   string // in the error
 		after  time.Duration
 		only   string // engine
 	}{
-		"wrong key":         {key: "sk-other-0123456789", reason: Credentials, status: 401, text: "check the key"},
-		"no credit":         {fault: voicetest.Fault{Status: 402}, reason: Quota, status: 402},
-		"quota":             {fault: voicetest.Fault{Status: 429, Body: `{"error":{"message":"You exceeded","code":"insufficient_quota"}}`}, reason: Quota, status: 429, text: "You exceeded"},
-		"too many":          {fault: voicetest.Fault{Status: 429, RetryAfter: "7"}, reason: RateLimit, status: 429, after: 7 * time.Second, text: "try again in 7s"},
-		"invalid":           {fault: voicetest.Fault{Status: 400}, reason: Rejected, status: 400, text: "Bad Request for [key]"},
-		"server error":      {fault: voicetest.Fault{Status: 500}, reason: Unavailable, status: 500},
-		"redirect":          {fault: voicetest.Fault{Status: 307}, reason: Rejected, status: 307},
-		"no JSON":           {fault: voicetest.Fault{Body: "<html>"}, reason: Format, status: 200, text: "no text", only: "openai"},
-		"no text":           {fault: voicetest.Fault{Body: `{"txt":"x"}`}, reason: Format, status: 200, text: "no text", only: "openai"},
-		"idle":              {fault: voicetest.Fault{CloseReason: "NET-0001 no audio for " + voicetest.Key, After: 5}, reason: Interrupted, text: "1011 NET-0001 no audio for [key]", only: "deepgram"},
-		"error message":     {fault: voicetest.Fault{Message: `{"type":"Error","description":"no such model"}`, After: 5}, reason: Rejected, text: "no such model", only: "deepgram"},
-		"malformed message": {fault: voicetest.Fault{Message: `{"type":`, After: 5}, reason: Format, text: "not JSON", only: "deepgram"},
-		"cut":               {fault: voicetest.Fault{Reset: true, After: 5}, reason: Interrupted},
-		"cut at once":       {fault: voicetest.Fault{Reset: true}, reason: Interrupted},
+		"wrong key":         {key: "sk-other-0123456789", reason: voice.Credentials, status: 401, text: "check the key"},
+		"no credit":         {fault: voicetest.Fault{Status: 402}, reason: voice.Quota, status: 402},
+		"quota":             {fault: voicetest.Fault{Status: 429, Body: `{"error":{"message":"You exceeded","code":"insufficient_quota"}}`}, reason: voice.Quota, status: 429, text: "You exceeded"},
+		"too many":          {fault: voicetest.Fault{Status: 429, RetryAfter: "7"}, reason: voice.RateLimit, status: 429, after: 7 * time.Second, text: "try again in 7s"},
+		"invalid":           {fault: voicetest.Fault{Status: 400}, reason: voice.Rejected, status: 400, text: "Bad Request for [key]"},
+		"server error":      {fault: voicetest.Fault{Status: 500}, reason: voice.Unavailable, status: 500},
+		"redirect":          {fault: voicetest.Fault{Status: 307}, reason: voice.Rejected, status: 307},
+		"no JSON":           {fault: voicetest.Fault{Body: "<html>"}, reason: voice.Format, status: 200, text: "no text", only: "openai"},
+		"no text":           {fault: voicetest.Fault{Body: `{"txt":"x"}`}, reason: voice.Format, status: 200, text: "no text", only: "openai"},
+		"idle":              {fault: voicetest.Fault{CloseReason: "NET-0001 no audio for " + voicetest.Key, After: 5}, reason: voice.Interrupted, text: "1011 NET-0001 no audio for [key]", only: "deepgram"},
+		"error message":     {fault: voicetest.Fault{Message: `{"type":"Error","description":"no such model"}`, After: 5}, reason: voice.Rejected, text: "no such model", only: "deepgram"},
+		"malformed message": {fault: voicetest.Fault{Message: `{"type":`, After: 5}, reason: voice.Format, text: "not JSON", only: "deepgram"},
+		"cut":               {fault: voicetest.Fault{Reset: true, After: 5}, reason: voice.Interrupted},
+		"cut at once":       {fault: voicetest.Fault{Reset: true}, reason: voice.Interrupted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, engine := range services {
@@ -253,7 +253,7 @@ func TestFaults(t *testing.T) {
 						t.Errorf("%s: a write after %v returns %v", engine, err, after)
 					}
 				}
-				f, ok := errors.AsType[*Failure](err)
+				f, ok := errors.AsType[*voice.Failure](err)
 				if !ok || f.Reason != c.reason || f.Engine != engine || f.Status != c.status || f.RetryAfter != c.after {
 					t.Errorf("%s: %#v (%v), want %s", engine, f, err, c.reason)
 					continue
@@ -279,7 +279,7 @@ func TestStall(t *testing.T) {
 				say(t, l, 16_000)
 				err = failureOf(t, l)
 			}
-			if f, ok := errors.AsType[*Failure](err); !ok || !f.Temporary() {
+			if f, ok := errors.AsType[*voice.Failure](err); !ok || !f.Temporary() {
 				t.Errorf("%s: %v", engine, err)
 			}
 			if engine == "openai" { // the fake socket that doesn't read can't notice the end
@@ -343,10 +343,10 @@ func TestOverflow(t *testing.T) {
 				err = l.EndUtterance()
 			}
 		}
-		if !errors.Is(err, ErrOverflow) || written < maxQueued/bytesPerSecond {
+		if !errors.Is(err, errOverflow) || written < maxQueued/bytesPerSecond {
 			t.Errorf("%s: %v after %d s", engine, err, written)
 		}
-		if err := failureOf(t, l); !errors.Is(err, ErrOverflow) {
+		if err := failureOf(t, l); !errors.Is(err, errOverflow) {
 			t.Errorf("%s: the last result is %v", engine, err)
 		}
 	}
@@ -355,7 +355,7 @@ func TestOverflow(t *testing.T) {
 	for range maxEnds + 1 {
 		err = q.end()
 	}
-	if !errors.Is(err, ErrOverflow) {
+	if !errors.Is(err, errOverflow) {
 		t.Errorf("ends: %v", err)
 	}
 }

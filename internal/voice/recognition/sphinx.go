@@ -33,7 +33,7 @@ var _ voice.Recognizer = (*sphinx)(nil)
 func newSphinx(o Options) (voice.Recognizer, error) {
 	path, err := process.Find([]string{cmp.Or(o.program, "pocketsphinx_continuous")})
 	if err != nil {
-		return nil, &Failure{Engine: o.Engine, Reason: NotInstalled, Detail: "install pocketsphinx (Debian and Ubuntu: apt install pocketsphinx pocketsphinx-en-us)", cause: err}
+		return nil, &voice.Failure{Service: "recognition", Engine: o.Engine, Reason: voice.NotInstalled, Detail: "install pocketsphinx (Debian and Ubuntu: apt install pocketsphinx pocketsphinx-en-us)", Err: err}
 	}
 	s := &sphinx{path: path, options: o, slots: make(chan struct{}, maxProcesses)}
 	return s, s.checkEnglish(o.Language)
@@ -45,7 +45,7 @@ func (*sphinx) Close() error { return nil }
 // checkEnglish refuses all languages but English, because Debian packages only its model.
 func (s *sphinx) checkEnglish(language string) error {
 	if language != "" && primary(language) != "en" {
-		return &Failure{Engine: s.options.Engine, Reason: Rejected, Detail: fmt.Sprintf("it has no model for the language %q, only for English", language)}
+		return &voice.Failure{Service: "recognition", Engine: s.options.Engine, Reason: voice.Rejected, Detail: fmt.Sprintf("it has no model for the language %q, only for English", language)}
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func (s *sphinx) utterance(l *listener, audio []byte) (text string, isEnd bool, 
 		Path: s.path, Command: []string{"pocketsphinx_continuous", "-infile", "/dev/stdin"}, Env: process.Environment(nil),
 	})
 	if err != nil {
-		return "", false, &Failure{Engine: s.options.Engine, Reason: Unavailable, cause: fmt.Errorf("start: %w", err)}
+		return "", false, &voice.Failure{Service: "recognition", Engine: s.options.Engine, Reason: voice.Unavailable, Err: fmt.Errorf("start: %w", err)}
 	}
 	defer context.AfterFunc(l.ctx, p.Kill)()
 	ctx, cancel := context.WithCancelCause(l.ctx) // ends with the process, so that feed doesn't wait for more audio
@@ -117,14 +117,14 @@ func (s *sphinx) utterance(l *listener, audio []byte) (text string, isEnd bool, 
 	isLate := !timer.Stop()
 	output.Wait()
 	p.Close(pipes.Wait)
-	f := &Failure{Engine: s.options.Engine, Reason: Interrupted, Detail: aside.Last(), cause: cmp.Or(p.Err(), feedErr)}
+	f := &voice.Failure{Service: "recognition", Engine: s.options.Engine, Reason: voice.Interrupted, Detail: aside.Last(), Err: cmp.Or(p.Err(), feedErr)}
 	switch cause := context.Cause(l.ctx); {
 	case cause != nil:
 		return "", false, cause
 	case isLate:
-		f.Reason, f.Detail = Unavailable, fmt.Sprintf("no text within %v", s.options.times.answer)
+		f.Reason, f.Detail = voice.Unavailable, fmt.Sprintf("no text within %v", s.options.times.answer)
 		return "", false, f
-	case f.cause != nil:
+	case f.Err != nil:
 		return "", false, f
 	}
 	return text, isEnd, nil
@@ -136,7 +136,7 @@ func feed(ctx context.Context, q *queue, stdin io.WriteCloser, audio []byte) (is
 		if _, err := stdin.Write(audio); err != nil {
 			return false, err
 		}
-		if size += len(audio); size >= maxUtterance {
+		if size += len(audio); size >= maxUtteranceBytes {
 			break
 		}
 		next, _, err := q.take(ctx, 0)

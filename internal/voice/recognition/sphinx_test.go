@@ -155,7 +155,7 @@ func TestSphinxLanguages(t *testing.T) {
 	r := sphinxOrSkip(t)
 	for _, language := range []string{"de", "fr-CA", "eng"} {
 		_, err := r.Listen(t.Context(), language)
-		if f, ok := errors.AsType[*Failure](err); !ok || f.Reason != Rejected || !strings.Contains(err.Error(), "only for English") {
+		if f, ok := errors.AsType[*voice.Failure](err); !ok || f.Reason != voice.Rejected || !strings.Contains(err.Error(), "only for English") {
 			t.Errorf("%s: %v", language, err)
 		}
 	}
@@ -170,16 +170,16 @@ func TestSphinxFaults(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		body   string
-		reason Reason // empty for no failure
-		text   string // of the error or the result
+		reason voice.Reason // empty for no failure
+		text   string       // of the error or the result
 	}{
 		"texts":             {"cat >/dev/null; echo good; echo; echo ' morning '", "", "good morning"},
 		"control character": {"cat >/dev/null; printf 'a\\033[31mb\\n'", "", "a [31mb"},
-		"no model":          {"echo 'INFO: x' >&2; echo 'ERROR: acoustic model not found' >&2; exit 1", Interrupted, "acoustic model not found"},
-		"crashes":           {"head -c 1000 >/dev/null; kill -SEGV $$", Interrupted, "segmentation fault"},
-		"ends early":        {"head -c 1000 >/dev/null; exit 0", Interrupted, ""},
-		"hangs":             {"cat >/dev/null; sleep 1000", Unavailable, "no text within"},
-		"doesn't read":      {"sleep 1000", Unavailable, "no text within"},
+		"no model":          {"echo 'INFO: x' >&2; echo 'ERROR: acoustic model not found' >&2; exit 1", voice.Interrupted, "acoustic model not found"},
+		"crashes":           {"head -c 1000 >/dev/null; kill -SEGV $$", voice.Interrupted, "segmentation fault"},
+		"ends early":        {"head -c 1000 >/dev/null; exit 0", voice.Interrupted, ""},
+		"hangs":             {"cat >/dev/null; sleep 1000", voice.Unavailable, "no text within"},
+		"doesn't read":      {"sleep 1000", voice.Unavailable, "no text within"},
 		"leaves a child":    {"cat >/dev/null; sleep 1000 & echo fine", "", "fine"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestSphinxFaults(t *testing.T) {
 				}
 			} else {
 				err := failureOf(t, l)
-				if f, ok := errors.AsType[*Failure](err); !ok || f.Reason != c.reason || !strings.Contains(err.Error(), c.text) {
+				if f, ok := errors.AsType[*voice.Failure](err); !ok || f.Reason != c.reason || !strings.Contains(err.Error(), c.text) {
 					t.Errorf("%v, want %s", err, c.reason)
 				}
 			}
@@ -215,8 +215,8 @@ func TestSphinxFaults(t *testing.T) {
 func TestNotInstalled(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := New(Options{Engine: "pocketsphinx"})
-	f, ok := errors.AsType[*Failure](err)
-	if !ok || f.Reason != NotInstalled || !strings.Contains(err.Error(), "apt install pocketsphinx") {
+	f, ok := errors.AsType[*voice.Failure](err)
+	if !ok || f.Reason != voice.NotInstalled || !strings.Contains(err.Error(), "apt install pocketsphinx") {
 		t.Errorf("%v", err)
 	}
 }

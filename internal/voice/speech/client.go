@@ -110,17 +110,17 @@ func (c *client) post(ctx context.Context, cancel context.CancelCauseFunc, path 
 		if cause != nil && !errors.Is(cause, errStalled) {
 			return nil, cause
 		}
-		return nil, &Failure{Engine: c.engine, Reason: Unavailable, cause: cmp.Or(cause, outbound.Reason(err))}
+		return nil, &voice.Failure{Service: "speech", Engine: c.engine, Reason: voice.Unavailable, Err: cmp.Or(cause, outbound.Reason(err))}
 	}
 	if resp.StatusCode != http.StatusOK {
-		err = refusal(c.engine, c.key, resp)
+		err = voice.Refusal("speech", c.engine, c.key, resp)
 		_ = resp.Body.Close()
 		return nil, err
 	}
 	// Over HTTP/1.0 the end of the connection is the only end of such an answer, also if the server crashed.
 	if resp.ContentLength < 0 && len(resp.TransferEncoding) == 0 && resp.ProtoMajor < 2 {
 		_ = resp.Body.Close()
-		return nil, &Failure{Engine: c.engine, Reason: Format, Status: resp.StatusCode, Detail: "the response has neither a length nor chunks, so its end looks like an interruption"}
+		return nil, &voice.Failure{Service: "speech", Engine: c.engine, Reason: voice.Format, Status: resp.StatusCode, Detail: "the response has neither a length nor chunks, so its end looks like an interruption"}
 	}
 	return resp, nil
 }

@@ -39,7 +39,7 @@ var _ voice.Engine = (*espeak)(nil)
 func newEspeak(o Options) (voice.Engine, error) {
 	path, err := process.Find([]string{cmp.Or(o.program, "espeak-ng")})
 	if err != nil {
-		return nil, &Failure{Engine: o.Engine, Reason: NotInstalled, Detail: "install espeak-ng (Debian and Ubuntu: apt install espeak-ng)", cause: err}
+		return nil, &voice.Failure{Service: "speech", Engine: o.Engine, Reason: voice.NotInstalled, Detail: "install espeak-ng (Debian and Ubuntu: apt install espeak-ng)", Err: err}
 	}
 	e := &espeak{path: path, options: o, slots: make(chan struct{}, maxProcesses)}
 	if e.voices, err = e.listVoices(); err != nil {
@@ -90,10 +90,10 @@ func (e *espeak) listVoices() (voices, error) {
 		err = errors.New("it lists no voices")
 	}
 	if err != nil {
-		if f, ok := errors.AsType[*Failure](err); ok {
+		if f, ok := errors.AsType[*voice.Failure](err); ok {
 			return nil, f
 		}
-		return nil, &Failure{Engine: e.options.Engine, Reason: Unavailable, cause: err}
+		return nil, &voice.Failure{Service: "speech", Engine: e.options.Engine, Reason: voice.Unavailable, Err: err}
 	}
 	return parseVoices(string(list)), nil
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/leat-dev/leat/internal/base/process"
+	"github.com/leat-dev/leat/internal/voice"
 )
 
 // run is one process of espeak-ng. Its goroutine ends when the process is gone.
@@ -31,7 +32,7 @@ func (e *espeak) start(ctx context.Context, args []string, input string) (*run, 
 	})
 	if err != nil {
 		<-e.slots
-		return nil, &Failure{Engine: e.options.Engine, Reason: Unavailable, cause: fmt.Errorf("start: %w", err)}
+		return nil, &voice.Failure{Service: "speech", Engine: e.options.Engine, Reason: voice.Unavailable, Err: fmt.Errorf("start: %w", err)}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	r := &run{output: newBuffer(maxBuffered), cancel: cancel, exitDone: make(chan struct{})}
@@ -66,9 +67,9 @@ func (e *espeak) attend(ctx context.Context, p *process.Process, output *buffer,
 		return cause
 	case p.Err() != nil:
 		if last := aside.Last(); last != "" {
-			return &Failure{Engine: e.options.Engine, Reason: Rejected, Detail: last, cause: p.Err()}
+			return &voice.Failure{Service: "speech", Engine: e.options.Engine, Reason: voice.Rejected, Detail: last, Err: p.Err()}
 		}
-		return &Failure{Engine: e.options.Engine, Reason: Interrupted, cause: p.Err()}
+		return &voice.Failure{Service: "speech", Engine: e.options.Engine, Reason: voice.Interrupted, Err: p.Err()}
 	case copyErr != nil:
 		return copyErr
 	}

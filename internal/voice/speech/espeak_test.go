@@ -111,12 +111,12 @@ func TestEspeakVoices(t *testing.T) {
 	for _, u := range []voice.Utterance{{Language: "xx"}, {Language: "tlh-Latn"}, {Voice: "../../etc/passwd"}, {Voice: "-v"}, {Voice: "a b"}, {Voice: "+"}} {
 		u.Text = "x"
 		_, err := e.Speak(t.Context(), u)
-		if f, ok := errors.AsType[*Failure](err); !ok || f.Reason != Rejected {
+		if f, ok := errors.AsType[*voice.Failure](err); !ok || f.Reason != voice.Rejected {
 			t.Errorf("%+v: %v", u, err)
 		}
 	}
 	_, err := speak(t, speaker{e}, voice.Utterance{Text: "x", Voice: "nobody"})
-	if f, ok := errors.AsType[*Failure](err); !ok || f.Reason != Rejected || !strings.Contains(err.Error(), "does not exist") {
+	if f, ok := errors.AsType[*voice.Failure](err); !ok || f.Reason != voice.Rejected || !strings.Contains(err.Error(), "does not exist") {
 		t.Errorf("an unknown voice: %v", err)
 	}
 	configured := espeakOrSkip(t, Options{Voice: "en-gb+f3", Speed: 2}).(speaker).engine.(*espeak)
@@ -223,17 +223,17 @@ const header = `printf 'RIFF\044\360\377\177WAVEfmt \020\000\000\000\001\000\001
 func TestEspeakFaults(t *testing.T) {
 	for name, c := range map[string]struct {
 		body   string
-		reason Reason
+		reason voice.Reason
 		text   string
 	}{
-		"crashes":            {header + "; printf '12345678'; kill -SEGV $$", Interrupted, "segmentation fault"},
-		"fails":              {"echo 'out of voices' >&2; exit 3", Rejected, "out of voices"},
-		"fails in the end":   {header + "; printf '1234'; echo 'no more' >&2; exit 1", Rejected, "no more"},
-		"silent":             {"exit 0", Format, "no audio"},
-		"half a sample":      {header + "; printf '123'", Interrupted, "unexpected EOF"},
-		"half a header":      {"printf 'RIFF....WAVEfmt '", Interrupted, "WAV header"},
-		"hangs":              {"sleep 1000", Unavailable, "no audio arrived in time"},
-		"hangs with a child": {header + "; sleep 1000 & sleep 1000", Unavailable, "no audio arrived in time"},
+		"crashes":            {header + "; printf '12345678'; kill -SEGV $$", voice.Interrupted, "segmentation fault"},
+		"fails":              {"echo 'out of voices' >&2; exit 3", voice.Rejected, "out of voices"},
+		"fails in the end":   {header + "; printf '1234'; echo 'no more' >&2; exit 1", voice.Rejected, "no more"},
+		"silent":             {"exit 0", voice.Format, "no audio"},
+		"half a sample":      {header + "; printf '123'", voice.Interrupted, "unexpected EOF"},
+		"half a header":      {"printf 'RIFF....WAVEfmt '", voice.Interrupted, "WAV header"},
+		"hangs":              {"sleep 1000", voice.Unavailable, "no audio arrived in time"},
+		"hangs with a child": {header + "; sleep 1000 & sleep 1000", voice.Unavailable, "no audio arrived in time"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, err := script(t, c.body)
@@ -241,7 +241,7 @@ func TestEspeakFaults(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = speak(t, e, voice.Utterance{Text: sentence})
-			if f, ok := errors.AsType[*Failure](err); !ok || f.Reason != c.reason || !strings.Contains(err.Error(), c.text) {
+			if f, ok := errors.AsType[*voice.Failure](err); !ok || f.Reason != c.reason || !strings.Contains(err.Error(), c.text) {
 				t.Errorf("%v, want %s", err, c.reason)
 			}
 			if ids := children(t); len(ids) != 0 {
@@ -254,8 +254,8 @@ func TestEspeakFaults(t *testing.T) {
 func TestNotInstalled(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := Default(nil)
-	f, ok := errors.AsType[*Failure](err)
-	if !ok || f.Reason != NotInstalled || !strings.Contains(err.Error(), "apt install espeak-ng") || !errors.Is(err, osexec.ErrNotFound) {
+	f, ok := errors.AsType[*voice.Failure](err)
+	if !ok || f.Reason != voice.NotInstalled || !strings.Contains(err.Error(), "apt install espeak-ng") || !errors.Is(err, osexec.ErrNotFound) {
 		t.Errorf("%v", err)
 	}
 }

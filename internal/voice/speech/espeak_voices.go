@@ -94,14 +94,14 @@ func (e *espeak) voiceFor(u voice.Utterance) (string, error) {
 		tag := cmp.Or(u.Language, o.Language, defaultLanguage)
 		match, ok := e.voices.forTag(tag)
 		if !ok {
-			return "", &Failure{Engine: o.Engine, Reason: Rejected, Detail: fmt.Sprintf("no voice speaks the language %q", tag)}
+			return "", &voice.Failure{Service: "speech", Engine: o.Engine, Reason: voice.Rejected, Detail: fmt.Sprintf("no voice speaks the language %q", tag)}
 		}
 		if name = match; variant != "" {
 			name += "+" + variant
 		}
 	}
 	if !voiceName.MatchString(name) {
-		return "", &Failure{Engine: o.Engine, Reason: Rejected, Detail: fmt.Sprintf("invalid voice %q", name)}
+		return "", &voice.Failure{Service: "speech", Engine: o.Engine, Reason: voice.Rejected, Detail: fmt.Sprintf("invalid voice %q", name)}
 	}
 	return name, nil
 }

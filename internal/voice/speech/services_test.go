@@ -121,7 +121,7 @@ func TestFaults(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault  voicetest.Fault
 		key    string
-		reason Reason // empty if the audio is complete
+		reason voice.Reason // empty if the audio is complete
 		status int
 		text   string        // in the error
 		after  time.Duration // of RetryAfter
@@ -135,37 +135,37 @@ func TestFaults(t *testing.T) {
 		"wrong rate":      {fault: voicetest.Fault{Rate: 16_000, Chunk: 1_001}},
 		"wrong WAV":       {fault: voicetest.Fault{Rate: 22_050, WAV: true}},
 		"high WAV":        {fault: voicetest.Fault{Rate: 48_000, ExactWAV: true}},
-		"rate of 100":     {fault: voicetest.Fault{Rate: 100}, reason: Format, text: "100 Hz"},
-		"text as rate":    {fault: voicetest.Fault{ContentType: "audio/pcm;rate=high"}, reason: Format, text: `"high"`},
-		"stereo":          {fault: voicetest.Fault{ContentType: "audio/pcm;rate=24000;channels=2"}, reason: Format, text: "channels"},
-		"stereo WAV":      {fault: voicetest.Fault{Audio: stereoWAV()}, reason: Format, text: "2 channels"},
-		"JSON as 200":     {fault: voicetest.Fault{Audio: []byte(`{"error":"out of luck"}`)}, reason: Format, text: "JSON"},
-		"web page":        {fault: voicetest.Fault{Audio: []byte("Welcome, please sign in"), ContentType: "text/html; charset=utf-8"}, reason: Format, text: "text/html"},
-		"MP3":             {fault: voicetest.Fault{Audio: append([]byte{0xff, 0xfb, 0x90, 0x64}, make([]byte, 400)...), ContentType: "audio/mpeg"}, reason: Format, text: "MP3"},
-		"MP3 with title":  {fault: voicetest.Fault{Audio: append([]byte("ID3\x04"), make([]byte, 400)...)}, reason: Format, text: "MP3"},
-		"Ogg":             {fault: voicetest.Fault{Audio: append([]byte("OggS"), make([]byte, 400)...)}, reason: Format, text: "Ogg"},
-		"no audio":        {fault: voicetest.Fault{Audio: []byte{}}, reason: Format, text: "no audio"},
-		"half a sample":   {fault: voicetest.Fault{Extra: []byte{1}}, reason: Interrupted, length: len(whole)},
-		"cut at once":     {fault: voicetest.Fault{Reset: true}, reason: Interrupted},
-		"cut":             {fault: voicetest.Fault{Reset: true, After: 20_001}, reason: Interrupted, length: 20_000},
-		"cut WAV":         {fault: voicetest.Fault{Reset: true, After: 20_044, WAV: true}, reason: Interrupted, length: 20_000},
-		"cut in header":   {fault: voicetest.Fault{Reset: true, After: 20, WAV: true}, reason: Interrupted},
-		"short WAV":       {fault: voicetest.Fault{Audio: shortWAV()}, reason: Interrupted, length: 200},
-		"no length":       {fault: voicetest.Fault{NoLength: true}, reason: Format, status: 200, text: "neither a length nor chunks"},
-		"wrong key":       {key: "sk-other-0123456789", reason: Credentials, status: 401, text: "check the key"},
-		"forbidden":       {fault: voicetest.Fault{Status: 403}, reason: Credentials, status: 403},
-		"no credit":       {fault: voicetest.Fault{Status: 402}, reason: Quota, status: 402, text: "credit"},
-		"quota at OpenAI": {fault: voicetest.Fault{Status: 429, Body: `{"error":{"message":"You exceeded","type":"insufficient_quota","code":"insufficient_quota"}}`}, reason: Quota, status: 429, text: "You exceeded"},
-		"quota at Eleven": {fault: voicetest.Fault{Status: 401, Body: `{"detail":{"status":"quota_exceeded","message":"0 credits"}}`}, reason: Quota, status: 401, text: "0 credits"},
-		"too many":        {fault: voicetest.Fault{Status: 429, RetryAfter: "7"}, reason: RateLimit, status: 429, after: 7 * time.Second, text: "try again in 7s"},
-		"too many ever":   {fault: voicetest.Fault{Status: 429, RetryAfter: "99999999"}, reason: RateLimit, status: 429, after: 24 * time.Hour},
-		"too many, quiet": {fault: voicetest.Fault{Status: 429}, reason: RateLimit, status: 429},
-		"unknown voice":   {fault: voicetest.Fault{Status: 404}, reason: Rejected, status: 404, text: "Not Found for [key]"},
-		"invalid":         {fault: voicetest.Fault{Status: 422, Body: `{"detail":[{"loc":["body","voice"],"msg":"no such voice"}]}`}, reason: Rejected, status: 422, text: "no such voice"},
-		"plain text":      {fault: voicetest.Fault{Status: 400, Body: "bad\nthing " + strings.Repeat("é", 500)}, reason: Rejected, status: 400, text: "bad thing éé"},
-		"redirect":        {fault: voicetest.Fault{Status: 307}, reason: Rejected, status: 307},
-		"server error":    {fault: voicetest.Fault{Status: 500}, reason: Unavailable, status: 500},
-		"overloaded":      {fault: voicetest.Fault{Status: 503, RetryAfter: "3"}, reason: Unavailable, status: 503, after: 3 * time.Second},
+		"rate of 100":     {fault: voicetest.Fault{Rate: 100}, reason: voice.Format, text: "100 Hz"},
+		"text as rate":    {fault: voicetest.Fault{ContentType: "audio/pcm;rate=high"}, reason: voice.Format, text: `"high"`},
+		"stereo":          {fault: voicetest.Fault{ContentType: "audio/pcm;rate=24000;channels=2"}, reason: voice.Format, text: "channels"},
+		"stereo WAV":      {fault: voicetest.Fault{Audio: stereoWAV()}, reason: voice.Format, text: "2 channels"},
+		"JSON as 200":     {fault: voicetest.Fault{Audio: []byte(`{"error":"out of luck"}`)}, reason: voice.Format, text: "JSON"},
+		"web page":        {fault: voicetest.Fault{Audio: []byte("Welcome, please sign in"), ContentType: "text/html; charset=utf-8"}, reason: voice.Format, text: "text/html"},
+		"MP3":             {fault: voicetest.Fault{Audio: append([]byte{0xff, 0xfb, 0x90, 0x64}, make([]byte, 400)...), ContentType: "audio/mpeg"}, reason: voice.Format, text: "MP3"},
+		"MP3 with title":  {fault: voicetest.Fault{Audio: append([]byte("ID3\x04"), make([]byte, 400)...)}, reason: voice.Format, text: "MP3"},
+		"Ogg":             {fault: voicetest.Fault{Audio: append([]byte("OggS"), make([]byte, 400)...)}, reason: voice.Format, text: "Ogg"},
+		"no audio":        {fault: voicetest.Fault{Audio: []byte{}}, reason: voice.Format, text: "no audio"},
+		"half a sample":   {fault: voicetest.Fault{Extra: []byte{1}}, reason: voice.Interrupted, length: len(whole)},
+		"cut at once":     {fault: voicetest.Fault{Reset: true}, reason: voice.Interrupted},
+		"cut":             {fault: voicetest.Fault{Reset: true, After: 20_001}, reason: voice.Interrupted, length: 20_000},
+		"cut WAV":         {fault: voicetest.Fault{Reset: true, After: 20_044, WAV: true}, reason: voice.Interrupted, length: 20_000},
+		"cut in header":   {fault: voicetest.Fault{Reset: true, After: 20, WAV: true}, reason: voice.Interrupted},
+		"short WAV":       {fault: voicetest.Fault{Audio: shortWAV()}, reason: voice.Interrupted, length: 200},
+		"no length":       {fault: voicetest.Fault{NoLength: true}, reason: voice.Format, status: 200, text: "neither a length nor chunks"},
+		"wrong key":       {key: "sk-other-0123456789", reason: voice.Credentials, status: 401, text: "check the key"},
+		"forbidden":       {fault: voicetest.Fault{Status: 403}, reason: voice.Credentials, status: 403},
+		"no credit":       {fault: voicetest.Fault{Status: 402}, reason: voice.Quota, status: 402, text: "credit"},
+		"quota at OpenAI": {fault: voicetest.Fault{Status: 429, Body: `{"error":{"message":"You exceeded","type":"insufficient_quota","code":"insufficient_quota"}}`}, reason: voice.Quota, status: 429, text: "You exceeded"},
+		"quota at Eleven": {fault: voicetest.Fault{Status: 401, Body: `{"detail":{"status":"quota_exceeded","message":"0 credits"}}`}, reason: voice.Quota, status: 401, text: "0 credits"},
+		"too many":        {fault: voicetest.Fault{Status: 429, RetryAfter: "7"}, reason: voice.RateLimit, status: 429, after: 7 * time.Second, text: "try again in 7s"},
+		"too many ever":   {fault: voicetest.Fault{Status: 429, RetryAfter: "99999999"}, reason: voice.RateLimit, status: 429, after: 24 * time.Hour},
+		"too many, quiet": {fault: voicetest.Fault{Status: 429}, reason: voice.RateLimit, status: 429},
+		"unknown voice":   {fault: voicetest.Fault{Status: 404}, reason: voice.Rejected, status: 404, text: "Not Found for [key]"},
+		"invalid":         {fault: voicetest.Fault{Status: 422, Body: `{"detail":[{"loc":["body","voice"],"msg":"no such voice"}]}`}, reason: voice.Rejected, status: 422, text: "no such voice"},
+		"plain text":      {fault: voicetest.Fault{Status: 400, Body: "bad\nthing " + strings.Repeat("é", 500)}, reason: voice.Rejected, status: 400, text: "bad thing éé"},
+		"redirect":        {fault: voicetest.Fault{Status: 307}, reason: voice.Rejected, status: 307},
+		"server error":    {fault: voicetest.Fault{Status: 500}, reason: voice.Unavailable, status: 500},
+		"overloaded":      {fault: voicetest.Fault{Status: 503, RetryAfter: "3"}, reason: voice.Unavailable, status: 503, after: 3 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, engine := range services {
@@ -186,7 +186,7 @@ func TestFaults(t *testing.T) {
 					}
 					continue
 				}
-				f, ok := errors.AsType[*Failure](err)
+				f, ok := errors.AsType[*voice.Failure](err)
 				if !ok || f.Reason != c.reason || f.Engine != engine || f.Status != c.status || f.RetryAfter != c.after {
 					t.Errorf("%s: %#v (%v), want %s", engine, f, err, c.reason)
 					continue
@@ -227,8 +227,8 @@ func TestStall(t *testing.T) {
 			o := optionsFor(engine, s)
 			o.stall = 60 * time.Millisecond
 			audio, err := speak(t, newEngine(t, o), voice.Utterance{Text: sentence})
-			f, ok := errors.AsType[*Failure](err)
-			if !ok || f.Reason != Unavailable || !errors.Is(err, errStalled) || !f.Temporary() {
+			f, ok := errors.AsType[*voice.Failure](err)
+			if !ok || f.Reason != voice.Unavailable || !errors.Is(err, errStalled) || !f.Temporary() {
 				t.Errorf("%s, %s: %v", engine, name, err)
 			}
 			// On a busy machine the limit may pass earlier.
@@ -304,7 +304,7 @@ func TestEnd(t *testing.T) {
 				if _, err := r.Read(make([]byte, 100)); !errors.Is(err, want) {
 					t.Errorf("%s: a later read returns %v", engine, err)
 				}
-				if _, ok := errors.AsType[*Failure](err); ok {
+				if _, ok := errors.AsType[*voice.Failure](err); ok {
 					t.Errorf("%s: an end that was asked for is a failure", engine)
 				}
 				_ = r.Close()
@@ -325,7 +325,7 @@ func TestUnreachable(t *testing.T) {
 	base := "http://" + l.Addr().String() + "/secret-path"
 	_ = l.Close()
 	_, err = speak(t, newEngine(t, Options{Engine: "openai", URL: base}), voice.Utterance{Text: sentence})
-	if f, ok := errors.AsType[*Failure](err); !ok || f.Reason != Unavailable || strings.Contains(err.Error(), "secret-path") {
+	if f, ok := errors.AsType[*voice.Failure](err); !ok || f.Reason != voice.Unavailable || strings.Contains(err.Error(), "secret-path") {
 		t.Errorf("%v", err)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"github.com/leat-dev/leat/internal/voice"
 )
 
 // stallLimit is how long an engine may send nothing while a reader waits. Good services send the first audio in less than a second, slow
@@ -73,19 +75,19 @@ func (s *stream) Read(p []byte) (int, error) {
 
 // fail returns a Failure, unless the caller itself ended the stream.
 func (s *stream) fail(err error) error {
-	if f, ok := errors.AsType[*Failure](err); ok {
+	if f, ok := errors.AsType[*voice.Failure](err); ok {
 		return f
 	}
 	var bad *formatError
 	switch cause := context.Cause(s.src.ctx); {
 	case errors.Is(cause, errStalled):
-		return &Failure{Engine: s.engine, Reason: Unavailable, cause: cause}
+		return &voice.Failure{Service: "speech", Engine: s.engine, Reason: voice.Unavailable, Err: cause}
 	case cause != nil:
 		return cause
 	case errors.As(err, &bad):
-		return &Failure{Engine: s.engine, Reason: Format, Detail: bad.text}
+		return &voice.Failure{Service: "speech", Engine: s.engine, Reason: voice.Format, Detail: bad.text}
 	}
-	return &Failure{Engine: s.engine, Reason: Interrupted, cause: err}
+	return &voice.Failure{Service: "speech", Engine: s.engine, Reason: voice.Interrupted, Err: err}
 }
 
 // Close implements [io.Closer]. It returns when the request or process has ended.

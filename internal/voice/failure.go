@@ -1,4 +1,4 @@
-package speech
+package voice
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Reason says why an engine failed.
+// Reason says why an engine or a recogniser failed.
 type Reason string
 
 // The reasons of failures.
@@ -19,13 +19,13 @@ const (
 	Quota Reason = "quota"
 	// RateLimit says that there were too many requests. Failure.RetryAfter may say how long to wait.
 	RateLimit Reason = "rate-limit"
-	// Rejected says that the service refuses this request, such as an unknown voice or model.
+	// Rejected says that the service refuses this request, such as an unknown voice, language or model.
 	Rejected Reason = "rejected"
 	// Unavailable says that the service can't be reached, fails or doesn't respond.
 	Unavailable Reason = "unavailable"
-	// Interrupted says that the audio ends before its end was announced.
+	// Interrupted says that the audio or the connection ended too early.
 	Interrupted Reason = "interrupted"
-	// Format says that an answer isn't usable audio.
+	// Format says that an answer can't be used.
 	Format Reason = "format"
 )
 
@@ -35,15 +35,17 @@ var messages = map[Reason]struct{ problem, advice string }{
 	Credentials:  {"the API key was refused", "check the key and its permissions"},
 	Quota:        {"the quota of the account is used up", "check the plan and the credit of the account"},
 	RateLimit:    {"too many requests", "try again later, or raise the limit of the account"},
-	Rejected:     {"the request was rejected", "check the model, the voice and the URL"},
+	Rejected:     {"the request was rejected", "check the model, the voice, the language and the URL"},
 	Unavailable:  {"the service is unavailable", "try again later, and check the URL"},
-	Interrupted:  {"the audio ended early", "try again"},
-	Format:       {"the audio has an unsupported format", "the service must send 16-bit mono PCM or WAV"},
+	Interrupted:  {"the answer ended early", "try again"},
+	Format:       {"the answer has an unsupported format", "check the URL; a speech service must send 16-bit mono PCM or WAV"},
 }
 
-// Failure is an error of a speech service or program.
+// Failure is an error of a service or program that speaks or recognises speech.
 type Failure struct {
-	// Engine is the name in Options.
+	// Service is "speech" or "recognition".
+	Service string
+	// Engine is the name in the configuration.
 	Engine string
 	// Reason says what kind of failure it is, for programs.
 	Reason Reason
@@ -54,22 +56,22 @@ type Failure struct {
 	// Detail is the service's or program's own text, for operators. Its length is limited, and the API key is masked.
 	Detail string
 
-	// cause is nil if the service itself reported the failure.
-	cause error
+	// Err is the cause, or nil if the service itself reported the failure.
+	Err error
 }
 
 // Error returns the problem, the service's text and what to do.
 func (f *Failure) Error() string {
 	m := messages[f.Reason]
 	var b strings.Builder
-	fmt.Fprintf(&b, "speech: %s: %s", f.Engine, m.problem)
+	fmt.Fprintf(&b, "%s: %s: %s", f.Service, f.Engine, m.problem)
 	if f.Status != 0 {
 		fmt.Fprintf(&b, " (HTTP %d)", f.Status)
 	}
 	if f.Detail != "" {
 		fmt.Fprintf(&b, ": %s", f.Detail)
-	} else if f.cause != nil {
-		fmt.Fprintf(&b, ": %v", f.cause)
+	} else if f.Err != nil {
+		fmt.Fprintf(&b, ": %v", f.Err)
 	}
 	fmt.Fprintf(&b, "; %s", f.Advice())
 	return b.String()
@@ -84,7 +86,7 @@ func (f *Failure) Advice() string {
 }
 
 // Unwrap returns the cause, or nil.
-func (f *Failure) Unwrap() error { return f.cause }
+func (f *Failure) Unwrap() error { return f.Err }
 
 // Temporary reports whether the same request may succeed later.
 func (f *Failure) Temporary() bool {

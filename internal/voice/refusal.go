@@ -1,4 +1,4 @@
-package speech
+package voice
 
 import (
 	"encoding/json"
@@ -19,11 +19,11 @@ const (
 	maxRetryAfter = 24 * time.Hour
 )
 
-// refusal returns the failure of a response with an error status.
-func refusal(engine, key string, resp *http.Response) *Failure {
+// Refusal returns the failure of a response with an error status. Occurrences of the API key in the service's text are masked.
+func Refusal(service, engine, key string, resp *http.Response) *Failure {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // what arrived is enough for a message
 	code, message := explain(body)
-	f := &Failure{Engine: engine, Reason: reasonOf(resp.StatusCode, code), Status: resp.StatusCode}
+	f := &Failure{Service: service, Engine: engine, Reason: reasonOf(resp.StatusCode, code), Status: resp.StatusCode}
 	if f.Reason == RateLimit || f.Reason == Unavailable {
 		f.RetryAfter = min(retry.After(resp.Header.Get("Retry-After"), time.Now()), maxRetryAfter)
 	}
@@ -31,7 +31,7 @@ func refusal(engine, key string, resp *http.Response) *Failure {
 	if f.Reason == Credentials {
 		f.Detail = code // messages about keys quote parts of them
 	}
-	f.Detail = shorten(mask(f.Detail, key))
+	f.Detail = Detail(f.Detail, key)
 	return f
 }
 
@@ -88,16 +88,11 @@ func text(fields map[string]json.RawMessage, names ...string) string {
 	return ""
 }
 
-// mask replaces a key in a text.
-func mask(s, key string) string {
-	if key == "" {
-		return s
+// Detail makes a text of a service one short line, and masks the API key in it, unless the key is empty.
+func Detail(s, key string) string {
+	if key != "" {
+		s = strings.ReplaceAll(s, key, "[key]")
 	}
-	return strings.ReplaceAll(s, key, "[key]")
-}
-
-// shorten makes a text of a service one short line.
-func shorten(s string) string {
 	s = strings.TrimSpace(process.Clean(s))
 	if len(s) > maxDetail {
 		s = strings.ToValidUTF8(s[:maxDetail], "") + "…"
