@@ -162,6 +162,7 @@ type failure struct {
 	reset        string // seconds until the end of a penalty, or empty
 }
 
+// refuse returns a refusal with one of the platform's codes.
 func refuse(code int, format string, args ...any) *failure {
 	return &failure{status: http.StatusBadRequest, code: code, message: fmt.Sprintf(format, args...)}
 }

@@ -117,6 +117,7 @@ type refusal struct {
 	message string
 }
 
+// refuse returns a refusal with one of the platform's codes.
 func refuse(code int, format string, args ...any) *refusal {
 	return &refusal{code, fmt.Sprintf(format, args...)}
 }

@@ -40,6 +40,7 @@ type Command struct {
 	About    string
 }
 
+// commands are the slash commands in the order of /help.
 var commands = []Command{
 	{commandNew, "", false, "starts a fresh session"},
 	{commandStop, "", false, "stops the answer"},

@@ -39,6 +39,7 @@ type chat struct {
 	replies map[string]string
 }
 
+// newConnector returns the connector of a channel, which is not started.
 func newConnector(p *Pipeline, ch Channel, o Options) *connector {
 	name := ch.Name()
 	return &connector{
@@ -104,6 +105,7 @@ func (c *connector) receive(ctx context.Context, rt *runtime) {
 	}
 }
 
+// setRunError notes why the channel's Run has ended, for its state. It is nil while Run works.
 func (c *connector) setRunError(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

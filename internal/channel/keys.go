@@ -30,16 +30,19 @@ func hash(names ...string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
+// bindingPrefix begins the keys of the bindings of a channel's chats.
 func bindingPrefix(channel string) string { return keyPrefix + channel + "/chat/" }
 
 func bindingKey(channel, chat, conversation string) string {
 	return bindingPrefix(channel) + hash(chat) + "/" + hash(conversation)
 }
 
+// inboxPrefix begins the keys of a channel's messages that were received. Ids of messages are hashed, because they may contain numbers of people.
 func inboxPrefix(channel string) string { return keyPrefix + channel + "/in/" }
 
 func inboxKey(channel, id string) string { return inboxPrefix(channel) + hash(id) }
 
+// allowPrefix begins the keys of the people who were admitted to a channel.
 func allowPrefix(channel string) string { return keyPrefix + channel + "/allow/" }
 
 func allowKey(channel, sender string) string { return allowPrefix(channel) + hash(sender) }
@@ -47,6 +50,8 @@ func allowKey(channel, sender string) string { return allowPrefix(channel) + has
 // pairPrefix is the prefix of the pairing codes of all channels, because the operator names only the code.
 const pairPrefix = keyPrefix + "pair/"
 
+// linkKey returns the key of a code that links chats of one person.
 func linkKey(code string) string { return keyPrefix + "link/" + code }
 
+// pairKey returns the key of a person who waits to be admitted.
 func pairKey(code string) string { return pairPrefix + code }

@@ -34,6 +34,7 @@ type lane[M any] struct {
 	isRunning  bool // a goroutine handles list
 }
 
+// newLanes returns lanes whose queues have a size. handle is called for one message of a lane at a time.
 func newLanes[M any](size int, handle func(context.Context, M)) *lanes[M] {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &lanes[M]{size: size, handle: handle, byKey: map[string]*lane[M]{}, quit: make(chan struct{}), ctx: ctx, cancel: cancel}

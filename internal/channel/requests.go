@@ -139,6 +139,7 @@ func (c *connector) answerText(ctx context.Context, t *chat, m *InboundMessage) 
 	return true, c.answer(ctx, b, m, r, "", m.Content)
 }
 
+// answer answers a request of an agent for a person. The command has the key of the message, so a repetition changes nothing.
 func (c *connector) answer(ctx context.Context, b *binding, m *InboundMessage, r openRequest, decision event.Decision, text string) error {
 	_, err := c.pipeline.gateway.Do(ctx, c.principalOf(b), b.Conversation, gateway.Command{
 		Type: gateway.CommandAnswer, Key: m.ID, Turn: r.turn, Request: r.ID, Decision: decision, Text: text,

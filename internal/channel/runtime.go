@@ -16,6 +16,7 @@ type runtime struct {
 	stopped chan struct{}      // closed when Run has returned for good
 }
 
+// newRuntime returns a runtime that doesn't receive yet.
 func newRuntime(ch Channel, o Options) *runtime {
 	return &runtime{channel: ch, options: o, stop: func() {}, stopped: make(chan struct{})}
 }

@@ -42,6 +42,7 @@ func (p *Pipeline) States() []State {
 	return list
 }
 
+// state returns what operators see of the channel.
 func (c *connector) state() State {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,6 +15,7 @@ const (
 	feishuEncryptKey = "FEISHU_ENCRYPT_KEY"
 )
 
+// feishuOptions are the options of the kind feishu, besides those of every channel.
 var feishuOptions = slices.Concat(
 	[]agent.Option{{Name: "app_id", Help: "id of the app"}},
 	agent.SecretOptions("app_secret", "secret of the app", feishuAppSecret),
@@ -25,6 +26,7 @@ var feishuOptions = slices.Concat(
 	},
 )
 
+// openFeishu makes a Feishu bot from its configuration.
 func openFeishu(s agent.Spec, log *slog.Logger) (channel.Channel, error) {
 	o := feishu.Options{Name: s.Name, AppID: s.Options["app_id"], URL: s.Options["url"], Log: log}
 	var err error

@@ -9,12 +9,14 @@ import (
 	"github.com/leat-dev/leat/internal/channel/web"
 )
 
+// webOptions are the options of the kind web, besides those of every channel.
 var webOptions = []agent.Option{
 	{Name: "listen", Help: "address to listen on, or off for the gateway's own address only", Default: web.DefaultListen},
 	{Name: "origins", Help: "origins of the pages that may connect, separated by commas; * stands for all"},
 	{Name: "public", Help: "whether visitors who are not on this machine need no pairing code", Default: "false"},
 }
 
+// openWeb makes a web chat from its configuration.
 func openWeb(s agent.Spec, log *slog.Logger) (channel.Channel, error) {
 	o := web.Options{Name: s.Name, Listen: s.Options["listen"], Origins: list(s.Options["origins"]), Log: log}
 	var err error

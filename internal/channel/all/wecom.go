@@ -12,6 +12,7 @@ import (
 // weComSecret is the variable that has the bot's secret if no option gives it.
 const weComSecret = "WECOM_BOT_SECRET"
 
+// weComOptions are the options of the kind wecom, besides those of every channel.
 var weComOptions = slices.Concat(
 	[]agent.Option{{Name: "bot_id", Help: "id of the bot"}},
 	agent.SecretOptions("secret", "secret of the bot's long connection", weComSecret),
@@ -21,6 +22,7 @@ var weComOptions = slices.Concat(
 	},
 )
 
+// openWeCom makes a WeCom bot from its configuration.
 func openWeCom(s agent.Spec, log *slog.Logger) (channel.Channel, error) {
 	o := wecom.Options{Name: s.Name, BotID: s.Options["bot_id"], URL: s.Options["url"], Log: log}
 	var err error

@@ -16,6 +16,7 @@ const (
 	whatsAppVerifyToken = "WHATSAPP_VERIFY_TOKEN"
 )
 
+// whatsAppOptions are the options of the kind whatsapp, besides those of every channel.
 var whatsAppOptions = slices.Concat(
 	[]agent.Option{{Name: "phone_number_id", Help: "id of the phone number, in digits"}},
 	agent.SecretOptions("token", "access token of a system user", whatsAppToken),
@@ -24,6 +25,7 @@ var whatsAppOptions = slices.Concat(
 	[]agent.Option{{Name: "url", Help: "address of another Cloud API server, with the version", Default: "that of Meta"}},
 )
 
+// openWhatsApp makes a WhatsApp number from its configuration.
 func openWhatsApp(s agent.Spec, log *slog.Logger) (channel.Channel, error) {
 	o := whatsapp.Options{Name: s.Name, Number: s.Options["phone_number_id"], URL: s.Options["url"], Log: log}
 	var err error

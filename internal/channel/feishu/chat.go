@@ -26,6 +26,7 @@ const (
 	botGap = 60 * time.Millisecond
 )
 
+// rules are those of Feishu. A card that grows becomes the answer.
 var rules = live.Rules{
 	Format: markup.Feishu, MaxText: maxText, InPlace: true, Idempotent: true, HasButtons: true, TypingLife: time.Hour, MaxFile: maxUpload,
 }
@@ -49,6 +50,7 @@ type chat struct {
 
 var _ live.FileChat = (*chat)(nil)
 
+// newChat returns the chat for one delivery.
 func (c *bot) newChat(at place) *chat {
 	return &chat{c: c, at: at, entities: map[string]string{}, sequences: map[string]int64{}}
 }
@@ -169,6 +171,7 @@ func (t *chat) ShowTyping(context.Context) error { return nil }
 // messagePrefix is the prefix of the ids of messages.
 const messagePrefix = "om_"
 
+// messagePath returns the path of a message in the API. Ids are the platform's, but nothing guarantees their characters.
 func messagePath(id string) string { return "/im/v1/messages/" + url.PathEscape(id) }
 
 // uuidOf returns the uuid for a key, or "" without one. It may have 50 characters.

@@ -37,6 +37,7 @@ type client struct {
 	limitedUntil atomic.Int64
 }
 
+// newClient returns a client. allowPrivate permits private addresses, for an address that the operator has configured.
 func newClient(base, appID, secret string, allowPrivate bool) *client {
 	c := &client{
 		base:  base,

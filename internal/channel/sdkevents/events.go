@@ -98,6 +98,7 @@ func (w *writer) apply(e channel.StreamEvent) error {
 	return nil
 }
 
+// add adds a frame to those that are passed on next.
 func (w *writer) add(f frame) { w.frames = append(w.frames, f) }
 
 // parts returns the texts and the tool calls of the turn in their order. An empty text isn't visible, so it is left out.

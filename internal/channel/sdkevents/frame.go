@@ -36,16 +36,19 @@ type frame struct {
 	Iteration *int      `json:"iteration,omitempty"`
 }
 
+// message is the message of a message_start frame.
 type message struct {
 	Role string `json:"role"`
 }
 
+// block is a content block, a text or a tool call.
 type block struct {
 	Type string `json:"type"`
 	ID   string `json:"id,omitempty"`
 	Name string `json:"name,omitempty"`
 }
 
+// delta is the growth of a block. Its type says which field grows.
 type delta struct {
 	Type       string `json:"type,omitempty"`
 	Text       string `json:"text,omitempty"`

@@ -26,6 +26,7 @@ type asset struct {
 	content, compressed []byte
 }
 
+// newAsset compresses a file once, for all requests.
 func newAsset(kind string, content []byte) *asset {
 	sum := sha256.Sum256(content)
 	var b bytes.Buffer

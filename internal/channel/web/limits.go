@@ -80,6 +80,7 @@ func (l *limits) forget(at time.Time) {
 	}
 }
 
+// disconnect ends what connect began.
 func (l *limits) disconnect(address string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,6 +101,7 @@ func (s *rooms) join(r *room) bool {
 	return true
 }
 
+// quit ends what join began.
 func (s *rooms) quit(r *room) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

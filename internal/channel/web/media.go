@@ -30,6 +30,7 @@ type mediaTable struct {
 	refs  []string // oldest first
 }
 
+// medium is a file that a room refers to.
 type medium struct {
 	event.Media
 	open openFunc
@@ -60,6 +61,7 @@ func (t *mediaTable) add(m event.Media, open openFunc) file {
 	return f
 }
 
+// get returns the file of a reference. Unknown references belong to no file of the visitor's chat.
 func (t *mediaTable) get(ref string) (medium, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -33,6 +33,7 @@ func (s *rooms) enter(chat string) *room {
 	return r
 }
 
+// leave ends what enter began. A room without connections and frames is dropped later.
 func (s *rooms) leave(r *room) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -82,6 +82,7 @@ func (u *uploads) count(owner string, size int64) {
 	}
 }
 
+// add stores an upload until a message names it or its time is over.
 func (u *uploads) add(o *upload) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

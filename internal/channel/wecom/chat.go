@@ -26,8 +26,10 @@ const (
 	maxCloses = 5
 )
 
+// rules are those of WeCom. The message that grows becomes the answer, because nothing can be deleted.
 var rules = live.Rules{Format: markup.WeCom, MaxText: maxText, InPlace: true, TypingLife: time.Hour, MaxFile: maxUpload}
 
+// placeOf returns where the requests to a chat are counted.
 func placeOf(chatID string) live.Place { return live.Place{ID: chatID, Gap: chatGap} }
 
 // The ids of messages. The platform gives none; nothing can be done with a message after it was sent.

@@ -27,6 +27,7 @@ type stream struct {
 	isFinishing, isUnsure bool
 }
 
+// newStream returns the stream that answers a message. A message has one, and its first frame begins the time that it may take.
 func (c *bot) newStream(origin callback) *stream {
 	return &stream{link: &c.link, request: origin.request, askedAt: origin.at}
 }

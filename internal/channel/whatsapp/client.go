@@ -34,6 +34,7 @@ type client struct {
 	files *http.Client // for transfers of files, which take longer and are larger
 }
 
+// newClient returns a client. allowPrivate permits private addresses, for an address that the operator has configured.
 func newClient(base, token string, allowPrivate bool) *client {
 	return &client{
 		base: base, token: token,

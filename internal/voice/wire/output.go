@@ -35,6 +35,7 @@ func (o output) Frame(f voice.Frame) error {
 	return o.write(websocket.MessageText, b, writeLimit)
 }
 
+// write writes a message within a limit. It continues when the session ends, because an interrupted write would break the connection.
 func (o output) write(kind websocket.MessageType, b []byte, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
