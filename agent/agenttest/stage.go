@@ -197,6 +197,7 @@ func replay(t *testing.T, name string, events []event.Event) Snapshot {
 	return snapshot(name, &fold)
 }
 
+// snapshot returns what people and later agents see of the turn.
 func snapshot(name string, fold *transcript.Transcript) Snapshot {
 	return Snapshot{Name: name, Visible: fold.Visible(stageTurn), History: fold.History(stageTurn)}
 }

@@ -231,6 +231,7 @@ type asker struct {
 	answers chan event.Answer
 }
 
+// newAsker returns an asker whose answers have room for all requests of a turn.
 func newAsker() *asker { return &asker{answers: make(chan event.Answer, maxAsks)} }
 
 // ask opens a request for approval, unless it is open already, and sends its answer to a.answers.

@@ -14,6 +14,7 @@ type turnTracker struct {
 // be cleared.
 const maxMessages = 1024
 
+// newTurnTracker returns a tracker that knows no turns.
 func newTurnTracker() *turnTracker { return &turnTracker{starters: map[string]string{}} }
 
 // isBusy reports whether the server is running a turn of the conversation.

@@ -62,6 +62,7 @@ type anthropicSource struct {
 	Data      string `json:"data"`
 }
 
+// anthropicAPI is POST /v1/messages.
 var anthropicAPI = api{
 	title: "Anthropic", base: "https://api.anthropic.com", env: "ANTHROPIC_API_KEY", needKey: true,
 	dialect: anthropic.Dialect,

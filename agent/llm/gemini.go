@@ -52,6 +52,7 @@ type geminiThinking struct {
 	Include bool `json:"includeThoughts,omitempty"`
 }
 
+// geminiAPI is POST /models/NAME:streamGenerateContent.
 var geminiAPI = api{
 	title: "Gemini", base: "https://generativelanguage.googleapis.com", env: "GEMINI_API_KEY", needKey: true,
 	dialect: gemini.Dialect,

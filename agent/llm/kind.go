@@ -23,6 +23,7 @@ type provider struct {
 	schemes []string
 }
 
+// providers are the kinds of agents of this package, each a model behind one of the APIs.
 var providers = []provider{
 	{"anthropic", "a model of Anthropic, or of a server with a compatible Messages API", &anthropicAPI, "claude-sonnet-5", "number of tokens for thinking, adaptive or off", nil},
 	{"openai", "a model behind OpenAI's Chat Completions API, which many servers offer (see base_url)", &openAIAPI, "gpt-5.4-mini", "effort: " + strings.Join(efforts, ", "), []string{"http", "https"}},

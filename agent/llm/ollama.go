@@ -34,6 +34,7 @@ type ollamaOptions struct {
 // thinks maps the option thinking to the field "think", which is a boolean or a level.
 var thinks = map[string]any{"on": true, "off": false, "low": "low", "medium": "medium", "high": "high"}
 
+// ollamaAPI is POST /api/chat.
 var ollamaAPI = api{
 	title: "Ollama", base: "http://127.0.0.1:11434", env: "OLLAMA_API_KEY",
 	dialect: ollama.Dialect,

@@ -62,6 +62,7 @@ type chatFile struct {
 	Data string `json:"file_data"`
 }
 
+// openAIAPI is POST /chat/completions, which many servers imitate.
 var openAIAPI = openAI("/chat/completions", openaichat.Dialect, chatBody)
 
 // openAI returns an API of OpenAI. The two differ only in the path, the format of requests and the dialect of
@@ -75,6 +76,7 @@ func openAI(path string, d func() dialect.Dialect, body func(*modelAgent, []turn
 	}
 }
 
+// bearer sets the API key as most services expect it.
 func bearer(h http.Header, key string) { h.Set("Authorization", "Bearer "+key) }
 
 // listModels requests the whole list of models, because compatible servers often lack the endpoint for one model.

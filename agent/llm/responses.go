@@ -43,6 +43,7 @@ type responsesBlock struct {
 	FileData string `json:"file_data,omitempty"`
 }
 
+// responsesAPI is POST /responses.
 var responsesAPI = openAI("/responses", openairesponses.Dialect, responsesBody)
 
 // responsesBody builds a Responses request. The API distinguishes the texts of the user (input_text) from those

@@ -47,6 +47,7 @@ type rpcError struct {
 	RetryAfter int64           `json:"retryAfterMs"`
 }
 
+// Error is the gateway's own text.
 func (e *rpcError) Error() string { return e.Message }
 
 // detail decodes the parts of Details that Leat uses. Details of another shape leave them empty.
@@ -83,6 +84,7 @@ type refusal struct {
 	certificate bool // Leat rejects the gateway's certificate
 }
 
+// Error is a text for users.
 func (e *refusal) Error() string { return e.message }
 
 // retryLaterError is a failure to connect with the time after which the gateway wants the next attempt.

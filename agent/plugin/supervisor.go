@@ -36,6 +36,7 @@ type supervisor struct {
 	changed   chan struct{} // closed and replaced when current or last changes
 }
 
+// newSupervisor returns a supervisor, which starts the program when it is first needed.
 func newSupervisor(g process.Program) *supervisor {
 	s := &supervisor{program: g, changed: make(chan struct{})}
 	s.life, s.cancel = context.WithCancel(context.Background())

@@ -66,6 +66,7 @@ func (s *Store) write(conversation string, f agent.File, r io.Reader) (id string
 	}, nil
 }
 
+// tooLarge returns the refusal of a file that exceeds the limit.
 func (s *Store) tooLarge() *gateway.Rejection {
 	return reject(gateway.ReasonTooLarge, "the file has more than %d bytes", s.maxFile)
 }

@@ -23,6 +23,7 @@ type folder struct {
 	sizes map[string]int64 // by id
 }
 
+// newSizes returns an empty table.
 func newSizes() *sizes {
 	return &sizes{folders: map[string]*folder{}, owners: map[quota.Account]int64{}, tenants: map[string]int64{}}
 }

@@ -43,6 +43,7 @@ type record struct {
 	failedAt time.Time
 }
 
+// add counts a failure, which is the newest from now on.
 func (r *record) add(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -34,6 +34,7 @@ type limiter struct {
 	bucket ratelimit.Bucket
 }
 
+// allow reports whether another report may be stored now.
 func (l *limiter) allow() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,6 +76,7 @@ func (in *Inspector) Mismatch(ctx context.Context, p gateway.Principal, conversa
 	return nil
 }
 
+// invalid returns the refusal of a report with wrong fields.
 func invalid(format string, args ...any) *gateway.Rejection {
 	return &gateway.Rejection{Reason: gateway.ReasonInvalid, Message: fmt.Sprintf(format, args...)}
 }

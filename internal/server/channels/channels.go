@@ -35,6 +35,7 @@ type pluginHost interface {
 	Detach(ctx context.Context, channel, chat, conversation string) error
 }
 
+// surface is the set of routes.
 type surface struct {
 	srv      *server.Server
 	gw       *gateway.Gateway

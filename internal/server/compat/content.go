@@ -21,6 +21,7 @@ const (
 	maxImageBytes = 1 << 20
 )
 
+// imageTypes are the media types that both APIs accept.
 var imageTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 
 // apiMessage is a message of either API.

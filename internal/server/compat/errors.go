@@ -31,6 +31,7 @@ var errReplaced = &server.Error{Status: http.StatusInternalServerError, Reason: 
 // errNoAgent refuses a request without an agent if none is configured.
 var errNoAgent = server.Errorf(http.StatusServiceUnavailable, gateway.ReasonNotRunning, "Agent is not running: no agent is configured")
 
+// unknownModel returns the refusal of a model that isn't an agent.
 func unknownModel(name string) error {
 	return server.Errorf(http.StatusNotFound, reasonModel, "no agent is named %q; GET /v1/models lists them", name)
 }

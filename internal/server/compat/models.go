@@ -23,6 +23,7 @@ type model struct {
 // epoch is the creation time of every agent, because the gateway does not know the real one.
 var epoch = time.Unix(0, 0).UTC()
 
+// modelOf returns an agent as a model.
 func modelOf(name string) model {
 	return model{ID: name, Object: "model", Created: epoch.Unix(), OwnedBy: "leat", Type: "model", DisplayName: name, CreatedAt: epoch}
 }
