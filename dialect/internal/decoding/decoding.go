@@ -33,8 +33,14 @@ type Base struct {
 	closed bool
 }
 
-// Emit appends operations to those of the current frame.
-func (b *Base) Emit(ops ...event.Event) { b.ops = append(b.ops, ops...) }
+// Emit appends operations to those of the current frame. The first list is used as it is, because most frames give one.
+func (b *Base) Emit(ops ...event.Event) {
+	if len(b.ops) == 0 {
+		b.ops = ops
+		return
+	}
+	b.ops = append(b.ops, ops...)
+}
 
 // SetModel stores the model that a frame names in *current, a field of the decoder's state, and emits a turn.update. Frames repeat the
 // model or leave it out, so SetModel does nothing if name is empty or unchanged.

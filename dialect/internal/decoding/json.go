@@ -5,7 +5,18 @@ import (
 	"encoding/json"
 
 	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
+
+// Read decodes a frame that must be one JSON object, like [Unmarshal] but in the memory of the frame before. The result is valid until the
+// next call; see [jsonscan.Reader] for what may be kept of it.
+func Read[T any](r *jsonscan.Reader[T], data []byte) (*T, error) {
+	in, err := r.Read(data)
+	if err != nil {
+		return nil, Fault("invalid JSON", err)
+	}
+	return in, checkObject(data)
+}
 
 // Unmarshal decodes a frame that must be one JSON object. encoding/json alone would also accept null for a struct, and a decoder would
 // then take the frame for an object without fields.
@@ -13,6 +24,10 @@ func Unmarshal(data []byte, v any) error {
 	if err := json.Unmarshal(data, v); err != nil {
 		return Fault("invalid JSON", err)
 	}
+	return checkObject(data)
+}
+
+func checkObject(data []byte) error {
 	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		return Fault("a frame must be a JSON object", nil)
 	}

@@ -1,10 +1,6 @@
-// Package jsonscan parses JSON of one expected shape several times faster than encoding/json. A decoder tries it first for the few
-// kinds of frames that make up most of a stream, and passes anything else to encoding/json.
-//
-// Invariant: encoding/json accepts everything that a scanner accepts, with the same meaning. The reverse is not true.
 package jsonscan
 
-// scanner parses a JSON text from its beginning. After a method returned false, the position is undefined, and the whole text must
+// scanner parses JSON of one expected form from its beginning. After a method returned false, the position is undefined, and the whole text must
 // be passed to encoding/json.
 type scanner struct{ b []byte }
 
@@ -35,38 +31,12 @@ func (s *scanner) Int() (n int, ok bool) {
 
 // String consumes a string and returns it undecoded, with its quotes.
 func (s *scanner) String() (token []byte, ok bool) {
-	if len(s.b) == 0 || s.b[0] != '"' {
+	n, _ := tokenLen(s.b)
+	if n == 0 {
 		return nil, false
 	}
-	for i := 1; i < len(s.b); i++ {
-		switch c := s.b[i]; {
-		case c == '"':
-			token, s.b = s.b[:i+1], s.b[i+1:]
-			return token, true
-		case c == '\\':
-			if i++; i >= len(s.b) {
-				return nil, false
-			}
-			switch s.b[i] {
-			case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-			case 'u':
-				for range 4 {
-					if i++; i >= len(s.b) || !hex(s.b[i]) {
-						return nil, false
-					}
-				}
-			default:
-				return nil, false
-			}
-		case c < 0x20:
-			return nil, false
-		}
-	}
-	return nil, false
-}
-
-func hex(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+	token, s.b = s.b[:n], s.b[n:]
+	return token, true
 }
 
 // Space skips white space.

@@ -1,0 +1,159 @@
+package jsonscan
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// sample has every kind of field.
+type sample struct {
+	Type  string          `json:"type"`
+	Index int             `json:"index"`
+	Seq   *int64          `json:"seq"`
+	Delta json.RawMessage `json:"delta"`
+	Known bool            `json:"known"`
+	Inner *inner          `json:"inner"`
+	Value inner           `json:"value"`
+	List  []inner         `json:"list"`
+	Names []string        `json:"names"`
+	Args  *json.RawMessage
+	Code  json.Number       `json:"code"`
+	Map   map[string]string `json:"map"`
+	Any   any               `json:"any"`
+	extra
+	hidden int
+}
+
+// readable is a type of which a Reader can read everything itself, unlike sample, whose field Args has no tag.
+type readable struct {
+	Type  string           `json:"type"`
+	Index int              `json:"index"`
+	Seq   *int64           `json:"seq,omitempty"`
+	Delta json.RawMessage  `json:"delta"`
+	Known bool             `json:"known"`
+	Inner *inner           `json:"inner"`
+	Value inner            `json:"value"`
+	List  []inner          `json:"list"`
+	Names []string         `json:"names"`
+	Args  *json.RawMessage `json:"args"`
+	Code  json.Number      `json:"code"`
+	extra
+}
+
+type extra struct {
+	Model string `json:"model"`
+}
+
+type inner struct {
+	Text  string  `json:"text"`
+	Next  *inner  `json:"next"`
+	Parts []inner `json:"parts"`
+}
+
+var frames = []string{
+	`{"type":"delta","index":3,"seq":17,"delta":"a\u00e9","known":true,"inner":{"text":"x"},"value":{"text":"y"},"names":["a","b"],"model":"m"}`,
+	`{"type":"delta","index":3,"seq":18,"delta":"b","known":false,"inner":{"text":"x","next":{"text":"z"}},"list":[{"text":"1"},{"parts":[{"text":"2"}]}]}`,
+	` { "type" : "delta" , "list" : [ { "text" : "3" } , { } ] , "other" : [ 1 , -2.5e+3 , { "a" : null } , true , false , "\ud83d\ude00" ] } `,
+	`{"type":"a\"\\\/\b\f\n\r\t\u0041\ud83d\ude00\ud83d\u00e9\udc00 é` + "\xff" + `","list":[],"names":null,"seq":null,"delta":null,"inner":null,"value":null,"known":null,"index":null,"type2":null}`,
+	`{"type":"a","args":{"x":[1, 2]},"code":5}`,
+	`{"type":"a","args":null,"code":"x"}`,
+	`{}`, `[]`, `null`, `"a"`, `17`, ``, `{`, `{"type"`, `{"type":`, `{"type":"a"`, `{"type":"a",}`, `{"type":"a"}}`, `{"type":"a"},`, `{,}`, `{"type" "a"}`,
+	`{"type":"a","type":"b"}`, `{"Type":"a"}`, `{"TYPE":"a","type":"b"}`, `{"\u0074ype":"a"}`, "{\"t\xffpe\":1}", `{"ſeq":5}`, `{"Known":true,"index":-0}`,
+	`{"inner":{"text":"a"},"inner":{"next":{}}}`, `{"list":[{"text":"a"}],"list":[{}]}`,
+	`{"index":1.0}`, `{"index":1e2}`, `{"index":01}`, `{"index":-}`, `{"index":9223372036854775807}`, `{"index":99999999999999999999}`, `{"index":"1"}`, `{"index":-12}`,
+	`{"type":1}`, `{"type":[]}`, `{"known":1}`, `{"known":tru}`, `{"known":truefalse}`, `{"names":["a",]}`, `{"names":["a" "b"]}`, `{"names":{}}`, `{"names":[1]}`, `{"value":[]}`,
+	`{"x":[1,]}`, `{"x":[,1]}`, `{"x":{"a"}}`, `{"x":{"a":1,}}`, `{"x":{"a":1]}`, `{"x":[1}}`, `{"x":-}`, `{"x":1.}`, `{"x":.1}`, `{"x":1e}`, `{"x":00}`, `{"x":nul}`, `{"x":+1}`,
+	"{\"x\":\"\x01\"}", "{\"type\":\"\n\"}", `{"type":"\x"}`, `{"type":"\u12g4"}`, `{"type":"\`, `{"type":"`, "{\"type\":\"a\"}\x00", "\ufeff{}",
+	strings.Repeat(`{"next":`, 300) + "1" + strings.Repeat("}", 300),
+	`{"inner":` + strings.Repeat(`{"next":`, 300) + "{}" + strings.Repeat("}", 301),
+	`{"x":` + strings.Repeat("[", 10001) + strings.Repeat("]", 10001) + `}`,
+	`{"x":` + strings.Repeat("[", 150) + strings.Repeat("]", 150) + `}`,
+}
+
+// compare reads frames with one Reader and compares each result and error with those of encoding/json.
+func compare[T any](t *testing.T, frames ...[]byte) {
+	t.Helper()
+	var r Reader[T]
+	for _, b := range frames {
+		var want T
+		wantErr := json.Unmarshal(b, &want)
+		got, err := r.Read(b)
+		if wantErr != nil {
+			if !reflect.DeepEqual(err, wantErr) {
+				t.Fatalf("%.200q: %v; encoding/json says %v", b, err, wantErr)
+			}
+			continue
+		}
+		if err != nil || !reflect.DeepEqual(*got, want) {
+			t.Fatalf("%.200q: %v\n%+v; encoding/json says\n%+v", b, err, got, want)
+		}
+	}
+}
+
+func TestReader(t *testing.T) {
+	for _, a := range frames {
+		for _, b := range frames {
+			compare[readable](t, []byte(a), []byte(b), []byte(a))
+		}
+		compare[sample](t, []byte(a))
+		compare[[]readable](t, []byte("["+a+","+a+"]"), []byte("["+a+"]"), []byte(a))
+		compare[[]json.RawMessage](t, []byte("["+a+", "+a+"]"), []byte("["+a+"]"), []byte(a))
+	}
+}
+
+// The common form is read without encoding/json, and a repeated frame without allocations.
+func TestReaderReuse(t *testing.T) {
+	var r Reader[readable]
+	for _, f := range frames[:4] {
+		b := []byte(f)
+		if _, ok := r.Try(b); !ok {
+			t.Fatalf("%s isn't read", b)
+		}
+		escaped := strings.Contains(f, `"type":"a\`)
+		if n := testing.AllocsPerRun(100, func() { r.Try(b) }); n > 0 && !escaped {
+			t.Errorf("%s: %v allocations", b, n)
+		}
+	}
+	var s Reader[sample]
+	if _, ok := s.Try([]byte(frames[0])); ok {
+		t.Error("a type with a field of unknown name is read")
+	}
+}
+
+// A huge frame is not kept in memory.
+func TestReaderHuge(t *testing.T) {
+	var r Reader[readable]
+	huge := []byte(`{"type":"` + strings.Repeat("x", maxReused) + `"}`)
+	v, ok := r.Try(huge)
+	if !ok || len(v.Type) != maxReused || r.value.Type != "" {
+		t.Errorf("%v, %d bytes, of which %d remain", ok, len(v.Type), len(r.value.Type))
+	}
+}
+
+func FuzzReader(f *testing.F) {
+	for _, frame := range frames {
+		f.Add([]byte(frames[0]), []byte(frame))
+	}
+	f.Fuzz(func(t *testing.T, a, b []byte) {
+		compare[readable](t, a, b, a)
+		compare[[]inner](t, a, b, a)
+	})
+}
+
+func FuzzUnquote(f *testing.F) {
+	f.Add([]byte(`"a\ud83d\ude00\ud83d\u00e9\udc00\n"`))
+	f.Fuzz(func(t *testing.T, token []byte) {
+		n, escaped := tokenLen(token)
+		var want string
+		if err := json.Unmarshal(token, &want); (err == nil) != (n > 0 && n == len(token)) && n == len(token) {
+			t.Fatalf("%q: a token of %d bytes; encoding/json says %v", token, n, err)
+		}
+		if n > 0 && n == len(token) {
+			if got := Unquote(token[1:n-1], escaped); string(got) != want {
+				t.Fatalf("%q: %q; encoding/json says %q", token, got, want)
+			}
+		}
+	})
+}
