@@ -70,7 +70,7 @@ func Frame(t testing.TB, d dialect.Dialect, body []byte, f dialect.Frame) []byte
 // next to it. If the folder doesn't exist, the test is skipped with a message; if it exists and nothing matches, the test fails.
 func Glob(t testing.TB, pattern string) []string {
 	t.Helper()
-	dir := filepath.Join(repository(t), "..", "shared", "recordings")
+	dir := recordings(t)
 	if _, err := os.Stat(dir); err != nil {
 		t.Skipf("SKIPPED: the recordings of real programs are not at %s", dir)
 	}
@@ -79,6 +79,12 @@ func Glob(t testing.TB, pattern string) []string {
 		t.Fatalf("no recording matches %s: %v", pattern, err)
 	}
 	return paths
+}
+
+// recordings returns the folder of the recordings of real programs, which need not exist.
+func recordings(t testing.TB) string {
+	t.Helper()
+	return filepath.Join(repository(t), "..", "shared", "recordings")
 }
 
 // repository returns the outermost folder above the test that has a go.mod. Some modules are inside the repository, so the nearest one is not

@@ -41,6 +41,7 @@ var unknown = []byte(`{"type":"dialecttest.unknown","event":"dialecttest.unknown
 //	cut       every prefix of the stream is reported as cut short and completes no turn
 //	invalid   a broken frame is an error that names it, and every later frame is refused
 //	unknown   unknown frames change nothing and are counted
+//	wire      frames in a form that only encoding/json reads change nothing
 //	after     frames after the end of the turn, or after Close, give nothing
 //
 // The streams of a corpus are checked in parallel.
@@ -60,6 +61,7 @@ func Run(t *testing.T, d dialect.Dialect, corpus []Stream) {
 			t.Run("cut", func(t *testing.T) { everyPrefix(t, d, frames) })
 			t.Run("invalid", func(t *testing.T) { invalid(t, d, frames) })
 			t.Run("unknown", func(t *testing.T) { ignored(t, d, frames, want) })
+			t.Run("wire", func(t *testing.T) { wire(t, d, frames, want) })
 			t.Run("after", func(t *testing.T) { after(t, d, s, frames) })
 		})
 	}
@@ -296,7 +298,7 @@ func resume(t *testing.T, d dialect.Dialect, s Stream, want []event.Event) {
 
 // framesOf splits a body into its frames, for the checks that call a decoder without a stream. Lines that aren't JSON are left out:
 // an unfinished stream ends in the middle of one.
-func framesOf(t *testing.T, d dialect.Dialect, body []byte) []dialect.Frame {
+func framesOf(t testing.TB, d dialect.Dialect, body []byte) []dialect.Frame {
 	t.Helper()
 	var frames []dialect.Frame
 	if d.Framing == dialect.Lines {
