@@ -162,7 +162,12 @@ func (d *decoder) call(c *choice, in *call) error {
 		}
 		d.thought(c)
 		i = len(c.Tools)
-		c.Tools = append(c.Tools, &tool{Index: in.Index, ID: in.ID})
+		t := &tool{ID: in.ID}
+		if in.Index != nil {
+			index := *in.Index // in is valid for this frame only
+			t.Index = &index
+		}
+		c.Tools = append(c.Tools, t)
 		d.start(c, toolKey(i), &event.Body{Kind: event.KindTool, Name: in.Function.Name, Call: in.ID})
 	}
 	t, args := c.Tools[i], in.Function.Arguments

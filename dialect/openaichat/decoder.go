@@ -11,6 +11,7 @@ import (
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
 const name = "openai-chat"
@@ -40,6 +41,7 @@ const (
 type decoder struct {
 	state
 	decoding.Base
+	in jsonscan.Reader[chunk]
 }
 
 var _ dialect.Counter = (*decoder)(nil)
@@ -76,11 +78,11 @@ func (d *decoder) decodeFrame(f dialect.Frame) error {
 		d.finishTurn()
 		return nil
 	}
-	var in chunk
-	if err := decoding.Unmarshal(data, &in); err != nil {
+	in, err := decoding.Read(&d.in, data)
+	if err != nil {
 		return err
 	}
-	if err := d.route(&in, f.Event, data); err != nil {
+	if err := d.route(in, f.Event, data); err != nil {
 		return decoding.Fault("chunk", err)
 	}
 	return nil
@@ -98,16 +100,17 @@ func (d *decoder) route(in *chunk, event string, data []byte) error {
 		d.error(data)
 		return nil
 	}
-	if in.Groq != nil && in.Usage == nil {
-		in.Usage = in.Groq.Usage
+	total := in.Usage
+	if in.Groq != nil && total == nil {
+		total = in.Groq.Usage
 	}
-	if in.Choices == nil && in.Usage == nil {
+	if in.Choices == nil && total == nil {
 		d.Unknowns.Add(cmp.Or(in.Type, in.Object))
 		return nil
 	}
 	d.SetModel(&d.Model, in.Model)
-	if in.Usage != nil {
-		d.Usage = in.Usage.total()
+	if total != nil {
+		d.Usage = total.total()
 	}
 	for i := range in.Choices {
 		if err := d.choice(&in.Choices[i]); err != nil {
