@@ -13,6 +13,7 @@ import (
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
 const name = "openai-responses"
@@ -39,6 +40,8 @@ const (
 type decoder struct {
 	state
 	decoding.Base
+	in   jsonscan.Reader[frame]
+	last partKey // of the last delta
 }
 
 var _ dialect.Counter = (*decoder)(nil)
@@ -85,8 +88,8 @@ func (d *decoder) decodeFrame(f dialect.Frame) error {
 	if string(data) == "[DONE]" {
 		return nil // some servers send it after every response; it doesn't say how the response ended
 	}
-	var in frame
-	if err := decoding.Unmarshal(data, &in); err != nil {
+	in, err := decoding.Read(&d.in, data)
+	if err != nil {
 		return err
 	}
 	in.Type = cmp.Or(in.Type, f.Event)
@@ -102,7 +105,7 @@ func (d *decoder) decodeFrame(f dialect.Frame) error {
 		}
 		d.Seq = *in.Seq
 	}
-	if err := d.route(&in); err != nil {
+	if err := d.route(in); err != nil {
 		return decoding.Fault(in.Type, err)
 	}
 	return nil
@@ -132,27 +135,27 @@ func (d *decoder) route(in *frame) error {
 		return d.finishItem(in.Output, in.Item)
 	case "content_part.added":
 		if in.Part != nil && in.Part.Type == "reasoning_text" {
-			return d.grow(in.Output, thoughtKey(in.Output, in.Content), event.KindReasoning, event.Text, nil)
+			return d.grow(in.Output, d.thoughtKey(in.Output, in.Content), event.KindReasoning, event.Text, nil)
 		}
-		return d.grow(in.Output, textKey(in.Output, in.Content), event.KindText, event.Text, nil)
+		return d.grow(in.Output, d.textKey(in.Output, in.Content), event.KindText, event.Text, nil)
 	case "content_part.done":
 		return d.content(in.Output, in.Content, in.Part)
 	case "output_text.delta", "refusal.delta":
-		return d.grow(in.Output, textKey(in.Output, in.Content), event.KindText, event.Text, in.Delta)
+		return d.grow(in.Output, d.textKey(in.Output, in.Content), event.KindText, event.Text, in.Delta)
 	case "output_text.done":
-		return d.setText(in.Output, textKey(in.Output, in.Content), event.KindText, event.Text, in.Text)
+		return d.setText(in.Output, d.textKey(in.Output, in.Content), event.KindText, event.Text, in.Text)
 	case "refusal.done":
-		return d.setText(in.Output, textKey(in.Output, in.Content), event.KindText, event.Text, in.Refusal)
+		return d.setText(in.Output, d.textKey(in.Output, in.Content), event.KindText, event.Text, in.Refusal)
 	case "reasoning_summary_part.added":
-		return d.grow(in.Output, summaryKey(in.Output, in.Summary), event.KindReasoning, event.Text, nil)
+		return d.grow(in.Output, d.summaryKey(in.Output, in.Summary), event.KindReasoning, event.Text, nil)
 	case "reasoning_summary_text.delta":
-		return d.grow(in.Output, summaryKey(in.Output, in.Summary), event.KindReasoning, event.Text, in.Delta)
+		return d.grow(in.Output, d.summaryKey(in.Output, in.Summary), event.KindReasoning, event.Text, in.Delta)
 	case "reasoning_summary_text.done":
-		return d.setText(in.Output, summaryKey(in.Output, in.Summary), event.KindReasoning, event.Text, in.Text)
+		return d.setText(in.Output, d.summaryKey(in.Output, in.Summary), event.KindReasoning, event.Text, in.Text)
 	case "reasoning_text.delta":
-		return d.grow(in.Output, thoughtKey(in.Output, in.Content), event.KindReasoning, event.Text, in.Delta)
+		return d.grow(in.Output, d.thoughtKey(in.Output, in.Content), event.KindReasoning, event.Text, in.Delta)
 	case "reasoning_text.done":
-		return d.setText(in.Output, thoughtKey(in.Output, in.Content), event.KindReasoning, event.Text, in.Text)
+		return d.setText(in.Output, d.thoughtKey(in.Output, in.Content), event.KindReasoning, event.Text, in.Text)
 	case "function_call_arguments.delta", "mcp_call_arguments.delta", "custom_tool_call_input.delta", "code_interpreter_call_code.delta":
 		return d.grow(in.Output, toolKey(in.Output), event.KindTool, event.Input, in.Delta)
 	case "function_call_arguments.done", "mcp_call_arguments.done":
@@ -170,16 +173,28 @@ func (d *decoder) route(in *frame) error {
 	return nil
 }
 
-// textKey and the functions after it return the keys of parts: the index of the item, and for all but tools the index of the content or
-// summary within it. The ids of items are not used, because some servers change them with every event.
-func textKey(output, content int) string { return strconv.Itoa(output) + "/" + strconv.Itoa(content) }
-
-func thoughtKey(output, content int) string {
-	return strconv.Itoa(output) + "/t" + strconv.Itoa(content)
+// partKey is a key of a part and what it is made of.
+type partKey struct {
+	item  int
+	kind  string // "/t" for reasoning, "/s" for its summary, and "/" for any other text
+	index int    // of the content or summary within the item
+	key   string
 }
 
-func summaryKey(output, summary int) string {
-	return strconv.Itoa(output) + "/s" + strconv.Itoa(summary)
+// textKey and the functions after it return the keys of parts: the index of the item, and for all but tools the index of the content or
+// summary within it. The ids of items are not used, because some servers change them with every event.
+func (d *decoder) textKey(output, content int) string { return d.key(output, "/", content) }
+
+func (d *decoder) thoughtKey(output, content int) string { return d.key(output, "/t", content) }
+
+func (d *decoder) summaryKey(output, summary int) string { return d.key(output, "/s", summary) }
+
+// key returns the key of a text. Most events are deltas of one text, so the last key is used again.
+func (d *decoder) key(item int, kind string, index int) string {
+	if k := &d.last; k.key == "" || k.item != item || k.kind != kind || k.index != index {
+		*k = partKey{item, kind, index, strconv.Itoa(item) + kind + strconv.Itoa(index)}
+	}
+	return d.last.key
 }
 
 func toolKey(output int) string { return strconv.Itoa(output) }

@@ -151,11 +151,11 @@ func (d *decoder) content(output, index int, c *content) error {
 	}
 	switch c.Type {
 	case "output_text", "text":
-		return d.setText(output, textKey(output, index), event.KindText, event.Text, c.Text)
+		return d.setText(output, d.textKey(output, index), event.KindText, event.Text, c.Text)
 	case "refusal":
-		return d.setText(output, textKey(output, index), event.KindText, event.Text, c.Refusal)
+		return d.setText(output, d.textKey(output, index), event.KindText, event.Text, c.Refusal)
 	case "reasoning_text":
-		return d.setText(output, thoughtKey(output, index), event.KindReasoning, event.Text, c.Text)
+		return d.setText(output, d.thoughtKey(output, index), event.KindReasoning, event.Text, c.Text)
 	}
 	d.Unknowns.Add("content " + c.Type)
 	return nil
@@ -216,7 +216,7 @@ func (d *decoder) finishItem(index int, in *item) error {
 	switch {
 	case in.Type == "message", in.Type == "reasoning":
 		for i, c := range pieces(in.Summary) {
-			if err := d.setText(index, summaryKey(index, i), event.KindReasoning, event.Text, c.Text); err != nil {
+			if err := d.setText(index, d.summaryKey(index, i), event.KindReasoning, event.Text, c.Text); err != nil {
 				return err
 			}
 		}
