@@ -56,3 +56,5 @@ func TestParts(t *testing.T) {
 	}
 	t.Error("20,000 blocks are accepted")
 }
+
+func FuzzWire(f *testing.F) { dialecttest.FuzzWire[frame](f, Dialect()) }

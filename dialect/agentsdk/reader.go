@@ -11,6 +11,7 @@ import (
 	"github.com/leat-dev/leat/dialect/internal/canvas"
 	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
 const name = "agentsdk"
@@ -32,6 +33,8 @@ type reader struct {
 	Blocks   map[int]*block  `json:"blocks,omitempty"`   // of the current message, by index
 	Tools    map[string]tool `json:"tools,omitempty"`    // by key of the part
 	Stop     string          `json:"stop,omitempty"`     // the last stop reason, which agent_stop doesn't repeat
+
+	in jsonscan.Reader[frame] // the memory of the current frame
 }
 
 // block is a block of the current message that has a part.
@@ -51,15 +54,15 @@ var errNoBlock = decoding.Fault("delta of a block that has not started", nil)
 
 // Read applies one frame.
 func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
-	var in frame
-	if err := decoding.Unmarshal(f.Data, &in); err != nil {
+	in, err := decoding.Read(&r.in, f.Data)
+	if err != nil {
 		return err
 	}
 	switch in.Type {
 	case "content_block_delta":
-		return r.delta(c, &in)
+		return r.delta(c, in)
 	case "content_block_start":
-		return r.start(c, &in)
+		return r.start(c, in)
 	case "content_block_stop":
 		r.stop(c, in.Index)
 	case "message_start":
@@ -84,7 +87,7 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 			c.Draw(event.Event{Type: event.TurnUpdate, Body: &event.Body{Step: *in.Iteration + 1}})
 		}
 	case "tool_execution_start", "tool_execution_output", "tool_execution_result":
-		return r.execution(c, &in)
+		return r.execution(c, in)
 	case "agent_stop":
 		c.Complete(r.Stop)
 	case "error":

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/internal/decoding"
@@ -84,6 +85,16 @@ func (c *Canvas) Find(key string) *Part {
 		}
 	}
 	return nil
+}
+
+// Key returns prefix and id as one key. If a part with that key is open, the result is the part's, so that a delta needs no memory for it.
+func (c *Canvas) Key(prefix, id string) string {
+	for _, p := range c.Open {
+		if len(p.Key) == len(prefix)+len(id) && strings.HasPrefix(p.Key, prefix) && p.Key[len(prefix):] == id {
+			return p.Key
+		}
+	}
+	return prefix + id
 }
 
 // Start opens a part with the given key and starts the message if needed. It fails if a key or a number of parts exceeds its limit. At
