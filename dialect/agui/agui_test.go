@@ -146,3 +146,5 @@ func compact(t *testing.T, raw json.RawMessage) string {
 	}
 	return string(b)
 }
+
+func FuzzWire(f *testing.F) { dialecttest.FuzzWire[frame](f, Dialect()) }

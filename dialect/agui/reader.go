@@ -8,6 +8,7 @@ import (
 	"github.com/leat-dev/leat/dialect/internal/canvas"
 	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
 const name = "ag-ui"
@@ -29,24 +30,26 @@ type reader struct {
 	Thought string `json:"thought,omitempty"`
 	Tool    string `json:"tool,omitempty"`
 	Muted   string `json:"muted,omitempty"` // the last message of another role than the assistant's; its text is not shown
+
+	in jsonscan.Reader[frame] // the memory of the current frame
 }
 
 // Read applies one frame.
 func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
-	var in frame
-	if err := decoding.Unmarshal(f.Data, &in); err != nil {
+	in, err := decoding.Read(&r.in, f.Data)
+	if err != nil {
 		return err
 	}
 	switch in.Type {
 	case "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_CHUNK":
-		return r.text(c, &in)
+		return r.text(c, in)
 	case "REASONING_MESSAGE_START", "REASONING_MESSAGE_CONTENT", "REASONING_MESSAGE_CHUNK",
 		"THINKING_CONTENT", "THINKING_TEXT_MESSAGE_CONTENT":
-		return r.reasoning(c, &in)
+		return r.reasoning(c, in)
 	case "THINKING_END", "THINKING_TEXT_MESSAGE_END":
-		c.EndPart(c.Find(thoughtKey(r.thought(&in)))) // it has no id, so a later event can't refer to it
+		c.EndPart(c.Find(thoughtKey(c, r.thought(in)))) // it has no id, so a later event can't refer to it
 	case "TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_CHUNK", "TOOL_CALL_RESULT":
-		return r.tool(c, &in)
+		return r.tool(c, in)
 	case "MESSAGES_SNAPSHOT":
 		return r.snapshot(c, in.Messages)
 	case "RUN_STARTED":
@@ -54,7 +57,7 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 	case "STEP_STARTED":
 		c.SetPhase(in.StepName)
 	case "RUN_FINISHED":
-		return r.finish(c, &in)
+		return r.finish(c, in)
 	case "RUN_ERROR":
 		c.Fail(event.Error{Code: in.Code, Message: in.Message})
 	case "TEXT_MESSAGE_END", "TOOL_CALL_END", "STEP_FINISHED", "REASONING_START", "REASONING_END", "REASONING_MESSAGE_END",
@@ -67,9 +70,9 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 	return nil
 }
 
-func textKey(id string) string    { return "text " + id }
-func thoughtKey(id string) string { return "thought " + id }
-func toolKey(id string) string    { return "tool " + id }
+func textKey(c *canvas.Canvas, id string) string    { return c.Key("text ", id) }
+func thoughtKey(c *canvas.Canvas, id string) string { return c.Key("thought ", id) }
+func toolKey(c *canvas.Canvas, id string) string    { return c.Key("tool ", id) }
 
 // text applies an event of a text message. Only the assistant's messages are shown: an agent may also stream the user's or the developer's
 // messages. Only the first event of a message has the role, so the id of a message of another role is stored.
@@ -88,7 +91,7 @@ func (r *reader) text(c *canvas.Canvas, in *frame) error {
 	if in.Type == "TEXT_MESSAGE_START" || r.Muted != "" && r.Muted == r.Message {
 		return nil
 	}
-	return c.GrowProse(textKey(r.Message), event.KindText, in.Delta)
+	return c.GrowProse(textKey(c, r.Message), event.KindText, in.Delta)
 }
 
 // thought returns the id of the reasoning that an event belongs to. The older THINKING events have no ids at all.
@@ -100,7 +103,7 @@ func (r *reader) thought(in *frame) string {
 }
 
 func (r *reader) reasoning(c *canvas.Canvas, in *frame) error {
-	return c.GrowProse(thoughtKey(r.thought(in)), event.KindReasoning, in.Delta)
+	return c.GrowProse(thoughtKey(c, r.thought(in)), event.KindReasoning, in.Delta)
 }
 
 // tool applies an event of a tool call. The tool counts as running from its first event on, because the protocol doesn't say whether the
@@ -109,7 +112,7 @@ func (r *reader) tool(c *canvas.Canvas, in *frame) error {
 	if in.ToolCallID != "" {
 		r.Tool = in.ToolCallID
 	}
-	p, err := c.Tool(toolKey(r.Tool), r.Tool, in.ToolCallName, event.PartRunning)
+	p, err := c.Tool(toolKey(c, r.Tool), r.Tool, in.ToolCallName, event.PartRunning)
 	if err != nil {
 		return err
 	}
@@ -158,22 +161,22 @@ func (r *reader) snapshot(c *canvas.Canvas, messages []message) error {
 	for _, m := range messages {
 		switch m.Role {
 		case "assistant":
-			if err := c.SetProse(textKey(m.ID), event.KindText, plain(m.Content)); err != nil {
+			if err := c.SetProse(textKey(c, m.ID), event.KindText, plain(m.Content)); err != nil {
 				return err
 			}
 			for _, call := range m.ToolCalls {
-				p, err := c.Tool(toolKey(call.ID), call.ID, call.Function.Name, event.PartRunning)
+				p, err := c.Tool(toolKey(c, call.ID), call.ID, call.Function.Name, event.PartRunning)
 				if err != nil {
 					return err
 				}
 				c.Set(p, event.Input, decoding.Plain(call.Function.Arguments))
 			}
 		case "reasoning":
-			if err := c.SetProse(thoughtKey(m.ID), event.KindReasoning, plain(m.Content)); err != nil {
+			if err := c.SetProse(thoughtKey(c, m.ID), event.KindReasoning, plain(m.Content)); err != nil {
 				return err
 			}
 		case "tool":
-			if p := c.Find(toolKey(m.ToolCallID)); p != nil {
+			if p := c.Find(toolKey(c, m.ToolCallID)); p != nil {
 				result(c, p, m.Content, m.Error)
 			}
 		}
@@ -214,7 +217,7 @@ func (r *reader) finish(c *canvas.Canvas, in *frame) error {
 // ask turns an interrupt into a question: an approval if it names a known tool call, and a request for input otherwise.
 func ask(c *canvas.Canvas, i *interrupt) error {
 	q := event.Request{ID: i.ID, Kind: event.RequestInput, Prompt: cmp.Or(i.Message, i.Reason), Data: i.ResponseSchema}
-	if p := c.Find(toolKey(i.ToolCallID)); p != nil {
+	if p := c.Find(toolKey(c, i.ToolCallID)); p != nil {
 		q.Kind, q.Part = event.RequestApproval, p.ID
 	}
 	return c.Ask(q)
