@@ -9,6 +9,7 @@ import (
 	"github.com/leat-dev/leat/dialect/internal/canvas"
 	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
 const name = "aisdk"
@@ -28,6 +29,8 @@ func Dialect() dialect.Dialect {
 // doesn't end the turn: the answer arrives in another stream.
 type reader struct {
 	OpenRequests int `json:"asked,omitempty"`
+
+	in jsonscan.Reader[frame] // the memory of the current frame
 }
 
 // frame is any chunk. Texts are raw, because a character may be split between two of them.
@@ -60,19 +63,19 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 		}
 		return nil
 	}
-	var in frame
-	if err := decoding.Unmarshal(f.Data, &in); err != nil {
+	in, err := decoding.Read(&r.in, f.Data)
+	if err != nil {
 		return err
 	}
 	switch in.Type {
 	case "text-delta", "reasoning-delta":
-		return r.prose(c, &in)
+		return r.prose(c, in)
 	case "text-start", "reasoning-start", "text-end", "reasoning-end":
 		// A start ends an earlier text with the same id too: the official client shows a new part then.
-		c.EndPart(c.Find(proseKey(&in)))
+		c.EndPart(c.Find(proseKey(c, in)))
 	case "tool-input-start", "tool-input-delta", "tool-input-available", "tool-input-error",
 		"tool-output-available", "tool-output-error", "tool-output-denied", "tool-approval-request":
-		return r.tool(c, &in)
+		return r.tool(c, in)
 	case "file", "reasoning-file":
 		return c.AddPart(event.Body{Kind: event.KindMedia, Media: &event.Media{URL: in.URL, MIME: in.MediaType}})
 	case "error":
@@ -90,7 +93,7 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 		return decoding.Fault("a chunk is an object with a type", nil)
 	default:
 		if kind, ok := strings.CutPrefix(in.Type, "data-"); ok {
-			return data(c, kind, &in)
+			return data(c, kind, in)
 		}
 		c.Unknown(in.Type)
 	}
@@ -98,9 +101,12 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 }
 
 // proseKey returns the key of the text or reasoning that a chunk belongs to. A text and a reasoning may have the same id.
-func proseKey(in *frame) string {
-	kind, _, _ := strings.Cut(in.Type, "-")
-	return kind + " " + in.ID
+func proseKey(c *canvas.Canvas, in *frame) string {
+	prefix := "text "
+	if strings.HasPrefix(in.Type, "reasoning") {
+		prefix = "reasoning "
+	}
+	return c.Key(prefix, in.ID)
 }
 
 func (r *reader) prose(c *canvas.Canvas, in *frame) error {
@@ -108,7 +114,7 @@ func (r *reader) prose(c *canvas.Canvas, in *frame) error {
 	if strings.HasPrefix(in.Type, "reasoning") {
 		kind = event.KindReasoning
 	}
-	return c.GrowProse(proseKey(in), kind, in.Delta)
+	return c.GrowProse(proseKey(c, in), kind, in.Delta)
 }
 
 // tool applies a chunk of a tool call. tool-input-available has the whole input and replaces the deltas. An output ends the part, unless it
