@@ -7,6 +7,7 @@ import (
 	"github.com/leat-dev/leat/dialect/internal/canvas"
 	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/jsonscan"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -24,7 +25,9 @@ func Dialect() dialect.Dialect {
 }
 
 // reader has no state: the text part itself is the only thing that one frame has to know of the frames before.
-type reader struct{}
+type reader struct {
+	in jsonscan.Reader[frame] // the memory of the current frame
+}
 
 // frame is any frame of the stream. The optional fields are raw, so that a wrong type in one of them doesn't make the frame invalid: the
 // servers' versions differ, and none of them has a schema.
@@ -64,20 +67,20 @@ const (
 )
 
 // Read applies one frame.
-func (*reader) Read(c *canvas.Canvas, f dialect.Frame) error {
-	var in frame
-	if err := decoding.Unmarshal(f.Data, &in); err != nil {
+func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
+	in, err := decoding.Read(&r.in, f.Data)
+	if err != nil {
 		return err
 	}
 	switch {
 	case in.Type == "token", in.Type == "" && in.Text != nil:
-		return token(c, &in)
+		return token(c, in)
 	case in.Type == "done":
-		return finish(c, &in)
+		return finish(c, in)
 	case in.Type == "error":
 		c.Fail(event.Error{Message: decoding.String(in.Message)})
 	case in.Type == "status":
-		c.SetPhase(phase(&in))
+		c.SetPhase(phase(in))
 	case in.Type == "":
 		return decoding.Fault("a frame is an object with a type", nil)
 	default:
