@@ -16,8 +16,8 @@ func (d *Decoder) handleFrame(b []byte) error {
 	if len(b) == 0 || b[0] != '{' {
 		return errNoObject
 	}
-	var f frame
-	if err := json.Unmarshal(b, &f); err != nil {
+	f, err := d.inFrame.Read(b)
+	if err != nil {
 		return err
 	}
 	switch f.Type {
@@ -36,9 +36,9 @@ func (d *Decoder) handleFrame(b []byte) error {
 		}
 		d.handleFinished(f.Run, f.Stop, stringValue(f.Error))
 	case "result":
-		d.handleResult(&f)
+		d.handleResult(f)
 	case "control_request":
-		return d.handleControl(&f)
+		return d.handleControl(f)
 	case "update_loop_status":
 		if d.ActiveRun = ""; f.Loop != nil && len(f.Loop.Active) > 0 {
 			if d.ActiveRun = f.Loop.Active[len(f.Loop.Active)-1]; len(d.ActiveRun) > event.MaxID {
@@ -48,7 +48,7 @@ func (d *Decoder) handleFrame(b []byte) error {
 	case "conversation_messages_list_response":
 		return d.repairTurn(f.Messages)
 	case "error":
-		return d.handleError(&f, b)
+		return d.handleError(f, b)
 	case "retry":
 		d.retryStep()
 	// Without an event: responses to agent/letta's requests, and the state of Letta Code's own interface.
@@ -66,11 +66,11 @@ func (d *Decoder) handleDelta(raw json.RawMessage) error {
 	if len(raw) == 0 || raw[0] != '{' {
 		return errNoObject
 	}
-	var m message
-	if err := json.Unmarshal(raw, &m); err != nil {
+	m, err := d.inMessage.Read(raw)
+	if err != nil {
 		return err
 	}
-	return d.handleMessage(&m)
+	return d.handleMessage(m)
 }
 
 // handleFinished ends the turn. The server repeats the end for each viewer that joins, so an end of a run that has ended is
@@ -224,7 +224,7 @@ func (d *Decoder) repairPart(m *message) error {
 		if t == nil {
 			return d.handleMessage(m)
 		}
-		text, err := m.fullText()
+		text, err := d.fullText(m)
 		if err == nil && t.IsOpen {
 			d.extendText(t, text)
 		}

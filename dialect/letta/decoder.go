@@ -1,7 +1,6 @@
 package letta
 
 import (
-	"encoding/json"
 	"errors"
 	"slices"
 	"strconv"
@@ -10,6 +9,7 @@ import (
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
 // Decoder decodes either dialect. It isn't safe for concurrent use. Everything that has to survive a restart is in state.
@@ -17,6 +17,12 @@ type Decoder struct {
 	state
 	base   decoding.Base
 	isCode bool // the stream is Letta Code's
+
+	// The memory of the current frame.
+	inFrame   jsonscan.Reader[frame]
+	inMessage jsonscan.Reader[message]
+	inPieces  jsonscan.Reader[[]piece]
+	oneText   [1]piece
 }
 
 var (
@@ -65,18 +71,18 @@ func (d *Decoder) handleEvent(f dialect.Frame) error {
 	if len(f.Data) == 0 || f.Data[0] != '{' {
 		return errNoObject
 	}
-	var m message
-	if err := json.Unmarshal(f.Data, &m); err != nil {
+	m, err := d.inMessage.Read(f.Data)
+	if err != nil {
 		return err
 	}
 	switch f.Event {
 	case "error":
-		return d.handleErrorEvent(&m, f.Data)
+		return d.handleErrorEvent(m, f.Data)
 	case "cancelled":
 		d.endTurn("cancelled")
 		return nil
 	}
-	return d.handleMessage(&m)
+	return d.handleMessage(m)
 }
 
 // handleMessage handles a message of either dialect. Messages of ended turns and repetitions are dropped. Types that need no
@@ -104,12 +110,12 @@ func (d *Decoder) handleMessage(m *message) error {
 	switch m.Type {
 	case "assistant_message":
 		d.openMessage(m)
-		texts, err := textPieces(m.Content)
+		texts, err := d.textPieces(m.Content)
 		if err != nil {
 			return err
 		}
-		for _, raw := range texts {
-			if err := d.appendDelta(m, event.KindText, raw); err != nil {
+		for i := range texts {
+			if err := d.appendDelta(m, event.KindText, texts[i].Text); err != nil {
 				return err
 			}
 		}
@@ -224,7 +230,7 @@ func (d *Decoder) isRepeat(m *message) (bool, error) {
 	if t == nil || !t.continues(m) {
 		return true, nil
 	}
-	text, err := m.fullText()
+	text, err := d.fullText(m)
 	if err != nil {
 		return true, err
 	}
@@ -235,6 +241,10 @@ func (d *Decoder) isRepeat(m *message) (bool, error) {
 // openMessage opens the message of a step, and closes the previous one. A message of Letta Code without a run and step belongs
 // to the current step. Messages of the history are grouped by the prefix of their ids, because the history has no steps.
 func (d *Decoder) openMessage(m *message) {
+	// Most messages are deltas of the current step.
+	if d.Key != "" && !d.IsRetry && !m.isHistory && isGroup(d.Group, m.Run, m.Step) {
+		return
+	}
 	group, past := m.Run+" "+m.Step, historyGroup+stepPrefix(m.ID)
 	switch {
 	case m.isHistory:
@@ -255,6 +265,12 @@ func (d *Decoder) openMessage(m *message) {
 	d.MessageCount++
 	d.Key, d.Group, d.PartCount, d.LastKind = strconv.Itoa(d.MessageCount), group, 0, ""
 	d.emit(event.Event{Type: event.MessageStart, Message: d.Key, Body: &event.Body{Role: event.Assistant}})
+}
+
+// isGroup reports whether a group is that of a run and step.
+func isGroup(group, run, step string) bool {
+	n := len(run)
+	return len(group) == n+1+len(step) && group[:n] == run && group[n] == ' ' && group[n+1:] == step
 }
 
 // historyGroup is the prefix of Group for messages that were read from a history.

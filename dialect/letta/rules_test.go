@@ -373,3 +373,11 @@ func FuzzCode(f *testing.F) {
 	f.Add([]byte(`{"type":"message","message_type":"retry","run_id":"r"}` + "\n" + `{"type":"result","subtype":"success"}`))
 	f.Fuzz(func(t *testing.T, body []byte) { dialecttest.Fuzz(t, Code(), body) })
 }
+
+func FuzzWireV1(f *testing.F) { dialecttest.FuzzWire[message](f, Dialect(), "letta-v1/*") }
+
+func FuzzWireCode(f *testing.F) {
+	dialecttest.FuzzWire[frame](f, Code(), "letta-appserver/0.32.18/*", "letta-appserver/headless/*")
+}
+
+func FuzzWireMessage(f *testing.F) { dialecttest.FuzzWire[message](f, Code(), "letta-appserver/headless/*") }

@@ -1,6 +1,9 @@
 package letta
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // message is a Letta message: an event of a V1 stream, a delta of the App Server, or a line of the headless mode. Texts stay
 // undecoded JSON, because a surrogate pair may be split over two messages.
@@ -143,44 +146,43 @@ func returnText(raw json.RawMessage) string {
 }
 
 // fullText returns the text of a message that contains all of its part.
-func (m *message) fullText() (string, error) {
+func (d *Decoder) fullText(m *message) (string, error) {
 	if m.Type == "reasoning_message" {
 		return stringValue(m.Reasoning), nil
 	}
-	texts, err := textPieces(m.Content)
+	texts, err := d.textPieces(m.Content)
 	text := ""
-	for _, raw := range texts {
-		text += stringValue(raw)
+	for _, p := range texts {
+		text += stringValue(p.Text)
 	}
 	return text, err
 }
 
-// textPieces returns the texts of an assistant's content, which is a string, a piece or a list of pieces. The texts stay
-// undecoded JSON.
-func textPieces(raw json.RawMessage) ([]json.RawMessage, error) {
+// piece is a piece of a message's content.
+type piece struct {
+	Type string          `json:"type"`
+	Text json.RawMessage `json:"text"` // absent in pieces that aren't texts
+}
+
+// textPieces returns the pieces of an assistant's content that are texts. The content is a string, a piece or a list of pieces. The result
+// is valid until the next call.
+func (d *Decoder) textPieces(raw json.RawMessage) ([]piece, error) {
+	d.oneText[0] = piece{Text: raw}
 	if len(raw) == 0 || string(raw) == "null" || raw[0] == '"' {
-		return []json.RawMessage{raw}, nil
+		return d.oneText[:], nil
 	}
-	var list []struct {
-		Type string          `json:"type"`
-		Text json.RawMessage `json:"text"`
-	}
+	list := d.oneText[:]
 	if raw[0] == '{' {
-		list = append(list, struct {
-			Type string          `json:"type"`
-			Text json.RawMessage `json:"text"`
-		}{})
+		d.oneText[0] = piece{}
 		if err := json.Unmarshal(raw, &list[0]); err != nil {
 			return nil, err
 		}
-	} else if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, err
-	}
-	var texts []json.RawMessage
-	for _, p := range list {
-		if len(p.Text) > 0 {
-			texts = append(texts, p.Text)
+	} else {
+		all, err := d.inPieces.Read(raw)
+		if err != nil {
+			return nil, err
 		}
+		list = *all
 	}
-	return texts, nil
+	return slices.DeleteFunc(list, func(p piece) bool { return len(p.Text) == 0 }), nil
 }
