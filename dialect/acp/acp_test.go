@@ -18,3 +18,16 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) { dialecttest.Fuzz(t, Dialect(), body) })
 }
+
+func FuzzWire(f *testing.F) { dialecttest.FuzzWire[frame](f, Dialect()) }
+
+func FuzzWireParams(f *testing.F) {
+	dialecttest.FuzzWire[struct {
+		Params struct {
+			Update struct {
+				Content block `json:"content"`
+				call
+			} `json:"update"`
+		} `json:"params"`
+	}](f, Dialect())
+}

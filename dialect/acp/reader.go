@@ -11,6 +11,7 @@ import (
 	"github.com/leat-dev/leat/dialect/internal/canvas"
 	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
 const name = "acp"
@@ -31,6 +32,12 @@ func Dialect() dialect.Dialect {
 type reader struct {
 	Kind  string `json:"kind,omitempty"`  // of the last chunk, tool or block; a chunk of another kind begins a new text
 	Texts int    `json:"texts,omitempty"` // the number of changes of Kind by chunks; it is the key of a text without an id
+
+	// The memory of the current message.
+	in     jsonscan.Reader[frame]
+	params jsonscan.Reader[params]
+	block  jsonscan.Reader[block]
+	list   [1]block
 }
 
 // planKey is the key of the one plan part: the protocol gives plans no ids.
@@ -39,21 +46,19 @@ const planKey = "plan"
 // Read applies one message of JSON-RPC. A response is taken for that of the prompt if it has a stopReason: the agent package sends other
 // requests on the same connection, whose responses have none.
 func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
-	var in frame
-	if err := decoding.Unmarshal(f.Data, &in); err != nil {
+	in, err := decoding.Read(&r.in, f.Data)
+	if err != nil {
 		return err
 	}
 	switch {
 	case in.Method == "session/update":
-		var p struct {
-			Update update `json:"update"`
-		}
-		if err := json.Unmarshal(in.Params, &p); err != nil {
+		p, err := r.params.Read(in.Params)
+		if err != nil {
 			return decoding.Fault("params of session/update", err)
 		}
 		return r.update(c, &p.Update)
 	case in.Method == "session/request_permission":
-		return r.permission(c, &in)
+		return r.permission(c, in)
 	case in.Error != nil:
 		c.Fail(event.Error{Code: in.Error.Code.String(), Message: decoding.String(in.Error.Message)})
 	case in.Method == "" && in.Result != nil:
@@ -110,15 +115,15 @@ func (r *reader) update(c *canvas.Canvas, u *update) error {
 
 // key returns the key of the text that a chunk of the given kind belongs to, and records that this text is now the last one. id is the
 // chunk's messageId, or empty.
-func (r *reader) key(kind, id string) string {
+func (r *reader) key(c *canvas.Canvas, kind, id string) string {
 	if kind != r.Kind {
 		r.Kind = kind
 		r.Texts++
 	}
 	if id != "" {
-		return kind + " " + id
+		return c.Key(kind+" ", id)
 	}
-	return kind + " #" + strconv.Itoa(r.Texts)
+	return c.Key(kind+" #", strconv.Itoa(r.Texts))
 }
 
 // partKind returns the kind of the parts that show an agent's messages or thoughts.
@@ -132,7 +137,7 @@ func partKind(kind string) event.PartKind {
 // chunk appends the blocks of a chunk. A block other than text becomes a separate part, and text after it without an id a new text,
 // so that the parts are in the order in which the agent sent them.
 func (r *reader) chunk(c *canvas.Canvas, kind string, u *update) error {
-	list, err := blocks(u.Content)
+	list, err := r.blocks(u.Content)
 	if err != nil {
 		return err
 	}
@@ -145,7 +150,7 @@ func (r *reader) chunk(c *canvas.Canvas, kind string, u *update) error {
 			r.Kind = b.Type
 			continue
 		}
-		if err := c.GrowProse(r.key(kind, u.MessageID), partKind(kind), b.Text); err != nil {
+		if err := c.GrowProse(r.key(c, kind, u.MessageID), partKind(kind), b.Text); err != nil {
 			return err
 		}
 	}
@@ -158,7 +163,7 @@ func (r *reader) drawBlocks(c *canvas.Canvas, kind string, u *update) error {
 	if u.Content == nil {
 		return nil // absent; a content of null isn't nil
 	}
-	list, err := blocks(u.Content)
+	list, err := r.blocks(u.Content)
 	if err != nil {
 		return err
 	}
@@ -168,7 +173,7 @@ func (r *reader) drawBlocks(c *canvas.Canvas, kind string, u *update) error {
 			text.WriteString(decoding.String(list[i].Text))
 		}
 	}
-	key := r.key(kind, u.MessageID)
+	key := r.key(c, kind, u.MessageID)
 	if c.Find(key) == nil && text.Len() == 0 {
 		return nil
 	}
@@ -207,7 +212,7 @@ func (r *reader) tool(c *canvas.Canvas, u *update) error {
 	}
 	// An update without content leaves the output unchanged.
 	if len(u.Content) > 0 && u.Content[0] == '[' {
-		text, err := output(u.Content)
+		text, err := r.output(u.Content)
 		if err != nil {
 			return err
 		}

@@ -20,6 +20,11 @@ type frame struct {
 	} `json:"error"`
 }
 
+// params has the parameters of session/update.
+type params struct {
+	Update update `json:"update"`
+}
+
 // update is a session/update of any kind. Texts are raw, because a character may be split between two chunks. The optional fields of a call
 // are raw, so that a wrong type in one of them doesn't make the frame invalid.
 type update struct {
@@ -73,9 +78,14 @@ type permission struct {
 }
 
 // blocks decodes a content, which is one block in chunks and a list of blocks in messages of version 2. null is an empty list.
-func blocks(raw json.RawMessage) ([]block, error) {
+// The result is valid until the next call.
+func (r *reader) blocks(raw json.RawMessage) ([]block, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
+	}
+	if b, ok := r.block.Try(raw); ok {
+		r.list[0] = *b
+		return r.list[:], nil
 	}
 	if raw[0] != '[' {
 		raw = append(append(json.RawMessage{'['}, raw...), ']')
@@ -89,7 +99,7 @@ func blocks(raw json.RawMessage) ([]block, error) {
 
 // output returns a tool's content as text: the text of its blocks, and the changed lines of its diffs. A terminal is left out: its
 // output isn't in the stream, and Leat offers agents no terminals.
-func output(raw json.RawMessage) (string, error) {
+func (r *reader) output(raw json.RawMessage) (string, error) {
 	var list []struct {
 		Type    string          `json:"type"`
 		Content json.RawMessage `json:"content"`
@@ -104,7 +114,7 @@ func output(raw json.RawMessage) (string, error) {
 	for _, c := range list {
 		switch c.Type {
 		case "content":
-			inner, err := blocks(c.Content)
+			inner, err := r.blocks(c.Content)
 			if err != nil {
 				return "", err
 			}

@@ -380,4 +380,6 @@ func FuzzWireCode(f *testing.F) {
 	dialecttest.FuzzWire[frame](f, Code(), "letta-appserver/0.32.18/*", "letta-appserver/headless/*")
 }
 
-func FuzzWireMessage(f *testing.F) { dialecttest.FuzzWire[message](f, Code(), "letta-appserver/headless/*") }
+func FuzzWireMessage(f *testing.F) {
+	dialecttest.FuzzWire[message](f, Code(), "letta-appserver/headless/*")
+}
