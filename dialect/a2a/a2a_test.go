@@ -18,3 +18,17 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) { dialecttest.Fuzz(t, Dialect(), body) })
 }
+
+func FuzzWire(f *testing.F) { dialecttest.FuzzWire[frame](f, Dialect()) }
+
+func FuzzWireResult(f *testing.F) {
+	dialecttest.FuzzWire[struct {
+		Result update `json:"result"`
+	}](f, Dialect())
+}
+
+func FuzzWireArtifact(f *testing.F) {
+	dialecttest.FuzzWire[struct {
+		Result artifactUpdate `json:"result"`
+	}](f, Dialect())
+}

@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"github.com/leat-dev/leat/dialect/internal/canvas"
 	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
 const name = "a2a"
@@ -28,6 +30,11 @@ func Dialect() dialect.Dialect {
 // them.
 type reader struct {
 	OpenRequests int `json:"asked,omitempty"`
+
+	// The memory of the current frame.
+	in      jsonscan.Reader[frame]
+	result  jsonscan.Reader[update]
+	changed jsonscan.Reader[artifactUpdate] // of version 0.3
 }
 
 // statusKey is the key of the one status part, which shows the newest message of a working task.
@@ -35,8 +42,8 @@ const statusKey = "status"
 
 // Read applies one frame: a JSON-RPC error, a JSON-RPC response, or a result without the response around it.
 func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
-	var in frame
-	if err := decoding.Unmarshal(f.Data, &in); err != nil {
+	in, err := decoding.Read(&r.in, f.Data)
+	if err != nil {
 		return err
 	}
 	raw := json.RawMessage(f.Data)
@@ -47,11 +54,11 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 	case in.Result != nil:
 		raw = in.Result
 	}
-	var u update
-	if err := json.Unmarshal(raw, &u); err != nil {
+	u, err := r.result.Read(raw)
+	if err != nil {
 		return decoding.Fault("result", err)
 	}
-	return r.update(c, &u, raw)
+	return r.update(c, u, raw)
 }
 
 // update applies a result. It first converts a result of version 0.3 to the form of 1.0: there raw is itself the object that u.Kind names.
@@ -65,8 +72,11 @@ func (r *reader) update(c *canvas.Canvas, u *update, raw json.RawMessage) error 
 		u.Status = &statusUpdate{}
 		object = u.Status
 	case "artifact-update":
-		u.Artifact = &artifactUpdate{}
-		object = u.Artifact
+		a, err := r.changed.Read(raw)
+		if err != nil {
+			return decoding.Fault(u.Kind, err)
+		}
+		u.Artifact = a
 	case "message":
 		u.Message = raw
 	}
@@ -109,8 +119,13 @@ func (r *reader) update(c *canvas.Canvas, u *update, raw json.RawMessage) error 
 // artifact appends a piece to an artifact's text if extend is true. Otherwise a is the complete artifact, and its text replaces the
 // current one; a complete artifact without text retracts it. Files and data are added in both cases.
 func (r *reader) artifact(c *canvas.Canvas, a *artifact, extend bool) error {
-	key := "artifact " + a.ID
-	if text := textOf(a.Parts); text != "" || c.Find(key) != nil {
+	key := c.Key("artifact ", a.ID)
+	isOpen := c.Find(key) != nil
+	text := ""
+	if !extend || !isOpen {
+		text = textOf(a.Parts)
+	}
+	if text != "" || isOpen {
 		p, err := c.Prose(key, event.KindText)
 		if err != nil {
 			return err
@@ -133,6 +148,9 @@ func (r *reader) artifact(c *canvas.Canvas, a *artifact, extend bool) error {
 // or inside the frame in base64; the latter becomes a data: URL.
 func (r *reader) media(c *canvas.Canvas, parts []part) error {
 	for _, p := range parts {
+		if p.URL == "" && p.Raw == "" && p.File == nil && len(p.Data) == 0 {
+			continue
+		}
 		m := event.Media{URL: p.URL, MIME: p.MediaType, Name: p.Filename}
 		raw := p.Raw
 		if p.File != nil {
@@ -146,7 +164,7 @@ func (r *reader) media(c *canvas.Canvas, parts []part) error {
 		case m.URL != "":
 			err = c.AddPart(event.Body{Kind: event.KindMedia, Media: &m})
 		case len(p.Data) > 0 && string(p.Data) != "null":
-			err = c.AddPart(event.Body{Kind: event.KindData, Data: p.Data})
+			err = c.AddPart(event.Body{Kind: event.KindData, Data: bytes.Clone(p.Data)})
 		}
 		if err != nil {
 			return err
