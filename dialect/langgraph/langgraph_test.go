@@ -1,6 +1,7 @@
 package langgraph
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/leat-dev/leat/dialect/dialecttest"
@@ -18,3 +19,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) { dialecttest.Fuzz(t, Dialect(), body) })
 }
+
+func FuzzWireList(f *testing.F) { dialecttest.FuzzWire[[]json.RawMessage](f, Dialect()) }
+
+func FuzzWireMessages(f *testing.F) { dialecttest.FuzzWire[[]message](f, Dialect()) }

@@ -13,6 +13,7 @@ import (
 	"github.com/leat-dev/leat/dialect/internal/canvas"
 	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
 const name = "langgraph"
@@ -37,6 +38,13 @@ type reader struct {
 	Requests []string          `json:"asked,omitempty"`   // the ids of the open questions
 	UsageOf  string            `json:"counted,omitempty"` // the message whose usage was counted last
 	Length   bool              `json:"length,omitempty"`  // the model's last message stopped at its limit of length
+
+	// The memory of the current frame.
+	list   jsonscan.Reader[[]json.RawMessage] // of messages
+	in     jsonscan.Reader[message]
+	blocks jsonscan.Reader[[]json.RawMessage] // of a content
+	block  jsonscan.Reader[piece]
+	pieces []piece
 }
 
 // Read applies one frame. Unlike in other formats, the data of a known event may be any JSON value: a graph's state has the shape that its
@@ -44,7 +52,9 @@ type reader struct {
 // not a stream of unknown frames.
 func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 	data := bytes.TrimSpace(f.Data)
-	if !json.Valid(data) {
+	// A list has been validated when it is read.
+	list, isList := r.list.Try(data)
+	if !isList && !json.Valid(data) {
 		return decoding.Fault("invalid JSON", nil)
 	}
 	mode, space, _ := strings.Cut(f.Event, "|")
@@ -52,18 +62,25 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 	case "messages":
 		r.HasMessages = true
 		// The data is a message or a chunk of one, and metadata about the node that it comes from.
-		var tuple []json.RawMessage
-		if err := json.Unmarshal(data, &tuple); err != nil || len(tuple) == 0 {
-			return decoding.Fault("messages: a pair of message and metadata", err)
+		if !isList {
+			var err error
+			if list, err = r.list.Read(data); err != nil {
+				return decoding.Fault("messages: a pair of message and metadata", err)
+			}
 		}
-		return r.messages(c, tuple[:1])
+		if len(*list) == 0 {
+			return decoding.Fault("messages: a pair of message and metadata", nil)
+		}
+		return r.messages(c, (*list)[:1])
 	case "messages/partial", "messages/complete":
 		r.HasMessages = true
-		var list []json.RawMessage
-		if err := json.Unmarshal(data, &list); err != nil {
-			return decoding.Fault("a list of messages", err)
+		if !isList {
+			var err error
+			if list, err = r.list.Read(data); err != nil {
+				return decoding.Fault("a list of messages", err)
+			}
 		}
-		return r.messages(c, list)
+		return r.messages(c, *list)
 	case "values", "updates":
 		return r.values(c, mode, space != "", data)
 	// The first event of a run.
@@ -118,11 +135,11 @@ func word(data json.RawMessage) string {
 // messages applies messages in the order of the list.
 func (r *reader) messages(c *canvas.Canvas, messages []json.RawMessage) error {
 	for _, raw := range messages {
-		var m message
-		if err := json.Unmarshal(raw, &m); err != nil {
+		m, err := r.in.Read(raw)
+		if err != nil {
 			return decoding.Fault("message", err)
 		}
-		if err := r.message(c, &m); err != nil {
+		if err := r.message(c, m); err != nil {
 			return err
 		}
 	}
@@ -230,7 +247,7 @@ func (r *reader) message(c *canvas.Canvas, m *message) error {
 // ai applies a message of the model, or a chunk of one if delta is true. Each chunk has the usage since the last one, whereas a complete
 // message is repeated by several events with the same usage, which must be counted once.
 func (r *reader) ai(c *canvas.Canvas, m *message, delta bool) error {
-	pieces, err := m.pieces()
+	pieces, err := r.piecesOf(m)
 	if err != nil {
 		return err
 	}
@@ -269,14 +286,14 @@ func (r *reader) ai(c *canvas.Canvas, m *message, delta bool) error {
 // grow appends the pieces of a chunk to the text and the reasoning of the message with the given id.
 func grow(c *canvas.Canvas, id string, pieces []piece) error {
 	for _, piece := range pieces {
-		key, kind, token := "text "+id, event.KindText, piece.Text
+		prefix, kind, token := "text ", event.KindText, piece.Text
 		if t := piece.thought(); t != nil {
-			key, kind, token = "thought "+id, event.KindReasoning, t
+			prefix, kind, token = "thought ", event.KindReasoning, t
 		}
 		if string(token) == "null" {
 			continue
 		}
-		if err := c.GrowProse(key, kind, token); err != nil {
+		if err := c.GrowProse(c.Key(prefix, id), kind, token); err != nil {
 			return err
 		}
 	}
@@ -333,7 +350,7 @@ func (r *reader) chunks(c *canvas.Canvas, m *message) error {
 // result applies the result of a tool, a message of type tool. The part stays open, because values repeat the message. A repeated failure
 // must not repeat the error.
 func (r *reader) result(c *canvas.Canvas, m *message) error {
-	pieces, err := m.pieces()
+	pieces, err := r.piecesOf(m)
 	if err != nil {
 		return err
 	}

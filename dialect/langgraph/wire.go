@@ -69,35 +69,35 @@ type piece struct {
 	Reasoning json.RawMessage `json:"reasoning"`
 }
 
-// pieces returns the content as a list of blocks. A content is a string, or a list of blocks and plain strings. Some providers send the
-// reasoning outside of the content; it becomes the first block.
-func (m *message) pieces() ([]piece, error) {
-	var list []piece
+// piecesOf returns the content of a message as a list of blocks, which is valid until the next call. A content is a string, or a list of
+// blocks and plain strings. Some providers send the reasoning outside of the content; it becomes the first block.
+func (r *reader) piecesOf(m *message) ([]piece, error) {
+	r.pieces = r.pieces[:0]
+	if m.Extra.Reasoning != nil {
+		r.pieces = append(r.pieces, piece{Type: "reasoning", Reasoning: m.Extra.Reasoning})
+	}
 	switch {
 	case len(m.Content) == 0, string(m.Content) == "null":
 	case m.Content[0] == '[':
-		var raw []json.RawMessage
-		if err := json.Unmarshal(m.Content, &raw); err != nil {
+		list, err := r.blocks.Read(m.Content)
+		if err != nil {
 			return nil, decoding.Fault("content of a message", err)
 		}
-		for _, r := range raw {
-			if len(r) > 0 && r[0] == '"' {
-				list = append(list, piece{Type: "text", Text: r})
+		for _, raw := range *list {
+			if len(raw) > 0 && raw[0] == '"' {
+				r.pieces = append(r.pieces, piece{Type: "text", Text: raw})
 				continue
 			}
-			var p piece
-			if err := json.Unmarshal(r, &p); err != nil {
+			p, err := r.block.Read(raw)
+			if err != nil {
 				return nil, decoding.Fault("content of a message", err)
 			}
-			list = append(list, p)
+			r.pieces = append(r.pieces, *p)
 		}
 	default:
-		list = []piece{{Type: "text", Text: m.Content}}
+		r.pieces = append(r.pieces, piece{Type: "text", Text: m.Content})
 	}
-	if r := m.Extra.Reasoning; r != nil {
-		list = append([]piece{{Type: "reasoning", Reasoning: r}}, list...)
-	}
-	return list, nil
+	return r.pieces, nil
 }
 
 // thought returns the reasoning in a piece, or nil if the piece is text. It is a JSON token, which may end inside a character.
