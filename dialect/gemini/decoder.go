@@ -11,6 +11,7 @@ import (
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
 const name = "gemini"
@@ -38,6 +39,7 @@ const (
 type decoder struct {
 	state
 	decoding.Base
+	in jsonscan.Reader[chunk]
 }
 
 var _ dialect.Counter = (*decoder)(nil)
@@ -66,11 +68,11 @@ func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
 }
 
 func (d *decoder) decodeFrame(f dialect.Frame) error {
-	var in chunk
-	if err := decoding.Unmarshal(f.Data, &in); err != nil {
+	in, err := decoding.Read(&d.in, f.Data)
+	if err != nil {
 		return err
 	}
-	if err := d.chunk(&in); err != nil {
+	if err := d.chunk(in); err != nil {
 		return decoding.Fault("chunk", err)
 	}
 	return nil

@@ -110,3 +110,5 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) { dialecttest.Fuzz(t, Dialect(), body) })
 }
+
+func FuzzWire(f *testing.F) { dialecttest.FuzzWire[chunk](f, Dialect(), "gemini/*") }

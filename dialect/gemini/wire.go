@@ -85,13 +85,16 @@ type usage struct {
 	Thoughts   *int64 `json:"thoughtsTokenCount,omitempty"`
 }
 
-// add replaces the numbers that next has. They are totals, so they aren't summed.
+// add replaces the numbers that next has, without keeping its pointers. They are totals, so they aren't summed.
 func (u *usage) add(next *usage) {
 	for _, f := range []struct{ to, from **int64 }{
 		{&u.Prompt, &next.Prompt}, {&u.Tools, &next.Tools}, {&u.Cached, &next.Cached}, {&u.Candidates, &next.Candidates}, {&u.Thoughts, &next.Thoughts},
 	} {
 		if *f.from != nil {
-			*f.to = *f.from
+			if *f.to == nil {
+				*f.to = new(int64)
+			}
+			**f.to = **f.from
 		}
 	}
 }
