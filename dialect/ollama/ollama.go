@@ -8,6 +8,7 @@ import (
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
 const name = "ollama"
@@ -64,6 +65,7 @@ type message struct {
 type decoder struct {
 	state
 	decoding.Base
+	in jsonscan.Reader[line]
 }
 
 var _ dialect.Counter = (*decoder)(nil)
@@ -91,11 +93,11 @@ func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
 }
 
 func (d *decoder) decodeFrame(f dialect.Frame) error {
-	var in line
-	if err := decoding.Unmarshal(f.Data, &in); err != nil {
+	in, err := decoding.Read(&d.in, f.Data)
+	if err != nil {
 		return err
 	}
-	if err := d.line(&in); err != nil {
+	if err := d.line(in); err != nil {
 		return decoding.Fault("line", err)
 	}
 	return nil

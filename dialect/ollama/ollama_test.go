@@ -76,3 +76,5 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) { dialecttest.Fuzz(t, Dialect(), body) })
 }
+
+func FuzzWire(f *testing.F) { dialecttest.FuzzWire[line](f, Dialect(), "ollama/*") }
