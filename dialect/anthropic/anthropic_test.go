@@ -275,3 +275,5 @@ func TestScan(t *testing.T) {
 		}
 	}
 }
+
+func FuzzWire(f *testing.F) { dialecttest.FuzzWire[frame](f, Dialect(), "anthropic/*") }

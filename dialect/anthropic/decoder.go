@@ -11,6 +11,7 @@ import (
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
 const name = "anthropic"
@@ -30,7 +31,7 @@ func Dialect() dialect.Dialect {
 type decoder struct {
 	state
 	decoding.Base
-	in frame // reused between frames, to save an allocation for each
+	in jsonscan.Reader[frame]
 }
 
 var _ dialect.Counter = (*decoder)(nil)
@@ -110,9 +111,8 @@ func (d *decoder) decodeFrame(f dialect.Frame) error {
 		}
 		return nil
 	}
-	d.in = frame{}
-	in := &d.in
-	if err := json.Unmarshal(f.Data, in); err != nil {
+	in, err := d.in.Read(f.Data)
+	if err != nil {
 		return decoding.Fault("invalid JSON", err)
 	}
 	in.Type = cmp.Or(in.Type, f.Event)
