@@ -48,7 +48,13 @@ const maxShown = 4 << 10
 //
 // An incomplete UTF-8 sequence at the end of a text is buffered too. The zero value is ready to use. Segments is not safe for
 // concurrent use.
-type Segments struct{ s segments }
+type Segments struct {
+	s    segments
+	last struct { // the key of the last text part, so that a delta needs no memory for it
+		ordinal int
+		key     string
+	}
+}
 
 // segments is the stored state of [Segments].
 type segments struct {
@@ -144,11 +150,11 @@ func (g *Segments) say(text string) []event.Event {
 		s.Text = s.Parts
 		s.Last = trimmed{}
 		s.AllText.add(event.JoinBlank)
-		ops = append(ops, start(textKey(s.Text), event.KindText))
+		ops = append(ops, start(g.textKey(), event.KindText))
 	}
 	s.AllText.add(text)
 	s.Last.add(text)
-	return append(ops, event.Event{Type: event.PartAppend, Message: SegmentsMessage, Part: textKey(s.Text), Text: text})
+	return append(ops, event.Event{Type: event.PartAppend, Message: SegmentsMessage, Part: g.textKey(), Text: text})
 }
 
 // Callback returns the operations for a callback. Readers see its text unchanged; only comparisons and notes trim it.
@@ -298,7 +304,7 @@ func (g *Segments) Close() []event.Event {
 
 // endText returns the end of the open text part.
 func (g *Segments) endText() event.Event {
-	e := event.Event{Type: event.PartEnd, Message: SegmentsMessage, Part: textKey(g.s.Text)}
+	e := event.Event{Type: event.PartEnd, Message: SegmentsMessage, Part: g.textKey()}
 	g.s.Text = 0
 	return e
 }
@@ -323,5 +329,12 @@ func start(key string, kind event.PartKind) event.Event {
 	return event.Event{Type: event.PartStart, Message: SegmentsMessage, Part: key, Body: &event.Body{Kind: kind, Join: event.JoinBlank}}
 }
 
-func textKey(n int) string { return "t" + strconv.Itoa(n) }
+// textKey returns the key of the open text part.
+func (g *Segments) textKey() string {
+	if g.last.ordinal != g.s.Text {
+		g.last.ordinal, g.last.key = g.s.Text, "t"+strconv.Itoa(g.s.Text)
+	}
+	return g.last.key
+}
+
 func slotKey(n int) string { return "s" + strconv.Itoa(n) }

@@ -30,6 +30,7 @@ type decoder struct {
 	state
 	decoding.Base
 	segments dialect.Segments
+	in       jsonscan.Reader[frame]
 }
 
 var _ dialect.Counter = (*decoder)(nil)
@@ -63,8 +64,8 @@ func (d *decoder) decodeFrame(f dialect.Frame) error {
 	if token, ok := scan(f.Data); ok {
 		return d.chunk(token)
 	}
-	var in frame
-	if err := json.Unmarshal(f.Data, &in); err != nil {
+	in, err := d.in.Read(f.Data)
+	if err != nil {
 		return decoding.Fault("invalid JSON", err)
 	}
 	switch in.Type {

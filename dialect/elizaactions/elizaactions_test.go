@@ -102,3 +102,5 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) { dialecttest.Fuzz(t, Dialect(), body) })
 }
+
+func FuzzWire(f *testing.F) { dialecttest.FuzzWire[frame](f, Dialect()) }
