@@ -55,11 +55,12 @@ func (d *decoder) agent(p *payload) error {
 // agentData holds the fields of an agent frame's data. Which ones are set depends on the stream, as noted.
 type agentData struct {
 	// assistant, thinking
-	text, delta string
-	hasText     bool
-	replace     bool
-	itemID      []byte // item, command_output too
-	mediaURLs   []string
+	text      string
+	delta     []byte
+	hasText   bool
+	replace   bool
+	itemID    []byte // item, command_output too
+	mediaURLs []string
 
 	phase []byte // lifecycle, run_status, tool, item, command_output
 
@@ -90,7 +91,7 @@ func (a *agentData) parse(c *cursor) {
 			a.hasText = c.peek() == '"'
 			a.text = c.snapshot()
 		case "delta":
-			a.delta = c.snapshot()
+			a.delta = unquote(c.begun())
 		case "replace":
 			a.replace = c.bool()
 		case "itemId":
@@ -189,10 +190,9 @@ func (d *decoder) keyed(r *run, a *agentData) error {
 	if a.text == "" && !a.replace {
 		return nil
 	}
-	part := keyedPrefix + string(a.itemID)
 	if a.text == "" {
 		for _, s := range r.Texts {
-			if s.Part == part || s.Item == part {
+			if isKeyed(s.Part, a.itemID) || isKeyed(s.Item, a.itemID) {
 				d.show(r, s, "")
 			}
 		}
@@ -201,12 +201,14 @@ func (d *decoder) keyed(r *run, a *agentData) error {
 	// The newest segment with the id is the one that grows: after a reuse of the id, older ones are complete.
 	for i := len(r.Texts) - 1; i >= 0; i-- {
 		s := r.Texts[i]
-		if s.Part != part && s.Item != part {
+		isPart := isKeyed(s.Part, a.itemID)
+		if !isPart && !isKeyed(s.Item, a.itemID) {
 			continue
 		}
 		switch {
 		case a.replace && s.IsOver && s.Visible.Len() > 0 && !s.Visible.begins(a.text):
 			// The model reasoned in between. The gateway reuses the item id, but its history has both texts.
+			part := keyedPrefix + string(a.itemID)
 			key := part + "+" + strconv.Itoa(len(r.Texts))
 			if err := event.CheckID("itemId", key); err != nil {
 				return err
@@ -214,12 +216,13 @@ func (d *decoder) keyed(r *run, a *agentData) error {
 			next := begin(&r.Texts, event.KindText, key)
 			next.Item = part
 			d.show(r, next, a.text)
-		case s.Part == part || a.replace || int64(len(a.text)) > s.Visible.Len():
+		case isPart || a.replace || int64(len(a.text)) > s.Visible.Len():
 			s.IsOver = false
 			d.show(r, s, a.text)
 		} // otherwise a history has already shown the whole text, and an older snapshot must not shorten it
 		return nil
 	}
+	part := keyedPrefix + string(a.itemID)
 	// A history or a preamble may have shown the segment before its first frame arrived. It gets its item id now.
 	if s := r.unnamed(a.text); s != nil {
 		s.Item = part
@@ -230,6 +233,11 @@ func (d *decoder) keyed(r *run, a *agentData) error {
 	}
 	d.show(r, begin(&r.Texts, event.KindText, part), a.text)
 	return nil
+}
+
+// isKeyed reports whether a key is that of a segment with an item id.
+func isKeyed(key string, item []byte) bool {
+	return strings.HasPrefix(key, keyedPrefix) && key[len(keyedPrefix):] == string(item)
 }
 
 // protocolKeyed is the first protocol whose gateway itself removes control syntax from the text and names segments.
@@ -251,12 +259,12 @@ func (d *decoder) unkeyed(r *run, a *agentData) {
 		d.show(r, s, text.visible)
 		d.addMedia(r, text)
 		return
-	case a.delta == "" && s != nil:
+	case len(a.delta) == 0 && s != nil:
 		// A frame with mediaUrls repeats the segment's text, with or without the lines that name files.
 		if !goesOn {
 			return
 		}
-	case !goesOn || a.text == a.delta && (s.Visible.Len() > 0 || s.Buffered != ""):
+	case !goesOn || a.text == string(a.delta) && (s.Visible.Len() > 0 || s.Buffered != ""):
 		d.finishText(r, s, false)
 		s = begin(&r.Texts, event.KindText, ordinal("text:", r.Texts))
 	}
@@ -274,7 +282,7 @@ func (d *decoder) thinking(r *run, a *agentData) {
 	if t := r.text(); t != nil && t.Visible.Len() > 0 && d.Protocol >= protocolKeyed {
 		t.IsOver = true
 	}
-	if s == nil || !a.replace && (!s.Visible.begins(a.text) || a.text == a.delta && s.Visible.Len() > 0) {
+	if s == nil || !a.replace && (!s.Visible.begins(a.text) || a.text == string(a.delta) && s.Visible.Len() > 0) {
 		if a.text == "" {
 			return
 		}

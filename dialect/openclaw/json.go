@@ -4,11 +4,10 @@
 package openclaw
 
 import (
-	"encoding/binary"
-	"encoding/json"
-	"math/bits"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
 // cursor reads a JSON text once, from front to back. Each method consumes one value; a value of another type than the method's
@@ -94,17 +93,17 @@ func (c *cursor) bytes() []byte {
 	return unquote(raw, escaped)
 }
 
-// snapshot returns a text that a later snapshot will extend. A high surrogate at its end is left out, because its other half
-// follows later.
-func (c *cursor) snapshot() string {
-	raw, escaped := c.token()
-	if raw == nil {
-		return ""
-	}
+// snapshot returns a text that a later snapshot will extend, or "" for any other value.
+func (c *cursor) snapshot() string { return jsonscan.Unquote(c.begun()) }
+
+// begun returns the undecoded content of a string that may end inside a character. A high surrogate at its end is left out, because its
+// other half follows later. It returns nil for any other value.
+func (c *cursor) begun() (raw []byte, escaped bool) {
+	raw, escaped = c.token()
 	if escaped {
 		raw = cutSurrogate(raw)
 	}
-	return string(unquote(raw, escaped))
+	return raw, escaped
 }
 
 // int returns an integer, or 0 for any other value.
@@ -206,14 +205,14 @@ func (c *cursor) token() (raw []byte, escaped bool) {
 	}
 	c.i++
 	start := c.i
-	for c.i += plain(c.b[c.i:]); c.i < len(c.b); c.i += plain(c.b[c.i:]) {
+	for c.i += jsonscan.Plain(c.b[c.i:]); c.i < len(c.b); c.i += jsonscan.Plain(c.b[c.i:]) {
 		switch ch := c.b[c.i]; {
 		case ch == '"':
 			c.i++
 			return c.b[start : c.i-1 : c.i-1], escaped
 		case ch == '\\':
 			escaped = true
-			if n := escapeLen(c.b[c.i:]); n > 0 {
+			if n := jsonscan.EscapeLen(c.b[c.i:]); n > 0 {
 				c.i += n
 			} else {
 				c.fail()
@@ -228,76 +227,12 @@ func (c *cursor) token() (raw []byte, escaped bool) {
 	return nil, false
 }
 
-// plain returns how many bytes at the beginning of b are neither quotes, backslashes nor control characters. It tests eight
-// bytes at a time: in each lane of a word, a subtraction that borrows although the lane's high bit was clear marks a hit.
-func plain(b []byte) int {
-	const low, high = 0x0101010101010101, 0x8080808080808080
-	i := 0
-	for ; len(b)-i >= 8; i += 8 {
-		w := binary.LittleEndian.Uint64(b[i:])
-		quote, slash := w^low*'"', w^low*'\\'
-		if hit := ((w-low*0x20)&^w | (quote-low)&^quote | (slash-low)&^slash) & high; hit != 0 {
-			return i + bits.TrailingZeros64(hit)/8
-		}
-	}
-	for i < len(b) && b[i] != '"' && b[i] != '\\' && b[i] >= 0x20 {
-		i++
-	}
-	return i
-}
-
-// escapeLen returns the length of the escape sequence that b begins with, or 0 if it is invalid.
-func escapeLen(b []byte) int {
-	if len(b) < 2 {
-		return 0
-	}
-	switch b[1] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		return 2
-	case 'u':
-		if _, ok := hex4(b); ok {
-			return 6
-		}
-	}
-	return 0
-}
-
-// hex4 reads the escape \uXXXX.
-func hex4(b []byte) (uint64, bool) {
-	if len(b) < 6 {
-		return 0, false
-	}
-	v := uint64(0)
-	for _, ch := range b[2:6] {
-		switch {
-		case ch >= '0' && ch <= '9':
-			ch -= '0'
-		case ch >= 'a' && ch <= 'f':
-			ch -= 'a' - 10
-		case ch >= 'A' && ch <= 'F':
-			ch -= 'A' - 10
-		default:
-			return 0, false
-		}
-		v = v<<4 | uint64(ch)
-	}
-	return v, true
-}
-
-// unquote decodes the content of a string whose syntax has been checked.
+// unquote decodes the content of a string whose syntax has been checked. If possible, the result is raw itself.
 func unquote(raw []byte, escaped bool) []byte {
 	if !escaped && utf8.Valid(raw) {
 		return raw
 	}
-	quoted := make([]byte, 0, len(raw)+2)
-	quoted = append(append(append(quoted, '"'), raw...), '"')
-	var s string
-	if err := json.Unmarshal(quoted, &s); err != nil {
-		// The token was scanned by the same grammar; a difference between the two would be a bug here, and losing
-		// text over it would be worse than showing the escapes.
-		return raw
-	}
-	return []byte(s)
+	return []byte(jsonscan.Unquote(raw, escaped))
 }
 
 // cutSurrogate removes a high surrogate without its other half from the end of a string's raw content.
@@ -306,7 +241,7 @@ func cutSurrogate(raw []byte) []byte {
 	if at < 0 || raw[at] != '\\' || raw[at+1] != 'u' {
 		return raw
 	}
-	if v, ok := hex4(raw[at:]); !ok || v < 0xd800 || v > 0xdbff {
+	if v, ok := jsonscan.Hex4(raw[at:]); !ok || v < 0xd800 || v > 0xdbff {
 		return raw
 	}
 	backslashes := 0

@@ -104,10 +104,10 @@ func (p *parser) text(v reflect.Value) bool {
 	}
 	content := p.b[p.i+1 : p.i+n-1]
 	p.i += n
-	if escaped || !utf8.Valid(content) {
-		content = Unquote(content, escaped)
-	}
-	if v.String() != string(content) {
+	switch {
+	case escaped || !utf8.Valid(content):
+		v.SetString(Unquote(content, escaped))
+	case v.String() != string(content):
 		v.SetString(string(content))
 	}
 	return true

@@ -3,6 +3,7 @@ package jsonscan
 import (
 	"encoding/binary"
 	"math/bits"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -89,22 +90,28 @@ func Hex4(b []byte) (r rune, ok bool) {
 }
 
 // Unquote decodes the content of a string token, without its quotes. Invalid bytes and lone surrogates become U+FFFD, as in encoding/json.
-// The result is raw itself if that has neither escapes nor invalid bytes. The syntax of raw must have been checked.
-func Unquote(raw []byte, escaped bool) []byte {
+// The syntax of raw must have been checked; escaped says whether it has escapes.
+func Unquote(raw []byte, escaped bool) string {
 	if !escaped && utf8.Valid(raw) {
-		return raw
+		return string(raw)
 	}
-	b := make([]byte, 0, len(raw)+utf8.UTFMax)
+	var b strings.Builder
+	b.Grow(len(raw))
 	for i := 0; i < len(raw); {
+		if n := Plain(raw[i:]); n > 0 && utf8.Valid(raw[i:i+n]) {
+			b.Write(raw[i : i+n])
+			i += n
+			continue
+		}
 		if raw[i] != '\\' {
 			r, n := utf8.DecodeRune(raw[i:])
-			b = utf8.AppendRune(b, r)
+			b.WriteRune(r)
 			i += n
 			continue
 		}
 		r, ok := Hex4(raw[i:])
 		if !ok {
-			b = append(b, unescaped[raw[i+1]])
+			b.WriteByte(unescaped[raw[i+1]])
 			i += 2
 			continue
 		}
@@ -115,9 +122,9 @@ func Unquote(raw []byte, escaped bool) []byte {
 				i += 6
 			}
 		}
-		b = utf8.AppendRune(b, r)
+		b.WriteRune(r)
 	}
-	return b
+	return b.String()
 }
 
 // unescaped has the characters that the escapes of one letter stand for.
