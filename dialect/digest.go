@@ -50,14 +50,17 @@ func digestOf(s string) (d digest) {
 }
 
 // MarshalJSON encodes the length and hash.
-func (d digest) MarshalJSON() ([]byte, error) {
-	var b [16]byte
-	binary.BigEndian.PutUint64(b[:], d.hi)
-	binary.BigEndian.PutUint64(b[8:], d.lo)
-	// Without encoding/json, because a state is encoded with nearly every commit of a pushed turn.
-	state := strconv.AppendInt(append(make([]byte, 0, 32+2*len(b)), `{"n":`...), d.n, 10)
-	state = hex.AppendEncode(append(state, `,"h":"`...), b[:])
-	return append(state, `"}`...), nil
+func (d digest) MarshalJSON() ([]byte, error) { return d.AppendJSON(nil) }
+
+// AppendJSON appends what MarshalJSON returns. A state is encoded with nearly every commit of a pushed turn, and encoding/json would
+// check the result.
+func (d *digest) AppendJSON(b []byte) ([]byte, error) {
+	var sum [16]byte
+	binary.BigEndian.PutUint64(sum[:], d.hi)
+	binary.BigEndian.PutUint64(sum[8:], d.lo)
+	b = strconv.AppendInt(append(b, `{"n":`...), d.n, 10)
+	b = hex.AppendEncode(append(b, `,"h":"`...), sum[:])
+	return append(b, `"}`...), nil
 }
 
 // UnmarshalJSON restores what MarshalJSON encoded.

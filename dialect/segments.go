@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/jsonscan"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -310,7 +311,7 @@ func (g *Segments) endText() event.Event {
 }
 
 // State returns the whole state as JSON. It has no text except the status and the buffered text.
-func (g *Segments) State() ([]byte, error) { return json.Marshal(&g.s) }
+func (g *Segments) State() ([]byte, error) { return jsonscan.Append(make([]byte, 0, 256), &g.s) }
 
 // Restore replaces the state of g with one that State returned.
 func (g *Segments) Restore(state []byte) error {

@@ -161,9 +161,7 @@ func (d *decoder) State() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("state of segments: %w", err)
 	}
-	st := d.state
-	st.Segments = nil
-	b, err := json.Marshal(&st)
+	b, err := decoding.State(&d.state)
 	if err != nil {
 		return nil, err
 	}

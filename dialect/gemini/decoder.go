@@ -2,7 +2,6 @@ package gemini
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -209,7 +208,7 @@ func (d *decoder) flushOpen() {
 func (d *decoder) Unknown() dialect.Unknown { return d.Unknowns }
 
 // State implements [dialect.Decoder].
-func (d *decoder) State() ([]byte, error) { return json.Marshal(&d.state) }
+func (d *decoder) State() ([]byte, error) { return decoding.State(&d.state) }
 
 // Restore implements [dialect.Decoder].
 func (d *decoder) Restore(b []byte) error { return decoding.Restore(b, &d.state, (*state).check) }

@@ -1,7 +1,6 @@
 package leat
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/leat-dev/leat/dialect"
@@ -82,7 +81,7 @@ func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.IsOver
 func (d *decoder) Unknown() dialect.Unknown { return d.Unknowns }
 
 // State implements [dialect.Decoder].
-func (d *decoder) State() ([]byte, error) { return json.Marshal(d.state) }
+func (d *decoder) State() ([]byte, error) { return decoding.State(&d.state) }
 
 // Restore implements [dialect.Decoder].
 func (d *decoder) Restore(b []byte) error { return decoding.Restore(b, &d.state, nil) }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 )
 
@@ -125,7 +126,7 @@ type tool struct {
 
 // State implements [dialect.Decoder].
 func (d *decoder) State() ([]byte, error) {
-	b, err := json.Marshal(&d.state)
+	b, err := decoding.State(&d.state)
 	if err != nil {
 		return nil, fmt.Errorf("openclaw: encode state: %w", err)
 	}

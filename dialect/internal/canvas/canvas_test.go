@@ -76,7 +76,7 @@ func open(t *testing.T, d dialect.Decoder) []canvas.Part {
 // The number of parts in a turn is limited, even if each of them has ended.
 func TestParts(t *testing.T) {
 	const most = 10_000
-	d := canvas.NewDecoder("test", reader{})
+	d := canvas.NewDecoder("test", &reader{})
 	for i := range most {
 		decode(t, d, frame(i, event.KindData, ""))
 	}
@@ -86,7 +86,7 @@ func TestParts(t *testing.T) {
 // The number of open parts is limited: the oldest text is ended to make room, never a running tool.
 func TestOpen(t *testing.T) {
 	const most = 512
-	d := canvas.NewDecoder("test", reader{})
+	d := canvas.NewDecoder("test", &reader{})
 	decode(t, d, frame(0, event.KindTool, event.PartRunning))
 	for i := 1; i < most; i++ {
 		decode(t, d, frame(i, event.KindText, ""))
@@ -109,7 +109,7 @@ func TestOpen(t *testing.T) {
 
 // The length of keys and call ids is limited, because they are stored in the state.
 func TestKey(t *testing.T) {
-	d := canvas.NewDecoder("test", reader{})
+	d := canvas.NewDecoder("test", &reader{})
 	long := dialect.Frame{Data: []byte(`{"kind":"text","key":"` + strings.Repeat("k", event.MaxID+1) + `"}`)}
 	refused(t, d, long, 1, "id of a part")
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
 // reader applies the frames of one dialect to a canvas. Its exported fields are stored as JSON with every commit and restored from it, so
@@ -60,18 +61,15 @@ type decoderState struct {
 
 // State implements [dialect.Decoder].
 func (d *decoder) State() ([]byte, error) {
-	canvas, err := json.Marshal(&d.canvas.state)
+	b, err := jsonscan.Append(append(make([]byte, 0, 512), `{"canvas":`...), &d.canvas.state)
 	if err != nil {
 		return nil, fmt.Errorf("state of the canvas: %w", err)
 	}
-	reader, err := json.Marshal(d.reader)
+	b, err = jsonscan.Append(append(b, `,"reader":`...), d.reader)
 	if err != nil {
 		return nil, fmt.Errorf("state of the reader: %w", err)
 	}
-	// Appended by hand, because encoding/json would validate both again with every commit.
-	b := append(make([]byte, 0, len(canvas)+len(reader)+24), `{"canvas":`...)
-	b = append(append(b, canvas...), `,"reader":`...)
-	return append(append(b, reader...), '}'), nil
+	return append(b, '}'), nil
 }
 
 // Restore implements [dialect.Decoder]. It rejects null parts, because a stored state may be damaged and the canvas dereferences them.

@@ -7,7 +7,7 @@
 //		return d.Base.Decode(name, &d.Frames, d.IsOver, f, d.decodeFrame)
 //	}
 //	func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.IsOver, d.flushOpen) }
-//	func (d *decoder) State() ([]byte, error)        { return json.Marshal(&d.state) }
+//	func (d *decoder) State() ([]byte, error)        { return decoding.State(&d.state) }
 //	func (d *decoder) Restore(b []byte) error        { return decoding.Restore(b, &d.state, nil) }
 //
 // decodeFrame and flushOpen call [Base.Emit] for each operation. Formats with one message a turn and parts found by key don't need
@@ -20,6 +20,7 @@ import (
 
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
 // Base is the part of a decoder that isn't stored: the operations of the current frame and whether the decoder still accepts frames.
@@ -106,6 +107,9 @@ func (b *Base) take() []event.Event {
 	b.ops = nil
 	return ops
 }
+
+// State encodes a decoder's state, to which state points.
+func State(state any) ([]byte, error) { return jsonscan.Append(make([]byte, 0, 512), state) }
 
 // Restore sets *state to a state that the decoder's State method returned. check, which may be nil, rejects what the JSON allows but
 // the decoder can't work with, such as null entries: a stored state may be damaged. If Restore fails, *state is unchanged.

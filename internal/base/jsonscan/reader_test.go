@@ -3,6 +3,7 @@ package jsonscan
 import (
 	"encoding/json"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -39,8 +40,30 @@ type readable struct {
 	Names []string         `json:"names"`
 	Args  *json.RawMessage `json:"args"`
 	Code  json.Number      `json:"code"`
+	Map   map[string]int   `json:"map,omitempty"`
+	Short inner            `json:"short,omitzero"`
+	Empty []string         `json:"empty,omitempty"`
+	Maybe *inner           `json:"maybe,omitempty"`
+	Bytes []byte           `json:"bytes,omitempty"`
+	Word  string           `json:"word,omitempty"`
+	own
 	extra
 }
+
+type own struct {
+	Own written `json:"own,omitzero"`
+}
+
+// written writes its own JSON.
+type written struct{ N int }
+
+func (w written) MarshalJSON() ([]byte, error) { return w.AppendJSON(nil) }
+
+func (w *written) AppendJSON(b []byte) ([]byte, error) {
+	return strconv.AppendInt(b, int64(w.N), 10), nil
+}
+
+func (w *written) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &w.N) }
 
 type extra struct {
 	Model string `json:"model"`
@@ -59,6 +82,8 @@ var frames = []string{
 	`{"type":"a\"\\\/\b\f\n\r\t\u0041\ud83d\ude00\ud83d\u00e9\udc00 é` + "\xff" + `","list":[],"names":null,"seq":null,"delta":null,"inner":null,"value":null,"known":null,"index":null,"type2":null}`,
 	`{"type":"a","args":{"x":[1, 2]},"code":5}`,
 	`{"type":"a","args":null,"code":"x"}`,
+	`{"map":{"b":1,"a":2},"short":{"text":"<&>"},"empty":["a","\u2028\u0000\u007f"],"maybe":{"parts":null},"bytes":"YQ==","word":"w","own":5}`,
+	`{"map":{},"short":{},"empty":[],"maybe":null,"bytes":"","word":"","own":0}`, `{"short":{"parts":[]},"bytes":"!","own":"x"}`,
 	`{}`, `[]`, `null`, `"a"`, `17`, ``, `{`, `{"type"`, `{"type":`, `{"type":"a"`, `{"type":"a",}`, `{"type":"a"}}`, `{"type":"a"},`, `{,}`, `{"type" "a"}`,
 	`{"type":"a","type":"b"}`, `{"Type":"a"}`, `{"TYPE":"a","type":"b"}`, `{"\u0074ype":"a"}`, "{\"t\xffpe\":1}", `{"ſeq":5}`, `{"Known":true,"index":-0}`,
 	`{"inner":{"text":"a"},"inner":{"next":{}}}`, `{"list":[{"text":"a"}],"list":[{}]}`,
@@ -88,6 +113,11 @@ func compare[T any](t *testing.T, frames ...[]byte) {
 		}
 		if err != nil || !reflect.DeepEqual(*got, want) {
 			t.Fatalf("%.200q: %v\n%+v; encoding/json says\n%+v", b, err, got, want)
+		}
+		wantJSON, wantErr := json.Marshal(&want)
+		gotJSON, err := Append(nil, &want)
+		if !reflect.DeepEqual(err, wantErr) || wantErr == nil && string(gotJSON) != string(wantJSON) {
+			t.Fatalf("Append: %s, %v; encoding/json says %s, %v", gotJSON, err, wantJSON, wantErr)
 		}
 	}
 }

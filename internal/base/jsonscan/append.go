@@ -1,0 +1,186 @@
+package jsonscan
+
+import (
+	"encoding"
+	"encoding/json"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Append appends the JSON of the struct that v points to, byte for byte as json.Marshal writes it. It is faster for structs of strings,
+// integers, flags, lists and structs, and leaves values of other types to json.Marshal. A type with a MarshalJSON method may also
+// implement [Appender], which must then write the same.
+func Append(b []byte, v any) ([]byte, error) {
+	e := reflect.ValueOf(v).Elem()
+	return writerOf(e.Type())(b, e)
+}
+
+// Appender is implemented by pointers to types that write their own JSON.
+type Appender interface {
+	AppendJSON(b []byte) ([]byte, error)
+}
+
+// writer appends the JSON of a value, which is addressable.
+type writer func(b []byte, v reflect.Value) ([]byte, error)
+
+// writers has the writers by their type.
+var writers sync.Map
+
+// writerOf returns the writer of a type.
+func writerOf(t reflect.Type) writer {
+	if w, ok := writers.Load(t); ok {
+		return w.(writer)
+	}
+	w, _ := writers.LoadOrStore(t, newWriter(t))
+	return w.(writer)
+}
+
+var (
+	appender      = reflect.TypeFor[Appender]()
+	marshaler     = reflect.TypeFor[json.Marshaler]()
+	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
+)
+
+// newWriter returns the writer of a type. Lists and pointers find the writers of their elements when they write, because a type may contain
+// itself.
+func newWriter(t reflect.Type) writer {
+	switch p := reflect.PointerTo(t); {
+	case p.Implements(appender):
+		return func(b []byte, v reflect.Value) ([]byte, error) { return v.Addr().Interface().(Appender).AppendJSON(b) }
+	case p.Implements(marshaler), p.Implements(textMarshaler):
+		return marshal
+	}
+	switch t.Kind() {
+	case reflect.String:
+		if t != reflect.TypeFor[json.Number]() {
+			return appendString
+		}
+	case reflect.Int, reflect.Int64:
+		return func(b []byte, v reflect.Value) ([]byte, error) { return strconv.AppendInt(b, v.Int(), 10), nil }
+	case reflect.Bool:
+		return func(b []byte, v reflect.Value) ([]byte, error) { return strconv.AppendBool(b, v.Bool()), nil }
+	case reflect.Pointer:
+		return func(b []byte, v reflect.Value) ([]byte, error) {
+			if v.IsNil() {
+				return append(b, "null"...), nil
+			}
+			return writerOf(t.Elem())(b, v.Elem())
+		}
+	case reflect.Slice:
+		if t.Elem().Kind() != reflect.Uint8 {
+			return appendList
+		}
+	case reflect.Struct:
+		if members, ok := membersOf(t); ok {
+			return members.append
+		}
+	}
+	return marshal
+}
+
+// marshal leaves a value to encoding/json.
+func marshal(b []byte, v reflect.Value) ([]byte, error) {
+	encoded, err := json.Marshal(v.Addr().Interface())
+	return append(b, encoded...), err
+}
+
+// appendString appends a string. encoding/json escapes control characters, invalid UTF-8 and what HTML could misread.
+func appendString(b []byte, v reflect.Value) ([]byte, error) {
+	s := v.String()
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			return marshal(b, v)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"'), nil
+}
+
+func appendList(b []byte, v reflect.Value) ([]byte, error) {
+	if v.IsNil() {
+		return append(b, "null"...), nil
+	}
+	write := writerOf(v.Type().Elem())
+	b = append(b, '[')
+	for i := range v.Len() {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var err error
+		if b, err = write(b, v.Index(i)); err != nil {
+			return b, err
+		}
+	}
+	return append(b, ']'), nil
+}
+
+// member is a field of a struct as it is written.
+type member struct {
+	field
+	key   string // with its quotes and the colon
+	omit  func(reflect.Value) bool
+	write writer
+}
+
+type members []member
+
+// membersOf returns the members of a struct. ok is false if only encoding/json knows how to write it.
+func membersOf(t reflect.Type) (m members, ok bool) {
+	fields, ok := fieldsOf(t, map[reflect.Type]*shape{})
+	for _, f := range fields {
+		sf := t.Field(f.outer)
+		if f.inner >= 0 {
+			sf = sf.Type.Field(f.inner)
+		}
+		_, options, _ := strings.Cut(sf.Tag.Get("json"), ",")
+		_, hasIsZero := reflect.PointerTo(sf.Type).MethodByName("IsZero")
+		var omit func(reflect.Value) bool
+		switch options {
+		case "":
+		case "omitempty":
+			omit = isEmpty
+		case "omitzero":
+			omit = reflect.Value.IsZero
+			ok = ok && !hasIsZero
+		default:
+			ok = false
+		}
+		if b, _ := json.Marshal(f.name); string(b) != `"`+f.name+`"` {
+			ok = false
+		}
+		m = append(m, member{f, `"` + f.name + `":`, omit, writerOf(sf.Type)})
+	}
+	return m, ok
+}
+
+// isEmpty reports whether a field with the option omitempty is omitted.
+func isEmpty(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Slice, reflect.Map, reflect.Array:
+		return v.Len() == 0
+	case reflect.Struct:
+		return false
+	}
+	return v.IsZero()
+}
+
+func (m members) append(b []byte, v reflect.Value) ([]byte, error) {
+	b = append(b, '{')
+	start := len(b)
+	for i := range m {
+		f := m[i].of(v)
+		if m[i].omit != nil && m[i].omit(f) {
+			continue
+		}
+		if len(b) > start {
+			b = append(b, ',')
+		}
+		b = append(b, m[i].key...)
+		var err error
+		if b, err = m[i].write(b, f); err != nil {
+			return b, err
+		}
+	}
+	return append(b, '}'), nil
+}
