@@ -27,10 +27,13 @@ type Stream struct {
 	offset     int64  // offset in the body after the last complete frame
 	pending    []byte // the bytes after offset, which the next frame begins with
 	ops        []event.Event
-	isUsed     bool  // Write or Restore was called, so Restore is refused
-	progressed bool  // a frame of the last Write advanced the answer
-	err        error // of the first failed Write; returned by every later one
-	closed     bool  // Close was called
+	isUsed     bool   // Write or Restore was called, so Restore is refused
+	progressed bool   // a frame of the last Write advanced the answer
+	err        error  // of the first failed Write; returned by every later one
+	closed     bool   // Close was called
+	state      []byte // what State returned at stateAt, or nil if a frame has been decoded since then
+	stateAt    int64
+	isShared   bool // Decoder was called, so the decoder may change without this Stream
 }
 
 // NewStream returns a stream for the beginning of a body in dialect d.
@@ -97,6 +100,7 @@ func (s *Stream) line(b []byte) error { return s.decode(Frame{Data: b}) }
 // decode passes a frame to the decoder and collects its operations. The first list is used as it is, because most calls of Write complete one
 // frame; the decoder doesn't retain it.
 func (s *Stream) decode(f Frame) error {
+	s.state = nil
 	ops, err := s.dec.Decode(f)
 	s.progressed = s.progressed || err == nil && s.d.Advances(f, ops)
 	if s.ops == nil {
@@ -122,7 +126,10 @@ func (s *Stream) Dialect() string { return s.d.Name }
 
 // Decoder returns the stream's decoder without its wrappers, for methods that are specific to its dialect. The caller must not call
 // Decode or Close.
-func (s *Stream) Decoder() Decoder { return Unwrap(s.dec) }
+func (s *Stream) Decoder() Decoder {
+	s.isShared, s.state = true, nil
+	return Unwrap(s.dec)
+}
 
 // Offset returns the number of bytes of the body that are fully decoded: up to the end of the last decoded frame and the blank lines or
 // comments after it.
@@ -142,7 +149,7 @@ func (s *Stream) Close() ([]event.Event, error) {
 		return nil, nil
 	}
 	s.closed = true
-	s.ops = nil
+	s.ops, s.state = nil, nil
 	if s.d.Framing == Lines && s.err == nil {
 		// A last line that isn't JSON was cut in the middle. The decoder's Close then reports the stream as cut short.
 		if line := trimLine(s.pending); len(line) > 0 && json.Valid(line) {
@@ -159,8 +166,12 @@ func (s *Stream) Close() ([]event.Event, error) {
 
 var errClosed = errors.New("dialect: stream is closed")
 
-// State returns the state of the stream at Offset, as JSON. The bytes after Offset aren't in it: write them again after Restore.
+// State returns the state of the stream at Offset, as JSON. The bytes after Offset aren't in it: write them again after Restore. The caller
+// must not change the result, because the next call returns it again if no frame has been decoded in between.
 func (s *Stream) State() ([]byte, error) {
+	if s.state != nil && s.stateAt == s.offset {
+		return s.state, nil
+	}
 	dec, err := s.dec.State()
 	if err != nil {
 		return nil, fmt.Errorf("dialect %s: state: %w", s.d.Name, err)
@@ -168,7 +179,11 @@ func (s *Stream) State() ([]byte, error) {
 	// Without encoding/json, which would validate and compact the decoder's JSON again: a state is stored with nearly every commit
 	// of a pushed turn.
 	b := strconv.AppendInt(append(make([]byte, 0, len(dec)+48), `{"offset":`...), s.offset, 10)
-	return append(append(append(b, `,"decoder":`...), dec...), '}'), nil
+	b = append(append(append(b, `,"decoder":`...), dec...), '}')
+	if !s.isShared {
+		s.state, s.stateAt = b, s.offset
+	}
+	return b, nil
 }
 
 // Restore continues from a state that State returned. It must be the first call on a new Stream of the same dialect.

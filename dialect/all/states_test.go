@@ -18,6 +18,46 @@ func TestFormerStates(t *testing.T) {
 	}
 }
 
+// A stream stores its state until it changes. The result is always that of a stream that encodes it in every call.
+func TestStoredState(t *testing.T) {
+	for _, d := range Registry().List() {
+		s := newDeltaStream(t, d)
+		stored, rebuilt := s.begin(t, d), s.begin(t, d)
+		rebuilt.Decoder() // the caller may change the decoder, so the stream can't store its state any more
+		check := func() {
+			t.Helper()
+			got, err := stored.State()
+			want, wantErr := rebuilt.State()
+			if err != nil || wantErr != nil || string(got) != string(want) {
+				t.Fatalf("%s: %s, %v; want %s, %v", d.Name, got, err, want, wantErr)
+			}
+		}
+		for _, delta := range s.deltas {
+			half := len(delta) / 2
+			for _, piece := range [][]byte{delta[:half], delta[half:]} {
+				for _, st := range []*dialect.Stream{stored, rebuilt} {
+					if _, err := st.Write(piece); err != nil {
+						t.Fatal(err)
+					}
+				}
+				check()
+				check()
+			}
+		}
+		n := testing.AllocsPerRun(10, func() {
+			if _, err := stored.State(); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if n > 0 {
+			t.Errorf("%s: an unchanged state needs %v allocations", d.Name, n)
+		}
+		stored.Close()
+		rebuilt.Close()
+		check()
+	}
+}
+
 // corpus returns the streams of a dialect's testdata.
 func corpus(t *testing.T, d dialect.Dialect) []dialecttest.Stream {
 	t.Helper()
