@@ -311,7 +311,10 @@ func (g *Segments) endText() event.Event {
 }
 
 // State returns the whole state as JSON. It has no text except the status and the buffered text.
-func (g *Segments) State() ([]byte, error) { return jsonscan.Append(make([]byte, 0, 256), &g.s) }
+func (g *Segments) State() ([]byte, error) { return g.AppendState(nil) }
+
+// AppendState appends what State returns.
+func (g *Segments) AppendState(b []byte) ([]byte, error) { return jsonscan.Append(b, &g.s) }
 
 // Restore replaces the state of g with one that State returned.
 func (g *Segments) Restore(state []byte) error {

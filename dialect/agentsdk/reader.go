@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/internal/canvas"
@@ -30,11 +31,30 @@ func Dialect() dialect.Dialect {
 // reader is the state of the current message and of the tools of the current iteration.
 type reader struct {
 	Messages int             `json:"messages,omitempty"` // the number of messages begun; part of the keys of texts
-	Blocks   map[int]*block  `json:"blocks,omitempty"`   // of the current message, by index
+	Blocks   blocks          `json:"blocks,omitempty"`   // of the current message
 	Tools    map[string]tool `json:"tools,omitempty"`    // by key of the part
 	Stop     string          `json:"stop,omitempty"`     // the last stop reason, which agent_stop doesn't repeat
 
 	in jsonscan.Reader[frame] // the memory of the current frame
+}
+
+// blocks has the blocks of a message by their index.
+type blocks map[int]*block
+
+var _ jsonscan.Appender = (*blocks)(nil)
+
+// AppendJSON writes what json.Marshal would write, which sorts the keys as strings. Most states have one block.
+func (bs *blocks) AppendJSON(b []byte) ([]byte, error) {
+	for index, value := range *bs {
+		if len(*bs) > 1 || value == nil {
+			break
+		}
+		b = append(strconv.AppendInt(append(b, `{"`...), int64(index), 10), `":`...)
+		b, err := jsonscan.Append(b, value)
+		return append(b, '}'), err
+	}
+	encoded, err := json.Marshal(*bs)
+	return append(b, encoded...), err
 }
 
 // block is a block of the current message that has a part.
@@ -153,7 +173,7 @@ func (r *reader) start(c *canvas.Canvas, in *frame) error {
 		return nil
 	}
 	if r.Blocks == nil {
-		r.Blocks = map[int]*block{}
+		r.Blocks = blocks{}
 	}
 	r.Blocks[in.Index] = next
 	return nil

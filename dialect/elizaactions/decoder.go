@@ -155,18 +155,19 @@ func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.IsOver
 // Unknown implements [dialect.Counter].
 func (d *decoder) Unknown() dialect.Unknown { return d.Unknowns }
 
+// usualState is the length of a state in bytes unless there is a status.
+const usualState = 384
+
 // State implements [dialect.Decoder].
 func (d *decoder) State() ([]byte, error) {
-	segments, err := d.segments.State()
-	if err != nil {
-		return nil, fmt.Errorf("state of segments: %w", err)
-	}
-	b, err := decoding.State(&d.state)
+	b, err := jsonscan.Append(make([]byte, 0, usualState), &d.state)
 	if err != nil {
 		return nil, err
 	}
-	// Appended by hand: encoding/json would validate and compact the segments' JSON again with every commit.
-	b = append(append(b[:len(b)-1], `,"segments":`...), segments...)
+	b, err = d.segments.AppendState(append(b[:len(b)-1], `,"segments":`...))
+	if err != nil {
+		return nil, fmt.Errorf("state of segments: %w", err)
+	}
 	return append(b, '}'), nil
 }
 

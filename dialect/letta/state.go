@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/leat-dev/leat/dialect"
-	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 )
 
@@ -104,7 +103,7 @@ var (
 )
 
 // State implements [dialect.Decoder].
-func (d *Decoder) State() ([]byte, error) { return decoding.State(&d.state) }
+func (d *Decoder) State() ([]byte, error) { return d.base.State(&d.state) }
 
 // Restore implements [dialect.Decoder]. After an error the decoder is unchanged.
 func (d *Decoder) Restore(b []byte) error {

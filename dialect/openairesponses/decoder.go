@@ -338,7 +338,7 @@ func (d *decoder) Unknown() dialect.Unknown { return d.Unknowns }
 func (d *decoder) Position() (id string, seq int64) { return d.ID, d.Seq }
 
 // State implements [dialect.Decoder].
-func (d *decoder) State() ([]byte, error) { return decoding.State(&d.state) }
+func (d *decoder) State() ([]byte, error) { return d.Base.State(&d.state) }
 
 // Restore implements [dialect.Decoder].
 func (d *decoder) Restore(b []byte) error { return decoding.Restore(b, &d.state, (*state).check) }

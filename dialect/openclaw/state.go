@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/leat-dev/leat/dialect"
-	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 )
 
@@ -126,7 +125,7 @@ type tool struct {
 
 // State implements [dialect.Decoder].
 func (d *decoder) State() ([]byte, error) {
-	b, err := decoding.State(&d.state)
+	b, err := d.base.State(&d.state)
 	if err != nil {
 		return nil, fmt.Errorf("openclaw: encode state: %w", err)
 	}

@@ -26,6 +26,7 @@ type decoder struct {
 	name   string // of the dialect, for errors
 	reader reader
 	canvas Canvas
+	size   int // of the last encoded state
 }
 
 var _ dialect.Counter = (*decoder)(nil)
@@ -61,7 +62,7 @@ type decoderState struct {
 
 // State implements [dialect.Decoder].
 func (d *decoder) State() ([]byte, error) {
-	b, err := jsonscan.Append(append(make([]byte, 0, 512), `{"canvas":`...), &d.canvas.state)
+	b, err := jsonscan.Append(append(make([]byte, 0, d.size+16), `{"canvas":`...), &d.canvas.state)
 	if err != nil {
 		return nil, fmt.Errorf("state of the canvas: %w", err)
 	}
@@ -69,6 +70,7 @@ func (d *decoder) State() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("state of the reader: %w", err)
 	}
+	d.size = len(b)
 	return append(b, '}'), nil
 }
 

@@ -7,7 +7,7 @@
 //		return d.Base.Decode(name, &d.Frames, d.IsOver, f, d.decodeFrame)
 //	}
 //	func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.IsOver, d.flushOpen) }
-//	func (d *decoder) State() ([]byte, error)        { return decoding.State(&d.state) }
+//	func (d *decoder) State() ([]byte, error)        { return d.Base.State(&d.state) }
 //	func (d *decoder) Restore(b []byte) error        { return decoding.Restore(b, &d.state, nil) }
 //
 // decodeFrame and flushOpen call [Base.Emit] for each operation. Formats with one message a turn and parts found by key don't need
@@ -32,6 +32,7 @@ type Base struct {
 	ops    []event.Event // of the current frame
 	failed error         // the error of the invalid frame; every later Decode returns it again
 	closed bool
+	size   int // of the last encoded state
 }
 
 // Emit appends operations to those of the current frame. The first list is used as it is, because most frames give one.
@@ -109,7 +110,11 @@ func (b *Base) take() []event.Event {
 }
 
 // State encodes a decoder's state, to which state points.
-func State(state any) ([]byte, error) { return jsonscan.Append(make([]byte, 0, 512), state) }
+func (b *Base) State(state any) ([]byte, error) {
+	encoded, err := jsonscan.Append(make([]byte, 0, b.size+16), state)
+	b.size = len(encoded)
+	return encoded, err
+}
 
 // Restore sets *state to a state that the decoder's State method returned. check, which may be nil, rejects what the JSON allows but
 // the decoder can't work with, such as null entries: a stored state may be damaged. If Restore fails, *state is unchanged.

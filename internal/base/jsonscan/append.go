@@ -33,7 +33,7 @@ func writerOf(t reflect.Type) writer {
 	if w, ok := writers.Load(t); ok {
 		return w.(writer)
 	}
-	w, _ := writers.LoadOrStore(t, newWriter(t))
+	w, _ := writers.LoadOrStore(t, *newWriter(t, map[reflect.Type]*writer{}))
 	return w.(writer)
 }
 
@@ -43,41 +43,54 @@ var (
 	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// newWriter returns the writer of a type. Lists and pointers find the writers of their elements when they write, because a type may contain
-// itself.
-func newWriter(t reflect.Type) writer {
+// newWriter returns the writer of a type, which is set when all types that it contains have one. begun has the types that contain it,
+// because a type may contain itself.
+func newWriter(t reflect.Type, begun map[reflect.Type]*writer) *writer {
+	if w := begun[t]; w != nil {
+		return w
+	}
+	w := new(writer)
+	begun[t] = w
+	*w = marshal
 	switch p := reflect.PointerTo(t); {
 	case p.Implements(appender):
-		return func(b []byte, v reflect.Value) ([]byte, error) { return v.Addr().Interface().(Appender).AppendJSON(b) }
-	case p.Implements(marshaler), p.Implements(textMarshaler):
-		return marshal
+		*w = appendOwn
+		return w
+	case p.Implements(marshaler), p.Implements(textMarshaler), t == reflect.TypeFor[json.Number]():
+		return w
 	}
 	switch t.Kind() {
 	case reflect.String:
-		if t != reflect.TypeFor[json.Number]() {
-			return appendString
-		}
+		*w = appendString
 	case reflect.Int, reflect.Int64:
-		return func(b []byte, v reflect.Value) ([]byte, error) { return strconv.AppendInt(b, v.Int(), 10), nil }
+		*w = func(b []byte, v reflect.Value) ([]byte, error) { return strconv.AppendInt(b, v.Int(), 10), nil }
+	case reflect.Uint64:
+		*w = func(b []byte, v reflect.Value) ([]byte, error) { return strconv.AppendUint(b, v.Uint(), 10), nil }
 	case reflect.Bool:
-		return func(b []byte, v reflect.Value) ([]byte, error) { return strconv.AppendBool(b, v.Bool()), nil }
+		*w = func(b []byte, v reflect.Value) ([]byte, error) { return strconv.AppendBool(b, v.Bool()), nil }
 	case reflect.Pointer:
-		return func(b []byte, v reflect.Value) ([]byte, error) {
+		elem := newWriter(t.Elem(), begun)
+		*w = func(b []byte, v reflect.Value) ([]byte, error) {
 			if v.IsNil() {
 				return append(b, "null"...), nil
 			}
-			return writerOf(t.Elem())(b, v.Elem())
+			return (*elem)(b, v.Elem())
 		}
 	case reflect.Slice:
 		if t.Elem().Kind() != reflect.Uint8 {
-			return appendList
+			elem := newWriter(t.Elem(), begun)
+			*w = func(b []byte, v reflect.Value) ([]byte, error) { return appendList(b, v, *elem) }
 		}
 	case reflect.Struct:
-		if members, ok := membersOf(t); ok {
-			return members.append
+		if members, ok := membersOf(t, begun); ok {
+			*w = members.append
 		}
 	}
-	return marshal
+	return w
+}
+
+func appendOwn(b []byte, v reflect.Value) ([]byte, error) {
+	return v.Addr().Interface().(Appender).AppendJSON(b)
 }
 
 // marshal leaves a value to encoding/json.
@@ -90,18 +103,25 @@ func marshal(b []byte, v reflect.Value) ([]byte, error) {
 func appendString(b []byte, v reflect.Value) ([]byte, error) {
 	s := v.String()
 	for i := range len(s) {
-		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+		if !isPlain[s[i]] {
 			return marshal(b, v)
 		}
 	}
 	return append(append(append(b, '"'), s...), '"'), nil
 }
 
-func appendList(b []byte, v reflect.Value) ([]byte, error) {
+// isPlain has the characters that encoding/json writes as they are.
+var isPlain = func() (plain [256]bool) {
+	for c := byte(0x20); c < 0x7f; c++ {
+		plain[c] = !strings.ContainsRune(`"\<>&`, rune(c))
+	}
+	return plain
+}()
+
+func appendList(b []byte, v reflect.Value, write writer) ([]byte, error) {
 	if v.IsNil() {
 		return append(b, "null"...), nil
 	}
-	write := writerOf(v.Type().Elem())
 	b = append(b, '[')
 	for i := range v.Len() {
 		if i > 0 {
@@ -118,15 +138,15 @@ func appendList(b []byte, v reflect.Value) ([]byte, error) {
 // member is a field of a struct as it is written.
 type member struct {
 	field
-	key   string // with its quotes and the colon
-	omit  func(reflect.Value) bool
-	write writer
+	key   string                   // with its quotes and the colon
+	omit  func(reflect.Value) bool // nil if the member is always written
+	write *writer
 }
 
 type members []member
 
 // membersOf returns the members of a struct. ok is false if only encoding/json knows how to write it.
-func membersOf(t reflect.Type) (m members, ok bool) {
+func membersOf(t reflect.Type, begun map[reflect.Type]*writer) (m members, ok bool) {
 	fields, ok := fieldsOf(t, map[reflect.Type]*shape{})
 	for _, f := range fields {
 		sf := t.Field(f.outer)
@@ -139,7 +159,7 @@ func membersOf(t reflect.Type) (m members, ok bool) {
 		switch options {
 		case "":
 		case "omitempty":
-			omit = isEmpty
+			omit = emptiness(sf.Type.Kind())
 		case "omitzero":
 			omit = reflect.Value.IsZero
 			ok = ok && !hasIsZero
@@ -149,20 +169,24 @@ func membersOf(t reflect.Type) (m members, ok bool) {
 		if b, _ := json.Marshal(f.name); string(b) != `"`+f.name+`"` {
 			ok = false
 		}
-		m = append(m, member{f, `"` + f.name + `":`, omit, writerOf(sf.Type)})
+		m = append(m, member{f, `"` + f.name + `":`, omit, newWriter(sf.Type, begun)})
 	}
 	return m, ok
 }
 
-// isEmpty reports whether a field with the option omitempty is omitted.
-func isEmpty(v reflect.Value) bool {
-	switch v.Kind() {
-	case reflect.Slice, reflect.Map, reflect.Array:
-		return v.Len() == 0
+// emptiness returns the function that reports whether a field of a kind is omitted by the option omitempty.
+func emptiness(k reflect.Kind) func(reflect.Value) bool {
+	switch k {
+	case reflect.String, reflect.Slice, reflect.Map, reflect.Array:
+		return func(v reflect.Value) bool { return v.Len() == 0 }
+	case reflect.Int, reflect.Int64:
+		return func(v reflect.Value) bool { return v.Int() == 0 }
+	case reflect.Bool:
+		return func(v reflect.Value) bool { return !v.Bool() }
 	case reflect.Struct:
-		return false
+		return nil
 	}
-	return v.IsZero()
+	return reflect.Value.IsZero
 }
 
 func (m members) append(b []byte, v reflect.Value) ([]byte, error) {
@@ -178,7 +202,7 @@ func (m members) append(b []byte, v reflect.Value) ([]byte, error) {
 		}
 		b = append(b, m[i].key...)
 		var err error
-		if b, err = m[i].write(b, f); err != nil {
+		if b, err = (*m[i].write)(b, f); err != nil {
 			return b, err
 		}
 	}

@@ -47,6 +47,8 @@ type readable struct {
 	Bytes []byte           `json:"bytes,omitempty"`
 	Word  string           `json:"word,omitempty"`
 	own
+	// A Reader leaves a number of this type to encoding/json, and Append writes it.
+	Sum uint64 `json:"sum,omitempty"`
 	extra
 }
 
@@ -82,7 +84,7 @@ var frames = []string{
 	`{"type":"a\"\\\/\b\f\n\r\t\u0041\ud83d\ude00\ud83d\u00e9\udc00 é` + "\xff" + `","list":[],"names":null,"seq":null,"delta":null,"inner":null,"value":null,"known":null,"index":null,"type2":null}`,
 	`{"type":"a","args":{"x":[1, 2]},"code":5}`,
 	`{"type":"a","args":null,"code":"x"}`,
-	`{"map":{"b":1,"a":2},"short":{"text":"<&>"},"empty":["a","\u2028\u0000\u007f"],"maybe":{"parts":null},"bytes":"YQ==","word":"w","own":5}`,
+	`{"map":{"b":1,"a":2},"short":{"text":"<&>"},"empty":["a","\u2028\u0000\u007f"],"maybe":{"parts":null},"bytes":"YQ==","word":"w","own":5,"sum":18446744073709551615}`,
 	`{"map":{},"short":{},"empty":[],"maybe":null,"bytes":"","word":"","own":0}`, `{"short":{"parts":[]},"bytes":"!","own":"x"}`,
 	`{}`, `[]`, `null`, `"a"`, `17`, ``, `{`, `{"type"`, `{"type":`, `{"type":"a"`, `{"type":"a",}`, `{"type":"a"}}`, `{"type":"a"},`, `{,}`, `{"type" "a"}`,
 	`{"type":"a","type":"b"}`, `{"Type":"a"}`, `{"TYPE":"a","type":"b"}`, `{"\u0074ype":"a"}`, "{\"t\xffpe\":1}", `{"ſeq":5}`, `{"Known":true,"index":-0}`,
