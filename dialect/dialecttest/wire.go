@@ -91,15 +91,15 @@ func mutate(random *rand.Rand, frame, other []byte) []byte {
 // dialect.
 func unusual(frame []byte) []byte {
 	const member = `{"\u007a\u007a":null`
-	rest := bytes.TrimSpace(frame)
-	if len(rest) == 0 || rest[0] != '{' {
+	object := bytes.TrimSpace(frame)
+	if len(object) == 0 || object[0] != '{' {
 		return frame
 	}
-	rest = bytes.TrimLeft(rest[1:], " \t\r\n")
-	if rest[0] != '}' {
-		return append([]byte(member+","), rest...)
+	object = bytes.TrimLeft(object[1:], " \t\r\n")
+	if object[0] != '}' {
+		return append([]byte(member+","), object...)
 	}
-	return append([]byte(member), rest...)
+	return append([]byte(member), object...)
 }
 
 // wire decodes the stream a second time with frames that only encoding/json reads. The operations and the state must be the same.

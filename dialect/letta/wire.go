@@ -178,11 +178,11 @@ func (d *Decoder) textPieces(raw json.RawMessage) ([]piece, error) {
 			return nil, err
 		}
 	} else {
-		all, err := d.inPieces.Read(raw)
+		pieces, err := d.inPieces.Read(raw)
 		if err != nil {
 			return nil, err
 		}
-		list = *all
+		list = *pieces
 	}
 	return slices.DeleteFunc(list, func(p piece) bool { return len(p.Text) == 0 }), nil
 }

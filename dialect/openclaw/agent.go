@@ -91,7 +91,7 @@ func (a *agentData) parse(c *cursor) {
 			a.hasText = c.peek() == '"'
 			a.text = c.snapshot()
 		case "delta":
-			a.delta = unquote(c.begun())
+			a.delta = unquote(c.prefix())
 		case "replace":
 			a.replace = c.bool()
 		case "itemId":

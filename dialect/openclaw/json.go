@@ -94,11 +94,11 @@ func (c *cursor) bytes() []byte {
 }
 
 // snapshot returns a text that a later snapshot will extend, or "" for any other value.
-func (c *cursor) snapshot() string { return jsonscan.Unquote(c.begun()) }
+func (c *cursor) snapshot() string { return jsonscan.Unquote(c.prefix()) }
 
-// begun returns the undecoded content of a string that may end inside a character. A high surrogate at its end is left out, because its
+// prefix returns the undecoded content of a string that may end inside a character. A high surrogate at its end is left out, because its
 // other half follows later. It returns nil for any other value.
-func (c *cursor) begun() (raw []byte, escaped bool) {
+func (c *cursor) prefix() (raw []byte, escaped bool) {
 	raw, escaped = c.token()
 	if escaped {
 		raw = cutSurrogate(raw)
@@ -130,69 +130,12 @@ func (c *cursor) raw() []byte {
 }
 
 // skip consumes any value.
-func (c *cursor) skip() { c.value(0) }
-
-// value consumes a value at the given nesting depth.
-func (c *cursor) value(depth int) {
-	switch ch := c.peek(); {
-	case ch == '"':
-		c.token()
-	case (ch == '{' || ch == '[') && depth < maxDepth:
-		c.enter(ch)
-		var key []byte
-		for ch == '{' && c.next(&key) || ch == '[' && c.hasNext(']') {
-			c.value(depth + 1)
-		}
-	case ch == 't':
-		c.literal("true")
-	case ch == 'f':
-		c.literal("false")
-	case ch == 'n':
-		c.literal("null")
-	default:
-		c.number()
+func (c *cursor) skip() {
+	n := 0
+	if !c.bad {
+		n = jsonscan.ValueLen(c.b[c.i:], maxDepth)
 	}
-}
-
-// literal consumes one of the words true, false and null.
-func (c *cursor) literal(l string) {
-	if len(c.b)-c.i < len(l) || string(c.b[c.i:c.i+len(l)]) != l {
-		c.fail()
-		return
-	}
-	c.i += len(l)
-}
-
-// number consumes a number, by the grammar of RFC 8259, section 6.
-func (c *cursor) number() {
-	if c.at() == '-' {
-		c.i++
-	}
-	if c.at() == '0' {
-		c.i++
-	} else {
-		c.digits()
-	}
-	if c.at() == '.' {
-		c.i++
-		c.digits()
-	}
-	if ch := c.at(); ch == 'e' || ch == 'E' {
-		c.i++
-		if ch := c.at(); ch == '+' || ch == '-' {
-			c.i++
-		}
-		c.digits()
-	}
-}
-
-// digits consumes at least one digit.
-func (c *cursor) digits() {
-	start := c.i
-	for c.i < len(c.b) && c.b[c.i] >= '0' && c.b[c.i] <= '9' {
-		c.i++
-	}
-	if c.i == start {
+	if c.i += n; n == 0 {
 		c.fail()
 	}
 }
@@ -203,28 +146,14 @@ func (c *cursor) token() (raw []byte, escaped bool) {
 		c.skip()
 		return nil, false
 	}
-	c.i++
-	start := c.i
-	for c.i += jsonscan.Plain(c.b[c.i:]); c.i < len(c.b); c.i += jsonscan.Plain(c.b[c.i:]) {
-		switch ch := c.b[c.i]; {
-		case ch == '"':
-			c.i++
-			return c.b[start : c.i-1 : c.i-1], escaped
-		case ch == '\\':
-			escaped = true
-			if n := jsonscan.EscapeLen(c.b[c.i:]); n > 0 {
-				c.i += n
-			} else {
-				c.fail()
-				return nil, false
-			}
-		case ch < 0x20:
-			c.fail()
-			return nil, false
-		}
+	n, escaped := jsonscan.TokenLen(c.b[c.i:])
+	if n == 0 {
+		c.fail()
+		return nil, false
 	}
-	c.fail()
-	return nil, false
+	raw = c.b[c.i+1 : c.i+n-1 : c.i+n-1]
+	c.i += n
+	return raw, escaped
 }
 
 // unquote decodes the content of a string whose syntax has been checked. If possible, the result is raw itself.

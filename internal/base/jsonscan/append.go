@@ -43,14 +43,14 @@ var (
 	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// newWriter returns the writer of a type, which is set when all types that it contains have one. begun has the types that contain it,
+// newWriter returns the writer of a type, which is set when all types that it contains have one. parents has the types that contain it,
 // because a type may contain itself.
-func newWriter(t reflect.Type, begun map[reflect.Type]*writer) *writer {
-	if w := begun[t]; w != nil {
+func newWriter(t reflect.Type, parents map[reflect.Type]*writer) *writer {
+	if w := parents[t]; w != nil {
 		return w
 	}
 	w := new(writer)
-	begun[t] = w
+	parents[t] = w
 	*w = marshal
 	switch p := reflect.PointerTo(t); {
 	case p.Implements(appender):
@@ -69,7 +69,7 @@ func newWriter(t reflect.Type, begun map[reflect.Type]*writer) *writer {
 	case reflect.Bool:
 		*w = func(b []byte, v reflect.Value) ([]byte, error) { return strconv.AppendBool(b, v.Bool()), nil }
 	case reflect.Pointer:
-		elem := newWriter(t.Elem(), begun)
+		elem := newWriter(t.Elem(), parents)
 		*w = func(b []byte, v reflect.Value) ([]byte, error) {
 			if v.IsNil() {
 				return append(b, "null"...), nil
@@ -78,11 +78,11 @@ func newWriter(t reflect.Type, begun map[reflect.Type]*writer) *writer {
 		}
 	case reflect.Slice:
 		if t.Elem().Kind() != reflect.Uint8 {
-			elem := newWriter(t.Elem(), begun)
+			elem := newWriter(t.Elem(), parents)
 			*w = func(b []byte, v reflect.Value) ([]byte, error) { return appendList(b, v, *elem) }
 		}
 	case reflect.Struct:
-		if members, ok := membersOf(t, begun); ok {
+		if members, ok := membersOf(t, parents); ok {
 			*w = members.append
 		}
 	}
@@ -146,7 +146,7 @@ type member struct {
 type members []member
 
 // membersOf returns the members of a struct. ok is false if only encoding/json knows how to write it.
-func membersOf(t reflect.Type, begun map[reflect.Type]*writer) (m members, ok bool) {
+func membersOf(t reflect.Type, parents map[reflect.Type]*writer) (m members, ok bool) {
 	fields, ok := fieldsOf(t, map[reflect.Type]*shape{})
 	for _, f := range fields {
 		sf := t.Field(f.outer)
@@ -169,7 +169,7 @@ func membersOf(t reflect.Type, begun map[reflect.Type]*writer) (m members, ok bo
 		if b, _ := json.Marshal(f.name); string(b) != `"`+f.name+`"` {
 			ok = false
 		}
-		m = append(m, member{f, `"` + f.name + `":`, omit, newWriter(sf.Type, begun)})
+		m = append(m, member{f, `"` + f.name + `":`, omit, newWriter(sf.Type, parents)})
 	}
 	return m, ok
 }

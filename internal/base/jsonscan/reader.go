@@ -39,7 +39,7 @@ func (r *Reader[T]) Try(b []byte) (*T, bool) {
 	if len(b) > maxReused {
 		v = new(T)
 	}
-	p := parser{b: b}
+	p := parser{b: b, limit: maxDepth}
 	if p.value(r.shape, reflect.ValueOf(v).Elem(), 0) {
 		if p.space(); p.i == len(b) {
 			return v, true
@@ -54,8 +54,9 @@ const maxDepth = 200
 // parser reads a JSON text once. Each method consumes a value and stores it in v, which it overwrites completely. After a method returned
 // false, position and v are undefined.
 type parser struct {
-	b []byte
-	i int
+	b     []byte
+	i     int
+	limit int // of the nesting
 }
 
 // value consumes a value of a shape, with white space before it.
@@ -98,7 +99,7 @@ func (p *parser) value(s *shape, v reflect.Value, depth int) bool {
 
 // text consumes a string. If it equals the string of the frame before, that one stays.
 func (p *parser) text(v reflect.Value) bool {
-	n, escaped := tokenLen(p.b[p.i:])
+	n, escaped := TokenLen(p.b[p.i:])
 	if n == 0 {
 		return false
 	}
@@ -136,7 +137,7 @@ func (p *parser) integer(v reflect.Value) bool {
 
 // list consumes an array. The elements of the frame before are overwritten.
 func (p *parser) list(elem *shape, v reflect.Value, depth int) bool {
-	if p.at() != '[' || depth > maxDepth {
+	if p.at() != '[' || depth > p.limit {
 		return false
 	}
 	p.i++
@@ -160,7 +161,7 @@ func (p *parser) list(elem *shape, v reflect.Value, depth int) bool {
 
 // object consumes an object. Fields that it doesn't have become zero.
 func (p *parser) object(s *shape, v reflect.Value, depth int) bool {
-	if p.at() != '{' || depth > maxDepth {
+	if p.at() != '{' || depth > p.limit {
 		return false
 	}
 	p.i++
@@ -194,7 +195,7 @@ func (p *parser) object(s *shape, v reflect.Value, depth int) bool {
 
 // name consumes the name of an object's member and the colon after it. Names with escapes are refused.
 func (p *parser) name() (name []byte, ok bool) {
-	n, escaped := tokenLen(p.b[p.i:])
+	n, escaped := TokenLen(p.b[p.i:])
 	if n == 0 || escaped {
 		return nil, false
 	}
@@ -205,127 +206,4 @@ func (p *parser) name() (name []byte, ok bool) {
 	}
 	p.i++
 	return name, true
-}
-
-// next reports whether another member or element follows, and consumes the comma before it. At anything else than a comma or the end, which
-// it doesn't consume, it returns false too.
-func (p *parser) next(end byte, isFirst bool) bool {
-	p.space()
-	switch c := p.at(); {
-	case c == end:
-		return false
-	case isFirst:
-		return true
-	case c != ',':
-		return false
-	}
-	p.i++
-	p.space()
-	return true
-}
-
-// closed consumes the end of an object or array.
-func (p *parser) closed(end byte) bool {
-	isClosed := p.at() == end
-	p.i++
-	return isClosed
-}
-
-// skip consumes any value, with white space before it.
-func (p *parser) skip(depth int) bool {
-	p.space()
-	switch c := p.at(); c {
-	case '"':
-		n, _ := tokenLen(p.b[p.i:])
-		p.i += n
-		return n > 0
-	case '{':
-		p.i++
-		for isFirst := true; p.next('}', isFirst); isFirst = false {
-			n, _ := tokenLen(p.b[p.i:])
-			p.i += n
-			if p.space(); n == 0 || p.at() != ':' {
-				return false
-			}
-			p.i++
-			if depth >= maxDepth || !p.skip(depth+1) {
-				return false
-			}
-		}
-		return p.closed('}')
-	case '[':
-		p.i++
-		for isFirst := true; p.next(']', isFirst); isFirst = false {
-			if depth >= maxDepth || !p.skip(depth+1) {
-				return false
-			}
-		}
-		return p.closed(']')
-	case 't':
-		return p.literal("true")
-	case 'f':
-		return p.literal("false")
-	case 'n':
-		return p.literal("null")
-	}
-	return p.number()
-}
-
-// number consumes a number, by the grammar of RFC 8259, section 6.
-func (p *parser) number() bool {
-	if p.at() == '-' {
-		p.i++
-	}
-	if p.at() == '0' {
-		p.i++
-	} else if !p.digits() {
-		return false
-	}
-	if p.at() == '.' {
-		p.i++
-		if !p.digits() {
-			return false
-		}
-	}
-	if c := p.at(); c == 'e' || c == 'E' {
-		p.i++
-		if c := p.at(); c == '+' || c == '-' {
-			p.i++
-		}
-		return p.digits()
-	}
-	return true
-}
-
-// digits consumes at least one digit.
-func (p *parser) digits() bool {
-	start := p.i
-	for p.at() >= '0' && p.at() <= '9' {
-		p.i++
-	}
-	return p.i > start
-}
-
-// literal consumes one of the words true, false and null.
-func (p *parser) literal(l string) bool {
-	if len(p.b)-p.i < len(l) || string(p.b[p.i:p.i+len(l)]) != l {
-		return false
-	}
-	p.i += len(l)
-	return true
-}
-
-// space consumes white space.
-func (p *parser) space() {
-	for p.i < len(p.b) && p.b[p.i] <= ' ' && (p.b[p.i] == ' ' || p.b[p.i] == '\n' || p.b[p.i] == '\r' || p.b[p.i] == '\t') {
-		p.i++
-	}
-}
-
-// at returns the byte at the position, or 0 at the end.
-func (p *parser) at() byte {
-	if p.i < len(p.b) {
-		return p.b[p.i]
-	}
-	return 0
 }

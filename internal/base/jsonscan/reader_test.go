@@ -1,6 +1,7 @@
 package jsonscan
 
 import (
+	"bytes"
 	"encoding/json"
 	"reflect"
 	"strconv"
@@ -177,7 +178,7 @@ func FuzzReader(f *testing.F) {
 func FuzzUnquote(f *testing.F) {
 	f.Add([]byte(`"a\ud83d\ude00\ud83d\u00e9\udc00\n"`))
 	f.Fuzz(func(t *testing.T, token []byte) {
-		n, escaped := tokenLen(token)
+		n, escaped := TokenLen(token)
 		var want string
 		if err := json.Unmarshal(token, &want); (err == nil) != (n > 0 && n == len(token)) && n == len(token) {
 			t.Fatalf("%q: a token of %d bytes; encoding/json says %v", token, n, err)
@@ -186,6 +187,35 @@ func FuzzUnquote(f *testing.F) {
 			if got := Unquote(token[1:n-1], escaped); got != want {
 				t.Fatalf("%q: %q; encoding/json says %q", token, got, want)
 			}
+		}
+	})
+}
+
+// The limit of ValueLen is the number of objects and arrays in each other.
+func TestValueLen(t *testing.T) {
+	for _, tt := range []struct {
+		in    string
+		limit int
+		n     int
+	}{
+		{`1`, 0, 1}, {` "a" , 2`, 0, 4}, {`[]`, 0, 0}, {`[]`, 1, 2}, {`[[1]]x`, 1, 0}, {`[[1]]x`, 2, 5}, {`{"a":{"b":[null]}}`, 3, 18}, {`{"a":{"b":[null]}}`, 2, 0},
+		{``, 9, 0}, {`{"a"}`, 9, 0}, {`-`, 9, 0}, {`tru`, 9, 0}, {`"a`, 9, 0},
+	} {
+		if n := ValueLen([]byte(tt.in), tt.limit); n != tt.n {
+			t.Errorf("%s, at most %d: %d, want %d", tt.in, tt.limit, n, tt.n)
+		}
+	}
+}
+
+func FuzzValueLen(f *testing.F) {
+	for _, frame := range frames {
+		f.Add([]byte(frame))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if n := ValueLen(b, 10000); n > 0 && !json.Valid(b[:n]) {
+			t.Fatalf("%q isn't valid", b[:n])
+		} else if json.Valid(b) && len(bytes.TrimSpace(b[n:])) > 0 {
+			t.Fatalf("%q: %d bytes", b, n)
 		}
 	})
 }

@@ -31,7 +31,7 @@ func (s *scanner) Int() (n int, ok bool) {
 
 // String consumes a string and returns it undecoded, with its quotes.
 func (s *scanner) String() (token []byte, ok bool) {
-	n, _ := tokenLen(s.b)
+	n, _ := TokenLen(s.b)
 	if n == 0 {
 		return nil, false
 	}

@@ -67,13 +67,13 @@ var (
 	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// newShape returns the shape of a type. begun has the types that contain it, because a type may contain itself.
-func newShape(t reflect.Type, begun map[reflect.Type]*shape) *shape {
-	if s := begun[t]; s != nil {
+// newShape returns the shape of a type. parents has the types that contain it, because a type may contain itself.
+func newShape(t reflect.Type, parents map[reflect.Type]*shape) *shape {
+	if s := parents[t]; s != nil {
 		return s
 	}
 	s := &shape{}
-	begun[t] = s
+	parents[t] = s
 	if t == rawType {
 		s.kind = raw
 		return s
@@ -92,13 +92,13 @@ func newShape(t reflect.Type, begun map[reflect.Type]*shape) *shape {
 	case reflect.Bool:
 		s.kind = boolean
 	case reflect.Pointer:
-		s.kind, s.elem = pointer, newShape(t.Elem(), begun)
+		s.kind, s.elem = pointer, newShape(t.Elem(), parents)
 	case reflect.Slice:
 		if t.Elem().Kind() != reflect.Uint8 {
-			s.kind, s.elem = list, newShape(t.Elem(), begun)
+			s.kind, s.elem = list, newShape(t.Elem(), parents)
 		}
 	case reflect.Struct:
-		if fields, ok := fieldsOf(t, begun); ok {
+		if fields, ok := fieldsOf(t, parents); ok {
 			s.kind, s.fields = object, fields
 		}
 	}
@@ -107,7 +107,7 @@ func newShape(t reflect.Type, begun map[reflect.Type]*shape) *shape {
 
 // fieldsOf returns the fields of a struct and of the structs embedded in it. ok is false if the struct has something that only
 // encoding/json knows how to decode: two fields with one name, options that change the form of a value, or several levels of embedding.
-func fieldsOf(t reflect.Type, begun map[reflect.Type]*shape) (fields []field, ok bool) {
+func fieldsOf(t reflect.Type, parents map[reflect.Type]*shape) (fields []field, ok bool) {
 	names := map[string]bool{}
 	add := func(f reflect.StructField, outer, inner int) bool {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -115,7 +115,7 @@ func fieldsOf(t reflect.Type, begun map[reflect.Type]*shape) (fields []field, ok
 			return false
 		}
 		names[strings.ToLower(name)] = true
-		fields = append(fields, field{name: name, outer: outer, inner: inner, shape: newShape(f.Type, begun)})
+		fields = append(fields, field{name: name, outer: outer, inner: inner, shape: newShape(f.Type, parents)})
 		return len(fields) <= maxFields
 	}
 	for i := range t.NumField() {

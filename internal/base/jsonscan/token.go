@@ -8,21 +8,21 @@ import (
 	"unicode/utf8"
 )
 
-// tokenLen returns the length of the string token, with its quotes, that b begins with, and whether it has escapes. The length is 0 if b
+// TokenLen returns the length of the string token, with its quotes, that b begins with, and whether it has escapes. The length is 0 if b
 // doesn't begin with a valid token. Invalid UTF-8 is valid here, as it is in encoding/json.
-func tokenLen(b []byte) (n int, escaped bool) {
+func TokenLen(b []byte) (n int, escaped bool) {
 	if len(b) == 0 || b[0] != '"' {
 		return 0, false
 	}
 	for i := 1; ; {
-		if i += Plain(b[i:]); i >= len(b) {
+		if i += plain(b[i:]); i >= len(b) {
 			return 0, false
 		}
 		switch b[i] {
 		case '"':
 			return i + 1, escaped
 		case '\\':
-			n := EscapeLen(b[i:])
+			n := escapeLen(b[i:])
 			if n == 0 {
 				return 0, false
 			}
@@ -34,9 +34,9 @@ func tokenLen(b []byte) (n int, escaped bool) {
 	}
 }
 
-// Plain returns how many bytes at the beginning of b are neither quotes, backslashes nor control characters. It tests eight bytes at a
+// plain returns how many bytes at the beginning of b are neither quotes, backslashes nor control characters. It tests eight bytes at a
 // time: in each lane of a word, a subtraction that borrows although the lane's high bit was clear marks a hit.
-func Plain(b []byte) int {
+func plain(b []byte) int {
 	const low, high = 0x0101010101010101, 0x8080808080808080
 	i := 0
 	for ; len(b)-i >= 8; i += 8 {
@@ -52,8 +52,8 @@ func Plain(b []byte) int {
 	return i
 }
 
-// EscapeLen returns the length of the escape sequence that b begins with, or 0 if it is invalid.
-func EscapeLen(b []byte) int {
+// escapeLen returns the length of the escape sequence that b begins with, or 0 if it is invalid.
+func escapeLen(b []byte) int {
 	if len(b) < 2 {
 		return 0
 	}
@@ -98,7 +98,7 @@ func Unquote(raw []byte, escaped bool) string {
 	var b strings.Builder
 	b.Grow(len(raw))
 	for i := 0; i < len(raw); {
-		if n := Plain(raw[i:]); n > 0 && utf8.Valid(raw[i:i+n]) {
+		if n := plain(raw[i:]); n > 0 && utf8.Valid(raw[i:i+n]) {
 			b.Write(raw[i : i+n])
 			i += n
 			continue
