@@ -52,9 +52,30 @@ func TestStoredState(t *testing.T) {
 		if n > 0 {
 			t.Errorf("%s: an unchanged state needs %v allocations", d.Name, n)
 		}
+		// An invalid frame doesn't move the offset, and the decoder counts it.
+		for _, st := range []*dialect.Stream{stored, rebuilt} {
+			if _, err := st.Write([]byte("data: ]\n\n]\n")); err == nil {
+				t.Fatalf("%s accepts an invalid frame", d.Name)
+			}
+		}
+		check()
 		stored.Close()
 		rebuilt.Close()
 		check()
+		before, err := stored.State()
+		if err != nil {
+			t.Fatal(err)
+		}
+		initial, err := d.Decoder().State()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := stored.Decoder().Restore(initial); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := stored.State(); err != nil || string(got) == string(before) {
+			t.Errorf("%s: after a change of the decoder: %s, %v", d.Name, got, err)
+		}
 	}
 }
 

@@ -1,7 +1,7 @@
 package jsonscan
 
-// ValueLen returns the length of the JSON value that b begins with, and of the white space before it. It returns 0 if there is no valid one, or
-// if its objects and arrays are nested deeper than limit.
+// ValueLen returns the length of the JSON value that b begins with, and of the white space before it. It returns 0 if the value is
+// invalid, or if its objects and arrays are nested deeper than limit.
 func ValueLen(b []byte, limit int) int {
 	p := parser{b: b, limit: limit}
 	if !p.skip(0) {
