@@ -57,4 +57,5 @@ func TestParts(t *testing.T) {
 	t.Error("20,000 blocks are accepted")
 }
 
+// Frames are decoded as encoding/json decodes them.
 func FuzzWire(f *testing.F) { dialecttest.FuzzWire[frame](f, Dialect()) }

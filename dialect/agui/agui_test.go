@@ -147,4 +147,5 @@ func compact(t *testing.T, raw json.RawMessage) string {
 	return string(b)
 }
 
+// Frames are decoded as encoding/json decodes them.
 func FuzzWire(f *testing.F) { dialecttest.FuzzWire[frame](f, Dialect()) }

@@ -276,4 +276,5 @@ func TestScan(t *testing.T) {
 	}
 }
 
+// Frames are decoded as encoding/json decodes them.
 func FuzzWire(f *testing.F) { dialecttest.FuzzWire[frame](f, Dialect(), "anthropic/*") }

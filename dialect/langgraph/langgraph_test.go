@@ -20,6 +20,8 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) { dialecttest.Fuzz(t, Dialect(), body) })
 }
 
+// Lists of messages are decoded as encoding/json decodes them.
 func FuzzWireList(f *testing.F) { dialecttest.FuzzWire[[]json.RawMessage](f, Dialect()) }
 
+// Messages are decoded as encoding/json decodes them.
 func FuzzWireMessages(f *testing.F) { dialecttest.FuzzWire[[]message](f, Dialect()) }

@@ -374,12 +374,15 @@ func FuzzCode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) { dialecttest.Fuzz(t, Code(), body) })
 }
 
+// Messages of the V1 API are decoded as encoding/json decodes them.
 func FuzzWireV1(f *testing.F) { dialecttest.FuzzWire[message](f, Dialect(), "letta-v1/*") }
 
+// Frames of Letta Code are decoded as encoding/json decodes them.
 func FuzzWireCode(f *testing.F) {
 	dialecttest.FuzzWire[frame](f, Code(), "letta-appserver/0.32.18/*", "letta-appserver/headless/*")
 }
 
+// Messages of the headless mode are decoded as encoding/json decodes them.
 func FuzzWireMessage(f *testing.F) {
 	dialecttest.FuzzWire[message](f, Code(), "letta-appserver/headless/*")
 }

@@ -163,4 +163,5 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) { dialecttest.Fuzz(t, Dialect(), body) })
 }
 
+// Frames are decoded as encoding/json decodes them.
 func FuzzWire(f *testing.F) { dialecttest.FuzzWire[chunk](f, Dialect(), "openai-chat/*") }

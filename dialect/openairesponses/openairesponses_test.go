@@ -195,4 +195,5 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) { dialecttest.Fuzz(t, Dialect(), body) })
 }
 
+// Frames are decoded as encoding/json decodes them.
 func FuzzWire(f *testing.F) { dialecttest.FuzzWire[frame](f, Dialect(), "openai-responses/*") }

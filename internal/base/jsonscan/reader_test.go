@@ -25,7 +25,6 @@ type sample struct {
 	Map   map[string]string `json:"map"`
 	Any   any               `json:"any"`
 	extra
-	hidden int
 }
 
 // readable is a type of which a Reader can read everything itself, unlike sample, whose field Args has no tag.
@@ -53,6 +52,7 @@ type readable struct {
 	extra
 }
 
+// own has a type with a method of its own for each direction.
 type own struct {
 	Own written `json:"own,omitzero"`
 }
@@ -68,16 +68,19 @@ func (w *written) AppendJSON(b []byte) ([]byte, error) {
 
 func (w *written) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &w.N) }
 
+// extra is embedded, so its fields belong to the object around it.
 type extra struct {
 	Model string `json:"model"`
 }
 
+// inner contains itself.
 type inner struct {
 	Text  string  `json:"text"`
 	Next  *inner  `json:"next"`
 	Parts []inner `json:"parts"`
 }
 
+// frames are usual, unusual and invalid.
 var frames = []string{
 	`{"type":"delta","index":3,"seq":17,"delta":"a\u00e9","known":true,"inner":{"text":"x"},"value":{"text":"y"},"names":["a","b"],"model":"m"}`,
 	`{"type":"delta","index":3,"seq":18,"delta":"b","known":false,"inner":{"text":"x","next":{"text":"z"}},"list":[{"text":"1"},{"parts":[{"text":"2"}]}]}`,
@@ -125,6 +128,7 @@ func compare[T any](t *testing.T, frames ...[]byte) {
 	}
 }
 
+// Every frame is read after every other one.
 func TestReader(t *testing.T) {
 	for _, a := range frames {
 		for _, b := range frames {
@@ -165,6 +169,7 @@ func TestReaderHuge(t *testing.T) {
 	}
 }
 
+// A Reader gives the values and errors of encoding/json, whatever the frame before was, and Append writes them back like it.
 func FuzzReader(f *testing.F) {
 	for _, frame := range frames {
 		f.Add([]byte(frames[0]), []byte(frame))
@@ -175,6 +180,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
+// A token is valid if encoding/json says so, and means the same.
 func FuzzUnquote(f *testing.F) {
 	f.Add([]byte(`"a\ud83d\ude00\ud83d\u00e9\udc00\n"`))
 	f.Fuzz(func(t *testing.T, token []byte) {
@@ -198,8 +204,19 @@ func TestValueLen(t *testing.T) {
 		limit int
 		n     int
 	}{
-		{`1`, 0, 1}, {` "a" , 2`, 0, 4}, {`[]`, 0, 0}, {`[]`, 1, 2}, {`[[1]]x`, 1, 0}, {`[[1]]x`, 2, 5}, {`{"a":{"b":[null]}}`, 3, 18}, {`{"a":{"b":[null]}}`, 2, 0},
-		{``, 9, 0}, {`{"a"}`, 9, 0}, {`-`, 9, 0}, {`tru`, 9, 0}, {`"a`, 9, 0},
+		{`1`, 0, 1},
+		{` "a" , 2`, 0, 4},
+		{`[]`, 0, 0},
+		{`[]`, 1, 2},
+		{`[[1]]x`, 1, 0},
+		{`[[1]]x`, 2, 5},
+		{`{"a":{"b":[null]}}`, 3, 18},
+		{`{"a":{"b":[null]}}`, 2, 0},
+		{``, 9, 0},
+		{`{"a"}`, 9, 0},
+		{`-`, 9, 0},
+		{`tru`, 9, 0},
+		{`"a`, 9, 0},
 	} {
 		if n := ValueLen([]byte(tt.in), tt.limit); n != tt.n {
 			t.Errorf("%s, at most %d: %d, want %d", tt.in, tt.limit, n, tt.n)
@@ -207,6 +224,7 @@ func TestValueLen(t *testing.T) {
 	}
 }
 
+// A value that is skipped is valid.
 func FuzzValueLen(f *testing.F) {
 	for _, frame := range frames {
 		f.Add([]byte(frame))
