@@ -310,11 +310,14 @@ func (g *Segments) endText() event.Event {
 	return e
 }
 
+// segmentStates writes the stored state.
+var segmentStates = jsonscan.NewWriter[segments]()
+
 // State returns the whole state as JSON. It has no text except the status and the buffered text.
 func (g *Segments) State() ([]byte, error) { return g.AppendState(nil) }
 
 // AppendState appends what State returns.
-func (g *Segments) AppendState(b []byte) ([]byte, error) { return jsonscan.Append(b, &g.s) }
+func (g *Segments) AppendState(b []byte) ([]byte, error) { return segmentStates.Append(b, &g.s) }
 
 // Restore replaces the state of g with one that State returned.
 func (g *Segments) Restore(state []byte) error {

@@ -15,6 +15,14 @@ import (
 
 const name = "a2a"
 
+// The readers and writers of the types on the wire and of the state.
+var (
+	frames    = jsonscan.NewReader[frame]()
+	results   = jsonscan.NewReader[update]()
+	artifacts = jsonscan.NewReader[artifactUpdate]()
+	states    = jsonscan.NewWriter[reader]()
+)
+
 // Dialect describes the streams of A2A.
 func Dialect() dialect.Dialect {
 	return dialect.Dialect{
@@ -32,17 +40,20 @@ type reader struct {
 	OpenRequests int `json:"asked,omitempty"`
 
 	// The memory of the current frame.
-	in      jsonscan.Reader[frame]
-	result  jsonscan.Reader[update]
-	changed jsonscan.Reader[artifactUpdate] // of version 0.3
+	in      frame
+	result  update
+	changed artifactUpdate // of version 0.3
 }
 
 // statusKey is the key of the one status part, which shows the newest message of a working task.
 const statusKey = "status"
 
+// AppendState appends the state of the reader.
+func (r *reader) AppendState(b []byte) ([]byte, error) { return states.Append(b, r) }
+
 // Read applies one frame: a JSON-RPC error, a JSON-RPC response, or a result without the response around it.
 func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
-	in, err := decoding.Read(&r.in, f.Data)
+	in, err := decoding.Read(frames, &r.in, f.Data)
 	if err != nil {
 		return err
 	}
@@ -54,7 +65,7 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 	case in.Result != nil:
 		raw = in.Result
 	}
-	u, err := r.result.Read(raw)
+	u, err := results.Read(&r.result, raw)
 	if err != nil {
 		return decoding.Fault("result", err)
 	}
@@ -72,7 +83,7 @@ func (r *reader) update(c *canvas.Canvas, u *update, raw json.RawMessage) error 
 		u.Status = &statusUpdate{}
 		object = u.Status
 	case "artifact-update":
-		a, err := r.changed.Read(raw)
+		a, err := artifacts.Read(&r.changed, raw)
 		if err != nil {
 			return decoding.Fault(u.Kind, err)
 		}

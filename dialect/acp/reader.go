@@ -16,6 +16,14 @@ import (
 
 const name = "acp"
 
+// The readers and writers of the types on the wire and of the state.
+var (
+	frames   = jsonscan.NewReader[frame]()
+	updates  = jsonscan.NewReader[params]()
+	contents = jsonscan.NewReader[block]()
+	states   = jsonscan.NewWriter[reader]()
+)
+
 // Dialect describes the messages of an ACP agent during one prompt, which the agent package selects from the whole connection.
 func Dialect() dialect.Dialect {
 	return dialect.Dialect{
@@ -34,25 +42,28 @@ type reader struct {
 	Texts int    `json:"texts,omitempty"` // the number of changes of Kind by chunks; it is the key of a text without an id
 
 	// The memory of the current message.
-	in     jsonscan.Reader[frame]
-	params jsonscan.Reader[params]
-	block  jsonscan.Reader[block]
+	in     frame
+	params params
+	block  block
 	list   [1]block
 }
 
 // planKey is the key of the one plan part: the protocol gives plans no ids.
 const planKey = "plan"
 
+// AppendState appends the state of the reader.
+func (r *reader) AppendState(b []byte) ([]byte, error) { return states.Append(b, r) }
+
 // Read applies one message of JSON-RPC. A response is taken for that of the prompt if it has a stopReason: the agent package sends other
 // requests on the same connection, whose responses have none.
 func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
-	in, err := decoding.Read(&r.in, f.Data)
+	in, err := decoding.Read(frames, &r.in, f.Data)
 	if err != nil {
 		return err
 	}
 	switch {
 	case in.Method == "session/update":
-		p, err := r.params.Read(in.Params)
+		p, err := updates.Read(&r.params, in.Params)
 		if err != nil {
 			return decoding.Fault("params of session/update", err)
 		}

@@ -83,7 +83,7 @@ func (r *reader) blocks(raw json.RawMessage) ([]block, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
 	}
-	if b, ok := r.block.Try(raw); ok {
+	if b, ok := contents.Try(&r.block, raw); ok {
 		r.list[0] = *b
 		return r.list[:], nil
 	}

@@ -17,6 +17,13 @@ import (
 
 const name = "agentsdk"
 
+// The readers and writers of the types on the wire and of the state.
+var (
+	frames      = jsonscan.NewReader[frame]()
+	states      = jsonscan.NewWriter[reader]()
+	blockStates = jsonscan.NewWriter[block]()
+)
+
 // Dialect describes the stream of agentsdk-go runtimes.
 func Dialect() dialect.Dialect {
 	return dialect.Dialect{
@@ -35,7 +42,7 @@ type reader struct {
 	Tools    map[string]tool `json:"tools,omitempty"`    // by key of the part
 	Stop     string          `json:"stop,omitempty"`     // the last stop reason, which agent_stop doesn't repeat
 
-	in jsonscan.Reader[frame] // the memory of the current frame
+	in frame // the memory of the current frame
 }
 
 // blocks has the blocks of a message by their index.
@@ -50,7 +57,7 @@ func (bs *blocks) AppendJSON(b []byte) ([]byte, error) {
 			break
 		}
 		b = append(strconv.AppendInt(append(b, `{"`...), int64(index), 10), `":`...)
-		b, err := jsonscan.Append(b, value)
+		b, err := blockStates.Append(b, value)
 		return append(b, '}'), err
 	}
 	encoded, err := json.Marshal(*bs)
@@ -72,9 +79,12 @@ type tool struct {
 
 var errNoBlock = decoding.Fault("delta of a block that has not started", nil)
 
+// AppendState appends the state of the reader.
+func (r *reader) AppendState(b []byte) ([]byte, error) { return states.Append(b, r) }
+
 // Read applies one frame.
 func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
-	in, err := decoding.Read(&r.in, f.Data)
+	in, err := decoding.Read(frames, &r.in, f.Data)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,12 @@ import (
 
 const name = "ag-ui"
 
+// The readers and writers of the types on the wire and of the state.
+var (
+	frames = jsonscan.NewReader[frame]()
+	states = jsonscan.NewWriter[reader]()
+)
+
 // Dialect describes the events of AG-UI.
 func Dialect() dialect.Dialect {
 	return dialect.Dialect{
@@ -31,12 +37,15 @@ type reader struct {
 	Tool    string `json:"tool,omitempty"`
 	Muted   string `json:"muted,omitempty"` // the last message of another role than the assistant's; its text is not shown
 
-	in jsonscan.Reader[frame] // the memory of the current frame
+	in frame // the memory of the current frame
 }
+
+// AppendState appends the state of the reader.
+func (r *reader) AppendState(b []byte) ([]byte, error) { return states.Append(b, r) }
 
 // Read applies one frame.
 func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
-	in, err := decoding.Read(&r.in, f.Data)
+	in, err := decoding.Read(frames, &r.in, f.Data)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,12 @@ import (
 
 const name = "aisdk"
 
+// The readers and writers of the types on the wire and of the state.
+var (
+	frames = jsonscan.NewReader[frame]()
+	states = jsonscan.NewWriter[reader]()
+)
+
 // Dialect describes the UI message stream of the AI SDK.
 func Dialect() dialect.Dialect {
 	return dialect.Dialect{
@@ -30,7 +36,7 @@ func Dialect() dialect.Dialect {
 type reader struct {
 	OpenRequests int `json:"asked,omitempty"`
 
-	in jsonscan.Reader[frame] // the memory of the current frame
+	in frame // the memory of the current frame
 }
 
 // frame is any chunk. Texts are raw, because a character may be split between two of them.
@@ -55,6 +61,9 @@ type frame struct {
 	Reason     string          `json:"reason"`
 }
 
+// AppendState appends the state of the reader.
+func (r *reader) AppendState(b []byte) ([]byte, error) { return states.Append(b, r) }
+
 // Read applies one frame. [DONE] is the only frame that isn't JSON.
 func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 	if string(f.Data) == "[DONE]" {
@@ -63,7 +72,7 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 		}
 		return nil
 	}
-	in, err := decoding.Read(&r.in, f.Data)
+	in, err := decoding.Read(frames, &r.in, f.Data)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,12 @@ import (
 
 const name = "anthropic"
 
+// The readers and writers of the types on the wire and of the state.
+var (
+	frames = jsonscan.NewReader[frame]()
+	states = jsonscan.NewWriter[state]()
+)
+
 // Dialect describes the stream of the Anthropic Messages API.
 func Dialect() dialect.Dialect {
 	return dialect.Dialect{
@@ -31,7 +37,7 @@ func Dialect() dialect.Dialect {
 type decoder struct {
 	state
 	decoding.Base
-	in jsonscan.Reader[frame]
+	in frame
 }
 
 var _ dialect.Counter = (*decoder)(nil)
@@ -111,7 +117,7 @@ func (d *decoder) decodeFrame(f dialect.Frame) error {
 		}
 		return nil
 	}
-	in, err := d.in.Read(f.Data)
+	in, err := frames.Read(&d.in, f.Data)
 	if err != nil {
 		return decoding.Fault("invalid JSON", err)
 	}
@@ -284,7 +290,7 @@ func (d *decoder) flushOpen() {
 func (d *decoder) Unknown() dialect.Unknown { return d.Unknowns }
 
 // State implements [dialect.Decoder].
-func (d *decoder) State() ([]byte, error) { return d.Base.State(&d.state) }
+func (d *decoder) State() ([]byte, error) { return decoding.State(&d.Base, states, &d.state) }
 
 // Restore implements [dialect.Decoder].
 func (d *decoder) Restore(b []byte) error { return decoding.Restore(b, &d.state, (*state).check) }

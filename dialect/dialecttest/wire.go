@@ -38,7 +38,7 @@ func FuzzWire[T any](f *testing.F, d dialect.Dialect, patterns ...string) {
 	random := rand.New(rand.NewPCG(1, 2)) // the same seeds in every run
 	random.Shuffle(len(frames), func(i, j int) { frames[i], frames[j] = frames[j], frames[i] })
 	var before []byte
-	var reader jsonscan.Reader[T]
+	reader := jsonscan.NewReader[T]()
 	count := 0 // of the frames that the reader decodes itself
 	for _, frame := range frames[:min(len(frames), maxSeeds)] {
 		f.Add(before, frame)
@@ -46,7 +46,7 @@ func FuzzWire[T any](f *testing.F, d dialect.Dialect, patterns ...string) {
 			f.Add(frame, mutate(random, frame, before))
 		}
 		before = frame
-		if _, ok := reader.Try(frame); ok {
+		if _, ok := reader.Try(new(T), frame); ok {
 			count++
 		}
 	}
@@ -54,11 +54,11 @@ func FuzzWire[T any](f *testing.F, d dialect.Dialect, patterns ...string) {
 		f.Errorf("of %d frames each is left to encoding/json", len(frames))
 	}
 	f.Fuzz(func(t *testing.T, before, frame []byte) {
-		var r jsonscan.Reader[T]
+		var last T
 		for _, b := range [][]byte{before, frame, before} {
 			var want T
 			wantErr := json.Unmarshal(b, &want)
-			got, err := r.Read(b)
+			got, err := reader.Read(&last, b)
 			if !reflect.DeepEqual(err, wantErr) {
 				t.Fatalf("%q: %v; encoding/json says %v", b, err, wantErr)
 			}

@@ -14,6 +14,12 @@ import (
 
 const name = "eliza-actions"
 
+// The readers and writers of the types on the wire and of the state.
+var (
+	frames = jsonscan.NewReader[frame]()
+	states = jsonscan.NewWriter[state]()
+)
+
 // Dialect describes the NDJSON of Eliza's action callbacks.
 func Dialect() dialect.Dialect {
 	return dialect.Dialect{
@@ -30,7 +36,7 @@ type decoder struct {
 	state
 	decoding.Base
 	segments dialect.Segments
-	in       jsonscan.Reader[frame]
+	in       frame
 }
 
 var _ dialect.Counter = (*decoder)(nil)
@@ -64,7 +70,7 @@ func (d *decoder) decodeFrame(f dialect.Frame) error {
 	if token, ok := scan(f.Data); ok {
 		return d.chunk(token)
 	}
-	in, err := d.in.Read(f.Data)
+	in, err := frames.Read(&d.in, f.Data)
 	if err != nil {
 		return decoding.Fault("invalid JSON", err)
 	}
@@ -160,7 +166,7 @@ const usualState = 384
 
 // State implements [dialect.Decoder].
 func (d *decoder) State() ([]byte, error) {
-	b, err := jsonscan.Append(make([]byte, 0, usualState), &d.state)
+	b, err := states.Append(make([]byte, 0, usualState), &d.state)
 	if err != nil {
 		return nil, err
 	}

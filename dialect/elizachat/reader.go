@@ -13,6 +13,12 @@ import (
 
 const name = "eliza-chat"
 
+// The readers and writers of the types on the wire and of the state.
+var (
+	frames = jsonscan.NewReader[frame]()
+	states = jsonscan.NewWriter[reader]()
+)
+
 // Dialect describes the chat stream of Eliza servers.
 func Dialect() dialect.Dialect {
 	return dialect.Dialect{
@@ -26,7 +32,7 @@ func Dialect() dialect.Dialect {
 
 // reader has no state: the text part itself is the only thing that one frame has to know of the frames before.
 type reader struct {
-	in jsonscan.Reader[frame] // the memory of the current frame
+	in frame // the memory of the current frame
 }
 
 // frame is any frame of the stream. The optional fields are raw, so that a wrong type in one of them doesn't make the frame invalid: the
@@ -66,9 +72,12 @@ const (
 	trailKey   = "trail" // a status without a text, which has the history of the callbacks
 )
 
+// AppendState appends the state of the reader.
+func (r *reader) AppendState(b []byte) ([]byte, error) { return states.Append(b, r) }
+
 // Read applies one frame.
 func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
-	in, err := decoding.Read(&r.in, f.Data)
+	in, err := decoding.Read(frames, &r.in, f.Data)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,12 @@ import (
 
 const name = "gemini"
 
+// The readers and writers of the types on the wire and of the state.
+var (
+	frames = jsonscan.NewReader[chunk]()
+	states = jsonscan.NewWriter[state]()
+)
+
 // Dialect describes the stream of Gemini's streamGenerateContent.
 func Dialect() dialect.Dialect {
 	return dialect.Dialect{
@@ -38,7 +44,7 @@ const (
 type decoder struct {
 	state
 	decoding.Base
-	in jsonscan.Reader[chunk]
+	in chunk
 }
 
 var _ dialect.Counter = (*decoder)(nil)
@@ -67,7 +73,7 @@ func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
 }
 
 func (d *decoder) decodeFrame(f dialect.Frame) error {
-	in, err := decoding.Read(&d.in, f.Data)
+	in, err := decoding.Read(frames, &d.in, f.Data)
 	if err != nil {
 		return err
 	}
@@ -208,7 +214,7 @@ func (d *decoder) flushOpen() {
 func (d *decoder) Unknown() dialect.Unknown { return d.Unknowns }
 
 // State implements [dialect.Decoder].
-func (d *decoder) State() ([]byte, error) { return d.Base.State(&d.state) }
+func (d *decoder) State() ([]byte, error) { return decoding.State(&d.Base, states, &d.state) }
 
 // Restore implements [dialect.Decoder].
 func (d *decoder) Restore(b []byte) error { return decoding.Restore(b, &d.state, (*state).check) }

@@ -18,6 +18,14 @@ import (
 
 const name = "langgraph"
 
+// The readers and writers of the types on the wire and of the state.
+var (
+	lists  = jsonscan.NewReader[[]json.RawMessage]()
+	frames = jsonscan.NewReader[message]()
+	blocks = jsonscan.NewReader[piece]()
+	states = jsonscan.NewWriter[reader]()
+)
+
 // Dialect describes the streams of LangGraph servers.
 func Dialect() dialect.Dialect {
 	return dialect.Dialect{
@@ -40,12 +48,15 @@ type reader struct {
 	Length   bool              `json:"length,omitempty"`  // the model's last message stopped at its limit of length
 
 	// The memory of the current frame.
-	list   jsonscan.Reader[[]json.RawMessage] // of messages
-	in     jsonscan.Reader[message]
-	blocks jsonscan.Reader[[]json.RawMessage] // of a content
-	block  jsonscan.Reader[piece]
+	list   []json.RawMessage // of messages
+	in     message
+	blocks []json.RawMessage // of a content
+	block  piece
 	pieces []piece
 }
+
+// AppendState appends the state of the reader.
+func (r *reader) AppendState(b []byte) ([]byte, error) { return states.Append(b, r) }
 
 // Read applies one frame. Unlike in other formats, the data of a known event may be any JSON value: a graph's state has the shape that its
 // author gave it. Only a frame of an unknown event must be an object, so that a body that isn't a LangGraph stream at all is an error and
@@ -53,7 +64,7 @@ type reader struct {
 func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 	data := bytes.TrimSpace(f.Data)
 	// A list has been validated when it is read.
-	list, isList := r.list.Try(data)
+	list, isList := lists.Try(&r.list, data)
 	if !isList && !json.Valid(data) {
 		return decoding.Fault("invalid JSON", nil)
 	}
@@ -64,7 +75,7 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 		// The data is a message or a chunk of one, and metadata about the node that it comes from.
 		if !isList {
 			var err error
-			if list, err = r.list.Read(data); err != nil {
+			if list, err = lists.Read(&r.list, data); err != nil {
 				return decoding.Fault("messages: a pair of message and metadata", err)
 			}
 		}
@@ -76,7 +87,7 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 		r.HasMessages = true
 		if !isList {
 			var err error
-			if list, err = r.list.Read(data); err != nil {
+			if list, err = lists.Read(&r.list, data); err != nil {
 				return decoding.Fault("a list of messages", err)
 			}
 		}
@@ -135,7 +146,7 @@ func word(data json.RawMessage) string {
 // messages applies messages in the order of the list.
 func (r *reader) messages(c *canvas.Canvas, messages []json.RawMessage) error {
 	for _, raw := range messages {
-		m, err := r.in.Read(raw)
+		m, err := frames.Read(&r.in, raw)
 		if err != nil {
 			return decoding.Fault("message", err)
 		}

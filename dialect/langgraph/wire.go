@@ -79,7 +79,7 @@ func (r *reader) piecesOf(m *message) ([]piece, error) {
 	switch {
 	case len(m.Content) == 0, string(m.Content) == "null":
 	case m.Content[0] == '[':
-		list, err := r.blocks.Read(m.Content)
+		list, err := lists.Read(&r.blocks, m.Content)
 		if err != nil {
 			return nil, decoding.Fault("content of a message", err)
 		}
@@ -88,7 +88,7 @@ func (r *reader) piecesOf(m *message) ([]piece, error) {
 				r.pieces = append(r.pieces, piece{Type: "text", Text: raw})
 				continue
 			}
-			p, err := r.block.Read(raw)
+			p, err := blocks.Read(&r.block, raw)
 			if err != nil {
 				return nil, decoding.Fault("content of a message", err)
 			}

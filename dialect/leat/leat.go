@@ -6,6 +6,7 @@ import (
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
 const name = "leat"
@@ -20,6 +21,9 @@ func Dialect() dialect.Dialect {
 		Encoder: func() dialect.Encoder { return encoder{} },
 	}
 }
+
+// states writes the decoder's state.
+var states = jsonscan.NewWriter[state]()
 
 type decoder struct {
 	state
@@ -81,7 +85,7 @@ func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.IsOver
 func (d *decoder) Unknown() dialect.Unknown { return d.Unknowns }
 
 // State implements [dialect.Decoder].
-func (d *decoder) State() ([]byte, error) { return d.Base.State(&d.state) }
+func (d *decoder) State() ([]byte, error) { return decoding.State(&d.Base, states, &d.state) }
 
 // Restore implements [dialect.Decoder].
 func (d *decoder) Restore(b []byte) error { return decoding.Restore(b, &d.state, nil) }

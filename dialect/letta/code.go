@@ -16,7 +16,7 @@ func (d *Decoder) handleFrame(b []byte) error {
 	if len(b) == 0 || b[0] != '{' {
 		return errNoObject
 	}
-	f, err := d.inFrame.Read(b)
+	f, err := frames.Read(&d.inFrame, b)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (d *Decoder) handleDelta(raw json.RawMessage) error {
 	if len(raw) == 0 || raw[0] != '{' {
 		return errNoObject
 	}
-	m, err := d.inMessage.Read(raw)
+	m, err := messages.Read(&d.inMessage, raw)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,14 @@ import (
 	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
+// The readers and writers of the types on the wire and of the state.
+var (
+	frames     = jsonscan.NewReader[frame]()
+	messages   = jsonscan.NewReader[message]()
+	pieceLists = jsonscan.NewReader[[]piece]()
+	states     = jsonscan.NewWriter[state]()
+)
+
 // Decoder decodes either dialect. It isn't safe for concurrent use. Everything that has to survive a restart is in state.
 type Decoder struct {
 	state
@@ -19,9 +27,9 @@ type Decoder struct {
 	isCode bool // the stream is Letta Code's
 
 	// The memory of the current frame.
-	inFrame   jsonscan.Reader[frame]
-	inMessage jsonscan.Reader[message]
-	inPieces  jsonscan.Reader[[]piece]
+	inFrame   frame
+	inMessage message
+	inPieces  []piece
 	oneText   [1]piece
 }
 
@@ -71,7 +79,7 @@ func (d *Decoder) handleEvent(f dialect.Frame) error {
 	if len(f.Data) == 0 || f.Data[0] != '{' {
 		return errNoObject
 	}
-	m, err := d.inMessage.Read(f.Data)
+	m, err := messages.Read(&d.inMessage, f.Data)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 )
 
@@ -103,7 +104,7 @@ var (
 )
 
 // State implements [dialect.Decoder].
-func (d *Decoder) State() ([]byte, error) { return d.base.State(&d.state) }
+func (d *Decoder) State() ([]byte, error) { return decoding.State(&d.base, states, &d.state) }
 
 // Restore implements [dialect.Decoder]. After an error the decoder is unchanged.
 func (d *Decoder) Restore(b []byte) error {

@@ -178,7 +178,7 @@ func (d *Decoder) textPieces(raw json.RawMessage) ([]piece, error) {
 			return nil, err
 		}
 	} else {
-		pieces, err := d.inPieces.Read(raw)
+		pieces, err := pieceLists.Read(&d.inPieces, raw)
 		if err != nil {
 			return nil, err
 		}

@@ -13,6 +13,12 @@ import (
 
 const name = "ollama"
 
+// The readers and writers of the types on the wire and of the state.
+var (
+	frames = jsonscan.NewReader[line]()
+	states = jsonscan.NewWriter[state]()
+)
+
 // Dialect describes the streams of Ollama's own API.
 func Dialect() dialect.Dialect {
 	return dialect.Dialect{
@@ -65,7 +71,7 @@ type message struct {
 type decoder struct {
 	state
 	decoding.Base
-	in jsonscan.Reader[line]
+	in line
 }
 
 var _ dialect.Counter = (*decoder)(nil)
@@ -93,7 +99,7 @@ func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
 }
 
 func (d *decoder) decodeFrame(f dialect.Frame) error {
-	in, err := decoding.Read(&d.in, f.Data)
+	in, err := decoding.Read(frames, &d.in, f.Data)
 	if err != nil {
 		return err
 	}
@@ -257,7 +263,7 @@ func (d *decoder) flushOpen() {
 func (d *decoder) Unknown() dialect.Unknown { return d.Unknowns }
 
 // State implements [dialect.Decoder].
-func (d *decoder) State() ([]byte, error) { return d.Base.State(&d.state) }
+func (d *decoder) State() ([]byte, error) { return decoding.State(&d.Base, states, &d.state) }
 
 // Restore implements [dialect.Decoder].
 func (d *decoder) Restore(b []byte) error { return decoding.Restore(b, &d.state, nil) }

@@ -16,6 +16,12 @@ import (
 
 const name = "openai-chat"
 
+// The readers and writers of the types on the wire and of the state.
+var (
+	frames = jsonscan.NewReader[chunk]()
+	states = jsonscan.NewWriter[state]()
+)
+
 // Dialect describes the stream of the Chat Completions API.
 func Dialect() dialect.Dialect {
 	return dialect.Dialect{
@@ -41,7 +47,7 @@ const (
 type decoder struct {
 	state
 	decoding.Base
-	in jsonscan.Reader[chunk]
+	in chunk
 }
 
 var _ dialect.Counter = (*decoder)(nil)
@@ -78,7 +84,7 @@ func (d *decoder) decodeFrame(f dialect.Frame) error {
 		d.finishTurn()
 		return nil
 	}
-	in, err := decoding.Read(&d.in, data)
+	in, err := decoding.Read(frames, &d.in, data)
 	if err != nil {
 		return err
 	}
@@ -217,7 +223,7 @@ func (d *decoder) flushOpen() {
 func (d *decoder) Unknown() dialect.Unknown { return d.Unknowns }
 
 // State implements [dialect.Decoder].
-func (d *decoder) State() ([]byte, error) { return d.Base.State(&d.state) }
+func (d *decoder) State() ([]byte, error) { return decoding.State(&d.Base, states, &d.state) }
 
 // Restore implements [dialect.Decoder].
 func (d *decoder) Restore(b []byte) error { return decoding.Restore(b, &d.state, (*state).check) }

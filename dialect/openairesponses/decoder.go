@@ -18,6 +18,12 @@ import (
 
 const name = "openai-responses"
 
+// The readers and writers of the types on the wire and of the state.
+var (
+	frames = jsonscan.NewReader[frame]()
+	states = jsonscan.NewWriter[state]()
+)
+
 // Dialect describes the stream of the Responses API.
 func Dialect() dialect.Dialect {
 	return dialect.Dialect{
@@ -40,7 +46,7 @@ const (
 type decoder struct {
 	state
 	decoding.Base
-	in   jsonscan.Reader[frame]
+	in   frame
 	last partKey // of the last delta
 }
 
@@ -88,7 +94,7 @@ func (d *decoder) decodeFrame(f dialect.Frame) error {
 	if string(data) == "[DONE]" {
 		return nil // some servers send it after every response; it doesn't say how the response ended
 	}
-	in, err := decoding.Read(&d.in, data)
+	in, err := decoding.Read(frames, &d.in, data)
 	if err != nil {
 		return err
 	}
@@ -338,7 +344,7 @@ func (d *decoder) Unknown() dialect.Unknown { return d.Unknowns }
 func (d *decoder) Position() (id string, seq int64) { return d.ID, d.Seq }
 
 // State implements [dialect.Decoder].
-func (d *decoder) State() ([]byte, error) { return d.Base.State(&d.state) }
+func (d *decoder) State() ([]byte, error) { return decoding.State(&d.Base, states, &d.state) }
 
 // Restore implements [dialect.Decoder].
 func (d *decoder) Restore(b []byte) error { return decoding.Restore(b, &d.state, (*state).check) }

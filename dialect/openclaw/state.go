@@ -5,7 +5,9 @@ import (
 	"fmt"
 
 	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
 // state is everything that a decoder remembers between frames. Its JSON is a stored format.
@@ -123,9 +125,12 @@ type tool struct {
 	Tight   tight           `json:"tight,omitzero"`
 }
 
+// states writes the decoder's state.
+var states = jsonscan.NewWriter[state]()
+
 // State implements [dialect.Decoder].
 func (d *decoder) State() ([]byte, error) {
-	b, err := d.base.State(&d.state)
+	b, err := decoding.State(&d.base, states, &d.state)
 	if err != nil {
 		return nil, fmt.Errorf("openclaw: encode state: %w", err)
 	}

@@ -16,11 +16,16 @@ import (
 type reader interface {
 	// Read applies one frame. If it returns an error, what it has emitted is dropped, and no further frame follows.
 	Read(c *Canvas, f dialect.Frame) error
+	// AppendState appends the exported fields as JSON.
+	AppendState(b []byte) ([]byte, error)
 }
 
 // NewDecoder returns the decoder of a stream of the dialect called name. r reads its frames; it must be a pointer, because Restore
 // decodes into it.
 func NewDecoder(name string, r reader) dialect.Decoder { return &decoder{name: name, reader: r} }
+
+// states writes the states of canvases.
+var states = jsonscan.NewWriter[state]()
 
 type decoder struct {
 	name   string // of the dialect, for errors
@@ -62,11 +67,11 @@ type decoderState struct {
 
 // State implements [dialect.Decoder].
 func (d *decoder) State() ([]byte, error) {
-	b, err := jsonscan.Append(append(make([]byte, 0, d.size+16), `{"canvas":`...), &d.canvas.state)
+	b, err := states.Append(append(make([]byte, 0, d.size+16), `{"canvas":`...), &d.canvas.state)
 	if err != nil {
 		return nil, fmt.Errorf("state of the canvas: %w", err)
 	}
-	b, err = jsonscan.Append(append(b, `,"reader":`...), d.reader)
+	b, err = d.reader.AppendState(append(b, `,"reader":`...))
 	if err != nil {
 		return nil, fmt.Errorf("state of the reader: %w", err)
 	}

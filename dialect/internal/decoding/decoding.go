@@ -7,7 +7,7 @@
 //		return d.Base.Decode(name, &d.Frames, d.IsOver, f, d.decodeFrame)
 //	}
 //	func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.IsOver, d.flushOpen) }
-//	func (d *decoder) State() ([]byte, error)        { return d.Base.State(&d.state) }
+//	func (d *decoder) State() ([]byte, error)        { return decoding.State(&d.Base, states, &d.state) }
 //	func (d *decoder) Restore(b []byte) error        { return decoding.Restore(b, &d.state, nil) }
 //
 // decodeFrame and flushOpen call [Base.Emit] for each operation. Formats with one message a turn and parts found by key don't need
@@ -109,9 +109,9 @@ func (b *Base) take() []event.Event {
 	return ops
 }
 
-// State encodes a decoder's state, to which state points.
-func (b *Base) State(state any) ([]byte, error) {
-	encoded, err := jsonscan.Append(make([]byte, 0, b.size+16), state)
+// State encodes a decoder's state.
+func State[S any](b *Base, w jsonscan.Writer[S], state *S) ([]byte, error) {
+	encoded, err := w.Append(make([]byte, 0, b.size+16), state)
 	b.size = len(encoded)
 	return encoded, err
 }

@@ -9,9 +9,9 @@ import (
 )
 
 // Read decodes a frame that must be one JSON object, like [Unmarshal] but in the memory of the frame before. The result is valid until the
-// next call; see [jsonscan.Reader] for what may be kept of it.
-func Read[T any](r *jsonscan.Reader[T], data []byte) (*T, error) {
-	in, err := r.Read(data)
+// next call; see [jsonscan.Reader.Read] for what may be kept of it.
+func Read[T any](r jsonscan.Reader[T], last *T, data []byte) (*T, error) {
+	in, err := r.Read(last, data)
 	if err != nil {
 		return nil, Fault("invalid JSON", err)
 	}

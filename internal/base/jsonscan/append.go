@@ -6,15 +6,21 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"sync"
 )
 
-// Append appends the JSON of the struct that v points to, byte for byte as json.Marshal writes it. It is faster for structs of strings,
-// integers, flags, lists and structs, and leaves values of other types to json.Marshal. A type with a MarshalJSON method may also
-// implement [Appender], which must then write the same.
-func Append(b []byte, v any) ([]byte, error) {
-	e := reflect.ValueOf(v).Elem()
-	return writerOf(e.Type())(b, e)
+// Writer writes values of type T as JSON, byte for byte as json.Marshal does. It is faster for structs of strings, integers, flags, lists
+// and structs, and leaves values of other types to json.Marshal. A type with a MarshalJSON method may also implement [Appender],
+// which must then write the same. [NewWriter] makes a Writer. It is immutable, so one for each type is enough.
+type Writer[T any] struct{ write *writer }
+
+// NewWriter returns a Writer of T.
+func NewWriter[T any]() Writer[T] {
+	return Writer[T]{newWriter(reflect.TypeFor[T](), map[reflect.Type]*writer{})}
+}
+
+// Append appends the JSON of v.
+func (w Writer[T]) Append(b []byte, v *T) ([]byte, error) {
+	return (*w.write)(b, reflect.ValueOf(v).Elem())
 }
 
 // Appender is implemented by pointers to types that write their own JSON.
@@ -24,18 +30,6 @@ type Appender interface {
 
 // writer appends the JSON of a value, which is addressable.
 type writer func(b []byte, v reflect.Value) ([]byte, error)
-
-// writers has the writers by their type.
-var writers sync.Map
-
-// writerOf returns the writer of a type.
-func writerOf(t reflect.Type) writer {
-	if w, ok := writers.Load(t); ok {
-		return w.(writer)
-	}
-	w, _ := writers.LoadOrStore(t, *newWriter(t, map[reflect.Type]*writer{}))
-	return w.(writer)
-}
 
 var (
 	appender      = reflect.TypeFor[Appender]()

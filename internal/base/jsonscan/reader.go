@@ -6,21 +6,24 @@ import (
 	"unicode/utf8"
 )
 
-// Reader decodes frames into values of type T, a struct with json tags or a list. It reuses the memory of the frame before, so that a frame
-// like that one needs no allocation. The zero value is ready to use. It is not safe for concurrent use.
-type Reader[T any] struct {
-	value T
-	shape *shape
+// Reader decodes frames into values of type T, a struct with json tags or a list. [NewReader] makes one. It is immutable, so one for each
+// type, in a variable of the package, is enough.
+type Reader[T any] struct{ shape *shape }
+
+// NewReader returns a Reader of T.
+func NewReader[T any]() Reader[T] {
+	return Reader[T]{newShape(reflect.TypeFor[T](), map[reflect.Type]*shape{})}
 }
 
 // maxReused is the limit, in bytes, of frames whose memory is reused. A stream may last for hours after one huge frame.
 const maxReused = 64 << 10
 
-// Read decodes a frame as json.Unmarshal decodes it into a zero T, with the same errors. The result is valid until the next call, and
-// only as long as b isn't changed, because a [json.RawMessage] in it may be a part of b. Strings remain valid; anything else
-// that is stored for longer must be copied.
-func (r *Reader[T]) Read(b []byte) (*T, error) {
-	if v, ok := r.Try(b); ok {
+// Read decodes a frame as json.Unmarshal decodes it into a zero T, with the same errors. last is the memory of the frame before, or zero: a
+// frame like that one needs no allocation. The result is usually last. It is valid until the next call with the same last, and only as
+// long as b isn't changed, because a [json.RawMessage] in it may be a part of b. Strings remain valid; anything else that is
+// stored for longer must be copied.
+func (r Reader[T]) Read(last *T, b []byte) (*T, error) {
+	if v, ok := r.Try(last, b); ok {
 		return v, nil
 	}
 	v := new(T)
@@ -31,11 +34,8 @@ func (r *Reader[T]) Read(b []byte) (*T, error) {
 }
 
 // Try decodes a frame that has the common form; see [Reader.Read]. It returns false for any other frame, whether it is valid or not.
-func (r *Reader[T]) Try(b []byte) (*T, bool) {
-	if r.shape == nil {
-		r.shape = shapeOf(reflect.TypeFor[T]())
-	}
-	v := &r.value
+func (r Reader[T]) Try(last *T, b []byte) (*T, bool) {
+	v := last
 	if len(b) > maxReused {
 		v = new(T)
 	}

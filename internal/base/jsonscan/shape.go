@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"reflect"
 	"strings"
-	"sync"
 )
 
 // kind is what a shape decodes.
@@ -23,7 +22,7 @@ const (
 	pointer
 )
 
-// shape is how a Go type is decoded, found once for each type.
+// shape is how a Go type is decoded.
 type shape struct {
 	kind   kind
 	elem   *shape  // of a list or pointer
@@ -48,18 +47,6 @@ func (f *field) of(v reflect.Value) reflect.Value {
 
 // maxFields is the limit of fields in a struct: a bit for each of them marks it as present.
 const maxFields = 64
-
-// shapes has the shapes by their type.
-var shapes sync.Map
-
-// shapeOf returns the shape of a type.
-func shapeOf(t reflect.Type) *shape {
-	if s, ok := shapes.Load(t); ok {
-		return s.(*shape)
-	}
-	s, _ := shapes.LoadOrStore(t, newShape(t, map[reflect.Type]*shape{}))
-	return s.(*shape)
-}
 
 var (
 	rawType         = reflect.TypeFor[json.RawMessage]()
