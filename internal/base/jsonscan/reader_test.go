@@ -52,7 +52,7 @@ type readable struct {
 	extra
 }
 
-// own has a type with a method of its own for each direction.
+// own has a field whose type has methods for both directions.
 type own struct {
 	Own written `json:"own,omitzero"`
 }
@@ -181,7 +181,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// A token is valid if encoding/json says so, and means the same.
+// Both packages accept the same tokens, with the same meaning.
 func FuzzUnquote(f *testing.F) {
 	f.Add([]byte(`"a\ud83d\ude00\ud83d\u00e9\udc00\n"`))
 	f.Fuzz(func(t *testing.T, token []byte) {
