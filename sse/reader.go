@@ -42,9 +42,10 @@ type Reader struct {
 	borrowed bool // data is part of the caller's slice
 	has      bool // the event has a data line
 
-	lastID string // of the stream, also by an event without data
-	retry  time.Duration
-	hasTry bool
+	lastID   string // of the stream, also by an event without data
+	lastName string // of an event that had one
+	retry    time.Duration
+	hasTry   bool
 }
 
 // Feed parses the next piece and calls emit for each event that it completes. It returns [ErrTooLong], or the error of emit; after
@@ -175,7 +176,7 @@ func (r *Reader) field(line []byte, shareable bool) error {
 		r.copyData()
 		r.data = append(append(r.data, '\n'), value...)
 	case "event":
-		r.name = string(value)
+		r.name = r.nameOf(value)
 	case "id":
 		if bytes.IndexByte(value, 0) < 0 {
 			r.id = string(value)
@@ -190,6 +191,21 @@ func (r *Reader) field(line []byte, shareable bool) error {
 }
 
 var colon = []byte(":")
+
+// maxSharedName limits the names that nameOf remembers, so that a reader of a strange stream holds no long one.
+const maxSharedName = 64
+
+// nameOf returns the name of an event. Most events of a stream have the name of the one before, which is then shared.
+func (r *Reader) nameOf(value []byte) string {
+	if r.lastName == string(value) {
+		return r.lastName
+	}
+	name := string(value)
+	if len(name) <= maxSharedName {
+		r.lastName = name
+	}
+	return name
+}
 
 // digits parses a retry hint. The standard requires a field that isn't all digits to be ignored.
 func digits(b []byte) (int64, bool) {

@@ -33,27 +33,32 @@ type task struct {
 	Artifacts []artifact `json:"artifacts"`
 }
 
+// status is the state of a task, with the message that goes with it.
 type status struct {
 	State   string   `json:"state"`
 	Message *message `json:"message"`
 }
 
+// statusUpdate is an event about the state of a task.
 type statusUpdate struct {
 	TaskID string `json:"taskId"`
 	Status status `json:"status"`
 }
 
+// artifactUpdate is an event about a result of a task. Append says whether its parts continue the ones before.
 type artifactUpdate struct {
 	TaskID   string   `json:"taskId"`
 	Artifact artifact `json:"artifact"`
 	Append   bool     `json:"append"`
 }
 
+// artifact is a result of a task.
 type artifact struct {
 	ID    string `json:"artifactId"`
 	Parts []part `json:"parts"`
 }
 
+// message is what the agent or the user says.
 type message struct {
 	Role  string `json:"role"`
 	Parts []part `json:"parts"`

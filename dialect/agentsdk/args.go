@@ -18,6 +18,7 @@ type args struct {
 	Torn    bool   `json:"torn,omitempty"` // a character was destroyed
 }
 
+// add adds a piece of the arguments.
 func (a *args) add(s string) {
 	a.Torn = a.Torn || strings.ContainsRune(s, utf8.RuneError)
 	if a.TooLong = a.TooLong || len(a.Text)+len(s) > maxArgs; a.TooLong {

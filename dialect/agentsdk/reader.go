@@ -15,6 +15,7 @@ import (
 	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
+// name is that of the format, in configurations and requests.
 const name = "agentsdk"
 
 // The readers and writers of the types on the wire and of the state.
@@ -77,6 +78,7 @@ type tool struct {
 	Streamed dialect.Snapshot `json:"said,omitzero"`
 }
 
+// errNoBlock means that the stream has lost a frame.
 var errNoBlock = decoding.Fault("delta of a block that has not started", nil)
 
 // AppendState appends the state of the reader.
@@ -244,6 +246,7 @@ func (r *reader) endMessage(c *canvas.Canvas) {
 	r.Blocks = nil
 }
 
+// toolKey returns the key of the part of a tool call.
 func toolKey(call string) string { return "tool " + call }
 
 // execution applies an event of a running tool. The tool may be unknown, if the runtime sent no block for its call.
@@ -282,6 +285,7 @@ func (r *reader) output(c *canvas.Canvas, p *canvas.Part, in *frame) error {
 	return nil
 }
 
+// setTool stores what is known of a tool call.
 func (r *reader) setTool(key string, t tool) {
 	if r.Tools == nil {
 		r.Tools = map[string]tool{}

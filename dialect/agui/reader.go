@@ -11,6 +11,7 @@ import (
 	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
+// name is that of the format, in configurations and requests.
 const name = "ag-ui"
 
 // The readers and writers of the types on the wire and of the state.
@@ -79,6 +80,7 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 	return nil
 }
 
+// textKey, thoughtKey and toolKey return the keys of parts. The ids of texts and calls are separate.
 func textKey(c *canvas.Canvas, id string) string    { return c.Key("text ", id) }
 func thoughtKey(c *canvas.Canvas, id string) string { return c.Key("thought ", id) }
 func toolKey(c *canvas.Canvas, id string) string    { return c.Key("tool ", id) }
@@ -111,6 +113,7 @@ func (r *reader) thought(in *frame) string {
 	return r.Thought
 }
 
+// reasoning handles the events of thoughts.
 func (r *reader) reasoning(c *canvas.Canvas, in *frame) error {
 	return c.GrowProse(thoughtKey(c, r.thought(in)), event.KindReasoning, in.Delta)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
+// name is that of the format, in configurations and requests.
 const name = "aisdk"
 
 // The readers and writers of the types on the wire and of the state.
@@ -118,6 +119,7 @@ func proseKey(c *canvas.Canvas, in *frame) string {
 	return c.Key(prefix, in.ID)
 }
 
+// prose handles the chunks of texts and thoughts.
 func (r *reader) prose(c *canvas.Canvas, in *frame) error {
 	kind := event.KindText
 	if strings.HasPrefix(in.Type, "reasoning") {

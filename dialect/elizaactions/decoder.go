@@ -12,6 +12,7 @@ import (
 	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
+// name is that of the format, in configurations and requests.
 const name = "eliza-actions"
 
 // The readers and writers of the types on the wire and of the state.
@@ -109,6 +110,7 @@ func scan(b []byte) (token []byte, ok bool) {
 	return token, s.Lit("}") && s.End()
 }
 
+// chunk appends a token to the answer.
 func (d *decoder) chunk(token []byte) error {
 	text, err := d.Text.JSON(token)
 	if err != nil {
@@ -118,6 +120,7 @@ func (d *decoder) chunk(token []byte) error {
 	return nil
 }
 
+// errNoType means that a line isn't a frame of this format.
 var errNoType = errors.New("a frame must be an object with a type")
 
 // optional replaces an absent token with null, which [dialect.Text.JSON] reads as the empty text.
@@ -136,6 +139,7 @@ func merge(token json.RawMessage) dialect.Merge {
 	return dialect.Replace
 }
 
+// failure returns the error of a frame, in the form of events.
 func (f *frame) failure() *event.Error {
 	return &event.Error{
 		Code: decoding.String(f.Code), Message: cmp.Or(decoding.String(f.Message), "the agent failed"), Retryable: string(f.Retryable) == "true",

@@ -11,6 +11,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
+// name is that of the format, in configurations and requests.
 const name = "eliza-chat"
 
 // The readers and writers of the types on the wire and of the state.

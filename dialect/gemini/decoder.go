@@ -13,6 +13,7 @@ import (
 	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
+// name is that of the format, in configurations and requests.
 const name = "gemini"
 
 // The readers and writers of the types on the wire and of the state.
@@ -72,6 +73,7 @@ func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
 	return d.Base.Decode(name, &d.Frames, d.IsOver, f, d.decodeFrame)
 }
 
+// decodeFrame decodes one response of the stream.
 func (d *decoder) decodeFrame(f dialect.Frame) error {
 	in, err := decoding.Read(frames, &d.in, f.Data)
 	if err != nil {

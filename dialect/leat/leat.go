@@ -9,6 +9,7 @@ import (
 	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
+// name is that of the format, in configurations and requests.
 const name = "leat"
 
 // Dialect describes canonical NDJSON.
@@ -25,6 +26,7 @@ func Dialect() dialect.Dialect {
 // states writes the decoder's state.
 var states = jsonscan.NewWriter[state]()
 
+// decoder decodes Leat's own operations, which need no translation.
 type decoder struct {
 	state
 	decoding.Base
@@ -32,6 +34,7 @@ type decoder struct {
 
 var _ dialect.Counter = (*decoder)(nil)
 
+// state is what a resumed decoder needs.
 type state struct {
 	Frames   int             `json:"frames"`
 	Turn     string          `json:"turn,omitempty"` // key of the turn that the stream answers
@@ -90,6 +93,7 @@ func (d *decoder) State() ([]byte, error) { return decoding.State(&d.Base, state
 // Restore implements [dialect.Decoder].
 func (d *decoder) Restore(b []byte) error { return decoding.Restore(b, &d.state, nil) }
 
+// encoder writes operations as they are.
 type encoder struct{}
 
 // Encode implements [dialect.Encoder]. It returns one frame for each event.

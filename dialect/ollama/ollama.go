@@ -11,6 +11,7 @@ import (
 	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
+// name is that of the format, in configurations and requests.
 const name = "ollama"
 
 // The readers and writers of the types on the wire and of the state.
@@ -91,6 +92,7 @@ type state struct {
 	Unknowns   dialect.Unknown `json:"unknown,omitempty"`
 }
 
+// errManyTools keeps a faulty server from filling the memory with calls.
 var errManyTools = fmt.Errorf("more than %d calls", maxTools)
 
 // Decode implements [dialect.Decoder].
@@ -98,6 +100,7 @@ func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
 	return d.Base.Decode(name, &d.Lines, d.IsOver, f, d.decodeFrame)
 }
 
+// decodeFrame decodes one line of the stream.
 func (d *decoder) decodeFrame(f dialect.Frame) error {
 	in, err := decoding.Read(frames, &d.in, f.Data)
 	if err != nil {

@@ -39,6 +39,7 @@ const textKey = "text"
 
 func (c *choice) thoughtKey() string { return "reasoning" + strconv.Itoa(c.Thoughts) }
 
+// toolKey returns the key of the part of a tool call, by its index.
 func toolKey(i int) string { return "tool" + strconv.Itoa(i+1) }
 
 // delta applies what a chunk adds to a choice, in the order in which a model writes it: reasoning, text, calls. An empty string in a delta is
@@ -209,6 +210,7 @@ func (c *choice) tool(in *call) int {
 	return -1
 }
 
+// input appends to the arguments of a tool call.
 func (d *decoder) input(c *choice, i int, text string) {
 	if text == "" {
 		return
@@ -217,6 +219,7 @@ func (d *decoder) input(c *choice, i int, text string) {
 	d.append(c, toolKey(i), event.Input, text)
 }
 
+// start starts a part of a choice.
 func (d *decoder) start(c *choice, part string, b *event.Body) {
 	d.Emit(event.Event{Type: event.PartStart, Message: c.key(), Part: part, Body: b})
 }

@@ -33,6 +33,7 @@ func (e *Encoder) Reasoning(b []byte, text string) []byte {
 	return e.grow(b, "reasoning_content", text)
 }
 
+// grow appends a chunk whose delta has a text.
 func (e *Encoder) grow(b []byte, key, text string) []byte {
 	if text == "" {
 		return b
@@ -120,6 +121,7 @@ func finishReason(reason string) string {
 	return "stop"
 }
 
+// appendUsage appends the usage in the form of the last chunk.
 func appendUsage(b []byte, u *event.Usage) []byte {
 	if u == nil {
 		u = &event.Usage{}

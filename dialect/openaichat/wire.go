@@ -50,6 +50,7 @@ type call struct {
 	Function function `json:"function"`
 }
 
+// function is the name of a tool, and a piece of its arguments.
 type function struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`

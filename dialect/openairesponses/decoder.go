@@ -16,6 +16,7 @@ import (
 	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
+// name is that of the format, in configurations and requests.
 const name = "openai-responses"
 
 // The readers and writers of the types on the wire and of the state.

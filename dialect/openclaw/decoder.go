@@ -6,6 +6,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
+// name is that of the format, in configurations and requests.
 const name = "openclaw"
 
 // Dialect describes the frames of an OpenClaw gateway.

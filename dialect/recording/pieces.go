@@ -48,6 +48,7 @@ func (p *pieces) feed(b []byte, f func(dialect.Frame)) error {
 	}
 }
 
+// line passes one line on as a frame.
 func (p *pieces) line(b []byte, f func(dialect.Frame)) {
 	if line := bytes.TrimSpace(append(p.partial, b...)); len(line) > 0 {
 		f(dialect.Frame{Data: line})

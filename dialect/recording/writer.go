@@ -81,6 +81,7 @@ func direction(fromClient bool) string {
 	return dirIn
 }
 
+// line writes an entry of the recording.
 func (w *Writer) line(l entry) error {
 	l.Client = w.Client
 	enc := json.NewEncoder(w.Output)

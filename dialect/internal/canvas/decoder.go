@@ -27,6 +27,7 @@ func NewDecoder(name string, r reader) dialect.Decoder { return &decoder{name: n
 // states writes the states of canvases.
 var states = jsonscan.NewWriter[state]()
 
+// decoder makes a decoder of a reader and its canvas.
 type decoder struct {
 	name   string // of the dialect, for errors
 	reader reader

@@ -103,6 +103,7 @@ func (b *Base) Close(isOver *bool, flush func()) ([]event.Event, error) {
 	return b.take(), dialect.ErrCutShort
 }
 
+// take returns the operations of a frame, and begins those of the next.
 func (b *Base) take() []event.Event {
 	ops := b.ops
 	b.ops = nil
@@ -144,6 +145,7 @@ func (f *fault) Unwrap() error { return f.err }
 // Fault returns the error for an invalid frame: the reason names the field or rule, and err is the cause, which may be nil.
 func Fault(reason string, err error) error { return &fault{reason, err} }
 
+// reason returns the text of a fault, or that of another error.
 func reason(err error) string {
 	if f := (*fault)(nil); errors.As(err, &f) {
 		return f.reason

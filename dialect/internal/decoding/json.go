@@ -27,6 +27,7 @@ func Unmarshal(data []byte, v any) error {
 	return checkObject(data)
 }
 
+// checkObject returns an error if data isn't a JSON object.
 func checkObject(data []byte) error {
 	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		return Fault("a frame must be a JSON object", nil)

@@ -11,6 +11,7 @@ type Record struct {
 // smallestRecord is the smallest useful size: it fits the bytes of some turns.
 const smallestRecord = 1 << 20
 
+// check checks the values.
 func (r *Record) check(bad reporter) {
 	if r.Retention <= 0 {
 		bad("record.keep", "must be greater than 0; to store nothing, set record.enabled to false")

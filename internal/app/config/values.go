@@ -12,6 +12,7 @@ import (
 // can't be combined with others.
 type Duration time.Duration
 
+// day is a unit of durations that package time doesn't parse.
 const day = 24 * time.Hour
 
 // UnmarshalText implements [encoding.TextUnmarshaler]. It accepts what time.ParseDuration does, and a number of days

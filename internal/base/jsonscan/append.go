@@ -83,6 +83,7 @@ func newWriter(t reflect.Type, parents map[reflect.Type]*writer) *writer {
 	return w
 }
 
+// appendOwn appends a value that has its own JSON form.
 func appendOwn(b []byte, v reflect.Value) ([]byte, error) {
 	return v.Addr().Interface().(Appender).AppendJSON(b)
 }
@@ -112,6 +113,7 @@ var isPlain = func() (plain [256]bool) {
 	return plain
 }()
 
+// appendList appends a list, or null if it is nil.
 func appendList(b []byte, v reflect.Value, write writer) ([]byte, error) {
 	if v.IsNil() {
 		return append(b, "null"...), nil
@@ -137,6 +139,7 @@ type member struct {
 	write *writer
 }
 
+// members are the fields of a struct that are written, in order.
 type members []member
 
 // membersOf returns the members of a struct. ok is false if only encoding/json knows how to write it.
@@ -183,6 +186,7 @@ func emptiness(k reflect.Kind) func(reflect.Value) bool {
 	return reflect.Value.IsZero
 }
 
+// append appends the struct of v as an object.
 func (m members) append(b []byte, v reflect.Value) ([]byte, error) {
 	b = append(b, '{')
 	start := len(b)

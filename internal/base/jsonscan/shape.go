@@ -151,6 +151,7 @@ func (s *shape) resembles(name []byte) bool {
 	return false
 }
 
+// isASCII reports whether a text has no character beyond ASCII.
 func isASCII(b []byte) bool {
 	for _, c := range b {
 		if c >= 0x80 {
