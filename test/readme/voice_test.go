@@ -61,7 +61,7 @@ func TestVoicePage(t *testing.T) {
 func TestVoiceNotesOfTheDocs(t *testing.T) {
 	for _, name := range []string{"espeak-ng", "opusenc", "opusdec"} {
 		if _, err := exec.LookPath(name); err != nil {
-			t.Skipf("%s is not installed: apt install espeak-ng opus-tools", name)
+			t.Skipf("SKIPPED: %s is not installed; install espeak-ng and opus-tools", name)
 		}
 	}
 	run := func(input []byte, name string, args ...string) []byte {

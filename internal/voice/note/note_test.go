@@ -25,7 +25,7 @@ func newNotes(t *testing.T, e voice.Engine, r voice.Recognizer) *Notes {
 	t.Helper()
 	n, err := New(Options{Engine: e, Recognizer: r, Language: "en", Log: slog.New(slog.DiscardHandler)})
 	if errors.Is(err, errNoCodec) {
-		t.Skip("opusenc and opusdec are not installed: apt install opus-tools")
+		t.Skip("SKIPPED: opusenc and opusdec are not installed; install opus-tools")
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -14,8 +14,8 @@
 //	session/CONVERSATION/AGENT            JSON session of an agent
 //	cursor/CONVERSATION/AGENT             JSON cursor up to which the agent has followed its session
 //	entry/CONVERSATION/AGENT/DIGEST       "message/ID", "turn/ID" or "nothing/": the result of a session entry
-//	command/CONVERSATION/TYPE/KEY         JSON {"hash", "ack"} of a command with an idempotency key; expires, except for sends
-//	create/SUBJECT/KEY                    JSON {"hash", "ack"} of a creation with an idempotency key; expires
+//	command/CONVERSATION/TYPE/DIGEST      JSON {"hash", "ack"} of a command with an idempotency key; expires, except for sends
+//	create/SUBJECT/DIGEST                 JSON {"hash", "ack"} of a creation with an idempotency key; expires
 //	deleting/CONVERSATION                 "1" from the commit of a delete until everything is removed
 //	import/CONVERSATION                   digest of the import
 //	file/CONVERSATION/ID                  JSON metadata of a file
@@ -27,7 +27,8 @@
 //	hold/conversation/CONVERSATION        JSON legal hold on a conversation
 //	hold/subject/SUBJECT                  JSON legal hold on a subject
 //
-// SUBJECT is a digest of a tenant and a subject, because keys must not contain names. Ids and names of agents contain no slash.
+// SUBJECT is a digest of a tenant and a subject, because keys must not contain names: SQLite can leave a copy of a deleted key in a free page.
+// For the same reason DIGEST is that of a key that a client or an upstream has chosen, which may contain a name or a number. Ids and names of agents contain no slash.
 // Stores depend on these keys, so they must never change.
 package journalkey
 
@@ -93,18 +94,23 @@ func Cursor(conversation, agent string) string { return "cursor/" + conversation
 
 // Entry returns the key of the result of a session entry, which has a key of its own.
 func Entry(conversation, agent, entry string) string {
-	sum := sha256.Sum256([]byte(entry))
-	return "entry/" + conversation + "/" + agent + "/" + hex.EncodeToString(sum[:16])
+	return "entry/" + conversation + "/" + agent + "/" + digest(entry)
 }
 
-// Command returns the key of the outcome of a command.
+// digest returns the digest of a key that was chosen elsewhere.
+func digest(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:16])
+}
+
+// Command returns the key of the outcome of a command with an idempotency key.
 func Command(conversation, kind, key string) string {
-	return "command/" + conversation + "/" + kind + "/" + key
+	return "command/" + conversation + "/" + kind + "/" + digest(key)
 }
 
 // Create returns the key of the outcome of a creation.
 func Create(tenant, subject, key string) string {
-	return "create/" + audit.Digest(tenant, subject) + "/" + key
+	return "create/" + audit.Digest(tenant, subject) + "/" + digest(key)
 }
 
 // Deleting returns the key that marks a conversation whose delete is committed but not finished. With an empty conversation it
