@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -223,10 +224,12 @@ func removedTurn(t *testing.T, b *bench) {
 // lengthen it.
 func penalties(t *testing.T, b *bench) {
 	const wait = 149 * time.Second
-	requests, isOver, isPunished := 0, false, false
+	requests, isPunished := 0, false // used by the server only
+	var isOver atomic.Bool
 	b.server.SetChaos(func() Fault {
-		if requests++; requests == 3 && !isOver || isOver && !isPunished {
-			isPunished = isOver
+		over := isOver.Load()
+		if requests++; requests == 3 && !over || over && !isPunished {
+			isPunished = over
 			return Fault{Penalized, wait}
 		}
 		return Fault{}
@@ -237,7 +240,7 @@ func penalties(t *testing.T, b *bench) {
 		s.Write("More and more. ")
 		time.Sleep(time.Second)
 	}
-	isOver = true
+	isOver.Store(true)
 	s.End(event.Completed)
 	began := time.Now()
 	b.finish(t, result, strings.TrimSpace(strings.Repeat("More and more. ", 20)))
@@ -250,18 +253,17 @@ func penalties(t *testing.T, b *bench) {
 // outage makes the server refuse everything for four minutes, beginning with the end of the turn. The answer comes when that is over. A
 // channel that gives up would lose it.
 func outage(t *testing.T, b *bench) {
-	var end time.Time
+	s, result := b.begin(t)
+	s.OpenText()
+	s.Write("An answer that is long enough to be shown while it grows.")
+	time.Sleep(10 * time.Second)
+	end := time.Now().Add(4 * time.Minute)
 	b.server.SetChaos(func() Fault {
 		if time.Now().Before(end) {
 			return Fault{Kind: Broken}
 		}
 		return Fault{}
 	})
-	s, result := b.begin(t)
-	s.OpenText()
-	s.Write("An answer that is long enough to be shown while it grows.")
-	time.Sleep(10 * time.Second)
-	end = time.Now().Add(4 * time.Minute)
 	s.End(event.Completed)
 	b.finish(t, result, "An answer that is long enough to be shown while it grows.")
 }
