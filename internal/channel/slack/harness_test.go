@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	fake "github.com/leat-dev/leat/chattest/slack"
@@ -56,19 +57,20 @@ func check(t *testing.T, server *fake.Server) {
 	}
 }
 
-// bench is the fake as the suite for all platforms sees it. chaos is called by one goroutine at a time.
+// bench is the fake as the suite for all platforms sees it. The function in chaos is called by one goroutine at a time.
 type bench struct {
 	*fake.Server
-	chaos func() channeltest.Fault
+	chaos atomic.Pointer[func() channeltest.Fault]
 }
 
 func newBench(o fake.Options) *bench {
 	b := &bench{}
 	o.Chaos = func(_, in string) *fake.Fault {
-		if b.chaos == nil || in == "" {
+		next := b.chaos.Load()
+		if next == nil || in == "" {
 			return nil
 		}
-		return faultOf(b.chaos())
+		return faultOf((*next)())
 	}
 	b.Server = newServer(o)
 	b.Server.Say(fake.Direct("D8", "U7", "Ann"), "a first message")
@@ -98,7 +100,7 @@ func faultOf(f channeltest.Fault) *fake.Fault {
 func (b *bench) Open() channel.StreamChannel { return newBot(b.Server) }
 
 // SetChaos implements [channeltest.Server].
-func (b *bench) SetChaos(next func() channeltest.Fault) { b.chaos = next }
+func (b *bench) SetChaos(next func() channeltest.Fault) { b.chaos.Store(&next) }
 
 // Say implements [channeltest.Server].
 func (b *bench) Say(chat string) string {
