@@ -20,7 +20,7 @@ func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // upgrade answers a request for a WebSocket. The body of the response is the bot's end of a pipe.
 func (s *Server) upgrade(r *http.Request) (*http.Response, error) {
-	botEnd, serverEnd := net.Pipe()
+	botEnd, serverEnd := memory.Pipe()
 	w := &hijacker{ResponseRecorder: httptest.NewRecorder(), conn: serverEnd, upgraded: make(chan struct{})}
 	end := make(chan struct{})
 	go func() { // ends with the connection

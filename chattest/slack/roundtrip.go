@@ -19,7 +19,7 @@ func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // upgrade answers a request for a connection, of which both ends are in memory.
 func (s *Server) upgrade(r *http.Request) (*http.Response, error) {
-	client, server := net.Pipe()
+	client, server := memory.Pipe()
 	w := &hijacker{header: http.Header{}, conn: server, status: make(chan int, 1)}
 	go func() {
 		defer server.Close()

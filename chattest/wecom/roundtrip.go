@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+
+	"github.com/leat-dev/leat/chattest/internal/memory"
 )
 
 // RoundTrip implements [http.RoundTripper]: it answers without a socket, so that tests can run in a testing/synctest bubble. A
@@ -19,7 +21,7 @@ func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 		s.ServeHTTP(w, r)
 		return w.Result(), nil
 	}
-	client, server := net.Pipe()
+	client, server := memory.Pipe()
 	go func() {
 		defer server.Close()
 		s.ServeHTTP(&pipeWriter{conn: server, header: http.Header{}}, r)

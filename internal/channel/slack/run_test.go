@@ -148,7 +148,7 @@ func TestReconnect(t *testing.T) {
 		if m := next(t, received); m.Content != "one" {
 			t.Errorf("%+v", m)
 		}
-		time.Sleep(65 * time.Second) // not at the time of a ping, during which the fake can't drop a connection
+		time.Sleep(65 * time.Second)
 		server.Fail(fake.Fault{Method: "apps.connections.open", RetryAfter: 30 * time.Second})
 		server.Drop()
 		synctest.Wait()
