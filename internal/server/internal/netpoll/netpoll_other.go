@@ -1,0 +1,31 @@
+//go:build !linux
+
+package netpoll
+
+import (
+	"errors"
+	"syscall"
+)
+
+// Poller can't be created on this system.
+type Poller struct{}
+
+// Handle can't be created on this system.
+type Handle struct{}
+
+// New returns an error.
+func New() (*Poller, error) { return nil, errors.ErrUnsupported }
+
+// Close does nothing.
+func (p *Poller) Close() error { return nil }
+
+// Add returns an error.
+func (p *Poller) Add(syscall.RawConn, Events, func(Events)) (*Handle, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// Want returns an error.
+func (h *Handle) Want(Events) error { return errors.ErrUnsupported }
+
+// Close does nothing.
+func (h *Handle) Close() {}
