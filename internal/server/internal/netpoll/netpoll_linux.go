@@ -13,20 +13,26 @@ import (
 // maxEvents is how many events are taken from the system at once.
 const maxEvents = 128
 
-// Poller notices events of connections. All methods are safe for concurrent use.
+// Poller notices events of connections. The zero value is ready to use. All methods are safe for concurrent use. A poller has its
+// epoll instance and its goroutine only while it has handles, so it needs no end.
 type Poller struct {
-	epoll *os.File
-	raw   syscall.RawConn
-	done  chan struct{} // closed when the goroutine has ended
+	mu       sync.Mutex
+	instance *instance
+	serial   int32 // of the last handle
+}
 
-	mu      sync.Mutex
+// instance is an epoll instance and the handles that it knows. The mutex of the poller guards the handles.
+type instance struct {
+	p       *Poller
+	file    *os.File
+	raw     syscall.RawConn
 	handles []*Handle // by the number of the file
-	serial  int32     // of the last handle
+	count   int
 }
 
 // Handle is a connection known to a poller.
 type Handle struct {
-	p      *Poller
+	in     *instance
 	conn   syscall.RawConn
 	fn     func(Events)
 	fd     int32
@@ -34,39 +40,31 @@ type Handle struct {
 	want   Events
 }
 
-// New starts a poller. Call Close to end it.
-func New() (*Poller, error) {
+// start creates an epoll instance and its goroutine.
+func (p *Poller) start() (*instance, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
-		return nil, fmt.Errorf("netpoll: create: %w", err)
+		return nil, err
 	}
 	// Only a file that doesn't block is registered with Go's poller.
 	if err := unix.SetNonblock(fd, true); err != nil {
-		return nil, errors.Join(fmt.Errorf("netpoll: create: %w", err), unix.Close(fd))
+		return nil, errors.Join(err, unix.Close(fd))
 	}
-	p := &Poller{epoll: os.NewFile(uintptr(fd), "epoll"), done: make(chan struct{})}
-	if p.raw, err = p.epoll.SyscallConn(); err != nil {
-		return nil, errors.Join(fmt.Errorf("netpoll: create: %w", err), p.epoll.Close())
+	in := &instance{p: p, file: os.NewFile(uintptr(fd), "epoll")}
+	if in.raw, err = in.file.SyscallConn(); err != nil {
+		return nil, errors.Join(err, in.file.Close())
 	}
-	go p.run()
-	return p, nil
+	go in.run() // ends when the last handle is closed
+	return in, nil
 }
 
-// Close ends the poller and waits for its goroutine. It must not be called by a handler.
-func (p *Poller) Close() error {
-	err := p.epoll.Close()
-	<-p.done
-	return err
-}
-
-// run calls the handlers until the poller is closed.
-func (p *Poller) run() {
-	defer close(p.done)
+// run calls the handlers until the instance is closed.
+func (in *instance) run() {
 	events := make([]unix.EpollEvent, maxEvents)
 	for {
 		var n int
 		var failure error
-		err := p.raw.Read(func(fd uintptr) bool {
+		err := in.raw.Read(func(fd uintptr) bool {
 			n, failure = unix.EpollWait(int(fd), events, 0)
 			return n > 0 || failure != nil && !errors.Is(failure, unix.EINTR)
 		})
@@ -74,19 +72,19 @@ func (p *Poller) run() {
 			return // closed
 		}
 		for i := range events[:n] {
-			p.dispatch(&events[i])
+			in.dispatch(&events[i])
 		}
 	}
 }
 
 // dispatch calls the handler of an event.
-func (p *Poller) dispatch(e *unix.EpollEvent) {
-	p.mu.Lock()
+func (in *instance) dispatch(e *unix.EpollEvent) {
+	in.p.mu.Lock()
 	var h *Handle
-	if int(e.Fd) < len(p.handles) {
-		h = p.handles[e.Fd]
+	if int(e.Fd) < len(in.handles) {
+		h = in.handles[e.Fd]
 	}
-	p.mu.Unlock()
+	in.p.mu.Unlock()
 	if h == nil || h.serial != e.Pad {
 		return // closed meanwhile
 	}
@@ -106,27 +104,44 @@ func (p *Poller) dispatch(e *unix.EpollEvent) {
 // Add registers a connection. fn is called for the events in want and for Closed; events that have happened already are reported as
 // well.
 func (p *Poller) Add(conn syscall.RawConn, want Events, fn func(Events)) (*Handle, error) {
-	h := &Handle{p: p, conn: conn, fn: fn, want: want}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	in := p.instance
+	if in == nil {
+		var err error
+		if in, err = p.start(); err != nil {
+			return nil, fmt.Errorf("netpoll: start: %w", err)
+		}
+		p.instance = in
+	}
 	p.serial++
-	h.serial = p.serial
+	h := &Handle{in: in, conn: conn, fn: fn, want: want, serial: p.serial}
 	// With the lock held, no event of the connection is dispatched before its handle is stored.
 	if err := h.control(unix.EPOLL_CTL_ADD); err != nil {
+		in.release()
 		return nil, fmt.Errorf("netpoll: add: %w", err)
 	}
-	for int(h.fd) >= len(p.handles) {
-		p.handles = append(p.handles, make([]*Handle, max(64, len(p.handles)/2))...)
+	for int(h.fd) >= len(in.handles) {
+		in.handles = append(in.handles, make([]*Handle, max(64, len(in.handles)/2))...)
 	}
-	p.handles[h.fd] = h
+	in.handles[h.fd] = h
+	in.count++
 	return h, nil
+}
+
+// release ends an instance without handles. The caller holds the mutex.
+func (in *instance) release() {
+	if in.count == 0 {
+		in.p.instance = nil
+		_ = in.file.Close() // run returns
+	}
 }
 
 // Want replaces the events that are reported. An event that has happened already is reported again.
 func (h *Handle) Want(want Events) error {
-	h.p.mu.Lock()
-	defer h.p.mu.Unlock()
-	if h.p.handles[h.fd] != h {
+	h.in.p.mu.Lock()
+	defer h.in.p.mu.Unlock()
+	if h.in.handles[h.fd] != h {
 		return nil // closed
 	}
 	h.want = want
@@ -138,13 +153,15 @@ func (h *Handle) Want(want Events) error {
 
 // Close ends the events. It may be called twice.
 func (h *Handle) Close() {
-	h.p.mu.Lock()
-	defer h.p.mu.Unlock()
-	if h.p.handles[h.fd] != h {
+	h.in.p.mu.Lock()
+	defer h.in.p.mu.Unlock()
+	if h.in.handles[h.fd] != h {
 		return
 	}
-	h.p.handles[h.fd] = nil
-	_ = h.control(unix.EPOLL_CTL_DEL) // fails if the poller or the connection was closed, which ends the events too
+	h.in.handles[h.fd] = nil
+	_ = h.control(unix.EPOLL_CTL_DEL) // fails if the connection was closed, which ends the events too
+	h.in.count--
+	h.in.release()
 }
 
 // control changes the registration of the connection.
@@ -156,12 +173,12 @@ func (h *Handle) control(op int) error {
 	if h.want&Writable != 0 {
 		event.Events |= unix.EPOLLOUT
 	}
-	var err error
-	return errors.Join(h.p.raw.Control(func(epoll uintptr) {
-		cerr := h.conn.Control(func(fd uintptr) {
+	var closed, failed error
+	err := h.in.raw.Control(func(epoll uintptr) {
+		closed = h.conn.Control(func(fd uintptr) {
 			h.fd, event.Fd = int32(fd), int32(fd)
-			err = unix.EpollCtl(int(epoll), op, int(fd), &event)
+			failed = unix.EpollCtl(int(epoll), op, int(fd), &event)
 		})
-		err = errors.Join(err, cerr)
-	}), err)
+	})
+	return errors.Join(err, closed, failed)
 }

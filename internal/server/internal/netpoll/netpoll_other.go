@@ -7,17 +7,11 @@ import (
 	"syscall"
 )
 
-// Poller can't be created on this system.
+// Poller has no handles on this system.
 type Poller struct{}
 
 // Handle can't be created on this system.
 type Handle struct{}
-
-// New returns an error.
-func New() (*Poller, error) { return nil, errors.ErrUnsupported }
-
-// Close does nothing.
-func (p *Poller) Close() error { return nil }
 
 // Add returns an error.
 func (p *Poller) Add(syscall.RawConn, Events, func(Events)) (*Handle, error) {
