@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"time"
@@ -84,21 +85,19 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 }
 
 // request counts an answered request.
-func (m *Metrics) request(r *http.Request, e *endpoint, status int, took time.Duration) {
-	route, method := "-", "-" // a request without a route may have any method
+func (m *Metrics) request(rec *record, e *endpoint) {
+	method := "-" // a request without a route may have any method
 	if e != nil {
-		route, method = e.Pattern, e.Method
-		if r.Method == http.MethodHead {
+		method = e.Method
+		if rec.method == http.MethodHead {
 			method = http.MethodHead
 		}
 		if !e.Stream {
-			m.seconds.WithLabelValues(route).Observe(took.Seconds())
+			m.seconds.WithLabelValues(rec.route).Observe(time.Since(rec.start).Seconds())
 		}
 	}
-	if status == 0 {
-		status = http.StatusOK // which net/http sends if the handler wrote nothing
-	}
-	m.requests.WithLabelValues(route, method, strconv.Itoa(status)).Inc()
+	status := cmp.Or(rec.status, http.StatusOK) // which net/http sends if the handler wrote nothing
+	m.requests.WithLabelValues(rec.route, method, strconv.Itoa(status)).Inc()
 }
 
 // Unauthorized counts a request without a principal. If presented is true, it had an invalid token. The server itself counts
