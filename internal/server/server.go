@@ -11,9 +11,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server/internal/netpoll"
 )
 
 // Server serves the routes that protocol packages register. Register all of them before it serves. After that, it is safe for
@@ -32,6 +34,7 @@ type Server struct {
 	open    sync.WaitGroup
 
 	conns    *connections
+	poller   netpoll.Poller
 	reach    atomic.Pointer[Reach]
 	attempts attempts
 	sessions liveSessions
@@ -295,19 +298,29 @@ func (s *Server) hook(e *endpoint, id Identity, cancel context.CancelCauseFunc) 
 	}
 }
 
+// IsDetachable reports whether the connection of a request can be taken over by [http.Hijacker] and used without a goroutine.
+func IsDetachable(r *http.Request) bool {
+	if !netpoll.IsSupported || r.ProtoMajor != 1 || r.TLS != nil || hasBody(r) {
+		return false
+	}
+	c, _ := r.Context().Value(connKey{}).(*conn)
+	if c == nil {
+		return true // another http.Server than Serve's has accepted it
+	}
+	_, ok := c.Conn.(syscall.Conn)
+	return ok
+}
+
 // Detach lets the handler of a stream return before the stream ends, after it has taken the connection over. The request ends, for
 // the log, for the metrics and for [Server.Serve], when end is called with the number of bytes sent since. When the stream has to end,
 // cancel is called with the cause, also more than once and possibly before Detach returns; it must not block. The context of the request
-// ends when its handler returns.
-//
-// It returns false if w isn't the response of a stream.
-func Detach(w http.ResponseWriter, cancel func(cause error)) (end func(bytes int64), ok bool) {
-	rw, ok := w.(*response)
-	if !ok || rw.detach == nil {
-		return nil, false
-	}
-	return rw.detach(cancel), true
+// ends when its handler returns. Detach panics if w isn't the response of a stream.
+func Detach(w http.ResponseWriter, cancel func(cause error)) (end func(bytes int64)) {
+	return w.(*response).detach(cancel)
 }
+
+// Poller returns the poller of the connections that have no goroutine.
+func (s *Server) Poller() *netpoll.Poller { return &s.poller }
 
 // detach is [Detach] for a route. The result refers to no part of the request.
 func (s *Server) detach(w *response, r *http.Request, e *endpoint, id Identity, cancel func(cause error)) (end func(bytes int64)) {
