@@ -300,7 +300,7 @@ func (s *Server) hook(e *endpoint, id Identity, cancel context.CancelCauseFunc) 
 
 // IsDetachable reports whether the connection of a request can be taken over by [http.Hijacker] and used without a goroutine.
 func IsDetachable(r *http.Request) bool {
-	if !netpoll.IsSupported || r.ProtoMajor != 1 || r.TLS != nil || hasBody(r) {
+	if !netpoll.IsSupported || r.ProtoMajor != 1 || r.TLS != nil || r.ContentLength != 0 {
 		return false
 	}
 	c, _ := r.Context().Value(connKey{}).(*conn)
