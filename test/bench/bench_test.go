@@ -37,15 +37,16 @@ func TestAll(t *testing.T) {
 		})
 	}
 	var out strings.Builder
-	figures.print(&out, rows)
+	figures.print(&out, allRows())
 	t.Logf("\n%s", &out)
-	for _, r := range rows {
-		if len(figures.values[r.key]["Leat"]) == 0 {
+	for _, r := range allRows() {
+		isTiny := r.number != "P4" || strings.Contains(r.key, " 10 ") // the streams of the size tiny
+		if isTiny && len(figures.values[r.key]["Leat"]) == 0 {
 			t.Errorf("row %s has no figure", r.key)
 		}
 	}
 	for key := range figures.values {
-		if !slices.ContainsFunc(rows, func(r row) bool { return r.key == key }) {
+		if !slices.ContainsFunc(allRows(), func(r row) bool { return r.key == key }) {
 			t.Errorf("figure %s has no row", key)
 		}
 	}
@@ -128,7 +129,7 @@ func TestTable(t *testing.T) {
 	want := `| # | figure | raw | Leat | ratio | goal |  | Peer |
 |---|---|---|---|---|---|---|---|
 | P1 | m | 2.00 | 2.00 (1.00–9.00) | 1.00 | ≤ 3.00 | reached | 7.00 |
-|  | r | 2.00 | 2.00 (1.00–9.00) | 1.00 | ≤ 0.50 × raw | **missed** |  |
+|  | r | 2.00 | 2.00 (1.00–9.00) | 1.00 | ≤ 0.5 × raw | **missed** |  |
 | P2 | l | 4.00 | 2.00 (1.00–9.00) | 0.50 | ≥ 0.75 × raw | **missed** |  |
 `
 	if out.String() != want {

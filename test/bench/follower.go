@@ -38,6 +38,9 @@ func follow(a access, limit time.Duration) (*follower, error) {
 	return &follower{conn: v}, nil
 }
 
+// catchUpLimit is how long one read of a viewer that was stalled may take.
+const catchUpLimit = time.Minute
+
 func (f *follower) close() error { return unix.Close(f.conn.fd) }
 
 // next reads one frame and returns its data, which is valid until the next call. It doesn't fold the frame, so that the caller can time the

@@ -99,26 +99,36 @@ func freeAddr() (string, error) {
 
 // create creates a conversation with the id.
 func (g *gateway) create(ctx context.Context, id string) error {
-	body, err := json.Marshal(map[string]string{"id": id})
+	return g.post(ctx, "/api/conversations", map[string]string{"id": id})
+}
+
+// ask sends a message, which the agent answers.
+func (g *gateway) ask(ctx context.Context, id, text string) error {
+	return g.post(ctx, "/api/conversations/"+id+"/commands", map[string]any{"type": "send", "message": map[string]string{"text": text}})
+}
+
+// post sends a request with a JSON body.
+func (g *gateway) post(ctx context.Context, path string, body any) error {
+	b, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+g.addr+"/api/conversations", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+g.addr+path, bytes.NewReader(b))
 	if err != nil {
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("create conversation: %w", err)
+		return fmt.Errorf("POST %s: %w", path, err)
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
+	answer, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return fmt.Errorf("create conversation: %w", err)
+		return fmt.Errorf("POST %s: %w", path, err)
 	}
-	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
-		return fmt.Errorf("create conversation: %s: %s", resp.Status, text)
+	if resp.StatusCode >= 300 {
+		return fmt.Errorf("POST %s: %s: %s", path, resp.Status, answer)
 	}
 	return nil
 }

@@ -23,9 +23,14 @@ type benchmark struct {
 var benchmarks = []benchmark{
 	{"fanout", "P1, P2: one conversation, many viewers", benchFanout},
 	{"idle", "P3: viewers that wait", benchIdle},
+	{"latency", "P4: from a provider's write to a viewer's read", benchLatency},
+	{"appends", "P5: durable appends of many streams", benchAppends},
 	{"resume", "P6: one viewer far behind", benchResume},
 	{"storm", "P7: many viewers resume at once", benchStorm},
+	{"stalled", "P8: viewers that stop reading", benchStalled},
+	{"decode", "P9: decoding a delta", benchDecode},
 	{"many", "P10: many conversations, and few events", benchMany},
+	{"join", "joining a long turn", benchJoin},
 }
 
 // env is the environment of a run, shared by all benchmarks.
@@ -135,7 +140,9 @@ func run(ctx context.Context, o options, out, log io.Writer) error {
 	fmt.Fprint(out, "\n\n")
 	t := &table{}
 	err = measureAll(ctx, e, t, chosen, o.runs)
-	t.print(out, rows)
+	t.print(out, headline)
+	fmt.Fprint(out, "\nMore figures of the same rounds:\n\n")
+	t.print(out, details)
 	return err
 }
 

@@ -18,6 +18,22 @@ type size struct {
 	idleViewers int // measured with this number and with twice as many
 	idleTime    time.Duration
 
+	latencyStreams []int
+	latencyWarm    time.Duration // not sampled
+	latencyTime    time.Duration
+
+	appendStreams int
+	appendTime    time.Duration
+	appendTurn    int // events in a turn
+
+	stalledViewers int // with this number of viewers, and a fortieth of it
+	stalledTime    time.Duration
+
+	joinEvents int // in the turn when the first viewer joins
+	joinTimes  int // joins, one after another
+
+	decodeTime time.Duration // for each format and benchmark
+
 	resumeMissed int // events
 	resumeTimes  int
 	stormMissed  int
@@ -31,6 +47,11 @@ var (
 		fanoutViewers: 2000, fanoutRate: 20, fanoutTime: 8 * time.Second,
 		manyConversations: 200, manyViewers: 10, lowConversations: 10, lowRate: 10,
 		idleViewers: 5000, idleTime: 16 * time.Second,
+		latencyStreams: []int{100, 400, 1000}, latencyWarm: 2 * time.Second, latencyTime: 5 * time.Second,
+		appendStreams: 1000, appendTime: 4 * time.Second, appendTurn: 512,
+		stalledViewers: 400, stalledTime: 8 * time.Second,
+		joinEvents: 100_000, joinTimes: 100,
+		decodeTime:   150 * time.Millisecond,
 		resumeMissed: 10_000, resumeTimes: 50, stormMissed: 1000, stormViewers: 2000,
 	}
 	// short has the same loads for a shorter time, because a smaller load would measure something else: queues only form near the
@@ -40,6 +61,11 @@ var (
 		fanoutViewers: 2000, fanoutRate: 20, fanoutTime: 4 * time.Second,
 		manyConversations: 200, manyViewers: 10, lowConversations: 10, lowRate: 10,
 		idleViewers: 5000, idleTime: 4 * time.Second,
+		latencyStreams: []int{100, 400, 1000}, latencyWarm: time.Second, latencyTime: 3 * time.Second,
+		appendStreams: 1000, appendTime: 2 * time.Second, appendTurn: 512,
+		stalledViewers: 400, stalledTime: 6 * time.Second,
+		joinEvents: 100_000, joinTimes: 30,
+		decodeTime:   50 * time.Millisecond,
 		resumeMissed: 10_000, resumeTimes: 20, stormMissed: 1000, stormViewers: 2000,
 	}
 	tiny = size{
@@ -47,6 +73,11 @@ var (
 		fanoutViewers: 20, fanoutRate: 100, fanoutTime: 300 * time.Millisecond,
 		manyConversations: 4, manyViewers: 5, lowConversations: 2, lowRate: 50,
 		idleViewers: 20, idleTime: 200 * time.Millisecond,
+		latencyStreams: []int{10}, latencyWarm: 100 * time.Millisecond, latencyTime: 400 * time.Millisecond,
+		appendStreams: 20, appendTime: 300 * time.Millisecond, appendTurn: 32,
+		stalledViewers: 40, stalledTime: 500 * time.Millisecond,
+		joinEvents: 2000, joinTimes: 5,
+		decodeTime:   time.Millisecond,
 		resumeMissed: 1000, resumeTimes: 4, stormMissed: 200, stormViewers: 20,
 	}
 )

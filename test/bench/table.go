@@ -18,11 +18,23 @@ type row struct {
 	mostRatio  float64 // Leat may be at most this many times the baseline
 	leastRatio float64 // Leat must be at least this many times the baseline
 	most       float64 // Leat may be at most this
+	least      float64 // Leat must be at least this
+
+	isDetail bool // the row belongs to the second table
 }
 
 // table collects the figures of all rounds, by row and subject. A subject whose name begins with "raw" is a baseline.
 type table struct {
 	values map[string]map[string][]float64
+	most   map[string]float64 // goals that a benchmark has determined, by row
+}
+
+// setGoal sets the most that a row's figure may be, if that depends on the data.
+func (t *table) setGoal(key string, most float64) {
+	if t.most == nil {
+		t.most = map[string]float64{}
+	}
+	t.most[key] = most
 }
 
 // add adds a subject's figure of one round.
@@ -72,13 +84,16 @@ func (t *table) ratio(r row) float64 {
 // goal returns the text of a row's goal, and whether Leat reaches it.
 func (t *table) goal(r row) (text string, reached bool) {
 	own := median(t.values[r.key]["Leat"])
+	most := max(r.most, t.most[r.key])
 	switch ratio := t.ratio(r); {
 	case r.mostRatio > 0:
-		return fmt.Sprintf("≤ %s × raw", number(r.mostRatio)), ratio <= r.mostRatio
+		return fmt.Sprintf("≤ %v × raw", r.mostRatio), ratio <= r.mostRatio
 	case r.leastRatio > 0:
-		return fmt.Sprintf("≥ %s × raw", number(r.leastRatio)), ratio >= r.leastRatio
-	case r.most > 0:
-		return strings.TrimSpace("≤ " + number(r.most) + " " + r.unit), own <= r.most
+		return fmt.Sprintf("≥ %v × raw", r.leastRatio), ratio >= r.leastRatio
+	case most > 0:
+		return strings.TrimSpace("≤ " + number(most) + " " + r.unit), own <= most
+	case r.least > 0:
+		return strings.TrimSpace("≥ " + number(r.least) + " " + r.unit), own >= r.least
 	default:
 		return "", true
 	}
