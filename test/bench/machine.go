@@ -29,11 +29,10 @@ func describe(w io.Writer, dir string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "machine   %s, %d cores; %s/%s, Linux %s; %s\n", cpu, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH,
+	fmt.Fprintf(w, "- Machine: %s, %d cores; %s/%s, Linux %s; %s\n", cpu, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH,
 		strings.TrimSpace(string(kernel)), runtime.Version())
-	fmt.Fprintf(w, "disk      %s; fdatasync of 4 KiB appended: p50 %.2f ms, p99 %.2f ms\n", kind, millis(p50), millis(p99))
-	fmt.Fprintf(w, "load      the load generator and the program measured share these cores; CPU is counted by process\n")
-	fmt.Fprintf(w, "date      %s\n", time.Now().UTC().Format("2006-01-02 15:04 UTC"))
+	fmt.Fprintf(w, "- Disk: %s; fdatasync of 4 KiB appended: p50 %.2f ms, p99 %.2f ms\n", kind, millis(p50), millis(p99))
+	fmt.Fprintf(w, "- Date: %s\n", time.Now().UTC().Format("2006-01-02 15:04 UTC"))
 	return nil
 }
 
