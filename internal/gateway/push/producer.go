@@ -94,12 +94,11 @@ func (pr *Producer) Write(ctx context.Context, b []byte) error {
 		if p.generation != pr.generation {
 			return nil, nil, errReplaced
 		}
-		before := p.stream.Offset()
-		capture := p.capture(b)
+		before, incomplete := p.stream.Offset(), p.incomplete(b)
 		ops, err := p.stream.Write(b)
 		hasProgress = p.stream.Advanced()
 		offset = p.stream.Offset()
-		capture(offset-before, err)
+		p.capture(incomplete, b, offset-before, err)
 		if err == nil {
 			err = p.memory.Resize(p.stream.Buffered())
 		}
