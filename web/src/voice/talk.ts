@@ -54,9 +54,9 @@ export class Talk {
     this.isHeld = false;
   }
 
-  /** Takes the next frame of the microphone. */
-  take({ pcm, level }: Frame): void {
-    const activity = this.mode === "hands-free" ? this.gate.push(level, this.listener.isAudible) : undefined;
+  /** Takes the next frame of the microphone, and how probable speech is if a model knows it. */
+  take({ pcm, level }: Frame, probability?: number): void {
+    const activity = this.mode === "hands-free" ? this.gate.push(level, this.listener.isAudible, probability) : undefined;
     if (!this.isOpen) {
       this.recent.push(pcm);
       if (this.recent.length > lead) this.recent.shift();
