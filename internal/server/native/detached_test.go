@@ -209,7 +209,7 @@ func TestDetachedSlow(t *testing.T) {
 	l, stop := h.serveOn("tcp", "127.0.0.1:0")
 	defer stop()
 	id := h.create()
-	const viewers, words = 20, 100
+	const viewers, words = 10, 60
 	readers := make([]*reader, viewers)
 	var reading sync.WaitGroup
 	word := strings.Repeat("0123456789", 2_000)
