@@ -45,6 +45,17 @@ func (r *Reader) Release() {
 	r.Feed.Release()
 }
 
+// Reattach returns a new reader of the same principal, after the feed was closed with [feed.ErrLost], and releases this one. Cursors stay
+// valid. It checks the permission again. If it returns an error, this reader still has to be released.
+func (r *Reader) Reattach(ctx context.Context) (*Reader, error) {
+	next, err := r.g.Feed(ctx, r.p, r.Conversation())
+	if err != nil {
+		return nil, err
+	}
+	r.Release()
+	return next, nil
+}
+
 // Check returns an error if the principal may not read any more; the error wraps ErrNotFound. It is cheap: it repeats the
 // decision only if access to the conversation was changed since the last call.
 func (r *Reader) Check(ctx context.Context) error {

@@ -22,7 +22,7 @@ type response struct {
 	uncount func()
 	crowded bool
 	// detach is set for streams. isDetached reports that it was called, so that the request ends later than its handler.
-	detach     func(cancel func(cause error)) (end func(bytes int64))
+	detach     func(cancel context.CancelCauseFunc) (end func(bytes int64))
 	isDetached bool
 }
 

@@ -9,9 +9,7 @@ import (
 	"net/netip"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/leat-dev/leat/internal/gateway"
@@ -28,11 +26,7 @@ type Server struct {
 	methods []string
 	shapes  map[string]errorWriter // of errors, by path prefix
 
-	// streams ends with the server; open counts the streams that have not ended.
-	streams context.Context
-	end     context.CancelCauseFunc
-	open    sync.WaitGroup
-
+	streams  liveStreams
 	conns    *connections
 	poller   netpoll.Poller
 	reach    atomic.Pointer[Reach]
@@ -49,7 +43,6 @@ func New(opt Options) *Server {
 	opt.setDefaults()
 	s := &Server{opt: opt, log: opt.Log, mux: http.NewServeMux()}
 	s.SetReach(Reach{opt.Hosts, opt.AllowedOrigins, opt.AppOrigins})
-	s.streams, s.end = context.WithCancelCause(context.Background())
 	if n := affordable(descriptors(), opt.MaxConnections); n < opt.MaxConnections {
 		s.log.Info("connections are capped by the process's limit on open files", "max", n, "configured", opt.MaxConnections, "files", descriptors())
 		s.opt.MaxConnections = n
@@ -69,7 +62,7 @@ func (s *Server) Log() *slog.Logger { return s.log }
 func (s *Server) Metrics() *Metrics { return s.opt.Metrics }
 
 // Close ends all streams. Later requests are still answered, but their streams end at once.
-func (s *Server) Close() { s.end(ErrShutdown) }
+func (s *Server) Close() { s.streams.close() }
 
 var errNoRoute = &Error{Status: http.StatusNotFound, Reason: ReasonNotFound, Message: "not found"}
 
@@ -249,7 +242,7 @@ func (s *Server) call(w *response, r *http.Request, e *endpoint) error {
 		var end func()
 		r, end = s.stream(r, e, id)
 		defer end()
-		w.detach = func(cancel func(cause error)) func(int64) { return s.detach(w, r, e, id, cancel) }
+		w.detach = func(cancel context.CancelCauseFunc) func(int64) { return s.detach(w, r, e, id, cancel) }
 	}
 	err = e.Handler(w, r, id.Principal)
 	if !errors.Is(err, context.Canceled) {
@@ -263,73 +256,4 @@ func (s *Server) call(w *response, r *http.Request, e *endpoint) error {
 		return cause
 	}
 	return err
-}
-
-// stream gives a streaming request a context that ends with the server, with its session, and, unless the connection can renew
-// them, with its credentials.
-func (s *Server) stream(r *http.Request, e *endpoint, id Identity) (_ *http.Request, end func()) {
-	ctx, cancel := context.WithCancelCause(r.Context())
-	unhook := s.hook(e, id, cancel)
-	return r.WithContext(ctx), func() {
-		unhook()
-		cancel(nil)
-	}
-}
-
-// hook calls cancel when the server closes, when the session of a stream ends, and, unless the connection can renew them, when its
-// credentials expire. The server waits for the stream until unhook is called.
-func (s *Server) hook(e *endpoint, id Identity, cancel context.CancelCauseFunc) (unhook func()) {
-	stop := []func() bool{context.AfterFunc(s.streams, func() { cancel(ErrShutdown) })}
-	if id.session != "" {
-		stop = append(stop, s.sessions.add(id.session, cancel))
-		if s.opt.Sessions.IsEnded(id.session) { // ended after the request was accepted
-			cancel(errLoggedOut)
-		}
-	}
-	if e.Access != InBand && !id.Expires.IsZero() {
-		stop = append(stop, time.AfterFunc(time.Until(id.Expires), func() { cancel(ErrExpired) }).Stop)
-	}
-	s.open.Add(1)
-	return func() {
-		for _, fn := range stop {
-			fn()
-		}
-		s.open.Done()
-	}
-}
-
-// IsDetachable reports whether the connection of a request can be taken over by [http.Hijacker] and used without a goroutine.
-func IsDetachable(r *http.Request) bool {
-	if !netpoll.IsSupported || r.ProtoMajor != 1 || r.TLS != nil || r.ContentLength != 0 {
-		return false
-	}
-	c, _ := r.Context().Value(connKey{}).(*conn)
-	if c == nil {
-		return true // another http.Server than Serve's has accepted it
-	}
-	_, ok := c.Conn.(syscall.Conn)
-	return ok
-}
-
-// Detach lets the handler of a stream return before the stream ends, after it has taken the connection over. The request ends, for
-// the log, for the metrics and for [Server.Serve], when end is called with the number of bytes sent since. When the stream has to end,
-// cancel is called with the cause, also more than once and possibly before Detach returns; it must not block. The context of the request
-// ends when its handler returns. Detach panics if w isn't the response of a stream.
-func Detach(w http.ResponseWriter, cancel func(cause error)) (end func(bytes int64)) {
-	return w.(*response).detach(cancel)
-}
-
-// Poller returns the poller of the connections that have no goroutine.
-func (s *Server) Poller() *netpoll.Poller { return &s.poller }
-
-// detach is [Detach] for a route. The result refers to no part of the request.
-func (s *Server) detach(w *response, r *http.Request, e *endpoint, id Identity, cancel func(cause error)) (end func(bytes int64)) {
-	w.isDetached = true
-	unhook := s.hook(e, id, cancel)
-	rec := newRecord(r, w, e.Pattern)
-	return func(bytes int64) {
-		unhook()
-		rec.bytes += bytes
-		s.finish(context.Background(), rec, e)
-	}
 }

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/internal/fanout"
 	"github.com/leat-dev/leat/internal/server/internal/netpoll"
@@ -59,13 +58,8 @@ func (v *viewer) detach() bool {
 	}
 	v.isDetached = true
 	d := &detached{n: v.n, conversation: v.feed.Conversation(), isChunked: v.r.ProtoAtLeast(1, 1), measured: v.measured, leave: v.leave}
-	n, p := v.n, v.p
 	o := fanout.Options{
 		Reader: v.feed, Cursor: v.cursor, Out: d, Encoding: feed.SSE, Heartbeat: heartbeatSSE, Metrics: v.metrics, End: d.ended,
-		Reattach: func(ctx context.Context, r *gateway.Reader) (*gateway.Reader, error) {
-			err := reattach(ctx, n.gw, p, &r)
-			return r, err
-		},
 	}
 	if d.isChunked {
 		o.Encoding, o.Heartbeat = feed.SSEChunk, heartbeatChunk

@@ -169,9 +169,11 @@ func (v *viewer) follow(ctx context.Context) error {
 		changed := v.feed.Notify()
 		b, err := v.feed.Poll(ctx, v.cursor, batchBudget)
 		if errors.Is(err, feed.ErrLost) {
-			if err := reattach(ctx, v.n.gw, v.p, &v.feed); err != nil {
+			next, err := v.feed.Reattach(ctx)
+			if err != nil {
 				return err
 			}
+			v.feed = next
 			continue
 		}
 		if err != nil {
@@ -205,19 +207,6 @@ func (v *viewer) follow(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
-}
-
-// reattach replaces a feed whose conversation's writer has given up by a new one. The cursor stays valid.
-//
-// It checks the permission again, so a reader whose access was revoked meanwhile gets an error.
-func reattach(ctx context.Context, gw *gateway.Gateway, p gateway.Principal, f **gateway.Reader) error {
-	next, err := gw.Feed(ctx, p, (*f).Conversation())
-	if err != nil {
-		return err
-	}
-	(*f).Release()
-	*f = next
-	return nil
 }
 
 // frameOf encodes a frame without a cursor. It has no SSE id, so it does not move the cursor of an EventSource.

@@ -118,8 +118,10 @@ func (b *subscription) follow() error {
 		changed := b.feed.Notify()
 		progress, err := b.step()
 		if errors.Is(err, feed.ErrLost) {
-			err = reattach(b.ctx, b.s.n.gw, b.s.principal(), &b.feed)
-			progress = true
+			var next *gateway.Reader
+			if next, err = b.feed.Reattach(b.ctx); err == nil {
+				b.feed, progress = next, true
+			}
 		}
 		if err != nil {
 			return err

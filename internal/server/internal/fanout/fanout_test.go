@@ -90,13 +90,6 @@ func (s *site) view(p gateway.Principal, after feed.Cursor, slow int) *client {
 	c := &client{site: s, slow: slow, ended: make(chan error, 2)}
 	c.v = s.pool.NewViewer(fanout.Options{
 		Reader: r, Cursor: after, Encoding: feed.JSON, Out: c, Heartbeat: []byte("beat"), Metrics: s.metrics,
-		Reattach: func(ctx context.Context, r *gateway.Reader) (*gateway.Reader, error) {
-			next, err := s.gw.Feed(ctx, p, s.id)
-			if err == nil {
-				r.Release()
-			}
-			return next, err
-		},
 		End: func(cause error, bytes int64) {
 			c.mu.Lock()
 			defer c.mu.Unlock()

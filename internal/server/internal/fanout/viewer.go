@@ -33,8 +33,6 @@ type Options struct {
 	// connection has heartbeats of its own.
 	Heartbeat []byte
 	Metrics   *server.ViewerMetrics
-	// Reattach replaces a reader whose feed was closed with [feed.ErrLost], and releases the old one if there is no error.
-	Reattach func(context.Context, *gateway.Reader) (*gateway.Reader, error)
 	// End is called once when the viewer ends, with the cause and the bytes written. The reader is released by then. It must not block.
 	End func(cause error, bytes int64)
 }
@@ -46,7 +44,6 @@ type Viewer struct {
 	encoding  feed.Encoding
 	heartbeat []byte
 	metrics   *server.ViewerMetrics
-	reattach  func(context.Context, *gateway.Reader) (*gateway.Reader, error)
 	end       func(cause error, bytes int64)
 
 	// The worker that runs the viewer uses these. While the viewer is in a group, the group's lock protects cursor, bytes and index.
@@ -66,7 +63,7 @@ type Viewer struct {
 // NewViewer returns a viewer, which does nothing before Start. It may be cancelled before.
 func (p *Pool) NewViewer(o Options) *Viewer {
 	v := &Viewer{
-		reader: o.Reader, cursor: o.Cursor, encoding: o.Encoding, out: o.Out, heartbeat: o.Heartbeat, metrics: o.Metrics, reattach: o.Reattach, end: o.End,
+		reader: o.Reader, cursor: o.Cursor, encoding: o.Encoding, out: o.Out, heartbeat: o.Heartbeat, metrics: o.Metrics, end: o.End,
 	}
 	v.pool, v.job.run = p, v.run
 	v.state.Store(queued) // so that nothing runs it before Start
@@ -165,7 +162,7 @@ func (v *Viewer) context() (context.Context, func()) {
 // renew replaces the reader after its feed was lost. It returns false if the viewer has ended.
 func (v *Viewer) renew() bool {
 	ctx, release := v.context()
-	next, err := v.reattach(ctx, v.reader)
+	next, err := v.reader.Reattach(ctx)
 	release()
 	if err != nil {
 		v.finish(err)
