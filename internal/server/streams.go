@@ -3,7 +3,10 @@
 package server
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -118,6 +121,30 @@ func IsDetachable(r *http.Request) bool {
 // ends when its handler returns. Detach panics if w isn't the response of a stream.
 func Detach(w http.ResponseWriter, cancel context.CancelCauseFunc) (end func(bytes int64)) {
 	return w.(*response).detach(cancel)
+}
+
+// TakeStream is [Server.OpenStream] for a request that is detachable: it takes the connection over before anything is sent. The caller
+// sends head first, and then a body that is chunked unless the request's version is HTTP/1.0. It closes the connection after the body.
+// [Detach] has to be called next. What the client has sent after its request gets no answer.
+func TakeStream(w http.ResponseWriter, r *http.Request, contentType string) (conn net.Conn, head []byte, err error) {
+	h := w.Header()
+	streamHeaders(h, contentType)
+	h.Set("Connection", "close")
+	h.Set("Date", time.Now().UTC().Format(http.TimeFormat))
+	if r.ProtoAtLeast(1, 1) {
+		h.Set("Transfer-Encoding", "chunked")
+	}
+	b := bytes.NewBuffer(make([]byte, 0, 1<<10))
+	b.WriteString("HTTP/1.1 200 OK\r\n")
+	if err := h.Write(b); err != nil {
+		return nil, nil, fmt.Errorf("head of a stream: %w", err)
+	}
+	b.WriteString("\r\n")
+	if conn, _, err = http.NewResponseController(w).Hijack(); err != nil {
+		return nil, nil, fmt.Errorf("take a connection: %w", err)
+	}
+	w.(*response).status = http.StatusOK
+	return conn, b.Bytes(), nil
 }
 
 // detach is [Detach] for a route. The result refers to no part of the request, which would stay in memory otherwise.

@@ -1,4 +1,4 @@
-// An event stream without a goroutine. Its connection is taken from net/http when the viewer is up to date for the first time.
+// An event stream without a goroutine. Its connection is taken from net/http.
 
 package native
 
@@ -50,20 +50,37 @@ var (
 // chunk returns a frame as a chunk of HTTP/1.1.
 func chunk(frame []byte) []byte { return fmt.Appendf(nil, "%x\r\n%s\r\n", len(frame), frame) }
 
-// detach takes the connection over. After it has returned true, the handler has to return.
-func (v *viewer) detach() bool {
-	conn, _, err := http.NewResponseController(v.w).Hijack() // a client that sends further requests gets no answer to them: Connection is close
+// detach sends the greeting and the first batch with one write, and goes on without a goroutine.
+func (v *viewer) detach(ctx context.Context) error {
+	greeting, err := v.greeting()
 	if err != nil {
-		return false
+		return err
+	}
+	b, err := v.poll(ctx)
+	if err != nil {
+		return err
+	}
+	conn, frame, err := server.TakeStream(v.w, v.r, server.EventStream)
+	if err != nil {
+		return err
 	}
 	v.isDetached = true
+	v.measured = v.metrics.Open()
 	d := &detached{n: v.n, conversation: v.feed.Conversation(), isChunked: v.r.ProtoAtLeast(1, 1), measured: v.measured, leave: v.leave}
-	o := fanout.Options{
-		Reader: v.feed, Cursor: v.cursor, Out: d, Encoding: feed.SSE, Heartbeat: heartbeatSSE, Metrics: v.metrics, End: d.ended,
-	}
+	o := fanout.Options{Reader: v.feed, Out: d, Encoding: feed.SSE, Heartbeat: heartbeatSSE, Metrics: v.metrics, End: d.ended}
 	if d.isChunked {
 		o.Encoding, o.Heartbeat = feed.SSEChunk, heartbeatChunk
+		greeting = chunk(greeting)
 	}
+	frame = append(frame, greeting...)
+	if b == nil {
+		v.measured.Idle(v.cursor)
+	} else if batch, err := b.Encode(o.Encoding); err == nil { // otherwise the viewer meets the error again, and reports it
+		frame = append(frame, batch...)
+		v.measured.Wrote(v.cursor, b, len(batch))
+		v.cursor = b.Cursor
+	}
+	o.Cursor, d.bytes = v.cursor, int64(len(frame))
 	d.viewer = v.n.viewers.NewViewer(o)
 	d.end = server.Detach(v.w, d.viewer.Cancel)
 	d.out, err = outgoing.New(outgoing.Config{
@@ -73,9 +90,11 @@ func (v *viewer) detach() bool {
 		v.n.s.Log().Error("a connection can't be polled", "error", err) // the client connects again
 		_ = conn.Close()
 		d.viewer.Cancel(fanout.ErrDisconnected)
+	} else if state, err := d.out.TryWrite(frame); err != nil || state == outgoing.Busy { // a new connection is never busy
+		d.viewer.Cancel(fanout.ErrDisconnected)
 	}
 	d.viewer.Start()
-	return true
+	return nil
 }
 
 // TryWrite implements [fanout.Out].
@@ -121,7 +140,7 @@ func (d *detached) ended(cause error, bytes int64) {
 		}
 	}
 	d.mu.Lock()
-	d.bytes, d.last = bytes, frame
+	d.bytes, d.last = d.bytes+bytes, frame
 	d.limit = time.AfterFunc(lastLimit, d.close)
 	d.mu.Unlock()
 	if frame == nil {

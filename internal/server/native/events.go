@@ -41,7 +41,7 @@ func (n *native) events(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	}
 	w.Header().Add("Vary", "Accept")
 	if v.canDetach() {
-		w.Header().Set("Connection", "close")
+		return v.detach(r.Context())
 	}
 	if v.stream, err = n.s.OpenStream(w, r, http.StatusOK, media); err != nil || v.stream.Head() {
 		return err
@@ -93,7 +93,7 @@ func cursor(r *http.Request) feed.Cursor {
 // viewer sends one conversation over a streamed response.
 //
 // Only the handler's goroutine uses it. It has no queue: cursor is the position of the last batch that was
-// written. When it is up to date for the first time, it is detached if the connection allows it, and needs no goroutine from then on.
+// written. If the connection allows it, it is detached after its first batch, and needs no goroutine from then on.
 type viewer struct {
 	n          *native
 	w          http.ResponseWriter
@@ -115,19 +115,15 @@ type viewer struct {
 // frame is an error frame with the reason, except when nobody can read it: after a failed write, or when
 // the request was cancelled.
 func (v *viewer) run(ctx context.Context) error {
-	hello, err := json.Marshal(helloFrame{Type: "hello", Protocol: Protocol, Conversation: v.feed.Conversation(), Turns: unfinishedTurns(v.feed.Feed), Head: v.feed.Head()})
+	greeting, err := v.greeting()
 	if err != nil {
-		return fmt.Errorf("hello: %w", err)
-	}
-	greeting := frameOf(v.encoding, hello)
-	if v.encoding == feed.SSE {
-		greeting = append(sse.AppendRetry(nil, retryHint), greeting...)
+		return err
 	}
 	if v.stream.Write(greeting) != nil {
 		return nil // the client disconnected
 	}
 	err = v.follow(ctx)
-	if v.isDetached || errors.Is(err, errDisconnected) || errors.Is(err, context.Canceled) {
+	if errors.Is(err, errDisconnected) || errors.Is(err, context.Canceled) {
 		return nil
 	}
 	frame, merr := lastFrame(v.encoding, v.feed.Conversation(), err)
@@ -139,6 +135,34 @@ func (v *viewer) run(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// greeting returns the first frame.
+func (v *viewer) greeting() ([]byte, error) {
+	hello, err := json.Marshal(helloFrame{Type: "hello", Protocol: Protocol, Conversation: v.feed.Conversation(), Turns: unfinishedTurns(v.feed.Feed), Head: v.feed.Head()})
+	if err != nil {
+		return nil, fmt.Errorf("hello: %w", err)
+	}
+	frame := frameOf(v.encoding, hello)
+	if v.encoding == feed.SSE {
+		frame = append(sse.AppendRetry(nil, retryHint), frame...)
+	}
+	return frame, nil
+}
+
+// poll is [gateway.Reader.Poll], also if the feed is lost meanwhile.
+func (v *viewer) poll(ctx context.Context) (*feed.Batch, error) {
+	for {
+		b, err := v.feed.Poll(ctx, v.cursor, batchBudget)
+		if !errors.Is(err, feed.ErrLost) {
+			return b, err
+		}
+		next, err := v.feed.Reattach(ctx)
+		if err != nil {
+			return nil, err
+		}
+		v.feed = next
+	}
 }
 
 // lastFrame returns the frame with the cause of a stream's end.
@@ -167,14 +191,10 @@ func (v *viewer) follow(ctx context.Context) error {
 	defer beat.Stop()
 	for {
 		changed := v.feed.Notify()
-		b, err := v.feed.Poll(ctx, v.cursor, batchBudget)
-		if errors.Is(err, feed.ErrLost) {
-			next, err := v.feed.Reattach(ctx)
-			if err != nil {
-				return err
-			}
-			v.feed = next
-			continue
+		before := v.feed
+		b, err := v.poll(ctx)
+		if v.feed != before && b == nil && err == nil {
+			continue // changed is that of the lost feed
 		}
 		if err != nil {
 			return err
@@ -193,9 +213,6 @@ func (v *viewer) follow(ctx context.Context) error {
 			continue
 		}
 		v.measured.Idle(v.cursor)
-		if v.canDetach() && v.detach() {
-			return nil
-		}
 		select {
 		case <-changed:
 		case <-beat.C:
