@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/leat-dev/leat/dialect/all"
 )
 
 func TestMain(m *testing.M) {
@@ -192,6 +194,28 @@ func TestChunked(t *testing.T) {
 	size, data, _ := strings.Cut(b, "\r\n")
 	if n, err := strconv.ParseUint(size, 16, 32); err != nil || int(n) != len(data)-2 || !strings.HasPrefix(data, elizaPrefix+"^000000.") {
 		t.Errorf("chunk %q: %v", b, err)
+	}
+}
+
+func TestParseBenchmarks(t *testing.T) {
+	const text = "goos: linux\nBenchmarkDelta/a-b-2  \t 100\t  50.5 ns/op\t 700 goal-ns\t 2 allocs/op\nBenchmarkState/a-b-2 \t 10\t 7 ns/op\t 0 B/op\nPASS\n"
+	got, err := parseBenchmarks(text)
+	if err != nil || len(got) != 1 || got[0].format != "a-b" || got[0].delta["ns/op"] != 50.5 || got[0].delta["goal-ns"] != 700 || got[0].state["ns/op"] != 7 {
+		t.Errorf("parsed %+v, %v", got, err)
+	}
+	if _, err := parseBenchmarks("PASS\n"); err == nil {
+		t.Error("a run without benchmarks isn't an error")
+	}
+}
+
+// TestFormats compares the rows of P9 with the registry.
+func TestFormats(t *testing.T) {
+	var names []string
+	for _, d := range all.Registry().List() {
+		names = append(names, d.Name)
+	}
+	if slices.Sort(names); !slices.Equal(names, decodeFormats) {
+		t.Errorf("the table has the formats %v, the registry %v", decodeFormats, names)
 	}
 }
 

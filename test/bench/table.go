@@ -130,7 +130,7 @@ func (t *table) print(w io.Writer, rows []row) {
 		}
 		goal, isReached := t.goal(r)
 		switch {
-		case goal == "" || math.IsNaN(median(own)):
+		case goal == "" || number(median(own)) == unmeasured:
 		case isReached:
 			verdict = "reached"
 		default:
@@ -163,11 +163,14 @@ func spread(v []float64) string {
 	return fmt.Sprintf(" (%s–%s)", number(slices.Min(v)), number(slices.Max(v)))
 }
 
+// unmeasured stands for a figure that a run was too short for.
+const unmeasured = "–"
+
 // number formats a value with about three significant digits, and values from 1000 as integers with separators.
 func number(v float64) string {
 	switch a := math.Abs(v); {
 	case math.IsNaN(a) || math.IsInf(a, 0):
-		return "–" // the run was too short to measure it
+		return unmeasured
 	case a == 0:
 		return "0"
 	case a >= 1000:
