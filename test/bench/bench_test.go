@@ -120,6 +120,8 @@ func TestTable(t *testing.T) {
 			figures.add(key, "raw, fast", v)
 		}
 		figures.add("most", "Peer", 7)
+		figures.add("merged", "Leat", 1)
+		figures.add("frames", "Leat", 0.5)
 	}
 	var out strings.Builder
 	figures.print(&out, []row{
@@ -127,12 +129,14 @@ func TestTable(t *testing.T) {
 		{key: "ratio", number: "P1", what: "r", mostRatio: 0.5},
 		{key: "least", number: "P2", what: "l", leastRatio: 0.75},
 		{key: "none", number: "P3", what: "n"},
+		{key: "merged", number: "P4", what: "f", most: 2, frames: "frames"},
 	})
 	want := `| # | figure | raw | Leat | ratio | goal |  | Peer |
 |---|---|---|---|---|---|---|---|
 | P1 | m | 2.00 | 2.00 (1.00–9.00) | 1.00 | ≤ 3.00 | reached | 7.00 |
 |  | r | 2.00 | 2.00 (1.00–9.00) | 1.00 | ≤ 0.5 × raw | **missed** |  |
 | P2 | l | 4.00 | 2.00 (1.00–9.00) | 0.50 | ≥ 0.75 × raw | **missed** |  |
+| P4 | f |  | 1.00 (1.00–1.00) |  | ≤ 2.00 | not valid: merged |  |
 `
 	if out.String() != want {
 		t.Errorf("printed\n%s\nwant\n%s", &out, want)

@@ -70,6 +70,9 @@ func benchMany(ctx context.Context, e *env, t *table) error {
 		t.add("P10 many", s.name, float64(many.delivery)/float64(one.delivery))
 		t.add("P10 many CPU", s.name, micros(many.delivery))
 		t.add("P10 many p99", s.name, millis(many.p99))
+		if s.name == "Leat" {
+			t.add("P10 many frames", s.name, min(one.frames, many.frames))
+		}
 		t.add("P10 low", s.name, micros(low.event))
 	}
 	return nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -37,20 +38,21 @@ func describe(w io.Writer, dir string) error {
 	return nil
 }
 
-// busyTime returns the CPU time of all programs on the machine since its start, and that of this process and its ended children.
+// busyTime returns the CPU time that was taken from the machine since its start, and that of this process and its ended children.
 func busyTime() (all, own time.Duration, err error) {
 	b, err := os.ReadFile("/proc/stat")
 	if err != nil {
 		return 0, 0, err
 	}
-	// cpu user nice system idle iowait irq softirq steal ...
+	// cpu user nice system idle iowait irq softirq steal ... Interrupts aren't counted, because those of the loopback are the load's own and
+	// belong to no process.
 	line, _, _ := strings.Cut(string(b), "\n")
 	fields := strings.Fields(line)
-	for i, f := range fields[:min(len(fields), 8)] {
-		if i == 0 || i == 4 || i == 5 {
-			continue
-		}
-		n, err := strconv.ParseInt(f, 10, 64)
+	if len(fields) < 9 {
+		return 0, 0, errors.New("unexpected /proc/stat")
+	}
+	for _, i := range []int{1, 2, 3, 8} {
+		n, err := strconv.ParseInt(fields[i], 10, 64)
 		if err != nil {
 			return 0, 0, fmt.Errorf("/proc/stat: %w", err)
 		}

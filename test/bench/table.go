@@ -20,7 +20,8 @@ type row struct {
 	most       float64 // Leat may be at most this
 	least      float64 // Leat must be at least this
 
-	isDetail bool // the row belongs to the second table
+	frames   string // row with the frames of a delivery; below minFrames, this row has no verdict
+	isDetail bool   // the row belongs to the second table
 }
 
 // table collects the figures of all rounds, by row and subject. A subject whose name begins with "raw" is a baseline.
@@ -131,6 +132,8 @@ func (t *table) print(w io.Writer, rows []row) {
 		goal, isReached := t.goal(r)
 		switch {
 		case goal == "" || number(median(own)) == unmeasured:
+		case t.isMerged(r):
+			verdict = "not valid: merged"
 		case isReached:
 			verdict = "reached"
 		default:
@@ -146,6 +149,15 @@ func (t *table) print(w io.Writer, rows []row) {
 		}
 		fmt.Fprintf(w, "| %s |\n", strings.Join(cells, " | "))
 	}
+}
+
+// minFrames is how many frames a delivery must have for its CPU time to be comparable with the baseline's, which never merges.
+const minFrames = 0.95
+
+// isMerged reports whether Leat merged so many tokens that the CPU time of a delivery isn't comparable.
+func (t *table) isMerged(r row) bool {
+	frames := t.values[r.frames]["Leat"]
+	return len(frames) > 0 && median(frames) < minFrames
 }
 
 func unitOf(unit string) string {
