@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/leat-dev/leat/dialect/all"
 )
 
 func TestMain(m *testing.M) {
@@ -118,6 +120,8 @@ func TestTable(t *testing.T) {
 			figures.add(key, "raw, fast", v)
 		}
 		figures.add("most", "Peer", 7)
+		figures.add("merged", "Leat", 1)
+		figures.add("frames", "Leat", 0.5)
 	}
 	var out strings.Builder
 	figures.print(&out, []row{
@@ -125,12 +129,14 @@ func TestTable(t *testing.T) {
 		{key: "ratio", number: "P1", what: "r", mostRatio: 0.5},
 		{key: "least", number: "P2", what: "l", leastRatio: 0.75},
 		{key: "none", number: "P3", what: "n"},
+		{key: "merged", number: "P4", what: "f", most: 2, frames: "frames"},
 	})
 	want := `| # | figure | raw | Leat | ratio | goal |  | Peer |
 |---|---|---|---|---|---|---|---|
 | P1 | m | 2.00 | 2.00 (1.00–9.00) | 1.00 | ≤ 3.00 | reached | 7.00 |
 |  | r | 2.00 | 2.00 (1.00–9.00) | 1.00 | ≤ 0.5 × raw | **missed** |  |
 | P2 | l | 4.00 | 2.00 (1.00–9.00) | 0.50 | ≥ 0.75 × raw | **missed** |  |
+| P4 | f |  | 1.00 (1.00–1.00) |  | ≤ 2.00 | not valid: merged |  |
 `
 	if out.String() != want {
 		t.Errorf("printed\n%s\nwant\n%s", &out, want)
@@ -192,6 +198,28 @@ func TestChunked(t *testing.T) {
 	size, data, _ := strings.Cut(b, "\r\n")
 	if n, err := strconv.ParseUint(size, 16, 32); err != nil || int(n) != len(data)-2 || !strings.HasPrefix(data, elizaPrefix+"^000000.") {
 		t.Errorf("chunk %q: %v", b, err)
+	}
+}
+
+func TestParseBenchmarks(t *testing.T) {
+	const text = "goos: linux\nBenchmarkDelta/a-b-2  \t 100\t  50.5 ns/op\t 700 goal-ns\t 2 allocs/op\nBenchmarkState/a-b-2 \t 10\t 7 ns/op\t 0 B/op\nPASS\n"
+	got, err := parseBenchmarks(text)
+	if err != nil || len(got) != 1 || got[0].format != "a-b" || got[0].delta["ns/op"] != 50.5 || got[0].delta["goal-ns"] != 700 || got[0].state["ns/op"] != 7 {
+		t.Errorf("parsed %+v, %v", got, err)
+	}
+	if _, err := parseBenchmarks("PASS\n"); err == nil {
+		t.Error("a run without benchmarks isn't an error")
+	}
+}
+
+// TestFormats compares the rows of P9 with the registry.
+func TestFormats(t *testing.T) {
+	var names []string
+	for _, d := range all.Registry().List() {
+		names = append(names, d.Name)
+	}
+	if slices.Sort(names); !slices.Equal(names, decodeFormats) {
+		t.Errorf("the table has the formats %v, the registry %v", decodeFormats, names)
 	}
 }
 

@@ -70,6 +70,9 @@ func benchMany(ctx context.Context, e *env, t *table) error {
 		t.add("P10 many", s.name, float64(many.delivery)/float64(one.delivery))
 		t.add("P10 many CPU", s.name, micros(many.delivery))
 		t.add("P10 many p99", s.name, millis(many.p99))
+		if s.name == "Leat" {
+			t.add("P10 many frames", s.name, min(one.frames, many.frames))
+		}
 		t.add("P10 low", s.name, micros(low.event))
 	}
 	return nil
@@ -77,14 +80,6 @@ func benchMany(ctx context.Context, e *env, t *table) error {
 
 // fan starts a subject, measures it under a load, and stops it. If name isn't empty, a profile is written under it.
 func (e *env) fan(ctx context.Context, s subject, l fanLoad, name string) (f fanned, err error) {
-	if e.frameSize == 0 {
-		e.frameSize = -1 // a delivery of the gateway determines it
-		probe, err := e.fan(ctx, leat("SSE"), fanLoad{1, 2, 50, 500 * time.Millisecond}, "")
-		if err != nil {
-			return f, fmt.Errorf("size of a delivery: %w", err)
-		}
-		e.frameSize = int(probe.size)
-	}
 	t, err := s.start(ctx, e, l.conversations)
 	if err != nil {
 		return f, err
@@ -104,6 +99,19 @@ func (e *env) fan(ctx context.Context, s subject, l fanLoad, name string) (f fan
 	e.logf("%s %s, %d × %d: %.1f µs a delivery, p50 %.1f ms, p99 %.1f ms, %.0f B, late at most %.1f ms", s.name, s.kind, l.conversations, l.viewers,
 		micros(f.delivery), millis(f.p50), millis(f.p99), f.size, millis(f.late))
 	return f, nil
+}
+
+// probe determines the bytes of a delivery by the gateway, which the frames of the baseline have too.
+func (e *env) probe(ctx context.Context) error {
+	if e.frameSize > 0 {
+		return nil
+	}
+	f, err := e.fan(ctx, leat("SSE"), fanLoad{1, 2, 50, 500 * time.Millisecond}, "")
+	e.frameSize = int(f.size)
+	if err != nil {
+		return fmt.Errorf("size of a delivery: %w", err)
+	}
+	return nil
 }
 
 // warmTokens are sent to each conversation before the measurement, so that turns, heaps and connections are in their steady state.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -25,21 +24,18 @@ type follower struct {
 	cursor feed.Cursor
 }
 
-// follow connects a follower. Its reads fail after limit.
-func follow(a access, limit time.Duration) (*follower, error) {
+// follow connects a follower. Its reads fail after arriveLimit.
+func follow(a access) (*follower, error) {
 	v, err := open(a)
 	if err != nil {
 		return nil, err
 	}
-	tv := unix.NsecToTimeval(int64(limit))
+	tv := unix.NsecToTimeval(int64(arriveLimit))
 	if err := unix.SetsockoptTimeval(v.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
 		return nil, errors.Join(err, unix.Close(v.fd))
 	}
 	return &follower{conn: v}, nil
 }
-
-// catchUpLimit is how long one read of a viewer that was stalled may take.
-const catchUpLimit = time.Minute
 
 func (f *follower) close() error { return unix.Close(f.conn.fd) }
 

@@ -59,7 +59,7 @@ func (r *resumable) joinAll(ctx context.Context, have, times int) (samples []int
 			return nil, 0, err
 		}
 		begin := time.Now()
-		f, err := follow(eventsAccess(r.g.addr, conversationID(0), ""), arriveLimit)
+		f, err := follow(eventsAccess(r.g.addr, conversationID(0), ""))
 		if err != nil {
 			return nil, 0, err
 		}

@@ -8,8 +8,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strings"
+	"time"
 )
 
 // benchmark is one benchmark. run executes one round and adds its figures to the table.
@@ -137,9 +139,16 @@ func run(ctx context.Context, o options, out, log io.Writer) error {
 	if o.short {
 		fmt.Fprint(out, "; short, so not comparable with others")
 	}
-	fmt.Fprint(out, "\n\n")
+	fmt.Fprintln(out)
 	t := &table{}
+	begin := time.Now()
+	all0, own0, err1 := busyTime()
 	err = measureAll(ctx, e, t, chosen, o.runs)
+	all1, own1, err2 := busyTime()
+	if err1 == nil && err2 == nil {
+		others := float64(all1-all0-(own1-own0)) / float64(time.Since(begin)) / float64(runtime.NumCPU())
+		fmt.Fprintf(out, "- Other programs took %.0f %% of the machine meanwhile. Above some 5 %% the figures aren't valid.\n\n", 100*max(0, others))
+	}
 	t.print(out, headline)
 	fmt.Fprint(out, "\nMore figures of the same rounds:\n\n")
 	t.print(out, details)

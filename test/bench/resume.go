@@ -40,7 +40,7 @@ func (e *env) startResumable(ctx context.Context, cursors, tokens int) (r *resum
 	if r.p, err = push(ctx, r.c, g.addr, conversationID(0)); err != nil {
 		return r, err
 	}
-	f, err := follow(eventsAccess(g.addr, conversationID(0), ""), arriveLimit)
+	f, err := follow(eventsAccess(g.addr, conversationID(0), ""))
 	if err != nil {
 		return r, err
 	}

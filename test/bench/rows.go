@@ -1,8 +1,14 @@
 package main
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
 
-// headline are the lines of the printed table: the figures that have goals.
+// headline are the lines of the first table, the figures that have goals. details are those of the second one.
 var headline, details = split(allRows())
 
 // split separates the rows of the first table from those of the second one.
@@ -17,12 +23,27 @@ func split(all []row) (first, second []row) {
 	return first, second
 }
 
-// allRows returns the lines of both tables in their order.
-func allRows() (list []row) {
+// allRows returns the lines of both tables in the order of their numbers.
+func allRows() []row {
+	list := unorderedRows()
+	slices.SortStableFunc(list, func(a, b row) int { return cmp.Compare(a.order(), b.order()) })
+	return list
+}
+
+// order returns the number of a row. Rows without one come last.
+func (r row) order() int {
+	n, err := strconv.Atoi(strings.TrimPrefix(r.number, "P"))
+	if err != nil {
+		return 1 << 30
+	}
+	return n
+}
+
+func unorderedRows() (list []row) {
 	for _, kind := range []string{"SSE", "WebSocket"} {
 		most := map[string]float64{"SSE": 3, "WebSocket": 4}[kind]
 		list = append(list,
-			row{key: "P1 " + kind, number: "P1", what: "CPU of a delivery, 2,000 viewers, 20 events/s, " + kind, unit: "µs", mostRatio: 1.15},
+			row{key: "P1 " + kind, number: "P1", what: "CPU of a delivery, 2,000 viewers, 20 events/s, " + kind, unit: "µs", mostRatio: 1.15, frames: "P1 " + kind + " frames"},
 			row{key: "P1 " + kind + " frames", number: "P1", what: "frames of a delivery, " + kind, isDetail: true},
 			row{key: "P2 " + kind, number: "P2", what: "p99 latency of the same, " + kind, unit: "ms", mostRatio: 1},
 			row{key: "P3 " + kind, number: "P3", what: "memory of an idle viewer, RSS of 5,000, " + kind, unit: "KB", most: most},
@@ -43,6 +64,7 @@ func allRows() (list []row) {
 		{key: "P7", number: "P7", what: "2,000 resumes at once, 1,000 missed events each", unit: "ms", mostRatio: 1.15},
 		{key: "P7 CPU", number: "P7", what: "CPU of a resume", unit: "µs", mostRatio: 1.4},
 		{key: "P8", number: "P8", what: "memory of a stalled viewer, slope from 10 to 400", unit: "KB", most: 6},
+		{key: "P8 beyond", number: "P8", what: "how much of it an idle viewer doesn't take", unit: "KB", isDetail: true},
 		{key: "P9 formats", number: "P9", what: "formats that decode a delta in 0.4 µs + 3 ns a byte", least: float64(len(decodeFormats))},
 		{key: "P9 allocs", number: "P9", what: "allocations of a delta, the most of all formats", most: 2},
 		{key: "P9 state", number: "P9", what: "State(), the slowest of all formats", unit: "µs", most: 0.5},
@@ -51,9 +73,10 @@ func allRows() (list []row) {
 		list = append(list, row{key: "P9 " + format, number: "P9", what: "a delta of " + format, unit: "µs", isDetail: true})
 	}
 	return append(list, []row{
-		{key: "P10 many", number: "P10", what: "CPU of a delivery, 200 × 10 viewers against 1 × 2,000", unit: "times", most: 1.3},
+		{key: "P10 many", number: "P10", what: "CPU of a delivery, 200 × 10 viewers against 1 × 2,000", unit: "times", most: 1.3, frames: "P10 many frames"},
 		{key: "P10 low", number: "P10", what: "CPU of an event, 10 conversations × 1 viewer, 10 events/s each", unit: "µs", mostRatio: 2},
 		{key: "P10 many CPU", number: "P10", what: "CPU of a delivery, 200 × 10 viewers", unit: "µs", isDetail: true},
+		{key: "P10 many frames", number: "P10", what: "frames of a delivery, the lower of both", isDetail: true},
 		{key: "P10 many p99", number: "P10", what: "p99 latency, 200 × 10 viewers", unit: "ms", isDetail: true},
 		{key: "join", what: "joining a turn of 100,000 events, p50", unit: "ms", isDetail: true},
 		{key: "join p99", what: "the slowest of these", unit: "ms", isDetail: true},

@@ -28,6 +28,7 @@ type size struct {
 
 	stalledViewers int // with this number of viewers, and a fortieth of it
 	stalledTime    time.Duration
+	mustStall      bool // the tokens exceed the kernel's buffers
 
 	joinEvents int // in the turn when the first viewer joins
 	joinTimes  int // joins, one after another
@@ -44,13 +45,13 @@ var (
 	// full has the loads of the requirements.
 	full = size{
 		pause:         time.Second,
-		fanoutViewers: 2000, fanoutRate: 20, fanoutTime: 8 * time.Second,
+		fanoutViewers: 2000, fanoutRate: 20, fanoutTime: 6 * time.Second,
 		manyConversations: 200, manyViewers: 10, lowConversations: 10, lowRate: 10,
 		idleViewers: 5000, idleTime: 16 * time.Second,
-		latencyStreams: []int{100, 400, 1000}, latencyWarm: 2 * time.Second, latencyTime: 5 * time.Second,
+		latencyStreams: []int{100, 400, 1000}, latencyWarm: 2 * time.Second, latencyTime: 4 * time.Second,
 		appendStreams: 1000, appendTime: 4 * time.Second, appendTurn: 512,
-		stalledViewers: 400, stalledTime: 8 * time.Second,
-		joinEvents: 100_000, joinTimes: 100,
+		stalledViewers: 400, stalledTime: 8 * time.Second, mustStall: true,
+		joinEvents: 100_000, joinTimes: 60,
 		decodeTime:   150 * time.Millisecond,
 		resumeMissed: 10_000, resumeTimes: 50, stormMissed: 1000, stormViewers: 2000,
 	}
@@ -63,7 +64,7 @@ var (
 		idleViewers: 5000, idleTime: 4 * time.Second,
 		latencyStreams: []int{100, 400, 1000}, latencyWarm: time.Second, latencyTime: 3 * time.Second,
 		appendStreams: 1000, appendTime: 2 * time.Second, appendTurn: 512,
-		stalledViewers: 400, stalledTime: 6 * time.Second,
+		stalledViewers: 400, stalledTime: 8 * time.Second, mustStall: true,
 		joinEvents: 100_000, joinTimes: 30,
 		decodeTime:   50 * time.Millisecond,
 		resumeMissed: 10_000, resumeTimes: 20, stormMissed: 1000, stormViewers: 2000,

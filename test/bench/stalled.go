@@ -8,15 +8,15 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
-	stalledRate = 50 // tokens a second
-	// stalledPad is the number of bytes added to each token. With it, a few seconds of tokens exceed the kernel's buffers of a connection,
-	// so that the program's own writes block.
-	stalledPad = 1000
-	// kernelBuffer is the size of the smallest buffers of a connection, in bytes. Shorter runs may fit in them, and block no write.
-	kernelBuffer = 128 << 10
+	stalledRate = 200 // tokens a second
+	// stalledPad is the number of bytes added to each token. With it, some seconds of tokens exceed the kernel's buffers of a connection,
+	// so that the program's own writes block. On the loopback these are up to 4 MB.
+	stalledPad = 3000
 	// stalledRead is the size of the kernel's receive buffer, in bytes. It is small like that of a slow mobile connection.
 	stalledRead = 4096
 )
@@ -24,75 +24,79 @@ const (
 // benchStalled measures row P8: what a viewer that stops reading takes of a program's memory.
 //
 // A fortieth of the viewers stall in one conversation, and all of them in another one that is as long. The difference of the two growths,
-// divided by the difference of the numbers, is a viewer's memory without that of a conversation.
+// divided by the difference of the numbers, is a viewer's memory without that of a conversation. It is measured from the time when the
+// viewers were idle, and from the time before they connected.
 func benchStalled(ctx context.Context, e *env, t *table) error {
-	for _, s := range []subject{raw("writers"), leat("SSE")} {
-		slope, err := e.stalled(ctx, s)
+	for _, s := range []subject{rawSized("writers", tokenLen+stalledPad), leat("SSE")} {
+		beyond, total, err := e.stalled(ctx, s)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
-		t.add("P8", s.name, slope/1000)
-		e.logf("%s: a stalled viewer takes %.1f KB", s.name, slope/1000)
+		t.add("P8 beyond", s.name, beyond/1000)
+		t.add("P8", s.name, total/1000)
+		e.logf("%s: a stalled viewer takes %.1f KB, %.1f KB of them since it stalled", s.name, total/1000, beyond/1000)
 	}
 	return nil
 }
 
-// stalled returns the bytes of memory that a program takes for a stalled viewer, apart from the kernel's.
-func (e *env) stalled(ctx context.Context, s subject) (slope float64, err error) {
+// stalled returns the bytes of memory that a program takes for a stalled viewer beyond an idle one, and in total, apart from the kernel's.
+func (e *env) stalled(ctx context.Context, s subject) (beyond, total float64, err error) {
 	g, err := s.start(ctx, e, 2)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, g.stop()) }()
 	c, err := newCrowd() // for the producers
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
 	many := e.size.stalledViewers
 	few := max(1, many/40)
 	finish := g.profile(ctx, "stalled")
-	growth := [2]float64{}
+	var grown, whole [2]float64
 	for i, n := range []int{few, many} {
 		p, err := g.producer(ctx, c, i)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
-		if g.hasHistory {
+		if g.hasHistory { // the baseline pads its frames itself
 			p.pad = strings.Repeat(".", stalledPad)
 		}
 		before, err := g.memory(ctx)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		viewers, err := stall(g, i, n)
 		if err == nil {
-			growth[i], err = e.hold(ctx, g, p, viewers, before)
+			grown[i], whole[i], err = e.hold(ctx, g, p, viewers, before)
 		}
-		for _, f := range viewers {
-			err = errors.Join(err, f.close())
+		for _, v := range viewers {
+			err = errors.Join(err, unix.Close(v.fd))
 		}
 		if err != nil {
-			return 0, fmt.Errorf("%d viewers: %w\n%s", n, err, g.log())
+			return 0, 0, fmt.Errorf("%d viewers: %w\n%s", n, err, g.log())
 		}
 	}
-	return (growth[1] - growth[0]) / float64(many-few), finish()
+	n := float64(many - few)
+	return (grown[1] - grown[0]) / n, (whole[1] - whole[0]) / n, finish()
 }
 
 // stall connects n viewers, which receive their first frame and read nothing after it. It returns those that it has connected also with an
 // error.
-func stall(g *target, conversation, n int) (viewers []*follower, err error) {
+func stall(g *target, conversation, n int) (viewers []*viewer, err error) {
+	buf := make([]byte, 4096)
 	for range n {
 		a := g.viewer(conversation)
 		a.buffer = stalledRead
-		f, err := follow(a, catchUpLimit)
+		v, err := open(a)
 		if err != nil {
 			return viewers, err
 		}
-		viewers = append(viewers, f)
-		// Reading until the first frame shows that the program follows for this viewer.
-		for !strings.Contains(string(f.buf), a.ready) {
-			if err := f.read(); err != nil {
+		viewers = append(viewers, v)
+		// The first frame shows that the program follows for this viewer.
+		for !v.isReady {
+			if err := v.step(buf); err != nil {
 				return viewers, err
 			}
 		}
@@ -100,61 +104,39 @@ func stall(g *target, conversation, n int) (viewers []*follower, err error) {
 	return viewers, nil
 }
 
-// hold sends tokens to viewers that don't read and returns the growth of the memory. Then the viewers read the rest and must have all tokens.
-func (e *env) hold(ctx context.Context, g *target, p *producer, viewers []*follower, before memory) (growth float64, err error) {
-	rounds := int(e.size.stalledTime.Seconds() * stalledRate)
-	if g.hasHistory {
-		_, err = paced(ctx, []*producer{p}, stalledRate, rounds)
-	} else {
-		// The frames of the baseline have a size of their own. As many bytes are sent.
-		err = p.burst(rounds * (tokenLen + stalledPad) / e.frameSize)
-	}
+// hold sends tokens to viewers that don't read and returns the growth of the memory since they were idle and since before. Then the viewers read the rest and must have all
+// tokens. A viewer that was disconnected meanwhile fails.
+func (e *env) hold(ctx context.Context, g *target, p *producer, viewers []*viewer, before memory) (grown, whole float64, err error) {
+	wait(ctx, e.size.pause)
+	idle, err := g.memory(ctx)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
+	}
+	if _, err := paced(ctx, []*producer{p}, stalledRate, int(e.size.stalledTime.Seconds()*stalledRate)); err != nil {
+		return 0, 0, err
 	}
 	wait(ctx, e.size.pause)
 	after, err := g.memory(ctx)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	// What the kernel holds for a viewer isn't the program's memory, but it must be small: a viewer whose bytes all fit there is
-	// not stalled.
+	// What the kernel holds for a viewer isn't the program's memory. A viewer whose bytes all fit there is not stalled.
 	buffered, err := queued(g.addr)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	sent := float64(rounds * (tokenLen + stalledPad))
-	if each := float64(buffered) / float64(len(viewers)); each > sent/2 && sent > 2*kernelBuffer {
-		return 0, fmt.Errorf("the kernel buffers %.0f of %.0f bytes for each viewer, so no viewer was stalled", each, sent)
+	sent, kernel := float64(p.sent*(tokenLen+stalledPad)), float64(buffered)/float64(len(viewers))
+	e.logf("%d stalled viewers: %.0f of %.0f KB of each are in the kernel", len(viewers), kernel/1000, sent/1000)
+	if kernel > 0.9*sent && e.size.mustStall {
+		return 0, 0, fmt.Errorf("the kernel buffers %.0f of %.0f bytes for each viewer, so no viewer was stalled", kernel, sent)
 	}
 	err = each(len(viewers), func(i int) error {
-		if err := viewers[i].catchUp(p, g.hasHistory); err != nil {
+		if err := viewers[i].readUntil(ctx, p.sent, make([]byte, 64<<10)); err != nil {
 			return fmt.Errorf("viewer %d: %w", i, err)
 		}
 		return nil
 	})
-	return float64(after.Heap+after.Stack) - float64(before.Heap+before.Stack), err
-}
-
-// catchUp reads until all tokens of the producer have arrived, and checks them. A viewer that was disconnected meanwhile fails.
-func (f *follower) catchUp(p *producer, isFolded bool) error {
-	if isFolded {
-		// The gateway sends a stalled reader merged frames, so the text is compared and not the frames.
-		if err := f.advance(p.sent * (tokenLen + len(p.pad))); err != nil {
-			return err
-		}
-		return checkTokens(f.text(), p.sent, p.pad)
-	}
-	if _, err := f.conn.framing.decode(f.buf, func(b []byte) error { return f.conn.receive(b, 0) }); err != nil {
-		return err
-	}
-	buf := make([]byte, 64<<10)
-	for f.conn.next < p.sent {
-		if err := f.conn.step(buf); err != nil {
-			return fmt.Errorf("at token %d of %d: %w", f.conn.next, p.sent, err)
-		}
-	}
-	return nil
+	return after.used() - idle.used(), after.used() - before.used(), err
 }
 
 // queued returns the number of bytes in the kernel's send and receive queues of all connections to an address, on both sides.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,10 +73,16 @@ func socketAccess(addr, conversation string) access {
 	return access{addr: addr, request: upgrade(addr, "/api/ws"), framing: &response{after: subscribe}, ready: `"type":"subscribed"`, count: `"type":"batch"`}
 }
 
-// raw returns the baseline [fan] in one of its modes.
-func raw(mode string) subject {
-	return subject{name: "raw, " + mode, start: func(_ context.Context, e *env, _ int) (*target, error) {
-		child, err := startChild("fan", mode, strconv.Itoa(e.frameSize))
+// raw returns the baseline [fan] in one of its modes, with frames as long as those of the gateway.
+func raw(mode string) subject { return rawSized(mode, 0) }
+
+// rawSized returns the baseline [fan] with frames of size bytes or, if that is 0, as long as those of the gateway.
+func rawSized(mode string, size int) subject {
+	return subject{name: "raw, " + mode, start: func(ctx context.Context, e *env, _ int) (*target, error) {
+		if err := e.probe(ctx); err != nil {
+			return nil, err
+		}
+		child, err := startChild("fan", mode, strconv.Itoa(cmp.Or(size, e.frameSize)))
 		if err != nil {
 			return nil, err
 		}

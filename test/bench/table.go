@@ -20,7 +20,8 @@ type row struct {
 	most       float64 // Leat may be at most this
 	least      float64 // Leat must be at least this
 
-	isDetail bool // the row belongs to the second table
+	frames   string // row with the frames of a delivery; below minFrames, this row has no verdict
+	isDetail bool   // the row belongs to the second table
 }
 
 // table collects the figures of all rounds, by row and subject. A subject whose name begins with "raw" is a baseline.
@@ -130,7 +131,9 @@ func (t *table) print(w io.Writer, rows []row) {
 		}
 		goal, isReached := t.goal(r)
 		switch {
-		case goal == "" || math.IsNaN(median(own)):
+		case goal == "" || number(median(own)) == unmeasured:
+		case t.isMerged(r):
+			verdict = "not valid: merged"
 		case isReached:
 			verdict = "reached"
 		default:
@@ -148,6 +151,15 @@ func (t *table) print(w io.Writer, rows []row) {
 	}
 }
 
+// minFrames is how many frames a delivery must have for its CPU time to be comparable with the baseline's, which never merges.
+const minFrames = 0.95
+
+// isMerged reports whether Leat merged so many tokens that the CPU time of a delivery isn't comparable.
+func (t *table) isMerged(r row) bool {
+	frames := t.values[r.frames]["Leat"]
+	return len(frames) > 0 && median(frames) < minFrames
+}
+
 func unitOf(unit string) string {
 	if unit == "" {
 		return ""
@@ -163,11 +175,14 @@ func spread(v []float64) string {
 	return fmt.Sprintf(" (%s–%s)", number(slices.Min(v)), number(slices.Max(v)))
 }
 
+// unmeasured stands for a figure that a run was too short for.
+const unmeasured = "–"
+
 // number formats a value with about three significant digits, and values from 1000 as integers with separators.
 func number(v float64) string {
 	switch a := math.Abs(v); {
 	case math.IsNaN(a) || math.IsInf(a, 0):
-		return "–" // the run was too short to measure it
+		return unmeasured
 	case a == 0:
 		return "0"
 	case a >= 1000:
