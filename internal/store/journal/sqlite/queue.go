@@ -112,6 +112,13 @@ func (q *queue) take() (group []*request, closed bool) {
 	return group, q.closed && len(group)+len(q.batches)+len(q.ops) == 0
 }
 
+// isShort reports whether fewer requests wait than make a large commit.
+func (q *queue) isShort() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.batches) < enough && len(q.ops) == 0 && !q.closed
+}
+
 // takeUpTo moves requests from one list to another until their size reaches the limit, and returns the remaining ones. It takes
 // at least one, however large.
 func takeUpTo(from, to []*request, limit int) (remainder, group []*request) {
