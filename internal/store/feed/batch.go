@@ -63,7 +63,8 @@ func (b *Batch) Encode(as Encoding) ([]byte, error) {
 func (b *Batch) encode() {
 	size := 256
 	for i := range b.Events {
-		size += 256 + int(cost(&b.Events[i]))
+		n := int(cost(&b.Events[i]))
+		size += 256 + n + n/32 // some more for escapes, because copying a long frame costs as much as writing it
 	}
 	w := make([]byte, 0, size)
 	w = append(append(append(w, "id: "...), b.Cursor...), "\ndata: "...)

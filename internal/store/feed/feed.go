@@ -146,7 +146,7 @@ func (s *state) take(e *event.Event, cfg Config, keepAfter int64, id string) {
 		// The log can't be changed: readers get the same error, take a snapshot and continue after it.
 		cfg.Logger.Error("event does not fit its log", slog.String("conversation", id), slog.Int64("seq", e.Seq), slog.Any("error", err))
 	}
-	s.tail.add(e, cfg.TailEvents, cfg.TailBytes)
+	s.tail.add(e, s.fold, cfg.TailEvents, cfg.TailBytes)
 	s.head = e.Seq
 	s.growth += len(e.Text)
 	switch e.Type {
@@ -165,6 +165,7 @@ func (s *state) evict(l transcript.Limits) {
 		return
 	}
 	s.fold.Evict(s.fold.Window(l))
+	s.tail.sealMissing(s.fold)
 	s.check, s.growth = 2*len(s.fold.Messages), 0
 }
 
