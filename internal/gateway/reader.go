@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/leat-dev/leat/internal/store/feed"
+	"github.com/leat-dev/leat/internal/store/journal"
 )
 
 // Reader is a conversation's feed as one principal reads it. When the principal loses access, calls that wait return at once,
@@ -57,14 +58,21 @@ func (r *Reader) Reattach(ctx context.Context) (*Reader, error) {
 }
 
 // Check returns an error if the principal may not read any more; the error wraps ErrNotFound. It is cheap: it repeats the
-// decision only if access to the conversation was changed since the last call.
+// decision only if access to the conversation was changed since the last call, and reads the journal only for the first reader
+// since then. Access that was granted since is not an AccessChanged, so a refusal is always the journal's.
 func (r *Reader) Check(ctx context.Context) error {
 	current := r.Access()
 	if r.access.Load() == current {
 		return nil
 	}
-	if _, err := r.g.Conversation(ctx, r.p, ActionRead, r.Conversation()); err != nil {
-		return err
+	s, ok := r.AccessInfo(current).(*journal.Summary)
+	if !ok || Decide(r.p, ActionRead, s) != nil {
+		stored, err := r.g.Conversation(ctx, r.p, ActionRead, r.Conversation())
+		if err != nil {
+			return err
+		}
+		// Only what Decide needs of it, because the rest changes without an AccessChanged.
+		r.SetAccessInfo(current, &journal.Summary{ID: stored.ID, Tenant: stored.Tenant, Owner: stored.Owner, Grants: stored.Grants})
 	}
 	r.access.Store(current)
 	return nil

@@ -79,7 +79,8 @@ const maxChunkHead, maxTextHead = 16 + 2, 10
 func (b *Batch) encode() {
 	size := 256
 	for i := range b.Events {
-		size += 256 + int(cost(&b.Events[i]))
+		n := int(cost(&b.Events[i]))
+		size += 256 + n + n/32 // some more for escapes, because copying a long frame costs as much as writing it
 	}
 	w := make([]byte, maxChunkHead, size)
 	w = append(append(append(w, "id: "...), b.Cursor...), "\ndata: "...)

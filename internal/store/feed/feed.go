@@ -21,7 +21,9 @@ type Feed struct {
 	refs      int         // protected by the registry's lock
 	isCurrent atomic.Bool // loaded and referenced since, so no event can be missing
 
-	access atomic.Int64
+	access     atomic.Int64
+	accessInfo atomic.Pointer[accessInfo]
+	isDeleted  atomic.Bool // the deletion was published
 
 	// slow is a lock for readers of the log. It is a channel, so that a context can end the wait.
 	slow chan struct{}
@@ -107,6 +109,25 @@ func (f *Feed) AccessChanged() {
 // nothing.
 func (f *Feed) Access() int64 { return f.access.Load() }
 
+// accessInfo is what the gateway needs to decide about access, as of a value of [Feed.Access].
+type accessInfo struct {
+	count int64
+	info  any
+}
+
+// AccessInfo returns what SetAccessInfo has stored for this value of [Feed.Access], or nil. So the access of a reader of a feed in
+// memory can be decided without a read of the journal. It returns nil once the deletion of the conversation was published.
+func (f *Feed) AccessInfo(count int64) any {
+	if a := f.accessInfo.Load(); a != nil && a.count == count && !f.isDeleted.Load() {
+		return a.info
+	}
+	return nil
+}
+
+// SetAccessInfo stores info until access changes or nobody uses the feed. count is the value of [Feed.Access] from before info was
+// read: if access has changed since, info is not returned.
+func (f *Feed) SetAccessInfo(count int64, info any) { f.accessInfo.Store(&accessInfo{count, info}) }
+
 // View calls fn with the fold of the published events: the newest messages, including those of unfinished turns. fn must not change
 // or retain it, nor call the feed. It must be quick, because publishing and polling wait for it.
 func (f *Feed) View(fn func(t *transcript.Transcript)) {
@@ -138,6 +159,9 @@ func (f *Feed) Publish(events []event.Event) error {
 	defer f.mu.Unlock()
 	for i := range events {
 		f.take(&events[i])
+		if events[i].Type == event.ConversationDelete {
+			f.isDeleted.Store(true)
+		}
 	}
 	f.wake()
 	return nil
@@ -161,7 +185,7 @@ func (s *state) take(e *event.Event, cfg Config, keepAfter int64, id string) {
 		// The log can't be changed: readers get the same error, take a snapshot and continue after it.
 		cfg.Logger.Error("event does not fit its log", slog.String("conversation", id), slog.Int64("seq", e.Seq), slog.Any("error", err))
 	}
-	s.tail.add(e, cfg.TailEvents, cfg.TailBytes)
+	s.tail.add(e, s.fold, cfg.TailEvents, cfg.TailBytes)
 	s.head = e.Seq
 	s.growth += len(e.Text)
 	switch e.Type {
@@ -180,6 +204,7 @@ func (s *state) evict(l transcript.Limits) {
 		return
 	}
 	s.fold.Evict(s.fold.Window(l))
+	s.tail.sealMissing(s.fold)
 	s.check, s.growth = 2*len(s.fold.Messages), 0
 }
 

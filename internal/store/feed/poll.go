@@ -91,14 +91,14 @@ func (f *Feed) snapshot(ctx context.Context) (*Batch, error) {
 
 // recent returns a batch of the tail's events after a seq. The caller holds mu; recent releases it.
 func (f *Feed) recent(after int64, budget int) *Batch {
-	events := f.tail.after(after, budget)
-	upto := events[len(events)-1].Seq
+	upto := f.tail.upto(after, budget)
 	k := key{after: after, upto: upto, kind: 't'}
 	if b := f.cache[k].Value(); b != nil {
 		f.mu.Unlock()
 		return b
 	}
-	b := &Batch{Conversation: f.id, Cursor: f.cursor(upto), Upto: upto, Oldest: events[0].At, Events: events, piece: f.registry.cfg.pieceSize}
+	events, oldest := f.tail.after(after, upto)
+	b := &Batch{Conversation: f.id, Cursor: f.cursor(upto), Upto: upto, Oldest: oldest, Events: events, piece: f.registry.cfg.pieceSize}
 	if len(events) > 1 {
 		f.mu.Unlock()
 		b.Events = transcript.Merge(events, f.history)
