@@ -67,6 +67,14 @@ func (r *Reader) Poll(ctx context.Context, c feed.Cursor, budget int) (*feed.Bat
 	return r.Feed.Poll(ctx, c, budget)
 }
 
+// PollTail is [feed.Feed.PollTail]. It also returns false if access was changed, so that Poll has to repeat the decision.
+func (r *Reader) PollTail(c feed.Cursor, budget int) (b *feed.Batch, ok bool, err error) {
+	if r.access.Load() != r.Access() {
+		return nil, false, nil
+	}
+	return r.Feed.PollTail(c, budget)
+}
+
 // Next is [feed.Feed.Next] with a Check before each batch.
 func (r *Reader) Next(ctx context.Context, c feed.Cursor, budget int) (*feed.Batch, error) {
 	for {

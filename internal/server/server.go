@@ -11,9 +11,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server/internal/netpoll"
 )
 
 // Server serves the routes that protocol packages register. Register all of them before it serves. After that, it is safe for
@@ -32,6 +34,7 @@ type Server struct {
 	open    sync.WaitGroup
 
 	conns    *connections
+	poller   netpoll.Poller
 	reach    atomic.Pointer[Reach]
 	attempts attempts
 	sessions liveSessions
@@ -75,8 +78,7 @@ var errNoRoute = &Error{Status: http.StatusNotFound, Reason: ReasonNotFound, Mes
 // It resolves the proxy's headers, finds the route, guards the body, and runs the checks and the handler.
 // Every request ends in the deferred function, which also catches panics, counts the request and logs it.
 func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	w := &response{ResponseWriter: rw, spare: noteHead(r)}
-	start := time.Now()
+	w := &response{ResponseWriter: rw, spare: noteHead(r), start: time.Now()}
 	r = s.label(w, s.resolve(r))
 	route := "-"
 	var (
@@ -96,9 +98,9 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 			}
 			s.writeError(e, w, r, errors.New("panic"))
 		}
-		took := time.Since(start)
-		s.opt.Metrics.request(r, e, w.status, took)
-		s.logRequest(r, w, route, took)
+		if !w.isDetached {
+			s.finish(r.Context(), newRecord(r, w, route), e)
+		}
 	}()
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if w.spare {
@@ -127,6 +129,12 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 			s.writeError(e, w, r, err)
 		}
 	}
+}
+
+// finish counts and logs a request that has ended.
+func (s *Server) finish(ctx context.Context, rec record, e *endpoint) {
+	s.opt.Metrics.request(&rec, e)
+	s.logRequest(ctx, &rec)
 }
 
 // serve checks the request in the order that the package documentation states, and passes it to its
@@ -241,6 +249,7 @@ func (s *Server) call(w *response, r *http.Request, e *endpoint) error {
 		var end func()
 		r, end = s.stream(r, e, id)
 		defer end()
+		w.detach = func(cancel func(cause error)) func(int64) { return s.detach(w, r, e, id, cancel) }
 	}
 	err = e.Handler(w, r, id.Principal)
 	if !errors.Is(err, context.Canceled) {
@@ -260,22 +269,67 @@ func (s *Server) call(w *response, r *http.Request, e *endpoint) error {
 // them, with its credentials.
 func (s *Server) stream(r *http.Request, e *endpoint, id Identity) (_ *http.Request, end func()) {
 	ctx, cancel := context.WithCancelCause(r.Context())
-	unhook := []func() bool{context.AfterFunc(s.streams, func() { cancel(ErrShutdown) })}
+	unhook := s.hook(e, id, cancel)
+	return r.WithContext(ctx), func() {
+		unhook()
+		cancel(nil)
+	}
+}
+
+// hook calls cancel when the server closes, when the session of a stream ends, and, unless the connection can renew them, when its
+// credentials expire. The server waits for the stream until unhook is called.
+func (s *Server) hook(e *endpoint, id Identity, cancel context.CancelCauseFunc) (unhook func()) {
+	stop := []func() bool{context.AfterFunc(s.streams, func() { cancel(ErrShutdown) })}
 	if id.session != "" {
-		unhook = append(unhook, s.sessions.add(id.session, cancel))
+		stop = append(stop, s.sessions.add(id.session, cancel))
 		if s.opt.Sessions.IsEnded(id.session) { // ended after the request was accepted
 			cancel(errLoggedOut)
 		}
 	}
 	if e.Access != InBand && !id.Expires.IsZero() {
-		unhook = append(unhook, time.AfterFunc(time.Until(id.Expires), func() { cancel(ErrExpired) }).Stop)
+		stop = append(stop, time.AfterFunc(time.Until(id.Expires), func() { cancel(ErrExpired) }).Stop)
 	}
 	s.open.Add(1)
-	return r.WithContext(ctx), func() {
-		for _, fn := range unhook {
+	return func() {
+		for _, fn := range stop {
 			fn()
 		}
-		cancel(nil)
 		s.open.Done()
+	}
+}
+
+// IsDetachable reports whether the connection of a request can be taken over by [http.Hijacker] and used without a goroutine.
+func IsDetachable(r *http.Request) bool {
+	if !netpoll.IsSupported || r.ProtoMajor != 1 || r.TLS != nil || r.ContentLength != 0 {
+		return false
+	}
+	c, _ := r.Context().Value(connKey{}).(*conn)
+	if c == nil {
+		return true // another http.Server than Serve's has accepted it
+	}
+	_, ok := c.Conn.(syscall.Conn)
+	return ok
+}
+
+// Detach lets the handler of a stream return before the stream ends, after it has taken the connection over. The request ends, for
+// the log, for the metrics and for [Server.Serve], when end is called with the number of bytes sent since. When the stream has to end,
+// cancel is called with the cause, also more than once and possibly before Detach returns; it must not block. The context of the request
+// ends when its handler returns. Detach panics if w isn't the response of a stream.
+func Detach(w http.ResponseWriter, cancel func(cause error)) (end func(bytes int64)) {
+	return w.(*response).detach(cancel)
+}
+
+// Poller returns the poller of the connections that have no goroutine.
+func (s *Server) Poller() *netpoll.Poller { return &s.poller }
+
+// detach is [Detach] for a route. The result refers to no part of the request.
+func (s *Server) detach(w *response, r *http.Request, e *endpoint, id Identity, cancel func(cause error)) (end func(bytes int64)) {
+	w.isDetached = true
+	unhook := s.hook(e, id, cancel)
+	rec := newRecord(r, w, e.Pattern)
+	return func(bytes int64) {
+		unhook()
+		rec.bytes += bytes
+		s.finish(context.Background(), rec, e)
 	}
 }

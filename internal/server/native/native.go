@@ -7,6 +7,7 @@ import (
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/internal/fanout"
 	"github.com/leat-dev/leat/internal/server/internal/socket"
 )
 
@@ -42,7 +43,9 @@ type native struct {
 	gw *gateway.Gateway
 
 	sse, ndjson, sockets *server.ViewerMetrics
-	heartbeats           *socket.Wheel // of the sockets
+
+	viewers    *fanout.Pool  // those without a goroutine
+	heartbeats *socket.Wheel // of the sockets
 }
 
 // Register adds the native protocol's routes.
@@ -50,7 +53,7 @@ func Register(s *server.Server, gw *gateway.Gateway) {
 	m := s.Metrics()
 	n := &native{
 		s: s, gw: gw, sse: m.Viewers("sse"), ndjson: m.Viewers("ndjson"), sockets: m.Viewers("socket"),
-		heartbeats: socket.NewWheel(s.Options().Heartbeat),
+		viewers: fanout.New(s.Options().Heartbeat), heartbeats: socket.NewWheel(s.Options().Heartbeat),
 	}
 	s.HandleAll(server.Authenticated, []server.Route{
 		{Method: http.MethodGet, Pattern: "/api/conversations/{id}/events", Handler: n.events, Stream: true},

@@ -2,7 +2,8 @@
 // the client's end of the connection.
 //
 // It has one epoll instance, which is registered with Go's own poller in turn, and one goroutine, which holds no thread while nothing
-// happens. On systems other than Linux [Poller.Add] returns [errors.ErrUnsupported], and connections keep their goroutines.
+// happens. On systems other than Linux, and in builds with the tag goroutines, [Poller.Add] returns [errors.ErrUnsupported], and
+// connections keep their goroutines.
 //
 // Invariants:
 //

@@ -1,3 +1,5 @@
+//go:build !goroutines
+
 package netpoll
 
 import (
@@ -9,6 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 )
+
+// IsSupported reports whether connections can be polled.
+const IsSupported = true
 
 // maxEvents is how many events are taken from the system at once.
 const maxEvents = 128

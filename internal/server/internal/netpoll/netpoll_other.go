@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux || goroutines
 
 package netpoll
 
@@ -6,6 +6,9 @@ import (
 	"errors"
 	"syscall"
 )
+
+// IsSupported reports whether connections can be polled.
+const IsSupported = false
 
 // Poller has no handles on this system.
 type Poller struct{}

@@ -1,3 +1,5 @@
+//go:build !goroutines
+
 package netpoll
 
 import (
