@@ -105,15 +105,15 @@ func (s *surface) socket(w http.ResponseWriter, r *http.Request, _ gateway.Princ
 	}
 	// Joined before the handshake is answered: a client that is connected misses no frame.
 	c := &webSocket{
-		s: s, r: r, client: clientID(r), after: lastEvent(r), frames: s.Hub.Join(), answers: make(chan []byte, maxAnswers),
+		s: s, client: clientID(r), after: lastEvent(r), frames: s.Hub.Join(), answers: make(chan []byte, maxAnswers),
 		leave: []func(){leave},
 	}
-	conn, ok := socket.Accept(w, r, socket.Options{Stall: s.srv.Options().Stall, ReadLimit: maxFrame, Farewell: c.farewell})
+	conn, ok := socket.Accept(w, r, s.srv.DetachSocket(w, r, socket.Options{Stall: s.srv.Options().Stall, ReadLimit: maxFrame, Farewell: c.farewell}))
 	if !ok {
 		leave()
 		return nil
 	}
-	c.conn, c.ctx = conn, conn.Context()
+	c.conn, c.ctx, c.r = conn, conn.Context(), r.WithContext(conn.Context())
 	c.identity.Store(&id)
 	conn.Serve(socket.Handler{First: c.first, Frame: c.frame, End: c.end})
 	return nil

@@ -52,12 +52,12 @@ func (n *native) socket(w http.ResponseWriter, r *http.Request, _ gateway.Princi
 	if err := server.Upgrades(w, r); err != nil {
 		return err
 	}
-	conn, ok := socket.Accept(w, r, socket.Options{Stall: n.s.Options().Stall, ReadLimit: authFrame, Farewell: farewell})
+	conn, ok := socket.Accept(w, r, n.s.DetachSocket(w, r, socket.Options{Stall: n.s.Options().Stall, ReadLimit: authFrame, Farewell: farewell}))
 	if !ok {
 		return nil
 	}
 	s := &webSocket{
-		n: n, r: r, conn: conn, ctx: conn.Context(),
+		n: n, r: r.WithContext(conn.Context()), conn: conn, ctx: conn.Context(),
 		subs: map[string]*subscription{}, pending: make(chan struct{}, maxPending),
 	}
 	id := server.IdentityOf(r.Context())

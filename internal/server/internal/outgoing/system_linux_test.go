@@ -1,3 +1,5 @@
+//go:build !goroutines
+
 package outgoing_test
 
 import (

@@ -9,9 +9,13 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/leat-dev/leat/internal/server/internal/netpoll"
+	"github.com/leat-dev/leat/internal/server/internal/outgoing"
 )
 
 // ErrDisconnected is the cause of an end that the client can't be informed of: it closed the connection, broke the protocol, or
@@ -21,7 +25,7 @@ var ErrDisconnected = errors.New("socket: client disconnected")
 // closeLimit bounds the farewell: its frame, and the client's answer to the close frame. A restart waits for it.
 const closeLimit = 2 * time.Second
 
-// Options configure a connection. All fields are required.
+// Options configure a connection. Only the fields of the first group are required.
 type Options struct {
 	// Stall is how long one write may block. A connection whose client accepts no bytes for that long is cut.
 	Stall time.Duration
@@ -29,6 +33,15 @@ type Options struct {
 	ReadLimit int64
 	// Farewell returns how to end a connection. It is called once at most, possibly while a frame is being handled.
 	Farewell func(cause error) Farewell
+
+	// Poller serves the connection without a goroutine while it is idle, if it has a file descriptor. If Poller is nil, a goroutine
+	// reads the connection.
+	Poller *netpoll.Poller
+	// Detach lets Serve return before the connection has ended, if a poller serves it. It is called once after Handler.First. When the
+	// connection has to end, cancel is to be called. The returned function is called after Handler.End. If Detach is nil, Serve waits.
+	Detach func(cancel func(cause error)) (end func())
+	// Ready is called when a message can be written after a TryWrite that returned Busy or Pending. It must not block.
+	Ready func()
 }
 
 // Farewell is the end of a connection as its client sees it.
@@ -51,10 +64,14 @@ type Handler struct {
 // Conn is one accepted WebSocket.
 type Conn struct {
 	net     net.Conn
+	raw     syscall.RawConn // nil if a goroutine serves the connection
+	out     *outgoing.Conn  // nil if raw is nil
 	options Options
 	handler Handler
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
+	unhook  func() bool // from the request's context
+	detach  func()      // what Options.Detach has returned, or nil
 	expiry  *time.Timer // of EndAt
 	beat    *beat       // of Heartbeat or Ping; nil for none
 
@@ -63,18 +80,21 @@ type Conn struct {
 	buffer *[readSize]byte // nil while nothing is being read
 	input  []byte          // the bytes of buffer that have not been parsed
 	broken bool            // the client has broken the protocol, and its bytes are ignored
+	empty  bool            // the last read took everything that had arrived
 
-	mu     sync.Mutex
-	tasks  sync.WaitGroup
-	over   bool          // no task may start, unless by another one
-	answer *closing      // what the reader has found to say at the end
-	gone   bool          // nothing more will be read
-	left   chan struct{} // closed when gone is set, if the farewell waits for it
-	ended  chan struct{} // closed after Handler.End
+	mu      sync.Mutex
+	tasks   sync.WaitGroup
+	over    bool          // no task may start, unless by another one
+	answer  *closing      // what the reader has found to say at the end
+	gone    bool          // nothing more will be read
+	reading bool          // a goroutine reads, or nothing more will be read; only with a poller
+	again   bool          // there is something to read after the current read
+	left    chan struct{} // closed when gone is set, if the farewell waits for it
+	ended   chan struct{} // closed after Handler.End
 
 	writeLock chan struct{} // the write lock: one slot
 	closed    bool          // a close frame was written; guarded by writeLock
-	stall     *time.Timer   // runs during a write
+	stall     *time.Timer   // runs during a write; nil with a poller
 	lastWrite atomic.Int64  // Unix nanoseconds
 }
 
@@ -94,10 +114,15 @@ func Accept(w http.ResponseWriter, r *http.Request, options Options) (*Conn, boo
 		return nil, false
 	}
 	c := &Conn{
-		net: conn, options: options, parser: parser{limit: options.ReadLimit}, input: early,
+		net: conn, options: options, parser: parser{limit: options.ReadLimit}, input: early, reading: true,
 		ended: make(chan struct{}), writeLock: make(chan struct{}, 1),
 	}
-	c.ctx, c.cancel = context.WithCancelCause(r.Context())
+	// The request's context ends when its handler returns, and the connection may end later.
+	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(r.Context()))
+	c.unhook = context.AfterFunc(r.Context(), func() { c.cancel(context.Cause(r.Context())) })
+	if c.poll(conn) {
+		return c, true
+	}
 	c.stall = time.AfterFunc(options.Stall, func() {
 		c.cancel(ErrDisconnected)
 		_ = c.net.Close()
@@ -109,7 +134,7 @@ func Accept(w http.ResponseWriter, r *http.Request, options Options) (*Conn, boo
 // Context ends with the connection, before the farewell.
 func (c *Conn) Context() context.Context { return c.ctx }
 
-// Serve runs the handler until the connection has ended.
+// Serve runs the handler until the connection has ended, or until the connection is detached.
 func (c *Conn) Serve(handler Handler) {
 	c.handler = handler
 	c.tasks.Add(1)
@@ -117,9 +142,20 @@ func (c *Conn) Serve(handler Handler) {
 	if err := c.guard(handler.First); err != nil {
 		c.cancel(err)
 	}
-	c.read()
+	isDetached := c.raw != nil && c.options.Detach != nil
+	if isDetached {
+		c.detach = c.options.Detach(c.cancel)
+		c.unhook()
+	}
+	if c.raw != nil {
+		c.pump()
+	} else {
+		c.read()
+	}
 	c.tasks.Done()
-	<-c.ended
+	if !isDetached {
+		<-c.ended
+	}
 }
 
 // guard calls fn and returns a panic as an error.
@@ -173,7 +209,10 @@ func (c *Conn) finish() {
 	c.over = true
 	c.mu.Unlock()
 	c.tasks.Wait()
-	c.stall.Stop()
+	c.unhook()
+	if c.stall != nil {
+		c.stall.Stop()
+	}
 	if c.expiry != nil {
 		c.expiry.Stop()
 	}
@@ -182,6 +221,9 @@ func (c *Conn) finish() {
 	}
 	c.handler.End(cause)
 	close(c.ended)
+	if c.detach != nil {
+		c.detach()
+	}
 }
 
 // leave says goodbye and closes the connection, within closeLimit.
@@ -210,7 +252,7 @@ func (c *Conn) leave(cause error) {
 	if c.Lock(ctx) != nil {
 		return // the client accepts no bytes
 	}
-	err := c.send(frames)
+	err := c.sendLast(frames)
 	c.closed = true
 	c.Unlock()
 	if err != nil || answer != nil && answer.isReply {
@@ -224,7 +266,13 @@ func (c *Conn) leave(cause error) {
 }
 
 // close closes the connection without a farewell.
-func (c *Conn) close() { _ = c.net.Close() }
+func (c *Conn) close() {
+	if c.out != nil {
+		c.out.Close()
+	} else {
+		_ = c.net.Close()
+	}
+}
 
 // departure returns a channel that is closed when the client has closed the connection.
 func (c *Conn) departure() <-chan struct{} {

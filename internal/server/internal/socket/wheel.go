@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/leat-dev/leat/internal/server/internal/outgoing"
 )
 
 // spokes is the number of a wheel's slots. Heartbeats are early by at most one of as many parts of the interval.
@@ -150,8 +152,13 @@ func (b *beat) pong(payload []byte) {
 	}
 }
 
-// tryWrite writes a frame in another goroutine, unless a frame is being written. It reports whether it does.
+// tryWrite writes a frame without waiting, unless a frame is being written. It reports whether it does. Without a poller, another
+// goroutine writes the frame.
 func (c *Conn) tryWrite(op opcode, payload []byte) bool {
+	if c.out != nil {
+		state, err := c.TryWrite(appendFrame(nil, op, payload))
+		return err == nil && state != outgoing.Busy
+	}
 	if c.ctx.Err() != nil || !c.TryLock() {
 		return false
 	}

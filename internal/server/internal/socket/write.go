@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/leat-dev/leat/internal/server/internal/outgoing"
 )
 
 // maxPooled is the capacity in bytes of the largest write buffer that is used again. Few frames are larger.
@@ -75,9 +77,42 @@ func (c *Conn) writeFrame(op opcode, payload []byte) error {
 // The write has no context, because a context that can end costs more than the write. The stall timer and the farewell end it by closing
 // the connection.
 func (c *Conn) send(frames []byte) error {
+	if c.out != nil {
+		err := c.out.Write(frames)
+		c.lastWrite.Store(time.Now().UnixNano())
+		return err
+	}
 	c.stall.Reset(c.options.Stall)
 	_, err := c.net.Write(frames)
 	c.stall.Stop()
 	c.lastWrite.Store(time.Now().UnixNano())
 	return err
+}
+
+// sendLast is send for the last frames.
+func (c *Conn) sendLast(frames []byte) error {
+	if c.out != nil {
+		return c.out.WriteLast(frames)
+	}
+	return c.send(frames)
+}
+
+// CanTry reports whether TryWrite can be used.
+func (c *Conn) CanTry() bool { return c.out != nil }
+
+// TryWrite writes a frame of AppendText if it can do so without waiting, like [outgoing.Conn.TryWrite]. The frame must not be changed
+// later. It doesn't need the write lock. Its only error is ErrDisconnected, after which the connection ends.
+func (c *Conn) TryWrite(frame []byte) (outgoing.State, error) {
+	if c.ctx.Err() != nil {
+		return outgoing.Busy, ErrDisconnected
+	}
+	state, err := c.out.TryWrite(frame)
+	if err != nil {
+		c.cancel(ErrDisconnected)
+		return outgoing.Busy, ErrDisconnected
+	}
+	if state != outgoing.Busy {
+		c.lastWrite.Store(time.Now().UnixNano())
+	}
+	return state, nil
 }
