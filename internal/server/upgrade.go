@@ -5,6 +5,8 @@ package server
 import (
 	"net/http"
 	"strings"
+
+	"github.com/leat-dev/leat/internal/server/internal/socket"
 )
 
 // Upgrades checks that a request asks for a WebSocket. It returns the error for the client if it does not.
@@ -19,6 +21,18 @@ func Upgrades(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Connection", "Upgrade")
 	w.Header().Set("Upgrade", "websocket")
 	return Errorf(http.StatusUpgradeRequired, ReasonInvalid, "this path is a WebSocket; connect with a WebSocket client")
+}
+
+// DetachSocket adds to the options of a WebSocket that its connection needs no goroutine, if that is possible.
+func (s *Server) DetachSocket(w http.ResponseWriter, r *http.Request, o socket.Options) socket.Options {
+	if IsDetachable(r) {
+		o.Poller = s.Poller()
+		o.Detach = func(cancel func(cause error)) func() {
+			end := Detach(w, cancel)
+			return func() { end(0) } // only the handshake is counted
+		}
+	}
+	return o
 }
 
 // names reports whether a header's list contains a word.

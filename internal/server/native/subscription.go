@@ -35,7 +35,7 @@ type subscription struct {
 // subscribe starts a subscription. If the client has one for the same conversation, that ends first, so none of its frames
 // follow the new "subscribed".
 //
-// It runs in the read loop. The subscribed frame is written before the goroutine starts, so no batch can
+// It handles a frame. The subscribed frame is written before the goroutine starts, so no batch can
 // precede it. Whatever fails after the feed was opened releases the feed and the count as a viewer.
 func (s *webSocket) subscribe(f clientFrame) error {
 	s.unsubscribe(f.Conversation)

@@ -26,3 +26,6 @@ func (h *Handle) Want(Events) error { return errors.ErrUnsupported }
 
 // Close does nothing.
 func (h *Handle) Close() {}
+
+// TryRead returns an error.
+func TryRead(syscall.RawConn, []byte) (int, error) { return 0, errors.ErrUnsupported }

@@ -3,6 +3,8 @@
 package netpoll_test
 
 import (
+	"errors"
+	"io"
 	"net"
 	"syscall"
 	"testing"
@@ -123,4 +125,38 @@ func TestEarlier(t *testing.T) {
 	h, events := add(t, p, server, 0)
 	defer h.Close()
 	wait(t, events, netpoll.Closed)
+}
+
+func TestTryRead(t *testing.T) {
+	client, server := pair(t)
+	raw, err := server.(syscall.Conn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p netpoll.Poller
+	h, events := add(t, &p, server, netpoll.Readable)
+	defer h.Close()
+	b := make([]byte, 2)
+	if _, err := netpoll.TryRead(raw, b); !errors.Is(err, netpoll.ErrEmpty) {
+		t.Error(err)
+	}
+	if _, err := client.Write([]byte("abc")); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, events, netpoll.Readable)
+	for _, want := range []string{"ab", "c"} {
+		if n, err := netpoll.TryRead(raw, b); err != nil || string(b[:n]) != want {
+			t.Errorf("%q, %v", b[:n], err)
+		}
+	}
+	_ = client.Close()
+	wait(t, events, netpoll.Closed)
+	if _, err := netpoll.TryRead(raw, b); !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+	h.Close()
+	_ = server.Close()
+	if _, err := netpoll.TryRead(raw, b); !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
 }

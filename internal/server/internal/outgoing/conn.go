@@ -64,6 +64,7 @@ type Conn struct {
 	rest     []byte          // the unsent bytes of a frame that the system has taken in part
 	full     bool            // the system takes no bytes, and calls writable when it does
 	writing  bool            // a Write has its turn
+	last     bool            // WriteLast has had its turn
 	turns    []chan struct{} // of the Writes that wait for their turn
 	sent     chan struct{}   // closed when rest is sent, for the Write that has its turn
 	notify   bool            // ready is to be called
@@ -85,9 +86,9 @@ func New(config Config) (*Conn, error) {
 // not be changed. After an error, the connection is closed.
 func (c *Conn) TryWrite(frame []byte) (State, error) {
 	c.mu.Lock()
-	if c.err != nil {
-		defer c.mu.Unlock()
-		return Busy, c.err
+	if err := c.refusal(); err != nil {
+		c.mu.Unlock()
+		return Busy, err
 	}
 	if c.busy() {
 		c.notify = true
@@ -113,20 +114,29 @@ func (c *Conn) TryWrite(frame []byte) (State, error) {
 
 // Write writes a frame, after the frames of other goroutines. It blocks until the system has taken the frame or the connection has
 // ended.
-func (c *Conn) Write(frame []byte) error {
+func (c *Conn) Write(frame []byte) error { return c.write(frame, false) }
+
+// WriteLast is Write for the last frame. Every later frame is refused with ErrClosed, also of Writes that are waiting for their turn.
+func (c *Conn) WriteLast(frame []byte) error { return c.write(frame, true) }
+
+func (c *Conn) write(frame []byte, last bool) error {
 	c.mu.Lock()
-	if c.err == nil && c.busy() {
+	if c.refusal() == nil && c.busy() {
 		turn := make(chan struct{})
 		c.turns = append(c.turns, turn)
 		c.mu.Unlock()
 		<-turn
 		c.mu.Lock()
 	}
-	if c.err != nil {
-		defer c.mu.Unlock()
-		return c.err
+	if err := c.refusal(); err != nil {
+		c.mu.Unlock()
+		return err
 	}
 	c.writing = true
+	if last {
+		c.last = true
+		c.dismiss()
+	}
 	_, err := c.push(frame)
 	if err == nil && c.full {
 		sent := make(chan struct{})
@@ -161,6 +171,14 @@ func (c *Conn) Close() {
 	c.fail(ErrClosed)
 	c.mu.Unlock()
 	c.system.close()
+}
+
+// refusal returns the error for a new frame, or nil. The caller must hold the mutex.
+func (c *Conn) refusal() error {
+	if c.err == nil && c.last {
+		return ErrClosed
+	}
+	return c.err
 }
 
 // busy reports whether a new frame has to wait. The caller must hold the mutex.
@@ -272,7 +290,7 @@ func (c *Conn) abort(err error) {
 // fail notes why the connection ends, and wakes every Write. The caller must hold the mutex, and close the connection after it has
 // released the mutex.
 func (c *Conn) fail(err error) {
-	c.err, c.rest, c.full, c.notify = err, nil, false, false
+	c.err, c.rest, c.full = err, nil, false
 	if c.timer != nil {
 		c.timer.Stop()
 	}
@@ -280,8 +298,13 @@ func (c *Conn) fail(err error) {
 		close(c.sent)
 		c.sent = nil
 	}
+	c.dismiss()
+}
+
+// dismiss wakes the Writes that wait for their turn, because they are refused. The caller must hold the mutex.
+func (c *Conn) dismiss() {
 	for _, turn := range c.turns {
 		close(turn)
 	}
-	c.turns = nil
+	c.turns, c.notify = nil, false
 }

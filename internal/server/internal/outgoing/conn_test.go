@@ -344,3 +344,41 @@ func TestEnds(t *testing.T) {
 		}
 	})
 }
+
+// After the last frame, no other frame is sent, whether it was waiting before or comes later.
+func TestWriteLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pipe{room: none}
+		c := &Conn{system: p, stall: stall, ready: func() { t.Error("ready after the last frame") }}
+		done := make(chan error, 3)
+		go func() { done <- c.Write([]byte("first ")) }()
+		synctest.Wait()
+		go func() { done <- c.WriteLast([]byte("last")) }()
+		synctest.Wait()
+		go func() { done <- c.Write([]byte("late")) }()
+		synctest.Wait()
+		if state, err := c.TryWrite([]byte("refused")); state != Busy || err != nil {
+			t.Error(state, err)
+		}
+		p.room = all
+		c.writable()
+		var refused int
+		for range 3 {
+			if err := <-done; errors.Is(err, ErrClosed) {
+				refused++
+			} else if err != nil {
+				t.Error(err)
+			}
+		}
+		if string(p.got) != "first last" || refused != 1 {
+			t.Errorf("%q, %d refused", p.got, refused)
+		}
+		if _, err := c.TryWrite([]byte("x")); !errors.Is(err, ErrClosed) {
+			t.Error(err)
+		}
+		if err := errors.Join(c.Write([]byte("x")), c.WriteLast([]byte("x"))); !errors.Is(err, ErrClosed) || string(p.got) != "first last" {
+			t.Error(err, string(p.got))
+		}
+		c.Close()
+	})
+}

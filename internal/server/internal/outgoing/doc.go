@@ -9,6 +9,7 @@
 //   - Frames never mix. When the system has taken a part of a frame, the rest is sent before any other frame.
 //   - A frame is written with one system call if the system has room for it.
 //   - A Write that waits goes before every later TryWrite, so a busy conversation can't delay the answer to a command.
+//   - No frame follows the one of [Conn.WriteLast].
 //   - Config.Ready follows each TryWrite that returned Busy or Pending, unless the connection ends before. Several of them get one
 //     call.
 //   - A connection that is not blocked has no timer and no registration for Writable.
