@@ -67,7 +67,7 @@ func (v *viewer) detach(ctx context.Context) error {
 	v.isDetached = true
 	v.measured = v.metrics.Open()
 	d := &detached{n: v.n, conversation: v.feed.Conversation(), isChunked: v.r.ProtoAtLeast(1, 1), measured: v.measured, leave: v.leave}
-	o := fanout.Options{Reader: v.feed, Out: d, Encoding: feed.SSE, Heartbeat: heartbeatSSE, Metrics: v.metrics, End: d.ended}
+	o := fanout.Options{Reader: v.feed, Out: d, Encoding: feed.SSE, Heartbeat: heartbeatSSE, Metrics: v.metrics, Measured: v.measured, End: d.ended}
 	if d.isChunked {
 		o.Encoding, o.Heartbeat = feed.SSEChunk, heartbeatChunk
 		greeting = chunk(greeting)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -41,6 +42,9 @@ type webSocket struct {
 	followsReadings bool // the client gets read positions
 
 	pending chan struct{} // one slot for each request that runs
+
+	mu      sync.Mutex
+	blocked []*subscription // those whose frame the connection didn't take at once
 }
 
 // socket answers GET /api/ws.
@@ -52,14 +56,14 @@ func (n *native) socket(w http.ResponseWriter, r *http.Request, _ gateway.Princi
 	if err := server.Upgrades(w, r); err != nil {
 		return err
 	}
-	conn, ok := socket.Accept(w, r, n.s.DetachSocket(w, r, socket.Options{Stall: n.s.Options().Stall, ReadLimit: authFrame, Farewell: farewell}))
+	s := &webSocket{n: n, subs: map[string]*subscription{}, pending: make(chan struct{}, maxPending)}
+	conn, ok := socket.Accept(w, r, n.s.DetachSocket(w, r, socket.Options{
+		Stall: n.s.Options().Stall, ReadLimit: authFrame, Farewell: farewell, Ready: s.ready,
+	}))
 	if !ok {
 		return nil
 	}
-	s := &webSocket{
-		n: n, r: r.WithContext(conn.Context()), conn: conn, ctx: conn.Context(),
-		subs: map[string]*subscription{}, pending: make(chan struct{}, maxPending),
-	}
+	s.r, s.conn, s.ctx = r.WithContext(conn.Context()), conn, conn.Context()
 	id := server.IdentityOf(r.Context())
 	s.identity.Store(&id)
 	conn.Serve(socket.Handler{First: s.first, Frame: s.frame, End: s.end})
@@ -70,6 +74,9 @@ func (n *native) socket(w http.ResponseWriter, r *http.Request, _ gateway.Princi
 func (s *webSocket) end(cause error) {
 	if s.warning != nil {
 		s.warning.Stop()
+	}
+	for id := range s.subs {
+		s.unsubscribe(id)
 	}
 	if server.Describe(cause).Status == http.StatusInternalServerError && !errors.Is(cause, socket.ErrDisconnected) {
 		s.n.s.Log().Error("socket failed", "request", server.RequestID(s.r.Context()), "error", cause)

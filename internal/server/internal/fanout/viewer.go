@@ -32,7 +32,9 @@ type Options struct {
 	// Heartbeat is the frame that is written after silence. It is the same for all viewers with the same encoding. If it is nil, the
 	// connection has heartbeats of its own.
 	Heartbeat []byte
-	Metrics   *server.ViewerMetrics
+	// Metrics count the batches of groups, and Measured those that the viewer alone gets. The viewer doesn't close it.
+	Metrics  *server.ViewerMetrics
+	Measured *server.Viewer
 	// End is called once when the viewer ends, with the cause and the bytes written. The reader is released by then. It must not block.
 	End func(cause error, bytes int64)
 }
@@ -44,6 +46,7 @@ type Viewer struct {
 	encoding  feed.Encoding
 	heartbeat []byte
 	metrics   *server.ViewerMetrics
+	measured  *server.Viewer
 	end       func(cause error, bytes int64)
 
 	// The worker that runs the viewer uses these. While the viewer is in a group, the group's lock protects cursor, bytes and index.
@@ -63,7 +66,7 @@ type Viewer struct {
 // NewViewer returns a viewer, which does nothing before Start. It may be cancelled before.
 func (p *Pool) NewViewer(o Options) *Viewer {
 	v := &Viewer{
-		reader: o.Reader, cursor: o.Cursor, encoding: o.Encoding, out: o.Out, heartbeat: o.Heartbeat, metrics: o.Metrics, end: o.End,
+		reader: o.Reader, cursor: o.Cursor, encoding: o.Encoding, out: o.Out, heartbeat: o.Heartbeat, metrics: o.Metrics, measured: o.Measured, end: o.End,
 	}
 	v.pool, v.job.run = p, v.run
 	v.state.Store(queued) // so that nothing runs it before Start
@@ -122,6 +125,7 @@ func (v *Viewer) run(isSlow bool) (needsSlow bool) {
 			return false
 		}
 		if b == nil {
+			v.measured.Idle(v.cursor)
 			v.pool.join(v)
 			return false
 		}
@@ -187,7 +191,7 @@ func (v *Viewer) write(b *feed.Batch) bool {
 	if state == outgoing.Busy {
 		return false
 	}
-	v.metrics.Wrote(v.cursor, b, len(frame), 1)
+	v.measured.Wrote(v.cursor, b, len(frame))
 	v.bytes += int64(len(frame))
 	v.cursor = b.Cursor
 	return state == outgoing.Sent

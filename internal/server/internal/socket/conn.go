@@ -172,8 +172,8 @@ func (c *Conn) guard(fn func() error) (err error) {
 // handler and other tasks may call Go.
 func (c *Conn) Go(task func()) { c.tasks.Go(task) }
 
-// tryGo is Go for callers that don't know whether the connection has ended. It returns false then.
-func (c *Conn) tryGo(task func()) bool {
+// TryGo is Go for callers that don't know whether the connection has ended. It returns false then, and doesn't run the task.
+func (c *Conn) TryGo(task func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.over {
@@ -184,7 +184,7 @@ func (c *Conn) tryGo(task func()) bool {
 
 // AfterFunc runs task like Go, after a delay and unless the connection has ended by then. Stop the timer when the connection ends.
 func (c *Conn) AfterFunc(delay time.Duration, task func()) *time.Timer {
-	return time.AfterFunc(delay, func() { c.tryGo(task) })
+	return time.AfterFunc(delay, func() { c.TryGo(task) })
 }
 
 // End ends the connection. It returns at once; only the first cause counts.

@@ -162,7 +162,7 @@ func (c *Conn) tryWrite(op opcode, payload []byte) bool {
 	if c.ctx.Err() != nil || !c.TryLock() {
 		return false
 	}
-	started := c.tryGo(func() {
+	started := c.TryGo(func() {
 		defer c.Unlock()
 		_ = c.writeFrame(op, payload)
 	})
