@@ -40,32 +40,32 @@ type Archive struct {
 	Runtime, Model []byte
 }
 
-// Open reads the archive at a path: a .tar.gz, or the folder that is in it. The errors include [ErrVersion] and [ErrIncomplete].
+// Open reads the archive at a path: a .tar.gz, or the folder that is in it. An archive that is incomplete or of another version is an error.
 func Open(name string) (*Archive, error) {
-	files, err := read(name)
+	files, err := readFiles(name)
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range required {
 		if len(files[f]) == 0 {
-			return nil, fmt.Errorf("%w: %s has no %s; download it again", ErrIncomplete, name, f)
+			return nil, fmt.Errorf("%w: %s has no %s; download it again", errIncomplete, name, f)
 		}
 	}
 	var manifest struct{ Version int }
 	if err := json.Unmarshal(files[manifestFile], &manifest); err != nil {
-		return nil, fmt.Errorf("%w: %s: %s: %w", ErrIncomplete, name, manifestFile, err)
+		return nil, fmt.Errorf("%w: %s: %s: %w", errIncomplete, name, manifestFile, err)
 	}
 	if manifest.Version != version {
-		return nil, fmt.Errorf("%w: %s has version %d, and this gateway needs version %d; download the archive of the gateway's release", ErrVersion, name, manifest.Version, version)
+		return nil, fmt.Errorf("%w: %s has version %d, and this gateway needs version %d; download the archive of the gateway's release", errVersion, name, manifest.Version, version)
 	}
 	if bytes.Contains(bytes.ToLower(files[scriptFile]), []byte("</script")) {
-		return nil, fmt.Errorf("%w: %s: %s would end its script element", ErrIncomplete, name, scriptFile)
+		return nil, fmt.Errorf("%w: %s: %s would end its script element", errIncomplete, name, scriptFile)
 	}
 	return &Archive{Script: files[scriptFile], Runtime: compress(files[runtimeFile]), Model: compress(files[modelFile])}, nil
 }
 
-// read returns the required files that are at a path, by their names.
-func read(name string) (map[string][]byte, error) {
+// readFiles returns the required files that are at a path, by their names.
+func readFiles(name string) (map[string][]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func read(name string) (map[string][]byte, error) {
 	}
 	z, err := gzip.NewReader(f)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s is not a .tar.gz: %w", ErrIncomplete, name, err)
+		return nil, fmt.Errorf("%w: %s is not a .tar.gz: %w", errIncomplete, name, err)
 	}
 	files := map[string][]byte{}
 	for r := tar.NewReader(io.LimitReader(z, maxSize)); ; {
@@ -88,7 +88,7 @@ func read(name string) (map[string][]byte, error) {
 			files[path.Base(h.Name)], err = io.ReadAll(r)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: %s: %w; download it again", ErrIncomplete, name, err)
+			return nil, fmt.Errorf("%w: %s: %w; download it again", errIncomplete, name, err)
 		}
 	}
 }

@@ -84,7 +84,7 @@ export class Call {
       const microphone = await Microphone.open((frame) => {
         if (this.view.get().isMuted) return;
         if (talkMode.get() === "hands-free") this.detector?.take(frame.pcm);
-        this.talk.take(frame, this.detector?.probability);
+        this.talk.take(frame, this.detector?.estimate);
         this.level.set(frame.level);
         this.change({ isHearing: this.talk.isOpen });
       }, () => this.closeMicrophone("lost"));

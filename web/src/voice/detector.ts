@@ -1,5 +1,7 @@
 // The speech detector that an operator can add to the gateway: a model that tells speech from noise. web/vad/frame.mjs is the other side.
 
+import { frameSize } from "./frames";
+
 /** A message of the model: it is loaded, the probability of speech in the next 32 ms, or what failed. */
 export type DetectorMessage = { ready: true } | { probability: number } | { error: string };
 
@@ -15,20 +17,33 @@ export const detectorFaults: Record<DetectorFault, string> = {
   slow: "The speech detector is too slow on this device.",
 };
 
+/** What a model knows of the newest audio. */
+export interface Estimate {
+  probability: number; // that the person is speaking
+  delay: number; // how many frames of the microphone it is behind
+}
+
 /** The samples that one probability is for. */
 const windowSize = 512;
-/** How far the model may be behind, in samples: one second. Speech that is found later is found too late. */
-const maxLag = 16_000;
+/** The model's answers are used until it is this many frames behind: 1.5 s. A busy device catches up. */
+export const maxDelay = 75;
+/** The device is too slow if the model is this many frames behind: 10 s. */
+const slowDelay = 500;
 
 /** Asks the model about the microphone's audio. It knows the model only by its port. */
 export class Detector {
   state: DetectorState = "loading";
-  /** The probability that the person is speaking; undefined if it isn't known. */
-  probability: number | undefined;
+  private probability: number | undefined;
   private lag = 0; // the samples without an answer
 
   constructor(private readonly port: MessagePort, private readonly onState: (state: DetectorState) => void) {
     port.onmessage = ({ data }) => this.handle(data as DetectorMessage);
+  }
+
+  /** What the model knows; undefined if it isn't loaded, has failed, or is too far behind. */
+  get estimate(): Estimate | undefined {
+    const delay = Math.ceil(this.lag / frameSize);
+    return this.probability === undefined || delay > maxDelay ? undefined : { probability: this.probability, delay };
   }
 
   /** Takes the next audio of the microphone. Audio before the model is loaded is dropped. */
@@ -36,7 +51,7 @@ export class Detector {
     if (this.state !== "on") return;
     this.port.postMessage(pcm);
     this.lag += pcm.byteLength / 2;
-    if (this.lag > maxLag) this.fail("slow");
+    if (this.lag > slowDelay * frameSize) this.fail("slow");
   }
 
   /** Ends the detector with a fault. */
