@@ -95,7 +95,7 @@ func (pr *Producer) Write(ctx context.Context, b []byte) error {
 		if p.generation != pr.generation {
 			return nil, nil, errReplaced
 		}
-		before, incomplete := p.stream.Offset(), p.incomplete(b)
+		before, incomplete := p.stream.Offset(), p.incompleteFrame(b)
 		ops, err := p.stream.Write(b)
 		hasProgress = p.stream.Advanced()
 		offset = p.stream.Offset()

@@ -136,9 +136,9 @@ func (p *turn) capture(before, b []byte, decoded int64, err error) {
 	}
 }
 
-// incomplete returns a copy of the stream's incomplete frame if it may be needed to capture b. No frame ends in a b without a line end,
+// incompleteFrame returns a copy of the stream's incomplete frame if it may be needed to capture b. No frame ends in a b without a line end,
 // so nothing is copied for each piece of a long line; if it is refused, the report begins with b. p.mu is locked.
-func (p *turn) incomplete(b []byte) []byte {
+func (p *turn) incompleteFrame(b []byte) []byte {
 	if !p.run.IsCaptured || p.stream.Buffered() == 0 || !bytes.ContainsAny(b, "\r\n") {
 		return nil
 	}

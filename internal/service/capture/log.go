@@ -97,8 +97,8 @@ const (
 	// gatherFor is how long records wait for others. A wake-up, a search for secrets and a write for each chunk of every stream would
 	// cost more than the rest of the capture. A crash loses as much.
 	gatherFor = 100 * time.Millisecond
-	// enough is the number of queued bytes from which records are written at once.
-	enough = maxQueued / 8
+	// drainAt is the number of queued bytes from which records are written at once.
+	drainAt = maxQueued / 8
 )
 
 // run is the goroutine that owns the ring. It takes all records at once, so that one write covers many small ones. It ends when
@@ -172,7 +172,7 @@ func (l *Log) reserve(n int) bool {
 	case queued > maxQueued && n > 0:
 		l.queued.Add(-int64(n))
 		return false
-	case queued > enough:
+	case queued > drainAt:
 		signal(l.urgent)
 	}
 	return true

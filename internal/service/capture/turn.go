@@ -17,13 +17,13 @@ type Turn struct {
 	lostBytes int        // bytes dropped since the last lost record
 
 	// The fields below belong to the log's goroutine.
-	index    *turnIndex
-	isStream bool     // received bytes are pieces of a body, not messages
-	pending  []byte   // the received end of the body that isn't written yet
-	pieces   []record // the parts of pending that can be masked and written
-	lastAt   int64    // arrival time of pending's last piece, epoch milliseconds
-	spare    []record // memory for records
-	buffer   []byte   // memory for data
+	index       *turnIndex
+	isStream    bool     // received bytes are pieces of a body, not messages
+	pending     []byte   // the received end of the body that isn't written yet
+	pieces      []record // the parts of pending that can be masked and written
+	lastAt      int64    // arrival time of pending's last piece, epoch milliseconds
+	freeRecords []record // memory for records
+	freeData    []byte   // memory for data
 }
 
 // record is one record of a turn: its payload ends at an offset, and begins where the one before it ends.
@@ -94,7 +94,7 @@ func (t *Turn) note(kind byte, data []byte) {
 func (t *Turn) drain(f *ring) {
 	t.mu.Lock()
 	records, data := t.records, t.data
-	t.records, t.data = t.spare[:0], t.buffer[:0]
+	t.records, t.data = t.freeRecords[:0], t.freeData[:0]
 	t.mu.Unlock()
 	t.l.queued.Add(-int64(len(data)))
 	from := 0
@@ -103,9 +103,9 @@ func (t *Turn) drain(f *ring) {
 		from = r.end
 	}
 	t.flush(f)
-	t.spare, t.buffer = records, data
+	t.freeRecords, t.freeData = records, data
 	if cap(data) > maxPending {
-		t.spare, t.buffer = nil, nil
+		t.freeRecords, t.freeData = nil, nil
 	}
 }
 
