@@ -44,14 +44,14 @@ var errUnauthorized = errors.New("elizaws: unauthorized")
 
 // webSocket is one connection to /ws.
 type webSocket struct {
-	s        *surface
-	r        *http.Request // the handshake
-	conn     *socket.Conn
-	ctx      context.Context // the connection's
-	identity atomic.Pointer[server.Identity]
-	client   string // the client's id; empty if it sent none
-	after    int64  // the last signal that the client has; -1 if it sent no cursor
-	frames   *hub.Cursor
+	s         *surface
+	handshake server.Handshake
+	conn      *socket.Conn
+	ctx       context.Context // the connection's
+	identity  atomic.Pointer[server.Identity]
+	client    string // the client's id; empty if it sent none
+	after     int64  // the last signal that the client has; -1 if it sent no cursor
+	frames    *hub.Cursor
 
 	answers chan []byte // to the writer
 	active  atomic.Bool // the client is authenticated
@@ -108,12 +108,15 @@ func (s *surface) socket(w http.ResponseWriter, r *http.Request, _ gateway.Princ
 		s: s, client: clientID(r), after: lastEvent(r), frames: s.Hub.Join(), answers: make(chan []byte, maxAnswers),
 		leave: []func(){leave},
 	}
-	conn, ok := socket.Accept(w, r, s.srv.DetachSocket(w, r, socket.Options{Stall: s.srv.Options().Stall, ReadLimit: maxFrame, Farewell: c.farewell}))
+	handshake, values := server.HandshakeOf(r)
+	conn, ok := socket.Accept(w, r, s.srv.DetachSocket(w, r, socket.Options{
+		Stall: s.srv.Options().Stall, ReadLimit: maxFrame, Farewell: c.farewell, Values: values,
+	}))
 	if !ok {
 		leave()
 		return nil
 	}
-	c.conn, c.ctx, c.r = conn, conn.Context(), r.WithContext(conn.Context())
+	c.conn, c.ctx, c.handshake = conn, conn.Context(), handshake
 	c.identity.Store(&id)
 	conn.Serve(socket.Handler{First: c.first, Frame: c.frame, End: c.end})
 	return nil
@@ -242,7 +245,7 @@ func (c *webSocket) authenticate() error {
 	if !ok || f.Type != "auth" || json.Unmarshal(f.Token, &token) != nil {
 		return errUnauthorized
 	}
-	id, err := c.s.srv.Authenticate(c.r, token)
+	id, err := c.s.srv.Authenticate(c.handshake.Request(c.ctx), token)
 	if err != nil {
 		c.s.srv.Metrics().Unauthorized(true)
 		return errUnauthorized
@@ -257,7 +260,7 @@ func (c *webSocket) renew(f clientFrame) {
 	if c.principal().Admin || json.Unmarshal(f.Token, &token) != nil || token == "" {
 		return
 	}
-	id, err := c.s.srv.Authenticate(c.r, token)
+	id, err := c.s.srv.Authenticate(c.handshake.Request(c.ctx), token)
 	if p := c.principal(); err == nil && id.Admin == p.Admin && id.Tenant == p.Tenant && id.Subject == p.Subject {
 		c.identity.Store(&id)
 		c.conn.EndAt(id.Expires, server.ErrExpired)

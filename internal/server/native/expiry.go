@@ -47,7 +47,7 @@ func (s *webSocket) warn(ends time.Time) {
 // subscriptions. Only changed scopes need that check, as the user is the same. A nil list of scopes means
 // all of them and differs from an empty one.
 func (s *webSocket) renew(f clientFrame) error {
-	id, err := s.n.s.Authenticate(s.r, f.Token)
+	id, err := s.n.s.Authenticate(s.handshake.Request(s.ctx), f.Token)
 	if err == nil && !sameUser(id.Principal, s.principal()) {
 		err = server.Errorf(http.StatusForbidden, server.ReasonForbidden, "the token belongs to another user; open another connection for it")
 	}

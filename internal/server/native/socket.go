@@ -27,10 +27,10 @@ var errUnauthorized = errors.New("native: unauthorized")
 // Frames are handled one at a time, in order. Goroutines run commands and follow subscriptions. All of them write through conn, which
 // writes one frame at a time, and all end with ctx.
 type webSocket struct {
-	n    *native
-	r    *http.Request // the handshake
-	conn *socket.Conn
-	ctx  context.Context // the connection's
+	n         *native
+	handshake server.Handshake
+	conn      *socket.Conn
+	ctx       context.Context // the connection's
 
 	identity atomic.Pointer[server.Identity]
 	warned   atomic.Int64 // the last expiry that the client was warned of, in Unix nanoseconds
@@ -56,14 +56,15 @@ func (n *native) socket(w http.ResponseWriter, r *http.Request, _ gateway.Princi
 	if err := server.Upgrades(w, r); err != nil {
 		return err
 	}
-	s := &webSocket{n: n, subs: map[string]*subscription{}, pending: make(chan struct{}, maxPending)}
+	handshake, values := server.HandshakeOf(r)
+	s := &webSocket{n: n, handshake: handshake, subs: map[string]*subscription{}, pending: make(chan struct{}, maxPending)}
 	conn, ok := socket.Accept(w, r, n.s.DetachSocket(w, r, socket.Options{
-		Stall: n.s.Options().Stall, ReadLimit: authFrame, Farewell: farewell, Ready: s.ready,
+		Stall: n.s.Options().Stall, ReadLimit: authFrame, Farewell: farewell, Values: values, Ready: s.ready,
 	}))
 	if !ok {
 		return nil
 	}
-	s.r, s.conn, s.ctx = r.WithContext(conn.Context()), conn, conn.Context()
+	s.conn, s.ctx = conn, conn.Context()
 	id := server.IdentityOf(r.Context())
 	s.identity.Store(&id)
 	conn.Serve(socket.Handler{First: s.first, Frame: s.frame, End: s.end})
@@ -79,7 +80,7 @@ func (s *webSocket) end(cause error) {
 		s.unsubscribe(id)
 	}
 	if server.Describe(cause).Status == http.StatusInternalServerError && !errors.Is(cause, socket.ErrDisconnected) {
-		s.n.s.Log().Error("socket failed", "request", server.RequestID(s.r.Context()), "error", cause)
+		s.n.s.Log().Error("socket failed", "request", server.RequestID(s.ctx), "error", cause)
 	}
 }
 
@@ -147,7 +148,7 @@ func (s *webSocket) authenticate() error {
 	if err != nil || f.Type != "auth" {
 		return required
 	}
-	id, err := s.n.s.Authenticate(s.r, f.Token)
+	id, err := s.n.s.Authenticate(s.handshake.Request(s.ctx), f.Token)
 	if err != nil {
 		s.n.s.Metrics().Unauthorized(true)
 		return fmt.Errorf("%w: %w", errUnauthorized, err)

@@ -26,10 +26,12 @@ func (c *Conn) Write(text []byte) error {
 // Lock acquires the write lock. A caller that decides late what to send acquires it first, so that it sends the newest state and
 // not one that went stale while another goroutine wrote. If ctx ends first, Lock returns ErrDisconnected.
 func (c *Conn) Lock(ctx context.Context) error {
-	select {
-	case c.writeLock <- struct{}{}:
-	case <-ctx.Done():
-		return ErrDisconnected
+	if !c.TryLock() {
+		select {
+		case c.writeLock <- struct{}{}:
+		case <-ctx.Done():
+			return ErrDisconnected
+		}
 	}
 	if ctx.Err() != nil { // both cases were ready
 		c.Unlock()
