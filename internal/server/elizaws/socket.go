@@ -118,7 +118,7 @@ func (s *surface) socket(w http.ResponseWriter, r *http.Request, _ gateway.Princ
 	}
 	c.conn, c.ctx, c.handshake = conn, conn.Context(), handshake
 	c.identity.Store(&id)
-	conn.Serve(socket.Handler{First: c.first, Frame: c.frame, End: c.end})
+	conn.Serve(socket.Handler{Begin: c.begin, Frame: c.frame, End: c.end})
 	return nil
 }
 
@@ -159,11 +159,11 @@ func lastEvent(r *http.Request) int64 {
 	return -1
 }
 
-// first authenticates the client and starts the writer.
+// begin authenticates the client and starts the writer.
 //
 // A client that authenticates by a frame joins the hub again: the cursor from the handshake would deliver
 // frames from before the authentication.
-func (c *webSocket) first() error {
+func (c *webSocket) begin() error {
 	greeting := []byte(nil)
 	if !isAuthenticated(c.principal()) {
 		if err := c.authenticate(); err != nil {

@@ -44,7 +44,7 @@ func serveRaw(t *testing.T, first func(*socket.Conn) error, early []byte, test f
 				return
 			}
 			conn.Serve(socket.Handler{
-				First: func() error {
+				Begin: func() error {
 					if first == nil {
 						return nil
 					}
