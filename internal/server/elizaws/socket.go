@@ -122,8 +122,11 @@ func (s *surface) socket(w http.ResponseWriter, r *http.Request, _ gateway.Princ
 	return nil
 }
 
-// end releases what is left when the connection has ended. The cause doesn't matter, because Eliza's clients always reconnect.
-func (c *webSocket) end(error) {
+// end releases what is left when the connection has ended. Eliza's clients always reconnect, so only a panic is logged.
+func (c *webSocket) end(cause error) {
+	if errors.Is(cause, socket.ErrPanic) {
+		c.s.srv.Log().Error("socket failed", "request", server.RequestID(c.ctx), "error", cause)
+	}
 	for _, fn := range slices.Backward(c.leave) {
 		fn()
 	}

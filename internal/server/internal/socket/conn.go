@@ -22,6 +22,9 @@ import (
 // stopped accepting bytes.
 var ErrDisconnected = errors.New("socket: client disconnected")
 
+// ErrPanic is the cause of an end by a panic of the handler. Its text has the stack.
+var ErrPanic = errors.New("socket: handler panicked")
+
 // closeLimit bounds the farewell: its frame, and the client's answer to the close frame. A restart waits for it.
 const closeLimit = 2 * time.Second
 
@@ -177,7 +180,7 @@ func (c *Conn) Serve(handler Handler) {
 func (c *Conn) guard(fn func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("socket: handler panicked: %v\n%s", p, debug.Stack())
+			err = fmt.Errorf("%w: %v\n%s", ErrPanic, p, debug.Stack())
 		}
 	}()
 	return fn()
