@@ -59,17 +59,17 @@ type Conn struct {
 	ready  func()
 	failed func(error)
 
-	mu        sync.Mutex
-	err       error           // why the connection has ended
-	tail      []byte          // the unsent bytes of a frame that the system has taken in part
-	full      bool            // the system takes no bytes, and calls writable when it does
-	isWriting bool            // a Write has its turn
-	last      bool            // WriteLast has had its turn
-	turns     []chan struct{} // of the Writes that wait for their turn
-	done      chan struct{}   // closed when tail is sent, for the Write that has its turn
-	notify    bool            // ready is to be called
-	progress  time.Time       // when the system last took bytes, while it is full
-	timer     *time.Timer     // nil until the system is full for the first time
+	mu         sync.Mutex
+	err        error           // why the connection has ended
+	tail       []byte          // the unsent bytes of a frame that the system has taken in part
+	full       bool            // the system takes no bytes, and calls writable when it does
+	isWriting  bool            // a Write has its turn
+	last       bool            // WriteLast has had its turn
+	turns      []chan struct{} // of the Writes that wait for their turn
+	completion chan struct{}   // closed when tail is sent, for the Write that has its turn
+	notify     bool            // ready is to be called
+	progress   time.Time       // when the system last took bytes, while it is full
+	timer      *time.Timer     // nil until the system is full for the first time
 }
 
 // New returns a writer for a connection and registers the connection with the poller. On systems without a poller, it returns
@@ -139,10 +139,10 @@ func (c *Conn) write(frame []byte, last bool) error {
 	}
 	_, err := c.push(frame)
 	if err == nil && c.full {
-		done := make(chan struct{})
-		c.done = done
+		completion := make(chan struct{})
+		c.completion = completion
 		c.mu.Unlock()
-		<-done
+		<-completion
 		c.mu.Lock()
 	}
 	c.isWriting = false
@@ -232,9 +232,9 @@ func (c *Conn) writable() {
 		return
 	}
 	var ready func()
-	if c.done != nil {
-		close(c.done) // its Write calls next
-		c.done = nil
+	if c.completion != nil {
+		close(c.completion) // its Write calls next
+		c.completion = nil
 	} else {
 		ready = c.next()
 	}
@@ -294,9 +294,9 @@ func (c *Conn) fail(err error) {
 	if c.timer != nil {
 		c.timer.Stop()
 	}
-	if c.done != nil {
-		close(c.done)
-		c.done = nil
+	if c.completion != nil {
+		close(c.completion)
+		c.completion = nil
 	}
 	c.dismiss()
 }

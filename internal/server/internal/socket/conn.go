@@ -97,7 +97,7 @@ type Conn struct {
 	isReading   bool          // a goroutine reads, or nothing more will be read; only with a poller
 	hasMore     bool          // there is something to read after the current read
 	exit        chan struct{} // closed when hasLeft is set, if the farewell waits for it
-	done        chan struct{} // closed after Handler.End; nil if Serve does not wait
+	end         chan struct{} // closed after Handler.End; nil if Serve does not wait
 
 	writeLock chan struct{} // the write lock: one slot
 	closed    bool          // a close frame was written; guarded by writeLock
@@ -149,7 +149,7 @@ func (c *Conn) Context() context.Context { return c.ctx }
 func (c *Conn) Serve(handler Handler) {
 	isDetached := c.raw != nil && c.options.Detach != nil
 	if !isDetached {
-		c.done = make(chan struct{})
+		c.end = make(chan struct{})
 	}
 	c.handler = handler
 	c.tasks.Add(1)
@@ -172,7 +172,7 @@ func (c *Conn) Serve(handler Handler) {
 	}
 	c.tasks.Done()
 	if !isDetached {
-		<-c.done
+		<-c.end
 	}
 }
 
@@ -257,8 +257,8 @@ func (c *Conn) finish() {
 		c.beat.wheel.remove(c.beat)
 	}
 	c.handler.End(cause)
-	if c.done != nil {
-		close(c.done)
+	if c.end != nil {
+		close(c.end)
 	}
 	if c.detach != nil {
 		c.detach()

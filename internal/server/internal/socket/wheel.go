@@ -162,14 +162,14 @@ func (c *Conn) tryWrite(op opcode, payload []byte) bool {
 	if c.ctx.Err() != nil || !c.TryLock() {
 		return false
 	}
-	started := c.tryGo(func() {
+	isStarted := c.tryGo(func() {
 		defer c.Unlock()
 		_ = c.writeFrame(op, payload)
 	})
-	if !started {
+	if !isStarted {
 		c.Unlock()
 	}
-	return started
+	return isStarted
 }
 
 // Heartbeat writes a text message whenever nothing was written for the wheel's interval, until the connection ends. It may be a little
