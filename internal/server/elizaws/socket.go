@@ -118,12 +118,15 @@ func (s *surface) socket(w http.ResponseWriter, r *http.Request, _ gateway.Princ
 	}
 	c.conn, c.ctx, c.handshake = conn, conn.Context(), handshake
 	c.identity.Store(&id)
-	conn.Serve(socket.Handler{First: c.first, Frame: c.frame, End: c.end})
+	conn.Serve(socket.Handler{Begin: c.begin, Frame: c.frame, End: c.end})
 	return nil
 }
 
-// end releases what is left when the connection has ended. The cause doesn't matter, because Eliza's clients always reconnect.
-func (c *webSocket) end(error) {
+// end releases what is left when the connection has ended. Eliza's clients always reconnect, so only a panic is logged.
+func (c *webSocket) end(cause error) {
+	if errors.Is(cause, socket.ErrPanic) {
+		c.s.srv.Log().Error("socket failed", "request", server.RequestID(c.ctx), "error", cause)
+	}
 	for _, fn := range slices.Backward(c.leave) {
 		fn()
 	}
@@ -159,11 +162,11 @@ func lastEvent(r *http.Request) int64 {
 	return -1
 }
 
-// first authenticates the client and starts the writer.
+// begin authenticates the client and starts the writer.
 //
 // A client that authenticates by a frame joins the hub again: the cursor from the handshake would deliver
 // frames from before the authentication.
-func (c *webSocket) first() error {
+func (c *webSocket) begin() error {
 	greeting := []byte(nil)
 	if !isAuthenticated(c.principal()) {
 		if err := c.authenticate(); err != nil {

@@ -35,7 +35,7 @@ func (s *webSocket) scheduleWarning() {
 
 // warn sends the frame that the token expires, unless the token was renewed at this very moment.
 func (s *webSocket) warn(ends time.Time) {
-	if !s.identity.Load().Expires.Equal(ends) || s.warned.Swap(ends.UnixNano()) == ends.UnixNano() {
+	if !s.identity.Load().Expires.Equal(ends) || s.lastWarning.Swap(ends.UnixNano()) == ends.UnixNano() {
 		return
 	}
 	_ = s.send(expiryFrame{Type: "expiring", Expires: milliseconds(ends)}) // if this fails, the connection ends

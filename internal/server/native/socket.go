@@ -32,8 +32,8 @@ type webSocket struct {
 	conn      *socket.Conn
 	ctx       context.Context // the connection's
 
-	identity atomic.Pointer[server.Identity]
-	warned   atomic.Int64 // the last expiry that the client was warned of, in Unix nanoseconds
+	identity    atomic.Pointer[server.Identity]
+	lastWarning atomic.Int64 // the last expiry that the client was warned of, in Unix nanoseconds
 
 	// Only the handlers of frames use these.
 	warning         *time.Timer              // for the expiry of the token; nil if it doesn't expire
@@ -67,7 +67,7 @@ func (n *native) socket(w http.ResponseWriter, r *http.Request, _ gateway.Princi
 	s.conn, s.ctx = conn, conn.Context()
 	id := server.IdentityOf(r.Context())
 	s.identity.Store(&id)
-	conn.Serve(socket.Handler{First: s.first, Frame: s.frame, End: s.end})
+	conn.Serve(socket.Handler{Begin: s.begin, Frame: s.frame, End: s.end})
 	return nil
 }
 
@@ -103,11 +103,11 @@ func farewell(cause error) socket.Farewell {
 	return end
 }
 
-// first authenticates the client and greets it.
+// begin authenticates the client and greets it.
 //
 // The read limit is raised only after authentication, so a stranger can't make the gateway buffer a large
 // frame.
-func (s *webSocket) first() error {
+func (s *webSocket) begin() error {
 	if err := s.authenticate(); err != nil {
 		return err
 	}

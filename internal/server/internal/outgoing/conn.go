@@ -59,17 +59,17 @@ type Conn struct {
 	ready  func()
 	failed func(error)
 
-	mu       sync.Mutex
-	err      error           // why the connection has ended
-	rest     []byte          // the unsent bytes of a frame that the system has taken in part
-	full     bool            // the system takes no bytes, and calls writable when it does
-	writing  bool            // a Write has its turn
-	last     bool            // WriteLast has had its turn
-	turns    []chan struct{} // of the Writes that wait for their turn
-	sent     chan struct{}   // closed when rest is sent, for the Write that has its turn
-	notify   bool            // ready is to be called
-	progress time.Time       // when the system last took bytes, while it is full
-	timer    *time.Timer     // nil until the system is full for the first time
+	mu         sync.Mutex
+	err        error           // why the connection has ended
+	tail       []byte          // the unsent bytes of a frame that the system has taken in part
+	full       bool            // the system takes no bytes, and calls writable when it does
+	isWriting  bool            // a Write has its turn
+	last       bool            // WriteLast has had its turn
+	turns      []chan struct{} // of the Writes that wait for their turn
+	completion chan struct{}   // closed when tail is sent, for the Write that has its turn
+	notify     bool            // ready is to be called
+	progress   time.Time       // when the system last took bytes, while it is full
+	timer      *time.Timer     // nil until the system is full for the first time
 }
 
 // New returns a writer for a connection and registers the connection with the poller. On systems without a poller, it returns
@@ -101,7 +101,7 @@ func (c *Conn) TryWrite(frame []byte) (State, error) {
 	case err != nil:
 		c.fail(err)
 	case n == 0 && c.full:
-		state, c.rest, c.notify = Busy, nil, true
+		state, c.tail, c.notify = Busy, nil, true
 	case c.full:
 		state, c.notify = Pending, true
 	}
@@ -132,20 +132,20 @@ func (c *Conn) write(frame []byte, last bool) error {
 		c.mu.Unlock()
 		return err
 	}
-	c.writing = true
+	c.isWriting = true
 	if last {
 		c.last = true
 		c.dismiss()
 	}
 	_, err := c.push(frame)
 	if err == nil && c.full {
-		sent := make(chan struct{})
-		c.sent = sent
+		completion := make(chan struct{})
+		c.completion = completion
 		c.mu.Unlock()
-		<-sent
+		<-completion
 		c.mu.Lock()
 	}
-	c.writing = false
+	c.isWriting = false
 	if err != nil {
 		c.fail(err)
 		c.mu.Unlock()
@@ -182,7 +182,7 @@ func (c *Conn) refusal() error {
 }
 
 // busy reports whether a new frame has to wait. The caller must hold the mutex.
-func (c *Conn) busy() bool { return c.full || c.writing || len(c.turns) > 0 }
+func (c *Conn) busy() bool { return c.full || c.isWriting || len(c.turns) > 0 }
 
 // push passes bytes to the system until it has all of them or takes no more, and then arranges for writable to be called. It returns
 // how many the system has taken. The caller must hold the mutex.
@@ -191,8 +191,8 @@ func (c *Conn) push(b []byte) (n int, _ error) {
 	if err != nil && !errors.Is(err, errFull) {
 		return n, err
 	}
-	if c.rest = b[n:]; len(c.rest) == 0 {
-		c.rest = nil
+	if c.tail = b[n:]; len(c.tail) == 0 {
+		c.tail = nil
 		return n, nil
 	}
 	c.full, c.progress = true, time.Now()
@@ -211,10 +211,10 @@ func (c *Conn) writable() {
 		c.mu.Unlock()
 		return
 	}
-	for len(c.rest) > 0 {
-		n, err := c.system.write(c.rest)
+	for len(c.tail) > 0 {
+		n, err := c.system.write(c.tail)
 		if n > 0 {
-			c.rest, c.progress = c.rest[n:], time.Now()
+			c.tail, c.progress = c.tail[n:], time.Now()
 		}
 		if errors.Is(err, errFull) {
 			c.mu.Unlock()
@@ -225,16 +225,16 @@ func (c *Conn) writable() {
 			return
 		}
 	}
-	c.rest, c.full = nil, false
+	c.tail, c.full = nil, false
 	c.timer.Stop()
 	if err := c.system.await(false); err != nil {
 		c.abort(err)
 		return
 	}
 	var ready func()
-	if c.sent != nil {
-		close(c.sent) // its Write calls next
-		c.sent = nil
+	if c.completion != nil {
+		close(c.completion) // its Write calls next
+		c.completion = nil
 	} else {
 		ready = c.next()
 	}
@@ -250,7 +250,7 @@ func (c *Conn) next() (ready func()) {
 	switch {
 	case c.err != nil:
 	case len(c.turns) > 0:
-		c.writing = true
+		c.isWriting = true
 		close(c.turns[0])
 		if c.turns = slices.Delete(c.turns, 0, 1); len(c.turns) == 0 {
 			c.turns = nil
@@ -290,13 +290,13 @@ func (c *Conn) abort(err error) {
 // fail notes why the connection ends, and wakes every Write. The caller must hold the mutex, and close the connection after it has
 // released the mutex.
 func (c *Conn) fail(err error) {
-	c.err, c.rest, c.full = err, nil, false
+	c.err, c.tail, c.full = err, nil, false
 	if c.timer != nil {
 		c.timer.Stop()
 	}
-	if c.sent != nil {
-		close(c.sent)
-		c.sent = nil
+	if c.completion != nil {
+		close(c.completion)
+		c.completion = nil
 	}
 	c.dismiss()
 }

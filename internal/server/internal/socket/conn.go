@@ -22,6 +22,9 @@ import (
 // stopped accepting bytes.
 var ErrDisconnected = errors.New("socket: client disconnected")
 
+// ErrPanic is the cause of an end by a panic of the handler. Its text has the stack.
+var ErrPanic = errors.New("socket: handler panicked")
+
 // closeLimit bounds the farewell: its frame, and the client's answer to the close frame. A restart waits for it.
 const closeLimit = 2 * time.Second
 
@@ -39,7 +42,7 @@ type Options struct {
 	// Poller serves the connection without a goroutine while it is idle, if it has a file descriptor. If Poller is nil, a goroutine
 	// reads the connection.
 	Poller *netpoll.Poller
-	// Detach lets Serve return before the connection has ended, if a poller serves it. It is called once after Handler.First. When the
+	// Detach lets Serve return before the connection has ended, if a poller serves it. It is called once after Handler.Begin. When the
 	// connection has to end, cancel is to be called. The returned function is called after Handler.End. If Detach is nil, Serve waits.
 	Detach func(cancel func(cause error)) (end func())
 	// Ready is called when a message can be written after a TryWrite that returned Busy or Pending. It must not block.
@@ -53,10 +56,10 @@ type Farewell struct {
 	Reason string
 }
 
-// Handler is what a connection does. An error or a panic of First or Frame ends the connection.
+// Handler is what a connection does. An error or a panic of Begin or Frame ends the connection.
 type Handler struct {
-	// First runs before the first frame is handled. It may call ReadFirst.
-	First func() error
+	// Begin runs before the first frame is handled. It may call ReadFirst.
+	Begin func() error
 	// Frame handles a text message, which is valid until Frame returns. The error is nil, or ErrBinary for a binary message.
 	Frame func(frame []byte, err error) error
 	// End is called once, after the connection and every goroutine of it have ended.
@@ -67,7 +70,7 @@ type Handler struct {
 type Conn struct {
 	net     net.Conn
 	raw     syscall.RawConn // nil if a goroutine serves the connection
-	out     *outgoing.Conn  // nil if raw is nil
+	writer  *outgoing.Conn  // nil if raw is nil
 	options Options
 	handler Handler
 	ctx     context.Context
@@ -78,23 +81,23 @@ type Conn struct {
 	beat    *beat                   // of Heartbeat or Ping; nil for none
 
 	// Only the goroutine that reads uses these.
-	parser parser
-	buffer *[readSize]byte // nil while nothing is being read
-	input  []byte          // the bytes of buffer that have not been parsed
-	broken bool            // the client has broken the protocol, and its bytes are ignored
-	empty  bool            // the last read took everything that had arrived
+	parser    parser
+	buffer    *[readSize]byte // nil while nothing is being read
+	input     []byte          // the bytes of buffer that have not been parsed
+	isBroken  bool            // the client has broken the protocol, and its bytes are ignored
+	isDrained bool            // the last read took everything that had arrived
 
 	mu          sync.Mutex
 	tasks       sync.WaitGroup
 	isServing   bool          // Serve was called
 	isFinishing bool          // finish was started
-	over        bool          // no task may start, unless by another one
+	isOver      bool          // no task may start, unless by another one
 	answer      *closing      // what the reader has found to say at the end
-	gone        bool          // nothing more will be read
-	reading     bool          // a goroutine reads, or nothing more will be read; only with a poller
-	again       bool          // there is something to read after the current read
-	left        chan struct{} // closed when gone is set, if the farewell waits for it
-	ended       chan struct{} // closed after Handler.End; nil if Serve does not wait
+	hasLeft     bool          // nothing more will be read
+	isReading   bool          // a goroutine reads, or nothing more will be read; only with a poller
+	hasMore     bool          // there is something to read after the current read
+	exit        chan struct{} // closed when hasLeft is set, if the farewell waits for it
+	end         chan struct{} // closed after Handler.End; nil if Serve does not wait
 
 	writeLock chan struct{} // the write lock: one slot
 	closed    bool          // a close frame was written; guarded by writeLock
@@ -113,12 +116,12 @@ type closing struct {
 // check the Origin header: the server has done so before it calls a handler. Compression is not negotiated, because it would cost more
 // CPU than everything else at high fan-out.
 func Accept(w http.ResponseWriter, r *http.Request, options Options) (*Conn, bool) {
-	conn, early, err := shakeHands(w, r)
+	conn, prefix, err := shakeHands(w, r)
 	if err != nil {
 		return nil, false
 	}
 	c := &Conn{
-		net: conn, options: options, parser: parser{limit: options.ReadLimit}, input: early, reading: true,
+		net: conn, options: options, parser: parser{limit: options.ReadLimit}, input: prefix, isReading: true,
 		writeLock: make(chan struct{}, 1),
 	}
 	// The request's context ends when its handler returns, and the connection may end later.
@@ -146,7 +149,7 @@ func (c *Conn) Context() context.Context { return c.ctx }
 func (c *Conn) Serve(handler Handler) {
 	isDetached := c.raw != nil && c.options.Detach != nil
 	if !isDetached {
-		c.ended = make(chan struct{})
+		c.end = make(chan struct{})
 	}
 	c.handler = handler
 	c.tasks.Add(1)
@@ -154,7 +157,7 @@ func (c *Conn) Serve(handler Handler) {
 	c.isServing = true
 	c.mu.Unlock()
 	c.startFinish()
-	if err := c.guard(handler.First); err != nil {
+	if err := c.guard(handler.Begin); err != nil {
 		c.cancel(err)
 	}
 	if isDetached {
@@ -165,11 +168,11 @@ func (c *Conn) Serve(handler Handler) {
 	if c.raw != nil {
 		c.pump()
 	} else {
-		c.read()
+		c.readLoop()
 	}
 	c.tasks.Done()
 	if !isDetached {
-		<-c.ended
+		<-c.end
 	}
 }
 
@@ -177,7 +180,7 @@ func (c *Conn) Serve(handler Handler) {
 func (c *Conn) guard(fn func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("socket: handler panicked: %v\n%s", p, debug.Stack())
+			err = fmt.Errorf("%w: %v\n%s", ErrPanic, p, debug.Stack())
 		}
 	}()
 	return fn()
@@ -191,10 +194,10 @@ func (c *Conn) Go(task func()) { c.tasks.Go(task) }
 func (c *Conn) TryGo(task func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.over {
+	if !c.isOver {
 		c.tasks.Go(task)
 	}
-	return !c.over
+	return !c.isOver
 }
 
 // AfterFunc runs task like Go, after a delay and unless the connection has ended by then. Stop the timer when the connection ends.
@@ -222,7 +225,7 @@ func (c *Conn) startFinish() {
 // End ends the connection. It returns at once; only the first cause counts.
 func (c *Conn) End(cause error) { c.cancel(cause) }
 
-// EndAt ends the connection with cause at a time; the zero time cancels an earlier call. Only First and Frame may call it.
+// EndAt ends the connection with cause at a time; the zero time cancels an earlier call. Only Begin and Frame may call it.
 func (c *Conn) EndAt(at time.Time, cause error) {
 	if c.expiry != nil {
 		c.expiry.Stop()
@@ -238,7 +241,7 @@ func (c *Conn) finish() {
 	cause := context.Cause(c.ctx)
 	c.leave(cause)
 	c.mu.Lock()
-	c.over = true
+	c.isOver = true
 	c.mu.Unlock()
 	c.tasks.Wait()
 	if c.unhook != nil {
@@ -254,8 +257,8 @@ func (c *Conn) finish() {
 		c.beat.wheel.remove(c.beat)
 	}
 	c.handler.End(cause)
-	if c.ended != nil {
-		close(c.ended)
+	if c.end != nil {
+		close(c.end)
 	}
 	if c.detach != nil {
 		c.detach()
@@ -303,8 +306,8 @@ func (c *Conn) leave(cause error) {
 
 // close closes the connection without a farewell.
 func (c *Conn) close() {
-	if c.out != nil {
-		c.out.Close()
+	if c.writer != nil {
+		c.writer.Close()
 	} else {
 		_ = c.net.Close()
 	}
@@ -314,19 +317,19 @@ func (c *Conn) close() {
 func (c *Conn) departure() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.left = make(chan struct{})
-	if c.gone {
-		close(c.left)
+	c.exit = make(chan struct{})
+	if c.hasLeft {
+		close(c.exit)
 	}
-	return c.left
+	return c.exit
 }
 
 // depart notes that nothing more will be read.
 func (c *Conn) depart() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.gone && c.left != nil {
-		close(c.left)
+	if !c.hasLeft && c.exit != nil {
+		close(c.exit)
 	}
-	c.gone = true
+	c.hasLeft = true
 }

@@ -13,7 +13,7 @@
 //		return nil // Accept has answered the request
 //	}
 //	conn.Serve(socket.Handler{
-//		First: func() error {
+//		Begin: func() error {
 //			frame, err := conn.ReadFirst(limit, errUnauthorized)
 //			...
 //			conn.Heartbeat(wheel, ping)
@@ -25,7 +25,7 @@
 //
 // # Invariants
 //
-//   - First comes before all calls of Frame, and those come one at a time and in order. End comes after them and after every
+//   - Begin comes before all calls of Frame, and those come one at a time and in order. End comes after them and after every
 //     goroutine of the connection.
 //   - Any goroutine may write. A frame is written whole, or the connection ends.
 //   - The first cause wins: an error of the handler, the argument of [Conn.End], a deadline of [Conn.EndAt], or the cause of the

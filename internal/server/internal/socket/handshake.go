@@ -39,11 +39,11 @@ func shakeHands(w http.ResponseWriter, r *http.Request) (net.Conn, []byte, error
 	if err != nil {
 		return nil, nil, fmt.Errorf("socket: hijack: %w", err)
 	}
-	early, err := buffers.Reader.Peek(buffers.Reader.Buffered())
+	prefix, err := buffers.Reader.Peek(buffers.Reader.Buffered())
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("socket: hijack: %w", err), conn.Close())
 	}
-	return conn, slices.Clone(early), nil
+	return conn, slices.Clone(prefix), nil
 }
 
 // checkHandshake returns the status and the error for a client whose request is no valid handshake. It sets the headers of that

@@ -33,9 +33,9 @@ type parser struct {
 
 	op      opcode
 	fin     bool
-	left    int64   // bytes of the frame's payload that have not arrived
+	unread  int64   // bytes of the frame's payload that have not arrived
 	mask    [4]byte // for the next byte of the payload
-	started opcode  // the kind of the message whose first frame has arrived, or 0
+	kind    opcode  // the kind of the message whose first frame has arrived, or 0
 	data    []byte  // the payload of that message so far
 	control []byte  // the payload of a control frame that has arrived in part
 }
@@ -51,11 +51,11 @@ func (p *parser) parse(b []byte) (n int, m message, complete bool, _ *violation)
 		}
 		b = b[n:]
 	}
-	size := int(min(int64(len(b)), p.left))
+	size := int(min(int64(len(b)), p.unread))
 	payload := b[:size]
 	p.unmask(payload)
 	n += size
-	p.left -= int64(size)
+	p.unread -= int64(size)
 	if p.op.isControl() {
 		m, complete = p.addControl(payload)
 		return n, m, complete, nil
@@ -66,11 +66,11 @@ func (p *parser) parse(b []byte) (n int, m message, complete bool, _ *violation)
 
 // addControl adds a piece of a control frame's payload. It returns the frame when that is complete.
 func (p *parser) addControl(payload []byte) (m message, complete bool) {
-	if p.left > 0 || len(p.control) > 0 {
+	if p.unread > 0 || len(p.control) > 0 {
 		p.control = append(p.control, payload...)
 		payload = p.control
 	}
-	if p.left > 0 {
+	if p.unread > 0 {
 		return m, false
 	}
 	p.inside, p.control = false, nil
@@ -79,17 +79,17 @@ func (p *parser) addControl(payload []byte) (m message, complete bool) {
 
 // addData adds a piece of a message's payload. It returns the message when that is complete.
 func (p *parser) addData(payload []byte) (m message, complete bool, _ *violation) {
-	end := p.left == 0 && p.fin
+	end := p.unread == 0 && p.fin
 	if !end || len(p.data) > 0 {
 		p.data = append(p.data, payload...)
 		payload = p.data
 	}
-	p.inside = p.left > 0
+	p.inside = p.unread > 0
 	if !end {
 		return m, false, nil
 	}
-	m = message{p.started, payload}
-	p.started, p.data = 0, nil
+	m = message{p.kind, payload}
+	p.kind, p.data = 0, nil
 	if m.op == opText && !utf8.Valid(payload) {
 		return m, false, &violation{websocket.StatusInvalidFramePayloadData, "text is not UTF-8"}
 	}
@@ -130,21 +130,21 @@ func (p *parser) headLength() int {
 
 // check checks the first two bytes of a head.
 func (p *parser) check() *violation {
-	first, second := p.head[0], p.head[1]
-	p.op, p.fin = opcode(first&0x0F), first&finBit != 0
+	lead, size := p.head[0], p.head[1]
+	p.op, p.fin = opcode(lead&0x0F), lead&finBit != 0
 	reason := ""
 	switch {
-	case first&reservedBit != 0:
+	case lead&reservedBit != 0:
 		reason = "reserved bits are set"
-	case second&maskBit == 0:
+	case size&maskBit == 0:
 		reason = "frame is not masked"
 	case p.op.isControl() && !p.fin:
 		reason = "control frame is fragmented"
-	case p.op.isControl() && second&^maskBit > maxControl:
+	case p.op.isControl() && size&^maskBit > maxControl:
 		reason = "control frame is too long"
-	case p.op == opContinuation && p.started == 0:
+	case p.op == opContinuation && p.kind == 0:
 		reason = "continuation without a message"
-	case (p.op == opText || p.op == opBinary) && p.started != 0:
+	case (p.op == opText || p.op == opBinary) && p.kind != 0:
 		reason = "message inside another one"
 	case p.op > opBinary && p.op < opClose, p.op > opPong:
 		reason = "unknown opcode"
@@ -159,25 +159,25 @@ func (p *parser) begin() *violation {
 	end := p.headLength()
 	switch length := p.head[1] &^ maskBit; length {
 	case 126:
-		p.left = int64(binary.BigEndian.Uint16(p.head[2:]))
+		p.unread = int64(binary.BigEndian.Uint16(p.head[2:]))
 	case 127:
 		size := binary.BigEndian.Uint64(p.head[2:])
 		if size>>63 != 0 {
 			return &violation{websocket.StatusProtocolError, "invalid length"}
 		}
-		p.left = int64(size)
+		p.unread = int64(size)
 	default:
-		p.left = int64(length)
+		p.unread = int64(length)
 	}
 	p.mask = [4]byte(p.head[end-4 : end])
 	if p.op.isControl() {
 		return nil
 	}
-	if p.left > p.limit-int64(len(p.data)) {
+	if p.unread > p.limit-int64(len(p.data)) {
 		return &violation{websocket.StatusMessageTooBig, "message is too large"}
 	}
 	if p.op != opContinuation {
-		p.started = p.op
+		p.kind = p.op
 	}
 	return nil
 }

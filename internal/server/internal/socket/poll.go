@@ -23,12 +23,12 @@ func (c *Conn) poll(conn net.Conn) bool {
 	if err != nil {
 		return false
 	}
-	c.out, err = outgoing.New(outgoing.Config{
+	c.writer, err = outgoing.New(outgoing.Config{
 		Conn: conn, Poller: c.options.Poller, Stall: c.options.Stall, Events: c.event, Ready: c.options.Ready,
 		Failed: func(error) { c.cancel(ErrDisconnected) },
 	})
 	if err != nil {
-		c.out = nil
+		c.writer = nil
 		return false
 	}
 	c.raw = raw
@@ -40,14 +40,14 @@ func (c *Conn) event(events netpoll.Events) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// The end of the client's side comes after the last bytes, so a read that has taken everything is followed by another one.
-	c.again = c.again || c.reading || events&netpoll.Closed != 0
-	if !c.reading && !c.over {
-		c.reading = true
+	c.hasMore = c.hasMore || c.isReading || events&netpoll.Closed != 0
+	if !c.isReading && !c.isOver {
+		c.isReading = true
 		c.tasks.Go(c.pump)
 	}
 }
 
-// pump handles messages until nothing more has arrived. It is the read of connections with a poller.
+// pump handles messages until nothing more has arrived. It is the readLoop of connections with a poller.
 func (c *Conn) pump() {
 	for {
 		m, err := c.next(c.tryRead)
@@ -69,12 +69,12 @@ func (c *Conn) pump() {
 
 // tryRead reads what has arrived. A read that doesn't fill its buffer has taken everything, and saves the next one.
 func (c *Conn) tryRead(b []byte) (int, error) {
-	if c.empty {
-		c.empty = false
+	if c.isDrained {
+		c.isDrained = false
 		return 0, netpoll.ErrEmpty
 	}
 	n, err := netpoll.TryRead(c.raw, b)
-	c.empty = err == nil && n < len(b)
+	c.isDrained = err == nil && n < len(b)
 	return n, err
 }
 
@@ -83,10 +83,10 @@ func (c *Conn) park() bool {
 	c.releaseBuffer()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.again {
-		c.again = false
+	if c.hasMore {
+		c.hasMore = false
 		return false
 	}
-	c.reading = false
+	c.isReading = false
 	return true
 }

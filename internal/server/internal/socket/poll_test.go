@@ -84,7 +84,7 @@ func (p *polled) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	p.conns <- conn
 	conn.Serve(socket.Handler{
-		First: func() error {
+		Begin: func() error {
 			if p.first == nil {
 				return nil
 			}

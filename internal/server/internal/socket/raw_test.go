@@ -44,7 +44,7 @@ func serveRaw(t *testing.T, first func(*socket.Conn) error, early []byte, test f
 				return
 			}
 			conn.Serve(socket.Handler{
-				First: func() error {
+				Begin: func() error {
 					if first == nil {
 						return nil
 					}
@@ -217,7 +217,7 @@ func TestWrongPong(t *testing.T) {
 // A panic of a handler ends its connection only.
 func TestPanic(t *testing.T) {
 	serveRaw(t, func(*socket.Conn) error { panic("of a test") }, nil, func(c *client) {
-		if cause := <-c.cause; cause == nil || !strings.Contains(cause.Error(), "of a test") {
+		if cause := <-c.cause; !errors.Is(cause, socket.ErrPanic) || !strings.Contains(cause.Error(), "of a test") {
 			t.Error(cause)
 		}
 	})

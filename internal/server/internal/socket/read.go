@@ -19,7 +19,7 @@ const readSize = 4 << 10
 var readBuffers = sync.Pool{New: func() any { return new([readSize]byte) }}
 
 // ReadFirst returns the message in which a client presents its credentials. If the message takes longer than limit, the connection
-// ends with the cause timeout. Only Handler.First may call it. The message is valid until First returns.
+// ends with the cause timeout. Only Handler.Begin may call it. The message is valid until Begin returns.
 //
 // For a binary message the error is ErrBinary; any other error wraps ErrDisconnected.
 func (c *Conn) ReadFirst(limit time.Duration, timeout error) ([]byte, error) {
@@ -35,7 +35,7 @@ func (c *Conn) ReadFirst(limit time.Duration, timeout error) ([]byte, error) {
 	return text(m)
 }
 
-// SetReadLimit replaces Options.ReadLimit for the messages after the current one. Only First and Frame may call it.
+// SetReadLimit replaces Options.ReadLimit for the messages after the current one. Only Begin and Frame may call it.
 func (c *Conn) SetReadLimit(bytes int64) { c.parser.limit = bytes }
 
 // text returns a message as Handler.Frame gets it.
@@ -46,9 +46,9 @@ func text(m message) ([]byte, error) {
 	return m.payload, nil
 }
 
-// read handles messages until nothing more can be read. When the connection's context has ended, it ignores messages and waits for the
+// readLoop handles messages until nothing more can be read. When the connection's context has ended, it ignores messages and waits for the
 // client's close frame. The farewell closes the connection, and that ends a read.
-func (c *Conn) read() {
+func (c *Conn) readLoop() {
 	defer c.releaseBuffer()
 	for !c.isGone() {
 		m, err := c.next(c.net.Read)
@@ -68,11 +68,11 @@ func (c *Conn) handle(m message) {
 	}
 }
 
-// next returns the next text or binary message. It answers control frames, and calls fill when it needs further bytes. It returns the
-// error of fill, a violation, or errClosed.
-func (c *Conn) next(fill func([]byte) (int, error)) (message, error) {
+// next returns the next text or binary message. It answers control frames, and calls source when it needs further bytes. It returns the
+// error of source, a violation, or errClosed.
+func (c *Conn) next(source func([]byte) (int, error)) (message, error) {
 	for {
-		for len(c.input) > 0 && !c.broken {
+		for len(c.input) > 0 && !c.isBroken {
 			n, m, complete, v := c.parser.parse(c.input)
 			c.input = c.input[n:]
 			switch {
@@ -90,7 +90,7 @@ func (c *Conn) next(fill func([]byte) (int, error)) (message, error) {
 		if c.buffer == nil {
 			c.buffer = readBuffers.Get().(*[readSize]byte)
 		}
-		n, err := fill(c.buffer[:])
+		n, err := source(c.buffer[:])
 		if err != nil {
 			return message{}, err
 		}
@@ -125,7 +125,7 @@ func (c *Conn) control(m message) error {
 func (c *Conn) stop(err error) error {
 	var v *violation
 	if errors.As(err, &v) {
-		c.broken = true
+		c.isBroken = true
 		c.setAnswer(closing{v.code, v.reason, false})
 	} else {
 		c.depart()
@@ -148,7 +148,7 @@ func (c *Conn) setAnswer(answer closing) {
 func (c *Conn) isGone() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.gone
+	return c.hasLeft
 }
 
 // releaseBuffer returns the buffer to its pool.

@@ -86,7 +86,7 @@ func serveHere(t *testing.T, first func(*socket.Conn) error, frame func(*socket.
 		}
 		accepted <- conn
 		conn.Serve(socket.Handler{
-			First: func() error {
+			Begin: func() error {
 				if first == nil {
 					return nil
 				}
@@ -418,7 +418,7 @@ func TestAcceptRefused(t *testing.T) {
 						t.Errorf("accepted: %t", ok)
 					}
 					if ok {
-						conn.Serve(socket.Handler{First: func() error { return socket.ErrDisconnected }, End: func(error) {}})
+						conn.Serve(socket.Handler{Begin: func() error { return socket.ErrDisconnected }, End: func(error) {}})
 					}
 				})}
 				go func() { _ = hs.Serve(network) }()

@@ -31,10 +31,10 @@ func NewWheel(interval time.Duration) *Wheel {
 
 // beat is the place of a connection on a wheel. The mutex of the wheel guards the fields of the second group.
 type beat struct {
-	wheel *Wheel
-	conn  *Conn
-	frame []byte       // the heartbeat; nil for pings
-	sent  atomic.Int64 // when the ping that the client has not answered was sent, in Unix nanoseconds; 0 for none
+	wheel  *Wheel
+	conn   *Conn
+	frame  []byte       // the heartbeat; nil for pings
+	pinged atomic.Int64 // when the ping that the client has not answered was sent, in Unix nanoseconds; 0 for none
 
 	isQueued    bool
 	slot, index int // if it is queued
@@ -117,70 +117,70 @@ func (w *Wheel) run() {
 
 // run sends a heartbeat or a ping if it is due. It returns the time until the next one.
 func (b *beat) run() time.Duration {
-	c, interval, now := b.conn, b.wheel.interval, time.Now()
+	c, interval, instant := b.conn, b.wheel.interval, time.Now()
 	if b.frame != nil {
-		if left := interval - now.Sub(time.Unix(0, c.lastWrite.Load())); left >= b.wheel.step {
-			return left
+		if wait := interval - instant.Sub(time.Unix(0, c.lastWrite.Load())); wait >= b.wheel.step {
+			return wait
 		}
 		c.tryWrite(opText, b.frame)
 		return interval
 	}
-	if sent := b.sent.Load(); sent != 0 {
-		if left := c.options.Stall - now.Sub(time.Unix(0, sent)); left > 0 {
-			return min(interval, left+b.wheel.step) // not before the limit
+	if pingTime := b.pinged.Load(); pingTime != 0 {
+		if wait := c.options.Stall - instant.Sub(time.Unix(0, pingTime)); wait > 0 {
+			return min(interval, wait+b.wheel.step) // not before the limit
 		}
 		if len(c.writeLock) == 0 { // otherwise the stall limit decides
 			c.cancel(ErrDisconnected)
 		}
 		return interval
 	}
-	if b.sent.Store(now.UnixNano()); !c.tryWrite(opPing, b.payload()) {
-		b.sent.Store(0)
+	if b.pinged.Store(instant.UnixNano()); !c.tryWrite(opPing, b.payload()) {
+		b.pinged.Store(0)
 	}
 	return interval
 }
 
 // payload returns the payload of the ping that was sent last.
 func (b *beat) payload() []byte {
-	return binary.BigEndian.AppendUint64(nil, uint64(b.sent.Load()))
+	return binary.BigEndian.AppendUint64(nil, uint64(b.pinged.Load()))
 }
 
 // pong notes the client's answer to a ping.
 func (b *beat) pong(payload []byte) {
 	if len(payload) == 8 {
-		b.sent.CompareAndSwap(int64(binary.BigEndian.Uint64(payload)), 0)
+		b.pinged.CompareAndSwap(int64(binary.BigEndian.Uint64(payload)), 0)
 	}
 }
 
 // tryWrite writes a frame without waiting, unless a frame is being written. It reports whether it does. Without a poller, another
 // goroutine writes the frame.
 func (c *Conn) tryWrite(op opcode, payload []byte) bool {
-	if c.out != nil {
+	if c.writer != nil {
 		state, err := c.TryWrite(appendFrame(nil, op, payload))
 		return err == nil && state != outgoing.Busy
 	}
 	if c.ctx.Err() != nil || !c.TryLock() {
 		return false
 	}
-	started := c.TryGo(func() {
+	isStarted := c.TryGo(func() {
 		defer c.Unlock()
 		_ = c.writeFrame(op, payload)
 	})
-	if !started {
+	if !isStarted {
 		c.Unlock()
 	}
-	return started
+	return isStarted
 }
 
 // Heartbeat writes a text message whenever nothing was written for the wheel's interval, until the connection ends. It may be a little
-// early. Only Handler.First may call it, and neither it nor Ping a second time.
+// early. Only Handler.Begin may call it, and neither it nor Ping a second time.
 func (c *Conn) Heartbeat(wheel *Wheel, text []byte) {
 	c.beat = &beat{wheel: wheel, conn: c, frame: text}
 	wheel.add(c.beat)
 }
 
 // Ping sends a WebSocket ping at the wheel's interval, until the connection ends. A client that does not answer within Options.Stall is
-// disconnected. Only Handler.First may call it, and neither it nor Heartbeat a second time.
+// disconnected. Only Handler.Begin may call it, and neither it nor Heartbeat a second time.
 func (c *Conn) Ping(wheel *Wheel) {
 	c.beat = &beat{wheel: wheel, conn: c}
 	wheel.add(c.beat)

@@ -79,8 +79,8 @@ func (c *Conn) writeFrame(op opcode, payload []byte) error {
 // The write has no context, because a context that can end costs more than the write. The stall timer and the farewell end it by closing
 // the connection.
 func (c *Conn) send(frames []byte) error {
-	if c.out != nil {
-		err := c.out.Write(frames)
+	if c.writer != nil {
+		err := c.writer.Write(frames)
 		c.lastWrite.Store(time.Now().UnixNano())
 		return err
 	}
@@ -93,14 +93,14 @@ func (c *Conn) send(frames []byte) error {
 
 // sendLast is send for the last frames.
 func (c *Conn) sendLast(frames []byte) error {
-	if c.out != nil {
-		return c.out.WriteLast(frames)
+	if c.writer != nil {
+		return c.writer.WriteLast(frames)
 	}
 	return c.send(frames)
 }
 
 // CanTry reports whether TryWrite can be used.
-func (c *Conn) CanTry() bool { return c.out != nil }
+func (c *Conn) CanTry() bool { return c.writer != nil }
 
 // TryWrite writes a frame of AppendText if it can do so without waiting, like [outgoing.Conn.TryWrite]. The frame must not be changed
 // later. It doesn't need the write lock. Its only error is ErrDisconnected, after which the connection ends.
@@ -108,7 +108,7 @@ func (c *Conn) TryWrite(frame []byte) (outgoing.State, error) {
 	if c.ctx.Err() != nil {
 		return outgoing.Busy, ErrDisconnected
 	}
-	state, err := c.out.TryWrite(frame)
+	state, err := c.writer.TryWrite(frame)
 	if err != nil {
 		c.cancel(ErrDisconnected)
 		return outgoing.Busy, ErrDisconnected
