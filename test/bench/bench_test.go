@@ -159,7 +159,7 @@ func TestViewer(t *testing.T) {
 		bytes, answer string
 		framing       func() framing
 	}{
-		"plain":     {string(stream), "", func() framing { return plain{} }},
+		"none":      {string(stream), "", func() framing { return noFraming{} }},
 		"response":  {ok + "\r\n" + string(stream), "", func() framing { return &response{} }},
 		"chunked":   {ok + "Transfer-Encoding: chunked\r\n\r\n" + string(pieces) + "0\r\n\r\n", "", func() framing { return &response{} }},
 		"websocket": {upgraded + string(frames), "go" + strings.Repeat("\x8a\x81\x00\x00\x00\x00p", 3), func() framing { return &response{after: []byte("go")} }},
@@ -193,7 +193,7 @@ func TestViewer(t *testing.T) {
 }
 
 func TestChunked(t *testing.T) {
-	p := &producer{frame: chunked, prefix: elizaPrefix, suffix: elizaSuffix}
+	p := &producer{frame: chunkFrame, prefix: elizaPrefix, suffix: elizaSuffix}
 	b := string(p.frame(nil, p))
 	size, data, _ := strings.Cut(b, "\r\n")
 	if n, err := strconv.ParseUint(size, 16, 32); err != nil || int(n) != len(data)-2 || !strings.HasPrefix(data, elizaPrefix+"^000000.") {
@@ -252,7 +252,7 @@ func TestFollower(t *testing.T) {
 		string(text[tokenLen:]) + "\"}]}\n\n"
 	stream = strings.Replace(stream, `"offset":25`, fmt.Sprintf(`"offset":%d`, tokenLen), 1)
 	for cut := range len(stream) {
-		f := &follower{conn: &viewer{access: access{framing: plain{}}}}
+		f := &follower{conn: &viewer{access: access{framing: noFraming{}}}}
 		f.buf = append(f.buf, stream[:cut]...)
 		f.conn.fd = pipeOf(t, stream[cut:])
 		for range 3 {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// decoded is what the benchmarks of dialect/all print for one format, by unit.
-type decoded struct {
+// formatResult is what the benchmarks of dialect/all print for one format, by unit.
+type formatResult struct {
 	format string
 	delta  map[string]float64 // ns/op, allocs/op, and the metrics frame-B, goal-ns and json-ns
 	state  map[string]float64
@@ -43,13 +43,13 @@ func benchDecode(ctx context.Context, e *env, t *table) error {
 		e.logf("%s: %.2f µs of %.2f, %.0f allocations, State %.2f µs", f.format, f.delta["ns/op"]/1000, goal, f.delta["allocs/op"], f.state["ns/op"]/1000)
 	}
 	t.add("P9 formats", "Leat", reached)
-	t.add("P9 allocs", "Leat", highest(formats, func(f decoded) float64 { return f.delta["allocs/op"] }))
-	t.add("P9 state", "Leat", highest(formats, func(f decoded) float64 { return f.state["ns/op"] / 1000 }))
+	t.add("P9 allocs", "Leat", highest(formats, func(f formatResult) float64 { return f.delta["allocs/op"] }))
+	t.add("P9 state", "Leat", highest(formats, func(f formatResult) float64 { return f.state["ns/op"] / 1000 }))
 	return nil
 }
 
 // highest returns the highest value of all formats.
-func highest(formats []decoded, of func(decoded) float64) (v float64) {
+func highest(formats []formatResult, of func(formatResult) float64) (v float64) {
 	for _, f := range formats {
 		v = max(v, of(f))
 	}
@@ -59,7 +59,7 @@ func highest(formats []decoded, of func(decoded) float64) (v float64) {
 // parseBenchmarks reads the lines of go test -bench, which look like
 //
 //	BenchmarkDelta/gemini-2    12345    678 ns/op    400 frame-B    2 allocs/op
-func parseBenchmarks(text string) (formats []decoded, err error) {
+func parseBenchmarks(text string) (formats []formatResult, err error) {
 	index := map[string]int{}
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
@@ -81,7 +81,7 @@ func parseBenchmarks(text string) (formats []decoded, err error) {
 		}
 		if _, ok := index[name]; !ok {
 			index[name] = len(formats)
-			formats = append(formats, decoded{format: name})
+			formats = append(formats, formatResult{format: name})
 		}
 		if kind == "Delta" {
 			formats[index[name]].delta = values

@@ -54,7 +54,7 @@ func fan(ctx context.Context, args []string, ready func(addr string)) error {
 		}
 		ch := find(name)
 		if role == "P" {
-			if _, err := io.WriteString(c, accepted); err == nil {
+			if _, err := io.WriteString(c, acceptLine); err == nil {
 				ch.publish(c, size, isLoop)
 			}
 			return
@@ -63,7 +63,7 @@ func fan(ctx context.Context, args []string, ready func(addr string)) error {
 		next := ch.last
 		ch.conns = append(ch.conns, c)
 		ch.mu.Unlock()
-		if _, err := io.WriteString(c, accepted); err != nil {
+		if _, err := io.WriteString(c, acceptLine); err != nil {
 			return
 		}
 		if isLoop {

@@ -14,8 +14,8 @@ type fanLoad struct {
 	time                   time.Duration
 }
 
-// fanned is what a load has cost.
-type fanned struct {
+// fanResult is what a load has cost.
+type fanResult struct {
 	delivery, event time.Duration // CPU time of the program for one token to one viewer, and for one token
 	p50, p99        time.Duration
 	late            time.Duration // highest delay of a token behind its schedule
@@ -79,7 +79,7 @@ func benchMany(ctx context.Context, e *env, t *table) error {
 }
 
 // fan starts a subject, measures it under a load, and stops it. If name isn't empty, a profile is written under it.
-func (e *env) fan(ctx context.Context, s subject, l fanLoad, name string) (f fanned, err error) {
+func (e *env) fan(ctx context.Context, s subject, l fanLoad, name string) (f fanResult, err error) {
 	t, err := s.start(ctx, e, l.conversations)
 	if err != nil {
 		return f, err
@@ -118,7 +118,7 @@ func (e *env) probe(ctx context.Context) error {
 const warmTokens = 10
 
 // drive connects producers and viewers and measures the load.
-func (e *env) drive(ctx context.Context, t *target, c *crowd, l fanLoad, name string) (f fanned, err error) {
+func (e *env) drive(ctx context.Context, t *target, c *crowd, l fanLoad, name string) (f fanResult, err error) {
 	producers := make([]*producer, l.conversations)
 	for i := range producers {
 		if producers[i], err = t.producer(ctx, c, i); err != nil {

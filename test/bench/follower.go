@@ -69,7 +69,7 @@ func (f *follower) read() error {
 		f.piece = make([]byte, 64<<10)
 	}
 	var n int
-	err := interrupted(func() (err error) {
+	err := retryInterrupted(func() (err error) {
 		n, err = unix.Read(f.conn.fd, f.piece)
 		return err
 	})

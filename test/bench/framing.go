@@ -16,10 +16,10 @@ type framing interface {
 	decode(b []byte, payload func([]byte) error) (answer []byte, err error)
 }
 
-// plain is the framing of a connection without one.
-type plain struct{}
+// noFraming is the framing of a connection without one.
+type noFraming struct{}
 
-func (plain) decode(b []byte, payload func([]byte) error) ([]byte, error) { return nil, payload(b) }
+func (noFraming) decode(b []byte, payload func([]byte) error) ([]byte, error) { return nil, payload(b) }
 
 // response is the framing of an HTTP response. If it accepts a WebSocket, the frames of that follow.
 type response struct {
@@ -53,7 +53,7 @@ func (r *response) decode(b []byte, payload func([]byte) error) ([]byte, error) 
 	case bytes.Contains(head, []byte("transfer-encoding: chunked")):
 		r.body = &chunks{}
 	default:
-		r.body = plain{}
+		r.body = noFraming{}
 	}
 	r.head = nil
 	if err := payload(nil); err != nil { // the response itself may be what a connection waits for

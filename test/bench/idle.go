@@ -89,7 +89,7 @@ func (e *env) idle(ctx context.Context, s subject, t *table) (err error) {
 	if s.kind == "" {
 		return nil // the baseline sends no heartbeats
 	}
-	woken, busy, reads, err := e.rest(ctx, g, c)
+	woken, busy, reads, err := e.watchIdle(ctx, g, c)
 	if err != nil {
 		return err
 	}
@@ -99,9 +99,9 @@ func (e *env) idle(ctx context.Context, s subject, t *table) (err error) {
 	return nil
 }
 
-// rest watches an idle program. It returns the wake-ups of its threads a second, its CPU in percent of a core, and the heartbeats that
+// watchIdle watches an idle program. It returns the wake-ups of its threads a second, its CPU in percent of a core, and the heartbeats that
 // viewers received a second.
-func (e *env) rest(ctx context.Context, g *target, c *crowd) (woken, busy, reads float64, err error) {
+func (e *env) watchIdle(ctx context.Context, g *target, c *crowd) (woken, busy, reads float64, err error) {
 	begin, reads0 := time.Now(), c.reads.Load()
 	w0, err1 := g.switches()
 	cpu0, err2 := g.cpu()

@@ -22,7 +22,7 @@ func benchLatency(ctx context.Context, e *env, t *table) error {
 		for _, way := range []struct {
 			name, key string
 			run       func(ctx context.Context, e *env, n int) (flow, error)
-		}{{"raw, relay", "", relayed}, {"Leat", "pushed", pushed}, {"Leat", "agent", answered}} {
+		}{{"raw, relay", "", relayFlow}, {"Leat", "pushed", pushFlow}, {"Leat", "agent", agentFlow}} {
 			f, err := way.run(ctx, e, n)
 			if err != nil {
 				return fmt.Errorf("%s %s, %d streams: %w", way.name, way.key, n, err)
@@ -47,8 +47,8 @@ func benchLatency(ctx context.Context, e *env, t *table) error {
 	return nil
 }
 
-// relayed measures n streams through the relay, the baseline. Each connection's first line pairs a producer with its viewer.
-func relayed(ctx context.Context, e *env, n int) (f flow, err error) {
+// relayFlow measures n streams through the relay, the baseline. Each connection's first line pairs a producer with its viewer.
+func relayFlow(ctx context.Context, e *env, n int) (f flow, err error) {
 	child, err := startChild("relay")
 	if err != nil {
 		return f, err
@@ -62,14 +62,14 @@ func relayed(ctx context.Context, e *env, n int) (f flow, err error) {
 			if producers[i], err = t.producer(ctx, c, i); err != nil {
 				return nil, err
 			}
-			producers[i].frame, producers[i].prefix, producers[i].suffix = chunked, elizaPrefix, elizaSuffix
+			producers[i].frame, producers[i].prefix, producers[i].suffix = chunkFrame, elizaPrefix, elizaSuffix
 		}
 		return producers, nil
 	}, t.viewer)
 }
 
-// pushed measures n streams that producers push to the gateway, each a turn in its own conversation.
-func pushed(ctx context.Context, e *env, n int) (f flow, err error) {
+// pushFlow measures n streams that producers push to the gateway, each a turn in its own conversation.
+func pushFlow(ctx context.Context, e *env, n int) (f flow, err error) {
 	g, err := e.leat.start(ctx, e.dir, "demo")
 	if err != nil {
 		return f, err
@@ -87,8 +87,8 @@ func pushed(ctx context.Context, e *env, n int) (f flow, err error) {
 	})
 }
 
-// answered measures n streams of an agent that the gateway calls: a server with the API of OpenAI.
-func answered(ctx context.Context, e *env, n int) (f flow, err error) {
+// agentFlow measures n streams of an agent that the gateway calls: a server with the API of OpenAI.
+func agentFlow(ctx context.Context, e *env, n int) (f flow, err error) {
 	u, err := startUpstream()
 	if err != nil {
 		return f, err

@@ -17,13 +17,13 @@ const childEnv = "LEAT_BENCH_CHILD"
 
 // process is a program whose resource usage is measured.
 type process struct {
-	cmd    *exec.Cmd
-	in     io.WriteCloser // standard input of a child, which ends when it is closed; nil for the gateway
-	out    *json.Decoder  // standard output of a child
-	addr   string
-	second string        // a peer's address for viewers, if it has its own
-	done   chan struct{} // closed when the process has ended
-	err    error         // of the process; valid after done is closed
+	cmd        *exec.Cmd
+	in         io.WriteCloser // standard input of a child, which ends when it is closed; nil for the gateway
+	out        *json.Decoder  // standard output of a child
+	addr       string
+	viewerAddr string        // a peer's address for viewers, if it has its own
+	done       chan struct{} // closed when the process has ended
+	err        error         // of the process; valid after done is closed
 }
 
 // children maps names to the functions of children. Each calls ready with the address of its listener and serves until ctx ends, which is at
@@ -87,10 +87,10 @@ func startCommand(name string, cmd *exec.Cmd) (*process, error) {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	// The address is the child's first output. Decoding it waits until the child listens, or fails when it has ended.
-	var hello struct{ Addr, Second string }
+	var hello struct{ Addr, Viewers string }
 	p := &process{cmd: cmd, in: in, out: json.NewDecoder(out), done: make(chan struct{})}
 	decodeErr := p.out.Decode(&hello)
-	p.addr, p.second = hello.Addr, hello.Second
+	p.addr, p.viewerAddr = hello.Addr, hello.Viewers
 	go p.wait()
 	if decodeErr != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", name, decodeErr), p.stop())
@@ -121,6 +121,6 @@ func (p *process) stop() error {
 	}
 }
 
-// stopLimit is how long a process may take to end. The gateway ends its turns in the drain time of a second and then closes the
+// stopLimit is how long a process may take to end. The gateway ends its turns in the drain time and then closes the
 // journal.
 const stopLimit = 20 * time.Second

@@ -26,20 +26,20 @@ func (p *producer) token(b []byte) []byte {
 	return append(appendToken(b, p.sent, time.Since(began)), p.pad...)
 }
 
-// bare is the frame of a program that gets tokens and nothing else.
-func bare(b []byte, p *producer) []byte { return p.token(b) }
+// tokenFrame is the frame of a program that gets tokens and nothing else.
+func tokenFrame(b []byte, p *producer) []byte { return p.token(b) }
 
-// between is the frame of a format with constant text around each token.
-func between(b []byte, p *producer) []byte {
+// wrapFrame is the frame of a format with constant text around each token.
+func wrapFrame(b []byte, p *producer) []byte {
 	return append(p.token(append(b, p.prefix...)), p.suffix...)
 }
 
-// chunked is between as one chunk of an HTTP body. The chunk's length is written in front after the chunk is built, so that one write
+// chunkFrame is wrapFrame as one chunk of an HTTP body. The chunk's length is written in front after the chunk is built, so that one write
 // sends all of it.
-func chunked(b []byte, p *producer) []byte {
+func chunkFrame(b []byte, p *producer) []byte {
 	b = append(b, "      \r\n"...) // space for the length in hexadecimal
 	head := len(b)
-	b = between(b, p)
+	b = wrapFrame(b, p)
 	n := strconv.FormatInt(int64(len(b)-head), 16)
 	at := head - 2 - len(n)
 	copy(b[at:], n)
@@ -64,7 +64,7 @@ func push(ctx context.Context, c *crowd, addr, conversation string) (*producer, 
 	if err != nil {
 		return nil, fmt.Errorf("push: %w", err)
 	}
-	p.frame, p.prefix, p.suffix = chunked, elizaPrefix, elizaSuffix
+	p.frame, p.prefix, p.suffix = chunkFrame, elizaPrefix, elizaSuffix
 	return p, nil
 }
 
@@ -80,7 +80,7 @@ func connectProducer(ctx context.Context, c *crowd, a access) (*producer, error)
 	if err := c.await(ctx, func() bool { return c.ready.Load() > before }); err != nil {
 		return nil, err
 	}
-	return &producer{fd: fd, frame: bare}, nil
+	return &producer{fd: fd, frame: tokenFrame}, nil
 }
 
 // send sends the next token.

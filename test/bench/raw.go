@@ -78,8 +78,8 @@ func readLine(c net.Conn) (role, name string, err error) {
 	}
 }
 
-// accepted is the answer of a baseline to the first line. It shows the load that the connection is registered.
-const accepted = "accepted\n"
+// acceptLine is the answer of a baseline to the first line. It shows the load that the connection is registered.
+const acceptLine = "accepted\n"
 
 // relay copies the bytes of each producer to its viewer. The first line of a connection is "P <n>" for the producer or "V <n>" for the viewer
 // of pair n.
@@ -101,7 +101,7 @@ func relay(ctx context.Context, _ []string, ready func(string)) error {
 		if err != nil {
 			return
 		}
-		if _, err := io.WriteString(c, accepted); err != nil {
+		if _, err := io.WriteString(c, acceptLine); err != nil {
 			return
 		}
 		if role == "V" {

@@ -96,7 +96,7 @@ func (r *resumable) startBlob(ctx context.Context) (child *process, to func(i in
 		return nil, nil, err
 	}
 	return child, func(i int) access {
-		return access{addr: child.addr, request: []byte(strconv.Itoa(i+1) + "\n"), framing: plain{}, first: i + 1}
+		return access{addr: child.addr, request: []byte(strconv.Itoa(i+1) + "\n"), framing: noFraming{}, first: i + 1}
 	}, nil
 }
 
@@ -119,7 +119,7 @@ func benchResume(ctx context.Context, e *env, t *table) (err error) {
 	}{{"raw", blob}, {"Leat", r.access}} {
 		buf := make([]byte, 256<<10)
 		var samples []int64
-		// The first resume of the fill was the probe of startBlob, with cursor 0.
+		// startBlob has already used cursor 0.
 		for i := 1; i < len(r.cursors); i++ {
 			begin := time.Now()
 			v, err := open(s.to(i))

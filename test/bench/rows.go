@@ -59,7 +59,7 @@ func unorderedRows() (list []row) {
 		{key: "P5 compacted", number: "P5", what: "the same until all is compacted", leastRatio: 0.5},
 		{key: "P5 p50", number: "P5", what: "an append, p50", unit: "ms", isDetail: true},
 		{key: "P5 p99", number: "P5", what: "an append, p99", unit: "ms", isDetail: true},
-		{key: "P6", number: "P6", what: "10,000 missed events, a cursor nobody shares", unit: "ms", most: 1.5},
+		{key: "P6", number: "P6", what: "10,000 missed events, a cursor of its own for each", unit: "ms", most: 1.5},
 		{key: "P6 p99", number: "P6", what: "the slowest of these", unit: "ms", isDetail: true},
 		{key: "P7", number: "P7", what: "2,000 resumes at once, 1,000 missed events each", unit: "ms", mostRatio: 1.15},
 		{key: "P7 CPU", number: "P7", what: "CPU of a resume", unit: "µs", mostRatio: 1.4},
@@ -92,7 +92,7 @@ func latencyRows(way, name string) (list []row) {
 		what := fmt.Sprintf("a chunk %s, %s streams: ", way, thousands(int64(l.streams)))
 		key := fmt.Sprintf("P4 %s %d ", name, l.streams)
 		list = append(list,
-			row{key: key + "CPU", number: "P4", what: what + "CPU", unit: "µs", mostRatio: l.ratio, isDetail: l.ratio == 0},
+			row{key: key + "CPU", number: "P4", what: what + "CPU", unit: "µs", mostRatio: l.ratio, frames: key + "frames", isDetail: l.ratio == 0},
 			row{key: key + "p50", number: "P4", what: what + "p50", unit: "ms", most: 1},
 			row{key: key + "p99", number: "P4", what: what + "p99", unit: "ms", most: 8},
 			row{key: key + "frames", number: "P4", what: what + "frames of a chunk", isDetail: true})

@@ -51,11 +51,11 @@ func (e *env) stalled(ctx context.Context, s subject) (beyond, total float64, er
 		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
-	many := e.size.stalledViewers
-	few := max(1, many/40)
+	high := e.size.stalledViewers
+	low := max(1, high/40)
 	finish := g.profile(ctx, "stalled")
 	var grown, whole [2]float64
-	for i, n := range []int{few, many} {
+	for i, n := range []int{low, high} {
 		p, err := g.producer(ctx, c, i)
 		if err != nil {
 			return 0, 0, err
@@ -78,12 +78,12 @@ func (e *env) stalled(ctx context.Context, s subject) (beyond, total float64, er
 			return 0, 0, fmt.Errorf("%d viewers: %w\n%s", n, err, g.log())
 		}
 	}
-	n := float64(many - few)
+	n := float64(high - low)
 	return (grown[1] - grown[0]) / n, (whole[1] - whole[0]) / n, finish()
 }
 
-// stall connects n viewers, which receive their first frame and read nothing after it. It returns those that it has connected also with an
-// error.
+// stall connects n viewers, which receive their first frame and read nothing after it. On an error it returns the viewers connected so
+// far.
 func stall(g *target, conversation, n int) (viewers []*viewer, err error) {
 	buf := make([]byte, 4096)
 	for range n {
@@ -136,7 +136,7 @@ func (e *env) hold(ctx context.Context, g *target, p *producer, viewers []*viewe
 		}
 		return nil
 	})
-	return after.used() - idle.used(), after.used() - before.used(), err
+	return after.bytes() - idle.bytes(), after.bytes() - before.bytes(), err
 }
 
 // queued returns the number of bytes in the kernel's send and receive queues of all connections to an address, on both sides.

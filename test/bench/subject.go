@@ -93,7 +93,7 @@ func rawSized(mode string, size int) subject {
 // lineTarget returns the target of a program whose connections begin with "P <n>" or "V <n>".
 func lineTarget(p *process) *target {
 	first := func(role string, i int) access {
-		return access{addr: p.addr, request: []byte(role + " " + strconv.Itoa(i) + "\n"), framing: plain{}, ready: accepted}
+		return access{addr: p.addr, request: []byte(role + " " + strconv.Itoa(i) + "\n"), framing: noFraming{}, ready: acceptLine}
 	}
 	return &target{
 		process: p, memory: p.memory, log: func() string { return "" },
@@ -124,7 +124,7 @@ func (e *env) peers() []subject {
 		t := lineTarget(p)
 		t.viewer = func(i int) access {
 			join := append(textFrame(`{"id":1,"connect":{}}`), textFrame(`{"id":2,"subscribe":{"channel":"`+strconv.Itoa(i)+`"}}`)...)
-			return access{addr: p.second, request: upgrade(p.second, "/"), framing: &response{after: join}, ready: `"id":2`}
+			return access{addr: p.viewerAddr, request: upgrade(p.viewerAddr, "/"), framing: &response{after: join}, ready: `"id":2`}
 		}
 		return t, nil
 	}}
@@ -136,7 +136,7 @@ func (e *env) peers() []subject {
 		t := lineTarget(p)
 		t.viewer = func(i int) access {
 			join := textFrame("CONNECT {\"verbose\":false}\r\nSUB bench." + strconv.Itoa(i) + " 1\r\nPING\r\n")
-			return access{addr: p.second, request: upgrade(p.second, "/"), framing: &response{after: join}, ready: "PONG"}
+			return access{addr: p.viewerAddr, request: upgrade(p.viewerAddr, "/"), framing: &response{after: join}, ready: "PONG"}
 		}
 		return t, nil
 	}}

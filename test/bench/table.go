@@ -131,7 +131,7 @@ func (t *table) print(w io.Writer, rows []row) {
 		}
 		goal, isReached := t.goal(r)
 		switch {
-		case goal == "" || number(median(own)) == unmeasured:
+		case goal == "" || number(median(own)) == noFigure:
 		case t.isMerged(r):
 			verdict = "not valid: merged"
 		case isReached:
@@ -175,14 +175,14 @@ func spread(v []float64) string {
 	return fmt.Sprintf(" (%s–%s)", number(slices.Min(v)), number(slices.Max(v)))
 }
 
-// unmeasured stands for a figure that a run was too short for.
-const unmeasured = "–"
+// noFigure stands for a figure that a run was too short for.
+const noFigure = "–"
 
 // number formats a value with about three significant digits, and values from 1000 as integers with separators.
 func number(v float64) string {
 	switch a := math.Abs(v); {
 	case math.IsNaN(a) || math.IsInf(a, 0):
-		return unmeasured
+		return noFigure
 	case a == 0:
 		return "0"
 	case a >= 1000:

@@ -68,8 +68,8 @@ func (u *upstream) run() {
 	}
 }
 
-// called matches the id of a conversation in a request.
-var called = regexp.MustCompile(`bench-\d{4}`)
+// conversationPattern matches the id of a conversation in a request.
+var conversationPattern = regexp.MustCompile(`bench-\d{4}`)
 
 // readCall reads a request up to the end of its JSON and returns the conversation's id.
 func readCall(fd int) (string, error) {
@@ -89,7 +89,7 @@ func readCall(fd int) (string, error) {
 		}
 		request = append(request, buf[:n]...)
 		if _, body, ok := bytes.Cut(request, []byte("\r\n\r\n")); ok && bytes.HasSuffix(bytes.TrimSpace(body), []byte("}")) {
-			if id := called.Find(body); id != nil {
+			if id := conversationPattern.Find(body); id != nil {
 				return string(id), nil
 			}
 		}
@@ -117,11 +117,11 @@ func (u *upstream) take(ctx context.Context, c *crowd, n int) ([]*producer, erro
 			return nil, fmt.Errorf("the gateway didn't call the agent for %s", conversationID(i))
 		}
 		// The crowd closes the socket.
-		err := c.register(&viewer{access: access{discard: true, framing: plain{}}, fd: fd, isReady: true})
+		err := c.register(&viewer{access: access{discard: true, framing: noFraming{}}, fd: fd, isReady: true})
 		if err != nil {
 			return nil, err
 		}
-		producers[i] = &producer{fd: fd, frame: chunked, prefix: chatPrefix, suffix: chatSuffix}
+		producers[i] = &producer{fd: fd, frame: chunkFrame, prefix: chatPrefix, suffix: chatSuffix}
 	}
 	return producers, nil
 }

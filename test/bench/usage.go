@@ -78,8 +78,8 @@ type memory struct {
 	RSS         int64 `json:"-"` // after free memory was returned to the system
 }
 
-// used returns the memory of the program's own data.
-func (m memory) used() float64 { return float64(m.Heap + m.Stack) }
+// bytes returns the memory of the program's own data.
+func (m memory) bytes() float64 { return float64(m.Heap + m.Stack) }
 
 // answerMemory answers each line of r with the memory of this process.
 func answerMemory(r io.Reader, w io.Writer) {

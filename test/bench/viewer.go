@@ -29,7 +29,7 @@ type viewer struct {
 	fd       int
 	isReady  bool
 	next     int    // number of the next token
-	rest     []byte // received bytes that may be the beginning of a token or of access.count
+	partial  []byte // received bytes that may be the beginning of a token or of access.count
 	frames   int    // texts of access.count
 	bytes    int    // read from the socket, with all framing
 	from, to time.Duration
@@ -53,7 +53,7 @@ func open(a access) (*viewer, error) {
 		err = errors.Join(err, unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, a.buffer))
 	}
 	if err == nil {
-		err = interrupted(func() error {
+		err = retryInterrupted(func() error {
 			return unix.Connect(fd, &unix.SockaddrInet4{Port: int(addr.Port()), Addr: addr.Addr().As4()})
 		})
 	}
@@ -66,8 +66,8 @@ func open(a access) (*viewer, error) {
 	return v, nil
 }
 
-// interrupted repeats a system call that a signal interrupted.
-func interrupted(call func() error) error {
+// retryInterrupted repeats a system call that a signal interrupted.
+func retryInterrupted(call func() error) error {
 	for {
 		if err := call(); !errors.Is(err, unix.EINTR) {
 			return err
@@ -129,12 +129,12 @@ func (v *viewer) receive(b []byte, now time.Duration) error {
 	if v.discard {
 		return nil
 	}
-	if len(v.rest) > 0 {
-		v.rest = append(v.rest, b...)
-		b = v.rest
+	if len(v.partial) > 0 {
+		v.partial = append(v.partial, b...)
+		b = v.partial
 	}
 	incomplete, err := v.scan(b, now)
-	v.rest = append(v.rest[:0], incomplete...)
+	v.partial = append(v.partial[:0], incomplete...)
 	return err
 }
 

@@ -2,7 +2,7 @@
 //
 // It prints its addresses as JSON and serves until its standard input ends. Producers connect to "addr" and send "P <channel>" and then
 // tokens of a constant length, like those of the baseline; so they cost the peer less than its own protocol for producers. Viewers connect
-// to "second" with the peer's own WebSocket protocol. Each line on standard input is answered with the memory after a garbage collection.
+// to "viewers" with the peer's own WebSocket protocol. Each line on standard input is answered with the memory after a garbage collection.
 //
 // The servers keep everything in memory, with a history, so that a viewer that reconnects can recover what it has missed.
 package main
@@ -59,7 +59,7 @@ func run() error {
 	defer cancel()
 	go accept(ctx, l, p)
 	out := json.NewEncoder(os.Stdout)
-	if err := out.Encode(map[string]string{"addr": l.Addr().String(), "second": p.viewers}); err != nil {
+	if err := out.Encode(map[string]string{"addr": l.Addr().String(), "viewers": p.viewers}); err != nil {
 		return err
 	}
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
