@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math/bits"
 	"strconv"
 	"unicode/utf8"
 )
@@ -159,7 +160,7 @@ func AppendString(b []byte, s string) []byte {
 	for i := 0; i < len(s); {
 		c := s[i]
 		if c >= 0x20 && c < utf8.RuneSelf && c != '"' && c != '\\' && c != 0x7f {
-			i++
+			i += 1 + plainLen(s[i+1:])
 			continue
 		}
 		if c >= utf8.RuneSelf {
@@ -196,4 +197,20 @@ func AppendString(b []byte, s string) []byte {
 		start = i
 	}
 	return append(append(b, s[start:]...), '"')
+}
+
+// plainLen returns the number of leading bytes of s that AppendString copies as they are, but may leave out up to seven at the end of s. It
+// looks at eight bytes at once, because nearly all text passes here.
+func plainLen(s string) (n int) {
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	for ; len(s)-n >= 8; n += 8 {
+		w := s[n : n+8]
+		x := uint64(w[0]) | uint64(w[1])<<8 | uint64(w[2])<<16 | uint64(w[3])<<24 | uint64(w[4])<<32 | uint64(w[5])<<40 | uint64(w[6])<<48 | uint64(w[7])<<56
+		// The sums have the high bit of a byte if the byte is not below 0x20, not a quote, not a backslash, and below 0x7f. Only bytes with a
+		// high bit carry into later ones, so the first byte that is not plain is found exactly.
+		if special := ^((x + 0x60*ones) & (x ^ '"'*ones + 0x7f*ones) & (x ^ '\\'*ones + 0x7f*ones) &^ (x + ones) &^ x) & high; special != 0 {
+			return n + bits.TrailingZeros64(special)/8
+		}
+	}
+	return n
 }

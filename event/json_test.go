@@ -227,3 +227,40 @@ func BenchmarkUnmarshal(b *testing.B) {
 		}
 	}
 }
+
+// AppendString looks at eight bytes at once. It must agree with itself for one character at a time, wherever the character is.
+func TestAppendStringAtEveryPosition(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pieces := rapid.SliceOf(rapid.OneOf(
+			rapid.SampledFrom([]string{"\"", "\\", "\n", "\x00", "\x1f", " ", "~", "\x7f", "\x80", "\xff", "é", "網", "\u2028", "👍", "!", "#", "[", "]"}),
+			rapid.StringMatching(`[ -~]{0,12}`),
+		)).Draw(t, "pieces")
+		want := []byte{'"'}
+		s := strings.Join(pieces, "")
+		for i := 0; i < len(s); {
+			_, n := utf8.DecodeRuneInString(s[i:])
+			c := event.AppendString(nil, s[i:i+n])
+			want = append(want, c[1:len(c)-1]...)
+			i += n
+		}
+		want = append(want, '"')
+		if got := event.AppendString(nil, s); string(got) != string(want) {
+			t.Fatalf("%q: got %s, want %s", s, got, want)
+		}
+	})
+}
+
+func BenchmarkAppendString(b *testing.B) {
+	for name, s := range map[string]string{
+		"english": strings.Repeat("The gateway writes most of its text in \"one\" piece, whatever it says.\n", 1000),
+		"chinese": strings.Repeat("网关写出的大部分内容都是文本。\n", 1500),
+	} {
+		b.Run(name, func(b *testing.B) {
+			buf := make([]byte, 0, 2*len(s))
+			b.SetBytes(int64(len(s)))
+			for b.Loop() {
+				buf = event.AppendString(buf[:0], s)
+			}
+		})
+	}
+}

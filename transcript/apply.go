@@ -102,7 +102,7 @@ func (t *Transcript) start(e *event.Event) {
 				part.Join = event.JoinBlank
 			}
 			if p.Text != "" {
-				part.texts[0].b = []byte(p.Text)
+				part.texts[0].s = p.Text
 			}
 			// An imported status has its history in the event, and no later operation will complete it.
 			part.setNotes(p.History, e.Seq)
@@ -273,9 +273,7 @@ func (m *Message) part(e *event.Event) error {
 	return p.op(e)
 }
 
-// op applies an append or a replace to one of the part's texts. A final text can only be retracted, by an empty replace. The bytes
-// of a text are never overwritten, because snapshots share them: a replace allocates a new array, and an append writes behind the
-// length of every copy.
+// op applies an append or a replace to one of the part's texts. A final text can only be retracted, by an empty replace.
 func (p *Part) op(e *event.Event) error {
 	f := &p.texts[index(e.Field)]
 	if e.Seq <= f.seq {
@@ -284,16 +282,16 @@ func (p *Part) op(e *event.Event) error {
 	if p.Final && e.Seq > p.closed && (e.Type != event.PartReplace || e.Text != "") {
 		return nil
 	}
-	// f.b[:0:0] has no capacity, so that the append allocates.
 	if e.Type == event.PartReplace {
-		f.b = append(f.b[:0:0], e.Text...)
+		*f = text{}
+		f.append(e.Text)
 	} else {
-		if e.Offset > int64(len(f.b)) {
+		if e.Offset > int64(len(f.s)) {
 			return ErrGap
 		}
 		// The reader may have a part of the text already, from a batch that was merged differently.
-		if overlap := int64(len(f.b)) - e.Offset; overlap < int64(len(e.Text)) {
-			f.b = append(f.b, e.Text[overlap:]...)
+		if overlap := int64(len(f.s)) - e.Offset; overlap < int64(len(e.Text)) {
+			f.append(e.Text[overlap:])
 		}
 	}
 	f.seq = e.Seq

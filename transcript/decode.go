@@ -61,9 +61,7 @@ func (p *Part) UnmarshalJSON(b []byte) error {
 	}
 	// The texts are in the order of Fields.
 	for i, text := range [...]string{w.Text, w.Input, w.Output, w.Stderr} {
-		if text != "" {
-			p.texts[i].b = []byte(text)
-		}
+		p.texts[i].s = text
 	}
 	p.setNotes(w.History, 0)
 	return nil

@@ -183,7 +183,7 @@ func (w *writer) part(p *Part) {
 	w.int("endAt", p.EndAt)
 	w.bool("ended", p.Final)
 	for i, f := range Fields {
-		w.str(f.Name(), string(p.texts[i].b))
+		w.str(f.Name(), p.texts[i].s)
 	}
 	if h := p.History(); len(h) > 0 {
 		w.list("history", len(h), func(i int) { w.b = event.AppendString(w.b, h[i]) })

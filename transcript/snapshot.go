@@ -115,8 +115,8 @@ func (t *Transcript) AddPage(p *Snapshot, before string, cursor int64) bool {
 	return true
 }
 
-// copyMessages copies messages with their parts. The texts and notes are shared: their slices get the capacity of their length, so that an
-// append to a copy allocates instead of writing into the memory of the original.
+// copyMessages copies messages with their parts. The texts and notes are shared. An append to a copy doesn't write into the memory
+// of the original: a text of a copy has no builder, and its notes have no spare capacity.
 func copyMessages(messages []*Message) []*Message {
 	copies := make([]*Message, len(messages))
 	for i, m := range messages {
@@ -127,8 +127,7 @@ func copyMessages(messages []*Message) []*Message {
 		for j, p := range m.Parts {
 			parts[j] = *p
 			for k := range parts[j].texts {
-				b := parts[j].texts[k].b
-				parts[j].texts[k].b = b[:len(b):len(b)]
+				parts[j].texts[k].w = nil
 			}
 			parts[j].notes = p.notes[:len(p.notes):len(p.notes)]
 			c.Parts[j] = &parts[j]

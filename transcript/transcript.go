@@ -3,6 +3,7 @@ package transcript
 import (
 	"encoding/json"
 	"hash/crc32"
+	"strings"
 
 	"github.com/leat-dev/leat/event"
 )
@@ -80,10 +81,21 @@ type Part struct {
 	closed    int64 // seq of the end, of the part or of its turn
 }
 
-// text is one field. Bytes below len(b) are never written again, so that a copy of the slice is a copy of the text.
+// text is one field. Its bytes are never overwritten, so a copy of s is a copy of the text.
 type text struct {
-	b   []byte
-	seq int64 // of the last operation
+	s   string
+	w   *strings.Builder // contains s, so that n appends don't copy the text n times; nil before the first append and in copies
+	seq int64            // of the last operation
+}
+
+// append adds to the end of the text.
+func (f *text) append(s string) {
+	if f.w == nil {
+		f.w = &strings.Builder{}
+		f.w.WriteString(f.s)
+	}
+	f.w.WriteString(s)
+	f.s = f.w.String()
 }
 
 // TurnState says how far a turn has progressed.
@@ -159,16 +171,21 @@ func (t *Turn) Independent() bool { return t.Parent == "" || t.Source != "" }
 // Unfinished reports whether the turn has not ended.
 func (t *Turn) Unfinished() bool { return t.State != TurnEnded }
 
-// Text returns the content of a field.
-func (p *Part) Text(f event.Field) string { return string(p.texts[index(f)].b) }
+// Text returns the content of a field, without a copy.
+func (p *Part) Text(f event.Field) string { return p.texts[index(f)].s }
 
 // Len returns the length of a field in bytes.
-func (p *Part) Len(f event.Field) int { return len(p.texts[index(f)].b) }
+func (p *Part) Len(f event.Field) int { return len(p.texts[index(f)].s) }
 
 // Sum returns the length and checksum of a field, for comparison with those in the part's end. It reads the whole text.
 func (p *Part) Sum(f event.Field) event.Sum {
-	b := p.texts[index(f)].b
-	return event.Sum{Length: int64(len(b)), CRC: crc32.Checksum(b, castagnoli)}
+	s := p.texts[index(f)].s
+	sum := event.Sum{Length: int64(len(s))}
+	for b := make([]byte, min(len(s), 4<<10)); s != ""; {
+		n := copy(b, s)
+		sum.CRC, s = crc32.Update(sum.CRC, castagnoli, b[:n]), s[n:]
+	}
+	return sum
 }
 
 // Size estimates the length of the message in a snapshot, in bytes. It counts texts exactly and everything else roughly.
@@ -177,7 +194,7 @@ func (m *Message) Size() int {
 	for _, p := range m.Parts {
 		n += 100 + len(p.Data)
 		for i := range p.texts {
-			n += len(p.texts[i].b)
+			n += len(p.texts[i].s)
 		}
 		for _, h := range p.notes {
 			n += len(h.text)

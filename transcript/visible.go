@@ -11,14 +11,14 @@ import (
 func (m *Message) Visible() string {
 	var b strings.Builder
 	for _, p := range m.Parts {
-		if (p.Kind != event.KindText && p.Kind != event.KindStatus) || len(p.texts[0].b) == 0 {
+		if (p.Kind != event.KindText && p.Kind != event.KindStatus) || p.texts[0].s == "" {
 			continue
 		}
 		// The join of the first visible part is dropped.
 		if b.Len() > 0 {
 			b.WriteString(p.Join)
 		}
-		b.Write(p.texts[0].b)
+		b.WriteString(p.texts[0].s)
 	}
 	return b.String()
 }

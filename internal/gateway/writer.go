@@ -13,8 +13,8 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// writer is the only place that changes a conversation. Each change is a job in its queue, which its goroutine runs and commits. A
-// writer whose commit has failed is not used again, because its memory may be ahead of the log.
+// writer is the only place that changes a conversation. Each change is a job in its queue, which its goroutine or writeText runs and
+// commits, one at a time. A writer whose commit has failed is not used again, because its memory may be ahead of the log.
 type writer struct {
 	queue
 	turns turns
@@ -33,7 +33,7 @@ type writer struct {
 
 	summaryMu sync.Mutex // guards summary when another goroutine reads it
 
-	// Used by the writer's goroutine only.
+	// Used only by what runs while isRunning of the queue is set.
 	summary  journal.Summary
 	head     int64 // seq of the last committed event
 	observer observer

@@ -17,5 +17,6 @@
 //   - Secrets are masked before they are written: tokens with a recognizable form, and the values that the agent's configuration
 //     declares secret, even if one spans several pieces of a body.
 //   - After Forget returns, no file contains data of the conversation, and no later data of its turns is written.
-//   - A crash loses the queue and the last incomplete record. Everything before it can still be read.
+//   - A crash loses the queue, which has the records of the last 100 ms, and the last incomplete record. Everything before it can
+//     still be read.
 package capture

@@ -3,6 +3,7 @@ package feed
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -134,6 +135,47 @@ func BenchmarkCatchUp(b *testing.B) {
 		}
 		if _, err := batch.Encode(SSE); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkBehind catches up with 10,000 missed events of a running turn, for readers who don't share their cursors.
+func BenchmarkBehind(b *testing.B) {
+	for _, size := range []int{20, 200} {
+		for _, parts := range []int{1, 2} {
+			b.Run(fmt.Sprintf("%d bytes, %d parts at once", size, parts), func(b *testing.B) {
+				log := &fakeLog{epoch: "e"}
+				_, f := open(b, log, Config{})
+				defer f.Release()
+				publish(b, log, f, answer()...)
+				publish(b, log, f, event.Event{Turn: "t", Type: event.PartStart, Message: "m", Part: "p2", Body: &event.Body{Kind: event.KindReasoning}})
+				word := strings.Repeat("some words ", size/11+1)[:size-1] + "\n"
+				for i := range 20_000 {
+					e := says(i/parts*size, word)
+					if i%parts == 1 {
+						e.Part = "p2"
+					}
+					publish(b, log, f, e)
+				}
+				c := f.CursorAt(f.head - 10_000)
+				b.ReportAllocs()
+				for b.Loop() {
+					clear(f.cache)
+					for c := c; ; {
+						batch, err := f.Poll(context.Background(), c, 1<<20)
+						if err != nil {
+							b.Fatal(err)
+						}
+						if batch == nil {
+							break
+						}
+						if _, err := batch.Encode(SSE); err != nil {
+							b.Fatal(err)
+						}
+						c = batch.Cursor
+					}
+				}
+			})
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"weak"
@@ -20,16 +21,19 @@ type Feed struct {
 	refs      int         // protected by the registry's lock
 	isCurrent atomic.Bool // loaded and referenced since, so no event can be missing
 
-	access atomic.Int64
+	access     atomic.Int64
+	accessInfo atomic.Pointer[accessInfo]
+	isDeleted  atomic.Bool // the deletion was published
 
 	// slow is a lock for readers of the log. It is a channel, so that a context can end the wait.
 	slow chan struct{}
 
 	mu sync.Mutex
 	state
-	notify chan struct{} // closed and replaced when there are new events
-	err    error         // the reason why the feed was closed
-	cache  map[key]weak.Pointer[Batch]
+	notify   chan struct{} // closed and replaced when there are new events
+	watchers []*func()
+	err      error // the reason why the feed was closed
+	cache    map[key]weak.Pointer[Batch]
 }
 
 // state is the feed's view of its conversation. mu protects it.
@@ -80,6 +84,19 @@ func (f *Feed) Notify() <-chan struct{} {
 	return f.notify
 }
 
+// Watch calls fn whenever the channel of Notify is closed, until stop is called. It is for code that reads for many: a goroutine for each
+// channel is not needed. fn is called with the feed's lock held, so it must be quick and must not call the feed.
+func (f *Feed) Watch(fn func()) (stop func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.watchers = append(f.watchers, &fn)
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.watchers = slices.DeleteFunc(f.watchers, func(w *func()) bool { return w == &fn })
+	}
+}
+
 // AccessChanged wakes the readers, so that they check whether they may still read.
 func (f *Feed) AccessChanged() {
 	f.access.Add(1)
@@ -91,6 +108,25 @@ func (f *Feed) AccessChanged() {
 // Access counts the calls of AccessChanged. A reader that sees a new count must check its access again. The feed itself checks
 // nothing.
 func (f *Feed) Access() int64 { return f.access.Load() }
+
+// accessInfo is what the gateway needs to decide about access, as of a value of [Feed.Access].
+type accessInfo struct {
+	count int64
+	info  any
+}
+
+// AccessInfo returns what SetAccessInfo has stored for this value of [Feed.Access], or nil. So the access of a reader of a feed in
+// memory can be decided without a read of the journal. It returns nil once the deletion of the conversation was published.
+func (f *Feed) AccessInfo(count int64) any {
+	if a := f.accessInfo.Load(); a != nil && a.count == count && !f.isDeleted.Load() {
+		return a.info
+	}
+	return nil
+}
+
+// SetAccessInfo stores info until access changes or nobody uses the feed. count is the value of [Feed.Access] from before info was
+// read: if access has changed since, info is not returned.
+func (f *Feed) SetAccessInfo(count int64, info any) { f.accessInfo.Store(&accessInfo{count, info}) }
 
 // View calls fn with the fold of the published events: the newest messages, including those of unfinished turns. fn must not change
 // or retain it, nor call the feed. It must be quick, because publishing and polling wait for it.
@@ -123,6 +159,9 @@ func (f *Feed) Publish(events []event.Event) error {
 	defer f.mu.Unlock()
 	for i := range events {
 		f.take(&events[i])
+		if events[i].Type == event.ConversationDelete {
+			f.isDeleted.Store(true)
+		}
 	}
 	f.wake()
 	return nil
@@ -146,7 +185,7 @@ func (s *state) take(e *event.Event, cfg Config, keepAfter int64, id string) {
 		// The log can't be changed: readers get the same error, take a snapshot and continue after it.
 		cfg.Logger.Error("event does not fit its log", slog.String("conversation", id), slog.Int64("seq", e.Seq), slog.Any("error", err))
 	}
-	s.tail.add(e, cfg.TailEvents, cfg.TailBytes)
+	s.tail.add(e, s.fold, cfg.TailEvents, cfg.TailBytes)
 	s.head = e.Seq
 	s.growth += len(e.Text)
 	switch e.Type {
@@ -165,6 +204,7 @@ func (s *state) evict(l transcript.Limits) {
 		return
 	}
 	s.fold.Evict(s.fold.Window(l))
+	s.tail.sealMissing(s.fold)
 	s.check, s.growth = 2*len(s.fold.Messages), 0
 }
 
@@ -174,8 +214,16 @@ func (f *Feed) wake() {
 		return // they were notified when the feed was closed
 	}
 	clear(f.cache) // up-to-date readers ask for the next events now
-	close(f.notify)
+	f.signal()
 	f.notify = make(chan struct{})
+}
+
+// signal tells everybody who waits that the feed has changed. The caller holds mu.
+func (f *Feed) signal() {
+	close(f.notify)
+	for _, fn := range f.watchers {
+		(*fn)()
+	}
 }
 
 // Compacted tells the feed that the log is compacted up to a seq. Readers don't notice.
@@ -198,7 +246,7 @@ func (f *Feed) Close(err error) {
 	if f.err == nil {
 		f.err = err
 		clear(f.cache)
-		close(f.notify)
+		f.signal()
 	}
 }
 

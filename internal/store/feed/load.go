@@ -143,8 +143,12 @@ func (f *Feed) replace(s state) bool {
 	if s.head < f.tail.from {
 		return false
 	}
-	for _, e := range f.tail.after(s.head, 0) {
+	for seq := s.head + 1; seq <= f.head; seq++ {
+		e := f.tail.marks[seq-f.tail.from-1].event(seq)
 		s.take(&e, f.registry.cfg, 0, f.id)
+	}
+	for k := range f.tail.open {
+		f.tail.seal(k) // the new fold has its own copies of the texts
 	}
 	f.fold, f.short, f.check, f.growth = s.fold, s.short, s.check, s.growth
 	f.compacted = max(f.compacted, s.compacted)

@@ -44,9 +44,9 @@ type Config struct {
 }
 
 const (
-	// defaultTailEvents is 40 s of a fast model. A reader that stalls for longer gets merged text from the log just as well.
-	defaultTailEvents = 2048
-	// defaultTailBytes limits a tail of large events.
+	// defaultTailEvents is 5 minutes of a fast model. A reader that stalls for longer reads the log.
+	defaultTailEvents = 16 << 10
+	// defaultTailBytes limits a tail of large events. An append to a text takes 32 bytes, whatever its length.
 	defaultTailBytes = 512 << 10
 	// defaultIdle lets a browser page reload without reading the log.
 	defaultIdle = 32
@@ -58,7 +58,7 @@ const (
 	// readChunk is the size of the pieces in which a log is read, in bytes.
 	readChunk = 1 << 20
 	// compactedEvents stay in the tail when the log is compacted, so that readers a moment behind still get a small batch.
-	compactedEvents = 256
+	compactedEvents = 4096
 )
 
 // setDefaults replaces zero values. The limits that only tests set are replaced together.

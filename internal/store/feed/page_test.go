@@ -64,7 +64,7 @@ func TestLoadKeepsTheWindowOnly(t *testing.T) {
 	if n := len(f.fold.Messages); n > 200 {
 		t.Errorf("%d messages are in memory after publishing", n)
 	}
-	if n := len(f.tail.events); n > defaultTailEvents*3/2 {
+	if n := len(f.tail.marks); n > defaultTailEvents*3/2 {
 		t.Errorf("%d events in the tail", n)
 	}
 }

@@ -32,6 +32,21 @@ func (f *Feed) Poll(ctx context.Context, c Cursor, budget int) (*Batch, error) {
 	return f.older(ctx, after, budget)
 }
 
+// PollTail is Poll without a read of the log, so it never blocks. It returns false if Poll would read the log.
+func (f *Feed) PollTail(c Cursor, budget int) (b *Batch, ok bool, err error) {
+	epoch, term, after, valid := c.parse()
+	f.mu.Lock()
+	if !valid || epoch != f.epoch || term != f.term(after) || f.foreign(after) || after != f.head && after < f.tail.from {
+		f.mu.Unlock()
+		return nil, false, nil
+	}
+	if after == f.head {
+		defer f.mu.Unlock()
+		return nil, true, f.err
+	}
+	return f.recent(after, budget), true, nil
+}
+
 // Next waits until Poll returns a batch, and returns it.
 func (f *Feed) Next(ctx context.Context, c Cursor, budget int) (*Batch, error) {
 	for {
@@ -76,14 +91,14 @@ func (f *Feed) snapshot(ctx context.Context) (*Batch, error) {
 
 // recent returns a batch of the tail's events after a seq. The caller holds mu; recent releases it.
 func (f *Feed) recent(after int64, budget int) *Batch {
-	events := f.tail.after(after, budget)
-	upto := events[len(events)-1].Seq
+	upto := f.tail.upto(after, budget)
 	k := key{after: after, upto: upto, kind: 't'}
 	if b := f.cache[k].Value(); b != nil {
 		f.mu.Unlock()
 		return b
 	}
-	b := &Batch{Conversation: f.id, Cursor: f.cursor(upto), Upto: upto, Oldest: events[0].At, Events: events, piece: f.registry.cfg.pieceSize}
+	events, oldest := f.tail.after(after, upto)
+	b := &Batch{Conversation: f.id, Cursor: f.cursor(upto), Upto: upto, Oldest: oldest, Events: events, piece: f.registry.cfg.pieceSize}
 	if len(events) > 1 {
 		f.mu.Unlock()
 		b.Events = transcript.Merge(events, f.history)

@@ -97,6 +97,7 @@ func (r *Registry) release(f *Feed) {
 	if r.feeds[f.id] != f {
 		return
 	}
+	f.accessInfo.Store(nil)
 	if !f.isCurrent.Swap(false) || r.closed || r.cfg.Idle < 0 {
 		delete(r.feeds, f.id)
 		return

@@ -3,69 +3,211 @@
 package feed
 
 import (
+	"math"
 	"sort"
 
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/transcript"
 )
 
-// tail holds consecutive events (from, from+len(events)]. Slices of it may be read without the feed's lock, because added events
-// are never overwritten.
+// tail holds consecutive events (from, from+len(marks)]. Most events append to a text that the fold has anyway, so a tail stores only
+// where in the text they are. A batch takes the appends of thousands of events from the fold's text as one string, without a copy.
 type tail struct {
-	from   int64
-	events []event.Event
-	sums   []int64 // sums[i] is the total cost up to events[i], from some starting point
-	bytes  int     // approximate memory of the events
+	from  int64
+	marks []mark // of the events from+1, from+2, and so on
+	cost  int64  // of all events up to the last, from some starting point
+	bytes int    // approximate memory
+
+	open    map[fieldKey]*run // runs that the next append to a field may extend
+	batches int64             // number of calls of after
 }
 
-// add appends the next event. If its seq leaves a gap, a new tail begins there: events in the gap were merged into a later one, and
-// a reader before the gap may need them too. A merged event without a gap is added like any other, because everything merged into
-// it lies before from.
-func (t *tail) add(e *event.Event, maxEvents, maxBytes int) {
-	if e.Seq != t.from+int64(len(t.events))+1 {
+// mark is one event of a tail.
+type mark struct {
+	run        *run
+	cost       int64 // of the events before this one, from the tail's starting point
+	at         int64
+	start, end uint32 // position of an append's text in the text of the run
+}
+
+// fieldKey identifies a text.
+type fieldKey struct {
+	message, part string
+	field         event.Field
+}
+
+// run is a series of plain appends to one text, without another operation on the text in between. Or it is a single event of any
+// kind.
+type run struct {
+	// event is the single event, or an append without its seq, time, offset and text.
+	event    event.Event
+	isSingle bool
+	text     string // of the fold, up to the end of the last append
+	last     int64  // seq of the last event
+	pinned   int    // bytes of text that the fold has dropped and only the run retains
+
+	// The event with the appends of the run in the result of after number batch.
+	batch int64
+	index int
+}
+
+const (
+	// runMemory is the approximate memory of a run, markMemory that of a mark, in bytes.
+	runMemory  = 400
+	markMemory = 32
+)
+
+// add appends the next event, which fold has applied. If its seq leaves a gap, a new tail begins there: events in the gap were merged
+// into a later one, and a reader before the gap may need them too. A merged event without a gap is added like any other, because
+// everything merged into it lies before from.
+func (t *tail) add(e *event.Event, fold *transcript.Transcript, maxEvents, maxBytes int) {
+	if e.Seq != t.head()+1 {
 		t.reset(e.Seq - 1)
 	}
-	sum := cost(e)
-	if n := len(t.sums); n > 0 {
-		sum += t.sums[n-1]
+	m := mark{cost: t.cost, at: e.At}
+	k := fieldKey{e.Message, e.Part, e.Field}
+	if text, ok := appendedText(e, fold); ok {
+		m.run, m.start, m.end = t.extend(k, e), uint32(e.Offset), uint32(len(text))
+		m.run.text, m.run.last = text, e.Seq
+	} else {
+		if e.Op() {
+			t.seal(k)
+		}
+		m.run = &run{event: *e, isSingle: true, last: e.Seq}
+		t.bytes += runMemory + int(cost(e))
 	}
-	t.events, t.sums = append(t.events, *e), append(t.sums, sum)
-	t.bytes += memory(e)
+	t.marks = append(t.marks, m)
+	t.cost += cost(e)
+	t.bytes += markMemory
 	// The tail may grow to one and a half times its limit, so that only some calls copy it.
-	if len(t.events) > maxEvents+maxEvents/2 || t.bytes > maxBytes+maxBytes/2 {
+	if len(t.marks) > maxEvents+maxEvents/2 || t.bytes > maxBytes+maxBytes/2 {
 		t.shrink(maxEvents, maxBytes)
+	}
+}
+
+// appendedText returns the text of the fold that ends with the text of e. It returns false if e is anything but a plain append with
+// that effect. The texts are compared, so no rule of the fold has to be repeated here.
+func appendedText(e *event.Event, fold *transcript.Transcript) (text string, ok bool) {
+	if e.Type != event.PartAppend || e.MergedFrom != 0 || e.Note != "" || e.Extend || e.History != nil || e.Partial || e.Body != nil || e.Offset < 0 {
+		return "", false
+	}
+	if m := fold.Message(e.Message); m != nil {
+		if p := m.Part(e.Part); p != nil {
+			text = p.Text(e.Field)
+		}
+	}
+	end := e.Offset + int64(len(e.Text))
+	return text, end == int64(len(text)) && end <= math.MaxUint32 && text[e.Offset:] == e.Text
+}
+
+// extend returns the run to which e belongs: that of the append before it, or a new one.
+func (t *tail) extend(k fieldKey, e *event.Event) *run {
+	if r := t.open[k]; r != nil && e.Offset == int64(len(r.text)) && e.Turn == r.event.Turn {
+		return r
+	}
+	t.seal(k)
+	r := &run{event: event.Event{Type: event.PartAppend, Turn: e.Turn, Message: e.Message, Part: e.Part, Field: e.Field}}
+	if t.open == nil {
+		t.open = map[fieldKey]*run{}
+	}
+	t.open[k] = r
+	t.bytes += runMemory
+	return r
+}
+
+// seal ends the run of a text that the fold drops or replaces. The run still has the text, so it is counted from now on.
+func (t *tail) seal(k fieldKey) {
+	if r := t.open[k]; r != nil {
+		delete(t.open, k)
+		r.pinned = len(r.text)
+		t.bytes += r.pinned
+	}
+}
+
+// sealMissing ends the runs of the messages that fold no longer has.
+func (t *tail) sealMissing(fold *transcript.Transcript) {
+	for k := range t.open {
+		if fold.Message(k.message) == nil {
+			t.seal(k)
+		}
 	}
 }
 
 // reset empties the tail and lets it begin after from.
 func (t *tail) reset(from int64) { *t = tail{from: from} }
 
-// shrink drops the oldest events beyond the limits. It copies the others, because readers may be using the old slice.
+// head returns the seq of the last event.
+func (t *tail) head() int64 { return t.from + int64(len(t.marks)) }
+
+// shrink drops the oldest events beyond the limits.
 func (t *tail) shrink(maxEvents, maxBytes int) {
-	n, bytes := 0, t.bytes
-	for n < len(t.events) && (len(t.events)-n > maxEvents || bytes > maxBytes) {
-		bytes -= memory(&t.events[n])
+	n := 0
+	for n < len(t.marks) && (len(t.marks)-n > maxEvents || t.bytes > maxBytes) {
 		n++
+		t.from++
+		t.bytes -= markMemory
+		if r := t.marks[n-1].run; r.last == t.from {
+			t.drop(r)
+		}
 	}
-	if n == 0 {
-		return
+	if n > 0 {
+		room := (len(t.marks)-n)*3/2 + 2 // room until the next shrink
+		t.marks = append(make([]mark, 0, room), t.marks[n:]...)
 	}
-	t.from += int64(n)
-	t.bytes = bytes
-	room := (len(t.events)-n)*3/2 + 2 // room until the next shrink
-	t.events = append(make([]event.Event, 0, room), t.events[n:]...)
-	t.sums = append(make([]int64, 0, room), t.sums[n:]...)
 }
 
-// after returns the events after a seq, up to a cost of budget, but at least one if there is one. A budget of 0 means no limit. seq
-// must not be below from.
-func (t *tail) after(seq int64, budget int) []event.Event {
-	i := int(seq - t.from)
-	n := len(t.events)
-	if budget > 0 && i < n {
-		before := t.sums[i] - cost(&t.events[i])
-		n = min(n, i+1+sort.Search(n-i, func(k int) bool { return t.sums[i+k]-before >= int64(budget) }))
+// drop forgets a run whose events have all been dropped.
+func (t *tail) drop(r *run) {
+	if r.isSingle {
+		t.bytes -= runMemory + int(cost(&r.event))
+		return
 	}
-	return t.events[i:n:n]
+	t.bytes -= runMemory + r.pinned
+	if k := (fieldKey{r.event.Message, r.event.Part, r.event.Field}); t.open[k] == r {
+		delete(t.open, k)
+	}
+}
+
+// upto returns the seq of the last event in a batch after seq that costs about budget. A batch has at least one event. A budget of
+// 0 means no limit. seq must be at least from and below head.
+func (t *tail) upto(seq int64, budget int) int64 {
+	if budget <= 0 {
+		return t.head()
+	}
+	i := int(seq - t.from)
+	n := sort.Search(len(t.marks)-i-1, func(k int) bool { return t.marks[i+1+k].cost-t.marks[i].cost >= int64(budget) })
+	return seq + 1 + int64(n)
+}
+
+// after returns the events after a seq, up to another one, with the appends of a run as one event, as [transcript.Merge] merges them. The
+// events are in the order of the first event of each. It also returns the time of the first event.
+func (t *tail) after(seq, upto int64) (events []event.Event, oldest int64) {
+	t.batches++
+	marks := t.marks[seq-t.from : upto-t.from]
+	for i := range marks {
+		seq++
+		r := marks[i].run
+		if r.batch != t.batches {
+			r.batch, r.index = t.batches, len(events)
+			events = append(events, marks[i].event(seq))
+			continue
+		}
+		e := &events[r.index]
+		if e.MergedFrom == 0 {
+			e.MergedFrom = e.Seq
+		}
+		e.Seq, e.At, e.Text = seq, marks[i].at, r.text[e.Offset:marks[i].end]
+	}
+	return events, marks[0].at
+}
+
+// event returns the event of a mark, as it was added.
+func (m *mark) event(seq int64) event.Event {
+	e := m.run.event
+	if !m.run.isSingle {
+		e.Seq, e.At, e.Offset, e.Text = seq, m.at, int64(m.start), m.run.text[m.start:m.end]
+	}
+	return e
 }
 
 // cost is the approximate size that an event adds to a merged batch, in bytes.
@@ -88,6 +230,3 @@ func cost(e *event.Event) int64 {
 	}
 	return int64(n) + 8
 }
-
-// memory is the approximate memory that an event takes in the tail, in bytes.
-func memory(e *event.Event) int { return 200 + int(cost(e)) }
