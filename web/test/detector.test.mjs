@@ -112,7 +112,7 @@ if (reason) {
     await wantClean(page, { console: /Content Security Policy|violates/ });
   });
 
-  test("without its files, voice mode says so and listens for loudness", async () => {
+  test("without its files, voice mode shows a notice and listens for loudness", async () => {
     const { page, play, utterances } = await voicePage(gateway, { prepare: (p) => p.route("**/ui/vad/model.onnx", (r) => r.fulfill({ status: 404 })) });
     await start(page);
     await state(page, "unavailable");

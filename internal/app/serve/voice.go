@@ -18,8 +18,8 @@ import (
 	"github.com/leat-dev/leat/internal/voice/wire"
 )
 
-// openVoice makes the engines of conversations by voice, and reads the speech detector. What is configured and can't be used fails the
-// start, because it is in the configuration on purpose. Without an engine, connections by voice report that, and everything else works.
+// openVoice makes the engines of conversations by voice, and reads the speech detector. The start fails if a configured
+// one can't be used, because it is in the configuration on purpose. Without an engine, connections by voice report that, and everything else works.
 func (a *App) openVoice(_ context.Context, opt Options) error {
 	cfg, log := &a.cfg.Voice, a.log.With("part", "voice")
 	engine, err := speechEngine(&cfg.Speech, opt.Getenv, log)

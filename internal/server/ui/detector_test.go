@@ -24,8 +24,8 @@ func packed(t *testing.T, text string) []byte {
 	return b.Bytes()
 }
 
-// The detector's frame has a policy of its own, in which only its script may run. The page's policy differs in the frame that it may
-// have, and only if there is a detector.
+// The detector's frame has a separate policy, in which only its script may run. The page's policy allows a frame only if there is a
+// detector.
 func TestDetector(t *testing.T) {
 	without := serve(t, server.Options{}, nil).URL
 	with := serve(t, server.Options{}, &vad.Archive{Script: []byte("run()"), Runtime: packed(t, "\x00asm"), Model: packed(t, "weights")}).URL

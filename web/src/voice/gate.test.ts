@@ -82,7 +82,7 @@ describe("the gate", () => {
       Array.from({ length: frames }, () => gate.push(level, isSpeaking, probability)).filter(Boolean);
     expect(push(-20, 0.1, 200)).toEqual([]); // a loud noise
     expect(push(-50, 0.9, 20)).toEqual(["start"]); // a soft voice
-    expect(push(-50, 0.4, 100)).toEqual([]); // it goes on
+    expect(push(-50, 0.4, 100)).toEqual([]); // still speaking
     expect(push(-20, 0.1, 40)).toEqual(["stop"]);
   });
 
