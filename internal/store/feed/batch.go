@@ -61,12 +61,7 @@ func (b *Batch) Encode(as Encoding) ([]byte, error) {
 // encode builds the SSE form. The other two encodings are slices of it, so a batch is serialized once even if its readers use
 // different transports.
 func (b *Batch) encode() {
-	size := 256
-	for i := range b.Events {
-		n := int(cost(&b.Events[i]))
-		size += 256 + n + n/32 // some more for escapes, because copying a long frame costs as much as writing it
-	}
-	w := make([]byte, 0, size)
+	w := make([]byte, 0, b.size())
 	w = append(append(append(w, "id: "...), b.Cursor...), "\ndata: "...)
 	b.begin = len(w)
 	if w, b.err = b.appendJSON(w); b.err != nil {
@@ -75,6 +70,17 @@ func (b *Batch) encode() {
 	}
 	b.end = len(w)
 	b.frame = append(w, "\n\n"...)
+}
+
+// size estimates the length of the frame of a batch of events, with 3 % more for escapes in texts, so that the buffer seldom has to grow
+// and be copied.
+func (b *Batch) size() int {
+	size := 256
+	for i := range b.Events {
+		n := int(cost(&b.Events[i]))
+		size += 256 + n + n/32
+	}
+	return size
 }
 
 // appendJSON appends the JSON form of the batch. Long texts are split into several events here, so that clients can show them
