@@ -1,5 +1,5 @@
 # What must hold before a change lands is .ci/run; here is what takes hours, and releases.
-.PHONY: full soak dist e2e-eliza e2e-letta e2e-openclaw
+.PHONY: full soak dist vad e2e-eliza e2e-letta e2e-openclaw
 
 # How long the soak takes.
 HOURS ?= 1
@@ -10,8 +10,11 @@ full: ## what takes hours: thousands of schedules, kills, fuzzing, the real upst
 soak: ## a hundred streams with cuts, truncations and restarts for HOURS: their texts are right, and nothing that the gateway uses grows
 	LEAT_SOAK=$(HOURS)h go test -count=1 -timeout 0 -v -run '^TestSoak$$' ./test/soak
 
-dist: ## a release of the commit that is checked out, for every platform, in dist/
+dist: vad ## a release of the commit that is checked out, for every platform, in dist/
 	go run ./internal/tools/dist
+
+vad: ## the speech detector, from npm, in web/vad/dist/
+	cd web/vad && npm ci --ignore-scripts && npm run build
 
 e2e-eliza: ## the client of Eliza's own dashboard, from npm, against the real program
 	go test -tags e2e -count=1 -v -timeout 10m ./test/e2e/eliza

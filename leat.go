@@ -93,7 +93,7 @@ func Start(ctx context.Context, opt Options) (*Gateway, error) {
 	native.RegisterIngest(srv, gw, pushes)
 	eliza.Register(srv, gw, eliza.Options{})
 	compat.Register(srv, gw)
-	ui.Register(srv)
+	ui.Register(srv, nil)
 	return &Gateway{gw, srv, j}, nil
 }
 

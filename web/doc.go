@@ -10,7 +10,8 @@
 //     the connection.
 //   - voice is a conversation by voice, and reading aloud. session.ts has the wire, playout.ts the jitter buffer, gate.ts the voice
 //     activity; these and resample.ts are pure. The processors run in the browser's audio thread, so each is a file. The whole folder is
-//     loaded when it is first used.
+//     loaded when it is first used. detector.ts asks the speech detector, which an operator can add; vad has its source and its build, a
+//     module of its own.
 //   - inspector is the look inside an answer, overview what the operator sees.
 //   - keys.ts knows the keys of the page and what can be done in it; palette and settings are layers over it (layers.tsx), find looks
 //     through a whole conversation.

@@ -4,7 +4,7 @@ import tseslint from "typescript-eslint";
 import leat from "./lint/rules.mjs";
 
 export default tseslint.config(
-  { ignores: ["dist/", "public/"] },
+  { ignores: ["dist/", "vad/dist/", "public/"] },
   { plugins: { leat }, rules: { "leat/names": ["error"], "leat/circles": "error" } },
   {
     files: ["src/**/*.{ts,tsx}"],

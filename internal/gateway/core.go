@@ -100,12 +100,9 @@ type tasks struct {
 // Go runs fn in a goroutine. It returns false, and does nothing, if wait was called and no task runs any more. So it always succeeds in
 // a task.
 func (ts *tasks) Go(fn func()) bool {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	if ts.isOver && ts.n == 0 {
+	if !ts.begin() {
 		return false
 	}
-	ts.n++
 	go func() {
 		defer ts.done()
 		fn()
@@ -113,6 +110,18 @@ func (ts *tasks) Go(fn func()) bool {
 	return true
 }
 
+// begin adds a task that has no goroutine of its own; its last call is done. It returns false if Go would.
+func (ts *tasks) begin() bool {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if ts.isOver && ts.n == 0 {
+		return false
+	}
+	ts.n++
+	return true
+}
+
+// done ends a task.
 func (ts *tasks) done() {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

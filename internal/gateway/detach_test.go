@@ -35,6 +35,7 @@ func TestNothingIsAcknowledgedThatAShutdownLeftOut(t *testing.T) {
 		lines := strings.SplitAfter(pushed, "\n")
 		write := func(line string) {
 			t.Helper()
+			pr.Acks() // asks for the acknowledgement of the line
 			if err := pr.Write(t.Context(), []byte(line)); err != nil {
 				t.Fatal(err)
 			}

@@ -11,7 +11,7 @@
 //   - run.go, sink.go: a run calls the agent of one turn, and its sink receives what the agent's emitter sends. A run knows the
 //     conversation only through [turnWriter], which could be a connection to another process.
 //   - turnlink.go, turn.go, turns.go: the turn on the writer's side. It maps operations to events.
-//   - queue.go, writer.go: the queue of jobs and the one goroutine that changes the conversation.
+//   - queue.go, writer.go: the queue of jobs and the writer, the only place that changes the conversation.
 //   - tx.go, commit.go: what the jobs of one commit add, and the commit itself: journal first, then the feed, then everything else that
 //     has to know.
 //   - reader.go: a feed as one principal may read it.
@@ -22,7 +22,9 @@
 //
 //   - Commit before show: a feed gets an event only after the journal has stored it.
 //   - Only its writer changes a conversation. Each change (operations of an agent, a command, a title) is a job in the writer's
-//     queue. Jobs run one after another in one goroutine. Jobs that wait at the same time share a commit, except commands.
+//     queue. Jobs run one after another, and one goroutine at a time is the writer: one that exists while jobs wait, or, for text that
+//     finds the queue empty, the agent's until the journal has the commit, and then the journal's. Jobs that wait at the same time
+//     share a commit, except commands.
 //   - A command runs alone, against the committed transcript. Its effect and its idempotency key are one commit.
 //   - Every turn that was queued or started gets exactly one end, whatever crashes: from its agent, a stop, a limit, or recovery.
 //   - A stop commits the end and fences the emitter, so that no reader sees later text of that turn.

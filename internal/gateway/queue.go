@@ -12,15 +12,18 @@ import (
 )
 
 // queue is the queue of the jobs that change one conversation. A goroutine that exists while there are jobs runs them in order; jobs that
-// need not be alone share a commit.
+// need not be alone share a commit. Text that arrives while there are no jobs needs no goroutine.
 type queue struct {
 	goWrite func() bool // starts the goroutine, which calls take until it returns nil; false if the gateway has stopped
+	// mayWrite reports whether a job may be run without the goroutine, and writeNow runs it. It returns before the job is committed.
+	mayWrite func() bool
+	writeNow func(*job)
 
 	mu         sync.Mutex
 	jobs       []*job
 	jobBytes   int           // of text in jobs
 	room       chan struct{} // closed and replaced when jobs are taken
-	isRunning  bool          // the goroutine
+	isRunning  bool          // the goroutine, or the commit of writeNow
 	idleSignal chan struct{} // closed and replaced when the goroutine ends
 	closeErr   error         // set once; from then on every job is refused
 	commitErr  error         // why commits fail at the moment; nil if they don't
@@ -109,7 +112,14 @@ func (q *queue) postText(ctx context.Context, bytes int, do func(*tx) error) err
 			return refusal(err)
 		}
 		if q.jobBytes == 0 || q.jobBytes+bytes <= maxWaiting {
-			q.push(&job{do: do, bytes: bytes})
+			j := &job{do: do, bytes: bytes}
+			if !q.isRunning && q.mayWrite() {
+				q.isRunning = true
+				q.mu.Unlock()
+				q.writeNow(j)
+				return nil
+			}
+			q.push(j)
 			q.mu.Unlock()
 			return nil
 		}
@@ -141,9 +151,8 @@ func (q *queue) take() []*job {
 	q.mu.Lock()
 	if len(q.jobs) == 0 || q.closeErr != nil {
 		rejectedJobs, err := q.jobs, q.closeErr
-		q.jobs, q.jobBytes, q.isRunning = nil, 0, false
-		close(q.idleSignal)
-		q.idleSignal = make(chan struct{})
+		q.jobs, q.jobBytes = nil, 0
+		q.stop()
 		q.mu.Unlock()
 		for _, j := range rejectedJobs {
 			j.finish(refusal(err))
@@ -166,6 +175,24 @@ func (q *queue) take() []*job {
 	close(q.room)
 	q.room = make(chan struct{})
 	return jobs
+}
+
+// stop notes that nothing runs the jobs. q.mu is locked.
+func (q *queue) stop() {
+	q.isRunning = false
+	close(q.idleSignal)
+	q.idleSignal = make(chan struct{})
+}
+
+// stopIfEmpty notes that the commit of writeNow has ended. It returns false if more jobs wait, which need the goroutine.
+func (q *queue) stopIfEmpty() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.jobs) > 0 || q.closeErr != nil {
+		return false
+	}
+	q.stop()
+	return true
 }
 
 // idle waits until the queue is empty and its goroutine has ended.

@@ -46,6 +46,17 @@ func (r *Reader) Release() {
 	r.Feed.Release()
 }
 
+// Reattach returns a new reader of the same principal, after the feed was closed with [feed.ErrLost], and releases this one. Cursors stay
+// valid. It checks the permission again. If it returns an error, this reader still has to be released.
+func (r *Reader) Reattach(ctx context.Context) (*Reader, error) {
+	next, err := r.g.Feed(ctx, r.p, r.Conversation())
+	if err != nil {
+		return nil, err
+	}
+	r.Release()
+	return next, nil
+}
+
 // Check returns an error if the principal may not read any more; the error wraps ErrNotFound. It is cheap: it repeats the
 // decision only if access to the conversation was changed since the last call, and reads the journal only for the first reader
 // since then. Access that was granted since is not an AccessChanged, so a refusal is always the journal's.
@@ -73,6 +84,14 @@ func (r *Reader) Poll(ctx context.Context, c feed.Cursor, budget int) (*feed.Bat
 		return nil, err
 	}
 	return r.Feed.Poll(ctx, c, budget)
+}
+
+// PollTail is [feed.Feed.PollTail]. It also returns false if access was changed, so that Poll has to repeat the decision.
+func (r *Reader) PollTail(c feed.Cursor, budget int) (b *feed.Batch, ok bool, err error) {
+	if r.access.Load() != r.Access() {
+		return nil, false, nil
+	}
+	return r.Feed.PollTail(c, budget)
 }
 
 // Next is [feed.Feed.Next] with a Check before each batch.

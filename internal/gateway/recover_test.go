@@ -349,14 +349,14 @@ func TestANewConnectionTakesThePushOver(t *testing.T) {
 			t.Errorf("the old connection still writes: %v", err)
 		}
 		_ = old.Close(false)
-		at := pr.Offset()
+		at, acks := pr.Offset(), pr.Acks()
 		if err := pr.Write(t.Context(), []byte(pushed[at:])); err != nil {
 			t.Fatal(err)
 		}
 		wantOutcome(t, h.ended(c, pr.Turn), event.Completed, "")
 		synctest.Wait() // the acknowledgement follows what it acknowledges
 		select {
-		case a := <-pr.Acks():
+		case a := <-acks:
 			if a.Offset != int64(len(pushed)) || a.Seq == 0 {
 				t.Errorf("ack %+v", a)
 			}

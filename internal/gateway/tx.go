@@ -140,6 +140,11 @@ func (t *tx) deleteTurnKeys(id string) {
 	t.setKey(journalkey.TurnWaited(id), nil, 0)
 }
 
+// isPlain reports whether nothing but the feed and its watchers follows from the commit.
+func (t *tx) isPlain() bool {
+	return t.summary == nil && len(t.after)+len(t.reservations)+len(t.endedTurns) == 0 && !t.terminal && !t.isBackfill && !t.unshared
+}
+
 // lastSeq returns the seq of the last event as this tx will leave the log.
 func (t *tx) lastSeq() int64 { return t.head + int64(len(t.events)) }
 

@@ -9,8 +9,8 @@ import (
 //
 // A conversation that is created or imported is reported as a change of its title; its older messages are not reported.
 //
-// The writers of many conversations call its method at the same time. It must return at once, because the conversation is
-// blocked meanwhile, and it must not call the gateway.
+// The writers of many conversations call its method at the same time. It must return at once, because the conversation and often the
+// journal are blocked meanwhile. It must not call the gateway, nor wait for a commit or for a lock that is held during one.
 type Watcher interface {
 	// Committed gets the events of one commit. s is the conversation after it. The watcher must not change or retain either.
 	Committed(s *journal.Summary, events []event.Event)

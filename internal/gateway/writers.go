@@ -195,7 +195,7 @@ func newWriter(c *core, table *writers, s journal.Summary, f *feed.Feed) *writer
 	w := &writer{core: c, table: table, id: s.ID, owner: agent.Principal{Tenant: s.Tenant, Subject: s.Owner}, feed: f, log: c.log.With("conversation", s.ID), summary: s, head: s.Head}
 	w.turns.byID, w.turns.observedTurns = map[string]*turn{}, map[string]*turn{}
 	w.room, w.idleSignal = make(chan struct{}), make(chan struct{})
-	w.goWrite = func() bool { return c.tasks.Go(w.write) }
+	w.goWrite, w.mayWrite, w.writeNow = func() bool { return c.tasks.Go(w.write) }, c.tasks.begin, w.writeText
 	w.compacted.Store(s.Compacted)
 	w.observer = observer{core: c, log: w.log, owner: w.owner, feed: f, parents: &w.parents, turns: map[string]*turnMetrics{}}
 	return w

@@ -49,6 +49,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/files"
 	"github.com/leat-dev/leat/internal/store/journal"
 	"github.com/leat-dev/leat/internal/store/journal/memory"
+	"github.com/leat-dev/leat/internal/voice/vad"
 	"github.com/leat-dev/leat/internal/voice/wire"
 	"github.com/leat-dev/leat/transcript"
 )
@@ -149,9 +150,9 @@ func newWalk(t *testing.T) *walk {
 		t.Fatal(err)
 	}
 	elizaws.Register(srv, gw, elizaws.Options{Signals: told, Hub: hub.New(gw), Agent: status.NewAgent("a", "test"), Restart: func() error { return nil }})
-	voice.Register(srv, gw, wire.New(wire.Options{Log: quiet}))
+	voice.Register(srv, gw, wire.New(wire.Options{Log: quiet}), true)
 	voice.RegisterSpeech(srv, gw, voice.Speech{})
-	ui.Register(srv)
+	ui.Register(srv, &vad.Archive{})
 	keepfiles.Register(srv, service)
 	usage.Register(srv, gw)
 	keepdata.Register(srv, gw, keepdata.Options{

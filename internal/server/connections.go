@@ -6,11 +6,13 @@ import (
 	linked "container/list"
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -247,6 +249,14 @@ func (c *conn) Close() error {
 	c.group.drop(c)
 	c.group.mu.Unlock()
 	return c.Conn.Close()
+}
+
+// SyscallConn implements [syscall.Conn], for streams that no goroutine serves. It fails for connections in memory.
+func (c *conn) SyscallConn() (syscall.RawConn, error) {
+	if sc, ok := c.Conn.(syscall.Conn); ok {
+		return sc.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
 }
 
 // connOf returns the conn below TLS, or nil if the server did not accept it.

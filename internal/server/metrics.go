@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"time"
@@ -22,12 +23,12 @@ type Metrics struct {
 	authFailed  *prometheus.CounterVec   // reason
 	connections prometheus.Gauge
 
-	viewers   *prometheus.GaugeVec     // surface
-	resumes   *prometheus.CounterVec   // surface
-	snapshots *prometheus.CounterVec   // surface, reason
-	lag       *prometheus.HistogramVec // surface
-	events    *prometheus.HistogramVec // surface
-	bytes     *prometheus.HistogramVec // surface
+	viewers   *prometheus.GaugeVec   // surface
+	resumes   *prometheus.CounterVec // surface
+	snapshots *prometheus.CounterVec // surface, reason
+	lag       *histograms
+	events    *histograms
+	bytes     *histograms
 
 	collectors []prometheus.Collector
 }
@@ -62,10 +63,11 @@ func NewMetrics() *Metrics {
 
 	m.resumes = counters("leat_viewer_resumes_total", "Readers that reconnected and resumed at their cursor, without a snapshot.", "surface")
 	m.snapshots = counters("leat_viewer_snapshots_total", "Snapshots sent to readers, by reason.", "surface", "why")
-	m.lag = histograms("leat_viewer_lag_seconds", "Age of the oldest event of a batch when it was written to its reader, without events from before the reader connected.",
-		[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 30, 300}, "surface")
-	m.events = histograms("leat_viewer_batch_events", "Events of the log that one batch to a reader stands for.", []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 1024, 4096}, "surface")
-	m.bytes = histograms("leat_viewer_batch_bytes", "Size of one batch to a reader, encoded.", prometheus.ExponentialBuckets(128, 4, 9), "surface")
+	m.lag = newHistograms("leat_viewer_lag_seconds", "Age of the oldest event of a batch when it was written to its reader, without events from before the reader connected.",
+		[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 30, 300})
+	m.events = newHistograms("leat_viewer_batch_events", "Events of the log that one batch to a reader stands for.", []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 1024, 4096})
+	m.bytes = newHistograms("leat_viewer_batch_bytes", "Size of one batch to a reader, encoded.", prometheus.ExponentialBuckets(128, 4, 9))
+	m.collectors = append(m.collectors, m.lag, m.events, m.bytes)
 	return m
 }
 
@@ -84,21 +86,19 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 }
 
 // request counts an answered request.
-func (m *Metrics) request(r *http.Request, e *endpoint, status int, took time.Duration) {
-	route, method := "-", "-" // a request without a route may have any method
+func (m *Metrics) request(rec *record, e *endpoint) {
+	method := "-" // a request without a route may have any method
 	if e != nil {
-		route, method = e.Pattern, e.Method
-		if r.Method == http.MethodHead {
+		method = e.Method
+		if rec.method == http.MethodHead {
 			method = http.MethodHead
 		}
 		if !e.Stream {
-			m.seconds.WithLabelValues(route).Observe(took.Seconds())
+			m.seconds.WithLabelValues(rec.route).Observe(time.Since(rec.start).Seconds())
 		}
 	}
-	if status == 0 {
-		status = http.StatusOK // which net/http sends if the handler wrote nothing
-	}
-	m.requests.WithLabelValues(route, method, strconv.Itoa(status)).Inc()
+	status := cmp.Or(rec.status, http.StatusOK) // which net/http sends if the handler wrote nothing
+	m.requests.WithLabelValues(rec.route, method, strconv.Itoa(status)).Inc()
 }
 
 // Unauthorized counts a request without a principal. If presented is true, it had an invalid token. The server itself counts
@@ -116,7 +116,7 @@ type ViewerMetrics struct {
 	viewers            prometheus.Gauge
 	resumes            prometheus.Counter
 	snapshots          map[string]prometheus.Counter
-	lag, events, bytes prometheus.Observer
+	lag, events, bytes *histogram
 }
 
 // The reasons for a snapshot.
@@ -134,7 +134,7 @@ const (
 func (m *Metrics) Viewers(surface string) *ViewerMetrics {
 	v := &ViewerMetrics{
 		viewers: m.viewers.WithLabelValues(surface), resumes: m.resumes.WithLabelValues(surface), snapshots: map[string]prometheus.Counter{},
-		lag: m.lag.WithLabelValues(surface), events: m.events.WithLabelValues(surface), bytes: m.bytes.WithLabelValues(surface),
+		lag: m.lag.of(surface), events: m.events.of(surface), bytes: m.bytes.of(surface),
 	}
 	for _, reason := range []string{whyNew, whyInvalid, whyEpoch, whyAhead, whyOutdated} {
 		v.snapshots[reason] = m.snapshots.WithLabelValues(surface, reason)
@@ -164,21 +164,29 @@ func (v *Viewer) Idle(c feed.Cursor) { v.begin(c != "") }
 // Wrote reports that a batch was written to a reader whose cursor was c.
 func (v *Viewer) Wrote(c feed.Cursor, b *feed.Batch, bytes int) {
 	v.begin(c != "" && !b.Reset)
-	v.m.bytes.Observe(float64(bytes))
 	if b.Reset {
+		v.m.bytes.observe(float64(bytes), 1)
 		v.m.snapshots[whySnapshot(c, b)].Inc()
 		return
 	}
+	v.m.wrote(c, b, bytes, 1, v.since)
+}
+
+// Wrote reports that a batch was written to n readers whose cursor was c. They were connected before its events happened.
+func (m *ViewerMetrics) Wrote(c feed.Cursor, b *feed.Batch, bytes, n int) { m.wrote(c, b, bytes, n, 0) }
+
+func (m *ViewerMetrics) wrote(c feed.Cursor, b *feed.Batch, bytes, n int, since int64) {
+	m.bytes.observe(float64(bytes), n)
 	_, after, _ := c.Parse()
-	v.m.events.Observe(float64(b.Upto - after))
+	m.events.observe(float64(b.Upto-after), n)
 	// Events older than the connection would measure how long the reader was away, and not how slow it is.
-	if b.Oldest >= v.since {
-		v.m.lag.Observe(max(0, float64(time.Now().UnixMilli()-b.Oldest)/1000))
+	if b.Oldest >= since {
+		m.lag.observe(max(0, float64(time.Now().UnixMilli()-b.Oldest)/1000), n)
 	}
 }
 
 // Frame reports a frame of a protocol that writes states instead of batches.
-func (v *Viewer) Frame(bytes int) { v.m.bytes.Observe(float64(bytes)) }
+func (v *Viewer) Frame(bytes int) { v.m.bytes.observe(float64(bytes), 1) }
 
 // SetResumed reports that a reader of such a protocol has resumed.
 func (v *Viewer) SetResumed() { v.begin(true) }

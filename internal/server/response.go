@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -10,6 +11,7 @@ import (
 // response records the result of a request. http.ResponseController finds the methods that it lacks by Unwrap.
 type response struct {
 	http.ResponseWriter
+	start  time.Time
 	status int // 0 if nothing was sent
 	bytes  int64
 	err    error            // of the handler
@@ -19,6 +21,9 @@ type response struct {
 	// address has too many.
 	uncount func()
 	crowded bool
+	// detach is set for streams. isDetached reports that it was called, so that the request ends later than its handler.
+	detach     func(cancel context.CancelCauseFunc) (end func(bytes int64))
+	isDetached bool
 }
 
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
@@ -49,35 +54,57 @@ func (w *response) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// record is what the log and the metrics say of a request. It refers to no part of the request, which a detached stream would keep in
+// memory otherwise.
+type record struct {
+	id, method, route, remote, path string
+	conversation, turn              string
+	status                          int
+	bytes                           int64
+	isRefused                       bool // for want of room, which is logged separately, once
+	start                           time.Time
+}
+
+// newRecord returns the record of a request that has ended, or is detached now.
+func newRecord(r *http.Request, w *response, route string) record {
+	rec := record{
+		id: RequestID(r.Context()), method: r.Method, route: route, remote: remote(r), status: w.status, bytes: w.bytes,
+		isRefused: w.spare || w.crowded, start: w.start,
+	}
+	// Ids in the path are logged as separate attributes, so that a search finds all lines of a conversation or turn.
+	rec.turn = short(r.PathValue("turn"))
+	if strings.HasPrefix(route, "/api/conversations/") {
+		rec.conversation = short(r.PathValue("id"))
+	}
+	if route == "-" {
+		rec.path = short(r.URL.Path)
+	}
+	return rec
+}
+
 // logRequest logs neither the query nor headers, because both may contain secrets.
-func (s *Server) logRequest(r *http.Request, w *response, route string, took time.Duration) {
+func (s *Server) logRequest(ctx context.Context, rec *record) {
 	level := slog.LevelDebug
 	switch {
-	case w.spare || w.crowded: // the missing room is logged separately, once
-	case w.status >= http.StatusInternalServerError && w.status != http.StatusServiceUnavailable:
+	case rec.isRefused:
+	case rec.status >= http.StatusInternalServerError && rec.status != http.StatusServiceUnavailable:
 		level = slog.LevelError
-	case w.status >= http.StatusBadRequest && w.status != statusClosed:
+	case rec.status >= http.StatusBadRequest && rec.status != statusClosed:
 		level = slog.LevelInfo
 	}
-	if !s.log.Enabled(r.Context(), level) {
+	if !s.log.Enabled(ctx, level) {
 		return
 	}
 	attrs := []slog.Attr{
-		slog.String("request", RequestID(r.Context())), slog.String("method", r.Method), slog.String("route", route), slog.Int("status", w.status),
-		slog.Int64("bytes", w.bytes), slog.Duration("took", took), slog.String("remote", remote(r)),
+		slog.String("request", rec.id), slog.String("method", rec.method), slog.String("route", rec.route), slog.Int("status", rec.status),
+		slog.Int64("bytes", rec.bytes), slog.Duration("took", time.Since(rec.start)), slog.String("remote", rec.remote),
 	}
-	// Ids in the path are logged as separate attributes, so that a search finds all lines of a conversation or turn.
-	for _, name := range [][2]string{{"id", "conversation"}, {"turn", "turn"}} {
-		v := r.PathValue(name[0])
-		if v == "" || name[0] == "id" && !strings.HasPrefix(route, "/api/conversations/") {
-			continue
+	for _, a := range []slog.Attr{slog.String("conversation", rec.conversation), slog.String("turn", rec.turn), slog.String("path", rec.path)} {
+		if a.Value.String() != "" {
+			attrs = append(attrs, a)
 		}
-		attrs = append(attrs, slog.String(name[1], short(v)))
 	}
-	if route == "-" {
-		attrs = append(attrs, slog.String("path", short(r.URL.Path)))
-	}
-	s.log.LogAttrs(r.Context(), level, "request", attrs...)
+	s.log.LogAttrs(ctx, level, "request", attrs...)
 }
 
 // remote returns the client's address for the log.

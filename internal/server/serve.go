@@ -62,7 +62,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 		err = errors.Join(err, hs.Close())
 	}
 	servers.Wait()
-	s.open.Wait() // the http.Server does not wait for sockets
+	s.streams.open.Wait() // the http.Server does not wait for sockets
 	return err
 }
 

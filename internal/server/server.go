@@ -9,11 +9,11 @@ import (
 	"net/netip"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server/internal/netpoll"
 )
 
 // Server serves the routes that protocol packages register. Register all of them before it serves. After that, it is safe for
@@ -26,12 +26,9 @@ type Server struct {
 	methods []string
 	shapes  map[string]errorWriter // of errors, by path prefix
 
-	// streams ends with the server; open counts the streams that have not ended.
-	streams context.Context
-	end     context.CancelCauseFunc
-	open    sync.WaitGroup
-
+	streams  liveStreams
 	conns    *connections
+	poller   netpoll.Poller
 	reach    atomic.Pointer[Reach]
 	attempts attempts
 	sessions liveSessions
@@ -46,7 +43,6 @@ func New(opt Options) *Server {
 	opt.setDefaults()
 	s := &Server{opt: opt, log: opt.Log, mux: http.NewServeMux()}
 	s.SetReach(Reach{opt.Hosts, opt.AllowedOrigins, opt.AppOrigins})
-	s.streams, s.end = context.WithCancelCause(context.Background())
 	if n := affordable(descriptors(), opt.MaxConnections); n < opt.MaxConnections {
 		s.log.Info("connections are capped by the process's limit on open files", "max", n, "configured", opt.MaxConnections, "files", descriptors())
 		s.opt.MaxConnections = n
@@ -66,7 +62,7 @@ func (s *Server) Log() *slog.Logger { return s.log }
 func (s *Server) Metrics() *Metrics { return s.opt.Metrics }
 
 // Close ends all streams. Later requests are still answered, but their streams end at once.
-func (s *Server) Close() { s.end(ErrShutdown) }
+func (s *Server) Close() { s.streams.close() }
 
 var errNoRoute = &Error{Status: http.StatusNotFound, Reason: ReasonNotFound, Message: "not found"}
 
@@ -75,8 +71,7 @@ var errNoRoute = &Error{Status: http.StatusNotFound, Reason: ReasonNotFound, Mes
 // It resolves the proxy's headers, finds the route, guards the body, and runs the checks and the handler.
 // Every request ends in the deferred function, which also catches panics, counts the request and logs it.
 func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	w := &response{ResponseWriter: rw, spare: noteHead(r)}
-	start := time.Now()
+	w := &response{ResponseWriter: rw, spare: noteHead(r), start: time.Now()}
 	r = s.label(w, s.resolve(r))
 	route := "-"
 	var (
@@ -96,9 +91,9 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 			}
 			s.writeError(e, w, r, errors.New("panic"))
 		}
-		took := time.Since(start)
-		s.opt.Metrics.request(r, e, w.status, took)
-		s.logRequest(r, w, route, took)
+		if !w.isDetached {
+			s.finish(r.Context(), newRecord(r, w, route), e)
+		}
 	}()
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if w.spare {
@@ -127,6 +122,12 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 			s.writeError(e, w, r, err)
 		}
 	}
+}
+
+// finish counts and logs a request that has ended.
+func (s *Server) finish(ctx context.Context, rec record, e *endpoint) {
+	s.opt.Metrics.request(&rec, e)
+	s.logRequest(ctx, &rec)
 }
 
 // serve checks the request in the order that the package documentation states, and passes it to its
@@ -241,6 +242,7 @@ func (s *Server) call(w *response, r *http.Request, e *endpoint) error {
 		var end func()
 		r, end = s.stream(r, e, id)
 		defer end()
+		w.detach = func(cancel context.CancelCauseFunc) func(int64) { return s.detach(w, r, e, id, cancel) }
 	}
 	err = e.Handler(w, r, id.Principal)
 	if !errors.Is(err, context.Canceled) {
@@ -254,28 +256,4 @@ func (s *Server) call(w *response, r *http.Request, e *endpoint) error {
 		return cause
 	}
 	return err
-}
-
-// stream gives a streaming request a context that ends with the server, with its session, and, unless the connection can renew
-// them, with its credentials.
-func (s *Server) stream(r *http.Request, e *endpoint, id Identity) (_ *http.Request, end func()) {
-	ctx, cancel := context.WithCancelCause(r.Context())
-	unhook := []func() bool{context.AfterFunc(s.streams, func() { cancel(ErrShutdown) })}
-	if id.session != "" {
-		unhook = append(unhook, s.sessions.add(id.session, cancel))
-		if s.opt.Sessions.IsEnded(id.session) { // ended after the request was accepted
-			cancel(errLoggedOut)
-		}
-	}
-	if e.Access != InBand && !id.Expires.IsZero() {
-		unhook = append(unhook, time.AfterFunc(time.Until(id.Expires), func() { cancel(ErrExpired) }).Stop)
-	}
-	s.open.Add(1)
-	return r.WithContext(ctx), func() {
-		for _, fn := range unhook {
-			fn()
-		}
-		cancel(nil)
-		s.open.Done()
-	}
 }

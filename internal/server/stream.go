@@ -36,14 +36,17 @@ type Stream struct {
 //
 // The returned error is that of the first flush. The stream is usable for Head even then.
 func (s *Server) OpenStream(w http.ResponseWriter, r *http.Request, status int, contentType string) (*Stream, error) {
-	h := w.Header()
-	h.Set("Content-Type", contentType)
-	h.Set("Cache-Control", "private, no-cache, no-store, no-transform")
-	h.Set("X-Accel-Buffering", "no") // nginx would buffer the whole stream
+	streamHeaders(w.Header(), contentType)
 	st := &Stream{w: w, rc: http.NewResponseController(w), stall: s.opt.Stall, head: r.Method == http.MethodHead, Beat: s.opt.Heartbeat}
 	w.WriteHeader(status)
 	st.extend()
 	return st, st.flush()
+}
+
+func streamHeaders(h http.Header, contentType string) {
+	h.Set("Content-Type", contentType)
+	h.Set("Cache-Control", "private, no-cache, no-store, no-transform")
+	h.Set("X-Accel-Buffering", "no") // nginx would buffer the whole stream
 }
 
 // Head reports whether the client requested only the headers. The handler must not write then.

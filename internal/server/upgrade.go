@@ -3,8 +3,13 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"strings"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server/internal/socket"
 )
 
 // Upgrades checks that a request asks for a WebSocket. It returns the error for the client if it does not.
@@ -19,6 +24,49 @@ func Upgrades(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Connection", "Upgrade")
 	w.Header().Set("Upgrade", "websocket")
 	return Errorf(http.StatusUpgradeRequired, ReasonInvalid, "this path is a WebSocket; connect with a WebSocket client")
+}
+
+// Handshake is what a WebSocket needs of its request after the handshake. The request itself would keep several KB alive.
+type Handshake struct{ acting http.Header }
+
+// HandshakeOf returns the handshake of a request and a context with the values of the request that log, trace, audit and Request use. The
+// context has no end.
+func HandshakeOf(r *http.Request) (Handshake, context.Context) {
+	ctx := context.WithValue(context.Background(), callerKey{}, callerOf(r))
+	ctx = context.WithValue(ctx, requestIDKey{}, RequestID(r.Context()))
+	if addr := ClientAddr(r); addr.IsValid() {
+		ctx = gateway.WithFrom(ctx, addr.String())
+	}
+	if trace := agent.TraceParent(r.Context()); trace != "" {
+		ctx = agent.WithTraceParent(ctx, trace)
+	}
+	var h Handshake
+	for _, name := range []string{HeaderSubject, HeaderTenant} {
+		if values := r.Header.Values(name); len(values) > 0 {
+			if h.acting == nil {
+				h.acting = http.Header{}
+			}
+			h.acting[http.CanonicalHeaderKey(name)] = values
+		}
+	}
+	return h, ctx
+}
+
+// Request returns a request for [Server.Authenticate]. The context must have the values of that of HandshakeOf.
+func (h Handshake) Request(ctx context.Context) *http.Request {
+	return (&http.Request{Header: h.acting}).WithContext(ctx)
+}
+
+// DetachSocket adds to the options of a WebSocket that its connection needs no goroutine, if that is possible.
+func (s *Server) DetachSocket(w http.ResponseWriter, r *http.Request, o socket.Options) socket.Options {
+	if IsDetachable(r) {
+		o.Poller = s.Poller()
+		o.Detach = func(cancel func(cause error)) func() {
+			end := Detach(w, cancel)
+			return func() { end(0) } // only the handshake is counted
+		}
+	}
+	return o
 }
 
 // names reports whether a header's list contains a word.

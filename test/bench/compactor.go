@@ -12,8 +12,6 @@ type compactor struct {
 	mu      sync.Mutex
 	order   []int         // streams that wait
 	upto    map[int]int64 // requested seq of each waiting stream
-	last    map[int]int64 // last requested seq of each stream
-	have    map[int]int64 // seq up to which each stream is compacted
 	wake    chan struct{}
 	closed  bool
 	done    chan struct{} // closed when run has returned
@@ -24,7 +22,7 @@ type compactor struct {
 
 func newCompactor(ctx context.Context, compact func(int, int64) error) *compactor {
 	c := &compactor{
-		upto: map[int]int64{}, last: map[int]int64{}, have: map[int]int64{},
+		upto: map[int]int64{},
 		wake: make(chan struct{}, 1), done: make(chan struct{}), compact: compact, ctx: ctx,
 	}
 	go c.run()
@@ -38,7 +36,7 @@ func (c *compactor) add(stream int, head int64) {
 		c.order = append(c.order, stream)
 	}
 	// A stream that waits already keeps its place in the order, so that busy streams can't delay the others.
-	c.upto[stream], c.last[stream] = head, head
+	c.upto[stream] = head
 	c.mu.Unlock()
 	c.signal()
 }
@@ -78,24 +76,12 @@ func (c *compactor) run() {
 		// The lock is not held here, so appends don't wait for a compaction.
 		err := c.compact(stream, upto)
 		c.mu.Lock()
-		c.have[stream] = upto
 		c.failure = errors.Join(c.failure, err)
 		c.mu.Unlock()
 		if err != nil {
 			return
 		}
 	}
-}
-
-// progress returns the sums of the requested and of the compacted seqs of all streams, which are numbers of events.
-func (c *compactor) progress() (requested, compacted int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for stream, upto := range c.last {
-		requested += upto
-		compacted += c.have[stream]
-	}
-	return requested, compacted
 }
 
 // finish waits until all requested compactions are done, ends the goroutine, and returns the errors.

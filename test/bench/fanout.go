@@ -4,130 +4,162 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 )
 
-const fanoutRatio = 1.7 // target: at most this many times the CPU of raw sockets
-
-// benchFanout compares the gateway's CPU time of one delivery, which is one token to one viewer, with that of a program that only writes the
-// same number of bytes to the same number of sockets.
-func benchFanout(ctx context.Context, e *env) ([]measure, error) {
-	own, size, f, err := leatFanout(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	// The baselines come after the gateway, because they need the size of its deliveries.
-	writers, err := rawFanout(ctx, e, "writers", size)
-	if err != nil {
-		return nil, fmt.Errorf("baseline: %w", err)
-	}
-	loop, err := rawFanout(ctx, e, "loop", size)
-	if err != nil {
-		return nil, fmt.Errorf("baseline: %w", err)
-	}
-	return []measure{
-		{name: "viewers", value: float64(e.size.fanoutViewers)},
-		{name: "deliveries a second", value: float64(e.size.fanoutViewers * e.size.fanoutRate)},
-		{name: "bytes a delivery, as on the socket", unit: "B", value: float64(size)},
-		{name: "raw sockets, a goroutine a connection", unit: "µs", value: micros(writers)},
-		{name: "raw sockets, one goroutine writes to all", unit: "µs", value: micros(loop)},
-		{name: "leat, CPU a delivery", unit: "µs", value: micros(own)},
-		{name: "leat / raw (goroutine a connection)", unit: "times", value: float64(own) / float64(writers), most: fanoutRatio},
-		{name: "leat / raw (one goroutine)", unit: "times", value: float64(own) / float64(loop)},
-		{name: "SSE events a token", value: f.frames},
-		{name: "from producer to viewer p50", unit: "ms", value: millis(f.p50)},
-		{name: "from producer to viewer p99", unit: "ms", value: millis(f.p99)},
-	}, nil
+// fanLoad is a number of conversations, each with the same number of viewers and the same rate of tokens.
+type fanLoad struct {
+	conversations, viewers int
+	rate                   float64 // tokens a second and conversation
+	time                   time.Duration
 }
 
-// leatFanout returns the CPU time and the bytes of one delivery by the gateway. Bytes and frames of the connection phase are subtracted.
-func leatFanout(ctx context.Context, e *env) (cpu time.Duration, size int, f flow, err error) {
-	z := e.size
-	const id = "fanout"
-	g, p, err := e.startTurn(ctx, id)
-	if err != nil {
-		return 0, 0, f, err
-	}
-	defer func() { err = errors.Join(err, p.close(), g.stop()) }()
-	viewers, err := connect(z.fanoutViewers, func(int) (*viewer, error) { return watch(ctx, g.addr, id, 0) })
-	if err != nil {
-		return 0, 0, f, err
-	}
-	rounds := int(z.fanoutTime.Seconds() * float64(z.fanoutRate))
-	// The viewers read before the first token is sent, so that none of them begins with a snapshot of several tokens.
-	viewers.read(rounds)
-	wait(ctx, connectPause)
-	profiled := g.profileFor(ctx, "fanout", z.fanoutTime)
-	before, err := g.usage()
-	if err != nil {
-		viewers.close()
-		return 0, 0, f, err
-	}
-	bytes0 := viewers.sum(func(v *viewer) int64 { return v.bytes.Load() })
-	frames0 := viewers.sum(func(v *viewer) int64 { return v.frames.Load() })
-	_, serr := paced(ctx, []*producer{p}, z.fanoutRate, rounds)
-	ferr := viewers.finish(arriveLimit)
-	after, uerr := g.usage()
-	if err := errors.Join(serr, ferr, uerr, profiled()); err != nil {
-		return 0, 0, f, fmt.Errorf("%w\n%s", err, g.logTail())
-	}
-	// Every token that a viewer has checked is one delivery, also if a frame contained several.
-	deliveries := viewers.sum(func(v *viewer) int64 { return v.seen.Load() })
-	q := quantiles(viewers.samples(), 0.5, 0.99)
-	f.p50, f.p99 = q[0], q[1]
-	f.frames = float64(viewers.sum(func(v *viewer) int64 { return v.frames.Load() })-frames0) / float64(deliveries)
-	bytes := viewers.sum(func(v *viewer) int64 { return v.bytes.Load() }) - bytes0
-	return after.since(before).cpu() / time.Duration(deliveries), int(bytes / deliveries), f, nil
+// fanned is what a load has cost.
+type fanned struct {
+	delivery, event time.Duration // CPU time of the program for one token to one viewer, and for one token
+	p50, p99        time.Duration
+	late            time.Duration // highest delay of a token behind its schedule
+	size            float64       // bytes of a delivery, as on the socket
+	frames          float64       // frames of a delivery: less than 1 if tokens were merged because the machine was too slow
 }
 
-// connectPause is the wait between connecting viewers and measuring. In this time, the last viewer's snapshot has been written.
-const connectPause = 500 * time.Millisecond
-
-// rawFanout returns the CPU time of one write of size bytes, by a child that writes to the same number of sockets at the same rate. mode is
-// an argument of [fan].
-func rawFanout(ctx context.Context, e *env, mode string, size int) (cpu time.Duration, err error) {
-	z := e.size
-	child, err := startChild("fan", mode, strconv.Itoa(z.fanoutViewers), strconv.Itoa(size), (time.Second / time.Duration(z.fanoutRate)).String())
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, child.stop()) }()
-	viewers, err := connect(z.fanoutViewers, func(int) (*viewer, error) { return dial(ctx, child.addr, 0) })
-	if err != nil {
-		return 0, err
-	}
-	defer viewers.close()
-	for _, v := range viewers.all {
-		// The bytes of the baseline have no tokens. They are only counted.
-		viewers.wg.Go(func() { v.drain() })
-	}
-	wait(ctx, connectPause)
-	before, err1 := child.usage()
-	bytes0 := viewers.sum(func(v *viewer) int64 { return v.bytes.Load() })
-	wait(ctx, z.fanoutTime)
-	bytes1 := viewers.sum(func(v *viewer) int64 { return v.bytes.Load() })
-	after, err2 := child.usage()
-	viewers.close()
-	viewers.wg.Wait()
-	if err := errors.Join(err1, err2, ctx.Err()); err != nil {
-		return 0, err
-	}
-	// The two readings of the CPU time surround those of the bytes by microseconds, and the time between them is seconds. A write
-	// on the border changes nothing that is printed.
-	n := (bytes1 - bytes0) / int64(size)
-	if n == 0 {
-		return 0, errors.New("nothing was delivered")
-	}
-	return after.since(before).cpu() / time.Duration(n), nil
-}
-
-// drain reads and counts bytes until the connection ends.
-func (v *viewer) drain() {
-	b := make([]byte, 2048)
-	for {
-		if _, err := v.r.Read(b); err != nil {
-			return
+// benchFanout measures rows P1 and P2.
+func benchFanout(ctx context.Context, e *env, t *table) error {
+	load := fanLoad{1, e.size.fanoutViewers, e.size.fanoutRate, e.size.fanoutTime}
+	for _, s := range e.fans() {
+		f, err := e.fan(ctx, s, load, "fanout-"+s.kind)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		for _, kind := range s.kinds() {
+			t.add("P1 "+kind, s.name, micros(f.delivery))
+			t.add("P2 "+kind, s.name, millis(f.p99))
+			if s.name == "Leat" {
+				t.add("P1 "+kind+" frames", s.name, f.frames)
+			}
 		}
 	}
+	return nil
+}
+
+// kinds returns the kinds of viewers that a subject's figures are for.
+func (s *subject) kinds() []string {
+	if s.kind == "" {
+		return []string{"SSE", "WebSocket"}
+	}
+	return []string{s.kind}
+}
+
+// benchMany measures row P10: the same number of deliveries in one conversation and in many, and single events at a low rate.
+func benchMany(ctx context.Context, e *env, t *table) error {
+	z := e.size
+	subjects := append([]subject{raw("loop"), raw("writers"), leat("SSE")}, e.peers()...)
+	for _, s := range subjects {
+		one, err := e.fan(ctx, s, fanLoad{1, z.manyConversations * z.manyViewers, z.fanoutRate, z.fanoutTime / 2}, "")
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		many, err := e.fan(ctx, s, fanLoad{z.manyConversations, z.manyViewers, z.fanoutRate, z.fanoutTime / 2}, "many")
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		low, err := e.fan(ctx, s, fanLoad{z.lowConversations, 1, z.lowRate, z.fanoutTime / 2}, "low")
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		t.add("P10 many", s.name, float64(many.delivery)/float64(one.delivery))
+		t.add("P10 many CPU", s.name, micros(many.delivery))
+		t.add("P10 many p99", s.name, millis(many.p99))
+		if s.name == "Leat" {
+			t.add("P10 many frames", s.name, min(one.frames, many.frames))
+		}
+		t.add("P10 low", s.name, micros(low.event))
+	}
+	return nil
+}
+
+// fan starts a subject, measures it under a load, and stops it. If name isn't empty, a profile is written under it.
+func (e *env) fan(ctx context.Context, s subject, l fanLoad, name string) (f fanned, err error) {
+	t, err := s.start(ctx, e, l.conversations)
+	if err != nil {
+		return f, err
+	}
+	defer func() { err = errors.Join(err, t.stop()) }()
+	c, err := newCrowd()
+	if err != nil {
+		return f, err
+	}
+	f, err = e.drive(ctx, t, c, l, name)
+	err = errors.Join(err, c.close())
+	if err != nil {
+		return f, fmt.Errorf("%w\n%s", err, t.log())
+	}
+	q := c.latencies(0.5, 0.99)
+	f.p50, f.p99 = q[0], q[1]
+	e.logf("%s %s, %d × %d: %.1f µs a delivery, p50 %.1f ms, p99 %.1f ms, %.0f B, late at most %.1f ms", s.name, s.kind, l.conversations, l.viewers,
+		micros(f.delivery), millis(f.p50), millis(f.p99), f.size, millis(f.late))
+	return f, nil
+}
+
+// probe determines the bytes of a delivery by the gateway, which the frames of the baseline have too.
+func (e *env) probe(ctx context.Context) error {
+	if e.frameSize > 0 {
+		return nil
+	}
+	f, err := e.fan(ctx, leat("SSE"), fanLoad{1, 2, 50, 500 * time.Millisecond}, "")
+	e.frameSize = int(f.size)
+	if err != nil {
+		return fmt.Errorf("size of a delivery: %w", err)
+	}
+	return nil
+}
+
+// warmTokens are sent to each conversation before the measurement, so that turns, heaps and connections are in their steady state.
+const warmTokens = 10
+
+// drive connects producers and viewers and measures the load.
+func (e *env) drive(ctx context.Context, t *target, c *crowd, l fanLoad, name string) (f fanned, err error) {
+	producers := make([]*producer, l.conversations)
+	for i := range producers {
+		if producers[i], err = t.producer(ctx, c, i); err != nil {
+			return f, err
+		}
+	}
+	viewers := l.conversations * l.viewers
+	if err := c.connect(ctx, viewers, func(i int) access { return t.viewer(i % l.conversations) }); err != nil {
+		return f, err
+	}
+	wait(ctx, e.size.pause)
+	c.want.Store(warmTokens)
+	if _, err := paced(ctx, producers, l.rate, warmTokens); err != nil {
+		return f, err
+	}
+	if err := c.finish(ctx, viewers); err != nil {
+		return f, err
+	}
+	rounds := int(l.time.Seconds() * l.rate)
+	c.complete.Store(0)
+	c.want.Store(int64(warmTokens + rounds))
+	c.window(time.Since(began), 1<<62)
+	finish := func() error { return nil }
+	if name != "" {
+		finish = t.profile(ctx, name)
+	}
+	bytes, frames := c.bytes.Load(), c.frames.Load()
+	before, err := t.cpu()
+	if err != nil {
+		return f, err
+	}
+	f.late, err = paced(ctx, producers, l.rate, rounds)
+	err = errors.Join(err, c.finish(ctx, viewers))
+	after, cerr := t.cpu()
+	if err := errors.Join(err, cerr, finish()); err != nil {
+		return f, err
+	}
+	// Every token that a viewer has checked is one delivery, also if a frame contained several.
+	events, deliveries := l.conversations*rounds, viewers*rounds
+	f.delivery, f.event = (after-before)/time.Duration(deliveries), (after-before)/time.Duration(events)
+	f.size = float64(c.bytes.Load()-bytes) / float64(deliveries)
+	f.frames = float64(c.frames.Load()-frames) / float64(deliveries)
+	return f, nil
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/leat-dev/leat/event"
@@ -14,112 +12,100 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/sqlite"
 )
 
-const journalTarget = 400_000 // target: at least this many events a second
-
-// benchJournal appends from many streams concurrently. Each stream has one append of several events in progress, like a
-// conversation's writer, which collects events during a commit. Logs are compacted one after another when a turn has ended, as in
-// the gateway.
-func benchJournal(ctx context.Context, e *env) ([]measure, error) {
-	file, err := fileAppends(ctx, e)
+// benchAppends measures row P5. The journal and the baseline run in this process, so the load is part of both.
+func benchAppends(ctx context.Context, e *env, t *table) error {
+	size, err := rowSize(ctx, e)
 	if err != nil {
-		return nil, fmt.Errorf("baseline: %w", err)
+		return fmt.Errorf("size of a stored event: %w", err)
 	}
-	own, err := journalAppends(ctx, e, e.size.journalEvents, 0)
+	file, err := fileAppends(ctx, e, size)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("baseline: %w", err)
 	}
-	one, err := journalAppends(ctx, e, 1, time.Second/journalPace)
+	t.add("P5", "raw, file", file.rate())
+	t.add("P5 p50", "raw, file", millis(file.p50))
+	t.add("P5 p99", "raw, file", millis(file.p99))
+	t.add("P5 compacted", "raw, file", file.rate())
+	own, sustained, err := journalAppends(ctx, e)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	size, err := eventSize()
-	if err != nil {
-		return nil, err
-	}
-	return []measure{
-		{name: "streams", value: float64(e.size.journalStreams)},
-		{name: "JSON of an event", unit: "B", value: size},
-		{name: "events an append, pipelined", value: float64(e.size.journalEvents)},
-		{name: "plain file, group commit: durable events a second", value: file.rate()},
-		{name: "plain file: an append p50", unit: "ms", value: millis(file.p50)},
-		{name: "plain file: an append p99", unit: "ms", value: millis(file.p99)},
-		{name: "leat: durable events a second, with compaction", value: own.rate(), least: journalTarget},
-		{name: "leat: an append p50", unit: "ms", value: millis(own.p50)},
-		{name: "leat: an append p99", unit: "ms", value: millis(own.p99)},
-		{name: "leat: compacted at the end of the load, share", value: own.compacted},
-		{name: "leat: events a second until all is compacted", value: own.sustained},
-		{name: "leat: CPU an event, with encoding and compaction", unit: "µs", value: own.cpu},
-		{name: "one event an append: events a second in total", value: one.rate()},
-		{name: "leat: such an append p50", unit: "ms", value: millis(one.p50)},
-		{name: "leat: such an append p99", unit: "ms", value: millis(one.p99)},
-		{name: "leat: then compacted at the end of the load, share", value: one.compacted},
-	}, nil
+	t.add("P5", "Leat", own.rate())
+	t.add("P5 p50", "Leat", millis(own.p50))
+	t.add("P5 p99", "Leat", millis(own.p99))
+	t.add("P5 compacted", "Leat", sustained)
+	e.logf("appends of %d bytes: file %.0f a second, journal %.0f, and %.0f until all is compacted", size, file.rate(), own.rate(), sustained)
+	return nil
 }
 
-// journalPace is the number of events a second of a stream that appends single events. It is about the token rate of a fast model.
-const journalPace = 50
-
-// appended is the result of one load on the journal.
-type appended struct {
-	load
-	sustained float64 // events a second, including the time until everything was compacted
-	compacted float64 // at the end of the load: compacted events relative to events of ended turns
-	cpu       float64 // µs an event
+// open opens a new journal in a new folder. Each commit is synced.
+func (e *env) open() (j *sqlite.Journal, dir string, err error) {
+	if dir, err = os.MkdirTemp(e.dir, "journal"); err != nil {
+		return nil, "", err
+	}
+	j, err = sqlite.Open(sqlite.Options{Dir: dir, Sync: sqlite.Full})
+	if err != nil {
+		return nil, "", errors.Join(err, os.RemoveAll(dir))
+	}
+	return j, dir, nil
 }
 
-// journalAppends measures a new journal under the load of [appendLoad], and verifies one stream at the end. The CPU time includes the load
-// generator, which runs in the same process.
-func journalAppends(ctx context.Context, e *env, n int, pause time.Duration) (a appended, err error) {
-	dir, err := os.MkdirTemp(e.dir, "journal")
+func streamID(i int) string { return fmt.Sprintf("stream-%04d", i) }
+
+func createStream(ctx context.Context, j *sqlite.Journal, i int) error {
+	id := streamID(i)
+	return j.Append(ctx, journal.Batch{Conversation: id, Create: true, Summary: &journal.Summary{ID: id, Created: 1, Updated: 1}})
+}
+
+// rowSize returns the bytes that the journal stores for an event of the load, before compaction. The baseline writes as many.
+func rowSize(ctx context.Context, e *env) (n int, err error) {
+	j, dir, err := e.open()
 	if err != nil {
-		return a, err
+		return 0, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	j, err := sqlite.Open(sqlite.Options{Dir: dir, Sync: sqlite.Full})
+	defer func() { err = errors.Join(err, j.Close(), os.RemoveAll(dir)) }()
+	if err := createStream(ctx, j, 0); err != nil {
+		return 0, err
+	}
+	before, _ := j.StoredBytes("", "")
+	const events = 100
+	t := turns{length: 2 * events, later: 2 * events}
+	for range events {
+		next, _ := t.next()
+		if err := j.Append(ctx, journal.Batch{Conversation: streamID(0), Expected: t.head, Events: []event.Event{next}}); err != nil {
+			return 0, err
+		}
+		t.head++
+	}
+	after, _ := j.StoredBytes("", "")
+	return int(after-before) / events, nil
+}
+
+// journalAppends measures a new journal under the load of [appendLoad], and verifies one stream at the end. Logs are compacted one after
+// another when a turn has ended, as in the gateway. sustained is the rate with the time until the last compaction: a journal could reach a
+// high rate by putting off its compactions.
+func journalAppends(ctx context.Context, e *env) (l load, sustained float64, err error) {
+	j, dir, err := e.open()
 	if err != nil {
-		return a, err
+		return l, 0, err
 	}
-	defer func() { err = errors.Join(err, j.Close()) }()
-	id := func(i int) string { return fmt.Sprintf("stream-%04d", i) }
+	defer func() { err = errors.Join(err, j.Close(), os.RemoveAll(dir)) }()
 	// Creating the streams is not part of the load.
-	err = each(e.size.journalStreams, func(i int) error {
-		return j.Append(ctx, journal.Batch{Conversation: id(i), Create: true, Summary: &journal.Summary{ID: id(i), Created: 1, Updated: 1}})
-	})
+	err = each(e.size.appendStreams, func(i int) error { return createStream(ctx, j, i) })
 	if err != nil {
-		return a, err
+		return l, 0, err
 	}
-	c := newCompactor(ctx, func(stream int, upto int64) error { return j.Compact(ctx, id(stream), upto) })
-	// The journal runs in this process, so its CPU time can't be separated from the load's. The generator's part is the same for
-	// every version of the journal.
-	before, err := usageOf(os.Getpid())
-	if err != nil {
-		return a, err
-	}
+	c := newCompactor(ctx, func(stream int, upto int64) error { return j.Compact(ctx, streamID(stream), upto) })
 	begin := time.Now()
-	a.load, err = appendLoad(ctx, e.size, n, pause, func(ctx context.Context, i int, head int64, events []event.Event) error {
-		return j.Append(ctx, journal.Batch{Conversation: id(i), Expected: head, Events: events})
+	l, err = appendLoad(ctx, e.size, func(ctx context.Context, i int, head int64, e *event.Event) error {
+		return j.Append(ctx, journal.Batch{Conversation: streamID(i), Expected: head, Events: []event.Event{*e}})
 	}, c.add)
-	requested, compacted := c.progress()
 	err = errors.Join(err, c.finish())
-	total := time.Since(begin)
-	after, uerr := usageOf(os.Getpid())
-	if err = errors.Join(err, uerr); err != nil {
-		return a, err
+	sustained = float64(l.events) / time.Since(begin).Seconds()
+	if err != nil {
+		return l, 0, err
 	}
-	e.logf("%d events in %.1f s, compaction finished %.1f s later", a.events, a.took.Seconds(), (total - a.took).Seconds())
-	// A journal could reach a high rate of appends by putting off its compactions. This figure counts the time until they are done.
-	a.sustained = float64(a.events) / total.Seconds()
-	a.compacted = float64(compacted) / float64(max(1, requested))
-	a.cpu = micros(after.since(before).cpu()) / float64(a.events)
-	return a, verify(ctx, j, id(0), &a.streams[0])
-}
-
-// eventSize returns the bytes of a text event's JSON.
-func eventSize() (float64, error) {
-	t := turns{length: 512, at: 100}
-	events, _ := t.next(1)
-	b, err := events[0].AppendJSON(nil)
-	return float64(len(b)), err
+	return l, sustained, verify(ctx, j, streamID(0), &l.streams[0])
 }
 
 // verify reads a stream back and compares its number of events, bytes of text and turns with those appended. Compaction merges events, so
@@ -142,58 +128,4 @@ func verify(ctx context.Context, j journal.Journal, id string, t *turns) error {
 		return fmt.Errorf("stream %s has %d bytes of text and %d ended turns in %d events; want %d, %d and %d", id, text, ends, r.Head, t.text, t.turn, t.head)
 	}
 	return nil
-}
-
-// fileAppends is the baseline: the same JSON appended to a plain file. All waiting appends share one write and one fdatasync, the
-// group commit that a database can't be faster than on the same disk.
-func fileAppends(ctx context.Context, e *env) (a appended, err error) {
-	f, err := os.Create(filepath.Join(e.dir, "bare"))
-	if err != nil {
-		return a, err
-	}
-	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
-	type request struct {
-		b    []byte
-		done chan error
-	}
-	// The channel has space for one append of each stream, so no stream waits for a place in it.
-	requests := make(chan request, e.size.journalStreams)
-	written := make(chan struct{})
-	go func() {
-		defer close(written)
-		var buf []byte
-		var waiting []chan error
-		for r := range requests {
-			buf, waiting = append(buf[:0], r.b...), append(waiting[:0], r.done)
-			// Everything that arrived during the last write and sync is written together. No append waits for another one to
-			// arrive.
-			for n := len(requests); n > 0; n-- {
-				r := <-requests
-				buf, waiting = append(buf, r.b...), append(waiting, r.done)
-			}
-			_, err := f.Write(buf)
-			if err == nil {
-				err = syscall.Fdatasync(int(f.Fd()))
-			}
-			for _, w := range waiting {
-				w <- err
-			}
-		}
-	}()
-	a.load, err = appendLoad(ctx, e.size, e.size.journalEvents, 0, func(_ context.Context, _ int, _ int64, events []event.Event) error {
-		var b []byte
-		for i := range events {
-			var err error
-			if b, err = events[i].AppendJSON(b); err != nil {
-				return err
-			}
-			b = append(b, '\n')
-		}
-		done := make(chan error, 1)
-		requests <- request{b, done}
-		return <-done
-	}, nil)
-	close(requests)
-	<-written
-	return a, err
 }

@@ -4,202 +4,163 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
-)
-
-const (
-	latencyP50 = 1 // target: ms added to the relay's
-	latencyP99 = 5
-	// arriveLimit is the time limit for the arrival of the last token after it was sent.
-	arriveLimit = 30 * time.Second
 )
 
 // flow is the result of many streams through one program.
 type flow struct {
-	p50, p99, p999 time.Duration
-	frames         float64       // SSE events per token
-	measured, load usage         // of the program and of this process, during the sampled time
-	late           time.Duration // highest delay of a token behind its schedule
-	took           time.Duration // sampled time
+	p50, p99 time.Duration
+	chunk    time.Duration // CPU time of the program for a chunk
+	frames   float64       // SSE events of a chunk
+	late     time.Duration // highest delay of a chunk behind its schedule
 }
 
-// benchLatency sends the same tokens at the same rate through a plain relay and through the gateway, at the full load and at a
-// tenth of it. At the full load the CPU is near its limit and queues form; the lower load shows the gateway's own latency.
-func benchLatency(ctx context.Context, e *env) ([]measure, error) {
-	n := e.size.latencyStreams
-	raw, own, err := e.flows(ctx, n)
-	if err != nil {
-		return nil, err
+// benchLatency measures row P4: streams with one viewer each, through a relay that stores nothing, and through the gateway in both ways
+// in which a stream arrives.
+func benchLatency(ctx context.Context, e *env, t *table) error {
+	for _, n := range e.size.latencyStreams {
+		for _, way := range []struct {
+			name, key string
+			run       func(ctx context.Context, e *env, n int) (flow, error)
+		}{{"raw, relay", "", relayed}, {"Leat", "pushed", pushed}, {"Leat", "agent", answered}} {
+			f, err := way.run(ctx, e, n)
+			if err != nil {
+				return fmt.Errorf("%s %s, %d streams: %w", way.name, way.key, n, err)
+			}
+			e.logf("%s %s, %d streams: %.1f µs a chunk, p50 %.2f ms, p99 %.1f ms, %.2f frames a chunk, late at most %.1f ms", way.name, way.key, n,
+				micros(f.chunk), millis(f.p50), millis(f.p99), f.frames, millis(f.late))
+			keys := []string{way.key}
+			if way.key == "" {
+				keys = []string{"pushed", "agent"} // the relay is the baseline of both
+			}
+			for _, key := range keys {
+				key = fmt.Sprintf("P4 %s %d ", key, n)
+				t.add(key+"CPU", way.name, micros(f.chunk))
+				t.add(key+"p50", way.name, millis(f.p50))
+				t.add(key+"p99", way.name, millis(f.p99))
+				if way.name == "Leat" {
+					t.add(key+"frames", way.name, f.frames)
+				}
+			}
+		}
 	}
-	rawFew, few, err := e.flows(ctx, n/10)
-	if err != nil {
-		return nil, err
-	}
-	seconds, tokens := own.took.Seconds(), float64(n*e.size.latencyRate)
-	return []measure{
-		{name: "streams", value: float64(n)},
-		{name: "tokens a second, in and out", value: tokens},
-		{name: "raw relay p50", unit: "ms", value: millis(raw.p50)},
-		{name: "raw relay p99", unit: "ms", value: millis(raw.p99)},
-		{name: "leat p50", unit: "ms", value: millis(own.p50)},
-		{name: "leat p99", unit: "ms", value: millis(own.p99)},
-		{name: "leat p99.9", unit: "ms", value: millis(own.p999)},
-		{name: "added p50", unit: "ms", value: millis(own.p50 - raw.p50), most: latencyP50},
-		{name: "added p99", unit: "ms", value: millis(own.p99 - raw.p99), most: latencyP99},
-		{name: "SSE events a token", value: own.frames},
-		{name: "CPU of leat, cores", value: own.measured.cpu().Seconds() / seconds},
-		{name: "CPU of the load, cores", value: own.load.cpu().Seconds() / seconds},
-		{name: "CPU of the raw relay, cores", value: raw.measured.cpu().Seconds() / raw.took.Seconds()},
-		{name: "CPU of leat, a token", unit: "µs", value: micros(own.measured.cpu()) / (seconds * tokens)},
-		{name: "the latest token was sent too late by", unit: "ms", value: millis(own.late)},
-		{name: "a tenth of the streams: raw relay p50", unit: "ms", value: millis(rawFew.p50)},
-		{name: "a tenth of the streams: raw relay p99", unit: "ms", value: millis(rawFew.p99)},
-		{name: "a tenth of the streams: leat p50", unit: "ms", value: millis(few.p50)},
-		{name: "a tenth of the streams: leat p99", unit: "ms", value: millis(few.p99)},
-	}, nil
+	return nil
 }
 
-// flows measures the relay and the gateway with n streams.
-func (e *env) flows(ctx context.Context, n int) (raw, own flow, err error) {
-	if raw, err = rawLatency(ctx, e, n); err != nil {
-		return raw, own, fmt.Errorf("baseline: %w", err)
-	}
-	own, err = leatLatency(ctx, e, n)
-	return raw, own, err
-}
-
-// rawLatency measures n streams through the relay, the baseline. Each connection's first line pairs a producer with its viewer.
-func rawLatency(ctx context.Context, e *env, n int) (f flow, err error) {
+// relayed measures n streams through the relay, the baseline. Each connection's first line pairs a producer with its viewer.
+func relayed(ctx context.Context, e *env, n int) (f flow, err error) {
 	child, err := startChild("relay")
 	if err != nil {
 		return f, err
 	}
 	defer func() { err = errors.Join(err, child.stop()) }()
-	viewers, err := connect(n, func(i int) (*viewer, error) {
-		v, err := dial(ctx, child.addr, 0)
-		if err == nil {
-			_, err = fmt.Fprintf(v.conn, "V %d\n", i)
+	t := lineTarget(child)
+	return e.flow(ctx, child, n, func(c *crowd) ([]*producer, error) {
+		producers := make([]*producer, n)
+		for i := range producers {
+			var err error
+			if producers[i], err = t.producer(ctx, c, i); err != nil {
+				return nil, err
+			}
+			producers[i].frame, producers[i].prefix, producers[i].suffix = chunked, elizaPrefix, elizaSuffix
 		}
-		return v, err
-	})
-	if err != nil {
-		return f, err
-	}
-	producers := make([]*producer, n)
-	err = each(len(producers), func(i int) (err error) {
-		if producers[i], err = newProducer(ctx, child.addr); err == nil {
-			_, err = fmt.Fprintf(producers[i].conn, "P %d\n", i)
-		}
-		return err
-	})
-	defer closeProducers(producers)
-	if err != nil {
-		viewers.close()
-		return f, err
-	}
-	return e.flow(ctx, child, producers, viewers)
+		return producers, nil
+	}, t.viewer)
 }
 
-// leatLatency measures n streams through the gateway, each a pushed turn in its own conversation with one viewer.
-func leatLatency(ctx context.Context, e *env, n int) (f flow, err error) {
-	g, err := e.leat.start(ctx, e.dir)
+// pushed measures n streams that producers push to the gateway, each a turn in its own conversation.
+func pushed(ctx context.Context, e *env, n int) (f flow, err error) {
+	g, err := e.leat.start(ctx, e.dir, "demo")
 	if err != nil {
 		return f, err
 	}
 	defer func() { err = errors.Join(err, g.stop()) }()
-	id := func(i int) string { return fmt.Sprintf("latency-%04d", i) }
-	producers := make([]*producer, n)
-	err = each(len(producers), func(i int) (err error) {
-		if err := g.create(ctx, id(i)); err != nil {
-			return err
+	return e.flowOf(ctx, g, n, "pushed", func(c *crowd) ([]*producer, error) {
+		producers := make([]*producer, n)
+		for i := range producers {
+			var err error
+			if producers[i], err = push(ctx, c, g.addr, conversationID(i)); err != nil {
+				return nil, err
+			}
 		}
-		producers[i], err = push(ctx, g.addr, id(i))
-		return err
+		return producers, nil
 	})
-	defer closeProducers(producers)
+}
+
+// answered measures n streams of an agent that the gateway calls: a server with the API of OpenAI.
+func answered(ctx context.Context, e *env, n int) (f flow, err error) {
+	u, err := startUpstream()
 	if err != nil {
 		return f, err
 	}
-	// The viewers connect after the turns have begun, so that each gets its turn from the first token on.
-	viewers, err := connect(n, func(i int) (*viewer, error) { return watch(ctx, g.addr, id(i), 0) })
+	defer func() { err = errors.Join(err, u.close()) }()
+	g, err := e.leat.start(ctx, e.dir, "openai:bench?base_url=http://"+u.addr+"/v1")
 	if err != nil {
 		return f, err
 	}
-	// The profile covers the warm-up too. It is for reading, not for figures.
-	profiled := g.profileFor(ctx, fmt.Sprintf("latency-%d", n), e.size.latencyWarm+e.size.latencyTime)
-	f, err = e.flow(ctx, g.process, producers, viewers)
+	defer func() { err = errors.Join(err, g.stop()) }()
+	return e.flowOf(ctx, g, n, "agent", func(c *crowd) ([]*producer, error) {
+		err := each(n, func(i int) error { return g.ask(ctx, conversationID(i), conversationID(i)) })
+		if err != nil {
+			return nil, err
+		}
+		return u.take(ctx, c, n)
+	})
+}
+
+// flowOf creates n conversations and measures a flow through the gateway.
+func (e *env) flowOf(ctx context.Context, g *gateway, n int, name string, begin func(c *crowd) ([]*producer, error)) (f flow, err error) {
+	err = each(n, func(i int) error { return g.create(ctx, conversationID(i)) })
+	if err != nil {
+		return f, err
+	}
+	finish := g.profileFor(ctx, fmt.Sprintf("%s-%d", name, n), e.size.latencyWarm+e.size.latencyTime)
+	f, err = e.flow(ctx, g.process, n, begin, func(i int) access { return eventsAccess(g.addr, conversationID(i), "") })
 	if err != nil {
 		err = fmt.Errorf("%w\n%s", err, g.logTail())
 	}
-	return f, errors.Join(err, profiled())
+	return f, errors.Join(err, finish())
 }
 
-// closeProducers closes the producers that were opened.
-func closeProducers(producers []*producer) {
-	for _, p := range producers {
-		if p != nil {
-			_ = p.close()
-		}
-	}
-}
-
-// flow sends the tokens and measures their latency, and the CPU time of both processes, after the warm-up. Tokens that are sent
-// during the warm-up aren't sampled: connections, heaps and CPU frequency have to reach a steady state first.
-func (e *env) flow(ctx context.Context, p *process, producers []*producer, viewers *crowd) (f flow, err error) {
-	z := e.size
-	// Tokens continue for the whole time, so that the last sampled one is sent under the full load.
-	rounds := int((z.latencyWarm + z.latencyTime).Seconds() * float64(z.latencyRate))
-	viewers.read(rounds)
-	start := time.Since(began)
-	viewers.window(start+z.latencyWarm, start+z.latencyWarm+z.latencyTime)
-
-	// sent is what the goroutine of the producers returns.
-	type sent struct {
-		late time.Duration
-		err  error
-	}
-	done := make(chan sent, 1)
-	go func() {
-		late, err := paced(ctx, producers, z.latencyRate, rounds)
-		done <- sent{late, err}
-	}()
-	// The CPU times are read at the start and the end of the sampled time.
-	var before, after, self0, self1 usage
-	// The errors are collected, not returned at once: the producers and viewers must be waited for in any case.
-	errs := make([]error, 0, 4)
-	read := func(u *usage, pid int) {
-		var err error
-		*u, err = usageOf(pid)
-		errs = append(errs, err)
-	}
-	self := os.Getpid()
-	wait(ctx, z.latencyWarm)
-	read(&before, p.cmd.Process.Pid)
-	read(&self0, self)
-	from := time.Now()
-	wait(ctx, z.latencyTime)
-	read(&after, p.cmd.Process.Pid)
-	read(&self1, self)
-	f.took = time.Since(from)
-	s := <-done
-	f.late = s.late
-	err = errors.Join(append(errs, s.err, viewers.finish(arriveLimit))...)
+// flow connects producers and viewers, sends the chunks, and measures their latency and the program's CPU time after the warm-up.
+// Connections, heaps and the CPU's frequency have to reach a steady state first.
+func (e *env) flow(ctx context.Context, p *process, n int, begin func(c *crowd) ([]*producer, error), viewer func(i int) access) (f flow, err error) {
+	c, err := newCrowd()
 	if err != nil {
 		return f, err
 	}
-	q := quantiles(viewers.samples(), 0.5, 0.99, 0.999)
-	f.p50, f.p99, f.p999 = q[0], q[1], q[2]
-	f.measured, f.load = after.since(before), self1.since(self0)
-	f.frames = float64(viewers.sum(func(v *viewer) int64 { return v.frames.Load() })) /
-		float64(viewers.sum(func(v *viewer) int64 { return v.seen.Load() }))
-	return f, nil
+	defer func() {
+		err = errors.Join(err, c.close())
+		q := c.latencies(0.5, 0.99)
+		f.p50, f.p99 = q[0], q[1]
+	}()
+	producers, err := begin(c)
+	if err != nil {
+		return f, err
+	}
+	if err := c.connect(ctx, n, viewer); err != nil {
+		return f, err
+	}
+	wait(ctx, e.size.pause)
+	z := e.size
+	warm, rounds := int(z.latencyWarm.Seconds()*latencyRate), int(z.latencyTime.Seconds()*latencyRate)
+	c.want.Store(int64(warm + rounds))
+	if _, err := paced(ctx, producers, latencyRate, warm); err != nil {
+		return f, err
+	}
+	frames, tokens := c.frames.Load(), c.tokens.Load()
+	c.window(time.Since(began), 1<<62)
+	before, err := p.cpu()
+	if err != nil {
+		return f, err
+	}
+	f.late, err = paced(ctx, producers, latencyRate, rounds)
+	err = errors.Join(err, c.finish(ctx, n))
+	after, cerr := p.cpu()
+	f.chunk = (after - before) / time.Duration(n*rounds)
+	f.frames = float64(c.frames.Load()-frames) / float64(c.tokens.Load()-tokens)
+	return f, errors.Join(err, cerr)
 }
 
-// wait waits for d or until ctx ends.
-func wait(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-}
+// latencyRate is the number of chunks a second of each stream, about that of a fast model.
+const latencyRate = 50

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -29,13 +31,45 @@ func describe(w io.Writer, dir string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "machine   %s, %d cores; %s/%s, Linux %s; %s\n", cpu, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH,
+	fmt.Fprintf(w, "- Machine: %s, %d cores; %s/%s, Linux %s; %s\n", cpu, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH,
 		strings.TrimSpace(string(kernel)), runtime.Version())
-	fmt.Fprintf(w, "disk      %s; fdatasync of 4 KiB appended: p50 %.2f ms, p99 %.2f ms\n", kind, millis(p50), millis(p99))
-	fmt.Fprintf(w, "load      the load generator and the program measured share these cores; CPU is counted by process\n")
-	fmt.Fprintf(w, "date      %s\n", time.Now().UTC().Format("2006-01-02 15:04 UTC"))
+	fmt.Fprintf(w, "- Disk: %s; fdatasync of 4 KiB appended: p50 %.2f ms, p99 %.2f ms\n", kind, millis(p50), millis(p99))
+	fmt.Fprintf(w, "- Date: %s\n", time.Now().UTC().Format("2006-01-02 15:04 UTC"))
 	return nil
 }
+
+// busyTime returns the CPU time that was taken from the machine since its start, and that of this process and its ended children.
+func busyTime() (all, own time.Duration, err error) {
+	b, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, 0, err
+	}
+	// cpu user nice system idle iowait irq softirq steal ... Interrupts aren't counted, because those of the loopback are the load's own and
+	// belong to no process.
+	line, _, _ := strings.Cut(string(b), "\n")
+	fields := strings.Fields(line)
+	if len(fields) < 9 {
+		return 0, 0, errors.New("unexpected /proc/stat")
+	}
+	for _, i := range []int{1, 2, 3, 8} {
+		n, err := strconv.ParseInt(fields[i], 10, 64)
+		if err != nil {
+			return 0, 0, fmt.Errorf("/proc/stat: %w", err)
+		}
+		all += time.Duration(n) * clockTick
+	}
+	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
+		var u syscall.Rusage
+		if err := syscall.Getrusage(who, &u); err != nil {
+			return 0, 0, err
+		}
+		own += time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	return all, own, nil
+}
+
+// clockTick is the unit of CPU times in /proc. On Linux it is always 10 ms in user space.
+const clockTick = 10 * time.Millisecond
 
 // cpuModel returns the model name of the first CPU in /proc/cpuinfo.
 func cpuModel() (string, error) {

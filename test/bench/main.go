@@ -8,26 +8,31 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strings"
+	"time"
 )
 
-// benchmark is one benchmark. run executes it once and returns the figures of that run, in the order in which they are printed.
+// benchmark is one benchmark. run executes one round and adds its figures to the table.
 type benchmark struct {
 	name    string
 	summary string
-	run     func(ctx context.Context, e *env) ([]measure, error)
+	run     func(ctx context.Context, e *env, t *table) error
 }
 
-// The cheap ones come first, so that a broken tree shows early. Each starts its own processes and removes its data, so their order
-// and number don't change the figures.
+// Each benchmark starts its own processes and removes its data, so the order and number of benchmarks don't change the figures.
 var benchmarks = []benchmark{
-	{"decode", "decoding a delta, by dialect; in this process", benchDecode},
-	{"journal", "durable appends from many streams, with compaction; journal/sqlite in this process", benchJournal},
-	{"latency", "from a producer's write to a viewer's read, durable; the real program", benchLatency},
-	{"fanout", "one conversation, many viewers; the real program", benchFanout},
-	{"join", "joining a long turn that is still running; the real program", benchJoin},
-	{"stalled", "viewers that stop reading; the real program", benchStalled},
+	{"fanout", "P1, P2: one conversation, many viewers", benchFanout},
+	{"idle", "P3: viewers that wait", benchIdle},
+	{"latency", "P4: from a provider's write to a viewer's read", benchLatency},
+	{"appends", "P5: durable appends of many streams", benchAppends},
+	{"resume", "P6: one viewer far behind", benchResume},
+	{"storm", "P7: many viewers resume at once", benchStorm},
+	{"stalled", "P8: viewers that stop reading", benchStalled},
+	{"decode", "P9: decoding a delta", benchDecode},
+	{"many", "P10: many conversations, and few events", benchMany},
+	{"join", "joining a long turn", benchJoin},
 }
 
 // env is the environment of a run, shared by all benchmarks.
@@ -36,6 +41,9 @@ type env struct {
 	dir  string // temporary folder for data, on the disk that is measured
 	leat *binary
 	log  io.Writer // progress messages
+
+	frameSize int    // bytes of one delivery by the gateway; 0 before it is known
+	peerPath  string // the program of the peers, or empty
 }
 
 // logf writes a line of progress. The figures alone go to standard output, so that a pipe gets nothing else.
@@ -48,6 +56,7 @@ type options struct {
 	runs    int
 	dir     string
 	profile string
+	peers   bool
 }
 
 func main() {
@@ -62,9 +71,10 @@ func main() {
 	var o options
 	flag.BoolVar(&o.short, "short", false, "smaller loads and shorter runs; the figures aren't comparable with those of the documentation")
 	flag.StringVar(&o.only, "only", "", "run only these, separated by commas: "+names())
-	flag.IntVar(&o.runs, "runs", 3, "number of runs of each benchmark; the median is printed")
+	flag.IntVar(&o.runs, "runs", 3, "number of rounds of each benchmark; the median is printed")
 	flag.StringVar(&o.dir, "dir", "", "folder on the disk to measure (default: the system's folder for temporary files)")
 	flag.StringVar(&o.profile, "profile", "", "also write CPU profiles of the program measured into this folder")
+	flag.BoolVar(&o.peers, "peers", false, "also measure Centrifuge and NATS, which are downloaded and built as a module of their own")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -99,15 +109,15 @@ func choose(only string) ([]benchmark, error) {
 	return chosen, nil
 }
 
-// run prints the description of the machine and runs the chosen benchmarks in a temporary folder. Figures are written to out,
-// progress to log.
+// run prints the description of the machine, runs the chosen benchmarks in a temporary folder and prints the table. Figures are written to
+// out, progress to log.
 func run(ctx context.Context, o options, out, log io.Writer) error {
 	chosen, err := choose(o.only)
 	if err != nil {
 		return err
 	}
 	// All data of a run is in one folder, which is removed at the end. The folder is on the disk that the options name, because the
-	// figures of the journal measure that disk.
+	// figures of durable writes measure that disk.
 	e := &env{size: full, log: log}
 	if o.short {
 		e.size = short
@@ -117,46 +127,49 @@ func run(ctx context.Context, o options, out, log io.Writer) error {
 	}
 	defer os.RemoveAll(e.dir)
 	e.leat = &binary{dir: e.dir, profile: o.profile}
+	if o.peers {
+		if e.peerPath, err = buildPeers(ctx, e.dir); err != nil {
+			return err
+		}
+	}
 	if err := describe(out, e.dir); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "runs      %d of each, medians (lowest to highest)", o.runs)
+	fmt.Fprintf(out, "- Rounds: %d, medians (lowest–highest)", o.runs)
 	if o.short {
-		fmt.Fprint(out, "; SHORT: not comparable")
+		fmt.Fprint(out, "; short, so not comparable with others")
 	}
 	fmt.Fprintln(out)
-	return measureAll(ctx, e, chosen, o.runs, out)
+	t := &table{}
+	begin := time.Now()
+	all0, own0, err1 := busyTime()
+	err = measureAll(ctx, e, t, chosen, o.runs)
+	all1, own1, err2 := busyTime()
+	if err1 == nil && err2 == nil {
+		others := float64(all1-all0-(own1-own0)) / float64(time.Since(begin)) / float64(runtime.NumCPU())
+		fmt.Fprintf(out, "- Other programs took %.0f %% of the machine meanwhile. Above some 5 %% the figures aren't valid.\n\n", 100*max(0, others))
+	}
+	t.print(out, headline)
+	fmt.Fprint(out, "\nMore figures of the same rounds:\n\n")
+	t.print(out, details)
+	return err
 }
 
-// measureAll runs each benchmark the given number of times and prints its figures. A failed benchmark doesn't stop the others.
-// Missed targets are listed at the end, but they aren't errors, because they depend on the machine.
-func measureAll(ctx context.Context, e *env, chosen []benchmark, runs int, out io.Writer) error {
+// measureAll runs the rounds of each benchmark. A failed benchmark doesn't stop the others.
+func measureAll(ctx context.Context, e *env, t *table, chosen []benchmark, runs int) error {
 	var failed error
-	var missed []string
 	for _, b := range chosen {
-		fmt.Fprintf(out, "\n%s: %s\n", b.name, b.summary)
-		var r results
 		for i := range runs {
-			fmt.Fprintf(e.log, "%s, run %d of %d\n", b.name, i+1, runs)
-			ms, err := b.run(ctx, e)
-			if err != nil {
+			fmt.Fprintf(e.log, "%s (%s), round %d of %d\n", b.name, b.summary, i+1, runs)
+			if err := b.run(ctx, e, t); err != nil {
 				failed = errors.Join(failed, fmt.Errorf("%s: %w", b.name, err))
-				fmt.Fprintf(out, "  FAILED: %v\n", err)
 				break
 			}
-			r.add(ms)
+			// An interrupt makes the running benchmark fail. The others are not begun.
+			if ctx.Err() != nil {
+				return failed
+			}
 		}
-		r.print(out)
-		for _, name := range r.missed() {
-			missed = append(missed, b.name+": "+name)
-		}
-		// An interrupt makes the running benchmark fail. It is printed above as such, and the others are not begun.
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
-	if len(missed) > 0 {
-		fmt.Fprintf(out, "\ntargets missed: %s\n", strings.Join(missed, "; "))
 	}
 	return failed
 }

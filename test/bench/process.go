@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,8 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -20,11 +17,13 @@ const childEnv = "LEAT_BENCH_CHILD"
 
 // process is a program whose resource usage is measured.
 type process struct {
-	cmd  *exec.Cmd
-	in   io.Closer // standard input of a child, which ends when it is closed; nil for the gateway
-	addr string
-	done chan struct{} // closed when the process has ended
-	err  error         // of the process; valid after done is closed
+	cmd    *exec.Cmd
+	in     io.WriteCloser // standard input of a child, which ends when it is closed; nil for the gateway
+	out    *json.Decoder  // standard output of a child
+	addr   string
+	second string        // a peer's address for viewers, if it has its own
+	done   chan struct{} // closed when the process has ended
+	err    error         // of the process; valid after done is closed
 }
 
 // children maps names to the functions of children. Each calls ready with the address of its listener and serves until ctx ends, which is at
@@ -49,7 +48,7 @@ func childMain() (ran bool, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() { // ends with the process
-		_, _ = io.Copy(io.Discard, os.Stdin)
+		answerMemory(os.Stdin, os.Stdout)
 		cancel()
 	}()
 	err = fn(ctx, os.Args[1:], func(addr string) {
@@ -70,6 +69,11 @@ func startChild(name string, args ...string) (*process, error) {
 	}
 	cmd := exec.Command(self, args...)
 	cmd.Env = append(os.Environ(), childEnv+"="+name)
+	return startCommand(name, cmd)
+}
+
+// startCommand starts a program that reports its address and answers requests for its memory like a child of this program.
+func startCommand(name string, cmd *exec.Cmd) (*process, error) {
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -82,10 +86,11 @@ func startChild(name string, args ...string) (*process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
-	// The address is the child's only output. Decoding it waits until the child listens, or fails when it has ended.
-	var hello struct{ Addr string }
-	decodeErr := json.NewDecoder(bufio.NewReader(out)).Decode(&hello)
-	p := &process{cmd: cmd, in: in, addr: hello.Addr, done: make(chan struct{})}
+	// The address is the child's first output. Decoding it waits until the child listens, or fails when it has ended.
+	var hello struct{ Addr, Second string }
+	p := &process{cmd: cmd, in: in, out: json.NewDecoder(out), done: make(chan struct{})}
+	decodeErr := p.out.Decode(&hello)
+	p.addr, p.second = hello.Addr, hello.Second
 	go p.wait()
 	if decodeErr != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", name, decodeErr), p.stop())
@@ -119,44 +124,3 @@ func (p *process) stop() error {
 // stopLimit is how long a process may take to end. The gateway ends its turns in the drain time of a second and then closes the
 // journal.
 const stopLimit = 20 * time.Second
-
-// usage is the CPU time of a process so far, and its resident memory.
-type usage struct {
-	user, system time.Duration
-	rss          int64 // bytes
-}
-
-func (u usage) cpu() time.Duration { return u.user + u.system }
-
-// since returns the difference to an earlier usage of the same process.
-func (u usage) since(v usage) usage {
-	return usage{u.user - v.user, u.system - v.system, u.rss - v.rss}
-}
-
-// clockTick is the unit of CPU times in /proc. On Linux it is always 10 ms in user space.
-const clockTick = 10 * time.Millisecond
-
-// usageOf reads the usage of a running process from /proc. The CPU times have a resolution of 10 ms.
-func usageOf(pid int) (u usage, err error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return u, fmt.Errorf("usage of process %d: %w", pid, err)
-	}
-	// The program's name in parentheses may contain spaces. The next field is field 3 in proc(5), so utime (14), stime (15) and rss (24)
-	// have the indices 11, 12 and 21.
-	_, fields, ok := strings.Cut(string(b), ") ")
-	f := strings.Fields(fields)
-	if !ok || len(f) < 22 {
-		return u, fmt.Errorf("usage of process %d: unexpected /proc/stat", pid)
-	}
-	var n [3]int64
-	for i, at := range [3]int{11, 12, 21} { // utime, stime, rss
-		if n[i], err = strconv.ParseInt(f[at], 10, 64); err != nil {
-			return u, fmt.Errorf("usage of process %d: %w", pid, err)
-		}
-	}
-	return usage{time.Duration(n[0]) * clockTick, time.Duration(n[1]) * clockTick, n[2] * int64(os.Getpagesize())}, nil
-}
-
-// usage returns the CPU time and the memory of the process so far.
-func (p *process) usage() (usage, error) { return usageOf(p.cmd.Process.Pid) }

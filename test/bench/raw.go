@@ -63,6 +63,24 @@ func ignoreClosed(err error) error {
 	return err
 }
 
+// readLine reads a connection's first line, "P <n>" or "V <n>", byte by byte, so that no buffer stays in memory. It returns the role and
+// the name.
+func readLine(c net.Conn) (role, name string, err error) {
+	var line []byte
+	for b := make([]byte, 1); ; line = append(line, b[0]) {
+		if _, err := io.ReadFull(c, b); err != nil {
+			return "", "", err
+		}
+		if b[0] == '\n' {
+			role, name, _ = strings.Cut(string(line), " ")
+			return role, name, nil
+		}
+	}
+}
+
+// accepted is the answer of a baseline to the first line. It shows the load that the connection is registered.
+const accepted = "accepted\n"
+
 // relay copies the bytes of each producer to its viewer. The first line of a connection is "P <n>" for the producer or "V <n>" for the viewer
 // of pair n.
 func relay(ctx context.Context, _ []string, ready func(string)) error {
@@ -79,15 +97,16 @@ func relay(ctx context.Context, _ []string, ready func(string)) error {
 		return viewers[n]
 	}
 	return listen(ctx, ready, func(c net.Conn) {
-		r := bufio.NewReaderSize(c, 4096)
-		line, err := r.ReadString('\n')
+		role, n, err := readLine(c)
 		if err != nil {
 			return
 		}
-		role, n, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if _, err := io.WriteString(c, accepted); err != nil {
+			return
+		}
 		if role == "V" {
 			pair(n) <- c
-			_, _ = io.Copy(io.Discard, r) // until the viewer disconnects
+			_, _ = c.Read(make([]byte, 1)) // until the viewer disconnects
 			return
 		}
 		var v net.Conn
@@ -99,7 +118,7 @@ func relay(ctx context.Context, _ []string, ready func(string)) error {
 		// io.Copy would use splice, which moves the bytes inside the kernel. A gateway has to read them.
 		b := make([]byte, 4096)
 		for {
-			n, err := r.Read(b)
+			n, err := c.Read(b)
 			if n > 0 {
 				if _, err := v.Write(b[:n]); err != nil {
 					return
@@ -112,105 +131,44 @@ func relay(ctx context.Context, _ []string, ready func(string)) error {
 	})
 }
 
-// fan writes a frame to all its connections at an interval. Its arguments are the mode, the number of connections, the bytes of a
-// frame, and the interval. In the mode "writers", each connection has a goroutine that is woken like the reader of a feed. In the
-// mode "loop", one goroutine writes to all connections, which costs less CPU but lets one slow connection delay the others.
-func fan(ctx context.Context, args []string, ready func(string)) error {
-	if len(args) != 4 {
-		return fmt.Errorf("fan: %d arguments", len(args))
+// blob answers every line "<n>" with the tokens from number n on. Its arguments are the number of tokens and the bytes of an answer, which
+// are the same for all.
+func blob(ctx context.Context, args []string, ready func(string)) error {
+	count, size, err := twoNumbers(args)
+	if err != nil {
+		return fmt.Errorf("blob: %w", err)
 	}
-	want, err1 := strconv.Atoi(args[1])
-	size, err2 := strconv.Atoi(args[2])
-	every, err3 := time.ParseDuration(args[3])
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return fmt.Errorf("fan: %w", err)
+	// The tokens are built once, so that the baseline is the transfer alone. The rest of the size comes before them.
+	var tokens []byte
+	for i := range count {
+		tokens = appendToken(tokens, i, time.Since(began))
 	}
-	// The bytes of the frame don't matter to a socket. The line feed makes a dump of the connection readable.
-	frame := bytes.Repeat([]byte{'.'}, size)
-	frame[size-1] = '\n'
-
-	var mu sync.Mutex
-	var conns []net.Conn
-	full := make(chan struct{})
-	changed := make(chan struct{})
-	// A writer takes the channel before it writes, as a reader of a feed takes Notify before it polls: a tick in between is not
-	// missed.
-	next := func() <-chan struct{} {
-		mu.Lock()
-		defer mu.Unlock()
-		return changed
-	}
-	// The ticks begin when all connections are open, so that every write of the measurement goes to the same number of sockets. In
-	// the mode "loop" conns is read without the lock: nothing is added to it any more.
-	go func() { // ends with ctx
-		select {
-		case <-full:
-		case <-ctx.Done():
-			return
-		}
-		tick := time.NewTicker(every)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				return
-			}
-			if args[0] == "loop" {
-				for _, c := range conns {
-					_, _ = c.Write(frame) // a closed connection doesn't affect the others
-				}
-				continue
-			}
-			mu.Lock()
-			close(changed)
-			changed = make(chan struct{})
-			mu.Unlock()
-		}
-	}()
 	return listen(ctx, ready, func(c net.Conn) {
-		wait := next()
-		mu.Lock()
-		conns = append(conns, c)
-		if len(conns) == want {
-			close(full)
-		}
-		mu.Unlock()
-		if args[0] == "loop" {
-			<-ctx.Done()
-			return
-		}
+		r := bufio.NewReaderSize(c, 64)
 		for {
-			select {
-			case <-wait:
-			case <-ctx.Done():
+			line, err := r.ReadString('\n')
+			if err != nil {
 				return
 			}
-			wait = next()
-			if _, err := c.Write(frame); err != nil {
+			first, err := strconv.Atoi(strings.TrimSpace(line))
+			if err != nil || first < 0 || first > count {
+				return
+			}
+			missed := tokens[first*tokenLen:]
+			v := net.Buffers{bytes.Repeat([]byte{'.'}, max(0, size-len(missed))), missed}
+			if _, err := v.WriteTo(c); err != nil {
 				return
 			}
 		}
 	})
 }
 
-// blob responds to every line with a number of bytes, its argument.
-func blob(ctx context.Context, args []string, ready func(string)) error {
-	size, err := strconv.Atoi(strings.Join(args, " "))
-	if err != nil {
-		return fmt.Errorf("blob: %w", err)
+// twoNumbers parses the arguments of a child.
+func twoNumbers(args []string) (a, b int, err error) {
+	if len(args) != 2 {
+		return 0, 0, fmt.Errorf("%d arguments", len(args))
 	}
-	// The body is built once. The baseline of a join is the transfer alone.
-	b := bytes.Repeat([]byte{'.'}, size)
-	return listen(ctx, ready, func(c net.Conn) {
-		r := bufio.NewReader(c)
-		for {
-			if _, err := r.ReadString('\n'); err != nil {
-				return
-			}
-			if _, err := c.Write(b); err != nil {
-				return
-			}
-		}
-	})
+	a, err1 := strconv.Atoi(args[0])
+	b, err2 := strconv.Atoi(args[1])
+	return a, b, errors.Join(err1, err2)
 }

@@ -8,133 +8,135 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
-	stalledExtra = 8  // target: KB of memory more than an idle viewer
-	stalledRate  = 50 // tokens a second
-	// stalledPad is the number of bytes added to each token. With it, a minute of tokens exceeds the kernel's buffers of a connection, so
-	// that the gateway's own writes block.
-	stalledPad = 500
-	// kernelBuffer is the size of the smallest buffers of a connection, in bytes. Shorter runs may fit in them, and block no write.
-	kernelBuffer = 128 << 10
+	stalledRate = 200 // tokens a second
+	// stalledPad is the number of bytes added to each token. With it, some seconds of tokens exceed the kernel's buffers of a connection,
+	// so that the program's own writes block. On the loopback these are up to 4 MB.
+	stalledPad = 3000
 	// stalledRead is the size of the kernel's receive buffer, in bytes. It is small like that of a slow mobile connection.
 	stalledRead = 4096
 )
 
-// benchStalled measures the memory that the gateway uses for viewers that stop reading.
+// benchStalled measures row P8: what a viewer that stops reading takes of a program's memory.
 //
-// Viewers connect and read nothing while a turn is running. The gateway's memory is measured before they connect, while they are
-// idle, and while they are stalled. Then they resume reading and must receive the complete text without a reconnect.
-func benchStalled(ctx context.Context, e *env) (ms []measure, err error) {
-	z := e.size
-	const id = "stalled"
-	g, p, err := e.startTurn(ctx, id)
-	if err != nil {
-		return nil, err
+// A fortieth of the viewers stall in one conversation, and all of them in another one that is as long. The difference of the two growths,
+// divided by the difference of the numbers, is a viewer's memory without that of a conversation. It is measured from the time when the
+// viewers were idle, and from the time before they connected.
+func benchStalled(ctx context.Context, e *env, t *table) error {
+	for _, s := range []subject{rawSized("writers", tokenLen+stalledPad), leat("SSE")} {
+		beyond, total, err := e.stalled(ctx, s)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		t.add("P8 beyond", s.name, beyond/1000)
+		t.add("P8", s.name, total/1000)
+		e.logf("%s: a stalled viewer takes %.1f KB, %.1f KB of them since it stalled", s.name, total/1000, beyond/1000)
 	}
-	defer func() { err = errors.Join(err, p.close(), g.stop()) }()
-	p.pad = strings.Repeat(".", stalledPad)
-	if err := p.send(); err != nil { // so that the turn has begun
-		return nil, err
-	}
-	// The memory is measured with the turn running and no viewer, so that the turn itself is in neither of the differences.
-	alone, err := g.memory(ctx)
-	if err != nil {
-		return nil, err
-	}
-	viewers, err := connect(z.stalledViewers, func(int) (*viewer, error) { return watch(ctx, g.addr, id, stalledRead) })
-	if err != nil {
-		return nil, err
-	}
-	defer viewers.close()
-	wait(ctx, connectPause)
-	idle, err := g.memory(ctx)
-	if err != nil {
-		return nil, err
-	}
-	rounds := int(z.stalledTime.Seconds() * stalledRate)
-	profiled := g.profileFor(ctx, "stalled", z.stalledTime)
-	before, err1 := g.usage()
-	_, err2 := paced(ctx, []*producer{p}, stalledRate, rounds)
-	after, err3 := g.usage()
-	stalled, err4 := g.memory(ctx)
-	// What the kernel holds for a viewer isn't the gateway's memory, but it must be small: a viewer whose bytes all fit there is
-	// not stalled.
-	buffered, err5 := queued(g.addr)
-	if err := errors.Join(err1, err2, err3, err4, err5, profiled()); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, g.logTail())
-	}
-	sent := float64(rounds * (tokenLen + stalledPad))
-	if each := float64(buffered) / float64(z.stalledViewers); each > sent/2 && sent > kernelBuffer {
-		return nil, fmt.Errorf("the kernel buffers %.0f of %.0f bytes for each viewer, so no viewer was stalled", each, sent)
-	}
-	// Reading begins here. A viewer that the gateway had disconnected would fail now.
-	begin := time.Now()
-	if err := catchUp(ctx, viewers, p); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, g.logTail())
-	}
-	n := float64(z.stalledViewers)
-	each := func(after, before memory) float64 {
-		return float64(after.Heap+after.Stack-before.Heap-before.Stack) / n / 1000
-	}
-	return []measure{
-		{name: "viewers", value: n},
-		{name: "seconds stalled", unit: "s", value: z.stalledTime.Seconds()},
-		{name: "text sent meanwhile", unit: "KB", value: sent / 1000},
-		{name: "text in the kernel's buffers, a viewer", unit: "KB", value: float64(buffered) / n / 1000},
-		{name: "disconnected", value: 0},
-		{name: "lost or doubled", value: 0},
-		{name: "an idle viewer, heap and stack", unit: "KB", value: each(idle, alone)},
-		{name: "a stalled viewer beyond an idle one, heap and stack", unit: "KB", value: each(stalled, idle), most: stalledExtra},
-		{name: "CPU of leat meanwhile, cores", value: after.since(before).cpu().Seconds() / z.stalledTime.Seconds()},
-		{name: "until all viewers had read the rest", unit: "s", value: time.Since(begin).Seconds()},
-	}, nil
+	return nil
 }
 
-// catchUp makes every viewer read and fold its frames until it has the complete text, and compares the text with the producer's tokens.
-func catchUp(ctx context.Context, viewers *crowd, p *producer) error {
-	stop := context.AfterFunc(ctx, viewers.close)
-	defer stop()
-	for _, v := range viewers.all {
-		_ = v.conn.SetReadDeadline(time.Now().Add(catchUpLimit))
+// stalled returns the bytes of memory that a program takes for a stalled viewer beyond an idle one, and in total, apart from the kernel's.
+func (e *env) stalled(ctx context.Context, s subject) (beyond, total float64, err error) {
+	g, err := s.start(ctx, e, 2)
+	if err != nil {
+		return 0, 0, err
 	}
-	return each(len(viewers.all), func(i int) error {
-		f := &follower{viewer: viewers.all[i]}
-		for f.length() < p.sent*(tokenLen+stalledPad) {
-			data, err := f.next()
-			// The viewers fold real frames, because the gateway sends a stalled reader merged ones, which have no complete tokens
-			// of their own.
-			if err == nil {
-				err = f.fold(data)
-			}
-			if err != nil {
-				return fmt.Errorf("viewer %d: %w", i, err)
+	defer func() { err = errors.Join(err, g.stop()) }()
+	c, err := newCrowd() // for the producers
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	many := e.size.stalledViewers
+	few := max(1, many/40)
+	finish := g.profile(ctx, "stalled")
+	var grown, whole [2]float64
+	for i, n := range []int{few, many} {
+		p, err := g.producer(ctx, c, i)
+		if err != nil {
+			return 0, 0, err
+		}
+		if g.hasHistory { // the baseline pads its frames itself
+			p.pad = strings.Repeat(".", stalledPad)
+		}
+		before, err := g.memory(ctx)
+		if err != nil {
+			return 0, 0, err
+		}
+		viewers, err := stall(g, i, n)
+		if err == nil {
+			grown[i], whole[i], err = e.hold(ctx, g, p, viewers, before)
+		}
+		for _, v := range viewers {
+			err = errors.Join(err, unix.Close(v.fd))
+		}
+		if err != nil {
+			return 0, 0, fmt.Errorf("%d viewers: %w\n%s", n, err, g.log())
+		}
+	}
+	n := float64(many - few)
+	return (grown[1] - grown[0]) / n, (whole[1] - whole[0]) / n, finish()
+}
+
+// stall connects n viewers, which receive their first frame and read nothing after it. It returns those that it has connected also with an
+// error.
+func stall(g *target, conversation, n int) (viewers []*viewer, err error) {
+	buf := make([]byte, 4096)
+	for range n {
+		a := g.viewer(conversation)
+		a.buffer = stalledRead
+		v, err := open(a)
+		if err != nil {
+			return viewers, err
+		}
+		viewers = append(viewers, v)
+		// The first frame shows that the program follows for this viewer.
+		for !v.isReady {
+			if err := v.step(buf); err != nil {
+				return viewers, err
 			}
 		}
-		if err := checkTokens(f.text(), p); err != nil {
+	}
+	return viewers, nil
+}
+
+// hold sends tokens to viewers that don't read and returns the growth of the memory since they were idle and since before. Then the viewers read the rest and must have all
+// tokens. A viewer that was disconnected meanwhile fails.
+func (e *env) hold(ctx context.Context, g *target, p *producer, viewers []*viewer, before memory) (grown, whole float64, err error) {
+	wait(ctx, e.size.pause)
+	idle, err := g.memory(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	if _, err := paced(ctx, []*producer{p}, stalledRate, int(e.size.stalledTime.Seconds()*stalledRate)); err != nil {
+		return 0, 0, err
+	}
+	wait(ctx, e.size.pause)
+	after, err := g.memory(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	// What the kernel holds for a viewer isn't the program's memory. A viewer whose bytes all fit there is not stalled.
+	buffered, err := queued(g.addr)
+	if err != nil {
+		return 0, 0, err
+	}
+	sent, kernel := float64(p.sent*(tokenLen+stalledPad)), float64(buffered)/float64(len(viewers))
+	e.logf("%d stalled viewers: %.0f of %.0f KB of each are in the kernel", len(viewers), kernel/1000, sent/1000)
+	if kernel > 0.9*sent && e.size.mustStall {
+		return 0, 0, fmt.Errorf("the kernel buffers %.0f of %.0f bytes for each viewer, so no viewer was stalled", kernel, sent)
+	}
+	err = each(len(viewers), func(i int) error {
+		if err := viewers[i].readUntil(ctx, p.sent, make([]byte, 64<<10)); err != nil {
 			return fmt.Errorf("viewer %d: %w", i, err)
 		}
 		return nil
 	})
-}
-
-const catchUpLimit = 3 * time.Minute
-
-// checkTokens compares a text with the tokens that the producer sent, except their times.
-func checkTokens(text string, p *producer) error {
-	w := tokenLen + len(p.pad)
-	if len(text) != p.sent*w {
-		return fmt.Errorf("text of %d bytes, want %d", len(text), p.sent*w)
-	}
-	for i := range p.sent {
-		t := text[i*w : (i+1)*w]
-		if t[0] != mark || t[1:7] != fmt.Sprintf("%06d", i) || t[tokenLen:] != p.pad {
-			return fmt.Errorf("token %d is %q", i, t[:tokenLen])
-		}
-	}
-	return nil
+	return after.used() - idle.used(), after.used() - before.used(), err
 }
 
 // queued returns the number of bytes in the kernel's send and receive queues of all connections to an address, on both sides.

@@ -104,7 +104,7 @@ func newHouse(t *testing.T, network string, opt server.Options) *harness {
 	native.Register(srv, gw)
 	native.RegisterIngest(srv, gw, push.NewService(turns, gw))
 	eliza.Register(srv, gw, eliza.Options{})
-	ui.Register(srv)
+	ui.Register(srv, nil)
 	ops.Register(srv, gw, prometheus.NewRegistry(), nil)
 	srv.Handle(server.Route{Method: "GET", Pattern: "/seen", Access: server.Public, Handler: func(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
 		server.WriteJSON(w, http.StatusOK, map[string]string{"addr": server.ClientAddr(r).String(), "url": srv.URL(r, "/seen")})

@@ -55,7 +55,7 @@ var clients = map[string][]string{
 	"chattest/matrix":          {"chattest/internal/memory"},
 	"chattest/whatsapp":        {"chattest/internal/memory"},
 	"chattest/feishu":          {"chattest/internal/memory"},
-	"chattest/wecom":           {},
+	"chattest/wecom":           {"chattest/internal/memory"},
 	"chattest/internal/memory": {},
 }
 

@@ -143,7 +143,7 @@ export async function open(gateway, options = {}) {
   if (watched) await watchOver(c);
   // Reading aloud is off, so that each text is in the page once. Its own tests turn it on.
   await c.addInitScript((settings) => {
-    if (location.protocol.startsWith("http") && localStorage.getItem("leat.reading") === null) localStorage.setItem("leat.reading", JSON.stringify(settings));
+    if (window.origin.startsWith("http") && localStorage.getItem("leat.reading") === null) localStorage.setItem("leat.reading", JSON.stringify(settings));
   }, reading);
   const page = await c.newPage();
   page.said = [];

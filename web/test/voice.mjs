@@ -1,5 +1,6 @@
 // A fake of the gateway's voice socket, a microphone made of a WAV file, and a tap at the loudspeaker.
 
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,11 +8,30 @@ import { join } from "node:path";
 /** The arguments of a browser whose microphone is a WAV file. */
 export const microphone = (file) => ["--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream", `--use-file-for-fake-audio-capture=${file}%noloop`, "--autoplay-policy=no-user-gesture-required"];
 
-/** Writes a WAV file, 48 kHz mono, with silence and speech in turn: [["silence", seconds], ["speech", seconds]]. */
+const rate = 48_000;
+
+/** Returns the samples of a sentence at 48 kHz, by espeak-ng. */
+export function sentence(text) {
+  const wav = execFileSync("espeak-ng", ["-v", "en-us", "--stdout", text], { maxBuffer: 10_000_000 });
+  const step = wav.readUInt32LE(24) / rate;
+  const sample = (i) => wav.readInt16LE(44 + 2 * i) / 0x8000;
+  return Array.from({ length: Math.floor(((wav.length - 44) / 2 - 1) / step) }, (_, i) => {
+    const at = Math.floor(i * step);
+    return sample(at) + (i * step - at) * (sample(at + 1) - sample(at));
+  });
+}
+
+/**
+ * Writes a WAV file, 48 kHz mono: [["silence", seconds], ["speech", seconds], ["noise", seconds], ["samples", samples]]. The speech is
+ * synthetic syllables, and the noise is that of a machine that is on for 0.4 s and off for 0.4 s.
+ */
 export function recording(stretches) {
-  const rate = 48_000;
   const samples = [];
   for (const [kind, seconds] of stretches) {
+    if (kind === "samples") {
+      for (const s of seconds) samples.push(s);
+      continue;
+    }
     for (let i = 0; i < seconds * rate; i++) {
       const t = i / rate;
       // Syllables of a voice: harmonics of a pitch that moves, with formants, four times a second.
@@ -19,7 +39,9 @@ export function recording(stretches) {
       const pitch = 120 + 30 * Math.sin(2 * Math.PI * 1.3 * t);
       let s = 0;
       for (let h = 1; h <= 20; h++) s += Math.sin(2 * Math.PI * pitch * h * t) / (1 + Math.abs(h * pitch - 600 - 300 * Math.sin(7 * t)) / 200);
-      samples.push(kind === "speech" ? 0.09 * syllable * s : 0.0005 * (Math.random() - 0.5));
+      const noise = Math.random() - 0.5;
+      if (kind === "noise") samples.push(t % 0.8 < 0.4 ? 0.6 * noise : 0);
+      else samples.push(kind === "speech" ? 0.09 * syllable * s : 0.0005 * noise);
     }
   }
   const wav = Buffer.alloc(44 + samples.length * 2);
@@ -57,14 +79,14 @@ export class FakeVoice {
   queries = [];
 
   /** Answers the voice sockets of a page from now on. */
-  static async attach(page, { speech = true, recognition = true } = {}) {
+  static async attach(page, { speech = true, recognition = true, detector = false } = {}) {
     const fake = new FakeVoice();
     await page.routeWebSocket(/\/api\/conversations\/[^/]+\/voice/, (ws) => {
       fake.socket = ws;
       fake.connections++;
       fake.queries.push(new URL(ws.url()).search);
       ws.onMessage((data) => fake.take(data));
-      fake.send({ type: "ready", generation: fake.generation, speech, recognition, vad: "client" });
+      fake.send({ type: "ready", generation: fake.generation, speech, recognition, vad: "client", detector });
     });
     return fake;
   }

@@ -46,6 +46,9 @@ func (c *doctorCmd) Run(a *app) error {
 		if dir := cfg.Files.Workspace; dir != "" {
 			findings = append(findings, doctor.Workspace(dir)...)
 		}
+		if path := cfg.Voice.VAD; path != "" {
+			findings = append(findings, doctor.Detector(path)...)
+		}
 		findings = append(findings, c.agents(a, &cfg)...)
 		findings = append(findings, c.reach(a, &cfg)...)
 	}

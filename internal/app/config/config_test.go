@@ -267,7 +267,7 @@ func TestEnvironment(t *testing.T) {
 	}
 	maps.Copy(values, map[string]string{"terminal.enabled": "true", "terminal.token": "s", "terminal.max_duration": "6s", "terminal.concurrent": "3"})
 	maps.Copy(values, map[string]string{
-		"voice.interrupt": "speech", "voice.speech.engine": "openai", "voice.speech.url": "http://a", "voice.speech.key": "k", "voice.speech.key_env": "K",
+		"voice.interrupt": "speech", "voice.vad": "/v", "voice.speech.engine": "openai", "voice.speech.url": "http://a", "voice.speech.key": "k", "voice.speech.key_env": "K",
 		"voice.speech.key_file": "/k", "voice.speech.model": "m", "voice.speech.voice": "v", "voice.speech.language": "de", "voice.recognition.engine": "openai",
 		"voice.recognition.url": "http://a", "voice.recognition.key": "k", "voice.recognition.key_env": "K", "voice.recognition.key_file": "/k",
 		"voice.recognition.model": "m", "voice.recognition.language": "de",

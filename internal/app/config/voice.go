@@ -12,7 +12,9 @@ import (
 
 // Voice configures conversations by voice.
 type Voice struct {
-	Interrupt   string      `yaml:"interrupt"`
+	Interrupt string `yaml:"interrupt"`
+	// VAD is the path of the speech detector's archive, for package vad. If it is empty, the page detects speech by its loudness.
+	VAD         string      `yaml:"vad"`
 	Speech      Speech      `yaml:"speech"`
 	Recognition Recognition `yaml:"recognition"`
 }

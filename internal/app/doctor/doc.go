@@ -1,5 +1,5 @@
-// Package doctor checks the environment of a gateway and says what to do about problems: the disk, the stored conversations, the clock,
-// and the proxies between the gateway and its readers. The checks are independent of each other and can run in any order.
+// Package doctor checks the environment of a gateway and says what to do about problems: the disk, the stored conversations, the
+// speech detector, the clock, and the proxies between the gateway and its readers. The checks are independent of each other and can run in any order.
 //
 // Invariants
 //

@@ -33,6 +33,7 @@ import (
 	"github.com/leat-dev/leat/internal/service/webhook"
 	"github.com/leat-dev/leat/internal/store/files"
 	"github.com/leat-dev/leat/internal/store/journal/sqlite"
+	"github.com/leat-dev/leat/internal/voice/vad"
 	"github.com/leat-dev/leat/internal/voice/wire"
 )
 
@@ -71,6 +72,7 @@ type App struct {
 	plugins  installed
 	voice    *wire.Service
 	speech   voice.Speech
+	detector *vad.Archive
 	notes    channel.Voice
 	channels *channel.Pipeline
 	metrics  metrics
@@ -276,7 +278,7 @@ func (a *App) openServer(ctx context.Context, opt Options) error {
 		Journal: a.journal, Captures: a.captures, Dialects: a.dialects, Agents: a.roster, Metrics: a.metrics.gateway, Log: a.log.With("part", "gateway"),
 	}))
 	native.RegisterIngest(srv, a.gateway, a.pushes)
-	voice.Register(srv, a.gateway, a.voice)
+	voice.Register(srv, a.gateway, a.voice, a.detector != nil)
 	voice.RegisterSpeech(srv, a.gateway, a.speech)
 	eliza.Register(srv, a.gateway, eliza.Options{})
 	a.plugins.register(srv, a.gateway, clients)
@@ -285,7 +287,7 @@ func (a *App) openServer(ctx context.Context, opt Options) error {
 	compat.Register(srv, a.gateway)
 	usage.Register(srv, a.gateway)
 	fileserver.Register(srv, a.files)
-	ui.Register(srv)
+	ui.Register(srv, a.detector)
 	if err := emotes(&a.cfg, srv, clients); err != nil {
 		return err
 	}

@@ -14,11 +14,12 @@ import (
 	"github.com/leat-dev/leat/internal/voice/note"
 	"github.com/leat-dev/leat/internal/voice/recognition"
 	"github.com/leat-dev/leat/internal/voice/speech"
+	"github.com/leat-dev/leat/internal/voice/vad"
 	"github.com/leat-dev/leat/internal/voice/wire"
 )
 
-// openVoice makes the engines of conversations by voice. A configured engine that can't be made fails the start, because its name is in the
-// configuration on purpose. Without an engine, connections by voice report that, and everything else works.
+// openVoice makes the engines of conversations by voice, and reads the speech detector. What is configured and can't be used fails the
+// start, because it is in the configuration on purpose. Without an engine, connections by voice report that, and everything else works.
 func (a *App) openVoice(_ context.Context, opt Options) error {
 	cfg, log := &a.cfg.Voice, a.log.With("part", "voice")
 	engine, err := speechEngine(&cfg.Speech, opt.Getenv, log)
@@ -28,6 +29,11 @@ func (a *App) openVoice(_ context.Context, opt Options) error {
 	recognizer, err := recognizer(&cfg.Recognition, opt.Getenv)
 	if err != nil {
 		return fmt.Errorf("%w: voice.recognition: %w", config.ErrInvalid, err)
+	}
+	if cfg.VAD != "" {
+		if a.detector, err = vad.Open(cfg.VAD); err != nil {
+			return fmt.Errorf("%w: voice.vad: %w", config.ErrInvalid, err)
+		}
 	}
 	for _, closer := range []any{engine, recognizer} {
 		if c, ok := closer.(io.Closer); ok {

@@ -29,12 +29,13 @@ type Producer struct {
 	service    *Service
 	turn       *turn
 	generation int      // of this connection; turn.generation differs after another one has taken over
-	acks       chan Ack // capacity 1: the latest acknowledgement
+	acks       chan Ack // capacity 1
 
-	mu      sync.Mutex // protects the three fields below
-	offset  int64      // to be acknowledged
-	isAcked bool       // sendAcks has taken offset
-	isBusy  bool       // sendAcks runs
+	mu       sync.Mutex // protects the four fields below
+	offset   int64      // to be acknowledged
+	isAcked  bool       // sendAcks has taken offset, or nothing was written yet
+	isBusy   bool       // sendAcks runs
+	wantsAck bool       // Acks was called since the last acknowledgement
 
 	delivered int // number of the turn's answers that this connection got
 }
@@ -94,12 +95,11 @@ func (pr *Producer) Write(ctx context.Context, b []byte) error {
 		if p.generation != pr.generation {
 			return nil, nil, errReplaced
 		}
-		before := p.stream.Offset()
-		capture := p.capture(b)
+		before, incomplete := p.stream.Offset(), p.incompleteFrame(b)
 		ops, err := p.stream.Write(b)
 		hasProgress = p.stream.Advanced()
 		offset = p.stream.Offset()
-		capture(offset-before, err)
+		p.capture(incomplete, b, offset-before, err)
 		if err == nil {
 			err = p.memory.Resize(p.stream.Buffered())
 		}
@@ -136,42 +136,41 @@ func (pr *Producer) failed(err error) error {
 	return err
 }
 
-// acknowledge starts sendAcks, which acknowledges the offset after the commit of the events before it. It doesn't wait. If sendAcks runs
-// already, it takes the new offset next, so offsets that follow each other quickly share an acknowledgement.
+// acknowledge notes the offset that is to be acknowledged.
 func (pr *Producer) acknowledge(offset int64) {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
 	pr.offset, pr.isAcked = offset, false
-	if !pr.isBusy {
+	pr.startAcks()
+}
+
+// startAcks starts sendAcks if it has something to do. pr.mu is locked.
+func (pr *Producer) startAcks() {
+	if pr.wantsAck && !pr.isAcked && !pr.isBusy {
 		pr.isBusy = pr.service.turns.spawn(pr.sendAcks)
 	}
 }
 
-// sendAcks sends acknowledgements until the latest offset is acknowledged. It replaces an acknowledgement that was not received yet, so it
-// never blocks on the connection. The offset is read before Flush: everything before it was emitted by then, so Flush covers it.
+// sendAcks acknowledges the latest offset once the events before it are committed. It replaces an acknowledgement that was not received
+// yet, so it never blocks on the connection. The offset is read before Flush: everything before it was emitted by then, so Flush covers it.
 func (pr *Producer) sendAcks() {
-	for {
-		pr.mu.Lock()
-		if pr.isAcked {
-			pr.isBusy = false
-			pr.mu.Unlock()
-			return
-		}
-		ack := Ack{Offset: pr.offset}
-		pr.isAcked = true
-		pr.mu.Unlock()
-		var err error
-		if ack.Seq, err = pr.service.gw.PushedTurns().Flush(pr.service.turns.ctx, pr.Conversation); err != nil {
-			pr.mu.Lock()
-			pr.isBusy = false
-			pr.mu.Unlock()
-			return // the gateway stops, or the conversation is given up; a new connection learns the offset
-		}
+	pr.mu.Lock()
+	ack := Ack{Offset: pr.offset}
+	pr.isAcked, pr.wantsAck = true, false
+	pr.mu.Unlock()
+	var err error
+	if ack.Seq, err = pr.service.gw.PushedTurns().Flush(pr.service.turns.ctx, pr.Conversation); err == nil {
 		select {
 		case <-pr.acks:
 		default:
 		}
 		pr.acks <- ack
+	} // otherwise the gateway stops, or the conversation is given up; a new connection learns the offset
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	pr.isBusy = false
+	if err == nil {
+		pr.startAcks()
 	}
 }
 
@@ -179,8 +178,15 @@ func (pr *Producer) sendAcks() {
 // because the gateway stops.
 func (pr *Producer) Done() <-chan struct{} { return pr.turn.finished }
 
-// Acks returns the channel of acknowledgements. It contains at most the latest one.
-func (pr *Producer) Acks() <-chan Ack { return pr.acks }
+// Acks asks for an acknowledgement of what has been written and is not acknowledged yet, or of the next Write, and returns the channel that
+// will contain it. Acknowledgements that nobody asks for are not made, because each has to wait for a commit.
+func (pr *Producer) Acks() <-chan Ack {
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	pr.wantsAck = true
+	pr.startAcks()
+	return pr.acks
+}
 
 // Answers returns the answers to the turn's requests that this connection has not got yet. added is closed when the next answer arrives.
 func (pr *Producer) Answers() (answers []event.Answer, added <-chan struct{}) {

@@ -148,7 +148,7 @@ func (s *Service) attach(ctx context.Context, conversation, id string) (*Produce
 		}
 	}
 	p.generation++
-	return &Producer{Turn: id, Conversation: conversation, service: s, turn: p, generation: p.generation, acks: make(chan Ack, 1)}, nil
+	return &Producer{Turn: id, Conversation: conversation, service: s, turn: p, generation: p.generation, acks: make(chan Ack, 1), isAcked: true}, nil
 }
 
 // state returns the stored state of a turn's stream.

@@ -121,29 +121,28 @@ func (p *turn) addAnswer(a event.Answer) {
 	p.answersChanged = make(chan struct{})
 }
 
-// capture reports the bytes b of the stream once it is known how many were decoded. Part of a frame is sent again after a lost
-// connection and must not be reported twice. Bytes that can't be decoded are reported as they are. p.mu is locked.
-func (p *turn) capture(b []byte) func(decoded int64, err error) {
-	if !p.run.IsCaptured {
-		return func(int64, error) {}
+// capture reports the bytes b of the stream after it has decoded some of them, or refused them with err. before are the bytes of the
+// incomplete frame that the stream had before b. Part of a frame is sent again after a lost connection and must not be reported twice. Bytes
+// that can't be decoded are reported as they are. p.mu is locked.
+func (p *turn) capture(before, b []byte, decoded int64, err error) {
+	switch {
+	case !p.run.IsCaptured:
+	case err != nil:
+		p.run.Emitter.CaptureReceived(append(before, b...))
+	case len(before) == 0:
+		p.run.Emitter.CaptureReceived(b[:decoded])
+	case decoded > 0:
+		p.run.Emitter.CaptureReceived(append(before, b...)[:decoded])
 	}
-	emitter := p.run.Emitter
-	if !bytes.ContainsAny(b, "\r\n") {
-		// No frame ends in b, so nothing is copied for each piece of a long line. If it is refused, the report begins with b.
-		return func(_ int64, err error) {
-			if err != nil {
-				emitter.CaptureReceived(b)
-			}
-		}
+}
+
+// incompleteFrame returns a copy of the stream's incomplete frame if it may be needed to capture b. No frame ends in a b without a line end,
+// so nothing is copied for each piece of a long line; if it is refused, the report begins with b. p.mu is locked.
+func (p *turn) incompleteFrame(b []byte) []byte {
+	if !p.run.IsCaptured || p.stream.Buffered() == 0 || !bytes.ContainsAny(b, "\r\n") {
+		return nil
 	}
-	pending := p.stream.Pending()
-	return func(decoded int64, err error) {
-		buffer := append(pending, b...)
-		if err == nil {
-			buffer = buffer[:decoded]
-		}
-		emitter.CaptureReceived(buffer)
-	}
+	return p.stream.Pending()
 }
 
 // startLease starts the lease, unless the turn is over. p.mu is locked.

@@ -10,6 +10,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway/hub"
 	"github.com/leat-dev/leat/internal/gateway/status"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/internal/socket"
 	"github.com/leat-dev/leat/internal/service/signals"
 )
 
@@ -32,6 +33,7 @@ type surface struct {
 	Options
 
 	addresses addresses
+	pings     *socket.Wheel
 }
 
 // actions change the state of the default agent.
@@ -42,7 +44,7 @@ var actions = []string{"start", "stop", "pause", "resume"}
 // The status and the events are for every user, limited to what the user may see. The actions of the agent
 // and a restart affect all users, so they are for the admin.
 func Register(srv *server.Server, gw *gateway.Gateway, opt Options) {
-	s := &surface{srv: srv, gw: gw, Options: opt}
+	s := &surface{srv: srv, gw: gw, Options: opt, pings: socket.NewWheel(pingEvery)}
 	srv.Handle(server.Route{Method: http.MethodGet, Pattern: "/ws", Access: server.InBand, Stream: true, Handler: s.socket})
 	srv.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/status", Access: server.Authenticated, Handler: s.status})
 	srv.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/agent/events", Access: server.Authenticated, Handler: s.events})
@@ -101,14 +103,14 @@ type statusFrame struct {
 	CanRespond     *bool        `json:"canRespond,omitempty"`
 }
 
-// currentStatus returns the current status, for a socket or a response, optionally with the uptime and with the reasons for a restart.
+// currentStatus returns the current status, for a frame or a response, optionally with the uptime and with the reasons for a restart.
 //
 // The gateway's own condition overrides the agent's: draining is shown as restarting, and failing commits
 // as failing. Each frame is computed anew, so it is right at the moment at which it is sent.
-func (s *surface) currentStatus(socket, uptime, pending bool) statusFrame {
+func (s *surface) currentStatus(isFrame, uptime, pending bool) statusFrame {
 	st := s.Agent.Status()
 	f := statusFrame{State: st.State, AgentName: st.Name, Model: st.Model}
-	if socket {
+	if isFrame {
 		f.Type = "status"
 	}
 	err := s.gw.Healthy()
@@ -118,7 +120,7 @@ func (s *surface) currentStatus(socket, uptime, pending bool) statusFrame {
 	case err != nil && f.State != status.StateNotStarted:
 		f.State = status.StateFailing
 	}
-	if s.QueryToken || !socket {
+	if s.QueryToken || !isFrame {
 		// An agent whose turns failed still accepts the next one.
 		can := err == nil && (st.State == status.StateRunning || st.State == status.StateFailing)
 		f.CanRespond = &can

@@ -254,7 +254,7 @@ func TestViewers(t *testing.T) {
 // docs/eliza.md lists how sockets end; each way has its test.
 func TestEndsAreDocumented(t *testing.T) {
 	tests := map[string]func(*testing.T){
-		"1008": TestRenewal, "1009": TestNonsense, "1012": TestShutdown, "1013": TestViewers, "nothing": TestStalled,
+		"1007": TestNonsense, "1008": TestRenewal, "1009": TestNonsense, "1012": TestShutdown, "1013": TestViewers, "nothing": TestStalled,
 	}
 	b, err := os.ReadFile("../../../docs/eliza.md")
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -43,17 +44,18 @@ var errUnauthorized = errors.New("elizaws: unauthorized")
 
 // webSocket is one connection to /ws.
 type webSocket struct {
-	s        *surface
-	r        *http.Request // the handshake
-	conn     *socket.Conn
-	ctx      context.Context // the connection's
-	identity atomic.Pointer[server.Identity]
-	client   string // the client's id; empty if it sent none
-	after    int64  // the last signal that the client has; -1 if it sent no cursor
-	frames   *hub.Cursor
+	s         *surface
+	handshake server.Handshake
+	conn      *socket.Conn
+	ctx       context.Context // the connection's
+	identity  atomic.Pointer[server.Identity]
+	client    string // the client's id; empty if it sent none
+	after     int64  // the last signal that the client has; -1 if it sent no cursor
+	frames    *hub.Cursor
 
-	answers chan []byte // from the read loop to the writer
+	answers chan []byte // to the writer
 	active  atomic.Bool // the client is authenticated
+	leave   []func()    // ends the counts of the connection, in reverse order
 }
 
 // clientFrame is a frame of a client. Other types and fields are ignored.
@@ -101,17 +103,30 @@ func (s *surface) socket(w http.ResponseWriter, r *http.Request, _ gateway.Princ
 	if err != nil {
 		return err
 	}
-	defer leave()
 	// Joined before the handshake is answered: a client that is connected misses no frame.
-	c := &webSocket{s: s, r: r, client: clientID(r), after: lastEvent(r), frames: s.Hub.Join(), answers: make(chan []byte, maxAnswers)}
-	conn, ok := socket.Accept(w, r, socket.Options{Stall: s.srv.Options().Stall, ReadLimit: maxFrame, Farewell: c.farewell})
+	c := &webSocket{
+		s: s, client: clientID(r), after: lastEvent(r), frames: s.Hub.Join(), answers: make(chan []byte, maxAnswers),
+		leave: []func(){leave},
+	}
+	handshake, values := server.HandshakeOf(r)
+	conn, ok := socket.Accept(w, r, s.srv.DetachSocket(w, r, socket.Options{
+		Stall: s.srv.Options().Stall, ReadLimit: maxFrame, Farewell: c.farewell, Values: values,
+	}))
 	if !ok {
+		leave()
 		return nil
 	}
-	c.conn, c.ctx = conn, conn.Context()
+	c.conn, c.ctx, c.handshake = conn, conn.Context(), handshake
 	c.identity.Store(&id)
-	_ = conn.Serve(c.run) // Eliza's clients reconnect whatever the cause
+	conn.Serve(socket.Handler{First: c.first, Frame: c.frame, End: c.end})
 	return nil
+}
+
+// end releases what is left when the connection has ended. The cause doesn't matter, because Eliza's clients always reconnect.
+func (c *webSocket) end(error) {
+	for _, fn := range slices.Backward(c.leave) {
+		fn()
+	}
 }
 
 func isAuthenticated(p gateway.Principal) bool { return p.Admin || p.Subject != "" }
@@ -144,12 +159,11 @@ func lastEvent(r *http.Request) int64 {
 	return -1
 }
 
-// run authenticates the client and handles its frames until the connection ends.
+// first authenticates the client and starts the writer.
 //
 // A client that authenticates by a frame joins the hub again: the cursor from the handshake would deliver
-// frames from before the authentication. Writing happens in another goroutine, so a slow client does not
-// keep the loop from reading pings, until maxAnswers answers wait.
-func (c *webSocket) run() error {
+// frames from before the authentication.
+func (c *webSocket) first() error {
 	greeting := []byte(nil)
 	if !isAuthenticated(c.principal()) {
 		if err := c.authenticate(); err != nil {
@@ -162,43 +176,44 @@ func (c *webSocket) run() error {
 	if err != nil {
 		return err
 	}
-	defer leave()
+	c.leave = append(c.leave, leave, func() { c.s.Hub.SetActive(c.frames, gateway.Principal{}, "") })
 	c.conn.EndAt(c.identity.Load().Expires, server.ErrExpired)
 	c.active.Store(true)
-	defer c.s.Hub.SetActive(c.frames, gateway.Principal{}, "")
 	positions := c.s.gw.Positions(c.principal()) // before the first answer, so that no later change is missed
 	c.conn.Go(func() { c.conn.End(c.write(greeting)) })
-	c.conn.Ping(pingEvery)
+	c.conn.Ping(c.s.pings)
 	c.conn.Go(func() { c.sendPositions(positions) })
-	for {
-		f, ok, err := parseFrame(c.conn.Read())
-		if err != nil {
-			return err
-		}
-		if !ok {
-			continue
-		}
-		switch f.Type {
-		case "ping":
-			select {
-			case c.answers <- []byte(`{"type":"pong"}`):
-			case <-c.ctx.Done():
-				return socket.ErrDisconnected
-			}
-		case "active-conversation":
-			id := f.conversation()
-			c.s.Hub.SetActive(c.frames, c.principal(), id)
-			if id != "" {
-				c.markRead(id, 0)
-			}
-		case "conversation-read":
-			if id := f.conversation(); id != "" {
-				c.markRead(id, f.Seq)
-			}
-		case "auth":
-			c.renew(f)
-		}
+	return nil
+}
+
+// frame handles a frame of the client. The answers are written by another goroutine, so a slow client does not
+// keep the connection from reading pings, until maxAnswers answers wait.
+func (c *webSocket) frame(b []byte, err error) error {
+	f, ok, err := parseFrame(b, err)
+	if err != nil || !ok {
+		return err
 	}
+	switch f.Type {
+	case "ping":
+		select {
+		case c.answers <- []byte(`{"type":"pong"}`):
+		case <-c.ctx.Done():
+			return socket.ErrDisconnected
+		}
+	case "active-conversation":
+		id := f.conversation()
+		c.s.Hub.SetActive(c.frames, c.principal(), id)
+		if id != "" {
+			c.markRead(id, 0)
+		}
+	case "conversation-read":
+		if id := f.conversation(); id != "" {
+			c.markRead(id, f.Seq)
+		}
+	case "auth":
+		c.renew(f)
+	}
+	return nil
 }
 
 // parseFrame parses a frame. If that fails, ok is false and the frame is to be ignored, as Eliza does.
@@ -230,7 +245,7 @@ func (c *webSocket) authenticate() error {
 	if !ok || f.Type != "auth" || json.Unmarshal(f.Token, &token) != nil {
 		return errUnauthorized
 	}
-	id, err := c.s.srv.Authenticate(c.r, token)
+	id, err := c.s.srv.Authenticate(c.handshake.Request(c.ctx), token)
 	if err != nil {
 		c.s.srv.Metrics().Unauthorized(true)
 		return errUnauthorized
@@ -245,7 +260,7 @@ func (c *webSocket) renew(f clientFrame) {
 	if c.principal().Admin || json.Unmarshal(f.Token, &token) != nil || token == "" {
 		return
 	}
-	id, err := c.s.srv.Authenticate(c.r, token)
+	id, err := c.s.srv.Authenticate(c.handshake.Request(c.ctx), token)
 	if p := c.principal(); err == nil && id.Admin == p.Admin && id.Tenant == p.Tenant && id.Subject == p.Subject {
 		c.identity.Store(&id)
 		c.conn.EndAt(id.Expires, server.ErrExpired)

@@ -87,7 +87,7 @@ func TestBeforeAuth(t *testing.T) {
 	h := newHarness(t, nil)
 	for _, first := range []string{
 		`{"type":"ping"}`, `{"type":"auth"}`, `{"type":"auth","token":"wrong"}`, `{"type":"auth","token":""}`, `{"type":"auth","token":7}`, `{"type":"auth","token":null}`,
-		`{"type":"active-conversation","conversationId":"c"}`, `{`, ``, `null`, `[]`, `"auth"`, "\xff",
+		`{"type":"active-conversation","conversationId":"c"}`, `{`, ``, `null`, `[]`, `"auth"`,
 	} {
 		status, frames := h.dial("").send(first).closed()
 		if status != websocket.StatusPolicyViolation || len(frames) > 0 {
@@ -154,11 +154,11 @@ func TestAuthMessage(t *testing.T) {
 	c.send(`{"type":"auth","token":"wrong"}`).send(`{"type":"ping"}`).want("pong") // an auth that is not needed is ignored
 }
 
-// After authentication, only a frame that is too large ends the socket.
+// After authentication, only a frame that is too large or not UTF-8 ends the socket.
 func TestNonsense(t *testing.T) {
 	h := newHarness(t, nil)
 	c := h.greeted("")
-	for _, s := range []string{``, `{`, `null`, `[]`, `7`, `"x"`, `{"type":7}`, `{"type":"dance"}`, "\xff", `{"__proto__":1}`, `{"type":"active-conversation","conversationId":7}`, `{"type":"active-conversation"}`} {
+	for _, s := range []string{``, `{`, `null`, `[]`, `7`, `"x"`, `{"type":7}`, `{"type":"dance"}`, `{"__proto__":1}`, `{"type":"active-conversation","conversationId":7}`, `{"type":"active-conversation"}`} {
 		c.send(s)
 	}
 	if err := c.conn.Write(t.Context(), websocket.MessageBinary, []byte(`{"type":"ping"}`)); err != nil {
@@ -172,6 +172,9 @@ func TestNonsense(t *testing.T) {
 	_ = c.conn.Write(t.Context(), websocket.MessageText, []byte(frame(65_537))) // the socket may close during this write
 	if status, frames := c.closed(); status != websocket.StatusMessageTooBig || len(frames) > 0 {
 		t.Errorf("65,537 bytes: closed with %d after %q", status, frames)
+	}
+	if status, frames := h.greeted("").send("\xff").closed(); status != websocket.StatusInvalidFramePayloadData {
+		t.Errorf("not UTF-8: closed with %d after %q", status, frames)
 	}
 }
 

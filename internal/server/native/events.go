@@ -20,8 +20,7 @@ import (
 // events answers GET /api/conversations/{id}/events: a conversation from a cursor on, as SSE or NDJSON.
 //
 // Everything that can be refused (the media type, the permission, the limit of viewers) is checked before
-// OpenStream sends the status. The feed is released by a closure and not by a deferred method value,
-// because reattach may have replaced it.
+// OpenStream sends the status.
 func (n *native) events(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	encoding, err := encodingOf(r)
 	if err != nil {
@@ -31,24 +30,38 @@ func (n *native) events(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	if err != nil {
 		return err
 	}
-	v := &viewer{n: n, p: p, encoding: encoding, feed: f, cursor: cursor(r)}
-	defer func() { v.feed.Release() }()
-	leave, err := n.gw.AddViewer(p)
-	if err != nil {
+	v := &viewer{n: n, w: w, r: r, p: p, encoding: encoding, feed: f, cursor: cursor(r), metrics: n.sse}
+	defer v.release()
+	if v.leave, err = n.gw.AddViewer(p); err != nil {
 		return err
 	}
-	defer leave()
-	media, metrics := server.EventStream, n.sse
+	media := server.EventStream
 	if encoding == feed.NDJSON {
-		media, metrics = server.NDJSON, n.ndjson
+		media, v.metrics = server.NDJSON, n.ndjson
 	}
 	w.Header().Add("Vary", "Accept")
+	if v.canDetach() {
+		return v.detach(r.Context())
+	}
 	if v.stream, err = n.s.OpenStream(w, r, http.StatusOK, media); err != nil || v.stream.Head() {
 		return err
 	}
-	v.metrics = metrics.Open()
-	defer v.metrics.Close()
+	v.measured = v.metrics.Open()
 	return v.run(r.Context())
+}
+
+// release ends the viewer, unless it was detached.
+func (v *viewer) release() {
+	if v.isDetached {
+		return
+	}
+	v.feed.Release()
+	if v.leave != nil {
+		v.leave()
+	}
+	if v.measured != nil {
+		v.measured.Close()
+	}
 }
 
 // encodingOf chooses the encoding by the Accept header.
@@ -80,15 +93,20 @@ func cursor(r *http.Request) feed.Cursor {
 // viewer sends one conversation over a streamed response.
 //
 // Only the handler's goroutine uses it. It has no queue: cursor is the position of the last batch that was
-// written.
+// written. If the connection allows it, it is detached after its first batch, and needs no goroutine from then on.
 type viewer struct {
-	n        *native
-	p        gateway.Principal
-	encoding feed.Encoding
-	feed     *gateway.Reader
-	stream   *server.Stream
-	cursor   feed.Cursor
-	metrics  *server.Viewer
+	n          *native
+	w          http.ResponseWriter
+	r          *http.Request
+	p          gateway.Principal
+	encoding   feed.Encoding
+	feed       *gateway.Reader
+	leave      func() // ends the count as a viewer
+	stream     *server.Stream
+	cursor     feed.Cursor
+	metrics    *server.ViewerMetrics
+	measured   *server.Viewer
+	isDetached bool
 }
 
 // run writes frames until the client disconnects, the server stops or the conversation ends. It returns only internal errors.
@@ -97,13 +115,9 @@ type viewer struct {
 // frame is an error frame with the reason, except when nobody can read it: after a failed write, or when
 // the request was cancelled.
 func (v *viewer) run(ctx context.Context) error {
-	hello, err := json.Marshal(helloFrame{Type: "hello", Protocol: Protocol, Conversation: v.feed.Conversation(), Turns: unfinishedTurns(v.feed.Feed), Head: v.feed.Head()})
+	greeting, err := v.greeting()
 	if err != nil {
-		return fmt.Errorf("hello: %w", err)
-	}
-	greeting := v.frame(hello)
-	if v.encoding == feed.SSE {
-		greeting = append(sse.AppendRetry(nil, retryHint), greeting...)
+		return err
 	}
 	if v.stream.Write(greeting) != nil {
 		return nil // the client disconnected
@@ -112,19 +126,56 @@ func (v *viewer) run(ctx context.Context) error {
 	if errors.Is(err, errDisconnected) || errors.Is(err, context.Canceled) {
 		return nil
 	}
-	last, merr := json.Marshal(newError("error", "", v.feed.Conversation(), err))
+	frame, merr := lastFrame(v.encoding, v.feed.Conversation(), err)
 	if merr != nil {
-		return fmt.Errorf("last frame: %w", merr)
-	}
-	frame := v.frame(last)
-	if after := server.Describe(err).RetryAfter; after > 0 && v.encoding == feed.SSE {
-		frame = append(sse.AppendRetry(nil, after), frame...) // a browser's EventSource reads no frames
+		return merr
 	}
 	_ = v.stream.Write(frame) // best effort: a client that misses it resumes by its cursor
 	if server.Describe(err).Status == http.StatusInternalServerError {
 		return err
 	}
 	return nil
+}
+
+// greeting returns the first frame.
+func (v *viewer) greeting() ([]byte, error) {
+	hello, err := json.Marshal(helloFrame{Type: "hello", Protocol: Protocol, Conversation: v.feed.Conversation(), Turns: unfinishedTurns(v.feed.Feed), Head: v.feed.Head()})
+	if err != nil {
+		return nil, fmt.Errorf("hello: %w", err)
+	}
+	frame := frameOf(v.encoding, hello)
+	if v.encoding == feed.SSE {
+		frame = append(sse.AppendRetry(nil, retryHint), frame...)
+	}
+	return frame, nil
+}
+
+// poll is [gateway.Reader.Poll], also if the feed is lost meanwhile.
+func (v *viewer) poll(ctx context.Context) (*feed.Batch, error) {
+	for {
+		b, err := v.feed.Poll(ctx, v.cursor, batchBudget)
+		if !errors.Is(err, feed.ErrLost) {
+			return b, err
+		}
+		next, err := v.feed.Reattach(ctx)
+		if err != nil {
+			return nil, err
+		}
+		v.feed = next
+	}
+}
+
+// lastFrame returns the frame with the cause of a stream's end.
+func lastFrame(encoding feed.Encoding, conversation string, cause error) ([]byte, error) {
+	last, err := json.Marshal(newError("error", "", conversation, cause))
+	if err != nil {
+		return nil, fmt.Errorf("last frame: %w", err)
+	}
+	frame := frameOf(encoding, last)
+	if after := server.Describe(cause).RetryAfter; after > 0 && encoding == feed.SSE {
+		frame = append(sse.AppendRetry(nil, after), frame...) // a browser's EventSource reads no frames
+	}
+	return frame, nil
 }
 
 // errDisconnected reports that a write of a streamed response failed.
@@ -140,12 +191,10 @@ func (v *viewer) follow(ctx context.Context) error {
 	defer beat.Stop()
 	for {
 		changed := v.feed.Notify()
-		b, err := v.feed.Poll(ctx, v.cursor, batchBudget)
-		if errors.Is(err, feed.ErrLost) {
-			if err := reattach(ctx, v.n.gw, v.p, &v.feed); err != nil {
-				return err
-			}
-			continue
+		before := v.feed
+		b, err := v.poll(ctx)
+		if v.feed != before && b == nil && err == nil {
+			continue // changed is that of the lost feed
 		}
 		if err != nil {
 			return err
@@ -158,12 +207,12 @@ func (v *viewer) follow(ctx context.Context) error {
 			if err := v.stream.Write(frame); err != nil {
 				return errDisconnected
 			}
-			v.metrics.Wrote(v.cursor, b, len(frame))
+			v.measured.Wrote(v.cursor, b, len(frame))
 			v.cursor = b.Cursor
 			beat.Reset(v.stream.Beat)
 			continue
 		}
-		v.metrics.Idle(v.cursor)
+		v.measured.Idle(v.cursor)
 		select {
 		case <-changed:
 		case <-beat.C:
@@ -177,22 +226,9 @@ func (v *viewer) follow(ctx context.Context) error {
 	}
 }
 
-// reattach replaces a feed whose conversation's writer has given up by a new one. The cursor stays valid.
-//
-// It checks the permission again, so a reader whose access was revoked meanwhile gets an error.
-func reattach(ctx context.Context, gw *gateway.Gateway, p gateway.Principal, f **gateway.Reader) error {
-	next, err := gw.Feed(ctx, p, (*f).Conversation())
-	if err != nil {
-		return err
-	}
-	(*f).Release()
-	*f = next
-	return nil
-}
-
-// frame encodes a frame without a cursor. It has no SSE id, so it does not move the cursor of an EventSource.
-func (v *viewer) frame(json []byte) []byte {
-	if v.encoding == feed.NDJSON {
+// frameOf encodes a frame without a cursor. It has no SSE id, so it does not move the cursor of an EventSource.
+func frameOf(encoding feed.Encoding, json []byte) []byte {
+	if encoding == feed.NDJSON {
 		return append(json, '\n')
 	}
 	b, err := sse.AppendEvent(nil, "", "", json)

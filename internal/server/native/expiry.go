@@ -21,44 +21,33 @@ const (
 // principal returns the user of the newest token.
 func (s *webSocket) principal() gateway.Principal { return s.identity.Load().Principal }
 
-// warnOfExpiry sends an "expiring" frame for each token, warnBefore its end.
-//
-// It runs in a goroutine of its own until the connection ends. A renewal wakes it through the channel
-// renewed. Each end is warned of once: a client that can't renew its token is not warned again. A token
-// without an expiry only waits for a renewal.
-func (s *webSocket) warnOfExpiry() {
-	var warnedEnd time.Time // the end that the client has been warned of
-	for {
-		ends := s.identity.Load().Expires
-		timer := time.NewTimer(time.Until(ends.Add(-warnBefore)))
-		if ends.IsZero() || ends.Equal(warnedEnd) {
-			timer.Stop() // nothing to do until the token is renewed
-		}
-		select {
-		case <-s.ctx.Done():
-			timer.Stop()
-			return
-		case <-s.renewed:
-			timer.Stop()
-		case <-timer.C:
-			if !s.identity.Load().Expires.Equal(ends) {
-				continue // renewed at this very moment
-			}
-			warnedEnd = ends
-			if s.send(expiryFrame{Type: "expiring", Expires: milliseconds(ends)}) != nil {
-				return // the connection ends
-			}
-		}
+// scheduleWarning arranges for an "expiring" frame warnBefore the token's end. Each end is warned of once: a client that can't renew
+// its token is not warned again. A token that never expires needs no timer.
+func (s *webSocket) scheduleWarning() {
+	if s.warning != nil {
+		s.warning.Stop()
+		s.warning = nil
 	}
+	if ends := s.identity.Load().Expires; !ends.IsZero() {
+		s.warning = s.conn.AfterFunc(time.Until(ends.Add(-warnBefore)), func() { s.warn(ends) })
+	}
+}
+
+// warn sends the frame that the token expires, unless the token was renewed at this very moment.
+func (s *webSocket) warn(ends time.Time) {
+	if !s.identity.Load().Expires.Equal(ends) || s.warned.Swap(ends.UnixNano()) == ends.UnixNano() {
+		return
+	}
+	_ = s.send(expiryFrame{Type: "expiring", Expires: milliseconds(ends)}) // if this fails, the connection ends
 }
 
 // renew replaces the token of a socket by a newer one of the same user. If the new token is refused, the socket keeps its old one.
 //
-// It runs in the read loop, so no other frame is handled between the new identity and the check of the
+// It handles a frame, so no other frame is handled between the new identity and the check of the
 // subscriptions. Only changed scopes need that check, as the user is the same. A nil list of scopes means
 // all of them and differs from an empty one.
 func (s *webSocket) renew(f clientFrame) error {
-	id, err := s.n.s.Authenticate(s.r, f.Token)
+	id, err := s.n.s.Authenticate(s.handshake.Request(s.ctx), f.Token)
 	if err == nil && !sameUser(id.Principal, s.principal()) {
 		err = server.Errorf(http.StatusForbidden, server.ReasonForbidden, "the token belongs to another user; open another connection for it")
 	}
@@ -68,10 +57,7 @@ func (s *webSocket) renew(f clientFrame) error {
 	before := s.principal()
 	s.identity.Store(&id)
 	s.conn.EndAt(id.Expires, server.ErrExpired)
-	select {
-	case s.renewed <- struct{}{}:
-	default: // warnOfExpiry has yet to see an earlier renewal, and will see this one
-	}
+	s.scheduleWarning()
 	if !slices.Equal(before.Scopes, id.Scopes) || before.Scopes == nil != (id.Scopes == nil) {
 		if err := s.recheck(); err != nil {
 			return err

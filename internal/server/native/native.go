@@ -7,6 +7,8 @@ import (
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/internal/fanout"
+	"github.com/leat-dev/leat/internal/server/internal/socket"
 )
 
 // Protocol is the name and version in every hello frame. It changes when a client for the old version could misread the new
@@ -41,12 +43,18 @@ type native struct {
 	gw *gateway.Gateway
 
 	sse, ndjson, sockets *server.ViewerMetrics
+
+	viewers    *fanout.Pool  // those without a goroutine
+	heartbeats *socket.Wheel // of the sockets
 }
 
 // Register adds the native protocol's routes.
 func Register(s *server.Server, gw *gateway.Gateway) {
 	m := s.Metrics()
-	n := &native{s: s, gw: gw, sse: m.Viewers("sse"), ndjson: m.Viewers("ndjson"), sockets: m.Viewers("socket")}
+	n := &native{
+		s: s, gw: gw, sse: m.Viewers("sse"), ndjson: m.Viewers("ndjson"), sockets: m.Viewers("socket"),
+		viewers: fanout.New(s.Options().Heartbeat), heartbeats: socket.NewWheel(s.Options().Heartbeat),
+	}
 	s.HandleAll(server.Authenticated, []server.Route{
 		{Method: http.MethodGet, Pattern: "/api/conversations/{id}/events", Handler: n.events, Stream: true},
 		{Method: http.MethodGet, Pattern: "/api/conversations/{id}/transcript", Handler: n.transcript},

@@ -21,8 +21,12 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// readSize is how many bytes of a pushed body are read at once: about as many as a fast agent sends between two commits.
-const readSize = 32 << 10
+// A pushed body is read in pieces of at most firstRead bytes, as many as a slow agent sends at once. The limit doubles up to maxRead, about
+// as many as a fast agent sends between two commits, when a piece reaches it.
+const (
+	firstRead = 2 << 10
+	maxRead   = 32 << 10
+)
 
 // bodyLimit is how long a response waits for the end of the body after its turn has ended.
 const bodyLimit = 250 * time.Millisecond
@@ -115,7 +119,7 @@ func (g *ingest) readBody(ctx context.Context) error {
 	if _, err := io.CopyN(io.Discard, g.r.Body, g.skip); err != nil {
 		return errInterrupted
 	}
-	buf := make([]byte, readSize)
+	buf := make([]byte, firstRead)
 	for {
 		n, err := g.r.Body.Read(buf)
 		if n > 0 {
@@ -128,6 +132,8 @@ func (g *ingest) readBody(ctx context.Context) error {
 			return io.EOF
 		case err != nil:
 			return errInterrupted
+		case n == len(buf) && n < maxRead:
+			buf = make([]byte, 2*n)
 		}
 	}
 }

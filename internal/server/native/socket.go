@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -22,49 +24,64 @@ var errUnauthorized = errors.New("native: unauthorized")
 
 // webSocket is one connection to /api/ws. It carries the commands and subscriptions of many conversations.
 //
-// One goroutine reads frames. Others run commands, follow subscriptions, send heartbeats and warn of the
-// token's expiry. All of them write through conn, which writes one frame at a time, and all end with ctx.
+// Frames are handled one at a time, in order. Goroutines run commands and follow subscriptions. All of them write through conn, which
+// writes one frame at a time, and all end with ctx.
 type webSocket struct {
-	n    *native
-	r    *http.Request // the handshake
-	conn *socket.Conn
-	ctx  context.Context // the connection's
+	n         *native
+	handshake server.Handshake
+	conn      *socket.Conn
+	ctx       context.Context // the connection's
 
 	identity atomic.Pointer[server.Identity]
-	renewed  chan struct{} // one slot: identity has changed
+	warned   atomic.Int64 // the last expiry that the client was warned of, in Unix nanoseconds
 
-	// Only the read loop's goroutine uses these.
+	// Only the handlers of frames use these.
+	warning         *time.Timer              // for the expiry of the token; nil if it doesn't expire
 	subs            map[string]*subscription // by conversation
 	lanes           lanes
 	followsReadings bool // the client gets read positions
 
 	pending chan struct{} // one slot for each request that runs
+
+	mu      sync.Mutex
+	blocked []*subscription // those whose frame the connection didn't take at once
 }
 
 // socket answers GET /api/ws.
 //
 // Credentials in the handshake are optional: a browser can't set headers on a WebSocket, so it may send
 // its token in the first frame. Until then frames are limited to authFrame bytes. The client learns the
-// cause of the end from farewell. It is returned only if it is an internal error, so that it is logged.
+// cause of the end from farewell.
 func (n *native) socket(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
 	if err := server.Upgrades(w, r); err != nil {
 		return err
 	}
-	conn, ok := socket.Accept(w, r, socket.Options{Stall: n.s.Options().Stall, ReadLimit: authFrame, Farewell: farewell})
+	handshake, values := server.HandshakeOf(r)
+	s := &webSocket{n: n, handshake: handshake, subs: map[string]*subscription{}, pending: make(chan struct{}, maxPending)}
+	conn, ok := socket.Accept(w, r, n.s.DetachSocket(w, r, socket.Options{
+		Stall: n.s.Options().Stall, ReadLimit: authFrame, Farewell: farewell, Values: values, Ready: s.ready,
+	}))
 	if !ok {
 		return nil
 	}
-	s := &webSocket{
-		n: n, r: r, conn: conn, ctx: conn.Context(), renewed: make(chan struct{}, 1),
-		subs: map[string]*subscription{}, pending: make(chan struct{}, maxPending),
-	}
+	s.conn, s.ctx = conn, conn.Context()
 	id := server.IdentityOf(r.Context())
 	s.identity.Store(&id)
-	cause := conn.Serve(s.run)
-	if server.Describe(cause).Status == http.StatusInternalServerError && !errors.Is(cause, socket.ErrDisconnected) {
-		return cause
-	}
+	conn.Serve(socket.Handler{First: s.first, Frame: s.frame, End: s.end})
 	return nil
+}
+
+// end releases what is left when the connection has ended. It logs internal errors.
+func (s *webSocket) end(cause error) {
+	if s.warning != nil {
+		s.warning.Stop()
+	}
+	for id := range s.subs {
+		s.unsubscribe(id)
+	}
+	if server.Describe(cause).Status == http.StatusInternalServerError && !errors.Is(cause, socket.ErrDisconnected) {
+		s.n.s.Log().Error("socket failed", "request", server.RequestID(s.ctx), "error", cause)
+	}
 }
 
 // farewell tells the client why the connection ends, and by the close code whether to reconnect.
@@ -86,11 +103,11 @@ func farewell(cause error) socket.Farewell {
 	return end
 }
 
-// run authenticates the client, greets it and handles its frames until the connection ends.
+// first authenticates the client and greets it.
 //
 // The read limit is raised only after authentication, so a stranger can't make the gateway buffer a large
-// frame. An invalid frame is answered and the connection continues; every other error ends it.
-func (s *webSocket) run() error {
+// frame.
+func (s *webSocket) first() error {
 	if err := s.authenticate(); err != nil {
 		return err
 	}
@@ -100,20 +117,21 @@ func (s *webSocket) run() error {
 	if err := s.send(helloFrame{Type: "hello", Protocol: Protocol, Expires: milliseconds(expires)}); err != nil {
 		return err
 	}
-	s.conn.Heartbeat(s.n.s.Options().Heartbeat, pingFrame)
-	s.conn.Go(s.warnOfExpiry)
-	for {
-		f, err := parseFrame(s.conn.Read())
-		switch {
-		case err == nil:
-			err = s.handle(f)
-		case server.Describe(err).Status == http.StatusBadRequest:
-			err = s.refuseFrame(f, err)
-		}
-		if err != nil {
-			return err
-		}
+	s.conn.Heartbeat(s.n.heartbeats, pingFrame)
+	s.scheduleWarning()
+	return nil
+}
+
+// frame handles a frame of the client. An invalid frame is answered and the connection continues; every other error ends it.
+func (s *webSocket) frame(b []byte, err error) error {
+	f, err := parseFrame(b, err)
+	switch {
+	case err == nil:
+		return s.handle(f)
+	case server.Describe(err).Status == http.StatusBadRequest:
+		return s.refuseFrame(f, err)
 	}
+	return err
 }
 
 // authenticate waits for the token of a client whose handshake had no credentials.
@@ -130,7 +148,7 @@ func (s *webSocket) authenticate() error {
 	if err != nil || f.Type != "auth" {
 		return required
 	}
-	id, err := s.n.s.Authenticate(s.r, f.Token)
+	id, err := s.n.s.Authenticate(s.handshake.Request(s.ctx), f.Token)
 	if err != nil {
 		s.n.s.Metrics().Unauthorized(true)
 		return fmt.Errorf("%w: %w", errUnauthorized, err)

@@ -6,36 +6,35 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"sync/atomic"
 
-	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/internal/fanout"
+	"github.com/leat-dev/leat/internal/server/internal/outgoing"
 	"github.com/leat-dev/leat/internal/server/internal/socket"
 	"github.com/leat-dev/leat/internal/store/feed"
 )
 
-// subscription sends one conversation to a socket.
+// subscription sends one conversation to a socket. A viewer without a goroutine does it if the connection allows that, and a follower
+// otherwise.
 //
-// Its own goroutine uses feed and cursor. The read loop calls cancel, waits for exit, and reads finished,
-// with which it finds subscriptions that ended by themselves.
+// The handlers of frames call cancel, wait for exit, and read finished, with which they find subscriptions that ended by themselves.
 type subscription struct {
-	s        *webSocket
-	feed     *gateway.Reader
-	cursor   feed.Cursor
-	metrics  *server.Viewer
-	leave    func() // ends the count as a viewer
-	cancel   context.CancelFunc
-	ctx      context.Context
-	finished atomic.Bool   // it ended by itself; its last frame is written or about to be
-	exit     chan struct{} // closed when run returns
+	s            *webSocket
+	conversation string
+	metrics      *server.Viewer
+	leave        func()         // ends the count as a viewer
+	viewer       *fanout.Viewer // nil if a follower sends the conversation
+	cancel       func()
+	finished     atomic.Bool   // it ended by itself; its last frame is written or about to be
+	exit         chan struct{} // closed after the last frame
 }
 
 // subscribe starts a subscription. If the client has one for the same conversation, that ends first, so none of its frames
 // follow the new "subscribed".
 //
-// It runs in the read loop. The subscribed frame is written before the goroutine starts, so no batch can
+// It handles a frame. The subscribed frame is written before the goroutine starts, so no batch can
 // precede it. Whatever fails after the feed was opened releases the feed and the count as a viewer.
 func (s *webSocket) subscribe(f clientFrame) error {
 	s.unsubscribe(f.Conversation)
@@ -61,11 +60,70 @@ func (s *webSocket) subscribe(f clientFrame) error {
 		reader.Release()
 		return err
 	}
-	sub := &subscription{s: s, feed: reader, cursor: f.After, metrics: s.n.sockets.Open(), leave: leave, exit: make(chan struct{})}
-	sub.ctx, sub.cancel = context.WithCancel(s.ctx)
+	sub := &subscription{s: s, conversation: reader.Conversation(), metrics: s.n.sockets.Open(), leave: leave, exit: make(chan struct{})}
 	s.subs[f.Conversation] = sub
-	s.conn.Go(sub.run)
+	if s.conn.CanTry() {
+		sub.viewer = s.n.viewers.NewViewer(fanout.Options{
+			Reader: reader, Cursor: f.After, Encoding: feed.Text, Out: sub, Metrics: s.n.sockets, Measured: sub.metrics, End: sub.ended,
+		})
+		sub.cancel = func() { sub.viewer.Cancel(fanout.ErrDisconnected) }
+		sub.viewer.Start()
+		return nil
+	}
+	follower := &follower{subscription: sub, feed: reader, cursor: f.After}
+	follower.ctx, sub.cancel = context.WithCancel(s.ctx)
+	s.conn.Go(follower.run)
 	return nil
+}
+
+// TryWrite implements [fanout.Out].
+func (b *subscription) TryWrite(frame []byte) (outgoing.State, error) {
+	b.s.mu.Lock() // until the subscription is in the list, because the connection may be ready at once
+	defer b.s.mu.Unlock()
+	state, err := b.s.conn.TryWrite(frame)
+	if state != outgoing.Sent && err == nil {
+		b.s.blocked = append(b.s.blocked, b)
+	}
+	return state, err
+}
+
+// ready continues the subscriptions that waited for the connection.
+func (s *webSocket) ready() {
+	s.mu.Lock()
+	blocked := s.blocked
+	s.blocked = nil
+	s.mu.Unlock()
+	for _, b := range blocked {
+		b.viewer.Ready()
+	}
+}
+
+// ended is called when the viewer has ended. The last frame is written by a goroutine, because that may wait.
+func (b *subscription) ended(cause error, _ int64) {
+	if !b.release(cause) || !b.s.conn.TryGo(func() {
+		defer close(b.exit)
+		b.sayWhy(cause)
+	}) {
+		close(b.exit)
+	}
+}
+
+// release ends what the subscription counts for. It reports whether the client is to learn the cause.
+//
+// Everything is released before the last frame is written. Thus a client that reacts to that frame finds its limits free again.
+func (b *subscription) release(cause error) (tell bool) {
+	b.metrics.Close()
+	b.leave()
+	b.finished.Store(true) // before the last frame: the client may subscribe to another conversation at once
+	return !errors.Is(cause, socket.ErrDisconnected) && !errors.Is(cause, fanout.ErrDisconnected) && b.s.ctx.Err() == nil
+}
+
+// sayWhy writes the last frame.
+func (b *subscription) sayWhy(cause error) {
+	if d := server.Describe(cause); d.Status == http.StatusInternalServerError {
+		b.s.n.s.Log().Error("subscription failed", "conversation", b.conversation, "error", cause)
+	}
+	_ = b.s.send(newError("error", "", b.conversation, cause)) // if this fails, the connection ends
 }
 
 // unsubscribe ends a subscription and waits for its last frame.
@@ -87,83 +145,4 @@ func (s *webSocket) reap() {
 			delete(s.subs, id)
 		}
 	}
-}
-
-// run sends batches until the subscription, the connection or the conversation ends.
-//
-// Everything is released before the last frame is written. Thus a client that reacts to that frame finds
-// its limits free again.
-func (b *subscription) run() {
-	defer close(b.exit)
-	defer b.metrics.Close()
-	defer b.cancel()
-	err := b.follow()
-	id := b.feed.Conversation()
-	b.feed.Release()
-	b.leave()
-	b.finished.Store(true) // before the last frame: the client may subscribe to another conversation at once
-	if errors.Is(err, socket.ErrDisconnected) || b.ctx.Err() != nil {
-		return
-	}
-	if d := server.Describe(err); d.Status == http.StatusInternalServerError {
-		b.s.n.s.Log().Error("subscription failed", "conversation", id, "error", err)
-	}
-	_ = b.s.send(newError("error", "", id, err)) // if this fails, the connection ends
-}
-
-// As in a streamed response, Notify is called before Poll, so no commit is missed. There is no heartbeat
-// here: the connection has its own.
-func (b *subscription) follow() error {
-	for {
-		changed := b.feed.Notify()
-		progress, err := b.step()
-		if errors.Is(err, feed.ErrLost) {
-			err = reattach(b.ctx, b.s.n.gw, b.s.principal(), &b.feed)
-			progress = true
-		}
-		if err != nil {
-			return err
-		}
-		if progress {
-			continue
-		}
-		b.metrics.Idle(b.cursor)
-		select {
-		case <-changed:
-		case <-b.ctx.Done():
-			return socket.ErrDisconnected
-		}
-	}
-}
-
-// step writes the events since the last batch. Without new events it returns false.
-//
-// The batch is chosen while the connection's write slot is owned. If the slot was taken, a batch that was
-// polled before the wait would be outdated, and its events would be sent in two frames instead of one.
-func (b *subscription) step() (progress bool, err error) {
-	batch, err := b.feed.Poll(b.ctx, b.cursor, batchBudget)
-	if batch == nil || err != nil {
-		return false, err
-	}
-	if !b.s.conn.TryLock() {
-		if err := b.s.conn.Lock(b.ctx); err != nil {
-			return false, err
-		}
-		// Another subscription was writing. Poll again, to send in one frame what was committed meanwhile.
-		if batch, err = b.feed.Poll(b.ctx, b.cursor, batchBudget); batch == nil || err != nil {
-			b.s.conn.Unlock()
-			return false, err
-		}
-	}
-	defer b.s.conn.Unlock()
-	frame, err := batch.Encode(feed.JSON)
-	if err != nil {
-		return false, fmt.Errorf("encode batch: %w", err)
-	}
-	if err := b.s.conn.WriteLocked(frame); err != nil {
-		return false, err
-	}
-	b.metrics.Wrote(b.cursor, batch, len(frame))
-	b.cursor = batch.Cursor
-	return true, nil
 }

@@ -14,13 +14,14 @@ import (
 
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/ui"
+	"github.com/leat-dev/leat/internal/voice/vad"
 	"github.com/leat-dev/leat/web"
 )
 
-func serve(t *testing.T, o server.Options) *httptest.Server {
+func serve(t *testing.T, o server.Options, detector *vad.Archive) *httptest.Server {
 	t.Helper()
 	s := server.New(o)
-	ui.Register(s)
+	ui.Register(s, detector)
 	h := httptest.NewServer(s)
 	t.Cleanup(h.Close)
 	return h
@@ -51,7 +52,7 @@ func get(t *testing.T, url string, header ...string) (*http.Response, string) {
 func TestServed(t *testing.T) {
 	for name, opt := range map[string]server.Options{"open": {}, "with a token": {Token: "secret"}, "below a path": {BasePath: "/leat"}} {
 		t.Run(name, func(t *testing.T) {
-			home := serve(t, opt).URL + opt.BasePath + "/"
+			home := serve(t, opt, nil).URL + opt.BasePath + "/"
 			res, html := get(t, home)
 			if res.StatusCode != http.StatusOK || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/html") {
 				t.Fatalf("status %d, %s", res.StatusCode, res.Header.Get("Content-Type"))

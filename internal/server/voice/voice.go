@@ -19,11 +19,13 @@ type surface struct {
 	gateway *gateway.Gateway
 	service *wire.Service
 	viewers *server.ViewerMetrics
+	// hasDetector says that package ui serves a speech detector.
+	hasDetector bool
 }
 
-// Register adds the route.
-func Register(s *server.Server, gw *gateway.Gateway, service *wire.Service) {
-	v := &surface{gateway: gw, service: service, viewers: s.Metrics().Viewers("voice")}
+// Register adds the route. If hasDetector is set, the first frame of each connection offers the speech detector, which package ui serves.
+func Register(s *server.Server, gw *gateway.Gateway, service *wire.Service, hasDetector bool) {
+	v := &surface{gateway: gw, service: service, viewers: s.Metrics().Viewers("voice"), hasDetector: hasDetector}
 	s.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/conversations/{id}/voice", Access: server.Authenticated, Stream: true, Handler: v.serve})
 }
 
@@ -49,6 +51,7 @@ func (v *surface) serve(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	account := p.Account()
 	request.Listener = s.ID + "\x00" + account.Tenant + "\x00" + account.Subject
 	request.Farewell = farewell
+	request.Detector = v.hasDetector
 	return v.talk(w, r, request, &conversation{gateway: v.gateway, principal: p, id: s.ID})
 }
 

@@ -95,7 +95,7 @@ func newHarness(t *testing.T) *harness {
 		t.Fatal(err)
 	}
 	h.srv = server.New(server.Options{Users: users})
-	surface.Register(h.srv, h.gw, wire.New(wire.Options{Engine: h.engine, Log: slog.New(slog.DiscardHandler)}))
+	surface.Register(h.srv, h.gw, wire.New(wire.Options{Engine: h.engine, Log: slog.New(slog.DiscardHandler)}), true)
 	h.ts = httptest.NewServer(h.srv)
 	t.Cleanup(func() {
 		h.srv.Close()
@@ -163,6 +163,7 @@ func (c *client) send(format string, args ...any) {
 
 type frame struct {
 	Type, State, Turn, Text, Code, Message string
+	Detector                               bool
 	Start                                  int
 	Sample                                 int64
 }
@@ -211,6 +212,9 @@ func bytesOf(text string) int { return 2 * len([]rune(text)) * voicetest.Samples
 func TestTalk(t *testing.T) {
 	h := newHarness(t)
 	c := h.client("")
+	if f, _ := c.until("ready"); !f.Detector {
+		t.Errorf("%+v doesn't offer the speech detector", f)
+	}
 	c.send(`{"type":"text","text":"Hello","key":"k"}`)
 	if in := <-h.agent.inputs; in.Message.Text != "Hello" || in.Principal.Subject != "alice" {
 		t.Errorf("%+v", in)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -21,9 +20,6 @@ const (
 
 // maxQueued limits the queued records, in bytes. Records beyond it are dropped and counted as lost.
 const maxQueued = 16 << 20
-
-// unlimited is the limit for requests that must not be dropped. Their number is limited by that of turns and callers.
-const unlimited = math.MaxInt
 
 // Options configures a Log.
 type Options struct {
@@ -46,26 +42,18 @@ type Meta struct {
 // Log captures the bytes of turns. Create it with [Open] and end it with Close. All methods are safe for concurrent use. On a
 // nil Log they do nothing.
 type Log struct {
-	last atomic.Uint64 // number of the newest turn
+	last   atomic.Uint64 // number of the newest turn
+	queued atomic.Int64  // bytes in the records of all turns that aren't written yet
 
-	mu     sync.Mutex // protects queue, queued and closed
-	queue  []request
-	queued int // size of queue, bytes
+	mu     sync.Mutex // protects turns, tasks and closed
+	turns  []*Turn    // with records that aren't written yet
+	tasks  []func()   // to call between records
 	closed bool
-	wake   chan struct{} // capacity 1: a value means that the queue isn't empty
+	wake   chan struct{} // capacity 1: a value means that there are turns or tasks, or that the log is closed
+	urgent chan struct{} // capacity 1: a value means that the goroutine must not wait for more records
 	exit   chan struct{}
 
 	ring ring // used only by the goroutine of run
-}
-
-// request is a unit of work for the goroutine: a record of a turn, or, if task is set, a function to call between records.
-// Tasks share the queue with records, so that Read and Forget see everything recorded before them.
-type request struct {
-	turn *Turn
-	kind byte
-	at   int64
-	data []byte
-	task func()
 }
 
 // Open creates the folder if necessary and starts the goroutine. Existing segments are indexed in the background, so that a
@@ -75,7 +63,7 @@ func Open(o Options) (*Log, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("capture: %w", err)
 	}
-	l := &Log{wake: make(chan struct{}, 1), exit: make(chan struct{}), ring: newRing(o)}
+	l := &Log{wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1), exit: make(chan struct{}), ring: newRing(o)}
 	go l.run()
 	return l, nil
 }
@@ -89,53 +77,64 @@ func (l *Log) Close() error {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
-	l.wakeUp()
+	signal(l.wake)
+	signal(l.urgent)
 	<-l.exit
 	return l.ring.close()
 }
 
-// wakeUp signals run that the queue or closed has changed. It never blocks: if a signal is pending already, one more isn't needed.
-func (l *Log) wakeUp() {
+// signal sends a value to a channel of capacity 1. It never blocks: if a value is pending already, one more isn't needed.
+func signal(c chan<- struct{}) {
 	select {
-	case l.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
 
-// sweepEvery is the interval of the check for expired segments.
-const sweepEvery = time.Minute
+const (
+	// sweepEvery is the interval of the check for expired segments.
+	sweepEvery = time.Minute
+	// gatherFor is how long records wait for others. A wake-up, a search for secrets and a write for each chunk of every stream would
+	// cost more than the rest of the capture. A crash loses as much.
+	gatherFor = 100 * time.Millisecond
+	// drainAt is the number of queued bytes from which records are written at once.
+	drainAt = maxQueued / 8
+)
 
-// run is the goroutine that owns the ring. It takes the whole queue at once, so that one write covers many small records. It
-// ends when the log is closed and the queue is empty.
+// run is the goroutine that owns the ring. It takes all records at once, so that one write covers many small ones. It ends when
+// the log is closed and nothing is queued.
 func (l *Log) run() {
 	defer close(l.exit)
 	l.ring.load()
 	sweep := time.NewTicker(sweepEvery)
 	defer sweep.Stop()
+	gathering := time.NewTimer(gatherFor)
+	defer gathering.Stop()
 	for {
-		l.mu.Lock()
-		items, closed := l.queue, l.closed
-		l.queue, l.queued = nil, 0
-		l.mu.Unlock()
-		for i := range items {
-			if req := &items[i]; req.task != nil {
-				l.ring.flush()
-				req.task()
-			} else {
-				req.turn.write(&l.ring, req)
-			}
-		}
-		l.ring.flush()
-		if len(items) > 0 {
-			continue
-		}
-		if closed {
-			return
-		}
 		select {
 		case <-l.wake:
 		case <-sweep.C:
 			l.ring.sweep(time.Now().UnixMilli())
+			continue
+		}
+		gathering.Reset(gatherFor)
+		select {
+		case <-l.urgent:
+		case <-gathering.C:
+		}
+		l.mu.Lock()
+		turns, tasks, closed := l.turns, l.tasks, l.closed
+		l.turns, l.tasks = nil, nil
+		l.mu.Unlock()
+		for _, t := range turns {
+			t.drain(&l.ring)
+		}
+		l.ring.flush()
+		for _, task := range tasks {
+			task()
+		}
+		if closed {
+			return
 		}
 	}
 }
@@ -144,10 +143,18 @@ func (l *Log) run() {
 var errClosed = errors.New("capture: closed")
 
 // do runs a task in the goroutine, after all records queued before the call are written. If ctx ends early, the task still
-// runs. A task isn't limited by maxQueued.
+// runs.
 func (l *Log) do(ctx context.Context, task func() error) error {
 	result := make(chan error, 1)
-	if !l.push(request{task: func() { result <- task() }}, unlimited) {
+	l.mu.Lock()
+	closed := l.closed
+	if !closed {
+		l.tasks = append(l.tasks, func() { result <- task() })
+		signal(l.wake)
+		signal(l.urgent)
+	}
+	l.mu.Unlock()
+	if closed {
 		return errClosed
 	}
 	select {
@@ -158,20 +165,28 @@ func (l *Log) do(ctx context.Context, task func() error) error {
 	}
 }
 
-// push queues a request, and returns false if the log is closed or the queue would have more than limit bytes. Only the request that
-// finds the queue empty wakes the goroutine, because it takes the whole queue.
-func (l *Log) push(req request, limit int) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed || l.queued+len(req.data) > limit {
+// reserve counts n bytes that are about to be queued. It returns false if the queue would become too large. Records without bytes are
+// always queued; their number is limited by that of turns.
+func (l *Log) reserve(n int) bool {
+	switch queued := l.queued.Add(int64(n)); {
+	case queued > maxQueued && n > 0:
+		l.queued.Add(-int64(n))
 		return false
-	}
-	l.queue = append(l.queue, req)
-	l.queued += len(req.data)
-	if len(l.queue) == 1 {
-		l.wakeUp()
+	case queued > drainAt:
+		signal(l.urgent)
 	}
 	return true
+}
+
+// push queues a turn whose first record waits. A closed log drops it.
+func (l *Log) push(t *Turn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return
+	}
+	l.turns = append(l.turns, t)
+	signal(l.wake)
 }
 
 // Turn starts the capture of a turn, or resumes it after a restart under a new number. The caller must close the Turn, or its
@@ -191,7 +206,6 @@ func (l *Log) Turn(m Meta) *Turn {
 			break
 		}
 	}
-	// This bypasses maxQueued, because a later Forget must find the turn.
-	l.push(request{turn: t, kind: recordBegin}, unlimited)
+	t.note(recordBegin, nil) // it has no bytes, so it is never dropped: a later Forget must find the turn
 	return t
 }

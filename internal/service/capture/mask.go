@@ -40,7 +40,7 @@ var forms = []form{
 	{[]string{"key=", "oken=", "ecret="}, regexp.MustCompile(`(?i)([?&](?:[a-z_-]*key|[a-z_-]*token|[a-z_-]*secret)=)[^&\s"'<>\\]{6,}()`)},
 	{[]string{"sk-", "pk-", "rk-", "sk_", "rk_"}, regexp.MustCompile(`(\b(?:sk|pk|rk)[-_])[A-Za-z0-9_-]{16,}()`)},
 	{[]string{"gsk_", "xai-", "hf_", "AIza", "AKIA", "ASIA"}, regexp.MustCompile(`(\b(?:gsk_|xai-|hf_|AIza|AKIA|ASIA))[A-Za-z0-9_-]{16,}()`)},
-	{[]string{"gh", "glpat-"}, regexp.MustCompile(`(\b(?:gh[opsur]_|github_pat_|glpat-))[A-Za-z0-9_-]{20,}()`)},
+	{[]string{"gho_", "ghp_", "ghs_", "ghu_", "ghr_", "github_pat_", "glpat-"}, regexp.MustCompile(`(\b(?:gh[opsur]_|github_pat_|glpat-))[A-Za-z0-9_-]{20,}()`)},
 	{[]string{"xox"}, regexp.MustCompile(`(\bxox[a-z]-)[A-Za-z0-9-]{10,}()`)},
 	{[]string{"eyJ"}, regexp.MustCompile(`(\beyJ)[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}()`)},
 	{[]string{"leat-turn."}, regexp.MustCompile(`(leat-turn\.[0-9A-Za-z-]+\.)[A-Z0-9]{8,}()`)},
@@ -86,12 +86,36 @@ func (m *masker) mask(b []byte) []byte {
 		}
 	}
 	for i := range forms {
-		f := &forms[i]
-		if slices.ContainsFunc(f.marks, func(mark string) bool { return bytes.Contains(b, []byte(mark)) }) {
+		if f := &forms[i]; f.occurs(b) {
 			b = f.pattern.ReplaceAll(b, []byte("${1}"+mask+"${2}"))
 		}
 	}
 	return b
+}
+
+// matches reports whether mask may change b. It is quick if b contains no mark of a secret.
+func (m *masker) matches(b []byte) bool {
+	for _, v := range m.values {
+		if bytes.Contains(b, v) {
+			return true
+		}
+	}
+	for i := range forms {
+		if forms[i].occurs(b) && forms[i].pattern.Match(b) {
+			return true
+		}
+	}
+	return false
+}
+
+// occurs reports whether b contains a mark of the form.
+func (f *form) occurs(b []byte) bool {
+	for _, mark := range f.marks {
+		if bytes.Contains(b, []byte(mark)) {
+			return true
+		}
+	}
+	return false
 }
 
 // maxPending limits the bytes of a line of a body that are held in memory until its end arrives.

@@ -1,7 +1,9 @@
 package feed
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 	"strconv"
 	"sync"
 
@@ -26,9 +28,13 @@ type Batch struct {
 
 	piece      int // bytes, for transcript.Split
 	encodeOnce sync.Once
-	frame      []byte // an SSE event, which contains the other encodings
-	begin, end int    // of the JSON in frame
+	chunk      []byte // an SSE event as a chunk, which contains the other encodings but Text
+	event      int    // where the SSE event begins in chunk
+	begin, end int    // of the JSON in chunk
 	err        error
+
+	textOnce sync.Once
+	text     []byte
 }
 
 // Encoding is a serialized form of a batch.
@@ -36,9 +42,11 @@ type Encoding int
 
 // All encodings contain the same JSON, described by [Frame].
 const (
-	JSON   Encoding = iota
-	NDJSON          // the JSON and a line feed
-	SSE             // an SSE event with the cursor as its id
+	JSON     Encoding = iota
+	NDJSON            // the JSON and a line feed
+	SSE               // an SSE event with the cursor as its id
+	SSEChunk          // the SSE event as a chunk of a chunked HTTP/1.1 response (RFC 9112, section 7.1)
+	Text              // the JSON as a text message of a WebSocket server (RFC 6455, section 5.2)
 )
 
 // Encode returns the serialized batch. It is computed once and shared by all readers at this position, so callers must not
@@ -49,19 +57,27 @@ func (b *Batch) Encode(as Encoding) ([]byte, error) {
 		return nil, b.err
 	}
 	switch as {
+	case SSEChunk:
+		return b.chunk, nil
+	case Text:
+		b.textOnce.Do(func() { b.text = appendText(make([]byte, 0, b.end-b.begin+maxTextHead), b.chunk[b.begin:b.end]) })
+		return b.text, nil
 	case SSE:
-		return b.frame, nil
+		return b.chunk[b.event : b.end+2 : b.end+2], nil
 	case NDJSON:
-		return b.frame[b.begin : b.end+1 : b.end+1], nil // the first of the two line feeds at the end of an SSE event
+		return b.chunk[b.begin : b.end+1 : b.end+1], nil // the first of the two line feeds at the end of an SSE event
 	default:
-		return b.frame[b.begin:b.end:b.end], nil
+		return b.chunk[b.begin:b.end:b.end], nil
 	}
 }
 
-// encode builds the SSE form. The other two encodings are slices of it, so a batch is serialized once even if its readers use
-// different transports.
+// maxChunkHead is the longest line before a chunk: the size in hexadecimal and a line end. maxTextHead is the longest head of a message.
+const maxChunkHead, maxTextHead = 16 + 2, 10
+
+// encode builds the form that contains the other encodings as slices, so a batch is serialized once even if its readers use different
+// transports.
 func (b *Batch) encode() {
-	w := make([]byte, 0, b.size())
+	w := make([]byte, maxChunkHead, b.size())
 	w = append(append(append(w, "id: "...), b.Cursor...), "\ndata: "...)
 	b.begin = len(w)
 	if w, b.err = b.appendJSON(w); b.err != nil {
@@ -69,7 +85,28 @@ func (b *Batch) encode() {
 		return
 	}
 	b.end = len(w)
-	b.frame = append(w, "\n\n"...)
+	w = append(w, "\n\n"...)
+	// The line with the size goes right before the event, in the space that was left for it.
+	var line [maxChunkHead]byte
+	head := append(strconv.AppendInt(line[:0], int64(len(w)-maxChunkHead), 16), "\r\n"...)
+	start := maxChunkHead - len(head)
+	copy(w[start:], head)
+	b.chunk = append(w, "\r\n"...)[start:]
+	b.event, b.begin, b.end = len(head), b.begin-start, b.end-start
+}
+
+// appendText appends a text as one unmasked message of a WebSocket.
+func appendText(w, text []byte) []byte {
+	const finalText = 0x81
+	switch n := len(text); {
+	case n < 126:
+		w = append(w, finalText, byte(n))
+	case n <= math.MaxUint16:
+		w = binary.BigEndian.AppendUint16(append(w, finalText, 126), uint16(n))
+	default:
+		w = binary.BigEndian.AppendUint64(append(w, finalText, 127), uint64(n))
+	}
+	return append(w, text...)
 }
 
 // size estimates the length of the frame of a batch of events, with 3 % more for escapes in texts, so that the buffer seldom has to grow

@@ -2,6 +2,8 @@ package feed
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/leat-dev/leat/event"
@@ -61,9 +63,26 @@ func TestEncodings(t *testing.T) {
 	b := poll(t, f, snapshot.Cursor, 0)
 	const want = `{"type":"batch","conversation":"c","cursor":"e.6","seq":6,"events":[{"seq":2,"turn":"t","type":"turn.start"},{"seq":3,"turn":"t","type":"message.start","message":"m","role":"assistant"},` +
 		`{"seq":4,"turn":"t","type":"part.start","message":"m","part":"p","kind":"text"},{"seq":6,"first":5,"turn":"t","type":"part.append","message":"m","part":"p","offset":0,"text":"ab"}]}`
-	for as, want := range map[Encoding]string{JSON: want, NDJSON: want + "\n", SSE: "id: e.6\ndata: " + want + "\n\n"} {
+	n := len(want)
+	sse := "id: e.6\ndata: " + want + "\n\n"
+	for as, want := range map[Encoding]string{
+		JSON: want, NDJSON: want + "\n", SSE: sse, SSEChunk: fmt.Sprintf("%x\r\n%s\r\n", len(sse), sse),
+		Text: "\x81\x7e" + string([]byte{byte(n >> 8), byte(n)}) + want,
+	} {
 		if got := encoded(t, b, as); got != want {
 			t.Errorf("got  %q\nwant %q", got, want)
+		}
+	}
+}
+
+// The length of a WebSocket message has three forms.
+func TestText(t *testing.T) {
+	for n, head := range map[int]string{
+		0: "\x81\x00", 125: "\x81\x7d", 126: "\x81\x7e\x00\x7e", 65535: "\x81\x7e\xff\xff", 65536: "\x81\x7f\x00\x00\x00\x00\x00\x01\x00\x00",
+	} {
+		text := strings.Repeat("x", n)
+		if got := string(appendText(nil, []byte(text))); got != head+text {
+			t.Errorf("%d bytes: head %q", n, got[:len(got)-n])
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"weak"
@@ -29,10 +30,11 @@ type Feed struct {
 
 	mu sync.Mutex
 	state
-	notify chan struct{} // closed and replaced when there are new events
-	err    error         // the reason why the feed was closed
-	cache  map[key]weak.Pointer[Batch]
-	latest *Batch // the last one added to the cache, if it is small
+	notify   chan struct{} // closed and replaced when there are new events
+	watchers []*func()
+	err      error // the reason why the feed was closed
+	cache    map[key]weak.Pointer[Batch]
+	latest   *Batch // the last one added to the cache, if it is small
 }
 
 // state is the feed's view of its conversation. mu protects it.
@@ -85,6 +87,19 @@ func (f *Feed) Notify() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.notify
+}
+
+// Watch calls fn whenever the channel of Notify is closed, until stop is called. It is for code that reads for many: a goroutine for each
+// channel is not needed. fn is called with the feed's lock held, so it must be quick and must not call the feed.
+func (f *Feed) Watch(fn func()) (stop func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.watchers = append(f.watchers, &fn)
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.watchers = slices.DeleteFunc(f.watchers, func(w *func()) bool { return w == &fn })
+	}
 }
 
 // AccessChanged wakes the readers, so that they check whether they may still read.
@@ -204,7 +219,7 @@ func (f *Feed) wake() {
 		return // they were notified when the feed was closed
 	}
 	f.clearCache() // up-to-date readers ask for the next events now
-	close(f.notify)
+	f.signal()
 	f.notify = make(chan struct{})
 }
 
@@ -212,6 +227,14 @@ func (f *Feed) wake() {
 func (f *Feed) clearCache() {
 	clear(f.cache)
 	f.latest = nil
+}
+
+// signal tells everybody who waits that the feed has changed. The caller holds mu.
+func (f *Feed) signal() {
+	close(f.notify)
+	for _, fn := range f.watchers {
+		(*fn)()
+	}
 }
 
 // Compacted tells the feed that the log is compacted up to a seq. Readers don't notice.
@@ -234,7 +257,7 @@ func (f *Feed) Close(err error) {
 	if f.err == nil {
 		f.err = err
 		f.clearCache()
-		close(f.notify)
+		f.signal()
 	}
 }
 

@@ -87,7 +87,7 @@ func TestReadersShareBatches(t *testing.T) {
 			t.Errorf("%s: two batches", name)
 		}
 		a, b := encoded(t, one, SSE), encoded(t, two, SSE)
-		if bytesOf, _ := one.Encode(SSE); a != b || &bytesOf[0] != &one.frame[0] {
+		if bytesOf, _ := one.Encode(SSE); a != b || &bytesOf[0] != &one.chunk[one.event] {
 			t.Errorf("%s: encoded twice", name)
 		}
 	}
@@ -285,4 +285,49 @@ func TestNextWaits(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	})
+}
+
+// PollTail gives what Poll gives, and never reads the log. Watchers are called when readers are woken.
+func TestPollTail(t *testing.T) {
+	log := &fakeLog{epoch: "e"}
+	_, f := open(t, log, Config{})
+	defer f.Release()
+	calls := 0
+	stop := f.Watch(func() { calls++ })
+	other := f.Watch(func() {})
+	start := f.Cursor()
+	publish(t, log, f, append(answer(), says(0, "a"), says(1, "b"), says(2, "c"))...)
+	f.AccessChanged()
+	if other(); calls != 2 {
+		t.Errorf("%d calls", calls)
+	}
+	reads := log.reads
+	for _, c := range []Cursor{"", "nonsense", "other.4", NewCursor("e", 99)} {
+		if b, ok, err := f.PollTail(c, 0); ok || b != nil || err != nil {
+			t.Errorf("%q: %v, %v, %v", c, b, ok, err)
+		}
+	}
+	b, ok, err := f.PollTail(NewCursor("e", 4), 0)
+	if !ok || err != nil || b != poll(t, f, NewCursor("e", 4), 0) {
+		t.Errorf("from the tail: %v, %v, %v", b, ok, err)
+	}
+	if b, ok, err := f.PollTail(f.Cursor(), 0); !ok || b != nil || err != nil {
+		t.Errorf("at the head: %v, %v, %v", b, ok, err)
+	}
+	f.mu.Lock()
+	f.tail.shrink(1, 0)
+	f.mu.Unlock()
+	if b, ok, err := f.PollTail(start, 0); ok || b != nil || err != nil {
+		t.Errorf("before the tail: %v, %v, %v", b, ok, err)
+	}
+	if log.reads != reads {
+		t.Errorf("%d reads of the log", log.reads-reads)
+	}
+	f.Close(fmt.Errorf("%w: test", ErrDeleted))
+	if _, ok, err := f.PollTail(f.Cursor(), 0); !ok || !errors.Is(err, ErrDeleted) {
+		t.Errorf("closed: %v, %v", ok, err)
+	}
+	if stop(); calls != 3 || len(f.watchers) != 0 {
+		t.Errorf("%d calls, %d watchers", calls, len(f.watchers))
+	}
 }

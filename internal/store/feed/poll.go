@@ -32,6 +32,21 @@ func (f *Feed) Poll(ctx context.Context, c Cursor, budget int) (*Batch, error) {
 	return f.older(ctx, after, budget)
 }
 
+// PollTail is Poll without a read of the log, so it never blocks. It returns false if Poll would read the log.
+func (f *Feed) PollTail(c Cursor, budget int) (b *Batch, ok bool, err error) {
+	epoch, term, after, valid := c.parse()
+	f.mu.Lock()
+	if !valid || epoch != f.epoch || term != f.term(after) || f.foreign(after) || after != f.head && after < f.tail.from {
+		f.mu.Unlock()
+		return nil, false, nil
+	}
+	if after == f.head {
+		defer f.mu.Unlock()
+		return nil, true, f.err
+	}
+	return f.recent(after, budget), true, nil
+}
+
 // Next waits until Poll returns a batch, and returns it.
 func (f *Feed) Next(ctx context.Context, c Cursor, budget int) (*Batch, error) {
 	for {

@@ -75,6 +75,14 @@ type Journal interface {
 	Close() error
 }
 
+// AsyncAppender is implemented by journals that can append without a goroutine that waits.
+type AsyncAppender interface {
+	// AppendAsync is Append without the wait, and calls done with the result. done may be called before AppendAsync returns, or by
+	// the goroutine that commits, so it must not block or call a method that waits for a commit. If AppendAsync returns an error, done
+	// isn't called.
+	AppendAsync(b Batch, done func(error)) error
+}
+
 // DamageReporter is implemented by journals that quarantine damaged conversations and serve the others.
 type DamageReporter interface {
 	// Damaged lists the damage found since the journal was opened, the first of each conversation, by id. Methods with such a

@@ -1,5 +1,5 @@
-// Command dist builds a release: the program for every platform in archives, a bill of materials for each, checksums, a Homebrew formula
-// and an install script. "make dist" runs it in the root of the tree.
+// Command dist builds a release: the program for every platform in archives, a bill of materials for each, the
+// speech detector if "make vad" has built it, checksums, a Homebrew formula and an install script. "make dist" runs it in the root of the tree.
 //
 // It compiles and packs one platform after another, then writes the files that depend on the archives (install script, formula,
 // checksums), and finally replaces the output folder.

@@ -128,6 +128,9 @@ func build(ctx context.Context, dir string, platforms []target) (release, error)
 			return r, fmt.Errorf("%s: %w", t, err)
 		}
 	}
+	if err := packDetector(dir, r); err != nil {
+		return r, err
+	}
 	return r, finish(dir, r)
 }
 

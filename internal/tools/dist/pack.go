@@ -7,7 +7,9 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,6 +51,36 @@ func pack(dir string, r release, t target, binary string, docs []file) error {
 		return err
 	}
 	return write(dir, name+".cdx.json", append(materials, '\n'), 0o644)
+}
+
+// detectorDir is where "make vad" puts the speech detector.
+const detectorDir = "web/vad/dist"
+
+// packDetector writes the archive of the speech detector, which is the same for all platforms. Without the files it writes none: they come
+// from npm, and not every build of a program needs them.
+func packDetector(dir string, r release) error {
+	entries, err := os.ReadDir(detectorDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		fmt.Println("without the speech detector; make vad builds it")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var files []file
+	for _, e := range entries {
+		b, err := os.ReadFile(filepath.Join(detectorDir, e.Name()))
+		if err != nil {
+			return err
+		}
+		files = append(files, file{e.Name(), 0o644, b})
+	}
+	name := "leat-vad-" + r.version
+	extension, packed, err := archive(targets[0], name, r.time, files)
+	if err != nil {
+		return err
+	}
+	return write(dir, name+extension, packed, 0o644)
 }
 
 //go:embed install.sh

@@ -115,7 +115,7 @@ func (c *connection) serve(ctx context.Context) error {
 // greet queues the first frames.
 func (c *connection) greet() {
 	o := &c.service.options
-	ready := readyFrame{Type: "ready", Generation: 1, Speech: o.Engine != nil, Recognition: o.Recognizer != nil, VAD: "client", Session: c.request.Session}
+	ready := readyFrame{Type: "ready", Generation: 1, Speech: o.Engine != nil, Recognition: o.Recognizer != nil, VAD: "client", Detector: c.request.Detector, Session: c.request.Session}
 	if c.request.DetectsSpeech {
 		ready.VAD = "server"
 	}

@@ -7,6 +7,7 @@ type readyFrame struct {
 	Speech      bool   `json:"speech"`      // answers are spoken
 	Recognition bool   `json:"recognition"` // speech is recognised
 	VAD         string `json:"vad"`         // "client" or "server": where utterances are detected
+	Detector    bool   `json:"detector,omitempty"`
 	Session     string `json:"session,omitempty"`
 }
 

@@ -20,6 +20,8 @@ type Request struct {
 	Voice, Language string
 	// DetectsSpeech finds utterances in the microphone's audio, for a client that doesn't mark them.
 	DetectsSpeech bool
+	// Detector tells the client that the gateway has a speech detector for it.
+	Detector bool
 	// After is where an earlier connection stopped.
 	After position
 	// Farewell returns the close code for the cause of the context's end. If it is nil, or the code is 0, the gateway shuts down.

@@ -9,6 +9,7 @@ import { type Action, ariaKeys, spelled, useActions } from "../keys";
 import { useStore } from "../store";
 import { Icon } from "../ui/Icon";
 import { Call, talkMode } from "./call";
+import { type DetectorFault, detectorFaults } from "./detector";
 import { Meter } from "./Meter";
 import { faults, type MicrophoneFault } from "./microphone";
 import type { SessionView } from "./session";
@@ -74,7 +75,7 @@ function Panel({ call, close, restart }: { call: Call; close: () => void; restar
   useActions(useMemo<Action[]>(() => (isSpeaking ? [{ group: "This conversation", name: "Stop speaking", key: "stop", run: () => session.interrupt() }] : []), [isSpeaking, session]));
   const speech = view.caption || view.transcript;
   return (
-    <div className="panel" ref={panel} tabIndex={-1} data-phase={phase} data-mode={mode}>
+    <div className="panel" ref={panel} tabIndex={-1} data-phase={phase} data-mode={mode} data-detector={audio.detector}>
       <div className="row">
         <p className="phase"><span className={`dot ${dot}`} aria-hidden="true" /> {view.connection === "reconnecting" ? "Reconnecting…" : word}</p>
         {isOn && <Meter call={call} />}
@@ -111,8 +112,9 @@ function ModePicker({ mode }: { mode: TalkMode }) {
 
 // What doesn't work, and what to do. Several things can be missing at once.
 function Notices({ view, call, restart }: { view: SessionView; call: Call; restart: () => void }) {
-  const { microphone, isBlocked, isSilent } = useStore(call.view);
+  const { microphone, detector, isBlocked, isSilent } = useStore(call.view);
   const fault = microphone in faults ? faults[microphone as MicrophoneFault] : undefined;
+  const detectorFault = detector in detectorFaults ? detectorFaults[detector as DetectorFault] : undefined;
   const isOpen = view.connection === "open";
   return (
     <div className="notices" role="status">
@@ -121,6 +123,7 @@ function Notices({ view, call, restart }: { view: SessionView; call: Call; resta
       {isSilent && <p><Icon name="warning" /> <span>This browser can’t play speech here. {faults.insecure.action}</span></p>}
       {isBlocked && !isSilent && <p><Icon name="warning" /> <span>The browser has blocked the sound.</span> <button type="button" onClick={() => call.resume()}>Turn on sound</button></p>}
       {fault && <p><Icon name="warning" /> <span>{fault.text} {fault.action}</span> {microphone !== "insecure" && <button type="button" onClick={() => void call.listen()}>Try again</button>}</p>}
+      {detectorFault && <p><Icon name="warning" /> <span>{detectorFault} Voice mode detects speech by its loudness, so noise can start a message.</span> <button type="button" onClick={() => call.retryDetector()}>Try again</button></p>}
       {view.notice && <p><Icon name="warning" /> <span>{view.notice.text} {view.notice.action}</span> {view.connection === "ended" ? <button type="button" onClick={restart}>Restart</button> : <button type="button" className="quiet" aria-label="Dismiss" onClick={() => call.session.dismiss()}><Icon name="close" /></button>}</p>}
     </div>
   );

@@ -4,6 +4,8 @@ import type { LeatError } from "@leat/client";
 
 import { base, call } from "../gateway";
 import { persistent, Store } from "../store";
+import type { Detector, DetectorState } from "./detector";
+import { openDetector } from "./detectorFrame";
 import { faultOf, isSecure, Microphone, type MicrophoneFault } from "./microphone";
 import { Session } from "./session";
 import { Speaker } from "./speaker";
@@ -17,6 +19,7 @@ export type MicrophoneState = "off" | "asking" | "on" | MicrophoneFault;
 
 export interface CallView {
   microphone: MicrophoneState;
+  detector: DetectorState;
   isMuted: boolean;
   isHearing: boolean; // the person is speaking
   isBlocked: boolean; // the browser plays no sound before the person presses something
@@ -30,7 +33,7 @@ const silence = -100;
 const upgradeRequired = 426;
 
 export class Call {
-  readonly view = new Store<CallView>({ microphone: "off", isMuted: false, isHearing: false, isBlocked: false, isSilent: false });
+  readonly view = new Store<CallView>({ microphone: "off", detector: "off", isMuted: false, isHearing: false, isBlocked: false, isSilent: false });
   readonly session: Session;
   /** The level of the microphone in dB. It isn't part of the view, because it changes 50 times a second. */
   readonly level = new Store(silence);
@@ -38,6 +41,7 @@ export class Call {
   private readonly talk: Talk;
   private readonly path: string;
   private microphone: Microphone | undefined;
+  private detector: Detector | undefined;
   private isClosed = false;
   private wasOpen = false;
   private readonly unsubscribe: (() => void)[];
@@ -58,6 +62,7 @@ export class Call {
     this.talk.close();
     this.session.close();
     this.closeMicrophone("off");
+    this.detector?.close();
     this.speaker.close();
   }
 
@@ -78,7 +83,8 @@ export class Call {
     try {
       const microphone = await Microphone.open((frame) => {
         if (this.view.get().isMuted) return;
-        this.talk.take(frame);
+        if (talkMode.get() === "hands-free") this.detector?.take(frame.pcm);
+        this.talk.take(frame, this.detector?.estimate);
         this.level.set(frame.level);
         this.change({ isHearing: this.talk.isOpen });
       }, () => this.closeMicrophone("lost"));
@@ -90,9 +96,16 @@ export class Call {
       microphone.isMuted = this.view.get().isMuted;
       this.microphone = microphone;
       this.change({ microphone: "on" });
+      this.detect();
     } catch (err) {
       this.change({ microphone: faultOf(err) });
     }
+  }
+
+  /** Loads the speech detector again after a fault. */
+  retryDetector(): void {
+    this.detector = undefined;
+    this.detect();
   }
 
   mute(isMuted: boolean): void {
@@ -115,6 +128,14 @@ export class Call {
   private setMode(mode: TalkMode): void {
     this.talk.setMode(mode);
     this.change({ isHearing: false });
+    this.detect();
+  }
+
+  // detect loads the speech detector if the gateway has one and the page needs it. Until it is loaded, the loudness decides.
+  private detect(): void {
+    if (this.detector || !this.microphone || !this.session.view.get().hasDetector || talkMode.get() !== "hands-free") return;
+    this.change({ detector: "loading" });
+    this.detector = openDetector((detector) => this.change({ detector }));
   }
 
   private needsMicrophone(): boolean {

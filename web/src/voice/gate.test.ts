@@ -75,4 +75,22 @@ describe("the gate", () => {
     expect(changes(gate, constant(-58, 2000))).toEqual([]);
     expect(changes(gate, speech(-30, 600)).map(([, a]) => a)).toEqual(["start"]);
   });
+
+  it("follows a model that knows how probable speech is, whatever the level", () => {
+    const gate = new Gate();
+    const push = (level: number, probability: number, frames: number, isSpeaking = false) =>
+      Array.from({ length: frames }, () => gate.push(level, isSpeaking, probability)).filter(Boolean);
+    expect(push(-20, 0.1, 200)).toEqual([]); // a loud noise
+    expect(push(-50, 0.9, 20)).toEqual(["start"]); // a soft voice
+    expect(push(-50, 0.4, 100)).toEqual([]); // it goes on
+    expect(push(-20, 0.1, 40)).toEqual(["stop"]);
+  });
+
+  it("doesn't take the page's own voice for a person, though a model does", () => {
+    const gate = new Gate();
+    constant(-65, 2000).forEach((l) => gate.push(l, false, 0));
+    const echo = constant(-50, 1000).map((l) => gate.push(l, true, 1));
+    expect(echo.filter(Boolean)).toEqual([]);
+    expect(speech(-20, 600).map((l) => gate.push(l, true, 1)).filter(Boolean)).toEqual(["start"]);
+  });
 });

@@ -1,4 +1,5 @@
-// Voice activity by energy: a person speaks when the level is well above the noise of the room.
+// Voice activity by energy: a person speaks when the level is well above the noise of the room. If a model knows how probable speech is,
+// that decides instead.
 
 /** The duration of a frame in milliseconds. */
 const frame = 20;
@@ -8,6 +9,9 @@ const onset = 10;
 const sustain = 6;
 /** Quieter sounds are never speech. dB below full scale. */
 const quietest = -48;
+/** How probable speech is for a model, to begin and to continue. They are those of Silero's own detector. */
+const probableOnset = 0.5;
+const probableSustain = 0.35;
 /** What speech needs in addition while the page speaks: echo cancellation leaves a remainder. dB. */
 const echo = 8;
 /** Speech is confirmed after this much of it. A cough or a door is shorter. Milliseconds. */
@@ -41,21 +45,23 @@ export class Gate {
   private recent: boolean[] = []; // of the last frames, those that may be speech
   private silence = 0; // milliseconds since the last speech
 
-  /** Takes the level of the next frame in dB. isSpeaking: the page speaks, so its echo is in the signal. */
-  push(level: number, isSpeaking = false): Activity {
+  /**
+   * Takes the level of the next frame in dB. isSpeaking: the page speaks, so its echo is in the signal. probability is that of speech,
+   * from 0 to 1; undefined without a model.
+   */
+  push(level: number, isSpeaking = false, probability?: number): Activity {
     this.measure(level);
-    const margin = isSpeaking ? echo : 0;
-    const isLoud = level > Math.max(this.floor + (this.isOpen ? sustain : onset), quietest) + margin;
+    const isSpeech = this.isSpeech(level, isSpeaking, probability);
     if (this.isOpen) {
-      this.silence = isLoud ? 0 : this.silence + frame;
+      this.silence = isSpeech ? 0 : this.silence + frame;
       if (this.silence < hangover) return undefined;
       this.reset();
       return "stop";
     }
     const minFrames = (isSpeaking ? echoConfirmation : confirmation) / frame;
-    this.recent.push(isLoud);
+    this.recent.push(isSpeech);
     if (this.recent.length > minFrames * confirmationWindow) this.recent.shift();
-    if (!isLoud || this.recent.filter(Boolean).length < minFrames) return undefined;
+    if (!isSpeech || this.recent.filter(Boolean).length < minFrames) return undefined;
     this.isOpen = true;
     this.silence = 0;
     return "start";
@@ -66,6 +72,13 @@ export class Gate {
     this.isOpen = false;
     this.recent = [];
     this.silence = 0;
+  }
+
+  // isSpeech decides about a frame. The echo of the page is speech for a model too, so while the page speaks, both have to agree.
+  private isSpeech(level: number, isSpeaking: boolean, probability?: number): boolean {
+    const isLoud = level > Math.max(this.floor + (this.isOpen ? sustain : onset), quietest) + (isSpeaking ? echo : 0);
+    if (probability === undefined) return isLoud;
+    return probability >= (this.isOpen ? probableSustain : probableOnset) && (isLoud || !isSpeaking);
   }
 
   // measure tracks the noise floor: the minimum of the smoothed level in the last blocks. A new constant noise raises it within the

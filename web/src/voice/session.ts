@@ -25,6 +25,7 @@ export interface SessionView {
   connection: "connecting" | "open" | "reconnecting" | "ended";
   hasSpeech: boolean; // the gateway can speak
   hasRecognition: boolean; // the gateway understands speech
+  hasDetector: boolean; // the gateway has a speech detector for the page
   gateway: GatewayState;
   isPlaying: boolean; // speech is audible, or waits for its prebuffer
   caption: string; // the sentence that is audible
@@ -34,7 +35,7 @@ export interface SessionView {
 }
 
 const initial: SessionView = {
-  connection: "connecting", hasSpeech: true, hasRecognition: true, gateway: "listening", isPlaying: false, caption: "", transcript: "", isTranscribing: false, notice: undefined,
+  connection: "connecting", hasSpeech: true, hasRecognition: true, hasDetector: false, gateway: "listening", isPlaying: false, caption: "", transcript: "", isTranscribing: false, notice: undefined,
 };
 
 /** How often the gateway gets the played position, in samples: every 500 ms. */
@@ -215,7 +216,7 @@ export class Session {
     this.generation = frame.generation;
     this.offset = this.received;
     this.captions.truncate(this.received); // the gateway repeats sentences whose audio was lost
-    this.change({ connection: "open", hasSpeech: frame.speech, hasRecognition: frame.recognition, gateway: "listening" });
+    this.change({ connection: "open", hasSpeech: frame.speech, hasRecognition: frame.recognition, hasDetector: frame.detector === true, gateway: "listening" });
     // The connection was lost before the gateway answered an interrupt, so the interrupt may be lost too.
     if (this.isInterrupting) {
       this.isInterrupting = false;

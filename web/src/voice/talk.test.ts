@@ -35,6 +35,20 @@ describe("hands-free", () => {
     expect(r.calls.filter((c) => c === "begin" || c === "finish").length).toBe(2);
   });
 
+  it("sends the first sound also if a model finds it late", () => {
+    const r = new Recorder();
+    const talk = new Talk(r, "hands-free");
+    let n = 0;
+    const feed = (probability: number, count: number, delay: number) => {
+      for (let i = 0; i < count; i++) talk.take({ pcm: Uint16Array.of(n++).buffer, level: -30 }, { probability, delay });
+    };
+    feed(0, 150, 0); // the person begins at frame 100, and the model is 50 frames behind
+    feed(1, 20, 50);
+    expect(r.calls[0]).toBe("begin");
+    expect(r.calls[1]).toBeLessThan(100);
+    expect(r.calls[1]).toBeGreaterThan(75);
+  });
+
   it("ends an utterance when the microphone is muted", () => {
     const r = new Recorder();
     const talk = new Talk(r, "hands-free");

@@ -1,5 +1,6 @@
 // Turns the microphone's frames into utterances: by voice activity, or while a button is held.
 
+import { type Estimate, maxDelay } from "./detector";
 import type { Frame } from "./frames";
 import { Gate } from "./gate";
 
@@ -54,13 +55,13 @@ export class Talk {
     this.isHeld = false;
   }
 
-  /** Takes the next frame of the microphone. */
-  take({ pcm, level }: Frame): void {
-    const activity = this.mode === "hands-free" ? this.gate.push(level, this.listener.isAudible) : undefined;
+  /** Takes the next frame of the microphone, and what a model knows if there is one. */
+  take({ pcm, level }: Frame, estimate?: Estimate): void {
+    const activity = this.mode === "hands-free" ? this.gate.push(level, this.listener.isAudible, estimate?.probability) : undefined;
     if (!this.isOpen) {
       this.recent.push(pcm);
-      if (this.recent.length > lead) this.recent.shift();
-      if (activity === "start") this.begin(lead);
+      if (this.recent.length > lead + maxDelay) this.recent.shift();
+      if (activity === "start") this.begin(lead + (estimate?.delay ?? 0));
       return;
     }
     this.listener.speak(pcm);

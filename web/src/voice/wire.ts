@@ -5,7 +5,7 @@ export type GatewayState = "listening" | "thinking" | "speaking";
 
 /** A text frame of the gateway. Samples count from 0 in each generation; each flush begins the next generation. */
 export type ServerFrame =
-  | { type: "ready"; generation: number; speech: boolean; recognition: boolean }
+  | { type: "ready"; generation: number; speech: boolean; recognition: boolean; detector?: boolean }
   | { type: "state"; state: GatewayState; generation: number }
   | { type: "transcript"; text: string; final: boolean }
   | { type: "caption"; turn: string; start: number; sample: number; generation: number; text: string }

@@ -3,12 +3,19 @@ package socket
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/leat-dev/leat/internal/server/internal/netpoll"
+	"github.com/leat-dev/leat/internal/server/internal/outgoing"
 )
 
 // ErrDisconnected is the cause of an end that the client can't be informed of: it closed the connection, broke the protocol, or
@@ -18,14 +25,25 @@ var ErrDisconnected = errors.New("socket: client disconnected")
 // closeLimit bounds the farewell: its frame, and the client's answer to the close frame. A restart waits for it.
 const closeLimit = 2 * time.Second
 
-// Options configure a connection. All fields are required.
+// Options configure a connection. Only the fields of the first group are required.
 type Options struct {
 	// Stall is how long one write may block. A connection whose client accepts no bytes for that long is cut.
 	Stall time.Duration
-	// ReadLimit is the size in bytes of the largest frame that the client may send. A larger one closes the connection with 1009.
+	// ReadLimit is the size in bytes of the largest message that the client may send. A larger one closes the connection with 1009.
 	ReadLimit int64
-	// Farewell returns how to end a connection. It is called once, possibly while the read loop still runs.
+	// Farewell returns how to end a connection. It is called once at most, possibly while a frame is being handled.
 	Farewell func(cause error) Farewell
+
+	// Values is the source of the values of the connection's context. If it is nil, that is the request's context.
+	Values context.Context
+	// Poller serves the connection without a goroutine while it is idle, if it has a file descriptor. If Poller is nil, a goroutine
+	// reads the connection.
+	Poller *netpoll.Poller
+	// Detach lets Serve return before the connection has ended, if a poller serves it. It is called once after Handler.First. When the
+	// connection has to end, cancel is to be called. The returned function is called after Handler.End. If Detach is nil, Serve waits.
+	Detach func(cancel func(cause error)) (end func())
+	// Ready is called when a message can be written after a TryWrite that returned Busy or Pending. It must not block.
+	Ready func()
 }
 
 // Farewell is the end of a connection as its client sees it.
@@ -35,36 +53,87 @@ type Farewell struct {
 	Reason string
 }
 
+// Handler is what a connection does. An error or a panic of First or Frame ends the connection.
+type Handler struct {
+	// First runs before the first frame is handled. It may call ReadFirst.
+	First func() error
+	// Frame handles a text message, which is valid until Frame returns. The error is nil, or ErrBinary for a binary message.
+	Frame func(frame []byte, err error) error
+	// End is called once, after the connection and every goroutine of it have ended.
+	End func(cause error)
+}
+
 // Conn is one accepted WebSocket.
 type Conn struct {
-	conn    *websocket.Conn
+	net     net.Conn
+	raw     syscall.RawConn // nil if a goroutine serves the connection
+	out     *outgoing.Conn  // nil if raw is nil
 	options Options
+	handler Handler
 	ctx     context.Context
-	cancel  context.CancelCauseFunc
-	tasks   sync.WaitGroup
-	expiry  *time.Timer // of EndAt; only the read loop's goroutine uses it
+	endCtx  context.CancelCauseFunc // only cancel calls it
+	unhook  func() bool             // from the request's context
+	detach  func()                  // what Options.Detach has returned, or nil
+	expiry  *time.Timer             // of EndAt
+	beat    *beat                   // of Heartbeat or Ping; nil for none
+
+	// Only the goroutine that reads uses these.
+	parser parser
+	buffer *[readSize]byte // nil while nothing is being read
+	input  []byte          // the bytes of buffer that have not been parsed
+	broken bool            // the client has broken the protocol, and its bytes are ignored
+	empty  bool            // the last read took everything that had arrived
+
+	mu          sync.Mutex
+	tasks       sync.WaitGroup
+	isServing   bool          // Serve was called
+	isFinishing bool          // finish was started
+	over        bool          // no task may start, unless by another one
+	answer      *closing      // what the reader has found to say at the end
+	gone        bool          // nothing more will be read
+	reading     bool          // a goroutine reads, or nothing more will be read; only with a poller
+	again       bool          // there is something to read after the current read
+	left        chan struct{} // closed when gone is set, if the farewell waits for it
+	ended       chan struct{} // closed after Handler.End; nil if Serve does not wait
 
 	writeLock chan struct{} // the write lock: one slot
-	stall     *time.Timer   // runs during a write
+	closed    bool          // a close frame was written; guarded by writeLock
+	stall     *time.Timer   // runs during a write; nil with a poller
 	lastWrite atomic.Int64  // Unix nanoseconds
 }
 
+// closing is the close frame for a client that closed the connection or broke the protocol.
+type closing struct {
+	code    websocket.StatusCode
+	reason  string
+	isReply bool // to the client's close frame
+}
+
 // Accept answers the handshake of r. If the handshake is invalid, it sends the error response and returns false. It does not
-// check the Origin header: the server has done so before it calls a handler.
+// check the Origin header: the server has done so before it calls a handler. Compression is not negotiated, because it would cost more
+// CPU than everything else at high fan-out.
 func Accept(w http.ResponseWriter, r *http.Request, options Options) (*Conn, bool) {
-	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
-		InsecureSkipVerify: true,
-		CompressionMode:    websocket.CompressionDisabled, // it would cost more CPU than everything else at high fan-out
-	})
+	conn, early, err := shakeHands(w, r)
 	if err != nil {
 		return nil, false
 	}
-	conn.SetReadLimit(options.ReadLimit)
-	c := &Conn{conn: conn, options: options, writeLock: make(chan struct{}, 1)}
-	c.ctx, c.cancel = context.WithCancelCause(r.Context())
+	c := &Conn{
+		net: conn, options: options, parser: parser{limit: options.ReadLimit}, input: early, reading: true,
+		writeLock: make(chan struct{}, 1),
+	}
+	// The request's context ends when its handler returns, and the connection may end later.
+	values := context.WithoutCancel(r.Context())
+	if options.Values != nil {
+		values = options.Values
+	}
+	c.ctx, c.endCtx = context.WithCancelCause(values)
+	c.unhook = context.AfterFunc(r.Context(), func() { c.cancel(context.Cause(r.Context())) })
+	if c.poll(conn) {
+		return c, true
+	}
 	c.stall = time.AfterFunc(options.Stall, func() {
 		c.cancel(ErrDisconnected)
-		_ = c.conn.CloseNow()
+		_ = c.net.Close()
 	})
 	c.stall.Stop()
 	return c, true
@@ -73,37 +142,87 @@ func Accept(w http.ResponseWriter, r *http.Request, options Options) (*Conn, boo
 // Context ends with the connection, before the farewell.
 func (c *Conn) Context() context.Context { return c.ctx }
 
-// Serve runs loop and returns the cause of the connection's end. The connection ends when loop returns, and loop must return when
-// Read fails. Serve returns after every goroutine of the connection.
-func (c *Conn) Serve(loop func() error) error {
-	closed := make(chan struct{})
-	stop := context.AfterFunc(c.ctx, func() {
-		defer close(closed)
-		c.close(context.Cause(c.ctx))
-	})
-	cause := loop()
-	if stop() {
-		c.close(cause)
+// Serve runs the handler until the connection has ended, or until the connection is detached.
+func (c *Conn) Serve(handler Handler) {
+	isDetached := c.raw != nil && c.options.Detach != nil
+	if !isDetached {
+		c.ended = make(chan struct{})
+	}
+	c.handler = handler
+	c.tasks.Add(1)
+	c.mu.Lock()
+	c.isServing = true
+	c.mu.Unlock()
+	c.startFinish()
+	if err := c.guard(handler.First); err != nil {
+		c.cancel(err)
+	}
+	if isDetached {
+		c.detach = c.options.Detach(c.cancel)
+		c.unhook()
+		c.unhook, c.options.Detach = nil, nil // they refer to the request
+	}
+	if c.raw != nil {
+		c.pump()
 	} else {
-		<-closed
-		cause = context.Cause(c.ctx)
+		c.read()
 	}
-	c.cancel(cause)
-	c.tasks.Wait()
-	c.stall.Stop()
-	if c.expiry != nil {
-		c.expiry.Stop()
+	c.tasks.Done()
+	if !isDetached {
+		<-c.ended
 	}
-	return cause
 }
 
-// Go runs task in a goroutine that Serve waits for. The task must return when the connection's context ends.
+// guard calls fn and returns a panic as an error.
+func (c *Conn) guard(fn func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("socket: handler panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return fn()
+}
+
+// Go runs task in a goroutine that ends before Handler.End is called. The task must return when the connection's context ends. Only the
+// handler and other tasks may call Go.
 func (c *Conn) Go(task func()) { c.tasks.Go(task) }
+
+// TryGo is Go for callers that don't know whether the connection has ended. It returns false then, and doesn't run the task.
+func (c *Conn) TryGo(task func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.over {
+		c.tasks.Go(task)
+	}
+	return !c.over
+}
+
+// AfterFunc runs task like Go, after a delay and unless the connection has ended by then. Stop the timer when the connection ends.
+func (c *Conn) AfterFunc(delay time.Duration, task func()) *time.Timer {
+	return time.AfterFunc(delay, func() { c.TryGo(task) })
+}
+
+// cancel ends the connection's context. Only the first cause counts.
+func (c *Conn) cancel(cause error) {
+	c.endCtx(cause)
+	c.startFinish()
+}
+
+// startFinish has the connection finished once, if Serve was called and the context has ended. It does without [context.AfterFunc],
+// which needs a tenth of the memory of an idle connection.
+func (c *Conn) startFinish() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.isServing && !c.isFinishing && c.ctx.Err() != nil {
+		c.isFinishing = true
+		go c.finish() // Handler.End is its end
+	}
+}
 
 // End ends the connection. It returns at once; only the first cause counts.
 func (c *Conn) End(cause error) { c.cancel(cause) }
 
-// EndAt ends the connection with cause at a time; the zero time cancels an earlier call. Only the read loop's goroutine may call it.
+// EndAt ends the connection with cause at a time; the zero time cancels an earlier call. Only First and Frame may call it.
 func (c *Conn) EndAt(at time.Time, cause error) {
 	if c.expiry != nil {
 		c.expiry.Stop()
@@ -114,23 +233,100 @@ func (c *Conn) EndAt(at time.Time, cause error) {
 	}
 }
 
-// close sends the farewell for cause and closes the connection, within closeLimit.
-func (c *Conn) close(cause error) {
-	defer func() { _ = c.conn.CloseNow() }()
-	farewell := c.options.Farewell(cause)
-	if farewell.Code == 0 {
-		return
+// finish ends the connection after its context has ended.
+func (c *Conn) finish() {
+	cause := context.Cause(c.ctx)
+	c.leave(cause)
+	c.mu.Lock()
+	c.over = true
+	c.mu.Unlock()
+	c.tasks.Wait()
+	if c.unhook != nil {
+		c.unhook()
 	}
-	limit := time.AfterFunc(closeLimit, func() { _ = c.conn.CloseNow() })
+	if c.stall != nil {
+		c.stall.Stop()
+	}
+	if c.expiry != nil {
+		c.expiry.Stop()
+	}
+	if c.beat != nil {
+		c.beat.wheel.remove(c.beat)
+	}
+	c.handler.End(cause)
+	if c.ended != nil {
+		close(c.ended)
+	}
+	if c.detach != nil {
+		c.detach()
+	}
+}
+
+// leave says goodbye and closes the connection, within closeLimit.
+func (c *Conn) leave(cause error) {
+	defer c.close()
+	c.mu.Lock()
+	answer := c.answer
+	c.mu.Unlock()
+	var frames []byte
+	if answer != nil {
+		frames = appendClose(frames, answer.code, answer.reason)
+	} else {
+		farewell := c.options.Farewell(cause)
+		if farewell.Code == 0 {
+			return
+		}
+		if farewell.Frame != nil {
+			frames = AppendText(frames, farewell.Frame)
+		}
+		frames = appendClose(frames, farewell.Code, farewell.Reason)
+	}
+	limit := time.AfterFunc(closeLimit, c.close)
 	defer limit.Stop()
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
 	if c.Lock(ctx) != nil {
 		return // the client accepts no bytes
 	}
-	if farewell.Frame != nil {
-		_ = c.conn.Write(context.Background(), websocket.MessageText, farewell.Frame) // best effort: a close frame follows
-	}
+	err := c.sendLast(frames)
+	c.closed = true
 	c.Unlock()
-	_ = c.conn.Close(farewell.Code, farewell.Reason)
+	if err != nil || answer != nil && answer.isReply {
+		return
+	}
+	// A close with unread bytes would make the system discard the frames that the client has not read.
+	select {
+	case <-c.departure():
+	case <-ctx.Done():
+	}
+}
+
+// close closes the connection without a farewell.
+func (c *Conn) close() {
+	if c.out != nil {
+		c.out.Close()
+	} else {
+		_ = c.net.Close()
+	}
+}
+
+// departure returns a channel that is closed when the client has closed the connection.
+func (c *Conn) departure() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left = make(chan struct{})
+	if c.gone {
+		close(c.left)
+	}
+	return c.left
+}
+
+// depart notes that nothing more will be read.
+func (c *Conn) depart() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.gone && c.left != nil {
+		close(c.left)
+	}
+	c.gone = true
 }

@@ -1,31 +1,36 @@
 // Package socket runs the life of a WebSocket connection: handshake, first frame, reads, writes, heartbeats, and the close. It
-// knows no protocol. The caller decides what frames mean and what a client learns when the connection ends.
+// knows no protocol. The caller decides what messages mean and what a client learns when the connection ends.
+//
+// The framing is its own: a connection without a goroutine needs a parser that takes bytes as they come and keeps only what is
+// incomplete, and libraries read from an [io.Reader] that blocks.
 //
 // # Order of calls
 //
-// A handler calls [Accept] and then [Conn.Serve], which runs the caller's read loop and returns after the connection and all
-// goroutines of [Conn.Go] have ended:
+// A handler calls [Accept] and then [Conn.Serve]:
 //
 //	conn, ok := socket.Accept(w, r, options)
 //	if !ok {
 //		return nil // Accept has answered the request
 //	}
-//	cause := conn.Serve(func() error {
-//		frame, err := conn.ReadFirst(limit, errUnauthorized)
-//		...
-//		conn.Heartbeat(15*time.Second, ping)
-//		for {
-//			frame, err := conn.Read()
+//	conn.Serve(socket.Handler{
+//		First: func() error {
+//			frame, err := conn.ReadFirst(limit, errUnauthorized)
 //			...
-//		}
+//			conn.Heartbeat(wheel, ping)
+//			return nil
+//		},
+//		Frame: func(frame []byte, err error) error { ... },
+//		End:   func(cause error) { ... },
 //	})
 //
-// Invariants
+// # Invariants
 //
-//   - One goroutine, the one that runs the read loop, reads. Any goroutine may write; a frame is written whole, or the
-//     connection ends.
-//   - The first cause wins: an error of the read loop, the argument of [Conn.End], a deadline of [Conn.EndAt], or the cause of the
-//     request's context. Options.Farewell gets it once.
-//   - No frame starts after the connection's context has ended, except the one in the [Farewell].
+//   - First comes before all calls of Frame, and those come one at a time and in order. End comes after them and after every
+//     goroutine of the connection.
+//   - Any goroutine may write. A frame is written whole, or the connection ends.
+//   - The first cause wins: an error of the handler, the argument of [Conn.End], a deadline of [Conn.EndAt], or the cause of the
+//     request's context. Options.Farewell gets it, unless the client closed the connection or broke the protocol.
+//   - No frame starts after the connection's context has ended, except the one in the [Farewell] and the close frame.
+//   - A client that breaks RFC 6455 gets a close frame with the code for it. Its messages are not handled any more.
 //   - A client that accepts no bytes costs at most Options.Stall, and after that no goroutine.
 package socket

@@ -1,39 +1,161 @@
 package socket
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
-
-	"github.com/coder/websocket"
 )
 
-// ErrBinary reports a binary frame. The connection stays usable.
+// ErrBinary reports a binary message. The connection stays usable.
 var ErrBinary = errors.New("socket: binary frame")
 
-// Read returns the next text frame. For a binary frame it returns ErrBinary; any other error wraps ErrDisconnected.
-//
-// Read does not watch the connection's context: a read that is cancelled would close the connection before the farewell. The
-// farewell closes the connection, and that ends Read.
-func (c *Conn) Read() ([]byte, error) {
-	kind, frame, err := c.conn.Read(context.Background())
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDisconnected, err)
-	}
-	if kind != websocket.MessageText {
-		return nil, ErrBinary
-	}
-	return frame, nil
-}
+// errClosed reports the client's close frame.
+var errClosed = errors.New("socket: client closed the connection")
 
-// ReadFirst is Read for the frame in which a client presents its credentials. If the frame takes longer than limit, the connection
-// ends with the cause timeout.
+// readSize is how many bytes are read at once. Messages of users are smaller, as a rule.
+const readSize = 4 << 10
+
+var readBuffers = sync.Pool{New: func() any { return new([readSize]byte) }}
+
+// ReadFirst returns the message in which a client presents its credentials. If the message takes longer than limit, the connection
+// ends with the cause timeout. Only Handler.First may call it. The message is valid until First returns.
+//
+// For a binary message the error is ErrBinary; any other error wraps ErrDisconnected.
 func (c *Conn) ReadFirst(limit time.Duration, timeout error) ([]byte, error) {
 	timer := time.AfterFunc(limit, func() { c.cancel(timeout) })
 	defer timer.Stop()
-	return c.Read()
+	m, err := c.next(c.net.Read)
+	if err != nil {
+		return nil, c.stop(err)
+	}
+	if c.ctx.Err() != nil {
+		return nil, ErrDisconnected
+	}
+	return text(m)
 }
 
-// SetReadLimit replaces Options.ReadLimit for the frames after the current one.
-func (c *Conn) SetReadLimit(bytes int64) { c.conn.SetReadLimit(bytes) }
+// SetReadLimit replaces Options.ReadLimit for the messages after the current one. Only First and Frame may call it.
+func (c *Conn) SetReadLimit(bytes int64) { c.parser.limit = bytes }
+
+// text returns a message as Handler.Frame gets it.
+func text(m message) ([]byte, error) {
+	if m.op != opText {
+		return nil, ErrBinary
+	}
+	return m.payload, nil
+}
+
+// read handles messages until nothing more can be read. When the connection's context has ended, it ignores messages and waits for the
+// client's close frame. The farewell closes the connection, and that ends a read.
+func (c *Conn) read() {
+	defer c.releaseBuffer()
+	for !c.isGone() {
+		m, err := c.next(c.net.Read)
+		switch {
+		case err != nil:
+			_ = c.stop(err)
+		case c.ctx.Err() == nil:
+			c.handle(m)
+		}
+	}
+}
+
+// handle passes a message to the handler.
+func (c *Conn) handle(m message) {
+	if err := c.guard(func() error { return c.handler.Frame(text(m)) }); err != nil {
+		c.cancel(err)
+	}
+}
+
+// next returns the next text or binary message. It answers control frames, and calls fill when it needs further bytes. It returns the
+// error of fill, a violation, or errClosed.
+func (c *Conn) next(fill func([]byte) (int, error)) (message, error) {
+	for {
+		for len(c.input) > 0 && !c.broken {
+			n, m, complete, v := c.parser.parse(c.input)
+			c.input = c.input[n:]
+			switch {
+			case v != nil:
+				return m, v
+			case !complete:
+			case !m.op.isControl():
+				return m, nil
+			default:
+				if err := c.control(m); err != nil {
+					return m, err
+				}
+			}
+		}
+		if c.buffer == nil {
+			c.buffer = readBuffers.Get().(*[readSize]byte)
+		}
+		n, err := fill(c.buffer[:])
+		if err != nil {
+			return message{}, err
+		}
+		c.input = c.buffer[:n]
+	}
+}
+
+// control handles a control frame.
+func (c *Conn) control(m message) error {
+	switch m.op {
+	case opPing:
+		if c.Lock(c.ctx) == nil { // otherwise the connection is ending
+			_ = c.writeFrame(opPong, m.payload)
+			c.Unlock()
+		}
+	case opPong:
+		if c.beat != nil {
+			c.beat.pong(m.payload)
+		}
+	case opClose:
+		code, reason, v := parseClose(m.payload)
+		if v != nil {
+			return v
+		}
+		c.setAnswer(closing{code, reason, true})
+		return errClosed
+	}
+	return nil
+}
+
+// stop ends the connection after an error of next. It returns the cause, which wraps ErrDisconnected.
+func (c *Conn) stop(err error) error {
+	var v *violation
+	if errors.As(err, &v) {
+		c.broken = true
+		c.setAnswer(closing{v.code, v.reason, false})
+	} else {
+		c.depart()
+	}
+	err = fmt.Errorf("%w: %w", ErrDisconnected, err)
+	c.cancel(err)
+	return err
+}
+
+// setAnswer sets the close frame unless there is one.
+func (c *Conn) setAnswer(answer closing) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.answer == nil {
+		c.answer = &answer
+	}
+}
+
+// isGone reports whether nothing more can be read.
+func (c *Conn) isGone() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gone
+}
+
+// releaseBuffer returns the buffer to its pool.
+func (c *Conn) releaseBuffer() {
+	if c.buffer != nil {
+		readBuffers.Put(c.buffer)
+		c.buffer = nil
+	}
+	c.input = nil
+}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -64,46 +65,55 @@ type served struct {
 	listener *faultyListener
 }
 
-// serve runs test with a connection whose server runs loop, in a bubble with virtual time. Every goroutine of the connection must
-// have ended after test.
-func serve(t *testing.T, loop func(*socket.Conn) error, test func(*served)) {
+// serve runs test with a connection in a bubble with virtual time. The server runs first, and ignores the client's messages if frame is
+// nil. Every goroutine of the connection must have ended after test.
+func serve(t *testing.T, first func(*socket.Conn) error, frame func(*socket.Conn, []byte, error) error, test func(*served)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		network := servertest.Listen()
-		s := &served{t: t, cause: make(chan error, 1), listener: &faultyListener{Listener: network}}
-		accepted := make(chan *socket.Conn, 1)
-		hs := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			conn, ok := socket.Accept(w, r, socket.Options{Stall: stall, ReadLimit: 100, Farewell: endings})
-			if !ok {
-				t.Error("the handshake failed")
-				return
-			}
-			accepted <- conn
-			s.cause <- conn.Serve(func() error { return loop(conn) })
-		})}
-		go func() { _ = hs.Serve(s.listener) }()
-		hc := network.Client()
-		conn, _, err := websocket.Dial(t.Context(), "http://localhost/", &websocket.DialOptions{
-			HTTPClient: hc, OnPingReceived: func(context.Context, []byte) bool { s.pings.Add(1); return true },
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.Conn, s.server = conn, <-accepted
-		test(s)
-		_ = conn.CloseNow()
-		hc.CloseIdleConnections()
-		_ = hs.Close()
-	})
+	synctest.Test(t, func(t *testing.T) { serveHere(t, first, frame, test) })
 }
 
-// readLoop reads until the connection ends.
-func readLoop(c *socket.Conn) error {
-	for {
-		if _, err := c.Read(); err != nil && !errors.Is(err, socket.ErrBinary) {
-			return err
+// serveHere is serve in the bubble of the caller.
+func serveHere(t *testing.T, first func(*socket.Conn) error, frame func(*socket.Conn, []byte, error) error, test func(*served)) {
+	t.Helper()
+	network := servertest.Listen()
+	s := &served{t: t, cause: make(chan error, 1), listener: &faultyListener{Listener: network}}
+	accepted := make(chan *socket.Conn, 1)
+	hs := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, ok := socket.Accept(w, r, socket.Options{Stall: stall, ReadLimit: 100, Farewell: endings})
+		if !ok {
+			t.Error("the handshake failed")
+			return
 		}
+		accepted <- conn
+		conn.Serve(socket.Handler{
+			First: func() error {
+				if first == nil {
+					return nil
+				}
+				return first(conn)
+			},
+			Frame: func(b []byte, err error) error {
+				if frame == nil {
+					return nil
+				}
+				return frame(conn, b, err)
+			},
+			End: func(cause error) { s.cause <- cause },
+		})
+	})}
+	go func() { _ = hs.Serve(s.listener) }()
+	hc := network.Client()
+	conn, _, err := websocket.Dial(t.Context(), "http://localhost/", &websocket.DialOptions{
+		HTTPClient: hc, OnPingReceived: func(context.Context, []byte) bool { s.pings.Add(1); return true },
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
+	s.Conn, s.server = conn, <-accepted
+	test(s)
+	_ = conn.CloseNow()
+	hc.CloseIdleConnections()
+	_ = hs.Close()
 }
 
 // readAll returns the frames up to the end of the connection, and its close code and reason.
@@ -133,23 +143,23 @@ func TestFarewell(t *testing.T) {
 	deadline := func(c *socket.Conn) error {
 		c.EndAt(time.Now().Add(time.Second), errors.New("replaced"))
 		c.EndAt(time.Now().Add(time.Minute), errEnd)
-		return readLoop(c)
+		return nil
 	}
 	for name, test := range map[string]struct {
-		loop  func(*socket.Conn) error
+		first func(*socket.Conn) error
 		end   func(*socket.Conn)
 		after time.Duration
 	}{
-		"End":          {loop: readLoop, end: func(c *socket.Conn) { c.End(errEnd); c.End(errors.New("second")) }},
-		"EndAt":        {loop: deadline, after: time.Minute},
-		"loop returns": {loop: func(*socket.Conn) error { return errEnd }},
-		"late first frame": {loop: func(c *socket.Conn) error {
+		"End":         {end: func(c *socket.Conn) { c.End(errEnd); c.End(errors.New("second")) }},
+		"EndAt":       {first: deadline, after: time.Minute},
+		"First fails": {first: func(*socket.Conn) error { return errEnd }},
+		"late first frame": {first: func(c *socket.Conn) error {
 			_, err := c.ReadFirst(10*time.Second, errEnd)
 			return err
 		}, after: 10 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			serve(t, test.loop, func(s *served) {
+			serve(t, test.first, nil, func(s *served) {
 				start := time.Now()
 				if test.end != nil {
 					test.end(s.server)
@@ -175,9 +185,9 @@ func TestDeadlinesCancelled(t *testing.T) {
 		}
 		c.EndAt(time.Now().Add(time.Second), errEnd)
 		c.EndAt(time.Time{}, errEnd)
-		return readLoop(c)
+		return nil
 	}
-	serve(t, first, func(s *served) {
+	serve(t, first, nil, func(s *served) {
 		if err := s.Write(s.t.Context(), websocket.MessageText, []byte("first")); err != nil {
 			t.Fatal(err)
 		}
@@ -192,7 +202,7 @@ func TestDeadlinesCancelled(t *testing.T) {
 
 // A client that accepts no bytes is cut after Stall, and no goroutine outlives it.
 func TestStall(t *testing.T) {
-	serve(t, readLoop, func(s *served) {
+	serve(t, nil, nil, func(s *served) {
 		start := time.Now()
 		if err := s.server.Write([]byte("unread")); !errors.Is(err, socket.ErrDisconnected) {
 			t.Errorf("the write returned %v", err)
@@ -206,7 +216,7 @@ func TestStall(t *testing.T) {
 
 // A farewell waits a bounded time for a client that accepts no bytes.
 func TestFarewellStalled(t *testing.T) {
-	serve(t, readLoop, func(s *served) {
+	serve(t, nil, nil, func(s *served) {
 		written := make(chan error, 1)
 		go func() { written <- s.server.Write([]byte("unread")) }()
 		synctest.Wait()
@@ -229,16 +239,19 @@ func TestFarewellStalled(t *testing.T) {
 func TestWriteFault(t *testing.T) {
 	for name, write := range map[string]func(*socket.Conn) error{
 		"write":     func(c *socket.Conn) error { return c.Write([]byte("x")) },
-		"heartbeat": func(c *socket.Conn) error { c.Heartbeat(time.Second, []byte("x")); return nil },
-		"ping":      func(c *socket.Conn) error { c.Ping(time.Second); return nil },
+		"heartbeat": func(c *socket.Conn) error { c.Heartbeat(socket.NewWheel(time.Second), []byte("x")); return nil },
+		"ping":      func(c *socket.Conn) error { c.Ping(socket.NewWheel(time.Second)); return nil },
 		"farewell":  func(c *socket.Conn) error { c.End(errEnd); return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			serve(t, readLoop, func(s *served) {
+			broken := make(chan struct{})
+			first := func(c *socket.Conn) error {
+				<-broken
+				return write(c)
+			}
+			serve(t, first, nil, func(s *served) {
 				s.listener.broken.Store(true)
-				if err := write(s.server); err != nil && !errors.Is(err, socket.ErrDisconnected) {
-					t.Error(err)
-				}
+				close(broken)
 				_, status, _ := s.readAll()
 				if cause := <-s.cause; status != -1 || !errors.Is(cause, socket.ErrDisconnected) && !errors.Is(cause, errEnd) {
 					t.Errorf("closed with %d, cause %v", status, cause)
@@ -248,23 +261,59 @@ func TestWriteFault(t *testing.T) {
 	}
 }
 
-// Heartbeats count from the last write.
+// Heartbeats count from the last write. They may be early by a sixteenth of the interval.
 func TestHeartbeat(t *testing.T) {
-	serve(t, readLoop, func(s *served) {
+	const interval = 16 * time.Second
+	first := func(c *socket.Conn) error {
+		c.Heartbeat(socket.NewWheel(interval), []byte("beat"))
+		return nil
+	}
+	serve(t, first, nil, func(s *served) {
 		start := time.Now()
-		s.server.Heartbeat(15*time.Second, []byte("beat"))
 		go func() {
-			time.Sleep(20 * time.Second)
+			time.Sleep(20500 * time.Millisecond)
 			_ = s.server.Write([]byte("data"))
 		}()
 		for _, want := range []struct {
 			frame string
 			after time.Duration
-		}{{"beat", 15}, {"data", 20}, {"beat", 35}, {"beat", 50}} {
+		}{{"beat", 16_000}, {"data", 20_500}, {"beat", 36_000}, {"beat", 52_000}} {
 			_, b, err := s.Read(s.t.Context())
-			if took := time.Since(start); err != nil || string(b) != want.frame || took != want.after*time.Second {
-				t.Errorf("%q after %v (%v), want %q after %d s", b, took, err, want.frame, want.after)
+			if took := time.Since(start); err != nil || string(b) != want.frame || took != want.after*time.Millisecond {
+				t.Errorf("%q after %v (%v), want %q after %d ms", b, took, err, want.frame, want.after)
 			}
+		}
+	})
+}
+
+// Each of many connections gets heartbeats at the interval, whenever they were opened, and a wheel without connections has no timer.
+func TestWheel(t *testing.T) {
+	const interval = 16 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		wheel := socket.NewWheel(interval)
+		for range 2 {
+			var tasks sync.WaitGroup
+			for i := range 50 {
+				tasks.Go(func() {
+					time.Sleep(time.Duration(i) * 731 * time.Millisecond)
+					first := func(c *socket.Conn) error {
+						c.Heartbeat(wheel, []byte("beat"))
+						return nil
+					}
+					serveHere(t, first, nil, func(s *served) {
+						last := time.Now()
+						for range i {
+							_, b, err := s.Read(s.t.Context())
+							took := time.Since(last)
+							if err != nil || string(b) != "beat" || took > interval || took < interval-interval/16 {
+								t.Errorf("connection %d got %q after %v (%v)", i, b, took, err)
+							}
+							last = time.Now()
+						}
+					})
+				})
+			}
+			tasks.Wait()
 		}
 	})
 }
@@ -272,9 +321,12 @@ func TestHeartbeat(t *testing.T) {
 // A client that answers pings stays; one that doesn't is disconnected. A blocked write suppresses pings, because the
 // stall limit decides then.
 func TestPing(t *testing.T) {
+	ping := func(c *socket.Conn) error {
+		c.Ping(socket.NewWheel(20 * time.Second))
+		return nil
+	}
 	t.Run("answered", func(t *testing.T) {
-		serve(t, readLoop, func(s *served) {
-			s.server.Ping(20 * time.Second)
+		serve(t, ping, nil, func(s *served) {
 			ctx, cancel := context.WithTimeout(s.t.Context(), 90*time.Second)
 			defer cancel()
 			_, _, _ = s.Read(ctx)
@@ -284,9 +336,8 @@ func TestPing(t *testing.T) {
 		})
 	})
 	t.Run("not answered", func(t *testing.T) {
-		serve(t, readLoop, func(s *served) {
+		serve(t, ping, nil, func(s *served) {
 			start := time.Now()
-			s.server.Ping(20 * time.Second)
 			s.wantCause(socket.ErrDisconnected)
 			if took := time.Since(start); took < 20*time.Second || took > 20*time.Second+stall {
 				t.Errorf("disconnected after %v", took)
@@ -294,9 +345,8 @@ func TestPing(t *testing.T) {
 		})
 	})
 	t.Run("blocked write", func(t *testing.T) {
-		serve(t, readLoop, func(s *served) {
+		serve(t, ping, nil, func(s *served) {
 			start := time.Now()
-			s.server.Ping(20 * time.Second)
 			_ = s.server.Write([]byte("unread"))
 			s.wantCause(socket.ErrDisconnected)
 			if took := time.Since(start); took != stall {
@@ -306,34 +356,28 @@ func TestPing(t *testing.T) {
 	})
 }
 
-// A frame above the read limit closes with 1009. A binary frame is an error too, but the connection stays usable.
+// A message above the read limit closes with 1009. A binary message is an error too, but the connection stays usable.
 func TestReadLimits(t *testing.T) {
-	errs := make(chan error, 3)
-	loop := func(c *socket.Conn) error {
-		for {
-			_, err := c.Read()
-			errs <- err
-			if err != nil && !errors.Is(err, socket.ErrBinary) {
-				return err
-			}
-			c.SetReadLimit(1000)
-		}
+	errs := make(chan error, 2)
+	frame := func(c *socket.Conn, _ []byte, err error) error {
+		errs <- err
+		c.SetReadLimit(1000)
+		return nil
 	}
-	serve(t, loop, func(s *served) {
+	serve(t, nil, frame, func(s *served) {
 		for _, frame := range []struct {
 			kind websocket.MessageType
 			size int
 			want error
-		}{{websocket.MessageBinary, 100, socket.ErrBinary}, {websocket.MessageText, 1000, nil}, {websocket.MessageText, 1001, socket.ErrDisconnected}} {
+		}{{websocket.MessageBinary, 100, socket.ErrBinary}, {websocket.MessageText, 1000, nil}} {
 			go func() { _ = s.Write(s.t.Context(), frame.kind, []byte(strings.Repeat("x", frame.size))) }()
-			if frame.want == socket.ErrDisconnected {
-				if _, status, _ := s.readAll(); status != websocket.StatusMessageTooBig {
-					t.Errorf("%d bytes: closed with %d", frame.size, status)
-				}
-			}
 			if err := <-errs; !errors.Is(err, frame.want) {
 				t.Errorf("%d bytes: %v, want %v", frame.size, err, frame.want)
 			}
+		}
+		go func() { _ = s.Write(s.t.Context(), websocket.MessageText, []byte(strings.Repeat("x", 1001))) }()
+		if _, status, _ := s.readAll(); status != websocket.StatusMessageTooBig {
+			t.Errorf("1001 bytes: closed with %d", status)
 		}
 		s.wantCause(socket.ErrDisconnected)
 	})
@@ -341,24 +385,63 @@ func TestReadLimits(t *testing.T) {
 
 // An invalid handshake is answered, and Accept returns false.
 func TestAcceptRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		network := servertest.Listen()
-		hs := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if _, ok := socket.Accept(w, r, socket.Options{Stall: stall, ReadLimit: 1, Farewell: endings}); ok {
-				t.Error("a plain request was accepted")
-			}
-		})}
-		go func() { _ = hs.Serve(network) }()
-		hc := network.Client()
-		res, err := hc.Get("http://localhost/")
-		if err != nil {
-			t.Fatal(err)
+	const key = "AAAAAAAAAAAAAAAAAAAAAA=="
+	valid := http.Header{"Connection": {"keep-alive, Upgrade"}, "Upgrade": {"WebSocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {key}}
+	with := func(name string, values ...string) http.Header {
+		h := valid.Clone()
+		if h[name] = values; values == nil {
+			delete(h, name)
 		}
-		_ = res.Body.Close()
-		if res.StatusCode != http.StatusUpgradeRequired {
-			t.Error(res.Status)
-		}
-		hc.CloseIdleConnections()
-		_ = hs.Close()
-	})
+		return h
+	}
+	for name, test := range map[string]struct {
+		method string
+		header http.Header
+		want   int
+	}{
+		"plain":         {"GET", nil, http.StatusUpgradeRequired},
+		"no upgrade":    {"GET", with("Upgrade"), http.StatusUpgradeRequired},
+		"no connection": {"GET", with("Connection", "keep-alive"), http.StatusUpgradeRequired},
+		"POST":          {"POST", valid, http.StatusMethodNotAllowed},
+		"version 8":     {"GET", with("Sec-Websocket-Version", "8"), http.StatusBadRequest},
+		"no key":        {"GET", with("Sec-Websocket-Key"), http.StatusBadRequest},
+		"two keys":      {"GET", with("Sec-Websocket-Key", key, key), http.StatusBadRequest},
+		"short key":     {"GET", with("Sec-Websocket-Key", "AAAA"), http.StatusBadRequest},
+		"valid":         {"GET", valid, http.StatusSwitchingProtocols},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				network := servertest.Listen()
+				hs := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					conn, ok := socket.Accept(w, r, socket.Options{Stall: stall, ReadLimit: 1, Farewell: endings})
+					if ok != (test.want == http.StatusSwitchingProtocols) {
+						t.Errorf("accepted: %t", ok)
+					}
+					if ok {
+						conn.Serve(socket.Handler{First: func() error { return socket.ErrDisconnected }, End: func(error) {}})
+					}
+				})}
+				go func() { _ = hs.Serve(network) }()
+				hc := network.Client()
+				r, err := http.NewRequestWithContext(t.Context(), test.method, "http://localhost/", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Header = test.header
+				res, err := hc.Do(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = res.Body.Close()
+				if res.StatusCode != test.want {
+					t.Error(res.Status)
+				}
+				if version := res.Header.Get("Sec-WebSocket-Version"); name == "version 8" && version != "13" {
+					t.Errorf("version %q is offered", version)
+				}
+				hc.CloseIdleConnections()
+				_ = hs.Close()
+			})
+		})
+	}
 }

@@ -2,28 +2,36 @@ package socket
 
 import (
 	"context"
+	"sync"
 	"time"
 
-	"github.com/coder/websocket"
+	"github.com/leat-dev/leat/internal/server/internal/outgoing"
 )
 
-// Write writes a text frame, after the writes of other goroutines. It blocks while the client accepts no bytes, at most for
+// maxPooled is the capacity in bytes of the largest write buffer that is used again. Few frames are larger.
+const maxPooled = 64 << 10
+
+var writeBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// Write writes a text message, after the writes of other goroutines. It blocks while the client accepts no bytes, at most for
 // Options.Stall. Its only error is ErrDisconnected, after which the connection ends.
-func (c *Conn) Write(frame []byte) error {
+func (c *Conn) Write(text []byte) error {
 	if err := c.Lock(c.ctx); err != nil {
 		return err
 	}
 	defer c.Unlock()
-	return c.WriteLocked(frame)
+	return c.WriteLocked(text)
 }
 
 // Lock acquires the write lock. A caller that decides late what to send acquires it first, so that it sends the newest state and
 // not one that went stale while another goroutine wrote. If ctx ends first, Lock returns ErrDisconnected.
 func (c *Conn) Lock(ctx context.Context) error {
-	select {
-	case c.writeLock <- struct{}{}:
-	case <-ctx.Done():
-		return ErrDisconnected
+	if !c.TryLock() {
+		select {
+		case c.writeLock <- struct{}{}:
+		case <-ctx.Done():
+			return ErrDisconnected
+		}
 	}
 	if ctx.Err() != nil { // both cases were ready
 		c.Unlock()
@@ -45,15 +53,20 @@ func (c *Conn) TryLock() bool {
 // Unlock releases the write lock.
 func (c *Conn) Unlock() { <-c.writeLock }
 
-// WriteLocked writes a text frame under the write lock.
-//
-// The write itself has no context, because a context that can end costs more than the write. The stall timer and the farewell end
-// it by closing the connection.
-func (c *Conn) WriteLocked(frame []byte) error {
-	c.stall.Reset(c.options.Stall)
-	err := c.conn.Write(context.Background(), websocket.MessageText, frame)
-	c.stall.Stop()
-	c.lastWrite.Store(time.Now().UnixNano())
+// WriteLocked writes a text message under the write lock.
+func (c *Conn) WriteLocked(text []byte) error { return c.writeFrame(opText, text) }
+
+// writeFrame writes a frame with one system call, if the system has room for it. The caller must hold the write lock.
+func (c *Conn) writeFrame(op opcode, payload []byte) error {
+	if c.closed {
+		return ErrDisconnected
+	}
+	buffer := writeBuffers.Get().(*[]byte)
+	*buffer = appendFrame((*buffer)[:0], op, payload)
+	err := c.send(*buffer)
+	if cap(*buffer) <= maxPooled {
+		writeBuffers.Put(buffer)
+	}
 	if err != nil {
 		c.cancel(ErrDisconnected)
 		return ErrDisconnected
@@ -61,58 +74,47 @@ func (c *Conn) WriteLocked(frame []byte) error {
 	return nil
 }
 
-// Heartbeat writes frame whenever nothing was written for the interval, until the connection ends.
-func (c *Conn) Heartbeat(interval time.Duration, frame []byte) {
-	c.Go(func() {
-		timer := time.NewTimer(interval)
-		defer timer.Stop()
-		for {
-			select {
-			case <-c.ctx.Done():
-				return
-			case <-timer.C:
-			}
-			if silence := time.Since(time.Unix(0, c.lastWrite.Load())); silence < interval {
-				timer.Reset(interval - silence)
-				continue
-			}
-			timer.Reset(interval)
-			if !c.TryLock() {
-				continue // another frame is being written
-			}
-			err := c.WriteLocked(frame)
-			c.Unlock()
-			if err != nil {
-				return
-			}
-		}
-	})
+// send writes whole frames. The caller must hold the write lock.
+//
+// The write has no context, because a context that can end costs more than the write. The stall timer and the farewell end it by closing
+// the connection.
+func (c *Conn) send(frames []byte) error {
+	if c.out != nil {
+		err := c.out.Write(frames)
+		c.lastWrite.Store(time.Now().UnixNano())
+		return err
+	}
+	c.stall.Reset(c.options.Stall)
+	_, err := c.net.Write(frames)
+	c.stall.Stop()
+	c.lastWrite.Store(time.Now().UnixNano())
+	return err
 }
 
-// Ping sends a WebSocket ping at every interval, until the connection ends. A client that does not answer within Options.Stall is
-// disconnected.
-func (c *Conn) Ping(interval time.Duration) {
-	c.Go(func() {
-		ticker := time.NewTicker(interval)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-c.ctx.Done():
-				return
-			case <-ticker.C:
-			}
-			// Behind a blocked write, coder/websocket gives up a ping after 5 s. Options.Stall is to decide about such a client.
-			if len(c.writeLock) > 0 {
-				continue
-			}
-			// Like Read, Ping must not watch the connection's context.
-			ctx, cancel := context.WithTimeout(context.Background(), c.options.Stall)
-			err := c.conn.Ping(ctx)
-			cancel()
-			if err != nil && len(c.writeLock) == 0 {
-				c.cancel(ErrDisconnected)
-				return
-			}
-		}
-	})
+// sendLast is send for the last frames.
+func (c *Conn) sendLast(frames []byte) error {
+	if c.out != nil {
+		return c.out.WriteLast(frames)
+	}
+	return c.send(frames)
+}
+
+// CanTry reports whether TryWrite can be used.
+func (c *Conn) CanTry() bool { return c.out != nil }
+
+// TryWrite writes a frame of AppendText if it can do so without waiting, like [outgoing.Conn.TryWrite]. The frame must not be changed
+// later. It doesn't need the write lock. Its only error is ErrDisconnected, after which the connection ends.
+func (c *Conn) TryWrite(frame []byte) (outgoing.State, error) {
+	if c.ctx.Err() != nil {
+		return outgoing.Busy, ErrDisconnected
+	}
+	state, err := c.out.TryWrite(frame)
+	if err != nil {
+		c.cancel(ErrDisconnected)
+		return outgoing.Busy, ErrDisconnected
+	}
+	if state != outgoing.Busy {
+		c.lastWrite.Store(time.Now().UnixNano())
+	}
+	return state, nil
 }

@@ -24,6 +24,7 @@ func Run(t *testing.T, open Open) {
 	}{
 		{"Append", testAppend},
 		{"AppendMany", testAppendMany},
+		{"AppendAsync", testAsync},
 		{"Create", testCreate},
 		{"Invalid", testInvalid},
 		{"Fence", testFence},

@@ -129,6 +129,15 @@ func (j *Journal) Append(ctx context.Context, b journal.Batch) error {
 	return nil
 }
 
+// AppendAsync implements [journal.AsyncAppender].
+func (j *Journal) AppendAsync(b journal.Batch, done func(error)) error {
+	if err := b.Validate(); err != nil {
+		return fmt.Errorf("append: %w", err)
+	}
+	done(j.Append(context.Background(), b))
+	return nil
+}
+
 // setSummary stores a summary but keeps the journal's own fields. The caller's summary may be stale in these fields, or contain
 // anything.
 func (l *log) setSummary(id string, s *journal.Summary) {

@@ -50,22 +50,54 @@ func (j *Journal) Append(ctx context.Context, b journal.Batch) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("append: %w", err)
 	}
-	r := requests.Get().(*request)
-	if err := r.batch.encode(&b); err != nil {
-		return fmt.Errorf("append to %s: %w", b.Conversation, err)
+	r, err := newRequest(&b)
+	if err != nil {
+		return err
 	}
-	r.size = len(r.batch.blob) + 256
-	r.state.Store(stateWaiting)
-	err := j.queue.do(ctx, r)
+	err = j.queue.do(ctx, r)
 	// A request that was withdrawn is still in the queue, so it must not be reused.
-	if r.state.Load() == stateTaken && cap(r.batch.blob) <= maxKept {
-		r.batch.keys, r.batch.summary = nil, nil
-		requests.Put(r)
+	if r.state.Load() == stateTaken {
+		r.recycle()
 	}
 	if err != nil {
 		return fmt.Errorf("append to %s: %w", b.Conversation, err)
 	}
 	return nil
+}
+
+// AppendAsync implements [journal.AsyncAppender].
+func (j *Journal) AppendAsync(b journal.Batch, done func(error)) error {
+	if err := b.Validate(); err != nil {
+		return fmt.Errorf("append: %w", err)
+	}
+	r, err := newRequest(&b)
+	if err != nil {
+		return err
+	}
+	r.done = done
+	if err := j.queue.push(r); err != nil {
+		return fmt.Errorf("append to %s: %w", b.Conversation, err)
+	}
+	return nil
+}
+
+// newRequest returns a request for a batch.
+func newRequest(b *journal.Batch) (*request, error) {
+	r := requests.Get().(*request)
+	if err := r.batch.encode(b); err != nil {
+		return nil, fmt.Errorf("append to %s: %w", b.Conversation, err)
+	}
+	r.size = len(r.batch.blob) + 256
+	r.state.Store(stateWaiting)
+	return r, nil
+}
+
+// recycle returns a request to the pool.
+func (r *request) recycle() {
+	if cap(r.batch.blob) <= maxKept {
+		r.batch.keys, r.batch.summary, r.done = nil, nil, nil
+		requests.Put(r)
+	}
 }
 
 // encode fills b from a batch, reusing b's buffer. It retains the batch's keys but not its events.

@@ -4,6 +4,7 @@ package sqlite
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -21,7 +22,22 @@ type request struct {
 	pause func() error
 
 	state  atomic.Int32 // stateWaiting, stateTaken or abandoned
-	result chan error   // receives exactly one result
+	result chan error   // receives exactly one result, unless done is set
+	done   func(error)  // called with the result; only for batches
+}
+
+// answer reports the result of the request.
+func (r *request) answer(err error) {
+	done := r.done
+	if done == nil {
+		r.result <- err
+		return
+	}
+	if err != nil {
+		err = fmt.Errorf("append to %s: %w", r.batch.conversation, err)
+	}
+	r.recycle()
+	done(err)
 }
 
 // The states of a request.
@@ -110,6 +126,13 @@ func (q *queue) take() (group []*request, closed bool) {
 		signal(q.wake)
 	}
 	return group, q.closed && len(group)+len(q.batches)+len(q.ops) == 0
+}
+
+// isShort reports whether fewer requests wait than make a large commit.
+func (q *queue) isShort() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.batches) < shortQueue && len(q.ops) == 0 && !q.closed
 }
 
 // takeUpTo moves requests from one list to another until their size reaches the limit, and returns the remaining ones. It takes

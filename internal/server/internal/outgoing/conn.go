@@ -1,0 +1,310 @@
+package outgoing
+
+import (
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leat-dev/leat/internal/server/internal/netpoll"
+)
+
+// State is what TryWrite has done with a frame.
+type State uint8
+
+const (
+	// Sent means that the system has the whole frame.
+	Sent State = iota
+	// Pending means that the connection has taken the frame and sends the rest of it later.
+	Pending
+	// Busy means that the connection has taken nothing. The caller may send another frame instead when Config.Ready is called.
+	Busy
+)
+
+// Config describes a connection. Events, Ready and Failed are called by the poller's goroutine, among others, so they must not block.
+// They may call all methods of the connection.
+type Config struct {
+	// Conn must implement [syscall.Conn]. The outgoing connection closes it.
+	Conn   net.Conn
+	Poller *netpoll.Poller
+	// Stall is how long the client may accept no bytes while some are waiting.
+	Stall time.Duration
+	// Events is called when bytes have arrived or the client has ended its side. Events may be reported again.
+	Events func(netpoll.Events)
+	// Ready is called when a frame can be written after a TryWrite that returned Busy or Pending. If it is nil, nothing is called.
+	Ready func()
+	// Failed is called once, with the connection closed, if a frame can't be sent after TryWrite has returned. A Write returns such
+	// an error itself.
+	Failed func(error)
+}
+
+// system is what a Conn needs of the operating system. Tests replace it.
+type system interface {
+	// write takes as many bytes as the system has room for. If it has none, the error is errFull.
+	write(b []byte) (int, error)
+	// await starts or ends the calls of Conn.writable. If there is room already, it is called.
+	await(room bool) error
+	// close ends the events and the connection.
+	close()
+}
+
+// errFull reports that the system takes no bytes for now.
+var errFull = errors.New("outgoing: no room")
+
+// Conn writes frames to a connection. All methods are safe for concurrent use.
+type Conn struct {
+	system system
+	stall  time.Duration
+	ready  func()
+	failed func(error)
+
+	mu       sync.Mutex
+	err      error           // why the connection has ended
+	rest     []byte          // the unsent bytes of a frame that the system has taken in part
+	full     bool            // the system takes no bytes, and calls writable when it does
+	writing  bool            // a Write has its turn
+	last     bool            // WriteLast has had its turn
+	turns    []chan struct{} // of the Writes that wait for their turn
+	sent     chan struct{}   // closed when rest is sent, for the Write that has its turn
+	notify   bool            // ready is to be called
+	progress time.Time       // when the system last took bytes, while it is full
+	timer    *time.Timer     // nil until the system is full for the first time
+}
+
+// New returns a writer for a connection and registers the connection with the poller. On systems without a poller, it returns
+// [errors.ErrUnsupported].
+func New(config Config) (*Conn, error) {
+	c := &Conn{stall: config.Stall, ready: config.Ready, failed: config.Failed}
+	if err := attach(c, config); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// TryWrite writes a frame if it can do so without waiting. It keeps a reference to the frame until the frame is sent, so the frame must
+// not be changed. After an error, the connection is closed.
+func (c *Conn) TryWrite(frame []byte) (State, error) {
+	c.mu.Lock()
+	if err := c.refusal(); err != nil {
+		c.mu.Unlock()
+		return Busy, err
+	}
+	if c.busy() {
+		c.notify = true
+		c.mu.Unlock()
+		return Busy, nil
+	}
+	n, err := c.push(frame)
+	state := Sent
+	switch {
+	case err != nil:
+		c.fail(err)
+	case n == 0 && c.full:
+		state, c.rest, c.notify = Busy, nil, true
+	case c.full:
+		state, c.notify = Pending, true
+	}
+	c.mu.Unlock()
+	if err != nil {
+		c.system.close()
+	}
+	return state, err
+}
+
+// Write writes a frame, after the frames of other goroutines. It blocks until the system has taken the frame or the connection has
+// ended.
+func (c *Conn) Write(frame []byte) error { return c.write(frame, false) }
+
+// WriteLast is Write for the last frame. Every later frame is refused with ErrClosed, also of Writes that are waiting for their turn.
+func (c *Conn) WriteLast(frame []byte) error { return c.write(frame, true) }
+
+func (c *Conn) write(frame []byte, last bool) error {
+	c.mu.Lock()
+	if c.refusal() == nil && c.busy() {
+		turn := make(chan struct{})
+		c.turns = append(c.turns, turn)
+		c.mu.Unlock()
+		<-turn
+		c.mu.Lock()
+	}
+	if err := c.refusal(); err != nil {
+		c.mu.Unlock()
+		return err
+	}
+	c.writing = true
+	if last {
+		c.last = true
+		c.dismiss()
+	}
+	_, err := c.push(frame)
+	if err == nil && c.full {
+		sent := make(chan struct{})
+		c.sent = sent
+		c.mu.Unlock()
+		<-sent
+		c.mu.Lock()
+	}
+	c.writing = false
+	if err != nil {
+		c.fail(err)
+		c.mu.Unlock()
+		c.system.close()
+		return err
+	}
+	err = c.err // it ended while Write was waiting
+	ready := c.next()
+	c.mu.Unlock()
+	if ready != nil {
+		ready()
+	}
+	return err
+}
+
+// Close closes the connection. Writes that wait return ErrClosed. No callback starts after Close has returned, but one may still run.
+func (c *Conn) Close() {
+	c.mu.Lock()
+	if c.err != nil {
+		c.mu.Unlock()
+		return
+	}
+	c.fail(ErrClosed)
+	c.mu.Unlock()
+	c.system.close()
+}
+
+// refusal returns the error for a new frame, or nil. The caller must hold the mutex.
+func (c *Conn) refusal() error {
+	if c.err == nil && c.last {
+		return ErrClosed
+	}
+	return c.err
+}
+
+// busy reports whether a new frame has to wait. The caller must hold the mutex.
+func (c *Conn) busy() bool { return c.full || c.writing || len(c.turns) > 0 }
+
+// push passes bytes to the system until it has all of them or takes no more, and then arranges for writable to be called. It returns
+// how many the system has taken. The caller must hold the mutex.
+func (c *Conn) push(b []byte) (n int, _ error) {
+	n, err := c.system.write(b)
+	if err != nil && !errors.Is(err, errFull) {
+		return n, err
+	}
+	if c.rest = b[n:]; len(c.rest) == 0 {
+		c.rest = nil
+		return n, nil
+	}
+	c.full, c.progress = true, time.Now()
+	if c.timer == nil {
+		c.timer = time.AfterFunc(c.stall, c.checkStall)
+	} else {
+		c.timer.Reset(c.stall)
+	}
+	return n, c.system.await(true)
+}
+
+// writable continues after the system has been full. The poller calls it, possibly more often than needed.
+func (c *Conn) writable() {
+	c.mu.Lock()
+	if c.err != nil || !c.full {
+		c.mu.Unlock()
+		return
+	}
+	for len(c.rest) > 0 {
+		n, err := c.system.write(c.rest)
+		if n > 0 {
+			c.rest, c.progress = c.rest[n:], time.Now()
+		}
+		if errors.Is(err, errFull) {
+			c.mu.Unlock()
+			return // the next edge calls again
+		}
+		if err != nil {
+			c.abort(err)
+			return
+		}
+	}
+	c.rest, c.full = nil, false
+	c.timer.Stop()
+	if err := c.system.await(false); err != nil {
+		c.abort(err)
+		return
+	}
+	var ready func()
+	if c.sent != nil {
+		close(c.sent) // its Write calls next
+		c.sent = nil
+	} else {
+		ready = c.next()
+	}
+	c.mu.Unlock()
+	if ready != nil {
+		ready()
+	}
+}
+
+// next gives the turn to the first Write that waits. If there is none, it returns the callback that is due. The caller must hold the
+// mutex, and call the callback after it has released the mutex.
+func (c *Conn) next() (ready func()) {
+	switch {
+	case c.err != nil:
+	case len(c.turns) > 0:
+		c.writing = true
+		close(c.turns[0])
+		if c.turns = slices.Delete(c.turns, 0, 1); len(c.turns) == 0 {
+			c.turns = nil
+		}
+	case c.notify:
+		c.notify = false
+		return c.ready
+	}
+	return nil
+}
+
+// checkStall ends the connection if the client has accepted nothing for the limit.
+func (c *Conn) checkStall() {
+	c.mu.Lock()
+	if c.err != nil || !c.full {
+		c.mu.Unlock()
+		return
+	}
+	if silence := time.Since(c.progress); silence < c.stall {
+		c.timer.Reset(c.stall - silence)
+		c.mu.Unlock()
+		return
+	}
+	c.abort(ErrStalled)
+}
+
+// abort ends the connection while no Write or TryWrite can return the error. The caller must hold the mutex; abort releases it.
+func (c *Conn) abort(err error) {
+	c.fail(err)
+	c.mu.Unlock()
+	c.system.close()
+	if c.failed != nil {
+		c.failed(err)
+	}
+}
+
+// fail notes why the connection ends, and wakes every Write. The caller must hold the mutex, and close the connection after it has
+// released the mutex.
+func (c *Conn) fail(err error) {
+	c.err, c.rest, c.full = err, nil, false
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	if c.sent != nil {
+		close(c.sent)
+		c.sent = nil
+	}
+	c.dismiss()
+}
+
+// dismiss wakes the Writes that wait for their turn, because they are refused. The caller must hold the mutex.
+func (c *Conn) dismiss() {
+	for _, turn := range c.turns {
+		close(turn)
+	}
+	c.turns, c.notify = nil, false
+}

@@ -1,0 +1,198 @@
+package socket
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"unicode/utf8"
+
+	"github.com/coder/websocket"
+)
+
+// violation is how a client broke the protocol, as the close frame reports it.
+type violation struct {
+	code   websocket.StatusCode
+	reason string
+}
+
+func (v *violation) Error() string { return "socket: client broke the protocol: " + v.reason }
+
+// message is a text or binary message, or a control frame.
+type message struct {
+	op      opcode
+	payload []byte // valid until the next call of the parser
+}
+
+// parser finds messages in the bytes of a client, however they are split. It needs memory only for a message that has arrived in part.
+// After a violation it must not be used any more.
+type parser struct {
+	limit int64 // of the payload of a message, in bytes
+
+	head     [maxHead]byte // of the current frame
+	headSize uint8         // how many bytes of it have arrived
+	inside   bool          // the head is complete
+
+	op      opcode
+	fin     bool
+	left    int64   // bytes of the frame's payload that have not arrived
+	mask    [4]byte // for the next byte of the payload
+	started opcode  // the kind of the message whose first frame has arrived, or 0
+	data    []byte  // the payload of that message so far
+	control []byte  // the payload of a control frame that has arrived in part
+}
+
+// parse takes bytes from b, up to the end of a message at most. It returns how many it has taken and the message, if one is complete.
+// It changes b.
+func (p *parser) parse(b []byte) (n int, m message, complete bool, _ *violation) {
+	if !p.inside {
+		var v *violation
+		n, v = p.parseHead(b)
+		if v != nil || !p.inside {
+			return n, m, false, v
+		}
+		b = b[n:]
+	}
+	size := int(min(int64(len(b)), p.left))
+	payload := b[:size]
+	p.unmask(payload)
+	n += size
+	p.left -= int64(size)
+	if p.op.isControl() {
+		m, complete = p.addControl(payload)
+		return n, m, complete, nil
+	}
+	m, complete, v := p.addData(payload)
+	return n, m, complete, v
+}
+
+// addControl adds a piece of a control frame's payload. It returns the frame when that is complete.
+func (p *parser) addControl(payload []byte) (m message, complete bool) {
+	if p.left > 0 || len(p.control) > 0 {
+		p.control = append(p.control, payload...)
+		payload = p.control
+	}
+	if p.left > 0 {
+		return m, false
+	}
+	p.inside, p.control = false, nil
+	return message{p.op, payload}, true
+}
+
+// addData adds a piece of a message's payload. It returns the message when that is complete.
+func (p *parser) addData(payload []byte) (m message, complete bool, _ *violation) {
+	end := p.left == 0 && p.fin
+	if !end || len(p.data) > 0 {
+		p.data = append(p.data, payload...)
+		payload = p.data
+	}
+	p.inside = p.left > 0
+	if !end {
+		return m, false, nil
+	}
+	m = message{p.started, payload}
+	p.started, p.data = 0, nil
+	if m.op == opText && !utf8.Valid(payload) {
+		return m, false, &violation{websocket.StatusInvalidFramePayloadData, "text is not UTF-8"}
+	}
+	return m, true, nil
+}
+
+// parseHead takes bytes from b, up to the end of the frame's head at most.
+func (p *parser) parseHead(b []byte) (n int, _ *violation) {
+	for n < len(b) {
+		p.head[p.headSize] = b[n]
+		p.headSize++
+		n++
+		if p.headSize == 2 {
+			if v := p.check(); v != nil {
+				return n, v
+			}
+		}
+		if p.headSize < 2 || int(p.headSize) < p.headLength() {
+			continue
+		}
+		v := p.begin()
+		p.headSize, p.inside = 0, true
+		return n, v
+	}
+	return n, nil
+}
+
+// headLength returns the length of the frame's head. The first two bytes must have arrived.
+func (p *parser) headLength() int {
+	switch p.head[1] &^ maskBit {
+	case 126:
+		return 2 + 2 + 4
+	case 127:
+		return 2 + 8 + 4
+	}
+	return 2 + 4
+}
+
+// check checks the first two bytes of a head.
+func (p *parser) check() *violation {
+	first, second := p.head[0], p.head[1]
+	p.op, p.fin = opcode(first&0x0F), first&finBit != 0
+	reason := ""
+	switch {
+	case first&reservedBit != 0:
+		reason = "reserved bits are set"
+	case second&maskBit == 0:
+		reason = "frame is not masked"
+	case p.op.isControl() && !p.fin:
+		reason = "control frame is fragmented"
+	case p.op.isControl() && second&^maskBit > maxControl:
+		reason = "control frame is too long"
+	case p.op == opContinuation && p.started == 0:
+		reason = "continuation without a message"
+	case (p.op == opText || p.op == opBinary) && p.started != 0:
+		reason = "message inside another one"
+	case p.op > opBinary && p.op < opClose, p.op > opPong:
+		reason = "unknown opcode"
+	default:
+		return nil
+	}
+	return &violation{websocket.StatusProtocolError, reason}
+}
+
+// begin reads the length and the mask of a complete head.
+func (p *parser) begin() *violation {
+	end := p.headLength()
+	switch length := p.head[1] &^ maskBit; length {
+	case 126:
+		p.left = int64(binary.BigEndian.Uint16(p.head[2:]))
+	case 127:
+		size := binary.BigEndian.Uint64(p.head[2:])
+		if size>>63 != 0 {
+			return &violation{websocket.StatusProtocolError, "invalid length"}
+		}
+		p.left = int64(size)
+	default:
+		p.left = int64(length)
+	}
+	p.mask = [4]byte(p.head[end-4 : end])
+	if p.op.isControl() {
+		return nil
+	}
+	if p.left > p.limit-int64(len(p.data)) {
+		return &violation{websocket.StatusMessageTooBig, "message is too large"}
+	}
+	if p.op != opContinuation {
+		p.started = p.op
+	}
+	return nil
+}
+
+// unmask removes the mask from a piece of a payload.
+func (p *parser) unmask(b []byte) {
+	mask := binary.LittleEndian.Uint32(p.mask[:])
+	wide := uint64(mask)<<32 | uint64(mask)
+	n := len(b)
+	for len(b) >= 8 {
+		binary.LittleEndian.PutUint64(b, binary.LittleEndian.Uint64(b)^wide)
+		b = b[8:]
+	}
+	for i := range b {
+		b[i] ^= p.mask[i%4]
+	}
+	binary.LittleEndian.PutUint32(p.mask[:], bits.RotateLeft32(mask, -8*(n%4)))
+}

@@ -1,0 +1,187 @@
+package socket
+
+import (
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leat-dev/leat/internal/server/internal/outgoing"
+)
+
+// spokes is the number of a wheel's slots. Heartbeats are early by at most one of as many parts of the interval.
+const spokes = 16
+
+// Wheel sends the heartbeats of many connections with one timer. The timer runs only while there are connections.
+type Wheel struct {
+	interval, step time.Duration
+
+	mu    sync.Mutex
+	timer *time.Timer // nil without connections
+	begin time.Time   // of step 0
+	at    int64       // the last step that was taken
+	slots [spokes][]*beat
+	count int
+}
+
+// NewWheel returns a wheel for heartbeats or pings at an interval.
+func NewWheel(interval time.Duration) *Wheel {
+	return &Wheel{interval: interval, step: max(interval/spokes, 1)}
+}
+
+// beat is the place of a connection on a wheel. The mutex of the wheel guards the fields of the second group.
+type beat struct {
+	wheel *Wheel
+	conn  *Conn
+	frame []byte       // the heartbeat; nil for pings
+	sent  atomic.Int64 // when the ping that the client has not answered was sent, in Unix nanoseconds; 0 for none
+
+	isQueued    bool
+	slot, index int // if it is queued
+	isRemoved   bool
+}
+
+// add adds a beat that is due after the interval.
+func (w *Wheel) add(b *beat) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.count++
+	if w.timer == nil {
+		w.begin, w.at = time.Now(), 0
+		w.timer = time.AfterFunc(w.step, w.run)
+	}
+	w.queue(b, w.interval)
+}
+
+// remove ends a beat. One that has begun may still run.
+func (w *Wheel) remove(b *beat) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if b.isRemoved {
+		return
+	}
+	b.isRemoved = true
+	if b.isQueued {
+		slot := w.slots[b.slot]
+		last := slot[len(slot)-1]
+		slot[b.index], last.index = last, b.index
+		slot[len(slot)-1] = nil
+		w.slots[b.slot] = slot[:len(slot)-1]
+	}
+	if w.count--; w.count == 0 {
+		w.timer.Stop()
+		w.timer = nil
+	}
+}
+
+// queue puts a beat into the slot that is due last before delay has passed. The caller must hold the mutex.
+func (w *Wheel) queue(b *beat, delay time.Duration) {
+	if b.isRemoved {
+		return
+	}
+	step := int64((time.Since(w.begin) + delay) / w.step)
+	step = min(max(step, w.at+1), w.at+spokes)
+	b.isQueued, b.slot = true, int(step%spokes)
+	b.index = len(w.slots[b.slot])
+	w.slots[b.slot] = append(w.slots[b.slot], b)
+}
+
+// run handles the beats that are due.
+func (w *Wheel) run() {
+	w.mu.Lock()
+	step := int64(time.Since(w.begin) / w.step)
+	var due []*beat
+	for range min(step-w.at, spokes) {
+		w.at++
+		slot := &w.slots[w.at%spokes]
+		due = append(due, *slot...)
+		*slot = nil
+	}
+	w.at = max(w.at, step)
+	for _, b := range due {
+		b.isQueued = false
+	}
+	w.mu.Unlock()
+	for _, b := range due {
+		next := b.run()
+		w.mu.Lock()
+		w.queue(b, next)
+		w.mu.Unlock()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.timer != nil {
+		w.timer.Reset(max(0, time.Until(w.begin.Add(time.Duration(w.at+1)*w.step))))
+	}
+}
+
+// run sends a heartbeat or a ping if it is due. It returns the time until the next one.
+func (b *beat) run() time.Duration {
+	c, interval, now := b.conn, b.wheel.interval, time.Now()
+	if b.frame != nil {
+		if left := interval - now.Sub(time.Unix(0, c.lastWrite.Load())); left >= b.wheel.step {
+			return left
+		}
+		c.tryWrite(opText, b.frame)
+		return interval
+	}
+	if sent := b.sent.Load(); sent != 0 {
+		if left := c.options.Stall - now.Sub(time.Unix(0, sent)); left > 0 {
+			return min(interval, left+b.wheel.step) // not before the limit
+		}
+		if len(c.writeLock) == 0 { // otherwise the stall limit decides
+			c.cancel(ErrDisconnected)
+		}
+		return interval
+	}
+	if b.sent.Store(now.UnixNano()); !c.tryWrite(opPing, b.payload()) {
+		b.sent.Store(0)
+	}
+	return interval
+}
+
+// payload returns the payload of the ping that was sent last.
+func (b *beat) payload() []byte {
+	return binary.BigEndian.AppendUint64(nil, uint64(b.sent.Load()))
+}
+
+// pong notes the client's answer to a ping.
+func (b *beat) pong(payload []byte) {
+	if len(payload) == 8 {
+		b.sent.CompareAndSwap(int64(binary.BigEndian.Uint64(payload)), 0)
+	}
+}
+
+// tryWrite writes a frame without waiting, unless a frame is being written. It reports whether it does. Without a poller, another
+// goroutine writes the frame.
+func (c *Conn) tryWrite(op opcode, payload []byte) bool {
+	if c.out != nil {
+		state, err := c.TryWrite(appendFrame(nil, op, payload))
+		return err == nil && state != outgoing.Busy
+	}
+	if c.ctx.Err() != nil || !c.TryLock() {
+		return false
+	}
+	started := c.TryGo(func() {
+		defer c.Unlock()
+		_ = c.writeFrame(op, payload)
+	})
+	if !started {
+		c.Unlock()
+	}
+	return started
+}
+
+// Heartbeat writes a text message whenever nothing was written for the wheel's interval, until the connection ends. It may be a little
+// early. Only Handler.First may call it, and neither it nor Ping a second time.
+func (c *Conn) Heartbeat(wheel *Wheel, text []byte) {
+	c.beat = &beat{wheel: wheel, conn: c, frame: text}
+	wheel.add(c.beat)
+}
+
+// Ping sends a WebSocket ping at the wheel's interval, until the connection ends. A client that does not answer within Options.Stall is
+// disconnected. Only Handler.First may call it, and neither it nor Heartbeat a second time.
+func (c *Conn) Ping(wheel *Wheel) {
+	c.beat = &beat{wheel: wheel, conn: c}
+	wheel.add(c.beat)
+}

@@ -1,0 +1,186 @@
+// An event stream without a goroutine. Its connection is taken from net/http.
+
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/internal/fanout"
+	"github.com/leat-dev/leat/internal/server/internal/netpoll"
+	"github.com/leat-dev/leat/internal/server/internal/outgoing"
+	"github.com/leat-dev/leat/internal/store/feed"
+	"github.com/leat-dev/leat/sse"
+)
+
+// lastLimit is how long a client may take to accept the last frame. A restart waits for it.
+const lastLimit = 5 * time.Second
+
+// canDetach reports whether the viewer can go on without a goroutine. NDJSON is for programs, which are few, so it keeps its goroutine.
+func (v *viewer) canDetach() bool { return v.encoding == feed.SSE && server.IsDetachable(v.r) }
+
+// detached is a detached event stream. Its viewer calls ended; the poller calls the other methods.
+type detached struct {
+	n            *native
+	conversation string
+	isChunked    bool // HTTP/1.0 has no chunks; the end of the connection is that of the stream
+	viewer       *fanout.Viewer
+	out          *outgoing.Conn
+	measured     *server.Viewer
+	leave        func()
+	end          func(bytes int64)
+
+	mu    sync.Mutex
+	bytes int64
+	last  []byte      // the frame to write before the connection is closed, from the end of the viewer on
+	limit *time.Timer // for last; nil before the end of the viewer
+	once  sync.Once   // closing
+}
+
+var (
+	heartbeatSSE   = sse.AppendComment(nil, "ping")
+	heartbeatChunk = chunk(heartbeatSSE)
+)
+
+// chunk returns a frame as a chunk of HTTP/1.1.
+func chunk(frame []byte) []byte { return fmt.Appendf(nil, "%x\r\n%s\r\n", len(frame), frame) }
+
+// detach sends the greeting and the first batch with one write, and goes on without a goroutine.
+func (v *viewer) detach(ctx context.Context) error {
+	greeting, err := v.greeting()
+	if err != nil {
+		return err
+	}
+	b, err := v.poll(ctx)
+	if err != nil {
+		return err
+	}
+	conn, frame, err := server.TakeStream(v.w, v.r, server.EventStream)
+	if err != nil {
+		return err
+	}
+	v.isDetached = true
+	v.measured = v.metrics.Open()
+	d := &detached{n: v.n, conversation: v.feed.Conversation(), isChunked: v.r.ProtoAtLeast(1, 1), measured: v.measured, leave: v.leave}
+	o := fanout.Options{Reader: v.feed, Out: d, Encoding: feed.SSE, Heartbeat: heartbeatSSE, Metrics: v.metrics, Measured: v.measured, End: d.ended}
+	if d.isChunked {
+		o.Encoding, o.Heartbeat = feed.SSEChunk, heartbeatChunk
+		greeting = chunk(greeting)
+	}
+	frame = append(frame, greeting...)
+	if b == nil {
+		v.measured.Idle(v.cursor)
+	} else if batch, err := b.Encode(o.Encoding); err == nil { // otherwise the viewer meets the error again, and reports it
+		frame = append(frame, batch...)
+		v.measured.Wrote(v.cursor, b, len(batch))
+		v.cursor = b.Cursor
+	}
+	o.Cursor, d.bytes = v.cursor, int64(len(frame))
+	d.viewer = v.n.viewers.NewViewer(o)
+	d.end = server.Detach(v.w, d.viewer.Cancel)
+	d.out, err = outgoing.New(outgoing.Config{
+		Conn: conn, Poller: v.n.s.Poller(), Stall: v.n.s.Options().Stall, Events: d.event, Ready: d.ready, Failed: func(error) { d.event(netpoll.Closed) },
+	})
+	if err != nil {
+		v.n.s.Log().Error("a connection can't be polled", "error", err) // the client connects again
+		_ = conn.Close()
+		d.viewer.Cancel(fanout.ErrDisconnected)
+	} else if state, err := d.out.TryWrite(frame); err != nil || state == outgoing.Busy { // a new connection is never busy
+		d.viewer.Cancel(fanout.ErrDisconnected)
+	}
+	d.viewer.Start()
+	return nil
+}
+
+// TryWrite implements [fanout.Out].
+func (d *detached) TryWrite(frame []byte) (outgoing.State, error) { return d.out.TryWrite(frame) }
+
+// event ends a stream whose client has left. Bytes that it sends have no meaning.
+func (d *detached) event(e netpoll.Events) {
+	if e&netpoll.Closed != 0 {
+		d.viewer.Cancel(fanout.ErrDisconnected)
+		d.mu.Lock()
+		isLast := d.limit != nil
+		d.mu.Unlock()
+		if isLast {
+			d.close()
+		}
+	}
+}
+
+// ready continues after the connection has taken no more bytes.
+func (d *detached) ready() {
+	d.mu.Lock()
+	isLast := d.limit != nil
+	d.mu.Unlock()
+	if isLast {
+		d.writeLast()
+	} else {
+		d.viewer.Ready()
+	}
+}
+
+// ended tells the client why the stream ends, and closes the connection when the client has it.
+func (d *detached) ended(cause error, bytes int64) {
+	d.measured.Close()
+	d.leave()
+	var frame []byte
+	if !errors.Is(cause, fanout.ErrDisconnected) && !errors.Is(cause, context.Canceled) {
+		var err error
+		if frame, err = lastFrame(feed.SSE, d.conversation, cause); err != nil || server.Describe(cause).Status == http.StatusInternalServerError {
+			d.n.s.Log().Error("event stream failed", "conversation", d.conversation, "error", errors.Join(cause, err))
+		}
+		if d.isChunked {
+			frame = append(chunk(frame), "0\r\n\r\n"...)
+		}
+	}
+	d.mu.Lock()
+	d.bytes, d.last = d.bytes+bytes, frame
+	d.limit = time.AfterFunc(lastLimit, d.close)
+	d.mu.Unlock()
+	if frame == nil {
+		d.close()
+	} else {
+		d.writeLast()
+	}
+}
+
+// writeLast writes the last frame as soon as the connection takes it, and closes the connection when all of it is sent.
+func (d *detached) writeLast() {
+	d.mu.Lock()
+	frame := d.last
+	d.mu.Unlock()
+	if frame == nil {
+		d.close() // it was pending
+		return
+	}
+	state, err := d.out.TryWrite(frame)
+	if state == outgoing.Busy && err == nil {
+		return
+	}
+	d.mu.Lock()
+	d.last, d.bytes = nil, d.bytes+int64(len(frame))
+	d.mu.Unlock()
+	if state == outgoing.Sent || err != nil {
+		d.close()
+	}
+}
+
+// close closes the connection and ends the request.
+func (d *detached) close() {
+	d.once.Do(func() {
+		if d.out != nil {
+			d.out.Close()
+		}
+		d.mu.Lock()
+		bytes := d.bytes
+		d.limit.Stop()
+		d.mu.Unlock()
+		d.end(bytes)
+	})
+}

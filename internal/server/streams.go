@@ -1,0 +1,164 @@
+// Streams: what ends them, and how they outlive their handlers.
+
+package server
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/leat-dev/leat/internal/server/internal/netpoll"
+)
+
+// liveStreams are the streams of a server. The zero value is ready to use.
+type liveStreams struct {
+	open sync.WaitGroup // counts the streams that have not ended
+
+	mu       sync.Mutex
+	isClosed bool
+	all      map[*liveStream]struct{}
+}
+
+// liveStream is what can end a stream.
+type liveStream struct {
+	cancel context.CancelCauseFunc
+	forget func() bool // removes it from its session; nil without one
+	expiry *time.Timer // nil if its credentials don't expire
+}
+
+// add registers a stream. After close it is cancelled at once.
+func (l *liveStreams) add(st *liveStream) {
+	l.open.Add(1)
+	l.mu.Lock()
+	isClosed := l.isClosed
+	if l.all == nil {
+		l.all = map[*liveStream]struct{}{}
+	}
+	l.all[st] = struct{}{}
+	l.mu.Unlock()
+	if isClosed {
+		st.cancel(ErrShutdown)
+	}
+}
+
+// remove ends what could end the stream.
+func (l *liveStreams) remove(st *liveStream) {
+	if st.forget != nil {
+		st.forget()
+	}
+	if st.expiry != nil {
+		st.expiry.Stop()
+	}
+	l.mu.Lock()
+	delete(l.all, st)
+	l.mu.Unlock()
+	l.open.Done()
+}
+
+// close cancels all streams, also those that are added later.
+func (l *liveStreams) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.isClosed {
+		return
+	}
+	l.isClosed = true
+	for st := range l.all {
+		st.cancel(ErrShutdown)
+	}
+}
+
+// stream gives a streaming request a context that ends with the server, with its session, and, unless the connection can renew
+// them, with its credentials.
+func (s *Server) stream(r *http.Request, e *endpoint, id Identity) (_ *http.Request, end func()) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	st := s.hook(e, id, cancel)
+	return r.WithContext(ctx), func() {
+		s.streams.remove(st)
+		cancel(nil)
+	}
+}
+
+// hook calls cancel when the server closes, when the session of a stream ends, and, unless the connection can renew them, when its
+// credentials expire. The server waits for the stream until it is removed.
+func (s *Server) hook(e *endpoint, id Identity, cancel context.CancelCauseFunc) *liveStream {
+	st := &liveStream{cancel: cancel}
+	if id.session != "" {
+		st.forget = s.sessions.add(id.session, cancel)
+		if s.opt.Sessions.IsEnded(id.session) { // ended after the request was accepted
+			cancel(errLoggedOut)
+		}
+	}
+	if e.Access != InBand && !id.Expires.IsZero() {
+		st.expiry = time.AfterFunc(time.Until(id.Expires), func() { cancel(ErrExpired) })
+	}
+	s.streams.add(st)
+	return st
+}
+
+// IsDetachable reports whether the connection of a request can be taken over by [http.Hijacker] and used without a goroutine.
+func IsDetachable(r *http.Request) bool {
+	if !netpoll.IsSupported || r.ProtoMajor != 1 || r.TLS != nil || r.ContentLength != 0 {
+		return false
+	}
+	c, _ := r.Context().Value(connKey{}).(*conn)
+	if c == nil {
+		return true // another http.Server than Serve's has accepted it
+	}
+	_, ok := c.Conn.(syscall.Conn)
+	return ok
+}
+
+// Detach lets the handler of a stream return before the stream ends, after it has taken the connection over. The request ends, for
+// the log, for the metrics and for [Server.Serve], when end is called with the number of bytes sent since. When the stream has to end,
+// cancel is called with the cause, also more than once and possibly before Detach returns; it must not block. The context of the request
+// ends when its handler returns. Detach panics if w isn't the response of a stream.
+func Detach(w http.ResponseWriter, cancel context.CancelCauseFunc) (end func(bytes int64)) {
+	return w.(*response).detach(cancel)
+}
+
+// TakeStream is [Server.OpenStream] for a request that is detachable: it takes the connection over before anything is sent. The caller
+// sends head first, and then a body that is chunked unless the request's version is HTTP/1.0. It closes the connection after the body.
+// [Detach] has to be called next. What the client has sent after its request gets no answer.
+func TakeStream(w http.ResponseWriter, r *http.Request, contentType string) (conn net.Conn, head []byte, err error) {
+	h := w.Header()
+	streamHeaders(h, contentType)
+	h.Set("Connection", "close")
+	h.Set("Date", time.Now().UTC().Format(http.TimeFormat))
+	if r.ProtoAtLeast(1, 1) {
+		h.Set("Transfer-Encoding", "chunked")
+	}
+	b := bytes.NewBuffer(make([]byte, 0, 1<<10))
+	b.WriteString("HTTP/1.1 200 OK\r\n")
+	if err := h.Write(b); err != nil {
+		return nil, nil, fmt.Errorf("head of a stream: %w", err)
+	}
+	b.WriteString("\r\n")
+	if conn, _, err = http.NewResponseController(w).Hijack(); err != nil {
+		return nil, nil, fmt.Errorf("take a connection: %w", err)
+	}
+	w.(*response).status = http.StatusOK
+	return conn, b.Bytes(), nil
+}
+
+// detach is [Detach] for a route. The result refers to no part of the request, which would stay in memory otherwise.
+func (s *Server) detach(w *response, r *http.Request, e *endpoint, id Identity, cancel context.CancelCauseFunc) (end func(bytes int64)) {
+	w.isDetached = true
+	st := s.hook(e, id, cancel)
+	rec := newRecord(r, w, e.Pattern)
+	rec.conversation, rec.turn = strings.Clone(rec.conversation), strings.Clone(rec.turn) // they were parts of the request's first line
+	return func(bytes int64) {
+		s.streams.remove(st)
+		rec.bytes += bytes
+		s.finish(context.Background(), rec, e)
+	}
+}
+
+// Poller returns the poller of the connections that have no goroutine.
+func (s *Server) Poller() *netpoll.Poller { return &s.poller }
