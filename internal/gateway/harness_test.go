@@ -55,6 +55,12 @@ func (f *faulty) Append(ctx context.Context, b journal.Batch) error {
 	return f.Journal.Append(ctx, b)
 }
 
+// AppendAsync implements [journal.AsyncAppender] for every journal, also for those of tests that block.
+func (f *faulty) AppendAsync(b journal.Batch, report func(error)) error {
+	go func() { report(f.Append(context.Background(), b)) }()
+	return nil
+}
+
 func (f *faulty) Healthy() error {
 	if err := f.err.Load(); err != nil {
 		return *err

@@ -67,12 +67,12 @@ func (r *Reader) Check(ctx context.Context) error {
 	}
 	s, ok := r.AccessInfo(current).(*journal.Summary)
 	if !ok || Decide(r.p, ActionRead, s) != nil {
-		stored, err := r.g.Conversation(ctx, r.p, ActionRead, r.Conversation())
+		summary, err := r.g.Conversation(ctx, r.p, ActionRead, r.Conversation())
 		if err != nil {
 			return err
 		}
 		// Only what Decide needs of it, because the rest changes without an AccessChanged.
-		r.SetAccessInfo(current, &journal.Summary{ID: stored.ID, Tenant: stored.Tenant, Owner: stored.Owner, Grants: stored.Grants})
+		r.SetAccessInfo(current, &journal.Summary{ID: summary.ID, Tenant: summary.Tenant, Owner: summary.Owner, Grants: summary.Grants})
 	}
 	r.access.Store(current)
 	return nil

@@ -9,31 +9,31 @@ import (
 )
 
 // maxUnread is how many bytes a pipe holds in one direction, as a socket does. On a connection without a buffer two peers that ping
-// each other at the same moment would wait for each other forever, because each reads the other's answer only after it has written its own.
+// each other at the same moment would wait for each other forever, because each reads the other's answer only after it has total its own.
 const maxUnread = 64 << 10
 
 // Pipe returns the two ends of a connection in memory. Unlike those of [net.Pipe] they are buffered. They know no deadlines. Goroutines
 // that wait for them are durably blocked in the sense of testing/synctest.
 func Pipe() (client, server net.Conn) {
-	up, down := newBuffer(), newBuffer()
-	return &end{in: down, out: up}, &end{in: up, out: down}
+	requests, responses := newBuffer(), newBuffer()
+	return &end{source: responses, target: requests}, &end{source: requests, target: responses}
 }
 
 // end is one end of a pipe. It is safe for concurrent use.
-type end struct{ in, out *buffer }
+type end struct{ source, target *buffer }
 
 var _ net.Conn = (*end)(nil)
 
 // Read returns io.EOF after the other end was closed and everything was read, and [io.ErrClosedPipe] after this end was closed.
-func (e *end) Read(p []byte) (int, error) { return e.in.read(p) }
+func (e *end) Read(p []byte) (int, error) { return e.source.take(p) }
 
 // Write blocks while the buffer is full. It returns [io.ErrClosedPipe] after one of the ends was closed.
-func (e *end) Write(p []byte) (int, error) { return e.out.write(p) }
+func (e *end) Write(p []byte) (int, error) { return e.target.write(p) }
 
 // Close ends both directions. The other end can still read what was written before.
 func (e *end) Close() error {
-	e.out.close(false)
-	e.in.close(true)
+	e.target.close(false)
+	e.source.close(true)
 	return nil
 }
 
@@ -70,7 +70,7 @@ func newBuffer() *buffer {
 	return b
 }
 
-func (b *buffer) read(p []byte) (int, error) {
+func (b *buffer) take(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for len(p) > 0 && len(b.unread) == 0 && !b.isClosed {
@@ -88,19 +88,19 @@ func (b *buffer) read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (b *buffer) write(p []byte) (written int, err error) {
+func (b *buffer) write(p []byte) (total int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for {
 		if b.isClosed {
-			return written, io.ErrClosedPipe
+			return total, io.ErrClosedPipe
 		}
-		n := min(len(p)-written, maxUnread-len(b.unread))
-		b.unread = append(b.unread, p[written:written+n]...)
-		written += n
+		n := min(len(p)-total, maxUnread-len(b.unread))
+		b.unread = append(b.unread, p[total:total+n]...)
+		total += n
 		b.changed.Broadcast()
-		if written == len(p) {
-			return written, nil
+		if total == len(p) {
+			return total, nil
 		}
 		b.changed.Wait()
 	}

@@ -67,7 +67,7 @@ func (v *viewer) detach(ctx context.Context) error {
 	v.isDetached = true
 	v.measured = v.metrics.Open()
 	d := &detached{n: v.n, conversation: v.feed.Conversation(), isChunked: v.r.ProtoAtLeast(1, 1), measured: v.measured, leave: v.leave}
-	o := fanout.Options{Reader: v.feed, Out: d, Encoding: feed.SSE, Heartbeat: heartbeatSSE, Metrics: v.metrics, Measured: v.measured, End: d.ended}
+	o := fanout.Options{Reader: v.feed, Sink: d, Encoding: feed.SSE, Heartbeat: heartbeatSSE, Metrics: v.metrics, Measured: v.measured, End: d.ended}
 	if d.isChunked {
 		o.Encoding, o.Heartbeat = feed.SSEChunk, heartbeatChunk
 		greeting = chunk(greeting)
@@ -97,7 +97,7 @@ func (v *viewer) detach(ctx context.Context) error {
 	return nil
 }
 
-// TryWrite implements [fanout.Out].
+// TryWrite implements [fanout.Sink].
 func (d *detached) TryWrite(frame []byte) (outgoing.State, error) { return d.out.TryWrite(frame) }
 
 // event ends a stream whose client has left. Bytes that it sends have no meaning.

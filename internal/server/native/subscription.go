@@ -64,7 +64,7 @@ func (s *webSocket) subscribe(f clientFrame) error {
 	s.subs[f.Conversation] = sub
 	if s.conn.CanTry() {
 		sub.viewer = s.n.viewers.NewViewer(fanout.Options{
-			Reader: reader, Cursor: f.After, Encoding: feed.Text, Out: sub, Metrics: s.n.sockets, Measured: sub.metrics, End: sub.ended,
+			Reader: reader, Cursor: f.After, Encoding: feed.Text, Sink: sub, Metrics: s.n.sockets, Measured: sub.metrics, End: sub.ended,
 		})
 		sub.cancel = func() { sub.viewer.Cancel(fanout.ErrDisconnected) }
 		sub.viewer.Start()
@@ -76,7 +76,7 @@ func (s *webSocket) subscribe(f clientFrame) error {
 	return nil
 }
 
-// TryWrite implements [fanout.Out].
+// TryWrite implements [fanout.Sink].
 func (b *subscription) TryWrite(frame []byte) (outgoing.State, error) {
 	b.s.mu.Lock() // until the subscription is in the list, because the connection may be ready at once
 	defer b.s.mu.Unlock()

@@ -77,12 +77,7 @@ const maxChunkHead, maxTextHead = 16 + 2, 10
 // encode builds the form that contains the other encodings as slices, so a batch is serialized once even if its readers use different
 // transports.
 func (b *Batch) encode() {
-	size := 256
-	for i := range b.Events {
-		n := int(cost(&b.Events[i]))
-		size += 256 + n + n/32 // some more for escapes, because copying a long frame costs as much as writing it
-	}
-	w := make([]byte, maxChunkHead, size)
+	w := make([]byte, maxChunkHead, b.size())
 	w = append(append(append(w, "id: "...), b.Cursor...), "\ndata: "...)
 	b.begin = len(w)
 	if w, b.err = b.appendJSON(w); b.err != nil {
@@ -112,6 +107,17 @@ func appendText(w, text []byte) []byte {
 		w = binary.BigEndian.AppendUint64(append(w, finalText, 127), uint64(n))
 	}
 	return append(w, text...)
+}
+
+// size estimates the length of the frame of a batch of events, with 3 % more for escapes in texts, so that the buffer seldom has to grow
+// and be copied.
+func (b *Batch) size() int {
+	size := 256
+	for i := range b.Events {
+		n := int(cost(&b.Events[i]))
+		size += 256 + n + n/32
+	}
+	return size
 }
 
 // appendJSON appends the JSON form of the batch. Long texts are split into several events here, so that clients can show them

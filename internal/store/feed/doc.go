@@ -32,6 +32,6 @@
 //     has the same bytes there.
 //   - Poll and Publish wait for no reader. Reading the log, merging and encoding happen outside the feed's lock. Copying the structure of a
 //     snapshot happens under it, and costs as much as there are parts, whatever their size.
-//   - A batch is encoded once and shared by all readers at the same position.
+//   - A batch is encoded once and shared by all readers at the same position, as long as one of them holds it or it is the latest.
 //   - The package starts no goroutines.
 package feed

@@ -34,6 +34,7 @@ type Feed struct {
 	watchers []*func()
 	err      error // the reason why the feed was closed
 	cache    map[key]weak.Pointer[Batch]
+	latest   *Batch // the last one added to the cache, if it is small
 }
 
 // state is the feed's view of its conversation. mu protects it.
@@ -55,6 +56,10 @@ type key struct {
 	kind        byte // t from the tail, l from the log, s a snapshot
 	budget      int  // for a batch from the log
 }
+
+// maxLatest limits the latest batch that stays in memory, in bytes of its frame. Readers that return together share it even if each of
+// them leaves before the next one arrives.
+const maxLatest = 256 << 10
 
 // maxCached limits the cached batches of one head, which is the number of different positions to catch up from.
 const maxCached = 256
@@ -115,8 +120,8 @@ type accessInfo struct {
 	info  any
 }
 
-// AccessInfo returns what SetAccessInfo has stored for this value of [Feed.Access], or nil. So the access of a reader of a feed in
-// memory can be decided without a read of the journal. It returns nil once the deletion of the conversation was published.
+// AccessInfo returns what SetAccessInfo stored for this value of [Feed.Access], or nil. With it, the gateway decides about a reader's
+// access without a read of the journal. It returns nil once the deletion of the conversation was published.
 func (f *Feed) AccessInfo(count int64) any {
 	if a := f.accessInfo.Load(); a != nil && a.count == count && !f.isDeleted.Load() {
 		return a.info
@@ -213,9 +218,15 @@ func (f *Feed) wake() {
 	if f.err != nil {
 		return // they were notified when the feed was closed
 	}
-	clear(f.cache) // up-to-date readers ask for the next events now
+	f.clearCache() // up-to-date readers ask for the next events now
 	f.signal()
 	f.notify = make(chan struct{})
+}
+
+// clearCache forgets the batches that readers share. The caller holds mu.
+func (f *Feed) clearCache() {
+	clear(f.cache)
+	f.latest = nil
 }
 
 // signal tells everybody who waits that the feed has changed. The caller holds mu.
@@ -245,7 +256,7 @@ func (f *Feed) Close(err error) {
 	defer f.mu.Unlock()
 	if f.err == nil {
 		f.err = err
-		clear(f.cache)
+		f.clearCache()
 		f.signal()
 	}
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"weak"
 
 	"go.uber.org/goleak"
 
@@ -94,6 +96,28 @@ func TestReadersShareBatches(t *testing.T) {
 	}
 	if poll(t, f, NewCursor("e", 4), 0) == poll(t, f, NewCursor("e", 5), 0) {
 		t.Error("readers at different places share a batch")
+	}
+}
+
+// Readers who return together share one encoded batch even if the collector runs between them.
+func TestLatestBatchSurvivesACollection(t *testing.T) {
+	log := &fakeLog{epoch: "e"}
+	_, f := open(t, log, Config{})
+	defer f.Release()
+	publish(t, log, f, append(answer(), says(0, "a"), says(1, "b"))...)
+	shared := weak.Make(poll(t, f, "e.1", 0))
+	runtime.GC()
+	if shared.Value() == nil || poll(t, f, "e.1", 0) != shared.Value() {
+		t.Error("the batch was collected")
+	}
+	b := f.latest
+	publish(t, log, f, says(2, "c"))
+	if b == nil || f.latest != nil {
+		t.Errorf("the latest batch is %v before and %v after new events", b, f.latest)
+	}
+	publish(t, log, f, says(3, strings.Repeat("x", maxLatest)))
+	if poll(t, f, "e.1", 0); f.latest != nil {
+		t.Error("a large batch stays in memory")
 	}
 }
 

@@ -152,6 +152,6 @@ func (f *Feed) replace(s state) bool {
 	}
 	f.fold, f.short, f.check, f.growth = s.fold, s.short, s.check, s.growth
 	f.compacted = max(f.compacted, s.compacted)
-	clear(f.cache)
+	f.clearCache()
 	return !s.short
 }

@@ -209,7 +209,7 @@ func (f *Feed) pick(s Stretch, head int64, budget int) (events []event.Event, up
 }
 
 // share caches a batch for other readers at the same position. If another reader was faster, it returns that reader's batch. The
-// caller holds mu. The cache holds weak pointers, so it doesn't keep unused batches in memory.
+// caller holds mu. The cache holds weak pointers, so it doesn't keep unused batches in memory, apart from the latest.
 func (f *Feed) share(k key, b *Batch) *Batch {
 	if cached := f.cache[k].Value(); cached != nil {
 		return cached
@@ -219,6 +219,10 @@ func (f *Feed) share(k key, b *Batch) *Batch {
 	}
 	if len(f.cache) < maxCached {
 		f.cache[k] = weak.Make(b)
+		f.latest = b
+		if b.Reset || b.size() > maxLatest {
+			f.latest = nil
+		}
 	}
 	return b
 }

@@ -189,7 +189,7 @@ func (f *Feed) ready(ctx context.Context) error {
 	}
 	f.mu.Lock()
 	f.state = s
-	clear(f.cache)
+	f.clearCache()
 	f.mu.Unlock()
 	f.isCurrent.Store(true)
 	return nil

@@ -77,10 +77,10 @@ type Journal interface {
 
 // AsyncAppender is implemented by journals that can append without a goroutine that waits.
 type AsyncAppender interface {
-	// AppendAsync is Append without the wait, and calls done with the result. done may be called before AppendAsync returns, or by
-	// the goroutine that commits, so it must not block or call a method that waits for a commit. If AppendAsync returns an error, done
+	// AppendAsync is Append without the wait, and calls report with the result. report may be called before AppendAsync returns, or
+	// by the goroutine that commits, so it must not block or call a method that waits for a commit. If AppendAsync returns an error, report
 	// isn't called.
-	AppendAsync(b Batch, done func(error)) error
+	AppendAsync(b Batch, report func(error)) error
 }
 
 // DamageReporter is implemented by journals that quarantine damaged conversations and serve the others.

@@ -4,7 +4,7 @@
 // frame to all its viewers, with one write each. A viewer whose connection doesn't take all of it leaves its group. As soon as it can take
 // more, it polls by itself from its own cursor, like any slow reader, and joins a group again when it is up to date.
 //
-// The package knows neither sockets nor protocols: an [Out] takes the frames.
+// The package knows neither sockets nor protocols: an [Sink] takes the frames.
 //
 // Invariants:
 //

@@ -89,7 +89,7 @@ func (s *site) view(p gateway.Principal, after feed.Cursor, slow int) *client {
 	}
 	c := &client{site: s, slow: slow, ended: make(chan error, 2)}
 	c.v = s.pool.NewViewer(fanout.Options{
-		Reader: r, Cursor: after, Encoding: feed.JSON, Out: c, Heartbeat: []byte("beat"), Metrics: s.metrics, Measured: s.metrics.Open(),
+		Reader: r, Cursor: after, Encoding: feed.JSON, Sink: c, Heartbeat: []byte("beat"), Metrics: s.metrics, Measured: s.metrics.Open(),
 		End: func(cause error, bytes int64) {
 			c.mu.Lock()
 			defer c.mu.Unlock()

@@ -19,19 +19,20 @@ const batchBudget = 1 << 20
 type group struct {
 	job
 	hub      *hub
+	feed     *feed.Feed
 	wroteAt  atomic.Int64 // Unix nanoseconds; when every viewer has been sent something since
 	accesses int64        // the feed's count of changed accesses at the last decisions about the viewers
 
-	mu       sync.Mutex
-	isClosed bool
-	cursor   feed.Cursor
-	viewers  []*Viewer
-	waiting  []*Viewer // up-to-date viewers at other cursors, to be run again after the group
+	mu         sync.Mutex
+	isClosed   bool
+	cursor     feed.Cursor
+	viewers    []*Viewer
+	latecomers []*Viewer // up-to-date viewers at other cursors, to be run again after the group
 }
 
 // newGroup returns a group at the position of a viewer.
 func newGroup(h *hub, v *Viewer) *group {
-	g := &group{hub: h, cursor: v.cursor, accesses: v.accesses}
+	g := &group{hub: h, feed: h.key.feed, cursor: v.cursor, accesses: v.accesses}
 	g.pool, g.job.run = h.pool, g.run
 	g.wroteAt.Store(time.Now().UnixNano())
 	return g
@@ -65,7 +66,7 @@ func (g *group) add(v *Viewer) addition {
 // wait has a viewer run again after the group.
 func (g *group) wait(v *Viewer) {
 	g.mu.Lock()
-	g.waiting = append(g.waiting, v)
+	g.latecomers = append(g.latecomers, v)
 	g.mu.Unlock()
 	g.wake()
 }
@@ -96,7 +97,7 @@ func (v *Viewer) leave() {
 func (g *group) close() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.isClosed = g.isClosed || len(g.viewers) == 0 && len(g.waiting) == 0
+	g.isClosed = g.isClosed || len(g.viewers) == 0 && len(g.latecomers) == 0
 	return g.isClosed
 }
 
@@ -111,10 +112,10 @@ func (g *group) run(bool) (needsSlow bool) {
 	g.mu.Lock()
 	for g.step() {
 	}
-	waiting, isEmpty := g.waiting, len(g.viewers) == 0
-	g.waiting = nil
+	latecomers, isEmpty := g.latecomers, len(g.viewers) == 0
+	g.latecomers = nil
 	g.mu.Unlock()
-	for _, v := range waiting {
+	for _, v := range latecomers {
 		v.wake()
 	}
 	if isEmpty {
@@ -128,11 +129,11 @@ func (g *group) step() bool {
 	if len(g.viewers) == 0 {
 		return false
 	}
-	if g.hub.key.feed.Access() != g.accesses {
+	if g.feed.Access() != g.accesses {
 		g.scatter()
 		return false
 	}
-	b, ok, err := g.hub.key.feed.PollTail(g.cursor, batchBudget)
+	b, ok, err := g.feed.PollTail(g.cursor, batchBudget)
 	if b == nil && ok && err == nil {
 		if frame := g.viewers[0].heartbeat; frame != nil && g.isSilent() {
 			g.write(frame, g.cursor)
@@ -174,7 +175,7 @@ func (g *group) release(v *Viewer, c feed.Cursor) {
 func (g *group) write(frame []byte, next feed.Cursor) (n int) {
 	remaining := g.viewers[:0]
 	for _, v := range g.viewers {
-		state, err := v.out.TryWrite(frame)
+		state, err := v.sink.TryWrite(frame)
 		if err == nil && state != outgoing.Busy {
 			n++
 			v.bytes += int64(len(frame))

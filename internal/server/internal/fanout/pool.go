@@ -86,23 +86,23 @@ type job struct {
 
 // The states of a job.
 const (
-	idle    = iota
-	queued  // in a lane
-	running // by a worker
-	again   // running, and woken meanwhile
+	jobIdle    = iota
+	jobQueued  // in a lane
+	jobRunning // by a worker
+	jobWoken   // running, and woken meanwhile
 )
 
 // wake makes a worker run the job.
 func (j *job) wake() {
 	for {
 		switch j.state.Load() {
-		case idle:
-			if j.state.CompareAndSwap(idle, queued) {
+		case jobIdle:
+			if j.state.CompareAndSwap(jobIdle, jobQueued) {
 				j.pool.fast.push(j)
 				return
 			}
-		case running:
-			if j.state.CompareAndSwap(running, again) {
+		case jobRunning:
+			if j.state.CompareAndSwap(jobRunning, jobWoken) {
 				return
 			}
 		default:
@@ -113,14 +113,14 @@ func (j *job) wake() {
 
 // execute runs the job, and queues it again if it needs the slow lane or was woken meanwhile.
 func (j *job) execute(isSlow bool) {
-	j.state.Store(running)
+	j.state.Store(jobRunning)
 	if j.run(isSlow) {
-		j.state.Store(queued)
+		j.state.Store(jobQueued)
 		j.pool.slow.push(j)
 		return
 	}
-	if !j.state.CompareAndSwap(running, idle) {
-		j.state.Store(queued)
+	if !j.state.CompareAndSwap(jobRunning, jobIdle) {
+		j.state.Store(jobQueued)
 		j.pool.fast.push(j)
 	}
 }

@@ -15,9 +15,9 @@ import (
 // ErrDisconnected is the cause of an end that the client can't be informed of.
 var ErrDisconnected = errors.New("fanout: client disconnected")
 
-// Out takes the frames of a viewer, like [outgoing.Conn.TryWrite]. It never waits. After Pending and Busy, [Viewer.Ready] has to be called
+// Sink takes the frames of a viewer, like [outgoing.Conn.TryWrite]. It never waits. After Pending and Busy, [Viewer.Ready] has to be called
 // as soon as it can take a frame.
-type Out interface {
+type Sink interface {
 	TryWrite(frame []byte) (outgoing.State, error)
 }
 
@@ -28,7 +28,7 @@ type Options struct {
 	// Cursor is the position of the reader.
 	Cursor   feed.Cursor
 	Encoding feed.Encoding
-	Out      Out
+	Sink     Sink
 	// Heartbeat is the frame that is written after silence. It is the same for all viewers with the same encoding. If it is nil, the
 	// connection has heartbeats of its own.
 	Heartbeat []byte
@@ -42,7 +42,7 @@ type Options struct {
 // Viewer is a reader without a goroutine. All methods are safe for concurrent use.
 type Viewer struct {
 	job
-	out       Out
+	sink      Sink
 	encoding  feed.Encoding
 	heartbeat []byte
 	metrics   *server.ViewerMetrics
@@ -66,17 +66,17 @@ type Viewer struct {
 // NewViewer returns a viewer, which does nothing before Start. It may be cancelled before.
 func (p *Pool) NewViewer(o Options) *Viewer {
 	v := &Viewer{
-		reader: o.Reader, cursor: o.Cursor, encoding: o.Encoding, out: o.Out, heartbeat: o.Heartbeat, metrics: o.Metrics, measured: o.Measured, end: o.End,
+		reader: o.Reader, cursor: o.Cursor, encoding: o.Encoding, sink: o.Sink, heartbeat: o.Heartbeat, metrics: o.Metrics, measured: o.Measured, end: o.End,
 	}
 	v.pool, v.job.run = p, v.run
-	v.state.Store(queued) // so that nothing runs it before Start
+	v.state.Store(jobQueued) // so that nothing runs it before Start
 	return v
 }
 
 // Start runs the viewer for the first time. It is called once.
 func (v *Viewer) Start() { v.pool.fast.push(&v.job) }
 
-// Ready has to be called when the out can take a frame again.
+// Ready has to be called when the sink can take a frame again.
 func (v *Viewer) Ready() { v.wake() }
 
 // Cancel ends the viewer soon. Only the first cause counts.
@@ -99,7 +99,7 @@ func (v *Viewer) cancelled() error {
 	return v.cause
 }
 
-// run writes batches until the viewer is up to date, and joins a group, or until the out takes no more.
+// run writes batches until the viewer is up to date, and joins a group, or until the sink takes no more.
 func (v *Viewer) run(isSlow bool) (needsSlow bool) {
 	if v.hasEnded {
 		return false
@@ -183,7 +183,7 @@ func (v *Viewer) write(b *feed.Batch) bool {
 		v.finish(err)
 		return false
 	}
-	state, err := v.out.TryWrite(frame)
+	state, err := v.sink.TryWrite(frame)
 	if err != nil {
 		v.finish(ErrDisconnected)
 		return false

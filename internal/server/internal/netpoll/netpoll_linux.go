@@ -35,6 +35,9 @@ type instance struct {
 	count   int
 }
 
+func (in *instance) lock()   { in.p.mu.Lock() }
+func (in *instance) unlock() { in.p.mu.Unlock() }
+
 // Handle is a connection known to a poller.
 type Handle struct {
 	in     *instance
@@ -84,12 +87,12 @@ func (in *instance) run() {
 
 // dispatch calls the handler of an event.
 func (in *instance) dispatch(e *unix.EpollEvent) {
-	in.p.mu.Lock()
+	in.lock()
 	var h *Handle
 	if int(e.Fd) < len(in.handles) {
 		h = in.handles[e.Fd]
 	}
-	in.p.mu.Unlock()
+	in.unlock()
 	if h == nil || h.serial != e.Pad {
 		return // closed meanwhile
 	}
@@ -144,8 +147,8 @@ func (in *instance) release() {
 
 // Want replaces the events that are reported. An event that has happened already is reported again.
 func (h *Handle) Want(want Events) error {
-	h.in.p.mu.Lock()
-	defer h.in.p.mu.Unlock()
+	h.in.lock()
+	defer h.in.unlock()
 	if h.in.handles[h.fd] != h {
 		return nil // closed
 	}
@@ -158,8 +161,8 @@ func (h *Handle) Want(want Events) error {
 
 // Close ends the events. It may be called twice.
 func (h *Handle) Close() {
-	h.in.p.mu.Lock()
-	defer h.in.p.mu.Unlock()
+	h.in.lock()
+	defer h.in.unlock()
 	if h.in.handles[h.fd] != h {
 		return
 	}

@@ -116,7 +116,7 @@ func (c *Conn) TryWrite(frame []byte) (State, error) {
 // ended.
 func (c *Conn) Write(frame []byte) error { return c.write(frame, false) }
 
-// WriteLast is Write for the last frame. Every later frame is refused with ErrClosed, also of Writes that are waiting for their turn.
+// WriteLast is Write for the last frame. Every later frame is refused with errClosed, also of Writes that are waiting for their turn.
 func (c *Conn) WriteLast(frame []byte) error { return c.write(frame, true) }
 
 func (c *Conn) write(frame []byte, last bool) error {
@@ -161,14 +161,14 @@ func (c *Conn) write(frame []byte, last bool) error {
 	return err
 }
 
-// Close closes the connection. Writes that wait return ErrClosed. No callback starts after Close has returned, but one may still run.
+// Close closes the connection. Writes that wait return errClosed. No callback starts after Close has returned, but one may still run.
 func (c *Conn) Close() {
 	c.mu.Lock()
 	if c.err != nil {
 		c.mu.Unlock()
 		return
 	}
-	c.fail(ErrClosed)
+	c.fail(errClosed)
 	c.mu.Unlock()
 	c.system.close()
 }
@@ -176,7 +176,7 @@ func (c *Conn) Close() {
 // refusal returns the error for a new frame, or nil. The caller must hold the mutex.
 func (c *Conn) refusal() error {
 	if c.err == nil && c.last {
-		return ErrClosed
+		return errClosed
 	}
 	return c.err
 }
@@ -274,7 +274,7 @@ func (c *Conn) checkStall() {
 		c.mu.Unlock()
 		return
 	}
-	c.abort(ErrStalled)
+	c.abort(errStalled)
 }
 
 // abort ends the connection while no Write or TryWrite can return the error. The caller must hold the mutex; abort releases it.

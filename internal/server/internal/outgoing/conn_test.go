@@ -252,13 +252,13 @@ func TestStall(t *testing.T) {
 				c := &Conn{system: p, stall: stall, failed: func(err error) { failures <- err }}
 				began := time.Now()
 				start(c)
-				if err := <-failures; !errors.Is(err, ErrStalled) || time.Since(began) != stall || !p.closed {
+				if err := <-failures; !errors.Is(err, errStalled) || time.Since(began) != stall || !p.closed {
 					t.Errorf("%v after %v, closed %t", err, time.Since(began), p.closed)
 				}
-				if _, err := c.TryWrite(nil); !errors.Is(err, ErrStalled) {
+				if _, err := c.TryWrite(nil); !errors.Is(err, errStalled) {
 					t.Error(err)
 				}
-				if err := c.Write(nil); !errors.Is(err, ErrStalled) {
+				if err := c.Write(nil); !errors.Is(err, errStalled) {
 					t.Error(err)
 				}
 				c.Close()
@@ -306,7 +306,7 @@ func TestEnds(t *testing.T) {
 			by   func(c *Conn, p *pipe)
 			want error
 		}{
-			"closed": {func(c *Conn, _ *pipe) { c.Close(); c.Close() }, ErrClosed},
+			"closed": {func(c *Conn, _ *pipe) { c.Close(); c.Close() }, errClosed},
 			"fault":  {func(c *Conn, p *pipe) { p.fault = fault; c.writable() }, fault},
 		} {
 			p := &pipe{room: func(int) int { return 1 }}
@@ -364,7 +364,7 @@ func TestWriteLast(t *testing.T) {
 		c.writable()
 		var refused int
 		for range 3 {
-			if err := <-done; errors.Is(err, ErrClosed) {
+			if err := <-done; errors.Is(err, errClosed) {
 				refused++
 			} else if err != nil {
 				t.Error(err)
@@ -373,10 +373,10 @@ func TestWriteLast(t *testing.T) {
 		if string(p.got) != "first last" || refused != 1 {
 			t.Errorf("%q, %d refused", p.got, refused)
 		}
-		if _, err := c.TryWrite([]byte("x")); !errors.Is(err, ErrClosed) {
+		if _, err := c.TryWrite([]byte("x")); !errors.Is(err, errClosed) {
 			t.Error(err)
 		}
-		if err := errors.Join(c.Write([]byte("x")), c.WriteLast([]byte("x"))); !errors.Is(err, ErrClosed) || string(p.got) != "first last" {
+		if err := errors.Join(c.Write([]byte("x")), c.WriteLast([]byte("x"))); !errors.Is(err, errClosed) || string(p.got) != "first last" {
 			t.Error(err, string(p.got))
 		}
 		c.Close()

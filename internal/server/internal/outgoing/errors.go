@@ -3,8 +3,8 @@ package outgoing
 import "errors"
 
 var (
-	// ErrClosed reports a write to a connection that Close has ended.
-	ErrClosed = errors.New("outgoing: connection closed")
-	// ErrStalled reports that the client has accepted no bytes for Config.Stall.
-	ErrStalled = errors.New("outgoing: client accepts no bytes")
+	// errClosed reports a write to a connection that Close has ended.
+	errClosed = errors.New("outgoing: connection closed")
+	// errStalled reports that the client has accepted no bytes for Config.Stall.
+	errStalled = errors.New("outgoing: client accepts no bytes")
 )

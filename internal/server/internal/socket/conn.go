@@ -280,7 +280,7 @@ func (c *Conn) leave(cause error) {
 			return
 		}
 		if farewell.Frame != nil {
-			frames = AppendText(frames, farewell.Frame)
+			frames = appendText(frames, farewell.Frame)
 		}
 		frames = appendClose(frames, farewell.Code, farewell.Reason)
 	}

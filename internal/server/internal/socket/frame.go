@@ -33,8 +33,8 @@ const (
 	maxHead = 14
 )
 
-// AppendText appends a text message to a buffer, as the frame that TryWrite takes.
-func AppendText(b, text []byte) []byte { return appendFrame(b, opText, text) }
+// appendText appends a text message to a buffer, as the frame that TryWrite takes.
+func appendText(b, text []byte) []byte { return appendFrame(b, opText, text) }
 
 // appendFrame appends a frame that is a whole message.
 func appendFrame(b []byte, op opcode, payload []byte) []byte {

@@ -41,7 +41,7 @@ func testAsync(t *testing.T, open Open) {
 	if err := <-fenced; !errors.Is(err, journal.ErrFenced) {
 		t.Errorf("a second batch at one seq: %v", err)
 	}
-	if err := a.AppendAsync(journal.Batch{}, func(error) { t.Error("done was called for a batch that was refused") }); !errors.Is(err, journal.ErrInvalid) {
+	if err := a.AppendAsync(journal.Batch{}, func(error) { t.Error("report was called for a batch that was refused") }); !errors.Is(err, journal.ErrInvalid) {
 		t.Errorf("an invalid batch: %v", err)
 	}
 	must(t, j.Append(context.Background(), batch(n+1)))

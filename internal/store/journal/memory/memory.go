@@ -130,11 +130,11 @@ func (j *Journal) Append(ctx context.Context, b journal.Batch) error {
 }
 
 // AppendAsync implements [journal.AsyncAppender].
-func (j *Journal) AppendAsync(b journal.Batch, done func(error)) error {
+func (j *Journal) AppendAsync(b journal.Batch, report func(error)) error {
 	if err := b.Validate(); err != nil {
 		return fmt.Errorf("append: %w", err)
 	}
-	done(j.Append(context.Background(), b))
+	report(j.Append(context.Background(), b))
 	return nil
 }
 

@@ -66,7 +66,7 @@ func (j *Journal) Append(ctx context.Context, b journal.Batch) error {
 }
 
 // AppendAsync implements [journal.AsyncAppender].
-func (j *Journal) AppendAsync(b journal.Batch, done func(error)) error {
+func (j *Journal) AppendAsync(b journal.Batch, report func(error)) error {
 	if err := b.Validate(); err != nil {
 		return fmt.Errorf("append: %w", err)
 	}
@@ -74,7 +74,7 @@ func (j *Journal) AppendAsync(b journal.Batch, done func(error)) error {
 	if err != nil {
 		return err
 	}
-	r.done = done
+	r.report = report
 	if err := j.queue.push(r); err != nil {
 		return fmt.Errorf("append to %s: %w", b.Conversation, err)
 	}
@@ -95,7 +95,7 @@ func newRequest(b *journal.Batch) (*request, error) {
 // recycle returns a request to the pool.
 func (r *request) recycle() {
 	if cap(r.batch.blob) <= maxKept {
-		r.batch.keys, r.batch.summary, r.done = nil, nil, nil
+		r.batch.keys, r.batch.summary, r.report = nil, nil, nil
 		requests.Put(r)
 	}
 }

@@ -22,14 +22,14 @@ type request struct {
 	pause func() error
 
 	state  atomic.Int32 // stateWaiting, stateTaken or abandoned
-	result chan error   // receives exactly one result, unless done is set
-	done   func(error)  // called with the result; only for batches
+	result chan error   // receives exactly one result, unless report is set
+	report func(error)  // called with the result; only for batches
 }
 
 // answer reports the result of the request.
 func (r *request) answer(err error) {
-	done := r.done
-	if done == nil {
+	report := r.report
+	if report == nil {
 		r.result <- err
 		return
 	}
@@ -37,7 +37,7 @@ func (r *request) answer(err error) {
 		err = fmt.Errorf("append to %s: %w", r.batch.conversation, err)
 	}
 	r.recycle()
-	done(err)
+	report(err)
 }
 
 // The states of a request.

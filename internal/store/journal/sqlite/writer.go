@@ -72,13 +72,13 @@ type pressure struct {
 
 // begin counts the n requests of a commit. One request isn't counted: a caller that sends its next request after the result of
 // the last one would only wait longer for it.
-func (p *pressure) begin(n int, now time.Time) {
-	p.rate += (float64(n-1)/float64(max(1, now.Sub(p.beganAt))) - p.rate) / 4
-	p.beganAt = now
+func (p *pressure) begin(n int, at time.Time) {
+	p.rate += (float64(n-1)/float64(max(1, at.Sub(p.beganAt))) - p.rate) / 4
+	p.beganAt = at
 }
 
 // end notes the end of a commit.
-func (p *pressure) end(now time.Time) { p.endedAt = now }
+func (p *pressure) end(at time.Time) { p.endedAt = at }
 
 // isHigh reports whether enough requests are expected in gatherFor. It is false after a pause, and if commits are quicker than
 // the wait, as without syncs.

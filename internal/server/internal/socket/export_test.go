@@ -1,0 +1,4 @@
+package socket
+
+// AppendText is appendText for tests.
+var AppendText = appendText
