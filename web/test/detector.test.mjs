@@ -19,7 +19,7 @@ const start = (page) => composer(page).press("Alt+v");
 
 /**
  * Opens a page whose first microphone is silent, so that the detector loads before the file is played. play replaces it by the file.
- * ends resolves with the first utterances when there are as many.
+ * utterances(n) resolves with the lengths of the first n utterances, in seconds.
  */
 async function voicePage(gateway, { fake: abilities, prepare } = {}) {
   let fake;
