@@ -69,7 +69,7 @@ func (w *writer) textWritten() {
 		return
 	}
 	w.release()
-	w.core.tasks.done()
+	w.core.tasks.finish()
 }
 
 // continueWith starts the goroutine, which calls fn first, and ends writeText.
@@ -78,7 +78,7 @@ func (w *writer) continueWith(fn func()) {
 		fn()
 		w.writeQueued()
 	})
-	w.core.tasks.done()
+	w.core.tasks.finish()
 }
 
 // commit is a commit of a writer.

@@ -16,15 +16,18 @@ import (
 // core is what a gateway's conversations share: the stores, the configuration, and the goroutines that work for all of them. Each
 // [writer] refers to it, and so do the parts above the writers. It knows no writer itself, so nothing in it can wait for one.
 type core struct {
-	cfg          Config // as given to New; the settings that Adjust may change since then are in liveSettings
+	// As given to New; the settings that Adjust may change since then are in liveSettings.
+	cfg          Config
 	liveSettings atomic.Pointer[Settings]
 	log          *slog.Logger
 	journal      Journal
 	feeds        *feed.Registry
 
-	life  context.Context // ends when the gateway has drained
-	end   context.CancelFunc
-	tasks tasks // every goroutine of the gateway
+	// Ends when the gateway has drained.
+	life context.Context
+	end  context.CancelFunc
+	// Every goroutine of the gateway.
+	tasks tasks
 
 	positions   positions
 	presence    presence
@@ -91,10 +94,13 @@ func (c *core) agent(name string, p agent.Principal) (Agent, bool) {
 // tasks are the goroutines of a gateway. Unlike with a sync.WaitGroup, a caller that isn't a task may call Go at any time: once wait has
 // returned, nothing starts. The zero value is ready for use.
 type tasks struct {
-	mu     sync.Mutex
-	n      int           // running
-	isOver bool          // wait was called
-	ended  chan struct{} // made by wait; closed when the last one has returned
+	mu sync.Mutex
+	// Running.
+	n int
+	// Wait was called.
+	isOver bool
+	// Made by wait; closed when the last one has returned.
+	exit chan struct{}
 }
 
 // Go runs fn in a goroutine. It returns false, and does nothing, if wait was called and no task runs any more. So it always succeeds in
@@ -104,13 +110,13 @@ func (ts *tasks) Go(fn func()) bool {
 		return false
 	}
 	go func() {
-		defer ts.done()
+		defer ts.finish()
 		fn()
 	}()
 	return true
 }
 
-// begin adds a task that has no goroutine of its own; its last call is done. It returns false if Go would.
+// begin adds a task that has no goroutine of its own; its last call is finish. It returns false if Go would.
 func (ts *tasks) begin() bool {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -121,22 +127,22 @@ func (ts *tasks) begin() bool {
 	return true
 }
 
-// done ends a task.
-func (ts *tasks) done() {
+// finish ends a task.
+func (ts *tasks) finish() {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	if ts.n--; ts.n == 0 && ts.isOver {
-		close(ts.ended)
+		close(ts.exit)
 	}
 }
 
 // wait returns when no task runs. It is called once.
 func (ts *tasks) wait() {
 	ts.mu.Lock()
-	ts.isOver, ts.ended = true, make(chan struct{})
+	ts.isOver, ts.exit = true, make(chan struct{})
 	n := ts.n
 	ts.mu.Unlock()
 	if n > 0 {
-		<-ts.ended
+		<-ts.exit
 	}
 }

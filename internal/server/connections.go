@@ -38,13 +38,17 @@ type connections struct {
 	log               *slog.Logger
 	metrics           *Metrics
 
-	mu         sync.Mutex
-	regular    int
-	idle       linked.List // idle *conns, longest first
-	spares     linked.List // spare *conns, oldest first
+	mu      sync.Mutex
+	regular int
+	// Idle *conns, longest first.
+	idle linked.List
+	// Spare *conns, oldest first.
+	spares     linked.List
 	unfinished map[netip.Prefix]int
-	full       bool      // all connections are in use, and that was logged
-	crowded    time.Time // time of the last log message about an address
+	// All connections are in use, and that was logged.
+	full bool
+	// Time of the last log message about an address.
+	crowded time.Time
 }
 
 func newConnections(maximum int, trusted func(netip.Addr) bool, log *slog.Logger, metrics *Metrics) *connections {
@@ -57,12 +61,16 @@ func newConnections(maximum int, trusted func(netip.Addr) bool, log *slog.Logger
 // conn is an open connection. The mutex of its connections guards its fields.
 type conn struct {
 	net.Conn
-	group   *connections
-	from    netip.Prefix // invalid if the connection is not counted for an address
-	hasHead bool         // the head of the first request has arrived
+	group *connections
+	// Invalid if the connection is not counted for an address.
+	from netip.Prefix
+	// The head of the first request has arrived.
+	hasHead bool
 	closed  bool
-	idle    *linked.Element // in all.idle
-	spare   *linked.Element // in all.spares
+	// In all.idle.
+	idle *linked.Element
+	// In all.spares.
+	spare *linked.Element
 }
 
 // admit registers a new connection. It returns nil if the limit is reached and no idle

@@ -12,8 +12,9 @@ import (
 // histograms are histograms of one name with the label surface. Unlike those of package prometheus they count many equal values at
 // once, because a batch is written to thousands of viewers.
 type histograms struct {
-	desc   *prometheus.Desc
-	uppers []float64 // of the buckets, ascending, without the infinite one
+	desc *prometheus.Desc
+	// Of the buckets, ascending, without the infinite one.
+	uppers []float64
 
 	mu        sync.Mutex
 	bySurface map[string]*histogram
@@ -58,7 +59,8 @@ func (h *histograms) Collect(ch chan<- prometheus.Metric) {
 type histogram struct {
 	uppers []float64
 	counts []atomic.Uint64
-	sum    atomic.Uint64 // the bits of a float64
+	// The bits of a float64.
+	sum atomic.Uint64
 }
 
 // observe counts a value n times.

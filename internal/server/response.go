@@ -11,12 +11,16 @@ import (
 // response records the result of a request. http.ResponseController finds the methods that it lacks by Unwrap.
 type response struct {
 	http.ResponseWriter
-	start  time.Time
-	status int // 0 if nothing was sent
+	start time.Time
+	// 0 if nothing was sent.
+	status int
 	bytes  int64
-	err    error            // of the handler
-	spare  bool             // it came on a spare connection
-	head   func(status int) // called before the head is sent, if not nil
+	// Of the handler.
+	err error
+	// It came on a spare connection.
+	spare bool
+	// Called before the head is sent, if not nil.
+	head func(status int)
 	// uncount removes the request from the count of its address. It is nil if the request has no body. crowded reports that the
 	// address has too many.
 	uncount func()
@@ -61,8 +65,9 @@ type record struct {
 	conversation, turn              string
 	status                          int
 	bytes                           int64
-	isRefused                       bool // for want of room, which is logged separately, once
-	start                           time.Time
+	// For want of room, which is logged separately, once.
+	isRefused bool
+	start     time.Time
 }
 
 // newRecord returns the record of a request that has ended, or is detached now.

@@ -18,18 +18,21 @@ import (
 
 // liveStreams are the streams of a server. The zero value is ready to use.
 type liveStreams struct {
-	open sync.WaitGroup // counts the streams that have not ended
+	// Counts the streams that have not ended.
+	open sync.WaitGroup
 
 	mu       sync.Mutex
 	isClosed bool
-	all      map[*liveStream]struct{}
+	streams  map[*liveStream]struct{}
 }
 
 // liveStream is what can end a stream.
 type liveStream struct {
 	cancel context.CancelCauseFunc
-	forget func() bool // removes it from its session; nil without one
-	expiry *time.Timer // nil if its credentials don't expire
+	// Removes it from its session; nil without one.
+	forget func() bool
+	// Nil if its credentials don't expire.
+	expiry *time.Timer
 }
 
 // add registers a stream. After close it is cancelled at once.
@@ -37,10 +40,10 @@ func (l *liveStreams) add(st *liveStream) {
 	l.open.Add(1)
 	l.mu.Lock()
 	isClosed := l.isClosed
-	if l.all == nil {
-		l.all = map[*liveStream]struct{}{}
+	if l.streams == nil {
+		l.streams = map[*liveStream]struct{}{}
 	}
-	l.all[st] = struct{}{}
+	l.streams[st] = struct{}{}
 	l.mu.Unlock()
 	if isClosed {
 		st.cancel(ErrShutdown)
@@ -56,7 +59,7 @@ func (l *liveStreams) remove(st *liveStream) {
 		st.expiry.Stop()
 	}
 	l.mu.Lock()
-	delete(l.all, st)
+	delete(l.streams, st)
 	l.mu.Unlock()
 	l.open.Done()
 }
@@ -69,7 +72,7 @@ func (l *liveStreams) close() {
 		return
 	}
 	l.isClosed = true
-	for st := range l.all {
+	for st := range l.streams {
 		st.cancel(ErrShutdown)
 	}
 }

@@ -24,22 +24,26 @@ const lastLimit = 5 * time.Second
 // canDetach reports whether the viewer can go on without a goroutine. NDJSON is for programs, which are few, so it keeps its goroutine.
 func (v *viewer) canDetach() bool { return v.encoding == feed.SSE && server.IsDetachable(v.r) }
 
-// detached is a detached event stream. Its viewer calls ended; the poller calls the other methods.
+// detached is a detached event stream. Its viewer calls onEnd; the poller calls the other methods.
 type detached struct {
 	n            *native
 	conversation string
-	isChunked    bool // HTTP/1.0 has no chunks; the end of the connection is that of the stream
-	viewer       *fanout.Viewer
-	out          *outgoing.Conn
-	measured     *server.Viewer
-	leave        func()
-	end          func(bytes int64)
+	// HTTP/1.0 has no chunks; the end of the connection is that of the stream.
+	isChunked bool
+	viewer    *fanout.Viewer
+	writer    *outgoing.Conn
+	measured  *server.Viewer
+	leave     func()
+	end       func(bytes int64)
 
 	mu    sync.Mutex
 	bytes int64
-	last  []byte      // the frame to write before the connection is closed, from the end of the viewer on
-	limit *time.Timer // for last; nil before the end of the viewer
-	once  sync.Once   // closing
+	// The frame to write before the connection is closed, from the end of the viewer on.
+	last []byte
+	// For last; nil before the end of the viewer.
+	limit *time.Timer
+	// Of the connection.
+	closing sync.Once
 }
 
 var (
@@ -67,7 +71,7 @@ func (v *viewer) detach(ctx context.Context) error {
 	v.isDetached = true
 	v.measured = v.metrics.Open()
 	d := &detached{n: v.n, conversation: v.feed.Conversation(), isChunked: v.r.ProtoAtLeast(1, 1), measured: v.measured, leave: v.leave}
-	o := fanout.Options{Reader: v.feed, Sink: d, Encoding: feed.SSE, Heartbeat: heartbeatSSE, Metrics: v.metrics, Measured: v.measured, End: d.ended}
+	o := fanout.Options{Reader: v.feed, Sink: d, Encoding: feed.SSE, Heartbeat: heartbeatSSE, Metrics: v.metrics, Measured: v.measured, End: d.onEnd}
 	if d.isChunked {
 		o.Encoding, o.Heartbeat = feed.SSEChunk, heartbeatChunk
 		greeting = chunk(greeting)
@@ -83,14 +87,14 @@ func (v *viewer) detach(ctx context.Context) error {
 	o.Cursor, d.bytes = v.cursor, int64(len(frame))
 	d.viewer = v.n.viewers.NewViewer(o)
 	d.end = server.Detach(v.w, d.viewer.Cancel)
-	d.out, err = outgoing.New(outgoing.Config{
+	d.writer, err = outgoing.New(outgoing.Config{
 		Conn: conn, Poller: v.n.s.Poller(), Stall: v.n.s.Options().Stall, Events: d.event, Ready: d.ready, Failed: func(error) { d.event(netpoll.Closed) },
 	})
 	if err != nil {
 		v.n.s.Log().Error("a connection can't be polled", "error", err) // the client connects again
 		_ = conn.Close()
 		d.viewer.Cancel(fanout.ErrDisconnected)
-	} else if state, err := d.out.TryWrite(frame); err != nil || state == outgoing.Busy { // a new connection is never busy
+	} else if state, err := d.writer.TryWrite(frame); err != nil || state == outgoing.Busy { // a new connection is never busy
 		d.viewer.Cancel(fanout.ErrDisconnected)
 	}
 	d.viewer.Start()
@@ -98,7 +102,7 @@ func (v *viewer) detach(ctx context.Context) error {
 }
 
 // TryWrite implements [fanout.Sink].
-func (d *detached) TryWrite(frame []byte) (outgoing.State, error) { return d.out.TryWrite(frame) }
+func (d *detached) TryWrite(frame []byte) (outgoing.State, error) { return d.writer.TryWrite(frame) }
 
 // event ends a stream whose client has left. Bytes that it sends have no meaning.
 func (d *detached) event(e netpoll.Events) {
@@ -125,8 +129,8 @@ func (d *detached) ready() {
 	}
 }
 
-// ended tells the client why the stream ends, and closes the connection when the client has it.
-func (d *detached) ended(cause error, bytes int64) {
+// onEnd tells the client why the stream ends, and closes the connection when the client has it.
+func (d *detached) onEnd(cause error, bytes int64) {
 	d.measured.Close()
 	d.leave()
 	var frame []byte
@@ -159,23 +163,23 @@ func (d *detached) writeLast() {
 		d.close() // it was pending
 		return
 	}
-	state, err := d.out.TryWrite(frame)
+	state, err := d.writer.TryWrite(frame)
 	if state == outgoing.Busy && err == nil {
 		return
 	}
 	d.mu.Lock()
 	d.last, d.bytes = nil, d.bytes+int64(len(frame))
 	d.mu.Unlock()
-	if state == outgoing.Sent || err != nil {
+	if state == outgoing.Complete || err != nil {
 		d.close()
 	}
 }
 
 // close closes the connection and ends the request.
 func (d *detached) close() {
-	d.once.Do(func() {
-		if d.out != nil {
-			d.out.Close()
+	d.closing.Do(func() {
+		if d.writer != nil {
+			d.writer.Close()
 		}
 		d.mu.Lock()
 		bytes := d.bytes

@@ -30,21 +30,28 @@ type webSocket struct {
 	n         *native
 	handshake server.Handshake
 	conn      *socket.Conn
-	ctx       context.Context // the connection's
+	// The connection's.
+	ctx context.Context
 
-	identity    atomic.Pointer[server.Identity]
-	lastWarning atomic.Int64 // the last expiry that the client was warned of, in Unix nanoseconds
+	identity atomic.Pointer[server.Identity]
+	// The last expiry that the client was warned of, in Unix nanoseconds.
+	lastWarning atomic.Int64
 
 	// Only the handlers of frames use these.
-	warning         *time.Timer              // for the expiry of the token; nil if it doesn't expire
-	subs            map[string]*subscription // by conversation
-	lanes           lanes
-	followsReadings bool // the client gets read positions
+	// For the expiry of the token; nil if it doesn't expire.
+	warning *time.Timer
+	// By conversation.
+	subs  map[string]*subscription
+	lanes lanes
+	// The client gets read positions.
+	followsReadings bool
 
-	pending chan struct{} // one slot for each request that runs
+	// One slot for each request that runs.
+	pending chan struct{}
 
-	mu      sync.Mutex
-	blocked []*subscription // those whose frame the connection didn't take at once
+	mu sync.Mutex
+	// Those whose frame the connection didn't take at once.
+	blocked []*subscription
 }
 
 // socket answers GET /api/ws.

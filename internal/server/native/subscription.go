@@ -24,11 +24,15 @@ type subscription struct {
 	s            *webSocket
 	conversation string
 	metrics      *server.Viewer
-	leave        func()         // ends the count as a viewer
-	viewer       *fanout.Viewer // nil if a follower sends the conversation
-	cancel       func()
-	finished     atomic.Bool   // it ended by itself; its last frame is written or about to be
-	exit         chan struct{} // closed after the last frame
+	// Ends the count as a viewer.
+	leave func()
+	// Nil if a follower sends the conversation.
+	viewer *fanout.Viewer
+	cancel func()
+	// It ended by itself; its last frame is written or about to be.
+	finished atomic.Bool
+	// Closed after the last frame.
+	exit chan struct{}
 }
 
 // subscribe starts a subscription. If the client has one for the same conversation, that ends first, so none of its frames
@@ -64,7 +68,7 @@ func (s *webSocket) subscribe(f clientFrame) error {
 	s.subs[f.Conversation] = sub
 	if s.conn.CanTry() {
 		sub.viewer = s.n.viewers.NewViewer(fanout.Options{
-			Reader: reader, Cursor: f.After, Encoding: feed.Text, Sink: sub, Metrics: s.n.sockets, Measured: sub.metrics, End: sub.ended,
+			Reader: reader, Cursor: f.After, Encoding: feed.Text, Sink: sub, Metrics: s.n.sockets, Measured: sub.metrics, End: sub.onEnd,
 		})
 		sub.cancel = func() { sub.viewer.Cancel(fanout.ErrDisconnected) }
 		sub.viewer.Start()
@@ -81,7 +85,7 @@ func (b *subscription) TryWrite(frame []byte) (outgoing.State, error) {
 	b.s.mu.Lock() // until the subscription is in the list, because the connection may be ready at once
 	defer b.s.mu.Unlock()
 	state, err := b.s.conn.TryWrite(frame)
-	if state != outgoing.Sent && err == nil {
+	if state != outgoing.Complete && err == nil {
 		b.s.blocked = append(b.s.blocked, b)
 	}
 	return state, err
@@ -98,8 +102,8 @@ func (s *webSocket) ready() {
 	}
 }
 
-// ended is called when the viewer has ended. The last frame is written by a goroutine, because that may wait.
-func (b *subscription) ended(cause error, _ int64) {
+// onEnd is called when the viewer has ended. The last frame is written by a goroutine, because that may wait.
+func (b *subscription) onEnd(cause error, _ int64) {
 	if !b.release(cause) || !b.s.conn.TryGo(func() {
 		defer close(b.exit)
 		b.sayWhy(cause)

@@ -26,11 +26,15 @@ type Batch struct {
 	// Snapshot is set if Reset is true.
 	Snapshot *transcript.Snapshot
 
-	piece      int // bytes, for transcript.Split
+	// Bytes, for transcript.Split.
+	piece      int
 	encodeOnce sync.Once
-	chunk      []byte // an SSE event as a chunk, which contains the other encodings but Text
-	event      int    // where the SSE event begins in chunk
-	begin, end int    // of the JSON in chunk
+	// An SSE event as a chunk, which contains the other encodings but Text.
+	chunk []byte
+	// Where the SSE event begins in chunk.
+	event int
+	// Of the JSON in chunk.
+	begin, end int
 	err        error
 
 	textOnce sync.Once

@@ -16,25 +16,31 @@ import (
 // Feed is the head of one conversation. [Registry.Acquire] returns it and [Feed.Release] releases it. All methods are safe for
 // concurrent use, but only the conversation's writer may publish.
 type Feed struct {
-	id        string
-	registry  *Registry
-	refs      int         // protected by the registry's lock
-	isCurrent atomic.Bool // loaded and referenced since, so no event can be missing
+	id       string
+	registry *Registry
+	// Protected by the registry's lock.
+	refs int
+	// Loaded and referenced since, so no event can be missing.
+	isCurrent atomic.Bool
 
 	access     atomic.Int64
 	accessInfo atomic.Pointer[accessInfo]
-	isDeleted  atomic.Bool // the deletion was published
+	// The deletion was published.
+	isDeleted atomic.Bool
 
 	// slow is a lock for readers of the log. It is a channel, so that a context can end the wait.
 	slow chan struct{}
 
 	mu sync.Mutex
 	state
-	notify   chan struct{} // closed and replaced when there are new events
+	// Closed and replaced when there are new events.
+	notify   chan struct{}
 	watchers []*func()
-	err      error // the reason why the feed was closed
-	cache    map[key]weak.Pointer[Batch]
-	latest   *Batch // the last one added to the cache, if it is small
+	// The reason why the feed was closed.
+	err   error
+	cache map[key]weak.Pointer[Batch]
+	// The last one added to the cache, if it is small.
+	latest *Batch
 }
 
 // state is the feed's view of its conversation. mu protects it.
@@ -53,8 +59,10 @@ type state struct {
 // key identifies a batch that readers share.
 type key struct {
 	after, upto int64
-	kind        byte // t from the tail, l from the log, s a snapshot
-	budget      int  // for a batch from the log
+	// T from the tail, l from the log, s a snapshot.
+	kind byte
+	// For a batch from the log.
+	budget int
 }
 
 // maxLatest limits the latest batch that stays in memory, in bytes of its frame. Readers that return together share it even if each of

@@ -13,21 +13,28 @@ import (
 // tail holds consecutive events (from, from+len(marks)]. Most events append to a text that the fold has anyway, so a tail stores only
 // where in the text they are. A batch takes the appends of thousands of events from the fold's text as one string, without a copy.
 type tail struct {
-	from  int64
-	marks []mark // of the events from+1, from+2, and so on
-	cost  int64  // of all events up to the last, from some starting point
-	bytes int    // approximate memory
+	from int64
+	// Of the events from+1, from+2, and so on.
+	marks []mark
+	// Of all events up to the last, from some starting point.
+	cost int64
+	// Approximate memory.
+	bytes int
 
-	open    map[fieldKey]*run // runs that the next append to a field may extend
-	batches int64             // number of calls of after
+	// Runs that the next append to a field may extend.
+	open map[fieldKey]*run
+	// Number of calls of after.
+	batches int64
 }
 
 // mark is one event of a tail.
 type mark struct {
-	run        *run
-	cost       int64 // of the events before this one, from the tail's starting point
-	at         int64
-	start, end uint32 // position of an append's text in the text of the run
+	run *run
+	// Of the events before this one, from the tail's starting point.
+	cost int64
+	at   int64
+	// Position of an append's text in the text of the run.
+	start, end uint32
 }
 
 // fieldKey identifies a text.
@@ -42,9 +49,12 @@ type run struct {
 	// event is the single event, or an append without its seq, time, offset and text.
 	event    event.Event
 	isSingle bool
-	text     string // of the fold, up to the end of the last append
-	last     int64  // seq of the last event
-	pinned   int    // bytes of text that the fold has dropped and only the run retains
+	// Of the fold, up to the end of the last append.
+	text string
+	// Seq of the last event.
+	last int64
+	// Bytes of text that the fold has dropped and only the run retains.
+	pinned int
 
 	// The event with the appends of the run in the result of after number batch.
 	batch int64

@@ -72,12 +72,14 @@ func newSite(t *testing.T, a agent.Agent, heartbeat time.Duration) *site {
 type client struct {
 	site *site
 	v    *fanout.Viewer
-	slow int // of a hundred frames, how many the connection doesn't take at once
+	// Of a hundred frames, how many the connection doesn't take at once.
+	slow int
 
 	mu     sync.Mutex
 	full   bool
 	frames [][]byte
-	ended  chan error // the cause
+	// The cause.
+	ended chan error
 }
 
 // view starts a viewer at a cursor.
@@ -115,7 +117,7 @@ func (c *client) TryWrite(frame []byte) (outgoing.State, error) {
 	}
 	if rand.IntN(100) >= c.slow {
 		c.frames = append(c.frames, frame)
-		return outgoing.Sent, nil
+		return outgoing.Complete, nil
 	}
 	c.full = true
 	state := outgoing.Busy

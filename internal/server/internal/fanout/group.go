@@ -18,16 +18,19 @@ const batchBudget = 1 << 20
 // group is viewers with the same cursor.
 type group struct {
 	job
-	hub      *hub
-	feed     *feed.Feed
-	wroteAt  atomic.Int64 // Unix nanoseconds; when every viewer has been sent something since
-	accesses int64        // the feed's count of changed accesses at the last decisions about the viewers
+	hub  *hub
+	feed *feed.Feed
+	// Unix nanoseconds; when every viewer has been sent something since.
+	wroteAt atomic.Int64
+	// The feed's count of changed accesses at the last decisions about the viewers.
+	accesses int64
 
-	mu         sync.Mutex
-	isClosed   bool
-	cursor     feed.Cursor
-	viewers    []*Viewer
-	latecomers []*Viewer // up-to-date viewers at other cursors, to be run again after the group
+	mu       sync.Mutex
+	isClosed bool
+	cursor   feed.Cursor
+	viewers  []*Viewer
+	// Up-to-date viewers at other cursors, to be run again after the group.
+	latecomers []*Viewer
 }
 
 // newGroup returns a group at the position of a viewer.
@@ -184,7 +187,7 @@ func (g *group) write(frame []byte, next feed.Cursor) (n int) {
 		case err != nil:
 			g.release(v, g.cursor)
 			v.Cancel(ErrDisconnected)
-		case state == outgoing.Sent:
+		case state == outgoing.Complete:
 			v.index = len(remaining)
 			remaining = append(remaining, v)
 		case state == outgoing.Pending:

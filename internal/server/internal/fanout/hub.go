@@ -17,11 +17,13 @@ type hubKey struct {
 type hub struct {
 	pool *Pool
 	key  hubKey
-	stop func() // ends the watch of the feed
+	// Ends the watch of the feed.
+	stop func()
 
 	mu        sync.Mutex
 	isRemoved bool
-	groups    atomic.Pointer[[]*group] // replaced under mu, read without it, because the feed wakes the hub with its lock held
+	// Replaced under mu, read without it, because the feed wakes the hub with its lock held.
+	groups atomic.Pointer[[]*group]
 }
 
 func (h *hub) list() []*group {

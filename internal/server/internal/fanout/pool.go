@@ -24,9 +24,10 @@ type Pool struct {
 	fast      lane
 	slow      lane
 
-	mu    sync.Mutex
-	hubs  map[hubKey]*hub
-	timer *time.Timer // nil without hubs
+	mu   sync.Mutex
+	hubs map[hubKey]*hub
+	// Nil without hubs.
+	timer *time.Timer
 }
 
 // New returns a pool whose viewers get a heartbeat after that time of silence.

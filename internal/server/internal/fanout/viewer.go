@@ -50,17 +50,20 @@ type Viewer struct {
 	end       func(cause error, bytes int64)
 
 	// The worker that runs the viewer uses these. While the viewer is in a group, the group's lock protects cursor, bytes and index.
-	reader   *gateway.Reader
-	cursor   feed.Cursor
-	bytes    int64
-	accesses int64 // the feed's count of changed accesses at the last decision
-	index    int   // in the group
+	reader *gateway.Reader
+	cursor feed.Cursor
+	bytes  int64
+	// The feed's count of changed accesses at the last decision.
+	accesses int64
+	// In the group.
+	index    int
 	hasEnded bool
 	group    atomic.Pointer[group]
 
 	mu    sync.Mutex
 	cause error
-	stop  context.CancelCauseFunc // ends what runs in the slow lane; nil if nothing does
+	// Ends what runs in the slow lane; nil if nothing does.
+	stop context.CancelCauseFunc
 }
 
 // NewViewer returns a viewer, which does nothing before Start. It may be cancelled before.
@@ -194,7 +197,7 @@ func (v *Viewer) write(b *feed.Batch) bool {
 	v.measured.Wrote(v.cursor, b, len(frame))
 	v.bytes += int64(len(frame))
 	v.cursor = b.Cursor
-	return state == outgoing.Sent
+	return state == outgoing.Complete
 }
 
 // finish ends the viewer. If it was cancelled meanwhile, that is the cause.

@@ -23,15 +23,17 @@ const maxEvents = 128
 type Poller struct {
 	mu       sync.Mutex
 	instance *instance
-	serial   int32 // of the last handle
+	// Of the last handle.
+	serial int32
 }
 
 // instance is an epoll instance and the handles that it knows. The mutex of the poller guards the handles.
 type instance struct {
-	p       *Poller
-	file    *os.File
-	raw     syscall.RawConn
-	handles []*Handle // by the number of the file
+	p    *Poller
+	file *os.File
+	raw  syscall.RawConn
+	// By the number of the file.
+	handles []*Handle
 	count   int
 }
 
@@ -40,11 +42,12 @@ func (in *instance) unlock() { in.p.mu.Unlock() }
 
 // Handle is a connection known to a poller.
 type Handle struct {
-	in     *instance
-	conn   syscall.RawConn
-	fn     func(Events)
-	fd     int32
-	serial int32 // tells an event of an earlier connection with the same file number
+	in   *instance
+	conn syscall.RawConn
+	fn   func(Events)
+	fd   int32
+	// Tells an event of an earlier connection with the same file number.
+	serial int32
 	want   Events
 }
 

@@ -14,8 +14,8 @@ import (
 type State uint8
 
 const (
-	// Sent means that the system has the whole frame.
-	Sent State = iota
+	// Complete means that the system has the whole frame.
+	Complete State = iota
 	// Pending means that the connection has taken the frame and sends the rest of it later.
 	Pending
 	// Busy means that the connection has taken nothing. The caller may send another frame instead when Config.Ready is called.
@@ -59,17 +59,27 @@ type Conn struct {
 	ready  func()
 	failed func(error)
 
-	mu         sync.Mutex
-	err        error           // why the connection has ended
-	tail       []byte          // the unsent bytes of a frame that the system has taken in part
-	full       bool            // the system takes no bytes, and calls writable when it does
-	isWriting  bool            // a Write has its turn
-	last       bool            // WriteLast has had its turn
-	turns      []chan struct{} // of the Writes that wait for their turn
-	completion chan struct{}   // closed when tail is sent, for the Write that has its turn
-	notify     bool            // ready is to be called
-	progress   time.Time       // when the system last took bytes, while it is full
-	timer      *time.Timer     // nil until the system is full for the first time
+	mu sync.Mutex
+	// Why the connection has ended.
+	err error
+	// The unsent bytes of a frame that the system has taken in part.
+	tail []byte
+	// The system takes no bytes, and calls writable when it does.
+	full bool
+	// A Write has its turn.
+	isWriting bool
+	// WriteLast has had its turn.
+	last bool
+	// Of the Writes that wait for their turn.
+	turns []chan struct{}
+	// Closed when tail is sent, for the Write that has its turn.
+	completion chan struct{}
+	// Ready is to be called.
+	notify bool
+	// When the system last took bytes, while it is full.
+	progress time.Time
+	// Nil until the system is full for the first time.
+	timer *time.Timer
 }
 
 // New returns a writer for a connection and registers the connection with the poller. On systems without a poller, it returns
@@ -96,7 +106,7 @@ func (c *Conn) TryWrite(frame []byte) (State, error) {
 		return Busy, nil
 	}
 	n, err := c.push(frame)
-	state := Sent
+	state := Complete
 	switch {
 	case err != nil:
 		c.fail(err)

@@ -103,7 +103,7 @@ func FuzzTryWrite(f *testing.F) {
 				if state != Busy {
 					want = append(want, b...)
 				}
-				refused = refused || state != Sent
+				refused = refused || state != Complete
 			} else {
 				c.writable()
 			}
@@ -155,7 +155,7 @@ func TestConcurrent(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				if state != Sent {
+				if state != Complete {
 					<-ready
 				}
 				if state != Busy {
@@ -232,7 +232,7 @@ func TestTurns(t *testing.T) {
 		}
 		p.room = all
 		p.writes = 0
-		if state, err := c.TryWrite([]byte("four")); state != Sent || err != nil || p.writes != 1 {
+		if state, err := c.TryWrite([]byte("four")); state != Complete || err != nil || p.writes != 1 {
 			t.Error(state, err, p.writes)
 		}
 		c.Close()

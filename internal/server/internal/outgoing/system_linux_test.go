@@ -74,7 +74,7 @@ func TestSockets(t *testing.T) {
 				if state != outgoing.Busy {
 					i++
 				}
-				if state != outgoing.Sent {
+				if state != outgoing.Complete {
 					waits++
 					<-ready
 				}

@@ -51,8 +51,10 @@ type Options struct {
 
 // Farewell is the end of a connection as its client sees it.
 type Farewell struct {
-	Frame  []byte               // a last frame before the close frame; nil for none
-	Code   websocket.StatusCode // 0 cuts the connection without a close frame
+	// A last frame before the close frame; nil for none.
+	Frame []byte
+	// 0 cuts the connection without a close frame.
+	Code   websocket.StatusCode
 	Reason string
 }
 
@@ -68,48 +70,73 @@ type Handler struct {
 
 // Conn is one accepted WebSocket.
 type Conn struct {
-	net     net.Conn
-	raw     syscall.RawConn // nil if a goroutine serves the connection
-	writer  *outgoing.Conn  // nil if raw is nil
+	net net.Conn
+	// Nil if a goroutine serves the connection.
+	raw syscall.RawConn
+	// Nil if raw is nil.
+	writer  *outgoing.Conn
 	options Options
 	handler Handler
 	ctx     context.Context
-	endCtx  context.CancelCauseFunc // only cancel calls it
-	unhook  func() bool             // from the request's context
-	detach  func()                  // what Options.Detach has returned, or nil
-	expiry  *time.Timer             // of EndAt
-	beat    *beat                   // of Heartbeat or Ping; nil for none
+	// Only cancel calls it.
+	endCtx context.CancelCauseFunc
+	// From the request's context.
+	unhook func() bool
+	// What Options.Detach has returned, or nil.
+	detach func()
+	// Of EndAt.
+	expiry *time.Timer
+	// Of Heartbeat or Ping; nil for none.
+	beat *beat
 
 	// Only the goroutine that reads uses these.
-	parser    parser
-	buffer    *[readSize]byte // nil while nothing is being read
-	input     []byte          // the bytes of buffer that have not been parsed
-	isBroken  bool            // the client has broken the protocol, and its bytes are ignored
-	isDrained bool            // the last read took everything that had arrived
+	parser parser
+	// Nil while nothing is being read.
+	buffer *[readSize]byte
+	// The bytes of buffer that have not been parsed.
+	input []byte
+	// The client has broken the protocol, and its bytes are ignored.
+	isBroken bool
+	// The last read took everything that had arrived.
+	isDrained bool
 
-	mu          sync.Mutex
-	tasks       sync.WaitGroup
-	isServing   bool          // Serve was called
-	isFinishing bool          // finish was started
-	isOver      bool          // no task may start, unless by another one
-	answer      *closing      // what the reader has found to say at the end
-	hasLeft     bool          // nothing more will be read
-	isReading   bool          // a goroutine reads, or nothing more will be read; only with a poller
-	hasMore     bool          // there is something to read after the current read
-	exit        chan struct{} // closed when hasLeft is set, if the farewell waits for it
-	end         chan struct{} // closed after Handler.End; nil if Serve does not wait
+	mu    sync.Mutex
+	tasks sync.WaitGroup
+	// Serve was called.
+	isServing bool
+	// Finish was started.
+	isFinishing bool
+	// No task may start, unless by another one.
+	isOver bool
+	// What the reader has found to say at the end.
+	answer *closing
+	// Nothing more will be read.
+	hasLeft bool
+	// A goroutine reads, or nothing more will be read; only with a poller.
+	isReading bool
+	// There is something to read after the current read.
+	hasMore bool
+	// Closed when hasLeft is set, if the farewell waits for it.
+	exit chan struct{}
+	// Closed after Handler.End; nil if Serve does not wait.
+	end chan struct{}
 
-	writeLock chan struct{} // the write lock: one slot
-	closed    bool          // a close frame was written; guarded by writeLock
-	stall     *time.Timer   // runs during a write; nil with a poller
-	lastWrite atomic.Int64  // Unix nanoseconds
+	// The write lock: one slot.
+	writeLock chan struct{}
+	// A close frame was written; guarded by writeLock.
+	closed bool
+	// Runs during a write; nil with a poller.
+	stall *time.Timer
+	// Unix nanoseconds.
+	lastWrite atomic.Int64
 }
 
 // closing is the close frame for a client that closed the connection or broke the protocol.
 type closing struct {
-	code    websocket.StatusCode
-	reason  string
-	isReply bool // to the client's close frame
+	code   websocket.StatusCode
+	reason string
+	// To the client's close frame.
+	isReply bool
 }
 
 // Accept answers the handshake of r. If the handshake is invalid, it sends the error response and returns false. It does not

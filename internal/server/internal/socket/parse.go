@@ -18,26 +18,36 @@ func (v *violation) Error() string { return "socket: client broke the protocol: 
 
 // message is a text or binary message, or a control frame.
 type message struct {
-	op      opcode
-	payload []byte // valid until the next call of the parser
+	op opcode
+	// Valid until the next call of the parser.
+	payload []byte
 }
 
 // parser finds messages in the bytes of a client, however they are split. It needs memory only for a message that has arrived in part.
 // After a violation it must not be used any more.
 type parser struct {
-	limit int64 // of the payload of a message, in bytes
+	// Of the payload of a message, in bytes.
+	limit int64
 
-	head     [maxHead]byte // of the current frame
-	headSize uint8         // how many bytes of it have arrived
-	inside   bool          // the head is complete
+	// Of the current frame.
+	head [maxHead]byte
+	// How many bytes of it have arrived.
+	headSize uint8
+	// The head is complete.
+	inside bool
 
-	op      opcode
-	fin     bool
-	unread  int64   // bytes of the frame's payload that have not arrived
-	mask    [4]byte // for the next byte of the payload
-	kind    opcode  // the kind of the message whose first frame has arrived, or 0
-	data    []byte  // the payload of that message so far
-	control []byte  // the payload of a control frame that has arrived in part
+	op  opcode
+	fin bool
+	// Bytes of the frame's payload that have not arrived.
+	unread int64
+	// For the next byte of the payload.
+	mask [4]byte
+	// The kind of the message whose first frame has arrived, or 0.
+	kind opcode
+	// The payload of that message so far.
+	data []byte
+	// The payload of a control frame that has arrived in part.
+	control []byte
 }
 
 // parse takes bytes from b, up to the end of a message at most. It returns how many it has taken and the message, if one is complete.

@@ -297,7 +297,7 @@ func TestPolledStall(t *testing.T) {
 			return nil
 		},
 		"try": func(c *socket.Conn) error {
-			for state, err := outgoing.Sent, error(nil); err == nil && state == outgoing.Sent; {
+			for state, err := outgoing.Complete, error(nil); err == nil && state == outgoing.Complete; {
 				state, err = c.TryWrite(socket.AppendText(nil, make([]byte, 100_000)))
 			}
 			return nil
@@ -341,7 +341,7 @@ func TestTryWrite(t *testing.T) {
 			if state != outgoing.Busy {
 				i++
 			}
-			if state != outgoing.Sent {
+			if state != outgoing.Complete {
 				<-ready
 			}
 		}

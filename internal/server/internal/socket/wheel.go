@@ -16,10 +16,13 @@ const spokes = 16
 type Wheel struct {
 	interval, step time.Duration
 
-	mu    sync.Mutex
-	timer *time.Timer // nil without connections
-	begin time.Time   // of step 0
-	at    int64       // the last step that was taken
+	mu sync.Mutex
+	// Nil without connections.
+	timer *time.Timer
+	// Of step 0.
+	begin time.Time
+	// The last step that was taken.
+	at    int64
 	slots [spokes][]*beat
 	count int
 }
@@ -31,13 +34,16 @@ func NewWheel(interval time.Duration) *Wheel {
 
 // beat is the place of a connection on a wheel. The mutex of the wheel guards the fields of the second group.
 type beat struct {
-	wheel  *Wheel
-	conn   *Conn
-	frame  []byte       // the heartbeat; nil for pings
-	pinged atomic.Int64 // when the ping that the client has not answered was sent, in Unix nanoseconds; 0 for none
+	wheel *Wheel
+	conn  *Conn
+	// The heartbeat; nil for pings.
+	frame []byte
+	// When the ping that the client has not answered was sent, in Unix nanoseconds; 0 for none.
+	pinged atomic.Int64
 
-	isQueued    bool
-	slot, index int // if it is queued
+	isQueued bool
+	// If it is queued.
+	slot, index int
 	isRemoved   bool
 }
 

@@ -123,14 +123,14 @@ func testAppendMany(t *testing.T, open Open) {
 func testCreate(t *testing.T, open Open) {
 	j := start(t, open)
 	ctx := context.Background()
-	refused(t, "append to a conversation that doesn't exist", j.Append(ctx, journal.Batch{Conversation: "c"}), journal.ErrNotFound)
+	wantError(t, "append to a conversation that doesn't exist", j.Append(ctx, journal.Batch{Conversation: "c"}), journal.ErrNotFound)
 	w := Writer{Pick: Seeded(3)}
 	b := journal.Batch{Conversation: "c", Create: true, Summary: &journal.Summary{Title: "a"}, Events: w.Next()}
 	if err := j.Append(ctx, b); err != nil {
 		t.Fatalf("create with events: %v", err)
 	}
 	// A creation whose response was lost is repeated by its caller, who must learn that the conversation exists.
-	refused(t, "create again", j.Append(ctx, b), journal.ErrExists)
+	wantError(t, "create again", j.Append(ctx, b), journal.ErrExists)
 	sameEvents(t, "created", readAll(t, j, "c", 0).Events, w.Log)
 	create(t, j, "d")
 	c, d := readAll(t, j, "c", 0), readAll(t, j, "d", 0)
@@ -142,9 +142,9 @@ func testCreate(t *testing.T, open Open) {
 		t.Errorf("a new conversation has head %d and %d events", d.Head, len(d.Events))
 	}
 	// A new log has no events, so a creation can expect 0 only.
-	refused(t, "create at 4", j.Append(ctx, journal.Batch{Conversation: "e", Create: true, Expected: 4, Summary: &journal.Summary{}}), journal.ErrFenced)
+	wantError(t, "create at 4", j.Append(ctx, journal.Batch{Conversation: "e", Create: true, Expected: 4, Summary: &journal.Summary{}}), journal.ErrFenced)
 	_, err := j.Conversation(ctx, "e")
-	refused(t, "conversation of a refused creation", err, journal.ErrNotFound)
+	wantError(t, "conversation of a refused creation", err, journal.ErrNotFound)
 }
 
 // testInvalid checks that a malformed batch is refused with ErrInvalid and nothing of it is stored.
@@ -191,7 +191,7 @@ func testFence(t *testing.T, open Open) {
 	}
 	// A batch of keys alone comes from the same writer as events. If another writer has taken over the log, its keys are out of
 	// date too.
-	refused(t, "a batch without events", j.Append(context.Background(), journal.Batch{Conversation: "c", Expected: head - 1}), journal.ErrFenced)
+	wantError(t, "a batch without events", j.Append(context.Background(), journal.Batch{Conversation: "c", Expected: head - 1}), journal.ErrFenced)
 	sameEvents(t, "after refusals", readAll(t, j, "c", 0).Events, next)
 }
 
@@ -242,7 +242,7 @@ func testAtomic(t *testing.T, open Open) {
 		t.Fatal(err)
 	}
 	_, err := j.Get(ctx, "k")
-	refused(t, "key", err, journal.ErrNotFound)
+	wantError(t, "key", err, journal.ErrNotFound)
 	if s, err := j.Conversation(ctx, "c"); err != nil || s.Title != "c" {
 		t.Errorf("summary: %+v, %v", s, err)
 	}
@@ -266,7 +266,7 @@ func testContext(t *testing.T, open Open) {
 		"trim":    j.Trim(ctx, "c", 1),
 		"delete":  j.Delete(ctx, "c"),
 	} {
-		refused(t, name, err, context.Canceled)
+		wantError(t, name, err, context.Canceled)
 	}
 	_, err := j.Read(ctx, "c", 0, 0)
 	if !errors.Is(err, context.Canceled) {
@@ -304,7 +304,7 @@ func testClose(t *testing.T, open Open) {
 		"conversations": conversations, "compact": j.Compact(ctx, "c", 1), "trace": trace, "trim": j.Trim(ctx, "c", 1),
 		"delete": j.Delete(ctx, "c"), "healthy": j.Healthy(),
 	} {
-		refused(t, name+" after close", err, journal.ErrClosed)
+		wantError(t, name+" after close", err, journal.ErrClosed)
 	}
 	if err := j.Close(); err != nil {
 		t.Errorf("close again: %v", err)

@@ -98,7 +98,7 @@ func testCompact(t *testing.T, open Open) {
 	if r := readAll(t, j, "c", 0); r.Compacted != 9 {
 		t.Errorf("Compacted went back to %d", r.Compacted)
 	}
-	refused(t, "compact a conversation that doesn't exist", j.Compact(context.Background(), "nobody", 1), journal.ErrNotFound)
+	wantError(t, "compact a conversation that doesn't exist", j.Compact(context.Background(), "nobody", 1), journal.ErrNotFound)
 }
 
 // testCompactRandom compacts random logs: one log in several steps at random moments, and a copy of it in one step at the end. The

@@ -17,7 +17,7 @@ import (
 func testRead(t *testing.T, open Open) {
 	j := start(t, open)
 	_, err := j.Read(context.Background(), "c", 0, 0)
-	refused(t, "read a conversation that doesn't exist", err, journal.ErrNotFound)
+	wantError(t, "read a conversation that doesn't exist", err, journal.ErrNotFound)
 	create(t, j, "c")
 	create(t, j, "other")
 	// The appends alternate between two conversations, so that the events of one are not next to each other on the disk.

@@ -62,7 +62,7 @@ func testTrim(t *testing.T, open Open) {
 	if r := readAll(t, j, "c", 0); r.Trimmed != int64(len(w.Log)) || len(r.Events) != 0 {
 		t.Errorf("trimmed beyond the head: %+v", r)
 	}
-	refused(t, "trim a conversation that doesn't exist", j.Trim(ctx, "nobody", 1), journal.ErrNotFound)
+	wantError(t, "trim a conversation that doesn't exist", j.Trim(ctx, "nobody", 1), journal.ErrNotFound)
 }
 
 // testDelete checks that a delete removes everything of one conversation and nothing of another, and that its id can't be used
@@ -99,7 +99,7 @@ func testDelete(t *testing.T, open Open) {
 		"append": j.Append(ctx, journal.Batch{Conversation: "c", Expected: int64(len(w.Log))}),
 		"create": j.Append(ctx, journal.Batch{Conversation: "c", Create: true, Summary: &journal.Summary{}}),
 	} {
-		refused(t, name+" of a deleted conversation", err, journal.ErrDeleted)
+		wantError(t, name+" of a deleted conversation", err, journal.ErrDeleted)
 	}
 	if v := value(t, j, "c/k"); v != "none" {
 		t.Errorf("its key is %q", v)
@@ -114,7 +114,7 @@ func testDelete(t *testing.T, open Open) {
 	if v := value(t, j, "stays/k"); v != "v" {
 		t.Errorf("key of another conversation is %q", v)
 	}
-	refused(t, "delete a conversation that doesn't exist", j.Delete(ctx, "nobody"), journal.ErrNotFound)
+	wantError(t, "delete a conversation that doesn't exist", j.Delete(ctx, "nobody"), journal.ErrNotFound)
 }
 
 // testDeleteBlanksRecords checks that a delete blanks the records about the conversation in the gateway's own logs, and no
@@ -202,5 +202,5 @@ func testBlank(t *testing.T, open Open) {
 	sameEvents(t, "$audit", readAll(t, j, "$audit", 0).Events, want)
 	// The log can be continued.
 	appendEvents(t, j, "$audit", event.Event{Seq: 61, Type: event.Record, Body: &event.Body{RecordKind: "send", Data: json.RawMessage(`{}`)}})
-	refused(t, "blank in a conversation that doesn't exist", j.Blank(ctx, "nobody", func(*event.Event) bool { return true }), journal.ErrNotFound)
+	wantError(t, "blank in a conversation that doesn't exist", j.Blank(ctx, "nobody", func(*event.Event) bool { return true }), journal.ErrNotFound)
 }

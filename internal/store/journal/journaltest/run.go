@@ -66,8 +66,8 @@ func must(t rapid.TB, err error) {
 	}
 }
 
-// refused checks the error of a call that must fail. The test continues, so that one run shows every error that is wrong.
-func refused(t rapid.TB, call string, got, want error) {
+// wantError checks the error of a call that must fail. The test continues, so that one run shows every error that is wrong.
+func wantError(t rapid.TB, call string, got, want error) {
 	t.Helper()
 	if !errors.Is(got, want) {
 		t.Errorf("%s: %v", call, got)

@@ -25,7 +25,7 @@ func testTrace(t *testing.T, open Open) {
 	ctx := context.Background()
 	create(t, j, "c")
 	_, err := j.Trace(ctx, "c", "t")
-	refused(t, "trace of a turn that doesn't exist", err, journal.ErrNotFound)
+	wantError(t, "trace of a turn that doesn't exist", err, journal.ErrNotFound)
 	// The replaced texts of a turn may have 256 KiB in total, so one such text fits and a second doesn't.
 	big := strings.Repeat("b", 200<<10)
 	op := func(turn string, kind event.Type, f event.Field, offset int64, text string) event.Event {
@@ -103,5 +103,5 @@ func testTrace(t *testing.T, open Open) {
 		t.Errorf("trace of a queued turn: %+v, %v", got, err)
 	}
 	_, err = j.Trace(ctx, "nobody", "t")
-	refused(t, "trace in a conversation that doesn't exist", err, journal.ErrNotFound)
+	wantError(t, "trace in a conversation that doesn't exist", err, journal.ErrNotFound)
 }
