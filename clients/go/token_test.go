@@ -81,7 +81,7 @@ func newUsers(t *testing.T, life time.Duration, a agent.Agent) (*issuer, *leat.C
 // A reader whose tokens expire repeatedly receives everything.
 func TestTokenSource(t *testing.T) {
 	words := make(chan string)
-	i, c := newUsers(t, 300*time.Millisecond, story{words})
+	i, c := newUsers(t, time.Second, story{words})
 	asked := 0
 	token, until := "", time.Time{}
 	c.TokenSource = func() (string, error) {

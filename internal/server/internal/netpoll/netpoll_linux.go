@@ -135,8 +135,10 @@ func (p *Poller) Add(conn syscall.RawConn, want Events, fn func(Events)) (*Handl
 	for int(h.fd) >= len(in.handles) {
 		in.handles = append(in.handles, make([]*Handle, max(64, len(in.handles)/2))...)
 	}
+	if in.handles[h.fd] == nil {
+		in.count++
+	} // otherwise the earlier connection was closed before its handle, whose Close has no effect from now on
 	in.handles[h.fd] = h
-	in.count++
 	return h, nil
 }
 

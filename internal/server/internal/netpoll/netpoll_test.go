@@ -160,3 +160,22 @@ func TestTryRead(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A connection that is closed before its handle leaves nothing behind, also if its file number is used again: no goroutine is left at the
+// end of the tests.
+func TestClosedBeforeHandle(t *testing.T) {
+	p := &netpoll.Poller{}
+	for range 20 {
+		_, server := pair(t)
+		h, _ := add(t, p, server, netpoll.Readable)
+		_ = server.Close()
+		client, server := pair(t)
+		h2, events := add(t, p, server, netpoll.Readable)
+		h.Close()
+		if _, err := client.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		wait(t, events, netpoll.Readable)
+		h2.Close()
+	}
+}
