@@ -116,7 +116,7 @@ func (ts *tasks) Go(fn func()) bool {
 	return true
 }
 
-// begin adds a task that has no goroutine of its own; its last call is finish. It returns false if Go would.
+// begin adds a task without a goroutine; its last call is finish. It returns false if Go would.
 func (ts *tasks) begin() bool {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 )
 
 // queue is the queue of the jobs that change one conversation. A goroutine that exists while there are jobs runs them in order; jobs that
-// need not be alone share a commit. Text that arrives while there are no jobs needs no goroutine.
+// need not be alone share a commit. Text that arrives while no job is queued needs no goroutine.
 type queue struct {
 	goWrite func() bool // starts the goroutine, which calls take until it returns nil; false if the gateway has stopped
 	// mayWrite reports whether a job may be run without the goroutine, and writeNow runs it. It returns before the job is committed.

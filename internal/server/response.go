@@ -58,7 +58,7 @@ func (w *response) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// record is what the log and the metrics say of a request. It refers to no part of the request, which a detached stream would keep in
+// record is what the log and the metrics report of a request. It refers to no part of the request, which a detached stream would keep in
 // memory otherwise.
 type record struct {
 	id, method, route, remote, path string

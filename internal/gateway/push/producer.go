@@ -179,7 +179,7 @@ func (pr *Producer) sendAcks() {
 func (pr *Producer) Done() <-chan struct{} { return pr.turn.finished }
 
 // Acks asks for an acknowledgement of what has been written and is not acknowledged yet, or of the next Write, and returns the channel that
-// will contain it. Acknowledgements that nobody asks for are not made, because each has to wait for a commit.
+// will contain it. Acknowledgements that no connection asks for are not made, because each has to wait for a commit.
 func (pr *Producer) Acks() <-chan Ack {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()

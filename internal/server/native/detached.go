@@ -21,7 +21,7 @@ import (
 // lastLimit is how long a client may take to accept the last frame. A restart waits for it.
 const lastLimit = 5 * time.Second
 
-// canDetach reports whether the viewer can go on without a goroutine. NDJSON is for programs, which are few, so it keeps its goroutine.
+// canDetach reports whether the viewer can continue without a goroutine. NDJSON is for programs, which are few, so it keeps its goroutine.
 func (v *viewer) canDetach() bool { return v.encoding == feed.SSE && server.IsDetachable(v.r) }
 
 // detached is a detached event stream. Its viewer calls onEnd; the poller calls the other methods.
@@ -54,7 +54,7 @@ var (
 // chunk returns a frame as a chunk of HTTP/1.1.
 func chunk(frame []byte) []byte { return fmt.Appendf(nil, "%x\r\n%s\r\n", len(frame), frame) }
 
-// detach sends the greeting and the first batch with one write, and goes on without a goroutine.
+// detach sends the greeting and the first batch with one write, and continues without a goroutine.
 func (v *viewer) detach(ctx context.Context) error {
 	greeting, err := v.greeting()
 	if err != nil {
@@ -117,7 +117,7 @@ func (d *detached) event(e netpoll.Events) {
 	}
 }
 
-// ready continues after the connection has taken no more bytes.
+// ready continues after the connection was full.
 func (d *detached) ready() {
 	d.mu.Lock()
 	isLast := d.limit != nil

@@ -26,7 +26,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// serveOn serves the harness on a listener of its own until stop is called.
+// serveOn serves the harness on a separate listener until stop is called.
 func (h *harness) serveOn(network, address string) (l net.Listener, stop func()) {
 	h.t.Helper()
 	l, err := net.Listen(network, address)
@@ -44,7 +44,7 @@ func (h *harness) serveOn(network, address string) (l net.Listener, stop func())
 	})
 }
 
-// request sends a request for the events of a conversation on a connection of its own, in the given version of HTTP.
+// request sends a request for the events of a conversation on a new connection, in the given version of HTTP.
 func (h *harness) request(l net.Listener, version, conversation string) net.Conn {
 	h.t.Helper()
 	c, err := net.Dial(l.Addr().Network(), l.Addr().String())

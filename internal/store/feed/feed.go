@@ -237,7 +237,7 @@ func (f *Feed) clearCache() {
 	f.latest = nil
 }
 
-// signal tells everybody who waits that the feed has changed. The caller holds mu.
+// signal tells all waiting readers that the feed has changed. The caller holds mu.
 func (f *Feed) signal() {
 	close(f.notify)
 	for _, fn := range f.watchers {

@@ -11,7 +11,7 @@
 //   - A viewer gets each batch from its own cursor, whole and in order. It is in at most one group, and all viewers of a group have the
 //     group's cursor.
 //   - A job (a group or a viewer) is run by one worker at a time. A wake during a run causes another run.
-//   - Workers never wait: what may read the log, or repeat a decision about access, runs in the slow lane, which has workers of its own.
+//   - Workers never wait: what may read the log, or repeat a decision about access, runs in the slow lane, which has separate workers.
 //   - A viewer whose access was changed gets nothing before the decision was repeated.
 //   - Workers exist only while there is work. End is called once for each viewer, after its last frame.
 //   - Locks are taken in this order: hub, group or pool, feed, lane. A feed calls its watcher with its lock held.

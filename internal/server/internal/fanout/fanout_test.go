@@ -315,7 +315,7 @@ func (s *site) do(c gateway.Command) {
 	}
 }
 
-// A viewer that may no longer read ends with the reason and gets nothing of what follows. Others go on, until the conversation is deleted.
+// A viewer that may no longer read ends with the reason and gets nothing of what follows. Others continue until the conversation is deleted.
 func TestAccessLost(t *testing.T) {
 	s := newSite(t, script(func(_ context.Context, in agent.Input, out *agent.Emitter) error { return out.Text("an answer") }), time.Hour)
 	guest := gateway.Principal{Subject: "guest"}
@@ -331,7 +331,7 @@ func TestAccessLost(t *testing.T) {
 	if tr, _ := other.fold(); len(tr.Messages) != 2 {
 		t.Errorf("the guest got %d messages", len(tr.Messages))
 	}
-	s.wait("the other viewer goes on", func() bool { tr, _ := c.fold(); return len(tr.Messages) == 4 })
+	s.wait("the other viewer continues", func() bool { tr, _ := c.fold(); return len(tr.Messages) == 4 })
 	s.do(gateway.Command{Type: gateway.CommandDelete})
 	if err := <-c.ended; !errors.Is(err, feed.ErrDeleted) && !errors.Is(err, gateway.ErrNotFound) {
 		t.Errorf("the viewer of a deleted conversation ended with %v", err)

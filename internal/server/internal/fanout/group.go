@@ -127,7 +127,7 @@ func (g *group) run(bool) (needsSlow bool) {
 	return false
 }
 
-// step writes one batch. It returns false if there is none. The caller holds mu.
+// step writes one batch. It returns false if the feed has none. The caller holds mu.
 func (g *group) step() bool {
 	if len(g.viewers) == 0 {
 		return false
@@ -158,7 +158,7 @@ func (g *group) step() bool {
 	return true
 }
 
-// scatter lets each viewer go on by itself: it may need the log, another feed or a new decision about its access. The caller holds mu.
+// scatter lets each viewer continue by itself: it may need the log, another feed or a new decision about its access. The caller holds mu.
 func (g *group) scatter() {
 	for i, v := range g.viewers {
 		g.viewers[i] = nil

@@ -126,7 +126,7 @@ func (j *job) execute(isSlow bool) {
 	}
 }
 
-// hub returns the hub of a feed and an encoding. It is created if there is none.
+// hub returns the hub of a feed and an encoding. It is created if necessary.
 func (p *Pool) hub(f *feed.Feed, encoding feed.Encoding) *hub {
 	key := hubKey{f, encoding}
 	p.mu.Lock()
@@ -153,7 +153,7 @@ func (p *Pool) remove(h *hub) {
 	}
 }
 
-// beat wakes the groups that were silent for an interval, until there are no hubs.
+// beat wakes the groups that were silent for an interval, until the last hub is removed.
 func (p *Pool) beat() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -30,7 +30,7 @@ type Options struct {
 	Encoding feed.Encoding
 	Sink     Sink
 	// Heartbeat is the frame that is written after silence. It is the same for all viewers with the same encoding. If it is nil, the
-	// connection has heartbeats of its own.
+	// connection itself sends heartbeats.
 	Heartbeat []byte
 	// Metrics count the batches of groups, and Measured those that the viewer alone gets. The viewer doesn't close it.
 	Metrics  *server.ViewerMetrics
@@ -102,7 +102,7 @@ func (v *Viewer) cancelled() error {
 	return v.cause
 }
 
-// run writes batches until the viewer is up to date, and joins a group, or until the sink takes no more.
+// run writes batches until the viewer is up to date, and joins a group, or until the sink is full.
 func (v *Viewer) run(isSlow bool) (needsSlow bool) {
 	if v.hasEnded {
 		return false
@@ -179,7 +179,7 @@ func (v *Viewer) renew() bool {
 	return true
 }
 
-// write writes a batch. It returns false if the viewer can't go on now.
+// write writes a batch. It returns false if the viewer can't continue now.
 func (v *Viewer) write(b *feed.Batch) bool {
 	frame, err := b.Encode(v.encoding)
 	if err != nil {

@@ -31,7 +31,7 @@ var readCalls = sync.Pool{New: func() any {
 	return call
 }}
 
-// TryRead reads the bytes that have arrived, at most len(b). If there are none, the error is ErrEmpty, and at the end of the connection
+// TryRead reads the bytes that have arrived, at most len(b). If none have arrived, the error is ErrEmpty, and at the end of the connection
 // [io.EOF].
 func TryRead(conn syscall.RawConn, b []byte) (int, error) {
 	call := readCalls.Get().(*readCall)

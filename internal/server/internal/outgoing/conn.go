@@ -194,7 +194,7 @@ func (c *Conn) refusal() error {
 // busy reports whether a new frame has to wait. The caller must hold the mutex.
 func (c *Conn) busy() bool { return c.full || c.isWriting || len(c.turns) > 0 }
 
-// push passes bytes to the system until it has all of them or takes no more, and then arranges for writable to be called. It returns
+// push passes bytes to the system until it has all of them or is full, and then arranges for writable to be called. It returns
 // how many the system has taken. The caller must hold the mutex.
 func (c *Conn) push(b []byte) (n int, _ error) {
 	n, err := c.system.write(b)
@@ -254,7 +254,7 @@ func (c *Conn) writable() {
 	}
 }
 
-// next gives the turn to the first Write that waits. If there is none, it returns the callback that is due. The caller must hold the
+// next gives the turn to the first Write that waits. Otherwise it returns the callback that is due. The caller must hold the
 // mutex, and call the callback after it has released the mutex.
 func (c *Conn) next() (ready func()) {
 	switch {

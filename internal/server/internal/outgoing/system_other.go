@@ -4,5 +4,5 @@ package outgoing
 
 import "errors"
 
-// attach returns an error, because there is no poller on this system.
+// attach returns an error, because this system lacks a poller.
 func attach(*Conn, Config) error { return errors.ErrUnsupported }

@@ -46,7 +46,7 @@ func shakeHands(w http.ResponseWriter, r *http.Request) (net.Conn, []byte, error
 	return conn, slices.Clone(prefix), nil
 }
 
-// checkHandshake returns the status and the error for a client whose request is no valid handshake. It sets the headers of that
+// checkHandshake returns the status and the error for a client whose request is an invalid handshake. It sets the headers of that
 // response.
 func checkHandshake(header http.Header, r *http.Request) (code int, _ error) {
 	if !r.ProtoAtLeast(1, 1) {

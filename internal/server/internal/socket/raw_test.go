@@ -192,7 +192,7 @@ func TestEarlyFrames(t *testing.T) {
 	}
 }
 
-// A pong that is no answer to a ping doesn't keep a connection.
+// A pong that answers no ping doesn't keep a connection.
 func TestWrongPong(t *testing.T) {
 	ping := func(c *socket.Conn) error {
 		c.Ping(socket.NewWheel(20 * time.Second))
