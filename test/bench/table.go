@@ -50,7 +50,7 @@ func (t *table) add(key, subject string, value float64) {
 }
 
 // baseline returns the name and the values of the best baseline of a row: the one with the lowest median or, if more is better, with the
-// highest. It returns nil for an empty list.
+// highest. Without a baseline, values is nil.
 func (t *table) baseline(r row) (name string, values []float64) {
 	for subject, v := range t.values[r.key] {
 		if !strings.HasPrefix(subject, "raw") {
