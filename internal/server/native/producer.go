@@ -239,22 +239,19 @@ func (g *ingest) finish(ctx context.Context, line *ingestEnd) (t transcript.Turn
 		line.State, line.IsOver, line.Outcome = t.State, t.State == transcript.TurnEnded, t.Outcome
 		return err
 	}
-	if err := readTurn(); err != nil {
-		g.takeAck()
-		line.Offset, line.Seq = g.last.Offset, g.last.Seq // the gateway has stopped: only acknowledged bytes are certain
-		return t, err
-	}
 	var committed push.Progress
 	var statusErr error
-	if !line.IsOver {
+	readErr := readTurn()
+	if readErr == nil && !line.IsOver {
 		// Progress commits everything that was pushed, and with it the end of the stream if that was part of it.
 		committed, statusErr = g.n.pushes.Progress(ctx, g.p, g.producer.Turn)
-		if err := readTurn(); err != nil {
-			return t, err
-		}
+		readErr = readTurn()
 	}
 	g.takeAck()
 	line.Offset, line.Seq = max(committed.Offset, g.last.Offset), max(committed.Seq, g.last.Seq)
+	if readErr != nil {
+		return t, readErr // the gateway has stopped: only acknowledged bytes are certain
+	}
 	if !line.IsOver {
 		return t, statusErr
 	}
