@@ -142,7 +142,10 @@ func activated(t *testing.T, env ...string) *service {
 			if res.StatusCode != http.StatusOK {
 				t.Fatalf("%s\n%s", res.Status, &g.log)
 			}
-			break
+			// It answers before it says where it listens.
+			if strings.Contains(g.log.String(), "listens on ") {
+				break
+			}
 		}
 		if time.Since(begin) > waitLimit {
 			t.Fatalf("%v\n%s", err, &g.log)
