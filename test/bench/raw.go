@@ -1,15 +1,16 @@
-// This file has the baselines: children that do the least work that a Go program can do with the same bytes on plain sockets.
+// This file has the baselines: children that do the least work that a Go program can do with the same bytes: on
+// plain sockets, or by net/http where Leat answers a request.
 
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -131,8 +132,8 @@ func relay(ctx context.Context, _ []string, ready func(string)) error {
 	})
 }
 
-// blob answers every line "<n>" with the tokens from number n on. Its arguments are the number of tokens and the bytes of an answer, which
-// are the same for all.
+// blob answers GET /<n> with the tokens from number n on, by net/http, because its clients speak HTTP to Leat too. Its arguments are the
+// number of tokens and the bytes of an answer, which are the same for all.
 func blob(ctx context.Context, args []string, ready func(string)) error {
 	count, size, err := twoNumbers(args)
 	if err != nil {
@@ -143,24 +144,36 @@ func blob(ctx context.Context, args []string, ready func(string)) error {
 	for i := range count {
 		tokens = appendToken(tokens, i, time.Since(began))
 	}
-	return listen(ctx, ready, func(c net.Conn) {
-		r := bufio.NewReaderSize(c, 64)
-		for {
-			line, err := r.ReadString('\n')
-			if err != nil {
-				return
-			}
-			first, err := strconv.Atoi(strings.TrimSpace(line))
-			if err != nil || first < 0 || first > count {
-				return
-			}
-			missed := tokens[first*tokenLen:]
-			v := net.Buffers{bytes.Repeat([]byte{'.'}, max(0, size-len(missed))), missed}
-			if _, err := v.WriteTo(c); err != nil {
-				return
-			}
+	padding := bytes.Repeat([]byte{'.'}, size)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("blob: %w", err)
+	}
+	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		first, err := strconv.Atoi(r.URL.Path[1:])
+		if err != nil || first < 0 || first > count {
+			http.NotFound(w, r)
+			return
 		}
-	})
+		missed := tokens[first*tokenLen:]
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, err = w.Write(padding[:max(0, size-len(missed))])
+		if err == nil {
+			_, _ = w.Write(missed) // a client that has left needs no answer
+		}
+	})}
+	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
+	defer stop()
+	ready(l.Addr().String())
+	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("blob: %w", err)
+	}
+	return ctx.Err()
+}
+
+// blobAccess reads the tokens of a blob from number n on.
+func blobAccess(addr string, n int) access {
+	return access{addr: addr, request: fmt.Appendf(nil, "GET /%d HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\n\r\n", n, addr), framing: &response{}, first: n}
 }
 
 // twoNumbers parses the arguments of a child.
