@@ -83,8 +83,13 @@ func readLine(c net.Conn) (role, name string, err error) {
 const acceptLine = "accepted\n"
 
 // relay copies the bytes of each producer to its viewer. The first line of a connection is "P <n>" for the producer or "V <n>" for the viewer
-// of pair n.
-func relay(ctx context.Context, _ []string, ready func(string)) error {
+// of pair n. If there is an argument, it is a folder, and the bytes are durable in a file there before the viewer gets them.
+func relay(ctx context.Context, args []string, ready func(string)) (err error) {
+	store, closeStore, err := storeIn(args)
+	if err != nil {
+		return fmt.Errorf("relay: %w", err)
+	}
+	defer func() { err = errors.Join(err, closeStore()) }()
 	var mu sync.Mutex
 	viewers := map[string]chan net.Conn{}
 	// The two connections of a pair arrive in any order, so whichever comes first creates the channel. It has space for the viewer,
@@ -121,6 +126,9 @@ func relay(ctx context.Context, _ []string, ready func(string)) error {
 		for {
 			n, err := c.Read(b)
 			if n > 0 {
+				if store(b[:n]) != nil {
+					return
+				}
 				if _, err := v.Write(b[:n]); err != nil {
 					return
 				}
@@ -131,6 +139,21 @@ func relay(ctx context.Context, _ []string, ready func(string)) error {
 		}
 	})
 }
+
+// storeIn returns a function that makes bytes durable in a file in the folder args[0]. Without a folder, nothing is stored.
+func storeIn(args []string) (store func([]byte) error, closeStore func() error, err error) {
+	if len(args) == 0 {
+		return func([]byte) error { return nil }, func() error { return nil }, nil
+	}
+	f, err := newSyncedFile(args[0], maxStored)
+	if err != nil {
+		return nil, nil, err
+	}
+	return f.append, f.close, nil
+}
+
+// maxStored is the number of connections whose bytes a baseline makes durable at the same time.
+const maxStored = 1 << 10
 
 // blob answers GET /<n> with the tokens from number n on, by net/http, because its clients speak HTTP to Leat too. Its arguments are the
 // number of tokens and the bytes of an answer, which are the same for all.
