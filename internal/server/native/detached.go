@@ -24,7 +24,7 @@ const lastLimit = 5 * time.Second
 // canDetach reports whether the viewer can continue without a goroutine. NDJSON is for programs, which are few, so it keeps its goroutine.
 func (v *viewer) canDetach() bool { return v.encoding == feed.SSE && server.IsDetachable(v.r) }
 
-// detached is a detached event stream. Its viewer calls onEnd; the poller calls the other methods.
+// detached is a detached event stream. Its viewer calls End; the poller calls the other methods.
 type detached struct {
 	n            *native
 	conversation string
@@ -47,8 +47,8 @@ type detached struct {
 }
 
 var (
-	heartbeatSSE   = sse.AppendComment(nil, "ping")
-	heartbeatChunk = chunk(heartbeatSSE)
+	heartbeatSSE = sse.AppendComment(nil, "ping")
+	heartbeats   = map[feed.Encoding][]byte{feed.SSE: heartbeatSSE, feed.SSEChunk: chunk(heartbeatSSE)}
 )
 
 // chunk returns a frame as a chunk of HTTP/1.1.
@@ -71,9 +71,9 @@ func (v *viewer) detach(ctx context.Context) error {
 	v.isDetached = true
 	v.measured = v.metrics.Open()
 	d := &detached{n: v.n, conversation: v.feed.Conversation(), isChunked: v.r.ProtoAtLeast(1, 1), measured: v.measured, leave: v.leave}
-	o := fanout.Options{Reader: v.feed, Sink: d, Encoding: feed.SSE, Heartbeat: heartbeatSSE, Metrics: v.metrics, Measured: v.measured, End: d.onEnd}
+	o := fanout.Options{Reader: v.feed, Sink: d, Encoding: feed.SSE, Measured: v.measured}
 	if d.isChunked {
-		o.Encoding, o.Heartbeat = feed.SSEChunk, heartbeatChunk
+		o.Encoding = feed.SSEChunk
 		greeting = chunk(greeting)
 	}
 	frame = append(frame, greeting...)
@@ -87,9 +87,7 @@ func (v *viewer) detach(ctx context.Context) error {
 	o.Cursor, d.bytes = v.cursor, int64(len(frame))
 	d.viewer = v.n.viewers.NewViewer(o)
 	d.end = server.Detach(v.w, d.viewer.Cancel)
-	d.writer, err = outgoing.New(outgoing.Config{
-		Conn: conn, Poller: v.n.s.Poller(), Stall: v.n.s.Options().Stall, Events: d.event, Ready: d.ready, Failed: func(error) { d.event(netpoll.Closed) },
-	})
+	d.writer, err = outgoing.New(outgoing.Config{Conn: conn, Poller: v.n.s.Poller(), Stall: v.n.s.Options().Stall, Owner: d})
 	if err != nil {
 		v.n.s.Log().Error("a connection can't be polled", "error", err) // the client connects again
 		_ = conn.Close()
@@ -104,8 +102,11 @@ func (v *viewer) detach(ctx context.Context) error {
 // TryWrite implements [fanout.Sink].
 func (d *detached) TryWrite(frame []byte) (outgoing.State, error) { return d.writer.TryWrite(frame) }
 
-// event ends a stream whose client has left. Bytes that it sends have no meaning.
-func (d *detached) event(e netpoll.Events) {
+// OnFailed implements [outgoing.Owner].
+func (d *detached) OnFailed(error) { d.OnEvents(netpoll.Closed) }
+
+// OnEvents implements [outgoing.Owner]. It ends a stream whose client has left. Bytes that it sends have no meaning.
+func (d *detached) OnEvents(e netpoll.Events) {
 	if e&netpoll.Closed != 0 {
 		d.viewer.Cancel(fanout.ErrDisconnected)
 		d.mu.Lock()
@@ -117,8 +118,8 @@ func (d *detached) event(e netpoll.Events) {
 	}
 }
 
-// ready continues after the connection was full.
-func (d *detached) ready() {
+// OnReady implements [outgoing.Owner]. It continues after the connection was full.
+func (d *detached) OnReady() {
 	d.mu.Lock()
 	isLast := d.limit != nil
 	d.mu.Unlock()
@@ -129,8 +130,8 @@ func (d *detached) ready() {
 	}
 }
 
-// onEnd tells the client why the stream ends, and closes the connection when the client has it.
-func (d *detached) onEnd(cause error, bytes int64) {
+// End implements [fanout.Sink]. It tells the client why the stream ends, and closes the connection when the client has it.
+func (d *detached) End(cause error, bytes int64) {
 	d.measured.Close()
 	d.leave()
 	var frame []byte

@@ -84,7 +84,7 @@ func (c *Conn) send(frames []byte) error {
 		c.lastWrite.Store(time.Now().UnixNano())
 		return err
 	}
-	c.stall.Reset(c.options.Stall)
+	c.stall.Reset(c.stallLimit)
 	_, err := c.net.Write(frames)
 	c.stall.Stop()
 	c.lastWrite.Store(time.Now().UnixNano())
