@@ -107,7 +107,7 @@ func (s *Server) hook(e *endpoint, id Identity, cancel context.CancelCauseFunc) 
 
 // IsDetachable reports whether the connection of a request can be taken over by [http.Hijacker] and used without a goroutine.
 func IsDetachable(r *http.Request) bool {
-	if !netpoll.IsSupported || r.ProtoMajor != 1 || r.TLS != nil || r.ContentLength != 0 {
+	if !netpoll.IsSupported || r.Method != http.MethodGet || r.ProtoMajor != 1 || r.TLS != nil || r.ContentLength != 0 {
 		return false
 	}
 	c, _ := r.Context().Value(connKey{}).(*conn)
@@ -155,7 +155,7 @@ func (s *Server) detach(w *response, r *http.Request, e *endpoint, id Identity, 
 	w.isDetached = true
 	st := s.hook(e, id, cancel)
 	rec := newRecord(r, w, e.Pattern)
-	rec.conversation, rec.turn = strings.Clone(rec.conversation), strings.Clone(rec.turn) // they were parts of the request's first line
+	rec.conversation, rec.turn, rec.method = strings.Clone(rec.conversation), strings.Clone(rec.turn), e.Method // they were parts of the request's first line
 	return func(bytes int64) {
 		s.streams.remove(st)
 		rec.bytes += bytes

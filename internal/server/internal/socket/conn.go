@@ -81,8 +81,8 @@ type Conn struct {
 	unhook func() bool
 	// Options.Detach, or nil.
 	detach func(cancel func(cause error)) (end func())
-	// What detach has returned, or nil.
-	endDetached func()
+	// Called after Handler.End: what detach has returned, or what lets Serve return.
+	onEnd func()
 	// Of EndAt.
 	expiry *time.Timer
 	beat   beat
@@ -106,23 +106,23 @@ type Conn struct {
 	isFinishing bool
 	// No task may start, unless by another one.
 	isOver bool
-	// What the reader has found to say at the end.
-	answer *closing
 	// Nothing more will be read.
 	hasLeft bool
 	// A goroutine reads, or nothing more will be read; only with a poller.
 	isReading bool
 	// There is something to read after the current read.
 	hasMore bool
+	// A goroutine has the write lock.
+	isLocked bool
+	// A close frame was written; guarded by the write lock.
+	closed bool
+	// Of the goroutines that wait for the write lock.
+	turns []chan struct{}
+	// What the reader has found to say at the end.
+	answer *closing
 	// Closed when hasLeft is set, if the farewell waits for it.
 	exit chan struct{}
-	// Closed after Handler.End; nil if Serve does not wait.
-	end chan struct{}
 
-	// The write lock: one slot.
-	writeLock chan struct{}
-	// A close frame was written; guarded by writeLock.
-	closed bool
 	// Runs during a write; nil with a poller.
 	stall *time.Timer
 	// Unix nanoseconds.
@@ -147,7 +147,6 @@ func Accept(w http.ResponseWriter, r *http.Request, options Options) (*Conn, boo
 	}
 	c := &Conn{
 		net: conn, stallLimit: options.Stall, parser: parser{limit: options.ReadLimit}, input: prefix, isReading: true,
-		writeLock: make(chan struct{}, 1),
 	}
 	// The request's context ends when its handler returns, and the connection may end later.
 	values := context.WithoutCancel(r.Context())
@@ -176,9 +175,8 @@ func (c *Conn) Context() context.Context { return c.ctx }
 // Serve runs the handler until the connection has ended, or until the connection is detached.
 func (c *Conn) Serve(handler Handler) {
 	isDetached := c.detach != nil
-	if !isDetached {
-		c.end = make(chan struct{})
-	}
+	end := make(chan struct{})
+	c.onEnd = func() { close(end) }
 	c.handler = handler
 	c.tasks.Add(1)
 	c.mu.Lock()
@@ -189,7 +187,7 @@ func (c *Conn) Serve(handler Handler) {
 		c.cancel(err)
 	}
 	if isDetached {
-		c.endDetached = c.detach(c.cancel)
+		c.onEnd = c.detach(c.cancel)
 		c.unhook()
 		c.unhook, c.detach = nil, nil // they refer to the request
 	}
@@ -200,7 +198,7 @@ func (c *Conn) Serve(handler Handler) {
 	}
 	c.tasks.Done()
 	if !isDetached {
-		<-c.end
+		<-end
 	}
 }
 
@@ -285,12 +283,7 @@ func (c *Conn) finish() {
 		c.beat.wheel.remove(c)
 	}
 	c.handler.End(cause)
-	if c.end != nil {
-		close(c.end)
-	}
-	if c.endDetached != nil {
-		c.endDetached()
-	}
+	c.onEnd()
 }
 
 // leave says goodbye and closes the connection, within closeLimit.

@@ -136,7 +136,8 @@ func (c *Conn) sendBeat() time.Duration {
 		if wait := c.stallLimit - instant.Sub(time.Unix(0, pingTime)); wait > 0 {
 			return min(interval, wait+b.wheel.step) // not before the limit
 		}
-		if len(c.writeLock) == 0 { // otherwise the stall limit decides
+		if c.TryLock() { // otherwise the stall limit decides
+			c.Unlock()
 			c.cancel(ErrDisconnected)
 		}
 		return interval
