@@ -5,7 +5,6 @@ package native
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -48,11 +47,8 @@ type detached struct {
 
 var (
 	heartbeatSSE = sse.AppendComment(nil, "ping")
-	heartbeats   = map[feed.Encoding][]byte{feed.SSE: heartbeatSSE, feed.SSEChunk: chunk(heartbeatSSE)}
+	heartbeats   = map[feed.Encoding][]byte{feed.SSE: heartbeatSSE, feed.SSEChunk: server.Chunk(heartbeatSSE)}
 )
-
-// chunk returns a frame as a chunk of HTTP/1.1.
-func chunk(frame []byte) []byte { return fmt.Appendf(nil, "%x\r\n%s\r\n", len(frame), frame) }
 
 // detach sends the greeting and the first batch with one write, and continues without a goroutine.
 func (v *viewer) detach(ctx context.Context) error {
@@ -74,7 +70,7 @@ func (v *viewer) detach(ctx context.Context) error {
 	o := fanout.Options{Reader: v.feed, Sink: d, Encoding: feed.SSE, Measured: v.measured}
 	if d.isChunked {
 		o.Encoding = feed.SSEChunk
-		greeting = chunk(greeting)
+		greeting = server.Chunk(greeting)
 	}
 	frame = append(frame, greeting...)
 	if b == nil {
@@ -141,7 +137,7 @@ func (d *detached) End(cause error, bytes int64) {
 			d.n.s.Log().Error("event stream failed", "conversation", d.conversation, "error", errors.Join(cause, err))
 		}
 		if d.isChunked {
-			frame = append(chunk(frame), "0\r\n\r\n"...)
+			frame = append(server.Chunk(frame), "0\r\n\r\n"...)
 		}
 	}
 	d.mu.Lock()
