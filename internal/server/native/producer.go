@@ -24,7 +24,7 @@ import (
 // A pushed body is read in pieces of at most firstRead bytes, as many as a slow agent sends at once. The limit doubles up to maxRead, about
 // as many as a fast agent sends between two commits, when a piece reaches it.
 const (
-	firstRead = 1 << 10
+	firstRead = 512
 	maxRead   = 32 << 10
 )
 
