@@ -45,10 +45,11 @@ func failureOf(err error) *agent.Error {
 	return &agent.Error{Code: codeAgent, Message: "the agent failed", Detail: err.Error()}
 }
 
-// pushedTo returns the error with which an agent leaves its turn to a producer, or nil if err is another one.
-func pushedTo(a Agent, err error) *agent.PushPending {
+// pushedTo returns the error with which the agent leaves its turn to a producer, or nil if err is another one. An observed turn has no
+// producer.
+func (r *run) pushedTo(err error) *agent.PushPending {
 	var to *agent.PushPending
-	if _, ok := a.Agent.(agent.Pusher); ok && errors.As(err, &to) {
+	if _, ok := r.agent.Agent.(agent.Pusher); ok && !r.isObserved && errors.As(err, &to) {
 		return to
 	}
 	return nil

@@ -38,42 +38,54 @@ func (r *run) Start(start runStart) {
 	r.core.tasks.Go(func() {
 		defer r.capture.Close()
 		defer r.metrics.RunningTurns.Dec()
-		err := r.call(func(ctx context.Context) error { return r.callAgent(ctx, start) })
-		// An agent may answer that a producer will push the stream (a 202, for example). An observed turn has no producer.
-		if to := pushedTo(r.agent, err); to != nil && !r.isObserved {
+		err := r.call(func(ctx context.Context) error { return r.follow(ctx, &start) })
+		// An agent may answer that a producer will push the stream (a 202, for example).
+		if to := r.pushedTo(err); to != nil {
 			err = r.call(func(ctx context.Context) error { return r.leaveTo(ctx, to) })
 		}
-		foreign := r.endedByOthers(err)
-		// Before the end is committed: a silence timer that fires now must not fail a turn that has just ended.
-		r.stopSilence()
-		r.end(err)
-		if r.isPushed.Load() {
-			r.core.pusher.Release(r.turn, r.emitter) // after the end is durable, because the producer reads it then
-		}
-		if foreign {
-			r.notifyStopped()
-		}
-		close(r.returned)
-		// Last, because the writer may start the next turn of the queue as soon as it hears of it. The run's own context may have
-		// ended.
-		if err := r.link.Returned(context.WithoutCancel(r.ctx), r.turn, runReport{LateOps: r.lateOps.Load(), Foreign: foreign}); err != nil {
-			r.log.Error("end of run not reported to the writer", "turn", r.turn, "error", err)
-		}
+		r.finish(err)
 	})
 }
 
-// callAgent calls the agent in the mode of start.
-func (r *run) callAgent(ctx context.Context, start runStart) error {
-	switch {
-	case start.Mode == startObserve:
-		return r.agent.Agent.(agent.Follower).Observe(ctx, r.currentInput(), start.State, r.emitter)
-	// Also for a resumed turn that its agent had left to a producer before the restart.
-	case r.isPushed.Load():
-		return r.runPushed(ctx, start.State)
-	case start.Mode == startResume:
-		return r.agent.Agent.(agent.Resumer).Resume(ctx, r.currentInput(), start.State, r.emitter)
+// finish ends the turn after its agent has returned.
+func (r *run) finish(err error) {
+	foreign := r.endedByOthers(err)
+	// Before the end is committed: a silence timer that fires now must not fail a turn that has just ended.
+	r.stopSilence()
+	r.end(err)
+	if r.isPushed.Load() {
+		r.core.pusher.Release(r.turn, r.emitter) // after the end is durable, because the producer reads it then
 	}
-	return r.agent.Run(ctx, r.currentInput(), r.emitter)
+	if foreign {
+		r.notifyStopped()
+	}
+	close(r.returned)
+	// Last, because the writer may start the next turn of the queue as soon as it hears of it. The run's own context may have
+	// ended.
+	if err := r.link.Returned(context.WithoutCancel(r.ctx), r.turn, runReport{LateOps: r.lateOps.Load(), Foreign: foreign}); err != nil {
+		r.log.Error("end of run not reported to the writer", "turn", r.turn, "error", err)
+	}
+}
+
+// follow calls the agent, or waits for the producer, also of a resumed turn that its agent had left to one before the restart. A producer may
+// be silent for hours, so that wait is not in callAgent, which needs a large stack.
+func (r *run) follow(ctx context.Context, start *runStart) error {
+	if start.Mode != startObserve && r.isPushed.Load() {
+		return r.runPushed(ctx, start.State)
+	}
+	return r.callAgent(ctx, start)
+}
+
+// callAgent calls the agent in the mode of start.
+func (r *run) callAgent(ctx context.Context, start *runStart) error {
+	input := r.currentInput()
+	switch start.Mode {
+	case startObserve:
+		return r.agent.Agent.(agent.Follower).Observe(ctx, input, start.State, r.emitter)
+	case startResume:
+		return r.agent.Agent.(agent.Resumer).Resume(ctx, input, start.State, r.emitter)
+	}
+	return r.agent.Run(ctx, input, r.emitter)
 }
 
 // leaveTo leaves the turn to a producer and waits for the end of its stream. The change is durable before the producer can see

@@ -83,8 +83,10 @@ func (s *Server) guardBody(w *response, r *http.Request, e *endpoint) (after fun
 			w.Header().Set("Connection", "close")
 		}
 		return func() {
-			_ = rc.SetReadDeadline(time.Now().Add(leftoverTimeout))
-			leave(r)
+			if !w.isDetached {
+				_ = rc.SetReadDeadline(time.Now().Add(leftoverTimeout))
+				leave(r)
+			}
 		}
 	}
 	_ = rc.SetReadDeadline(time.Now().Add(s.opt.BodyTimeout))

@@ -172,8 +172,8 @@ func (v *Viewer) Wrote(c feed.Cursor, b *feed.Batch, bytes int) {
 	v.m.wrote(c, b, bytes, 1, v.since)
 }
 
-// Wrote reports that a batch was written to n readers whose cursor was c. They were connected before its events happened.
-func (m *ViewerMetrics) Wrote(c feed.Cursor, b *feed.Batch, bytes, n int) { m.wrote(c, b, bytes, n, 0) }
+// WroteAll reports that a batch was written to n readers like this one, whose cursor was c. They were connected before its events happened.
+func (v *Viewer) WroteAll(c feed.Cursor, b *feed.Batch, bytes, n int) { v.m.wrote(c, b, bytes, n, 0) }
 
 func (m *ViewerMetrics) wrote(c feed.Cursor, b *feed.Batch, bytes, n int, since int64) {
 	m.bytes.observe(float64(bytes), n)

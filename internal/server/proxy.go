@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// caller describes the client of a request, using forwarded headers only of trusted proxies.
+// caller describes a request and its client, using forwarded headers only of trusted proxies.
 type caller struct {
+	request string     // the id of the request
 	addr    netip.Addr // invalid if unknown: a Unix socket without a proxy
 	host    string     // the Host header as received
 	https   bool       // the client uses TLS, with this server or with a trusted proxy

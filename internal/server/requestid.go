@@ -13,12 +13,12 @@ import (
 // logs match; from other clients the header is ignored.
 const headerRequestID = "X-Request-Id"
 
-type requestIDKey struct{}
-
 // RequestID returns the id of a context's request, or "" outside of requests.
 func RequestID(ctx context.Context) string {
-	id, _ := ctx.Value(requestIDKey{}).(string)
-	return id
+	if c, ok := ctx.Value(callerKey{}).(*caller); ok {
+		return c.request
+	}
+	return ""
 }
 
 var (
@@ -26,7 +26,7 @@ var (
 	traceParent = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
 )
 
-// label gives a request its id and joins the client's trace. The work of a turn that the request starts belongs to the same
+// label gives a request of resolve its id and joins the client's trace. The work of a turn that the request starts belongs to the same
 // trace.
 func (s *Server) label(w http.ResponseWriter, r *http.Request) *http.Request {
 	id := r.Header.Get(headerRequestID)
@@ -34,9 +34,9 @@ func (s *Server) label(w http.ResponseWriter, r *http.Request) *http.Request {
 		id = rand.Text()[:16]
 	}
 	w.Header().Set(headerRequestID, id)
-	ctx := context.WithValue(r.Context(), requestIDKey{}, id)
+	callerOf(r).request = id
 	if tp := r.Header.Get("Traceparent"); traceParent.MatchString(tp) {
-		ctx = agent.WithTraceParent(ctx, tp)
+		r = r.WithContext(agent.WithTraceParent(r.Context(), tp))
 	}
-	return r.WithContext(ctx)
+	return r
 }

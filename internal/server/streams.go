@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -107,7 +108,7 @@ func (s *Server) hook(e *endpoint, id Identity, cancel context.CancelCauseFunc) 
 
 // IsDetachable reports whether the connection of a request can be taken over by [http.Hijacker] and used without a goroutine.
 func IsDetachable(r *http.Request) bool {
-	if !netpoll.IsSupported || r.ProtoMajor != 1 || r.TLS != nil || r.ContentLength != 0 {
+	if !netpoll.IsSupported || r.Method != http.MethodGet || r.ProtoMajor != 1 || r.TLS != nil || r.ContentLength != 0 {
 		return false
 	}
 	c, _ := r.Context().Value(connKey{}).(*conn)
@@ -130,6 +131,12 @@ func Detach(w http.ResponseWriter, cancel context.CancelCauseFunc) (end func(byt
 // sends head first, and then a body that is chunked unless the request's version is HTTP/1.0. It closes the connection after the body.
 // [Detach] has to be called next. What the client has sent after its request gets no answer.
 func TakeStream(w http.ResponseWriter, r *http.Request, contentType string) (conn net.Conn, head []byte, err error) {
+	conn, _, head, err = takeStream(w, r, http.StatusOK, contentType)
+	return conn, head, err
+}
+
+// takeStream is TakeStream with a status. It also returns what was read of the connection after the head of the request.
+func takeStream(w http.ResponseWriter, r *http.Request, status int, contentType string) (conn net.Conn, read, head []byte, err error) {
 	h := w.Header()
 	streamHeaders(h, contentType)
 	h.Set("Connection", "close")
@@ -138,16 +145,21 @@ func TakeStream(w http.ResponseWriter, r *http.Request, contentType string) (con
 		h.Set("Transfer-Encoding", "chunked")
 	}
 	b := bytes.NewBuffer(make([]byte, 0, 1<<10))
-	b.WriteString("HTTP/1.1 200 OK\r\n")
+	if strings.EqualFold(r.Header.Get("Expect"), "100-continue") {
+		b.WriteString("HTTP/1.1 100 Continue\r\n\r\n") // else the final status would tell the client not to send its body
+	}
+	fmt.Fprintf(b, "HTTP/1.1 %d %s\r\n", status, http.StatusText(status))
 	if err := h.Write(b); err != nil {
-		return nil, nil, fmt.Errorf("head of a stream: %w", err)
+		return nil, nil, nil, fmt.Errorf("head of a stream: %w", err)
 	}
 	b.WriteString("\r\n")
-	if conn, _, err = http.NewResponseController(w).Hijack(); err != nil {
-		return nil, nil, fmt.Errorf("take a connection: %w", err)
+	conn, buffers, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("take a connection: %w", err)
 	}
-	w.(*response).status = http.StatusOK
-	return conn, b.Bytes(), nil
+	w.(*response).status = status
+	read, _ = buffers.Peek(buffers.Reader.Buffered()) // they are there
+	return conn, slices.Clone(read), b.Bytes(), nil
 }
 
 // detach is [Detach] for a route. The result refers to no part of the request, which would stay in memory otherwise.
@@ -155,7 +167,7 @@ func (s *Server) detach(w *response, r *http.Request, e *endpoint, id Identity, 
 	w.isDetached = true
 	st := s.hook(e, id, cancel)
 	rec := newRecord(r, w, e.Pattern)
-	rec.conversation, rec.turn = strings.Clone(rec.conversation), strings.Clone(rec.turn) // they were parts of the request's first line
+	rec.conversation, rec.turn, rec.method = strings.Clone(rec.conversation), strings.Clone(rec.turn), e.Method // they were parts of the request's first line
 	return func(bytes int64) {
 		s.streams.remove(st)
 		rec.bytes += bytes

@@ -33,7 +33,6 @@ type Handshake struct{ acting http.Header }
 // context has no end.
 func HandshakeOf(r *http.Request) (Handshake, context.Context) {
 	ctx := context.WithValue(context.Background(), callerKey{}, callerOf(r))
-	ctx = context.WithValue(ctx, requestIDKey{}, RequestID(r.Context()))
 	if addr := ClientAddr(r); addr.IsValid() {
 		ctx = gateway.WithFrom(ctx, addr.String())
 	}

@@ -14,6 +14,55 @@ func benchIdle(ctx context.Context, e *env, t *table) error {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
+	return e.openStreams(ctx, t)
+}
+
+// openStreams measures the memory of pushed streams that are open, have sent a few tokens, and are silent.
+func (e *env) openStreams(ctx context.Context, t *table) (err error) {
+	g, err := e.leat.start(ctx, e.dir, "demo")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.stop()) }()
+	c, err := newCrowd()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	open := func(from, to int) (m memory, err error) {
+		for i := from; i < to; i++ {
+			id := fmt.Sprintf("open%d", i)
+			if err := g.create(ctx, id); err != nil {
+				return m, err
+			}
+			p, err := push(ctx, c, g.addr, id)
+			if err != nil {
+				return m, err
+			}
+			for range 5 {
+				if err := p.send(); err != nil {
+					return m, err
+				}
+			}
+		}
+		wait(ctx, e.size.pause)
+		return g.memory(ctx)
+	}
+	// Some streams come first, so that what the program allocates once isn't counted.
+	none, err := open(0, 10)
+	if err != nil {
+		return err
+	}
+	some, err := open(10, 10+e.size.openStreams)
+	if err != nil {
+		return err
+	}
+	n := float64(e.size.openStreams)
+	t.add("P3 stream", leat("").name, float64(some.RSS-none.RSS)/n/1000)
+	t.add("P3 stream heap", leat("").name, float64(some.Heap-none.Heap)/n/1000)
+	t.add("P3 stream stacks", leat("").name, float64(some.Stack-none.Stack)/n/1000)
+	e.logf("%.1f KB an open stream: %.1f KB of heap, %.1f KB of stacks",
+		float64(some.RSS-none.RSS)/n/1000, float64(some.Heap-none.Heap)/n/1000, float64(some.Stack-none.Stack)/n/1000)
 	return nil
 }
 

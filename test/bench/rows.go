@@ -55,6 +55,9 @@ func unorderedRows() (list []row) {
 	list = append(list, latencyRows("pushed", "pushed")...)
 	list = append(list, latencyRows("of an agent", "agent")...)
 	list = append(list, []row{
+		{key: "P3 stream", number: "P3", what: "memory of an open, silent pushed stream, RSS", unit: "KB", most: 24},
+		{key: "P3 stream heap", number: "P3", what: "heap of such a stream after a garbage collection", unit: "KB", isDetail: true},
+		{key: "P3 stream stacks", number: "P3", what: "stacks of such a stream", unit: "KB", isDetail: true},
 		{key: "P5", number: "P5", what: "durable appends a second, 200 bytes, one an append, 1,000 streams", leastRatio: 0.8},
 		{key: "P5 compacted", number: "P5", what: "the same until all is compacted", leastRatio: 0.5},
 		{key: "P5 p50", number: "P5", what: "an append, p50", unit: "ms", isDetail: true},

@@ -17,6 +17,7 @@ type size struct {
 
 	idleViewers int // measured with this number and with twice as many
 	idleTime    time.Duration
+	openStreams int // pushed streams without a viewer
 
 	latencyStreams []int
 	latencyWarm    time.Duration // not sampled
@@ -47,7 +48,7 @@ var (
 		pause:         time.Second,
 		fanoutViewers: 2000, fanoutRate: 20, fanoutTime: 6 * time.Second,
 		manyConversations: 200, manyViewers: 10, lowConversations: 10, lowRate: 10,
-		idleViewers: 5000, idleTime: 16 * time.Second,
+		idleViewers: 5000, idleTime: 16 * time.Second, openStreams: 500,
 		latencyStreams: []int{100, 400, 1000}, latencyWarm: 2 * time.Second, latencyTime: 4 * time.Second,
 		appendStreams: 1000, appendTime: 4 * time.Second, appendTurn: 512,
 		stalledViewers: 400, stalledTime: 8 * time.Second, mustStall: true,
@@ -61,7 +62,7 @@ var (
 		pause:         500 * time.Millisecond,
 		fanoutViewers: 2000, fanoutRate: 20, fanoutTime: 4 * time.Second,
 		manyConversations: 200, manyViewers: 10, lowConversations: 10, lowRate: 10,
-		idleViewers: 5000, idleTime: 4 * time.Second,
+		idleViewers: 5000, idleTime: 4 * time.Second, openStreams: 500,
 		latencyStreams: []int{100, 400, 1000}, latencyWarm: time.Second, latencyTime: 3 * time.Second,
 		appendStreams: 1000, appendTime: 2 * time.Second, appendTurn: 512,
 		stalledViewers: 400, stalledTime: 8 * time.Second, mustStall: true,
@@ -73,7 +74,7 @@ var (
 		pause:         50 * time.Millisecond,
 		fanoutViewers: 20, fanoutRate: 100, fanoutTime: 300 * time.Millisecond,
 		manyConversations: 4, manyViewers: 5, lowConversations: 2, lowRate: 50,
-		idleViewers: 20, idleTime: 200 * time.Millisecond,
+		idleViewers: 20, idleTime: 200 * time.Millisecond, openStreams: 5,
 		latencyStreams: []int{10}, latencyWarm: 100 * time.Millisecond, latencyTime: 400 * time.Millisecond,
 		appendStreams: 20, appendTime: 300 * time.Millisecond, appendTurn: 32,
 		stalledViewers: 40, stalledTime: 500 * time.Millisecond,

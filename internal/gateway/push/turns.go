@@ -98,17 +98,31 @@ func (t *openTurns) NewState(name string) (json.RawMessage, error) {
 // emit. If the turn still has the run of an earlier call, which a conversation's writer gave up, that run's connection is disconnected
 // first. When the turn ends, the stream is closed, and its last events are emitted.
 func (t *openTurns) Run(ctx context.Context, of gateway.PushedTurn) error {
+	p, err := t.begin(of)
+	if err != nil {
+		return err
+	}
+	select {
+	case err := <-p.result:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// begin starts the run of a turn.
+func (t *openTurns) begin(of gateway.PushedTurn) (*turn, error) {
 	var st state
 	if err := json.Unmarshal(of.State, &st); err != nil {
-		return fmt.Errorf("state of pushed turn: %w", err)
+		return nil, fmt.Errorf("state of pushed turn: %w", err)
 	}
 	d, err := t.dialects.Lookup(st.Dialect)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	stream, err := st.restore(d)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	of.Emitter.Body(d.Name)
 	p := t.turn(of.ID)
@@ -124,12 +138,7 @@ func (t *openTurns) Run(ctx context.Context, of gateway.PushedTurn) error {
 		ops, _ := p.stream.Close() // the turn ends, whether or not the stream is complete
 		return ops
 	})
-	select {
-	case err := <-p.result:
-		return err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return p, nil
 }
 
 // find returns an open turn, or nil if the turn is not open.

@@ -44,7 +44,7 @@ var actions = []string{"start", "stop", "pause", "resume"}
 // The status and the events are for every user, limited to what the user may see. The actions of the agent
 // and a restart affect all users, so they are for the admin.
 func Register(srv *server.Server, gw *gateway.Gateway, opt Options) {
-	s := &surface{srv: srv, gw: gw, Options: opt, pings: socket.NewWheel(pingEvery)}
+	s := &surface{srv: srv, gw: gw, Options: opt, pings: socket.NewWheel(pingEvery, nil)}
 	srv.Handle(server.Route{Method: http.MethodGet, Pattern: "/ws", Access: server.InBand, Stream: true, Handler: s.socket})
 	srv.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/status", Access: server.Authenticated, Handler: s.status})
 	srv.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/agent/events", Access: server.Authenticated, Handler: s.events})

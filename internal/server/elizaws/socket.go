@@ -110,7 +110,7 @@ func (s *surface) socket(w http.ResponseWriter, r *http.Request, _ gateway.Princ
 	}
 	handshake, values := server.HandshakeOf(r)
 	conn, ok := socket.Accept(w, r, s.srv.DetachSocket(w, r, socket.Options{
-		Stall: s.srv.Options().Stall, ReadLimit: maxFrame, Farewell: c.farewell, Values: values,
+		Stall: s.srv.Options().Stall, ReadLimit: maxFrame, Values: values,
 	}))
 	if !ok {
 		leave()
@@ -118,12 +118,15 @@ func (s *surface) socket(w http.ResponseWriter, r *http.Request, _ gateway.Princ
 	}
 	c.conn, c.ctx, c.handshake = conn, conn.Context(), handshake
 	c.identity.Store(&id)
-	conn.Serve(socket.Handler{Begin: c.begin, Frame: c.frame, End: c.end})
+	conn.Serve(c)
 	return nil
 }
 
-// end releases what is left when the connection has ended. Eliza's clients always reconnect, so only a panic is logged.
-func (c *webSocket) end(cause error) {
+// Ready implements [socket.Handler]. Every frame is sent by a goroutine that waits.
+func (c *webSocket) Ready() {}
+
+// End implements [socket.Handler]. It releases what is left when the connection has ended. Eliza's clients always reconnect, so only a panic is logged.
+func (c *webSocket) End(cause error) {
 	if errors.Is(cause, socket.ErrPanic) {
 		c.s.srv.Log().Error("socket failed", "request", server.RequestID(c.ctx), "error", cause)
 	}
@@ -162,11 +165,11 @@ func lastEvent(r *http.Request) int64 {
 	return -1
 }
 
-// begin authenticates the client and starts the writer.
+// Begin implements [socket.Handler]. It authenticates the client and starts the writer.
 //
 // A client that authenticates by a frame joins the hub again: the cursor from the handshake would deliver
 // frames from before the authentication.
-func (c *webSocket) begin() error {
+func (c *webSocket) Begin() error {
 	greeting := []byte(nil)
 	if !isAuthenticated(c.principal()) {
 		if err := c.authenticate(); err != nil {
@@ -184,14 +187,14 @@ func (c *webSocket) begin() error {
 	c.active.Store(true)
 	positions := c.s.gw.Positions(c.principal()) // before the first answer, so that no later change is missed
 	c.conn.Go(func() { c.conn.End(c.write(greeting)) })
-	c.conn.Ping(c.s.pings)
+	c.conn.Heartbeat(c.s.pings)
 	c.conn.Go(func() { c.sendPositions(positions) })
 	return nil
 }
 
-// frame handles a frame of the client. The answers are written by another goroutine, so a slow client does not
+// Frame implements [socket.Handler]. It handles a frame of the client. The answers are written by another goroutine, so a slow client does not
 // keep the connection from reading pings, until maxAnswers answers wait.
-func (c *webSocket) frame(b []byte, err error) error {
+func (c *webSocket) Frame(b []byte, err error) error {
 	f, ok, err := parseFrame(b, err)
 	if err != nil || !ok {
 		return err
@@ -273,10 +276,10 @@ func (c *webSocket) renew(f clientFrame) {
 // principal returns the user of the newest token.
 func (c *webSocket) principal() gateway.Principal { return c.identity.Load().Principal }
 
-// farewell tells the client by the close code why the connection ends.
+// Farewell implements [socket.Handler]. It tells the client by the close code why the connection ends.
 //
 // Code 1008 means that the credentials are not valid, or no longer. All other causes are temporary.
-func (c *webSocket) farewell(cause error) (end socket.Farewell) {
+func (c *webSocket) Farewell(cause error) (end socket.Farewell) {
 	switch {
 	case errors.Is(cause, errUnauthorized):
 		return socket.Farewell{Code: websocket.StatusPolicyViolation, Reason: "Unauthorized"}

@@ -5,7 +5,6 @@ package native
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -28,7 +27,7 @@ const maxJoined = 4 << 10
 // canDetach reports whether the viewer can continue without a goroutine. NDJSON is for programs, which are few, so it keeps its goroutine.
 func (v *viewer) canDetach() bool { return v.encoding == feed.SSE && server.IsDetachable(v.r) }
 
-// detached is a detached event stream. Its viewer calls onEnd; the poller calls the other methods.
+// detached is a detached event stream. Its viewer calls End; the poller calls the other methods.
 type detached struct {
 	n            *native
 	conversation string
@@ -51,12 +50,9 @@ type detached struct {
 }
 
 var (
-	heartbeatSSE   = sse.AppendComment(nil, "ping")
-	heartbeatChunk = chunk(heartbeatSSE)
+	heartbeatSSE = sse.AppendComment(nil, "ping")
+	heartbeats   = map[feed.Encoding][]byte{feed.SSE: heartbeatSSE, feed.SSEChunk: server.Chunk(heartbeatSSE)}
 )
-
-// chunk returns a frame as a chunk of HTTP/1.1.
-func chunk(frame []byte) []byte { return fmt.Appendf(nil, "%x\r\n%s\r\n", len(frame), frame) }
 
 // detach sends the greeting and a small first batch with one write, and continues without a goroutine.
 func (v *viewer) detach(ctx context.Context) error {
@@ -75,10 +71,10 @@ func (v *viewer) detach(ctx context.Context) error {
 	v.isDetached = true
 	v.measured = v.metrics.Open()
 	d := &detached{n: v.n, conversation: v.feed.Conversation(), isChunked: v.r.ProtoAtLeast(1, 1), measured: v.measured, leave: v.leave}
-	o := fanout.Options{Reader: v.feed, Sink: d, Encoding: feed.SSE, Heartbeat: heartbeatSSE, Metrics: v.metrics, Measured: v.measured, End: d.onEnd}
+	o := fanout.Options{Reader: v.feed, Sink: d, Encoding: feed.SSE, Measured: v.measured}
 	if d.isChunked {
-		o.Encoding, o.Heartbeat = feed.SSEChunk, heartbeatChunk
-		greeting = chunk(greeting)
+		o.Encoding = feed.SSEChunk
+		greeting = server.Chunk(greeting)
 	}
 	frame = append(frame, greeting...)
 	if b == nil {
@@ -91,9 +87,7 @@ func (v *viewer) detach(ctx context.Context) error {
 	o.Cursor, d.bytes = v.cursor, int64(len(frame))
 	d.viewer = v.n.viewers.NewViewer(o)
 	d.end = server.Detach(v.w, d.viewer.Cancel)
-	d.writer, err = outgoing.New(outgoing.Config{
-		Conn: conn, Poller: v.n.s.Poller(), Stall: v.n.s.Options().Stall, Events: d.event, Ready: d.ready, Failed: func(error) { d.event(netpoll.Closed) },
-	})
+	d.writer, err = outgoing.New(outgoing.Config{Conn: conn, Poller: v.n.s.Poller(), Stall: v.n.s.Options().Stall, Owner: d})
 	if err != nil {
 		v.n.s.Log().Error("a connection can't be polled", "error", err) // the client connects again
 		_ = conn.Close()
@@ -108,8 +102,11 @@ func (v *viewer) detach(ctx context.Context) error {
 // TryWrite implements [fanout.Sink].
 func (d *detached) TryWrite(frame []byte) (outgoing.State, error) { return d.writer.TryWrite(frame) }
 
-// event ends a stream whose client has left. Bytes that it sends have no meaning.
-func (d *detached) event(e netpoll.Events) {
+// OnFailed implements [outgoing.Owner].
+func (d *detached) OnFailed(error) { d.OnEvents(netpoll.Closed) }
+
+// OnEvents implements [outgoing.Owner]. It ends a stream whose client has left. Bytes that it sends have no meaning.
+func (d *detached) OnEvents(e netpoll.Events) {
 	if e&netpoll.Closed != 0 {
 		d.viewer.Cancel(fanout.ErrDisconnected)
 		d.mu.Lock()
@@ -121,8 +118,8 @@ func (d *detached) event(e netpoll.Events) {
 	}
 }
 
-// ready continues after the connection was full.
-func (d *detached) ready() {
+// OnReady implements [outgoing.Owner]. It continues after the connection was full.
+func (d *detached) OnReady() {
 	d.mu.Lock()
 	isLast := d.limit != nil
 	d.mu.Unlock()
@@ -133,8 +130,8 @@ func (d *detached) ready() {
 	}
 }
 
-// onEnd tells the client why the stream ends, and closes the connection when the client has it.
-func (d *detached) onEnd(cause error, bytes int64) {
+// End implements [fanout.Sink]. It tells the client why the stream ends, and closes the connection when the client has it.
+func (d *detached) End(cause error, bytes int64) {
 	d.measured.Close()
 	d.leave()
 	var frame []byte
@@ -144,7 +141,7 @@ func (d *detached) onEnd(cause error, bytes int64) {
 			d.n.s.Log().Error("event stream failed", "conversation", d.conversation, "error", errors.Join(cause, err))
 		}
 		if d.isChunked {
-			frame = append(chunk(frame), "0\r\n\r\n"...)
+			frame = append(server.Chunk(frame), "0\r\n\r\n"...)
 		}
 	}
 	d.mu.Lock()

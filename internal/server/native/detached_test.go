@@ -102,6 +102,24 @@ func TestDetachedFraming(t *testing.T) {
 	}
 }
 
+// HEAD gets no body, and its connection stays with net/http.
+func TestDetachedHead(t *testing.T) {
+	h := newHarness(t, options{})
+	l, stop := h.serveOn("tcp", "127.0.0.1:0")
+	defer stop()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := fmt.Fprintf(c, "HEAD /api/conversations/%s/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nConnection: close\r\n\r\n", h.create(), token); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(c); err != nil || !bytes.HasSuffix(b, []byte("\r\n\r\n")) {
+		t.Errorf("%v after %q", err, b)
+	}
+}
+
 // logs is a log that can be searched.
 type logs struct {
 	mu   sync.Mutex

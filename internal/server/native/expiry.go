@@ -68,7 +68,8 @@ func (s *webSocket) renew(f clientFrame) error {
 
 // recheck ends the subscriptions that the principal may no longer read after its scopes have changed.
 func (s *webSocket) recheck() error {
-	for id := range s.subs {
+	for _, sub := range slices.Clone(s.subs) {
+		id := sub.conversation
 		if _, err := s.n.gw.Conversation(s.ctx, s.principal(), gateway.ActionRead, id); err != nil {
 			s.unsubscribe(id)
 			if err := s.send(newError("error", "", id, err)); err != nil {

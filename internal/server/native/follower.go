@@ -22,7 +22,7 @@ type follower struct {
 
 // run sends batches until the subscription, the connection or the conversation ends.
 func (b *follower) run() {
-	defer close(b.exit)
+	defer b.exit.Done()
 	defer b.cancel()
 	err := b.follow()
 	b.feed.Release()

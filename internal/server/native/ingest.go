@@ -64,8 +64,8 @@ func (n *pushRoutes) postTurn(w http.ResponseWriter, r *http.Request, p gateway.
 	}
 	// The body starts at offset 0. Bytes that an earlier request with the same key has committed are skipped. This can happen
 	// even if this request created the turn: a quick repeat can attach first, and this request then takes over.
-	g := &ingest{n: n, p: p, producer: producer, w: w, r: r, skip: producer.Offset()}
-	return g.run(http.StatusCreated)
+	g := &ingest{n: n, p: p, producer: producer, skip: producer.Offset()}
+	return g.start(w, r, http.StatusCreated)
 }
 
 // patchIngest answers PATCH /api/turns/{turn}/ingest: it resumes the stream at an offset.
@@ -95,7 +95,7 @@ func (n *pushRoutes) patchIngest(w http.ResponseWriter, r *http.Request, p gatew
 		wrong := server.Errorf(http.StatusConflict, gateway.ReasonConflict, "the stream continues at offset %d, not at %d", offset, at)
 		return errors.Join(wrong, producer.Close(false))
 	}
-	return (&ingest{n: n, p: p, producer: producer, w: w, r: r}).run(http.StatusOK)
+	return (&ingest{n: n, p: p, producer: producer}).start(w, r, http.StatusOK)
 }
 
 // headIngest answers HEAD /api/turns/{turn}/ingest: the state of a pushed turn, and the offset at which its stream resumes.

@@ -44,8 +44,8 @@ type native struct {
 
 	sse, ndjson, sockets *server.ViewerMetrics
 
-	viewers    *fanout.Pool  // those without a goroutine
-	heartbeats *socket.Wheel // of the sockets
+	viewers *fanout.Pool  // those without a goroutine
+	wheel   *socket.Wheel // of the sockets
 }
 
 // Register adds the native protocol's routes.
@@ -53,7 +53,7 @@ func Register(s *server.Server, gw *gateway.Gateway) {
 	m := s.Metrics()
 	n := &native{
 		s: s, gw: gw, sse: m.Viewers("sse"), ndjson: m.Viewers("ndjson"), sockets: m.Viewers("socket"),
-		viewers: fanout.New(s.Options().Heartbeat), heartbeats: socket.NewWheel(s.Options().Heartbeat),
+		viewers: fanout.New(s.Options().Heartbeat, heartbeats), wheel: socket.NewWheel(s.Options().Heartbeat, pingFrame),
 	}
 	s.HandleAll(server.Authenticated, []server.Route{
 		{Method: http.MethodGet, Pattern: "/api/conversations/{id}/events", Handler: n.events, Stream: true},

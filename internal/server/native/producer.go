@@ -24,7 +24,7 @@ import (
 // A pushed body is read in pieces of at most firstRead bytes, as many as a slow agent sends at once. The limit doubles up to maxRead, about
 // as many as a fast agent sends between two commits, when a piece reaches it.
 const (
-	firstRead = 2 << 10
+	firstRead = 512
 	maxRead   = 32 << 10
 )
 
@@ -33,14 +33,14 @@ const bodyLimit = 250 * time.Millisecond
 
 // ingest is one request of a producer.
 //
-// Two goroutines work on a request: one reads the body and writes to the producer, the handler's own
-// writes the response. Only the latter uses the fields w and last.
+// Two goroutines work on a request: one reads the body and writes to the producer, the other one
+// writes the response. Only the latter uses the fields stream and last.
 type ingest struct {
 	n        *pushRoutes
 	p        gateway.Principal
 	producer *push.Producer
-	w        http.ResponseWriter
-	r        *http.Request
+	stream   *server.Stream
+	body     io.Reader
 	skip     int64 // bytes at the start of the body that are already committed
 	last     push.Ack
 }
@@ -67,26 +67,48 @@ type ingestAnswer struct {
 // errInterrupted reports a body that ended without its last chunk.
 var errInterrupted = errors.New("native: body interrupted")
 
-// run reads the body, writes acknowledgements meanwhile, and ends the response with an ingestEnd line.
-//
-// The steps are: send the head, so that the client knows that the turn exists; read the body while
-// acknowledgements are written; stop the reader if the turn ended first; detach the producer; write the
-// last line. Only a body that was read to its end closes the stream of the turn. After a broken
-// connection, the turn waits for the producer to resume.
-func (g *ingest) run(status int) error {
-	ctx, cancel := context.WithCancel(g.r.Context())
-	defer cancel()
-	rc := http.NewResponseController(g.w)
-	if strings.EqualFold(g.r.Header.Get("Expect"), "100-continue") {
-		g.w.WriteHeader(http.StatusContinue) // else the final status would tell the client not to send its body
+// start sends the head, so that the client knows that the turn exists, and runs the request. If the connection can be taken over, the
+// request outlives its handler.
+func (g *ingest) start(w http.ResponseWriter, r *http.Request, status int) (err error) {
+	if !server.CanTakeDuplex(r) {
+		if strings.EqualFold(r.Header.Get("Expect"), "100-continue") {
+			w.WriteHeader(http.StatusContinue) // else the final status would tell the client not to send its body
+		}
+		if g.stream, err = g.n.s.OpenStream(w, r, status, server.NDJSON); err != nil {
+			return errors.Join(err, g.producer.Close(false))
+		}
+		g.body = r.Body
+		return g.run(r.Context())
 	}
-	stream, err := g.n.s.OpenStream(g.w, g.r, status, server.NDJSON)
+	duplex, err := g.n.s.TakeDuplex(w, r, status, server.NDJSON)
 	if err != nil {
 		return errors.Join(err, g.producer.Close(false))
 	}
+	g.stream, g.body = duplex.Stream, duplex.Body
+	_, values := server.HandshakeOf(r)
+	ctx, cancel := context.WithCancelCause(values)
+	end := server.Detach(w, cancel)
+	go func() {
+		if err := g.run(ctx); err != nil {
+			g.n.s.Log().Error("request failed", "request", server.RequestID(ctx), "turn", g.producer.Turn, "error", err)
+		}
+		cancel(nil)
+		end(duplex.Close())
+	}()
+	return nil
+}
+
+// run reads the body, writes acknowledgements meanwhile, and ends the response with an ingestEnd line.
+//
+// The steps are: read the body while acknowledgements are written; stop the reader if the turn ended first; detach the producer; write the
+// last line. Only a body that was read to its end closes the stream of the turn. After a broken
+// connection, the turn waits for the producer to resume.
+func (g *ingest) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	bodyRead := make(chan error, 1)
 	go func() { bodyRead <- g.readBody(ctx) }()
-	err, complete := g.acknowledge(ctx, stream, bodyRead)
+	err, complete := g.acknowledge(ctx, g.stream, bodyRead)
 	if !complete && err == nil {
 		// Most bodies end right after their turn. If the response ended first, a proxy could drop it together with the unread
 		// body.
@@ -99,7 +121,7 @@ func (g *ingest) run(status int) error {
 	}
 	if !complete {
 		cancel()
-		_ = rc.SetReadDeadline(time.Unix(1, 0)) // interrupts a read from a silent producer
+		g.stream.StopReading() // the producer may be silent
 		if readErr := <-bodyRead; err == nil {
 			err = readErr
 		}
@@ -107,7 +129,7 @@ func (g *ingest) run(status int) error {
 	if closeErr := g.producer.Close(errors.Is(err, io.EOF)); closeErr != nil {
 		err = closeErr
 	}
-	return g.end(context.WithoutCancel(ctx), stream, err)
+	return g.end(context.WithoutCancel(ctx), g.stream, err)
 }
 
 // readBody passes the body to the producer. It returns io.EOF at the end of the body, errInterrupted if the connection broke, or
@@ -116,12 +138,12 @@ func (g *ingest) run(status int) error {
 // It applies back pressure: Write blocks while the gateway can't take more, and then the body is not read
 // and the producer's connection fills up.
 func (g *ingest) readBody(ctx context.Context) error {
-	if _, err := io.CopyN(io.Discard, g.r.Body, g.skip); err != nil {
+	if _, err := io.CopyN(io.Discard, g.body, g.skip); err != nil {
 		return errInterrupted
 	}
 	buf := make([]byte, firstRead)
 	for {
-		n, err := g.r.Body.Read(buf)
+		n, err := g.body.Read(buf)
 		if n > 0 {
 			if err := g.producer.Write(ctx, buf[:n]); err != nil {
 				return err

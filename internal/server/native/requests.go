@@ -54,6 +54,9 @@ func (s *webSocket) refuse(kind string, f clientFrame, err error) error {
 // request runs a command in a goroutine, so that a slow one does not delay the read loop. Commands of one conversation keep
 // their order. Stop and answer name their target, so they may overtake.
 func (s *webSocket) request(f clientFrame) error {
+	if s.pending == nil {
+		s.pending = make(chan struct{}, maxPending)
+	}
 	select {
 	case s.pending <- struct{}{}:
 	case <-s.ctx.Done():

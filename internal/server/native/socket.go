@@ -40,13 +40,12 @@ type webSocket struct {
 	// Only the handlers of frames use these.
 	// For the expiry of the token; nil if it doesn't expire.
 	warning *time.Timer
-	// By conversation.
-	subs  map[string]*subscription
-	lanes lanes
+	subs    []*subscription
+	lanes   lanes
 	// The client gets read positions.
 	followsReadings bool
 
-	// One slot for each request that runs.
+	// One slot for each request that runs; nil before the first one.
 	pending chan struct{}
 
 	mu sync.Mutex
@@ -58,15 +57,15 @@ type webSocket struct {
 //
 // Credentials in the handshake are optional: a browser can't set headers on a WebSocket, so it may send
 // its token in the first frame. Until then frames are limited to authFrame bytes. The client learns the
-// cause of the end from farewell.
+// cause of the end from Farewell.
 func (n *native) socket(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
 	if err := server.Upgrades(w, r); err != nil {
 		return err
 	}
 	handshake, values := server.HandshakeOf(r)
-	s := &webSocket{n: n, handshake: handshake, subs: map[string]*subscription{}, pending: make(chan struct{}, maxPending)}
+	s := &webSocket{n: n, handshake: handshake}
 	conn, ok := socket.Accept(w, r, n.s.DetachSocket(w, r, socket.Options{
-		Stall: n.s.Options().Stall, ReadLimit: authFrame, Farewell: farewell, Values: values, Ready: s.ready,
+		Stall: n.s.Options().Stall, ReadLimit: authFrame, Values: values,
 	}))
 	if !ok {
 		return nil
@@ -74,25 +73,25 @@ func (n *native) socket(w http.ResponseWriter, r *http.Request, _ gateway.Princi
 	s.conn, s.ctx = conn, conn.Context()
 	id := server.IdentityOf(r.Context())
 	s.identity.Store(&id)
-	conn.Serve(socket.Handler{Begin: s.begin, Frame: s.frame, End: s.end})
+	conn.Serve(s)
 	return nil
 }
 
-// end releases what is left when the connection has ended. It logs internal errors.
-func (s *webSocket) end(cause error) {
+// End implements [socket.Handler]. It releases what is left when the connection has ended, and logs internal errors.
+func (s *webSocket) End(cause error) {
 	if s.warning != nil {
 		s.warning.Stop()
 	}
-	for id := range s.subs {
-		s.unsubscribe(id)
+	for len(s.subs) > 0 {
+		s.unsubscribe(s.subs[0].conversation)
 	}
 	if server.Describe(cause).Status == http.StatusInternalServerError && !errors.Is(cause, socket.ErrDisconnected) {
 		s.n.s.Log().Error("socket failed", "request", server.RequestID(s.ctx), "error", cause)
 	}
 }
 
-// farewell tells the client why the connection ends, and by the close code whether to reconnect.
-func farewell(cause error) socket.Farewell {
+// Farewell implements [socket.Handler]. It tells the client why the connection ends, and by the close code whether to reconnect.
+func (s *webSocket) Farewell(cause error) socket.Farewell {
 	var end socket.Farewell
 	switch {
 	case errors.Is(cause, server.ErrShutdown):
@@ -110,11 +109,11 @@ func farewell(cause error) socket.Farewell {
 	return end
 }
 
-// begin authenticates the client and greets it.
+// Begin implements [socket.Handler]. It authenticates the client and greets it.
 //
 // The read limit is raised only after authentication, so a stranger can't make the gateway buffer a large
 // frame.
-func (s *webSocket) begin() error {
+func (s *webSocket) Begin() error {
 	if err := s.authenticate(); err != nil {
 		return err
 	}
@@ -124,13 +123,13 @@ func (s *webSocket) begin() error {
 	if err := s.send(helloFrame{Type: "hello", Protocol: Protocol, Expires: milliseconds(expires)}); err != nil {
 		return err
 	}
-	s.conn.Heartbeat(s.n.heartbeats, pingFrame)
+	s.conn.Heartbeat(s.n.wheel)
 	s.scheduleWarning()
 	return nil
 }
 
-// frame handles a frame of the client. An invalid frame is answered and the connection continues; every other error ends it.
-func (s *webSocket) frame(b []byte, err error) error {
+// Frame implements [socket.Handler]. It handles a frame of the client. An invalid frame is answered and the connection continues; every other error ends it.
+func (s *webSocket) Frame(b []byte, err error) error {
 	f, err := parseFrame(b, err)
 	switch {
 	case err == nil:

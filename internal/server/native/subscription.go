@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/leat-dev/leat/internal/server"
@@ -28,11 +30,12 @@ type subscription struct {
 	leave func()
 	// Nil if a follower sends the conversation.
 	viewer *fanout.Viewer
-	cancel func()
+	// Ends the follower.
+	cancel context.CancelFunc
 	// It ended by itself; its last frame is written or about to be.
 	finished atomic.Bool
-	// Closed after the last frame.
-	exit chan struct{}
+	// Waits for the last frame.
+	exit sync.WaitGroup
 }
 
 // subscribe starts a subscription. If the client has one for the same conversation, that ends first, so none of its frames
@@ -64,13 +67,11 @@ func (s *webSocket) subscribe(f clientFrame) error {
 		reader.Release()
 		return err
 	}
-	sub := &subscription{s: s, conversation: reader.Conversation(), metrics: s.n.sockets.Open(), leave: leave, exit: make(chan struct{})}
-	s.subs[f.Conversation] = sub
+	sub := &subscription{s: s, conversation: reader.Conversation(), metrics: s.n.sockets.Open(), leave: leave}
+	sub.exit.Add(1)
+	s.subs = append(s.subs, sub)
 	if s.conn.CanTry() {
-		sub.viewer = s.n.viewers.NewViewer(fanout.Options{
-			Reader: reader, Cursor: f.After, Encoding: feed.Text, Sink: sub, Metrics: s.n.sockets, Measured: sub.metrics, End: sub.onEnd,
-		})
-		sub.cancel = func() { sub.viewer.Cancel(fanout.ErrDisconnected) }
+		sub.viewer = s.n.viewers.NewViewer(fanout.Options{Reader: reader, Cursor: f.After, Encoding: feed.Text, Sink: sub, Measured: sub.metrics})
 		sub.viewer.Start()
 		return nil
 	}
@@ -91,8 +92,8 @@ func (b *subscription) TryWrite(frame []byte) (outgoing.State, error) {
 	return state, err
 }
 
-// ready continues the subscriptions that waited for the connection.
-func (s *webSocket) ready() {
+// Ready implements [socket.Handler]. It continues the subscriptions that waited for the connection.
+func (s *webSocket) Ready() {
 	s.mu.Lock()
 	blocked := s.blocked
 	s.blocked = nil
@@ -102,13 +103,13 @@ func (s *webSocket) ready() {
 	}
 }
 
-// onEnd is called when the viewer has ended. The last frame is written by a goroutine, because that may wait.
-func (b *subscription) onEnd(cause error, _ int64) {
+// End implements [fanout.Sink]. The last frame is written by a goroutine, because that may wait.
+func (b *subscription) End(cause error, _ int64) {
 	if !b.release(cause) || !b.s.conn.TryGo(func() {
-		defer close(b.exit)
+		defer b.exit.Done()
 		b.sayWhy(cause)
 	}) {
-		close(b.exit)
+		b.exit.Done()
 	}
 }
 
@@ -132,21 +133,29 @@ func (b *subscription) sayWhy(cause error) {
 
 // unsubscribe ends a subscription and waits for its last frame.
 func (s *webSocket) unsubscribe(conversation string) {
-	if sub := s.subs[conversation]; sub != nil {
-		sub.cancel()
-		<-sub.exit
-		delete(s.subs, conversation)
-	}
+	s.subs = slices.DeleteFunc(s.subs, func(sub *subscription) bool {
+		if sub.conversation != conversation {
+			return false
+		}
+		if sub.viewer != nil {
+			sub.viewer.Cancel(fanout.ErrDisconnected)
+		} else {
+			sub.cancel()
+		}
+		sub.exit.Wait()
+		return true
+	})
 }
 
 // reap removes subscriptions that ended by themselves.
 //
 // It is called before a new subscription is counted, so ended ones don't use up the limit.
 func (s *webSocket) reap() {
-	for id, sub := range s.subs {
+	s.subs = slices.DeleteFunc(s.subs, func(sub *subscription) bool {
 		if sub.finished.Load() {
-			<-sub.exit
-			delete(s.subs, id)
+			sub.exit.Wait()
+			return true
 		}
-	}
+		return false
+	})
 }

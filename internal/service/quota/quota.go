@@ -264,6 +264,9 @@ func (q *Quota) end(id string) {
 
 // View counts a viewer until leave is called. Calling leave again has no effect. The error is an [*Exceeded].
 func (q *Quota) View(w Account) (leave func(), err error) {
+	if w.operator() {
+		return func() {}, nil
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.sweep(q.opt.Clock())
@@ -276,13 +279,17 @@ func (q *Quota) View(w Account) (leave func(), err error) {
 	for _, s := range sides {
 		s.viewers++
 	}
-	return sync.OnceFunc(func() {
+	hasLeft := false
+	return func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		for _, s := range q.sides(w) {
-			s.viewers--
+		if !hasLeft {
+			for _, s := range q.sides(w) {
+				s.viewers--
+			}
 		}
-	}), nil
+		hasLeft = true
+	}, nil
 }
 
 // sweep removes the counters of idle accounts, at most once per sweepEvery. The caller holds the lock.

@@ -65,7 +65,7 @@ func newSite(t *testing.T, a agent.Agent, heartbeat time.Duration) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &site{t: t, gw: gw, pool: fanout.New(heartbeat), id: c.ID, metrics: server.NewMetrics().Viewers("test")}
+	return &site{t: t, gw: gw, pool: fanout.New(heartbeat, map[feed.Encoding][]byte{feed.JSON: []byte("beat")}), id: c.ID, metrics: server.NewMetrics().Viewers("test")}
 }
 
 // client is the other end of a viewer.
@@ -90,22 +90,21 @@ func (s *site) view(p gateway.Principal, after feed.Cursor, slow int) *client {
 		s.t.Fatal(err)
 	}
 	c := &client{site: s, slow: slow, ended: make(chan error, 2)}
-	c.v = s.pool.NewViewer(fanout.Options{
-		Reader: r, Cursor: after, Encoding: feed.JSON, Sink: c, Heartbeat: []byte("beat"), Metrics: s.metrics, Measured: s.metrics.Open(),
-		End: func(cause error, bytes int64) {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			for _, f := range c.frames {
-				bytes -= int64(len(f))
-			}
-			if bytes != 0 {
-				s.t.Errorf("%d bytes more than were sent", bytes)
-			}
-			c.ended <- cause
-		},
-	})
+	c.v = s.pool.NewViewer(fanout.Options{Reader: r, Cursor: after, Encoding: feed.JSON, Sink: c, Measured: s.metrics.Open()})
 	c.v.Start()
 	return c
+}
+
+func (c *client) End(cause error, bytes int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, f := range c.frames {
+		bytes -= int64(len(f))
+	}
+	if bytes != 0 {
+		c.site.t.Errorf("%d bytes more than were sent", bytes)
+	}
+	c.ended <- cause
 }
 
 // TryWrite takes, keeps or refuses frames at random. While a frame is kept, all others are refused.

@@ -36,7 +36,7 @@ type group struct {
 // newGroup returns a group at the position of a viewer.
 func newGroup(h *hub, v *Viewer) *group {
 	g := &group{hub: h, feed: h.key.feed, cursor: v.cursor, accesses: v.accesses}
-	g.pool, g.job.run = h.pool, g.run
+	g.pool, g.runner = h.pool, g
 	g.wroteAt.Store(time.Now().UnixNano())
 	return g
 }
@@ -60,7 +60,7 @@ func (g *group) add(v *Viewer) addition {
 	case g.cursor != v.cursor:
 		return atOther
 	}
-	v.index = len(g.viewers)
+	v.index = int32(len(g.viewers))
 	v.group.Store(g)
 	g.viewers = append(g.viewers, v)
 	return added
@@ -138,7 +138,7 @@ func (g *group) step() bool {
 	}
 	b, ok, err := g.feed.PollTail(g.cursor, batchBudget)
 	if b == nil && ok && err == nil {
-		if frame := g.viewers[0].heartbeat; frame != nil && g.isSilent() {
+		if frame := g.pool.heartbeats[g.hub.key.encoding]; frame != nil && g.isSilent() {
 			g.write(frame, g.cursor)
 		}
 		return false
@@ -151,9 +151,9 @@ func (g *group) step() bool {
 		g.scatter()
 		return false
 	}
-	before, metrics := g.cursor, g.viewers[0].metrics
+	before, measured := g.cursor, g.viewers[0].measured
 	if n := g.write(frame, b.Cursor); n > 0 {
-		metrics.Wrote(before, b, len(frame), n)
+		measured.WroteAll(before, b, len(frame), n)
 	}
 	return true
 }
@@ -188,7 +188,7 @@ func (g *group) write(frame []byte, next feed.Cursor) (n int) {
 			g.release(v, g.cursor)
 			v.Cancel(ErrDisconnected)
 		case state == outgoing.Complete:
-			v.index = len(remaining)
+			v.index = int32(len(remaining))
 			remaining = append(remaining, v)
 		case state == outgoing.Pending:
 			g.release(v, next)

@@ -20,9 +20,10 @@ const beatsPerInterval = 16
 // Pool runs the viewers of a server. It has no end: its workers and its timer exist only while there are viewers. All methods are safe
 // for concurrent use.
 type Pool struct {
-	heartbeat time.Duration
-	fast      lane
-	slow      lane
+	heartbeat  time.Duration
+	heartbeats map[feed.Encoding][]byte
+	fast       lane
+	slow       lane
 
 	mu   sync.Mutex
 	hubs map[hubKey]*hub
@@ -30,9 +31,10 @@ type Pool struct {
 	timer *time.Timer
 }
 
-// New returns a pool whose viewers get a heartbeat after that time of silence.
-func New(heartbeat time.Duration) *Pool {
-	p := &Pool{heartbeat: heartbeat, hubs: map[hubKey]*hub{}}
+// New returns a pool. After that time of silence, the viewers of an encoding get its frame of heartbeats; if it has none, their connections
+// send heartbeats themselves.
+func New(heartbeat time.Duration, frames map[feed.Encoding][]byte) *Pool {
+	p := &Pool{heartbeat: heartbeat, heartbeats: frames, hubs: map[hubKey]*hub{}}
 	p.fast.limit, p.slow.limit = runtime.GOMAXPROCS(0), slowWorkers
 	return p
 }
@@ -79,10 +81,15 @@ func (l *lane) work() {
 
 // job is what a worker runs: a group or a viewer.
 type job struct {
-	pool *Pool
+	pool   *Pool
+	runner runner
+	state  atomic.Int32
+}
+
+// runner is a group or a viewer as its job knows it.
+type runner interface {
 	// run does what can be done now. In the fast lane it returns true if it has to be run in the slow one.
-	run   func(isSlow bool) (needsSlow bool)
-	state atomic.Int32
+	run(isSlow bool) (needsSlow bool)
 }
 
 // The states of a job.
@@ -115,7 +122,7 @@ func (j *job) wake() {
 // execute runs the job, and queues it again if it needs the slow lane or was woken meanwhile.
 func (j *job) execute(isSlow bool) {
 	j.state.Store(jobRunning)
-	if j.run(isSlow) {
+	if j.runner.run(isSlow) {
 		j.state.Store(jobQueued)
 		j.pool.slow.push(j)
 		return

@@ -15,10 +15,13 @@ import (
 // ErrDisconnected is the cause of an end that the client can't be informed of.
 var ErrDisconnected = errors.New("fanout: client disconnected")
 
-// Sink takes the frames of a viewer, like [outgoing.Conn.TryWrite]. It never waits. After Pending and Busy, [Viewer.Ready] has to be called
-// as soon as it can take a frame.
+// Sink is where a viewer sends its frames. Its methods must not block.
 type Sink interface {
+	// TryWrite takes a frame, like [outgoing.Conn.TryWrite]. After Pending and Busy, [Viewer.Ready] has to be called as soon as the
+	// sink can take a frame.
 	TryWrite(frame []byte) (outgoing.State, error)
+	// End is called once when the viewer ends, with the cause and the bytes written. The reader is released by then.
+	End(cause error, bytes int64)
 }
 
 // Options describe a viewer.
@@ -29,25 +32,15 @@ type Options struct {
 	Cursor   feed.Cursor
 	Encoding feed.Encoding
 	Sink     Sink
-	// Heartbeat is the frame that is written after silence. It is the same for all viewers with the same encoding. If it is nil, the
-	// connection itself sends heartbeats.
-	Heartbeat []byte
-	// Metrics count the batches of groups, and Measured those that the viewer alone gets. The viewer doesn't close it.
-	Metrics  *server.ViewerMetrics
+	// Measured counts the batches. The viewer doesn't close it.
 	Measured *server.Viewer
-	// End is called once when the viewer ends, with the cause and the bytes written. The reader is released by then. It must not block.
-	End func(cause error, bytes int64)
 }
 
 // Viewer is a reader without a goroutine. All methods are safe for concurrent use.
 type Viewer struct {
 	job
-	sink      Sink
-	encoding  feed.Encoding
-	heartbeat []byte
-	metrics   *server.ViewerMetrics
-	measured  *server.Viewer
-	end       func(cause error, bytes int64)
+	sink     Sink
+	measured *server.Viewer
 
 	// The worker that runs the viewer uses these. While the viewer is in a group, the group's lock protects cursor, bytes and index.
 	reader *gateway.Reader
@@ -56,7 +49,8 @@ type Viewer struct {
 	// The feed's count of changed accesses at the last decision.
 	accesses int64
 	// In the group.
-	index    int
+	index    int32
+	encoding feed.Encoding
 	hasEnded bool
 	group    atomic.Pointer[group]
 
@@ -68,10 +62,8 @@ type Viewer struct {
 
 // NewViewer returns a viewer, which does nothing before Start. It may be cancelled before.
 func (p *Pool) NewViewer(o Options) *Viewer {
-	v := &Viewer{
-		reader: o.Reader, cursor: o.Cursor, encoding: o.Encoding, sink: o.Sink, heartbeat: o.Heartbeat, metrics: o.Metrics, measured: o.Measured, end: o.End,
-	}
-	v.pool, v.job.run = p, v.run
+	v := &Viewer{reader: o.Reader, cursor: o.Cursor, encoding: o.Encoding, sink: o.Sink, measured: o.Measured}
+	v.pool, v.runner = p, v
 	v.state.Store(jobQueued) // so that nothing runs it before Start
 	return v
 }
@@ -210,5 +202,5 @@ func (v *Viewer) finish(cause error) {
 	cause = v.cause
 	v.mu.Unlock()
 	v.reader.Release()
-	v.end(cause, v.bytes)
+	v.sink.End(cause, v.bytes)
 }

@@ -24,3 +24,6 @@ const (
 	// Closed means that the client has ended its side or that the connection has failed. It is always reported.
 	Closed
 )
+
+// Handler is called when something has happened to its connection.
+type Handler interface{ OnEvents(Events) }

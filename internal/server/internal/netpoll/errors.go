@@ -2,5 +2,5 @@ package netpoll
 
 import "errors"
 
-// ErrEmpty reports that no bytes have arrived.
-var ErrEmpty = errors.New("netpoll: no bytes have arrived")
+// ErrBlocked reports that no bytes have arrived, or that the system takes none for now.
+var ErrBlocked = errors.New("netpoll: the call would have to wait")

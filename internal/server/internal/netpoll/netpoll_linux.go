@@ -40,12 +40,12 @@ type instance struct {
 func (in *instance) lock()   { in.p.mu.Lock() }
 func (in *instance) unlock() { in.p.mu.Unlock() }
 
-// Handle is a connection known to a poller.
+// Handle is a connection that a poller may know. It may be part of the value that owns the connection, but must not be copied.
 type Handle struct {
-	in   *instance
-	conn syscall.RawConn
-	fn   func(Events)
-	fd   int32
+	in      *instance
+	conn    syscall.RawConn
+	handler Handler
+	fd      int32
 	// Tells an event of an earlier connection with the same file number.
 	serial int32
 	want   Events
@@ -109,28 +109,28 @@ func (in *instance) dispatch(e *unix.EpollEvent) {
 	if e.Events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
 		events |= Closed
 	}
-	h.fn(events)
+	h.handler.OnEvents(events)
 }
 
-// Add registers a connection. fn is called for the events in want and for Closed; events that have happened already are reported as
-// well.
-func (p *Poller) Add(conn syscall.RawConn, want Events, fn func(Events)) (*Handle, error) {
+// Add registers a connection, with a handle that is in no use. The handler is called for the events in want and for Closed; events that have
+// happened already are reported as well.
+func (p *Poller) Add(h *Handle, conn syscall.RawConn, want Events, handler Handler) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	in := p.instance
 	if in == nil {
 		var err error
 		if in, err = p.start(); err != nil {
-			return nil, fmt.Errorf("netpoll: start: %w", err)
+			return fmt.Errorf("netpoll: start: %w", err)
 		}
 		p.instance = in
 	}
 	p.serial++
-	h := &Handle{in: in, conn: conn, fn: fn, want: want, serial: p.serial}
+	*h = Handle{in: in, conn: conn, handler: handler, want: want, serial: p.serial}
 	// With the lock held, no event of the connection is dispatched before its handle is stored.
 	if err := h.control(unix.EPOLL_CTL_ADD); err != nil {
 		in.release()
-		return nil, fmt.Errorf("netpoll: add: %w", err)
+		return fmt.Errorf("netpoll: add: %w", err)
 	}
 	for int(h.fd) >= len(in.handles) {
 		in.handles = append(in.handles, make([]*Handle, max(64, len(in.handles)/2))...)
@@ -139,7 +139,7 @@ func (p *Poller) Add(conn syscall.RawConn, want Events, fn func(Events)) (*Handl
 		in.count++
 	} // otherwise the earlier connection was closed before its handle, whose Close has no effect from now on
 	in.handles[h.fd] = h
-	return h, nil
+	return nil
 }
 
 // release ends an instance without handles. The caller holds the mutex.

@@ -13,13 +13,11 @@ const IsSupported = false
 // Poller has no handles on this system.
 type Poller struct{}
 
-// Handle can't be created on this system.
+// Handle can't be used on this system.
 type Handle struct{}
 
 // Add returns an error.
-func (p *Poller) Add(syscall.RawConn, Events, func(Events)) (*Handle, error) {
-	return nil, errors.ErrUnsupported
-}
+func (p *Poller) Add(*Handle, syscall.RawConn, Events, Handler) error { return errors.ErrUnsupported }
 
 // Want returns an error.
 func (h *Handle) Want(Events) error { return errors.ErrUnsupported }
@@ -28,4 +26,7 @@ func (h *Handle) Want(Events) error { return errors.ErrUnsupported }
 func (h *Handle) Close() {}
 
 // TryRead returns an error.
-func TryRead(syscall.RawConn, []byte) (int, error) { return 0, errors.ErrUnsupported }
+func (h *Handle) TryRead([]byte) (int, error) { return 0, errors.ErrUnsupported }
+
+// TryWrite returns an error.
+func (h *Handle) TryWrite([]byte) (int, error) { return 0, errors.ErrUnsupported }

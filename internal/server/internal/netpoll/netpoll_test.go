@@ -42,12 +42,16 @@ func add(t *testing.T, p *netpoll.Poller, c net.Conn, want netpoll.Events) (*net
 		t.Fatal(err)
 	}
 	events := make(chan netpoll.Events, 100)
-	h, err := p.Add(raw, want, func(e netpoll.Events) { events <- e })
-	if err != nil {
+	h := &netpoll.Handle{}
+	if err := p.Add(h, raw, want, handler(func(e netpoll.Events) { events <- e })); err != nil {
 		t.Fatal(err)
 	}
 	return h, events
 }
+
+type handler func(netpoll.Events)
+
+func (h handler) OnEvents(e netpoll.Events) { h(e) }
 
 // wait returns when an event of the set was reported.
 func wait(t *testing.T, events chan netpoll.Events, want netpoll.Events) {
@@ -129,15 +133,11 @@ func TestEarlier(t *testing.T) {
 
 func TestTryRead(t *testing.T) {
 	client, server := pair(t)
-	raw, err := server.(syscall.Conn).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var p netpoll.Poller
 	h, events := add(t, &p, server, netpoll.Readable)
 	defer h.Close()
 	b := make([]byte, 2)
-	if _, err := netpoll.TryRead(raw, b); !errors.Is(err, netpoll.ErrEmpty) {
+	if _, err := h.TryRead(b); !errors.Is(err, netpoll.ErrBlocked) {
 		t.Error(err)
 	}
 	if _, err := client.Write([]byte("abc")); err != nil {
@@ -145,18 +145,18 @@ func TestTryRead(t *testing.T) {
 	}
 	wait(t, events, netpoll.Readable)
 	for _, want := range []string{"ab", "c"} {
-		if n, err := netpoll.TryRead(raw, b); err != nil || string(b[:n]) != want {
+		if n, err := h.TryRead(b); err != nil || string(b[:n]) != want {
 			t.Errorf("%q, %v", b[:n], err)
 		}
 	}
 	_ = client.Close()
 	wait(t, events, netpoll.Closed)
-	if _, err := netpoll.TryRead(raw, b); !errors.Is(err, io.EOF) {
+	if _, err := h.TryRead(b); !errors.Is(err, io.EOF) {
 		t.Error(err)
 	}
 	h.Close()
 	_ = server.Close()
-	if _, err := netpoll.TryRead(raw, b); !errors.Is(err, net.ErrClosed) {
+	if _, err := h.TryRead(b); !errors.Is(err, net.ErrClosed) {
 		t.Error(err)
 	}
 }
@@ -178,8 +178,8 @@ func TestClosedBeforeHandle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h2, err := p.Add(raw, netpoll.Readable, func(netpoll.Events) {})
-	if err != nil {
+	var h2 netpoll.Handle
+	if err := p.Add(&h2, raw, netpoll.Readable, handler(func(netpoll.Events) {})); err != nil {
 		t.Fatal(err)
 	}
 	h.Close()

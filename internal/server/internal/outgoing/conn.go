@@ -18,46 +18,49 @@ const (
 	Complete State = iota
 	// Pending means that the connection has taken the frame and sends the rest of it later.
 	Pending
-	// Busy means that the connection has taken nothing. The caller may send another frame instead when Config.Ready is called.
+	// Busy means that the connection has taken nothing. The caller may send another frame instead when OnReady is called.
 	Busy
 )
 
-// Config describes a connection. Events, Ready and Failed are called by the poller's goroutine, among others, so they must not block.
-// They may call all methods of the connection.
+// Config describes a connection.
 type Config struct {
 	// Conn must implement [syscall.Conn]. The outgoing connection closes it.
 	Conn   net.Conn
 	Poller *netpoll.Poller
 	// Stall is how long the client may accept no bytes while some are waiting.
 	Stall time.Duration
-	// Events is called when bytes have arrived or the client has ended its side. Events may be reported again.
-	Events func(netpoll.Events)
-	// Ready is called when a frame can be written after a TryWrite that returned Busy or Pending. If it is nil, nothing is called.
-	Ready func()
-	// Failed is called once, with the connection closed, if a frame can't be sent after TryWrite has returned. A Write returns such
+	Owner Owner
+}
+
+// Owner is what a connection belongs to. The poller's goroutine, among others, calls the methods, so they must not block. They may call all
+// methods of the connection.
+type Owner interface {
+	// OnEvents is called when bytes have arrived or the client has ended its side. Events may be reported again.
+	OnEvents(netpoll.Events)
+	// OnReady is called when a frame can be written after a TryWrite that returned Busy or Pending.
+	OnReady()
+	// OnFailed is called once, with the connection closed, if a frame can't be sent after TryWrite has returned. A Write returns such
 	// an error itself.
-	Failed func(error)
+	OnFailed(error)
 }
 
 // system is what a Conn needs of the operating system. Tests replace it.
 type system interface {
-	// write takes as many bytes as the system has room for. If it has none, the error is errFull.
-	write(b []byte) (int, error)
+	// TryRead is [netpoll.Handle.TryRead].
+	TryRead(b []byte) (int, error)
+	// TryWrite is [netpoll.Handle.TryWrite].
+	TryWrite(b []byte) (int, error)
 	// await starts or ends the calls of Conn.writable. If there is room already, it is called.
 	await(room bool) error
 	// close ends the events and the connection.
 	close()
 }
 
-// errFull reports that the system takes no bytes for now.
-var errFull = errors.New("outgoing: no room")
-
 // Conn writes frames to a connection. All methods are safe for concurrent use.
 type Conn struct {
 	system system
 	stall  time.Duration
-	ready  func()
-	failed func(error)
+	owner  Owner
 
 	mu sync.Mutex
 	// Why the connection has ended.
@@ -74,7 +77,7 @@ type Conn struct {
 	turns []chan struct{}
 	// Closed when tail is sent, for the Write that has its turn.
 	completion chan struct{}
-	// Ready is to be called.
+	// OnReady is to be called.
 	notify bool
 	// When the system last took bytes, while it is full.
 	progress time.Time
@@ -82,15 +85,8 @@ type Conn struct {
 	timer *time.Timer
 }
 
-// New returns a writer for a connection and registers the connection with the poller. On systems without a poller, it returns
-// [errors.ErrUnsupported].
-func New(config Config) (*Conn, error) {
-	c := &Conn{stall: config.Stall, ready: config.Ready, failed: config.Failed}
-	if err := attach(c, config); err != nil {
-		return nil, err
-	}
-	return c, nil
-}
+// TryRead reads bytes that have arrived, like [netpoll.Handle.TryRead]. One goroutine at a time may call it.
+func (c *Conn) TryRead(b []byte) (int, error) { return c.system.TryRead(b) }
 
 // TryWrite writes a frame if it can do so without waiting. It keeps a reference to the frame until the frame is sent, so the frame must
 // not be changed. After an error, the connection is closed.
@@ -163,10 +159,10 @@ func (c *Conn) write(frame []byte, last bool) error {
 		return err
 	}
 	err = c.err // it ended while Write was waiting
-	ready := c.next()
+	isReady := c.next()
 	c.mu.Unlock()
-	if ready != nil {
-		ready()
+	if isReady {
+		c.owner.OnReady()
 	}
 	return err
 }
@@ -197,8 +193,8 @@ func (c *Conn) busy() bool { return c.full || c.isWriting || len(c.turns) > 0 }
 // push passes bytes to the system until it has all of them or is full, and then arranges for writable to be called. It returns
 // how many the system has taken. The caller must hold the mutex.
 func (c *Conn) push(b []byte) (n int, _ error) {
-	n, err := c.system.write(b)
-	if err != nil && !errors.Is(err, errFull) {
+	n, err := c.system.TryWrite(b)
+	if err != nil && !errors.Is(err, netpoll.ErrBlocked) {
 		return n, err
 	}
 	if c.tail = b[n:]; len(c.tail) == 0 {
@@ -222,11 +218,11 @@ func (c *Conn) writable() {
 		return
 	}
 	for len(c.tail) > 0 {
-		n, err := c.system.write(c.tail)
+		n, err := c.system.TryWrite(c.tail)
 		if n > 0 {
 			c.tail, c.progress = c.tail[n:], time.Now()
 		}
-		if errors.Is(err, errFull) {
+		if errors.Is(err, netpoll.ErrBlocked) {
 			c.mu.Unlock()
 			return // the next edge calls again
 		}
@@ -241,22 +237,22 @@ func (c *Conn) writable() {
 		c.abort(err)
 		return
 	}
-	var ready func()
+	isReady := false
 	if c.completion != nil {
 		close(c.completion) // its Write calls next
 		c.completion = nil
 	} else {
-		ready = c.next()
+		isReady = c.next()
 	}
 	c.mu.Unlock()
-	if ready != nil {
-		ready()
+	if isReady {
+		c.owner.OnReady()
 	}
 }
 
-// next gives the turn to the first Write that waits. Otherwise it returns the callback that is due. The caller must hold the
-// mutex, and call the callback after it has released the mutex.
-func (c *Conn) next() (ready func()) {
+// next gives the turn to the first Write that waits. Otherwise it reports whether OnReady is due. The caller must hold the mutex, and call
+// OnReady after it has released the mutex.
+func (c *Conn) next() (isReady bool) {
 	switch {
 	case c.err != nil:
 	case len(c.turns) > 0:
@@ -267,9 +263,9 @@ func (c *Conn) next() (ready func()) {
 		}
 	case c.notify:
 		c.notify = false
-		return c.ready
+		return true
 	}
-	return nil
+	return false
 }
 
 // checkStall ends the connection if the client has accepted nothing for the limit.
@@ -292,9 +288,7 @@ func (c *Conn) abort(err error) {
 	c.fail(err)
 	c.mu.Unlock()
 	c.system.close()
-	if c.failed != nil {
-		c.failed(err)
-	}
+	c.owner.OnFailed(err)
 }
 
 // fail notes why the connection ends, and wakes every Write. The caller must hold the mutex, and close the connection after it has

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/leat-dev/leat/internal/server/internal/netpoll"
 )
 
 const stall = time.Minute
@@ -23,7 +25,9 @@ type pipe struct {
 	fault  error
 }
 
-func (p *pipe) write(b []byte) (int, error) {
+func (p *pipe) TryRead([]byte) (int, error) { return 0, netpoll.ErrBlocked }
+
+func (p *pipe) TryWrite(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.writes++
@@ -33,7 +37,7 @@ func (p *pipe) write(b []byte) (int, error) {
 	n := p.room(len(b))
 	p.got = append(p.got, b[:n]...)
 	if n == 0 && len(b) > 0 {
-		return 0, errFull
+		return 0, netpoll.ErrBlocked
 	}
 	return n, nil
 }
@@ -49,6 +53,31 @@ func (p *pipe) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
+}
+
+// owner calls those of its functions that are not nil.
+type owner struct {
+	events func(netpoll.Events)
+	ready  func()
+	failed func(error)
+}
+
+func (o owner) OnEvents(e netpoll.Events) {
+	if o.events != nil {
+		o.events(e)
+	}
+}
+
+func (o owner) OnReady() {
+	if o.ready != nil {
+		o.ready()
+	}
+}
+
+func (o owner) OnFailed(err error) {
+	if o.failed != nil {
+		o.failed(err)
+	}
 }
 
 func all(n int) int { return n }
@@ -76,7 +105,7 @@ func FuzzTryWrite(f *testing.F) {
 		}
 		p := &pipe{room: func(n int) int { return min(n, next()%8) }}
 		calls := 0
-		c := &Conn{system: p, stall: stall, ready: func() { calls++ }, failed: func(err error) { t.Error(err) }}
+		c := &Conn{system: p, stall: stall, owner: owner{ready: func() { calls++ }, failed: func(err error) { t.Error(err) }}}
 		var want []byte
 		refused := false // since the last call of ready
 		check := func() {
@@ -128,12 +157,14 @@ func TestConcurrent(t *testing.T) {
 	p := &pipe{room: func(n int) int { return rand.IntN(min(n, 9) + 1) }}
 	ready := make(chan struct{}, 1)
 	c := &Conn{
-		system: p, stall: stall, failed: func(err error) { t.Error(err) },
-		ready: func() {
-			select {
-			case ready <- struct{}{}:
-			default:
-			}
+		system: p, stall: stall, owner: owner{
+			failed: func(err error) { t.Error(err) },
+			ready: func() {
+				select {
+				case ready <- struct{}{}:
+				default:
+				}
+			},
 		},
 	}
 	stop := make(chan struct{})
@@ -205,7 +236,7 @@ func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pipe{room: func(int) int { return 1 }}
 		calls := 0
-		c := &Conn{system: p, stall: stall, ready: func() { calls++ }}
+		c := &Conn{system: p, stall: stall, owner: owner{ready: func() { calls++ }}}
 		if state, err := c.TryWrite([]byte("one ")); state != Pending || err != nil {
 			t.Fatal(state, err)
 		}
@@ -249,7 +280,7 @@ func TestStall(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := &pipe{room: none}
 				failures := make(chan error, 2)
-				c := &Conn{system: p, stall: stall, failed: func(err error) { failures <- err }}
+				c := &Conn{system: p, stall: stall, owner: owner{failed: func(err error) { failures <- err }}}
 				began := time.Now()
 				start(c)
 				if err := <-failures; !errors.Is(err, errStalled) || time.Since(began) != stall || !p.closed {
@@ -280,7 +311,7 @@ func TestStall(t *testing.T) {
 				}
 				return 0
 			}
-			c := &Conn{system: p, stall: stall, failed: func(err error) { t.Error(err) }}
+			c := &Conn{system: p, stall: stall, owner: owner{failed: func(err error) { t.Error(err) }}}
 			if state, err := c.TryWrite([]byte("slowly")); state != Pending || err != nil {
 				t.Fatal(state, err)
 			}
@@ -311,7 +342,7 @@ func TestEnds(t *testing.T) {
 		} {
 			p := &pipe{room: func(int) int { return 1 }}
 			failures := 0
-			c := &Conn{system: p, stall: stall, ready: func() { t.Error("ready after the end") }, failed: func(error) { failures++ }}
+			c := &Conn{system: p, stall: stall, owner: owner{ready: func() { t.Error("ready after the end") }, failed: func(error) { failures++ }}}
 			errs := make(chan error, 2)
 			for range 2 {
 				go func() { errs <- c.Write([]byte("xx")) }()
@@ -333,7 +364,7 @@ func TestEnds(t *testing.T) {
 			c.writable()
 		}
 		p := &pipe{fault: fault}
-		c := &Conn{system: p, stall: stall, failed: func(error) { t.Error("failed besides the returned error") }}
+		c := &Conn{system: p, stall: stall, owner: owner{failed: func(error) { t.Error("failed besides the returned error") }}}
 		if _, err := c.TryWrite([]byte("x")); !errors.Is(err, fault) || !p.closed {
 			t.Error(err, p.closed)
 		}
@@ -349,7 +380,7 @@ func TestEnds(t *testing.T) {
 func TestWriteLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pipe{room: none}
-		c := &Conn{system: p, stall: stall, ready: func() { t.Error("ready after the last frame") }}
+		c := &Conn{system: p, stall: stall, owner: owner{ready: func() { t.Error("ready after the last frame") }}}
 		done := make(chan error, 3)
 		go func() { done <- c.Write([]byte("first ")) }()
 		synctest.Wait()

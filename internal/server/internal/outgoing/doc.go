@@ -10,7 +10,7 @@
 //   - A frame is written with one system call if the system has room for it.
 //   - A Write that waits goes before every later TryWrite, so a busy conversation can't delay the answer to a command.
 //   - No frame follows the one of [Conn.WriteLast].
-//   - Config.Ready follows each TryWrite that returned Busy or Pending, unless the connection ends before. Several of them get one
+//   - Owner.OnReady follows each TryWrite that returned Busy or Pending, unless the connection ends before. Several of them get one
 //     call.
 //   - A connection that is not blocked has no timer and no registration for Writable.
 //   - A client that accepts no bytes for Config.Stall loses its connection. The limit counts from the last byte that was accepted.

@@ -15,6 +15,21 @@ import (
 	"github.com/leat-dev/leat/internal/server/internal/outgoing"
 )
 
+type socketOwner struct {
+	t            *testing.T
+	ready, ended chan struct{}
+}
+
+func (o socketOwner) OnEvents(e netpoll.Events) {
+	if e&netpoll.Closed != 0 {
+		o.ended <- struct{}{}
+	}
+}
+
+func (o socketOwner) OnReady() { o.ready <- struct{}{} }
+
+func (o socketOwner) OnFailed(err error) { o.t.Error(err) }
+
 // Frames arrive whole over real connections whose reader is slow, and the end of the client is reported.
 func TestSockets(t *testing.T) {
 	for network, address := range map[string]string{"tcp": "127.0.0.1:0", "unix": filepath.Join(t.TempDir(), "s")} {
@@ -38,14 +53,7 @@ func TestSockets(t *testing.T) {
 			var poller netpoll.Poller
 			ready, ended := make(chan struct{}, 1), make(chan struct{}, 100)
 			c, err := outgoing.New(outgoing.Config{
-				Conn: server, Poller: &poller, Stall: time.Minute,
-				Events: func(e netpoll.Events) {
-					if e&netpoll.Closed != 0 {
-						ended <- struct{}{}
-					}
-				},
-				Ready:  func() { ready <- struct{}{} },
-				Failed: func(err error) { t.Error(err) },
+				Conn: server, Poller: &poller, Stall: time.Minute, Owner: socketOwner{t, ready, ended},
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -4,5 +4,5 @@ package outgoing
 
 import "errors"
 
-// attach returns an error, because this system lacks a poller.
-func attach(*Conn, Config) error { return errors.ErrUnsupported }
+// New returns an error, because this system lacks a poller.
+func New(Config) (*Conn, error) { return nil, errors.ErrUnsupported }

@@ -9,7 +9,6 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/coder/websocket"
@@ -34,8 +33,6 @@ type Options struct {
 	Stall time.Duration
 	// ReadLimit is the size in bytes of the largest message that the client may send. A larger one closes the connection with 1009.
 	ReadLimit int64
-	// Farewell returns how to end a connection. It is called once at most, possibly while a frame is being handled.
-	Farewell func(cause error) Farewell
 
 	// Values is the source of the values of the connection's context. If it is nil, that is the request's context.
 	Values context.Context
@@ -45,8 +42,6 @@ type Options struct {
 	// Detach lets Serve return before the connection has ended, if a poller serves it. It is called once after Handler.Begin. When the
 	// connection has to end, cancel is to be called. The returned function is called after Handler.End. If Detach is nil, Serve waits.
 	Detach func(cancel func(cause error)) (end func())
-	// Ready is called when a message can be written after a TryWrite that returned Busy or Pending. It must not block.
-	Ready func()
 }
 
 // Farewell is the end of a connection as its client sees it.
@@ -59,35 +54,38 @@ type Farewell struct {
 }
 
 // Handler is what a connection does. An error or a panic of Begin or Frame ends the connection.
-type Handler struct {
+type Handler interface {
 	// Begin runs before the first frame is handled. It may call ReadFirst.
-	Begin func() error
+	Begin() error
 	// Frame handles a text message, which is valid until Frame returns. The error is nil, or ErrBinary for a binary message.
-	Frame func(frame []byte, err error) error
+	Frame(frame []byte, err error) error
+	// Ready is called when a message can be written after a TryWrite that returned Busy or Pending. It must not block.
+	Ready()
+	// Farewell returns how to end the connection. It is called once at most, possibly while a frame is being handled.
+	Farewell(cause error) Farewell
 	// End is called once, after the connection and every goroutine of it have ended.
-	End func(cause error)
+	End(cause error)
 }
 
 // Conn is one accepted WebSocket.
 type Conn struct {
 	net net.Conn
 	// Nil if a goroutine serves the connection.
-	raw syscall.RawConn
-	// Nil if raw is nil.
-	writer  *outgoing.Conn
-	options Options
-	handler Handler
-	ctx     context.Context
+	writer     *outgoing.Conn
+	handler    Handler
+	stallLimit time.Duration
+	ctx        context.Context
 	// Only cancel calls it.
 	endCtx context.CancelCauseFunc
 	// From the request's context.
 	unhook func() bool
-	// What Options.Detach has returned, or nil.
-	detach func()
+	// Options.Detach, or nil.
+	detach func(cancel func(cause error)) (end func())
+	// Called after Handler.End: what detach has returned, or what lets Serve return.
+	onEnd func()
 	// Of EndAt.
 	expiry *time.Timer
-	// Of Heartbeat or Ping; nil for none.
-	beat *beat
+	beat   beat
 
 	// Only the goroutine that reads uses these.
 	parser parser
@@ -108,23 +106,23 @@ type Conn struct {
 	isFinishing bool
 	// No task may start, unless by another one.
 	isOver bool
-	// What the reader has found to say at the end.
-	answer *closing
 	// Nothing more will be read.
 	hasLeft bool
 	// A goroutine reads, or nothing more will be read; only with a poller.
 	isReading bool
 	// There is something to read after the current read.
 	hasMore bool
+	// A goroutine has the write lock.
+	isLocked bool
+	// A close frame was written; guarded by the write lock.
+	closed bool
+	// Of the goroutines that wait for the write lock.
+	turns []chan struct{}
+	// What the reader has found to say at the end.
+	answer *closing
 	// Closed when hasLeft is set, if the farewell waits for it.
 	exit chan struct{}
-	// Closed after Handler.End; nil if Serve does not wait.
-	end chan struct{}
 
-	// The write lock: one slot.
-	writeLock chan struct{}
-	// A close frame was written; guarded by writeLock.
-	closed bool
 	// Runs during a write; nil with a poller.
 	stall *time.Timer
 	// Unix nanoseconds.
@@ -148,8 +146,7 @@ func Accept(w http.ResponseWriter, r *http.Request, options Options) (*Conn, boo
 		return nil, false
 	}
 	c := &Conn{
-		net: conn, options: options, parser: parser{limit: options.ReadLimit}, input: prefix, isReading: true,
-		writeLock: make(chan struct{}, 1),
+		net: conn, stallLimit: options.Stall, parser: parser{limit: options.ReadLimit}, input: prefix, isReading: true,
 	}
 	// The request's context ends when its handler returns, and the connection may end later.
 	values := context.WithoutCancel(r.Context())
@@ -158,8 +155,11 @@ func Accept(w http.ResponseWriter, r *http.Request, options Options) (*Conn, boo
 	}
 	c.ctx, c.endCtx = context.WithCancelCause(values)
 	c.unhook = context.AfterFunc(r.Context(), func() { c.cancel(context.Cause(r.Context())) })
-	if c.poll(conn) {
-		return c, true
+	if options.Poller != nil {
+		if c.writer = c.poll(conn, options.Poller); c.writer != nil {
+			c.detach = options.Detach
+			return c, true
+		}
 	}
 	c.stall = time.AfterFunc(options.Stall, func() {
 		c.cancel(ErrDisconnected)
@@ -174,10 +174,9 @@ func (c *Conn) Context() context.Context { return c.ctx }
 
 // Serve runs the handler until the connection has ended, or until the connection is detached.
 func (c *Conn) Serve(handler Handler) {
-	isDetached := c.raw != nil && c.options.Detach != nil
-	if !isDetached {
-		c.end = make(chan struct{})
-	}
+	isDetached := c.detach != nil
+	end := make(chan struct{})
+	c.onEnd = func() { close(end) }
 	c.handler = handler
 	c.tasks.Add(1)
 	c.mu.Lock()
@@ -188,18 +187,18 @@ func (c *Conn) Serve(handler Handler) {
 		c.cancel(err)
 	}
 	if isDetached {
-		c.detach = c.options.Detach(c.cancel)
+		c.onEnd = c.detach(c.cancel)
 		c.unhook()
-		c.unhook, c.options.Detach = nil, nil // they refer to the request
+		c.unhook, c.detach = nil, nil // they refer to the request
 	}
-	if c.raw != nil {
+	if c.writer != nil {
 		c.pump()
 	} else {
 		c.readLoop()
 	}
 	c.tasks.Done()
 	if !isDetached {
-		<-c.end
+		<-end
 	}
 }
 
@@ -280,16 +279,11 @@ func (c *Conn) finish() {
 	if c.expiry != nil {
 		c.expiry.Stop()
 	}
-	if c.beat != nil {
-		c.beat.wheel.remove(c.beat)
+	if c.beat.wheel != nil {
+		c.beat.wheel.remove(c)
 	}
 	c.handler.End(cause)
-	if c.end != nil {
-		close(c.end)
-	}
-	if c.detach != nil {
-		c.detach()
-	}
+	c.onEnd()
 }
 
 // leave says goodbye and closes the connection, within closeLimit.
@@ -302,7 +296,7 @@ func (c *Conn) leave(cause error) {
 	if answer != nil {
 		frames = appendClose(frames, answer.code, answer.reason)
 	} else {
-		farewell := c.options.Farewell(cause)
+		farewell := c.handler.Farewell(cause)
 		if farewell.Code == 0 {
 			return
 		}

@@ -12,16 +12,7 @@
 //	if !ok {
 //		return nil // Accept has answered the request
 //	}
-//	conn.Serve(socket.Handler{
-//		Begin: func() error {
-//			frame, err := conn.ReadFirst(limit, errUnauthorized)
-//			...
-//			conn.Heartbeat(wheel, ping)
-//			return nil
-//		},
-//		Frame: func(frame []byte, err error) error { ... },
-//		End:   func(cause error) { ... },
-//	})
+//	conn.Serve(handler)
 //
 // # Invariants
 //
@@ -29,7 +20,7 @@
 //     goroutine of the connection.
 //   - Any goroutine may write. A frame is written whole, or the connection ends.
 //   - The first cause wins: an error of the handler, the argument of [Conn.End], a deadline of [Conn.EndAt], or the cause of the
-//     request's context. Options.Farewell gets it, unless the client closed the connection or broke the protocol.
+//     request's context. Handler.Farewell gets it, unless the client closed the connection or broke the protocol.
 //   - No frame starts after the connection's context has ended, except the one in the [Farewell] and the close frame.
 //   - A client that breaks RFC 6455 gets a close frame with the code for it. Its messages are not handled any more.
 //   - A client that accepts no bytes costs at most Options.Stall, and after that no goroutine.

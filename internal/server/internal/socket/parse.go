@@ -38,12 +38,12 @@ type parser struct {
 
 	op  opcode
 	fin bool
-	// Bytes of the frame's payload that have not arrived.
-	unread int64
-	// For the next byte of the payload.
-	mask [4]byte
 	// The kind of the message whose first frame has arrived, or 0.
 	kind opcode
+	// For the next byte of the payload.
+	mask [4]byte
+	// Bytes of the frame's payload that have not arrived.
+	unread int64
 	// The payload of that message so far.
 	data []byte
 	// The payload of a control frame that has arrived in part.

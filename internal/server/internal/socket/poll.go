@@ -5,38 +5,28 @@ package socket
 import (
 	"errors"
 	"net"
-	"syscall"
 
 	"github.com/leat-dev/leat/internal/server/internal/netpoll"
 	"github.com/leat-dev/leat/internal/server/internal/outgoing"
 )
 
-// poll has the poller serve the connection. It returns false if the connection needs a goroutine.
+// poll has the poller serve the connection. It returns nil if the connection needs a goroutine.
 //
 // Until the first call of pump has ended, events are only noted, because the goroutine of Serve reads.
-func (c *Conn) poll(conn net.Conn) bool {
-	sc, ok := conn.(syscall.Conn)
-	if !ok || c.options.Poller == nil {
-		return false
-	}
-	raw, err := sc.SyscallConn()
+func (c *Conn) poll(conn net.Conn, poller *netpoll.Poller) *outgoing.Conn {
+	writer, err := outgoing.New(outgoing.Config{Conn: conn, Poller: poller, Stall: c.stallLimit, Owner: (*owner)(c)})
 	if err != nil {
-		return false
+		return nil
 	}
-	c.writer, err = outgoing.New(outgoing.Config{
-		Conn: conn, Poller: c.options.Poller, Stall: c.options.Stall, Events: c.event, Ready: c.options.Ready,
-		Failed: func(error) { c.cancel(ErrDisconnected) },
-	})
-	if err != nil {
-		c.writer = nil
-		return false
-	}
-	c.raw = raw
-	return true
+	return writer
 }
 
-// event starts a goroutine for what has arrived, unless one is reading. The poller calls it.
-func (c *Conn) event(events netpoll.Events) {
+// owner is a Conn as its writer knows it.
+type owner Conn
+
+// OnEvents implements [outgoing.Owner]. It starts a goroutine for what has arrived, unless one is reading.
+func (o *owner) OnEvents(events netpoll.Events) {
+	c := (*Conn)(o)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// The end of the client's side comes after the last bytes, so a read that has taken everything is followed by another one.
@@ -47,12 +37,18 @@ func (c *Conn) event(events netpoll.Events) {
 	}
 }
 
+// OnReady implements [outgoing.Owner].
+func (o *owner) OnReady() { o.handler.Ready() }
+
+// OnFailed implements [outgoing.Owner].
+func (o *owner) OnFailed(error) { (*Conn)(o).cancel(ErrDisconnected) }
+
 // pump handles messages until nothing more has arrived. It is the readLoop of connections with a poller.
 func (c *Conn) pump() {
 	for {
 		m, err := c.next(c.tryRead)
 		switch {
-		case errors.Is(err, netpoll.ErrEmpty):
+		case errors.Is(err, netpoll.ErrBlocked):
 			if c.park() {
 				return // another goroutine may read already
 			}
@@ -71,9 +67,9 @@ func (c *Conn) pump() {
 func (c *Conn) tryRead(b []byte) (int, error) {
 	if c.isDrained {
 		c.isDrained = false
-		return 0, netpoll.ErrEmpty
+		return 0, netpoll.ErrBlocked
 	}
-	n, err := netpoll.TryRead(c.raw, b)
+	n, err := c.writer.TryRead(b)
 	c.isDrained = err == nil && n < len(b)
 	return n, err
 }

@@ -72,7 +72,7 @@ func (p *polled) start(t *testing.T, network string) {
 
 func (p *polled) serve(w http.ResponseWriter, r *http.Request) {
 	conn, ok := socket.Accept(w, r, socket.Options{
-		Stall: p.stall, ReadLimit: 200_000, Farewell: endings, Poller: &p.poller, Ready: p.ready,
+		Stall: p.stall, ReadLimit: 200_000, Poller: &p.poller,
 		Detach: func(func(error)) func() {
 			p.detached.Add(1)
 			return func() { p.detached.Add(-1) }
@@ -83,20 +83,21 @@ func (p *polled) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.conns <- conn
-	conn.Serve(socket.Handler{
-		Begin: func() error {
+	conn.Serve(&handler{
+		ready: p.ready,
+		begin: func() error {
 			if p.first == nil {
 				return nil
 			}
 			return p.first(conn)
 		},
-		Frame: func(b []byte, err error) error {
+		frame: func(b []byte, err error) error {
 			if errors.Is(err, socket.ErrBinary) {
 				return conn.Write([]byte("binary"))
 			}
 			return conn.Write(b)
 		},
-		End: func(cause error) { p.causes <- cause },
+		end: func(cause error) { p.causes <- cause },
 	})
 }
 
@@ -302,7 +303,7 @@ func TestPolledStall(t *testing.T) {
 			}
 			return nil
 		},
-		"ping": func(c *socket.Conn) error { c.Ping(socket.NewWheel(16 * time.Millisecond)); return nil },
+		"ping": func(c *socket.Conn) error { c.Heartbeat(socket.NewWheel(16*time.Millisecond, nil)); return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := polled{stall: 100 * time.Millisecond}
@@ -323,7 +324,7 @@ func TestTryWrite(t *testing.T) {
 	var p polled
 	p.ready = func() { ready <- struct{}{} }
 	p.first = func(c *socket.Conn) error {
-		c.Heartbeat(socket.NewWheel(time.Millisecond), []byte("beat"))
+		c.Heartbeat(socket.NewWheel(time.Millisecond, []byte("beat")))
 		return nil
 	}
 	p.start(t, "tcp")

@@ -38,25 +38,25 @@ func serveRaw(t *testing.T, first func(*socket.Conn) error, early []byte, test f
 		network := servertest.Listen()
 		c := &client{cause: make(chan error, 1)}
 		hs := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			conn, ok := socket.Accept(w, r, socket.Options{Stall: stall, ReadLimit: 200_000, Farewell: endings})
+			conn, ok := socket.Accept(w, r, socket.Options{Stall: stall, ReadLimit: 200_000})
 			if !ok {
 				t.Error("the handshake failed")
 				return
 			}
-			conn.Serve(socket.Handler{
-				Begin: func() error {
+			conn.Serve(&handler{
+				begin: func() error {
 					if first == nil {
 						return nil
 					}
 					return first(conn)
 				},
-				Frame: func(b []byte, err error) error {
+				frame: func(b []byte, err error) error {
 					if errors.Is(err, socket.ErrBinary) {
 						return conn.Write([]byte("binary"))
 					}
 					return conn.Write(b)
 				},
-				End: func(cause error) { c.cause <- cause },
+				end: func(cause error) { c.cause <- cause },
 			})
 		})}
 		go func() { _ = hs.Serve(network) }()
@@ -195,7 +195,7 @@ func TestEarlyFrames(t *testing.T) {
 // A pong that answers no ping doesn't keep a connection.
 func TestWrongPong(t *testing.T) {
 	ping := func(c *socket.Conn) error {
-		c.Ping(socket.NewWheel(20 * time.Second))
+		c.Heartbeat(socket.NewWheel(20*time.Second, nil))
 		return nil
 	}
 	serveRaw(t, ping, clientFrame(0x8A, "12345678"), func(c *client) {

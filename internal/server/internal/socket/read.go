@@ -107,9 +107,7 @@ func (c *Conn) control(m message) error {
 			c.Unlock()
 		}
 	case opPong:
-		if c.beat != nil {
-			c.beat.pong(m.payload)
-		}
+		c.beat.pong(m.payload)
 	case opClose:
 		code, reason, v := parseClose(m.payload)
 		if v != nil {

@@ -23,13 +23,33 @@ const stall = time.Minute
 
 var errEnd = errors.New("the end of a test")
 
-// endings gives errEnd a farewell, and every other cause none.
-func endings(cause error) socket.Farewell {
+// handler calls its functions. Ready is called only if it is set.
+type handler struct {
+	begin func() error
+	frame func([]byte, error) error
+	ready func()
+	end   func(cause error)
+}
+
+func (h *handler) Begin() error { return h.begin() }
+
+func (h *handler) Frame(b []byte, err error) error { return h.frame(b, err) }
+
+func (h *handler) Ready() {
+	if h.ready != nil {
+		h.ready()
+	}
+}
+
+// Farewell gives errEnd a farewell, and every other cause none.
+func (h *handler) Farewell(cause error) socket.Farewell {
 	if errors.Is(cause, errEnd) {
 		return socket.Farewell{Frame: []byte("bye"), Code: websocket.StatusServiceRestart, Reason: "restarting"}
 	}
 	return socket.Farewell{}
 }
+
+func (h *handler) End(cause error) { h.end(cause) }
 
 // faultyListener makes the server's writes fail after the handshake once broken is set.
 type faultyListener struct {
@@ -79,26 +99,26 @@ func serveHere(t *testing.T, first func(*socket.Conn) error, frame func(*socket.
 	s := &served{t: t, cause: make(chan error, 1), listener: &faultyListener{Listener: network}}
 	accepted := make(chan *socket.Conn, 1)
 	hs := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		conn, ok := socket.Accept(w, r, socket.Options{Stall: stall, ReadLimit: 100, Farewell: endings})
+		conn, ok := socket.Accept(w, r, socket.Options{Stall: stall, ReadLimit: 100})
 		if !ok {
 			t.Error("the handshake failed")
 			return
 		}
 		accepted <- conn
-		conn.Serve(socket.Handler{
-			Begin: func() error {
+		conn.Serve(&handler{
+			begin: func() error {
 				if first == nil {
 					return nil
 				}
 				return first(conn)
 			},
-			Frame: func(b []byte, err error) error {
+			frame: func(b []byte, err error) error {
 				if frame == nil {
 					return nil
 				}
 				return frame(conn, b, err)
 			},
-			End: func(cause error) { s.cause <- cause },
+			end: func(cause error) { s.cause <- cause },
 		})
 	})}
 	go func() { _ = hs.Serve(s.listener) }()
@@ -239,8 +259,8 @@ func TestFarewellStalled(t *testing.T) {
 func TestWriteFault(t *testing.T) {
 	for name, write := range map[string]func(*socket.Conn) error{
 		"write":     func(c *socket.Conn) error { return c.Write([]byte("x")) },
-		"heartbeat": func(c *socket.Conn) error { c.Heartbeat(socket.NewWheel(time.Second), []byte("x")); return nil },
-		"ping":      func(c *socket.Conn) error { c.Ping(socket.NewWheel(time.Second)); return nil },
+		"heartbeat": func(c *socket.Conn) error { c.Heartbeat(socket.NewWheel(time.Second, []byte("x"))); return nil },
+		"ping":      func(c *socket.Conn) error { c.Heartbeat(socket.NewWheel(time.Second, nil)); return nil },
 		"farewell":  func(c *socket.Conn) error { c.End(errEnd); return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -265,7 +285,7 @@ func TestWriteFault(t *testing.T) {
 func TestHeartbeat(t *testing.T) {
 	const interval = 16 * time.Second
 	first := func(c *socket.Conn) error {
-		c.Heartbeat(socket.NewWheel(interval), []byte("beat"))
+		c.Heartbeat(socket.NewWheel(interval, []byte("beat")))
 		return nil
 	}
 	serve(t, first, nil, func(s *served) {
@@ -290,14 +310,14 @@ func TestHeartbeat(t *testing.T) {
 func TestWheel(t *testing.T) {
 	const interval = 16 * time.Second
 	synctest.Test(t, func(t *testing.T) {
-		wheel := socket.NewWheel(interval)
+		wheel := socket.NewWheel(interval, []byte("beat"))
 		for range 2 {
 			var tasks sync.WaitGroup
 			for i := range 50 {
 				tasks.Go(func() {
 					time.Sleep(time.Duration(i) * 731 * time.Millisecond)
 					first := func(c *socket.Conn) error {
-						c.Heartbeat(wheel, []byte("beat"))
+						c.Heartbeat(wheel)
 						return nil
 					}
 					serveHere(t, first, nil, func(s *served) {
@@ -322,7 +342,7 @@ func TestWheel(t *testing.T) {
 // stall limit decides then.
 func TestPing(t *testing.T) {
 	ping := func(c *socket.Conn) error {
-		c.Ping(socket.NewWheel(20 * time.Second))
+		c.Heartbeat(socket.NewWheel(20*time.Second, nil))
 		return nil
 	}
 	t.Run("answered", func(t *testing.T) {
@@ -413,12 +433,12 @@ func TestAcceptRefused(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				network := servertest.Listen()
 				hs := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					conn, ok := socket.Accept(w, r, socket.Options{Stall: stall, ReadLimit: 1, Farewell: endings})
+					conn, ok := socket.Accept(w, r, socket.Options{Stall: stall, ReadLimit: 1})
 					if ok != (test.want == http.StatusSwitchingProtocols) {
 						t.Errorf("accepted: %t", ok)
 					}
 					if ok {
-						conn.Serve(socket.Handler{Begin: func() error { return socket.ErrDisconnected }, End: func(error) {}})
+						conn.Serve(&handler{begin: func() error { return socket.ErrDisconnected }, end: func(error) {}})
 					}
 				})}
 				go func() { _ = hs.Serve(network) }()

@@ -15,6 +15,8 @@ const spokes = 16
 // Wheel sends the heartbeats of many connections with one timer. The timer runs only while there are connections.
 type Wheel struct {
 	interval, step time.Duration
+	// The heartbeat; nil for pings.
+	frame []byte
 
 	mu sync.Mutex
 	// Nil without connections.
@@ -23,32 +25,31 @@ type Wheel struct {
 	begin time.Time
 	// The last step that was taken.
 	at    int64
-	slots [spokes][]*beat
+	slots [spokes][]*Conn
 	count int
 }
 
-// NewWheel returns a wheel for heartbeats or pings at an interval.
-func NewWheel(interval time.Duration) *Wheel {
-	return &Wheel{interval: interval, step: max(interval/spokes, 1)}
+// NewWheel returns a wheel. If heartbeat is not nil, a connection writes this text message whenever nothing was written for the interval,
+// or a little earlier. If it is nil, a connection sends a WebSocket ping at the interval, and a client that does not answer within
+// Options.Stall is disconnected.
+func NewWheel(interval time.Duration, heartbeat []byte) *Wheel {
+	return &Wheel{interval: interval, step: max(interval/spokes, 1), frame: heartbeat}
 }
 
 // beat is the place of a connection on a wheel. The mutex of the wheel guards the fields of the second group.
 type beat struct {
+	// Nil before Heartbeat.
 	wheel *Wheel
-	conn  *Conn
-	// The heartbeat; nil for pings.
-	frame []byte
 	// When the ping that the client has not answered was sent, in Unix nanoseconds; 0 for none.
 	pinged atomic.Int64
 
-	isQueued bool
+	isQueued, isRemoved bool
 	// If it is queued.
-	slot, index int
-	isRemoved   bool
+	slot, index int32
 }
 
-// add adds a beat that is due after the interval.
-func (w *Wheel) add(b *beat) {
+// add adds a connection, whose beat is due after the interval.
+func (w *Wheel) add(c *Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.count++
@@ -56,23 +57,23 @@ func (w *Wheel) add(b *beat) {
 		w.begin, w.at = time.Now(), 0
 		w.timer = time.AfterFunc(w.step, w.run)
 	}
-	w.queue(b, w.interval)
+	w.queue(c, w.interval)
 }
 
-// remove ends a beat. One that has begun may still run.
-func (w *Wheel) remove(b *beat) {
+// remove ends the beats of a connection. One that has begun may still run.
+func (w *Wheel) remove(c *Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if b.isRemoved {
+	if c.beat.isRemoved {
 		return
 	}
-	b.isRemoved = true
-	if b.isQueued {
-		slot := w.slots[b.slot]
+	c.beat.isRemoved = true
+	if c.beat.isQueued {
+		slot := w.slots[c.beat.slot]
 		last := slot[len(slot)-1]
-		slot[b.index], last.index = last, b.index
+		slot[c.beat.index], last.beat.index = last, c.beat.index
 		slot[len(slot)-1] = nil
-		w.slots[b.slot] = slot[:len(slot)-1]
+		w.slots[c.beat.slot] = slot[:len(slot)-1]
 	}
 	if w.count--; w.count == 0 {
 		w.timer.Stop()
@@ -80,23 +81,23 @@ func (w *Wheel) remove(b *beat) {
 	}
 }
 
-// queue puts a beat into the slot that is due last before delay has passed. The caller must hold the mutex.
-func (w *Wheel) queue(b *beat, delay time.Duration) {
-	if b.isRemoved {
+// queue puts a connection into the slot that is due last before delay has passed. The caller must hold the mutex.
+func (w *Wheel) queue(c *Conn, delay time.Duration) {
+	if c.beat.isRemoved {
 		return
 	}
 	step := int64((time.Since(w.begin) + delay) / w.step)
 	step = min(max(step, w.at+1), w.at+spokes)
-	b.isQueued, b.slot = true, int(step%spokes)
-	b.index = len(w.slots[b.slot])
-	w.slots[b.slot] = append(w.slots[b.slot], b)
+	slot := step % spokes
+	c.beat.isQueued, c.beat.slot, c.beat.index = true, int32(slot), int32(len(w.slots[slot]))
+	w.slots[slot] = append(w.slots[slot], c)
 }
 
 // run handles the beats that are due.
 func (w *Wheel) run() {
 	w.mu.Lock()
 	step := int64(time.Since(w.begin) / w.step)
-	var due []*beat
+	var due []*Conn
 	for range min(step-w.at, spokes) {
 		w.at++
 		slot := &w.slots[w.at%spokes]
@@ -104,14 +105,14 @@ func (w *Wheel) run() {
 		*slot = nil
 	}
 	w.at = max(w.at, step)
-	for _, b := range due {
-		b.isQueued = false
+	for _, c := range due {
+		c.beat.isQueued = false
 	}
 	w.mu.Unlock()
-	for _, b := range due {
-		next := b.run()
+	for _, c := range due {
+		next := c.sendBeat()
 		w.mu.Lock()
-		w.queue(b, next)
+		w.queue(c, next)
 		w.mu.Unlock()
 	}
 	w.mu.Lock()
@@ -121,21 +122,22 @@ func (w *Wheel) run() {
 	}
 }
 
-// run sends a heartbeat or a ping if it is due. It returns the time until the next one.
-func (b *beat) run() time.Duration {
-	c, interval, instant := b.conn, b.wheel.interval, time.Now()
-	if b.frame != nil {
+// sendBeat sends a heartbeat or a ping if it is due. It returns the time until the next one.
+func (c *Conn) sendBeat() time.Duration {
+	b, interval, instant := &c.beat, c.beat.wheel.interval, time.Now()
+	if b.wheel.frame != nil {
 		if wait := interval - instant.Sub(time.Unix(0, c.lastWrite.Load())); wait >= b.wheel.step {
 			return wait
 		}
-		c.tryWrite(opText, b.frame)
+		c.tryWrite(opText, b.wheel.frame)
 		return interval
 	}
 	if pingTime := b.pinged.Load(); pingTime != 0 {
-		if wait := c.options.Stall - instant.Sub(time.Unix(0, pingTime)); wait > 0 {
+		if wait := c.stallLimit - instant.Sub(time.Unix(0, pingTime)); wait > 0 {
 			return min(interval, wait+b.wheel.step) // not before the limit
 		}
-		if len(c.writeLock) == 0 { // otherwise the stall limit decides
+		if c.TryLock() { // otherwise the stall limit decides
+			c.Unlock()
 			c.cancel(ErrDisconnected)
 		}
 		return interval
@@ -178,16 +180,8 @@ func (c *Conn) tryWrite(op opcode, payload []byte) bool {
 	return isStarted
 }
 
-// Heartbeat writes a text message whenever nothing was written for the wheel's interval, until the connection ends. It may be a little
-// early. Only Handler.Begin may call it, and neither it nor Ping a second time.
-func (c *Conn) Heartbeat(wheel *Wheel, text []byte) {
-	c.beat = &beat{wheel: wheel, conn: c, frame: text}
-	wheel.add(c.beat)
-}
-
-// Ping sends a WebSocket ping at the wheel's interval, until the connection ends. A client that does not answer within Options.Stall is
-// disconnected. Only Handler.Begin may call it, and neither it nor Heartbeat a second time.
-func (c *Conn) Ping(wheel *Wheel) {
-	c.beat = &beat{wheel: wheel, conn: c}
-	wheel.add(c.beat)
+// Heartbeat adds the connection to a wheel until it ends. Only Handler.Begin may call it, and only once.
+func (c *Conn) Heartbeat(wheel *Wheel) {
+	c.beat.wheel = wheel
+	wheel.add(c)
 }

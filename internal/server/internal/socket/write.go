@@ -2,6 +2,7 @@ package socket
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,11 +27,13 @@ func (c *Conn) Write(text []byte) error {
 // Lock acquires the write lock. A caller that decides late what to send acquires it first, so that it sends the newest state and
 // not one that went stale while another goroutine wrote. If ctx ends first, Lock returns ErrDisconnected.
 func (c *Conn) Lock(ctx context.Context) error {
-	if !c.TryLock() {
+	if turn := c.lock(); turn != nil {
 		select {
-		case c.writeLock <- struct{}{}:
+		case <-turn:
 		case <-ctx.Done():
-			return ErrDisconnected
+			if c.giveUp(turn) {
+				return ErrDisconnected
+			}
 		}
 	}
 	if ctx.Err() != nil { // both cases were ready
@@ -40,18 +43,50 @@ func (c *Conn) Lock(ctx context.Context) error {
 	return nil
 }
 
-// TryLock acquires the write lock if no goroutine has it.
-func (c *Conn) TryLock() bool {
-	select {
-	case c.writeLock <- struct{}{}:
-		return true
-	default:
-		return false
+// lock acquires the write lock and returns nil, or returns a channel that is closed when the lock is passed to the caller.
+func (c *Conn) lock() chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.isLocked {
+		c.isLocked = true
+		return nil
 	}
+	turn := make(chan struct{})
+	c.turns = append(c.turns, turn)
+	return turn
 }
 
-// Unlock releases the write lock.
-func (c *Conn) Unlock() { <-c.writeLock }
+// giveUp ends the wait for a turn. It returns false if the lock was passed to the caller meanwhile.
+func (c *Conn) giveUp(turn chan struct{}) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.Index(c.turns, turn)
+	if i >= 0 {
+		c.turns = slices.Delete(c.turns, i, i+1)
+	}
+	return i >= 0
+}
+
+// TryLock acquires the write lock if no goroutine has it.
+func (c *Conn) TryLock() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	isFree := !c.isLocked
+	c.isLocked = true
+	return isFree
+}
+
+// Unlock releases the write lock, or passes it to the goroutine that has waited for the longest.
+func (c *Conn) Unlock() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.turns) == 0 {
+		c.isLocked, c.turns = false, nil
+		return
+	}
+	close(c.turns[0])
+	c.turns = c.turns[1:]
+}
 
 // WriteLocked writes a text message under the write lock.
 func (c *Conn) WriteLocked(text []byte) error { return c.writeFrame(opText, text) }
@@ -84,7 +119,7 @@ func (c *Conn) send(frames []byte) error {
 		c.lastWrite.Store(time.Now().UnixNano())
 		return err
 	}
-	c.stall.Reset(c.options.Stall)
+	c.stall.Reset(c.stallLimit)
 	_, err := c.net.Write(frames)
 	c.stall.Stop()
 	c.lastWrite.Store(time.Now().UnixNano())
