@@ -5,15 +5,18 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/url"
-	"strings"
 
+	"github.com/leat-dev/leat/internal/base/outbound"
 	"github.com/leat-dev/leat/internal/channel"
+	"github.com/leat-dev/leat/internal/channel/live"
 )
 
 // maxFile is the largest file that is received or sent, in bytes. Slack itself allows a gigabyte. The limit is that of a conversation
 // by default, and protects the memory of the gateway.
 const maxFile = 100 << 20
+
+// hosts are the domains of Slack's servers, which may get the token.
+var hosts = []string{"slack.com", "slack-gov.com"}
 
 // fileObject is a file in a message. The address for downloads needs the bot's token.
 type fileObject struct {
@@ -44,7 +47,7 @@ func (c *bot) FetchMedia(ctx context.Context, m channel.Media) (io.ReadCloser, e
 	if m.Size > maxFile {
 		return nil, channel.ErrTooLarge
 	}
-	if !c.client.isTrusted(m.Ref) {
+	if !outbound.IsWithin(m.Ref, c.client.base, hosts...) {
 		return nil, errors.New("slack: the address of a file is not one of Slack")
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, m.Ref, http.NoBody)
@@ -52,27 +55,7 @@ func (c *bot) FetchMedia(ctx context.Context, m channel.Media) (io.ReadCloser, e
 		return nil, errors.New("slack: the address of a file is invalid")
 	}
 	r.Header.Set("Authorization", "Bearer "+c.client.token)
-	response, err := c.client.files.Do(r)
-	if err != nil {
-		return nil, failure(ctx, "download", err)
-	}
-	if response.StatusCode != http.StatusOK { // without the scope files:read it is a redirection to the page for signing in
-		_ = response.Body.Close()
-		return nil, &apiError{Method: "download", Reason: response.Status}
-	}
-	return response.Body, nil
-}
-
-// isTrusted reports whether the token may be sent to an address: one of Slack, or of the server that has the API.
-func (c *client) isTrusted(address string) bool {
-	u, err := url.Parse(address)
-	if err != nil {
-		return false
-	}
-	api, err := url.Parse(c.base)
-	if err == nil && u.Scheme == api.Scheme && u.Host == api.Host {
-		return true
-	}
-	host := u.Hostname()
-	return u.Scheme == "https" && (host == "slack.com" || strings.HasSuffix(host, ".slack.com") || strings.HasSuffix(host, ".slack-gov.com"))
+	return live.Download(ctx, c.client.files, r, rules.Platform, func(response *http.Response) error {
+		return &apiError{Method: "download", Reason: response.Status} // without the scope files:read it is a redirection to the page for signing in
+	})
 }

@@ -1,10 +1,8 @@
 package telegram
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"mime/multipart"
 	"net/http"
 	"strings"
 	"time"
@@ -49,28 +47,15 @@ func (t *chat) sendFile(ctx context.Context, method, field string, f live.File) 
 		params["message_thread_id"] = fmt.Sprint(topic)
 	}
 	var result message
-	err := t.c.client.upload(ctx, method, field, params, f.Name, f.Content, &result)
+	err := t.c.client.upload(ctx, method, field, params, f, &result)
 	return messageRef(t.at.chat, result.ID), t.explain(err)
 }
 
 // upload calls a method with a file. Its errors are those of call.
-func (c *client) upload(ctx context.Context, method, field string, params map[string]string, name string, content []byte, result any) error {
-	var body bytes.Buffer
-	form := multipart.NewWriter(&body)
-	for key, value := range params {
-		if err := form.WriteField(key, value); err != nil {
-			return err
-		}
-	}
-	part, err := form.CreateFormFile(field, name)
+func (c *client) upload(ctx context.Context, method, field string, params map[string]string, f live.File, result any) error {
+	body, contentType, err := live.Form(params, field, live.File{Name: f.Name, Content: f.Content})
 	if err != nil {
 		return err
 	}
-	if _, err := part.Write(content); err != nil {
-		return err
-	}
-	if err := form.Close(); err != nil {
-		return err
-	}
-	return c.post(ctx, transferLimit, c.files, method, form.FormDataContentType(), &body, result)
+	return c.post(ctx, transferLimit, c.files, method, contentType, body, result)
 }

@@ -68,13 +68,7 @@ func (c *client) download(ctx context.Context, file string) (io.ReadCloser, erro
 	if err != nil {
 		return nil, errors.New("telegram: the path of a file is invalid")
 	}
-	response, err := c.files.Do(r)
-	if err != nil {
-		return nil, fmt.Errorf("telegram: download: %w", live.RequestError(ctx, err))
-	}
-	if response.StatusCode != http.StatusOK {
-		_ = response.Body.Close()
-		return nil, &apiError{Method: "download", Code: response.StatusCode, Description: response.Status}
-	}
-	return response.Body, nil
+	return live.Download(ctx, c.files, r, rules.Platform, func(response *http.Response) error {
+		return &apiError{Method: "download", Code: response.StatusCode, Description: response.Status}
+	})
 }

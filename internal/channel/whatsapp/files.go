@@ -1,13 +1,9 @@
 package whatsapp
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
-	"mime/multipart"
 	"net/http"
-	"net/textproto"
 	"strings"
 
 	"github.com/leat-dev/leat/internal/channel/live"
@@ -105,7 +101,8 @@ func (n *number) upload(ctx context.Context, name, mediaType string, content []b
 	var result struct {
 		ID string `json:"id"`
 	}
-	body, contentType, err := form(name, mediaType, content)
+	fields := map[string]string{"messaging_product": "whatsapp"}
+	body, contentType, err := live.Form(fields, "file", live.File{Name: name, Type: mediaType, Content: content})
 	if err == nil {
 		err = n.client.send(ctx, n.client.files, http.MethodPost, path(n.options.Number)+"/media", contentType, body, &result)
 	}
@@ -113,18 +110,4 @@ func (n *number) upload(ctx context.Context, name, mediaType string, content []b
 		err = errors.New("whatsapp: an upload has no id")
 	}
 	return result.ID, err
-}
-
-// form returns the body of an upload and its content type.
-func form(name, mediaType string, content []byte) (io.Reader, string, error) {
-	var body bytes.Buffer
-	w := multipart.NewWriter(&body)
-	header := textproto.MIMEHeader{}
-	header.Set("Content-Disposition", multipart.FileContentDisposition("file", name))
-	header.Set("Content-Type", mediaType)
-	part, err := w.CreatePart(header)
-	if err == nil {
-		_, err = part.Write(content)
-	}
-	return &body, w.FormDataContentType(), errors.Join(err, w.WriteField("messaging_product", "whatsapp"), w.Close())
 }

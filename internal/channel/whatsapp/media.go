@@ -6,14 +6,14 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"net/url"
 	"strings"
 
+	"github.com/leat-dev/leat/internal/base/outbound"
 	"github.com/leat-dev/leat/internal/channel"
 	"github.com/leat-dev/leat/internal/channel/live"
 )
 
-// mediaHosts are the domains of the platform's media servers.
+// mediaHosts are the domains of the platform's media servers, which may get the access token.
 var mediaHosts = []string{"facebook.com", "fbsbx.com", "fbcdn.net", "whatsapp.net"}
 
 // media returns a file of a person. Only documents have names.
@@ -46,7 +46,7 @@ func (n *number) FetchMedia(ctx context.Context, m channel.Media) (io.ReadCloser
 
 // download opens a file of the platform.
 func (c *client) download(ctx context.Context, address string) (io.ReadCloser, error) {
-	if !c.isMediaServer(address) {
+	if !outbound.IsWithin(address, c.base, mediaHosts...) {
 		return nil, errors.New("whatsapp: the address of a file is not one of the platform's")
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
@@ -54,32 +54,7 @@ func (c *client) download(ctx context.Context, address string) (io.ReadCloser, e
 		return nil, errors.New("whatsapp: the address of a file is invalid")
 	}
 	r.Header.Set("Authorization", "Bearer "+c.token)
-	response, err := c.files.Do(r)
-	if err != nil {
-		return nil, live.RequestError(ctx, err)
-	}
-	if response.StatusCode != http.StatusOK {
-		_ = response.Body.Close()
-		return nil, &apiError{Status: response.StatusCode, Message: "download: " + response.Status}
-	}
-	return response.Body, nil
-}
-
-// isMediaServer reports whether an address may get the access token: that of a media server of the platform, or of the server that
-// the channel is configured with.
-func (c *client) isMediaServer(address string) bool {
-	u, err := url.Parse(address)
-	if err != nil {
-		return false
-	}
-	base, err := url.Parse(c.base)
-	if err == nil && u.Scheme == base.Scheme && u.Host == base.Host {
-		return true
-	}
-	for _, host := range mediaHosts {
-		if name := u.Hostname(); u.Scheme == "https" && (name == host || strings.HasSuffix(name, "."+host)) {
-			return true
-		}
-	}
-	return false
+	return live.Download(ctx, c.files, r, rules.Platform, func(response *http.Response) error {
+		return &apiError{Status: response.StatusCode, Message: "download: " + response.Status}
+	})
 }
