@@ -102,8 +102,7 @@ func (t *chat) SendFile(ctx context.Context, f live.File) (string, error) {
 			Address string `json:"content_uri"`
 		}
 		to := "/_matrix/media/v3/upload?filename=" + url.QueryEscape(f.Name)
-		contentType := f.Type
-		contentType = cmp.Or(contentType, "application/octet-stream")
+		contentType := cmp.Or(f.Type, "application/octet-stream")
 		if err := t.blocked(); err != nil {
 			return "", err
 		}
