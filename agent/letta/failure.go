@@ -3,6 +3,7 @@
 package letta
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -111,10 +112,7 @@ func excerpt(body []byte) string {
 		return ""
 	}
 	// detail is a string, an object with a message, or a list of validation errors, which is not shown.
-	text := v.Error
-	if text == "" {
-		text = v.Message
-	}
+	text := cmp.Or(v.Error, v.Message)
 	var inner struct {
 		Message string `json:"message"`
 	}
