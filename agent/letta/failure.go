@@ -54,8 +54,7 @@ func (f *failure) readerError() *agent.Error {
 
 // readerError converts a *failure in err to the error for readers. It returns other errors unchanged.
 func readerError(err error) error {
-	var f *failure
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[*failure](err); ok {
 		return f.readerError()
 	}
 	return err

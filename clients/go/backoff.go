@@ -40,8 +40,7 @@ func (b *backoff) after(err error) time.Duration {
 		d = probe
 	}
 	d -= rand.N(d / 2)
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		if retryAfter := min(e.RetryAfter, maxBackoff); retryAfter > 0 {
 			d = max(d, retryAfter+rand.N(retryAfter/2+1))
 		}

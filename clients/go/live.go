@@ -161,8 +161,7 @@ func (l *Live) disconnectError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
 	}
-	var closed websocket.CloseError
-	if errors.As(err, &closed) && closed.Code == websocket.StatusPolicyViolation {
+	if closed, ok := errors.AsType[websocket.CloseError](err); ok && closed.Code == websocket.StatusPolicyViolation {
 		return &Error{Message: closed.Reason, Reason: reasonExpired, Status: http.StatusUnauthorized}
 	}
 	return fmt.Errorf("leat: connection lost: %w", err)

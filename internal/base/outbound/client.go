@@ -122,8 +122,7 @@ func (b *body) Read(p []byte) (int, error) {
 
 // Reason returns the cause of a failed request without its URL, which may contain a secret.
 func Reason(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
 	}
 	return err
