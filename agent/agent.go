@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 
 	"github.com/leat-dev/leat/event"
 )
@@ -96,4 +97,33 @@ type Message struct {
 	Role  event.Role   `json:"role"`
 	Text  string       `json:"text"`
 	Parts []event.Part `json:"parts,omitempty"`
+}
+
+// Keeper is an agent with something that runs between turns, such as a connection or a child process. The gateway calls Start once, before
+// the first turn. Start doesn't block; later errors are logged. Close stops everything and waits for its end. It may be called without
+// Start.
+type Keeper interface {
+	Agent
+	Start(log *slog.Logger)
+	Close()
+}
+
+// Signal is an event of an upstream outside turns, such as an action, a heartbeat or progress of a training. It has the form of an event
+// of Eliza's sockets, and the gateway publishes it as a signal.
+type Signal struct {
+	Type       string // agent_event, heartbeat_event or training_event
+	Stream     string
+	RunID      string
+	Seq        *int64 // within the run
+	SessionKey string
+	AgentID    string
+	// Conversation is the conversation that the event belongs to. If it is empty, only operators see the event.
+	Conversation string
+	Payload      json.RawMessage
+}
+
+// Signaller is an agent that publishes signals. The gateway calls Signals once, before Start; report doesn't block.
+type Signaller interface {
+	Keeper
+	Signals(report func(Signal))
 }

@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/url"
@@ -60,9 +61,7 @@ func ParseSpec(s string) (Spec, error) {
 	if err := spec.SetOptions(options); err != nil {
 		return spec, fmt.Errorf("%q: %w", s, err)
 	}
-	if spec.Name == "" {
-		spec.Name = spec.Kind
-	}
+	spec.Name = cmp.Or(spec.Name, spec.Kind)
 	if err := spec.check(); err != nil {
 		return spec, fmt.Errorf("%q: %w", s, err)
 	}

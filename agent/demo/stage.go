@@ -9,6 +9,7 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/internal/base/retry"
 )
 
 // The pace at speed 1: about 15 words a second, with more time for long words and after a sentence, so that it looks like a model's.
@@ -45,12 +46,7 @@ func (s *stage) pause(d time.Duration) {
 		return
 	}
 	if s.speed > 0 {
-		t := time.NewTimer(time.Duration(float64(d) / s.speed))
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-s.ctx.Done():
-		}
+		s.do(retry.Sleep(s.ctx, time.Duration(float64(d)/s.speed)))
 	}
 	s.do(context.Cause(s.ctx))
 }

@@ -2,10 +2,12 @@ package http
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"mime"
 	"net/http"
 	"net/url"
 	"slices"
@@ -175,4 +177,73 @@ func (a *Agent) notify(ctx context.Context, name string, to *url.URL, in agent.I
 		return 0, errors.New("the " + name + " URL can't be reached: " + call.Reason(err))
 	}
 	return res.StatusCode, res.Body.Close()
+}
+
+// Check implements [agent.Checker]. It sends HEAD and accepts any response: the address need not support that method, and a POST would
+// start a turn.
+func (a *Agent) Check(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead, a.url.String(), nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("User-Agent", "Leat")
+	res, err := a.client.Do(req)
+	if err != nil {
+		return fmt.Errorf("%s doesn't respond: %s", a.url.Host, call.Reason(err))
+	}
+	return res.Body.Close()
+}
+
+// cutMessage describes a body that ended before the end of the turn that its dialect requires. hasRequest means
+// that the body has a request to the user, which a program often sends before it ends its response by mistake.
+// A body without any operation is probably in another format, so the message names its type instead.
+func (a *Agent) cutMessage(res *http.Response, s *agent.Stream, hasRequest bool) string {
+	if hasRequest {
+		return "the agent asked the user and ended its response; to get the answer it must keep the response open, or respond 202 and push the turn"
+	}
+	if kind := res.Header.Get("Content-Type"); !s.HasBegun() && kind != "" {
+		return fmt.Sprintf("the agent's response (%d, %s) contains nothing in the dialect %s", res.StatusCode, kind, a.cfg.Dialect.Name)
+	}
+	return fmt.Sprintf("the agent's answer ended before the end of the turn that %s requires", a.cfg.Dialect.Name)
+}
+
+// undecodable adds the likely cause to a decoder's error: server-sent events in a response that should have lines of JSON.
+func (a *Agent) undecodable(res *http.Response, err error) error {
+	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	_, isInvalid := errors.AsType[*dialect.Error](err)
+	if isInvalid && kind == "text/event-stream" && a.cfg.Dialect.Framing == dialect.Lines {
+		return fmt.Errorf("%w; the response is %s, but the dialect has lines of JSON", err, kind)
+	}
+	return err
+}
+
+// defaultDialect is the default of the option dialect. It has an explicit end, so a stream that was cut off never looks complete.
+const defaultDialect = "eliza-actions"
+
+// Kind returns the kind http. The registry has the dialects that its option can name.
+func Kind(dialects dialect.Registry) agent.Kind {
+	return agent.Kind{
+		Name:    "http",
+		Summary: "a program behind a URL: gets each turn as JSON and answers with a stream in any dialect",
+		Target:  "URL",
+		Options: append([]agent.Option{
+			{Name: "dialect", Help: "the dialect of the answer", Default: defaultDialect},
+			{Name: "stop", Help: "URL that is called after a turn was stopped"},
+			{Name: "control", Help: "URL that gets answers to the agent's requests, and messages sent while a turn runs"},
+		}, agent.SecretOptions("secret", "key that signs the requests, in the header Leat-Signature", "")...),
+		New: func(s agent.Spec) (agent.Agent, error) {
+			d, err := dialects.Lookup(cmp.Or(s.Options["dialect"], defaultDialect))
+			if err != nil {
+				return nil, err
+			}
+			c := Config{URL: s.Target, Dialect: d, Stop: s.Options["stop"]}
+			if c.Secret, err = s.Secret("secret"); err != nil {
+				return nil, err
+			}
+			if control := s.Options["control"]; control != "" {
+				return newControlled(c, control)
+			}
+			return New(c)
+		},
+	}
 }

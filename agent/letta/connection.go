@@ -14,6 +14,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/internal/base/retry"
 )
 
 // maxFrame limits a frame, in bytes. The list of a long conversation's messages is one frame.
@@ -104,14 +105,7 @@ func (l *connection) message(ctx context.Context, memory *agent.Reservation) ([]
 // ping sends pings and ends the connection if one isn't answered. Without them a connection whose other side has vanished would
 // look idle forever.
 func (l *connection) ping(ctx context.Context, times times) {
-	tick := time.NewTicker(times.stall / 3)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for retry.Sleep(ctx, times.stall/3) == nil {
 		pctx, cancel := context.WithTimeout(ctx, times.dial)
 		err := l.ws.Ping(pctx)
 		cancel()

@@ -3,6 +3,7 @@
 package letta
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,8 +54,7 @@ func (f *failure) readerError() *agent.Error {
 
 // readerError converts a *failure in err to the error for readers. It returns other errors unchanged.
 func readerError(err error) error {
-	var f *failure
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[*failure](err); ok {
 		return f.readerError()
 	}
 	return err
@@ -111,10 +111,7 @@ func excerpt(body []byte) string {
 		return ""
 	}
 	// detail is a string, an object with a message, or a list of validation errors, which is not shown.
-	text := v.Error
-	if text == "" {
-		text = v.Message
-	}
+	text := cmp.Or(v.Error, v.Message)
 	var inner struct {
 		Message string `json:"message"`
 	}

@@ -4,6 +4,7 @@
 package letta
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -135,10 +136,7 @@ func (w *socketTurn) sendAnswer(ctx context.Context, a event.Answer) error {
 	question, isQuestion := w.questions[a.ID]
 	switch {
 	case isQuestion && a.Decision != event.Deny:
-		text := a.Text
-		if text == "" {
-			text = string(a.Decision)
-		}
+		text := cmp.Or(a.Text, string(a.Decision))
 		d = decision{Behavior: "allow", Input: letta.AnswerTo(question, text)}
 	case a.Decision == event.Approve:
 		d = decision{Behavior: "allow"}

@@ -214,13 +214,18 @@ func (x *exchange) operations() ([]event.Event, error) {
 		}
 		events = append(events, ops...)
 	}
+	return withEnd(events), nil
+}
+
+// withEnd returns the events of a stored turn as those of a turn of Leat. A turn without an end is interrupted.
+func withEnd(events []event.Event) []event.Event {
 	for i := range events {
 		events[i].Turn = ""
 	}
 	if len(events) > 0 && events[len(events)-1].Type == event.TurnEnd {
-		return events, nil
+		return events
 	}
 	return append(events, event.Event{Type: event.TurnEnd, Body: &event.Body{
 		Outcome: event.Interrupted, Reason: codeLost, Error: &event.Error{Code: codeLost, Message: noEnd},
-	}}), nil
+	}})
 }

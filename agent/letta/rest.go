@@ -191,8 +191,7 @@ func (r *restAgent) Check(ctx context.Context) error {
 		return r.callJSON(ctx, nil, http.MethodGet, url.Values{"limit": {"1"}}, nil, "agents/")
 	}
 	err := r.callJSON(ctx, nil, http.MethodGet, nil, nil, "agents", r.cfg.Agent)
-	var f *failure
-	if errors.As(err, &f) && f.status == http.StatusNotFound {
+	if f, ok := errors.AsType[*failure](err); ok && f.status == http.StatusNotFound {
 		return fmt.Errorf("the Letta server doesn't know the agent %s", r.cfg.Agent)
 	}
 	return err

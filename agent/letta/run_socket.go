@@ -54,8 +54,7 @@ func (k *socketAgent) Run(ctx context.Context, in agent.Input, emitter *agent.Em
 	before := s
 	discard := func([]byte) error { return nil } // frames before the turn
 	l, s, err := k.join(ctx, emitter, s, discard)
-	var f *failure
-	if errors.As(err, &f) && f.status == http.StatusNotFound && len(in.Session) > 0 {
+	if f, ok := errors.AsType[*failure](err); ok && f.status == http.StatusNotFound && len(in.Session) > 0 {
 		// The conversation was deleted, or the target is another server now.
 		emitter.Log().Info("the Letta server doesn't know the conversation any more; creating a new one", "conversation", s.Conversation)
 		in.Session = nil

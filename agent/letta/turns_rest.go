@@ -167,15 +167,7 @@ func (x *storedTurn) operations(run runInfo, usage []byte) ([]event.Event, error
 	}
 	buffered, _ := d.Close() // its error says that the end is missing, which is added below
 	events = append(events, buffered...)
-	for i := range events {
-		events[i].Turn = ""
-	}
-	if n := len(events); n > 0 && events[n-1].Type == event.TurnEnd {
-		return events, nil
-	}
-	return append(events, event.Event{Type: event.TurnEnd, Body: &event.Body{
-		Outcome: event.Interrupted, Reason: codeLost, Error: &event.Error{Code: codeLost, Message: noEnd},
-	}}), nil
+	return withEnd(events), nil
 }
 
 // recordDecisions records the answers to the approvals that d waits for, and returns the events that show them. A call without

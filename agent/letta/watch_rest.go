@@ -81,8 +81,7 @@ func (w *restWatch) readHistory(ctx context.Context, runs map[string]runInfo) er
 	}
 	query, path := w.session.history()
 	rows, err := r.storedMessages(ctx, query, at.Row, path...)
-	var f *failure
-	if errors.As(err, &f) && f.status == http.StatusNotFound && at.Row != "" {
+	if f, ok := errors.AsType[*failure](err); ok && f.status == http.StatusNotFound && at.Row != "" {
 		// The messages were deleted, as by a reset. The gateway recognizes entries that it has already, by their keys.
 		query, path = w.session.history()
 		rows, err = r.storedMessages(ctx, query, "", path...)

@@ -93,8 +93,7 @@ func (t *turn) askPending(ctx context.Context, conn *connection) {
 	for _, plugin := range []bool{false, true} {
 		var pending []approval
 		if err := conn.call(ctx, approvalMethod(plugin, "list"), struct{}{}, &pending); err != nil {
-			var rpcErr *rpcError
-			if errors.As(err, &rpcErr) && strings.HasPrefix(rpcErr.Message, "unknown method") {
+			if rpcErr, ok := errors.AsType[*rpcError](err); ok && strings.HasPrefix(rpcErr.Message, "unknown method") {
 				continue
 			}
 			t.emitter.Log().Warn("could not read OpenClaw's pending approvals", "error", err)

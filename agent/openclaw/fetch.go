@@ -5,6 +5,7 @@ package openclaw
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -189,8 +190,6 @@ func (t *turn) download(ctx context.Context, f agent.File, ref, token string) (e
 	if res.StatusCode != http.StatusOK {
 		return event.Media{}, fmt.Errorf("download from OpenClaw: status %d %s", res.StatusCode, http.StatusText(res.StatusCode))
 	}
-	if f.MIME == "" {
-		f.MIME = res.Header.Get("Content-Type")
-	}
+	f.MIME = cmp.Or(f.MIME, res.Header.Get("Content-Type"))
 	return t.storeFile(ctx, f, res.Body)
 }

@@ -207,8 +207,7 @@ func readFrame(ctx context.Context, ws *websocket.Conn) (*frame, error) {
 // rootCause returns the innermost error. The outer ones repeat the URL, and url.Error would put its query into logs. A close
 // frame becomes an error with its code and reason.
 func rootCause(err error) error {
-	var closed websocket.CloseError
-	if errors.As(err, &closed) {
+	if closed, ok := errors.AsType[websocket.CloseError](err); ok {
 		return fmt.Errorf("closed by the gateway: %d %s", closed.Code, closed.Reason)
 	}
 	for {

@@ -1,6 +1,7 @@
 package openclaw
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"strings"
@@ -36,9 +37,7 @@ func Kind(dialects dialect.Registry) agent.Kind {
 			if c.Token, err = s.Secret("token"); err != nil {
 				return nil, err
 			}
-			if c.Token == "" {
-				c.Token = strings.TrimSpace(os.Getenv(defaultTokenEnv))
-			}
+			c.Token = cmp.Or(c.Token, strings.TrimSpace(os.Getenv(defaultTokenEnv)))
 			return newGatewayAgent(c)
 		},
 		Discover: func(ctx context.Context, s agent.Spec) ([]agent.Offer, error) { return discover(ctx, dialects, s) },

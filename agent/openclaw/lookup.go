@@ -24,8 +24,7 @@ func (t *turn) lookUp(ctx context.Context, conn *connection) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		var rpcErr *rpcError
-		if errors.As(err, &rpcErr) {
+		if rpcErr, ok := errors.AsType[*rpcError](err); ok {
 			if _, retryable := temporary(rpcErr); retryable {
 				return nil // repeated at the next check
 			}

@@ -3,12 +3,14 @@
 package openclaw
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/leat-dev/leat/agent/internal/call"
@@ -41,9 +43,7 @@ func withoutPath(op event.Event) (event.Event, *mediaPart) {
 	if !isWeb(public.URL) {
 		public.URL = ""
 	}
-	if public.Name == "" {
-		public.Name = m.Name
-	}
+	public.Name = cmp.Or(public.Name, m.Name)
 	b.Media = &public
 	op.Body = &b
 	return op, m
@@ -81,9 +81,7 @@ func filesOf(rows []row) []historyFile {
 		for _, b := range rows[i].blocks() {
 			if b.Source != nil && b.Data == "" {
 				b.Data = b.Source.Data
-				if b.MIME == "" {
-					b.MIME = b.Source.MIME
-				}
+				b.MIME = cmp.Or(b.MIME, b.Source.MIME)
 			}
 			switch {
 			case b.Artifact != "":
@@ -159,12 +157,7 @@ func (t *turn) lacksFiles(ctx context.Context, r *run, historyFiles []historyFil
 
 // hasPart reports whether the turn has a file's part with that key.
 func (t *turn) hasPart(key string) bool {
-	for _, m := range t.st.Media {
-		if m.Part == key {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.st.Media, func(m *mediaPart) bool { return m.Part == key })
 }
 
 // matchFile returns the index of the file in a history that a part shows: the one with its name, or else the only one. If no file

@@ -1,6 +1,7 @@
 package openclaw
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,9 +98,7 @@ func newGatewayAgent(c config) (*gatewayAgent, error) {
 	if u.User != nil || u.RawQuery != "" {
 		return nil, errors.New("the target must not contain a user, a password or a query; name the environment variable with the token in token_env")
 	}
-	if c.Session == "" {
-		c.Session = defaultSession
-	}
+	c.Session = cmp.Or(c.Session, defaultSession)
 	if _, err := agent.Expand(c.Session, agent.Input{}); err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
@@ -161,3 +160,9 @@ func (a *gatewayAgent) Check(ctx context.Context) error {
 	}
 	return conn.ws.CloseNow()
 }
+
+var _ agent.Compactor = (*gatewayAgent)(nil)
+
+// CompactCommand implements [agent.Compactor]. It is a command of OpenClaw's chats, which needs no more rights than a message;
+// the method sessions.compact is for administrators.
+func (a *gatewayAgent) CompactCommand() string { return "/compact" }

@@ -78,8 +78,7 @@ func (a *gatewayAgent) maintain(log *slog.Logger) {
 		if a.lifetime.Err() != nil {
 			return
 		}
-		var h *retryLaterError
-		if errors.As(err, &h) {
+		if h, ok := errors.AsType[*retryLaterError](err); ok {
 			after = h.after
 		}
 		wait := waitFor(&b, after)
@@ -116,8 +115,7 @@ func (a *gatewayAgent) awaitConnection(ctx context.Context, limit time.Duration,
 		if conn != nil && conn.isUp() {
 			return conn, nil
 		}
-		var refusalErr *refusal
-		if errors.As(last, &refusalErr) {
+		if refusalErr, ok := errors.AsType[*refusal](last); ok {
 			return nil, refusalErr
 		}
 		if waits != nil {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leat-dev/leat/agent"
@@ -188,12 +189,7 @@ func (a *gatewayAgent) runError(ctx context.Context, err error) error {
 
 // isSent reports whether the gateway may have any of the turn's messages.
 func (t *turn) isSent() bool {
-	for _, r := range t.st.Runs {
-		if r.IsSent {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.st.Runs, func(r *run) bool { return r.IsSent })
 }
 
 // follow runs the turn over one connection. It returns nil if the turn has ended or the connection is lost; the caller

@@ -181,8 +181,7 @@ func (t *turn) requestToolFrames(ctx context.Context, conn *connection) error {
 		return nil
 	}
 	err := conn.call(ctx, "sessions.patch", map[string]string{"key": t.session, "verboseLevel": "full"}, nil)
-	var rpcErr *rpcError
-	if errors.As(err, &rpcErr) {
+	if rpcErr, ok := errors.AsType[*rpcError](err); ok {
 		t.emitter.Log().Warn("OpenClaw refused to send complete tool frames", "error", rpcErr.Message)
 		return nil
 	}

@@ -1,6 +1,7 @@
 package openclaw
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -62,9 +63,7 @@ func canonicalKey(agentID, name string) string {
 	if strings.HasPrefix(name, "agent:") {
 		return name
 	}
-	if agentID == "" {
-		agentID = "main"
-	}
+	agentID = cmp.Or(agentID, "main")
 	return "agent:" + strings.ToLower(agentID) + ":" + name
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -118,10 +119,5 @@ func (t *turn) steer(ctx context.Context, conn *connection, s *steerRequest) err
 // hasLiveRun reports whether a run of the turn occupies the session. If another client's run does, the gateway would take a
 // steered message into that one.
 func (t *turn) hasLiveRun() bool {
-	for _, r := range t.openRuns() {
-		if r.IsLive {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.openRuns(), func(r *run) bool { return r.IsLive })
 }

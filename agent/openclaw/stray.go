@@ -44,12 +44,7 @@ func (t *turn) addStray(i item) {
 // isFirstContent reports whether a frame is the first of its run, or its first content. From then on the history contains the
 // message that the run answers, so it is worth reading.
 func (t *turn) isFirstContent(i item) bool {
-	for _, s := range t.strays {
-		if s.run.Run == i.run.Run && (s.run.isContent() || !i.run.isContent()) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(t.strays, func(s item) bool { return s.run.Run == i.run.Run && (s.run.isContent() || !i.run.isContent()) })
 }
 
 // isContent reports whether a frame has content of a run, rather than progress.
@@ -59,12 +54,7 @@ func (f *runFrame) isContent() bool {
 
 // hasQueued reports whether a message of the turn is queued behind another client's run.
 func (t *turn) hasQueued() bool {
-	for _, r := range t.openRuns() {
-		if r.IsQueued {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.openRuns(), func(r *run) bool { return r.IsQueued })
 }
 
 // sortStrays marks the runs as foreign that history shows and the turn has not adopted, and drops their frames. While a message

@@ -1,11 +1,11 @@
 // Turns that failed while the gateway still had their messages. A cursor stores them, so that a late answer becomes a turn even
 // after a restart.
-
 package openclaw
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 
@@ -101,4 +101,25 @@ func (g *gatherer) linkUnfinished(e *agent.Entry, id string) {
 	_, message, _ := parseRunID(firstRun)
 	e.Key, e.Run.Answers = id, cmp.Or(e.Run.Answers, message)
 	g.resumedTurns = append(g.resumedTurns, firstRun)
+}
+
+// Stop implements [agent.Stopper]. It aborts the runs of a turn that was ended from outside. If the gateway is away, the turn
+// counts as unfinished: the gateway may still answer it, and Follow shows that as a separate turn.
+func (a *gatewayAgent) Stop(ctx context.Context, in agent.Input) error {
+	a.mu.Lock()
+	p, ok := a.stopTargets[in.Turn]
+	delete(a.stopTargets, in.Turn)
+	a.mu.Unlock()
+	if !ok || len(p.runs) == 0 {
+		return nil
+	}
+	conn, err := a.awaitConnection(ctx, requestLimit, nil)
+	if err != nil {
+		a.recordUnfinished(in.Conversation, p.firstRun, p.runs)
+		return err
+	}
+	for _, run := range p.runs {
+		err = errors.Join(err, conn.call(ctx, "chat.abort", map[string]string{"sessionKey": p.session, "runId": run}, nil))
+	}
+	return err
 }

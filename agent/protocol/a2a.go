@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -160,9 +161,7 @@ func (a *a2a) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) e
 func answerText(answers []event.Answer) string {
 	text := ""
 	for _, a := range answers {
-		if a.Text == "" {
-			a.Text = string(a.Decision)
-		}
+		a.Text = cmp.Or(a.Text, string(a.Decision))
 		text += a.Text
 	}
 	return text

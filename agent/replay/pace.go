@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/internal/base/retry"
 )
 
 // pacer waits until frames are due. Each time is relative to the start of the playback and not to the previous frame, so that the time
@@ -44,13 +45,9 @@ func (p *pacer) wait(ctx context.Context, at int64) error {
 		if delay <= 0 {
 			return context.Cause(ctx)
 		}
-		t := time.NewTimer(min(delay, aliveEvery))
-		select {
-		case <-t.C:
-			p.emitter.ReportProgress()
-		case <-ctx.Done():
-			t.Stop()
-			return context.Cause(ctx)
+		if err := retry.Sleep(ctx, min(delay, aliveEvery)); err != nil {
+			return err
 		}
+		p.emitter.ReportProgress()
 	}
 }

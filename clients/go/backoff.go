@@ -40,8 +40,7 @@ func (b *backoff) after(err error) time.Duration {
 		d = probe
 	}
 	d -= rand.N(d / 2)
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		if retryAfter := min(e.RetryAfter, maxBackoff); retryAfter > 0 {
 			d = max(d, retryAfter+rand.N(retryAfter/2+1))
 		}
@@ -68,5 +67,55 @@ func sleep(ctx context.Context, d time.Duration, hurry <-chan struct{}) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+// reconnector connects again after each disconnect that may pass.
+type reconnector struct {
+	client *Client
+	// silence is the error of a connection on which nothing arrived. The time of silence was wait enough.
+	silence      error
+	onDisconnect func(err error, next time.Duration)
+	hurry        <-chan struct{}
+	wait         backoff
+}
+
+// run calls connect until a callback returns an error, ctx ends, or the gateway returns an error that a retry can't solve. connect reads
+// one connection to its end and never returns a nil error. isAccepted is true if the gateway accepted the token. A second refusal in a
+// row is final.
+func (r *reconnector) run(ctx context.Context, connect func() (isAccepted bool, err error)) error {
+	isRenewed := false // the token, after a refusal
+	for {
+		start := time.Now()
+		isAccepted, err := connect()
+		if isAccepted {
+			isRenewed = false
+			if time.Since(start) >= lasting {
+				r.wait.reset()
+			}
+		}
+		var callbackErr *ownError
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.As(err, &callbackErr) && errors.Is(callbackErr.error, ErrStop):
+			return nil
+		case errors.As(err, &callbackErr):
+			return callbackErr.error
+		case r.client.renews(err) && !isRenewed:
+			isRenewed = true
+		case !temporary(err):
+			return err
+		}
+		d := r.wait.after(err)
+		if errors.Is(err, r.silence) {
+			d = 0 // Retry-After has already been waited for
+		}
+		if r.onDisconnect != nil {
+			r.onDisconnect(err, d)
+		}
+		if err := sleep(ctx, d, r.hurry); err != nil {
+			return err
+		}
 	}
 }

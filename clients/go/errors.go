@@ -82,12 +82,10 @@ func errorOf(r *http.Response) *Error {
 // temporary reports whether a retry may succeed. It returns false for an [*Error] that isn't temporary, an invalid URL, and
 // [ErrProtocol]. All other errors are those of the network or of TokenSource, which may go away.
 func temporary(err error) bool {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Temporary()
 	}
-	var bad *url.Error
-	if errors.As(err, &bad) && bad.Op == "parse" {
+	if bad, ok := errors.AsType[*url.Error](err); ok && bad.Op == "parse" {
 		return false // the URL is invalid
 	}
 	return !errors.Is(err, ErrProtocol)

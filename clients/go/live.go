@@ -77,41 +77,9 @@ func (l *Live) Send(frame any) error {
 // reconnects and continues after the last signal. If the gateway no longer has some signals, fn gets an event replay-gap. The other
 // errors are those of [Client.Stream]. Only one Run may be active at a time.
 func (l *Live) Run(ctx context.Context, fn func(*LiveEvent) error) error {
-	var wait backoff
-	renewed := false
-	for {
-		start := time.Now()
-		began, err := l.connect(ctx, fn)
-		if began { // the gateway has accepted the token, which an open connection alone doesn't show
-			renewed = false
-			if time.Since(start) >= lasting {
-				wait.reset()
-			}
-		}
-		var callbackErr *ownError
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case errors.As(err, &callbackErr) && errors.Is(callbackErr.error, ErrStop):
-			return nil
-		case errors.As(err, &callbackErr):
-			return callbackErr.error
-		case l.c.renews(err) && !renewed:
-			renewed = true
-		case !temporary(err):
-			return err
-		}
-		d := wait.after(err)
-		if errors.Is(err, errLiveSilence) {
-			d = 0 // Retry-After has already been waited for
-		}
-		if l.o.OnDisconnect != nil {
-			l.o.OnDisconnect(err, d)
-		}
-		if err := sleep(ctx, d, l.o.Hurry); err != nil {
-			return err
-		}
-	}
+	r := reconnector{client: l.c, silence: errLiveSilence, onDisconnect: l.o.OnDisconnect, hurry: l.o.Hurry}
+	// The gateway has accepted the token when it sends an event, which an open connection alone doesn't show.
+	return r.run(ctx, func() (isAccepted bool, err error) { return l.connect(ctx, fn) })
 }
 
 var errLiveSilence = fmt.Errorf("no frame received for %v", liveSilence)
@@ -193,8 +161,7 @@ func (l *Live) disconnectError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
 	}
-	var closed websocket.CloseError
-	if errors.As(err, &closed) && closed.Code == websocket.StatusPolicyViolation {
+	if closed, ok := errors.AsType[websocket.CloseError](err); ok && closed.Code == websocket.StatusPolicyViolation {
 		return &Error{Message: closed.Reason, Reason: reasonExpired, Status: http.StatusUnauthorized}
 	}
 	return fmt.Errorf("leat: connection lost: %w", err)

@@ -1,6 +1,7 @@
 package leat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -28,9 +29,7 @@ const reportLimit = 2 * time.Second
 // ReportMismatch reports a mismatch to the gateway, which counts it in its metrics. [Client.Follow] calls it. A program that applies the
 // frames of [Client.Stream] itself should call it if [transcript.Transcript.Apply] returns [transcript.ErrMismatch].
 func (c *Client) ReportMismatch(ctx context.Context, id string, m Mismatch) error {
-	if m.Client == "" {
-		m.Client = "go"
-	}
+	m.Client = cmp.Or(m.Client, "go")
 	return c.call(ctx, false, http.MethodPost, conversation(id, "/mismatches"), nil, m, nil)
 }
 

@@ -66,40 +66,16 @@ type StreamOptions struct {
 // Stream returns nil if fn returns ErrStop, any other error of fn, the context's cause, or an error of the gateway that a retry can't
 // solve: the conversation doesn't exist or the token is wrong.
 func (c *Client) Stream(ctx context.Context, id string, o StreamOptions, fn func(*Frame) error) error {
-	s := &stream{c: c, id: id, cursor: o.Cursor, fn: fn}
-	for {
-		began := time.Now()
-		err := s.connect(ctx)
-		if s.greeted && time.Since(began) >= lasting {
-			s.wait.reset()
-		}
-		var callbackErr *ownError
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case errors.As(err, &callbackErr) && errors.Is(callbackErr.error, errResync):
+	s := &stream{id: id, cursor: o.Cursor, fn: fn, reconnector: reconnector{client: c, silence: errSilence, onDisconnect: o.OnDisconnect, hurry: o.Hurry}}
+	return s.run(ctx, func() (isAccepted bool, err error) {
+		err = s.connect(ctx)
+		if own, ok := errors.AsType[*ownError](err); ok && errors.Is(own, errResync) {
 			// Start from a snapshot. This counts as a failure, so that a gateway whose frames never apply isn't called in a tight loop.
 			s.cursor, s.resyncs = "", true
-		case errors.As(err, &callbackErr) && errors.Is(callbackErr.error, ErrStop):
-			return nil
-		case errors.As(err, &callbackErr):
-			return callbackErr.error
-		case s.c.renews(err) && !s.renewed:
-			s.renewed = true
-		case !temporary(err):
-			return err
+			err = own.error
 		}
-		d := s.wait.after(err)
-		if errors.Is(err, errSilence) {
-			d = 0 // Retry-After has already been waited for
-		}
-		if o.OnDisconnect != nil {
-			o.OnDisconnect(err, d)
-		}
-		if err := sleep(ctx, d, o.Hurry); err != nil {
-			return err
-		}
-	}
+		return s.greeted, err
+	})
 }
 
 // errResync is returned by a callback that can't apply a frame. The stream then continues with a snapshot.
@@ -114,13 +90,10 @@ type ownError struct{ error }
 func (e *ownError) Unwrap() error { return e.error }
 
 type stream struct {
-	c      *Client
+	reconnector
 	id     string
 	cursor string
 	fn     func(*Frame) error
-	wait   backoff
-	// renewed is true after a token was refused, until one is accepted. A second refusal in a row is final.
-	renewed bool
 	// greeted is true if the gateway has accepted the token of the current connection.
 	greeted bool
 	// resyncs is true after a frame could not be applied, until one is.
@@ -136,7 +109,7 @@ func (s *stream) connect(ctx context.Context) error {
 	watch := time.AfterFunc(silence, func() { cancel(errSilence) })
 	defer watch.Stop()
 
-	req, err := s.c.request(ctx, http.MethodGet, conversation(s.id, "/events"), nil)
+	req, err := s.client.request(ctx, http.MethodGet, conversation(s.id, "/events"), nil)
 	switch {
 	case errors.Is(err, ErrToken):
 		return err
@@ -147,7 +120,7 @@ func (s *stream) connect(ctx context.Context) error {
 	if s.cursor != "" {
 		req.Header.Set("Last-Event-ID", s.cursor)
 	}
-	res, err := s.c.client().Do(req)
+	res, err := s.client.client().Do(req)
 	if err != nil {
 		return s.disconnectError(ctx, err)
 	}
@@ -197,7 +170,7 @@ func (s *stream) frame(e sse.Event) error {
 		if f.Protocol != protocol {
 			return fmt.Errorf("%w: its protocol is %q, not %q", ErrProtocol, f.Protocol, protocol)
 		}
-		s.renewed, s.greeted = false, true
+		s.greeted = true
 	case "error":
 		return &Error{Message: f.Error, Reason: f.Reason, RetryAfter: min(time.Duration(max(f.RetryAfter, 0)), maxRetryAfter*1000) * time.Millisecond}
 	case "snapshot":

@@ -3,6 +3,8 @@ package agui
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
+	"strings"
 
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/internal/canvas"
@@ -233,4 +235,12 @@ func ask(c *canvas.Canvas, i *interrupt) error {
 		q.Kind, q.Part = event.RequestApproval, p.ID
 	}
 	return c.Ask(q)
+}
+
+// families are the prefixes of the types of the protocol's own events of a run.
+var families = []string{"TEXT_MESSAGE_", "REASONING_", "THINKING_", "TOOL_CALL_", "STEP_", "STATE_", "ACTIVITY_"}
+
+// progress recognizes the protocol's events of a run. RAW and CUSTOM belong to the application, which may send heartbeats with them.
+func progress(kind string) bool {
+	return slices.ContainsFunc(families, func(prefix string) bool { return strings.HasPrefix(kind, prefix) })
 }

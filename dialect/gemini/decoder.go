@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -229,4 +230,13 @@ func (s *state) check() error {
 		}
 	}
 	return nil
+}
+
+// progress recognizes chunks of a candidate, also those without parts: the model has worked, even if the API shows nothing of it. A
+// chunk with the usage alone doesn't count.
+func progress(f dialect.Frame) bool {
+	var in struct {
+		Candidates []json.RawMessage `json:"candidates"`
+	}
+	return json.Unmarshal(f.Data, &in) == nil && len(in.Candidates) > 0
 }

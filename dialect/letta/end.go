@@ -3,6 +3,7 @@
 package letta
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -135,9 +136,7 @@ func truncate(s string, n int) string {
 // errorOf converts an error message of the server.
 func errorOf(m *message) *event.Error {
 	e := &event.Error{Code: truncate(m.ErrorType, event.MaxID), Message: truncate(m.Message, maxMessage), Retryable: m.Retryable || retryable[m.ErrorType]}
-	if e.Message == "" {
-		e.Message = "the upstream failed"
-	}
+	e.Message = cmp.Or(e.Message, "the upstream failed")
 	return e
 }
 
@@ -156,9 +155,7 @@ func (d *Decoder) endTurn(stop string) {
 		b.Error = d.Error
 		if b.Error == nil {
 			b.Error = &event.Error{Code: stop, Message: stopMessages[stop], Retryable: retryable[stop]}
-			if b.Error.Message == "" {
-				b.Error.Message = "the turn ended with the stop reason " + stop
-			}
+			b.Error.Message = cmp.Or(b.Error.Message, "the turn ended with the stop reason "+stop)
 		}
 	}
 	if d.Usage != (event.Usage{}) {

@@ -270,3 +270,12 @@ func (d *decoder) State() ([]byte, error) { return decoding.State(&d.Base, state
 
 // Restore implements [dialect.Decoder].
 func (d *decoder) Restore(b []byte) error { return decoding.Restore(b, &d.state, nil) }
+
+// progress recognizes the model's tokens, also empty ones: Ollama sends an empty text for each token while it buffers a tool call.
+func progress(f dialect.Frame) bool {
+	var in struct {
+		Message  *json.RawMessage `json:"message"`
+		Response *json.RawMessage `json:"response"`
+	}
+	return json.Unmarshal(f.Data, &in) == nil && (in.Message != nil || in.Response != nil)
+}

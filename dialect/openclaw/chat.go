@@ -3,6 +3,9 @@
 package openclaw
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 )
@@ -61,12 +64,7 @@ const reasonSilent = "silent"
 
 // hasText reports whether the run's message has visible text.
 func (r *run) hasText() bool {
-	for _, s := range r.Texts {
-		if s.Visible.Len() > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Texts, func(s *segment) bool { return s.Visible.Len() > 0 })
 }
 
 // aborted returns the outcome of a run with an aborted frame. In protocol 4 a run without an answer ends with this frame too;
@@ -87,10 +85,7 @@ func failed(r *run, p *payload) *event.Body {
 	if code == "" || code == unknown {
 		code = reason(p.errorReason)
 	}
-	message := string(p.errorMessage)
-	if message == "" {
-		message = r.Error
-	}
+	message := cmp.Or(string(p.errorMessage), r.Error)
 	return failure(code, message, "the agent failed")
 }
 
@@ -113,9 +108,7 @@ func reason(b []byte) string {
 // failure returns a failed outcome; otherwise is the message if there is none. Rate limits, timeouts and overload are
 // retryable.
 func failure(code, message, otherwise string) *event.Body {
-	if message == "" {
-		message = otherwise
-	}
+	message = cmp.Or(message, otherwise)
 	retryable := code == "rate_limit" || code == "timeout" || code == "overloaded"
 	return &event.Body{Outcome: event.Failed, Error: &event.Error{Code: code, Message: message, Retryable: retryable}}
 }

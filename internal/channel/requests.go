@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -43,10 +44,7 @@ func (s *Stream) Questions() []Question {
 
 // questionText returns what a person has to know to answer a request.
 func questionText(r *transcript.Request) string {
-	text := r.Prompt
-	if text == "" {
-		text = textQuestion
-	}
+	text := cmp.Or(r.Prompt, textQuestion)
 	if r.Tool != "" {
 		return fmt.Sprintf("❓ **%s**\n\n%s", r.Tool, text)
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -68,4 +69,36 @@ func (p *Pipeline) currentOf(channel, chat string) (*connector, *binding, error)
 		return c, nil, nil
 	}
 	return c, t.bindings[len(t.bindings)-1], nil
+}
+
+// ServeWebhook passes a request of a platform to a channel. An error wraps [ErrUnknownChannel] if no channel with that name receives
+// webhooks; then nothing was written.
+func (p *Pipeline) ServeWebhook(w http.ResponseWriter, r *http.Request, name string) error {
+	if c := p.connector(name); c != nil {
+		if ch, ok := c.runtime().channel.(WebhookChannel); ok {
+			ch.ServeWebhook(w, r, c)
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: %q", ErrUnknownChannel, name)
+}
+
+// MarkChatHeard stores how far the person in a chat has heard an answer of the chat's current conversation. If the chat has no
+// conversation, it does nothing.
+func (p *Pipeline) MarkChatHeard(ctx context.Context, channel, chat string, h gateway.HeardMark) error {
+	c, b, err := p.currentOf(channel, chat)
+	if err != nil || b == nil {
+		return err
+	}
+	err = p.gateway.MarkHeard(ctx, c.principalOf(b), b.Conversation, h)
+	if isDeleted(err) {
+		return nil
+	}
+	return err
+}
+
+// IsChatWatched reports whether another user than the person in a chat reads the chat's current conversation now.
+func (p *Pipeline) IsChatWatched(channel, chat string) bool {
+	c, b, err := p.currentOf(channel, chat)
+	return err == nil && b != nil && p.gateway.HasOtherReaders(c.principalOf(b), b.Conversation)
 }

@@ -100,7 +100,7 @@ func (u UpstreamSessions) Attach(ctx context.Context, p Principal, opt AttachOpt
 	if err := checkMeta(&opt.Title, nil); err != nil {
 		return s, err
 	}
-	leave, err := g.creating.enter(ctx, "attach/"+opt.Agent) // so that two attempts don't attach the same session
+	leave, err := g.creating.Lock(ctx, "attach/"+opt.Agent) // so that two attempts don't attach the same session
 	if err != nil {
 		return s, err
 	}

@@ -10,15 +10,10 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// logCompactor is what a compactor needs of the journal.
-type logCompactor interface {
-	Compact(ctx context.Context, conversation string, upto int64) error
-}
-
 // compactor compacts the logs of conversations whose turns have ended, one log at a time and concurrently with commits.
 type compactor struct {
 	life    context.Context // of the gateway; run ends with it
-	journal logCompactor
+	journal Journal
 	feeds   *feed.Registry
 	log     *slog.Logger
 	// compacted is called after each compaction of a log, with the seq up to which it was done.
@@ -33,7 +28,7 @@ type compactor struct {
 	paused map[string]int
 }
 
-func newCompactor(life context.Context, j logCompactor, feeds *feed.Registry, log *slog.Logger) *compactor {
+func newCompactor(life context.Context, j Journal, feeds *feed.Registry, log *slog.Logger) *compactor {
 	return &compactor{
 		life: life, journal: j, feeds: feeds, log: log, compacted: func(string, int64) {},
 		todo: map[string]int64{}, wake: make(chan struct{}, 1), free: make(chan struct{}), paused: map[string]int{},

@@ -66,7 +66,7 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 	if c.Key != "" {
 		key = journalkey.Create(p.Tenant, p.Subject, c.Key)
 		hash = Command{Type: "create", Agent: c.Agent, After: c.ID, Title: &c.Title, Metadata: c.Metadata, Text: digest(c.Messages)}.hash()
-		leave, err := g.creating.enter(ctx, key) // a repetition must wait while the first call still runs
+		leave, err := g.creating.Lock(ctx, key) // a repetition must wait while the first call still runs
 		if err != nil {
 			return s, false, err
 		}

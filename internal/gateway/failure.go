@@ -85,5 +85,5 @@ func (r *run) fail(e *agent.Error) {
 // Stop implements [runner].
 func (r *run) Stop() []event.Event {
 	r.cancel(errStopped) // an Emit that waits for room in the queue must not block Close
-	return bareOps(r.emitter.Close(), r.files)
+	return bareOps(r.emitter.Close(), r.TurnFiles)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/internal/base/keylock"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 type follows struct {
 	core    *core
 	writers *writers
-	change  turnstile // by agent name
+	change  keylock.Locks // by agent name
 
 	mu         sync.Mutex
 	hasStarted bool
@@ -63,7 +64,7 @@ func (f *follows) start() {
 // changed ends the Follow of the agent that had a name, waits for its end, and starts that of the agent that has the name now.
 // Calls for the same name wait for each other.
 func (f *follows) changed(name string) {
-	leave, err := f.change.enter(f.core.life, name)
+	leave, err := f.change.Lock(f.core.life, name)
 	if err != nil {
 		return // the gateway has ended, and all follows with it
 	}

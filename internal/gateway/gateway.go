@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,9 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/internal/base/keylock"
 	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
+	"github.com/leat-dev/leat/internal/service/audit"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
@@ -18,7 +21,7 @@ type Gateway struct {
 	*core
 	writers  *writers
 	follows  *follows
-	creating turnstile // by idempotency key
+	creating keylock.Locks // by idempotency key
 }
 
 // New returns a gateway that has not started.
@@ -153,4 +156,28 @@ func (g *Gateway) Healthy() error {
 		return fmt.Errorf("%w: shutting down", ErrUnavailable)
 	}
 	return g.journal.Healthy()
+}
+
+// Holds returns the gateway's legal holds.
+func (g *Gateway) Holds() *Holds { return g.holds }
+
+// Audit returns the audit log. Surfaces let only admins read it.
+func (g *Gateway) Audit() *audit.Log { return g.audit }
+
+// Adjust replaces all settings at once.
+func (g *Gateway) Adjust(s Settings) {
+	s.setDefaults()
+	g.liveSettings.Store(&s)
+	g.pusher.SetLease(s.Lease)
+	g.ledger.Reprice(s.Prices)
+}
+
+// Admits returns nil if a new turn of an agent would be admitted now, and otherwise the error with which it would be refused.
+// If agent is empty, it is the default agent. It is for callers that create a conversation for the turn; Do checks again.
+func (g *Gateway) Admits(agent string) error {
+	if g.cfg.Admit == nil {
+		return nil
+	}
+	agent = cmp.Or(agent, g.cfg.DefaultAgent)
+	return g.cfg.Admit(agent)
 }

@@ -39,16 +39,9 @@ func (h Hold) String() string {
 	return fmt.Sprintf("subject %q", h.Subject)
 }
 
-// holdReader is what Holds needs of the journal.
-type holdReader interface {
-	keyReader
-	keyLister
-	summaryReader
-}
-
 // Holds is the set of a gateway's legal holds. Its methods may be called from several goroutines.
 type Holds struct {
-	journal holdReader
+	journal Journal
 	audit   *audit.Log
 	// mu guards byKey. A removal has it locked for reading until the removal is committed, so that Place returns only after
 	// all removals that it could have prevented are done.

@@ -62,8 +62,7 @@ func (x outsides) prepare(ctx context.Context, e *agent.Entry) (prepared *outsid
 			continue
 		}
 		media, err := x.files.Store(ctx, *p.Media)
-		var rejection *Rejection
-		if errors.As(err, &rejection) {
+		if rejection, ok := errors.AsType[*Rejection](err); ok {
 			err = nil
 			missing = append(missing, event.Event{At: atOf(e, 0), Type: event.PartUpdate, Message: prepared.id, Part: p.ID, Body: &event.Body{
 				State: event.PartFailed, Error: &event.Error{Code: rejection.Reason, Message: rejection.Message},

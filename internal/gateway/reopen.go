@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leat-dev/leat/internal/base/retry"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
@@ -52,14 +53,7 @@ const retryEvery = time.Second
 
 // run works until the gateway has drained. While the journal reports that commits fail, it only waits.
 func (p *reopener) run() {
-	tick := time.NewTicker(retryEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-p.life.Done():
-			return
-		}
+	for retry.Sleep(p.life, retryEvery) == nil {
 		if p.idle() || p.healthy() != nil {
 			continue
 		}

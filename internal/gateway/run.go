@@ -43,7 +43,7 @@ type runConfig struct {
 	agent                    Agent
 	isObserved               bool // the upstream began the turn
 	wasPushed                bool // the agent left the stream to a producer, in an earlier process
-	files                    TurnFiles
+	TurnFiles                     // as the agent sees them, which is why they are methods of the sink
 }
 
 // Causes of the end of a run's context, which agents may get with context.Cause.

@@ -167,7 +167,7 @@ func TestRunWorksOverAConnection(t *testing.T) {
 		}
 		w := &remoteWriter{t: t, returned: make(chan runReport, 1)}
 		a := &talkingAgent{told: make(chan event.Answer, 1)}
-		r := newRun(t.Context(), g.core, runConfig{link: w, conversation: "c", turn: "turn-1", name: "a", agent: Agent{Agent: a}, files: noFiles{}})
+		r := newRun(t.Context(), g.core, runConfig{link: w, conversation: "c", turn: "turn-1", name: "a", agent: Agent{Agent: a}, TurnFiles: noFiles{}})
 		in := agent.Input{Conversation: "c", Turn: "turn-1", Key: "turn-1", Message: agent.Message{ID: "m1", Text: "go"}}
 		r.Start(cross(t, runStart{Mode: startRun, Input: in}))
 		synctest.Wait()
@@ -218,7 +218,7 @@ func TestRunIsFencedOverAConnection(t *testing.T) {
 			late = out.Text("too late")
 			return context.Cause(ctx)
 		})
-		r := newRun(t.Context(), g.core, runConfig{link: w, conversation: "c", turn: "turn-1", name: "a", agent: Agent{Agent: a}, files: noFiles{}})
+		r := newRun(t.Context(), g.core, runConfig{link: w, conversation: "c", turn: "turn-1", name: "a", agent: Agent{Agent: a}, TurnFiles: noFiles{}})
 		r.Start(cross(t, runStart{Mode: startRun, Input: agent.Input{Turn: "turn-1"}}))
 		synctest.Wait()
 		cross(t, r.Stop())

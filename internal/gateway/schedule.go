@@ -135,7 +135,7 @@ func (tn *turn) prepare(isResumed, isPushed bool) {
 	ctx := w.observer.begin(TurnInfo{Conversation: w.id, Turn: tn.id, Agent: tn.name, Kind: tn.agent.Kind, IsResumed: isResumed})
 	tn.runner = newRun(ctx, w.core, runConfig{
 		link: turnLink{w}, conversation: w.id, turn: tn.id, name: tn.name, agent: tn.agent, isObserved: tn.isObserved, wasPushed: isPushed,
-		files: w.core.attachments.OfTurn(w, tn.principal),
+		TurnFiles: w.core.attachments.OfTurn(w, tn.principal),
 	})
 	w.turns.add(tn)
 }

@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,10 +29,7 @@ func (r *run) touch() {
 // startSilence starts the limit on silence, which ends the turn when its agent shows no progress for too long. It doesn't count
 // while a tool runs or a user is asked.
 func (r *run) startSilence() {
-	limit := r.agent.Silence
-	if limit == 0 {
-		limit = DefaultSilence
-	}
+	limit := cmp.Or(r.agent.Silence, DefaultSilence)
 	if limit < 0 {
 		return
 	}

@@ -16,10 +16,12 @@ import (
 type sink run
 
 var (
-	_ agent.Sink        = (*sink)(nil)
-	_ agent.LateSink    = (*sink)(nil)
-	_ agent.TroubleSink = (*sink)(nil)
-	_ agent.SessionSink = (*sink)(nil)
+	_ agent.Sink          = (*sink)(nil)
+	_ agent.LateSink      = (*sink)(nil)
+	_ agent.TroubleSink   = (*sink)(nil)
+	_ agent.SessionSink   = (*sink)(nil)
+	_ agent.FileSink      = (*sink)(nil)
+	_ agent.WorkspaceSink = (*sink)(nil)
 )
 
 // Emit implements [agent.Sink].
@@ -35,7 +37,7 @@ func (s *sink) Emit(ctx context.Context, ops []event.Event, state json.RawMessag
 	if len(ops) > 0 { // a state alone is no progress
 		r.touch()
 	}
-	ops, err := storeMedia(ctx, ops, s.files)
+	ops, err := storeMedia(ctx, ops, s.TurnFiles)
 	if err != nil {
 		return err
 	}

@@ -11,11 +11,13 @@ import (
 // Journal is the durable store of a gateway's conversations. It is the part of [journal.Journal] that the gateway uses; the methods are
 // described there. All methods may be called by several goroutines at once.
 type Journal interface {
-	keyReader
-	keyLister
-	logReader
-	summaryReader
+	// Get reads the value of one key, Keys and KeysAfter list keys with a prefix.
+	Get(ctx context.Context, key string) ([]byte, error)
+	Keys(ctx context.Context, prefix string) ([]journal.KeyValue, error)
+	KeysAfter(ctx context.Context, prefix, after string, limit int) ([]journal.KeyValue, error)
 
+	Read(ctx context.Context, conversation string, after int64, limit int) (journal.Range, error)
+	Conversation(ctx context.Context, id string) (journal.Summary, error)
 	Append(ctx context.Context, b journal.Batch) error
 	Conversations(ctx context.Context, q journal.Query) ([]journal.Summary, error)
 	StoredBytes(tenant, owner string) (ofOwner, ofTenant int64)
@@ -26,35 +28,8 @@ type Journal interface {
 	Healthy() error
 }
 
-// keyReader reads the value of one key.
-type keyReader interface {
-	Get(ctx context.Context, key string) ([]byte, error)
-}
-
-// keyLister lists the keys with a prefix.
-type keyLister interface {
-	Keys(ctx context.Context, prefix string) ([]journal.KeyValue, error)
-	KeysAfter(ctx context.Context, prefix, after string, limit int) ([]journal.KeyValue, error)
-}
-
-// logReader reads the events of a conversation.
-type logReader interface {
-	Read(ctx context.Context, conversation string, after int64, limit int) (journal.Range, error)
-}
-
-// summaryReader reads the summary of one conversation.
-type summaryReader interface {
-	Conversation(ctx context.Context, id string) (journal.Summary, error)
-}
-
 // feedLog reads conversations from the journal for their feeds.
-type feedLog struct{ journal feedSource }
-
-// feedSource is what feedLog needs of the journal.
-type feedSource interface {
-	logReader
-	summaryReader
-}
+type feedLog struct{ journal Journal }
 
 // Read implements [feed.Log].
 func (l feedLog) Read(ctx context.Context, conversation string, after int64, limit int) (feed.Stretch, error) {

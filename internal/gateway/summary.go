@@ -61,14 +61,8 @@ func setMeta(s *journal.Summary, title *string, metadata map[string]json.RawMess
 	s.Metadata = merged
 }
 
-// summaryStore is what readSummary needs of the journal.
-type summaryStore interface {
-	keyReader
-	summaryReader
-}
-
 // readSummary returns a conversation that is not being deleted. It doesn't check access.
-func readSummary(ctx context.Context, j summaryStore, id string) (journal.Summary, error) {
+func readSummary(ctx context.Context, j Journal, id string) (journal.Summary, error) {
 	if system(id) {
 		return journal.Summary{}, ErrNotFound
 	}
@@ -84,7 +78,7 @@ func readSummary(ctx context.Context, j summaryStore, id string) (journal.Summar
 }
 
 // summaryFor returns one summary, if the principal may do action with the conversation.
-func summaryFor(ctx context.Context, j summaryStore, p Principal, action Action, id string) (journal.Summary, error) {
+func summaryFor(ctx context.Context, j Journal, p Principal, action Action, id string) (journal.Summary, error) {
 	s, err := readSummary(ctx, j, id)
 	if errors.Is(err, ErrDamaged) { // its owner can't be read, so only an admin learns that it exists
 		return s, cmp.Or(Decide(p, action, &journal.Summary{ID: id}), err)

@@ -1,5 +1,4 @@
 // What of an answer is spoken: the answer's visible text may grow and may be replaced, and each sentence is spoken once.
-
 package voice
 
 import (
@@ -251,3 +250,22 @@ func commonSuffix(a, b string) int {
 	}
 	return n
 }
+
+// segmenter divides a growing text into units, as [sentence.Segmenter] does. It need not be safe for concurrent use.
+type segmenter interface {
+	// Write adds text and returns the units that are complete.
+	Write(delta string) []sentence.Unit
+	// Flush returns the units that probably are complete, because the text doesn't grow at the moment.
+	Flush() []sentence.Unit
+	// Close returns the rest, because the text is complete.
+	Close() []sentence.Unit
+}
+
+var _ segmenter = (*sentence.Segmenter)(nil)
+
+// noUnits is a segmenter that finds nothing.
+type noUnits struct{}
+
+func (noUnits) Write(string) []sentence.Unit { return nil }
+func (noUnits) Flush() []sentence.Unit       { return nil }
+func (noUnits) Close() []sentence.Unit       { return nil }

@@ -1,8 +1,8 @@
 // Which part of an answer's text the samples of a generation are, and so how far a person has heard it.
-
 package voice
 
 import (
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -112,4 +112,34 @@ func wordEnd(text string, fraction float64) int {
 // isIdeograph reports whether a character is of a script that is written without spaces.
 func isIdeograph(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
+}
+
+// bytesPerSecond is the rate of PCM to the client.
+const bytesPerSecond = SpeechRate * 2
+
+// schedule is when the audio that was sent will have been played. It counts bytes, so that no rounding adds up.
+type schedule struct {
+	since time.Time // when the client began to play without a pause
+	bytes int64     // sent since then
+}
+
+// duration returns how long audio of some bytes plays.
+func duration(bytes int64) time.Duration {
+	return time.Duration(bytes) * time.Second / bytesPerSecond
+}
+
+// lead returns how much of the audio is not played yet.
+func (s *schedule) lead(at time.Time) time.Duration {
+	if s.bytes == 0 {
+		return 0
+	}
+	return max(0, duration(s.bytes)-at.Sub(s.since))
+}
+
+// add counts bytes that are sent now. If nothing was left to play, they begin a new stretch.
+func (s *schedule) add(at time.Time, bytes int) {
+	if s.lead(at) == 0 {
+		*s = schedule{since: at}
+	}
+	s.bytes += int64(bytes)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/channel"
 	"github.com/leat-dev/leat/internal/gateway"
 )
 
@@ -127,4 +128,26 @@ func (t *turn) outcome(b *event.Body) {
 		}
 		t.root.SetAttributes(attribute.Int64("gen_ai.usage.input_tokens", u.Input), attribute.Int64("gen_ai.usage.output_tokens", u.Output))
 	}
+}
+
+var _ channel.StreamDelegate = (*Tracer)(nil)
+
+// OnStreamBegin implements [channel.StreamDelegate]. A delivery is a separate trace: it may begin long after its turn, and in another
+// process. The attribute leat.turn connects the two.
+func (t *Tracer) OnStreamBegin(ctx context.Context, h channel.StreamHints) context.Context {
+	ctx, _ = t.tracer.Start(ctx, "leat.delivery", trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(
+		attribute.String("leat.channel", h.Channel),
+		attribute.String("leat.conversation", h.Conversation),
+		attribute.String("leat.turn", h.Turn),
+	))
+	return ctx
+}
+
+// OnStreamEnd implements [channel.StreamDelegate].
+func (t *Tracer) OnStreamEnd(ctx context.Context, _ channel.StreamHints, err error) {
+	span := trace.SpanFromContext(ctx)
+	if err != nil {
+		span.SetStatus(codes.Error, err.Error())
+	}
+	span.End()
 }

@@ -1,6 +1,7 @@
 package llmtest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -204,9 +205,7 @@ func (s *Server) admit(r *http.Request, raw []byte) (string, Fault, *refusal) {
 	if err := json.Unmarshal(raw, &body); err != nil {
 		return "", Fault{}, &refusal{http.StatusBadRequest, "invalid_request_error", err.Error()}
 	}
-	if model == "" {
-		model = body.Model
-	}
+	model = cmp.Or(model, body.Model)
 	if model != Model {
 		return "", Fault{}, &refusal{http.StatusNotFound, "not_found_error", "model: " + model}
 	}

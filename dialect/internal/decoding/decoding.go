@@ -17,6 +17,7 @@ package decoding
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/event"
@@ -151,4 +152,14 @@ func reason(err error) string {
 		return f.reason
 	}
 	return err.Error()
+}
+
+// StopReason returns the reason that readers get for a format's own stop reason. All names of a limit of length become
+// [event.ReasonLength]; any other reason is returned as it is.
+func StopReason(name string) string {
+	switch strings.ToLower(name) {
+	case "length", "max_tokens", "max_output_tokens", "max_tokens_exceeded", "token_limit":
+		return event.ReasonLength
+	}
+	return name
 }

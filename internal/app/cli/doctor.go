@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -169,10 +170,7 @@ func (c *doctorCmd) reach(a *app, cfg *config.Config) (findings []doctor.Finding
 			local = url
 		}
 	}
-	url := strings.TrimRight(c.URL, "/")
-	if url == "" {
-		url = strings.TrimRight(cfg.PublicURL, "/")
-	}
+	url := cmp.Or(strings.TrimRight(c.URL, "/"), strings.TrimRight(cfg.PublicURL, "/"))
 	// outside is true if the checks use the URL of readers, and false if all they can use is an address of this
 	// machine.
 	outside := url != ""

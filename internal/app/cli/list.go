@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect"
 )
 
 // agentsCmd lists the agents that serve would offer with the same flags. It reads the configuration itself and needs
@@ -108,4 +111,78 @@ func (a *app) checkAgent(ctx context.Context, s agent.Spec) error {
 		defer closer.Close()
 	}
 	return agent.Check(ctx, checked)
+}
+
+// discover lists what an upstream offers: the upstream of a configured agent, of a spec, or at an address. Each row
+// ends with the flag that makes an agent of the offer, so that it can be copied.
+func (a *app) discover(c *agentsCmd, configured []agent.Spec) error {
+	offers, err := a.offers(c.Discover, configured)
+	if err != nil {
+		return fmt.Errorf("discover %s: %w", clean(c.Discover), err)
+	}
+	if c.JSON {
+		return a.printJSON(append([]agent.Offer{}, offers...), nil)
+	}
+	// An empty table could be mistaken for an upstream that didn't answer.
+	if len(offers) == 0 {
+		fmt.Fprintln(a.stderr, "The server answered but offers nothing.")
+		return nil
+	}
+	w := a.table()
+	fmt.Fprintln(w, "WHAT\tID\tNAME\tUSE IT WITH")
+	for _, o := range offers {
+		fmt.Fprintf(w, "%s\t%s\t%s\t--agent '%s'\n", o.Type, clean(o.ID), clean(o.Name), clean(o.Spec))
+	}
+	return w.Flush()
+}
+
+// offers interprets the argument of --discover. The name of a configured agent has precedence, because its spec
+// contains the credentials. A URL without a kind, such as ws://127.0.0.1:18789, is tried with every kind whose
+// upstreams have such addresses. Anything else is a spec as for --agent.
+func (a *app) offers(of string, configured []agent.Spec) ([]agent.Offer, error) {
+	if i := slices.IndexFunc(configured, func(s agent.Spec) bool { return s.Name == of }); i >= 0 {
+		return a.kinds.Discover(a.ctx, configured[i])
+	}
+	if scheme, target, ok := strings.Cut(of, ":"); ok && strings.HasPrefix(target, "//") && scheme != "" {
+		return a.kinds.DiscoverAt(a.ctx, of)
+	}
+	s, err := agent.ParseSpec(of)
+	if err != nil {
+		return nil, fmt.Errorf("agent %w", err)
+	}
+	return a.kinds.Discover(a.ctx, s)
+}
+
+// dialectsCmd lists the dialects that this program can decode, in the order of their names.
+type dialectsCmd struct {
+	JSON bool `name:"json" help:"Print JSON."`
+}
+
+// dialectInfo is a dialect in the list and its JSON.
+type dialectInfo struct {
+	Name    string `json:"name"`
+	Summary string `json:"summary"`
+	Framing string `json:"framing"` // sse or lines
+	Encodes bool   `json:"encodes"` // Leat can also write this format
+}
+
+// Run prints the dialects of this binary. It needs no gateway.
+func (c *dialectsCmd) Run(a *app) error {
+	// The list is never nil, so that its JSON is always a list.
+	rows := []dialectInfo{}
+	for _, d := range a.dialects.List() {
+		framing := "sse"
+		if d.Framing == dialect.Lines {
+			framing = "lines"
+		}
+		rows = append(rows, dialectInfo{d.Name, d.Summary, framing, d.Encoder != nil})
+	}
+	if c.JSON {
+		return a.printJSON(rows, nil)
+	}
+	w := a.table()
+	for _, d := range rows {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", d.Name, d.Framing, d.Summary)
+	}
+	return w.Flush()
 }

@@ -127,8 +127,7 @@ func (a *app) run(args []string) (status int) {
 		fmt.Fprintf(a.stderr, "leat: %v\n", err)
 		// kong names the command that it had recognized before the error. Without one, the list of commands helps
 		// more.
-		var usage *kong.ParseError
-		if errors.As(err, &usage) && usage.Context.Command() == "" {
+		if usage, ok := errors.AsType[*kong.ParseError](err); ok && usage.Context.Command() == "" {
 			fmt.Fprintln(a.stderr, "Run leat --help for the list of commands.")
 		} else if usage != nil {
 			fmt.Fprintf(a.stderr, "Run leat %s --help for its flags and arguments.\n", usage.Context.Selected().Name)

@@ -1,8 +1,8 @@
 // The command serve: it starts the app, and starts it again when a restart is asked for.
-
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -115,4 +115,17 @@ func (a *app) greet(cfg config.Config, gateway *serve.App) {
 		fmt.Fprintf(&b, "  note       %s\n", note)
 	}
 	_, _ = io.WriteString(a.stdout, b.String()) // standard output may be closed
+}
+
+// Program is what a build of leat adds to the standard program. The zero value is leat itself.
+type Program struct {
+	// Tracing opens the tracer that serve uses; nil traces nothing.
+	Tracing serve.Tracing
+}
+
+// Main executes the command line of the process and returns its exit status. It is all that the main function of a
+// build calls, apart from os.Exit.
+func (p Program) Main() int {
+	a := &app{Program: p, ctx: context.Background(), in: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, lookup: os.LookupEnv}
+	return a.run(os.Args[1:])
 }

@@ -76,8 +76,7 @@ func speechEngine(c *config.Speech, getenv func(string) (string, bool), log *slo
 		return nil, nil
 	case "":
 		engine, err := speech.Default(log)
-		var failure *voice.Failure
-		if errors.As(err, &failure) && failure.Reason == voice.NotInstalled {
+		if failure, ok := errors.AsType[*voice.Failure](err); ok && failure.Reason == voice.NotInstalled {
 			log.Info("answers can't be spoken, because espeak-ng isn't installed and no other engine is configured")
 			return nil, nil
 		}

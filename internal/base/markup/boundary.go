@@ -1,6 +1,9 @@
 package markup
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // boundary returns the last position of a source at which its blocks can be parsed apart: the
 // blocks before it never change again, and those behind it don't depend on them, except for
@@ -98,12 +101,7 @@ func run(line string) int {
 // section 4.6, kinds 1 to 5).
 func opensHTML(content string) bool {
 	lower := strings.ToLower(content[:min(len(content), 10)])
-	for _, start := range []string{"<!", "<?", "<script", "<pre", "<style", "<textarea"} {
-		if strings.HasPrefix(lower, start) || strings.HasPrefix(start, lower) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"<!", "<?", "<script", "<pre", "<style", "<textarea"}, func(start string) bool { return strings.HasPrefix(lower, start) || strings.HasPrefix(start, lower) })
 }
 
 // startsBlock reports whether a line at the left edge begins a paragraph or a heading, whatever

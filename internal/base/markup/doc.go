@@ -17,10 +17,10 @@
 //
 //	doc = doc.Grow(markup.Heal(text))
 //
-// Platforms that can only append get the source itself, as far as it can't change its meaning:
+// Platforms that can only append get a text as far as it can't change its meaning:
 //
 //	next := markup.Committed(text)
-//	send(markup.Parse(text).Source(sent, next))
+//	send(text[sent:next])
 //
 // A healed text may end in a control character and a list of positions, of markers that Parse must
 // not show. It is made for Parse and Grow only; nobody should see it.

@@ -3,6 +3,9 @@ package outbound
 import (
 	"fmt"
 	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
 )
 
 // special are the special-purpose blocks (RFC 6890 and its successors) that are not part of the public internet, or that map to
@@ -62,4 +65,19 @@ func Check(a netip.Addr) error {
 		return fmt.Errorf("%w: %s is reserved", errPrivate, original)
 	}
 	return nil
+}
+
+// IsWithin reports whether a secret of a server may be sent to an address: one of the server itself, at base, or an https address of one
+// of the domains.
+func IsWithin(address, base string, domains ...string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	if server, err := url.Parse(base); err == nil && u.Scheme == server.Scheme && u.Host == server.Host {
+		return true
+	}
+	return u.Scheme == "https" && slices.ContainsFunc(domains, func(domain string) bool {
+		return u.Hostname() == domain || strings.HasSuffix(u.Hostname(), "."+domain)
+	})
 }

@@ -1,6 +1,7 @@
 package outbound
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,9 +43,7 @@ const (
 // New returns a client. A body may be closed early: the rest of it isn't waited for. The caller ends idle connections
 // with CloseIdleConnections.
 func New(o Options) *http.Client {
-	if o.Timeout == 0 {
-		o.Timeout = defaultTimeout
-	}
+	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	if o.MaxBody == 0 {
 		o.MaxBody = defaultMaxBody
 	}
@@ -62,6 +61,19 @@ func New(o Options) *http.Client {
 			MaxIdleConnsPerHost:    maxIdle,
 			IdleConnTimeout:        idleLimit,
 		}},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// NewForSockets returns a client for WebSockets. The responses of New can't be written to, and its time limit would end a socket. limit
+// is that of the TCP connection and the TLS handshake, each. allowPrivate is that of Options.
+func NewForSockets(allowPrivate bool, limit time.Duration) *http.Client {
+	dialer := &net.Dialer{Timeout: limit}
+	if !allowPrivate {
+		dialer.ControlContext = control
+	}
+	return &http.Client{
+		Transport:     &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: limit},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
@@ -110,8 +122,7 @@ func (b *body) Read(p []byte) (int, error) {
 
 // Reason returns the cause of a failed request without its URL, which may contain a secret.
 func Reason(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
 	}
 	return err

@@ -13,11 +13,9 @@ func TestMasked(t *testing.T) {
 	for _, p := range platforms {
 		s := agent.Spec{Name: "x", Kind: p.kind, Options: map[string]string{"agent": "a", "url": "https://me:hidden@example.com/"}}
 		secrets := 0
-		for _, o := range p.options {
-			if isSecret(p.kind, o.Name) {
-				s.Options[o.Name] = "hidden"
-				secrets++
-			}
+		for _, secret := range p.secrets {
+			s.Options[secret.name] = "hidden"
+			secrets++
 		}
 		masked := Masked(s)
 		for name, value := range masked.Options {
@@ -34,10 +32,8 @@ func TestMasked(t *testing.T) {
 // What can't work is refused before anything is connected, with the name of the channel.
 func TestNewRefuses(t *testing.T) {
 	for _, p := range platforms {
-		for _, o := range p.options {
-			if name, ok := strings.CutSuffix(o.Name, "_file"); ok {
-				t.Setenv(strings.ToUpper(p.kind+"_"+name), "")
-			}
+		for _, secret := range p.secrets {
+			t.Setenv(secret.variable, "")
 		}
 	}
 	for _, s := range []agent.Spec{

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/leat-dev/leat/internal/channel"
 	"github.com/leat-dev/leat/internal/channel/live"
@@ -51,13 +50,11 @@ func (o Options) Check() error {
 
 // bot is a Discord bot. Make it with New. All its methods may be called concurrently with Run.
 type bot struct {
-	// name is that of the configuration; the platform doesn't know it.
-	name   string
+	// Bot decides about requests to chats. The gateway connection doesn't use it.
+	*live.Bot
 	isLive bool // answers are shown while they are written
 	client *client
 	log    *slog.Logger
-	// engine decides about requests to chats. The gateway connection doesn't use it.
-	engine *live.Bot
 	// interactions connect the replies of the pipeline with the slash commands that they answer.
 	interactions interactions
 	account      atomic.Pointer[account] // the bot itself, once it is known
@@ -72,19 +69,10 @@ type account struct {
 // New returns a channel for one bot.
 func New(o Options) channel.Channel {
 	return &bot{
-		name: o.Name, isLive: o.Streaming, log: o.Log, engine: live.NewBot(rules, botGap, o.Log), interactions: interactions{byID: map[string]*interaction{}},
+		isLive: o.Streaming, log: o.Log, Bot: live.NewBot(o.Name, rules, botGap, o.Log), interactions: interactions{byID: map[string]*interaction{}},
 		client: newClient(strings.TrimSuffix(cmp.Or(o.URL, defaultURL), "/"), o.Token, o.URL != ""),
 	}
 }
-
-// Name implements [channel.Channel].
-func (c *bot) Name() string { return c.name }
-
-// Platform implements [channel.Channel].
-func (c *bot) Platform() string { return "discord" }
-
-// Penalties returns how many chats the platform makes wait because of its limits, and until when.
-func (c *bot) Penalties() (chats int, end time.Time) { return c.engine.Penalties() }
 
 // Link implements [channel.Linked]. It is the page on which the bot is added to a server. It is empty until the gateway has
 // introduced the bot.
@@ -109,7 +97,7 @@ func (c *bot) Send(ctx context.Context, m channel.OutboundMessage) error {
 	if m.Key == "" {
 		m.Key = randomKey()
 	}
-	return c.engine.Send(ctx, placeOf(m.ChatID), c.newChat(m.ChatID, nil), m)
+	return c.Bot.Send(ctx, placeOf(m.ChatID), c.newChat(m.ChatID, nil), m)
 }
 
 var (
@@ -126,7 +114,7 @@ func (c *bot) SendStream(ctx context.Context, chatID string, metadata channel.St
 	if !c.isLive {
 		ch = live.Quiet(ch)
 	}
-	return c.engine.Deliver(ctx, placeOf(chatID), ch, metadata, events)
+	return c.Deliver(ctx, placeOf(chatID), ch, metadata, events)
 }
 
 // checkChat returns an error for an id that can't be that of a Discord channel. An id goes into the path of a request, so a text with

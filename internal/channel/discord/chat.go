@@ -30,7 +30,7 @@ const (
 // rules are those of Discord. A message that grows becomes the answer: an edit doesn't notify, but the first version of the message
 // has.
 var rules = live.Rules{
-	Format: markup.Discord, MaxText: maxText, Cursor: cursor, InPlace: true, Idempotent: true, HasButtons: true, TypingLife: typingLife,
+	Platform: "discord", Format: markup.Discord, MaxText: maxText, Cursor: cursor, InPlace: true, Idempotent: true, HasButtons: true, TypingLife: typingLife,
 	MaxFile: maxUpload,
 }
 

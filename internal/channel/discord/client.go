@@ -5,13 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/leat-dev/leat/internal/base/outbound"
@@ -50,29 +46,9 @@ func newClient(base, token string, allowPrivate bool) *client {
 		base: base, token: token, allowPrivate: allowPrivate,
 		http:   outbound.New(outbound.Options{AllowPrivate: allowPrivate, Timeout: requestLimit, MaxBody: maxAnswer}),
 		files:  outbound.New(outbound.Options{AllowPrivate: allowPrivate, Timeout: transferLimit, MaxBody: maxDownload + 1}),
-		socket: newSocketClient(allowPrivate),
+		socket: outbound.NewForSockets(allowPrivate, dialLimit),
 		limits: limiter{buckets: map[string]string{}, windows: map[string]window{}},
 	}
-}
-
-// newSocketClient returns a client for WebSockets. It isn't made by outbound, whose response bodies can't be written to, but checks
-// addresses in the same way.
-func newSocketClient(allowPrivate bool) *http.Client {
-	dialer := &net.Dialer{Timeout: dialLimit}
-	if !allowPrivate {
-		dialer.ControlContext = checkAddress
-	}
-	return &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: dialLimit}}
-}
-
-// checkAddress checks the address that is about to be dialed. It runs after the name was resolved, so a name that points into the
-// private network is refused as well.
-func checkAddress(_ context.Context, _, address string, _ syscall.RawConn) error {
-	to, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return err
-	}
-	return outbound.Check(to.Addr())
 }
 
 // endpoint is a method and a path. The major parameter is a part of the name of its limit. The template is the path with
@@ -136,14 +112,9 @@ func (c *client) send(
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)
 	}
-	response, err := transport.Do(r)
+	response, raw, err := live.Exchange(ctx, transport, r)
 	if err != nil {
-		return fmt.Errorf("discord: %s: %w", e.route(), live.RequestError(ctx, err))
-	}
-	defer response.Body.Close()
-	raw, err := io.ReadAll(response.Body)
-	if err != nil {
-		return fmt.Errorf("discord: %s: %w", e.route(), live.RequestError(ctx, err))
+		return fmt.Errorf("discord: %s: %w", e.route(), err)
 	}
 	if response.StatusCode >= http.StatusMultipleChoices {
 		err = decodeError(e.route(), response.StatusCode, response.Header, raw)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/leat-dev/leat/internal/base/retry"
 	"github.com/leat-dev/leat/internal/channel"
 )
 
@@ -155,14 +156,7 @@ func (k *connection) begin(raw json.RawMessage) error {
 // beat sends heartbeats, the first after a random part of the interval. If one was not confirmed before the next is due, the connection
 // is dead, and is broken off. The random delay spreads the heartbeats of many bots after an outage of the platform.
 func (k *connection) beat(interval time.Duration) {
-	timer := time.NewTimer(rand.N(interval))
-	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-		case <-k.life.Done():
-			return
-		}
+	for wait := rand.N(interval); retry.Sleep(k.life, wait) == nil; wait = interval {
 		if !k.acked.Swap(false) {
 			k.log.Debug("Discord did not confirm a heartbeat")
 			_ = k.ws.CloseNow()
@@ -171,7 +165,6 @@ func (k *connection) beat(interval time.Duration) {
 		if k.heartbeat() != nil {
 			return // follow has the error too
 		}
-		timer.Reset(interval)
 	}
 }
 

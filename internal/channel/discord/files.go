@@ -1,15 +1,12 @@
 package discord
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"mime/multipart"
 	"net/http"
-	"net/textproto"
 	"net/url"
 	"strings"
 	"time"
@@ -43,42 +40,16 @@ func (t *chat) SendFile(ctx context.Context, f live.File) (string, error) {
 		Nonce: nonceOf(f.Key), Enforce: true,
 	}
 	return t.create(ctx, f.Key, body, false, func(result *message) error {
-		form, contentType, err := multipartOf(body, f)
+		raw, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		form, contentType, err := live.Form(map[string]string{"payload_json": string(raw)}, "files[0]", f)
 		if err != nil {
 			return err
 		}
 		return t.c.client.send(ctx, at(http.MethodPost, "/channels/%s/messages", t.id), t.c.client.files, transferLimit, contentType, form, result)
 	})
-}
-
-// multipartOf returns the body of a request with a file. The whole body is in memory, so that the request has a length and can be
-// repeated.
-func multipartOf(body outgoing, f live.File) (form []byte, contentType string, err error) {
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return nil, "", err
-	}
-	var buffer bytes.Buffer
-	w := multipart.NewWriter(&buffer)
-	if err := w.WriteField("payload_json", string(raw)); err != nil {
-		return nil, "", err
-	}
-	header := textproto.MIMEHeader{"Content-Disposition": {multipart.FileContentDisposition("files[0]", f.Name)}}
-	header.Set("Content-Type", "application/octet-stream")
-	if f.Type != "" && !strings.ContainsAny(f.Type, "\r\n") {
-		header.Set("Content-Type", f.Type)
-	}
-	part, err := w.CreatePart(header)
-	if err != nil {
-		return nil, "", err
-	}
-	if _, err := part.Write(f.Content); err != nil {
-		return nil, "", err
-	}
-	if err := w.Close(); err != nil {
-		return nil, "", err
-	}
-	return buffer.Bytes(), w.FormDataContentType(), nil
 }
 
 // media returns the files of a message. Their references are ids, because the addresses of files expire.
@@ -120,13 +91,7 @@ func (c *client) download(ctx context.Context, address string) (io.ReadCloser, e
 		return nil, errors.New("discord: the address of a file is invalid")
 	}
 	r.Header.Set("User-Agent", userAgent)
-	response, err := c.files.Do(r)
-	if err != nil {
-		return nil, fmt.Errorf("discord: download of a file: %w", live.RequestError(ctx, err))
-	}
-	if response.StatusCode != http.StatusOK {
-		_ = response.Body.Close()
-		return nil, &apiError{Route: "download of a file", Status: response.StatusCode, Message: response.Status}
-	}
-	return response.Body, nil
+	return live.Download(ctx, c.files, r, rules.Platform, func(response *http.Response) error {
+		return &apiError{Route: "download of a file", Status: response.StatusCode, Message: response.Status}
+	})
 }

@@ -1,6 +1,7 @@
 package discord
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -174,8 +175,6 @@ func (c *client) gatewayAddress(address string) (string, error) {
 		return "", errors.New("discord: the address of the gateway is invalid")
 	}
 	u.RawQuery = "v=10&encoding=json"
-	if u.Path == "" {
-		u.Path = "/"
-	}
+	u.Path = cmp.Or(u.Path, "/")
 	return u.String(), nil
 }

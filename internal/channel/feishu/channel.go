@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/leat-dev/leat/internal/channel"
 	"github.com/leat-dev/leat/internal/channel/live"
@@ -45,12 +44,12 @@ func (o Options) Check() error {
 
 // bot is the bot of an app. Make it with New.
 type bot struct {
-	options    Options
-	client     *client
-	log        *slog.Logger
-	deliveries *live.Bot
-	openID     atomic.Pointer[string] // of the bot itself, once it is known
-	people     people
+	*live.Bot
+	options Options
+	client  *client
+	log     *slog.Logger
+	openID  atomic.Pointer[string] // of the bot itself, once it is known
+	people  people
 }
 
 var (
@@ -62,24 +61,15 @@ var (
 // New returns a channel for the bot of one app.
 func New(o Options) channel.Channel {
 	return &bot{
-		options: o, log: o.Log, deliveries: live.NewBot(rules, botGap, o.Log),
+		options: o, log: o.Log, Bot: live.NewBot(o.Name, rules, botGap, o.Log),
 		client: newClient(strings.TrimSuffix(cmp.Or(o.URL, defaultURL), "/"), o.AppID, o.AppSecret, o.URL != ""),
 	}
 }
-
-// Name implements [channel.Channel].
-func (c *bot) Name() string { return c.options.Name }
-
-// Platform implements [channel.Channel].
-func (c *bot) Platform() string { return "feishu" }
 
 // Capabilities implements [channel.Channel].
 func (c *bot) Capabilities() channel.CapabilitySet {
 	return channel.CapabilitySet{FileUpload: true, Idempotent: true}
 }
-
-// Penalties returns how many chats the platform makes wait because of its limits, and until when.
-func (c *bot) Penalties() (chats int, end time.Time) { return c.deliveries.Penalties() }
 
 // Link returns the address that opens a chat with the bot.
 func (c *bot) Link() string {
@@ -93,7 +83,7 @@ func (c *bot) Link() string {
 // Send implements [channel.Channel].
 func (c *bot) Send(ctx context.Context, m channel.OutboundMessage) error {
 	at := parsePlace(m.ChatID)
-	return c.deliveries.Send(ctx, at.limits(), c.newChat(at), m)
+	return c.Bot.Send(ctx, at.limits(), c.newChat(at), m)
 }
 
 // SendStream implements [channel.StreamChannel].
@@ -102,7 +92,7 @@ func (c *bot) SendStream(ctx context.Context, chatID string, metadata channel.St
 	ch := c.newChat(at)
 	ch.isResumed = metadata.State != nil
 	if !c.options.Streaming {
-		return c.deliveries.Deliver(ctx, at.limits(), live.Quiet(ch), metadata, events)
+		return c.Deliver(ctx, at.limits(), live.Quiet(ch), metadata, events)
 	}
-	return c.deliveries.Deliver(ctx, at.limits(), ch, metadata, events)
+	return c.Deliver(ctx, at.limits(), ch, metadata, events)
 }

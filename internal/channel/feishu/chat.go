@@ -28,7 +28,7 @@ const (
 
 // rules are those of Feishu. A card that grows becomes the answer.
 var rules = live.Rules{
-	Format: markup.Feishu, MaxText: maxText, InPlace: true, Idempotent: true, HasButtons: true, TypingLife: time.Hour, MaxFile: maxUpload,
+	Platform: "feishu", Format: markup.Feishu, MaxText: maxText, InPlace: true, Idempotent: true, HasButtons: true, TypingLife: time.Hour, MaxFile: maxUpload,
 }
 
 // chat is a chat of a delivery. It remembers what the chat has refused.

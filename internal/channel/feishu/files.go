@@ -1,12 +1,10 @@
 package feishu
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"mime/multipart"
 	"net/http"
 	"net/url"
 	"path"
@@ -98,30 +96,17 @@ func (c *bot) uploadAs(ctx context.Context, f live.File) (kind, key string, err 
 
 // upload uploads a file and returns its key. kind is image or file.
 func (c *bot) upload(ctx context.Context, kind string, f live.File) (string, error) {
-	var body bytes.Buffer
-	form := multipart.NewWriter(&body)
 	fields := map[string]string{"file_type": fileType(f.Name), "file_name": f.Name}
 	if kind == "image" {
 		fields = map[string]string{"image_type": "message"}
 	}
-	for name, value := range fields {
-		if err := form.WriteField(name, value); err != nil {
-			return "", err
-		}
-	}
-	part, err := form.CreateFormFile(kind, f.Name)
+	body, contentType, err := live.Form(fields, kind, live.File{Name: f.Name, Content: f.Content})
 	if err != nil {
-		return "", err
-	}
-	if _, err := part.Write(f.Content); err != nil {
-		return "", err
-	}
-	if err := form.Close(); err != nil {
 		return "", err
 	}
 	var result map[string]string
 	err = c.client.call(ctx, request{
-		method: http.MethodPost, path: "/im/v1/" + kind + "s", body: body.Bytes(), contentType: form.FormDataContentType(), isTransfer: true,
+		method: http.MethodPost, path: "/im/v1/" + kind + "s", body: body, contentType: contentType, isTransfer: true,
 	}, &result)
 	return result[kind+"_key"], err
 }

@@ -9,18 +9,21 @@ import (
 	"github.com/leat-dev/leat/internal/channel"
 )
 
-// Bot delivers for one bot. Make it with NewBot. Its methods may be called concurrently.
+// Bot delivers for one bot. Make it with NewBot. Its methods may be called concurrently. A channel embeds it, so that the channel has
+// its name, its platform and its penalties.
 type Bot struct {
+	name string
 	// gates has one gate for each place, so deliveries to topics of one chat, and messages of Send, wait for each other there.
 	rules Rules
 	gates gates
 	log   *slog.Logger
 }
 
-// NewBot returns a bot that makes at most one request in each gap, in all chats together. The gap is that of the platform's limit for
-// a whole bot. A penalty that the server imposes on the bot lengthens it for that time.
-func NewBot(r Rules, gap time.Duration, log *slog.Logger) *Bot {
-	return &Bot{rules: r, log: log, gates: gates{gap: gap, byPlace: map[string]*gate{}}}
+// NewBot returns a bot with the name of its channel in the configuration. It makes at most one request in each gap, in all chats
+// together. The gap is that of the platform's limit for a whole bot. A penalty that the server imposes on the bot lengthens it for that
+// time.
+func NewBot(name string, r Rules, gap time.Duration, log *slog.Logger) *Bot {
+	return &Bot{name: name, rules: r, log: log, gates: gates{gap: gap, byPlace: map[string]*gate{}}}
 }
 
 // Deliver delivers a turn to a chat, as [channel.StreamChannel] describes it. It reads events until they are closed or a request
@@ -73,6 +76,12 @@ func (b *Bot) Send(ctx context.Context, at Place, ch Chat, m channel.OutboundMes
 	}
 	return nil
 }
+
+// Name implements [channel.Channel].
+func (b *Bot) Name() string { return b.name }
+
+// Platform implements [channel.Channel].
+func (b *Bot) Platform() string { return b.rules.Platform }
 
 // Penalties returns how many chats the platform makes wait because of its limits, and until when.
 func (b *Bot) Penalties() (chats int, end time.Time) { return b.gates.penalized() }

@@ -113,7 +113,7 @@ func (undecidedChat) Post(context.Context, live.Post) (string, error) { return "
 // A chat that always wants another form doesn't keep a delivery busy forever.
 func TestFormsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := live.NewBot(live.Rules{Format: markup.Plain, MaxText: 500}, time.Millisecond, slog.New(slog.DiscardHandler))
+		b := live.NewBot("bot", live.Rules{Format: markup.Plain, MaxText: 500}, time.Millisecond, slog.New(slog.DiscardHandler))
 		err := b.Send(t.Context(), live.Place{ID: "a"}, undecidedChat{}, channel.OutboundMessage{ChatID: "a", Content: "x"})
 		if !errors.Is(err, live.ErrRepeat) {
 			t.Error(err)

@@ -9,6 +9,8 @@ import (
 
 // Rules are what a platform demands and can do.
 type Rules struct {
+	// Platform is the name of the platform, such as telegram.
+	Platform string
 	// Format writes texts. MaxText is the limit of a message, in the format's unit. The limit is applied after rendering, because
 	// markup and escapes can make a text longer than its source.
 	Format  markup.Format

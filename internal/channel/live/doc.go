@@ -2,7 +2,7 @@
 // when, and brings the final answer into the chat whatever fails. A platform implements [Chat] with single requests, and the optional
 // interfaces [DraftChat], [FileChat] and [FindChat].
 //
-//	bot := live.NewBot(rules, botGap, log)         // once
+//	bot := live.NewBot(name, rules, botGap, log)           // once
 //	err := bot.Deliver(ctx, place, chat, metadata, events) // SendStream of the channel
 //	err := bot.Send(ctx, place, chat, message)             // Send of the channel
 //

@@ -69,21 +69,7 @@ func (d *delivery) sendVoice(ctx context.Context) error {
 
 // sendCounted sends the next file of the turn and stores that it was sent.
 func (d *delivery) sendCounted(ctx context.Context, send func() (id string, err error)) error {
-	d.state.Creating = creatingFile
-	if err := d.save(ctx); err != nil {
-		return err
-	}
-	id, err := send()
-	switch {
-	case err == nil:
-		d.recordCreated(creatingFile, id)
-		d.state.Files++
-	case isUnknown(ctx, err):
-		d.recordUnknown()
-	default:
-		return err
-	}
-	return d.save(ctx)
+	return d.sendOnce(ctx, creatingFile, &d.state.Files, send)
 }
 
 // sendFile sends one file and returns the id of its message. A file that is too large, or can't be read any more, is replaced by its

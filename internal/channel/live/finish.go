@@ -78,15 +78,20 @@ func (d *delivery) complete(ctx context.Context, i int, p Post) error {
 // sendPart posts a message of the answer. One that was possibly delivered counts as sent. A second copy of a part would be worse than
 // a missing one that is reported, because an agent's answer can contain instructions that a person follows step by step.
 func (d *delivery) sendPart(ctx context.Context, p Post) error {
-	d.state.Creating = Answer
+	return d.sendOnce(ctx, Answer, &d.state.Answers, func() (string, error) { return d.post(ctx, p) })
+}
+
+// sendOnce creates a message and counts it in a field of the state, which is stored before and after that.
+func (d *delivery) sendOnce(ctx context.Context, kind Kind, count *int, send func() (id string, err error)) error {
+	d.state.Creating = kind
 	if err := d.save(ctx); err != nil {
 		return err
 	}
-	id, err := d.post(ctx, p)
+	id, err := send()
 	switch {
 	case err == nil:
-		d.recordCreated(Answer, id)
-		d.state.Answers++
+		d.recordCreated(kind, id)
+		*count++
 	case isUnknown(ctx, err):
 		d.recordUnknown()
 	default:

@@ -58,7 +58,7 @@ func (s *server) Open() channel.StreamChannel { return s.open(time.Millisecond) 
 
 // open returns a channel that makes at most one request in each gap.
 func (s *server) open(gap time.Duration) channel.StreamChannel {
-	return &bot{server: s, live: live.NewBot(s.rules, gap, slog.New(slog.DiscardHandler))}
+	return &bot{server: s, live: live.NewBot("bot", s.rules, gap, slog.New(slog.DiscardHandler))}
 }
 
 func (s *server) SetChaos(next func() channeltest.Fault) {

@@ -42,25 +42,7 @@ func (s *sender) post(ctx context.Context, p Post) (id string, err error) {
 // persist repeats a request that creates a message until its outcome is known. If the platform isn't idempotent, an unknown outcome
 // ends it, because a repetition could create a second message.
 func (s *sender) persist(ctx context.Context, send func() error) error {
-	for failed, forms := 0, 0; ; {
-		err := s.gate.pass(ctx, true, send)
-		switch {
-		case err == nil, ctx.Err() != nil, errors.Is(err, ErrUnknown) && !s.bot.rules.Idempotent:
-			return err
-		case penalty(err) != nil: // the gate waits
-		case errors.Is(err, ErrRepeat):
-			if forms++; forms > maxForms {
-				return err
-			}
-		case errors.Is(err, ErrUnsent), errors.Is(err, ErrUnknown):
-			failed++
-			if err := retry.Sleep(ctx, sendAgain.Wait(failed)); err != nil {
-				return err
-			}
-		default:
-			return err
-		}
-	}
+	return s.repeat(ctx, true, noLimit, s.bot.rules.Idempotent, send)
 }
 
 // noLimit is the number of tries of a request that brings the answer: it is repeated until the platform answers.
@@ -69,11 +51,21 @@ const noLimit = math.MaxInt
 // insist repeats a request until it is answered, and gives up after that many failures. The request must have the same effect if it
 // is repeated. The result is a refusal, the last failure, or the error of ctx.
 func (s *sender) insist(ctx context.Context, isMessage bool, tries int, send func() error) error {
+	err := s.repeat(ctx, isMessage, tries, true, send)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// repeat repeats a request until it succeeds, is refused, has failed that many times, or ctx ends. isIdempotent means that it may be
+// repeated if its outcome is unknown.
+func (s *sender) repeat(ctx context.Context, isMessage bool, tries int, isIdempotent bool, send func() error) error {
 	for failed, forms := 0, 0; ; {
 		err := s.gate.pass(ctx, isMessage, send)
 		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
+		case err == nil, ctx.Err() != nil, errors.Is(err, ErrUnknown) && !isIdempotent:
+			return err
 		case penalty(err) != nil: // the gate waits
 		case errors.Is(err, ErrRepeat):
 			if forms++; forms > maxForms {

@@ -47,13 +47,11 @@ type account struct {
 
 // bot is a Matrix bot. Make it with New.
 type bot struct {
-	// name is that of the configuration.
-	name   string
+	// Bot decides about requests to rooms. The sync doesn't use it.
+	*live.Bot
 	isLive bool // answers are shown while they are written
 	client *client
 	log    *slog.Logger
-	// engine decides about requests to rooms. The sync doesn't use it.
-	engine *live.Bot
 	// rooms caches members, because names and the size of a room are needed for each message.
 	rooms   rooms
 	account atomic.Pointer[account] // nil until it is known
@@ -63,19 +61,10 @@ type bot struct {
 
 // New returns a channel for one bot.
 func New(o Options) channel.Channel {
-	c := &bot{name: o.Name, isLive: o.Streaming, client: newClient(strings.TrimSuffix(o.Server, "/"), o.Token), log: o.Log, engine: live.NewBot(rules, botGap, o.Log)}
+	c := &bot{isLive: o.Streaming, client: newClient(strings.TrimSuffix(o.Server, "/"), o.Token), log: o.Log, Bot: live.NewBot(o.Name, rules, botGap, o.Log)}
 	c.rooms.client = c.client
 	return c
 }
-
-// Name implements [channel.Channel].
-func (c *bot) Name() string { return c.name }
-
-// Platform implements [channel.Channel].
-func (c *bot) Platform() string { return "matrix" }
-
-// Penalties returns how many chats the platform makes wait because of its limits, and until when.
-func (c *bot) Penalties() (chats int, end time.Time) { return c.engine.Penalties() }
 
 // Link implements [channel.Linked].
 func (c *bot) Link() string {
@@ -93,7 +82,7 @@ func (c *bot) Capabilities() channel.CapabilitySet {
 // Send implements [channel.Channel].
 func (c *bot) Send(ctx context.Context, m channel.OutboundMessage) error {
 	at := parsePlace(m.ChatID)
-	return c.engine.Send(ctx, at.gatePlace(), c.newChat(at), m)
+	return c.Bot.Send(ctx, at.gatePlace(), c.newChat(at), m)
 }
 
 var (
@@ -109,7 +98,7 @@ func (c *bot) SendStream(ctx context.Context, chatID string, metadata channel.St
 	if !c.isLive || t.wantsQuiet(ctx) {
 		ch = live.Quiet(t)
 	}
-	return c.engine.Deliver(ctx, at.gatePlace(), ch, metadata, events)
+	return c.Deliver(ctx, at.gatePlace(), ch, metadata, events)
 }
 
 // place is a room, or a thread in one.

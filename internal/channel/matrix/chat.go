@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/leat-dev/leat/internal/base/markup"
+	"github.com/leat-dev/leat/internal/base/retry"
 	"github.com/leat-dev/leat/internal/channel/live"
 )
 
@@ -37,7 +39,7 @@ const (
 
 // rules are those of Matrix. An edit doesn't notify, but the first version of a message does, so the message becomes the answer.
 var rules = live.Rules{
-	Format: markup.Matrix, MaxText: maxText, InPlace: true, Idempotent: true, TypingLife: typingLife, MaxFile: maxUpload,
+	Platform: "matrix", Format: markup.Matrix, MaxText: maxText, InPlace: true, Idempotent: true, TypingLife: typingLife, MaxFile: maxUpload,
 }
 
 // gatePlace returns where the requests to a room are counted.
@@ -192,4 +194,19 @@ func (c *bot) block(end time.Time) {
 func transaction(names ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(names, "\x00")))
 	return "leat-" + hex.EncodeToString(sum[:16])
+}
+
+// wantsQuiet reports whether the room wants no live messages (MSC4357). If that is unknown, the answer is sent as a whole. A room
+// without the state event wants live messages.
+func (t *chat) wantsQuiet(ctx context.Context) bool {
+	var state struct {
+		Enabled *bool `json:"enabled"`
+	}
+	for {
+		err := t.call(ctx, http.MethodGet, path("client/v3/rooms/%s/state/org.matrix.msc4357.live_messaging", t.at.room), nil, &state)
+		if p, ok := errors.AsType[*live.Penalty](err); ok && retry.Sleep(ctx, p.Wait) == nil {
+			continue
+		}
+		return err != nil && code(err) != codeNotFound || state.Enabled != nil && !*state.Enabled
+	}
 }

@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -78,14 +79,9 @@ func (c *client) do(
 		return err
 	}
 	r.Header.Set("Content-Type", contentType)
-	response, err := transport.Do(r)
+	response, raw, err := live.Exchange(ctx, transport, r)
 	if err != nil {
-		return fmt.Errorf("matrix: %s: %w", route(path), live.RequestError(ctx, err))
-	}
-	defer response.Body.Close()
-	raw, err := io.ReadAll(response.Body)
-	if err != nil {
-		return fmt.Errorf("matrix: %s: %w", route(path), live.RequestError(ctx, err))
+		return fmt.Errorf("matrix: %s: %w", route(path), err)
 	}
 	if response.StatusCode != http.StatusOK {
 		return refusal(path, response, raw)
@@ -129,9 +125,7 @@ func refusal(path string, response *http.Response, raw []byte) error {
 	e := &apiError{Route: route(path), Status: response.StatusCode, Code: body.Code, Text: body.Text}
 	if e.Code == codeLimited {
 		e.RetryAfter = max(time.Duration(body.RetryAfter)*time.Millisecond, retry.After(response.Header.Get("Retry-After"), time.Now()))
-		if e.RetryAfter == 0 {
-			e.RetryAfter = slowGap
-		}
+		e.RetryAfter = cmp.Or(e.RetryAfter, slowGap)
 	}
 	return e
 }

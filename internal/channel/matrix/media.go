@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,9 +34,7 @@ func (m *received) media() []channel.Media {
 		return nil
 	}
 	f := channel.Media{Ref: m.URL, Name: m.Name, Type: m.Info.Type, Size: m.Info.Size}
-	if f.Name == "" {
-		f.Name = m.Body
-	}
+	f.Name = cmp.Or(f.Name, m.Body)
 	return []channel.Media{f}
 }
 
@@ -103,10 +102,7 @@ func (t *chat) SendFile(ctx context.Context, f live.File) (string, error) {
 			Address string `json:"content_uri"`
 		}
 		to := "/_matrix/media/v3/upload?filename=" + url.QueryEscape(f.Name)
-		contentType := f.Type
-		if contentType == "" {
-			contentType = "application/octet-stream"
-		}
+		contentType := cmp.Or(f.Type, "application/octet-stream")
 		if err := t.blocked(); err != nil {
 			return "", err
 		}

@@ -51,13 +51,12 @@ func (o Options) Check() error {
 
 // bot is a Slack bot. Make it with New.
 type bot struct {
-	name   string
+	// Bot decides about requests to chats. Limits of methods are those of the client.
+	*live.Bot
 	isLive bool // answers are shown while they are written
 	client *client
 	secret string // for signatures of requests, or empty
 	log    *slog.Logger
-	// engine decides about requests to chats. Limits of methods are those of the client.
-	engine *live.Bot
 	// people caches names for events, which have only ids.
 	people people
 	// account is needed for mentions and for searches. Until it is known, requests to the webhook are refused, and Slack repeats
@@ -70,16 +69,10 @@ type bot struct {
 // New returns a channel for one bot.
 func New(o Options) channel.Channel {
 	return &bot{
-		name: o.Name, isLive: o.Streaming, secret: o.SigningSecret, log: o.Log, engine: live.NewBot(rules, botGap, o.Log),
+		isLive: o.Streaming, secret: o.SigningSecret, log: o.Log, Bot: live.NewBot(o.Name, rules, botGap, o.Log),
 		client: newClient(strings.TrimSuffix(cmp.Or(o.URL, defaultURL), "/")+"/", o.Token, o.AppToken, o.URL != ""),
 	}
 }
-
-// Name implements [channel.Channel].
-func (c *bot) Name() string { return c.name }
-
-// Penalties returns how many chats the platform makes wait because of its limits, and until when.
-func (c *bot) Penalties() (chats int, end time.Time) { return c.engine.Penalties() }
 
 // Link returns the address of the bot for people.
 func (c *bot) Link() string {
@@ -88,9 +81,6 @@ func (c *bot) Link() string {
 	}
 	return ""
 }
-
-// Platform implements [channel.Channel].
-func (c *bot) Platform() string { return "slack" }
 
 // Capabilities implements [channel.Channel].
 func (c *bot) Capabilities() channel.CapabilitySet { return channel.CapabilitySet{FileUpload: true} }
@@ -104,7 +94,7 @@ func (c *bot) Send(ctx context.Context, m channel.OutboundMessage) error {
 	if m.Key == "" {
 		m.Key = uuid.NewString() // a message without a key could not be found
 	}
-	return c.engine.Send(ctx, at.gatePlace(), c.newChat(at, nil), m)
+	return c.Bot.Send(ctx, at.gatePlace(), c.newChat(at, nil), m)
 }
 
 // gatePlace returns where the requests to a chat are counted.
@@ -142,7 +132,7 @@ func (c *bot) SendStream(ctx context.Context, chatID string, metadata channel.St
 	if !c.isLive {
 		ch = live.Quiet(ch)
 	}
-	return c.engine.Deliver(ctx, at.gatePlace(), ch, metadata, events)
+	return c.Deliver(ctx, at.gatePlace(), ch, metadata, events)
 }
 
 // gap is the time between two requests that show something in a chat: what a stream allows. Messages and edits wait longer. The

@@ -27,7 +27,7 @@ const (
 
 // rules say Idempotent, because a chat looks for a message before it repeats a request without an answer.
 var rules = live.Rules{
-	Format: markup.SlackMarkdown, MaxText: maxText, InPlace: true, Idempotent: true, HasButtons: true, TypingLife: statusLife, MaxFile: maxFile,
+	Platform: "slack", Format: markup.SlackMarkdown, MaxText: maxText, InPlace: true, Idempotent: true, HasButtons: true, TypingLife: statusLife, MaxFile: maxFile,
 }
 
 // chat is a chat of a delivery. It remembers what the chat has refused, and which streams are open. It embeds the search, because

@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/leat-dev/leat/internal/base/outbound"
 	"github.com/leat-dev/leat/internal/base/retry"
+	"github.com/leat-dev/leat/internal/channel/live"
 )
 
 const (
@@ -106,14 +105,9 @@ func (c *client) post(ctx context.Context, method, token string, form url.Values
 	}
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Authorization", "Bearer "+token)
-	response, err := c.http.Do(r)
+	response, raw, err := live.Exchange(ctx, c.http, r)
 	if err != nil {
-		return failure(ctx, method, err)
-	}
-	defer response.Body.Close()
-	raw, err := io.ReadAll(response.Body)
-	if err != nil {
-		return failure(ctx, method, err)
+		return fmt.Errorf("slack: %s: %w", method, err)
 	}
 	return decode(method, response, raw, result)
 }
@@ -143,17 +137,6 @@ func decode(method string, response *http.Response, raw []byte, result any) erro
 		return fmt.Errorf("slack: answer of %s: %w", method, err)
 	}
 	return nil
-}
-
-// failure returns the error of a request without an answer. Until a connection is made, nothing was sent.
-func failure(ctx context.Context, method string, err error) error {
-	if operation, ok := errors.AsType[*net.OpError](err); ok && operation.Op == "dial" {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return unsent(method, outbound.Reason(err))
-	}
-	return unknown(method, outbound.Reason(err))
 }
 
 // upload sends the bytes of a file to the address that the API has given for it. The address is a secret for a short time and belongs

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	fake "github.com/leat-dev/leat/chattest/slack"
+	"github.com/leat-dev/leat/internal/base/outbound"
 	"github.com/leat-dev/leat/internal/channel"
 )
 
@@ -249,7 +250,7 @@ func TestUntrustedFile(t *testing.T) {
 		"https://files.slack.com/files-pri/T1-F1/download/a": true, "http://slack.test/files-pri/a": true, "https://files.slack.com.evil.test/a": false,
 		"http://files.slack.com/a": false, "https://evil.test/slack.com": false, "https://notslack.com/": false,
 	} {
-		if got := c.client.isTrusted(address); got != want {
+		if got := outbound.IsWithin(address, c.client.base, hosts...); got != want {
 			t.Errorf("%s: %v", address, got)
 		}
 	}

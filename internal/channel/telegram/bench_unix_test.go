@@ -41,7 +41,7 @@ const (
 
 func streamToChats(b *testing.B, gap time.Duration) {
 	c, server := newBot(fake.Options{})
-	c.engine = live.NewBot(rules, gap, slog.New(slog.DiscardHandler))
+	c.Bot = live.NewBot("bot", rules, gap, slog.New(slog.DiscardHandler))
 	for i := range benchChats {
 		server.Say(fake.Private(int64(i+1), "Ann"), "hello")
 	}

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/leat-dev/leat/internal/channel"
 	"github.com/leat-dev/leat/internal/channel/live"
@@ -47,14 +46,12 @@ func (o Options) Check() error {
 
 // bot is a Telegram bot. Make it with New.
 type bot struct {
-	// name is that of the configuration, and webhook the public address, or empty if the bot polls.
-	name    string
+	// Bot decides about requests to chats. Polls don't use it.
+	*live.Bot
 	isLive  bool // answers are shown while they are written
 	client  *client
-	webhook string
+	webhook string // the public address, or empty if the bot polls
 	log     *slog.Logger
-	// engine decides about requests to chats. Polls don't use it.
-	engine  *live.Bot
 	account atomic.Pointer[user] // the bot itself, once it is known
 	noRich  atomic.Bool          // the server doesn't know rich drafts
 }
@@ -62,16 +59,10 @@ type bot struct {
 // New returns a channel for one bot.
 func New(o Options) channel.Channel {
 	return &bot{
-		name: o.Name, isLive: o.Streaming, webhook: o.Webhook, log: o.Log, engine: live.NewBot(rules, botGap, o.Log),
+		isLive: o.Streaming, webhook: o.Webhook, log: o.Log, Bot: live.NewBot(o.Name, rules, botGap, o.Log),
 		client: newClient(strings.TrimSuffix(cmp.Or(o.URL, defaultURL), "/"), o.Token, o.URL != ""),
 	}
 }
-
-// Name implements [channel.Channel].
-func (c *bot) Name() string { return c.name }
-
-// Penalties returns how many chats the platform makes wait because of its limits, and until when.
-func (c *bot) Penalties() (chats int, end time.Time) { return c.engine.Penalties() }
 
 // Link returns the address of the bot for people.
 func (c *bot) Link() string {
@@ -80,9 +71,6 @@ func (c *bot) Link() string {
 	}
 	return ""
 }
-
-// Platform implements [channel.Channel].
-func (c *bot) Platform() string { return "telegram" }
 
 // Capabilities implements [channel.Channel].
 func (c *bot) Capabilities() channel.CapabilitySet {
@@ -95,7 +83,7 @@ func (c *bot) Send(ctx context.Context, m channel.OutboundMessage) error {
 	if err != nil {
 		return err
 	}
-	return c.engine.Send(ctx, at.gatePlace(), c.newChat(at, ""), m)
+	return c.Bot.Send(ctx, at.gatePlace(), c.newChat(at, ""), m)
 }
 
 var (
@@ -116,5 +104,5 @@ func (c *bot) SendStream(ctx context.Context, chatID string, metadata channel.St
 	if !c.isLive {
 		ch = live.Quiet(ch)
 	}
-	return c.engine.Deliver(ctx, at.gatePlace(), ch, metadata, events)
+	return c.Deliver(ctx, at.gatePlace(), ch, metadata, events)
 }

@@ -31,7 +31,7 @@ const (
 
 // rules are those of Telegram. A message that grows doesn't become the answer, because an edit doesn't notify.
 var rules = live.Rules{
-	Format: markup.Telegram, MaxText: maxText, Cursor: cursor, HasButtons: true, TypingLife: typingLife, MaxFile: maxUpload,
+	Platform: "telegram", Format: markup.Telegram, MaxText: maxText, Cursor: cursor, HasButtons: true, TypingLife: typingLife, MaxFile: maxUpload,
 }
 
 // chat is a chat of a delivery. It remembers what the chat has refused.

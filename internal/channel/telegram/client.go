@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -60,26 +59,21 @@ func (c *client) call(ctx context.Context, limit time.Duration, method string, p
 	if err != nil {
 		return fmt.Errorf("telegram: %s: %w", method, err)
 	}
-	return c.post(ctx, limit, c.http, method, "application/json", bytes.NewReader(body), result)
+	return c.post(ctx, limit, c.http, method, "application/json", body, result)
 }
 
 // post sends a request. The address contains the token, so errors of the HTTP client are returned without it.
-func (c *client) post(ctx context.Context, limit time.Duration, transport *http.Client, method, contentType string, body io.Reader, result any) error {
+func (c *client) post(ctx context.Context, limit time.Duration, transport *http.Client, method, contentType string, body []byte, result any) error {
 	request, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	r, err := http.NewRequestWithContext(request, http.MethodPost, c.base+"/bot"+c.token+"/"+method, body)
+	r, err := http.NewRequestWithContext(request, http.MethodPost, c.base+"/bot"+c.token+"/"+method, bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("telegram: %s: the address of the API is invalid", method)
 	}
 	r.Header.Set("Content-Type", contentType)
-	response, err := transport.Do(r)
+	response, raw, err := live.Exchange(ctx, transport, r)
 	if err != nil {
-		return fmt.Errorf("telegram: %s: %w", method, live.RequestError(ctx, err))
-	}
-	defer response.Body.Close()
-	raw, err := io.ReadAll(response.Body)
-	if err != nil {
-		return fmt.Errorf("telegram: %s: %w", method, live.RequestError(ctx, err))
+		return fmt.Errorf("telegram: %s: %w", method, err)
 	}
 	return decode(method, response.StatusCode, raw, result)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,12 +36,7 @@ func has(err error, texts ...string) bool {
 	if !ok {
 		return false
 	}
-	for _, text := range texts {
-		if strings.Contains(refusal.Description, text) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(refusal.Description, text) })
 }
 
 // code returns the code of a refusal, or 0.

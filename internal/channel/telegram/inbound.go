@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -20,10 +21,7 @@ func inbound(u *update, account *user) (channel.InboundMessage, bool) {
 		return channel.InboundMessage{}, false
 	}
 	m := u.Message
-	text := m.Text
-	if text == "" {
-		text = m.Caption
-	}
+	text := cmp.Or(m.Text, m.Caption)
 	in := channel.InboundMessage{
 		ID: messageRef(m.Chat.ID, m.ID), ChatID: m.place().id(), SenderID: strconv.FormatInt(m.From.ID, 10), SenderName: m.From.name(), Timestamp: time.Unix(m.Date, 0),
 	}

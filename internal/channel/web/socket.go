@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/leat-dev/leat/internal/base/retry"
 )
 
 const (
@@ -180,19 +182,7 @@ var errDisconnected = errors.New("web: disconnected")
 // ping closes the connection if its client doesn't answer. Without it, a client that has lost its network would stay for hours. When ctx
 // ends, the connection has closeLimit for its handshake; then it is cut.
 func (s *socket) ping(ctx context.Context, closed <-chan struct{}, cancelRead func()) {
-	tick := time.NewTicker(pingEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			select {
-			case <-closed:
-			case <-time.After(closeLimit):
-				cancelRead()
-			}
-			return
-		}
+	for retry.Sleep(ctx, pingEvery) == nil {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingLimit) // interrupting it would break the connection
 		err := s.conn.Ping(limited)
 		cancel()
@@ -200,5 +190,10 @@ func (s *socket) ping(ctx context.Context, closed <-chan struct{}, cancelRead fu
 			_ = s.conn.CloseNow()
 			return
 		}
+	}
+	select {
+	case <-closed:
+	case <-time.After(closeLimit):
+		cancelRead()
 	}
 }

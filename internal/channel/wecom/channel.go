@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/leat-dev/leat/internal/base/outbound"
 	"github.com/leat-dev/leat/internal/channel"
@@ -44,14 +43,14 @@ func (o Options) Check() error {
 
 // bot is an intelligent bot. Make it with New.
 type bot struct {
-	options    Options
-	url        string
-	dialer     *http.Client // of the WebSocket
-	files      *http.Client // for files of people
-	link       link
-	origins    callbacks
-	log        *slog.Logger
-	deliveries *live.Bot
+	*live.Bot
+	options Options
+	url     string
+	dialer  *http.Client // of the WebSocket
+	files   *http.Client // for files of people
+	link    link
+	origins callbacks
+	log     *slog.Logger
 }
 
 var (
@@ -62,27 +61,18 @@ var (
 // New returns a channel for one bot.
 func New(o Options) channel.Channel {
 	return &bot{
-		options: o, url: cmp.Or(o.URL, defaultURL), dialer: &http.Client{}, log: o.Log, deliveries: live.NewBot(rules, botGap, o.Log),
+		options: o, url: cmp.Or(o.URL, defaultURL), dialer: &http.Client{}, log: o.Log, Bot: live.NewBot(o.Name, rules, botGap, o.Log),
 		files: outbound.New(outbound.Options{AllowPrivate: o.URL != "", Timeout: transferLimit, MaxBody: maxDownload}),
 		link:  link{pending: map[string]chan frame{}}, origins: callbacks{byMessage: map[string]callback{}},
 	}
 }
-
-// Name implements [channel.Channel].
-func (c *bot) Name() string { return c.options.Name }
-
-// Penalties returns how many chats the platform makes wait because of its limits, and until when.
-func (c *bot) Penalties() (chats int, end time.Time) { return c.deliveries.Penalties() }
-
-// Platform implements [channel.Channel].
-func (c *bot) Platform() string { return "wecom" }
 
 // Capabilities implements [channel.Channel].
 func (c *bot) Capabilities() channel.CapabilitySet { return channel.CapabilitySet{FileUpload: true} }
 
 // Send implements [channel.Channel].
 func (c *bot) Send(ctx context.Context, m channel.OutboundMessage) error {
-	return c.deliveries.Send(ctx, placeOf(m.ChatID), c.newChat(m.ChatID, m.ReplyTo), m)
+	return c.Bot.Send(ctx, placeOf(m.ChatID), c.newChat(m.ChatID, m.ReplyTo), m)
 }
 
 // SendStream implements [channel.StreamChannel].
@@ -95,7 +85,7 @@ func (c *bot) SendStream(ctx context.Context, chatID string, metadata channel.St
 	if !c.options.Streaming {
 		to = live.Quiet(ch)
 	}
-	err := c.deliveries.Deliver(ctx, placeOf(chatID), to, metadata, events)
+	err := c.Deliver(ctx, placeOf(chatID), to, metadata, events)
 	ch.abandon(ctx)
 	return err
 }

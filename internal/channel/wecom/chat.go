@@ -27,7 +27,7 @@ const (
 )
 
 // rules are those of WeCom. The message that grows becomes the answer, because nothing can be deleted.
-var rules = live.Rules{Format: markup.WeCom, MaxText: maxText, InPlace: true, TypingLife: time.Hour, MaxFile: maxUpload}
+var rules = live.Rules{Platform: "wecom", Format: markup.WeCom, MaxText: maxText, InPlace: true, TypingLife: time.Hour, MaxFile: maxUpload}
 
 // placeOf returns where the requests to a chat are counted.
 func placeOf(chatID string) live.Place { return live.Place{ID: chatID, Gap: chatGap} }

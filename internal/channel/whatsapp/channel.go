@@ -51,11 +51,11 @@ func (o Options) Check() error {
 
 // number is a phone number. Make it with New.
 type number struct {
-	options    Options
-	client     *client
-	log        *slog.Logger
-	deliveries *live.Bot
-	pace       pacer
+	*live.Bot
+	options Options
+	client  *client
+	log     *slog.Logger
+	pace    pacer
 	// receipts are the ids of messages that get a read receipt with a typing indicator.
 	receipts chan string
 	phone    atomic.Pointer[string] // the number as people see it, once it is known
@@ -70,24 +70,15 @@ var (
 // New returns a channel for one phone number.
 func New(o Options) channel.Channel {
 	return &number{
-		options: o, log: o.Log, deliveries: live.NewBot(rules, numberGap, o.Log), receipts: make(chan string, maxReceipts), pace: pacer{next: map[string]time.Time{}},
+		options: o, log: o.Log, Bot: live.NewBot(o.Name, rules, numberGap, o.Log), receipts: make(chan string, maxReceipts), pace: pacer{next: map[string]time.Time{}},
 		client: newClient(strings.TrimSuffix(cmp.Or(o.URL, defaultURL), "/"), o.Token, o.URL != ""),
 	}
 }
-
-// Name implements [channel.Channel].
-func (n *number) Name() string { return n.options.Name }
-
-// Platform implements [channel.Channel].
-func (n *number) Platform() string { return "whatsapp" }
 
 // Capabilities implements [channel.Channel].
 func (n *number) Capabilities() channel.CapabilitySet {
 	return channel.CapabilitySet{FileUpload: true, ReactiveOnly: true}
 }
-
-// Penalties returns how many chats the platform makes wait because of its limits, and until when.
-func (n *number) Penalties() (chats int, end time.Time) { return n.deliveries.Penalties() }
 
 // Link returns the address that opens a chat with the number, or "" until the number is known.
 func (n *number) Link() string {
@@ -107,12 +98,12 @@ func (n *number) Link() string {
 // Send implements [channel.Channel].
 func (n *number) Send(ctx context.Context, m channel.OutboundMessage) error {
 	at, chat := n.newChat(m.ChatID, m.ReplyTo)
-	return n.deliveries.Send(ctx, at, chat, m)
+	return n.Bot.Send(ctx, at, chat, m)
 }
 
 // SendStream implements [channel.StreamChannel]. While the turn runs, the person sees the typing indicator and questions. The answer
 // is sent when it is complete.
 func (n *number) SendStream(ctx context.Context, chatID string, metadata channel.StreamMetadata, events <-chan channel.StreamEvent) error {
 	at, chat := n.newChat(chatID, metadata.ReplyTo)
-	return n.deliveries.Deliver(ctx, at, chat, metadata, events)
+	return n.Deliver(ctx, at, chat, metadata, events)
 }

@@ -30,7 +30,7 @@ var (
 )
 
 // rules are those of WhatsApp, where messages can be neither changed nor deleted.
-var rules = live.Rules{Format: markup.WhatsApp, MaxText: maxText, TypingLife: typingLife, MaxFile: maxUpload}
+var rules = live.Rules{Platform: "whatsapp", Format: markup.WhatsApp, MaxText: maxText, TypingLife: typingLife, MaxFile: maxUpload}
 
 // chat is the chat with a person, for one delivery. Nothing of a running turn is shown but that an answer is being written.
 type chat struct {

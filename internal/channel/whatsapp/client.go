@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"time"
@@ -46,33 +45,27 @@ func newClient(base, token string, allowPrivate bool) *client {
 // call sends a request whose body is JSON, or empty if params is nil, and decodes the answer into result, unless that is nil. An
 // error is an *apiError, wraps live.ErrUnsent or live.ErrUnknown, or is that of ctx.
 func (c *client) call(ctx context.Context, method, path string, params, result any) error {
-	var body io.Reader = http.NoBody
+	var body []byte
 	if params != nil {
-		raw, err := json.Marshal(params)
-		if err != nil {
+		var err error
+		if body, err = json.Marshal(params); err != nil {
 			return fmt.Errorf("whatsapp: %w", err)
 		}
-		body = bytes.NewReader(raw)
 	}
 	return c.send(ctx, c.http, method, path, "application/json", body, result)
 }
 
 // send sends a request. The access token is in a header, so that no log of addresses contains it.
-func (c *client) send(ctx context.Context, with *http.Client, method, path, contentType string, body io.Reader, result any) error {
-	r, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+func (c *client) send(ctx context.Context, with *http.Client, method, path, contentType string, body []byte, result any) error {
+	r, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return errors.New("whatsapp: the address of the API is invalid")
 	}
 	r.Header.Set("Content-Type", contentType)
 	r.Header.Set("Authorization", "Bearer "+c.token)
-	response, err := with.Do(r)
+	response, raw, err := live.Exchange(ctx, with, r)
 	if err != nil {
-		return live.RequestError(ctx, err)
-	}
-	defer response.Body.Close()
-	raw, err := io.ReadAll(response.Body)
-	if err != nil {
-		return live.RequestError(ctx, err)
+		return err
 	}
 	return decode(response.StatusCode, raw, result)
 }

@@ -1,6 +1,7 @@
 package whatsapp
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -100,10 +101,7 @@ func (e *envelope) values() []*value {
 
 // inbound returns a message in the form of the pipeline, or false if it has nothing for an agent, such as a reaction.
 func (m *message) inbound(contacts []contact) (channel.InboundMessage, bool) {
-	sender := m.From
-	if sender == "" {
-		sender = m.UserID
-	}
+	sender := cmp.Or(m.From, m.UserID)
 	seconds, _ := strconv.ParseInt(m.Timestamp, 10, 64) // 0 if it has another form
 	in := channel.InboundMessage{ID: m.ID, ChatID: sender, SenderID: sender, Timestamp: time.Unix(seconds, 0), Content: m.content()}
 	for _, c := range contacts {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	fake "github.com/leat-dev/leat/chattest/whatsapp"
+	"github.com/leat-dev/leat/internal/base/outbound"
 	"github.com/leat-dev/leat/internal/channel"
 	"github.com/leat-dev/leat/internal/channel/live"
 )
@@ -198,7 +199,7 @@ func TestMediaServer(t *testing.T) {
 		"https://example.com/?u=lookaside.fbsbx.com":                       false,
 		"": false,
 	} {
-		if got := c.isMediaServer(address); got != want {
+		if got := outbound.IsWithin(address, c.base, mediaHosts...); got != want {
 			t.Errorf("%s: %v", address, got)
 		}
 	}

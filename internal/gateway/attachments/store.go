@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/retry"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/service/quota"
@@ -121,14 +122,7 @@ func (s *Store) Start(ctx context.Context) error {
 
 // Run implements [gateway.Attachments].
 func (s *Store) Run(ctx context.Context) {
-	tick := time.NewTicker(sweepInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	for retry.Sleep(ctx, sweepInterval) == nil {
 		if err := s.sweep(ctx, sweepAge); err != nil && ctx.Err() == nil {
 			s.log.Warn("sweep of files failed; it is repeated", "error", err, "in", sweepInterval.String())
 		}

@@ -3,11 +3,13 @@
 package data
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
+	"github.com/leat-dev/leat/internal/base/retry"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
@@ -87,14 +89,7 @@ type sweepReport struct {
 // Run sweeps a minute after the start and then every hour, until the context ends. An error is only logged: a sweep keeps no state, so the
 // next one continues with the conversations that are left.
 func (r *Retention) Run(ctx context.Context) {
-	timer := time.NewTimer(sweepAfter)
-	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return
-		}
+	for wait := sweepAfter; retry.Sleep(ctx, wait) == nil; wait = sweepEvery {
 		switch s, err := r.Sweep(ctx, false); {
 		case ctx.Err() != nil:
 			return
@@ -103,7 +98,6 @@ func (r *Retention) Run(ctx context.Context) {
 		case s.Deleted+s.Audit > 0:
 			r.log.Info("retention: swept", "deleted", s.Deleted, "held", s.OnHold, "audit", s.Audit)
 		}
-		timer.Reset(sweepEvery)
 	}
 }
 
@@ -154,10 +148,7 @@ func (r *Retention) conversations(ctx context.Context, s *sweepReport) error {
 // gateway checks the age again when it deletes, so a conversation that has changed since it was listed is kept. The pause after a
 // deletion is as long as the deletion took, so the share of the sweep in the journal's time stays below one half on any disk.
 func (r *Retention) expire(ctx context.Context, c *journal.Summary, start time.Time, s *sweepReport) error {
-	agent := c.Agent
-	if agent == "" {
-		agent = r.agent
-	}
+	agent := cmp.Or(c.Agent, r.agent)
 	age := r.ages.Load().of(agent)
 	before := start.Add(-age).UnixMilli()
 	if age == 0 || c.Updated >= before || len(c.Open) > 0 {

@@ -36,7 +36,7 @@ func (h *Host) withChat(ctx context.Context, name, chat string, change func(*cha
 	if c == nil || !isStarted {
 		return fmt.Errorf("%w: %q", ErrUnknownChannel, name)
 	}
-	unlock, err := c.binds.lock(ctx, chat)
+	unlock, err := c.binds.Lock(ctx, chat)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/leat-dev/leat/agent/plugin"
+	"github.com/leat-dev/leat/internal/base/keylock"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/store/feed"
 	"github.com/leat-dev/leat/internal/store/journal"
@@ -35,7 +36,7 @@ type channel struct {
 	gw      *gateway.Gateway // set before Start
 	record  *record          // of failures; that of the version that the channel has replaced
 	report  func(context.Context, Failure) error
-	binds   keyLock // by chat: held while the stored binding of the chat is changed
+	binds   keylock.Locks // by chat: held while the stored binding of the chat is changed
 
 	mu           sync.Mutex          // protects the fields below
 	session      *session            // session of the running process; nil if none runs

@@ -96,7 +96,7 @@ func (s *session) next(name string) {
 // be of the current epoch and not beyond the last delivered batch, or a faulty channel could skip messages forever. If the process has
 // not got the open line of the chat's new conversation yet, it means the former one.
 func (s *session) remember(ctx context.Context, in fromChannel) {
-	unlock, err := s.c.binds.lock(ctx, in.Chat)
+	unlock, err := s.c.binds.Lock(ctx, in.Chat)
 	if err != nil {
 		return // the session has ended
 	}
@@ -183,7 +183,7 @@ func (s *session) command(ctx context.Context, in fromChannel) {
 
 // begun begins a conversation for a chat that has none, unless one was attached meanwhile.
 func (s *session) begun(ctx context.Context, in fromChannel) (binding, error) {
-	unlock, err := s.c.binds.lock(ctx, in.Chat)
+	unlock, err := s.c.binds.Lock(ctx, in.Chat)
 	if err != nil {
 		return binding{}, err
 	}

@@ -1,6 +1,7 @@
 package inspection
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -47,10 +48,7 @@ func (in *Inspector) Mismatch(ctx context.Context, p gateway.Principal, conversa
 	if _, err := in.gateway.Conversation(ctx, p, gateway.ActionRead, conversation); err != nil {
 		return err
 	}
-	field := m.Field
-	if field == "" {
-		field = event.Text.Name()
-	}
+	field := cmp.Or(m.Field, event.Text.Name())
 	isField := slices.ContainsFunc(transcript.Fields[:], func(f event.Field) bool { return f.Name() == field })
 	switch {
 	case !isField:

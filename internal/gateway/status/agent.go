@@ -1,14 +1,15 @@
 // The state of the default agent as Eliza's clients know it: it follows from the turns that run and from what operators do.
-
 package status
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/retry"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
@@ -217,4 +218,21 @@ func (a *Agent) Changed() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.changed
+}
+
+// healthEvery is the interval at which Watch polls. Clients see a full disk, for example, at most that much later.
+const healthEvery = time.Second
+
+// Watch polls healthy, and closes the channel of Changed when healthy begins or stops to return an error. Polling is necessary because
+// an error of the gateway itself, such as a full disk, commits no event. Watch returns when ctx ends.
+func (a *Agent) Watch(ctx context.Context, healthy func() error) {
+	was := healthy() == nil
+	for retry.Sleep(ctx, healthEvery) == nil {
+		if is := healthy() == nil; is != was {
+			was = is
+			a.mu.Lock()
+			a.tell()
+			a.mu.Unlock()
+		}
+	}
 }

@@ -158,8 +158,7 @@ func (r *remote) fetch(ctx context.Context) ([]key, error) {
 
 // withoutURL removes the URL from net/http's errors, because it may contain a secret.
 func withoutURL(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
 	}
 	return err

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,9 +65,7 @@ func New(c Config) (*verifier, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	v := &verifier{claims: c.Claims, admin: c.Admin}
-	if v.claims.Subject == "" {
-		v.claims.Subject = "sub"
-	}
+	v.claims.Subject = cmp.Or(v.claims.Subject, "sub")
 	var err error
 	if v.keys, err = c.source(); err != nil {
 		return nil, err

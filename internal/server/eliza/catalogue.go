@@ -2,6 +2,7 @@ package eliza
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -108,9 +109,7 @@ func LoadEmotes(dir string) (*Emotes, error) {
 			errs = append(errs, fmt.Errorf("%s: emote %d (%s): glbPath is not allowed; it follows from file", EmotesFile, i+1, entry.ID))
 		}
 		entry.emote.Path = emotePath + entry.File
-		if entry.Name == "" {
-			entry.Name = entry.ID
-		}
+		entry.Name = cmp.Or(entry.Name, entry.ID)
 		e.list = append(e.list, entry.emote)
 		e.files[entry.File] = true
 	}

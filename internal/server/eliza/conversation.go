@@ -1,8 +1,8 @@
 // The conversations of Eliza's API: their JSON, and creating, listing and renaming them.
-
 package eliza
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -59,9 +59,7 @@ func conversationOf(p gateway.Principal, s journal.Summary) conversation {
 	c := conversation{
 		ID: s.ID, Title: s.Title, RoomID: s.ID, CreatedAt: iso(s.Created), UpdatedAt: iso(s.Updated), Metadata: s.Metadata, Agent: s.Agent,
 	}
-	if c.Title == "" {
-		c.Title = newChat
-	}
+	c.Title = cmp.Or(c.Title, newChat)
 	if gateway.Decide(p, gateway.ActionShare, &s) == nil {
 		c.Grants = s.Grants
 	}
@@ -201,4 +199,31 @@ func (s *surface) delete(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	}
 	server.WriteJSON(w, http.StatusOK, okay{true})
 	return nil
+}
+
+// markRead answers POST /api/conversations/{id}/read: it marks the conversation as read up to a seq, or all of it without one.
+func (s *surface) markRead(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	var body struct {
+		Seq int64 `json:"seq"`
+	}
+	if err := server.Decode(r, &body); err != nil {
+		return err
+	}
+	at, err := s.gw.MarkRead(r.Context(), p, r.PathValue("id"), body.Seq)
+	if err != nil {
+		return err
+	}
+	server.WriteJSON(w, http.StatusOK, struct {
+		okay
+		Unread bool  `json:"unread"`
+		Read   int64 `json:"read"`
+	}{okay{true}, at.Unread, at.Read})
+	return nil
+}
+
+// markSeen marks as read an answer that was sent to the client. A failure is only logged, because the client has its answer.
+func (s *surface) markSeen(ctx context.Context, p gateway.Principal, conversation string, seq int64) {
+	if _, err := s.gw.MarkRead(ctx, p, conversation, seq); err != nil && ctx.Err() == nil && !server.Restarting(err) {
+		s.srv.Log().Info("read position not saved", "conversation", conversation, "error", err)
+	}
 }

@@ -1,6 +1,7 @@
 package eliza
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"time"
@@ -34,9 +35,7 @@ type surface struct {
 // end when the server shuts down.
 func Register(srv *server.Server, gw *gateway.Gateway, opt Options) {
 	s := &surface{srv: srv, gw: gw, heartbeat: opt.Heartbeat, viewers: srv.Metrics().Viewers("eliza")}
-	if s.heartbeat == 0 {
-		s.heartbeat = defaultHeartbeat
-	}
+	s.heartbeat = cmp.Or(s.heartbeat, defaultHeartbeat)
 	const (
 		conversations = "/api/conversations"
 		conversation  = conversations + "/{id}"

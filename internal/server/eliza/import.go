@@ -1,6 +1,7 @@
 package eliza
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 
@@ -40,10 +41,7 @@ func (s *surface) importMessages(w http.ResponseWriter, r *http.Request, p gatew
 	}
 	var messages []gateway.BackfillMessage
 	for _, m := range body.Messages {
-		text := m.Text
-		if text == "" {
-			text = m.Content
-		}
+		text := cmp.Or(m.Text, m.Content)
 		if role := event.Role(m.Role); strings.TrimSpace(text) != "" && (role == event.User || role == event.Assistant) {
 			messages = append(messages, gateway.BackfillMessage{Role: role, Text: text, At: int64(min(max(0, m.Timestamp), 1<<53))})
 		}

@@ -3,6 +3,7 @@
 package eliza
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -139,9 +140,7 @@ func proactiveOf(a answer) *proactive {
 	}
 	opening := a.messages[0]
 	m := &proactive{ID: opening.ID, Role: string(event.Assistant), Text: a.text(), Timestamp: opening.At, Source: opening.Source, Attachments: a.attachments()}
-	if m.Source == "" {
-		m.Source = autonomy
-	}
+	m.Source = cmp.Or(m.Source, autonomy)
 	if m.Source == clientChat || strings.TrimSpace(m.Text) == "" && len(m.Attachments) == 0 {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package eliza
 
 import (
+	"cmp"
 	"encoding/base64"
 	"net/http"
 	"slices"
@@ -65,9 +66,7 @@ func readSend(r *http.Request) (b sendBody, c gateway.Command, err error) {
 		return b, c, server.Invalid("clientMessageId has %d characters; the limit is %d", n, maxClientMessageID)
 	}
 	m := &gateway.CommandMessage{Text: b.Text, Source: b.Source}
-	if m.Source == "" {
-		m.Source = clientChat
-	}
+	m.Source = cmp.Or(m.Source, clientChat)
 	if m.Parts, err = pictures(b.Images); err != nil {
 		return b, c, err
 	}

@@ -3,6 +3,7 @@
 package eliza
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -52,9 +53,7 @@ func (u *Updates) Committed(s *journal.Summary, events []event.Event) {
 		return
 	}
 	c := updated{ID: s.ID, Title: s.Title, RoomID: s.ID, CreatedAt: iso(s.Created), UpdatedAt: iso(s.Updated)}
-	if c.Title == "" {
-		c.Title = newChat
-	}
+	c.Title = cmp.Or(c.Title, newChat)
 	b, err := server.Marshal(updateFrame{"conversation-updated", c})
 	if err != nil {
 		return // impossible: it contains only strings

@@ -2,6 +2,7 @@ package elizaws
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"time"
@@ -172,4 +173,30 @@ func (s *surface) act(action string) server.Handler {
 		}{true, f})
 		return nil
 	}
+}
+
+// RestartRequired returns the frame that reports changes that wait for a restart of the gateway. Every socket gets it.
+func RestartRequired(reasons []string) hub.Frame {
+	b, err := json.Marshal(struct {
+		Type    string   `json:"type"`
+		Reasons []string `json:"reasons"`
+	}{"restart-required", reasons})
+	if err != nil {
+		panic(err) // strings can always be marshalled
+	}
+	return hub.Frame{Broadcast: true, JSON: b}
+}
+
+// restart answers POST /api/agent/restart. The response is sent before the gateway restarts.
+func (s *surface) restart(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
+	if err := s.Restart(); err != nil {
+		return err
+	}
+	f := s.currentStatus(false, true, true)
+	server.WriteJSON(w, http.StatusOK, struct {
+		OK      bool        `json:"ok"`
+		Pending bool        `json:"pendingRestart"`
+		Status  statusFrame `json:"status"`
+	}{true, *f.PendingRestart, f})
+	return nil
 }

@@ -3,6 +3,7 @@
 package elizaws
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,9 +50,7 @@ func speechOf(in *signalBody) *speech {
 	if sp.text == "" || sp.source == clientChat || sp.source == "" && in.RoomID != "" {
 		return nil
 	}
-	if sp.source == "" {
-		sp.source = autonomy
-	}
+	sp.source = cmp.Or(sp.source, autonomy)
 	return sp
 }
 

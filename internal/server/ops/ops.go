@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/status"
 	"github.com/leat-dev/leat/internal/server"
 )
 
@@ -68,4 +69,45 @@ func ready(w http.ResponseWriter, s *server.Server, gw *gateway.Gateway, signals
 		server.WriteJSON(w, http.StatusServiceUnavailable, readiness{Status: "commits fail"})
 	}
 	return nil
+}
+
+// RegisterOverview adds GET /api/overview for the admin: the status of agents and channels, and the open turns.
+//
+// Each request counts as an operator's visit: for the next ten seconds, the agents are checked.
+func RegisterOverview(s *server.Server, o *status.Overview) {
+	s.Handle(server.Route{
+		Method: http.MethodGet, Pattern: "/api/overview", Access: server.Admin,
+		Handler: func(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
+			server.WriteJSON(w, http.StatusOK, o.Snapshot())
+			return nil
+		},
+	})
+}
+
+// Reloaded is the result of a configuration reload.
+type Reloaded struct {
+	Applied []string `json:"applied"` // keys that were applied
+	Pending bool     `json:"pendingRestart"`
+	Reasons []string `json:"pendingRestartReasons"` // changed since the start
+}
+
+// RegisterReload adds POST /api/config/reload, with which the admin reloads the configuration.
+//
+// The response lists what was applied at once and what waits for a restart. If reload returns an error,
+// nothing was changed.
+func RegisterReload(s *server.Server, reload func() (Reloaded, error)) {
+	s.Handle(server.Route{
+		Method: http.MethodPost, Pattern: "/api/config/reload", Access: server.Admin,
+		Handler: func(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
+			report, err := reload()
+			if err != nil {
+				return err
+			}
+			server.WriteJSON(w, http.StatusOK, struct {
+				OK bool `json:"ok"`
+				Reloaded
+			}{true, report})
+			return nil
+		},
+	})
 }

@@ -297,9 +297,7 @@ func (in *installation) validate(ctx context.Context) error {
 	}
 	in.plugin.Manifest, in.plugin.Origin, in.plugin.Folder, in.plugin.Dir = m, in.req.origin(in.version), in.folder, dir
 	in.plugin.Installed = time.Now().UTC().Truncate(time.Second)
-	if in.displayName == "" {
-		in.displayName = m.Name
-	}
+	in.displayName = cmp.Or(in.displayName, m.Name)
 	return nil
 }
 

@@ -1,5 +1,4 @@
 // Pauses of a receiver that can't be reached. They are stored, so that a restart doesn't begin with the shortest one again.
-
 package webhook
 
 import (
@@ -9,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/leat-dev/leat/internal/base/retry"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
@@ -106,3 +106,15 @@ func (q *queue) endPause(ctx context.Context) {
 func (q *queue) write(ctx context.Context, kv journal.KeyValue) error {
 	return q.journal.Append(ctx, journal.Batch{Conversation: Log, Keys: []journal.KeyValue{kv}})
 }
+
+// maxPause is the longest pause for an unreachable receiver. It is short, because an attempt is cheap and all deliveries to the
+// receiver wait for it.
+const maxPause = time.Minute
+
+var (
+	// refusedSchedule is for a delivery that its receiver refuses. The maximum of an hour leaves at least 23 attempts in 24
+	// hours.
+	refusedSchedule = retry.Schedule{Initial: time.Second, Max: time.Hour, Jitter: true}
+	// unreachableSchedule is for a receiver that can't be reached.
+	unreachableSchedule = retry.Schedule{Initial: time.Second, Max: maxPause, Jitter: true}
+)

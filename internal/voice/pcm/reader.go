@@ -1,8 +1,6 @@
 package pcm
 
-import (
-	"io"
-)
+import "io"
 
 // chunkSize is the length of a read from the source, in bytes: 85 ms at 24,000 Hz, which is less than the latency that it may add.
 const chunkSize = 4 << 10
@@ -52,4 +50,35 @@ func (r *Reader) Read(p []byte) (int, error) {
 	n := copy(p, r.pending)
 	r.pending = r.pending[n:]
 	return n, nil
+}
+
+// carry joins samples that were split over two chunks.
+type carry struct {
+	low    byte
+	isHalf bool // low is the first byte of a sample
+	buffer []byte
+}
+
+// join returns the whole samples of what was carried over and chunk, and carries over an odd byte. The result is valid until the next call.
+func (c *carry) join(chunk []byte) []byte {
+	if len(chunk) == 0 {
+		return nil
+	}
+	if c.isHalf {
+		c.buffer = append(append(c.buffer[:0], c.low), chunk...)
+		chunk = c.buffer
+	}
+	n := len(chunk) &^ 1
+	if c.isHalf = n < len(chunk); c.isHalf {
+		c.low = chunk[n]
+	}
+	return chunk[:n]
+}
+
+// end returns io.ErrUnexpectedEOF if the input ended within a sample.
+func (c *carry) end() error {
+	if c.isHalf {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
 }

@@ -4,12 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/coder/websocket"
@@ -46,22 +43,9 @@ type deepgram struct {
 
 var _ voice.Recognizer = (*deepgram)(nil)
 
-// newDeepgram returns a recognizer. Its client resembles that of outbound, whose responses can't become sockets.
+// newDeepgram returns a recognizer for checked options.
 func newDeepgram(o Options) (voice.Recognizer, error) {
-	dialer := &net.Dialer{Timeout: o.times.answer}
-	if o.URL == "" {
-		dialer.Control = func(_, address string, _ syscall.RawConn) error {
-			to, err := netip.ParseAddrPort(address)
-			if err != nil {
-				return err
-			}
-			return outbound.Check(to.Addr())
-		}
-	}
-	return &deepgram{options: o, http: &http.Client{
-		Transport:     &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: o.times.answer},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}, nil
+	return &deepgram{options: o, http: outbound.NewForSockets(o.URL != "", o.times.answer)}, nil
 }
 
 // Close ends idle connections. Listeners must have been closed before.

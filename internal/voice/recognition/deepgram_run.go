@@ -162,13 +162,9 @@ func send(ctx context.Context, ws *websocket.Conn, kind websocket.MessageType, f
 
 // ping checks the connection until it fails or ctx ends. It returns why it ended.
 func ping(ctx context.Context, ws *websocket.Conn, gap time.Duration) error {
-	ticker := time.NewTicker(gap)
-	defer ticker.Stop()
 	for {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := retry.Sleep(ctx, gap); err != nil {
+			return err
 		}
 		limited, cancel := context.WithTimeout(ctx, min(gap, pingLimit))
 		err := ws.Ping(limited)

@@ -55,7 +55,7 @@ func (r *openAI) Listen(ctx context.Context, language string) (voice.Listener, e
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	return newListener(ctx, func(l *listener) error { return r.listen(l, primary(language)) }), nil
+	return newListener(ctx, func(l *listener) error { return r.listen(l, voice.PrimaryLanguage(language)) }), nil
 }
 
 // listen collects utterances and transcribes one after the other.

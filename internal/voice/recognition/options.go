@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -116,49 +115,22 @@ func (o Options) base() string {
 	return o.URL
 }
 
-// check refuses options that can't work. Its errors contain no URL, because that may contain a password.
+// check refuses options that can't work.
 func (o Options) check(k Kind) error {
 	if k.URL == "" {
 		if o.URL != "" || o.Key != "" || o.Model != "" {
 			return errors.New("the recognizer has no URL, key or model")
 		}
-		return checkLanguage(o.Language)
+	} else if err := voice.CheckService(o.URL, o.Key, k.URL, k.KeyVariable); err != nil {
+		return err
 	}
-	if o.Key == "" && o.URL == "" {
-		return fmt.Errorf("the API key is missing; %s usually has it", k.KeyVariable)
-	}
-	if strings.ContainsFunc(o.Key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return errors.New("the API key contains a character that keys don't have")
-	}
-	if o.URL != "" {
-		u, err := url.Parse(o.URL)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-			return fmt.Errorf("invalid URL; use one such as %s", k.URL)
-		}
-	}
-	return checkLanguage(o.Language)
-}
-
-// checkLanguage returns an error if a language isn't empty and doesn't look like a BCP 47 tag.
-func checkLanguage(tag string) error {
-	for part := range strings.SplitSeq(tag, "-") {
-		if tag != "" && (len(part) < 1 || len(part) > 8 || strings.Trim(part, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789") != "") {
-			return fmt.Errorf("invalid language %q; use a tag such as de or en-US", tag)
-		}
-	}
-	return nil
+	return voice.CheckLanguage(o.Language)
 }
 
 // languageOf returns the language of a listener, or that of the options.
 func (o Options) languageOf(tag string) (string, error) {
-	if err := checkLanguage(tag); err != nil {
+	if err := voice.CheckLanguage(tag); err != nil {
 		return "", fmt.Errorf("recognition: %s: %w", o.Engine, err)
 	}
 	return cmp.Or(tag, o.Language), nil
-}
-
-// primary returns the primary subtag of a language, in lower case.
-func primary(tag string) string {
-	tag, _, _ = strings.Cut(strings.ToLower(tag), "-")
-	return tag
 }

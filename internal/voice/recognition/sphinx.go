@@ -44,7 +44,7 @@ func (*sphinx) Close() error { return nil }
 
 // checkEnglish refuses all languages but English, because Debian packages only its model.
 func (s *sphinx) checkEnglish(language string) error {
-	if language != "" && primary(language) != "en" {
+	if language != "" && voice.PrimaryLanguage(language) != "en" {
 		return &voice.Failure{Service: "recognition", Engine: s.options.Engine, Reason: voice.Rejected, Detail: fmt.Sprintf("it has no model for the language %q, only for English", language)}
 	}
 	return nil

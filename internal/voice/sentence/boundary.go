@@ -1,6 +1,9 @@
 package sentence
 
-import "unicode"
+import (
+	"slices"
+	"unicode"
+)
 
 // maxPeek is how many characters after a sentence are read to find its next letter. Beyond them the
 // sentence has ended.
@@ -219,22 +222,12 @@ func lastWord(t []rune) []rune {
 
 // isNumber reports whether a word has digits only.
 func isNumber(word []rune) bool {
-	for _, r := range word {
-		if !unicode.IsDigit(r) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(word, func(r rune) bool { return !unicode.IsDigit(r) })
 }
 
 // isRoman reports whether a word is a Roman number.
 func isRoman(word []rune) bool {
-	for _, r := range word {
-		if r != 'I' && r != 'V' && r != 'X' && r != 'L' {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(word, func(r rune) bool { return r != 'I' && r != 'V' && r != 'X' && r != 'L' })
 }
 
 // hasInitials reports whether single letters of a letter's script abbreviate names. A syllable of
@@ -245,20 +238,10 @@ func hasInitials(r rune) bool {
 
 // hasAlnum reports whether a text has a letter or a digit, so that there is something to say.
 func hasAlnum(t []rune) bool {
-	for _, r := range t {
-		if isAlnum(r) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t, isAlnum)
 }
 
 // hasVisible reports whether a text has more than white space.
 func hasVisible(t []rune) bool {
-	for _, r := range t {
-		if !unicode.IsSpace(r) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t, func(r rune) bool { return !unicode.IsSpace(r) })
 }

@@ -1,6 +1,9 @@
 package sentence
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // A search looks for the end of Markdown in a text that grows. Its result depends on the first
 // maxHold bytes only.
@@ -228,10 +231,5 @@ func (s *Segmenter) readDefinition(isFinal bool) bool {
 
 // isAddress reports whether a text begins like the address of a link.
 func isAddress(text string) bool {
-	for _, prefix := range []string{"http:", "https:", "mailto:", "www.", "<", "/", "#", "./", "../"} {
-		if strings.HasPrefix(text, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"http:", "https:", "mailto:", "www.", "<", "/", "#", "./", "../"}, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
 }

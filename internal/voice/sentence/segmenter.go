@@ -1,6 +1,7 @@
 package sentence
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -152,12 +153,7 @@ func isComplete(r *rules, t []rune, start int) bool {
 
 // hasDigit reports whether a word has a digit.
 func hasDigit(word []rune) bool {
-	for _, r := range word {
-		if unicode.IsDigit(r) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(word, unicode.IsDigit)
 }
 
 // Close returns the rest of the answer. The segmenter must not be used afterwards.

@@ -31,6 +31,8 @@ type Options struct {
 	// Log receives what programs print. If it is nil, nothing is logged.
 	Log *slog.Logger
 
+	// base is the URL, or that of the kind, without a slash at the end.
+	base string
 	// program replaces the kind's program in tests.
 	program string
 	// stall replaces stallLimit in tests.
@@ -69,22 +71,22 @@ func Kinds() []Kind {
 		{
 			Name: "openai", Help: "OpenAI, or a server with the same API, such as Kokoro-FastAPI, by its URL",
 			URL: "https://api.openai.com/v1", Model: "gpt-4o-mini-tts", Voice: "alloy", KeyVariable: "OPENAI_API_KEY",
-			minSpeed: 0.25, maxSpeed: 4, make: newOpenAI,
+			minSpeed: 0.25, maxSpeed: 4, make: newService(openAI),
 		},
 		{
 			Name: "elevenlabs", Help: "ElevenLabs",
 			URL: "https://api.elevenlabs.io", Model: "eleven_flash_v2_5", Voice: "JBFqnCBsd6RMkjVDRZzb", KeyVariable: "ELEVENLABS_API_KEY",
-			minSpeed: 0.7, maxSpeed: 1.2, make: newElevenLabs,
+			minSpeed: 0.7, maxSpeed: 1.2, make: newService(elevenLabs),
 		},
 		{
 			Name: "cartesia", Help: "Cartesia",
 			URL: "https://api.cartesia.ai", Model: "sonic-3", Voice: "694f9389-aac1-45b6-b726-9d9369183238", KeyVariable: "CARTESIA_API_KEY",
-			minSpeed: 0.6, maxSpeed: 1.5, make: newCartesia,
+			minSpeed: 0.6, maxSpeed: 1.5, make: newService(cartesia),
 		},
 		{
 			Name: "deepgram", Help: "Deepgram; the voice is the model",
 			URL: "https://api.deepgram.com", Model: "aura-2-thalia-en", KeyVariable: "DEEPGRAM_API_KEY",
-			make: newDeepgram,
+			make: newService(deepgram),
 		},
 	}
 }
@@ -111,6 +113,7 @@ func New(o Options) (voice.Engine, error) {
 		return nil, fmt.Errorf("speech: %s: %w", k.Name, err)
 	}
 	o.Model, o.Voice, o.stall = cmp.Or(o.Model, k.Model), cmp.Or(o.Voice, k.Voice), cmp.Or(o.stall, stallLimit)
+	o.base = strings.TrimRight(cmp.Or(o.URL, k.URL), "/")
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -135,22 +138,15 @@ func (o Options) check(k Kind) error {
 		return fmt.Errorf("invalid speed %v; use %v to %v", o.Speed, k.minSpeed, k.maxSpeed)
 	case o.Instructions != "" && k.Name != "openai":
 		return errors.New("instructions need the engine openai")
-	case o.Language != "" && !isTag(o.Language):
-		return fmt.Errorf("invalid language %q; use a tag such as de or en-US", o.Language)
 	case k.URL == "" && (o.URL != "" || o.Key != "" || o.Model != ""):
 		return errors.New("the engine has no URL, key or model")
 	}
-	return nil
-}
-
-// isTag reports whether s looks like a BCP 47 language tag.
-func isTag(s string) bool {
-	for part := range strings.SplitSeq(s, "-") {
-		if len(part) < 1 || len(part) > 8 || strings.Trim(part, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789") != "" {
-			return false
+	if k.URL != "" {
+		if err := voice.CheckService(o.URL, o.Key, k.URL, k.KeyVariable); err != nil {
+			return err
 		}
 	}
-	return true
+	return voice.CheckLanguage(o.Language)
 }
 
 // speaker checks utterances before its engine speaks them.
@@ -163,8 +159,8 @@ func (s speaker) Speak(ctx context.Context, u voice.Utterance) (io.ReadCloser, e
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	if u.Language != "" && !isTag(u.Language) {
-		return nil, fmt.Errorf("speech: invalid language %q; use a tag such as de or en-US", u.Language)
+	if err := voice.CheckLanguage(u.Language); err != nil {
+		return nil, fmt.Errorf("speech: %w", err)
 	}
 	u.Text = strings.TrimSpace(strings.ToValidUTF8(u.Text, "\uFFFD"))
 	if u.Text == "" {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/binary"
 	"io"
+	"math"
 	"sync"
 	"time"
 	"unicode/utf8"
 
+	"github.com/leat-dev/leat/internal/base/retry"
 	"github.com/leat-dev/leat/internal/voice"
 )
 
@@ -128,12 +130,7 @@ func (r *reader) Read(p []byte) (int, error) {
 		ready = ready.Add(time.Duration(seconds * float64(time.Second)))
 	}
 	if wait := time.Until(ready); wait > 0 {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-r.ctx.Done():
-		}
+		_ = retry.Sleep(r.ctx, wait) // the next line finds out whether it has ended
 	}
 	if err := context.Cause(r.ctx); err != nil {
 		return 0, err
@@ -155,4 +152,25 @@ func (r *reader) Close() error {
 		r.engine.open--
 	})
 	return nil
+}
+
+// SamplesPerRune is the length of a spoken character at [voice.SpeechRate]: 50 ms, about the speed of a person.
+const SamplesPerRune = voice.SpeechRate / 20
+
+const (
+	// tone is the frequency of the fake speech in Hz.
+	tone = 440
+	// loudness is its amplitude, of 32,767.
+	loudness = 20_000
+)
+
+// Speech returns what the server sends for a text, at a rate in Hz: a tone whose length is that of the text.
+func Speech(text string, rate int) []byte {
+	n := utf8.RuneCountInString(text) * SamplesPerRune * rate / voice.SpeechRate
+	b := make([]byte, 0, 2*n)
+	for i := range n {
+		x := loudness * math.Sin(2*math.Pi*tone*float64(i)/float64(rate))
+		b = binary.LittleEndian.AppendUint16(b, uint16(int16(x)))
+	}
+	return b
 }

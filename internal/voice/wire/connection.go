@@ -12,6 +12,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/leat-dev/leat/internal/base/retry"
 	"github.com/leat-dev/leat/internal/voice"
 )
 
@@ -216,14 +217,7 @@ func (c *connection) use() { c.idle.Reset(c.service.options.Idle) }
 
 // ping ends the connection if its client doesn't answer.
 func (c *connection) ping(ctx context.Context) {
-	tick := time.NewTicker(pingEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	for retry.Sleep(ctx, pingEvery) == nil {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingLimit) // interrupting it would break the connection
 		err := c.socket.Ping(limited)
 		cancel()

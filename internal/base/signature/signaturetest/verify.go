@@ -3,6 +3,7 @@
 package signaturetest
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -31,9 +32,7 @@ var (
 // Verify checks the value of the header. receivedAt is the time of the receiver's clock. age is the largest accepted difference
 // to it; if it is 0, five minutes are accepted. The error says whether the signature is missing, wrong or too old.
 func Verify(secret, header string, body []byte, receivedAt time.Time, age time.Duration) error {
-	if age == 0 {
-		age = maxAge
-	}
+	age = cmp.Or(age, maxAge)
 	if len(header) > maxHeader {
 		return errMissing
 	}

@@ -1,18 +1,18 @@
-package host
+package keylock
 
 import (
 	"context"
 	"sync"
 )
 
-// keyLock is a mutex for each key. The zero value is ready to use.
-type keyLock struct {
+// Locks is a mutex for each key. The zero value is ready to use.
+type Locks struct {
 	mu   sync.Mutex
 	held map[string]chan struct{} // by key: closed when the holder unlocks it
 }
 
-// lock waits until no other caller holds the key, or until ctx ends. The caller holds the key until it calls unlock.
-func (l *keyLock) lock(ctx context.Context, key string) (unlock func(), err error) {
+// Lock waits until no other caller holds the key, or until ctx ends. The caller holds the key until it calls unlock.
+func (l *Locks) Lock(ctx context.Context, key string) (unlock func(), err error) {
 	for {
 		l.mu.Lock()
 		released, isHeld := l.held[key]
