@@ -4,6 +4,19 @@ import "strings"
 
 // The platforms whose formats are markers in the text.
 var (
+	// Slack's mrkdwn has no headings, no languages of code and no escape for its markers
+	// (docs.slack.dev, "Formatting message text").
+	slack = markers{
+		sheet:  sheet{bullet: "• "},
+		pairs:  map[kind]string{strong: "*", emphasis: "_", strike: "~", codeSpan: "`", code: "```"},
+		escape: escapeSlack,
+		inCode: chatEscapes.Replace,
+		link: func(label, url string) string {
+			return "<" + slackURL(url) + "|" + strings.ReplaceAll(label, "|", "¦") + ">"
+		},
+		bare:  slackURL,
+		words: true,
+	}
 	// Slack's markdown_text is standard Markdown, in which Slack still reads its mentions.
 	slackMarkdown = markers{
 		sheet:  sheet{bullet: "- ", headings: 6},
@@ -21,7 +34,7 @@ var (
 		link: func(label, url string) string { return "[" + label + "](<" + markdownURL(url) + ">)" },
 		bare: autoLink,
 	}
-	// WhatsApp has markers of its own, and neither links nor an escape.
+	// WhatsApp has mrkdwn's markers without its links and escapes.
 	whatsApp = markers{
 		sheet:  sheet{bullet: "- "},
 		pairs:  map[kind]string{strong: "*", emphasis: "_", strike: "~", codeSpan: "`", code: "```"},
@@ -78,6 +91,10 @@ func isAbsolute(url string) bool {
 // endsURL reports whether a platform would end a URL at a character, or read it as a part of its
 // own markup.
 func endsURL(r rune) bool { return r <= ' ' || r == 0x7F || strings.ContainsRune("<>|\"`\\", r) }
+
+// slackURL escapes an address for mrkdwn. The other characters that end one are refused by
+// isAbsolute.
+func slackURL(url string) string { return strings.ReplaceAll(url, "&", "&amp;") }
 
 // markdownURL escapes the characters that end the destination of a link. Percent signs don't need
 // it: they mean the same twice.

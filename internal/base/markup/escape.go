@@ -12,9 +12,14 @@ import (
 // copied is still the same character.
 const joiner = "\u200b"
 
-// slackEscapes are the three characters that have an escape on Slack (docs.slack.dev, "Formatting
-// message text").
-var slackEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+// chatEscapes are the three characters of Slack's mrkdwn and of Telegram's HTML that have an escape
+// (docs.slack.dev, "Formatting message text"; core.telegram.org/bots/api#html-style).
+var chatEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
+// escapeSlack escapes a line for mrkdwn, which has no escape for its markers.
+func escapeSlack(line string, before, after rune) string {
+	return chatEscapes.Replace(escapeWords(line, before, after))
+}
 
 // escapeWords breaks the markers of text for platforms that read them at the edges of words.
 func escapeWords(line string, before, after rune) string {
@@ -66,7 +71,7 @@ func escapeWeCom(line string, before, after rune) string {
 // escapeSlackMarkdown escapes a line for markdown_text. Slack reads its own mentions, such as
 // <!channel>, in it.
 func escapeSlackMarkdown(line string, before, after rune) string {
-	return backslashes(slackEscapes.Replace(line), "\\*_~`[]|", before, after)
+	return backslashes(chatEscapes.Replace(line), "\\*_~`[]|", before, after)
 }
 
 // backslashes escapes the special characters of a line, and what begins a block at its start. More

@@ -7,13 +7,12 @@ import (
 
 // A Message is a part of a document in the form of one platform.
 type Message struct {
-	// Text is the platform's text. It is plain for Telegram, whose formats are Entities, or the HTML of a
-	// rich message.
+	// Text is the platform's text. It is plain for Telegram, whose formats are Entities or HTML.
 	Text string
 	// Entities are ranges of Text, for Telegram. They are sorted, nested properly, and never within
 	// code.
 	Entities []Entity
-	// HTML is the formatted form, for Matrix and for Telegram's rich messages.
+	// HTML is the formatted form, for Matrix and for Telegram's HTML and rich messages.
 	HTML string
 }
 
@@ -29,10 +28,15 @@ type Format struct {
 var (
 	// Telegram is plain text with entities, in UTF-16 units. The platform accepts 4,096.
 	Telegram = Format{telegram, utf16Size}
+	// TelegramHTML is the same text in parse mode HTML. The limit counts what remains after the
+	// tags are parsed, as the platform does.
+	TelegramHTML = Format{telegramHTML, utf16Size}
 	// TelegramRich is the HTML of rich messages, which have headings, lists and tables. The limit
 	// counts the text without tags, in characters; the platform accepts 32,768. Text is about what
 	// is visible.
 	TelegramRich = Format{telegramRich, func(m Message) int { return utf8.RuneCountInString(m.Text) }}
+	// Slack is mrkdwn, for the text of a message, in characters. The platform advises 4,000.
+	Slack = Format{slack.write, func(m Message) int { return utf8.RuneCountInString(m.Text) }}
 	// SlackMarkdown is the standard Markdown of markdown_text and of the markdown block, in
 	// characters. The platform accepts 12,000.
 	SlackMarkdown = Format{slackMarkdown.write, func(m Message) int { return utf8.RuneCountInString(m.Text) }}

@@ -22,7 +22,7 @@ func FuzzParse(f *testing.F) {
 				if next <= from {
 					t.Fatalf("%s: no progress at %d of %q", name, from, s)
 				}
-				if _, err := readers[name](m); err != nil && !strings.Contains(name, "-markdown") {
+				if _, err := readers[name](m); err != nil && name != "slack" && !strings.Contains(name, "-markdown") {
 					t.Fatalf("%s: %v in %q %q, of %q", name, err, m.Text, m.HTML, s)
 				}
 				from = next

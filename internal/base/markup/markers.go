@@ -12,6 +12,8 @@ type markers struct {
 	// escape escapes a part of a line, between the characters before and after it. Before is a line
 	// end where Markdown reads blocks.
 	escape func(line string, before, after rune) string
+	// inCode escapes code. If it is nil, code is written as it is.
+	inCode func(string) string
 	// link writes a link whose label is escaped already.
 	link func(label, url string) string
 	// bare writes a URL that is its own label. If it is nil, the URL is written as it is.
@@ -166,6 +168,9 @@ func (e *encoder) newLine() {
 
 // fence writes a code block. Its markers are on lines with the same prefix as its content.
 func (e *encoder) fence(marker string, s span, content string) {
+	if e.inCode != nil {
+		content = e.inCode(content)
+	}
 	if marker == "" {
 		e.raw(content)
 		return
@@ -198,6 +203,9 @@ func (e *encoder) codeSpan(marker string, s span, content string) {
 		if content[0] == '`' || content[len(content)-1] == '`' {
 			content = " " + content + " "
 		}
+	}
+	if e.inCode != nil {
+		content = e.inCode(content)
 	}
 	if e.last == '`' {
 		e.raw(joiner)

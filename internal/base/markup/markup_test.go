@@ -8,7 +8,7 @@ import (
 )
 
 var formats = map[string]Format{
-	"telegram": Telegram, "slack-markdown": SlackMarkdown,
+	"telegram": Telegram, "telegram-html": TelegramHTML, "slack": Slack, "slack-markdown": SlackMarkdown,
 	"discord": Discord, "whatsapp": WhatsApp,
 	"feishu": Feishu, "wecom": WeCom, "plain": Plain, "matrix": Matrix, "telegram-rich": TelegramRich,
 }

@@ -12,9 +12,9 @@ import (
 
 // sheets are the layouts that the formats write, by the format's name.
 var sheets = map[string]markers{
-	"slack-markdown": slackMarkdown, "discord": discord, "whatsapp": whatsApp,
+	"slack": slack, "slack-markdown": slackMarkdown, "discord": discord, "whatsapp": whatsApp,
 	"feishu": feishu, "wecom": weCom, "plain": plainText,
-	"telegram": {sheet: telegramSheet},
+	"telegram": {sheet: telegramSheet}, "telegram-html": {sheet: telegramSheet},
 }
 
 // names are the formats' names, in a fixed order: rapid repeats a failure only if a test always

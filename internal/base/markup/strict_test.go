@@ -14,7 +14,7 @@ type reader func(m Message) (string, error)
 
 // readers are independent of the writers: they know the platforms' rules only.
 var readers = map[string]reader{
-	"telegram": readEntities, "whatsapp": readWhatsApp, "matrix": readMatrix,
+	"telegram": readEntities, "telegram-html": readTelegramHTML, "slack": readSlack, "whatsapp": readWhatsApp, "matrix": readMatrix,
 	"telegram-rich":  readMatrix, // its elements are among those of rich messages
 	"slack-markdown": readMarkdown, "feishu": readMarkdown, "wecom": readMarkdown,
 	"discord": func(m Message) (string, error) {
@@ -101,6 +101,16 @@ func readTags(s string, allowed map[string]string, onTag func(name, attributes s
 		return "", fmt.Errorf("%v stay open", open)
 	}
 	return shown.String(), nil
+}
+
+func readTelegramHTML(m Message) (string, error) {
+	shown, err := readTags(m.HTML, map[string]string{
+		"b": "", "i": "", "s": "", "pre": "", "code": `class="language-`, "a": `href="`, "blockquote": "",
+	}, nil)
+	if err == nil && shown != m.Text {
+		err = fmt.Errorf("the tags hold %q, the text is %q", shown, m.Text)
+	}
+	return shown, err
 }
 
 // readMatrix checks the tags of the Matrix specification, m.room.message.

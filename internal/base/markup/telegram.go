@@ -2,6 +2,7 @@ package markup
 
 import (
 	"cmp"
+	"html"
 	"slices"
 	"strings"
 	"unicode"
@@ -109,3 +110,59 @@ func appendTrimmed(spans []span, content string, s span, start, end int) []span 
 	s.start, s.end = start, end
 	return append(spans, s)
 }
+
+// telegramTags are the tags of parse mode HTML. The platform refuses a message with any other tag,
+// such as p or br.
+var telegramTags = map[kind]string{
+	strong: "b", emphasis: "i", strike: "s", codeSpan: "code", code: "pre", link: "a", quote: "blockquote",
+}
+
+// telegramHTML writes the same spans as tags of parse mode HTML. Text is the text without them,
+// which is what the platform counts.
+func telegramHTML(n *node) Message {
+	l := lay(n, telegramSheet)
+	var b strings.Builder
+	// The spans are nested properly, so a stack of open tags is enough to balance them.
+	var open []span
+	at := 0
+	advance := func(to int) {
+		for len(open) > 0 && open[len(open)-1].end <= to {
+			s := open[len(open)-1]
+			b.WriteString(escapeHTML(l.text[at:s.end]) + closeTag(s))
+			at, open = s.end, open[:len(open)-1]
+		}
+		b.WriteString(escapeHTML(l.text[at:to]))
+		at = to
+	}
+	for _, s := range telegramSpans(l) {
+		advance(s.start)
+		b.WriteString(openTag(s))
+		open = append(open, s)
+	}
+	advance(len(l.text))
+	return Message{Text: l.text, HTML: b.String()}
+}
+
+// openTag returns the tag that begins a span. The language of a code block is the class of a second
+// element, as the platform demands.
+func openTag(s span) string {
+	switch {
+	case s.kind == link:
+		return `<a href="` + html.EscapeString(s.value) + `">`
+	case s.kind == code && s.value != "":
+		return `<pre><code class="language-` + html.EscapeString(s.value) + `">`
+	}
+	return "<" + telegramTags[s.kind] + ">"
+}
+
+// closeTag returns what ends the span that openTag began.
+func closeTag(s span) string {
+	if s.kind == code && s.value != "" {
+		return "</code></pre>"
+	}
+	return "</" + telegramTags[s.kind] + ">"
+}
+
+// escapeHTML escapes text between tags. Parse mode HTML knows only the references for these three
+// characters and the quote.
+func escapeHTML(s string) string { return chatEscapes.Replace(s) }

@@ -46,3 +46,11 @@ func ExampleSegmenter_Flush() {
 	// Done.
 	// The version is 3.5.
 }
+
+func ExampleTakeCompleteSentences() {
+	sentences, remainder := sentence.TakeCompleteSentences("Am 3. Mai war Dr. Meier da. Pi ist 3.", "de", false)
+	fmt.Printf("%q\n%q\n", sentences, remainder)
+	// Output:
+	// ["Am 3. Mai war Dr. Meier da. "]
+	// "Pi ist 3."
+}

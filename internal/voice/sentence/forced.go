@@ -18,13 +18,14 @@ const (
 
 // forcedCut returns where to divide a text of more than maxLength characters that has no sentence:
 // after a comma or a full stop that isn't certain, else after a space, else between two characters
-// as people see them. Positions that canCut refuses are within something that is spoken as a whole.
+// as people see them. Positions that canCut refuses are within something that is spoken as a whole;
+// nil refuses none.
 func forcedCut(t []rune, canCut func(at int) bool) int {
 	// The last position is the best one, so that as few pieces as possible sound like sentences.
 	limit := min(len(t)-1, maxLength)
 	space := 0
 	for i := limit; i > 0; i-- {
-		if !canCut(i) {
+		if canCut != nil && !canCut(i) {
 			continue
 		}
 		before := t[i-1]
@@ -68,7 +69,7 @@ func graphemeCut(t []rune, canCut func(at int) bool) int {
 		var cluster string
 		cluster, s, _, state = uniseg.FirstGraphemeClusterInString(s, state)
 		at += utf8.RuneCountInString(cluster)
-		if at < len(t) && canCut(at) {
+		if at < len(t) && (canCut == nil || canCut(at)) {
 			stop = at
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 )
 
 // FuzzSegmenter divides any answer in two ways, with and without pauses.
@@ -45,29 +44,24 @@ func FuzzSegmenter(f *testing.F) {
 	})
 }
 
-// FuzzSentences finds the sentences of any plain text, and of its beginning.
-func FuzzSentences(f *testing.F) {
+// FuzzTakeCompleteSentences divides any plain text in two ways.
+func FuzzTakeCompleteSentences(f *testing.F) {
 	for language, cases := range sentenceCases {
 		f.Add(strings.ReplaceAll(cases[0], "|", ""), language, uint16(7))
 	}
-	f.Fuzz(func(t *testing.T, text, language string, position uint16) {
-		text = strings.ToValidUTF8(text, "\uFFFD")
+	f.Fuzz(func(t *testing.T, text, language string, cut uint16) {
 		if len(text) > 2000 {
 			return
 		}
-		want, _ := cut(language, text, true)
+		want := stream(language, text)
 		if strings.Join(want, "") != text {
 			t.Fatalf("%q: the sentences %q are not the text", text, want)
 		}
-		at := int(position) % (len(text) + 1)
-		for at > 0 && at < len(text) && !utf8.RuneStart(text[at]) {
-			at--
-		}
-		got, rest := cut(language, text[:at], false)
-		if len(got) > len(want) || !slices.Equal(got, want[:len(got)]) {
+		at := int(cut) % (len(text) + 1)
+		if got := stream(language, text[:at], text[at:]); !slices.Equal(got, want) {
 			t.Fatalf("%q %q\n got %q\nwant %q", text[:at], text[at:], got, want)
 		}
-		if len([]rune(rest)) > maxLength {
+		if _, rest := TakeCompleteSentences(text, language, false); len([]rune(rest)) > maxLength {
 			t.Fatalf("%q: %d characters wait", text, len([]rune(rest)))
 		}
 	})

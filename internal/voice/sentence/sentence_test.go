@@ -9,54 +9,36 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestSentences(t *testing.T) {
+func TestTakeCompleteSentences(t *testing.T) {
 	t.Parallel()
 	for language, cases := range sentenceCases {
 		for _, c := range cases {
 			t.Run(language, func(t *testing.T) {
 				text, want := strings.ReplaceAll(c, "|", ""), strings.Split(c, "|")
-				if got, _ := cut(language, text, true); !slices.Equal(got, want) {
+				if got := stream(language, text); !slices.Equal(got, want) {
 					t.Fatalf("%q\n got %q\nwant %q", text, got, want)
 				}
-				for i := range text {
-					got, rest := cut(language, text[:i], false)
-					if len(got) > len(want) || !slices.Equal(got, want[:len(got)]) || strings.Join(got, "")+rest != text[:i] {
-						t.Fatalf("%q\n got %q and %q\nwant %q", text[:i], got, rest, want)
+				eachChunking(t, text, func(chunks []string) {
+					if got := stream(language, chunks...); !slices.Equal(got, want) {
+						t.Fatalf("%q\n got %q\nwant %q", chunks, got, want)
 					}
-				}
+				})
 			})
 		}
 	}
 }
 
-// cut returns the sentences of a plain text, and what has not ended. A final text has no such rest.
-func cut(language, text string, isFinal bool) (sentences []string, rest string) {
-	c := cutter{rules: rulesOf(language)}
-	take := func(isFinal bool) {
-		for {
-			stop := c.nextSentence(isFinal)
-			if stop == 0 && len(c.text) > maxLength {
-				stop = forcedCut(c.text, func(int) bool { return true })
-			}
-			if stop == 0 {
-				return
-			}
-			sentences = append(sentences, string(c.text[:stop]))
-			c.drop(stop)
-		}
+// stream returns the sentences of a text that arrives in chunks.
+func stream(language string, chunks ...string) []string {
+	var all []string
+	rest := ""
+	for _, c := range chunks {
+		var sentences []string
+		sentences, rest = TakeCompleteSentences(rest+c, language, false)
+		all = append(all, sentences...)
 	}
-	for _, r := range text {
-		c.text = append(c.text, r)
-		take(false)
-	}
-	if !isFinal {
-		return sentences, string(c.text)
-	}
-	take(true)
-	if len(c.text) > 0 {
-		sentences = append(sentences, string(c.text))
-	}
-	return sentences, ""
+	sentences, _ := TakeCompleteSentences(rest, language, true)
+	return append(all, sentences...)
 }
 
 // eachChunking calls a function with a text in pieces: characters, bytes, each pair of two halves,
@@ -89,9 +71,9 @@ func drawChunks(t *rapid.T, text string) []string {
 func TestIncompleteSentencesWait(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
-		"", "Hello", "Hello.", "Pi is 3.", "Pi is 3. ", "Dr. ", "Dr. S", "Wait.", "Wait..", "He said \"stop.\"", "你好。", "Is it?", "Am 3. Ma",
+		"", "Hello", "Hello.", "Pi is 3.", "Pi is 3. ", "Dr. ", "Dr. S", "Wait.", "Wait..", "He said \"stop.\"", "你好。", "Is it?", "Am 3. Ma", "你好\xe3\x80",
 	} {
-		if got, rest := cut("", text, false); len(got) > 0 || rest != text {
+		if got, rest := TakeCompleteSentences(text, "", false); len(got) > 0 || rest != text {
 			t.Errorf("%q: %q and %q", text, got, rest)
 		}
 	}
@@ -121,7 +103,7 @@ func TestLongSentenceIsDivided(t *testing.T) {
 		"one character":  {"\u0301", ""},
 	} {
 		text := strings.Repeat(c.piece, 1000)
-		got, _ := cut("", text, true)
+		got := stream("", text)
 		if strings.Join(got, "") != text {
 			t.Errorf("%s: the pieces are not the text", name)
 		}
