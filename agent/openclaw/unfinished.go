@@ -1,5 +1,6 @@
 // Turns that failed while the gateway still had their messages. A cursor stores them, so that a late answer becomes a turn even
 // after a restart.
+
 package openclaw
 
 import (

@@ -1,4 +1,5 @@
 // What of an answer is spoken: the answer's visible text may grow and may be replaced, and each sentence is spoken once.
+
 package voice
 
 import (

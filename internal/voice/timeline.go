@@ -1,4 +1,5 @@
 // Which part of an answer's text the samples of a generation are, and so how far a person has heard it.
+
 package voice
 
 import (

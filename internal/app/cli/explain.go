@@ -1,4 +1,5 @@
 // How turn explain prints the steps that led to a text: as tables that fit into the terminal.
+
 package cli
 
 import (

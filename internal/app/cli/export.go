@@ -1,4 +1,5 @@
 // The commands that export and import a person's data.
+
 package cli
 
 import (

@@ -1,4 +1,5 @@
 // The command serve: it starts the app, and starts it again when a restart is asked for.
+
 package cli
 
 import (

@@ -1,4 +1,5 @@
 // The check of the data folder: its space, its lock, and how long a sync takes.
+
 package doctor
 
 import (

@@ -1,4 +1,5 @@
 // The parameters of the methods that send and change messages.
+
 package telegram
 
 import (

@@ -1,4 +1,5 @@
 // The state of the default agent as Eliza's clients know it: it follows from the turns that run and from what operators do.
+
 package status
 
 import (

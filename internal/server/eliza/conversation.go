@@ -1,4 +1,5 @@
 // The conversations of Eliza's API: their JSON, and creating, listing and renaming them.
+
 package eliza
 
 import (

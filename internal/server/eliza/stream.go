@@ -1,4 +1,5 @@
 // The stream of one answer: frames as the text grows, a beat in pauses, and one end.
+
 package eliza
 
 import (

@@ -1,4 +1,5 @@
 // Pauses of a receiver that can't be reached. They are stored, so that a restart doesn't begin with the shortest one again.
+
 package webhook
 
 import (
