@@ -25,11 +25,11 @@ type link struct {
 	next  *link
 }
 
-// fan writes each token of a producer to all viewers of its channel, in a frame of constant size. Its arguments are the mode and the
-// bytes of a frame. In the mode "loop", the producer's goroutine writes to all viewers, so one slow viewer delays the others. In the mode
+// fan writes each token of a producer to all viewers of its channel, in a frame of constant size. Its arguments are the mode, the
+// bytes of a frame, and optionally a folder, where each frame is durable in a file before a viewer gets it. In the mode "loop", the producer's goroutine writes to all viewers, so one slow viewer delays the others. In the mode
 // "writers", each viewer has a goroutine that is woken for each frame.
-func fan(ctx context.Context, args []string, ready func(addr string)) error {
-	if len(args) != 2 {
+func fan(ctx context.Context, args []string, ready func(addr string)) (err error) {
+	if len(args) < 2 {
 		return fmt.Errorf("fan: %d arguments", len(args))
 	}
 	size, err := strconv.Atoi(args[1])
@@ -37,6 +37,11 @@ func fan(ctx context.Context, args []string, ready func(addr string)) error {
 		return fmt.Errorf("fan: %w", err)
 	}
 	isLoop := args[0] == "loop"
+	store, closeStore, err := storeIn(args[2:])
+	if err != nil {
+		return fmt.Errorf("fan: %w", err)
+	}
+	defer func() { err = errors.Join(err, closeStore()) }()
 	var mu sync.Mutex
 	channels := map[string]*channel{}
 	find := func(name string) *channel {
@@ -55,7 +60,7 @@ func fan(ctx context.Context, args []string, ready func(addr string)) error {
 		ch := find(name)
 		if role == "P" {
 			if _, err := io.WriteString(c, acceptLine); err == nil {
-				ch.publish(c, size, isLoop)
+				ch.publish(c, size, isLoop, store)
 			}
 			return
 		}
@@ -84,8 +89,8 @@ func fan(ctx context.Context, args []string, ready func(addr string)) error {
 	})
 }
 
-// publish reads tokens from a producer, which may be followed by padding, and publishes each.
-func (ch *channel) publish(c net.Conn, size int, isLoop bool) {
+// publish reads tokens from a producer, which may be followed by padding, and stores and publishes each.
+func (ch *channel) publish(c net.Conn, size int, isLoop bool, store func([]byte) error) {
 	buf := make([]byte, 64<<10)
 	have := 0
 	for {
@@ -98,6 +103,9 @@ func (ch *channel) publish(c net.Conn, size int, isLoop bool) {
 			frame := bytes.Repeat([]byte{'.'}, max(size, tokenLen))
 			copy(frame, buf[:tokenLen])
 			have = copy(buf, buf[tokenLen:have])
+			if store(frame) != nil {
+				return
+			}
 			ch.write(frame, isLoop)
 		}
 	}

@@ -74,8 +74,13 @@ func benchMany(ctx context.Context, e *env, t *table) error {
 			t.add("P10 many frames", s.name, min(one.frames, many.frames))
 		}
 		t.add("P10 low", s.name, micros(low.event))
+		if s.name == "Leat" {
+			t.add("P10 low durable", s.name, micros(low.event))
+		}
 	}
-	return nil
+	low, err := e.fan(ctx, rawSized("loop", 0, true), fanLoad{z.lowConversations, 1, z.lowRate, z.fanoutTime / 2}, "")
+	t.add("P10 low durable", "raw, durable", micros(low.event))
+	return err
 }
 
 // fan starts a subject, measures it under a load, and stops it. If name isn't empty, a profile is written under it.

@@ -95,7 +95,7 @@ func rawJoin(ctx context.Context, tokens, size, times int) (samples []int64, err
 	buf := make([]byte, 64<<10)
 	for range times {
 		begin := time.Now()
-		v, err := open(access{addr: child.addr, request: []byte("0\n"), framing: noFraming{}})
+		v, err := open(blobAccess(child.addr, 0))
 		if err != nil {
 			return nil, err
 		}

@@ -18,11 +18,13 @@ type flow struct {
 // benchLatency measures row P4: streams with one viewer each, through a relay that stores nothing, and through the gateway in both ways
 // in which a stream arrives.
 func benchLatency(ctx context.Context, e *env, t *table) error {
+	durable := func(ctx context.Context, e *env, n int) (flow, error) { return relayFlow(ctx, e, n, e.dir) }
+	relay := func(ctx context.Context, e *env, n int) (flow, error) { return relayFlow(ctx, e, n) }
 	for _, n := range e.size.latencyStreams {
 		for _, way := range []struct {
 			name, key string
 			run       func(ctx context.Context, e *env, n int) (flow, error)
-		}{{"raw, relay", "", relayFlow}, {"Leat", "pushed", pushFlow}, {"Leat", "agent", agentFlow}} {
+		}{{"raw, relay", "", relay}, {"raw, durable relay", "durable", durable}, {"Leat", "pushed", pushFlow}, {"Leat", "agent", agentFlow}} {
 			f, err := way.run(ctx, e, n)
 			if err != nil {
 				return fmt.Errorf("%s %s, %d streams: %w", way.name, way.key, n, err)
@@ -38,8 +40,15 @@ func benchLatency(ctx context.Context, e *env, t *table) error {
 				t.add(key+"CPU", way.name, micros(f.chunk))
 				t.add(key+"p50", way.name, millis(f.p50))
 				t.add(key+"p99", way.name, millis(f.p99))
-				if way.name == "Leat" {
-					t.add(key+"frames", way.name, f.frames)
+				if way.name != "Leat" {
+					continue
+				}
+				t.add(key+"frames", way.name, f.frames)
+				if way.key == "agent" {
+					key = fmt.Sprintf("P4 durable %d ", n)
+					t.add(key+"CPU", way.name, micros(f.chunk))
+					t.add(key+"p50", way.name, millis(f.p50))
+					t.add(key+"p99", way.name, millis(f.p99))
 				}
 			}
 		}
@@ -47,9 +56,10 @@ func benchLatency(ctx context.Context, e *env, t *table) error {
 	return nil
 }
 
-// relayFlow measures n streams through the relay, the baseline. Each connection's first line pairs a producer with its viewer.
-func relayFlow(ctx context.Context, e *env, n int) (f flow, err error) {
-	child, err := startChild("relay")
+// relayFlow measures n streams through the relay, the baseline, with its arguments. Each connection's first line pairs a producer with its
+// viewer.
+func relayFlow(ctx context.Context, e *env, n int, args ...string) (f flow, err error) {
+	child, err := startChild("relay", args...)
 	if err != nil {
 		return f, err
 	}

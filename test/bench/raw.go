@@ -1,15 +1,16 @@
-// This file has the baselines: children that do the least work that a Go program can do with the same bytes on plain sockets.
+// This file has the baselines: children that do the least work that a Go program can do with the same bytes: on
+// plain sockets, or by net/http where Leat answers a request.
 
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -82,8 +83,13 @@ func readLine(c net.Conn) (role, name string, err error) {
 const acceptLine = "accepted\n"
 
 // relay copies the bytes of each producer to its viewer. The first line of a connection is "P <n>" for the producer or "V <n>" for the viewer
-// of pair n.
-func relay(ctx context.Context, _ []string, ready func(string)) error {
+// of pair n. If there is an argument, it is a folder, and the bytes are durable in a file there before the viewer gets them.
+func relay(ctx context.Context, args []string, ready func(string)) (err error) {
+	store, closeStore, err := storeIn(args)
+	if err != nil {
+		return fmt.Errorf("relay: %w", err)
+	}
+	defer func() { err = errors.Join(err, closeStore()) }()
 	var mu sync.Mutex
 	viewers := map[string]chan net.Conn{}
 	// The two connections of a pair arrive in any order, so whichever comes first creates the channel. It has space for the viewer,
@@ -120,6 +126,9 @@ func relay(ctx context.Context, _ []string, ready func(string)) error {
 		for {
 			n, err := c.Read(b)
 			if n > 0 {
+				if store(b[:n]) != nil {
+					return
+				}
 				if _, err := v.Write(b[:n]); err != nil {
 					return
 				}
@@ -131,8 +140,23 @@ func relay(ctx context.Context, _ []string, ready func(string)) error {
 	})
 }
 
-// blob answers every line "<n>" with the tokens from number n on. Its arguments are the number of tokens and the bytes of an answer, which
-// are the same for all.
+// storeIn returns a function that makes bytes durable in a file in the folder args[0]. Without a folder, nothing is stored.
+func storeIn(args []string) (store func([]byte) error, closeStore func() error, err error) {
+	if len(args) == 0 {
+		return func([]byte) error { return nil }, func() error { return nil }, nil
+	}
+	f, err := newSyncedFile(args[0], maxStored)
+	if err != nil {
+		return nil, nil, err
+	}
+	return f.append, f.close, nil
+}
+
+// maxStored is the number of connections whose bytes a baseline makes durable at the same time.
+const maxStored = 1 << 10
+
+// blob answers GET /<n> with the tokens from number n on, by net/http, because its clients speak HTTP to Leat too. Its arguments are the
+// number of tokens and the bytes of an answer, which are the same for all.
 func blob(ctx context.Context, args []string, ready func(string)) error {
 	count, size, err := twoNumbers(args)
 	if err != nil {
@@ -143,24 +167,36 @@ func blob(ctx context.Context, args []string, ready func(string)) error {
 	for i := range count {
 		tokens = appendToken(tokens, i, time.Since(began))
 	}
-	return listen(ctx, ready, func(c net.Conn) {
-		r := bufio.NewReaderSize(c, 64)
-		for {
-			line, err := r.ReadString('\n')
-			if err != nil {
-				return
-			}
-			first, err := strconv.Atoi(strings.TrimSpace(line))
-			if err != nil || first < 0 || first > count {
-				return
-			}
-			missed := tokens[first*tokenLen:]
-			v := net.Buffers{bytes.Repeat([]byte{'.'}, max(0, size-len(missed))), missed}
-			if _, err := v.WriteTo(c); err != nil {
-				return
-			}
+	padding := bytes.Repeat([]byte{'.'}, size)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("blob: %w", err)
+	}
+	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		first, err := strconv.Atoi(r.URL.Path[1:])
+		if err != nil || first < 0 || first > count {
+			http.NotFound(w, r)
+			return
 		}
-	})
+		missed := tokens[first*tokenLen:]
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, err = w.Write(padding[:max(0, size-len(missed))])
+		if err == nil {
+			_, _ = w.Write(missed) // a client that has left needs no answer
+		}
+	})}
+	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
+	defer stop()
+	ready(l.Addr().String())
+	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("blob: %w", err)
+	}
+	return ctx.Err()
+}
+
+// blobAccess reads the tokens of a blob from number n on.
+func blobAccess(addr string, n int) access {
+	return access{addr: addr, request: fmt.Appendf(nil, "GET /%d HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\n\r\n", n, addr), framing: &response{}, first: n}
 }
 
 // twoNumbers parses the arguments of a child.

@@ -81,7 +81,7 @@ func (r *resumable) access(i int) access {
 	return a
 }
 
-// startBlob starts the baseline of resumes: a child that has all tokens in memory and answers with as many bytes as the gateway.
+// startBlob starts the baseline of resumes: a child that has all tokens in memory and answers requests with as many bytes as the gateway.
 func (r *resumable) startBlob(ctx context.Context) (child *process, to func(i int) access, err error) {
 	v, err := open(r.access(0))
 	if err != nil {
@@ -95,9 +95,7 @@ func (r *resumable) startBlob(ctx context.Context) (child *process, to func(i in
 	if err != nil {
 		return nil, nil, err
 	}
-	return child, func(i int) access {
-		return access{addr: child.addr, request: []byte(strconv.Itoa(i+1) + "\n"), framing: noFraming{}, first: i + 1}
-	}, nil
+	return child, func(i int) access { return blobAccess(child.addr, i+1) }, nil
 }
 
 // benchResume measures row P6: one viewer after another resumes far behind, each from a cursor that no other viewer has.

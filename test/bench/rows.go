@@ -78,6 +78,7 @@ func unorderedRows() (list []row) {
 	return append(list, []row{
 		{key: "P10 many", number: "P10", what: "CPU of a delivery, 200 × 10 viewers against 1 × 2,000", unit: "times", most: 1.3, frames: "P10 many frames"},
 		{key: "P10 low", number: "P10", what: "CPU of an event, 10 conversations × 1 viewer, 10 events/s each", unit: "µs", mostRatio: 2},
+		{key: "P10 low durable", number: "P10", what: "the same beside a baseline that syncs each event too", unit: "µs", isDetail: true},
 		{key: "P10 many CPU", number: "P10", what: "CPU of a delivery, 200 × 10 viewers", unit: "µs", isDetail: true},
 		{key: "P10 many frames", number: "P10", what: "frames of a delivery, the lower of both", isDetail: true},
 		{key: "P10 many p99", number: "P10", what: "p99 latency, 200 × 10 viewers", unit: "ms", isDetail: true},
@@ -99,6 +100,15 @@ func latencyRows(way, name string) (list []row) {
 			row{key: key + "p50", number: "P4", what: what + "p50", unit: "ms", most: 1},
 			row{key: key + "p99", number: "P4", what: what + "p99", unit: "ms", most: 8},
 			row{key: key + "frames", number: "P4", what: what + "frames of a chunk", isDetail: true})
+		if name != "agent" {
+			continue
+		}
+		what = fmt.Sprintf("the same, %s streams, beside a relay that syncs each chunk too: ", thousands(int64(l.streams)))
+		key = fmt.Sprintf("P4 durable %d ", l.streams)
+		list = append(list,
+			row{key: key + "CPU", number: "P4", what: what + "CPU", unit: "µs", isDetail: true},
+			row{key: key + "p50", number: "P4", what: what + "p50", unit: "ms", isDetail: true},
+			row{key: key + "p99", number: "P4", what: what + "p99", unit: "ms", isDetail: true})
 	}
 	return list
 }

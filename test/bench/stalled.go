@@ -27,7 +27,7 @@ const (
 // divided by the difference of the numbers, is a viewer's memory without that of a conversation. It is measured from the time when the
 // viewers were idle, and from the time before they connected.
 func benchStalled(ctx context.Context, e *env, t *table) error {
-	for _, s := range []subject{rawSized("writers", tokenLen+stalledPad), leat("SSE")} {
+	for _, s := range []subject{rawSized("writers", tokenLen+stalledPad, false), leat("SSE")} {
 		beyond, total, err := e.stalled(ctx, s)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)

@@ -74,15 +74,20 @@ func socketAccess(addr, conversation string) access {
 }
 
 // raw returns the baseline [fan] in one of its modes, with frames as long as those of the gateway.
-func raw(mode string) subject { return rawSized(mode, 0) }
+func raw(mode string) subject { return rawSized(mode, 0, false) }
 
-// rawSized returns the baseline [fan] with frames of size bytes or, if that is 0, as long as those of the gateway.
-func rawSized(mode string, size int) subject {
+// rawSized returns the baseline [fan] with frames of size bytes or, if that is 0, as long as those of the gateway. It can make each
+// frame durable first, as the gateway does.
+func rawSized(mode string, size int, isDurable bool) subject {
 	return subject{name: "raw, " + mode, start: func(ctx context.Context, e *env, _ int) (*target, error) {
 		if err := e.probe(ctx); err != nil {
 			return nil, err
 		}
-		child, err := startChild("fan", mode, strconv.Itoa(cmp.Or(size, e.frameSize)))
+		args := []string{mode, strconv.Itoa(cmp.Or(size, e.frameSize))}
+		if isDurable {
+			args = append(args, e.dir)
+		}
+		child, err := startChild("fan", args...)
 		if err != nil {
 			return nil, err
 		}

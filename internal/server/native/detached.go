@@ -20,6 +20,10 @@ import (
 // lastLimit is how long a client may take to accept the last frame. A restart waits for it.
 const lastLimit = 5 * time.Second
 
+// maxJoined is the size in bytes of the largest first batch that is sent with the greeting. A larger one would be copied, which costs more than
+// a second write.
+const maxJoined = 4 << 10
+
 // canDetach reports whether the viewer can continue without a goroutine. NDJSON is for programs, which are few, so it keeps its goroutine.
 func (v *viewer) canDetach() bool { return v.encoding == feed.SSE && server.IsDetachable(v.r) }
 
@@ -50,7 +54,7 @@ var (
 	heartbeats   = map[feed.Encoding][]byte{feed.SSE: heartbeatSSE, feed.SSEChunk: server.Chunk(heartbeatSSE)}
 )
 
-// detach sends the greeting and the first batch with one write, and continues without a goroutine.
+// detach sends the greeting and a small first batch with one write, and continues without a goroutine.
 func (v *viewer) detach(ctx context.Context) error {
 	greeting, err := v.greeting()
 	if err != nil {
@@ -75,7 +79,7 @@ func (v *viewer) detach(ctx context.Context) error {
 	frame = append(frame, greeting...)
 	if b == nil {
 		v.measured.Idle(v.cursor)
-	} else if batch, err := b.Encode(o.Encoding); err == nil { // otherwise the viewer meets the error again, and reports it
+	} else if batch, err := b.Encode(o.Encoding); err == nil && len(batch) <= maxJoined { // otherwise the viewer continues with it
 		frame = append(frame, batch...)
 		v.measured.Wrote(v.cursor, b, len(batch))
 		v.cursor = b.Cursor

@@ -384,7 +384,8 @@ func TestSocketSlow(t *testing.T) {
 		r.take(c.next())
 		frames++
 	}
-	if len(r.text()) < words*len(word) || frames > words/4 {
+	// The system buffers some MB, each word in a frame of its own. The rest is merged.
+	if len(r.text()) < words*len(word) || frames > words*3/4 {
 		t.Errorf("%d bytes in %d frames", len(r.text()), frames)
 	}
 }

@@ -19,8 +19,7 @@ func registerDetector(s *server.Server, a *vad.Archive) {
 	framePolicy := "default-src 'none'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "' 'wasm-unsafe-eval'; " +
 		"sandbox allow-scripts; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 	document := bytes.Join([][]byte{[]byte(`<!doctype html><meta charset="utf-8"><title>Speech detector</title><script>`), a.Script, []byte("</script>\n")}, nil)
-	register(s, "/ui/vad/detector.html", file{contentType: types[".html"], policy: framePolicy, content: document, isFramed: true})
-	// Every browser with WebAssembly accepts gzip.
-	register(s, "/ui/vad/runtime.wasm", file{contentType: "application/wasm", policy: policy, content: a.Runtime, encoding: "gzip"})
-	register(s, "/ui/vad/model.onnx", file{contentType: "application/octet-stream", policy: policy, content: a.Model, encoding: "gzip"})
+	register(s, "/ui/vad/detector.html", file{contentType: types[".html"], policy: framePolicy, forms: []form{newForm("", document)}, isFramed: true})
+	register(s, "/ui/vad/runtime.wasm", file{contentType: "application/wasm", policy: policy, forms: []form{newForm("gzip", a.Runtime)}})
+	register(s, "/ui/vad/model.onnx", file{contentType: "application/octet-stream", policy: policy, forms: []form{newForm("gzip", a.Model)}})
 }

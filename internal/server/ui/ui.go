@@ -2,11 +2,10 @@ package ui
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"io/fs"
 	"net/http"
 	"path"
+	"regexp"
 	"strings"
 	"time"
 
@@ -29,24 +28,32 @@ func Register(s *server.Server, detector *vad.Archive) {
 		registerDetector(s, detector)
 	}
 	err := fs.WalkDir(web.Dist, "dist", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
+		base, isFile := strings.CutSuffix(name, ".br")
+		if err != nil || !isFile {
+			return err // NAME.gz belongs to NAME.br
 		}
-		b, err := web.Dist.ReadFile(name)
-		if err != nil {
-			return err
+		f := file{contentType: types[path.Ext(base)], policy: policy, isFixed: hashed.MatchString(base)}
+		for _, c := range []struct{ suffix, coding string }{{".br", "br"}, {".gz", "gzip"}} {
+			b, err := web.Dist.ReadFile(base + c.suffix)
+			if err != nil {
+				return err
+			}
+			f.forms = append(f.forms, newForm(c.coding, b))
 		}
-		pattern := strings.TrimPrefix(name, "dist")
+		pattern := strings.TrimPrefix(base, "dist")
 		if pattern == "/index.html" {
 			pattern = "/{$}"
 		}
-		register(s, pattern, file{contentType: types[path.Ext(name)], policy: policy, content: b})
+		register(s, pattern, f)
 		return nil
 	})
 	if err != nil {
 		panic(err) // they are embedded
 	}
 }
+
+// hashed are the names that change with the content.
+var hashed = regexp.MustCompile(`-[\w-]{8}\.(js|css)$`)
 
 // types are those of the page's files; the system's table may lack them or have others.
 var types = map[string]string{
@@ -59,18 +66,21 @@ var types = map[string]string{
 // file is a file of the page. It is the same for all users.
 type file struct {
 	contentType, policy string
-	content             []byte
-	// encoding is that of the content; empty if it has none.
-	encoding string
+	// The client gets the first form that it accepts. The last one may be gzip, and is decompressed for a client that accepts none.
+	forms []form
 	// isFramed allows the page to show the file in a frame.
 	isFramed bool
+	// isFixed means that a file with other content has another name.
+	isFixed bool
 }
 
-// register adds the route of a file. The ETag is the hash of the content, so a browser that has the file gets 304.
+// register adds the route of a file.
 func register(s *server.Server, pattern string, f file) {
-	sum := sha256.Sum256(f.content)
-	tag := `"` + hex.EncodeToString(sum[:8]) + `"`
 	serve := func(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
+		as, err := f.choose(r.Header.Values("Accept-Encoding"))
+		if err != nil {
+			return err
+		}
 		h := w.Header()
 		h.Set("Content-Type", f.contentType)
 		h.Set("Content-Security-Policy", f.policy)
@@ -79,14 +89,19 @@ func register(s *server.Server, pattern string, f file) {
 		if f.isFramed {
 			h.Set("X-Frame-Options", "SAMEORIGIN")
 		}
-		if f.encoding != "" {
-			h.Set("Content-Encoding", f.encoding)
+		if as.coding != "" {
+			h.Set("Content-Encoding", as.coding)
 		}
+		h.Add("Vary", "Accept-Encoding")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
-		// Asked for each time, and not sent again: a new gateway's page is there at once.
-		h.Set("Cache-Control", "no-cache")
-		h.Set("ETag", tag)
-		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.content))
+		if f.isFixed {
+			h.Set("Cache-Control", "public, max-age=31536000, immutable")
+		} else {
+			// Asked for each time, and not sent again: a new gateway's page is there at once.
+			h.Set("Cache-Control", "no-cache")
+		}
+		h.Set("ETag", as.tag)
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(as.content))
 		return nil
 	}
 	s.Handle(server.Route{Method: http.MethodGet, Pattern: pattern, Access: server.Public, Linkable: true, Handler: serve})

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/andybalholm/brotli"
+
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/ui"
 	"github.com/leat-dev/leat/internal/voice/vad"
@@ -83,8 +85,15 @@ func TestServed(t *testing.T) {
 				if !strings.Contains(csp, "default-src 'none'") || !strings.Contains(csp, "script-src 'self'") || strings.Contains(csp, "unsafe") {
 					t.Errorf("%s: policy %q", path, csp)
 				}
-				if res.Header.Get("X-Content-Type-Options") != "nosniff" || res.Header.Get("Cache-Control") != "no-cache" {
+				if res.Header.Get("X-Content-Type-Options") != "nosniff" {
 					t.Errorf("%s: headers %v", path, res.Header)
+				}
+				wantCache := "no-cache"
+				if strings.Contains(path, "-") { // the hash of its content follows
+					wantCache = "public, max-age=31536000, immutable"
+				}
+				if got := res.Header.Get("Cache-Control"); got != wantCache {
+					t.Errorf("%s: Cache-Control %q", path, got)
 				}
 				again, _ := get(t, home+path, "If-None-Match", res.Header.Get("ETag"))
 				if again.StatusCode != http.StatusNotModified {
@@ -92,7 +101,7 @@ func TestServed(t *testing.T) {
 				}
 				// The names of lazily loaded files are in the files that are loaded first.
 				for _, m := range regexp.MustCompile(`[\w-]+\.(?:js|css)`).FindAllString(body, -1) {
-					if _, err := fs.Stat(web.Dist, "dist/ui/"+m); err == nil {
+					if _, err := fs.Stat(web.Dist, "dist/ui/"+m+".br"); err == nil {
 						load("ui/" + m)
 					}
 				}
@@ -101,7 +110,7 @@ func TestServed(t *testing.T) {
 				load(strings.TrimPrefix(f[1], "./"))
 			}
 			err := fs.WalkDir(web.Dist, "dist/ui", func(name string, d fs.DirEntry, err error) error {
-				if err == nil && !d.IsDir() && !seen[strings.TrimPrefix(name, "dist/")] {
+				if err == nil && !d.IsDir() && !seen[strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(name, "dist/"), ".br"), ".gz")] {
 					t.Errorf("nothing loads %s", name)
 				}
 				return err
@@ -162,44 +171,68 @@ func TestNoMarkupFromText(t *testing.T) {
 	}
 }
 
+// Each client gets the smallest form that it accepts, and all forms have the same content.
+func TestCompressed(t *testing.T) {
+	home := serve(t, server.Options{}, nil).URL + "/"
+	_, html := get(t, home, "Accept-Encoding", "identity")
+	script := regexp.MustCompile(`ui/index-[\w-]+\.js`).FindString(html)
+	for _, path := range []string{"", script, "ui/icon.svg"} {
+		_, want := get(t, home+path, "Accept-Encoding", "identity")
+		tags := map[string]bool{}
+		for accept, coding := range map[string]string{
+			"identity": "", "gzip;q=0, br;q=0": "", "x, GZIP; q=0.5": "gzip", "gzip, br;q=0": "gzip", "gzip, deflate, br, zstd": "br", "br;q=x": "",
+		} {
+			res, got := get(t, home+path, "Accept-Encoding", accept)
+			var reader io.Reader = strings.NewReader(got)
+			switch res.Header.Get("Content-Encoding") {
+			case "br":
+				reader = brotli.NewReader(reader)
+			case "gzip":
+				z, err := gzip.NewReader(reader)
+				if err != nil {
+					t.Fatal(err)
+				}
+				reader = z
+			}
+			if b, err := io.ReadAll(reader); err != nil || string(b) != want || want == "" {
+				t.Errorf("%q with %q: %d bytes and %v, want %d", path, accept, len(b), err, len(want))
+			}
+			if got := res.Header.Get("Content-Encoding"); got != coding || !strings.Contains(strings.Join(res.Header.Values("Vary"), ","), "Accept-Encoding") {
+				t.Errorf("%q with %q is in %q, want %q; %v", path, accept, got, coding, res.Header)
+			}
+			tags[res.Header.Get("ETag")] = true
+		}
+		if len(tags) != 3 {
+			t.Errorf("%q has the tags %v", path, tags)
+		}
+	}
+}
+
 // The first load stays small. It also catches an avatar catalogue that was committed by accident.
 func TestSize(t *testing.T) {
-	index, err := web.Dist.ReadFile("dist/index.html")
-	if err != nil {
-		t.Fatal(err)
-	}
-	first := &count{}
-	files := 0
-	err = fs.WalkDir(web.Dist, "dist", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+	home := serve(t, server.Options{}, nil).URL + "/"
+	_, html := get(t, home, "Accept-Encoding", "identity")
+	first, files := 0, 0
+	err := fs.WalkDir(web.Dist, "dist", func(name string, d fs.DirEntry, err error) error {
+		base, isFile := strings.CutSuffix(name, ".br")
+		if err != nil || !isFile {
 			return err
 		}
 		files++
-		if name != "dist/index.html" && !strings.Contains(string(index), filepath.Base(name)) {
+		if name != "dist/index.html.br" && !strings.Contains(html, filepath.Base(base)) {
 			return nil // it is loaded when it is needed
 		}
-		b, err := web.Dist.ReadFile(name)
-		if err != nil {
-			return err
+		info, err := d.Info()
+		if err == nil {
+			first += int(info.Size())
 		}
-		z := gzip.NewWriter(first)
-		if _, err := z.Write(b); err != nil {
-			return err
-		}
-		return z.Close()
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first.n > 200_000 || files > 40 {
-		t.Errorf("the first load has %d bytes, compressed, of at most 200,000; there are %d files, at most 40", first.n, files)
+	if first > 140_000 || files > 40 {
+		t.Errorf("the first load has %d bytes of at most 140,000; there are %d files, at most 40", first, files)
 	}
-	t.Logf("first load: %d bytes, compressed; %d files in all", first.n, files)
-}
-
-type count struct{ n int }
-
-func (c *count) Write(b []byte) (int, error) {
-	c.n += len(b)
-	return len(b), nil
+	t.Logf("first load: %d bytes; %d files in all", first, files)
 }

@@ -83,6 +83,9 @@ func (t *tail) add(e *event.Event, fold *transcript.Transcript, maxEvents, maxBy
 		if e.Op() {
 			t.seal(k)
 		}
+		if e.Note != "" || e.History != nil {
+			t.sealPart(e.Message, e.Part)
+		}
 		m.run = &run{event: *e, isSingle: true, last: e.Seq}
 		t.bytes += runMemory + int(cost(e))
 	}
@@ -131,6 +134,14 @@ func (t *tail) seal(k fieldKey) {
 		delete(t.open, k)
 		r.pinned = len(r.text)
 		t.bytes += r.pinned
+	}
+}
+
+// sealPart ends the runs of all texts of a part. An operation with a note does that: merging gives the notes so far to the next operation on
+// the part, which must therefore not have begun before the note.
+func (t *tail) sealPart(message, part string) {
+	for _, f := range transcript.Fields {
+		t.seal(fieldKey{message, part, f})
 	}
 }
 

@@ -108,6 +108,22 @@ func TestTailHasWhatTheFoldIgnores(t *testing.T) {
 	}
 }
 
+// Notes belong to the part, so a note on one text must not be lost when appends to another one, before and after it, are merged.
+func TestTailKeepsNotes(t *testing.T) {
+	log := &fakeLog{epoch: "e"}
+	_, f := open(t, log, Config{})
+	defer f.Release()
+	noted := says(0, "a")
+	noted.Note = "one"
+	other := says(0, "o")
+	other.Field, other.Note = event.Stderr, "two"
+	events := append(answer(), noted, says(1, "b"), other, says(2, "c"))
+	publish(t, log, f, events...)
+	if d := cmp.Diff(transcript.Merge(events, nil), poll(t, f, f.CursorAt(0), 0).Events); d != "" {
+		t.Errorf("(-log +tail):\n%s", d)
+	}
+}
+
 // A tail holds the missed events of a reader who was away for minutes, in bounded memory. What the fold drops counts.
 func TestTailIsBounded(t *testing.T) {
 	log := &fakeLog{epoch: "e"}

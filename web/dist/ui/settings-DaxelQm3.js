@@ -1,1 +1,0 @@
-import{r as e}from"./Icon-BVYD0gTo.js";var t=[`end`,`sentence`,`off`],n=e(`reading`,`end`,e=>t.includes(e)),r=e(`shortcuts`,!0,e=>typeof e==`boolean`);export{t as n,r,n as t};
