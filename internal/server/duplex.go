@@ -6,40 +6,48 @@ package server
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
-	"slices"
+	"strings"
 	"time"
 )
 
 // duplexBuffer is how many bytes of a body are read ahead. A piece of an agent's text is smaller.
 const duplexBuffer = 1 << 10
 
-// Duplex is a chunked request with a streamed response, on a connection that was taken over.
-type Duplex struct {
+// duplex is a request whose body is read while its response is written.
+type duplex struct {
 	*Stream
 	Body io.Reader
+	// Nil if net/http keeps the connection.
 	wire *wire
+	log  *slog.Logger
+	w    http.ResponseWriter
+	r    *http.Request
 }
 
-// CanTakeDuplex reports whether [Server.TakeDuplex] can be used for a request.
-func CanTakeDuplex(r *http.Request) bool {
-	return r.ProtoMajor == 1 && slices.Equal(r.TransferEncoding, []string{"chunked"})
-}
-
-// TakeDuplex is [Server.OpenStream] for a request whose body is read meanwhile. It takes the connection over. [Detach] has to be called
-// next, and Close at the end. If the client waits for permission to send the body, it gets that first.
-func (s *Server) TakeDuplex(w http.ResponseWriter, r *http.Request, status int, contentType string) (*Duplex, error) {
+// OpenDuplex is [Server.OpenStream] for a request whose body is read meanwhile. Run has to be called next. If the client waits for permission
+// to send the body, it gets that first.
+func (s *Server) OpenDuplex(w http.ResponseWriter, r *http.Request, status int, contentType string) (*duplex, error) {
+	if r.ProtoMajor > 1 || len(r.TransferEncoding) == 0 { // not chunked
+		if expectsContinue(r) {
+			w.WriteHeader(http.StatusContinue)
+		}
+		stream, err := s.OpenStream(w, r, status, contentType)
+		return &duplex{Stream: stream, Body: r.Body, w: w, r: r}, err
+	}
 	conn, read, head, err := takeStream(w, r, status, contentType)
 	if err != nil {
 		return nil, err
 	}
 	out := &wire{Conn: conn}
-	d := &Duplex{
-		Stream: &Stream{w: out, rc: http.NewResponseController(out), stall: s.opt.Stall, Beat: s.opt.Heartbeat}, wire: out,
+	d := &duplex{
+		Stream: &Stream{w: out, rc: http.NewResponseController(out), stall: s.opt.Stall, Beat: s.opt.Heartbeat}, wire: out, log: s.log, w: w, r: r,
 		Body: httputil.NewChunkedReader(bufio.NewReaderSize(io.MultiReader(bytes.NewReader(read), conn), duplexBuffer)),
 	}
 	d.extend()
@@ -47,12 +55,34 @@ func (s *Server) TakeDuplex(w http.ResponseWriter, r *http.Request, status int, 
 	return d, nil
 }
 
-// StopReading makes the current and all later reads of the body fail.
-func (st *Stream) StopReading() { _ = st.rc.SetReadDeadline(time.Unix(1, 0)) }
+// expectsContinue reports whether the client waits for the status 100. The final status would tell it not to send its body.
+func expectsContinue(r *http.Request) bool {
+	return strings.EqualFold(r.Header.Get("Expect"), "100-continue")
+}
 
-// Close ends the response and closes the connection. It returns the number of bytes of the response's body. Bytes that the client still
+// Run calls handle with a context that ends as that of a request does. If the connection was taken over, Run returns at once, and the request
+// ends with handle.
+func (d *duplex) Run(handle func(context.Context) error) error {
+	if d.wire == nil {
+		return handle(d.r.Context())
+	}
+	_, values := HandshakeOf(d.r)
+	ctx, cancel := context.WithCancelCause(values)
+	end := d.w.(*response).detach(cancel)
+	d.w, d.r = nil, nil // they need several KB
+	go func() {         // the server waits for end
+		if err := handle(ctx); err != nil {
+			d.log.Error("request failed", "request", RequestID(ctx), "error", err)
+		}
+		end(d.close())
+		cancel(nil)
+	}()
+	return nil
+}
+
+// close ends the response and closes the connection. It returns the number of bytes of the response's body. Bytes that the client still
 // sends are read for a while: the system would discard the end of the response otherwise.
-func (d *Duplex) Close() int64 {
+func (d *duplex) close() int64 {
 	if _, err := d.wire.Conn.Write([]byte("0\r\n\r\n")); err == nil {
 		_ = d.wire.SetReadDeadline(time.Now().Add(leftoverTimeout))
 		_, _ = io.Copy(io.Discard, d.wire.Conn)
@@ -60,6 +90,9 @@ func (d *Duplex) Close() int64 {
 	_ = d.wire.Conn.Close()
 	return d.wire.bytes
 }
+
+// StopReading makes the current and all later reads of the body fail.
+func (st *Stream) StopReading() { _ = st.rc.SetReadDeadline(time.Unix(1, 0)) }
 
 // wire writes a chunked response to a connection.
 type wire struct {

@@ -145,8 +145,8 @@ func takeStream(w http.ResponseWriter, r *http.Request, status int, contentType 
 		h.Set("Transfer-Encoding", "chunked")
 	}
 	b := bytes.NewBuffer(make([]byte, 0, 1<<10))
-	if strings.EqualFold(r.Header.Get("Expect"), "100-continue") {
-		b.WriteString("HTTP/1.1 100 Continue\r\n\r\n") // else the final status would tell the client not to send its body
+	if expectsContinue(r) {
+		b.WriteString("HTTP/1.1 100 Continue\r\n\r\n")
 	}
 	fmt.Fprintf(b, "HTTP/1.1 %d %s\r\n", status, http.StatusText(status))
 	if err := h.Write(b); err != nil {

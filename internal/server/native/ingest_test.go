@@ -430,30 +430,40 @@ func TestIngestRefused(t *testing.T) {
 	}
 }
 
+// A client that waits for permission to send its body gets it, whether its connection is taken over or not.
 func TestIngestExpects(t *testing.T) {
-	h := newHarness(t, options{})
-	id := h.create()
-	var d net.Dialer
-	conn, err := d.DialContext(t.Context(), "tcp", strings.TrimPrefix(h.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
-	_, _ = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", pushPath(id), token, len(body))
-	in := bufio.NewReader(conn)
-	for _, want := range []int{100, 201} {
-		res, err := http.ReadResponse(in, nil)
-		if err != nil || res.StatusCode != want {
-			t.Fatalf("%v, %v; want %d", res, err, want)
-		}
-		if want == 100 {
-			_, _ = io.WriteString(conn, body)
-		}
-	}
-	if got := h.folded(id); got.text() != bodyText {
-		// The headers arrive before the body is read, so wait for the turn.
-		v, r := h.events(id), &reader{t: t}
-		v.until(r, func() bool { return r.text() == bodyText })
+	for head, sent := range map[string]string{
+		fmt.Sprintf("Content-Length: %d", len(body)): body,
+		"Transfer-Encoding: chunked":                 fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(body), body),
+	} {
+		t.Run(head, func(t *testing.T) {
+			h := newHarness(t, options{})
+			id := h.create()
+			var d net.Dialer
+			conn, err := d.DialContext(t.Context(), "tcp", strings.TrimPrefix(h.url, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			_, _ = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nExpect: 100-continue\r\n%s\r\n\r\n", pushPath(id), token, head)
+			in := bufio.NewReader(conn)
+			for _, want := range []int{100, 201} {
+				res, err := http.ReadResponse(in, nil)
+				if err != nil || res.StatusCode != want {
+					t.Fatalf("%v, %v; want %d", res, err, want)
+				}
+				if want == 100 {
+					_, _ = io.WriteString(conn, sent)
+					continue
+				}
+				if b, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(b), `"outcome":"completed"`) || !res.Close {
+					t.Errorf("%v after %q, close %t", err, b, res.Close)
+				}
+			}
+			if got := h.folded(id); got.text() != bodyText {
+				t.Errorf("text %q", got.text())
+			}
+		})
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/leat-dev/leat/dialect"
@@ -67,35 +66,14 @@ type ingestAnswer struct {
 // errInterrupted reports a body that ended without its last chunk.
 var errInterrupted = errors.New("native: body interrupted")
 
-// start sends the head, so that the client knows that the turn exists, and runs the request. If the connection can be taken over, the
-// request outlives its handler.
-func (g *ingest) start(w http.ResponseWriter, r *http.Request, status int) (err error) {
-	if !server.CanTakeDuplex(r) {
-		if strings.EqualFold(r.Header.Get("Expect"), "100-continue") {
-			w.WriteHeader(http.StatusContinue) // else the final status would tell the client not to send its body
-		}
-		if g.stream, err = g.n.s.OpenStream(w, r, status, server.NDJSON); err != nil {
-			return errors.Join(err, g.producer.Close(false))
-		}
-		g.body = r.Body
-		return g.run(r.Context())
-	}
-	duplex, err := g.n.s.TakeDuplex(w, r, status, server.NDJSON)
+// start sends the head, so that the client knows that the turn exists, and runs the request.
+func (g *ingest) start(w http.ResponseWriter, r *http.Request, status int) error {
+	duplex, err := g.n.s.OpenDuplex(w, r, status, server.NDJSON)
 	if err != nil {
 		return errors.Join(err, g.producer.Close(false))
 	}
 	g.stream, g.body = duplex.Stream, duplex.Body
-	_, values := server.HandshakeOf(r)
-	ctx, cancel := context.WithCancelCause(values)
-	end := server.Detach(w, cancel)
-	go func() {
-		if err := g.run(ctx); err != nil {
-			g.n.s.Log().Error("request failed", "request", server.RequestID(ctx), "turn", g.producer.Turn, "error", err)
-		}
-		cancel(nil)
-		end(duplex.Close())
-	}()
-	return nil
+	return duplex.Run(g.run)
 }
 
 // run reads the body, writes acknowledgements meanwhile, and ends the response with an ingestEnd line.

@@ -53,6 +53,8 @@ type webSocket struct {
 	blocked []*subscription
 }
 
+var _ socket.Handler = (*webSocket)(nil)
+
 // socket answers GET /api/ws.
 //
 // Credentials in the handshake are optional: a browser can't set headers on a WebSocket, so it may send

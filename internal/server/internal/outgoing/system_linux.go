@@ -16,7 +16,10 @@ type socket struct {
 	conn net.Conn
 }
 
-var _ system = (*socket)(nil)
+var (
+	_ system          = (*socket)(nil)
+	_ netpoll.Handler = (*socket)(nil)
+)
 
 // New returns a writer for a connection and registers the connection with the poller. On systems without a poller, it returns
 // [errors.ErrUnsupported].

@@ -301,7 +301,7 @@ func (c *Conn) leave(cause error) {
 			return
 		}
 		if farewell.Frame != nil {
-			frames = appendText(frames, farewell.Frame)
+			frames = appendFrame(frames, opText, farewell.Frame)
 		}
 		frames = appendClose(frames, farewell.Code, farewell.Reason)
 	}

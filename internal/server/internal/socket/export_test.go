@@ -1,4 +1,4 @@
 package socket
 
-// AppendText is appendText for tests.
-var AppendText = appendText
+// AppendText appends a text message to a buffer, as the frame that TryWrite takes.
+func AppendText(b, text []byte) []byte { return appendFrame(b, opText, text) }

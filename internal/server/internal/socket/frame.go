@@ -33,9 +33,6 @@ const (
 	maxHead = 14
 )
 
-// appendText appends a text message to a buffer, as the frame that TryWrite takes.
-func appendText(b, text []byte) []byte { return appendFrame(b, opText, text) }
-
 // appendFrame appends a frame that is a whole message.
 func appendFrame(b []byte, op opcode, payload []byte) []byte {
 	b = slices.Grow(b, maxHead+len(payload))
