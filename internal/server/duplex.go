@@ -41,14 +41,14 @@ func (s *Server) OpenDuplex(w http.ResponseWriter, r *http.Request, status int, 
 		stream, err := s.OpenStream(w, r, status, contentType)
 		return &duplex{Stream: stream, Body: r.Body, w: w, r: r}, err
 	}
-	conn, read, head, err := takeStream(w, r, status, contentType)
+	conn, prefix, head, err := takeStream(w, r, status, contentType)
 	if err != nil {
 		return nil, err
 	}
 	out := &wire{Conn: conn}
 	d := &duplex{
 		Stream: &Stream{w: out, rc: http.NewResponseController(out), stall: s.opt.Stall, Beat: s.opt.Heartbeat}, wire: out, log: s.log, w: w, r: r,
-		Body: httputil.NewChunkedReader(bufio.NewReaderSize(io.MultiReader(bytes.NewReader(read), conn), duplexBuffer)),
+		Body: httputil.NewChunkedReader(bufio.NewReaderSize(io.MultiReader(bytes.NewReader(prefix), conn), duplexBuffer)),
 	}
 	d.extend()
 	_, _ = conn.Write(head) // a later write has the same error

@@ -136,7 +136,7 @@ func TakeStream(w http.ResponseWriter, r *http.Request, contentType string) (con
 }
 
 // takeStream is TakeStream with a status. It also returns what was read of the connection after the head of the request.
-func takeStream(w http.ResponseWriter, r *http.Request, status int, contentType string) (conn net.Conn, read, head []byte, err error) {
+func takeStream(w http.ResponseWriter, r *http.Request, status int, contentType string) (conn net.Conn, prefix, head []byte, err error) {
 	h := w.Header()
 	streamHeaders(h, contentType)
 	h.Set("Connection", "close")
@@ -158,8 +158,8 @@ func takeStream(w http.ResponseWriter, r *http.Request, status int, contentType 
 		return nil, nil, nil, fmt.Errorf("take a connection: %w", err)
 	}
 	w.(*response).status = status
-	read, _ = buffers.Peek(buffers.Reader.Buffered()) // they are there
-	return conn, slices.Clone(read), b.Bytes(), nil
+	prefix, _ = buffers.Peek(buffers.Reader.Buffered()) // they are there
+	return conn, slices.Clone(prefix), b.Bytes(), nil
 }
 
 // detach is [Detach] for a route. The result refers to no part of the request, which would stay in memory otherwise.

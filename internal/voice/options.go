@@ -8,8 +8,8 @@ import (
 )
 
 // CheckService returns an error if a service can't be reached with an address and an API key. An empty address stands for that of the
-// service itself, which needs a key; keyVariable usually has it. Errors contain neither, because an address may have a password.
-func CheckService(address, key, own, keyVariable string) error {
+// service itself, such as example, which needs a key; keyVariable usually has it. Errors contain neither the address, which may have a password, nor the key.
+func CheckService(address, key, example, keyVariable string) error {
 	if key == "" && address == "" {
 		return fmt.Errorf("the API key is missing; %s usually has it", keyVariable)
 	}
@@ -21,7 +21,7 @@ func CheckService(address, key, own, keyVariable string) error {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return fmt.Errorf("invalid URL; use one such as %s", own)
+		return fmt.Errorf("invalid URL; use one such as %s", example)
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ var platforms = []platform{
 			o := telegram.Options{
 				Name: s.Name, Token: s.secret("token"), Streaming: s.flag("streaming", true), Webhook: s.Options["webhook"], URL: s.Options["url"], Log: s.log,
 			}
-			return opened(s, o, telegram.New)
+			return open(s, o, telegram.New)
 		},
 	},
 	{
@@ -66,7 +66,7 @@ var platforms = []platform{
 		},
 		open: func(s *settings) (channel.Channel, error) {
 			o := web.Options{Name: s.Name, Listen: s.Options["listen"], Origins: list(s.Options["origins"]), Public: s.flag("public", false), Log: s.log}
-			return opened(s, o, web.New)
+			return open(s, o, web.New)
 		},
 		allow: []string{web.Visitor},
 	},
@@ -81,7 +81,7 @@ var platforms = []platform{
 		},
 		open: func(s *settings) (channel.Channel, error) {
 			o := matrix.Options{Name: s.Name, Server: s.Options["server"], Token: s.secret("token"), Streaming: s.flag("streaming", false), Log: s.log}
-			return opened(s, o, matrix.New)
+			return open(s, o, matrix.New)
 		},
 	},
 	{
@@ -91,7 +91,7 @@ var platforms = []platform{
 		options: []agent.Option{streaming(true), {Name: "url", Help: "address of another server with the API of Discord", Default: "that of Discord"}},
 		open: func(s *settings) (channel.Channel, error) {
 			o := discord.Options{Name: s.Name, Token: s.secret("token"), Streaming: s.flag("streaming", true), URL: s.Options["url"], Log: s.log}
-			return opened(s, o, discord.New)
+			return open(s, o, discord.New)
 		},
 	},
 	{
@@ -109,7 +109,7 @@ var platforms = []platform{
 				Name: s.Name, Token: s.secret("token"), AppToken: s.secret("app_token"), SigningSecret: s.secret("signing_secret"),
 				Streaming: s.flag("streaming", true), URL: s.Options["url"], Log: s.log,
 			}
-			return opened(s, o, slack.New)
+			return open(s, o, slack.New)
 		},
 	},
 	{
@@ -128,7 +128,7 @@ var platforms = []platform{
 				Name: s.Name, Token: s.secret("token"), Number: s.Options["phone_number_id"], AppSecret: s.secret("app_secret"), VerifyToken: s.secret("verify_token"),
 				URL: s.Options["url"], Log: s.log,
 			}
-			return opened(s, o, whatsapp.New)
+			return open(s, o, whatsapp.New)
 		},
 	},
 	{
@@ -147,7 +147,7 @@ var platforms = []platform{
 				Name: s.Name, AppID: s.Options["app_id"], AppSecret: s.secret("app_secret"), EncryptKey: s.secret("encrypt_key"),
 				Streaming: s.flag("streaming", false), URL: s.Options["url"], Log: s.log,
 			}
-			return opened(s, o, feishu.New)
+			return open(s, o, feishu.New)
 		},
 	},
 	{
@@ -162,7 +162,7 @@ var platforms = []platform{
 			o := wecom.Options{
 				Name: s.Name, BotID: s.Options["bot_id"], Secret: s.secret("secret"), Streaming: s.flag("streaming", false), URL: s.Options["url"], Log: s.log,
 			}
-			return opened(s, o, wecom.New)
+			return open(s, o, wecom.New)
 		},
 	},
 }
@@ -172,7 +172,7 @@ func streaming(isDefault bool) agent.Option {
 	return agent.Option{Name: "streaming", Help: "whether answers are shown while they are written", Default: fmt.Sprint(isDefault)}
 }
 
-// settings are the options of one channel. The first error of an option is kept and returned by opened.
+// settings are the options of one channel. The first error of an option is kept and returned by open.
 type settings struct {
 	agent.Spec
 	platform *platform
@@ -200,8 +200,8 @@ func (s *settings) flag(name string, isDefault bool) bool {
 	return value
 }
 
-// opened makes a channel from its options, unless one of them is wrong.
-func opened[O interface{ Check() error }, C channel.Channel](s *settings, o O, newChannel func(O) C) (channel.Channel, error) {
+// open makes a channel from its options, unless one of them is wrong.
+func open[O interface{ Check() error }, C channel.Channel](s *settings, o O, newChannel func(O) C) (channel.Channel, error) {
 	if err := cmp.Or(s.err, o.Check()); err != nil {
 		return nil, err
 	}
