@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"runtime/debug"
 	"strings"
 	"time"
 )
@@ -20,9 +21,10 @@ import (
 // duplexBuffer is how many bytes of a body are read ahead. A piece of an agent's text is smaller.
 const duplexBuffer = 1 << 10
 
-// duplex is a request whose body is read while its response is written.
-type duplex struct {
+// Duplex is a request whose body is read while its response is written. Its two directions may have a goroutine each.
+type Duplex struct {
 	*Stream
+	// Body ends with [io.EOF] only if the client has sent all of it.
 	Body io.Reader
 	// Nil if net/http keeps the connection.
 	wire *wire
@@ -33,20 +35,20 @@ type duplex struct {
 
 // OpenDuplex is [Server.OpenStream] for a request whose body is read meanwhile. Run has to be called next. If the client waits for permission
 // to send the body, it gets that first.
-func (s *Server) OpenDuplex(w http.ResponseWriter, r *http.Request, status int, contentType string) (*duplex, error) {
+func (s *Server) OpenDuplex(w http.ResponseWriter, r *http.Request, status int, contentType string) (*Duplex, error) {
 	if r.ProtoMajor > 1 || len(r.TransferEncoding) == 0 { // not chunked
 		if expectsContinue(r) {
 			w.WriteHeader(http.StatusContinue)
 		}
 		stream, err := s.OpenStream(w, r, status, contentType)
-		return &duplex{Stream: stream, Body: r.Body, w: w, r: r}, err
+		return &Duplex{Stream: stream, Body: r.Body, w: w, r: r}, err
 	}
 	conn, prefix, head, err := takeStream(w, r, status, contentType)
 	if err != nil {
 		return nil, err
 	}
 	out := &wire{Conn: conn}
-	d := &duplex{
+	d := &Duplex{
 		Stream: &Stream{w: out, rc: http.NewResponseController(out), stall: s.opt.Stall, Beat: s.opt.Heartbeat}, wire: out, log: s.log, w: w, r: r,
 		Body: httputil.NewChunkedReader(bufio.NewReaderSize(io.MultiReader(bytes.NewReader(prefix), conn), duplexBuffer)),
 	}
@@ -62,7 +64,7 @@ func expectsContinue(r *http.Request) bool {
 
 // Run calls handle with a context that ends as that of a request does. If the connection was taken over, Run returns at once, and the request
 // ends with handle.
-func (d *duplex) Run(handle func(context.Context) error) error {
+func (d *Duplex) Run(handle func(context.Context) error) error {
 	if d.wire == nil {
 		return handle(d.r.Context())
 	}
@@ -71,18 +73,33 @@ func (d *duplex) Run(handle func(context.Context) error) error {
 	end := d.w.(*response).detach(cancel)
 	d.w, d.r = nil, nil // they need several KB
 	go func() {         // the server waits for end
-		if err := handle(ctx); err != nil {
-			d.log.Error("request failed", "request", RequestID(ctx), "error", err)
-		}
-		end(d.close())
+		isWhole := d.call(ctx, handle)
+		end(d.close(isWhole))
 		cancel(nil)
 	}()
 	return nil
 }
 
-// close ends the response and closes the connection. It returns the number of bytes of the response's body. Bytes that the client still
-// sends are read for a while: the system would discard the end of the response otherwise.
-func (d *duplex) close() int64 {
+// call calls handle, and logs its error or its panic as the server does for other requests. After a panic it returns false.
+func (d *Duplex) call(ctx context.Context, handle func(context.Context) error) (isWhole bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			d.log.Error("handler panicked", "request", RequestID(ctx), "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	if err := handle(ctx); err != nil {
+		d.log.Error("request failed", "request", RequestID(ctx), "error", err)
+	}
+	return true
+}
+
+// close closes the connection, after the end of the response if that is whole. It returns the number of bytes of the response's body. Bytes
+// that the client still sends are read for a while: the system would discard the end of the response otherwise.
+func (d *Duplex) close(isWhole bool) int64 {
+	if !isWhole {
+		_ = d.wire.Conn.Close()
+		return d.wire.bytes
+	}
 	if _, err := d.wire.Conn.Write([]byte("0\r\n\r\n")); err == nil {
 		_ = d.wire.SetReadDeadline(time.Now().Add(leftoverTimeout))
 		_, _ = io.Copy(io.Discard, d.wire.Conn)

@@ -167,7 +167,8 @@ func (s *Server) detach(w *response, r *http.Request, e *endpoint, id Identity, 
 	w.isDetached = true
 	st := s.hook(e, id, cancel)
 	rec := newRecord(r, w, e.Pattern)
-	rec.conversation, rec.turn, rec.method = strings.Clone(rec.conversation), strings.Clone(rec.turn), e.Method // they were parts of the request's first line
+	// They were parts of the request's first line.
+	rec.conversation, rec.turn, rec.method = strings.Clone(rec.conversation), strings.Clone(rec.turn), e.Method
 	return func(bytes int64) {
 		s.streams.remove(st)
 		rec.bytes += bytes

@@ -8,7 +8,8 @@ import (
 )
 
 // CheckService returns an error if a service can't be reached with an address and an API key. An empty address stands for that of the
-// service itself, such as example, which needs a key; keyVariable usually has it. Errors contain neither the address, which may have a password, nor the key.
+// service itself, such as example, which needs a key; keyVariable usually has it. Errors contain neither the address, which may have a
+// password, nor the key.
 func CheckService(address, key, example, keyVariable string) error {
 	if key == "" && address == "" {
 		return fmt.Errorf("the API key is missing; %s usually has it", keyVariable)

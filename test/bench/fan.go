@@ -26,8 +26,9 @@ type link struct {
 }
 
 // fan writes each token of a producer to all viewers of its channel, in a frame of constant size. Its arguments are the mode, the
-// bytes of a frame, and optionally a folder, where each frame is durable in a file before a viewer gets it. In the mode "loop", the producer's goroutine writes to all viewers, so one slow viewer delays the others. In the mode
-// "writers", each viewer has a goroutine that is woken for each frame.
+// bytes of a frame, and optionally a folder, where each frame is durable in a file before a viewer gets it. In the mode "loop", the
+// producer's goroutine writes to all viewers, so one slow viewer delays the others. In the mode "writers", each viewer has a goroutine that is
+// woken for each frame.
 func fan(ctx context.Context, args []string, ready func(addr string)) (err error) {
 	if len(args) < 2 {
 		return fmt.Errorf("fan: %d arguments", len(args))

@@ -78,7 +78,7 @@ func unorderedRows() (list []row) {
 	return append(list, []row{
 		{key: "P10 many", number: "P10", what: "CPU of a delivery, 200 × 10 viewers against 1 × 2,000", unit: "times", most: 1.3, frames: "P10 many frames"},
 		{key: "P10 low", number: "P10", what: "CPU of an event, 10 conversations × 1 viewer, 10 events/s each", unit: "µs", mostRatio: 2},
-		{key: "P10 low durable", number: "P10", what: "the same beside a baseline that syncs each event too", unit: "µs", isDetail: true},
+		{key: "P10 low durable", number: "P10", what: "the same, against a baseline that syncs each event", unit: "µs", isDetail: true},
 		{key: "P10 many CPU", number: "P10", what: "CPU of a delivery, 200 × 10 viewers", unit: "µs", isDetail: true},
 		{key: "P10 many frames", number: "P10", what: "frames of a delivery, the lower of both", isDetail: true},
 		{key: "P10 many p99", number: "P10", what: "p99 latency, 200 × 10 viewers", unit: "ms", isDetail: true},
@@ -103,7 +103,7 @@ func latencyRows(way, name string) (list []row) {
 		if name != "agent" {
 			continue
 		}
-		what = fmt.Sprintf("the same, %s streams, beside a relay that syncs each chunk too: ", thousands(int64(l.streams)))
+		what = fmt.Sprintf("the same, %s streams, against a relay that syncs each chunk: ", thousands(int64(l.streams)))
 		key = fmt.Sprintf("P4 durable %d ", l.streams)
 		list = append(list,
 			row{key: key + "CPU", number: "P4", what: what + "CPU", unit: "µs", isDetail: true},

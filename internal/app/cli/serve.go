@@ -124,8 +124,8 @@ type Program struct {
 	Tracing serve.Tracing
 }
 
-// Main executes the command line of the process and returns its exit status. It is all that the main function of a
-// build calls, apart from os.Exit.
+// Main executes the command line of the process and returns its exit status. The main function of a build calls only Main and
+// os.Exit.
 func (p Program) Main() int {
 	a := &app{Program: p, ctx: context.Background(), in: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, lookup: os.LookupEnv}
 	return a.run(os.Args[1:])

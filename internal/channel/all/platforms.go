@@ -87,7 +87,7 @@ var platforms = []platform{
 	{
 		kind:    "discord",
 		secrets: []secret{{name: "token", help: "token of the bot, from the Developer Portal", variable: "DISCORD_BOT_TOKEN"}},
-		// There is no choice of channels, because the bot answers in each one to which an administrator adds it.
+		// Channels can't be chosen here: the bot answers in each one to which an administrator adds it.
 		options: []agent.Option{streaming(true), {Name: "url", Help: "address of another server with the API of Discord", Default: "that of Discord"}},
 		open: func(s *settings) (channel.Channel, error) {
 			o := discord.Options{Name: s.Name, Token: s.secret("token"), Streaming: s.flag("streaming", true), URL: s.Options["url"], Log: s.log}

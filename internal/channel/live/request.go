@@ -28,7 +28,7 @@ func RequestError(ctx context.Context, err error) error {
 	return fmt.Errorf("%w (%w)", outcome, outbound.Reason(err))
 }
 
-// Exchange sends a request and reads the whole answer. If there is none, the error is that of [RequestError].
+// Exchange sends a request and reads the whole answer. Without an answer, the error is that of [RequestError].
 func Exchange(ctx context.Context, client *http.Client, r *http.Request) (*http.Response, []byte, error) {
 	response, err := client.Do(r)
 	if err != nil {

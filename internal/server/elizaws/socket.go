@@ -125,7 +125,8 @@ func (s *surface) socket(w http.ResponseWriter, r *http.Request, _ gateway.Princ
 // Ready implements [socket.Handler]. Every frame is sent by a goroutine that waits.
 func (c *webSocket) Ready() {}
 
-// End implements [socket.Handler]. It releases what is left when the connection has ended. Eliza's clients always reconnect, so only a panic is logged.
+// End implements [socket.Handler]. It releases what is left when the connection has ended. Eliza's clients always reconnect, so only a
+// panic is logged.
 func (c *webSocket) End(cause error) {
 	if errors.Is(cause, socket.ErrPanic) {
 		c.s.srv.Log().Error("socket failed", "request", server.RequestID(c.ctx), "error", cause)
@@ -192,8 +193,8 @@ func (c *webSocket) Begin() error {
 	return nil
 }
 
-// Frame implements [socket.Handler]. It handles a frame of the client. The answers are written by another goroutine, so a slow client does not
-// keep the connection from reading pings, until maxAnswers answers wait.
+// Frame implements [socket.Handler]. It handles a frame of the client. The answers are written by another goroutine, so a slow client does
+// not keep the connection from reading pings, until maxAnswers answers wait.
 func (c *webSocket) Frame(b []byte, err error) error {
 	f, ok, err := parseFrame(b, err)
 	if err != nil || !ok {

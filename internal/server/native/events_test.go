@@ -266,7 +266,7 @@ func TestSlowViewer(t *testing.T) {
 	if r.text() != q.text() || len(r.text()) < words*len(word) || r.resets > 2 {
 		t.Errorf("the slow reader has %d bytes (%d resets), the quick one %d", len(r.text()), r.resets, len(q.text()))
 	}
-	if frames > words*3/4 { // the system buffers some MB, each word in a frame of its own
+	if frames > words*3/4 { // the system buffers some MB of frames with one word each
 		t.Errorf("%d frames for %d events: nothing was merged", frames, words)
 	}
 }

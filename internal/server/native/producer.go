@@ -38,8 +38,7 @@ type ingest struct {
 	n        *pushRoutes
 	p        gateway.Principal
 	producer *push.Producer
-	stream   *server.Stream
-	body     io.Reader
+	stream   *server.Duplex
 	skip     int64 // bytes at the start of the body that are already committed
 	last     push.Ack
 }
@@ -68,12 +67,11 @@ var errInterrupted = errors.New("native: body interrupted")
 
 // start sends the head, so that the client knows that the turn exists, and runs the request.
 func (g *ingest) start(w http.ResponseWriter, r *http.Request, status int) error {
-	duplex, err := g.n.s.OpenDuplex(w, r, status, server.NDJSON)
-	if err != nil {
+	var err error
+	if g.stream, err = g.n.s.OpenDuplex(w, r, status, server.NDJSON); err != nil {
 		return errors.Join(err, g.producer.Close(false))
 	}
-	g.stream, g.body = duplex.Stream, duplex.Body
-	return duplex.Run(g.run)
+	return g.stream.Run(g.run)
 }
 
 // run reads the body, writes acknowledgements meanwhile, and ends the response with an ingestEnd line.
@@ -86,7 +84,7 @@ func (g *ingest) run(ctx context.Context) error {
 	defer cancel()
 	bodyRead := make(chan error, 1)
 	go func() { bodyRead <- g.readBody(ctx) }()
-	err, complete := g.acknowledge(ctx, g.stream, bodyRead)
+	err, complete := g.acknowledge(ctx, bodyRead)
 	if !complete && err == nil {
 		// Most bodies end right after their turn. If the response ended first, a proxy could drop it together with the unread
 		// body.
@@ -107,7 +105,7 @@ func (g *ingest) run(ctx context.Context) error {
 	if closeErr := g.producer.Close(errors.Is(err, io.EOF)); closeErr != nil {
 		err = closeErr
 	}
-	return g.end(context.WithoutCancel(ctx), g.stream, err)
+	return g.end(context.WithoutCancel(ctx), err)
 }
 
 // readBody passes the body to the producer. It returns io.EOF at the end of the body, errInterrupted if the connection broke, or
@@ -116,12 +114,12 @@ func (g *ingest) run(ctx context.Context) error {
 // It applies back pressure: Write blocks while the gateway can't take more, and then the body is not read
 // and the producer's connection fills up.
 func (g *ingest) readBody(ctx context.Context) error {
-	if _, err := io.CopyN(io.Discard, g.body, g.skip); err != nil {
+	if _, err := io.CopyN(io.Discard, g.stream.Body, g.skip); err != nil {
 		return errInterrupted
 	}
 	buf := make([]byte, firstRead)
 	for {
-		n, err := g.body.Read(buf)
+		n, err := g.stream.Body.Read(buf)
 		if n > 0 {
 			if err := g.producer.Write(ctx, buf[:n]); err != nil {
 				return err
@@ -144,7 +142,7 @@ func (g *ingest) readBody(ctx context.Context) error {
 // ackEvery at the earliest, so a fast stream does not cost one line per commit. Answers are written at
 // once, because the agent waits for them. The context is that of the request, so it also ends at the
 // shutdown.
-func (g *ingest) acknowledge(ctx context.Context, stream *server.Stream, bodyRead <-chan error) (err error, complete bool) {
+func (g *ingest) acknowledge(ctx context.Context, bodyRead <-chan error) (err error, complete bool) {
 	acks := g.producer.Acks()
 	var pause <-chan time.Time
 	for {
@@ -154,7 +152,7 @@ func (g *ingest) acknowledge(ctx context.Context, stream *server.Stream, bodyRea
 			if err != nil {
 				return fmt.Errorf("answer: %w", err), false
 			}
-			if err := stream.Write(append(line, '\n')); err != nil {
+			if err := g.stream.Write(append(line, '\n')); err != nil {
 				return errInterrupted, false
 			}
 		}
@@ -165,7 +163,7 @@ func (g *ingest) acknowledge(ctx context.Context, stream *server.Stream, bodyRea
 			if err != nil {
 				return fmt.Errorf("acknowledgement: %w", err), false
 			}
-			if err := stream.Write(append(line, '\n')); err != nil {
+			if err := g.stream.Write(append(line, '\n')); err != nil {
 				return errInterrupted, false
 			}
 			acks, pause = nil, time.After(ackEvery)
@@ -186,7 +184,7 @@ func (g *ingest) acknowledge(ctx context.Context, stream *server.Stream, bodyRea
 // A broken body is not an error of the turn: the line then has the offset at which to resume, and no
 // error. An invalid stream fails its turn, so end waits for that, up to endLimit, to report the state that
 // the turn has from then on.
-func (g *ingest) end(ctx context.Context, stream *server.Stream, err error) error {
+func (g *ingest) end(ctx context.Context, err error) error {
 	var streamErr *dialect.Error
 	if errors.As(err, &streamErr) {
 		select { // the gateway is about to fail the turn
@@ -221,7 +219,7 @@ func (g *ingest) end(ctx context.Context, stream *server.Stream, err error) erro
 	if merr != nil {
 		return fmt.Errorf("last line: %w", merr)
 	}
-	_ = stream.Write(append(b, '\n')) // best effort: a disconnected producer asks with HEAD
+	_ = g.stream.Write(append(b, '\n')) // best effort: a disconnected producer asks with HEAD
 	if line.Status == http.StatusInternalServerError {
 		return err
 	}

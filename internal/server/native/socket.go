@@ -130,7 +130,8 @@ func (s *webSocket) Begin() error {
 	return nil
 }
 
-// Frame implements [socket.Handler]. It handles a frame of the client. An invalid frame is answered and the connection continues; every other error ends it.
+// Frame implements [socket.Handler]. It handles a frame of the client. An invalid frame is answered and the connection continues; every other
+// error ends it.
 func (s *webSocket) Frame(b []byte, err error) error {
 	f, err := parseFrame(b, err)
 	switch {

@@ -384,7 +384,7 @@ func TestSocketSlow(t *testing.T) {
 		r.take(c.next())
 		frames++
 	}
-	// The system buffers some MB, each word in a frame of its own. The rest is merged.
+	// The system buffers some MB of frames with one word each. The rest is merged.
 	if len(r.text()) < words*len(word) || frames > words*3/4 {
 		t.Errorf("%d bytes in %d frames", len(r.text()), frames)
 	}

@@ -19,7 +19,8 @@ type openAIRequest struct {
 	Instructions   string  `json:"instructions,omitempty"`
 }
 
-// openAI speaks with POST /audio/speech of OpenAI and servers that are compatible with it. The API has no field for the language; its models find it in the text.
+// openAI speaks with POST /audio/speech of OpenAI and servers that are compatible with it. The API has no field for the language; its models
+// find it in the text.
 func openAI(o Options, u voice.Utterance) request {
 	return request{path: "/audio/speech", header: map[string]string{"Authorization": bearer(o.Key)}, body: openAIRequest{
 		Model: o.Model, Input: u.Text, Voice: cmp.Or(u.Voice, o.Voice), ResponseFormat: "pcm",

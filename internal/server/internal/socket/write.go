@@ -137,8 +137,8 @@ func (c *Conn) sendLast(frames []byte) error {
 // CanTry reports whether TryWrite can be used.
 func (c *Conn) CanTry() bool { return c.writer != nil }
 
-// TryWrite writes a frame of a text message, as feeds encode it, if it can do so without waiting, like [outgoing.Conn.TryWrite]. The frame must not be changed
-// later. It doesn't need the write lock. Its only error is ErrDisconnected, after which the connection ends.
+// TryWrite writes a frame of a text message, as feeds encode it, if it can do so without waiting, like [outgoing.Conn.TryWrite]. The frame
+// must not be changed later. It doesn't need the write lock. Its only error is ErrDisconnected, after which the connection ends.
 func (c *Conn) TryWrite(frame []byte) (outgoing.State, error) {
 	if c.ctx.Err() != nil {
 		return outgoing.Busy, ErrDisconnected
