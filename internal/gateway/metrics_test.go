@@ -67,7 +67,6 @@ func TestMetricsOfTurns(t *testing.T) {
 		return nil
 	}
 	h, metric := measured(t, run, nil)
-	defer h.close()
 	c := h.create(admin)
 	first := h.send(c, "wait")
 	<-said
@@ -84,6 +83,7 @@ func TestMetricsOfTurns(t *testing.T) {
 	close(stopped)
 	<-late
 	h.ended(c, second.Turn)
+	h.close() // readers see the end of a turn before it is counted
 	for series, want := range map[string]string{
 		`leat_turns_total{agent="a",outcome="cancelled"}`:              "1",
 		`leat_turns_total{agent="a",outcome="completed"}`:              "1",
@@ -115,11 +115,11 @@ func TestMetricsAreBounded(t *testing.T) {
 		return out.End(event.Completed, "", &event.Usage{Model: in.Message.Text, Input: 1})
 	}
 	h, metric := measured(t, run, nil)
-	defer h.close()
 	c := h.create(admin)
 	for i := range 70 {
 		h.ended(c, h.send(c, "model-"+strings.Repeat("x", i)).Turn)
 	}
+	h.close() // readers see the end of a turn before it is counted
 	if got := metric(`leat_tokens_total{agent="a",kind="input",model="other"}`); got != "11" {
 		t.Errorf("%s tokens of other models, want 11: 6 beyond the 64th, and those of %d names whose length is beyond the bound", got, n)
 	}
@@ -168,11 +168,11 @@ func TestMetricsOfWaits(t *testing.T) {
 		return out.Text("done")
 	}
 	h, metric := measured(t, run, limits(quota.Limits{Messages: 1}, quota.Limits{}))
-	defer h.close()
 	c := h.create(alice)
 	ack := h.as(alice, c, say("one"))
 	h.ended(c, ack.Turn)
 	h.limited(alice, c, say("two"), gateway.ReasonRateLimited)
+	h.close() // readers see the end of a turn before it is counted
 	for series, want := range map[string]string{
 		`leat_agent_retries_total{agent="a"}`:         "2",
 		`leat_limit_refusals_total{limit="messages"}`: "1",
