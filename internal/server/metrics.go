@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/leat-dev/leat/internal/store/feed"
 )
@@ -21,6 +22,8 @@ import (
 // All label values are known in advance and few, except the status, so that the number of series is
 // bounded.
 type Metrics struct {
+	prometheus.Collector
+
 	requests    *prometheus.CounterVec   // route, method, status
 	seconds     *prometheus.HistogramVec // route
 	refusals    *prometheus.CounterVec   // reason
@@ -33,22 +36,18 @@ type Metrics struct {
 	lag       *histograms
 	events    *histograms
 	bytes     *histograms
-
-	collectors []prometheus.Collector
 }
 
 // NewMetrics returns metrics that are not registered.
 func NewMetrics() *Metrics {
-	m := &Metrics{}
+	registry := prometheus.NewRegistry()
+	auto := promauto.With(registry)
+	m := &Metrics{Collector: registry}
 	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
-		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-		m.collectors = append(m.collectors, c)
-		return c
+		return auto.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	histograms := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-		c := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
-		m.collectors = append(m.collectors, c)
-		return c
+		return auto.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 	}
 	m.requests = counters("leat_http_requests_total", "HTTP requests that were answered; a stream counts when it ends.", "route", "method", "status")
 	m.seconds = histograms("leat_http_request_seconds", "Time to answer an HTTP request, without streams.",
@@ -61,9 +60,8 @@ func NewMetrics() *Metrics {
 	for _, reason := range []string{"full", "address"} {
 		m.refusals.WithLabelValues(reason)
 	}
-	m.connections = prometheus.NewGauge(prometheus.GaugeOpts{Name: "leat_connections_open", Help: "Connections that are open."})
-	m.viewers = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "leat_viewers", Help: "Readers that follow a conversation or a turn."}, []string{"surface"})
-	m.collectors = append(m.collectors, m.connections, m.viewers)
+	m.connections = auto.NewGauge(prometheus.GaugeOpts{Name: "leat_connections_open", Help: "Connections that are open."})
+	m.viewers = auto.NewGaugeVec(prometheus.GaugeOpts{Name: "leat_viewers", Help: "Readers that follow a conversation or a turn."}, []string{"surface"})
 
 	m.resumes = counters("leat_viewer_resumes_total", "Readers that reconnected and resumed at their cursor, without a snapshot.", "surface")
 	m.snapshots = counters("leat_viewer_snapshots_total", "Snapshots sent to readers, by reason.", "surface", "why")
@@ -71,22 +69,8 @@ func NewMetrics() *Metrics {
 		[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 30, 300})
 	m.events = newHistograms("leat_viewer_batch_events", "Events of the log that one batch to a reader stands for.", []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 1024, 4096})
 	m.bytes = newHistograms("leat_viewer_batch_bytes", "Size of one batch to a reader, encoded.", prometheus.ExponentialBuckets(128, 4, 9))
-	m.collectors = append(m.collectors, m.lag, m.events, m.bytes)
+	registry.MustRegister(m.lag, m.events, m.bytes)
 	return m
-}
-
-// Describe implements [prometheus.Collector].
-func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, c := range m.collectors {
-		c.Describe(ch)
-	}
-}
-
-// Collect implements [prometheus.Collector].
-func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
-	for _, c := range m.collectors {
-		c.Collect(ch)
-	}
 }
 
 // request counts an answered request.
