@@ -34,7 +34,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	if !s.TokenNeeded() {
 		for _, l := range listeners {
 			if !loopbackAddr(l.Addr()) {
-				return errors.Join(fmt.Errorf("%w: %s", errOpen, l.Addr()), closeAll(listeners))
+				return errors.Join(fmt.Errorf("%w: %s", errOpen, l.Addr()), CloseListeners(listeners))
 			}
 		}
 	}
@@ -69,8 +69,8 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	return err
 }
 
-// closeAll closes the listeners of a server that refuses to serve them.
-func closeAll(listeners []net.Listener) error {
+// CloseListeners closes all listeners, also after an error, and joins the errors.
+func CloseListeners(listeners []net.Listener) error {
 	var errs []error
 	for _, l := range listeners {
 		errs = append(errs, l.Close())

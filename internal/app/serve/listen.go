@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/internal/app/config"
+	"github.com/leat-dev/leat/internal/server"
 )
 
 // listen opens the addresses, all or none: if one fails, those before it are closed again.
@@ -20,7 +21,7 @@ func listen(addresses []string) ([]net.Listener, error) {
 	for _, address := range addresses {
 		l, err := listenOn(address)
 		if err != nil {
-			return nil, errors.Join(err, closeListeners(listeners))
+			return nil, errors.Join(err, server.CloseListeners(listeners))
 		}
 		listeners = append(listeners, l)
 	}
@@ -77,15 +78,6 @@ func listenUnix(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// closeListeners closes all listeners, also after an error, and joins the errors.
-func closeListeners(listeners []net.Listener) error {
-	var errs []error
-	for _, l := range listeners {
-		errs = append(errs, l.Close())
-	}
-	return errors.Join(errs...)
-}
-
 // Sockets are the addresses that a gateway listens on, or the sockets that systemd opened for the process. They stay open from one [App]
 // to the next, so clients that connect during a restart wait instead of being refused. The zero value has none open.
 type Sockets struct {
@@ -130,7 +122,7 @@ func (s *Sockets) open(addresses []string) ([]net.Listener, error) {
 func (s *Sockets) Close() error {
 	listeners := s.listeners
 	s.listeners = nil
-	return closeListeners(listeners)
+	return server.CloseListeners(listeners)
 }
 
 // borrowedListener is a listener that stays open when one App has closed it.
