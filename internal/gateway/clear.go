@@ -44,8 +44,7 @@ func (g *Gateway) Clear(ctx context.Context, p Principal, conversation string) (
 			return checkUnused(ctx, g.journal, w.id)
 		}, release)
 	})
-	var rejection *Rejection
-	if errors.Is(err, errUsed) || errors.As(err, &rejection) && rejection.Reason == ReasonHeld {
+	if r, ok := errors.AsType[*Rejection](err); errors.Is(err, errUsed) || ok && r.Reason == ReasonHeld {
 		return false, nil
 	}
 	return err == nil, err

@@ -86,7 +86,7 @@ func (g *Gateway) PauseCompaction(ctx context.Context, p Principal, conversation
 	}
 	release, isFirst := g.compactor.pause(conversation)
 	var upto int64
-	err = w.submit(ctx, true, func(t *tx) error {
+	err = w.submit(ctx, func(t *tx) error {
 		if len(t.current().Open) == 0 && len(w.turns.active()) == 0 {
 			upto = w.head
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -232,6 +233,31 @@ func NewEpoch() string {
 	var b [8]byte
 	rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
+}
+
+// EachKey returns the keys with a prefix that follow the key after, in ascending order. It reads them in pages with list, which is
+// [Journal.KeysAfter], so keys may be written meanwhile. After an error there are no further keys.
+func EachKey(
+	ctx context.Context, list func(ctx context.Context, prefix, after string, limit int) ([]KeyValue, error), prefix, after string, page int,
+) iter.Seq2[KeyValue, error] {
+	return func(yield func(KeyValue, error) bool) {
+		for {
+			keys, err := list(ctx, prefix, after, page)
+			if err != nil {
+				yield(KeyValue{}, err)
+				return
+			}
+			for _, kv := range keys {
+				after = kv.Key
+				if !yield(kv, nil) {
+					return
+				}
+			}
+			if len(keys) < page {
+				return
+			}
+		}
+	}
 }
 
 // MaxKey limits the length of a key, in bytes.

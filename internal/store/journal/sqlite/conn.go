@@ -221,9 +221,6 @@ func code(err error) int {
 // opened.
 type pool struct{ conns chan *conn }
 
-// newPool returns an empty pool. connect fills it.
-func newPool() *pool { return &pool{make(chan *conn, readerCount)} }
-
 // refill puts connections into the pool. Nil connections make readers fail with errUnavailable instead of waiting.
 func (p *pool) refill(conns []*conn) {
 	for _, c := range conns {
