@@ -232,12 +232,7 @@ func overUnix(r *http.Request) bool {
 // proxied reports whether headers show that a proxy, trusted or not, has forwarded the request. A page can't set these headers
 // without a preflight, which does not have them.
 func proxied(h http.Header) bool {
-	for _, name := range proxyHeaders {
-		if h.Get(name) != "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(proxyHeaders, func(name string) bool { return h.Get(name) != "" })
 }
 
 // proxyHeaders are the headers that proxies add.

@@ -78,8 +78,7 @@ func (s *surface) allow(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	if err := s.gw.Audit().Record(r.Context(), e); err != nil {
 		s.srv.Log().Warn("not in the audit log", "action", e.Action, "error", err) // the person is admitted
 	}
-	server.WriteJSON(w, http.StatusOK, person)
-	return nil
+	return server.Respond(w, person, nil)
 }
 
 // send answers POST /api/channels/{name}/send when the platform has accepted the message.
@@ -105,8 +104,7 @@ func (s *surface) send(w http.ResponseWriter, r *http.Request, _ gateway.Princip
 	case err != nil:
 		return err
 	}
-	server.WriteJSON(w, http.StatusOK, accepted{true})
-	return nil
+	return server.Respond(w, accepted{true}, nil)
 }
 
 // refusePlugin answers a request to send to a channel that isn't built in. A plugin only shows conversations.
@@ -245,8 +243,7 @@ func change(w http.ResponseWriter, r *http.Request, changes []attachment) error 
 		case err != nil:
 			return err
 		}
-		server.WriteJSON(w, http.StatusOK, accepted{true})
-		return nil
+		return server.Respond(w, accepted{true}, nil)
 	}
 	return server.Errorf(http.StatusNotFound, server.ReasonNotFound, "no such channel")
 }

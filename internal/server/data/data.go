@@ -120,8 +120,7 @@ func (d *surface) purge(w http.ResponseWriter, r *http.Request, p gateway.Princi
 // holds answers GET /api/holds. A legal hold exempts conversations from retention and deletion: one
 // conversation, or those of a user.
 func (d *surface) holds(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
-	server.WriteJSON(w, http.StatusOK, map[string]any{"holds": d.gw.Holds().List()})
-	return nil
+	return server.Respond(w, map[string]any{"holds": d.gw.Holds().List()}, nil)
 }
 
 // hold answers POST /api/holds. The response has the stored hold, with the time since which it applies.

@@ -77,8 +77,7 @@ func (n *native) agents(w http.ResponseWriter, _ *http.Request, p gateway.Princi
 	if err := gateway.Decide(p, gateway.ActionList, nil); err != nil {
 		return err
 	}
-	server.WriteJSON(w, http.StatusOK, map[string]any{"agents": n.gw.Catalog().Agents(p)})
-	return nil
+	return server.Respond(w, map[string]any{"agents": n.gw.Catalog().Agents(p)}, nil)
 }
 
 // checkAgents answers POST /api/agents/check: the agents, each with the result of a request to it. It is a POST because it
@@ -109,8 +108,7 @@ func (n *native) dialects(w http.ResponseWriter, _ *http.Request, p gateway.Prin
 		}
 		dialects = append(dialects, dialectInfo{d.Name, d.Summary, framing})
 	}
-	server.WriteJSON(w, http.StatusOK, map[string]any{"dialects": dialects})
-	return nil
+	return server.Respond(w, map[string]any{"dialects": dialects}, nil)
 }
 
 // headerKey carries a command's idempotency key if the body has none.

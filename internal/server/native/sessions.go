@@ -60,6 +60,5 @@ func (n *native) discover(w http.ResponseWriter, r *http.Request, p gateway.Prin
 	default:
 		return server.Errorf(http.StatusBadGateway, gateway.ReasonUpstream, "%s", agent.OneLine(err))
 	}
-	server.WriteJSON(w, http.StatusOK, map[string]any{"offers": append([]agent.Offer{}, offers...)})
-	return nil
+	return server.Respond(w, map[string]any{"offers": append([]agent.Offer{}, offers...)}, nil)
 }
