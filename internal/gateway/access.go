@@ -1,9 +1,11 @@
 package gateway
 
 import (
+	"context"
 	"slices"
 	"strings"
 
+	"github.com/leat-dev/leat/internal/service/audit"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
@@ -144,3 +146,16 @@ const (
 
 // WholeTenant, as the subject of a grant, stands for every subject of the owner's tenant.
 const WholeTenant = "*"
+
+type fromKey struct{}
+
+// WithFrom returns a context that carries the address from which a request came, for the audit log.
+func WithFrom(ctx context.Context, from string) context.Context {
+	return context.WithValue(ctx, fromKey{}, from)
+}
+
+// Actor returns the principal of a request in the form that the audit log records.
+func Actor(ctx context.Context, p Principal) audit.Actor {
+	from, _ := ctx.Value(fromKey{}).(string)
+	return audit.Actor{Admin: p.Admin, Acting: p.Acting, Tenant: p.Tenant, Subject: p.Subject, From: from}
+}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -154,21 +155,15 @@ func (u UpstreamSessions) Attach(ctx context.Context, p Principal, opt AttachOpt
 // checkUnattached refuses a session that another conversation continues already, because both would show and answer all of it.
 func checkUnattached(ctx context.Context, j Journal, name string, session json.RawMessage) error {
 	want := compact(session)
-	for after := ""; ; {
-		keys, err := j.KeysAfter(ctx, journalkey.SessionPrefix, after, sessionsPage)
+	for kv, err := range journal.EachKey(ctx, j.KeysAfter, journalkey.SessionPrefix, "", sessionsPage) {
 		if err != nil {
 			return JournalError("attach", err)
 		}
-		for _, kv := range keys {
-			after = kv.Key
-			if conversation, of, ok := journalkey.CutSession(kv.Key); ok && of == name && bytes.Equal(compact(kv.Value), want) {
-				return reject(ReasonConflict, "the conversation %s continues this session already", conversation)
-			}
-		}
-		if len(keys) < sessionsPage {
-			return nil
+		if conversation, of, ok := journalkey.CutSession(kv.Key); ok && of == name && bytes.Equal(compact(kv.Value), want) {
+			return reject(ReasonConflict, "the conversation %s continues this session already", conversation)
 		}
 	}
+	return nil
 }
 
 // compact returns JSON without spaces, so that equal sessions are equal bytes.
@@ -204,10 +199,7 @@ func (n *attachment) batch(ctx context.Context, operator audit.Actor, got *agent
 	if err != nil {
 		return b, err
 	}
-	title := n.opt.Title
-	if title == "" {
-		title = strings.ToValidUTF8(got.Title[:min(len(got.Title), maxTitle)], "")
-	}
+	title := cmp.Or(n.opt.Title, strings.ToValidUTF8(got.Title[:min(len(got.Title), maxTitle)], ""))
 	if title == "" && n.g.cfg.Titles {
 		title = firstTitle(history)
 	}

@@ -47,7 +47,7 @@ func (g *Gateway) Backfill(ctx context.Context, p Principal, conversation, title
 	if title == "" && g.cfg.Titles {
 		title = firstTitle(events)
 	}
-	err = w.submit(ctx, true, func(t *tx) error {
+	err = w.submit(ctx, func(t *tx) error {
 		// Checked in the writer's job, so that a message sent at the same time can't come between the check and the change.
 		hasContent := len(t.current().Open) > 0
 		w.feed.View(func(tr *transcript.Transcript) { hasContent = hasContent || len(tr.Messages) > 0 || tr.Earlier })

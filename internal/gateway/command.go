@@ -97,8 +97,7 @@ func (c Command) hash() string {
 
 // commandError translates an error of a command's job into one that Do may return. It leaves refusals as they are.
 func commandError(err error) error {
-	var r *Rejection
-	if err == nil || errors.As(err, &r) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrNotFound) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if _, isRejected := errors.AsType[*Rejection](err); err == nil || isRejected || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrNotFound) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	if errors.Is(err, event.ErrInvalid) {

@@ -222,7 +222,7 @@ func (w commands) update(t *tx, p Principal, c Command) (Ack, error) {
 func (w commands) delete(ctx context.Context, c Command, condition func(*journal.Summary) error, committed func()) (Ack, error) {
 	var ack Ack
 	ctx = context.WithoutCancel(ctx) // a delete that has begun is completed even if its caller has gone
-	err := w.submit(ctx, true, func(t *tx) error {
+	err := w.submit(ctx, func(t *tx) error {
 		if condition != nil {
 			if err := condition(t.current()); err != nil {
 				return err

@@ -55,8 +55,7 @@ func (r *run) deliver(answerer agent.Answerer, a event.Answer) error {
 			}
 			return nil
 		}
-		var final *agent.Error
-		if errors.As(err, &final) || time.Since(begin) > answerLimit {
+		if _, isFinal := errors.AsType[*agent.Error](err); isFinal || time.Since(begin) > answerLimit {
 			return err
 		}
 		r.log.Info("answer not accepted by the agent; retrying", "turn", r.turn, "agent", r.name, "error", err, "in", wait.String())

@@ -72,7 +72,8 @@ func (w sessionEntries) addEntries(ctx context.Context, name string, a Agent, en
 	}
 	// Known entries are skipped before their files are stored. Another call may add the same entries meanwhile, so addIn checks
 	// again.
-	preparer := w.outsides()
+	// Files are stored on behalf of the conversation's owner.
+	preparer := outsides{maxMessage: w.core.settings().MaxMessage, files: w.core.attachments.OfTurn(w.writer, w.owner)}
 	var newEntries []*outside
 	for i := range entries {
 		isKnown, err := w.knowsEntry(ctx, name, &entries[i])
@@ -301,9 +302,4 @@ func (w sessionEntries) addRefused(t *tx, r resolved, name string) {
 	t.afterCommit(func() {
 		w.log.Warn("run not shown: too many runs of the agent's other clients are in progress in this conversation", "turn", r.id, "agent", name, "limit", maxObserved)
 	})
-}
-
-// outsides returns what prepares entries for the conversation. Their files are stored on behalf of the conversation's owner.
-func (w sessionEntries) outsides() outsides {
-	return outsides{maxMessage: w.core.settings().MaxMessage, files: w.core.attachments.OfTurn(w.writer, w.owner)}
 }

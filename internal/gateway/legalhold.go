@@ -187,12 +187,7 @@ func (h *Holds) Removing(s journal.Summary) (release func(), err error) {
 	h.mu.RLock()
 	if hold, ok := h.find(&s); ok {
 		h.mu.RUnlock()
-		return nil, heldError(hold)
+		return nil, reject(ReasonHeld, "a legal hold on %v prevents this; release the hold first", hold)
 	}
 	return h.mu.RUnlock, nil
-}
-
-// heldError returns the refusal of a removal that a hold prevents.
-func heldError(hold Hold) *Rejection {
-	return reject(ReasonHeld, "a legal hold on %v prevents this; release the hold first", hold)
 }

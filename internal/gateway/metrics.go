@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/event"
@@ -15,6 +16,8 @@ import (
 // label contains an id or a value that a client chose. The agents are those of the configuration, and names from an upstream,
 // such as models and error codes, are limited in number.
 type Metrics struct {
+	prometheus.Collector
+
 	Events        prometheus.Counter
 	CommitSeconds prometheus.Histogram
 	CommitEvents  prometheus.Histogram
@@ -40,8 +43,7 @@ type Metrics struct {
 	unknown     *prometheus.CounterVec   // dialect
 	frames      *prometheus.CounterVec   // dialect
 
-	models     bounded
-	collectors []prometheus.Collector
+	models bounded
 }
 
 // maxModels limits the models with a label of their own. No gateway is known to use more, and a program that invents names must
@@ -50,21 +52,23 @@ const maxModels = 64
 
 // NewMetrics returns metrics that are not registered.
 func NewMetrics() *Metrics {
-	m := &Metrics{models: bounded{max: maxModels}}
+	registry := prometheus.NewRegistry()
+	auto := promauto.With(registry)
+	m := &Metrics{Collector: registry, models: bounded{max: maxModels}}
 	counter := func(name, help string) prometheus.Counter {
-		return collected(m, prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help}))
+		return auto.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
 	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return collected(m, prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels))
+		return auto.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	gauge := func(name, help string) prometheus.Gauge {
-		return collected(m, prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help}))
+		return auto.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 	}
 	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
-		return collected(m, prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}))
+		return auto.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
 	}
 	histograms := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-		return collected(m, prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels))
+		return auto.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 	}
 	quick := []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .1, 1, 10}
 
@@ -108,26 +112,6 @@ func NewMetrics() *Metrics {
 		m.Recovered.WithLabelValues(result)
 	}
 	return m
-}
-
-// collected adds a collector to those of the metrics, and returns it.
-func collected[C prometheus.Collector](m *Metrics, c C) C {
-	m.collectors = append(m.collectors, c)
-	return c
-}
-
-// Describe implements [prometheus.Collector].
-func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, c := range m.collectors {
-		c.Describe(ch)
-	}
-}
-
-// Collect implements [prometheus.Collector].
-func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
-	for _, c := range m.collectors {
-		c.Collect(ch)
-	}
 }
 
 // clients are the clients whose mismatches are counted under their name.

@@ -11,9 +11,10 @@ import (
 // conversation's queue and nothing waits for it, so any number of them overlap each other and the turn that the queue has started.
 // A durable mark tells it from that turn.
 
-// startObserved starts the run of an observed turn once its start is durable.
+// startObserved starts the run of an observed turn once its start is durable. key is the key of the entry that the turn was made from,
+// by which the agent finds the run.
 func (w *writer) startObserved(t *tx, tn *turn, key, answers string, state json.RawMessage) {
-	in := w.observedInput(tn.id, key)
+	in := agent.Input{Conversation: w.id, Turn: tn.id, Key: key, Principal: w.owner, Metadata: w.summary.Metadata}
 	t.afterCommit(func() {
 		in.Session = w.session(tn.name)
 		w.feed.View(func(tr *transcript.Transcript) {
@@ -23,10 +24,4 @@ func (w *writer) startObserved(t *tx, tn *turn, key, answers string, state json.
 		})
 		tn.start(runStart{Mode: startObserve, Input: in, State: state})
 	})
-}
-
-// observedInput returns the input of an observed turn. key is the key of the entry that the turn was made from, by which the
-// agent finds the run.
-func (w *writer) observedInput(turn, key string) agent.Input {
-	return agent.Input{Conversation: w.id, Turn: turn, Key: key, Principal: w.owner, Metadata: w.summary.Metadata}
 }

@@ -25,7 +25,7 @@ func (w *writer) keyed(ctx context.Context, c Command, do func(*tx) (Ack, error)
 // stored result, do is called with that result; the new result then replaces it. If the key is new, do is called with nil.
 func (w *writer) keyedUnless(ctx context.Context, c Command, repeats func(Ack) bool, do func(*tx, *Ack) (Ack, error)) (Ack, error) {
 	var ack Ack
-	err := w.submit(ctx, true, func(t *tx) error {
+	err := w.submit(ctx, func(t *tx) error {
 		// Looked up in the job: of two sends with one key, the second must see the result of the first.
 		outcome, err := w.storedOutcome(ctx, c)
 		if err != nil {

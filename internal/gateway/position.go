@@ -73,7 +73,7 @@ func (g *Gateway) MarkRead(ctx context.Context, p Principal, conversation string
 	defer w.release()
 	account := p.Account()
 	var position Position
-	err = w.submit(ctx, true, func(t *tx) (err error) {
+	err = w.submit(ctx, func(t *tx) (err error) {
 		s := t.current()
 		if err := Decide(p, ActionRead, s); err != nil { // access was revoked meanwhile
 			return err
@@ -126,7 +126,7 @@ func (g *Gateway) MarkHeard(ctx context.Context, p Principal, conversation strin
 	defer w.release()
 	listener := behalf(p)
 	key := journalkey.Heard(listener.Tenant, listener.Subject, w.id)
-	return commandError(w.submit(ctx, true, func(t *tx) error {
+	return commandError(w.submit(ctx, func(t *tx) error {
 		if err := Decide(p, ActionRead, t.current()); err != nil {
 			return err
 		}

@@ -58,8 +58,8 @@ func (j *job) finish(err error) {
 	}
 }
 
-// submit queues a command and waits until it is committed or has failed. While commits fail, commands are refused.
-func (q *queue) submit(ctx context.Context, alone bool, do func(*tx) error) error {
+// submit queues a command, alone, and waits until it is committed or has failed. While commits fail, commands are refused.
+func (q *queue) submit(ctx context.Context, do func(*tx) error) error {
 	q.mu.Lock()
 	err := q.closeErr
 	if err == nil {
@@ -69,7 +69,7 @@ func (q *queue) submit(ctx context.Context, alone bool, do func(*tx) error) erro
 	if err != nil {
 		return refusal(err)
 	}
-	return q.await(ctx, alone, do)
+	return q.await(ctx, true, do)
 }
 
 // await queues a job and waits until it is committed or has failed. Unlike submit, it waits while commits fail, so that the
@@ -164,9 +164,7 @@ func (q *queue) take() []*job {
 	for n < len(q.jobs) && !q.jobs[n].alone {
 		n++
 	}
-	if n == 0 {
-		n = 1
-	}
+	n = max(n, 1)
 	jobs := q.jobs[:n:n]
 	q.jobs = q.jobs[n:]
 	for _, j := range jobs {

@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,10 +106,8 @@ func (gs Guests) Redact(ctx context.Context, p Principal, conversation, subject 
 			}
 			n++
 			for i, part := range e.Get().Parts {
-				if part.ID == "" {
-					part.ID = fmt.Sprintf("p%d", i+1)
-				}
-				empty = append(empty, event.Event{Type: event.PartReplace, Message: e.Message, Part: part.ID})
+				id := cmp.Or(part.ID, fmt.Sprintf("p%d", i+1))
+				empty = append(empty, event.Event{Type: event.PartReplace, Message: e.Message, Part: id})
 			}
 			return nil
 		})
@@ -116,7 +115,7 @@ func (gs Guests) Redact(ctx context.Context, p Principal, conversation, subject 
 			return Ack{}, err
 		}
 		var ack Ack
-		err = w.submit(ctx, true, func(t *tx) error {
+		err = w.submit(ctx, func(t *tx) error {
 			for _, e := range empty {
 				ack.Seq = t.add(e)
 			}

@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,12 +86,7 @@ func (w commands) neverStarted(turn string) (yes bool) {
 
 // choose returns the agent that answers a command: the one that it names, otherwise the conversation's, otherwise the default.
 func (w commands) choose(name string, p Principal) (string, Agent, error) {
-	if name == "" {
-		name = w.info().Agent
-	}
-	if name == "" {
-		name = w.core.cfg.DefaultAgent
-	}
+	name = cmp.Or(name, w.info().Agent, w.core.cfg.DefaultAgent)
 	a, ok := w.core.agent(name, behalf(p))
 	if !ok {
 		if name == "" {
@@ -154,7 +150,7 @@ func (w commands) steerIn(ctx context.Context, p Principal, tn *turn, m event.Ev
 	// First the message is committed as steered, then it is offered. In the other order, a crash in between would leave an agent
 	// that has read a message that the log lacks.
 	ack := Ack{Message: m.Message, Turn: tn.id, State: event.MessageSteered}
-	err := w.submit(ctx, true, func(t *tx) error {
+	err := w.submit(ctx, func(t *tx) error {
 		if tn.isOver.Load() {
 			return agent.ErrNotSteered
 		}
@@ -209,10 +205,7 @@ func (t *tx) addMessage(m event.Event, c Command) int64 {
 		if fileErr == nil {
 			continue
 		}
-		id := m.Body.Parts[firstPart+i].ID
-		if id == "" {
-			id = fmt.Sprintf("p%d", firstPart+i+1) // the id that the fold gives it
-		}
+		id := cmp.Or(m.Body.Parts[firstPart+i].ID, fmt.Sprintf("p%d", firstPart+i+1)) // the id that the fold gives it
 		seq = t.add(event.Event{Type: event.PartUpdate, Message: m.Message, Part: id, Body: &event.Body{State: event.PartFailed, Error: fileErr}})
 	}
 	return seq

@@ -70,30 +70,24 @@ func (s *sessions) List(ctx context.Context) ([]agent.Session, error) {
 	s.pending = nil // the list below contains what was committed so far; Next returns later changes
 	s.mu.Unlock()
 	var list []agent.Session
-	for after := ""; ; {
-		keys, err := s.core.journal.KeysAfter(ctx, journalkey.SessionPrefix, after, sessionsPage)
+	// The keys of all agents share one prefix, so each agent reads all of them.
+	for kv, err := range journal.EachKey(ctx, s.core.journal.KeysAfter, journalkey.SessionPrefix, "", sessionsPage) {
 		if err != nil {
 			return nil, fmt.Errorf("gateway: list sessions: %w", err)
 		}
-		for _, kv := range keys {
-			after = kv.Key
-			conversation, name, ok := journalkey.CutSession(kv.Key)
-			if !ok || name != s.name {
-				continue
-			}
-			session, err := s.of(ctx, conversation)
-			if err != nil {
-				return nil, err
-			}
-			if session.Session != nil {
-				list = append(list, session)
-			}
+		conversation, name, ok := journalkey.CutSession(kv.Key)
+		if !ok || name != s.name {
+			continue
 		}
-		// The keys of all agents share one prefix, so each agent reads all of them.
-		if len(keys) < sessionsPage {
-			return list, nil
+		session, err := s.of(ctx, conversation)
+		if err != nil {
+			return nil, err
+		}
+		if session.Session != nil {
+			list = append(list, session)
 		}
 	}
+	return list, nil
 }
 
 // Next implements [agent.Sessions].

@@ -11,7 +11,7 @@ func (w *writer) ID() string { return w.id }
 
 // Update implements [Updater].
 func (w *writer) Update(ctx context.Context, change func(Tx) error) error {
-	return commandError(w.submit(ctx, true, func(t *tx) error { return change(Tx{t}) }))
+	return commandError(w.submit(ctx, func(t *tx) error { return change(Tx{t}) }))
 }
 
 // Update changes a conversation with which the principal may do action. See [Updater].

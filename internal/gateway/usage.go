@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,9 +70,7 @@ func (w billing) payer(turn, parent string) (p agent.Principal) {
 	if tn := w.turns.observedTurns[turn]; tn != nil {
 		return tn.principal
 	}
-	if parent != "" {
-		turn = parent
-	}
+	turn = cmp.Or(parent, turn)
 	if tn := w.turns.around(turn); tn != nil && tn.isObserved {
 		return tn.principal
 	}

@@ -75,8 +75,7 @@ func decode(r *http.Request, v any, strict bool) error {
 // ReadBody reads the whole body, which the route's MaxBody limits. Its errors are for [Describe], as those of [Decode].
 func ReadBody(r *http.Request) ([]byte, error) {
 	b, err := io.ReadAll(r.Body)
-	var tooLarge *http.MaxBytesError
-	if err != nil && !errors.As(err, &tooLarge) {
+	if _, isTooLarge := errors.AsType[*http.MaxBytesError](err); err != nil && !isTooLarge {
 		err = Invalid("the body is incomplete; send it again")
 	}
 	return b, err

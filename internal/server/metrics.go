@@ -2,11 +2,16 @@ package server
 
 import (
 	"cmp"
+	"math"
 	"net/http"
+	"sort"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/leat-dev/leat/internal/store/feed"
 )
@@ -17,6 +22,8 @@ import (
 // All label values are known in advance and few, except the status, so that the number of series is
 // bounded.
 type Metrics struct {
+	prometheus.Collector
+
 	requests    *prometheus.CounterVec   // route, method, status
 	seconds     *prometheus.HistogramVec // route
 	refusals    *prometheus.CounterVec   // reason
@@ -29,22 +36,18 @@ type Metrics struct {
 	lag       *histograms
 	events    *histograms
 	bytes     *histograms
-
-	collectors []prometheus.Collector
 }
 
 // NewMetrics returns metrics that are not registered.
 func NewMetrics() *Metrics {
-	m := &Metrics{}
+	registry := prometheus.NewRegistry()
+	auto := promauto.With(registry)
+	m := &Metrics{Collector: registry}
 	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
-		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-		m.collectors = append(m.collectors, c)
-		return c
+		return auto.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	histograms := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-		c := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
-		m.collectors = append(m.collectors, c)
-		return c
+		return auto.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 	}
 	m.requests = counters("leat_http_requests_total", "HTTP requests that were answered; a stream counts when it ends.", "route", "method", "status")
 	m.seconds = histograms("leat_http_request_seconds", "Time to answer an HTTP request, without streams.",
@@ -57,9 +60,8 @@ func NewMetrics() *Metrics {
 	for _, reason := range []string{"full", "address"} {
 		m.refusals.WithLabelValues(reason)
 	}
-	m.connections = prometheus.NewGauge(prometheus.GaugeOpts{Name: "leat_connections_open", Help: "Connections that are open."})
-	m.viewers = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "leat_viewers", Help: "Readers that follow a conversation or a turn."}, []string{"surface"})
-	m.collectors = append(m.collectors, m.connections, m.viewers)
+	m.connections = auto.NewGauge(prometheus.GaugeOpts{Name: "leat_connections_open", Help: "Connections that are open."})
+	m.viewers = auto.NewGaugeVec(prometheus.GaugeOpts{Name: "leat_viewers", Help: "Readers that follow a conversation or a turn."}, []string{"surface"})
 
 	m.resumes = counters("leat_viewer_resumes_total", "Readers that reconnected and resumed at their cursor, without a snapshot.", "surface")
 	m.snapshots = counters("leat_viewer_snapshots_total", "Snapshots sent to readers, by reason.", "surface", "why")
@@ -67,22 +69,8 @@ func NewMetrics() *Metrics {
 		[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 30, 300})
 	m.events = newHistograms("leat_viewer_batch_events", "Events of the log that one batch to a reader stands for.", []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 1024, 4096})
 	m.bytes = newHistograms("leat_viewer_batch_bytes", "Size of one batch to a reader, encoded.", prometheus.ExponentialBuckets(128, 4, 9))
-	m.collectors = append(m.collectors, m.lag, m.events, m.bytes)
+	registry.MustRegister(m.lag, m.events, m.bytes)
 	return m
-}
-
-// Describe implements [prometheus.Collector].
-func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, c := range m.collectors {
-		c.Describe(ch)
-	}
-}
-
-// Collect implements [prometheus.Collector].
-func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
-	for _, c := range m.collectors {
-		c.Collect(ch)
-	}
 }
 
 // request counts an answered request.
@@ -214,4 +202,69 @@ func whySnapshot(c feed.Cursor, b *feed.Batch) string {
 		return whyAhead
 	}
 	return whyOutdated
+}
+
+// histograms are histograms of one name with the label surface. Unlike those of package prometheus they count many equal values at
+// once, because a batch is written to thousands of viewers.
+type histograms struct {
+	desc *prometheus.Desc
+	// Of the buckets, ascending, without the infinite one.
+	uppers []float64
+
+	mu        sync.Mutex
+	bySurface map[string]*histogram
+}
+
+var _ prometheus.Collector = (*histograms)(nil)
+
+func newHistograms(name, help string, uppers []float64) *histograms {
+	return &histograms{desc: prometheus.NewDesc(name, help, []string{"surface"}, nil), uppers: uppers, bySurface: map[string]*histogram{}}
+}
+
+// of returns the histogram of a surface.
+func (h *histograms) of(surface string) *histogram {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.bySurface[surface] == nil {
+		h.bySurface[surface] = &histogram{uppers: h.uppers, counts: make([]atomic.Uint64, len(h.uppers)+1)}
+	}
+	return h.bySurface[surface]
+}
+
+// Describe implements [prometheus.Collector].
+func (h *histograms) Describe(ch chan<- *prometheus.Desc) { ch <- h.desc }
+
+// Collect implements [prometheus.Collector].
+func (h *histograms) Collect(ch chan<- prometheus.Metric) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for surface, child := range h.bySurface {
+		total, buckets := uint64(0), make(map[float64]uint64, len(h.uppers))
+		for i := range child.counts {
+			total += child.counts[i].Load()
+			if i < len(h.uppers) {
+				buckets[h.uppers[i]] = total
+			}
+		}
+		ch <- prometheus.MustNewConstHistogram(h.desc, total, math.Float64frombits(child.sum.Load()), buckets, surface)
+	}
+}
+
+// histogram counts values. All methods are safe for concurrent use.
+type histogram struct {
+	uppers []float64
+	counts []atomic.Uint64
+	// The bits of a float64.
+	sum atomic.Uint64
+}
+
+// observe counts a value n times.
+func (h *histogram) observe(value float64, n int) {
+	h.counts[sort.SearchFloat64s(h.uppers, value)].Add(uint64(n))
+	for {
+		old := h.sum.Load()
+		if h.sum.CompareAndSwap(old, math.Float64bits(math.Float64frombits(old)+value*float64(n))) {
+			return
+		}
+	}
 }

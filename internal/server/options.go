@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"log/slog"
@@ -83,18 +84,11 @@ const (
 
 // setDefaults replaces zero values, so that the rest of the package need not check for them.
 func (o *Options) setDefaults() {
-	def := func(d *time.Duration, v time.Duration) {
-		if *d == 0 {
-			*d = v
-		}
-	}
-	def(&o.SessionLife, defaultSessionLife)
-	def(&o.Heartbeat, defaultHeartbeat)
-	def(&o.Stall, DefaultStall)
-	def(&o.BodyTimeout, DefaultBodyTimeout)
-	if o.MaxConnections == 0 {
-		o.MaxConnections = DefaultMaxConnections
-	}
+	o.SessionLife = cmp.Or(o.SessionLife, defaultSessionLife)
+	o.Heartbeat = cmp.Or(o.Heartbeat, defaultHeartbeat)
+	o.Stall = cmp.Or(o.Stall, DefaultStall)
+	o.BodyTimeout = cmp.Or(o.BodyTimeout, DefaultBodyTimeout)
+	o.MaxConnections = cmp.Or(o.MaxConnections, DefaultMaxConnections)
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics()
 	}

@@ -3,11 +3,13 @@
 package server
 
 import (
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Reach is the set of host names of the server, and of origins whose pages may call it.
@@ -176,4 +178,83 @@ func (s *Server) preflight(w http.ResponseWriter, methods []string, origin strin
 	}
 	w.Header().Set("Allow", strings.Join(append(methods, http.MethodOptions), ", "))
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// appSchemes are the URL schemes under which app shells load their pages. No website can have one of them as its origin.
+var appSchemes = []string{
+	"capacitor",          // Capacitor on iOS
+	"capacitor-electron", // Capacitor's desktop platform
+	"electrobun",
+	"tauri", // Tauri on macOS, iOS and Linux
+	"views", // Electrobun's bundled pages
+}
+
+// tauriHost is the host of Tauri's pages on Windows and Android. Tauri loads them over HTTP there.
+const tauriHost = "tauri.localhost"
+
+// appOrigin reports whether an origin belongs to an app on the user's device: to a shell, by its scheme, or to pages that the
+// device itself serves on any port. Capacitor on Android uses https://localhost.
+func appOrigin(u *url.URL) bool {
+	if u.Host == "" || u.User != nil {
+		return false
+	}
+	if slices.Contains(appSchemes, u.Scheme) {
+		return true
+	}
+	if u.Scheme != "http" && u.Scheme != "https" {
+		return false
+	}
+	host := u.Hostname()
+	if host == "localhost" || host == tauriHost {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// maxLoggedOrigins is how many refused origins are remembered. A client that invents origins must fill neither the log nor the
+// memory.
+const maxLoggedOrigins = 64
+
+// originLog logs each refused origin once, with the setting that would allow it. Browsers hide the reason from the page, which
+// sees only a failed connection, so its author finds the reason in the log.
+type originLog struct {
+	mu     sync.Mutex
+	logged map[string]bool
+}
+
+// logRefused logs an origin the first time that it is refused, with the setting that would allow it. A page retries for as long as
+// it is open, and each site could use many origins, so the number of logged ones is limited.
+func (l *originLog) logRefused(log *slog.Logger, origin string) {
+	if len(origin) > maxOriginLength {
+		return // no browser sends such an origin
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.logged[origin] || len(l.logged) >= maxLoggedOrigins {
+		return
+	}
+	if l.logged == nil {
+		l.logged = map[string]bool{}
+	}
+	l.logged[origin] = true
+	log.Warn("page refused: its origin is not allowed", "origin", origin, "setting", originSetting(origin))
+}
+
+// forget clears the logged origins, after the settings have changed.
+func (l *originLog) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.logged = nil
+}
+
+// maxOriginLength is the longest origin in the log, in bytes: a scheme, the longest host name and a port.
+const maxOriginLength = 300
+
+// originSetting returns the name of the setting that allows an origin.
+func originSetting(origin string) string {
+	if u, err := url.Parse(origin); err == nil && appOrigin(u) {
+		return "app_origins"
+	}
+	return "allowed_origins"
 }

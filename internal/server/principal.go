@@ -8,10 +8,13 @@ import (
 	"crypto/subtle"
 	"errors"
 	"net/http"
+	"net/netip"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/ratelimit"
 	"github.com/leat-dev/leat/internal/gateway"
 )
 
@@ -145,4 +148,124 @@ func acting(r *http.Request, id Identity) (Identity, error) {
 	}
 	id.Principal = gateway.Principal{Tenant: tenant, Subject: subject, Scopes: []string{gateway.ScopeAgent}, Acting: true}
 	return id, nil
+}
+
+// MaxToken is the length in bytes of the longest token.
+const MaxToken = 16 << 10
+
+// Identity is the principal of a request and the validity of its credentials.
+type Identity struct {
+	gateway.Principal
+	// when the credentials expire; zero means never, unless the API token changes
+	Expires time.Time
+
+	user    bool   // authenticated by a user's token and not by the API token
+	session string // id of the session cookie, if there was one
+}
+
+// Users verifies the tokens of end users. Several goroutines may call it.
+type Users interface {
+	// Verify returns the identity of a token's user. If the token is valid except that it has expired, the error wraps
+	// ErrExpired. If the token could not be checked, the error wraps ErrNotNow. The error's text never contains the token.
+	Verify(ctx context.Context, token string) (Identity, error)
+}
+
+// identification is the result of authentication, in a request's context.
+type identification struct {
+	id  Identity
+	err error // why authentication failed; id is zero then
+}
+
+type askedKey struct{}
+
+// IdentityOf returns the identity of a request of an [InBand] or [Public] route. It is zero if the request had no valid
+// credentials.
+func IdentityOf(ctx context.Context) Identity {
+	a, _ := ctx.Value(askedKey{}).(identification)
+	return a.id
+}
+
+// The limit on failed sign-ins of one client, so that tokens can't be guessed.
+
+// attemptRate is how many wrong tokens an address may present. It is enough for typing errors and for a page that repeats
+// requests with an old token, and too few for guessing.
+var attemptRate = ratelimit.Rate{Tokens: 30, Per: 2 * time.Minute}
+
+// maxAddresses is how many addresses are remembered. Above it, addresses without recent failures are removed first.
+const maxAddresses = 10_000
+
+// attempts counts the wrong tokens of each address. The zero value is ready to use.
+type attempts struct {
+	mu      sync.Mutex
+	buckets map[netip.Prefix]*ratelimit.Bucket
+}
+
+// wait returns how long an address has to wait until its next token is checked. It returns 0 if the address may try now.
+func (a *attempts) wait(from netip.Prefix, at time.Time) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	b := a.buckets[from]
+	if b == nil {
+		return 0
+	}
+	wait, ok := b.Take(at, attemptRate)
+	if ok {
+		b.Return(attemptRate)
+	}
+	return wait
+}
+
+// failed counts a wrong token.
+func (a *attempts) failed(from netip.Prefix, at time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	b := a.buckets[from]
+	if b == nil {
+		if a.buckets == nil {
+			a.buckets = map[netip.Prefix]*ratelimit.Bucket{}
+		}
+		if len(a.buckets) >= maxAddresses {
+			a.forget(at)
+		}
+		b = &ratelimit.Bucket{}
+		a.buckets[from] = b
+	}
+	b.Take(at, attemptRate)
+}
+
+// forget makes room in a full table: it removes the addresses without recent failures. If every address has some, it removes
+// arbitrary ones.
+func (a *attempts) forget(at time.Time) {
+	for k, b := range a.buckets {
+		if b.Full(at) {
+			delete(a.buckets, k)
+		}
+	}
+	for k := range a.buckets {
+		if len(a.buckets) < maxAddresses*3/4 {
+			return
+		}
+		delete(a.buckets, k)
+	}
+}
+
+// ClientPrefix returns the range of addresses that counts as one client: an IPv4 address, or the /64 that a provider assigns to
+// a customer. All unknown addresses count as one client.
+func ClientPrefix(r *http.Request) netip.Prefix { return prefixOf(ClientAddr(r)) }
+
+// prefixOf returns the network that counts as one client: an IPv4 address, or the /64 of an IPv6 address, of which a client usually
+// has all addresses.
+func prefixOf(ip netip.Addr) netip.Prefix {
+	if !ip.IsValid() {
+		return netip.Prefix{}
+	}
+	bits := 32
+	if ip.Is6() {
+		bits = 64
+	}
+	p, err := ip.Prefix(bits)
+	if err != nil {
+		return netip.Prefix{} // the address has a zone
+	}
+	return p
 }

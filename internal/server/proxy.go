@@ -4,11 +4,15 @@ package server
 
 import (
 	"context"
+	"crypto/rand"
 	"net"
 	"net/http"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/leat-dev/leat/agent"
 )
 
 // caller describes a request and its client, using forwarded headers only of trusted proxies.
@@ -228,12 +232,7 @@ func overUnix(r *http.Request) bool {
 // proxied reports whether headers show that a proxy, trusted or not, has forwarded the request. A page can't set these headers
 // without a preflight, which does not have them.
 func proxied(h http.Header) bool {
-	for _, name := range proxyHeaders {
-		if h.Get(name) != "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(proxyHeaders, func(name string) bool { return h.Get(name) != "" })
 }
 
 // proxyHeaders are the headers that proxies add.
@@ -258,4 +257,36 @@ func loopbackAddr(a net.Addr) bool {
 		return true
 	}
 	return loopbackName(hostname(a.String()))
+}
+
+// headerRequestID contains the id of a request, in the response and in the log. The id of a trusted proxy is used, so that both
+// logs match; from other clients the header is ignored.
+const headerRequestID = "X-Request-Id"
+
+// RequestID returns the id of a context's request, or "" outside of requests.
+func RequestID(ctx context.Context) string {
+	if c, ok := ctx.Value(callerKey{}).(*caller); ok {
+		return c.request
+	}
+	return ""
+}
+
+var (
+	requestID   = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,64}$`)
+	traceParent = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
+)
+
+// label gives a request of resolve its id and joins the client's trace. The work of a turn that the request starts belongs to the same
+// trace.
+func (s *Server) label(w http.ResponseWriter, r *http.Request) *http.Request {
+	id := r.Header.Get(headerRequestID)
+	if !s.trusted(r, parseAddr(r.RemoteAddr)) || !requestID.MatchString(id) {
+		id = rand.Text()[:16]
+	}
+	w.Header().Set(headerRequestID, id)
+	callerOf(r).request = id
+	if tp := r.Header.Get("Traceparent"); traceParent.MatchString(tp) {
+		r = r.WithContext(agent.WithTraceParent(r.Context(), tp))
+	}
+	return r
 }

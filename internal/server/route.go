@@ -4,11 +4,13 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/leat-dev/leat/internal/gateway"
 )
@@ -83,9 +85,7 @@ func (s *Server) Handle(rt Route) {
 	case rt.Access < Public || rt.Access > InBand:
 		panic(fmt.Sprintf("server: route %s %s has no valid Access", rt.Method, rt.Pattern))
 	}
-	if rt.MaxBody == 0 {
-		rt.MaxBody = DefaultMaxBody
-	}
+	rt.MaxBody = cmp.Or(rt.MaxBody, DefaultMaxBody)
 	s.mux.Handle(rt.Method+" "+rt.Pattern, &endpoint{s: s, Route: rt})
 	s.routes = append(s.routes, rt)
 	if !slices.Contains(s.methods, rt.Method) {
@@ -163,4 +163,21 @@ func (s *Server) allowed(r *http.Request) []string {
 	}
 	slices.Sort(methods)
 	return slices.Compact(methods)
+}
+
+// commandLimit bounds a command. It is longer than the gateway retries a commit, so that the gateway's own error, which tells the
+// client whether to retry, arrives before this limit.
+const commandLimit = 35 * time.Second
+
+// CommandContext returns a context for a change that must not be abandoned halfway: it doesn't end when the client disconnects,
+// only after [commandLimit]. Call cancel when the change is made.
+func CommandContext(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), commandLimit)
+}
+
+// Do runs a command to its end even if the client disconnects.
+func Do(ctx context.Context, gw *gateway.Gateway, p gateway.Principal, conversation string, c gateway.Command) (gateway.Ack, error) {
+	ctx, cancel := CommandContext(ctx)
+	defer cancel()
+	return gw.Do(ctx, p, conversation, c)
 }

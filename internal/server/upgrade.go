@@ -5,6 +5,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/leat-dev/leat/agent"
@@ -70,10 +71,5 @@ func (s *Server) DetachSocket(w http.ResponseWriter, r *http.Request, o socket.O
 
 // names reports whether a header's list contains a word.
 func names(h http.Header, name, word string) bool {
-	for _, v := range list(h, name) {
-		if strings.EqualFold(v, word) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list(h, name), func(v string) bool { return strings.EqualFold(v, word) })
 }

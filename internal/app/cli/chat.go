@@ -4,6 +4,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -245,9 +246,7 @@ func openRequest(t *transcript.Transcript) (turn string, request *event.Request)
 			r := t.Requests[0].Request
 			return t.ID, &r
 		}
-		if turn == "" {
-			turn = t.ID
-		}
+		turn = cmp.Or(turn, t.ID)
 	}
 	return turn, nil
 }
@@ -329,9 +328,7 @@ func (s *session) say(ctx context.Context, text string) error {
 		return err
 	}
 	s.ownMessages[ack.Message] = true
-	if s.turn == "" {
-		s.turn = ack.Turn // its events have not arrived yet
-	}
+	s.turn = cmp.Or(s.turn, ack.Turn) // its events have not arrived yet
 	if s.untitled {
 		s.untitled = false
 		title := clip(strings.Join(strings.Fields(text), " "), titleLength)
@@ -348,8 +345,8 @@ func (s *session) say(ctx context.Context, text string) error {
 // complain displays the reason for which the gateway refused a command. The user can correct that, for example with
 // another answer. Any other error is returned and ends the session.
 func (s *session) complain(err error) error {
-	var e *leat.Error
-	if !errors.As(err, &e) || !e.Rejected {
+	e, ok := errors.AsType[*leat.Error](err)
+	if !ok || !e.Rejected {
 		return err
 	}
 	s.mu.Lock()

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -246,10 +247,7 @@ func (s *screen) request(key string, r *transcript.Request) {
 	if len(options) == 0 && r.Kind == event.RequestApproval {
 		options = []string{string(event.Approve), string(event.Deny)}
 	}
-	text := clean(r.Prompt)
-	if text == "" {
-		text = "the agent is waiting for " + clean(string(r.Kind)) + " " + clean(r.Tool)
-	}
+	text := cmp.Or(clean(r.Prompt), "the agent is waiting for "+clean(string(r.Kind))+" "+clean(r.Tool))
 	if len(options) > 0 {
 		text += " [" + clean(strings.Join(options, "/")) + "]"
 	}

@@ -1,13 +1,20 @@
 package config
 
 import (
+	"fmt"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/goccy/go-yaml"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/base/process"
 	"github.com/leat-dev/leat/internal/service/quota"
 	"github.com/leat-dev/leat/internal/service/terminal"
+	"github.com/leat-dev/leat/internal/service/webhook"
 )
 
 // Terminal configures shell commands on this machine through the API. A command has all rights of the gateway's user,
@@ -145,4 +152,132 @@ type Eliza struct {
 	QueryToken bool `yaml:"query_token" env:"LEAT_ELIZA_QUERY_TOKEN ELIZA_ALLOW_WS_QUERY_TOKEN"`
 	// Emotes is a folder with avatar animations. If it is empty, the gateway has no animations.
 	Emotes string `yaml:"emotes"`
+}
+
+// Users configures which tokens of end users are valid and what their claims mean. Users are enabled if one of Secret, SecretFile,
+// KeyFile and JWKS is set.
+type Users struct {
+	Secret     string   `yaml:"secret"`
+	SecretFile string   `yaml:"secret_file"`
+	KeyFile    string   `yaml:"key_file"`
+	JWKS       string   `yaml:"jwks"`
+	Issuer     string   `yaml:"issuer"`
+	Audience   []string `yaml:"audience"`
+	// The names of claims.
+	SubjectClaim string `yaml:"subject_claim"`
+	TenantClaim  string `yaml:"tenant_claim"`
+	ScopesClaim  string `yaml:"scopes_claim"`
+	AdminScope   bool   `yaml:"admin_scope"`
+}
+
+// Enabled reports whether users can log in with tokens.
+func (u *Users) Enabled() bool { return u.sources() > 0 }
+
+// sources returns how many sources of keys are set. More than one is an error: it would be unclear which key signs
+// the tokens.
+func (u *Users) sources() (n int) {
+	for _, s := range []string{u.Secret, u.SecretFile, u.KeyFile, u.JWKS} {
+		if s != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// check checks the sources of keys and the claims. A JWKS belongs to an identity service that signs tokens for many
+// programs with the same keys, so it requires an issuer or an audience: a token for another program must not be valid
+// here.
+func (u *Users) check(bad reporter) {
+	n := u.sources()
+	switch {
+	case n > 1:
+		bad("users", "set only one of secret, secret_file, key_file and jwks; %d are set", n)
+	case n == 0 && (u.Issuer != "" || len(u.Audience) > 0 || u.TenantClaim != "" || u.ScopesClaim != "" || u.AdminScope):
+		bad("users", "tokens can't be verified without a key; set one of secret, secret_file, key_file and jwks")
+	}
+	if u.Secret != "" && len(u.Secret) < minSecret {
+		bad("users.secret", "has %d bytes, at least %d are required; generate one with openssl rand -base64 48", len(u.Secret), minSecret)
+	}
+	if u.JWKS != "" {
+		a, err := url.Parse(u.JWKS)
+		switch {
+		case err != nil || a.Host == "" || (a.Scheme != "https" && a.Scheme != "http"):
+			bad("users.jwks", "invalid URL; write it as https://id.example.com/.well-known/jwks.json")
+		case a.Scheme == "http" && !Loopback(a.Hostname()):
+			bad("users.jwks", "use https; with http, an attacker on the network could replace the keys")
+		}
+		if u.Issuer == "" && len(u.Audience) == 0 {
+			bad("users.jwks", "set users.audience or users.issuer, because an identity service signs tokens for other programs as well")
+		}
+	}
+	if u.SubjectClaim == "" {
+		bad("users.subject_claim", "must not be empty; the usual claim is sub")
+	}
+	if u.AdminScope && u.ScopesClaim == "" {
+		bad("users.admin_scope", "set users.scopes_claim to the claim that contains the scopes")
+	}
+}
+
+// minSecret is the minimum length of a secret in bytes. RFC 7518, section 3.2 requires it for HS256.
+const minSecret = 32
+
+// hook configures a URL that receives events. Package webhook documents the fields.
+type hook struct {
+	Name         string   `yaml:"name"`
+	URL          string   `yaml:"url"`
+	Secret       string   `yaml:"secret"`
+	Events       []string `yaml:"events"`
+	Content      bool     `yaml:"content"`
+	AllowPrivate bool     `yaml:"allow_private"`
+}
+
+// Webhooks are the configured webhooks. In the environment they are written as in the file, on one line.
+type Webhooks []hook
+
+// parse replaces the webhooks with those of a line of YAML. Unknown keys are errors, as in the file. The error omits
+// the line, which contains secrets.
+func (w *Webhooks) parse(s string) error {
+	var hooks Webhooks
+	if err := yaml.UnmarshalWithOptions([]byte(s), &hooks, yaml.Strict()); err != nil {
+		return fmt.Errorf("expected a list such as [{name: a, url: https://example.com, secret: …}]: %s", yaml.FormatError(err, false, false))
+	}
+	*w = hooks
+	return nil
+}
+
+// Hooks returns the webhooks in the form of package webhook.
+func (w Webhooks) Hooks() []webhook.Hook {
+	hooks := make([]webhook.Hook, len(w))
+	for i, h := range w {
+		hooks[i] = webhook.Hook{Name: h.Name, URL: h.URL, Secret: h.Secret, Content: h.Content, AllowPrivate: h.AllowPrivate}
+		for _, t := range h.Events {
+			hooks[i].Events = append(hooks[i].Events, event.Type(t))
+		}
+	}
+	return hooks
+}
+
+// check checks each webhook, which is named by its position and name, and that names are unique: the name identifies
+// a webhook in the outbox and in metrics.
+func (w Webhooks) check(bad reporter) {
+	names := map[string]bool{}
+	for i, h := range w.Hooks() {
+		for _, err := range h.Check() {
+			bad(fmt.Sprintf("webhooks: %d (%s)", i+1, h.Name), "%w", err)
+		}
+		if names[h.Name] {
+			bad("webhooks", "two webhooks have the name %q", h.Name)
+		}
+		names[h.Name] = true
+	}
+}
+
+// masked returns a copy without secrets.
+func (w Webhooks) masked() Webhooks {
+	hooks := append(Webhooks{}, w...)
+	for i := range hooks {
+		hooks[i].URL = agent.MaskURLs(hooks[i].URL)
+		mask(&hooks[i].Secret)
+	}
+	return hooks
 }

@@ -3,6 +3,8 @@ package doctor
 import (
 	"fmt"
 	"time"
+
+	"github.com/leat-dev/leat/internal/voice/vad"
 )
 
 // Level is the severity of a finding.
@@ -48,4 +50,15 @@ func (r *report) warn(fix, format string, args ...any) {
 // fail adds a finding that prevents the gateway from working. fix is as for warn.
 func (r *report) fail(fix, format string, args ...any) {
 	r.findings = append(r.findings, Finding{Check: r.check, Level: Fail, Message: fmt.Sprintf(format, args...), Fix: fix})
+}
+
+// Detector checks the archive of the speech detector.
+func Detector(path string) []Finding {
+	r := &report{check: "voice"}
+	if _, err := vad.Open(path); err != nil {
+		r.fail("set voice.vad to the archive leat-vad-VERSION.tar.gz of the gateway's release, or to the folder that is in it", "voice.vad: %v", err)
+	} else {
+		r.ok("the speech detector %s is complete", path)
+	}
+	return r.findings
 }

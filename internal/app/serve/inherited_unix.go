@@ -9,6 +9,8 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+
+	"github.com/leat-dev/leat/internal/server"
 )
 
 // firstInherited is the first file descriptor that systemd passes on (sd_listen_fds(3)).
@@ -45,7 +47,7 @@ func systemdListeners() ([]net.Listener, error) {
 		l, err := net.FileListener(f)
 		err = errors.Join(err, f.Close()) // the listener duplicated it
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("socket %d of systemd: %w", fd, err), closeListeners(listeners))
+			return nil, errors.Join(fmt.Errorf("socket %d of systemd: %w", fd, err), server.CloseListeners(listeners))
 		}
 		listeners = append(listeners, l)
 	}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/leat-dev/leat/internal/server"
 )
 
 // Only the owner and the group of a Unix socket may connect. The socket of a killed program is replaced, one in use is not.
@@ -31,7 +33,7 @@ func TestListenUnix(t *testing.T) {
 	if err != nil {
 		t.Fatal("left behind:", err)
 	}
-	if err := closeListeners(again); err != nil {
+	if err := server.CloseListeners(again); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(path, nil, 0o600); err != nil {

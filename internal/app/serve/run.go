@@ -8,6 +8,9 @@ import (
 	"os"
 
 	"github.com/leat-dev/leat/internal/app/config"
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/service/webhook"
+	"github.com/leat-dev/leat/transcript"
 )
 
 // Start starts the agents, resumes what the last run left unfinished, and begins to answer requests.
@@ -114,5 +117,17 @@ func (a *App) shutdown(ctx context.Context, signals <-chan os.Signal, next *conf
 			a.http.stop()
 			return next, errors.Join(err, <-a.http.result)
 		}
+	}
+}
+
+// webhookViewer lets webhooks read the conversations that they report on, with the rights of the admin. A deleted
+// conversation has nothing to read, which is not an error.
+func webhookViewer(gw *gateway.Gateway) webhook.ReadTranscript {
+	return func(ctx context.Context, conversation string, fn func(*transcript.Transcript) bool) error {
+		err := gw.ViewTranscript(ctx, gateway.Principal{Admin: true}, conversation, fn)
+		if errors.Is(err, gateway.ErrNotFound) {
+			return nil
+		}
+		return err
 	}
 }

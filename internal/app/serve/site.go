@@ -7,6 +7,7 @@ import (
 
 	"github.com/leat-dev/leat/internal/app/config"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/auth"
 )
 
 // site sets the options that say under which addresses the server is reached: the public URL, the path prefix, the
@@ -42,4 +43,22 @@ func Address(cfg *config.Config, l net.Listener) (at string, isURL bool) {
 		return "https://" + l.Addr().String() + base, true
 	}
 	return "http://" + l.Addr().String() + base, true
+}
+
+// users returns the verifier of users' tokens, or nil if users have none. Secrets and keys in files are read at once,
+// so that a wrong path is an error of the configuration. Keys at a URL are fetched for the first token: the gateway
+// starts without the identity service.
+func users(c config.Users, log *slog.Logger) (server.Users, error) {
+	if !c.Enabled() {
+		return nil, nil
+	}
+	v, err := auth.New(auth.Config{
+		Secret: c.Secret, SecretFile: c.SecretFile, KeyFile: c.KeyFile, JWKS: c.JWKS, Issuer: c.Issuer, Audience: c.Audience,
+		Claims: auth.Claims{Subject: c.SubjectClaim, Tenant: c.TenantClaim, Scopes: c.ScopesClaim}, Admin: c.AdminScope,
+		Log: log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: users: %w", config.ErrInvalid, err)
+	}
+	return v, nil
 }

@@ -133,26 +133,19 @@ func (s *Store) Run(ctx context.Context) {
 // the journal has deleted their records. It also removes abandoned uploads. All keys of files are held in memory meanwhile.
 func (s *Store) sweep(ctx context.Context, age time.Duration) error {
 	recorded := map[string]bool{}
-	for after := ""; ; {
-		const page = 1000
-		keys, err := s.journal.KeysAfter(ctx, journalkey.FilePrefix, after, page)
+	const page = 1000
+	for kv, err := range journal.EachKey(ctx, s.journal.KeysAfter, journalkey.FilePrefix, "", page) {
 		if err != nil {
 			return fmt.Errorf("attachments: list files: %w", err)
 		}
-		for _, kv := range keys {
-			after = kv.Key
-			conversation, id := path.Split(strings.TrimPrefix(kv.Key, journalkey.FilePrefix))
-			folder := files.Folder(strings.TrimSuffix(conversation, "/"))
-			var rec record
-			if err := json.Unmarshal(kv.Value, &rec); err != nil {
-				return fmt.Errorf("attachments: record of file %s: %w", id, err)
-			}
-			recorded[folder+"/"+id] = true
-			s.sizes.add(folder, rec.account(), id, rec.Size)
+		conversation, id := path.Split(strings.TrimPrefix(kv.Key, journalkey.FilePrefix))
+		folder := files.Folder(strings.TrimSuffix(conversation, "/"))
+		var rec record
+		if err := json.Unmarshal(kv.Value, &rec); err != nil {
+			return fmt.Errorf("attachments: record of file %s: %w", id, err)
 		}
-		if len(keys) < page {
-			break
-		}
+		recorded[folder+"/"+id] = true
+		s.sizes.add(folder, rec.account(), id, rec.Size)
 	}
 	count := 0
 	err := s.files.Sweep(age, func(folder, id string) bool { return recorded[folder+"/"+id] }, func(folder, id string) {

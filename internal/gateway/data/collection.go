@@ -36,23 +36,16 @@ func BySubject(kv journal.KeyValue, tenant, subject string) bool {
 // forEach calls f for each key of the subject, a page at a time. It stops at the first error. f may delete the keys it got. It reads
 // every key of the collection, because keys don't contain names; purges and exports are rare enough for that.
 func (c *Collection) forEach(ctx context.Context, j keyLister, tenant, subject string, f func(journal.KeyValue) error) error {
-	after := ""
-	for {
-		page, err := j.KeysAfter(ctx, c.Prefix, after, keyPage)
+	for kv, err := range journal.EachKey(ctx, j.KeysAfter, c.Prefix, "", keyPage) {
 		if err != nil {
 			return err
 		}
-		for _, kv := range page {
-			after = kv.Key
-			if !c.Of(kv, tenant, subject) {
-				continue
-			}
-			if err := f(kv); err != nil {
-				return err
-			}
+		if !c.Of(kv, tenant, subject) {
+			continue
 		}
-		if len(page) < keyPage {
-			return nil
+		if err := f(kv); err != nil {
+			return err
 		}
 	}
+	return nil
 }

@@ -58,8 +58,7 @@ func (s *surface) models(w http.ResponseWriter, _ *http.Request, p gateway.Princ
 	if n := len(list.Data); n > 0 {
 		list.FirstID, list.LastID = &list.Data[0].ID, &list.Data[n-1].ID
 	}
-	server.WriteJSON(w, http.StatusOK, list)
-	return nil
+	return server.Respond(w, list, nil)
 }
 
 // model answers GET /v1/models/{model}.
@@ -70,6 +69,5 @@ func (s *surface) model(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	if !s.hasAgent(p, name) {
 		return unknownModel(name)
 	}
-	server.WriteJSON(w, http.StatusOK, modelOf(name))
-	return nil
+	return server.Respond(w, modelOf(name), nil)
 }

@@ -3,6 +3,7 @@
 package compat
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/leat-dev/leat/event"
@@ -71,10 +72,7 @@ func pieces(messages []*transcript.Message, turn string, hasEnded bool) []piece 
 func questions(open []*transcript.Request) []piece {
 	var list []piece
 	for _, r := range open {
-		text := r.Prompt
-		if text == "" {
-			text = strings.TrimSpace("The agent waits for " + string(r.Kind) + " " + r.Tool)
-		}
+		text := cmp.Or(r.Prompt, strings.TrimSpace("The agent waits for "+string(r.Kind)+" "+r.Tool))
 		list = append(list, piece{reasoning: true, part: "request." + r.ID, text: "\n\n[waiting for a person] " + text + "\n\n"})
 	}
 	return list

@@ -95,8 +95,7 @@ func (s *surface) list(w http.ResponseWriter, r *http.Request, p gateway.Princip
 			return err
 		}
 	}
-	server.WriteJSON(w, http.StatusOK, map[string]any{"conversations": conversations})
-	return nil
+	return server.Respond(w, map[string]any{"conversations": conversations}, nil)
 }
 
 // create answers POST /api/conversations. The keys with which Eliza's clients ask for a greeting are ignored.
@@ -195,11 +194,8 @@ type okay struct {
 // delete answers DELETE /api/conversations/{id}. It waits for the commit, so a client that gets the
 // response finds the conversation gone from every list.
 func (s *surface) delete(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
-	if _, err := server.Do(r.Context(), s.gw, p, r.PathValue("id"), gateway.Command{Type: gateway.CommandDelete}); err != nil {
-		return err
-	}
-	server.WriteJSON(w, http.StatusOK, okay{true})
-	return nil
+	_, err := server.Do(r.Context(), s.gw, p, r.PathValue("id"), gateway.Command{Type: gateway.CommandDelete})
+	return server.Respond(w, okay{true}, err)
 }
 
 // markRead answers POST /api/conversations/{id}/read: it marks the conversation as read up to a seq, or all of it without one.

@@ -43,8 +43,7 @@ func (e *emoteRoutes) list(w http.ResponseWriter, _ *http.Request, _ gateway.Pri
 	if emotes == nil {
 		emotes = []emote{}
 	}
-	server.WriteJSON(w, http.StatusOK, map[string][]emote{"emotes": emotes})
-	return nil
+	return server.Respond(w, map[string][]emote{"emotes": emotes}, nil)
 }
 
 // emoteFrame is the frame that makes the clients play an emote. It repeats the data of the catalogue, so a
@@ -76,8 +75,7 @@ func (e *emoteRoutes) show(w http.ResponseWriter, r *http.Request, p gateway.Pri
 	if e.Send != nil {
 		e.Send(hub.Frame{Broadcast: p.Admin, Private: !p.Admin, Tenant: p.Tenant, Subject: p.Subject, JSON: b})
 	}
-	server.WriteJSON(w, http.StatusOK, map[string]bool{"ok": true})
-	return nil
+	return server.Respond(w, map[string]bool{"ok": true}, nil)
 }
 
 // file serves only files that the catalogue names.

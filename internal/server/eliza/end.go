@@ -3,6 +3,7 @@
 package eliza
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/leat-dev/leat/event"
@@ -98,9 +99,7 @@ func (a answer) outcome() (e outcome, ok bool) {
 	if !visible {
 		e.text = failureTexts[e.FailureKind]
 	}
-	if e.MessageID == "" {
-		e.MessageID = t.ID // the id under which the list has the failure
-	}
+	e.MessageID = cmp.Or(e.MessageID, t.ID) // the id under which the list has the failure
 	return e, true
 }
 

@@ -57,6 +57,5 @@ func (s *surface) importMessages(w http.ResponseWriter, r *http.Request, p gatew
 	if !imported {
 		response = importResponse{ConversationID: id, Skipped: len(body.Messages), AlreadyPopulated: true}
 	}
-	server.WriteJSON(w, http.StatusOK, response)
-	return nil
+	return server.Respond(w, response, nil)
 }

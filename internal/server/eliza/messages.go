@@ -165,6 +165,5 @@ func (s *surface) abort(w http.ResponseWriter, r *http.Request, p gateway.Princi
 		}
 		response.Aborted = !ack.AlreadyEnded
 	}
-	server.WriteJSON(w, http.StatusOK, response)
-	return nil
+	return server.Respond(w, response, nil)
 }

@@ -101,8 +101,7 @@ func (t *shell) run(w http.ResponseWriter, r *http.Request, _ gateway.Principal)
 	}
 	t.srv.Log().Info("terminal command", "request", server.RequestID(r.Context()), "run", run.ID, "remote", server.ClientAddr(r).String())
 	if !in.Capture {
-		server.WriteJSON(w, http.StatusOK, map[string]bool{"ok": true})
-		return nil
+		return server.Respond(w, map[string]bool{"ok": true}, nil)
 	}
 	select {
 	case <-run.Done():

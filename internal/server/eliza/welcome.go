@@ -35,8 +35,7 @@ func (s *surface) greet(w http.ResponseWriter, r *http.Request, p gateway.Princi
 			}
 		}
 	}
-	server.WriteJSON(w, http.StatusOK, greeting)
-	return nil
+	return server.Respond(w, greeting, nil)
 }
 
 // cleanup deletes the caller's conversations without messages, except the open one.
@@ -69,8 +68,7 @@ func (s *surface) cleanup(w http.ResponseWriter, r *http.Request, p gateway.Prin
 			deleted = append(deleted, c.ID)
 		}
 	}
-	server.WriteJSON(w, http.StatusOK, map[string]any{"deleted": deleted})
-	return nil
+	return server.Respond(w, map[string]any{"deleted": deleted}, nil)
 }
 
 // access answers GET /api/auth/status: whether a token is required. Pairing is never available.

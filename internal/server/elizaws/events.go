@@ -81,8 +81,7 @@ func (s *surface) events(w http.ResponseWriter, r *http.Request, p gateway.Princ
 		id := signals.ID(e.N)
 		answer.Latest = &id
 	}
-	server.WriteJSON(w, http.StatusOK, answer)
-	return nil
+	return server.Respond(w, answer, nil)
 }
 
 // clampLimit returns the limit nearest to v. Like Eliza's server, it refuses no value.
@@ -165,8 +164,7 @@ func (s *surface) publish(w http.ResponseWriter, r *http.Request, p gateway.Prin
 		return fault(err, "")
 	}
 	response.ID = signals.ID(n)
-	server.WriteJSON(w, http.StatusOK, response)
-	return nil
+	return server.Respond(w, response, nil)
 }
 
 // publishMany answers POST /api/signals, which has one signal per line. It publishes all of them or none.
@@ -213,8 +211,7 @@ func (s *surface) publishMany(w http.ResponseWriter, r *http.Request, p gateway.
 	if len(batch) > 0 {
 		answer.Last = signals.ID(last)
 	}
-	server.WriteJSON(w, http.StatusOK, answer)
-	return nil
+	return server.Respond(w, answer, nil)
 }
 
 // fault converts an error of the signal log for the client. The prefix precedes the text of an invalid signal.

@@ -80,8 +80,7 @@ func (c *webSocket) markRead(id string, seq int64) {
 // logUnread logs a read position that was not saved or sent. An unknown conversation is not logged, because clients may name
 // any.
 func (c *webSocket) logUnread(id string, err error) {
-	var rejection *gateway.Rejection
-	if c.ctx.Err() != nil || errors.As(err, &rejection) || errors.Is(err, gateway.ErrNotFound) || errors.Is(err, gateway.ErrForbidden) || errors.Is(err, gateway.ErrClosed) {
+	if _, isRejected := errors.AsType[*gateway.Rejection](err); isRejected || c.ctx.Err() != nil || errors.Is(err, gateway.ErrNotFound) || errors.Is(err, gateway.ErrForbidden) || errors.Is(err, gateway.ErrClosed) {
 		return
 	}
 	c.s.srv.Log().Warn("read position not saved", "conversation", id, "error", err)

@@ -46,8 +46,7 @@ func (f *surface) uploads(s *server.Server) {
 
 // limits answers with the limits for uploads.
 func (f *surface) limits(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
-	server.WriteJSON(w, http.StatusOK, map[string]any{"maxSize": f.files.MaxFile(), "workspace": f.files.HasWorkspace()})
-	return nil
+	return server.Respond(w, map[string]any{"maxSize": f.files.MaxFile(), "workspace": f.files.HasWorkspace()}, nil)
 }
 
 // create starts an upload, or stores a whole file.
@@ -141,8 +140,7 @@ func (f *surface) status(w http.ResponseWriter, r *http.Request, p gateway.Princ
 		return busy(err)
 	}
 	setHeaders(w, &u)
-	server.WriteJSON(w, http.StatusOK, body(&u))
-	return nil
+	return server.Respond(w, body(&u), nil)
 }
 
 // offset is status for tus clients.

@@ -88,3 +88,19 @@ func (i inspect) trace(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	t, err := i.turns.Trace(r.Context(), p, r.PathValue("turn"), after)
 	return server.Respond(w, traceResponse{t, time.Now().UnixMilli()}, err)
 }
+
+// mismatch answers POST /api/conversations/{id}/mismatches: a client reports that its copy of a message differs from the log.
+//
+// A mismatch means that a client applied the events in another way than the gateway did, which is a bug in
+// one of them. The report is counted and logged, and it changes nothing.
+func (i inspect) mismatch(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	var m inspection.Mismatch
+	if err := server.DecodeStrict(r, &m); err != nil {
+		return err
+	}
+	if err := i.turns.Mismatch(r.Context(), p, r.PathValue("id"), m); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

@@ -77,8 +77,7 @@ func (n *native) agents(w http.ResponseWriter, _ *http.Request, p gateway.Princi
 	if err := gateway.Decide(p, gateway.ActionList, nil); err != nil {
 		return err
 	}
-	server.WriteJSON(w, http.StatusOK, map[string]any{"agents": n.gw.Catalog().Agents(p)})
-	return nil
+	return server.Respond(w, map[string]any{"agents": n.gw.Catalog().Agents(p)}, nil)
 }
 
 // checkAgents answers POST /api/agents/check: the agents, each with the result of a request to it. It is a POST because it
@@ -109,6 +108,28 @@ func (n *native) dialects(w http.ResponseWriter, _ *http.Request, p gateway.Prin
 		}
 		dialects = append(dialects, dialectInfo{d.Name, d.Summary, framing})
 	}
-	server.WriteJSON(w, http.StatusOK, map[string]any{"dialects": dialects})
-	return nil
+	return server.Respond(w, map[string]any{"dialects": dialects}, nil)
+}
+
+// headerKey carries a command's idempotency key if the body has none.
+const headerKey = "Idempotency-Key"
+
+// command answers POST /api/conversations/{id}/commands.
+//
+// A key makes a command idempotent: a repetition returns the first result. The header exists for clients
+// whose HTTP library sets it with each retry. Two different keys are refused, because to choose one would
+// silently break the other's retries.
+func (n *native) command(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	var c gateway.Command
+	if err := server.DecodeStrict(r, &c); err != nil {
+		return err
+	}
+	if key := r.Header.Get(headerKey); key != "" {
+		if c.Key != "" && c.Key != key {
+			return server.Invalid("the key in the body differs from the %s header; send one of them", headerKey)
+		}
+		c.Key = key
+	}
+	ack, err := n.gw.Do(r.Context(), p, r.PathValue("id"), c)
+	return server.Respond(w, ack, err)
 }

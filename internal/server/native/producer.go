@@ -185,8 +185,8 @@ func (g *ingest) acknowledge(ctx context.Context, bodyRead <-chan error) (err er
 // error. An invalid stream fails its turn, so end waits for that, up to endLimit, to report the state that
 // the turn has from then on.
 func (g *ingest) end(ctx context.Context, err error) error {
-	var streamErr *dialect.Error
-	if errors.As(err, &streamErr) {
+	_, isInvalid := errors.AsType[*dialect.Error](err)
+	if isInvalid {
 		select { // the gateway is about to fail the turn
 		case <-g.producer.Done():
 		case <-time.After(endLimit):
@@ -201,7 +201,7 @@ func (g *ingest) end(ctx context.Context, err error) error {
 	default:
 	}
 	switch {
-	case released && !line.IsOver && streamErr == nil:
+	case released && !line.IsOver && !isInvalid:
 		err = server.ErrShutdown // this process gave the turn up, and the body's error is a consequence of that
 	case turnErr != nil && (err == nil || errors.Is(err, io.EOF)):
 		err = turnErr

@@ -78,8 +78,7 @@ func (s *surface) list(w http.ResponseWriter, _ *http.Request, _ gateway.Princip
 			entries = append(entries, entry)
 		}
 	}
-	server.WriteJSON(w, http.StatusOK, map[string][]listEntry{"plugins": entries})
-	return nil
+	return server.Respond(w, map[string][]listEntry{"plugins": entries}, nil)
 }
 
 // installBody is the request to install a plugin. Eliza's clients send a name. autoRestart is ignored, because no restart is
@@ -161,8 +160,7 @@ func (s *surface) remove(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	}
 	s.record(r, p, "plugin.remove", name, audit.Done)
 	s.srv.Log().Info("plugin removed", "request", server.RequestID(r.Context()), "plugin", name)
-	server.WriteJSON(w, http.StatusOK, map[string]bool{"ok": true})
-	return nil
+	return server.Respond(w, map[string]bool{"ok": true}, nil)
 }
 
 // record adds an installation to the audit log. If that fails, the installation stays.

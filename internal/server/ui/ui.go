@@ -2,10 +2,18 @@ package ui
 
 import (
 	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"path"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -105,4 +113,65 @@ func register(s *server.Server, pattern string, f file) {
 		return nil
 	}
 	s.Handle(server.Route{Method: http.MethodGet, Pattern: pattern, Access: server.Public, Linkable: true, Handler: serve})
+}
+
+// form is the content of a file in a content coding, such as gzip; the coding is empty for the content as it is.
+type form struct {
+	coding  string
+	content []byte
+	// The hash of the content, so a browser that has the file gets 304.
+	tag string
+}
+
+func newForm(coding string, content []byte) form {
+	sum := sha256.Sum256(content)
+	return form{coding, content, `"` + hex.EncodeToString(sum[:8]) + `"`}
+}
+
+// choose returns the form for a client by its Accept-Encoding headers.
+func (f *file) choose(accept []string) (form, error) {
+	i := slices.IndexFunc(f.forms, func(o form) bool { return o.coding == "" || accepts(accept, o.coding) })
+	if i >= 0 {
+		return f.forms[i], nil
+	}
+	// Only programs accept no coding, so the decompressed content isn't kept.
+	z, err := gzip.NewReader(bytes.NewReader(f.forms[len(f.forms)-1].content))
+	if err != nil {
+		return form{}, fmt.Errorf("decompress: %w", err)
+	}
+	content, err := io.ReadAll(z)
+	if err != nil {
+		return form{}, fmt.Errorf("decompress: %w", err)
+	}
+	return newForm("", content), nil
+}
+
+// accepts reports whether Accept-Encoding headers name a coding, and don't refuse it with the weight 0 (RFC 9110, section 12.5.3).
+func accepts(headers []string, coding string) bool {
+	for _, h := range headers {
+		for item := range strings.SplitSeq(h, ",") {
+			name, weight, hasWeight := strings.Cut(item, ";")
+			if !strings.EqualFold(strings.TrimSpace(name), coding) {
+				continue
+			}
+			q, err := strconv.ParseFloat(strings.TrimPrefix(strings.TrimSpace(weight), "q="), 64)
+			return !hasWeight || err == nil && q > 0
+		}
+	}
+	return false
+}
+
+// registerDetector adds the speech detector below /ui/vad/: the document of a frame, and the two files that the page passes to it.
+//
+// The detector is WebAssembly, which the policy of the page forbids. So it runs in a frame with a separate policy: one script, identified
+// by its hash, may compile WebAssembly. The sandbox removes the frame's origin, so the script has access neither to the page nor to the
+// user's cookie, and default-src forbids all connections.
+func registerDetector(s *server.Server, a *vad.Archive) {
+	sum := sha256.Sum256(a.Script)
+	framePolicy := "default-src 'none'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "' 'wasm-unsafe-eval'; " +
+		"sandbox allow-scripts; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+	document := bytes.Join([][]byte{[]byte(`<!doctype html><meta charset="utf-8"><title>Speech detector</title><script>`), a.Script, []byte("</script>\n")}, nil)
+	register(s, "/ui/vad/detector.html", file{contentType: types[".html"], policy: framePolicy, forms: []form{newForm("", document)}, isFramed: true})
+	register(s, "/ui/vad/runtime.wasm", file{contentType: "application/wasm", policy: policy, forms: []form{newForm("gzip", a.Runtime)}})
+	register(s, "/ui/vad/model.onnx", file{contentType: "application/octet-stream", policy: policy, forms: []form{newForm("gzip", a.Model)}})
 }

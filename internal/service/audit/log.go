@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -95,12 +96,8 @@ func (l *Log) Note(e Entry) (journal.KeyValue, error) {
 
 // stamp sets the defaults of an entry's time and result.
 func stamp(e *Entry) {
-	if e.At == 0 {
-		e.At = time.Now().UnixMilli()
-	}
-	if e.Result == "" {
-		e.Result = Done
-	}
+	e.At = cmp.Or(e.At, time.Now().UnixMilli())
+	e.Result = cmp.Or(e.Result, Done)
 }
 
 // Wake tells Run that keys returned by Note were committed. It never blocks.

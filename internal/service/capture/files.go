@@ -118,9 +118,7 @@ func (f *ring) scan(seg *segment) error {
 			return nil
 		}
 		at += size
-		if seg.firstAt == 0 {
-			seg.firstAt = h.at
-		}
+		seg.firstAt = cmp.Or(seg.firstAt, h.at)
 		seg.lastAt = h.at
 		if h.kind == recordBegin && h.intact(payload) {
 			if k := f.find(h.turn, payload); k != nil {
@@ -212,9 +210,7 @@ func (f *ring) append(seg *segment, kind byte, k *turnIndex, at int64, payload [
 	n := int64(len(f.buf) - before)
 	seg.size += n
 	f.total += n
-	if seg.firstAt == 0 {
-		seg.firstAt = at
-	}
+	seg.firstAt = cmp.Or(seg.firstAt, at)
 	seg.lastAt = at
 	if len(f.buf) > 1<<20 {
 		f.flush()

@@ -110,12 +110,7 @@ func (m *masker) matches(b []byte) bool {
 
 // occurs reports whether b contains a mark of the form.
 func (f *form) occurs(b []byte) bool {
-	for _, mark := range f.marks {
-		if bytes.Contains(b, []byte(mark)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.marks, func(mark string) bool { return bytes.Contains(b, []byte(mark)) })
 }
 
 // maxPending limits the bytes of a line of a body that are held in memory until its end arrives.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/store/journal"
 )
 
 // Dimension is a property by which sums are grouped.
@@ -246,34 +247,28 @@ func (l *Ledger) eachRow(ctx context.Context, q *Query, f func(*Row) error) erro
 
 // scan calls f with the query's rows among the keys with a prefix that follow the key after.
 func (l *Ledger) scan(ctx context.Context, q *Query, prefix, after string, f func(*Row) error) error {
-	for {
-		keys, err := l.store.KeysAfter(ctx, prefix, after, page)
+	for kv, err := range journal.EachKey(ctx, l.store.KeysAfter, prefix, after, page) {
 		if err != nil {
 			return fmt.Errorf("usage: %w", err)
 		}
-		for _, kv := range keys {
-			after = kv.Key
-			if dayOfKey(kv.Key) > q.To {
-				return nil
-			}
-			if kv.Value == nil {
-				continue // damaged; the journal has logged it
-			}
-			r, err := rowOf(kv)
-			if err != nil {
-				return err
-			}
-			if !q.selects(&r) {
-				continue
-			}
-			if err := f(&r); err != nil {
-				return err
-			}
-		}
-		if len(keys) < page {
+		if dayOfKey(kv.Key) > q.To {
 			return nil
 		}
+		if kv.Value == nil {
+			continue // damaged; the journal has logged it
+		}
+		r, err := rowOf(kv)
+		if err != nil {
+			return err
+		}
+		if !q.selects(&r) {
+			continue
+		}
+		if err := f(&r); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // selects checks the tenant and the subject of a row. The key only contains a short hash, which two subjects may share.

@@ -1,9 +1,14 @@
 package webhook
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
 
 // Metrics counts deliveries by hook. Use [NewMetrics]; the zero value isn't usable.
 type Metrics struct {
+	prometheus.Collector
+
 	Tries   *prometheus.CounterVec // attempts, by result: delivered, refused or unreachable
 	Drops   *prometheus.CounterVec
 	Backlog *prometheus.GaugeVec
@@ -11,14 +16,17 @@ type Metrics struct {
 
 // NewMetrics returns metrics that aren't registered.
 func NewMetrics() *Metrics {
+	registry := prometheus.NewRegistry()
+	auto := promauto.With(registry)
 	return &Metrics{
-		Tries: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Collector: registry,
+		Tries: auto.NewCounterVec(prometheus.CounterOpts{
 			Name: "leat_webhook_tries_total", Help: "Tries to deliver, by hook and result: delivered, refused or unreachable.",
 		}, []string{"hook", "result"}),
-		Drops: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Drops: auto.NewCounterVec(prometheus.CounterOpts{
 			Name: "leat_webhook_dropped_total", Help: "Deliveries given up after 24 hours, by hook.",
 		}, []string{"hook"}),
-		Backlog: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Backlog: auto.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "leat_webhook_waiting", Help: "Waiting deliveries, by hook. Above 16384, those that are only in the journal are not counted.",
 		}, []string{"hook"}),
 	}
@@ -31,20 +39,4 @@ func (m *Metrics) begin(hook string) {
 	}
 	m.Drops.WithLabelValues(hook)
 	m.Backlog.WithLabelValues(hook)
-}
-
-var _ prometheus.Collector = (*Metrics)(nil)
-
-// Describe implements [prometheus.Collector].
-func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
-	m.Tries.Describe(ch)
-	m.Drops.Describe(ch)
-	m.Backlog.Describe(ch)
-}
-
-// Collect implements [prometheus.Collector].
-func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
-	m.Tries.Collect(ch)
-	m.Drops.Collect(ch)
-	m.Backlog.Collect(ch)
 }

@@ -221,32 +221,25 @@ func (q *queue) scan(ctx context.Context) error {
 
 // loadWindow adds deliveries from the journal until the window is full. complete means that it reached the end.
 func (q *queue) loadWindow(ctx context.Context) (complete bool, err error) {
-	after := ""
-	for {
-		page, err := q.journal.KeysAfter(ctx, q.prefix, after, scanPage)
+	for kv, err := range journal.EachKey(ctx, q.journal.KeysAfter, q.prefix, "", scanPage) {
 		if err != nil {
 			return false, fmt.Errorf("list deliveries: %w", err)
 		}
-		for _, kv := range page {
-			after = kv.Key
-			var d entry
-			if err := json.Unmarshal(kv.Value, &d); err != nil {
-				q.log.Error("webhook: delivery skipped", "key", kv.Key, "error", fmt.Errorf("%w: %w", errStored, err))
-				continue
-			}
-			var notBefore time.Time
-			if d.Next > 0 {
-				notBefore = earlier(time.UnixMilli(d.Next), time.Now().Add(maxAge)) // the clock may have been wrong when it was stored
-			}
-			q.mu.Lock()
-			ok := q.window.add(d.Conversation, deliveryRef{strings.TrimPrefix(kv.Key, q.prefix), d.Seq}, notBefore)
-			q.mu.Unlock()
-			if !ok {
-				return false, nil
-			}
+		var d entry
+		if err := json.Unmarshal(kv.Value, &d); err != nil {
+			q.log.Error("webhook: delivery skipped", "key", kv.Key, "error", fmt.Errorf("%w: %w", errStored, err))
+			continue
 		}
-		if len(page) < scanPage {
-			return true, nil
+		var notBefore time.Time
+		if d.Next > 0 {
+			notBefore = earlier(time.UnixMilli(d.Next), time.Now().Add(maxAge)) // the clock may have been wrong when it was stored
+		}
+		q.mu.Lock()
+		ok := q.window.add(d.Conversation, deliveryRef{strings.TrimPrefix(kv.Key, q.prefix), d.Seq}, notBefore)
+		q.mu.Unlock()
+		if !ok {
+			return false, nil
 		}
 	}
+	return true, nil
 }

@@ -3,6 +3,7 @@
 package feed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,9 +70,7 @@ func (f *Feed) scan(ctx context.Context, upto int64, fn func(*event.Event) error
 		if err != nil {
 			return err
 		}
-		if epoch == "" {
-			epoch = r.Epoch
-		}
+		epoch = cmp.Or(epoch, r.Epoch)
 		if r.Epoch != epoch {
 			return fmt.Errorf("%w: the log was replaced while it was read", ErrLost)
 		}

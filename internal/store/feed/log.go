@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 
@@ -69,9 +70,7 @@ func (c *Config) setDefaults() {
 	if c.TailBytes <= 0 {
 		c.TailBytes = defaultTailBytes
 	}
-	if c.Idle == 0 {
-		c.Idle = defaultIdle
-	}
+	c.Idle = cmp.Or(c.Idle, defaultIdle)
 	if c.Window.Messages <= 0 {
 		c.Window.Messages = transcript.DefaultWindow.Messages
 	}

@@ -5,6 +5,10 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/leat-dev/leat/event"
@@ -229,4 +233,85 @@ func NewEpoch() string {
 	var b [8]byte
 	rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
+}
+
+// EachKey returns the keys with a prefix that follow the key after, in ascending order. It reads them in pages with list, which is
+// [Journal.KeysAfter], so keys may be written meanwhile. After an error there are no further keys.
+func EachKey(
+	ctx context.Context, list func(ctx context.Context, prefix, after string, limit int) ([]KeyValue, error), prefix, after string, page int,
+) iter.Seq2[KeyValue, error] {
+	return func(yield func(KeyValue, error) bool) {
+		for {
+			keys, err := list(ctx, prefix, after, page)
+			if err != nil {
+				yield(KeyValue{}, err)
+				return
+			}
+			for _, kv := range keys {
+				after = kv.Key
+				if !yield(kv, nil) {
+					return
+				}
+			}
+			if len(keys) < page {
+				return
+			}
+		}
+	}
+}
+
+// MaxKey limits the length of a key, in bytes.
+const MaxKey = 1 << 10
+
+// Validate returns an error that wraps [ErrInvalid] if no log could accept the batch. Every implementation of Append calls it
+// first.
+func (b *Batch) Validate() error {
+	if b.Conversation == "" {
+		return fmt.Errorf("%w: conversation is missing", ErrInvalid)
+	}
+	if err := event.CheckID("conversation", b.Conversation); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if b.Create && b.Summary == nil {
+		return fmt.Errorf("%w: creating a conversation requires a summary", ErrInvalid)
+	}
+	if b.Expected < 0 {
+		return fmt.Errorf("%w: expected seq %d", ErrInvalid, b.Expected)
+	}
+	for i := range b.Events {
+		if want := b.Expected + int64(i) + 1; b.Events[i].Seq != want {
+			return fmt.Errorf("%w: event %d has seq %d, want %d", ErrInvalid, i, b.Events[i].Seq, want)
+		}
+	}
+	for _, kv := range b.Keys {
+		if kv.Key == "" || len(kv.Key) > MaxKey {
+			return fmt.Errorf("%w: key has %d bytes, must have 1 to %d", ErrInvalid, len(kv.Key), MaxKey)
+		}
+	}
+	return nil
+}
+
+// Compare orders summaries as a listing does: by Updated, newest first, then by ID, highest first.
+func (s *Summary) Compare(o *Summary) int {
+	switch {
+	case s.Updated > o.Updated, s.Updated == o.Updated && s.ID > o.ID:
+		return -1
+	case s.Updated == o.Updated && s.ID == o.ID:
+		return 0
+	}
+	return 1
+}
+
+// Matches reports whether q selects the summary. It ignores Limit.
+func (q *Query) Matches(s *Summary) bool {
+	if (q.Tenant != "" && q.Tenant != s.Tenant) || (q.Owner != "" && q.Owner != s.Owner) || (q.Unfinished && len(s.Open) == 0) || (!q.System && strings.HasPrefix(s.ID, SystemPrefix)) {
+		return false
+	}
+	if q.IDs != nil && !slices.Contains(q.IDs, s.ID) {
+		return false
+	}
+	if q.BeforeUpdated == 0 && q.BeforeID == "" {
+		return true
+	}
+	return s.Compare(&Summary{Updated: q.BeforeUpdated, ID: q.BeforeID}) > 0
 }

@@ -121,8 +121,7 @@ func (c *Conn) control(m message) error {
 
 // stop ends the connection after an error of next. It returns the cause, which wraps ErrDisconnected.
 func (c *Conn) stop(err error) error {
-	var v *violation
-	if errors.As(err, &v) {
+	if v, ok := errors.AsType[*violation](err); ok {
 		c.isBroken = true
 		c.setAnswer(closing{v.code, v.reason, false})
 	} else {

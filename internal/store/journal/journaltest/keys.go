@@ -21,9 +21,7 @@ import (
 func putKeys(t rapid.TB, j journal.Journal, id string, kv ...journal.KeyValue) {
 	t.Helper()
 	s, err := j.Conversation(context.Background(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := j.Append(context.Background(), journal.Batch{Conversation: id, Expected: s.Head, Keys: kv}); err != nil {
 		t.Fatalf("put into %s: %v", id, err)
 	}
@@ -80,9 +78,7 @@ func testKeys(t *testing.T, open Open) {
 		"ä":      {"ä"},
 	} {
 		list, err := j.Keys(ctx, prefix)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var got []string
 		for _, kv := range list {
 			got = append(got, kv.Key)
@@ -204,9 +200,7 @@ func testKeysOfAnotherLog(t *testing.T, open Open) {
 	err := j.Append(ctx, journal.Batch{Conversation: "new", Create: true, Summary: &s, Keys: []journal.KeyValue{
 		{Key: "new/mine", Value: []byte("1"), Log: "new"}, {Key: "new/its", Value: []byte("1"), Log: "$own"},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, id := range []string{"c", "new"} {
 		must(t, j.Delete(ctx, id))
 	}

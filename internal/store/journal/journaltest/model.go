@@ -39,9 +39,7 @@ func testModel(t *testing.T, open Open) {
 func RunDurable(t *testing.T, open func(dir string) (journal.Journal, error)) {
 	dir := t.TempDir()
 	j, err := open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := j.Close(); err != nil {
 			t.Errorf("close: %v", err)
@@ -229,9 +227,7 @@ func (m *model) check(t rapid.TB, j journal.Journal) {
 			}
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		m.checkLog(t, id, l, r)
 		want = append(want, journal.Summary{
 			ID: id, Tenant: m.tenant, Title: l.title, Updated: l.updated, Epoch: l.epoch, Head: int64(len(l.w.Log)), Compacted: l.compacted, Trimmed: l.trimmed,
@@ -243,17 +239,13 @@ func (m *model) check(t rapid.TB, j journal.Journal) {
 		t.Fatalf("%d conversations take %d bytes, and their tenant %d", len(want), owner, tenant)
 	}
 	got, err := j.Conversations(ctx, journal.Query{Tenant: m.tenant})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	slices.SortFunc(want, func(a, b journal.Summary) int { return a.Compare(&b) })
 	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
 		t.Fatalf("conversations (-want +got):\n%s", d)
 	}
 	keys, err := j.Keys(ctx, m.tenant+"/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	have := map[string]string{}
 	for _, kv := range keys {
 		have[kv.Key] = string(kv.Value)

@@ -67,9 +67,7 @@ func testReadLimit(t *testing.T, open Open) {
 		after, pages := int64(0), 0
 		for {
 			r, err := j.Read(context.Background(), "c", after, limit)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if r.HasMore && len(r.Events) == 0 {
 				t.Fatalf("limit %d: HasMore is set for an empty page", limit)
 			}

@@ -28,9 +28,7 @@ func testSummary(t *testing.T, open Open) {
 	must(t, j.Append(ctx, journal.Batch{Conversation: "c", Create: true, Summary: &give}))
 	get := func() journal.Summary {
 		s, err := j.Conversation(ctx, "c")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return s
 	}
 	original := get()
@@ -116,9 +114,7 @@ func testQuery(t *testing.T, open Open) {
 			var got []string
 			for {
 				list, err := j.Conversations(ctx, page)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				for _, s := range list {
 					got = append(got, s.ID)
 					page.BeforeUpdated, page.BeforeID = s.Updated, s.ID

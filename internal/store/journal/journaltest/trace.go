@@ -57,14 +57,10 @@ func testTrace(t *testing.T, open Open) {
 	appendEvents(t, j, "c", log[6:]...)
 	after := time.Now().UnixMilli()
 	recent, err := j.Trace(ctx, "c", "t")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	compact(t, j, "c", int64(len(log)))
 	got, err := j.Trace(ctx, "c", "t")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if d := cmp.Diff(recent, got); d != "" {
 		t.Errorf("compaction changed the trace (-before +after):\n%s", d)
 	}

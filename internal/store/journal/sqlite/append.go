@@ -3,6 +3,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,13 +45,7 @@ const maxKept = 256 << 10
 // Append implements [journal.Journal]. The batch is encoded here, in the caller's goroutine, so that the writer, which all
 // conversations share, only seals and stores it.
 func (j *Journal) Append(ctx context.Context, b journal.Batch) error {
-	if err := b.Validate(); err != nil {
-		return fmt.Errorf("append: %w", err)
-	}
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("append: %w", err)
-	}
-	r, err := newRequest(&b)
+	r, err := newRequest(ctx, &b)
 	if err != nil {
 		return err
 	}
@@ -67,10 +62,7 @@ func (j *Journal) Append(ctx context.Context, b journal.Batch) error {
 
 // AppendAsync implements [journal.AsyncAppender].
 func (j *Journal) AppendAsync(b journal.Batch, report func(error)) error {
-	if err := b.Validate(); err != nil {
-		return fmt.Errorf("append: %w", err)
-	}
-	r, err := newRequest(&b)
+	r, err := newRequest(background, &b)
 	if err != nil {
 		return err
 	}
@@ -81,8 +73,11 @@ func (j *Journal) AppendAsync(b journal.Batch, report func(error)) error {
 	return nil
 }
 
-// newRequest returns a request for a batch.
-func newRequest(b *journal.Batch) (*request, error) {
+// newRequest returns a request for a valid batch, unless ctx has ended.
+func newRequest(ctx context.Context, b *journal.Batch) (*request, error) {
+	if err := cmp.Or(b.Validate(), ctx.Err()); err != nil {
+		return nil, fmt.Errorf("append: %w", err)
+	}
 	r := requests.Get().(*request)
 	if err := r.batch.encode(b); err != nil {
 		return nil, fmt.Errorf("append to %s: %w", b.Conversation, err)

@@ -111,7 +111,7 @@ func Open(opt Options) (_ *Journal, err error) {
 		maintenance: make(chan struct{}, 1),
 	}
 	j.ctx, j.cancel = context.WithCancel(context.Background())
-	j.readers = newPool()
+	j.readers = &pool{make(chan *conn, readerCount)} // connect fills it
 	if j.log == nil {
 		j.log = slog.Default()
 	}
