@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leat-dev/leat/chattest/internal/memory"
 )
 
 // call is one request of the Web API.
@@ -94,7 +96,7 @@ func (s *Server) api(w http.ResponseWriter, r *http.Request, method string) {
 	fault := s.begin(c)
 	var a *answer
 	defer func() { s.end(c, a) }()
-	if fault != nil && (!fault.wait(r.Context()) || fault.Before) {
+	if fault != nil && (!memory.WaitForRelease(r.Context(), fault.Release) || fault.Before) {
 		panic(http.ErrAbortHandler)
 	}
 	var result *answer

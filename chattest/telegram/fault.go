@@ -1,7 +1,6 @@
 package telegram
 
 import (
-	"context"
 	"net/http"
 	"time"
 )
@@ -26,19 +25,6 @@ func (s *Server) Fail(f Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = append(s.faults, &f)
-}
-
-// wait delays a request. It returns false if the client has gone meanwhile.
-func (f *Fault) wait(ctx context.Context) bool {
-	if f.Release == nil {
-		return true
-	}
-	select {
-	case <-f.Release:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // failure returns the refusal that a fault makes. Without a description it is the one that the real API gives for the status.

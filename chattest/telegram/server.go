@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/leat-dev/leat/chattest/internal/memory"
 )
 
 const (
@@ -186,7 +188,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	call := &call{s: s, method: method, params: params, form: r.MultipartForm, at: time.Now()}
 	fault := s.begin(call)
 	defer s.end(call)
-	if fault != nil && !fault.wait(r.Context()) {
+	if fault != nil && !memory.WaitForRelease(r.Context(), fault.Release) {
 		panic(http.ErrAbortHandler)
 	}
 	if fault != nil && fault.Before {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/leat-dev/leat/chattest/internal/memory"
 )
 
 // The routes of the API, for [Fault] and [Request].
@@ -158,7 +160,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	fault := s.begin(c)
 	defer s.end(c)
-	if fault != nil && !fault.wait(r.Context()) || fault != nil && fault.Before {
+	if fault != nil && !memory.WaitForRelease(r.Context(), fault.Release) || fault != nil && fault.Before {
 		panic(http.ErrAbortHandler)
 	}
 	var result any

@@ -1,4 +1,5 @@
 // Package memory answers requests without sockets, for the fakes of chat platforms. So they can be used in a testing/synctest bubble.
+// It also chooses and delays the faults that their requests meet.
 package memory
 
 import (
