@@ -12,8 +12,11 @@ import (
 var ErrClosed = errors.New("chattest: the connection was closed")
 
 // RoundTrip answers a request with a handler, which gets it as a server does: with a host and a body. If the request's context ends
-// meanwhile, its error is returned, because the client has given up then.
+// meanwhile, its error is returned, because the client has given up then. A request for a WebSocket gets a connection in memory.
 func RoundTrip(h http.Handler, r *http.Request) (response *http.Response, err error) {
+	if r.Header.Get("Upgrade") != "" {
+		return upgrade(h, r), nil
+	}
 	defer func() {
 		if p := recover(); p == http.ErrAbortHandler {
 			response, err = nil, ErrClosed
