@@ -1,6 +1,7 @@
 package feishu
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -133,9 +134,7 @@ type delivered struct {
 
 // New returns a server. A chat exists once a person has written in it.
 func New(o Options) *Server {
-	if o.TokenLife == 0 {
-		o.TokenLife = 2 * time.Hour
-	}
+	o.TokenLife = cmp.Or(o.TokenLife, 2*time.Hour)
 	return &Server{
 		opt: o, tokens: map[string]time.Time{}, chats: map[string]*chat{}, messages: map[string]*Message{},
 		cards: map[string]*card{}, files: map[string]*File{},

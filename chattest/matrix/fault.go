@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"cmp"
 	"net/http"
 	"time"
 
@@ -37,12 +38,8 @@ func (f *Fault) failure() *failure {
 		return tooMany(f.RetryAfter)
 	}
 	code, text := f.Code, f.Text
-	if code == "" {
-		code = "M_UNKNOWN"
-	}
-	if text == "" {
-		text = http.StatusText(f.Status)
-	}
+	code = cmp.Or(code, "M_UNKNOWN")
+	text = cmp.Or(text, http.StatusText(f.Status))
 	return refuse(f.Status, code, "%s", text)
 }
 

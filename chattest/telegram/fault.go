@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"cmp"
 	"net/http"
 	"time"
 )
@@ -38,8 +39,6 @@ func (f *Fault) failure() *failure {
 			return tooMany(seconds)
 		}
 	}
-	if description == "" {
-		description = http.StatusText(f.Status)
-	}
+	description = cmp.Or(description, http.StatusText(f.Status))
 	return &failure{f.Status, description, parameters}
 }

@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -140,9 +141,7 @@ type Entity struct {
 
 // New returns a server without chats. A chat exists once a person has written in it.
 func New(o Options) *Server {
-	if o.Username == "" {
-		o.Username = "leat_bot"
-	}
+	o.Username = cmp.Or(o.Username, "leat_bot")
 	return &Server{opt: o, changed: make(chan struct{}), chats: map[int64]*chat{}, nextUpdate: 1000, nextID: 1}
 }
 

@@ -1,6 +1,7 @@
 package whatsapp
 
 import (
+	"cmp"
 	"net/http"
 	"time"
 
@@ -48,9 +49,6 @@ func (f *Fault) failure() *failure {
 	if f.Limit > 0 {
 		return pairLimit()
 	}
-	message := f.Message
-	if message == "" {
-		message = http.StatusText(f.Status)
-	}
+	message := cmp.Or(f.Message, http.StatusText(f.Status))
 	return &failure{status: f.Status, code: f.Code, message: message}
 }

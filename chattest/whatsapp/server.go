@@ -1,6 +1,7 @@
 package whatsapp
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -108,9 +109,7 @@ type File struct {
 
 // New returns a server. A chat exists once a person has written.
 func New(o Options) *Server {
-	if o.Phone == "" {
-		o.Phone = "+1 555 010 0000"
-	}
+	o.Phone = cmp.Or(o.Phone, "+1 555 010 0000")
 	return &Server{opt: o, people: map[string]*chat{}, received: map[string]*Message{}, files: map[string]*File{}}
 }
 
@@ -208,9 +207,7 @@ func (c *call) find() (func() (any, *failure), *failure) {
 			return nil, invalid("The body isn't JSON: %v", err)
 		}
 		c.route, c.chat = RouteMessages, c.text("to")
-		if c.chat == "" {
-			c.chat = c.text("recipient")
-		}
+		c.chat = cmp.Or(c.chat, c.text("recipient"))
 		if c.text("status") != "" {
 			c.route = RouteRead
 			return c.acknowledge, nil

@@ -3,6 +3,7 @@
 package memory
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -25,19 +26,17 @@ func RoundTrip(h http.Handler, r *http.Request) (response *http.Response, err er
 		}
 	}()
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, Received(r))
+	h.ServeHTTP(w, received(r))
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
 	return w.Result(), nil
 }
 
-// Received returns a copy of a client's request as a server gets it.
-func Received(r *http.Request) *http.Request {
+// received returns a copy of a client's request as a server gets it.
+func received(r *http.Request) *http.Request {
 	o := r.Clone(r.Context())
-	if o.Host == "" {
-		o.Host = r.URL.Host
-	}
+	o.Host = cmp.Or(o.Host, r.URL.Host)
 	if o.Body == nil {
 		o.Body = http.NoBody
 	}

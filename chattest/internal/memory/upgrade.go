@@ -10,11 +10,11 @@ import (
 // upgrade answers a request for a WebSocket, of which both ends are in memory: the body of the response is the client's end of a pipe, and
 // the other end belongs to a goroutine until the handler returns.
 func upgrade(h http.Handler, r *http.Request) *http.Response {
-	client, server := Pipe()
+	client, server := newPipe()
 	w := &hijacker{header: http.Header{}, conn: server, status: make(chan int, 1)}
 	go func() {
 		defer server.Close()
-		h.ServeHTTP(w, Received(r.WithContext(context.WithoutCancel(r.Context())))) // the context is that of the handshake only
+		h.ServeHTTP(w, received(r.WithContext(context.WithoutCancel(r.Context())))) // the context is that of the handshake only
 		w.WriteHeader(http.StatusOK)                                                // unless there was an answer
 	}()
 	status := <-w.status
