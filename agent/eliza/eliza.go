@@ -173,14 +173,7 @@ func (a *Agent) create(ctx context.Context, in agent.Input, emitter *agent.Emitt
 	if s.Conversation == "" {
 		return s, &agent.Error{Code: call.CodeAnswer, Message: "the server created a conversation without an id"}
 	}
-	b, err := json.Marshal(s)
-	if err != nil {
-		return s, err
-	}
-	if err := emitter.KeepSession(ctx, b); err != nil && !errors.Is(err, agent.ErrNoSession) {
-		return s, err
-	}
-	return s, nil
+	return s, call.StoreSession(ctx, emitter, s)
 }
 
 // content returns the text and the images of a chat message. The chat accepts only images, and only with their

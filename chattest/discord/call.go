@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"mime/multipart"
 	"net/http"
@@ -164,9 +165,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, route string, run
 	if fault != nil && fault.After {
 		panic(http.ErrAbortHandler)
 	}
-	for key, values := range c.limits {
-		w.Header()[key] = values
-	}
+	maps.Copy(w.Header(), c.limits)
 	c.status = write(w, result, failed)
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -287,9 +288,7 @@ func (c *call) write(w http.ResponseWriter, result any, failed *failure) {
 			return
 		}
 	case flat:
-		for key, field := range v {
-			answer[key] = field
-		}
+		maps.Copy(answer, v)
 	default:
 		answer["data"] = result
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -127,9 +128,7 @@ func (c *Client) attempt(ctx context.Context, method, path string, header http.H
 	if err != nil {
 		return err
 	}
-	for k, v := range header {
-		req.Header[k] = v
-	}
+	maps.Copy(req.Header, header)
 	res, err := c.client().Do(req)
 	if err != nil {
 		return fmt.Errorf("leat: %w", err)

@@ -128,7 +128,7 @@ func decode(method string, response *http.Response, raw []byte, result any) erro
 	case a.Error != "":
 		return &apiError{Method: method, Reason: a.Error, Scope: a.Scope}
 	default: // not the API, but something on the way to it, which may have passed the request on
-		return unknown(method, fmt.Errorf("HTTP %d without an answer of the API", response.StatusCode))
+		return fmt.Errorf("slack: %s: %w (HTTP %d without an answer of the API)", method, live.ErrUnknown, response.StatusCode)
 	}
 	return live.DecodeResult(raw, result, "slack: answer of "+method)
 }

@@ -45,11 +45,6 @@ func unsent(method string, err error) error {
 	return fmt.Errorf("slack: %s: %w (%w)", method, live.ErrUnsent, err)
 }
 
-// unknown returns the error of a request that may have taken effect.
-func unknown(method string, err error) error {
-	return fmt.Errorf("slack: %s: %w (%w)", method, live.ErrUnknown, err)
-}
-
 // is reports whether an error is a refusal for one of the reasons.
 func is(err error, reasons ...string) bool {
 	return slices.Contains(reasons, live.Refusal[apiError](err).Reason)

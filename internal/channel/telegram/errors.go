@@ -70,11 +70,10 @@ func (t *chat) explain(err error) error {
 	refusal, ok := errors.AsType[*apiError](err)
 	is := func(meaning error) error { return fmt.Errorf("%w: %w", meaning, err) }
 	switch {
-	case !ok || isUnmodified(err):
-		if ok {
-			return nil
-		}
+	case !ok:
 		return err
+	case isUnmodified(err):
+		return nil
 	case refusal.Code == http.StatusTooManyRequests:
 		return &live.Penalty{Wait: refusal.RetryAfter, Err: err}
 	case refusal.Code >= http.StatusInternalServerError:
