@@ -201,6 +201,14 @@ func (e *Emitter) OnEnd(flush func() []event.Event) {
 	e.release = append(e.release, flush)
 }
 
+// CloseOnEnd is [Emitter.OnEnd] with the operations that a decoder still buffers. Its lock is the emitter's.
+func (e *Emitter) CloseOnEnd(d dialect.Decoder) {
+	e.OnEnd(func() []event.Event {
+		ops, _ := d.Close() // an error for an incomplete stream is expected, since the turn ended before it
+		return ops
+	})
+}
+
 // Close rejects all further output and returns the operations that were still buffered. The gateway calls it at the turn's end; further
 // calls return nil.
 func (e *Emitter) Close() []event.Event {

@@ -86,6 +86,15 @@ func (s *Spec) SetOptions(options map[string]string) error {
 	return nil
 }
 
+// WithOption returns a copy of the spec with an option.
+func (s Spec) WithOption(name, value string) Spec {
+	options := map[string]string{}
+	maps.Copy(options, s.Options)
+	options[name] = value
+	s.Options = options
+	return s
+}
+
 // check checks the kind and the name. The target and the options are checked by the kind.
 func (s *Spec) check() error {
 	if s.Kind == "" {

@@ -4,6 +4,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -147,9 +148,7 @@ func (s *Stream) decode(step func() ([]event.Event, error)) error {
 		}
 		for i := range ops {
 			// The first upstream turn is this one; the others are nested in it.
-			if s.turnKey == "" {
-				s.turnKey = ops[i].Turn
-			}
+			s.turnKey = cmp.Or(s.turnKey, ops[i].Turn)
 			s.hasBegun.Store(true)
 			if ops[i].Type == event.TurnEnd && (ops[i].Turn == "" || ops[i].Turn == s.turnKey) {
 				s.hasEnded.Store(true)

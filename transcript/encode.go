@@ -23,10 +23,7 @@ func (s *Snapshot) AppendJSON(b []byte) ([]byte, error) {
 	w.list("messages", len(s.Messages), func(i int) { w.message(s.Messages[i]) })
 	w.list("turns", len(s.Turns), func(i int) { w.value(s.Turns[i]) })
 	w.close('}')
-	if w.err != nil {
-		return nil, fmt.Errorf("transcript: encode: %w", w.err)
-	}
-	return w.b, nil
+	return w.result("encode")
 }
 
 // MarshalJSON is AppendJSON for encoding/json.
@@ -36,10 +33,7 @@ func (s *Snapshot) MarshalJSON() ([]byte, error) { return s.AppendJSON(nil) }
 func (m *Message) AppendJSON(b []byte) ([]byte, error) {
 	w := writer{b: b}
 	w.message(m)
-	if w.err != nil {
-		return nil, fmt.Errorf("transcript: encode message: %w", w.err)
-	}
-	return w.b, nil
+	return w.result("encode message")
 }
 
 // MarshalJSON is AppendJSON for encoding/json.
@@ -49,10 +43,7 @@ func (m *Message) MarshalJSON() ([]byte, error) { return m.AppendJSON(nil) }
 func (p *Part) MarshalJSON() ([]byte, error) {
 	var w writer
 	w.part(p)
-	if w.err != nil {
-		return nil, fmt.Errorf("transcript: encode part: %w", w.err)
-	}
-	return w.b, nil
+	return w.result("encode part")
 }
 
 // size estimates the length of the JSON, with 3 % more for escapes in texts, so that the buffer seldom has to grow and be copied.
@@ -97,6 +88,14 @@ func (w *writer) int(k string, v int64) {
 		w.key(k)
 		w.b = append(strconv.AppendInt(w.b, v, 10), ',')
 	}
+}
+
+// result returns what was written, or an error that names the operation.
+func (w *writer) result(operation string) ([]byte, error) {
+	if w.err != nil {
+		return nil, fmt.Errorf("transcript: %s: %w", operation, w.err)
+	}
+	return w.b, nil
 }
 
 func (w *writer) bool(k string, v bool) {

@@ -49,11 +49,7 @@ func (a *Agent) openSession(ctx context.Context, p *peer, in agent.Input, emitte
 		return "", false, &agent.Error{Code: codeStream, Message: "the agent opened a session without an id"}
 	}
 	p.learn(created.ID, true)
-	b, err := json.Marshal(storedSession{created.ID})
-	if err != nil {
-		return "", false, err
-	}
-	if err := emitter.KeepSession(ctx, b); err != nil && !errors.Is(err, agent.ErrNoSession) {
+	if err := call.StoreSession(ctx, emitter, storedSession{created.ID}); err != nil {
 		return "", false, err
 	}
 	return created.ID, true, nil

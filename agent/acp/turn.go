@@ -3,6 +3,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,7 +25,7 @@ type turn struct {
 	emitter *agent.Emitter
 	grace   time.Duration
 	dialect dialect.Dialect
-	dec     dialect.Decoder // guarded by the emitter's lock, because the emitter calls flush from other goroutines
+	dec     dialect.Decoder // guarded by the emitter's lock, because the emitter closes it from other goroutines
 
 	hasEnded  bool           // the agent's output has ended the turn
 	request   *event.Request // the question in the current line, if any
@@ -42,7 +43,7 @@ func (t *turn) run(ctx context.Context, p promptParams) error {
 	lines := t.peer.turns.Begin(t.session)
 	defer t.peer.turns.End(t.session, lines)
 	t.peer.Aside.Refill()
-	t.emitter.OnEnd(t.flush)
+	t.emitter.CloseOnEnd(t.dec)
 	if b, err := json.Marshal(p); err == nil {
 		t.emitter.CaptureSent(b)
 	}
@@ -121,12 +122,6 @@ func (t *turn) intercept(e event.Event) bool {
 	return false
 }
 
-// flush returns the events that the decoder still buffers when the turn ends. The emitter calls it once, with its lock held.
-func (t *turn) flush() []event.Event {
-	ops, _ := t.dec.Close() // it reports an incomplete stream, which is expected if the turn was ended from outside
-	return ops
-}
-
 // ask asks the readers for a permission and sends the answer to the agent, in a goroutine because the agent may continue
 // meanwhile. If open is done first, the answer is "cancelled", which the protocol demands for every open request of a cancelled
 // turn.
@@ -202,10 +197,7 @@ func (t *turn) giveUp(ctx context.Context, cause error) error {
 // stop cancels a turn that was ended from outside and waits until the agent answers the prompt, at most for the grace period.
 // Until then, updates are dropped and permission requests are cancelled. It returns the cause of the end.
 func (t *turn) stop(ctx context.Context, lines *process.Listener[line]) error {
-	cause := context.Cause(ctx)
-	if cause == nil {
-		cause = agent.ErrTurnOver // the emitter refused an event because the turn has ended; ctx is about to be cancelled
-	}
+	cause := cmp.Or(context.Cause(ctx), agent.ErrTurnOver) // the emitter refused an event because the turn has ended; ctx is about to be cancelled
 	if err := t.sendCancel(); err != nil {
 		return errors.Join(cause, err)
 	}

@@ -139,14 +139,10 @@ func (a *Agent) acquire(ctx context.Context, session string, emitter *agent.Emit
 // Check implements [agent.Checker]. The request for the server's health needs no model, so the check is free of
 // charge.
 func (a *Agent) Check(ctx context.Context) error {
-	req, err := call.JSON(ctx, http.MethodGet, a.base.JoinPath("health"), a.cfg.Token, nil)
-	if err != nil {
-		return err
-	}
 	var health struct {
 		Status string `json:"status"`
 	}
-	if err := call.Do(a.client, req, &health); err != nil {
+	if err := call.DoJSON(ctx, a.client, http.MethodGet, a.base.JoinPath("health"), a.cfg.Token, nil, &health); err != nil {
 		return err
 	}
 	if health.Status != "ok" {

@@ -164,11 +164,7 @@ func (a *Agent) create(ctx context.Context, in agent.Input, emitter *agent.Emitt
 		} `json:"conversation"`
 	}
 	err = call.Repeat(ctx, emitter, func() error {
-		req, err := call.JSON(ctx, http.MethodPost, a.base.JoinPath("api/conversations"), a.cfg.Token, map[string]string{"title": title})
-		if err != nil {
-			return err
-		}
-		return call.Do(a.client, req, &created)
+		return call.DoJSON(ctx, a.client, http.MethodPost, a.base.JoinPath("api/conversations"), a.cfg.Token, map[string]string{"title": title}, &created)
 	})
 	if err != nil {
 		return session{}, err
@@ -177,14 +173,7 @@ func (a *Agent) create(ctx context.Context, in agent.Input, emitter *agent.Emitt
 	if s.Conversation == "" {
 		return s, &agent.Error{Code: call.CodeAnswer, Message: "the server created a conversation without an id"}
 	}
-	b, err := json.Marshal(s)
-	if err != nil {
-		return s, err
-	}
-	if err := emitter.KeepSession(ctx, b); err != nil && !errors.Is(err, agent.ErrNoSession) {
-		return s, err
-	}
-	return s, nil
+	return s, call.StoreSession(ctx, emitter, s)
 }
 
 // content returns the text and the images of a chat message. The chat accepts only images, and only with their
@@ -212,11 +201,7 @@ func (a *Agent) Stop(ctx context.Context, in agent.Input) error {
 	if len(in.Session) == 0 || json.Unmarshal(in.Session, &s) != nil || s.Room == "" {
 		return nil
 	}
-	req, err := call.JSON(ctx, http.MethodPost, call.Path(a.base, "api", "turns", s.Room, "abort"), a.cfg.Token, nil)
-	if err != nil {
-		return err
-	}
-	err = call.Do(a.client, req, nil)
+	err := call.DoJSON(ctx, a.client, http.MethodPost, call.Path(a.base, "api", "turns", s.Room, "abort"), a.cfg.Token, nil, nil)
 	if failed, ok := errors.AsType[*call.Failure](err); ok && failed.Status == http.StatusNotFound {
 		return nil
 	}
@@ -226,14 +211,10 @@ func (a *Agent) Stop(ctx context.Context, in agent.Input) error {
 // Check implements [agent.Checker]. It succeeds if the server accepts the token and reports that its agent is
 // running. A server that reports no state is accepted.
 func (a *Agent) Check(ctx context.Context) error {
-	req, err := call.JSON(ctx, http.MethodGet, a.base.JoinPath("api/status"), a.cfg.Token, nil)
-	if err != nil {
-		return err
-	}
 	var status struct {
 		State string `json:"state"`
 	}
-	if err := call.Do(a.client, req, &status); err != nil {
+	if err := call.DoJSON(ctx, a.client, http.MethodGet, a.base.JoinPath("api/status"), a.cfg.Token, nil, &status); err != nil {
 		return err
 	}
 	if status.State != "" && status.State != "running" {

@@ -3,6 +3,7 @@
 package letta
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -183,8 +184,5 @@ var errClosed = errors.New("the connection was closed")
 
 // closeError returns the reason why the connection has ended. frames must be closed.
 func (l *connection) closeError() error {
-	if l.err == nil {
-		return errClosed
-	}
-	return l.err
+	return cmp.Or(l.err, errClosed)
 }

@@ -2,8 +2,6 @@ package letta
 
 import (
 	"context"
-	"encoding/json"
-	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -46,17 +44,12 @@ func discover(ctx context.Context, dialects dialect.Registry, s agent.Spec) ([]a
 	}
 	offers := make([]agent.Offer, len(agents))
 	for i, info := range agents {
-		options := maps.Clone(s.Options)
-		if options == nil {
-			options = map[string]string{}
-		}
-		options["agent"] = info.ID
 		if info.LastRun.After(info.Updated) {
 			info.Updated = info.LastRun
 		}
 		offers[i] = agent.Offer{
 			Type: agent.OfferAgent, ID: info.ID, Name: info.Name, Updated: info.Updated,
-			Spec: agent.Spec{Name: s.Kind, Kind: s.Kind, Target: s.Target, Options: options}.String(),
+			Spec: agent.Spec{Name: s.Kind, Kind: s.Kind, Target: s.Target, Options: s.Options}.WithOption("agent", info.ID).String(),
 		}
 	}
 	return offers, nil
@@ -76,23 +69,10 @@ func (k *socketAgent) agents(ctx context.Context) ([]agentInfo, error) {
 		return nil, err
 	}
 	defer l.close()
-	id := newID()
-	b, err := l.call(ctx, k.times, id, map[string]any{
-		"type": "agent_list", "request_id": id, "query": map[string]int{"limit": agent.MaxOffers},
-	}, func([]byte) error { return nil })
-	if err != nil {
-		return nil, err
+	var list struct {
+		Agents []agentInfo `json:"agents"`
 	}
-	var res struct {
-		Success bool        `json:"success"`
-		Error   string      `json:"error"`
-		Agents  []agentInfo `json:"agents"`
-	}
-	switch err := json.Unmarshal(b, &res); {
-	case err != nil:
-		return nil, &failure{code: codeStatus, message: "the Letta server sent an invalid response; is the target an App Server?"}
-	case !res.Success:
-		return nil, &failure{code: codeRefused, message: "the Letta server refused the request: " + res.Error}
-	}
-	return res.Agents, nil
+	query := map[string]int{"limit": agent.MaxOffers}
+	err = k.request(ctx, l, map[string]any{"type": "agent_list", "query": query}, &list, ignore)
+	return list.Agents, err
 }

@@ -178,10 +178,8 @@ func streamFrom(seq int64) map[string]any {
 
 // runInfo returns the server's description of a run.
 func (r *restAgent) runInfo(ctx context.Context, id string) (info runInfo, err error) {
-	if err = r.callJSON(ctx, &info, http.MethodGet, nil, nil, "runs", id); err != nil {
-		return info, err
-	}
-	return info, nil
+	err = r.callJSON(ctx, &info, http.MethodGet, nil, nil, "runs", id)
+	return info, err
 }
 
 // usage returns the chunk with a run's token usage. It returns nil if the server doesn't return the usage, since the text is

@@ -3,20 +3,17 @@
 package letta
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/agent/internal/call"
@@ -47,18 +44,7 @@ func newREST(b base) *restAgent {
 	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/v1")
 	u.RawQuery, u.Fragment = "", ""
 	b.url = &u
-	return &restAgent{base: b, activeTurns: map[string]*turn{}, turnByRun: map[string]string{}, logger: slog.New(slog.DiscardHandler), client: &http.Client{
-		Transport: call.Decoding{Transport: &http.Transport{
-			Proxy:               http.ProxyFromEnvironment,
-			DialContext:         (&net.Dialer{Timeout: b.times.dial}).DialContext,
-			TLSHandshakeTimeout: b.times.dial,
-			ForceAttemptHTTP2:   true,
-			MaxIdleConns:        64, MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
-			DisableCompression: true, // compression delays text until a block is full
-		}},
-		// A redirect would send the token to another address.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	return &restAgent{base: b, activeTurns: map[string]*turn{}, turnByRun: map[string]string{}, logger: slog.New(slog.DiscardHandler), client: call.ClientWithin(b.times.dial)}
 }
 
 // Start implements [agent.Keeper]. It only sets the logger.
@@ -100,30 +86,11 @@ func (r *restAgent) call(ctx context.Context, method string, query url.Values, b
 		u = u.JoinPath("/")
 	}
 	u.RawQuery = query.Encode()
-	var reader io.Reader
-	if body != nil {
-		b, err := json.Marshal(body)
-		if err != nil {
-			return nil, err
-		}
-		reader = bytes.NewReader(b)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, u.String(), reader)
+	req, err := call.JSON(ctx, method, u, r.cfg.Token, body)
 	if err != nil {
 		return nil, err
 	}
-	h := req.Header
-	h.Set("User-Agent", "Leat")
-	h.Set("Accept", "application/json, text/event-stream")
-	if body != nil {
-		h.Set("Content-Type", "application/json")
-	}
-	if r.cfg.Token != "" {
-		h.Set("Authorization", "Bearer "+r.cfg.Token)
-	}
-	if tp := agent.TraceParent(ctx); tp != "" {
-		h.Set("Traceparent", tp)
-	}
+	req.Header.Set("Accept", "application/json, text/event-stream")
 	res, err := r.client.Do(req)
 	if err != nil {
 		return nil, connectFailure(err)

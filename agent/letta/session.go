@@ -3,9 +3,9 @@ package letta
 import (
 	"context"
 	"encoding/json"
-	"errors"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/agent/internal/call"
 )
 
 // session is the identity of a conversation at the server. It is stored in the journal, next to the conversation.
@@ -39,12 +39,5 @@ func (b *base) session(in agent.Input) (session, error) {
 // storeSession stores the session with the conversation. A caller without session storage, such as a one-off command, is fine:
 // each of its turns then gets a new conversation at the server.
 func storeSession(ctx context.Context, emitter *agent.Emitter, s session) error {
-	raw, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	if err := emitter.KeepSession(ctx, raw); err != nil && !errors.Is(err, agent.ErrNoSession) {
-		return err
-	}
-	return nil
+	return call.StoreSession(ctx, emitter, s)
 }

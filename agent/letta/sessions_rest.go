@@ -29,6 +29,15 @@ type conversationInfo struct {
 	LastMessage time.Time `json:"last_message_at"`
 }
 
+// sessionInfo returns the conversation as a session. One without messages is listed by the time of its creation.
+func (c *conversationInfo) sessionInfo() agent.SessionInfo {
+	at := c.LastMessage
+	if at.IsZero() {
+		at = c.Created
+	}
+	return agent.SessionInfo{ID: c.ID, Title: c.Summary, Updated: at}
+}
+
 // anyAgent reports whether conversations use different agents upstream.
 func (b *base) anyAgent() bool { return strings.Contains(b.cfg.Agent, "{") }
 
@@ -46,11 +55,7 @@ func (r *restAgent) ListSessions(ctx context.Context, limit int) ([]agent.Sessio
 	}
 	infos := make([]agent.SessionInfo, 0, len(list)+1)
 	for _, c := range list {
-		at := c.LastMessage
-		if at.IsZero() {
-			at = c.Created
-		}
-		infos = append(infos, agent.SessionInfo{ID: c.ID, Title: c.Summary, Updated: at})
+		infos = append(infos, c.sessionInfo())
 	}
 	slices.SortStableFunc(infos, func(a, b agent.SessionInfo) int { return cmp.Compare(b.Updated.UnixNano(), a.Updated.UnixNano()) })
 	if !r.anyAgent() {
@@ -120,13 +125,19 @@ func (r *restAgent) Attach(ctx context.Context, id string, withHistory bool) (ag
 	if !withHistory {
 		result.Entries = nil
 	}
-	if result.Session, err = json.Marshal(s); err != nil {
+	return attachmentAt(result, s, at)
+}
+
+// attachmentAt returns an attachment with its session and the cursor at which Follow continues.
+func attachmentAt(a agent.Attachment, s session, cursor any) (agent.Attachment, error) {
+	var err error
+	if a.Session, err = json.Marshal(s); err != nil {
 		return agent.Attachment{}, err
 	}
-	if result.Cursor, err = json.Marshal(at); err != nil {
+	if a.Cursor, err = json.Marshal(cursor); err != nil {
 		return agent.Attachment{}, err
 	}
-	return result, nil
+	return a, nil
 }
 
 // conversation returns a conversation by its id. The description of an agent's default conversation is made here, without a

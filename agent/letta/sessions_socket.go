@@ -37,12 +37,7 @@ func (k *socketAgent) ListSessions(ctx context.Context, limit int) ([]agent.Sess
 	}
 	infos := make([]agent.SessionInfo, 0, len(list.Conversations)+1)
 	for _, c := range list.Conversations {
-		// A conversation without messages is listed by the time of its creation.
-		at := c.LastMessage
-		if at.IsZero() {
-			at = c.Created
-		}
-		infos = append(infos, agent.SessionInfo{ID: c.ID, Title: c.Summary, Updated: at})
+		infos = append(infos, c.sessionInfo())
 	}
 	if !k.anyAgent() {
 		list, err := k.listMessages(ctx, l, session{Agent: k.cfg.Agent, Conversation: ownConversation}, 1, ignore)
@@ -152,13 +147,7 @@ func (k *socketAgent) Attach(ctx context.Context, id string, history bool) (agen
 	} else {
 		at = k.startCursor("", at, rows)
 	}
-	if result.Session, err = json.Marshal(s); err != nil {
-		return agent.Attachment{}, err
-	}
-	if result.Cursor, err = json.Marshal(at); err != nil {
-		return agent.Attachment{}, err
-	}
-	return result, nil
+	return attachmentAt(result, s, at)
 }
 
 // conversation returns a conversation by its id. It returns agent.ErrUnknownSession for an id that the server doesn't know and

@@ -68,10 +68,7 @@ type state struct {
 func newTurn(in agent.Input, emitter *agent.Emitter, d dialect.Dialect) *turn {
 	frames := d.Decoder()
 	t := &turn{in: in, emitter: emitter, decoder: frames, lettaDecoder: dialect.Unwrap(frames).(*letta.Decoder), requests: make(chan event.Request, maxAsks), otherAnswers: make(chan continuation, 1)}
-	emitter.OnEnd(func() []event.Event {
-		// The decoder's error, an incomplete stream, is expected here: the turn was ended before the stream.
-		return t.flushDecoder()
-	})
+	emitter.OnEnd(t.flushDecoder)
 	return t
 }
 
@@ -131,7 +128,7 @@ func (t *turn) decodeStep(f dialect.Frame) func() ([]event.Event, json.RawMessag
 func (t *turn) flushDecoder() []event.Event {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	ops, _ := t.lettaDecoder.Close()
+	ops, _ := t.lettaDecoder.Close() // an error for an incomplete stream is expected, since the turn was ended before it
 	for i := range ops {
 		ops[i].Turn = ""
 	}

@@ -1,5 +1,7 @@
 package letta
 
+import "cmp"
+
 // turnTracker finds out from the App Server's status frames which messages are answered by the same turn, by their
 // client_message_ids. The server joins a message to the running turn if a tool is running, and the history alone doesn't show that.
 // It isn't safe for concurrent use.
@@ -71,9 +73,7 @@ func (t *turnTracker) addMessage(id string) {
 	if id == "" {
 		return
 	}
-	if t.current == "" {
-		t.current = id
-	}
+	t.current = cmp.Or(t.current, id)
 	if !t.sawStart {
 		return
 	}

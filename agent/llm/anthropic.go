@@ -3,6 +3,7 @@
 package llm
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"net/http"
@@ -112,9 +113,7 @@ func anthropicBudget(c *config) (int, error) {
 func anthropicBody(a *modelAgent, turns []turn) any {
 	r := anthropicRequest{Model: a.cfg.Model, MaxTokens: a.cfg.MaxTokens, Stream: true, System: a.cfg.System, Temperature: a.cfg.Temperature}
 	budget, _ := anthropicBudget(&a.cfg) // check has accepted it
-	if r.MaxTokens == 0 {
-		r.MaxTokens = budget + anthropicTokens
-	}
+	r.MaxTokens = cmp.Or(r.MaxTokens, budget+anthropicTokens)
 	switch {
 	case budget > 0:
 		r.Thinking = &anthropicThinking{Type: "enabled", Budget: budget}

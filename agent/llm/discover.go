@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"net/http"
 	"strings"
 
@@ -18,12 +17,7 @@ import (
 // address; [agent.Kinds.Discover] removes a key in clear text.
 func (p provider) discover(ctx context.Context, s agent.Spec) ([]agent.Offer, error) {
 	if s.Target != "" {
-		options := maps.Clone(s.Options) // the caller keeps its map
-		if options == nil {
-			options = map[string]string{}
-		}
-		s.Options = options
-		s.Options["base_url"] = s.Target
+		s = s.WithOption("base_url", s.Target)
 	}
 	key, from, err := keyOf(s)
 	if err != nil {

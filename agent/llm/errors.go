@@ -230,9 +230,7 @@ func (a *modelAgent) statusFailure(res *http.Response) *call.Failure {
 	case "false":
 		retry = false
 	}
-	if p.message == "" {
-		p.message = strings.TrimSpace(strconv.Itoa(res.StatusCode) + " " + http.StatusText(res.StatusCode))
-	}
+	p.message = cmp.Or(p.message, strings.TrimSpace(strconv.Itoa(res.StatusCode)+" "+http.StatusText(res.StatusCode)))
 	return &call.Failure{Code: code, Message: a.message(code), Detail: a.detail(code, p.message), Retry: retry, Hint: p.hint}
 }
 

@@ -1,6 +1,7 @@
 package openclaw
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -163,10 +164,7 @@ func (l *connection) noteShutdown(after time.Duration) {
 func (l *connection) closeReason() (time.Duration, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.cause == nil {
-		return l.after, errLost
-	}
-	return l.after, l.cause
+	return l.after, cmp.Or(l.cause, errLost)
 }
 
 // close closes the connection with a close frame. Then readFrames returns.

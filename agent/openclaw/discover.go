@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
@@ -53,12 +52,7 @@ func (a *gatewayAgent) offers(ctx context.Context, s agent.Spec) ([]agent.Offer,
 		return nil, fmt.Errorf("sessions: %w", err)
 	}
 	with := func(key, value string) string {
-		options := maps.Clone(s.Options)
-		if options == nil {
-			options = map[string]string{}
-		}
-		options[key] = value
-		return agent.Spec{Name: s.Kind, Kind: s.Kind, Target: s.Target, Options: options}.String()
+		return agent.Spec{Name: s.Kind, Kind: s.Kind, Target: s.Target, Options: s.Options}.WithOption(key, value).String()
 	}
 	var offers []agent.Offer
 	for _, info := range agents.Agents {

@@ -5,6 +5,7 @@ package openclaw
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -154,10 +155,7 @@ func (a *gatewayAgent) handshake(ctx context.Context, ws *websocket.Conn) (*hell
 // helloOf returns the hello in the response to connect, or an error that says whether a retry makes sense.
 func helloOf(f *frame) (*hello, error) {
 	if !f.OK {
-		e := f.Error
-		if e == nil {
-			e = &rpcError{Message: "refused without a reason"}
-		}
+		e := cmp.Or(f.Error, &rpcError{Message: "refused without a reason"})
 		if refusalErr := explain(e); refusalErr != nil {
 			return nil, refusalErr
 		}

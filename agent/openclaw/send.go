@@ -4,6 +4,7 @@ package openclaw
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -262,10 +263,7 @@ func encode(r io.Reader, limit int64, m *event.Media) (attachment, error) {
 
 // fileName returns the name of a file for the gateway.
 func fileName(m *event.Media) string {
-	if m.Name != "" {
-		return m.Name
-	}
-	return "file"
+	return cmp.Or(m.Name, "file")
 }
 
 // sleepConnected waits for d. It returns errLost if the connection ends first, and the cause if ctx does.

@@ -6,11 +6,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/agent/internal/call"
 )
 
 // storedSession is what Leat stores with a conversation, so that later turns use the same session even if the template in the
@@ -70,11 +70,7 @@ func canonicalKey(agentID, name string) string {
 // storeSession makes the key of the conversation's session durable. Conversations that store no session ([agent.ErrNoSession])
 // are fine.
 func storeSession(ctx context.Context, emitter *agent.Emitter, session string) error {
-	b, err := json.Marshal(storedSession{session})
-	if err != nil {
-		return err
-	}
-	if err := emitter.KeepSession(ctx, b); err != nil && !errors.Is(err, agent.ErrNoSession) {
+	if err := call.StoreSession(ctx, emitter, storedSession{session}); err != nil {
 		return fmt.Errorf("store session: %w", err)
 	}
 	return nil

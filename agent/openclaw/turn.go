@@ -1,6 +1,7 @@
 package openclaw
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -217,10 +218,7 @@ func (t *turn) save() error {
 // endEvent returns the event that ends the turn, with the outcome of the run that ended last. A turn whose runs were all taken
 // into other runs is completed.
 func (t *turn) endEvent() event.Event {
-	b := t.st.Result
-	if b == nil {
-		b = &event.Body{Outcome: event.Completed}
-	}
+	b := cmp.Or(t.st.Result, &event.Body{Outcome: event.Completed})
 	return event.Event{Type: event.TurnEnd, Turn: t.in.Key, Body: b}
 }
 

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/leat-dev/leat/agent"
@@ -67,10 +68,7 @@ type fromPlugin struct {
 
 // of returns the id of the gateway's turn that the line belongs to.
 func (f *fromPlugin) of() string {
-	if f.For != "" {
-		return f.For
-	}
-	return f.Turn
+	return cmp.Or(f.For, f.Turn)
 }
 
 // encode returns v as a line.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -200,6 +201,15 @@ func (a *langgraph) keyed(req *http.Request) *http.Request {
 	return req
 }
 
+// do sends a request without a body and decodes the response into v, unless v is nil.
+func (a *langgraph) do(ctx context.Context, method string, to *url.URL, v any) error {
+	req, err := call.JSON(ctx, method, to, a.token, nil)
+	if err != nil {
+		return err
+	}
+	return call.Do(a.client, a.keyed(req), v)
+}
+
 // langgraphContent returns the content of the user's message in the form of LangChain's messages: a text, or a
 // list of a text and files. An image has the type image_url, and any other file the type file.
 func langgraphContent(m agent.Message) any {
@@ -269,14 +279,10 @@ func (a *langgraph) outcome(ctx context.Context, thread, run string) error {
 
 // status asks for the state of a run.
 func (a *langgraph) status(ctx context.Context, thread, run string) (string, error) {
-	req, err := call.JSON(ctx, http.MethodGet, call.Path(a.url, "threads", thread, "runs", run), a.token, nil)
-	if err != nil {
-		return "", err
-	}
 	var r struct {
 		Status string `json:"status"`
 	}
-	err = call.Do(a.client, a.keyed(req), &r)
+	err := a.do(ctx, http.MethodGet, call.Path(a.url, "threads", thread, "runs", run), &r)
 	return r.Status, err
 }
 
@@ -303,22 +309,14 @@ func (a *langgraph) Stop(ctx context.Context, in agent.Input) error {
 	}
 	to := call.Path(a.url, "threads", thread(in.Conversation), "runs", run.(string), "cancel")
 	to.RawQuery = "wait=true" // otherwise the thread may still be occupied when the next turn starts
-	req, err := call.JSON(ctx, http.MethodPost, to, a.token, nil)
-	if err != nil {
-		return err
-	}
-	return call.Do(a.client, a.keyed(req), nil)
+	return a.do(ctx, http.MethodPost, to, nil)
 }
 
 // Check implements [agent.Checker]. It asks for the assistant, which needs the token. The endpoint accepts only
 // ids of assistants, so a response that rejects the name of a graph proves that the server works and the token
 // is valid.
 func (a *langgraph) Check(ctx context.Context) error {
-	req, err := call.JSON(ctx, http.MethodGet, call.Path(a.url, "assistants", a.assistant), a.token, nil)
-	if err != nil {
-		return err
-	}
-	err = call.Do(a.client, a.keyed(req), nil)
+	err := a.do(ctx, http.MethodGet, call.Path(a.url, "assistants", a.assistant), nil)
 	if failed, ok := errors.AsType[*call.Failure](err); ok && (failed.Status == http.StatusNotFound || failed.Status == http.StatusUnprocessableEntity) {
 		return nil // the assistant is a graph's name, which this request doesn't accept
 	}

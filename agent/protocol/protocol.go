@@ -53,11 +53,7 @@ func (s *server) talk(emitter *agent.Emitter) *call.Talk {
 // any response except 401 and 403, which mean that the token is wrong. In particular it accepts 405, since the
 // routes of runs allow only POST.
 func (s *server) Check(ctx context.Context) error {
-	req, err := call.JSON(ctx, http.MethodGet, s.url, s.token, nil)
-	if err != nil {
-		return err
-	}
-	err = call.Do(s.client, req, nil)
+	err := call.DoJSON(ctx, s.client, http.MethodGet, s.url, s.token, nil, nil)
 	if failed, ok := errors.AsType[*call.Failure](err); ok && failed.Status != 0 {
 		if failed.Status == http.StatusUnauthorized || failed.Status == http.StatusForbidden {
 			return errors.New("the server rejected the token: " + failed.Error())

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"mime/multipart"
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/leat-dev/leat/chattest/internal/memory"
 )
 
 // call is one request of the HTTP API.
@@ -121,15 +124,8 @@ func (s *Server) begin(c *call) *Fault {
 		s.inFlight[id] = true
 	}
 	s.checkPenalty(c)
-	for i, f := range s.faults {
-		if f.Route != "" && f.Route != c.route {
-			continue
-		}
-		if f.Skip > 0 {
-			f.Skip--
-			continue
-		}
-		s.faults = append(s.faults[:i:i], s.faults[i+1:]...)
+	match := func(f *Fault) (skip *int, ok bool) { return &f.Skip, f.Route == "" || f.Route == c.route }
+	if f := memory.TakeFault(&s.faults, match); f != nil {
 		return f
 	}
 	if s.opt.Chaos != nil {
@@ -159,7 +155,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, route string, run
 	}
 	fault := s.begin(c)
 	defer s.end(c)
-	if fault != nil && !fault.wait(r.Context()) || fault != nil && fault.Before {
+	if fault != nil && !memory.WaitForRelease(r.Context(), fault.Release) || fault != nil && fault.Before {
 		panic(http.ErrAbortHandler)
 	}
 	var result any
@@ -169,9 +165,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, route string, run
 	if fault != nil && fault.After {
 		panic(http.ErrAbortHandler)
 	}
-	for key, values := range c.limits {
-		w.Header()[key] = values
-	}
+	maps.Copy(w.Header(), c.limits)
 	c.status = write(w, result, failed)
 }
 

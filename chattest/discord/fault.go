@@ -2,7 +2,6 @@ package discord
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 	"time"
 )
@@ -41,19 +40,6 @@ func (s *Server) Fail(f Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = append(s.faults, &f)
-}
-
-// wait delays a request. It returns false if the client has gone meanwhile.
-func (f *Fault) wait(ctx context.Context) bool {
-	if f.Release == nil {
-		return true
-	}
-	select {
-	case <-f.Release:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // punish returns the answer of a fault and begins its penalty. mu must be locked.

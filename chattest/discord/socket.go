@@ -1,6 +1,7 @@
 package discord
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -36,9 +37,7 @@ func (s *Server) push(k *socket, p payload) {
 
 // disconnect makes a connection end. mu must be locked.
 func (s *Server) disconnect(k *socket, code int) {
-	if k.close == 0 {
-		k.close = code
-	}
+	k.close = cmp.Or(k.close, code)
 	if o := k.session; o != nil {
 		if o.socket == k {
 			o.socket, o.lostAt = nil, time.Now()

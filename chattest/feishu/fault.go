@@ -1,10 +1,11 @@
 package feishu
 
 import (
-	"context"
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/leat-dev/leat/chattest/internal/memory"
 )
 
 // Fault is something that goes wrong with one request: the first that matches.
@@ -32,33 +33,16 @@ func (s *Server) Fail(f Fault) {
 // take returns the fault that a request meets, or nil. mu must be locked.
 func (s *Server) take(c *call) *Fault {
 	concernsChat := c.chat != ""
-	for i, f := range s.faults {
-		if f.Route != c.route && (f.Route != "" || !concernsChat) {
-			continue
-		}
-		if f.Skip == 0 {
-			s.faults = append(s.faults[:i:i], s.faults[i+1:]...)
-			return f
-		}
-		f.Skip--
+	match := func(f *Fault) (skip *int, ok bool) {
+		return &f.Skip, f.Route == c.route || f.Route == "" && concernsChat
+	}
+	if f := memory.TakeFault(&s.faults, match); f != nil {
+		return f
 	}
 	if s.opt.Chaos != nil && concernsChat {
 		return s.opt.Chaos(c.route, c.chat)
 	}
 	return nil
-}
-
-// wait delays a request. It returns false if the client has gone meanwhile.
-func (f *Fault) wait(ctx context.Context) bool {
-	if f.Release == nil {
-		return true
-	}
-	select {
-	case <-f.Release:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // failure returns the answer that a fault gives.

@@ -1,13 +1,17 @@
 package feishu
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/leat-dev/leat/chattest/internal/memory"
 )
 
 // The routes of the platform, for [Fault] and [Request].
@@ -131,9 +135,7 @@ type delivered struct {
 
 // New returns a server. A chat exists once a person has written in it.
 func New(o Options) *Server {
-	if o.TokenLife == 0 {
-		o.TokenLife = 2 * time.Hour
-	}
+	o.TokenLife = cmp.Or(o.TokenLife, 2*time.Hour)
 	return &Server{
 		opt: o, tokens: map[string]time.Time{}, chats: map[string]*chat{}, messages: map[string]*Message{},
 		cards: map[string]*card{}, files: map[string]*File{},
@@ -198,7 +200,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	fault := s.begin(c)
 	defer s.end(c)
-	if fault != nil && !fault.wait(r.Context()) || fault != nil && fault.Before {
+	if fault != nil && !memory.WaitForRelease(r.Context(), fault.Release) || fault != nil && fault.Before {
 		panic(http.ErrAbortHandler)
 	}
 	var result any
@@ -286,9 +288,7 @@ func (c *call) write(w http.ResponseWriter, result any, failed *failure) {
 			return
 		}
 	case flat:
-		for key, field := range v {
-			answer[key] = field
-		}
+		maps.Copy(answer, v)
 	default:
 		answer["data"] = result
 	}

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/leat-dev/leat/chattest/internal/memory"
 )
 
 // call is one request.
@@ -69,7 +71,7 @@ func (s *Server) handler(rt route) http.HandlerFunc {
 		}
 		fault := s.begin(c)
 		defer s.end(c)
-		if fault != nil && (!fault.wait(r.Context()) || fault.Before) {
+		if fault != nil && (!memory.WaitForRelease(r.Context(), fault.Release) || fault.Before) {
 			panic(http.ErrAbortHandler)
 		}
 		var result any
@@ -190,15 +192,9 @@ func (s *Server) begin(c *call) *Fault {
 		}
 		s.inFlight[c.message] = true
 	}
-	for i, f := range s.faults {
-		if f.Route != "" && f.Route != c.route {
-			continue
-		}
-		if f.Skip == 0 {
-			s.faults = append(s.faults[:i:i], s.faults[i+1:]...)
-			return f
-		}
-		f.Skip--
+	match := func(f *Fault) (skip *int, ok bool) { return &f.Skip, f.Route == "" || f.Route == c.route }
+	if f := memory.TakeFault(&s.faults, match); f != nil {
+		return f
 	}
 	if s.opt.Chaos != nil {
 		return s.opt.Chaos(c.route, c.r.PathValue("room"))

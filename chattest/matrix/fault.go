@@ -1,7 +1,7 @@
 package matrix
 
 import (
-	"context"
+	"cmp"
 	"net/http"
 	"time"
 
@@ -32,31 +32,14 @@ func (s *Server) Fail(f Fault) {
 	s.faults = append(s.faults, &f)
 }
 
-// wait delays a request. It returns false if the client has gone meanwhile.
-func (f *Fault) wait(ctx context.Context) bool {
-	if f.Release == nil {
-		return true
-	}
-	select {
-	case <-f.Release:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // failure returns the refusal that a fault makes.
 func (f *Fault) failure() *failure {
 	if f.Status == http.StatusTooManyRequests {
 		return tooMany(f.RetryAfter)
 	}
 	code, text := f.Code, f.Text
-	if code == "" {
-		code = "M_UNKNOWN"
-	}
-	if text == "" {
-		text = http.StatusText(f.Status)
-	}
+	code = cmp.Or(code, "M_UNKNOWN")
+	text = cmp.Or(text, http.StatusText(f.Status))
 	return refuse(f.Status, code, "%s", text)
 }
 

@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -77,12 +78,8 @@ type datum struct {
 
 // New returns a server without rooms.
 func New(o Options) *Server {
-	if o.User == "" {
-		o.User = "@leat:matrix.test"
-	}
-	if o.MaxUpload == 0 {
-		o.MaxUpload = 50 << 20
-	}
+	o.User = cmp.Or(o.User, "@leat:matrix.test")
+	o.MaxUpload = cmp.Or(o.MaxUpload, 50<<20)
 	s := &Server{
 		opt: o, mux: http.NewServeMux(), changed: make(chan struct{}), devices: map[string]string{o.Token: "DEVICE"}, rooms: map[string]*room{},
 		files: map[string]*File{}, accountData: map[string]datum{}, transactions: map[string]string{}, level: float64(o.Burst), filledAt: time.Now(),

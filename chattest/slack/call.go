@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leat-dev/leat/chattest/internal/memory"
 )
 
 // call is one request of the Web API.
@@ -82,9 +85,7 @@ func (s *Server) api(w http.ResponseWriter, r *http.Request, method string) {
 	}
 	c := &call{s: s, r: r, method: method, params: params, at: time.Now()}
 	c.channel = c.text("channel")
-	if c.channel == "" {
-		c.channel = c.text("channel_id")
-	}
+	c.channel = cmp.Or(c.channel, c.text("channel_id"))
 	// A request without a valid token meets no fault, because it is refused before it reaches the method.
 	if refusal := s.authorize(method, token); refusal != nil {
 		s.record(c, refusal)
@@ -94,7 +95,7 @@ func (s *Server) api(w http.ResponseWriter, r *http.Request, method string) {
 	fault := s.begin(c)
 	var a *answer
 	defer func() { s.end(c, a) }()
-	if fault != nil && (!fault.wait(r.Context()) || fault.Before) {
+	if fault != nil && (!memory.WaitForRelease(r.Context(), fault.Release) || fault.Before) {
 		panic(http.ErrAbortHandler)
 	}
 	var result *answer

@@ -1,10 +1,11 @@
 package slack
 
 import (
-	"context"
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/leat-dev/leat/chattest/internal/memory"
 )
 
 // Fault is something that goes wrong with one request: the first that matches.
@@ -32,33 +33,14 @@ func (s *Server) Fail(f Fault) {
 
 // fault returns the fault that a request meets, or nil. mu must be locked.
 func (s *Server) fault(method, channel string) *Fault {
-	for i, f := range s.faults {
-		if f.Method != "" && f.Method != method {
-			continue
-		}
-		if f.Skip == 0 {
-			s.faults = append(s.faults[:i:i], s.faults[i+1:]...)
-			return f
-		}
-		f.Skip--
+	match := func(f *Fault) (skip *int, ok bool) { return &f.Skip, f.Method == "" || f.Method == method }
+	if f := memory.TakeFault(&s.faults, match); f != nil {
+		return f
 	}
 	if s.opt.Chaos != nil {
 		return s.opt.Chaos(method, channel)
 	}
 	return nil
-}
-
-// wait delays a request. It returns false if the client has gone meanwhile.
-func (f *Fault) wait(ctx context.Context) bool {
-	if f.Release == nil {
-		return true
-	}
-	select {
-	case <-f.Release:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // answer returns the answer to a request that meets the fault, or nil if the request works.

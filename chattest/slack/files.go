@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+
+	"github.com/leat-dev/leat/chattest/internal/memory"
 )
 
 // The paths of uploads and downloads, which are outside of the Web API.
@@ -68,7 +70,7 @@ func (s *Server) upload(w http.ResponseWriter, r *http.Request, id string) {
 	s.mu.Lock()
 	fault := s.fault("upload", "")
 	s.mu.Unlock()
-	if fault != nil && (!fault.wait(r.Context()) || fault.Before || fault.After) {
+	if fault != nil && (!memory.WaitForRelease(r.Context(), fault.Release) || fault.Before || fault.After) {
 		panic(http.ErrAbortHandler)
 	}
 	if fault != nil {

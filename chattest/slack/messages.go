@@ -3,6 +3,7 @@ package slack
 import (
 	"encoding/json"
 	"regexp"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -66,12 +67,7 @@ func (c *call) metadata() (*Metadata, *answer) {
 
 // isBlank reports whether a text has nothing to show.
 func isBlank(text string) bool {
-	for _, r := range text {
-		if r != ' ' && r != '\n' && r != '\t' {
-			return false
-		}
-	}
-	return true
+	return strings.Trim(text, " \n\t") == ""
 }
 
 // thread returns the first message of the thread that a request names, or "". mu must be locked.

@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -121,9 +122,7 @@ func (c *call) page(list []*Message) *answer {
 		return refusal
 	}
 	oldest, latest, limit := c.text("oldest"), c.text("latest"), c.int("limit")
-	if limit == 0 {
-		limit = 100
-	}
+	limit = cmp.Or(limit, 100)
 	if limit < 0 || limit > 999 {
 		return refuse("invalid_limit")
 	}

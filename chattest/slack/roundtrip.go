@@ -1,65 +1,10 @@
 package slack
 
 import (
-	"bufio"
-	"context"
-	"net"
 	"net/http"
 
 	"github.com/leat-dev/leat/chattest/internal/memory"
 )
 
 // RoundTrip implements [http.RoundTripper]: it answers without a socket, so that tests can run in a testing/synctest bubble.
-func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Header.Get("Upgrade") != "" {
-		return s.upgrade(r)
-	}
-	return memory.RoundTrip(s, r)
-}
-
-// upgrade answers a request for a connection, of which both ends are in memory.
-func (s *Server) upgrade(r *http.Request) (*http.Response, error) {
-	client, server := memory.Pipe()
-	w := &hijacker{header: http.Header{}, conn: server, status: make(chan int, 1)}
-	go func() {
-		defer server.Close()
-		s.ServeHTTP(w, memory.Received(r.WithContext(context.WithoutCancel(r.Context())))) // the context is that of the handshake only
-	}()
-	status := <-w.status
-	response := &http.Response{StatusCode: status, Header: w.header, Request: r, Body: client, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
-	if status != http.StatusSwitchingProtocols {
-		_ = client.Close()
-		response.Body = http.NoBody
-	}
-	return response, nil
-}
-
-// hijacker is a response that becomes a connection.
-type hijacker struct {
-	header http.Header
-	conn   net.Conn
-	status chan int
-	isSent bool
-}
-
-// Header implements [http.ResponseWriter].
-func (w *hijacker) Header() http.Header { return w.header }
-
-// WriteHeader implements [http.ResponseWriter]. The client gets the response when the status is known.
-func (w *hijacker) WriteHeader(status int) {
-	if !w.isSent {
-		w.isSent = true
-		w.status <- status
-	}
-}
-
-// Write implements [http.ResponseWriter]. The body of a refusal is dropped: clients look at the status only.
-func (w *hijacker) Write(p []byte) (int, error) {
-	w.WriteHeader(http.StatusOK)
-	return len(p), nil
-}
-
-// Hijack implements [http.Hijacker].
-func (w *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	return w.conn, bufio.NewReadWriter(bufio.NewReader(w.conn), bufio.NewWriter(w.conn)), nil
-}
+func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) { return memory.RoundTrip(s, r) }

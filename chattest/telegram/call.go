@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/leat-dev/leat/chattest/internal/memory"
 )
 
 // call is one request.
@@ -120,14 +122,9 @@ func (s *Server) begin(c *call) *Fault {
 			o.inFlight[c.message] = true
 		}
 	}
-	for i, f := range s.faults {
-		if (f.Method == "" || f.Method == c.method) && (f.Skip == 0) {
-			s.faults = append(s.faults[:i:i], s.faults[i+1:]...)
-			return f
-		}
-		if f.Method == "" || f.Method == c.method {
-			f.Skip--
-		}
+	match := func(f *Fault) (skip *int, ok bool) { return &f.Skip, f.Method == "" || f.Method == c.method }
+	if f := memory.TakeFault(&s.faults, match); f != nil {
+		return f
 	}
 	if s.opt.Chaos != nil {
 		return s.opt.Chaos(c.method, id)

@@ -1,7 +1,7 @@
 package telegram
 
 import (
-	"context"
+	"cmp"
 	"net/http"
 	"time"
 )
@@ -28,19 +28,6 @@ func (s *Server) Fail(f Fault) {
 	s.faults = append(s.faults, &f)
 }
 
-// wait delays a request. It returns false if the client has gone meanwhile.
-func (f *Fault) wait(ctx context.Context) bool {
-	if f.Release == nil {
-		return true
-	}
-	select {
-	case <-f.Release:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // failure returns the refusal that a fault makes. Without a description it is the one that the real API gives for the status.
 func (f *Fault) failure() *failure {
 	description := f.Description
@@ -52,8 +39,6 @@ func (f *Fault) failure() *failure {
 			return tooMany(seconds)
 		}
 	}
-	if description == "" {
-		description = http.StatusText(f.Status)
-	}
+	description = cmp.Or(description, http.StatusText(f.Status))
 	return &failure{f.Status, description, parameters}
 }

@@ -114,12 +114,7 @@ func (c *call) formatted(isDraft bool) (string, []Entity, *failure) {
 
 // isBlank reports whether a text has only spaces and line breaks, which the real API trims away.
 func isBlank(text string) bool {
-	for _, r := range text {
-		if r != ' ' && r != '\n' && r != '\t' {
-			return false
-		}
-	}
-	return true
+	return strings.Trim(text, " \n\t") == ""
 }
 
 // sendMessage sends a message, which ends the draft of its topic. Everything is checked before the limit, so an invalid request costs

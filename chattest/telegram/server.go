@@ -1,12 +1,15 @@
 package telegram
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/leat-dev/leat/chattest/internal/memory"
 )
 
 const (
@@ -138,9 +141,7 @@ type Entity struct {
 
 // New returns a server without chats. A chat exists once a person has written in it.
 func New(o Options) *Server {
-	if o.Username == "" {
-		o.Username = "leat_bot"
-	}
+	o.Username = cmp.Or(o.Username, "leat_bot")
 	return &Server{opt: o, changed: make(chan struct{}), chats: map[int64]*chat{}, nextUpdate: 1000, nextID: 1}
 }
 
@@ -186,7 +187,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	call := &call{s: s, method: method, params: params, form: r.MultipartForm, at: time.Now()}
 	fault := s.begin(call)
 	defer s.end(call)
-	if fault != nil && !fault.wait(r.Context()) {
+	if fault != nil && !memory.WaitForRelease(r.Context(), fault.Release) {
 		panic(http.ErrAbortHandler)
 	}
 	if fault != nil && fault.Before {

@@ -3,6 +3,8 @@ package wecom
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/leat-dev/leat/chattest/internal/memory"
 )
 
 // Fault is something that goes wrong with one frame: the first that matches.
@@ -41,15 +43,11 @@ func (s *Server) Fail(f Fault) {
 // take returns the fault that a frame meets, or nil. mu must be locked.
 func (s *Server) take(command string) *Fault {
 	isQuiet := command == "ping" || command == "aibot_subscribe"
-	for i, f := range s.faults {
-		if f.Command != command && (f.Command != "" || isQuiet) {
-			continue
-		}
-		if f.Skip == 0 {
-			s.faults = append(s.faults[:i:i], s.faults[i+1:]...)
-			return f
-		}
-		f.Skip--
+	match := func(f *Fault) (skip *int, ok bool) {
+		return &f.Skip, f.Command == command || f.Command == "" && !isQuiet
+	}
+	if f := memory.TakeFault(&s.faults, match); f != nil {
+		return f
 	}
 	if s.opt.Chaos != nil && !isQuiet {
 		return s.opt.Chaos(command)

@@ -1,6 +1,7 @@
 package wecom
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -168,10 +169,7 @@ func (s *Server) handle(e *session, f *frame) bool {
 	if e.unsent[f.Headers.ID] {
 		s.violations = append(s.violations, "a second frame before the first one was acknowledged: "+f.Command)
 	}
-	fault := s.take(f.Command)
-	if fault == nil {
-		fault = &Fault{}
-	}
+	fault := cmp.Or(s.take(f.Command), &Fault{})
 	request := Request{At: time.Now(), Command: f.Command, ID: f.Headers.ID, Code: -1}
 	if fault.Before {
 		s.requests = append(s.requests, request)

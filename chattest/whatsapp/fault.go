@@ -1,9 +1,11 @@
 package whatsapp
 
 import (
-	"context"
+	"cmp"
 	"net/http"
 	"time"
+
+	"github.com/leat-dev/leat/chattest/internal/memory"
 )
 
 // Fault is something that goes wrong with one request: the first that matches.
@@ -32,15 +34,9 @@ func (s *Server) Fail(f Fault) {
 
 // take returns the fault that a request meets, or nil. mu must be locked.
 func (s *Server) take(route, chat string) *Fault {
-	for i, f := range s.faults {
-		if f.Route != "" && f.Route != route {
-			continue
-		}
-		if f.Skip == 0 {
-			s.faults = append(s.faults[:i:i], s.faults[i+1:]...)
-			return f
-		}
-		f.Skip--
+	match := func(f *Fault) (skip *int, ok bool) { return &f.Skip, f.Route == "" || f.Route == route }
+	if f := memory.TakeFault(&s.faults, match); f != nil {
+		return f
 	}
 	if s.opt.Chaos != nil {
 		return s.opt.Chaos(route, chat)
@@ -48,27 +44,11 @@ func (s *Server) take(route, chat string) *Fault {
 	return nil
 }
 
-// wait delays a request. It returns false if the client has gone meanwhile.
-func (f *Fault) wait(ctx context.Context) bool {
-	if f.Release == nil {
-		return true
-	}
-	select {
-	case <-f.Release:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // failure returns the answer that a fault gives.
 func (f *Fault) failure() *failure {
 	if f.Limit > 0 {
 		return pairLimit()
 	}
-	message := f.Message
-	if message == "" {
-		message = http.StatusText(f.Status)
-	}
+	message := cmp.Or(f.Message, http.StatusText(f.Status))
 	return &failure{status: f.Status, code: f.Code, message: message}
 }

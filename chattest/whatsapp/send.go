@@ -3,6 +3,7 @@ package whatsapp
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf16"
@@ -183,10 +184,5 @@ func (c *call) acknowledge() (any, *failure) {
 
 // has reports whether a message is in the chat.
 func (o *chat) has(id string) bool {
-	for _, m := range o.messages {
-		if m.ID == id {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(o.messages, func(m *Message) bool { return m.ID == id })
 }

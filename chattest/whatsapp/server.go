@@ -1,6 +1,7 @@
 package whatsapp
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/leat-dev/leat/chattest/internal/memory"
 )
 
 // The routes of the API, for [Fault] and [Request].
@@ -106,9 +109,7 @@ type File struct {
 
 // New returns a server. A chat exists once a person has written.
 func New(o Options) *Server {
-	if o.Phone == "" {
-		o.Phone = "+1 555 010 0000"
-	}
+	o.Phone = cmp.Or(o.Phone, "+1 555 010 0000")
 	return &Server{opt: o, people: map[string]*chat{}, received: map[string]*Message{}, files: map[string]*File{}}
 }
 
@@ -158,7 +159,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	fault := s.begin(c)
 	defer s.end(c)
-	if fault != nil && !fault.wait(r.Context()) || fault != nil && fault.Before {
+	if fault != nil && !memory.WaitForRelease(r.Context(), fault.Release) || fault != nil && fault.Before {
 		panic(http.ErrAbortHandler)
 	}
 	var result any
@@ -206,9 +207,7 @@ func (c *call) find() (func() (any, *failure), *failure) {
 			return nil, invalid("The body isn't JSON: %v", err)
 		}
 		c.route, c.chat = RouteMessages, c.text("to")
-		if c.chat == "" {
-			c.chat = c.text("recipient")
-		}
+		c.chat = cmp.Or(c.chat, c.text("recipient"))
 		if c.text("status") != "" {
 			c.route = RouteRead
 			return c.acknowledge, nil

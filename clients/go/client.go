@@ -2,11 +2,13 @@ package leat
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -75,12 +77,7 @@ func (c *Client) request(ctx context.Context, method, path string, body []byte) 
 	return req, nil
 }
 
-func (c *Client) client() *http.Client {
-	if c.HTTP != nil {
-		return c.HTTP
-	}
-	return http.DefaultClient
-}
+func (c *Client) client() *http.Client { return cmp.Or(c.HTTP, http.DefaultClient) }
 
 // call sends a request with in as JSON, if it isn't nil, and decodes the response into result, if that isn't nil. If repeat is true, the
 // request is idempotent, and call retries temporary failures, unless the gateway asks for a long wait. A failed retry returns the error of
@@ -131,9 +128,7 @@ func (c *Client) attempt(ctx context.Context, method, path string, header http.H
 	if err != nil {
 		return err
 	}
-	for k, v := range header {
-		req.Header[k] = v
-	}
+	maps.Copy(req.Header, header)
 	res, err := c.client().Do(req)
 	if err != nil {
 		return fmt.Errorf("leat: %w", err)
@@ -153,6 +148,17 @@ func (c *Client) attempt(ctx context.Context, method, path string, header http.H
 		return fmt.Errorf("%w: %s %s: %w", ErrProtocol, method, path, err)
 	}
 	return nil
+}
+
+// query returns parameters as a query of a URL. Empty ones are left out.
+func query(params map[string]string) url.Values {
+	q := url.Values{}
+	for name, value := range params {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return q
 }
 
 // conversation returns the path of a conversation's resources.

@@ -54,16 +54,7 @@ type AuditOptions struct {
 // [ErrStop]. An entry is valid after f returns. Only the holder of the gateway's token may call Audit and the methods for legal
 // holds, purge, retention and import.
 func (c *Client) Audit(ctx context.Context, o AuditOptions, f func(*AuditEntry) error) error {
-	q := url.Values{}
-	setParam := func(name, v string) {
-		if v != "" {
-			q.Set(name, v)
-		}
-	}
-	setParam("since", o.Since)
-	setParam("tenant", o.Tenant)
-	setParam("subject", o.Subject)
-	setParam("conversation", o.Conversation)
+	q := query(map[string]string{"since": o.Since, "tenant": o.Tenant, "subject": o.Subject, "conversation": o.Conversation})
 	if o.After > 0 {
 		q.Set("after", fmt.Sprint(o.After))
 	}
@@ -122,12 +113,7 @@ func (c *Client) Hold(ctx context.Context, h Hold) (Hold, error) {
 
 // ReleaseHold removes a legal hold.
 func (c *Client) ReleaseHold(ctx context.Context, h Hold) error {
-	q := url.Values{}
-	for name, v := range map[string]string{"conversation": h.Conversation, "tenant": h.Tenant, "subject": h.Subject} {
-		if v != "" {
-			q.Set(name, v)
-		}
-	}
+	q := query(map[string]string{"conversation": h.Conversation, "tenant": h.Tenant, "subject": h.Subject})
 	return c.call(ctx, false, http.MethodDelete, "/api/holds?"+q.Encode(), nil, nil, nil)
 }
 
@@ -153,10 +139,7 @@ type Purged struct {
 // Purge removes all stored data of a subject. It may take minutes. If it is interrupted, it continues at the gateway's next start, or when
 // it is called again.
 func (c *Client) Purge(ctx context.Context, tenant, subject string, dryRun bool) (Purged, error) {
-	q := url.Values{}
-	if tenant != "" {
-		q.Set("tenant", tenant)
-	}
+	q := query(map[string]string{"tenant": tenant})
 	if dryRun {
 		q.Set("dry_run", "true")
 	}

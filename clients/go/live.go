@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -132,12 +131,7 @@ func (l *Live) connect(ctx context.Context, fn func(*LiveEvent) error) (began bo
 // dial opens a connection that continues after the last signal delivered. Errors are classified like those of a request: an [*Error] if the
 // gateway responded with a status, an ownError if the URL is invalid, which ends Run.
 func (l *Live) dial(ctx context.Context) (*websocket.Conn, error) {
-	q := url.Values{}
-	for name, v := range map[string]string{"clientId": l.o.ClientID, "lastEventId": l.o.After} {
-		if v != "" {
-			q.Set(name, v)
-		}
-	}
+	q := query(map[string]string{"clientId": l.o.ClientID, "lastEventId": l.o.After})
 	req, err := l.c.request(ctx, http.MethodGet, "/ws?"+q.Encode(), nil)
 	switch {
 	case errors.Is(err, ErrToken):

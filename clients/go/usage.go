@@ -3,7 +3,6 @@ package leat
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"strings"
 )
 
@@ -58,12 +57,7 @@ type UsageSums struct {
 
 // Usage returns the usage and cost of turns that have ended. A running turn isn't included, even if its agent has already reported tokens.
 func (c *Client) Usage(ctx context.Context, q UsageQuery) (UsageReport, error) {
-	v := url.Values{}
-	for key, value := range map[string]string{"from": q.From, "to": q.To, "tenant": q.Tenant, "subject": q.Subject} {
-		if value != "" {
-			v.Set(key, value)
-		}
-	}
+	v := query(map[string]string{"from": q.From, "to": q.To, "tenant": q.Tenant, "subject": q.Subject})
 	if q.GroupBy != nil {
 		v.Set("by", strings.Join(q.GroupBy, ","))
 	}

@@ -31,7 +31,7 @@ func Dialect() dialect.Dialect {
 		Summary:  "Agent2Agent protocol 1.0 and 0.3, SSE",
 		Framing:  dialect.SSE,
 		Progress: progress,
-		Decoder:  func() dialect.Decoder { return canvas.NewDecoder(name, &reader{}) },
+		Decoder:  func() dialect.Decoder { return canvas.NewDecoder(name, &reader{}, states) },
 	}
 }
 
@@ -48,9 +48,6 @@ type reader struct {
 
 // statusKey is the key of the one status part, which shows the newest message of a working task.
 const statusKey = "status"
-
-// AppendState appends the state of the reader.
-func (r *reader) AppendState(b []byte) ([]byte, error) { return states.Append(b, r) }
 
 // Read applies one frame: a JSON-RPC error, a JSON-RPC response, or a result without the response around it.
 func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {

@@ -32,7 +32,7 @@ func Dialect() dialect.Dialect {
 		Summary:  "Agent Client Protocol, the lines of one prompt",
 		Framing:  dialect.Lines,
 		Progress: progress,
-		Decoder:  func() dialect.Decoder { return canvas.NewDecoder(name, &reader{}) },
+		Decoder:  func() dialect.Decoder { return canvas.NewDecoder(name, &reader{}, states) },
 	}
 }
 
@@ -51,9 +51,6 @@ type reader struct {
 
 // planKey is the key of the one plan part: the protocol gives plans no ids.
 const planKey = "plan"
-
-// AppendState appends the state of the reader.
-func (r *reader) AppendState(b []byte) ([]byte, error) { return states.Append(b, r) }
 
 // Read applies one message of JSON-RPC. A response is taken for that of the prompt if it has a stopReason: the agent package sends other
 // requests on the same connection, whose responses have none.

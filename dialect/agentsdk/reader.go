@@ -33,7 +33,7 @@ func Dialect() dialect.Dialect {
 		Summary:  "agentsdk-go runtimes, the SSE of POST /v1/run/stream",
 		Framing:  dialect.SSE,
 		Progress: dialect.ProgressTypes(progress),
-		Decoder:  func() dialect.Decoder { return canvas.NewDecoder(name, &reader{}) },
+		Decoder:  func() dialect.Decoder { return canvas.NewDecoder(name, &reader{}, states) },
 	}
 }
 
@@ -81,9 +81,6 @@ type tool struct {
 
 // errNoBlock means that the stream has lost a frame.
 var errNoBlock = decoding.Fault("delta of a block that has not started", nil)
-
-// AppendState appends the state of the reader.
-func (r *reader) AppendState(b []byte) ([]byte, error) { return states.Append(b, r) }
 
 // Read applies one frame.
 func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {

@@ -29,7 +29,7 @@ func Dialect() dialect.Dialect {
 		Summary:  "AG-UI protocol, SSE",
 		Framing:  dialect.SSE,
 		Progress: dialect.ProgressTypes(progress),
-		Decoder:  func() dialect.Decoder { return canvas.NewDecoder(name, &reader{}) },
+		Decoder:  func() dialect.Decoder { return canvas.NewDecoder(name, &reader{}, states) },
 	}
 }
 
@@ -42,9 +42,6 @@ type reader struct {
 
 	in frame // the memory of the current frame
 }
-
-// AppendState appends the state of the reader.
-func (r *reader) AppendState(b []byte) ([]byte, error) { return states.Append(b, r) }
 
 // Read applies one frame.
 func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {

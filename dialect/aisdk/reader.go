@@ -29,7 +29,7 @@ func Dialect() dialect.Dialect {
 		Summary:  "UI message stream of the AI SDK (Vercel), SSE",
 		Framing:  dialect.SSE,
 		Progress: dialect.ProgressTypes(progress),
-		Decoder:  func() dialect.Decoder { return canvas.NewDecoder(name, &reader{}) },
+		Decoder:  func() dialect.Decoder { return canvas.NewDecoder(name, &reader{}, states) },
 	}
 }
 
@@ -62,9 +62,6 @@ type frame struct {
 	Finish     string          `json:"finishReason"`
 	Reason     string          `json:"reason"`
 }
-
-// AppendState appends the state of the reader.
-func (r *reader) AppendState(b []byte) ([]byte, error) { return states.Append(b, r) }
 
 // Read applies one frame. [DONE] is the only frame that isn't JSON.
 func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {

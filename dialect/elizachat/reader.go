@@ -27,7 +27,7 @@ func Dialect() dialect.Dialect {
 		Summary:  "the chat of Eliza servers, SSE with tokens, full texts or delta-v2",
 		Framing:  dialect.SSE,
 		Progress: dialect.ProgressTypes(func(kind string) bool { return kind == "status" }),
-		Decoder:  func() dialect.Decoder { return canvas.NewDecoder(name, &reader{}) },
+		Decoder:  func() dialect.Decoder { return canvas.NewDecoder(name, &reader{}, states) },
 	}
 }
 
@@ -72,9 +72,6 @@ const (
 	thoughtKey = "thought"
 	trailKey   = "trail" // a status without a text, which has the history of the callbacks
 )
-
-// AppendState appends the state of the reader.
-func (r *reader) AppendState(b []byte) ([]byte, error) { return states.Append(b, r) }
 
 // Read applies one frame.
 func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {

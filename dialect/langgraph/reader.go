@@ -34,7 +34,7 @@ func Dialect() dialect.Dialect {
 		Summary:  "runs of a LangGraph server, SSE, all stream modes",
 		Framing:  dialect.SSE,
 		Progress: progress,
-		Decoder:  func() dialect.Decoder { return canvas.NewDecoder(name, &reader{}) },
+		Decoder:  func() dialect.Decoder { return canvas.NewDecoder(name, &reader{}, states) },
 	}
 }
 
@@ -55,9 +55,6 @@ type reader struct {
 	block  piece
 	pieces []piece
 }
-
-// AppendState appends the state of the reader.
-func (r *reader) AppendState(b []byte) ([]byte, error) { return states.Append(b, r) }
 
 // Read applies one frame. Unlike in other formats, the data of a known event may be any JSON value: a graph's state has the shape that its
 // author gave it. Only a frame of an unknown event must be an object, so that a body that isn't a LangGraph stream at all is an error and

@@ -1,6 +1,7 @@
 package leat
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/leat-dev/leat/dialect"
@@ -70,9 +71,7 @@ func (d *decoder) decodeFrame(f dialect.Frame) error {
 	if err := e.Validate(); err != nil {
 		return decoding.Fault("invalid event", err)
 	}
-	if d.Turn == "" {
-		d.Turn = e.Turn
-	}
+	d.Turn = cmp.Or(d.Turn, e.Turn)
 	if e.Type == event.TurnEnd && (e.Turn == "" || e.Turn == d.Turn) {
 		d.IsOver = true
 	}

@@ -3,6 +3,7 @@
 package letta
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -91,9 +92,7 @@ func (d *Decoder) handleFinished(run, stop, reason string) {
 			d.Error = &event.Error{Code: stop, Message: truncate(reason, maxMessage), Retryable: retryable[stop]}
 		}
 	}
-	if stop == "" {
-		stop = "error"
-	}
+	stop = cmp.Or(stop, "error")
 	d.endTurn(stop)
 }
 
@@ -120,9 +119,7 @@ func (d *Decoder) handleError(f *frame, b []byte) error {
 	if d.Stop == "" || d.Stop == stopApproval || completed[d.Stop] || f.Stop != "" && f.Stop != "error" {
 		d.Stop = f.Stop
 	}
-	if d.Stop == "" {
-		d.Stop = "error"
-	}
+	d.Stop = cmp.Or(d.Stop, "error")
 	d.MayExit = true
 	return nil
 }

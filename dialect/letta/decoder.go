@@ -1,6 +1,7 @@
 package letta
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strconv"
@@ -166,9 +167,7 @@ func (d *Decoder) handleMessage(m *message) error {
 
 // countUnknown counts a type that the decoder doesn't know. The gateway shows the counts as a metric.
 func (d *Decoder) countUnknown(name string) {
-	if name == "" {
-		name = "no message_type"
-	}
+	name = cmp.Or(name, "no message_type")
 	d.UnknownTypes.Add(name)
 }
 

@@ -3,6 +3,7 @@
 package letta
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/leat-dev/leat/event"
@@ -50,9 +51,7 @@ func (d *Decoder) appendDelta(m *message, kind event.PartKind, raw json.RawMessa
 			return err
 		}
 	}
-	if t.Otid == "" {
-		t.Otid = m.Otid
-	}
+	t.Otid = cmp.Or(t.Otid, m.Otid)
 	if len(raw) == 0 {
 		return nil
 	}
@@ -106,10 +105,7 @@ func (d *Decoder) addHidden(m *message) error {
 	if d.PartCount >= maxParts {
 		return errParts
 	}
-	title := m.State
-	if title == "" {
-		title = "redacted"
-	}
+	title := cmp.Or(m.State, "redacted")
 	key := d.startPart(&event.Body{Kind: event.KindReasoning, Title: &title})
 	d.emit(event.Event{Type: event.PartEnd, Message: d.Key, Part: key})
 	return nil

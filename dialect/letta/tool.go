@@ -3,6 +3,7 @@
 package letta
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -206,10 +207,7 @@ func (d *Decoder) endTool(t *tool, status string, r *toolReturn) {
 	d.flushInput(t)
 	b := &event.Body{State: event.PartDone}
 	if r != nil {
-		text := returnText(r.Return)
-		if text == "" {
-			text = returnText(r.Func)
-		}
+		text := cmp.Or(returnText(r.Return), returnText(r.Func))
 		if !d.isCode {
 			// V1 sends the printed output next to the result; the App Server includes it in the result.
 			if stdout := strings.Join(r.Stdout, "\n"); stdout != "" {

@@ -161,10 +161,7 @@ var serverCalls = map[string]bool{
 
 // title returns the name of the tool. A tool of the server has no name, so that of its type is used, without the suffix "_call".
 func (i *item) title() string {
-	if i.Name != "" {
-		return i.Name
-	}
-	return strings.TrimSuffix(i.Type, callSuffix)
+	return cmp.Or(i.Name, strings.TrimSuffix(i.Type, callSuffix))
 }
 
 // retryable has the error codes and types after which a retry may succeed.

@@ -81,11 +81,7 @@ type agentData struct {
 
 // parse decodes the data object. Fields that no stream needs are skipped.
 func (a *agentData) parse(c *cursor) {
-	if !c.enter('{') {
-		return
-	}
-	var key []byte
-	for c.next(&key) {
+	for key := range c.members() {
 		switch string(key) {
 		case "text":
 			a.hasText = c.peek() == '"'
@@ -147,11 +143,8 @@ func (a *agentData) parse(c *cursor) {
 // member returns the string with that name in a JSON object, or nil.
 func member(object []byte, name string) []byte {
 	c := cursor{b: object}
-	if len(object) == 0 || !c.enter('{') {
-		return nil
-	}
-	var key, value []byte
-	for c.next(&key) {
+	var value []byte
+	for key := range c.members() {
 		if string(key) == name {
 			value = c.bytes()
 		} else {

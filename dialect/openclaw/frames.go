@@ -1,6 +1,8 @@
 package openclaw
 
 import (
+	"cmp"
+
 	"github.com/leat-dev/leat/event"
 )
 
@@ -40,11 +42,10 @@ type payload struct {
 // parse decodes a frame in one pass. The slices point into b.
 func (f *frame) parse(b []byte) error {
 	c := cursor{b: b}
-	if !c.enter('{') {
+	if c.peek() != '{' {
 		return errNotObject
 	}
-	var key []byte
-	for c.next(&key) {
+	for key := range c.members() {
 		switch string(key) {
 		case "type":
 			f.typ = c.bytes()
@@ -66,11 +67,7 @@ func (f *frame) parse(b []byte) error {
 
 // parse decodes a payload. Unknown fields are skipped.
 func (p *payload) parse(c *cursor) {
-	if !c.enter('{') {
-		return
-	}
-	var key []byte
-	for c.next(&key) {
+	for key := range c.members() {
 		switch string(key) {
 		case "type":
 			p.typ = c.bytes()
@@ -116,11 +113,7 @@ func (p *payload) parse(c *cursor) {
 
 // detail decodes errorDetail, of which only the failover reason is needed.
 func (p *payload) detail(c *cursor) {
-	if !c.enter('{') {
-		return
-	}
-	var key []byte
-	for c.next(&key) {
+	for key := range c.members() {
 		if string(key) == "failoverReason" {
 			p.errorReason = c.bytes()
 		} else {
@@ -144,10 +137,7 @@ func (d *decoder) route(f *frame) error {
 	case "res":
 		return d.response(f)
 	}
-	name := string(f.event)
-	if name == "" {
-		name = string(f.typ)
-	}
+	name := cmp.Or(string(f.event), string(f.typ))
 	d.Unknowns.Add(name)
 	return nil
 }

@@ -33,11 +33,7 @@ type row struct {
 func (w *row) parse(object []byte) {
 	w.raw = object
 	c := cursor{b: object}
-	if !c.enter('{') {
-		return
-	}
-	var key []byte
-	for c.next(&key) {
+	for key := range c.members() {
 		switch string(key) {
 		case "role":
 			w.role = c.bytes()
@@ -336,11 +332,7 @@ type historyBlock struct {
 
 // readBlock decodes a block. Anything but an object is an empty block.
 func readBlock(c *cursor) (b historyBlock) {
-	if !c.enter('{') {
-		return b
-	}
-	var key []byte
-	for c.next(&key) {
+	for key := range c.members() {
 		switch string(key) {
 		case "type":
 			b.kind = c.bytes()

@@ -4,6 +4,7 @@ package openclaw
 
 import (
 	"bytes"
+	"cmp"
 	"strings"
 
 	"github.com/leat-dev/leat/event"
@@ -135,10 +136,7 @@ func (d *decoder) call(r *run, a *agentData, id []byte) (*tool, error) {
 		d.Unknowns.Add("tool without id")
 		return nil, nil
 	}
-	title := string(a.meta)
-	if title == "" {
-		title = string(a.title)
-	}
+	title := cmp.Or(string(a.meta), string(a.title))
 	t := r.tool(id)
 	if t == nil {
 		t = &tool{Call: string(id), State: event.PartRunning, HasName: len(a.name) > 0, Title: title}
@@ -216,11 +214,7 @@ func (r *run) tool(call []byte) *tool {
 // neither.
 func content(object []byte) (text string, ok bool) {
 	c := cursor{b: object}
-	if len(object) == 0 || !c.enter('{') {
-		return "", false
-	}
-	var key []byte
-	for c.next(&key) {
+	for key := range c.members() {
 		if string(key) != "content" {
 			c.skip()
 			continue
@@ -245,11 +239,7 @@ func content(object []byte) (text string, ok bool) {
 
 // textBlock returns the text of a block. ok is false for blocks of other types.
 func textBlock(c *cursor) (text string, ok bool) {
-	if !c.enter('{') {
-		return "", false
-	}
-	var key []byte
-	for c.next(&key) {
+	for key := range c.members() {
 		switch string(key) {
 		case "type":
 			ok = string(c.bytes()) == "text"

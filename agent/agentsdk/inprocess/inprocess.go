@@ -61,7 +61,7 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) err
 		return fmt.Errorf("run: %w", err)
 	}
 	t := &turn{out: out, dec: agentsdk.Dialect().Decoder()}
-	out.OnEnd(t.flush)
+	out.CloseOnEnd(t.dec)
 	var failed error
 	for e := range events {
 		// After the turn has ended, further events are only drained.
@@ -125,10 +125,4 @@ func (t *turn) hear(e api.StreamEvent) error {
 		return nil
 	}
 	return err
-}
-
-// flush returns the operations that the decoder still buffers at the turn's end. The emitter calls it once, with its lock held.
-func (t *turn) flush() []event.Event {
-	ops, _ := t.dec.Close() // an error for an incomplete stream is expected, since the turn ended before it
-	return ops
 }

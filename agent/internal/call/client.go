@@ -17,12 +17,15 @@ const (
 
 // Client returns the HTTP client of one agent. It doesn't follow redirects, because the request's credentials and signature are meant for
 // the configured address only. The caller closes its idle connections when the agent is closed.
-func Client() *http.Client {
+func Client() *http.Client { return ClientWithin(dialLimit) }
+
+// ClientWithin is [Client] with another limit for the TCP and the TLS handshake, each.
+func ClientWithin(dial time.Duration) *http.Client {
 	return &http.Client{
 		Transport: Decoding{&http.Transport{
 			Proxy:               http.ProxyFromEnvironment,
-			DialContext:         (&net.Dialer{Timeout: dialLimit}).DialContext,
-			TLSHandshakeTimeout: dialLimit,
+			DialContext:         (&net.Dialer{Timeout: dial}).DialContext,
+			TLSHandshakeTimeout: dial,
 			ForceAttemptHTTP2:   true,
 			MaxIdleConns:        idleConns, MaxIdleConnsPerHost: idleConns, IdleConnTimeout: idleLimit,
 			DisableCompression: true, // compression delays text until a block is full

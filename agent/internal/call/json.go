@@ -57,6 +57,15 @@ func Stream(ctx context.Context, to *url.URL, token, key string, body any) (*htt
 	return req, nil
 }
 
+// DoJSON sends the request that [JSON] returns, and decodes the response as [Do] does.
+func DoJSON(ctx context.Context, c *http.Client, method string, to *url.URL, token string, body, v any) error {
+	req, err := JSON(ctx, method, to, token, body)
+	if err != nil {
+		return err
+	}
+	return Do(c, req, v)
+}
+
 // Do sends a request and decodes the JSON response into v. If v is nil, the body is ignored. Its errors are of
 // type [*Failure]; it doesn't retry. It is for requests with a short response, which may have at most maxReply
 // bytes.

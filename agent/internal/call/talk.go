@@ -1,6 +1,7 @@
 package call
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -94,7 +95,7 @@ func (t *Talk) Run(ctx context.Context) error {
 		}
 		t.last, t.turnKey, t.requests = p.Last, p.TurnKey, p.Requests
 	}
-	t.Emitter.OnEnd(t.flush)
+	t.Emitter.CloseOnEnd(t.dec)
 	var answers []event.Answer
 	for {
 		if t.hasFrames = t.Start != nil; !t.hasFrames {
@@ -347,17 +348,9 @@ func (t *Talk) collect(e event.Event) bool {
 		t.requests = append(t.requests, *e.Get().Request)
 		return true
 	}
-	if t.turnKey == "" {
-		t.turnKey = e.Turn
-	}
+	t.turnKey = cmp.Or(t.turnKey, e.Turn)
 	if e.Type == event.TurnEnd && (e.Turn == "" || e.Turn == t.turnKey) {
 		t.hasEnded.Store(true)
 	}
 	return false
-}
-
-// flush returns the operations that the decoder still buffers at the turn's end. The emitter calls it once, with its lock held.
-func (t *Talk) flush() []event.Event {
-	ops, _ := t.dec.Close() // an error for an incomplete stream is expected, since the turn ended before it
-	return ops
 }

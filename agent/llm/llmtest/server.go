@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -223,9 +224,7 @@ func (s *Server) admit(r *http.Request, raw []byte) (string, Fault, *refusal) {
 // they have accepted a request.
 func (s *Server) refuse(w http.ResponseWriter, r refusal, h http.Header) {
 	w.Header().Set("Content-Type", "application/json")
-	for k, v := range h {
-		w.Header()[k] = v
-	}
+	maps.Copy(w.Header(), h)
 	w.WriteHeader(r.status)
 	fmt.Fprint(w, s.api.fail(r))
 }

@@ -1,7 +1,9 @@
 // Package memory answers requests without sockets, for the fakes of chat platforms. So they can be used in a testing/synctest bubble.
+// It also chooses and delays the faults that their requests meet.
 package memory
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -11,8 +13,11 @@ import (
 var ErrClosed = errors.New("chattest: the connection was closed")
 
 // RoundTrip answers a request with a handler, which gets it as a server does: with a host and a body. If the request's context ends
-// meanwhile, its error is returned, because the client has given up then.
+// meanwhile, its error is returned, because the client has given up then. A request for a WebSocket gets a connection in memory.
 func RoundTrip(h http.Handler, r *http.Request) (response *http.Response, err error) {
+	if r.Header.Get("Upgrade") != "" {
+		return upgrade(h, r), nil
+	}
 	defer func() {
 		if p := recover(); p == http.ErrAbortHandler {
 			response, err = nil, ErrClosed
@@ -21,19 +26,17 @@ func RoundTrip(h http.Handler, r *http.Request) (response *http.Response, err er
 		}
 	}()
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, Received(r))
+	h.ServeHTTP(w, received(r))
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
 	return w.Result(), nil
 }
 
-// Received returns a copy of a client's request as a server gets it.
-func Received(r *http.Request) *http.Request {
+// received returns a copy of a client's request as a server gets it.
+func received(r *http.Request) *http.Request {
 	o := r.Clone(r.Context())
-	if o.Host == "" {
-		o.Host = r.URL.Host
-	}
+	o.Host = cmp.Or(o.Host, r.URL.Host)
 	if o.Body == nil {
 		o.Body = http.NoBody
 	}

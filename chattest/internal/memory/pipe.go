@@ -12,9 +12,9 @@ import (
 // each other at the same moment would wait for each other forever, because each reads the other's answer only after it has total its own.
 const maxUnread = 64 << 10
 
-// Pipe returns the two ends of a connection in memory. Unlike those of [net.Pipe] they are buffered. They know no deadlines. Goroutines
+// newPipe returns the two ends of a connection in memory. Unlike those of [net.Pipe] they are buffered. They know no deadlines. Goroutines
 // that wait for them are durably blocked in the sense of testing/synctest.
-func Pipe() (client, server net.Conn) {
+func newPipe() (client, server net.Conn) {
 	requests, responses := newBuffer(), newBuffer()
 	return &end{source: responses, target: requests}, &end{source: requests, target: responses}
 }

@@ -13,7 +13,7 @@ import (
 // Both ends write more than the pipe holds; each blocks until the other end reads, and no byte is lost.
 func TestPipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client, server := Pipe()
+		client, server := newPipe()
 		sent := bytes.Repeat([]byte("0123456789"), maxUnread/5)
 		done := make(chan error, 1)
 		go func() {
@@ -38,7 +38,7 @@ func TestPipe(t *testing.T) {
 
 // Both ends can write at the same moment before either reads, as two peers do that ping each other.
 func TestPipeBothWrite(t *testing.T) {
-	client, server := Pipe()
+	client, server := newPipe()
 	for _, e := range []io.Writer{client, server} {
 		if _, err := io.WriteString(e, "ping"); err != nil {
 			t.Fatal(err)
@@ -52,7 +52,7 @@ func TestPipeBothWrite(t *testing.T) {
 }
 
 func TestPipeClosed(t *testing.T) {
-	client, server := Pipe()
+	client, server := newPipe()
 	if err := client.SetDeadline(time.Now()); !errors.Is(err, os.ErrNoDeadline) {
 		t.Errorf("a deadline: %v", err)
 	}

@@ -11,12 +11,13 @@ import (
 	"github.com/leat-dev/leat/dialect/internal/canvas"
 	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
 // reader opens a part with each frame: {"key":…,"kind":…,"state":…}.
 type reader struct{}
 
-func (*reader) AppendState(b []byte) ([]byte, error) { return append(b, "{}"...), nil }
+var states = jsonscan.NewWriter[reader]()
 
 func (reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 	var in struct {
@@ -78,7 +79,7 @@ func open(t *testing.T, d dialect.Decoder) []canvas.Part {
 // The number of parts in a turn is limited, even if each of them has ended.
 func TestParts(t *testing.T) {
 	const most = 10_000
-	d := canvas.NewDecoder("test", &reader{})
+	d := canvas.NewDecoder("test", &reader{}, states)
 	for i := range most {
 		decode(t, d, frame(i, event.KindData, ""))
 	}
@@ -88,7 +89,7 @@ func TestParts(t *testing.T) {
 // The number of open parts is limited: the oldest text is ended to make room, never a running tool.
 func TestOpen(t *testing.T) {
 	const most = 512
-	d := canvas.NewDecoder("test", &reader{})
+	d := canvas.NewDecoder("test", &reader{}, states)
 	decode(t, d, frame(0, event.KindTool, event.PartRunning))
 	for i := 1; i < most; i++ {
 		decode(t, d, frame(i, event.KindText, ""))
@@ -111,7 +112,7 @@ func TestOpen(t *testing.T) {
 
 // The length of keys and call ids is limited, because they are stored in the state.
 func TestKey(t *testing.T) {
-	d := canvas.NewDecoder("test", &reader{})
+	d := canvas.NewDecoder("test", &reader{}, states)
 	long := dialect.Frame{Data: []byte(`{"kind":"text","key":"` + strings.Repeat("k", event.MaxID+1) + `"}`)}
 	refused(t, d, long, 1, "id of a part")
 }

@@ -16,13 +16,16 @@ import (
 type reader interface {
 	// Read applies one frame. If it returns an error, what it has emitted is dropped, and no further frame follows.
 	Read(c *Canvas, f dialect.Frame) error
-	// AppendState appends the exported fields as JSON.
-	AppendState(b []byte) ([]byte, error)
 }
 
 // NewDecoder returns the decoder of a stream of the dialect called name. r reads its frames; it must be a pointer, because Restore
-// decodes into it.
-func NewDecoder(name string, r reader) dialect.Decoder { return &decoder{name: name, reader: r} }
+// decodes into it. w writes its exported fields.
+func NewDecoder[R any, P interface {
+	*R
+	reader
+}](name string, r P, w jsonscan.Writer[R]) dialect.Decoder {
+	return &decoder{name: name, reader: r, appendReader: func(b []byte) ([]byte, error) { return w.Append(b, r) }}
+}
 
 // states writes the states of canvases.
 var states = jsonscan.NewWriter[state]()
@@ -31,8 +34,10 @@ var states = jsonscan.NewWriter[state]()
 type decoder struct {
 	name   string // of the dialect, for errors
 	reader reader
-	canvas Canvas
-	size   int // of the last encoded state
+	// appendReader appends the exported fields of the reader as JSON.
+	appendReader func([]byte) ([]byte, error)
+	canvas       Canvas
+	size         int // of the last encoded state
 }
 
 var _ dialect.Counter = (*decoder)(nil)
@@ -72,7 +77,7 @@ func (d *decoder) State() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("state of the canvas: %w", err)
 	}
-	b, err = d.reader.AppendState(append(b, `,"reader":`...))
+	b, err = d.appendReader(append(b, `,"reader":`...))
 	if err != nil {
 		return nil, fmt.Errorf("state of the reader: %w", err)
 	}

@@ -3,7 +3,6 @@ package discord
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -127,12 +126,7 @@ func details(raw json.RawMessage) string {
 
 // refusal returns the refusal in an error, or an empty one. The zero value has the status 0 and no code, so callers can compare
 // fields without a test for nil.
-func refusal(err error) apiError {
-	if e, ok := errors.AsType[*apiError](err); ok {
-		return *e
-	}
-	return apiError{}
-}
+func refusal(err error) apiError { return *live.Refusal[apiError](err) }
 
 // hasCode reports whether an error is a refusal with one of the codes.
 func hasCode(err error, codes ...int) bool {

@@ -57,12 +57,7 @@ func (e *apiError) isLimit() bool {
 }
 
 // refusal returns an error as a refusal by the platform, or an empty one.
-func refusal(err error) *apiError {
-	if e, ok := errors.AsType[*apiError](err); ok {
-		return e
-	}
-	return &apiError{}
-}
+func refusal(err error) *apiError { return live.Refusal[apiError](err) }
 
 // has reports whether an error is a refusal with one of the codes.
 func has(err error, codes ...int) bool {

@@ -36,6 +36,17 @@ func (p *Penalty) Error() string { return fmt.Sprintf("wait %s: %v", p.Wait, p.E
 // Unwrap lets callers inspect the refusal of the platform itself.
 func (p *Penalty) Unwrap() error { return p.Err }
 
+// Refusal returns the refusal of a platform in an error, or an empty one. So callers can compare its fields without a test for nil.
+func Refusal[E any, P interface {
+	*E
+	error
+}](err error) *E {
+	if refusal, ok := errors.AsType[P](err); ok {
+		return refusal
+	}
+	return new(E)
+}
+
 // penalty returns the penalty in an error, or nil. A penalty is never a failure: it doesn't count against the tries of a request.
 func penalty(err error) *Penalty {
 	p, _ := errors.AsType[*Penalty](err)

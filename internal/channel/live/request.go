@@ -3,6 +3,7 @@ package live
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -40,6 +41,17 @@ func Exchange(ctx context.Context, client *http.Client, r *http.Request) (*http.
 		return nil, nil, RequestError(ctx, err)
 	}
 	return response, raw, nil
+}
+
+// DecodeResult decodes the result of a request, unless result is nil. name says in errors what it is.
+func DecodeResult(raw []byte, result any, name string) error {
+	if result == nil {
+		return nil
+	}
+	if err := json.Unmarshal(raw, result); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
 }
 
 // Download sends a request for a file and returns its content. Errors begin with the platform; refuse makes that of an answer which

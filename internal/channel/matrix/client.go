@@ -86,13 +86,7 @@ func (c *client) do(
 	if response.StatusCode != http.StatusOK {
 		return refusal(path, response, raw)
 	}
-	if result == nil {
-		return nil
-	}
-	if err := json.Unmarshal(raw, result); err != nil {
-		return fmt.Errorf("matrix: answer of %s: %w", route(path), err)
-	}
-	return nil
+	return live.DecodeResult(raw, result, "matrix: answer of "+route(path))
 }
 
 // request returns a request with the access token.

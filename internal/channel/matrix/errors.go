@@ -43,20 +43,10 @@ func (e *apiError) Error() string {
 }
 
 // code returns the errcode of a refusal, or "".
-func code(err error) string {
-	if refusal, ok := errors.AsType[*apiError](err); ok {
-		return refusal.Code
-	}
-	return ""
-}
+func code(err error) string { return live.Refusal[apiError](err).Code }
 
 // status returns the HTTP status of a refusal, or 0.
-func status(err error) int {
-	if refusal, ok := errors.AsType[*apiError](err); ok {
-		return refusal.Status
-	}
-	return 0
-}
+func status(err error) int { return live.Refusal[apiError](err).Status }
 
 // isFinal reports that the homeserver has refused a request for a reason that doesn't pass.
 func isFinal(err error) bool {
@@ -72,12 +62,7 @@ func isTokenRefused(err error) bool {
 }
 
 // retryAfter returns how long the homeserver has asked to wait, or 0.
-func retryAfter(err error) time.Duration {
-	if refusal, ok := errors.AsType[*apiError](err); ok {
-		return refusal.RetryAfter
-	}
-	return 0
-}
+func retryAfter(err error) time.Duration { return live.Refusal[apiError](err).RetryAfter }
 
 // dispensable returns the error of a request that an answer can do without. A room may forbid the bot to redact events or to show that
 // it types, and still take its messages.

@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/http"
@@ -30,12 +31,7 @@ type members map[string]string
 func (m members) isGroup() bool { return len(m) > 2 }
 
 // nameOf returns the name of a member. If the member has none, it is the local part of the id.
-func (m members) nameOf(user string) string {
-	if name := m[user]; name != "" {
-		return name
-	}
-	return localpart(user)
-}
+func (m members) nameOf(user string) string { return cmp.Or(m[user], localpart(user)) }
 
 // localpart returns the part of a user's id before the server.
 func localpart(user string) string {

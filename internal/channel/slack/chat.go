@@ -2,7 +2,6 @@ package slack
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -168,7 +167,7 @@ func (t *chat) ShowTyping(ctx context.Context) error {
 		return nil
 	}
 	err := t.c.client.call(ctx, methodStatus, params{"channel_id": t.at.channel, "thread_ts": t.at.thread, "status": "is thinking…"}, nil)
-	if _, isRefusal := errors.AsType[*apiError](err); isRefusal && retryAfter(err) == 0 {
+	if isRefusal(err) && retryAfter(err) == 0 {
 		t.noStatus = true // for example because the app lacks the feature
 		return nil
 	}

@@ -128,15 +128,9 @@ func decode(method string, response *http.Response, raw []byte, result any) erro
 	case a.Error != "":
 		return &apiError{Method: method, Reason: a.Error, Scope: a.Scope}
 	default: // not the API, but something on the way to it, which may have passed the request on
-		return unknown(method, fmt.Errorf("HTTP %d without an answer of the API", response.StatusCode))
+		return fmt.Errorf("slack: %s: %w (HTTP %d without an answer of the API)", method, live.ErrUnknown, response.StatusCode)
 	}
-	if result == nil {
-		return nil
-	}
-	if err := json.Unmarshal(raw, result); err != nil {
-		return fmt.Errorf("slack: answer of %s: %w", method, err)
-	}
-	return nil
+	return live.DecodeResult(raw, result, "slack: answer of "+method)
 }
 
 // upload sends the bytes of a file to the address that the API has given for it. The address is a secret for a short time and belongs

@@ -45,31 +45,17 @@ func unsent(method string, err error) error {
 	return fmt.Errorf("slack: %s: %w (%w)", method, live.ErrUnsent, err)
 }
 
-// unknown returns the error of a request that may have taken effect.
-func unknown(method string, err error) error {
-	return fmt.Errorf("slack: %s: %w (%w)", method, live.ErrUnknown, err)
-}
-
 // is reports whether an error is a refusal for one of the reasons.
 func is(err error, reasons ...string) bool {
-	refusal, ok := errors.AsType[*apiError](err)
-	return ok && slices.Contains(reasons, refusal.Reason)
+	return slices.Contains(reasons, live.Refusal[apiError](err).Reason)
 }
 
 // retryAfter returns how long the server has asked to wait, or 0.
-func retryAfter(err error) time.Duration {
-	if refusal, ok := errors.AsType[*apiError](err); ok {
-		return refusal.RetryAfter
-	}
-	return 0
-}
+func retryAfter(err error) time.Duration { return live.Refusal[apiError](err).RetryAfter }
 
 // isOwnLimit reports that a request was not made, to stay within the limit of its method. The method may be replaced by another one
 // with a separate limit, for example a stream by a message.
-func isOwnLimit(err error) bool {
-	refusal, ok := errors.AsType[*apiError](err)
-	return ok && refusal.IsOwn
-}
+func isOwnLimit(err error) bool { return live.Refusal[apiError](err).IsOwn }
 
 // isUnknown reports whether a request may have taken effect.
 func isUnknown(err error) bool { return errors.Is(err, live.ErrUnknown) }

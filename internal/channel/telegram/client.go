@@ -91,11 +91,5 @@ func decode(method string, status int, raw []byte, result any) error {
 			RetryAfter: time.Duration(a.Parameters.RetryAfter * float64(time.Second)),
 		}
 	}
-	if result == nil {
-		return nil
-	}
-	if err := json.Unmarshal(a.Result, result); err != nil {
-		return fmt.Errorf("telegram: result of %s: %w", method, err)
-	}
-	return nil
+	return live.DecodeResult(a.Result, result, "telegram: result of "+method)
 }

@@ -32,20 +32,12 @@ func (e *apiError) Error() string {
 // has reports whether an error is a refusal whose description contains one of the texts. The Bot API has no other codes for the
 // reasons of a 400.
 func has(err error, texts ...string) bool {
-	refusal, ok := errors.AsType[*apiError](err)
-	if !ok {
-		return false
-	}
-	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(refusal.Description, text) })
+	description := live.Refusal[apiError](err).Description
+	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(description, text) })
 }
 
 // code returns the code of a refusal, or 0.
-func code(err error) int {
-	if refusal, ok := errors.AsType[*apiError](err); ok {
-		return refusal.Code
-	}
-	return 0
-}
+func code(err error) int { return live.Refusal[apiError](err).Code }
 
 // isUnmodified reports that the message already shows what an edit wanted to show, so the edit has succeeded.
 func isUnmodified(err error) bool { return has(err, "message is not modified") }
@@ -78,11 +70,10 @@ func (t *chat) explain(err error) error {
 	refusal, ok := errors.AsType[*apiError](err)
 	is := func(meaning error) error { return fmt.Errorf("%w: %w", meaning, err) }
 	switch {
-	case !ok || isUnmodified(err):
-		if ok {
-			return nil
-		}
+	case !ok:
 		return err
+	case isUnmodified(err):
+		return nil
 	case refusal.Code == http.StatusTooManyRequests:
 		return &live.Penalty{Wait: refusal.RetryAfter, Err: err}
 	case refusal.Code >= http.StatusInternalServerError:

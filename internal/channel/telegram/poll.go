@@ -2,13 +2,13 @@ package telegram
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/leat-dev/leat/internal/base/retry"
 	"github.com/leat-dev/leat/internal/channel"
+	"github.com/leat-dev/leat/internal/channel/live"
 )
 
 const (
@@ -114,9 +114,4 @@ func (c *bot) identify(ctx context.Context) (*user, error) {
 }
 
 // retryAfter returns how long the server has asked to wait, or 0.
-func retryAfter(err error) time.Duration {
-	if refusal, ok := errors.AsType[*apiError](err); ok {
-		return refusal.RetryAfter
-	}
-	return 0
-}
+func retryAfter(err error) time.Duration { return live.Refusal[apiError](err).RetryAfter }

@@ -49,12 +49,7 @@ type apiError struct {
 func (e *apiError) Error() string { return fmt.Sprintf("wecom: code %d: %s", e.Code, e.Message) }
 
 // code returns the code of a refusal, or 0.
-func code(err error) int {
-	if e, ok := errors.AsType[*apiError](err); ok {
-		return e.Code
-	}
-	return 0
-}
+func code(err error) int { return live.Refusal[apiError](err).Code }
 
 // isRefused reports that the bot's id or secret is of no use.
 func isRefused(err error) bool { return code(err) == codeCredential || code(err) == codeBotID }

@@ -87,13 +87,7 @@ func decode(status int, raw []byte, result any) error {
 		refusal.Error.Status = status
 		return refusal.Error
 	}
-	if result == nil {
-		return nil
-	}
-	if err := json.Unmarshal(raw, result); err != nil {
-		return fmt.Errorf("whatsapp: answer of the API: %w", err)
-	}
-	return nil
+	return live.DecodeResult(raw, result, "whatsapp: answer of the API")
 }
 
 // path returns the path of an object of the API.

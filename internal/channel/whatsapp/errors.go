@@ -46,12 +46,7 @@ func (e *apiError) Error() string {
 }
 
 // refusal returns an error as a refusal by the API, or an empty one.
-func refusal(err error) *apiError {
-	if e, ok := errors.AsType[*apiError](err); ok {
-		return e
-	}
-	return &apiError{}
-}
+func refusal(err error) *apiError { return live.Refusal[apiError](err) }
 
 // isPair reports that messages to the person come too fast.
 func isPair(err error) bool { return refusal(err).Code == codePair }

@@ -1,6 +1,7 @@
 package whatsapp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -125,10 +126,7 @@ func (f *file) media() channel.Media {
 	if err != nil {
 		kind = "application/octet-stream"
 	}
-	name := f.Name
-	if name == "" {
-		name = strings.ReplaceAll(kind, "/", ".") // such as image.jpeg
-	}
+	name := cmp.Or(f.Name, strings.ReplaceAll(kind, "/", ".")) // such as image.jpeg
 	return channel.Media{Ref: f.ID, Name: name, Type: kind}
 }
 

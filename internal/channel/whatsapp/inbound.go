@@ -131,8 +131,5 @@ func (m *message) content() string {
 			return c.Title
 		}
 	}
-	if m.Button.Text != "" {
-		return m.Button.Text
-	}
-	return m.Text.Body
+	return cmp.Or(m.Button.Text, m.Text.Body)
 }
