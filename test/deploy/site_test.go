@@ -246,7 +246,7 @@ func TestNginx(t *testing.T) {
 	}
 }
 
-// wantFront checks all that goes through a proxy. WebSockets are checked by HTTP/1.1, because browsers open a connection for each.
+// wantFront checks requests, streams and pushes through a proxy. WebSockets are checked by HTTP/1.1, because browsers open a connection for each.
 func wantFront(t *testing.T, h *harness, way site, pushes bool) {
 	way.t = t
 	t.Run("seen", func(t *testing.T) { wantSeen(t, way) })
