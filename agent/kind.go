@@ -20,6 +20,9 @@ type Kind struct {
 	Options []Option
 	// Renamed maps old names of options to the current ones. Old names are still read; [Kinds.Warnings] names them.
 	Renamed map[string]string
+	// Missing returns an error if the agent of a spec lacks a setting that its upstream requires, such as a key. It doesn't call the
+	// upstream. It may be nil.
+	Missing func(Spec) error
 	// New makes an agent. [Kinds.Make] has rejected unknown options and a missing target before it calls New.
 	New func(Spec) (Agent, error)
 	// Discover lists the agents, sessions or models of an upstream. It needs only the address and the credentials of the spec. For kinds
@@ -75,10 +78,15 @@ func (k Kinds) Check(s Spec) (Kind, error) {
 	return kind, nil
 }
 
-// Warnings returns a sentence for each option of the spec that has an old name.
+// Warnings returns a sentence for what the agent of the spec misses, and for each option that has an old name.
 func (k Kinds) Warnings(s Spec) []string {
 	kind, _ := k.find(s.Kind)
 	var warnings []string
+	if kind.Missing != nil {
+		if err := kind.Missing(kind.withCurrentNames(s)); err != nil {
+			warnings = append(warnings, fmt.Sprintf("agent %s can't answer: %s", s.Name, OneLine(err)))
+		}
+	}
 	for _, old := range slices.Sorted(maps.Keys(s.Options)) {
 		if name, ok := kind.Renamed[old]; ok {
 			warnings = append(warnings, fmt.Sprintf("agent %s: the option %s is now named %s; use the new name", s.Name, old, name))

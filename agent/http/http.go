@@ -189,7 +189,10 @@ func (a *Agent) Check(ctx context.Context) error {
 	req.Header.Set("User-Agent", "Leat")
 	res, err := a.client.Do(req)
 	if err != nil {
-		return fmt.Errorf("%s doesn't respond: %s", a.url.Host, call.Reason(err))
+		if u, ok := errors.AsType[*url.Error](err); ok {
+			err = u.Err // its text has no URL, which may contain secrets
+		}
+		return fmt.Errorf("%s doesn't respond: %w", a.url.Host, err)
 	}
 	return res.Body.Close()
 }

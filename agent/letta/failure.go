@@ -43,9 +43,13 @@ type failure struct {
 	body          []byte        // start of the response body
 	retryable     bool          // the same request may succeed later
 	retryAfter    time.Duration // the pause that the server asked for; 0 if it named no pause
+	err           error         // of the transport; nil if there was a response
 }
 
 func (f *failure) Error() string { return f.readerError().Error() }
+
+// Cause returns the error of the transport. Failures don't wrap it, because the end of a request's context isn't that of the turn.
+func (f *failure) Cause() error { return f.err }
 
 // readerError converts the failure to the error that readers of the conversation get. The detail is for operators only.
 func (f *failure) readerError() *agent.Error {
@@ -68,9 +72,9 @@ func connectFailure(err error) *failure {
 	case errors.As(err, &encoded):
 		return &failure{code: codeStatus, message: "the Letta server's response can't be decoded: " + encoded.Error()}
 	case call.IsUntrusted(err):
-		return &failure{code: codeUnreachable, message: "the Letta server's certificate is not trusted", detail: call.Reason(err)}
+		return &failure{code: codeUnreachable, message: "the Letta server's certificate is not trusted", detail: call.Reason(err), err: err}
 	}
-	return &failure{code: codeUnreachable, message: call.WithCause("the Letta server can't be reached", err), detail: call.Reason(err), retryable: true}
+	return &failure{code: codeUnreachable, message: call.WithCause("the Letta server can't be reached", err), detail: call.Reason(err), err: err, retryable: true}
 }
 
 // statusFailure describes a response whose status is not a success. Overload, conflicts and server errors are retryable, with

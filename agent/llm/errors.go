@@ -202,9 +202,9 @@ func (a *modelAgent) unreachable(err error) *call.Failure {
 		return &call.Failure{Code: codeAnswer, Message: fmt.Sprintf("the response of %s is invalid: %v", a.name, encoded)}
 	}
 	if call.IsUntrusted(err) {
-		return &call.Failure{Code: codeUnreachable, Message: "the certificate of " + a.name + " is not accepted", Detail: a.place + ": " + call.Reason(err)}
+		return &call.Failure{Code: codeUnreachable, Message: "the certificate of " + a.name + " is not accepted", Detail: a.place + ": " + call.Reason(err), Err: err}
 	}
-	return &call.Failure{Code: codeUnreachable, Message: call.WithCause(a.name+" can't be reached", err), Detail: a.place + ": " + call.Reason(err), Retry: true}
+	return &call.Failure{Code: codeUnreachable, Message: call.WithCause(a.name+" can't be reached", err), Detail: a.place + ": " + call.Reason(err), Err: err, Retry: true}
 }
 
 // statusFailure returns the failure for a response with an error status. It reads at most 64 KiB of the body.

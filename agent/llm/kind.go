@@ -71,6 +71,7 @@ func (p provider) agentKind(dialects dialect.Registry) agent.Kind {
 	return agent.Kind{
 		Name: p.kind, Summary: p.summary, Target: "MODEL", Options: options, Renamed: map[string]string{"api_key_env": "token_env"},
 		New:      func(s agent.Spec) (agent.Agent, error) { return p.newAgent(s, dialects) },
+		Missing:  p.missing,
 		Discover: p.discover, Schemes: p.schemes,
 	}
 }
@@ -120,6 +121,19 @@ func (p provider) newAgent(s agent.Spec, dialects dialect.Registry) (agent.Agent
 		return backgroundAgent{a}, nil
 	}
 	return a, nil
+}
+
+// missing returns the error of a turn without a key. A spec with other errors misses nothing.
+func (p provider) missing(s agent.Spec) error {
+	key, from, err := keyOf(s)
+	if err != nil {
+		return nil
+	}
+	a, err := newAgent(*p.api, config{Model: s.Target, BaseURL: s.Options["base_url"], Key: key, KeyFrom: from})
+	if err != nil {
+		return nil
+	}
+	return a.checkKey()
 }
 
 // keyOf returns the key from the options, and the name of the option's source for error texts.

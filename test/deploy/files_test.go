@@ -50,7 +50,7 @@ func TestReadme(t *testing.T) {
 	}
 	for _, m := range settings {
 		c := config.Default()
-		if err := c.Parse([]byte(m[1])); err != nil {
+		if err := c.Parse("leat.yaml", []byte(m[1])); err != nil {
 			t.Errorf("%v\n%s", err, m[1])
 		}
 		c.Token = "t"

@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -31,26 +30,6 @@ func lookNginx(t *testing.T) string {
 	}
 	t.Skip("SKIPPED: nginx is not installed; install it to have streams go through it (apt-get install nginx-light)")
 	return ""
-}
-
-// proxy is an nginx that runs docs/deploy/nginx.conf, changed in nothing but addresses and files.
-type proxy struct {
-	t     *testing.T
-	http  string // address of the server without TLS
-	https string
-	roots *x509.CertPool
-}
-
-// change replaces what the file says; what is not there is a fault of the test.
-func change(t *testing.T, text string, pairs ...string) string {
-	t.Helper()
-	for i := 0; i < len(pairs); i += 2 {
-		if !strings.Contains(text, pairs[i]) {
-			t.Fatalf("docs/deploy/nginx.conf does not say %q", pairs[i])
-		}
-		text = strings.ReplaceAll(text, pairs[i], pairs[i+1])
-	}
-	return text
 }
 
 // startNginx runs nginx before a gateway. more are further changes of the file.
@@ -84,38 +63,8 @@ func startNginx(t *testing.T, gateway string, more ...string) *proxy {
 	if err := os.WriteFile(conf, []byte(main+site+"\n}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var said bytes.Buffer
-	cmd := exec.Command(nginx, "-p", dir, "-e", filepath.Join(dir, "error.log"), "-c", conf)
-	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	gone := make(chan error, 1)
-	go func() { gone <- cmd.Wait() }()
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it has nothing to keep
-		<-gone
-		log, err := os.ReadFile(filepath.Join(dir, "error.log"))
-		if t.Failed() {
-			t.Logf("nginx says %s\n%s%v", &said, log, err)
-		}
-	})
-	for begin := time.Now(); ; {
-		c, err := net.Dial("tcp", p.https)
-		if err == nil {
-			_ = c.Close()
-			return p
-		}
-		select {
-		case err := <-gone:
-			gone <- err
-			t.Fatalf("nginx ends: %v\n%s", err, &said)
-		case <-time.After(10 * time.Millisecond): // polls another process
-		}
-		if time.Since(begin) > waitLimit {
-			t.Fatal("nginx does not listen: ", err)
-		}
-	}
+	p.start(exec.Command(nginx, "-p", dir, "-e", filepath.Join(dir, "error.log"), "-c", conf), filepath.Join(dir, "error.log"))
+	return p
 }
 
 // client reaches the proxy as chat.example.com, from an address of the loopback, by HTTP/1.1 or HTTP/2.

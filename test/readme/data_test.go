@@ -32,7 +32,7 @@ func TestDataCommands(t *testing.T) {
 			t.Errorf("%s: %v", m[1], err)
 		}
 	}
-	prepare := "export LEAT_URL=" + serve(t, "go run ./cmd/leat serve") + " PATH=" + filepath.Dir(program(t)) + ":$PATH; cd " + t.TempDir() + "; "
+	prepare := "export LEAT_URL=" + serve(t) + " PATH=" + filepath.Dir(program(t)) + ":$PATH; cd " + t.TempDir() + "; "
 	run(t, prepare+"leat chat --tenant acme --subject alice hello", nil)
 	for _, m := range all {
 		out := run(t, prepare+m[1], nil)

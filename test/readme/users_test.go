@@ -48,7 +48,7 @@ func TestUsersOfTheDocs(t *testing.T) {
 	if err := os.Unsetenv("LEAT_USERS_SECRET"); err != nil {
 		t.Fatal(err)
 	}
-	url := serve(t, "go run ./cmd/leat serve --token sesame --config "+file)
+	url := serve(t, "--token", "sesame", "--config", file)
 	// Each block's commands print a line each; the pictures of answers follow theirs.
 	var script strings.Builder
 	script.WriteString("set -euo pipefail\n")

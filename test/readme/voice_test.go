@@ -90,7 +90,7 @@ func TestVoiceNotesOfTheDocs(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "key")
 	t.Setenv("LEAT_VOICE_RECOGNITION_ENGINE", "openai")
 	t.Setenv("LEAT_VOICE_RECOGNITION_URL", recognizer.URL+"/v1")
-	serve(t, "go run ./cmd/leat serve --channel telegram?allow=7&url="+url.QueryEscape(api.URL))
+	serve(t, "--channel", "telegram?allow=7&url="+url.QueryEscape(api.URL))
 	fake.SendFile(telegram.Private(7, "Ann"), telegram.File{Content: question, IsVoice: true}, "", "")
 	waitForText(t, fake, 7, "2 + 2 = 4")
 	limit := time.After(time.Minute)

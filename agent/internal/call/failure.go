@@ -38,10 +38,14 @@ type Failure struct {
 	Retryable     bool          // the user may send the message again
 	Hint          time.Duration // pause before the retry that the upstream asked for; 0 if it didn't
 	Status        int           // HTTP status of an error response; 0 if the request failed otherwise
+	Err           error         // of the transport, for operators; nil if there was a response
 	ResetRetries  bool          // there was progress since the previous failure, so the limits on retries start again
 }
 
 func (f *Failure) Error() string { return f.AgentError().Error() }
+
+// Cause returns the error of the transport. Failures don't wrap it, because the end of a request's context isn't that of the turn.
+func (f *Failure) Cause() error { return f.Err }
 
 // AgentError returns the failure as the error of the turn. The message ends with the pause that the upstream asked for, if any.
 func (f *Failure) AgentError() *agent.Error {
@@ -69,15 +73,15 @@ func Unreachable(err error) *Failure {
 		return &Failure{Code: CodeAnswer, Message: "the agent sent an invalid response: " + encoded.Error()}
 	}
 	if IsUntrusted(err) {
-		return &Failure{Code: codeUnreachable, Message: "the agent's certificate is not accepted", Detail: Reason(err)}
+		return &Failure{Code: codeUnreachable, Message: "the agent's certificate is not accepted", Detail: Reason(err), Err: err}
 	}
-	return &Failure{Code: codeUnreachable, Message: WithCause("the agent can't be reached", err), Detail: Reason(err), Retry: true}
+	return &Failure{Code: codeUnreachable, Message: WithCause("the agent can't be reached", err), Detail: Reason(err), Err: err, Retry: true}
 }
 
 // IsUntrusted reports whether a request failed because the server's certificate is invalid or the server doesn't speak TLS.
 func IsUntrusted(err error) bool {
 	return errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(x509.CertificateInvalidError)) ||
-		errors.As(err, new(x509.UnknownAuthorityError)) || errors.As(err, new(x509.HostnameError)) || errors.As(err, new(tls.RecordHeaderError))
+		errors.As(err, new(x509.UnknownAuthorityError)) || errors.As(err, new(x509.HostnameError)) || errors.As(err, new(tls.RecordHeaderError)) || errors.Is(err, http.ErrSchemeMismatch)
 }
 
 // BrokenStream describes a response that broke off. It is retried only if nothing of it was emitted, since a second request would

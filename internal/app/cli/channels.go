@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -86,13 +87,14 @@ func capabilityNames(c *leat.ChannelCapabilities) string {
 type channelsAllowCmd struct {
 	operator
 	Code string `arg:"" help:"The code."`
+	JSON bool   `name:"json" help:"Print JSON."`
 }
 
 // Run admits the person. The next message of the person is answered.
 func (c *channelsAllowCmd) Run(a *app) error {
 	p, err := c.client().AllowPerson(a.ctx, c.Code)
-	if err != nil {
-		return c.explain(err)
+	if err != nil || c.JSON {
+		return a.printJSON(p, c.explain(err))
 	}
 	fmt.Fprintf(a.stdout, "%s (%s) may talk to %s now.\n", p.Name, p.Sender, p.Channel)
 	return nil
@@ -114,17 +116,27 @@ type channelsAttachCmd struct {
 	operator
 	Channel      string `arg:"" help:"Name of the channel."`
 	Chat         string `arg:"" help:"The platform's id of the chat."`
-	Conversation string `arg:"" help:"Id of the conversation."`
+	Conversation string `arg:"" help:"Id of the conversation, or the beginning of its id."`
 }
 
 // Run attaches the conversation. A running answer appears in the chat at once.
 func (c *channelsAttachCmd) Run(a *app) error {
-	return c.explain(c.client().AttachChat(a.ctx, c.Channel, c.Chat, c.Conversation))
+	return c.explain(c.change(a.ctx, (*leat.Client).AttachChat))
+}
+
+// change calls AttachChat or DetachChat.
+func (c *channelsAttachCmd) change(ctx context.Context, call func(client *leat.Client, ctx context.Context, channel, chat, conversation string) error) error {
+	client := c.client()
+	conversation, err := findConversation(ctx, client, c.Conversation)
+	if err != nil {
+		return err
+	}
+	return call(client, ctx, c.Channel, c.Chat, conversation)
 }
 
 type channelsDetachCmd struct{ channelsAttachCmd }
 
 // Run detaches the conversation. The next message in the chat begins a new one.
 func (c *channelsDetachCmd) Run(a *app) error {
-	return c.explain(c.client().DetachChat(a.ctx, c.Channel, c.Chat, c.Conversation))
+	return c.explain(c.change(a.ctx, (*leat.Client).DetachChat))
 }

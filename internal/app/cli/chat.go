@@ -26,7 +26,7 @@ import (
 // arguments, or from standard input if that is not a terminal.
 type chatCmd struct {
 	remote
-	Conversation string   `short:"c" help:"Continue this conversation. Default: a new one." placeholder:"ID"`
+	Conversation string   `short:"c" help:"Continue the conversation with this id, or the beginning of it. Default: a new one." placeholder:"ID"`
 	Agent        string   `help:"Agent of a new conversation." placeholder:"NAME"`
 	JSON         bool     `name:"json" help:"With TEXT: print the result as JSON when the turn has ended."`
 	Text         []string `arg:"" optional:"" help:"Send this message, print the answer and exit; - reads it from standard input. Default: an interactive chat."`
@@ -42,7 +42,7 @@ func (c *chatCmd) Run(a *app) error {
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
 	s := &session{
-		app: a, client: c.client(), conversation: c.Conversation,
+		app: a, client: c.client(),
 		ownMessages: map[string]bool{}, changed: make(chan struct{}, 1), screen: newScreen(a.stdout, a.terminal(a.stdout), a.columns()),
 	}
 	text := ""
@@ -58,7 +58,7 @@ func (c *chatCmd) Run(a *app) error {
 	// --json and a pipe make the output input of a program, which wants the result alone.
 	s.single = text != ""
 	s.quiet = s.single && (c.JSON || !s.screen.t.is)
-	if err := s.open(ctx, c.Agent); err != nil {
+	if err := s.open(ctx, c.Conversation, c.Agent); err != nil {
 		return c.explain(err)
 	}
 	// The channel has room for the second interrupt, which must not be lost while the first one stops the turn.
@@ -115,11 +115,11 @@ type final struct {
 	Usage        *event.Usage  `json:"usage,omitempty"`
 }
 
-// open finds the conversation or creates one. A new conversation has no title; [session.say] gives it one with the
+// open finds the conversation, or creates one if id is empty. A new conversation has no title; [session.say] gives it one with the
 // first message.
-func (s *session) open(ctx context.Context, agent string) error {
-	if s.conversation != "" {
-		_, err := s.client.Conversation(ctx, s.conversation)
+func (s *session) open(ctx context.Context, id, agent string) (err error) {
+	if id != "" {
+		s.conversation, err = findConversation(ctx, s.client, id)
 		return err
 	}
 	// The id goes to standard error: it is needed to continue the chat later, but isn't part of the answer.

@@ -83,7 +83,7 @@ func newTalkerToldBy(t *testing.T, agent string, changed chan struct{}) *talker 
 		screen: newScreen(&k.out, terminal{}, 80),
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := k.s.open(ctx, agent); err != nil {
+	if err := k.s.open(ctx, "", agent); err != nil {
 		t.Fatal(err)
 	}
 	followed := make(chan error, 1)

@@ -124,12 +124,18 @@ func (c *doctorCmd) config(a *app, cfg *config.Config) []doctor.Finding {
 	return findings
 }
 
-// agents makes each agent and checks that it answers. An agent of a kind without a check counts as working.
+// agents makes each agent and checks that it answers. An agent of a kind without a check counts as working. Advice that several agents
+// need is given once.
 func (c *doctorCmd) agents(a *app, cfg *config.Config) (findings []doctor.Finding) {
+	advised := map[string]bool{}
 	for _, s := range cfg.Agents {
 		f := doctor.Finding{Check: "agent", Level: doctor.OK, Message: s.Name + " answers"}
 		if err := a.checkAgent(a.ctx, s); err != nil && !errors.Is(err, agent.ErrNoCheck) {
-			f.Level, f.Message, f.Fix = doctor.Fail, s.Name+": "+agent.OneLine(err), "start it, or correct its configuration under agents"
+			f.Level, f.Message = doctor.Fail, s.Name+": "+agent.OneLine(err)
+			// A warning of the kind, such as for a missing key, says what to do.
+			if advice := doctor.Advice(err); len(a.kinds.Warnings(s)) == 0 && !advised[advice] {
+				f.Fix, advised[advice] = advice, true
+			}
 		}
 		findings = append(findings, f)
 	}

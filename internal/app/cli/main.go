@@ -38,6 +38,7 @@ var errCut = errors.New("the stream was cut short")
 type commands struct {
 	Serve    serveCmd    `cmd:"" help:"Run the gateway."`
 	Chat     chatCmd     `cmd:"" help:"Talk to an agent in the terminal."`
+	List     listCmd     `cmd:"" help:"List your conversations."`
 	Tail     tailCmd     `cmd:"" help:"Follow a conversation."`
 	Send     sendCmd     `cmd:"" help:"Send a message without waiting for the answer."`
 	Stop     stopCmd     `cmd:"" help:"Stop the running turns of a conversation."`
@@ -59,6 +60,9 @@ type commands struct {
 	Config   configCmd   `cmd:"" help:"Check or print the configuration."`
 	Doctor   doctorCmd   `cmd:"" help:"Check the configuration, disk, clock, ports, agents, and the network between the gateway and its readers."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
+
+	Completion completionCmd `cmd:"" help:"Print the completion script of a shell."`
+	Complete   completeCmd   `cmd:"" hidden:""`
 }
 
 // app is the environment of a command: input, output, environment variables and the registries. Tests replace all of
@@ -109,7 +113,7 @@ func (a *app) run(args []string) (status int) {
 		kong.Writers(a.stdout, a.stderr),
 		kong.Exit(func(code int) { panic(exit(code)) }),
 		kong.Bind(a),
-		kong.Vars{"kinds": a.kindsHelp(), "channels": strings.Join(channels.Names(), ", ")},
+		kong.Vars{"url": defaultURL, "kinds": a.kindsHelp(), "channels": strings.Join(channels.Names(), ", ")},
 	)
 	if err != nil {
 		panic(err) // a mistake in the struct tags above

@@ -8,9 +8,12 @@ import (
 	leat "github.com/leat-dev/leat/clients/go"
 )
 
+// defaultURL is where serve listens by default.
+const defaultURL = "http://127.0.0.1:31337"
+
 // operator has the flags of commands that call a gateway with an operator's rights.
 type operator struct {
-	URL   string `name:"url" help:"Address of the gateway." default:"http://127.0.0.1:31337" env:"LEAT_URL"`
+	URL   string `name:"url" help:"Address of the gateway." default:"${url}" env:"LEAT_URL"`
 	Token string `help:"API token, if the gateway has one." env:"LEAT_API_TOKEN,ELIZA_API_TOKEN" placeholder:"T"`
 }
 

@@ -17,7 +17,7 @@ type sendCmd struct {
 	Agent        string   `help:"Agent to use instead of the conversation's." placeholder:"NAME"`
 	Key          string   `help:"Idempotency key: a message with the same key is sent only once." placeholder:"K"`
 	JSON         bool     `name:"json" help:"Print the acknowledgement as JSON."`
-	Conversation string   `arg:"" help:"Id of the conversation."`
+	Conversation string   `arg:"" help:"Id of the conversation, or the beginning of its id."`
 	Text         []string `arg:"" help:"Message; - reads it from standard input."`
 }
 
@@ -27,9 +27,14 @@ func (c *sendCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	client := c.client()
+	conversation, err := findConversation(a.ctx, client, c.Conversation)
+	if err != nil {
+		return c.explain(err)
+	}
 	// The client retries after a lost response with the same idempotency key, so the message is sent once. With --key
 	// that also holds for a second run of the command.
-	ack, err := c.client().Do(a.ctx, c.Conversation, leat.Command{Type: "send", Key: c.Key, Agent: c.Agent, Message: &leat.Message{Text: text, Source: "cli"}})
+	ack, err := client.Do(a.ctx, conversation, leat.Command{Type: "send", Key: c.Key, Agent: c.Agent, Message: &leat.Message{Text: text, Source: "cli"}})
 	if err != nil || c.JSON {
 		return a.printJSON(ack, c.explain(err))
 	}
@@ -59,7 +64,7 @@ func (a *app) text(words []string) (string, error) {
 type stopCmd struct {
 	remote
 	JSON         bool   `name:"json" help:"Print the acknowledgements as JSON, one on each line."`
-	Conversation string `arg:"" help:"Id of the conversation."`
+	Conversation string `arg:"" help:"Id of the conversation, or the beginning of its id."`
 	Turn         string `arg:"" optional:"" help:"Id of the turn. Default: all running and queued turns."`
 }
 
@@ -67,16 +72,19 @@ type stopCmd struct {
 // joined.
 func (c *stopCmd) Run(a *app) error {
 	client := c.client()
+	conversation, err := findConversation(a.ctx, client, c.Conversation)
+	if err != nil {
+		return c.explain(err)
+	}
 	turns := []string{c.Turn}
 	if c.Turn == "" {
-		var err error
-		if turns, err = unfinished(a, client, c.Conversation); err != nil {
+		if turns, err = unfinished(a, client, conversation); err != nil {
 			return c.explain(err)
 		}
 	}
 	var errs []error
 	for _, turn := range turns {
-		ack, err := client.Stop(a.ctx, c.Conversation, turn)
+		ack, err := client.Stop(a.ctx, conversation, turn)
 		switch {
 		case err != nil:
 			err = c.explain(err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/leat-dev/leat/internal/app/config"
 	"github.com/leat-dev/leat/internal/app/serve"
+	"github.com/leat-dev/leat/internal/store/journal"
 )
 
 // serveCmd runs the gateway. Package serve contains the gateway; this file handles signals, restarts and the
@@ -66,6 +67,9 @@ func (a *app) serveOnce(cfg config.Config, sockets *serve.Sockets, signals <-cha
 	gateway, err := serve.New(a.ctx, serve.Options{
 		Config: cfg, Load: a.reload, Dialects: a.dialects, Getenv: a.lookup, Sockets: sockets, Log: log, Level: &a.level, Tracing: a.Tracing, Version: version(),
 	})
+	if errors.Is(err, journal.ErrLocked) {
+		return nil, fmt.Errorf("%w\nfor a second gateway, use another folder and address: leat serve --data DIR --listen 127.0.0.1:PORT", err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -40,16 +40,19 @@ func (s *settings) load(a *app) (config.Config, error) {
 	}
 	if len(s.Listen) > 0 {
 		c.Listen = s.Listen
+		c.SetSource("listen", "--listen")
 	}
 	if len(s.Agent) > 0 {
 		if err := c.Agents.Parse(s.Agent); err != nil {
 			return c, fmt.Errorf("%w: --agent: %w", config.ErrInvalid, err)
 		}
+		c.SetSource("agents", "--agent")
 	}
 	if len(s.Channel) > 0 {
 		if err := c.Channels.Parse(s.Channel); err != nil {
 			return c, fmt.Errorf("%w: --channel: %w", config.ErrInvalid, err)
 		}
+		c.SetSource("channels", "--channel")
 	}
 	// Agents from the environment are only for users who configure none: otherwise a key that is set for another
 	// program would add an agent to a gateway.
@@ -69,6 +72,7 @@ func (s *settings) load(a *app) (config.Config, error) {
 			if err := k.Set(v); err != nil {
 				return c, fmt.Errorf("--%s: %w", flagName.Replace(k.Path), err)
 			}
+			c.SetSource(k.Path, "--"+flagName.Replace(k.Path))
 		}
 	}
 	return c, c.Check(a.kinds, a.getenv)
@@ -84,7 +88,10 @@ type configCmd struct {
 
 // configCheckCmd checks the configuration as serve would, but opens neither the data folder nor an address. So it can
 // run while a gateway with the same configuration is running, for example before a reload.
-type configCheckCmd struct{ settings }
+type configCheckCmd struct {
+	settings
+	JSON bool `name:"json" help:"Print the warnings as JSON."`
+}
 
 // Run checks everything that can be checked without starting a gateway. Warnings don't make the check fail: the configuration works
 // as it is.
@@ -96,10 +103,15 @@ func (c *configCheckCmd) Run(a *app) error {
 	if err := serve.Check(&cfg, a.kinds); err != nil {
 		return err
 	}
+	warnings := []string{}
 	for _, s := range cfg.Agents {
-		for _, warning := range a.kinds.Warnings(s) {
-			fmt.Fprintln(a.stdout, "Warning: "+warning+".")
-		}
+		warnings = append(warnings, a.kinds.Warnings(s)...)
+	}
+	if c.JSON {
+		return a.printJSON(map[string][]string{"warnings": warnings}, nil)
+	}
+	for _, warning := range warnings {
+		fmt.Fprintln(a.stdout, "Warning: "+warning+".")
 	}
 	fmt.Fprintln(a.stdout, "The configuration is valid.")
 	return nil

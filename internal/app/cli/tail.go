@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -14,7 +15,8 @@ type tailCmd struct {
 	JSON         bool   `name:"json" help:"Print the protocol's frames, one on each line; see docs/protocol.md."`
 	After        string `help:"With --json: resume after the cursor of a frame that was printed earlier." placeholder:"CURSOR"`
 	NoFollow     bool   `help:"Exit after the current contents."`
-	Conversation string `arg:"" help:"Id of the conversation."`
+	Last         bool   `help:"Follow the conversation that was used last."`
+	Conversation string `arg:"" optional:"" help:"Id of the conversation, or the beginning of its id."`
 }
 
 // Run prints the conversation until the user interrupts it, or with --no-follow until the first frame or state that
@@ -25,19 +27,27 @@ func (c *tailCmd) Run(a *app) error {
 	if c.After != "" && !c.JSON {
 		return fmt.Errorf("%w: --after requires --json, because text output starts with the newest messages", errUsage)
 	}
+	if c.Last == (c.Conversation != "") {
+		return fmt.Errorf("%w: tail needs the id of a conversation, or --last", errUsage)
+	}
 	ctx, cancel := a.interruptible()
 	defer cancel()
 	client := c.client()
-	// This call reports errors that the stream would retry forever.
-	if _, err := client.Conversation(ctx, c.Conversation); err != nil {
+	find := lastConversation
+	if !c.Last {
+		find = func(ctx context.Context, client *leat.Client) (string, error) {
+			return findConversation(ctx, client, c.Conversation)
+		}
+	}
+	conversation, err := find(ctx, client)
+	if err != nil {
 		return c.explain(err)
 	}
 	o := leat.FollowOptions{Cursor: c.After, OnDisconnect: func(err error, next time.Duration) {
 		fmt.Fprintf(a.stderr, "leat: %v; retrying in %v\n", c.explain(err), next.Round(time.Millisecond))
 	}}
-	var err error
 	if c.JSON {
-		err = client.Stream(ctx, c.Conversation, o, func(f *leat.Frame) error {
+		err = client.Stream(ctx, conversation, o, func(f *leat.Frame) error {
 			if _, err := fmt.Fprintf(a.terminalSafe(a.stdout), "%s\n", f.Raw); err != nil {
 				return err
 			}
@@ -50,7 +60,7 @@ func (c *tailCmd) Run(a *app) error {
 		})
 	} else {
 		s := newScreen(a.stdout, a.terminal(a.stdout), a.columns())
-		err = client.FollowWith(ctx, c.Conversation, o, func(u leat.Update) error {
+		err = client.FollowWith(ctx, conversation, o, func(u leat.Update) error {
 			if u.Connected {
 				return nil
 			}

@@ -43,7 +43,7 @@ func webhookDoc(t *testing.T, language string) string {
 func documentedWebhook(t *testing.T, url string) config.Webhooks {
 	t.Helper()
 	var c config.Config
-	if err := c.Parse([]byte(webhookDoc(t, "yaml"))); err != nil {
+	if err := c.Parse("leat.yaml", []byte(webhookDoc(t, "yaml"))); err != nil {
 		t.Fatal(err)
 	}
 	if len(c.Webhooks) != 1 {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -77,6 +78,7 @@ func (a Agents) MarshalYAML() (any, error) {
 type entry struct {
 	key   string
 	value ast.Node
+	line  int
 }
 
 // entries returns the keys of a mapping in their order. Duplicates are errors; null is an empty mapping. A mapping
@@ -90,8 +92,10 @@ func entries(n ast.Node) ([]entry, error) {
 		values = []*ast.MappingValueNode{n}
 	case *ast.NullNode:
 		return nil, nil
+	case *ast.SequenceNode:
+		return nil, errors.New("expected a mapping (key: value), got a list")
 	default:
-		return nil, fmt.Errorf("expected a mapping, got %s", n.Type())
+		return nil, errors.New("expected a mapping (key: value), got a single value")
 	}
 	keys := map[string]bool{}
 	list := make([]entry, 0, len(values))
@@ -104,7 +108,7 @@ func entries(n ast.Node) ([]entry, error) {
 			return nil, fmt.Errorf("duplicate key %s", key)
 		}
 		keys[key] = true
-		list = append(list, entry{key, v.Value})
+		list = append(list, entry{key, v.Value, lineOf(v.Key)})
 	}
 	return list, nil
 }

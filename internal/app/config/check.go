@@ -31,7 +31,7 @@ type reporter func(key, format string, args ...any)
 func (c *Config) Check(kinds agent.Kinds, getenv func(string) string) error {
 	var errs []error
 	var bad reporter = func(key, format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%w: %s: %w", ErrInvalid, key, fmt.Errorf(format, args...)))
+		errs = append(errs, &keyError{c.sourceOf(key), key, fmt.Errorf(format, args...)})
 	}
 	if len(c.Listen) == 0 {
 		bad("listen", "needs at least one address")

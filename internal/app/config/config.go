@@ -7,10 +7,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
-
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/gateway/attachments"
 	"github.com/leat-dev/leat/internal/service/capture"
@@ -62,6 +58,9 @@ type Config struct {
 
 	Limits Limits `yaml:"limits"`
 	Log    Log    `yaml:"log"`
+
+	// sources are where keys got their values, for errors: such as leat.yaml:7, LEAT_DATA or --data. Keys with defaults are missing.
+	sources map[string]string
 }
 
 // Limits limit requests and resources.
@@ -143,34 +142,11 @@ func Load(path string, lookup func(string) (string, bool)) (Config, error) {
 		if err != nil {
 			return c, fmt.Errorf("read config: %w", err)
 		}
-		if err := c.Parse(b); err != nil {
-			return c, fmt.Errorf("%s: %w", path, err)
+		if err := c.Parse(path, b); err != nil {
+			return c, err
 		}
 	}
 	return c, c.environment(lookup)
-}
-
-// Parse overrides the configuration with the contents of a file. Unknown keys are errors. Errors are [ErrInvalid].
-//
-// Keys that the file doesn't contain keep their values, so c should have the defaults. A file with several documents
-// is refused, because all but the first would be ignored.
-func (c *Config) Parse(b []byte) error {
-	// Errors leave out the source lines, which may contain secrets.
-	invalid := func(err error) error { return fmt.Errorf("%w: %s", ErrInvalid, yaml.FormatError(err, false, false)) }
-	f, err := parser.ParseBytes(b, 0)
-	if err != nil {
-		return invalid(err)
-	}
-	if len(f.Docs) > 1 {
-		return fmt.Errorf("%w: the file contains more than one document", ErrInvalid)
-	}
-	if len(f.Docs) == 0 || f.Docs[0].Body == nil || f.Docs[0].Body.Type() == ast.NullType || f.Docs[0].Body.Type() == ast.CommentType {
-		return nil // an empty file, or comments only
-	}
-	if err := yaml.NodeToValue(f.Docs[0].Body, c, yaml.Strict()); err != nil {
-		return invalid(err)
-	}
-	return nil
 }
 
 // DataDir returns the default data folder: the system's folder for application data of the current user, so that it

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/agent/demo"
@@ -81,7 +83,7 @@ log: {level: debug}
 	want.Silence, want.Drain, want.TraceRetention = config.Duration(5*time.Minute), config.Duration(2*time.Second), config.Duration(7*24*time.Hour)
 	want.Sync, want.Hosts, want.Log.Level = "normal", []string{"a.example", "b.example"}, "debug"
 	want.Limits.Message, want.Limits.Queued = 1<<20, 4
-	if d := cmp.Diff(want, c); d != "" {
+	if d := cmp.Diff(want, c, cmpopts.IgnoreUnexported(config.Config{})); d != "" {
 		t.Error(d)
 	}
 	if got := c.SilenceOf(c.Agents[0]); got >= 0 {
@@ -117,8 +119,38 @@ func TestPrint(t *testing.T) {
 		want.Token, want.Users.Secret = "***", "***"
 		want.Agents = config.Agents{c.Agents[0]}
 		want.Agents[0].Options = map[string]string{"key": "***", "model": "1.50"}
-		if d := cmp.Diff(want, again, emptyIsNil); d != "" {
+		if d := cmp.Diff(want, again, emptyIsNil, cmpopts.IgnoreUnexported(config.Config{})); d != "" {
 			t.Errorf("%s: %s\n%s", name, d, b)
+		}
+	}
+}
+
+// All errors of a file are reported at once, each with its line; so are those of variables and of checks, with where the value is from.
+func TestErrorsAtOnce(t *testing.T) {
+	path := write(t, "listne: []\nlimits:\n  histroy: 3\n  queued: many\ndrain: soon\n")
+	_, err := config.Load(path, env())
+	want := []string{
+		path + ":1: listne: unknown key; did you mean listen?", path + ":3: limits.histroy: unknown key; did you mean history?",
+		path + `:4: limits.queued: "many" must be a whole number`, path + `:5: drain: invalid duration "soon"; use 30s, 10m, 24h or 30d`,
+	}
+	if d := cmp.Diff(strings.Join(want, "\n"), fmt.Sprint(err)); d != "" {
+		t.Error(d)
+	}
+	_, err = config.Load("", env("LEAT_DRAIN", "soon", "LEAT_LEASE", "later"))
+	if d := cmp.Diff("LEAT_LEASE: lease: invalid duration \"later\"; use 30s, 10m, 24h or 30d\nLEAT_DRAIN: drain: invalid duration \"soon\"; use 30s, 10m, 24h or 30d", fmt.Sprint(err)); d != "" {
+		t.Error(d)
+	}
+	path = write(t, "data: x\nlog: {level: loud, format: xml}\n")
+	c, err := config.Load(path, env("LEAT_LOG_FORMAT", "svg", "LEAT_SYNC", "never"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.DefaultAgent = "none"
+	c.SetSource("default_agent", "--default-agent")
+	got := fmt.Sprint(c.Check(kinds, getenv))
+	for _, want := range []string{path + ":2: log.level: ", "LEAT_LOG_FORMAT: log.format: ", "LEAT_SYNC: sync: ", "--default-agent: default_agent: "} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in:\n%s", want, got)
 		}
 	}
 }
@@ -128,14 +160,20 @@ var emptyIsNil = cmp.Transformer("empty", func(l []string) []string { return app
 
 func TestFileRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"listne: [x]":                              `unknown field "listne"`,
-		"limits: {messages: 1MiB}":                 `unknown field "messages"`,
+		"listne: [x]":                              "leat.yaml:1: listne: unknown key; did you mean listen?",
+		"limits: {messages: 1MiB}":                 "limits.messages: unknown key; did you mean message?",
+		"data: x\nconnections: 1":                  "leat.yaml:2: connections: unknown key; did you mean limits.connections?",
+		"elephants: 1":                             "elephants: unknown key; leat.example.yaml lists all keys",
 		"data: a\ndata: b":                         "already defined",
 		"data: a\n---\ndata: b":                    "more than one document",
 		"drain: 30":                                "invalid duration",
 		"drain: -1s":                               "invalid duration",
 		"limits: {message: many}":                  "invalid size",
-		"limits: {queued: many}":                   "cannot unmarshal",
+		"limits: {queued: many}":                   `leat.yaml:1: limits.queued: "many" must be a whole number`,
+		"record: {enabled: perhaps}":               `record.enabled: "perhaps" must be true or false`,
+		"token: [s3cret]":                          "token: must be a single value",
+		"listen: {a: b}":                           "listen: must be a list",
+		"limits: [x]":                              "limits: expected a mapping (key: value), got a list",
 		"agents: [demo]":                           "expected a mapping",
 		"agents: {a: demo}":                        "expected a mapping",
 		"agents: {a: {kind: [x]}}":                 "expected a single value",
@@ -291,7 +329,7 @@ func TestEnvironment(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			if cmp.Equal(c, def) {
+			if cmp.Equal(c, def, cmpopts.IgnoreUnexported(config.Config{})) {
 				t.Errorf("%s=%s changes nothing", name, v)
 			}
 		}

@@ -20,7 +20,7 @@ func TestElizaDocs(t *testing.T) {
 	}
 	for _, block := range all {
 		c := config.Default()
-		if err := c.Parse(block[1]); err != nil {
+		if err := c.Parse("leat.yaml", block[1]); err != nil {
 			t.Errorf("%s: %v", block[1], err)
 		}
 		if err := c.Check(kinds, getenv); err != nil {

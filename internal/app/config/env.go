@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding"
+	"errors"
 	"fmt"
 	"net"
 	"reflect"
@@ -32,6 +33,9 @@ func keys(v reflect.Value, prefix string, isLive bool) []Key {
 	var list []Key
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
+		if !f.IsExported() {
+			continue
+		}
 		path := prefix + f.Tag.Get("yaml")
 		isLive := isLive || f.Tag.Get("live") != ""
 		if f.Type.Kind() == reflect.Struct {
@@ -69,7 +73,7 @@ func (c *Config) Changed(from *Config) []Key {
 // outside quotation marks. Errors are [ErrInvalid].
 func (k Key) Set(s string) error {
 	if err := k.parse(s); err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrInvalid, k.Path, err)
+		return &keyError{ErrInvalid.Error(), k.Path, err}
 	}
 	return nil
 }
@@ -153,6 +157,7 @@ var elizaPorts = []string{"ELIZA_API_PORT", "ELIZA_PORT", "ELIZA_GATEWAY_PORT"}
 // loopback, also if the file sets listen.
 func (c *Config) environment(lookup func(string) (string, bool)) error {
 	listen := false
+	var errs []error
 	for _, k := range c.Keys() {
 		for _, name := range k.Env {
 			// An empty variable is ignored, because service managers can't unset one in any other way.
@@ -160,15 +165,16 @@ func (c *Config) environment(lookup func(string) (string, bool)) error {
 			if !ok || v == "" {
 				continue
 			}
-			if err := k.Set(v); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
+			if err := k.parse(v); err != nil {
+				errs = append(errs, &keyError{name, k.Path, err})
 			}
+			c.SetSource(k.Path, name)
 			listen = listen || k.Path == "listen"
 			break
 		}
 	}
-	if listen {
-		return nil
+	if listen || len(errs) > 0 {
+		return errors.Join(errs...)
 	}
 	var ports []string
 	for _, name := range elizaPorts {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	agents "github.com/leat-dev/leat/agent/all"
 	"github.com/leat-dev/leat/dialect/all"
@@ -31,7 +32,7 @@ func TestExampleIsComplete(t *testing.T) {
 	}
 	want := config.Default()
 	want.Agents = config.Agents{{Name: "demo", Kind: "demo", Options: map[string]string{"speed": "1"}, Silence: 120 * time.Second}}
-	if d := cmp.Diff(want, c, emptyIsNil); d != "" {
+	if d := cmp.Diff(want, c, emptyIsNil, cmpopts.IgnoreUnexported(config.Config{})); d != "" {
 		t.Errorf("the example's values are not the defaults (-default +example):\n%s", d)
 	}
 	lines := strings.Split(text, "\n")

@@ -96,7 +96,7 @@ func TestDocConfigurations(t *testing.T) {
 	for _, doc := range []string{"limits.md", "usage.md"} {
 		for _, text := range blocks(t, doc, "yaml") {
 			c := config.Default()
-			if err := c.Parse([]byte(text)); err != nil {
+			if err := c.Parse("leat.yaml", []byte(text)); err != nil {
 				t.Errorf("%s: %v\n%s", doc, err, text)
 			}
 			if doc == "limits.md" && c.Limits.Tenant.Bytes != 50<<30 || doc == "usage.md" && len(c.Prices) != 3 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -160,15 +161,38 @@ func compile(ctx context.Context, path string, r release, t target) error {
 	return nil
 }
 
-// documents reads the files that every archive contains besides the program, from the root of the tree.
+// documents reads the files that every archive contains besides the program, from the root of the tree: what docs/deploy installs, and the
+// documentation without its pictures.
 func documents() ([]file, error) {
 	var docs []file
-	for _, name := range []string{"CHANGELOG.md", "LICENSE", "README.md", "leat.example.yaml"} {
-		b, err := os.ReadFile(name)
+	add := func(path, name string) error {
+		b, err := os.ReadFile(path)
 		if err != nil {
-			return nil, fmt.Errorf("dist must run in the root of the tree: %w", err)
+			return fmt.Errorf("dist must run in the root of the tree: %w", err)
 		}
 		docs = append(docs, file{name, 0o644, b})
+		return nil
 	}
-	return docs, nil
+	for _, name := range []string{"CHANGELOG.md", "LICENSE", "README.md", "leat.example.yaml"} {
+		if err := add(name, name); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range []string{"leat.bash", "_leat", "leat.fish"} {
+		if err := add("internal/app/cli/completion/"+name, "completions/"+name); err != nil {
+			return nil, err
+		}
+	}
+	err := filepath.WalkDir("docs", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case path == filepath.Join("docs", "images"):
+			return fs.SkipDir
+		case entry.IsDir():
+			return nil
+		}
+		return add(path, filepath.ToSlash(path))
+	})
+	return docs, err
 }
