@@ -1,4 +1,4 @@
-// Package web holds the dashboard: its source in src, in TypeScript with React, and its built files in dist, which are embedded
+// Package web holds the dashboard: its source in src, in TypeScript with Preact, and its built files in dist, which are embedded
 // as they are sent, compressed by Brotli and by gzip, so that a gateway needs no Node. npm run build makes them; they are committed, and CI
 // compares.
 //

@@ -7,7 +7,17 @@ import { defineConfig } from "vite";
 export default defineConfig({
   base: "./",
   plugins: [react()],
-  resolve: { alias: { "@leat/client": fileURLToPath(new URL("../clients/ts/src/index.ts", import.meta.url)) } },
+  resolve: {
+    alias: {
+      "react-dom/client": "preact/compat/client",
+      "react-dom/server": "preact/compat/server", // of tests
+      "react-dom": "preact/compat",
+      "react/jsx-runtime": "preact/jsx-runtime",
+      "react/jsx-dev-runtime": "preact/jsx-runtime", // of tests
+      react: fileURLToPath(new URL("src/react.ts", import.meta.url)),
+      "@leat/client": fileURLToPath(new URL("../clients/ts/src/index.ts", import.meta.url)),
+    },
+  },
   build: {
     target: "es2022",
     outDir: "dist",

@@ -17,8 +17,7 @@ const (
 func (p *page) Ask(text string) {
 	p.t.Helper()
 	p.Wait("the composer is shown", `document.querySelector("#composer")`)
-	// React replaces the element's value property to track changes. A call of the prototype's setter followed by an input event looks to
-	// React like typing.
-	p.Eval(`(() => { const i = document.querySelector("#composer"); Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(i, ` + strconv.Quote(text) + `); i.dispatchEvent(new Event("input", { bubbles: true })); })()`)
+	// The event makes the change look like typing.
+	p.Eval(`(() => { const i = document.querySelector("#composer"); i.value = ` + strconv.Quote(text) + `; i.dispatchEvent(new Event("input", { bubbles: true })); })()`)
 	p.Eval(`document.querySelector("form.composer").requestSubmit()`)
 }

@@ -4,6 +4,7 @@ import { useLayoutEffect, useRef, useState } from "react";
 
 import { leave, unsent } from "./account";
 import { signOut } from "./gateway";
+import { focusAtFirst } from "./ui/focus";
 import { Icon } from "./ui/Icon";
 
 export function SignOut() {
@@ -34,7 +35,7 @@ export function SignOut() {
         setLost("");
       }}>
         <span role="alert">{warning} Signing out deletes unsent messages and drafts.</span>
-        <button type="button" autoFocus onClick={() => setLost("")}>Cancel</button>
+        <button type="button" ref={focusAtFirst} onClick={() => setLost("")}>Cancel</button>
         <button type="button" className="danger" onClick={() => void confirm()}>Sign out</button>
       </div>
     );

@@ -126,7 +126,7 @@ func TestServed(t *testing.T) {
 }
 
 // Text never becomes markup, and the page runs only its own files. The test reads the page's source and not the built bundle,
-// because React contains such code for features that the page doesn't use. The policy blocks those, and the browser tests check
+// because Preact contains such code for features that the page doesn't use. The policy blocks those, and the browser tests check
 // the console for violations.
 func TestNoMarkupFromText(t *testing.T) {
 	bad := regexp.MustCompile(`dangerouslySetInnerHTML|innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|createContextualFragment|srcdoc|sessionStorage`)
@@ -231,8 +231,8 @@ func TestSize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first > 140_000 || files > 40 {
-		t.Errorf("the first load has %d bytes of at most 140,000; there are %d files, at most 40", first, files)
+	if first > 95_000 || files > 40 {
+		t.Errorf("the first load has %d bytes of at most 95,000; there are %d files, at most 40", first, files)
 	}
 	t.Logf("first load: %d bytes; %d files in all", first, files)
 }

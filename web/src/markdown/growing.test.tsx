@@ -137,12 +137,11 @@ describe("an update", () => {
 
   test("draws only what changed, and what refers to a late definition", async () => {
     const { createRoot } = await import("react-dom/client");
-    const { act } = await import("react");
+    const { act } = await import("preact/test-utils");
     const { Markdown } = await import("./Markdown");
-    (globalThis as { IS_REACT_ACT_ENVIRONMENT?: boolean }).IS_REACT_ACT_ENVIRONMENT = true;
     const root = window.document.createElement("div");
     const page = createRoot(root);
-    const show = (text: string, isLive = true) => act(() => page.render(<Markdown text={text} live={isLive} />));
+    const show = (text: string, isLive = true) => void act(() => page.render(<Markdown text={text} live={isLive} />));
     const before = `See [the page][late] and a note[^n].\n\n${repeat(50, (i) => `Paragraph [${i}].\n\n`)}${repeat(100, (i) => `- item ${i}\n`)}\n| a | b |\n|---|---|\n${repeat(100, (i) => `| ${i} | b |\n`)}\n`;
     show(before);
     const nodes = [...root.querySelectorAll("p, li, tr")];
@@ -162,6 +161,6 @@ describe("an update", () => {
     show(`${before}Then [more\n\n[late]: https://example.com/late\n[^n]: the note\n`, false);
     expect(counts.blocks).toBeLessThan(10);
     expect([...root.querySelectorAll("p, li, tr")].filter((n) => !after.has(n))).toEqual([]);
-    act(() => page.unmount());
+    void act(() => page.unmount());
   }, 60_000);
 });
