@@ -68,7 +68,7 @@ func (a *app) serveOnce(cfg config.Config, sockets *serve.Sockets, signals <-cha
 		Config: cfg, Load: a.reload, Dialects: a.dialects, Getenv: a.lookup, Sockets: sockets, Log: log, Level: &a.level, Tracing: a.Tracing, Version: version(),
 	})
 	if errors.Is(err, journal.ErrLocked) {
-		return nil, fmt.Errorf("%w\nfor a second gateway, use another folder and address: leat serve --data DIR --listen 127.0.0.1:PORT", err)
+		return nil, fmt.Errorf("%w; for a second gateway, use another address too: leat serve --data DIR --listen 127.0.0.1:PORT", err)
 	}
 	if err != nil {
 		return nil, err
