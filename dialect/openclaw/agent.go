@@ -81,7 +81,11 @@ type agentData struct {
 
 // parse decodes the data object. Fields that no stream needs are skipped.
 func (a *agentData) parse(c *cursor) {
-	for key := range c.members() {
+	if !c.enter('{') {
+		return
+	}
+	var key []byte
+	for c.next(&key) {
 		switch string(key) {
 		case "text":
 			a.hasText = c.peek() == '"'
@@ -143,8 +147,11 @@ func (a *agentData) parse(c *cursor) {
 // member returns the string with that name in a JSON object, or nil.
 func member(object []byte, name string) []byte {
 	c := cursor{b: object}
-	var value []byte
-	for key := range c.members() {
+	if len(object) == 0 || !c.enter('{') {
+		return nil
+	}
+	var key, value []byte
+	for c.next(&key) {
 		if string(key) == name {
 			value = c.bytes()
 		} else {

@@ -117,8 +117,12 @@ func failure(code, message, otherwise string) *event.Body {
 // none.
 func usage(object []byte) *event.Usage {
 	c := cursor{b: object}
+	if len(object) == 0 || !c.enter('{') {
+		return nil
+	}
 	var u event.Usage
-	for key := range c.members() {
+	var key []byte
+	for c.next(&key) {
 		switch string(key) {
 		case "input", "inputTokens":
 			u.Input = c.int()

@@ -1,8 +1,6 @@
 package openclaw
 
 import (
-	"cmp"
-
 	"github.com/leat-dev/leat/event"
 )
 
@@ -42,10 +40,11 @@ type payload struct {
 // parse decodes a frame in one pass. The slices point into b.
 func (f *frame) parse(b []byte) error {
 	c := cursor{b: b}
-	if c.peek() != '{' {
+	if !c.enter('{') {
 		return errNotObject
 	}
-	for key := range c.members() {
+	var key []byte
+	for c.next(&key) {
 		switch string(key) {
 		case "type":
 			f.typ = c.bytes()
@@ -67,7 +66,11 @@ func (f *frame) parse(b []byte) error {
 
 // parse decodes a payload. Unknown fields are skipped.
 func (p *payload) parse(c *cursor) {
-	for key := range c.members() {
+	if !c.enter('{') {
+		return
+	}
+	var key []byte
+	for c.next(&key) {
 		switch string(key) {
 		case "type":
 			p.typ = c.bytes()
@@ -113,7 +116,11 @@ func (p *payload) parse(c *cursor) {
 
 // detail decodes errorDetail, of which only the failover reason is needed.
 func (p *payload) detail(c *cursor) {
-	for key := range c.members() {
+	if !c.enter('{') {
+		return
+	}
+	var key []byte
+	for c.next(&key) {
 		if string(key) == "failoverReason" {
 			p.errorReason = c.bytes()
 		} else {
@@ -137,7 +144,10 @@ func (d *decoder) route(f *frame) error {
 	case "res":
 		return d.response(f)
 	}
-	name := cmp.Or(string(f.event), string(f.typ))
+	name := string(f.event)
+	if name == "" {
+		name = string(f.typ)
+	}
 	d.Unknowns.Add(name)
 	return nil
 }

@@ -33,7 +33,11 @@ type row struct {
 func (w *row) parse(object []byte) {
 	w.raw = object
 	c := cursor{b: object}
-	for key := range c.members() {
+	if !c.enter('{') {
+		return
+	}
+	var key []byte
+	for c.next(&key) {
 		switch string(key) {
 		case "role":
 			w.role = c.bytes()
@@ -332,7 +336,11 @@ type historyBlock struct {
 
 // readBlock decodes a block. Anything but an object is an empty block.
 func readBlock(c *cursor) (b historyBlock) {
-	for key := range c.members() {
+	if !c.enter('{') {
+		return b
+	}
+	var key []byte
+	for c.next(&key) {
 		switch string(key) {
 		case "type":
 			b.kind = c.bytes()

@@ -4,7 +4,6 @@
 package openclaw
 
 import (
-	"iter"
 	"strconv"
 	"unicode/utf8"
 
@@ -55,18 +54,6 @@ func (c *cursor) next(key *[]byte) bool {
 	}
 	c.i++
 	return true
-}
-
-// members yields the keys of an object, and the loop has to consume the value of each. Any other value is skipped and has no members.
-func (c *cursor) members() iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		if !c.enter('{') {
-			return
-		}
-		var key []byte
-		for c.next(&key) && yield(key) {
-		}
-	}
 }
 
 // hasNext advances to the next element of an array, or consumes the end and returns false.

@@ -4,7 +4,6 @@ package openclaw
 
 import (
 	"bytes"
-	"cmp"
 	"strings"
 
 	"github.com/leat-dev/leat/event"
@@ -136,7 +135,10 @@ func (d *decoder) call(r *run, a *agentData, id []byte) (*tool, error) {
 		d.Unknowns.Add("tool without id")
 		return nil, nil
 	}
-	title := cmp.Or(string(a.meta), string(a.title))
+	title := string(a.meta)
+	if title == "" {
+		title = string(a.title)
+	}
 	t := r.tool(id)
 	if t == nil {
 		t = &tool{Call: string(id), State: event.PartRunning, HasName: len(a.name) > 0, Title: title}
@@ -214,7 +216,11 @@ func (r *run) tool(call []byte) *tool {
 // neither.
 func content(object []byte) (text string, ok bool) {
 	c := cursor{b: object}
-	for key := range c.members() {
+	if len(object) == 0 || !c.enter('{') {
+		return "", false
+	}
+	var key []byte
+	for c.next(&key) {
 		if string(key) != "content" {
 			c.skip()
 			continue
@@ -239,7 +245,11 @@ func content(object []byte) (text string, ok bool) {
 
 // textBlock returns the text of a block. ok is false for blocks of other types.
 func textBlock(c *cursor) (text string, ok bool) {
-	for key := range c.members() {
+	if !c.enter('{') {
+		return "", false
+	}
+	var key []byte
+	for c.next(&key) {
 		switch string(key) {
 		case "type":
 			ok = string(c.bytes()) == "text"
