@@ -78,14 +78,21 @@ func (k Kinds) Check(s Spec) (Kind, error) {
 	return kind, nil
 }
 
+// Missing returns an error if the agent of a spec lacks a setting that its upstream requires, such as a key. The error says what to set.
+func (k Kinds) Missing(s Spec) error {
+	kind, ok := k.find(s.Kind)
+	if !ok || kind.Missing == nil {
+		return nil
+	}
+	return kind.Missing(kind.withCurrentNames(s))
+}
+
 // Warnings returns a sentence for what the agent of the spec misses, and for each option that has an old name.
 func (k Kinds) Warnings(s Spec) []string {
 	kind, _ := k.find(s.Kind)
 	var warnings []string
-	if kind.Missing != nil {
-		if err := kind.Missing(kind.withCurrentNames(s)); err != nil {
-			warnings = append(warnings, fmt.Sprintf("agent %s can't answer: %s", s.Name, OneLine(err)))
-		}
+	if err := k.Missing(s); err != nil {
+		warnings = append(warnings, fmt.Sprintf("agent %s can't answer: %s", s.Name, OneLine(err)))
 	}
 	for _, old := range slices.Sorted(maps.Keys(s.Options)) {
 		if name, ok := kind.Renamed[old]; ok {

@@ -2,7 +2,7 @@ package memory
 
 import "context"
 
-// TakeFault removes the fault that a request meets from a list, and returns it, or nil if there is none. match reports whether a fault matches
+// TakeFault removes the first fault of a list that matches a request, and returns it, or nil if no fault matches. match reports whether a fault matches
 // the request, and returns its count of matching requests that still pass.
 func TakeFault[F any](list *[]*F, match func(*F) (skip *int, ok bool)) *F {
 	for i, f := range *list {

@@ -151,7 +151,7 @@ func (a *app) addValues(value *kong.Value, add func(word, help string)) {
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, completionLimit)
 	defer cancel()
-	o := operator{URL: cmp.Or(a.getenv("LEAT_URL"), defaultURL), Token: a.getenv("LEAT_API_TOKEN")}
+	o := operator{URL: cmp.Or(a.getenv("LEAT_URL"), defaultURL), Token: cmp.Or(a.getenv("LEAT_API_TOKEN"), a.getenv("ELIZA_API_TOKEN"))}
 	conversations, err := o.client().Conversations(ctx)
 	if err != nil {
 		return

@@ -75,26 +75,17 @@ func abbreviate(conversations []leat.Conversation) map[string]string {
 	slices.Sort(ids)
 	abbreviated := make(map[string]string, len(ids))
 	for i, id := range ids {
-		n := shortID
+		n := min(shortID, len(id))
 		// In sorted order, the ids with the longest common prefix are neighbours.
-		if i > 0 {
-			n = max(n, commonPrefix(id, ids[i-1])+1)
+		isShared := func(prefix string) bool {
+			return i > 0 && strings.HasPrefix(ids[i-1], prefix) || i+1 < len(ids) && strings.HasPrefix(ids[i+1], prefix)
 		}
-		if i+1 < len(ids) {
-			n = max(n, commonPrefix(id, ids[i+1])+1)
+		for n < len(id) && isShared(id[:n]) {
+			n++
 		}
-		abbreviated[id] = id[:min(n, len(id))]
+		abbreviated[id] = id[:n]
 	}
 	return abbreviated
-}
-
-// commonPrefix returns the length of what two strings begin with.
-func commonPrefix(a, b string) int {
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
-	}
-	return n
 }
 
 // maxMatches is how many conversations the error for an ambiguous abbreviation shows.

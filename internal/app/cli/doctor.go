@@ -132,8 +132,8 @@ func (c *doctorCmd) agents(a *app, cfg *config.Config) (findings []doctor.Findin
 		f := doctor.Finding{Check: "agent", Level: doctor.OK, Message: s.Name + " answers"}
 		if err := a.checkAgent(a.ctx, s); err != nil && !errors.Is(err, agent.ErrNoCheck) {
 			f.Level, f.Message = doctor.Fail, s.Name+": "+agent.OneLine(err)
-			// A warning of the kind, such as for a missing key, says what to do.
-			if advice := doctor.Advice(err); len(a.kinds.Warnings(s)) == 0 && !advised[advice] {
+			// The error for a missing key says what to do.
+			if advice := doctor.Advice(err); a.kinds.Missing(s) == nil && !advised[advice] {
 				f.Fix, advised[advice] = advice, true
 			}
 		}

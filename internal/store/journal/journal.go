@@ -236,7 +236,7 @@ func NewEpoch() string {
 }
 
 // EachKey returns the keys with a prefix that follow the key after, in ascending order. It reads them in pages with list, which is
-// [Journal.KeysAfter], so keys may be written meanwhile. After an error there are no further keys.
+// [Journal.KeysAfter], so keys may be written meanwhile. It ends after an error.
 func EachKey(
 	ctx context.Context, list func(ctx context.Context, prefix, after string, limit int) ([]KeyValue, error), prefix, after string, page int,
 ) iter.Seq2[KeyValue, error] {
