@@ -12,7 +12,7 @@ import { Rail } from "./Rail";
 import { open, openOverview, route } from "./route";
 import { useStore } from "./store";
 import { theme } from "./theme";
-import { focusAtFirst } from "./ui/focus";
+import { focusOnMount } from "./ui/focus";
 import { LazyPart } from "./ui/LazyPart";
 import { useNarrow } from "./ui/over";
 
@@ -60,7 +60,7 @@ function SignIn({ signedIn }: { signedIn: () => Promise<void> }) {
       <form onSubmit={(e) => void submit(e)}>
         <h1>Leat</h1>
         <label htmlFor="token">Access token</label>
-        <input id="token" name="token" type="password" autoComplete="current-password" required ref={focusAtFirst} />
+        <input id="token" name="token" type="password" autoComplete="current-password" required ref={focusOnMount} />
         <button className="primary">Sign in</button>
         <p role="alert" className="bad">{error}</p>
       </form>

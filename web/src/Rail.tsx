@@ -12,7 +12,7 @@ import { SignOut } from "./SignOut";
 import { useStore } from "./store";
 import { theme } from "./theme";
 import { ago } from "./time";
-import { focusAtFirst } from "./ui/focus";
+import { focusOnMount } from "./ui/focus";
 import { Icon } from "./ui/Icon";
 import { useEscape } from "./ui/over";
 
@@ -144,7 +144,7 @@ const Entry = memo(function Entry({ entry, current, close }: { entry: Entry; cur
           if (title && title !== entry.title) void conversation().update({ title }).then(() => finish(), finish);
           else finish();
         }}>
-          <input name="title" aria-label="Title" defaultValue={entry.title} ref={focusAtFirst} onFocus={(e) => e.target.select()} onKeyDown={(e) => { if (e.key === "Escape") { e.preventDefault(); finish(); } }} onBlur={(e) => e.currentTarget.form?.requestSubmit()} />
+          <input name="title" aria-label="Title" defaultValue={entry.title} ref={focusOnMount} onFocus={(e) => e.target.select()} onKeyDown={(e) => { if (e.key === "Escape") { e.preventDefault(); finish(); } }} onBlur={(e) => e.currentTarget.form?.requestSubmit()} />
         </form>
       </li>
     );
@@ -153,7 +153,7 @@ const Entry = memo(function Entry({ entry, current, close }: { entry: Entry; cur
     return (
       <li ref={item} className="sure" role="group" aria-label={`Delete ${entry.title}?`} onKeyDown={(e) => { if (e.key === "Escape") { e.preventDefault(); finish(); } }}>
         <span>Delete this conversation?</span>
-        <button type="button" ref={focusAtFirst} onClick={() => finish()}>Cancel</button>
+        <button type="button" ref={focusOnMount} onClick={() => finish()}>Cancel</button>
         <button type="button" className="danger" onClick={() => {
           const next = neighbour(item.current);
           void conversation().delete().then(() => {

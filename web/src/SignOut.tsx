@@ -4,7 +4,7 @@ import { useLayoutEffect, useRef, useState } from "react";
 
 import { leave, unsent } from "./account";
 import { signOut } from "./gateway";
-import { focusAtFirst } from "./ui/focus";
+import { focusOnMount } from "./ui/focus";
 import { Icon } from "./ui/Icon";
 
 export function SignOut() {
@@ -35,7 +35,7 @@ export function SignOut() {
         setLost("");
       }}>
         <span role="alert">{warning} Signing out deletes unsent messages and drafts.</span>
-        <button type="button" ref={focusAtFirst} onClick={() => setLost("")}>Cancel</button>
+        <button type="button" ref={focusOnMount} onClick={() => setLost("")}>Cancel</button>
         <button type="button" className="danger" onClick={() => void confirm()}>Sign out</button>
       </div>
     );

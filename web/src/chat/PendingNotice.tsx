@@ -5,7 +5,7 @@ import type { Conversation, NewMessage, Pending } from "@leat/client";
 import { type KeyboardEvent, useEffect, useState } from "react";
 
 import { open } from "../route";
-import { focusAtFirst } from "../ui/focus";
+import { focusOnMount } from "../ui/focus";
 import { line } from "./parts/marks";
 
 /** A message that is acknowledged sooner shows no notice. Milliseconds. */
@@ -66,7 +66,7 @@ function Change({ message, done }: { message: NewMessage; done: (m?: NewMessage)
   };
   return (
     <form className="change" onSubmit={(e) => { e.preventDefault(); save(); }}>
-      <textarea aria-label="Message waiting to be sent" value={text} rows={3} ref={focusAtFirst} onChange={(e) => setText(e.target.value)} onKeyDown={keys} />
+      <textarea aria-label="Message waiting to be sent" value={text} rows={3} ref={focusOnMount} onChange={(e) => setText(e.target.value)} onKeyDown={keys} />
       <button className="primary">Save</button>
       <button type="button" onClick={() => done()}>Cancel</button>
     </form>

@@ -1,2 +1,2 @@
-/** A ref that focuses an element when it appears. */
-export const focusAtFirst = (element: HTMLElement | null): void => element?.focus();
+/** A ref that focuses an element when it is mounted. */
+export const focusOnMount = (element: HTMLElement | null): void => element?.focus();
