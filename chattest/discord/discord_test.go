@@ -149,7 +149,7 @@ func TestLimits(t *testing.T) {
 		}
 		status, header, body := ask(t, s, "POST", "/channels/97/messages", `{"content":"a"}`)
 		scope := header.Get("X-RateLimit-Scope")
-		if status != 429 || body["retry_after"] != 4.5 || body["global"] != false || header.Get("Retry-After") != "5" || scope != "user" {
+		if status != 429 || body["retry_after"] != 4.501 || body["global"] != false || header.Get("Retry-After") != "5" || scope != "user" {
 			t.Errorf("%d, %v, %v", status, body, header)
 		}
 		if v := s.Violations(); len(v) != 1 {

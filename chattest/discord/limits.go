@@ -84,7 +84,7 @@ func (s *Server) checkPenalty(c *call) {
 // limit counts a request and refuses it if it is beyond a limit. mu must be locked.
 func (s *Server) limit(c *call) *refusal {
 	if end, scope := s.blocked(c); scope != "" {
-		return c.tooMany(time.Until(end), scope)
+		return c.tooMany(wholeWait(time.Until(end)), scope)
 	}
 	if s.opt.NoLimits {
 		return nil
@@ -92,7 +92,7 @@ func (s *Server) limit(c *call) *refusal {
 	at := time.Now()
 	if !strings.Contains(c.route, "{token}") && !s.global.take(globalLimit, at) {
 		s.global.penalty = s.global.reset
-		return c.tooMany(s.global.reset.Sub(at), ScopeGlobal)
+		return c.tooMany(wholeWait(s.global.reset.Sub(at)), ScopeGlobal)
 	}
 	l, ok := limits[c.route]
 	if !ok {
@@ -104,7 +104,7 @@ func (s *Server) limit(c *call) *refusal {
 	c.limits.Set("X-Ratelimit-Limit", strconv.Itoa(l.count))
 	c.limits.Set("X-Ratelimit-Remaining", strconv.Itoa(remaining))
 	c.limits.Set("X-Ratelimit-Reset", fmt.Sprintf("%.3f", float64(b.reset.UnixMilli())/1000))
-	c.limits.Set("X-Ratelimit-Reset-After", fmt.Sprintf("%.3f", math.Ceil(b.reset.Sub(at).Seconds()*1000)/1000))
+	c.limits.Set("X-Ratelimit-Reset-After", fmt.Sprintf("%.3f", wholeWait(b.reset.Sub(at)).Seconds()))
 	c.limits.Set("X-Ratelimit-Bucket", bucketName(c.route))
 	// The first refusal of a bucket can't be foreseen, because only an answer tells its size. Later ones could have been avoided.
 	if !isAllowed {
@@ -112,7 +112,7 @@ func (s *Server) limit(c *call) *refusal {
 			s.violate("%s for %s, although no request was left in its bucket", c.route, c.value("channel"))
 		}
 		b.penalty = b.reset
-		return c.tooMany(b.reset.Sub(at), ScopeUser)
+		return c.tooMany(wholeWait(b.reset.Sub(at)), ScopeUser)
 	}
 	b.isTold = remaining == 0
 	return nil
@@ -130,9 +130,14 @@ func (b *bucket) take(l limit, at time.Time) bool {
 	return true
 }
 
+// wholeWait returns a wait in whole milliseconds, as headers and answers give it: rounded up, and one more, because a client that reads
+// it as a float and cuts off what is below a millisecond (discordgo 0.29 does) would come back too early.
+func wholeWait(wait time.Duration) time.Duration {
+	return (wait + 2*time.Millisecond - 1).Truncate(time.Millisecond)
+}
+
 // tooMany returns the answer to a request beyond a limit.
 func (c *call) tooMany(wait time.Duration, scope string) *refusal {
-	wait = time.Duration(math.Ceil(float64(wait)/float64(time.Millisecond))) * time.Millisecond
 	c.limits.Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 	c.limits.Set("X-Ratelimit-Scope", scope)
 	if scope == ScopeGlobal {
