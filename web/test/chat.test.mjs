@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 
-import { answer, articles, ask, browser, closeBrowser, current, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
+import { answer, articles, ask, browser, closeBrowser, current, editor, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 
 if (lacking) {
   test("the dashboard", { skip: lacking }, () => {});
@@ -130,8 +130,8 @@ if (lacking) {
     await idle(page);
     await articles(page).first().hover();
     await page.getByRole("button", { name: "Edit" }).click();
-    page.expected = 0; // the turn is deleted with its message, and a new one follows
-    await ask(page, "echo before");
+    await editor(page).fill("echo before");
+    await editor(page).press("Enter");
     page.expected = 1;
     await page.waitForFunction(() => document.querySelector("article.assistant")?.innerText.includes("before"));
     await idle(page);

@@ -170,6 +170,8 @@ export async function wantClean(page, { console: allowed = /$^/ } = {}) {
 }
 
 export const composer = (page) => page.getByRole("textbox", { name: "Message" });
+/** The field in which a message is edited in its place. */
+export const editor = (page) => page.getByRole("textbox", { name: "Edit your message" });
 export const articles = (page) => page.locator("article.message");
 export const answer = (page) => page.locator("article.message.assistant").last();
 

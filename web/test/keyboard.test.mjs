@@ -8,7 +8,7 @@ import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { accessible } from "./axe.mjs";
-import { allowed, answer, articles, ask, closeBrowser, composer, current, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
+import { allowed, answer, articles, ask, closeBrowser, composer, current, editor, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 
 const networkErrors = /ERR_CONNECTION_REFUSED|WebSocket connection|ERR_INTERNET_DISCONNECTED|ERR_CONNECTION_RESET|Failed to load resource/;
 
@@ -140,14 +140,19 @@ if (lacking) {
     await idle(page);
     await page.evaluate(() => { window.field = document.getElementById("composer"); });
     await page.keyboard.press("ArrowUp");
-    assert.equal(await composer(page).inputValue(), "long 4000");
+    await editor(page).waitFor();
+    assert.equal(await editor(page).inputValue(), "long 4000");
+    assert.equal(await focused(page), "Edit your message");
     await page.keyboard.press("Escape");
-    assert.equal(await composer(page).inputValue(), "");
+    await editor(page).waitFor({ state: "detached" });
+    assert.equal(await focused(page), "Message", "the focus is where the editing began");
     await composer(page).fill("kept");
+    await page.getByRole("article").first().hover();
     await page.getByRole("button", { name: "Edit" }).click();
-    assert.equal(await composer(page).inputValue(), "long 4000");
+    await editor(page).waitFor();
     await page.getByRole("button", { name: "Cancel" }).click();
-    assert.equal(await composer(page).inputValue(), "kept", "what was written is there again");
+    await editor(page).waitFor({ state: "detached" });
+    assert.equal(await composer(page).inputValue(), "kept", "editing leaves what was written");
     await composer(page).fill("");
     await ask(page, "ask");
     await page.getByRole("button", { name: "Deny" }).waitFor();

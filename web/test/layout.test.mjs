@@ -153,7 +153,9 @@ if (lacking) {
       await page.getByText("The roof.").waitFor();
       const question = page.getByRole("article").filter({ hasText: "What to mend?" });
       const [field, log, message] = await Promise.all([page.locator(".composer .field"), page.locator(".log > .column"), question].map((l) => l.boundingBox()));
-      assert.ok(Math.abs(field.x - message.x) <= 1 && Math.abs(field.x + field.width - message.x - message.width) <= 1, `the composer is aligned with the messages: ${JSON.stringify([field, log, message])}`);
+      const reply = await page.getByRole("article").filter({ hasText: "The roof." }).boundingBox();
+      assert.ok(Math.abs(field.x - reply.x) <= 1 && Math.abs(field.x + field.width - reply.x - reply.width) <= 1, `the composer is aligned with the answers: ${JSON.stringify([field, log, reply])}`);
+      assert.ok(Math.abs(field.x + field.width - message.x - message.width) <= 1 && message.x > field.x + 20, `a question stands at the right: ${JSON.stringify([field, message])}`);
       const middle = async (l) => { const b = await l.boundingBox(); return b.y + b.height / 2; };
       assert.ok(Math.abs(await middle(composer(page)) - await middle(page.getByRole("button", { name: "Send", exact: true }))) <= 1, "the words stand beside the button");
       if (options === phone) {

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { allowed, answer, ask, closeBrowser, composer, current, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
+import { allowed, answer, ask, closeBrowser, composer, current, editor, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 import { Network } from "./proxy.mjs";
 
 const networkErrors = { console: /ERR_|WebSocket connection|Failed to load resource/ };
@@ -69,9 +69,8 @@ if (lacking) {
     await words(page, "Reconnecting").waitFor();
     const change = async (from, to) => {
       await composer(from).press("ArrowUp");
-      await from.getByText("Editing creates a new version of this message").waitFor();
-      await composer(from).fill(to);
-      await composer(from).press("Enter");
+      await editor(from).fill(to);
+      await editor(from).press("Enter");
       await from.getByText("Sending your edited message").waitFor();
     };
     await change(page, "echo first");
@@ -185,11 +184,11 @@ if (lacking) {
     await attach(page);
     await chip(page).waitFor();
     await composer(page).press("ArrowUp");
-    await page.getByText("Editing creates a new version of this message").waitFor();
-    await chip(page).waitFor({ state: "detached" });
+    await editor(page).waitFor();
     go();
     await (await there).finished();
     await page.getByRole("button", { name: "Cancel" }).click();
+    await editor(page).waitFor({ state: "detached" });
     await chip(page).getByText(/^5 B$/).waitFor();
     await ask(page, "files");
     await idle(page);

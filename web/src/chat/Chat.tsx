@@ -1,7 +1,7 @@
 // One conversation, or one that doesn't exist yet: header, log and composer. The component stays the same when a new conversation
 // is created, so that drafts and focus are kept.
 
-import { independent, type Message as ChatMessage } from "@leat/client";
+import { independent, type Message as ChatMessage, type NewMessage } from "@leat/client";
 import { lazy, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 
 import { theClient, theLive } from "../gateway";
@@ -124,8 +124,7 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
     }
   }, [isVoiceOn, exists, endVoice, prepare, newId]);
   useEffect(() => stopReading, [id]);
-  const send = async ({ message, replaces, mode: chosenMode }: Submission) => {
-    setEditing(undefined);
+  const send = async ({ message, mode: chosenMode }: Submission) => {
     setError("");
     hush();
     // A typed message interrupts a spoken answer, like speech does.
@@ -141,10 +140,6 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
       return;
     }
     const options = choice && choice !== agent ? { agent: choice } : {};
-    if (replaces) {
-      await conversation.resend(replaces, message, options);
-      return;
-    }
     // The stop is stored with the message, so without a connection both wait, also across a reload.
     const stays = mode === "instead" || mode === "queue" && steers;
     const ack = await conversation.send(message, { ...options, ...(stays && { queue: true }), ...(mode === "instead" && current && { stop: current.id }) });
@@ -153,6 +148,16 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
     if (mode !== "instead") say("Queued until the current answer ends.");
     if (mode === "steer" && current?.agent) unsteerable.change((agentNames) => new Set([...agentNames, current.agent!]));
   };
+  const resend = useCallback(async (of: string, message?: NewMessage) => {
+    setError("");
+    hush();
+    try {
+      await conversation.resend(of, message, choice && choice !== agent ? { agent: choice } : {});
+    } catch (err) {
+      if (!message) setError((err as Error).message); // an edited message shows its own error
+      throw err;
+    }
+  }, [conversation, choice, agent]);
   const hasRequest = state.turns.some((t) => t.state === "waiting");
   const lastOwn = state.messages.findLast((m) => m.role === "user");
   useActions(useMemo<Action[]>(() => {
@@ -163,13 +168,13 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
       ...(state.phase !== "gone" ? [{ group, name: isVoiceOn ? "End voice mode" : "Start voice mode", key: "voice" as const, run: toggleVoice }] : []),
       ...(exists && state.phase !== "gone" ? [
         { group, name: "Find in the whole conversation", key: "find" as const, hint: "the browser’s find covers only a part", run: () => { setFinding(true); document.querySelector<HTMLElement>(".find input")?.focus(); } },
-        ...(lastOwn && openTurns.length === 0 ? [{ group, name: "Edit my last message", run: () => setEditing(lastOwn) }, { group, name: "Send my last message again", run: () => void conversation.resend(lastOwn.id).catch((err: Error) => setError(err.message)) }] : []),
+        ...(lastOwn && openTurns.length === 0 ? [{ group, name: "Edit my last message", run: () => setEditing(lastOwn) }, { group, name: "Send my last message again", run: () => void resend(lastOwn.id).catch(() => {}) }] : []),
         { group, name: "Save as Markdown", run: () => void exportMarkdown(conversation).catch((err: Error) => setError(err.message)) },
         { group, name: "Save as JSON", run: () => void exportJSON(conversation).catch((err: Error) => setError(err.message)) },
         ...(agents.length > 1 ? agents.filter((a) => a.name !== next).map((a) => ({ group, name: `Switch to ${a.name}`, run: () => choose(id, a.name === agent || !agent && a.default ? "" : a.name) })) : []),
       ] : []),
     ];
-  }, [openTurns.length, hasRequest, exists, state.phase, lastOwn, conversation, agents, next, agent, id, stop, isVoiceOn, toggleVoice]));
+  }, [openTurns.length, hasRequest, exists, state.phase, lastOwn, conversation, resend, agents, next, agent, id, stop, isVoiceOn, toggleVoice]));
   const isGone = exists && state.phase === "gone";
   const deleted = isGone && (state.error?.reason === "deleted" || state.error?.reason === "not_found");
   useEffect(() => {
@@ -198,13 +203,13 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
           <div className="alone"><p>{state.error?.reason === "deleted" ? "This conversation was deleted." : state.error?.reason === "not_found" || !state.error ? "Conversation not found, or you don’t have access." : state.error.message}</p>
             <button type="button" onClick={() => open("", "replace")}>New conversation</button></div>
         ) : id ? (
-          <Log conversation={conversation} state={state} edit={setEditing} change={change} inspect={inspect} />
+          <Log conversation={conversation} state={state} editing={editing?.id ?? ""} edit={setEditing} resend={resend} change={change} inspect={inspect} />
         ) : (
           <Welcome attaches={attaches} choose={(text) => setGiven({ text })} />
         )}
         {!isGone && <TurnNotice conversation={conversation} state={state} stop={stopping} />}
         {exists && !isGone && isVoiceOn && <LazyPart of={id}><Voice conversation={id} close={endVoice} silenceRef={silenceVoice} /></LazyPart>}
-        {!isGone && <Composer conversation={id} agent={next} prepare={prepare} insertion={insertion} editing={editing} cancelEdit={() => setEditing(undefined)} running={openTurns.length > 0} steers={steers} send={send} stop={stop} last={() => lastOwn} edit={setEditing} isVoiceOn={isVoiceOn} toggleVoice={toggleVoice} />}
+        {!isGone && <Composer conversation={id} agent={next} prepare={prepare} insertion={insertion} running={openTurns.length > 0} steers={steers} send={send} stop={stop} last={() => lastOwn} edit={setEditing} isVoiceOn={isVoiceOn} toggleVoice={toggleVoice} />}
       </div>
       {isOverlay && <div className="shade below" onClick={leave} />}
       {turn && (

@@ -17,7 +17,7 @@ import { say } from "./speaker";
  */
 export type SendMode = "steer" | "queue" | "instead";
 
-export interface Submission { message: NewMessage; replaces?: string; mode: SendMode }
+export interface Submission { message: NewMessage; mode: SendMode }
 
 /** Text, and optionally files, to insert into the composer. Each insertion is a new object. */
 export interface Insertion { text: string; media?: NewMessage["parts"] }
@@ -28,8 +28,6 @@ interface ComposerProps {
   /** Creates the conversation for files that are attached before the first message. */
   prepare?: (() => Promise<string>) | undefined;
   insertion: Insertion | undefined;
-  editing: ChatMessage | undefined;
-  cancelEdit: () => void;
   running: boolean;
   steers: boolean; // the agent accepts messages during a turn
   send: (submission: Submission) => Promise<void>;
@@ -43,52 +41,28 @@ interface ComposerProps {
 /** The length in characters from which pasted text becomes a file. */
 const largePaste = 4000;
 const largeLines = 60;
-/** Shorter waits show no notice. Milliseconds. */
-const noticeDelay = 400;
 
 export const coarse = () => matchMedia("(pointer: coarse)").matches;
 
-export function Composer({ conversation, agent, prepare, insertion, editing, cancelEdit, running, steers, send, stop, last, edit, isVoiceOn, toggleVoice }: ComposerProps) {
+export function Composer({ conversation, agent, prepare, insertion, running, steers, send, stop, last, edit, isVoiceOn, toggleVoice }: ComposerProps) {
   const field = useRef<HTMLTextAreaElement>(null);
   const [text, setText] = useState(() => draft.readItem(conversation));
   const [error, setError] = useState("");
   const files = useAttachments(useCallback(async () => conversation || prepare!(), [conversation, prepare]));
   const [isDragOver, setOver] = useState(false);
   const plainPaste = useRef(false);
-  const isMounted = useRef(true);
-  const [waits, setWaits] = useState(false); // an edited message waits until earlier messages are sent
   const [earlyMode, setEarly] = useState<SendMode>(); // submitted while its files are still uploading
-  const [draftBehind, setDraftBehind] = useState<{ text: string; files: Attachment[] }>(); // the new message while an earlier one is edited
 
-  useDraft(conversation, draftBehind ? draftBehind.text : text);
+  useDraft(conversation, text);
   useProgress(files.all);
   useEffect(() => {
-    isMounted.current = true;
     if (!coarse()) field.current?.focus({ preventScroll: true });
-    return () => {
-      isMounted.current = false;
-    };
   }, []);
   useLayoutEffect(() => {
     const f = field.current!;
     f.style.height = "auto";
     f.style.height = `${Math.min(f.scrollHeight, 240)}px`;
   }, [text]);
-  const switchMessage = useEffectEvent((message: ChatMessage | undefined) => {
-    if (message) {
-      if (!draftBehind) setDraftBehind({ text, files: files.take() });
-      setText(textOf(message));
-      files.putBack(mediaOf(message.parts));
-      field.current?.focus();
-    } else if (draftBehind) {
-      setText(draftBehind.text);
-      files.putBack(draftBehind.files);
-      setDraftBehind(undefined);
-    }
-  });
-  // The field is filled and focused together, before the browser paints.
-  // eslint-disable-next-line react-hooks/set-state-in-effect
-  useLayoutEffect(() => switchMessage(editing), [editing]);
   const insert = useEffectEvent((content: Insertion) => {
     setText((t) => (t.trim() && t !== content.text ? `${t}\n\n${content.text}` : content.text));
     if (content.media?.length) files.putBack([...files.all, ...mediaOf(content.media)]);
@@ -106,25 +80,18 @@ export function Composer({ conversation, agent, prepare, insertion, editing, can
     if (empty || files.busy) return;
     setError("");
     const submitted = text;
-    const finishHold = editing && draft.hold(conversation, submitted);
-    const noticeTimer = editing && setTimeout(() => setWaits(true), noticeDelay);
     const message: NewMessage = { ...(text.trim() && { text }), ...(files.all.length > 0 && { parts: files.all.filter((f) => f.media).map((f) => ({ kind: "media" as const, media: f.media! })) }) };
     setText("");
     const attached = files.take();
     try {
-      await send({ message, mode, ...(editing && { replaces: editing.id }) });
-      finishHold?.(true);
+      await send({ message, mode });
     } catch (err) {
-      finishHold?.(isMounted.current); // if the user has left, the text returns with the conversation
       // A refused message is shown in the log with its reason. A message that was never sent returns to the composer.
-      if (!conversation || editing) {
+      if (!conversation) {
         setText((newText) => [newText, submitted].filter((t) => t.trim()).join("\n\n"));
         files.putBack(attached);
         setError((err as Error).message);
       }
-    } finally {
-      clearTimeout(noticeTimer);
-      setWaits(false);
     }
   };
   const submitUploaded = useEffectEvent((mode: SendMode) => void submit(mode));
@@ -143,9 +110,6 @@ export function Composer({ conversation, agent, prepare, insertion, editing, can
     if (e.key === "Enter" && !e.shiftKey && !composing && (mod || !coarse())) {
       e.preventDefault();
       void submit(running && mod && shortcutsOn.get() ? other : defaultMode);
-    } else if (e.key === "Escape" && editing && !composing) {
-      e.preventDefault();
-      cancelEdit();
     } else if (e.key === "ArrowUp" && text === "" && !running && !mod && !e.altKey && !e.shiftKey && shortcutsOn.get()) {
       const m = last();
       if (m) {
@@ -183,8 +147,6 @@ export function Composer({ conversation, agent, prepare, insertion, editing, can
     <form className="composer" data-over={isDragOver || undefined} onSubmit={(e) => { e.preventDefault(); void submit(defaultMode); }}
       onDragOver={(e) => { e.preventDefault(); setOver(true); }} onDragLeave={() => setOver(false)} onDrop={drop}>
       <div className="column">
-        {editing && <p className="note">Editing creates a new version of this message. Later messages are removed. <button type="button" className="link" onClick={cancelEdit}>Cancel</button></p>}
-        {waits && <p className="note" role="status">Sending your edited message</p>}
         {earlyMode && <p className="note" role="status">{files.all.some((f) => f.error) ? "An upload failed. Retry it or remove the file to send the message" : "The message is sent when its files are uploaded"}</p>}
         {error && <p className="bad" role="alert">{error}</p>}
         {files.all.length > 0 && <ul className="attachments" aria-label="Attachments">{files.all.map((f) => <Attached key={f.id} file={f} remove={remove} />)}</ul>}
@@ -196,13 +158,13 @@ export function Composer({ conversation, agent, prepare, insertion, editing, can
           <textarea ref={field} id="composer" rows={1} value={text} aria-label="Message" placeholder={running ? "Add a follow-up…" : agent ? `Message ${agent}…` : "Message…"}
             onChange={(e) => { setText(e.target.value); setEarly(undefined); }} onKeyDown={keys} onPaste={paste} />
           <button type="button" className="quiet" aria-label="Voice mode" aria-pressed={isVoiceOn} title={`${isVoiceOn ? "End voice mode" : "Voice mode"} (${spelled("voice")})`} aria-keyshortcuts={ariaKeys("voice")} onClick={toggleVoice}><Icon name="microphone" /></button>
-          {running && !empty && !editing && (
+          {running && !empty && (
             <button type="button" className="other" title={`${other === "queue" ? "Send after this answer" : "Stop the answer and send this"} (${combination("Mod", "Enter")})`} onClick={() => { void submit(other); field.current?.focus(); }}>{labels[other]}</button>
           )}
           {running && empty ? (
             <button type="button" className="primary" aria-label="Stop" title="Stop (Esc)" onClick={() => { stop(); field.current?.focus(); }}><Icon name="stop" /></button>
           ) : (
-            <button className="primary" aria-label={running && !editing ? labels[defaultMode] : "Send"} title={running && !editing ? titles[defaultMode] : "Send (Enter)"} aria-disabled={empty || !!earlyMode || undefined}><Icon name="send" /></button>
+            <button className="primary" aria-label={running ? labels[defaultMode] : "Send"} title={running ? titles[defaultMode] : "Send (Enter)"} aria-disabled={empty || !!earlyMode || undefined}><Icon name="send" /></button>
           )}
         </div>
       </div>
@@ -249,5 +211,5 @@ function Attached({ file: f, remove }: { file: Attachment; remove: (id: string) 
 
 export const textOf = (m: ChatMessage): string => m.parts.filter((p) => p.kind === "text").map((p) => p.text ?? "").join("\n\n");
 
-const mediaOf = (parts: NewMessage["parts"]): Attachment[] =>
+export const mediaOf = (parts: NewMessage["parts"]): Attachment[] =>
   (parts ?? []).flatMap((p) => (p.kind === "media" && p.media ? [{ id: crypto.randomUUID(), name: p.media.name ?? "file", size: p.media.size ?? 0, progress: 1, media: p.media }] : []));

@@ -1,9 +1,10 @@
 // The log of a conversation: its messages, the newest at the end.
 
-import { type Conversation, type ConversationState, independent, type Message as ChatMessage, type Pending, type Turn } from "@leat/client";
+import { type Conversation, type ConversationState, independent, type Message as ChatMessage, type NewMessage, type Pending, type Turn } from "@leat/client";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 
 import { target } from "../find/target";
+import { list } from "../list";
 import { useStore } from "../store";
 import { Icon } from "../ui/Icon";
 import { Activity } from "./Activity";
@@ -18,9 +19,16 @@ import { TurnEnd } from "./TurnEnd";
 import { focusLog, walk } from "./walk";
 import { earlier, showLater as showNext, near, place, type Stretch } from "./window";
 
-interface LogProps { conversation: Conversation; state: ConversationState; edit: (m: ChatMessage) => void; change: (m: ChatMessage) => void; inspect: (turn: string) => void }
+interface LogProps {
+  conversation: Conversation; state: ConversationState;
+  editing: string; // the id of the message that is being edited, or ""
+  edit: (m: ChatMessage | undefined) => void;
+  resend: (id: string, message?: NewMessage) => Promise<void>;
+  change: (m: ChatMessage) => void;
+  inspect: (turn: string) => void;
+}
 
-export function Log({ conversation, state, edit, change, inspect }: LogProps) {
+export function Log({ conversation, state, editing, edit, resend, change, inspect }: LogProps) {
   const scroller = useRef<HTMLElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const { messages, turns } = state;
@@ -134,6 +142,8 @@ export function Log({ conversation, state, edit, change, inspect }: LogProps) {
   const without = useMemo(() => answerless(turns, messages, lastOf), [turns, messages, lastOf]);
   const atEnd = range.to === messages.length;
   const newest = rows.at(-1)?.message.id;
+  const isNamed = useStore(list).agents.length > 1;
+  const firstOf = useMemo(() => firstMessages(messages), [messages]);
 
   return (
     <div className="log-frame">
@@ -146,8 +156,8 @@ export function Log({ conversation, state, edit, change, inspect }: LogProps) {
             const turn = m.turn ? turnOf.get(m.turn) : undefined;
             return [
               <Message key={m.id} conversation={conversation} message={m} pending={pending} turn={turn} targetTurn={m.stateTurn ? turnOf.get(m.stateTurn) : undefined} {...(turn?.parent ? around(turn, turnOf) : alone)}
-                last={!!m.turn && lastOf.get(m.turn) === m.id} newest={atEnd && m.id === newest && !pending} place={total < 0 ? -1 : range.from + i + 1} total={total} busy={isRunning} edit={edit} change={change} inspect={inspect} hold={scroll.hold} />,
-              ...(without.after.get(m.id) ?? []).map((t) => <Answerless key={t.id} turn={t} at={around(t, turnOf)} again={atEnd && m.id === newest && !isRunning ? () => void conversation.resend(m.id).catch(() => {}) : undefined} hold={scroll.hold} />),
+                last={!!m.turn && lastOf.get(m.turn) === m.id} newest={atEnd && m.id === newest && !pending} named={isNamed && !!m.turn && firstOf.get(m.turn) === m.id} editing={m.id === editing && !pending} place={total < 0 ? -1 : range.from + i + 1} total={total} busy={isRunning} edit={edit} resend={resend} change={change} inspect={inspect} hold={scroll.hold} />,
+              ...(without.after.get(m.id) ?? []).map((t) => <Answerless key={t.id} turn={t} at={around(t, turnOf)} again={atEnd && m.id === newest && !isRunning ? () => void resend(m.id).catch(() => {}) : undefined} hold={scroll.hold} />),
             ];
           })}
           {atEnd && without.end.map((t) => <Answerless key={t.id} turn={t} at={around(t, turnOf)} hold={scroll.hold} />)}
@@ -190,6 +200,13 @@ function Answerless({ turn, at, again, hold }: { turn: Turn; at: Around; again?:
 // Placeholder lines. CSS shows them only if loading takes longer than a moment.
 function Loading() {
   return <div className="loading" aria-hidden="true">{[60, 92, 84, 40].map((w) => <i key={w} data-width={w} />)}</div>;
+}
+
+/** The first message of each turn. */
+function firstMessages(messages: readonly ChatMessage[]): Map<string, string> {
+  const ids = new Map<string, string>();
+  for (const m of messages) if (m.turn && m.role !== "user" && !ids.has(m.turn)) ids.set(m.turn, m.id);
+  return ids;
 }
 
 /** The last message of each turn. */

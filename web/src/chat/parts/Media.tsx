@@ -6,6 +6,7 @@ import { useState } from "react";
 import { base } from "../../gateway";
 import { safeLink } from "../../markdown/lex";
 import { size } from "../../time";
+import { Enlargeable } from "../../ui/Enlargeable";
 import { Icon } from "../../ui/Icon";
 import { line } from "./marks";
 
@@ -32,10 +33,38 @@ export function Media({ part: p, live }: { part: Part; live: boolean }) {
 }
 
 function Picture({ part: p, src, alt, fail }: { part: Part; src: string; alt: string; fail: () => void }) {
-  const intrinsicSize = dimensions(p);
+  const [measured, setMeasured] = useState(() => measuredSizes.get(src));
+  const size = dimensions(p) ?? measured;
+  const measure = (e: { currentTarget: HTMLImageElement }) => {
+    if (dimensions(p)) return;
+    const { naturalWidth: width, naturalHeight: height } = e.currentTarget;
+    if (!width || !height) return;
+    const scale = Math.min(1, unknownHeight / height); // the height that was reserved
+    const shownSize = { width: Math.round(width * scale), height: Math.round(height * scale) };
+    measuredSizes.delete(src);
+    measuredSizes.set(src, shownSize);
+    if (measuredSizes.size > maxMeasured) measuredSizes.delete(measuredSizes.keys().next().value!);
+    setMeasured(shownSize);
+  };
   // Space is reserved before the picture loads: its own size if known, or else a fixed height.
-  const img = <img src={src} alt={alt} title={alt} loading="lazy" {...(intrinsicSize ? { width: intrinsicSize.width, height: intrinsicSize.height, className: "sized" } : {})} onError={fail} />;
-  return src.startsWith("data:") ? <span className="media image">{img}</span> : <a className="media image" href={src} target="_blank" rel="noopener noreferrer">{img}</a>;
+  return (
+    <Enlargeable className="media image" src={src} alt={alt}>
+      <img src={src} alt={alt} title={alt} loading="lazy" onLoad={measure} onError={fail} {...(size && { width: size.width, height: size.height, className: "sized", style: sized(size) })} />
+    </Enlargeable>
+  );
+}
+
+/** The height that is reserved for a picture of unknown size, and the maximum of others. CSS pixels; parts.css has the first. */
+const unknownHeight = 240;
+const maxHeight = 480;
+
+/** The sizes of loaded pictures, so that one that is rendered again takes its room at once. */
+const measuredSizes = new Map<string, { width: number; height: number }>();
+const maxMeasured = 200;
+
+// The width follows from the maximum height, so that a high picture keeps its aspect ratio.
+function sized({ width, height }: { width: number; height: number }) {
+  return { width: `${Math.round(width * Math.min(1, maxHeight / height))}px`, aspectRatio: `${width} / ${height}` };
 }
 
 function File({ part: p, live, name, here, why }: { part: Part; live: boolean; name: string; here: string | undefined; why: string }) {

@@ -20,6 +20,7 @@ interface PartProps {
   last: boolean; // the last part of its message
   waiting?: boolean; // the part waits for a user's answer
   cut?: Outcome | undefined; // the outcome of the turn, if the turn ended before the part did
+  tell?: (part: string, open: boolean) => void; // the reader opens or closes the details of a tool call
   hold: Hold;
 }
 
@@ -28,7 +29,7 @@ export const Part = memo(function Part(props: PartProps) {
   return <Boundary of={part} broken={(message) => <Raw part={part} why={message} hold={hold} />}><PartContent {...props} /></Boundary>;
 });
 
-function PartContent({ part: p, conversation = "", mine, live, last, waiting = false, cut, hold }: PartProps) {
+function PartContent({ part: p, conversation = "", mine, live, last, waiting = false, cut, tell, hold }: PartProps) {
   switch (p.kind) {
     case "text":
       if (!p.text) return null;
@@ -37,7 +38,7 @@ function PartContent({ part: p, conversation = "", mine, live, last, waiting = f
     case "reasoning":
       return <Reasoning part={p} live={live} conversation={conversation} hold={hold} />;
     case "tool":
-      return <Tool part={p} live={live} waiting={waiting} cut={cut} hold={hold} />;
+      return <Tool part={p} live={live} waiting={waiting} cut={cut} tell={tell} hold={hold} />;
     case "status":
       return <Status part={p} live={live} hold={hold} />;
     case "media":

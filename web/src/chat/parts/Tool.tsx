@@ -17,15 +17,15 @@ import { line, lines } from "./marks";
 /** Longer arguments are shown as plain text, because parsing them again after each change would block the page. */
 const maxRead = 200_000;
 
-interface ToolProps { part: Part; live: boolean; waiting: boolean; cut: Outcome | undefined; hold: Hold }
+interface ToolProps { part: Part; live: boolean; waiting: boolean; cut: Outcome | undefined; tell?: ((part: string, open: boolean) => void) | undefined; hold: Hold }
 
-export function Tool({ part: p, live, waiting, cut, hold }: ToolProps) {
+export function Tool({ part: p, live, waiting, cut, tell, hold }: ToolProps) {
   const state = statusOf(p, live, waiting, cut);
   const name = line(p.name || "tool", 80);
   const main = line(p.title ?? argument(p.input) ?? "");
   const isRunning = state === "running" || state === "waiting";
   return (
-    <Fold className="tool" hold={hold} title={main && `${name}: ${main}`} summary={
+    <Fold className="tool" hold={hold} told={(open) => tell?.(p.id, open)} title={main && `${name}: ${main}`} summary={
       <>
         <Mark of={state} />
         <code className="name"><bdi>{name}</bdi></code>
