@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 import react from "@vitejs/plugin-react";
@@ -6,7 +7,13 @@ import { defineConfig } from "vite";
 // The built files are embedded into the gateway and may lie below any path, so all addresses are relative.
 export default defineConfig({
   base: "./",
-  plugins: [react()],
+  plugins: [react(), {
+    // Mermaid runs in a sandboxed frame, which can't load modules: it is a script of its own, which the frame's document names.
+    name: "mermaid",
+    generateBundle() {
+      this.emitFile({ type: "asset", name: "mermaid.js", source: readFileSync(fileURLToPath(new URL("node_modules/@mermaid-js/tiny/dist/mermaid.tiny.js", import.meta.url))) });
+    },
+  }],
   resolve: {
     alias: {
       "react-dom/client": "preact/compat/client",

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -26,13 +25,12 @@ import (
 // policy lets the page load its own files and talk to its own gateway, and nothing else. Pictures may come as data, and no string
 // becomes a script or markup.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' data: blob:; connect-src 'self'; " +
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+	"frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // Register adds the page at / and its files below /ui/. If detector is not nil, the page can load it in a frame.
 func Register(s *server.Server, detector *vad.Archive) {
-	policy := policy
+	registerFrames(s)
 	if detector != nil {
-		policy += "; frame-src 'self'"
 		registerDetector(s, detector)
 	}
 	err := fs.WalkDir(web.Dist, "dist", func(name string, d fs.DirEntry, err error) error {
@@ -167,8 +165,7 @@ func accepts(headers []string, coding string) bool {
 // by its hash, may compile WebAssembly. The sandbox removes the frame's origin, so the script has access neither to the page nor to the
 // user's cookie, and default-src forbids all connections.
 func registerDetector(s *server.Server, a *vad.Archive) {
-	sum := sha256.Sum256(a.Script)
-	framePolicy := "default-src 'none'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "' 'wasm-unsafe-eval'; " +
+	framePolicy := "default-src 'none'; script-src 'sha256-" + digest(a.Script) + "' 'wasm-unsafe-eval'; " +
 		"sandbox allow-scripts; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 	document := bytes.Join([][]byte{[]byte(`<!doctype html><meta charset="utf-8"><title>Speech detector</title><script>`), a.Script, []byte("</script>\n")}, nil)
 	register(s, "/ui/vad/detector.html", file{contentType: types[".html"], policy: framePolicy, forms: []form{newForm("", document)}, isFramed: true})

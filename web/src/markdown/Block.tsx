@@ -2,12 +2,16 @@
 // refers to is defined.
 
 import type { Token, Tokens } from "marked";
-import { Fragment, memo, type ReactNode } from "react";
+import { Fragment, lazy, memo, type ReactNode } from "react";
 
+import { LazyPart } from "../ui/LazyPart";
 import { Code } from "./Code";
+import { FormulaBlock } from "./Formula";
 import { endOfFence, type Open } from "./growing";
 import { Inline } from "./Inline";
 import { countBlock, deepest, maxBlock, plain, unescape } from "./lex";
+
+const Diagram = lazy(() => import("./Diagram"));
 
 interface BlockProps { token: Token; depth: number; definitions: number; live: boolean }
 
@@ -21,9 +25,9 @@ export const Block = memo(function Block({ token, depth, definitions, live }: Bl
       return <Tag dir="auto"><Inline tokens={t.tokens} /></Tag>;
     }
     case "code":
-      return <Code text={t.text as string} language={(t as Tokens.Code).lang ?? ""} live={live && !closed(t.raw)} />;
+      return <Fence text={t.text as string} language={(t as Tokens.Code).lang ?? ""} live={live && !closed(t.raw)} />;
     case "formula":
-      return <Code text={t.text as string} language="math" live={live} />;
+      return <FormulaBlock text={t.text as string} live={live} />;
     case "blockquote":
       return <blockquote dir={direction(t.raw)}><Blocks tokens={t.tokens ?? []} depth={depth + 1} definitions={definitions} live={live} /></blockquote>;
     case "list":
@@ -41,6 +45,14 @@ export const Block = memo(function Block({ token, depth, definitions, live }: Bl
   }
   return <p dir="auto">{t.tokens ? <Inline tokens={t.tokens} /> : unescape((t.text as string | undefined) ?? t.raw)}</p>;
 }, (a, b) => a.live === b.live && a.depth === b.depth && isUnchanged(a.token, b.token, a.definitions === b.definitions));
+
+// A fence holds code, or the source of a formula or a diagram.
+function Fence({ text, language, live }: { text: string; language: string; live: boolean }) {
+  const name = /^[a-z]*/i.exec(language)![0].toLowerCase();
+  if (name === "math" || name === "katex") return <FormulaBlock text={text} live={live} />;
+  const code = <Code text={text} language={language} live={live} />;
+  return name === "mermaid" ? <LazyPart of={null} fallback={code}><Diagram text={text} live={live} /></LazyPart> : code;
+}
 
 /** Renders blocks inside another block. */
 export function Blocks({ tokens, depth, definitions, live }: { tokens: Token[]; depth: number; definitions: number; live: boolean }): ReactNode {

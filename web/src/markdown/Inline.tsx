@@ -4,6 +4,7 @@ import type { Token, Tokens } from "marked";
 import type { ReactNode } from "react";
 
 import { Enlargeable } from "../ui/Enlargeable";
+import { Formula } from "./Formula";
 import { onItsWay } from "./heal";
 import { deepest, leadsAway, plain, safeImage, safeLink, unescape } from "./lex";
 
@@ -27,7 +28,7 @@ function inline(tokens: Token[] | undefined, depth: number, isLinked: boolean): 
       case "em": return nodes.push(<em key={i}>{inline(t.tokens, depth + 1, isLinked)}</em>);
       case "del": return nodes.push(<del key={i}>{inline(t.tokens, depth + 1, isLinked)}</del>);
       case "codespan": return nodes.push(<code key={i}>{plain(t.text as string)}</code>);
-      case "math": return nodes.push(<code key={i} className="math" role="math">{plain(t.text as string)}</code>);
+      case "math": return nodes.push(<Formula key={i} text={t.text as string} />);
       case "br": return nodes.push(<br key={i} />);
       case "link": return nodes.push(<Link key={i} href={t.href as string} title={t.title as string | null}>{inline(t.tokens, depth + 1, true)}</Link>);
       case "image": return nodes.push(<Image key={i} src={t.href as string} alt={unescape(t.text as string)} isLinked={isLinked} />);

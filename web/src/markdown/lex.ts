@@ -95,10 +95,14 @@ function formula(src: string): Tokens.Generic | undefined {
   return lineEnd && text ? { type: "formula", raw: src.slice(0, end + close.length), text } : undefined;
 }
 
+// Text between two prices: a number, and later a word that is no command. Formulas have spaces or operators between a number and a word.
+const price = /^\d[\d.,]*(?:[kKmM]|bn)?(?:[\s/–-].*)?(?<![\\{A-Za-z])[A-Za-z]{2,}/s;
+
 // An inline formula. A dollar sign next to a space is a currency sign.
 function inlineFormula(src: string, before: string): Tokens.Generic | undefined {
   const m = /^\$\$(?!\$)((?:\\[\s\S]|[^$\\]){1,2000}?)\$\$/.exec(src) ?? /^\\\(((?:(?!\\\))[\s\S]){1,2000}?)\\\)/.exec(src)
     ?? (/[\p{L}\p{N}$\\]$/u.test(before) ? null : /^\$((?![\s$])(?:\\.|[^$\\\n]){0,300}?(?<![\s\\]))\$(?![\p{L}\p{N}$])/u.exec(src));
+  if (m?.[1] && !m[0].startsWith("$$") && m[0][0] === "$" && price.test(m[1])) return undefined;
   return m?.[1]?.trim() ? { type: "math", raw: m[0], text: m[1].trim() } : undefined;
 }
 

@@ -25,6 +25,7 @@ const paths = {
   settings: "M4 7h8M16 7h4M14 5a2 2 0 1 0 0 4 2 2 0 0 0 0-4zM4 17h4M12 17h8M10 15a2 2 0 1 0 0 4 2 2 0 0 0 0-4z",
   save: "M12 4v11M7 11l5 5 5-5M5 20h14",
   warning: "M12 4l9 16H3zM12 10v4M12 17h.01",
+  code: "M9 7l-5 5 5 5M15 7l5 5-5 5",
   turn: "M5 4v8a4 4 0 0 0 4 4h10M15 12l4 4-4 4",
   play: "M8 5l11 7-11 7z",
   pause: "M8 5v14M16 5v14",

@@ -13,7 +13,7 @@ export function film() {
   const complete = new Set();
   const line = 40; // pixels: the height that a line of text and its margin may lose when syntax becomes clear
   let last = "";
-  const isPart = (e) => !/^(H2|FOOTER)$/.test(e.tagName) && !e.matches(".note, .turn-end, [aria-busy]") && e.innerText?.trim();
+  const isPart = (e) => !/^(H2|FOOTER)$/.test(e.tagName) && !e.matches(".note, .who, .turn-end, [aria-busy]") && e.innerText?.trim();
   const inspect = () => {
     const scene = [];
     for (const a of document.querySelectorAll("article[data-message]")) {

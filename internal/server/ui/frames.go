@@ -1,0 +1,61 @@
+package ui
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/web"
+)
+
+var (
+	//go:embed frames/diagram.js
+	diagramScript []byte
+	//go:embed frames/app.js
+	appScript []byte
+)
+
+// framed is the part of the policies of all frames: no origin, no connections, no navigation by links or forms, and only the page shows
+// them. Each adds what its document needs.
+const framed = "default-src 'none'; sandbox allow-scripts; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; "
+
+// registerFrames adds the documents of the page's sandboxed frames below /ui/frames/. Their content comes from agents and tools: the
+// source of diagrams, and HTML. The policy is in the header of the document, so it applies also if somebody opens the address.
+func registerFrames(s *server.Server) {
+	// Mermaid sets style attributes, and creates a style element in each picture.
+	document := join(`<!doctype html><meta charset="utf-8"><title>Diagram</title><style>body{margin:0}svg{display:block;max-width:100%;margin:auto}</style><div id="drawing"></div><script src="../`,
+		mermaid(), `"></script><script>`, string(diagramScript), "</script>\n")
+	policy := framed + "script-src 'self' 'sha256-" + digest(diagramScript) + "'; style-src 'unsafe-inline'; img-src data:"
+	register(s, "/ui/frames/diagram.html", file{contentType: types[".html"], policy: policy, forms: []form{newForm("", document)}, isFramed: true})
+	// An app consists of its own scripts and styles, and can load nothing.
+	document = join(`<!doctype html><meta charset="utf-8"><title>App</title><script>`, string(appScript), "</script>\n")
+	policy = framed + "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; media-src data: blob:; font-src data:"
+	register(s, "/ui/frames/app.html", file{contentType: types[".html"], policy: policy, forms: []form{newForm("", document)}, isFramed: true})
+}
+
+// mermaid returns the name of Mermaid's script, which contains the hash of its content.
+func mermaid() string {
+	names, err := fs.Glob(web.Dist, "dist/ui/mermaid-*.js.br")
+	if err != nil || len(names) != 1 {
+		panic("ui: the page's files contain no single script of Mermaid") // they are embedded
+	}
+	return strings.TrimSuffix(path.Base(names[0]), ".br")
+}
+
+func join(parts ...string) []byte {
+	var b bytes.Buffer
+	for _, p := range parts {
+		b.WriteString(p)
+	}
+	return b.Bytes()
+}
+
+func digest(script []byte) string {
+	sum := sha256.Sum256(script)
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
