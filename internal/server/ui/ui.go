@@ -38,7 +38,7 @@ func Register(s *server.Server, detector *vad.Archive) {
 		if err != nil || !isFile {
 			return err // NAME.gz belongs to NAME.br
 		}
-		f := file{contentType: types[path.Ext(base)], policy: policy, isFixed: hashed.MatchString(base)}
+		f := file{contentType: types[path.Ext(base)], policy: policy, isFixed: hashed.MatchString(base), isLoadedByFrame: path.Base(base) == mermaid()}
 		for _, c := range []struct{ suffix, coding string }{{".br", "br"}, {".gz", "gzip"}} {
 			b, err := web.Dist.ReadFile(base + c.suffix)
 			if err != nil {
@@ -76,6 +76,8 @@ type file struct {
 	forms []form
 	// isFramed allows the page to show the file in a frame.
 	isFramed bool
+	// isLoadedByFrame allows a sandboxed frame, whose origin is null, to load the file.
+	isLoadedByFrame bool
 	// isFixed means that a file with other content has another name.
 	isFixed bool
 }
@@ -110,7 +112,7 @@ func register(s *server.Server, pattern string, f file) {
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(as.content))
 		return nil
 	}
-	s.Handle(server.Route{Method: http.MethodGet, Pattern: pattern, Access: server.Public, Linkable: true, Handler: serve})
+	s.Handle(server.Route{Method: http.MethodGet, Pattern: pattern, Access: server.Public, Linkable: true, AnyOrigin: f.isLoadedByFrame, Handler: serve})
 }
 
 // form is the content of a file in a content coding, such as gzip; the coding is empty for the content as it is.

@@ -14,7 +14,7 @@ const noticeDelay = 400;
 
 interface EditMessageProps { conversation: string; message: Message; send: (id: string, message: NewMessage) => Promise<void>; close: () => void }
 
-export default function EditMessage({ conversation, message: m, send, close }: EditMessageProps) {
+export function EditMessage({ conversation, message: m, send, close }: EditMessageProps) {
   const [text, setText] = useState(() => textOf(m));
   const [error, setError] = useState("");
   const [isSending, setSending] = useState(false);

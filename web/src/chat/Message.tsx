@@ -1,14 +1,14 @@
 // One message. It keeps the same element from its first event to its last, and only changed parts render again.
 
 import { type Conversation, type Message as ChatMessage, type NewMessage, type Pending, type Turn, visibleText } from "@leat/client";
-import { lazy, memo } from "react";
+import { memo } from "react";
 
 import { clock } from "../time";
 import { CopyButton } from "../ui/Copy";
 import { Icon } from "../ui/Icon";
-import { LazyPart } from "../ui/LazyPart";
 import { Activity } from "./Activity";
 import { Delivery } from "./Delivery";
+import { EditMessage } from "./EditMessage";
 import { explain } from "./failure";
 import { Parts } from "./Parts";
 import type { Hold } from "./parts/Fold";
@@ -18,8 +18,6 @@ import { Answers } from "./Requests";
 import { stoppedBy } from "./stopped";
 import { TurnEnd } from "./TurnEnd";
 import { UsageLabel } from "./UsageLabel";
-
-const EditMessage = lazy(() => import("./EditMessage"));
 
 interface MessageProps {
   conversation: Conversation;
@@ -75,7 +73,7 @@ export const Message = memo(function Message({ conversation, message: m, pending
       {whoShown && (
         <p className="who" aria-hidden="true">{inside !== undefined && <Icon name="turn" />}<bdi>{label}</bdi>{inside !== undefined && <span className="muted">{depth > deepest ? `in ${inside}` : "works for"} {depth > deepest ? "" : <bdi>{inside.split(" › ").at(-1)}</bdi>}</span>}{from && <span className="muted">from <bdi>{from}</bdi></span>}</p>
       )}
-      {editing ? <LazyPart of={m.id}><EditMessage conversation={conversation.id} message={m} send={resend} close={() => edit(undefined)} /></LazyPart>
+      {editing ? <EditMessage conversation={conversation.id} message={m} send={resend} close={() => edit(undefined)} />
         : <Parts conversation={conversation.id} message={m} turn={turn} growing={growing} hold={hold} />}
       {isOwn && <Delivery conversation={conversation} message={m} pending={pending} turn={targetTurn} change={change} />}
       {last && turn && <Answers turn={turn.id} />}

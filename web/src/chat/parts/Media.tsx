@@ -34,7 +34,7 @@ export function Media({ part: p, live }: { part: Part; live: boolean }) {
 
 function Picture({ part: p, src, alt, fail }: { part: Part; src: string; alt: string; fail: () => void }) {
   const [measured, setMeasured] = useState(() => measuredSizes.get(src));
-  const size = dimensions(p) ?? measured;
+  const size = dimensions(p);
   const measure = (e: { currentTarget: HTMLImageElement }) => {
     if (dimensions(p)) return;
     const { naturalWidth: width, naturalHeight: height } = e.currentTarget;
@@ -48,8 +48,8 @@ function Picture({ part: p, src, alt, fail }: { part: Part; src: string; alt: st
   };
   // Space is reserved before the picture loads: its own size if known, or else a fixed height.
   return (
-    <Enlargeable className="media image" src={src} alt={alt}>
-      <img src={src} alt={alt} title={alt} loading="lazy" onLoad={measure} onError={fail} {...(size && { width: size.width, height: size.height, className: "sized", style: sized(size) })} />
+    <Enlargeable className="media image" src={src} alt={alt} style={size ?? measured ? sized((size ?? measured)!) : undefined}>
+      <img src={src} alt={alt} title={alt} loading="lazy" onLoad={measure} onError={fail} {...(size && { width: size.width, height: size.height, className: "sized" })} />
     </Enlargeable>
   );
 }
