@@ -109,6 +109,10 @@ func TestServed(t *testing.T) {
 			for _, f := range files {
 				load(strings.TrimPrefix(f[1], "./"))
 			}
+			_, diagram := get(t, home+"ui/frames/diagram.html")
+			if m := regexp.MustCompile(`src="\.\./(mermaid-[\w-]+\.js)"`).FindStringSubmatch(diagram); m != nil {
+				load("ui/" + m[1])
+			}
 			err := fs.WalkDir(web.Dist, "dist/ui", func(name string, d fs.DirEntry, err error) error {
 				if err == nil && !d.IsDir() && !seen[strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(name, "dist/"), ".br"), ".gz")] {
 					t.Errorf("nothing loads %s", name)

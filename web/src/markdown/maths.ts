@@ -14,7 +14,7 @@ export function draw(into: HTMLElement, text: string, isBlock: boolean): boolean
   if (text.length > longest) return false;
   const drawing = document.createElement("span");
   try {
-    katex.render(text, drawing, { displayMode: isBlock, output: "mathml", throwOnError: true, trust: false, strict: "ignore", maxSize: 20, maxExpand: 500 });
+    katex.render(text, drawing, { displayMode: isBlock, output: "mathml", throwOnError: true, trust: false, errorColor: "currentColor", strict: "ignore", maxSize: 20, maxExpand: 500 });
   } catch {
     return false; // it isn't complete yet, or never will be
   }
