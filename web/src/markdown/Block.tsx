@@ -2,16 +2,13 @@
 // refers to is defined.
 
 import type { Token, Tokens } from "marked";
-import { Fragment, lazy, memo, type ReactNode } from "react";
+import { type ComponentType, Fragment, memo, type ReactNode, useEffect, useState } from "react";
 
-import { LazyPart } from "../ui/LazyPart";
 import { Code } from "./Code";
 import { FormulaBlock } from "./Formula";
 import { endOfFence, type Open } from "./growing";
 import { Inline } from "./Inline";
 import { countBlock, deepest, maxBlock, plain, unescape } from "./lex";
-
-const Diagram = lazy(() => import("./Diagram"));
 
 interface BlockProps { token: Token; depth: number; definitions: number; live: boolean }
 
@@ -50,8 +47,28 @@ export const Block = memo(function Block({ token, depth, definitions, live }: Bl
 function Fence({ text, language, live }: { text: string; language: string; live: boolean }) {
   const name = /^[a-z]*/i.exec(language)![0].toLowerCase();
   if (name === "math" || name === "katex") return <FormulaBlock text={text} live={live} />;
-  const code = <Code text={text} language={language} live={live} />;
-  return name === "mermaid" ? <LazyPart of={null} fallback={code}><Diagram text={text} live={live} /></LazyPart> : code;
+  return name === "mermaid" ? <DiagramFence text={text} live={live} /> : <Code text={text} language={language} live={live} />;
+}
+
+interface DiagramProps { text: string; live: boolean }
+
+let loadedDiagram: ComponentType<DiagramProps> | undefined;
+
+// A diagram is shown as code until the code that draws it is loaded.
+function DiagramFence({ text, live }: DiagramProps) {
+  const [Diagram, setDiagram] = useState(() => loadedDiagram);
+  useEffect(() => {
+    if (loadedDiagram) return;
+    let isMounted = true;
+    import("./Diagram").then((m) => {
+      loadedDiagram = m.Diagram;
+      if (isMounted) setDiagram(() => m.Diagram);
+    }, () => {}); // the gateway can't be reached: it stays code
+    return () => {
+      isMounted = false;
+    };
+  }, []);
+  return Diagram ? <Diagram text={text} live={live} /> : <Code text={text} language="mermaid" live={live} />;
 }
 
 /** Renders blocks inside another block. */

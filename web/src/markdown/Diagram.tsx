@@ -14,7 +14,7 @@ const longest = 50_000;
 
 interface Drawing { text: string; height: number }
 
-export default function Diagram({ text, live }: { text: string; live: boolean }) {
+export function Diagram({ text, live }: { text: string; live: boolean }) {
   const shownTheme = useStore(theme);
   const [isSource, setSource] = useState(false);
   const [drawing, setDrawing] = useState<Drawing>();

@@ -38,7 +38,7 @@ function PartContent({ part: p, conversation = "", mine, live, last, waiting = f
     case "reasoning":
       return <Reasoning part={p} live={live} conversation={conversation} hold={hold} />;
     case "tool":
-      return <Tool part={p} live={live} waiting={waiting} cut={cut} tell={tell} hold={hold} />;
+      return <Tool part={p} conversation={conversation} live={live} waiting={waiting} cut={cut} tell={tell} hold={hold} />;
     case "status":
       return <Status part={p} live={live} hold={hold} />;
     case "media":

@@ -1,11 +1,12 @@
 // A tool call: its arguments, output and duration in one row, with details on demand.
 
 import type { Outcome, Part } from "@leat/client";
-import { useRef } from "react";
+import { lazy, useRef } from "react";
 
 import { lasted, size } from "../../time";
 import { Clock } from "../../ui/Clock";
 import { CopyButton } from "../../ui/Copy";
+import { LazyPart } from "../../ui/LazyPart";
 import { argument, halves } from "./argument";
 import { Fields } from "./Fields";
 import { Fold, type Hold } from "./Fold";
@@ -13,18 +14,22 @@ import { Forming } from "./forming";
 import { Lines } from "./Lines";
 import { Mark, type Status } from "./Mark";
 import { line, lines } from "./marks";
+import { mayBeApp } from "./result";
+
+const Output = lazy(() => import("./Output"));
+const App = lazy(() => import("./App"));
 
 /** Longer arguments are shown as plain text, because parsing them again after each change would block the page. */
 const maxRead = 200_000;
 
-interface ToolProps { part: Part; live: boolean; waiting: boolean; cut: Outcome | undefined; tell?: ((part: string, open: boolean) => void) | undefined; hold: Hold }
+interface ToolProps { part: Part; conversation: string; live: boolean; waiting: boolean; cut: Outcome | undefined; tell?: ((part: string, open: boolean) => void) | undefined; hold: Hold }
 
-export function Tool({ part: p, live, waiting, cut, tell, hold }: ToolProps) {
+export function Tool({ part: p, conversation, live, waiting, cut, tell, hold }: ToolProps) {
   const state = statusOf(p, live, waiting, cut);
   const name = line(p.name || "tool", 80);
   const main = line(p.title ?? argument(p.input) ?? "");
   const isRunning = state === "running" || state === "waiting";
-  return (
+  const call = (
     <Fold className="tool" hold={hold} told={(open) => tell?.(p.id, open)} title={main && `${name}: ${main}`} summary={
       <>
         <Mark of={state} />
@@ -36,6 +41,8 @@ export function Tool({ part: p, live, waiting, cut, tell, hold }: ToolProps) {
       {() => <Inside part={p} state={state} live={live} cut={cut} />}
     </Fold>
   );
+  if (live || !p.output || !mayBeApp(p.output)) return call;
+  return <>{call}<LazyPart of={p.output}><App name={name} input={p.input ?? ""} output={p.output} conversation={conversation} /></LazyPart></>;
 }
 
 /** A text that is shortened in the middle if it doesn't fit. */
@@ -52,7 +59,7 @@ function Inside({ part: p, state, live, cut }: { part: Part; state: Status; live
   return (
     <>
       {p.input && <Input text={p.input} live={live} />}
-      {p.output && <Lines name="Output" text={p.output} />}
+      {p.output && (live ? <Lines name="Output" text={p.output} /> : <LazyPart of={p.output} fallback={<Lines name="Output" text={p.output} />}><Output text={p.output} /></LazyPart>)}
       {storedBytes !== undefined && <p className="muted">The agent’s server stored only {size(storedBytes)} of this output.</p>}
       {p.stderr && <Lines name="Errors" text={p.stderr} bad />}
       {code !== undefined && <p className={code === 0 ? "muted" : "bad"}>Exit code {code}</p>}

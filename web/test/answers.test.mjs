@@ -1,0 +1,150 @@
+// Answers: the row of actions, folded steps, formulas, diagrams, rich results and pictures.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { accessible } from "./axe.mjs";
+import { allowed, answer, ask, closeBrowser, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
+
+if (lacking) {
+  test("answers", { skip: lacking }, () => {});
+} else {
+  let gateway;
+  before(async () => {
+    gateway = await Gateway.start(["--agent", `rich=plugin:node ${fileURLToPath(new URL("rich.mjs", import.meta.url))}`]);
+  });
+  after(async () => {
+    await closeBrowser();
+    await gateway?.close();
+  });
+
+  let count = 0;
+  async function begin(text, options) {
+    const id = `answers-${++count}`;
+    await gateway.call("/api/conversations", { id, agent: "rich" });
+    const page = await open(gateway, { path: `/#/c/${id}`, ...options });
+    await ask(page, text);
+    return page;
+  }
+
+  test("the actions of the newest answer are visible, and the answer has its agent's name and cost", async () => {
+    const page = await begin("words");
+    await idle(page);
+    const acts = answer(page).locator(".acts");
+    await page.mouse.move(0, 0);
+    for (const name of ["Copy message", "Try again", "Read aloud", "Inspect"]) await acts.getByRole("button", { name, exact: true }).waitFor();
+    assert.equal(await acts.evaluate((e) => getComputedStyle(e).opacity), "1");
+    assert.match(await acts.locator(".used").innerText(), /cost 0\.031$/);
+    assert.equal(await answer(page).locator(".who").innerText(), "rich");
+    await allowed(page, "go", async () => {
+      await acts.getByRole("button", { name: "Try again" }).click();
+      await page.locator("article.assistant", { hasText: "try 2" }).waitFor();
+    });
+    await idle(page);
+    assert.equal(await page.locator("article.message").count(), 2);
+    await accessible(page, "an answer");
+    await wantClean(page);
+  });
+
+  test("many tool calls are one row, with the running one visible", async () => {
+    const page = await begin("steps 12");
+    await page.getByRole("button", { name: /^11 steps/ }).waitFor();
+    assert.deepEqual(await page.locator(".tool:not(.steps) .name").allInnerTexts(), ["tool-12"]);
+    await page.getByRole("button", { name: /^11 steps/ }).click();
+    assert.equal(await page.locator(".tool:not(.steps)").count(), 12);
+    await page.getByRole("button", { name: /^11 steps/ }).click();
+    assert.equal(await page.locator(".tool:not(.steps)").count(), 1);
+    await page.getByRole("button", { name: "Stop" }).click();
+    await idle(page);
+    await page.getByRole("button", { name: /^12 steps/ }).waitFor();
+    await wantClean(page);
+  });
+
+  for (const theme of ["light", "dark"]) {
+    test(`formulas and diagrams: ${theme}`, async () => {
+      const page = await begin("maths", { colorScheme: theme });
+      await allowed(page, "shrink", async () => {
+        await idle(page);
+        await page.waitForFunction(() => document.querySelectorAll(".drawn > math").length === 3);
+        await page.locator(".diagram[data-drawn]").waitFor();
+        await page.getByText("This diagram can’t be drawn").waitFor();
+      });
+      assert.match(await answer(page).innerText(), /costs \$5 to US\$ 7/);
+      assert.match(await answer(page).locator(".formula").last().innerText(), /\\frac\{a/, "what is no formula stays text");
+      const drawing = page.frameLocator(".diagram[data-drawn] iframe");
+      await drawing.locator("svg").waitFor();
+      assert.match(await drawing.locator("svg").textContent(), /Gateway/);
+      await accessible(page, "formulas and diagrams");
+      await allowed(page, "shrink", async () => {
+        await page.locator(".formula-block").first().getByRole("button", { name: "Source" }).click();
+        await page.locator(".formula-block pre", { hasText: "\\int_0" }).waitFor();
+        await page.locator(".diagram[data-drawn]").getByRole("button", { name: "Source" }).click();
+        await page.locator(".diagram pre", { hasText: "flowchart" }).waitFor();
+      });
+      await wantClean(page);
+    });
+  }
+
+  test("an app of a tool: its frame reaches nothing, its messages are answered, and its requests need consent", async () => {
+    const page = await begin("app");
+    await idle(page);
+    const app = page.getByRole("group", { name: "App: Clock" });
+    const frame = page.frameLocator(".app iframe");
+    await frame.getByText("initialized by Leat, input 7, result 12:00").waitFor();
+    assert.equal(await frame.locator("#origin").innerText(), "null");
+    assert.equal(await frame.locator("#reach").innerText(), "blocked blocked blocked");
+    await accessible(page, "an app");
+    await frame.getByRole("button", { name: "Call" }).click();
+    const request = app.getByRole("group", { name: "Request of the app" });
+    await request.getByText("reset").waitFor();
+    await request.getByRole("button", { name: "Deny" }).click();
+    await frame.getByText("error: the person refused").waitFor();
+    await frame.getByRole("button", { name: "Call" }).click();
+    await request.getByRole("button", { name: "Allow once" }).click();
+    page.expected++;
+    await page.locator("article.user", { hasText: "Please call the tool reset" }).waitFor();
+    await frame.getByText("The agent was asked to call reset.").waitFor();
+    await idle(page);
+    await app.getByRole("button", { name: "View source" }).click();
+    await app.getByRole("group", { name: "Source" }).waitFor();
+    await app.getByRole("button", { name: "View source" }).click();
+    await app.getByRole("button", { name: "Turn apps off" }).click();
+    await app.getByText("Apps are turned off.").waitFor();
+    assert.equal(await page.locator(".app iframe").count(), 0);
+    assert.deepEqual(page.elsewhere, []);
+    await wantClean(page, { console: /Content Security Policy|sandbox|Blocked/i });
+  });
+
+  test("results are shown as what they are", async () => {
+    const page = await begin("results");
+    await idle(page);
+    for (const row of await page.locator(".tool > .row").all()) await row.click();
+    await page.locator(".output .json .key", { hasText: "place" }).waitFor();
+    assert.equal(await page.locator(".output .diff .added").innerText(), "+new\n");
+    assert.deepEqual(await page.locator(".output .table th").allInnerTexts(), ["city", "degrees"]);
+    await page.locator(".output .pictures img").waitFor();
+    await accessible(page, "results");
+    await page.locator(".output", { has: page.locator(".table") }).getByRole("button", { name: "Source of the output" }).click();
+    assert.match(await page.getByRole("group", { name: "Source" }).innerText(), /^city,degrees/);
+    await wantClean(page);
+  });
+
+  test("a picture opens in a lightbox, and closing it returns the focus", async () => {
+    const page = await begin("picture", { viewport: { width: 390, height: 800 } });
+    await idle(page);
+    const picture = page.getByRole("button", { name: "Enlarge wide.png" });
+    await page.waitForFunction(() => document.querySelector(".media.image[data-sized]"));
+    const box = await picture.boundingBox();
+    assert.ok(Math.abs(box.width / box.height - 4) < 0.1, `it has its aspect ratio: ${JSON.stringify(box)}`);
+    await picture.focus();
+    await page.keyboard.press("Enter");
+    const dialog = page.getByRole("dialog", { name: "wide.png" });
+    await dialog.getByRole("img", { name: "wide.png" }).waitFor();
+    await accessible(page, "the lightbox");
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+    assert.ok(await picture.evaluate((e) => e === document.activeElement));
+    await wantClean(page);
+  });
+}
