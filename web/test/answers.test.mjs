@@ -49,11 +49,11 @@ if (lacking) {
 
   test("many tool calls are one row, with the running one visible", async () => {
     const page = await begin("steps 12");
-    await page.getByRole("button", { name: /^11 steps/ }).waitFor();
+    await page.getByRole("button", { name: /^12 steps/ }).waitFor();
     assert.deepEqual(await page.locator(".tool:not(.steps) .name").allInnerTexts(), ["tool-12"]);
-    await page.getByRole("button", { name: /^11 steps/ }).click();
+    await page.getByRole("button", { name: /^12 steps/ }).click();
     assert.equal(await page.locator(".tool:not(.steps)").count(), 12);
-    await page.getByRole("button", { name: /^11 steps/ }).click();
+    await page.getByRole("button", { name: /^12 steps/ }).click();
     assert.equal(await page.locator(".tool:not(.steps)").count(), 1);
     await page.getByRole("button", { name: "Stop" }).click();
     await idle(page);
@@ -66,7 +66,7 @@ if (lacking) {
       const page = await begin("maths", { colorScheme: theme });
       await allowed(page, "shrink", async () => {
         await idle(page);
-        await page.waitForFunction(() => document.querySelectorAll(".drawn > math").length === 3);
+        await page.waitForFunction(() => document.querySelectorAll(".drawn math").length === 3);
         await page.locator(".diagram[data-drawn]").waitFor();
         await page.getByText("This diagram can’t be drawn").waitFor();
       });

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { closeBrowser, Gateway, lacking, open, wantClean } from "./harness.mjs";
 import { clip, strange } from "./attacks.mjs";
 
-const forbidden = ".log :is(script, iframe:not(.sandbox[sandbox=allow-scripts]), object, embed, style, link, meta, base, form:not(.ask form), svg:not(.icon), math:not(.drawn > math), math [href], dialog, [popover], [srcdoc], [style*=position], [onerror], [onload], [onclick], [onfocus], [onmouseover], [ontoggle], [autofocus])";
+const forbidden = ".log :is(script, iframe:not(.sandbox[sandbox=allow-scripts]), object, embed, style, link, meta, base, form:not(.ask form), svg:not(.icon), math:not(.drawn math), math [href], dialog, [popover], [srcdoc], [style*=position], [onerror], [onload], [onclick], [onfocus], [onmouseover], [ontoggle], [autofocus])";
 
 /** Returns the effects of hostile content on a page. */
 async function harm(page) {

@@ -40,6 +40,7 @@ const scripts = {
     const n = Number(turn.rest);
     for (let i = 1; i < n; i++) turn.tool("m", `t${i}`, `tool-${i}`, { input: { step: i }, output: "done" });
     turn.start("m", `t${n}`, "tool", { name: `tool-${n}` });
+    while (turn.going()) await new Promise((r) => setTimeout(r, 20));
   },
   async maths(turn) {
     turn.text("m", "x", maths);

@@ -23,7 +23,7 @@ type Request = Extract<Meaning, { kind: "link" | "message" | "tool" }>;
 
 interface AppProps { name: string; input: string; output: string; conversation: string }
 
-export default function App({ name, input, output, conversation }: AppProps) {
+export function App({ name, input, output, conversation }: AppProps) {
   const app = useMemo(() => resultOf(output), [output]);
   const shownTheme = useStore(theme);
   const isOn = useStore(appsOn);

@@ -15,7 +15,7 @@ const maxLines = 2000;
 
 const labels = { json: "JSON", diff: "diff", table: "table", pictures: "picture" } as const;
 
-export default function Output({ text }: { text: string }) {
+export function Output({ text }: { text: string }) {
   const [isSource, setSource] = useState(false);
   const result = useMemo(() => resultOf(text), [text]);
   if (result.kind === "text" || result.kind === "app") return <Lines name="Output" text={text} />;

@@ -16,8 +16,8 @@ import { Mark, type Status } from "./Mark";
 import { line, lines } from "./marks";
 import { mayBeApp } from "./result";
 
-const Output = lazy(() => import("./Output"));
-const App = lazy(() => import("./App"));
+const Output = lazy(() => import("./rich").then((m) => ({ default: m.Output })));
+const App = lazy(() => import("./rich").then((m) => ({ default: m.App })));
 
 /** Longer arguments are shown as plain text, because parsing them again after each change would block the page. */
 const maxRead = 200_000;
