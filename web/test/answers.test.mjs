@@ -113,7 +113,7 @@ if (lacking) {
     await app.getByText("Apps are turned off.").waitFor();
     assert.equal(await page.locator(".app iframe").count(), 0);
     assert.deepEqual(page.elsewhere, []);
-    await wantClean(page, { console: /Content Security Policy|sandbox|Blocked/i });
+    await wantClean(page, { console: /Content Security Policy|Fetch API cannot load https:..evil\.example/ });
   });
 
   test("results are shown as what they are", async () => {

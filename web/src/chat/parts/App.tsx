@@ -56,7 +56,7 @@ export function App({ name, input, output, conversation }: AppProps) {
     }
     const text = r.kind === "message" ? r.text : `Please call the tool ${r.name} with these arguments: ${r.input}`;
     theClient().conversation(conversation).send(text).then(
-      () => post(resultOfRequest(r.id, r.kind === "tool" ? { content: [{ type: "text", text: `The agent was request to call ${r.name}.` }] } : {})),
+      () => post(resultOfRequest(r.id, r.kind === "tool" ? { content: [{ type: "text", text: `The agent was asked to call ${r.name}.` }] } : {})),
       (err: Error) => post(failure(r.id, -32000, err.message)));
   };
   const title = line(app.title || name, 80);
