@@ -87,7 +87,8 @@ if (lacking) {
   }
 
   test("an app of a tool: its frame reaches nothing, its messages are answered, and its requests need consent", async () => {
-    const page = await begin("app");
+    const responses = [];
+    const page = await begin("app", { prepare: (p) => p.on("response", (r) => responses.push(r.url())) });
     await idle(page);
     const app = page.getByRole("group", { name: "App: Clock" });
     const frame = page.frameLocator(".app iframe");
@@ -112,7 +113,8 @@ if (lacking) {
     await app.getByRole("button", { name: "Turn apps off" }).click();
     await app.getByText("Apps are turned off.").waitFor();
     assert.equal(await page.locator(".app iframe").count(), 0);
-    assert.deepEqual(page.elsewhere, []);
+    assert.deepEqual(responses.filter((url) => !url.startsWith(gateway.url)), []);
+    assert.deepEqual(page.elsewhere.splice(0), ["https://evil.example/x.png"], "the browser reports the picture as requested, but blocks it");
     await wantClean(page, { console: /Content Security Policy|Fetch API cannot load https:..evil\.example/ });
   });
 
