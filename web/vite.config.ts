@@ -8,7 +8,7 @@ import { defineConfig } from "vite";
 export default defineConfig({
   base: "./",
   plugins: [react(), {
-    // Mermaid runs in a sandboxed frame, which can't load modules: it is a script of its own, which the frame's document names.
+    // Mermaid runs in a sandboxed frame, which can't load modules: it is a separate script, which the frame's document names.
     name: "mermaid",
     generateBundle() {
       this.emitFile({ type: "asset", name: "mermaid.js", source: readFileSync(fileURLToPath(new URL("node_modules/@mermaid-js/tiny/dist/mermaid.tiny.js", import.meta.url))) });

@@ -59,7 +59,7 @@ export const strange = [
   `%00%0d%0aSet-Cookie:x=1 ../../../../etc/passwd ..\\..\\win.ini C:\\con file.txt\u0000.png .htaccess`,
   `$\\href{javascript:${hack(60)}}{click}$ \\(\\includegraphics{https://evil.example/x.png}\\) $\\htmlStyle{position:fixed}{x}$ $\\rule{9999em}{9999em}$\n\n$$\\def\\a{\\a\\a}\\a$$`,
   `\`\`\`mermaid\nflowchart LR\n  A["<img src=x onerror=${hack(61)}>"] --> B\n  click A href "javascript:${hack(61)}"\n  click B call alert()\n\`\`\``,
-  `<!doctype html><title>x</title><script>${hack(62)};parent.hacked=62;top.location="https://evil.example/";open("https://evil.example/");fetch("https://evil.example/")</script><form action=https://evil.example><button autofocus>x</button></form>`,
+  `<!doctype html><title>x</title><script>for (const f of [() => parent.hacked=62, () => top.location="https://evil.example/", () => open("https://evil.example/"), () => fetch("https://evil.example/")]) try { f() } catch {}</script><form action=https://evil.example><button autofocus>x</button></form>`,
   `مرحبا بالعالم ${"שלום ".repeat(200)} mixed <b dir=rtl>LTR</b>`,
 ];
 

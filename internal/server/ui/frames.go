@@ -25,14 +25,14 @@ var (
 const framed = "default-src 'none'; sandbox allow-scripts; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; "
 
 // registerFrames adds the documents of the page's sandboxed frames below /ui/frames/. Their content comes from agents and tools: the
-// source of diagrams, and HTML. The policy is in the header of the document, so it applies also if somebody opens the address.
+// source of diagrams, and HTML. The policy is in the header of the document, so it applies also without the page.
 func registerFrames(s *server.Server) {
 	// Mermaid sets style attributes, and creates a style element in each picture.
 	document := join(`<!doctype html><meta charset="utf-8"><title>Diagram</title><style>body{margin:0}svg{display:block;max-width:100%;margin:auto}</style><div id="drawing"></div><script src="../`,
 		mermaid(), `"></script><script>`, string(diagramScript), "</script>\n")
 	policy := framed + "script-src 'self' 'sha256-" + digest(diagramScript) + "'; style-src 'unsafe-inline'; img-src data:"
 	register(s, "/ui/frames/diagram.html", file{contentType: types[".html"], policy: policy, forms: []form{newForm("", document)}, isFramed: true})
-	// An app consists of its own scripts and styles, and can load nothing.
+	// An app has inline scripts and styles, and can load nothing.
 	document = join(`<!doctype html><meta charset="utf-8"><title>App</title><script>`, string(appScript), "</script>\n")
 	policy = framed + "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; media-src data: blob:; font-src data:"
 	register(s, "/ui/frames/app.html", file{contentType: types[".html"], policy: policy, forms: []form{newForm("", document)}, isFramed: true})

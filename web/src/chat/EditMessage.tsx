@@ -91,7 +91,7 @@ export function EditMessage({ conversation, message: m, send, close }: EditMessa
         </ul>
       )}
       {error && <p className="bad" role="alert">{error}</p>}
-      <p id={`edit-${m.id}`} className="note" role={isSlow ? "status" : undefined}>{isSlow ? "Sending your edited message" : "What follows is removed and answered anew."}</p>
+      <p id={`edit-${m.id}`} className="note" role={isSlow ? "status" : undefined}>{isSlow ? "Sending your edited message" : "Later messages are removed, and this one is answered again."}</p>
       <span className="buttons">
         <button type="button" disabled={isSending} onClick={close}>Cancel</button>
         <button className="primary" aria-disabled={isEmpty || isSending || files.busy || undefined}>Send</button>

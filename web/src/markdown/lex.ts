@@ -95,7 +95,7 @@ function formula(src: string): Tokens.Generic | undefined {
   return lineEnd && text ? { type: "formula", raw: src.slice(0, end + close.length), text } : undefined;
 }
 
-// Text between two prices: a number, and later a word that is no command. Formulas have spaces or operators between a number and a word.
+// Text between two prices: a number, and later a word that isn't a command. Formulas have spaces or operators between a number and a word.
 const price = /^\d[\d.,]*(?:[kKmM]|bn)?(?:[\s/–-].*)?(?<![\\{A-Za-z])[A-Za-z]{2,}/s;
 
 // An inline formula. A dollar sign next to a space is a currency sign.

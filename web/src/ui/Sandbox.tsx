@@ -1,4 +1,4 @@
-// A document in a frame on an origin of its own, under its own policy: it can reach neither the page nor the network. The frame and
+// A document in a frame with an opaque origin and a separate policy: it can reach neither the page nor the network. The frame and
 // the page exchange messages only.
 
 import { useEffect, useEffectEvent, useRef } from "react";

@@ -18,7 +18,7 @@ test("what leaves the frame needs consent", () => {
   expect(request("ui/message", { content: [{ type: "text", text: "x".repeat(10_001) }] })).toMatchObject({ kind: "answer", reply: { error: {} } });
 });
 
-test("notifications, and what is no message of the protocol", () => {
+test("notifications, and messages outside of the protocol", () => {
   expect(meaning({ jsonrpc: "2.0", method: "ui/notifications/size-changed", params: { height: 7 } }, "light")).toEqual({ kind: "resized", height: 7 });
   expect(meaning({ jsonrpc: "2.0", method: "ui/notifications/initialized" }, "light")).toEqual({ kind: "initialized" });
   for (const m of [{}, { jsonrpc: "1.0", id: 1, method: "ping" }, { jsonrpc: "2.0", id: {}, method: "tools/call", params: { name: "x" } }]) expect(meaning(m, "light")).toEqual({ kind: "ignored" });

@@ -5,7 +5,7 @@ import { mayBeApp, resultOf } from "./result";
 test.each([
   ["<!DOCTYPE html><title>Clock</title>", "app"], ["<p>not a document</p>", "text"], ['{"a":[1]}', "json"], ["[not json", "text"], ["", "text"],
   ["diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", "diff"], ["--- a\nno diff", "text"], ["name,age\nAnn,3\n\"B, C\",4\n", "table"], ["a\tb\n1\t2\n3\t4", "table"],
-  ["Well, this is prose.\nIt goes on, and on, and on.\nThen it ends.", "text"], ["one,two\n", "text"], ["data:image/png;base64,AAAA", "pictures"], ["data:image/svg+xml;base64,AAAA", "text"],
+  ["Well, this is prose.\nIt has commas, many, but not everywhere.\nThen it ends.", "text"], ["one,two\n", "text"], ["data:image/png;base64,AAAA", "pictures"], ["data:image/svg+xml;base64,AAAA", "text"],
 ])("%s is %s", (text, kind) => expect(resultOf(text).kind).toBe(kind));
 
 test("the content of an MCP tool", () => {
