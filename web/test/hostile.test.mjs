@@ -107,7 +107,7 @@ if (lacking) {
         assert.equal(page.opened, 0, `${label} opens something`);
         assert.ok(page.url().startsWith(gateway.url), `${label} leads away`);
       }
-      await wantClean(page, { console: /404|Unsafe attempt to initiate navigation|Blocked (?:opening|autofocusing)|violates the following Content Security Policy directive: "default-src 'none'"|Fetch API cannot load https:..evil|Failed to navigate|SecurityError/ }); // URLs that look like this gateway's files, and what the frames of apps are refused
+      await wantClean(page, { console: /404|Unsafe attempt to initiate navigation|Blocked (?:opening|autofocusing)|violates the following Content Security Policy directive: "default-src 'none'"|Fetch API cannot load https:..evil|Failed to navigate|SecurityError|TypeError: Failed to fetch/ }); // URLs that look like this gateway's files, and what the frames of apps are refused
     });
   }
 

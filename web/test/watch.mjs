@@ -24,7 +24,7 @@ export function watch() {
   };
   const countLetters = (node) => node.innerText?.match(/[\p{L}\p{N}]/gu)?.length ?? 0;
   // The source of formulas and diagrams is replaced by what it draws.
-  const letters = (node) => [...node.querySelectorAll(".formula, .formula-block, .diagram")].reduce((n, e) => n - countLetters(e), countLetters(node));
+  const letters = (node) => [...node.querySelectorAll(".formula, .formula-block, figure.code")].filter((e) => !e.matches(".code") || e.querySelector("figcaption").textContent.startsWith("diagram")).reduce((n, e) => n - countLetters(e), countLetters(node));
   const frames = (n, callback) => requestAnimationFrame(n > 1 ? () => frames(n - 1, callback) : callback);
 
   // A change in the log is rendered in one of the next frames. Afterwards all rules hold again.
