@@ -23,15 +23,18 @@ func (m *Model) Frame() Frame {
 		top := min(max(cursorRow-limit/2, 0), len(input)-limit)
 		input, cursorRow = input[top:top+limit], cursorRow-top
 	}
-	footer := append(m.questionLines(width), m.statusLine(width))
-	for i := range m.sending {
-		footer = append(paragraph(promptMark, Clean(m.sending[i].text), dim, dim, width), footer...)
+	var footer []line
+	for _, s := range m.sending {
+		footer = append(footer, paragraph(promptMark, Clean(s.text), dim, dim, width)...)
+	}
+	if !m.isLeaving {
+		footer = append(append(footer, m.questionLines(width)...), m.statusLine(width))
 	}
 	if limit := max(m.height-len(input)-1, 1); len(footer) > limit {
 		footer = footer[len(footer)-limit:]
 	}
 	if m.isLeaving {
-		footer, input, cursorRow, cursorColumn = nil, nil, 0, 0
+		input, cursorRow, cursorColumn = nil, 0, 0
 	}
 	printed, live := m.viewer.advance(width, m.height-len(input)-len(footer)-2)
 	if len(footer) > 0 && (len(live) > 0 || m.viewer.last != noItem) && m.height > len(input)+len(footer)+1 {

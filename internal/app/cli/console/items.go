@@ -18,6 +18,7 @@ const (
 	textItem           // Markdown, which is printed block by block
 	rowItem            // a tool, reasoning, a status: rows that follow each other without an empty line
 	noteItem           // how a turn ended
+	ownItem            // lines of the program itself
 	finalItem          // no line: everything of a message or turn is above
 )
 

@@ -86,7 +86,7 @@ func wrap(cells []cell, width int, isVerbatim bool) [][]cell {
 		case isVerbatim:
 		case cells[end].text == " ":
 			next = end + 1
-		case cells[end].width > 1 || end > start && cells[end-1].width > 1:
+		case cells[end].width > 1 || end > start && (cells[end-1].text == " " || cells[end-1].width > 1):
 		case brk > start:
 			end, next = brk, brk
 		}

@@ -66,7 +66,7 @@ func (v *viewer) reset(t *transcript.Transcript) {
 			shown = nil
 		}
 	}
-	isMissing := func(id string) bool { return t.Message(id) == nil }
+	isMissing := func(id string) bool { return t.Message(id) == nil && t.Turn(id) == nil }
 	if slices.ContainsFunc(shown, isMissing) {
 		v.note("(later messages were removed)")
 		v.shown = slices.DeleteFunc(v.shown, func(id string) bool { return slices.Contains(shown, id) && isMissing(id) })
@@ -85,23 +85,21 @@ func (v *viewer) note(text string) { v.notes = append(v.notes, cellsOf(text, dim
 // complete but might still be replaced is printed when there is no room for it, since most replacements follow soon.
 func (v *viewer) advance(width, room int) (printed, live []line) {
 	for _, n := range v.notes {
+		var lines []line
 		for _, part := range wrap(n, width, false) {
-			printed = append(printed, part)
+			lines = append(lines, part)
 		}
-		v.last = rowItem
+		printed = append(printed, v.gap(v.last, ownItem, lines)...)
+		v.last = ownItem
 	}
 	v.notes = nil
 	for len(v.items) > 0 && v.items[0].isSettled {
 		printed = append(printed, v.print(width, true)...)
 	}
-	for {
-		live = v.live(width)
-		if len(live) <= room && !v.isAsked {
-			return printed, live
-		}
-		if len(v.items) == 0 {
-			break
-		}
+	for v.isAsked && len(v.items) > 0 && (v.items[0].isComplete || v.items[0].kind == textItem) {
+		printed = append(printed, v.print(width, true)...)
+	}
+	for live = v.live(width); len(live) > room; live = v.live(width) {
 		more := v.print(width, false)
 		if more == nil {
 			break
@@ -141,7 +139,7 @@ func (v *viewer) print(width int, all bool) []line {
 	isWhole := to == len(i.source)
 	lines := []line{}
 	if i.kind != finalItem {
-		lines = append(lines, v.gap(v.last, i, v.draw(i, from, to, width))...)
+		lines = append(lines, v.gap(v.last, i.kind, v.draw(i, from, to, width, !all))...)
 		if len(lines) > 0 {
 			v.last = i.kind
 		}
@@ -163,7 +161,7 @@ func (v *viewer) live(width int) []line {
 		if i.kind == finalItem {
 			continue
 		}
-		more := v.gap(last, i, v.draw(i, len(v.printed[i.key]), len(i.source), width))
+		more := v.gap(last, i.kind, v.draw(i, len(v.printed[i.key]), len(i.source), width, true))
 		if len(more) > 0 {
 			last = i.kind
 		}
@@ -173,21 +171,24 @@ func (v *viewer) live(width int) []line {
 }
 
 // gap puts an empty line above an item, unless rows follow each other.
-func (v *viewer) gap(last itemKind, i item, lines []line) []line {
-	if len(lines) == 0 || last == noItem || last == rowItem && i.kind == rowItem {
+func (v *viewer) gap(last, kind itemKind, lines []line) []line {
+	if len(lines) == 0 || last == noItem || last == kind && (kind == rowItem || kind == ownItem) {
 		return lines
 	}
 	return append([]line{{}}, lines...)
 }
 
-// draw returns the lines of an item, of its text from from to to.
-func (v *viewer) draw(i item, from, to, width int) []line {
+// draw returns the lines of an item, of its text from from to to. mayGrow is false if the text is printed as it is now.
+func (v *viewer) draw(i item, from, to, width int, mayGrow bool) []line {
 	var lines []line
 	if v.replaced[i.key] {
 		lines = append(lines, cellsOf("(replaced by)", dim))
 	}
 	if i.kind != textItem {
 		return append(lines, i.draw(width)...)
+	}
+	if !mayGrow {
+		return append(lines, markdown(markup.Parse(i.source), from, to, width)...)
 	}
 	doc := v.document(i)
 	return append(lines, markdown(doc, from, min(to, doc.Len()), width)...)
