@@ -30,6 +30,7 @@ type term struct {
 	cmd    *exec.Cmd
 	exited chan error
 
+	reading  sync.WaitGroup
 	mu       sync.Mutex
 	emulator *vt.Emulator
 	raw      strings.Builder
@@ -83,26 +84,31 @@ func setSize(t *testing.T, person *os.File, width int) {
 // chat runs leat chat in a terminal of a width. home has the history.
 func chat(t *testing.T, url, home string, width int, args ...string) *term {
 	t.Helper()
+	return chatWith(t, url, home, width, "LEAT_TEST=", args...)
+}
+
+// chatWith is chat with a variable of the environment.
+func chatWith(t *testing.T, url, home string, width int, variable string, args ...string) *term {
+	t.Helper()
 	person, program := openTerminal(t, width)
 	s := &term{t: t, person: person, exited: make(chan error, 1), emulator: vt.NewEmulator(width, height), changed: make(chan struct{})}
 	s.cmd = exec.Command(leat, append([]string{"chat", "--url", url}, args...)...)
 	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = program, program, program
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	// The emulator doesn't wrap lines again when it becomes narrower, as xterm.
-	s.cmd.Env = append(os.Environ(), "TERM=xterm-256color", "XTERM_VERSION=emulator", "NO_COLOR=", "HOME="+home, "XDG_STATE_HOME="+filepath.Join(home, "state"), "LEAT_API_TOKEN=", "DISPLAY=", "WAYLAND_DISPLAY=", "STY=")
+	s.cmd.Env = append(os.Environ(), "TERM=xterm-256color", "XTERM_VERSION=emulator", "NO_COLOR=", "HOME="+home, "XDG_STATE_HOME="+filepath.Join(home, "state"), "LEAT_API_TOKEN=", "DISPLAY=", "WAYLAND_DISPLAY=", "STY=", variable)
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	if err := program.Close(); err != nil {
 		t.Fatal(err)
 	}
-	var reading sync.WaitGroup
-	reading.Go(s.read)
+	s.reading.Go(s.read)
 	go func() { s.exited <- s.cmd.Wait() }()
 	t.Cleanup(func() {
 		_ = s.cmd.Process.Kill() // it has usually ended
 		_ = person.Close()
-		reading.Wait()
+		s.reading.Wait()
 	})
 	return s
 }
@@ -212,7 +218,7 @@ func (s *term) resize(width int) {
 	setSize(s.t, s.person, width)
 }
 
-// ends waits until the program has ended.
+// ends waits until the program has ended and all of its output was read.
 func (s *term) ends() {
 	s.t.Helper()
 	select {
@@ -220,6 +226,7 @@ func (s *term) ends() {
 		if err != nil {
 			s.t.Errorf("leat chat: %v\n%s", err, s.text())
 		}
+		s.reading.Wait()
 	case <-time.After(waitLimit):
 		s.t.Fatal("leat chat does not end")
 	}
