@@ -135,7 +135,7 @@ func fault(from, to string) string {
 	}
 	b, ok := layerOf(to)
 	switch {
-	case !ok && clients[to] != nil && from == "internal/app/cli":
+	case !ok && clients[to] != nil && family(from) == "internal/app/cli":
 		return ""
 	case !ok:
 		return "it is in no layer"

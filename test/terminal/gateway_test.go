@@ -44,7 +44,7 @@ func build(dir string) (path string, err error) {
 	return path, nil
 }
 
-// gateway is a gateway in a process of its own, which a test can kill and start again at the same address.
+// gateway is a gateway in a separate process, which a test can kill and start again at the same address.
 type gateway struct {
 	t         *testing.T
 	addr, dir string

@@ -67,8 +67,8 @@ func (c *chatCmd) Run(a *app) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt)
 	defer signal.Stop(signals)
-	if in, out, ok := c.terminals(a); ok && !s.single {
-		return c.explain(c.console(ctx, s, in, out, signals))
+	if input, output, ok := c.terminals(a); ok && !s.single {
+		return c.explain(c.console(ctx, s, input, output, signals))
 	}
 
 	var following sync.WaitGroup
@@ -90,14 +90,14 @@ func (c *chatCmd) Run(a *app) error {
 }
 
 // terminals returns input and output if both are a terminal that understands control sequences.
-func (c *chatCmd) terminals(a *app) (in, out *os.File, ok bool) {
-	in, isIn := a.in.(*os.File)
-	out, isOut := a.stdout.(*os.File)
-	return in, out, isIn && isOut && isTerminal(in) && a.terminal(out).colour
+func (c *chatCmd) terminals(a *app) (input, output *os.File, ok bool) {
+	input, isIn := a.in.(*os.File)
+	output, isOut := a.stdout.(*os.File)
+	return input, output, isIn && isOut && isTerminal(input) && a.terminal(output).colour
 }
 
 // console shows the conversation of a session in the terminal until the user leaves.
-func (c *chatCmd) console(ctx context.Context, s *session, in, out *os.File, signals chan os.Signal) error {
+func (c *chatCmd) console(ctx context.Context, s *session, input, output *os.File, signals chan os.Signal) error {
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP)
 	conversation, err := s.client.Conversation(ctx, s.conversation)
 	if err != nil {
@@ -109,18 +109,18 @@ func (c *chatCmd) console(ctx context.Context, s *session, in, out *os.File, sig
 		if err != nil {
 			return err
 		}
-		for _, one := range agents {
-			if one.Default {
-				agent = one.Name
+		for _, candidate := range agents {
+			if candidate.Default {
+				agent = candidate.Name
 			}
 		}
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		home = "" // then there is no file of the history
+		home = "" // the history is kept in memory only
 	}
 	last, err := console.Run(ctx, console.Options{
-		Client: s.client, Conversation: s.conversation, Agent: agent, Untitled: s.untitled, In: in, Out: out,
+		Client: s.client, Conversation: s.conversation, Agent: agent, Untitled: s.untitled, Input: input, Output: output,
 		HistoryPath: console.HistoryPath(s.app.getenv, home), Getenv: s.app.getenv, Signals: signals,
 	})
 	fmt.Fprintln(s.app.stderr, s.screen.t.style(dim, "Continue with leat chat -c "+last))

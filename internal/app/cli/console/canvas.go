@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// canvas turns frames into bytes for a terminal. It knows what the last frame has drawn, and where the cursor is.
+// canvas turns frames into bytes for a terminal. It knows what the last frame has drawn and the position of the cursor.
 type canvas struct {
-	live      []string
+	area      []string
 	widths    []int
 	width     int // of the terminal at the last frame
 	row       int // of the cursor, within live
@@ -17,41 +17,41 @@ type canvas struct {
 
 // draw returns the bytes that show a frame on a terminal of width columns. Lines that have not changed are not written again. The
 // terminal shows the frame at once if it knows synchronized output; others ignore that sequence.
-func (c *canvas) draw(f Frame, width int) string {
-	first := 0
+func (c *canvas) draw(f frame, width int) string {
+	start := 0
 	isResized := c.width != width && c.width != 0
 	if len(f.Printed) == 0 && !isResized {
-		for first < len(f.Live) && first < len(c.live) && f.Live[first] == c.live[first] {
-			first++
+		for start < len(f.Area) && start < len(c.area) && f.Area[start] == c.area[start] {
+			start++
 		}
-		if first == len(f.Live) && first == len(c.live) && f.CursorRow == c.row && f.CursorColumn == c.column {
+		if start == len(f.Area) && start == len(c.area) && f.CursorRow == c.row && f.CursorColumn == c.column {
 			return ""
 		}
 	}
 	var b strings.Builder
 	b.WriteString("\x1b[?2026h\x1b[?25l")
 	if isResized {
-		b.WriteString(up(c.rowsAbove(width)))
+		b.WriteString(cursorUp(c.rowsAbove(width)))
 	} else {
-		first = min(first, max(len(c.live)-1, 0)) // a line below the last one doesn't exist on the screen
-		b.WriteString(vertical(first - c.row))
+		start = min(start, max(len(c.area)-1, 0)) // a line below the last one doesn't exist on the screen
+		b.WriteString(moveRows(start - c.row))
 	}
 	b.WriteString("\r\x1b[J")
 	for _, l := range f.Printed {
 		b.WriteString(l + "\r\n")
 	}
-	if first < len(f.Live) {
-		b.WriteString(strings.Join(f.Live[first:], "\r\n"))
+	if start < len(f.Area) {
+		b.WriteString(strings.Join(f.Area[start:], "\r\n"))
 	}
-	if last := len(f.Live) - 1; last >= 0 {
-		b.WriteString(vertical(f.CursorRow - max(last, first)))
+	if last := len(f.Area) - 1; last >= 0 {
+		b.WriteString(moveRows(f.CursorRow - max(last, start)))
 	}
 	b.WriteByte('\r')
 	if f.CursorColumn > 0 {
 		fmt.Fprintf(&b, "\x1b[%dC", f.CursorColumn)
 	}
 	b.WriteString("\x1b[?25h\x1b[?2026l")
-	c.live, c.widths, c.width, c.row, c.column = f.Live, f.widths, width, f.CursorRow, f.CursorColumn
+	c.area, c.widths, c.width, c.row, c.column = f.Area, f.widths, width, f.CursorRow, f.CursorColumn
 	return b.String()
 }
 
@@ -68,16 +68,16 @@ func (c *canvas) rowsAbove(width int) int {
 	return rows
 }
 
-// vertical moves the cursor by a number of rows.
-func vertical(rows int) string {
+// moveRows moves the cursor by a number of rows.
+func moveRows(rows int) string {
 	if rows > 0 {
 		return fmt.Sprintf("\x1b[%dB", rows)
 	}
-	return up(-rows)
+	return cursorUp(-rows)
 }
 
-// up moves the cursor up.
-func up(rows int) string {
+// cursorUp moves the cursor up.
+func cursorUp(rows int) string {
 	if rows == 0 {
 		return ""
 	}

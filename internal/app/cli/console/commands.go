@@ -38,22 +38,22 @@ func isCommand(text string) bool {
 }
 
 // command runs a command.
-func (m *Model) command(text string) []Effect {
+func (m *model) command(text string) []effect {
 	name, argument, _ := strings.Cut(text, " ")
 	argument = strings.TrimSpace(argument)
 	switch name {
 	case "/help":
 		m.help()
 	case "/new":
-		return []Effect{startNew{m.chosen}}
+		return []effect{startNew{m.choice}}
 	case "/stop":
 		return m.stop(true)
 	case "/agents":
-		return []Effect{listAgents{argument}}
+		return []effect{listAgents{argument}}
 	case "/retry":
 		return m.retry()
 	case "/open":
-		return []Effect{open{}}
+		return []effect{open{}}
 	case "/quit", "/exit":
 		return m.leave()
 	default:
@@ -63,7 +63,7 @@ func (m *Model) command(text string) []Effect {
 }
 
 // help prints the commands and the keys.
-func (m *Model) help() {
+func (m *model) help() {
 	for _, c := range slashCommands {
 		m.viewer.note(fmt.Sprintf("%-10s %s", c.name, c.help))
 	}
@@ -73,20 +73,20 @@ func (m *Model) help() {
 }
 
 // retry sends the last message of the user again, in place of what came after it.
-func (m *Model) retry() []Effect {
+func (m *model) retry() []effect {
 	switch {
 	case m.turns.id != "":
 		m.viewer.note("The answer is still running; stop it first.")
 	case m.turns.lastID == "":
-		m.viewer.note("There is no message to send again.")
+		m.viewer.note("You have not sent a message yet.")
 	default:
-		return []Effect{resend{m.turns.before, m.turns.lastID, m.turns.lastText, m.chosen}}
+		return []effect{resend{m.turns.before, m.turns.lastID, m.turns.lastText, m.choice}}
 	}
 	return nil
 }
 
 // agentsListed prints the agents, or confirms the choice of one.
-func (m *Model) agentsListed(e listAgents, r Result) {
+func (m *model) agentsListed(e listAgents, r result) {
 	if r.err != nil {
 		return
 	}
@@ -95,7 +95,7 @@ func (m *Model) agentsListed(e listAgents, r Result) {
 			m.viewer.note(fmt.Sprintf("No agent %q; /agents lists them.", e.choice))
 			return
 		}
-		m.agent, m.chosen = r.text, r.text
+		m.agent, m.choice = r.text, r.text
 		m.viewer.note("Your next message goes to " + Clean(r.text) + ".")
 		return
 	}
@@ -109,23 +109,23 @@ func (m *Model) agentsListed(e listAgents, r Result) {
 	m.viewer.note("/agents NAME talks to another agent.")
 }
 
-// complete completes the name of a command, as far as it is unambiguous.
-func (m *Model) complete() {
+// complete completes the name of a command, or lists the ones that begin with the input.
+func (m *model) complete() {
 	text := m.editor.text()
 	if !commandName.MatchString(text) && text != "/" {
 		return
 	}
-	var found []string
+	var matches []string
 	for _, c := range slashCommands {
 		if strings.HasPrefix(c.name, text) {
-			found = append(found, c.name)
+			matches = append(matches, c.name)
 		}
 	}
-	switch len(found) {
+	switch len(matches) {
 	case 0:
 	case 1:
-		m.editor.set(found[0])
+		m.editor.setText(matches[0])
 	default:
-		m.viewer.note(strings.Join(found, "  "))
+		m.viewer.note(strings.Join(matches, "  "))
 	}
 }

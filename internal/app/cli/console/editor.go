@@ -14,7 +14,7 @@ type editor struct {
 // newlineCell is a line feed in the input.
 var newlineCell = cell{text: "\n"}
 
-// inputCells divides a text into cells, with line feeds as cells of their own.
+// inputCells divides a text into cells, with a cell for each line feed.
 func inputCells(text string) []cell {
 	var cells []cell
 	for i, part := range strings.Split(Clean(text), "\n") {
@@ -30,8 +30,8 @@ func (e *editor) text() string { return line(e.cells).text() }
 
 func (e *editor) isEmpty() bool { return len(e.cells) == 0 }
 
-// set replaces the text and puts the cursor at its end.
-func (e *editor) set(text string) {
+// setText replaces the text and puts the cursor at its end.
+func (e *editor) setText(text string) {
 	e.cells = inputCells(text)
 	e.cursor = len(e.cells)
 }
@@ -92,7 +92,7 @@ func (e *editor) wordEnd() int {
 }
 
 // edit applies a key, and reports whether the key was one of the editor's.
-func (e *editor) edit(k Key) bool {
+func (e *editor) edit(k key) bool {
 	switch k.Name {
 	case "":
 		e.insert(k.Text)
@@ -160,9 +160,9 @@ func wrapInput(cells []cell, width int) [][]cell {
 	var parts [][]cell
 	width = max(width-1, 2)
 	for {
-		end, used, brk := 0, 0, 0
-		for end < len(cells) && used+cells[end].width <= width {
-			used += cells[end].width
+		end, columns, brk := 0, 0, 0
+		for end < len(cells) && columns+cells[end].width <= width {
+			columns += cells[end].width
 			end++
 			if end < len(cells) && (cells[end-1].text == " " || cells[end-1].width > 1 || cells[end].width > 1) {
 				brk = end

@@ -10,14 +10,14 @@ import (
 )
 
 // typed returns keys from words: a word in angle brackets is a key, any other is text.
-func typed(words ...string) []Key {
-	keys := make([]Key, 0, len(words))
+func typed(words ...string) []key {
+	keys := make([]key, 0, len(words))
 	for _, w := range words {
 		if name, ok := strings.CutPrefix(w, "<"); ok {
-			keys = append(keys, Key{Name: strings.TrimSuffix(name, ">")})
+			keys = append(keys, key{Name: strings.TrimSuffix(name, ">")})
 			continue
 		}
-		keys = append(keys, Key{Text: w})
+		keys = append(keys, key{Text: w})
 	}
 	return keys
 }
@@ -60,7 +60,7 @@ func TestEditorRows(t *testing.T) {
 	if row != 3 || column != 4 {
 		t.Errorf("cursor %d, %d", row, column)
 	}
-	e.edit(Key{Name: "home"})
+	e.edit(key{Name: "home"})
 	if _, row, column = e.rows(12); row != 2 || column != 2 {
 		t.Errorf("cursor %d, %d at the beginning of the second line", row, column)
 	}

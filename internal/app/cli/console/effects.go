@@ -2,9 +2,9 @@ package console
 
 import "github.com/leat-dev/leat/event"
 
-// An Effect is something that a [Model] wants done. Each of them but quit and save ends with a result, which the model gets with
-// [Model.Result].
-type Effect interface{ isEffect() }
+// An effect is something that a [model] wants done. Each of them but quit and save ends with a result, which the model gets with
+// [model.take].
+type effect interface{ isEffect() }
 
 type (
 	// send sends a message with an id, by which it is recognized in the conversation.
@@ -36,9 +36,9 @@ func (open) isEffect()       {}
 func (quit) isEffect()       {}
 func (save) isEffect()       {}
 
-// Result is the outcome of an effect.
-type Result struct {
-	effect Effect
+// result is the outcome of an effect.
+type result struct {
+	effect effect
 	err    error
 	note   string   // what failed although the effect succeeded
 	agents []string // of listAgents

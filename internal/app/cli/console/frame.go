@@ -7,15 +7,15 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Frame is what the terminal gets: lines that are printed once, and lines that are drawn below them until the next frame.
-type Frame struct {
-	Printed, Live           []string
+// frame is what the terminal gets: lines that are printed once, and lines that are drawn below them until the next frame.
+type frame struct {
+	Printed, Area           []string
 	CursorRow, CursorColumn int // in Live
 	widths                  []int
 }
 
-// Frame returns the next frame. What it prints counts as printed.
-func (m *Model) Frame() Frame {
+// nextFrame returns the next frame. What it prints counts as printed.
+func (m *model) nextFrame() frame {
 	width := m.width
 	input, cursorRow, cursorColumn := m.editor.rows(width)
 	// A long input scrolls within half of the screen.
@@ -24,7 +24,7 @@ func (m *Model) Frame() Frame {
 		input, cursorRow = input[top:top+limit], cursorRow-top
 	}
 	var footer []line
-	for _, s := range m.sending {
+	for _, s := range m.outbox {
 		footer = append(footer, paragraph(promptMark, Clean(s.text), dim, dim, width)...)
 	}
 	if !m.isLeaving {
@@ -36,29 +36,29 @@ func (m *Model) Frame() Frame {
 	if m.isLeaving {
 		input, cursorRow, cursorColumn = nil, 0, 0
 	}
-	printed, live := m.viewer.advance(width, m.height-len(input)-len(footer)-2)
-	if len(footer) > 0 && (len(live) > 0 || m.viewer.last != noItem) && m.height > len(input)+len(footer)+1 {
-		live = append(live, line{})
+	printed, area := m.viewer.advance(width, m.height-len(input)-len(footer)-2)
+	if len(footer) > 0 && (len(area) > 0 || m.viewer.last != noItem) && m.height > len(input)+len(footer)+1 {
+		area = append(area, line{})
 	}
-	cursorRow += len(live) + len(footer)
-	live = append(append(live, footer...), input...)
+	cursorRow += len(area) + len(footer)
+	area = append(append(area, footer...), input...)
 	if m.isLeaving {
 		// What isn't complete stays on the screen as it is now.
-		printed, live, cursorRow = append(printed, live...), nil, 0
+		printed, area, cursorRow = append(printed, area...), nil, 0
 	}
-	f := Frame{CursorRow: cursorRow, CursorColumn: cursorColumn}
+	f := frame{CursorRow: cursorRow, CursorColumn: cursorColumn}
 	for _, l := range printed {
 		f.Printed = append(f.Printed, l.String())
 	}
-	for _, l := range live {
-		f.Live = append(f.Live, l.String())
+	for _, l := range area {
+		f.Area = append(f.Area, l.String())
 		f.widths = append(f.widths, widthOf(l))
 	}
 	return f
 }
 
 // questionLines draws the open question and how to answer it.
-func (m *Model) questionLines(width int) []line {
+func (m *model) questionLines(width int) []line {
 	r := m.turns.request
 	if r == nil {
 		return nil
@@ -87,7 +87,7 @@ func isYesNo(r *event.Request) bool {
 }
 
 // statusLine shows the agent, what it does, the tokens so far, and a lost connection.
-func (m *Model) statusLine(width int) line {
+func (m *model) statusLine(width int) line {
 	t := m.turns
 	agent := t.agent
 	if t.id == "" {

@@ -35,9 +35,9 @@ func (h *history) add(text string) bool {
 }
 
 // move returns the entry at a distance from the current one. current is the text of the input.
-func (h *history) move(by int, current string) (string, bool) {
-	at := h.at + by
-	if at < 0 || at > len(h.entries) || by == 0 {
+func (h *history) move(step int, current string) (string, bool) {
+	at := h.at + step
+	if at < 0 || at > len(h.entries) || step == 0 {
 		return "", false
 	}
 	if h.at == len(h.entries) {

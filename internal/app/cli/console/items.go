@@ -33,11 +33,11 @@ type item struct {
 	draw                  func(width int) []line // nil for textItem
 }
 
-// itemsOf returns the items of the messages and turns that are not in done, in their order.
-func itemsOf(t *transcript.Transcript, done map[string]bool) []item {
+// itemsOf returns the items of the messages and turns that are not in finished, in their order.
+func itemsOf(t *transcript.Transcript, finished map[string]bool) []item {
 	last := map[string]string{} // turn -> its last message, or the one that it answers
 	for _, turn := range t.Turns {
-		if turn.Answers != "" && !done[turn.ID] {
+		if turn.Answers != "" && !finished[turn.ID] {
 			last[turn.ID] = turn.Answers
 		}
 	}
@@ -48,13 +48,13 @@ func itemsOf(t *transcript.Transcript, done map[string]bool) []item {
 	}
 	ends := map[string][]*transcript.Turn{}
 	for _, turn := range t.Turns {
-		if turn.Independent() && !done[turn.ID] {
+		if turn.Independent() && !finished[turn.ID] {
 			ends[last[turn.ID]] = append(ends[last[turn.ID]], turn)
 		}
 	}
 	var items []item
 	for _, m := range t.Messages {
-		if !done[m.ID] {
+		if !finished[m.ID] {
 			items = append(items, messageItems(t, m)...)
 		}
 		for _, turn := range ends[m.ID] {
@@ -205,10 +205,10 @@ func (t toolRow) lines(width int) []line {
 	default:
 		mark, s = "✗ ", red
 	}
-	rest := cmp.Or(t.title, t.input)
+	details := cmp.Or(t.title, t.input)
 	head := append(line(cellsOf(mark, s)), cellsOf(t.name, bold)...)
-	if rest != "" {
-		head = append(head, cellsOf("  "+rest, dim)...)
+	if details != "" {
+		head = append(head, cellsOf("  "+details, dim)...)
 	}
 	if !t.isFinal {
 		head = append(head, cellsOf("  running", yellow)...)
@@ -218,9 +218,9 @@ func (t toolRow) lines(width int) []line {
 		lines = append(lines, row("  ", t.input, dim, dim, width))
 	}
 	output := t.output
-	if hidden := len(output) - maxToolOutput; hidden > 0 {
-		output = output[hidden:]
-		lines = append(lines, row("  │ ", fmt.Sprintf("… %d earlier lines", hidden), dim, dim, width))
+	if hiddenLines := len(output) - maxToolOutput; hiddenLines > 0 {
+		output = output[hiddenLines:]
+		lines = append(lines, row("  │ ", fmt.Sprintf("… %d earlier lines", hiddenLines), dim, dim, width))
 	}
 	for _, o := range output {
 		lines = append(lines, append(line(cellsOf("  │ ", dim)), fit(cellsOf(o, dim), width-4)...))

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Key is a key, or text that was typed or pasted.
-type Key struct {
+// key is a key, or text that was typed or pasted.
+type key struct {
 	Name string // empty for text
 	Text string
 	// IsPaste is true for text that the terminal has marked as pasted. A line feed in it does not send the message.
@@ -48,9 +48,9 @@ type decoder struct {
 func (d *decoder) isWaiting() bool { return len(d.pending) > 0 && !d.isPasted }
 
 // decode returns the keys in p. Incomplete characters and sequences stay buffered.
-func (d *decoder) decode(p []byte) []Key {
+func (d *decoder) decode(p []byte) []key {
 	d.pending = append(d.pending, p...)
-	var keys []Key
+	var keys []key
 	for len(d.pending) > 0 {
 		key, n := d.next()
 		if n == 0 {
@@ -70,25 +70,25 @@ func (d *decoder) decode(p []byte) []Key {
 }
 
 // flush returns the keys of an incomplete sequence, after a moment in which nothing followed: Escape, and what came behind it.
-func (d *decoder) flush() []Key {
+func (d *decoder) flush() []key {
 	if !d.isWaiting() {
 		return nil
 	}
-	rest := d.pending
+	incomplete := d.pending
 	d.pending = nil
-	if rest[0] != 0x1b {
+	if incomplete[0] != 0x1b {
 		return nil // half a character
 	}
-	return []Key{{Name: "escape"}}
+	return []key{{Name: "escape"}}
 }
 
-// next returns the first key and its length, or 0 if it is incomplete. Unknown sequences are a Key without a name.
-func (d *decoder) next() (Key, int) {
+// next returns the first key and its length, or 0 if it is incomplete. Unknown sequences are a key without a name.
+func (d *decoder) next() (key, int) {
 	b := d.pending
 	if d.isPasted {
 		end := bytes.Index(b, []byte(pasteEnd))
 		if end < 0 && len(b) < maxPaste {
-			return Key{}, 0
+			return key{}, 0
 		}
 		if end < 0 {
 			d.isPasted = false
@@ -102,49 +102,49 @@ func (d *decoder) next() (Key, int) {
 		return d.sequence()
 	case b[0] < ' ' || b[0] == 0x7f:
 		if b[0] == '\t' {
-			return Key{Name: "tab"}, 1
+			return key{Name: "tab"}, 1
 		}
-		return Key{Name: controls[b[0]]}, 1
+		return key{Name: controls[b[0]]}, 1
 	case !utf8.FullRune(b):
-		return Key{}, 0
+		return key{}, 0
 	}
 	_, n := utf8.DecodeRune(b)
-	return Key{Text: string(b[:n])}, n
+	return key{Text: string(b[:n])}, n
 }
 
 // pasted returns a paste as text. Terminals send line ends as carriage returns.
-func pasted(b []byte) Key {
+func pasted(b []byte) key {
 	text := strings.ReplaceAll(strings.ReplaceAll(string(b), "\r\n", "\n"), "\r", "\n")
-	return Key{Text: strings.ToValidUTF8(text, "\uFFFD"), IsPaste: true}
+	return key{Text: strings.ToValidUTF8(text, "\uFFFD"), IsPaste: true}
 }
 
 // sequence decodes an escape sequence at the beginning of the buffer.
-func (d *decoder) sequence() (Key, int) {
+func (d *decoder) sequence() (key, int) {
 	b := d.pending
 	if len(b) == 1 {
-		return Key{}, 0
+		return key{}, 0
 	}
 	n := 2
 	switch b[1] {
 	case 0x1b:
-		return Key{Name: "escape"}, 1
+		return key{Name: "escape"}, 1
 	case '[':
 		for n < len(b) && (b[n] < 0x40 || b[n] > 0x7e) {
 			n++
 		}
 		if n == len(b) {
-			return Key{}, 0
+			return key{}, 0
 		}
 		n++
 	case 'O':
 		if len(b) < 3 {
-			return Key{}, 0
+			return key{}, 0
 		}
 		n = 3
 	}
 	if string(b[:n]) == pasteStart {
 		d.isPasted = true
-		return Key{}, n
+		return key{}, n
 	}
-	return Key{Name: sequences[string(b[:n])]}, n
+	return key{Name: sequences[string(b[:n])]}, n
 }

@@ -31,17 +31,22 @@ var runStyles = []struct {
 	style  style
 }{{markup.Strong, bold}, {markup.Emphasis, italic}, {markup.Strike, "9"}, {markup.Code, cyan}, {markup.Link, "4"}}
 
+// styleOf returns the style of a run.
+func styleOf(r markup.Run) style {
+	s := plain
+	for _, f := range runStyles {
+		if r.Style&f.format != 0 {
+			s = s.and(f.style)
+		}
+	}
+	return s
+}
+
 // markdownLine wraps one line. The mark of a quote is repeated at the start of each line, the mark of a list is not.
 func markdownLine(l markup.Line, width int) []line {
 	var cells []cell
 	for _, r := range l.Runs {
-		s := plain
-		for _, f := range runStyles {
-			if r.Style&f.format != 0 {
-				s = s.and(f.style)
-			}
-		}
-		cells = append(cells, cellsOf(r.Text, s)...)
+		cells = append(cells, cellsOf(r.Text, styleOf(r))...)
 	}
 	head := cellsOf(strings.ReplaceAll(l.Prefix, ">", "│"), dim)
 	if widthOf(head) > width/2 { // deeply nested lists on a narrow screen

@@ -10,17 +10,17 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// Model is the state of the interface. Its methods take what happens, and return what is to be done. It has no clock, goroutine, input
+// model is the state of the interface. Its methods take what happens, and return what is to be done. It has no clock, goroutine, input
 // or output, and must not be used concurrently.
-type Model struct {
+type model struct {
 	width, height int
 	conversation  string
 	agent         string // shown: of the conversation, or the chosen one
-	chosen        string // of the next messages; empty for that of the conversation
+	choice        string // of the next messages; empty for that of the conversation
 	viewer        viewer
 	editor        editor
 	history       history
-	sending       []sentMessage // messages that aren't in the conversation yet
+	outbox        []sentMessage // messages that aren't in the conversation yet
 	newID         func() string
 
 	isReady, isLost, isLeaving bool
@@ -42,23 +42,23 @@ type turnState struct {
 	lastText, lastID, before string
 }
 
-// NewModel returns the interface of a conversation. agent is the name to show, entries are the messages of the history, and newID returns
+// newModel returns the interface of a conversation. agent is the name to show, entries are the messages of the history, and newID returns
 // the ids of new messages.
-func NewModel(conversation, agent string, entries []string, newID func() string) *Model {
-	return &Model{width: 80, height: 24, newID: newID, conversation: conversation, agent: agent, viewer: newViewer(), history: newHistory(entries)}
+func newModel(conversation, agent string, entries []string, newID func() string) *model {
+	return &model{width: 80, height: 24, newID: newID, conversation: conversation, agent: agent, viewer: newViewer(), history: newHistory(entries)}
 }
 
-// Resize sets the size of the terminal.
-func (m *Model) Resize(width, height int) { m.width, m.height = max(width, 4), max(height, 3) }
+// resize sets the size of the terminal.
+func (m *model) resize(width, height int) { m.width, m.height = max(width, 4), max(height, 3) }
 
-// Connected reports that the connection is back, Lost that it has failed. The client resumes, so no state is lost.
-func (m *Model) Connected() { m.isLost = false }
+// connected reports that the connection is back. The client has resumed, so no state is missing.
+func (m *model) connected() { m.isLost = false }
 
-// Lost reports that the connection has failed.
-func (m *Model) Lost() { m.isLost = true }
+// lost reports that the connection has failed.
+func (m *model) lost() { m.isLost = true }
 
-// Update takes the state of the conversation after a change. It keeps no reference to the transcript.
-func (m *Model) Update(t *transcript.Transcript, events []event.Event, isReset bool) {
+// update takes the state of the conversation after a change. It keeps no reference to the transcript.
+func (m *model) update(t *transcript.Transcript, events []event.Event, isReset bool) {
 	m.isReady = true
 	m.recordAnswers(events)
 	if isReset {
@@ -67,17 +67,17 @@ func (m *Model) Update(t *transcript.Transcript, events []event.Event, isReset b
 	m.viewer.update(t)
 	m.turns = stateOf(t)
 	m.viewer.isAsked = m.turns.request != nil
-	kept := m.sending[:0]
-	for _, s := range m.sending {
+	unconfirmed := m.outbox[:0]
+	for _, s := range m.outbox {
 		if t.Message(s.id) == nil {
-			kept = append(kept, s)
+			unconfirmed = append(unconfirmed, s)
 		}
 	}
-	m.sending = kept
+	m.outbox = unconfirmed
 }
 
 // recordAnswers prints the question that was open together with its answer, which may come from another client.
-func (m *Model) recordAnswers(events []event.Event) {
+func (m *model) recordAnswers(events []event.Event) {
 	for _, e := range events {
 		r := m.turns.request
 		if e.Type != event.TurnResume || e.Body == nil || e.Body.Answer == nil || r == nil || e.Body.Answer.ID != r.ID {
@@ -128,8 +128,8 @@ func stateOf(t *transcript.Transcript) turnState {
 	return s
 }
 
-// Key takes a key or text, and returns what is to be done.
-func (m *Model) Key(k Key) []Effect {
+// press takes a key or text, and returns what is to be done.
+func (m *model) press(k key) []effect {
 	wasInterrupted := m.isInterrupted
 	m.isInterrupted = k.Name == "interrupt"
 	switch k.Name {
@@ -141,7 +141,7 @@ func (m *Model) Key(k Key) []Effect {
 		if m.editor.isEmpty() {
 			return m.leave()
 		}
-		m.editor.edit(Key{Name: "delete"})
+		m.editor.edit(key{Name: "delete"})
 		return nil
 	case "enter":
 		return m.enter()
@@ -157,39 +157,39 @@ func (m *Model) Key(k Key) []Effect {
 }
 
 // interrupt clears the input or stops the turn, and the second time leaves.
-func (m *Model) interrupt(again bool) []Effect {
+func (m *model) interrupt(isSecond bool) []effect {
 	switch {
-	case again:
+	case isSecond:
 		return m.leave()
 	case !m.editor.isEmpty():
-		m.editor.set("")
+		m.editor.setText("")
 		return nil
 	}
 	return m.stop(false)
 }
 
 // leave ends the interface. A running turn continues.
-func (m *Model) leave() []Effect {
+func (m *model) leave() []effect {
 	m.isLeaving = true
-	return []Effect{quit{}}
+	return []effect{quit{}}
 }
 
 // stop stops the turn. A missing one is only noted if the user asked by a command.
-func (m *Model) stop(isCommand bool) []Effect {
+func (m *model) stop(isCommand bool) []effect {
 	if m.turns.id == "" {
 		if isCommand {
 			m.viewer.note("No turn is running.")
 		}
 		return nil
 	}
-	return []Effect{stop{m.turns.id}}
+	return []effect{stop{m.turns.id}}
 }
 
 // upDown moves within an input of several lines, and in the history from its first or last line.
-func (m *Model) upDown(name string) {
-	by, target := -1, m.editor.lineStart()-1
+func (m *model) upDown(name string) {
+	step, target := -1, m.editor.lineStart()-1
 	if name == "down" {
-		by, target = 1, m.editor.lineEnd()+1
+		step, target = 1, m.editor.lineEnd()+1
 	}
 	column := m.editor.cursor - m.editor.lineStart()
 	if target >= 0 && target <= len(m.editor.cells) {
@@ -197,19 +197,19 @@ func (m *Model) upDown(name string) {
 		m.editor.cursor = min(m.editor.lineStart()+column, m.editor.lineEnd())
 		return
 	}
-	if text, ok := m.history.move(by, m.editor.text()); ok {
-		m.editor.set(text)
+	if text, ok := m.history.move(step, m.editor.text()); ok {
+		m.editor.setText(text)
 	}
 }
 
 // enter sends the input: a command, an answer to the open question, or a message.
-func (m *Model) enter() []Effect {
+func (m *model) enter() []effect {
 	text := m.editor.text()
 	trimmed := strings.TrimSpace(text)
 	if trimmed == "" || !m.isReady {
 		return nil
 	}
-	m.editor.set("")
+	m.editor.setText("")
 	if isCommand(trimmed) {
 		m.history.add(trimmed)
 		return append(m.command(trimmed), save{trimmed})
@@ -217,7 +217,7 @@ func (m *Model) enter() []Effect {
 	if r := m.turns.request; r != nil {
 		// Answers aren't kept in the history: an agent may ask for a password.
 		decision, reason := Decide(text, r)
-		return []Effect{answer{m.turns.id, r.ID, reason, decision}}
+		return []effect{answer{m.turns.id, r.ID, reason, decision}}
 	}
 	if strings.HasPrefix(trimmed, "//") {
 		text = strings.TrimPrefix(trimmed, "/") // a message that begins with a slash
@@ -226,18 +226,18 @@ func (m *Model) enter() []Effect {
 }
 
 // send sends a message. It is shown until it appears in the conversation.
-func (m *Model) send(text string) []Effect {
+func (m *model) send(text string) []effect {
 	id := m.newID()
-	m.sending = append(m.sending, sentMessage{text, id})
-	effects := []Effect{send{id, text, m.chosen}}
+	m.outbox = append(m.outbox, sentMessage{text, id})
+	effects := []effect{send{id, text, m.choice}}
 	if m.history.add(text) {
 		effects = append(effects, save{text})
 	}
 	return effects
 }
 
-// Result takes the outcome of an effect.
-func (m *Model) Result(r Result) {
+// take takes the outcome of an effect.
+func (m *model) take(r result) {
 	if r.err != nil {
 		m.viewer.note("✗ " + oneLine(Clean(r.err.Error())))
 	}
@@ -249,13 +249,13 @@ func (m *Model) Result(r Result) {
 		if r.err == nil {
 			break
 		}
-		m.sending = slices.DeleteFunc(m.sending, func(s sentMessage) bool { return s.id == e.id })
+		m.outbox = slices.DeleteFunc(m.outbox, func(s sentMessage) bool { return s.id == e.id })
 		if m.editor.isEmpty() {
-			m.editor.set(e.text) // to be sent again
+			m.editor.setText(e.text) // to be sent again
 		}
 	case startNew:
 		if r.err == nil {
-			*m = Model{width: m.width, height: m.height, newID: m.newID, conversation: r.text, agent: m.agent, chosen: m.chosen, viewer: newViewer(), history: m.history, editor: m.editor}
+			*m = model{width: m.width, height: m.height, newID: m.newID, conversation: r.text, agent: m.agent, choice: m.choice, viewer: newViewer(), history: m.history, editor: m.editor}
 			m.viewer.note("New conversation " + r.text)
 		}
 	case listAgents:

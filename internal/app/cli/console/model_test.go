@@ -16,17 +16,17 @@ import (
 // stage is a model with a conversation, and everything that was printed.
 type stage struct {
 	t       *testing.T
-	m       *Model
+	m       *model
 	fold    transcript.Transcript
 	printed []string
-	effects []Effect
+	effects []effect
 }
 
 func newStage(t *testing.T, width, height int) *stage {
 	ids := 0
-	m := NewModel("c", "demo", []string{"earlier"}, func() string { ids++; return fmt.Sprint("id-", ids) })
-	m.Resize(width, height)
-	m.Update(&transcript.Transcript{}, nil, true)
+	m := newModel("c", "demo", []string{"earlier"}, func() string { ids++; return fmt.Sprint("id-", ids) })
+	m.resize(width, height)
+	m.update(&transcript.Transcript{}, nil, true)
 	return &stage{t: t, m: m}
 }
 
@@ -41,7 +41,7 @@ func (s *stage) play(events ...event.Event) {
 		if err := s.fold.Apply(&e); err != nil {
 			s.t.Fatal(err)
 		}
-		s.m.Update(&s.fold, []event.Event{e}, false)
+		s.m.update(&s.fold, []event.Event{e}, false)
 		s.frame()
 	}
 }
@@ -49,29 +49,29 @@ func (s *stage) play(events ...event.Event) {
 // frame shows a frame, checks that it fits, and returns what is drawn.
 func (s *stage) frame() []string {
 	s.t.Helper()
-	f := s.m.Frame()
-	if len(f.Live) > s.m.height {
-		s.t.Fatalf("%d lines on %d rows", len(f.Live), s.m.height)
+	f := s.m.nextFrame()
+	if len(f.Area) > s.m.height {
+		s.t.Fatalf("%d lines on %d rows", len(f.Area), s.m.height)
 	}
 	for i, w := range f.widths {
 		if w > s.m.width {
-			s.t.Errorf("a line of %d columns, of %d: %q", w, s.m.width, f.Live[i])
+			s.t.Errorf("a line of %d columns, of %d: %q", w, s.m.width, f.Area[i])
 		}
 	}
 	s.printed = append(s.printed, withoutStyles(f.Printed)...)
-	return withoutStyles(f.Live)
+	return withoutStyles(f.Area)
 }
 
 // screen returns what is printed and drawn.
 func (s *stage) screen() string {
-	live := s.frame()
-	return strings.Join(append(s.printed[:len(s.printed):len(s.printed)], live...), "\n")
+	area := s.frame()
+	return strings.Join(append(s.printed[:len(s.printed):len(s.printed)], area...), "\n")
 }
 
-func (s *stage) keys(words ...string) []Effect {
-	var effects []Effect
+func (s *stage) keys(words ...string) []effect {
+	var effects []effect
 	for _, k := range typed(words...) {
-		effects = append(effects, s.m.Key(k)...)
+		effects = append(effects, s.m.press(k)...)
 	}
 	return effects
 }
@@ -213,26 +213,26 @@ func TestKeysOfTheModel(t *testing.T) {
 		name   string
 		events []event.Event
 		keys   []string
-		want   []Effect
+		want   []effect
 	}{
-		{"a message", nil, []string{"hi", "<newline>", "you", "<enter>"}, []Effect{send{"id-1", "hi\nyou", ""}, save{"hi\nyou"}}},
+		{"a message", nil, []string{"hi", "<newline>", "you", "<enter>"}, []effect{send{"id-1", "hi\nyou", ""}, save{"hi\nyou"}}},
 		{"an empty line", nil, []string{" ", "<enter>"}, nil},
-		{"from the history", nil, []string{"<up>", "!", "<enter>"}, []Effect{send{"id-1", "earlier!", ""}, save{"earlier!"}}},
-		{"Esc stops", starts, []string{"<escape>"}, []Effect{stop{"t"}}},
+		{"from the history", nil, []string{"<up>", "!", "<enter>"}, []effect{send{"id-1", "earlier!", ""}, save{"earlier!"}}},
+		{"Esc stops", starts, []string{"<escape>"}, []effect{stop{"t"}}},
 		{"Esc without a turn", nil, []string{"<escape>"}, nil},
-		{"Ctrl+C stops, and leaves", starts, []string{"<interrupt>", "<interrupt>"}, []Effect{stop{"t"}, quit{}}},
+		{"Ctrl+C stops, and leaves", starts, []string{"<interrupt>", "<interrupt>"}, []effect{stop{"t"}, quit{}}},
 		{"Ctrl+C clears first", starts, []string{"x", "<interrupt>", "y", "<interrupt>"}, nil},
-		{"Ctrl+D leaves, and stops nothing", starts, []string{"x", "<eof>", "<backspace>", "<eof>"}, []Effect{quit{}}},
-		{"approved", append(starts, request(event.RequestApproval)), []string{"Y", "<enter>"}, []Effect{answer{"t", "r", "", event.Approve}}},
-		{"denied with a reason", append(starts, request(event.RequestApproval)), []string{"not today", "<enter>"}, []Effect{answer{"t", "r", "not today", ""}}},
-		{"an option by its number", append(starts, request(event.RequestInput, "red", "blue")), []string{"2", "<enter>"}, []Effect{answer{"t", "r", "", "blue"}}},
-		{"free text", append(starts, request(event.RequestInput, "red")), []string{"yes", "<enter>"}, []Effect{answer{"t", "r", "yes", ""}}},
-		{"commands", nil, []string{"/open", "<enter>", "/new", "<enter>", "/agents b", "<enter>"}, []Effect{open{}, save{"/open"}, startNew{}, save{"/new"}, listAgents{"b"}, save{"/agents b"}}},
-		{"Tab completes", nil, []string{"/op", "<tab>", "<enter>"}, []Effect{open{}, save{"/open"}}},
-		{"a path is a message", nil, []string{"/etc/hosts?", "<enter>"}, []Effect{send{"id-1", "/etc/hosts?", ""}, save{"/etc/hosts?"}}},
-		{"two slashes", nil, []string{"//status", "<enter>"}, []Effect{send{"id-1", "/status", ""}, save{"/status"}}},
-		{"retry", append(starts, turn(event.TurnEnd, event.Body{Outcome: event.Failed})), []string{"/retry", "<enter>"}, []Effect{resend{"", "u", "hi", ""}, save{"/retry"}}},
-		{"retry while it runs", starts, []string{"/retry", "<enter>"}, []Effect{save{"/retry"}}},
+		{"Ctrl+D leaves, and stops nothing", starts, []string{"x", "<eof>", "<backspace>", "<eof>"}, []effect{quit{}}},
+		{"approved", append(starts, request(event.RequestApproval)), []string{"Y", "<enter>"}, []effect{answer{"t", "r", "", event.Approve}}},
+		{"denied with a reason", append(starts, request(event.RequestApproval)), []string{"not today", "<enter>"}, []effect{answer{"t", "r", "not today", ""}}},
+		{"an option by its number", append(starts, request(event.RequestInput, "red", "blue")), []string{"2", "<enter>"}, []effect{answer{"t", "r", "", "blue"}}},
+		{"free text", append(starts, request(event.RequestInput, "red")), []string{"yes", "<enter>"}, []effect{answer{"t", "r", "yes", ""}}},
+		{"commands", nil, []string{"/open", "<enter>", "/new", "<enter>", "/agents b", "<enter>"}, []effect{open{}, save{"/open"}, startNew{}, save{"/new"}, listAgents{"b"}, save{"/agents b"}}},
+		{"Tab completes", nil, []string{"/op", "<tab>", "<enter>"}, []effect{open{}, save{"/open"}}},
+		{"a path is a message", nil, []string{"/etc/hosts?", "<enter>"}, []effect{send{"id-1", "/etc/hosts?", ""}, save{"/etc/hosts?"}}},
+		{"two slashes", nil, []string{"//status", "<enter>"}, []effect{send{"id-1", "/status", ""}, save{"/status"}}},
+		{"retry", append(starts, turn(event.TurnEnd, event.Body{Outcome: event.Failed})), []string{"/retry", "<enter>"}, []effect{resend{"", "u", "hi", ""}, save{"/retry"}}},
+		{"retry while it runs", starts, []string{"/retry", "<enter>"}, []effect{save{"/retry"}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -252,21 +252,21 @@ func TestResults(t *testing.T) {
 	if got := s.screen(); !strings.Contains(got, "› hello\n") {
 		t.Errorf("a message on its way is not visible:\n%s", got)
 	}
-	s.m.Result(Result{effect: send{"id-1", "hello", ""}, err: errors.New("send: too many messages")})
+	s.m.take(result{effect: send{"id-1", "hello", ""}, err: errors.New("send: too many messages")})
 	if got := s.screen(); !strings.Contains(got, "✗ send: too many messages") || s.m.editor.text() != "hello" {
 		t.Errorf("a refused message: input %q\n%s", s.m.editor.text(), got)
 	}
-	s.m.Lost()
+	s.m.lost()
 	if got := s.screen(); !strings.Contains(got, "connection lost") {
 		t.Errorf("a lost connection is not visible:\n%s", got)
 	}
-	s.m.Connected()
-	s.m.Result(Result{effect: listAgents{"b"}, agents: []string{"a", "b"}, text: "b"})
-	if got := s.keys("<enter>"); len(got) == 0 || got[0] != Effect(send{"id-2", "hello", "b"}) {
+	s.m.connected()
+	s.m.take(result{effect: listAgents{"b"}, agents: []string{"a", "b"}, text: "b"})
+	if got := s.keys("<enter>"); len(got) == 0 || got[0] != effect(send{"id-2", "hello", "b"}) {
 		t.Errorf("the next message: %v", got)
 	}
-	s.m.Result(Result{effect: startNew{}, text: "d"})
-	if s.m.conversation != "d" || s.m.agent != "b" || len(s.m.sending) != 0 {
+	s.m.take(result{effect: startNew{}, text: "d"})
+	if s.m.conversation != "d" || s.m.agent != "b" || len(s.m.outbox) != 0 {
 		t.Errorf("after /new: %+v", s.m)
 	}
 }
@@ -277,7 +277,7 @@ func TestReset(t *testing.T) {
 	s.play(starts...)
 	s.play(part("p", event.KindText), grow("p", "", "answer"), complete)
 	before := len(s.printed)
-	s.m.Update(&s.fold, nil, true)
+	s.m.update(&s.fold, nil, true)
 	s.frame()
 	if len(s.printed) != before {
 		t.Errorf("printed again: %q", s.printed[before:])
@@ -288,7 +288,7 @@ func TestReset(t *testing.T) {
 	if err := edited.Apply(&e); err != nil {
 		t.Fatal(err)
 	}
-	s.m.Update(&edited, nil, true)
+	s.m.update(&edited, nil, true)
 	s.frame()
 	if d := cmp.Diff([]string{"", "(later messages were removed)", "", "(replaced by)", "› hi again"}, s.printed[before:]); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
@@ -298,7 +298,7 @@ func TestReset(t *testing.T) {
 // A terminal that wraps lines again has more rows above the cursor when it becomes narrower.
 func TestReflow(t *testing.T) {
 	c := canvas{canReflow: true}
-	f := Frame{Live: []string{"", "0123456789", "›"}, widths: []int{0, 10, 1}, CursorRow: 2, CursorColumn: 2}
+	f := frame{Area: []string{"", "0123456789", "›"}, widths: []int{0, 10, 1}, CursorRow: 2, CursorColumn: 2}
 	c.draw(f, 20)
 	for width, want := range map[int]int{20: 2, 10: 2, 9: 3, 3: 5} {
 		if got := c.rowsAbove(width); got != want {

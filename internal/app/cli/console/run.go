@@ -17,14 +17,14 @@ import (
 
 // Options describe a chat on a terminal.
 type Options struct {
-	Client       *leat.Client
-	Conversation string
-	Agent        string // the name to show until a turn names another one
-	Untitled     bool   // the first message becomes the title
-	In, Out      *os.File
-	HistoryPath  string // empty for no file
-	Getenv       func(string) string
-	Signals      <-chan os.Signal // each of them ends the chat
+	Client        *leat.Client
+	Conversation  string
+	Agent         string // the name to show until a turn names another one
+	Untitled      bool   // the first message becomes the title
+	Input, Output *os.File
+	HistoryPath   string // empty for no file
+	Getenv        func(string) string
+	Signals       <-chan os.Signal // each of them ends the chat
 }
 
 const (
@@ -40,7 +40,7 @@ const (
 type program struct {
 	Options
 	ctx      context.Context
-	model    *Model
+	model    *model
 	canvas   canvas
 	decoder  decoder
 	follower *follower
@@ -56,30 +56,30 @@ func Run(ctx context.Context, o Options) (conversation string, err error) {
 	if err != nil {
 		return o.Conversation, err
 	}
-	restore, err := enterRaw(o.In, o.Out)
+	restore, err := enterRaw(o.Input, o.Output)
 	if err != nil {
 		return o.Conversation, fmt.Errorf("terminal: %w", err)
 	}
-	p := &program{Options: o, ctx: ctx, model: NewModel(o.Conversation, o.Agent, entries, uuid.NewString)}
+	p := &program{Options: o, ctx: ctx, model: newModel(o.Conversation, o.Agent, entries, uuid.NewString)}
 	p.canvas.canReflow = o.Getenv("XTERM_VERSION") == "" && o.Getenv("TERM") != "linux" && o.Getenv("STY") == ""
-	p.runner = runner{ctx: ctx, client: o.Client, getenv: o.Getenv, history: o.HistoryPath, conversation: o.Conversation, isUntitled: o.Untitled, results: make(chan Result)}
-	_, err = io.WriteString(o.Out, "\x1b[?2004h") // bracketed paste
+	p.runner = runner{ctx: ctx, client: o.Client, getenv: o.Getenv, history: o.HistoryPath, conversation: o.Conversation, isUntitled: o.Untitled, results: make(chan result)}
+	_, err = io.WriteString(o.Output, "\x1b[?2004h") // bracketed paste
 	if err == nil {
 		err = p.loop()
 	}
 	cancel()
 	p.follower.end()
-	p.runner.running.Wait()
-	_, writeErr := io.WriteString(o.Out, "\x1b[?2004l\x1b[?25h")
+	p.runner.goroutines.Wait()
+	_, writeErr := io.WriteString(o.Output, "\x1b[?2004l\x1b[?25h")
 	return p.model.conversation, errors.Join(err, writeErr, restore())
 }
 
 // loop handles one event after another until the user leaves, or following the conversation fails for good.
 func (p *program) loop() error {
 	p.follower = follow(p.ctx, p.Client, p.model.conversation)
-	sizes, stopSizes := watchSize(p.Out)
+	sizes, stopSizes := watchSize(p.Output)
 	defer stopSizes()
-	typed := readInput(p.ctx, p.In)
+	input := readInput(p.ctx, p.Input)
 	if err := p.resize(); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (p *program) loop() error {
 	lastFrame := time.Time{}
 	for !p.isDone {
 		select {
-		case b, ok := <-typed:
+		case b, ok := <-input:
 			if !ok {
 				p.model.leave()
 				p.isDone = true
@@ -112,7 +112,7 @@ func (p *program) loop() error {
 			lastFrame = time.Time{}
 		case s := <-p.follower.states:
 			s.apply(p.model)
-			close(s.done)
+			close(s.handled)
 		case err := <-p.follower.failed:
 			return err
 		case r := <-p.runner.results:
@@ -140,12 +140,12 @@ func (p *program) loop() error {
 }
 
 // keys passes keys to the model and begins the effects.
-func (p *program) keys(keys []Key) {
+func (p *program) keys(keys []key) {
 	for _, k := range keys {
 		if k.Name == "redraw" {
 			p.canvas.width = -1 // draws everything again
 		}
-		for _, e := range p.model.Key(k) {
+		for _, e := range p.model.press(k) {
 			if _, ok := e.(quit); ok {
 				p.isDone = true
 				return
@@ -156,9 +156,9 @@ func (p *program) keys(keys []Key) {
 }
 
 // result passes the result of an effect to the model. A new conversation is followed instead of the old one.
-func (p *program) result(r Result) {
-	p.runner.ended(r)
-	p.model.Result(r)
+func (p *program) result(r result) {
+	p.runner.complete(r)
+	p.model.take(r)
 	if _, ok := r.effect.(startNew); ok && r.err == nil {
 		p.follower.end()
 		p.follower = follow(p.ctx, p.Client, r.text)
@@ -167,20 +167,20 @@ func (p *program) result(r Result) {
 
 // resize asks the terminal for its size.
 func (p *program) resize() error {
-	width, height, err := term.GetSize(int(p.Out.Fd()))
+	width, height, err := term.GetSize(int(p.Output.Fd()))
 	if err != nil {
 		return fmt.Errorf("terminal: %w", err)
 	}
 	if width > 0 && height > 0 { // some terminals don't know their size
-		p.model.Resize(width, height)
+		p.model.resize(width, height)
 	}
 	return nil
 }
 
 // draw writes the next frame.
 func (p *program) draw() error {
-	f := p.model.Frame()
-	if _, err := io.WriteString(p.Out, p.canvas.draw(f, p.model.width)); err != nil {
+	f := p.model.nextFrame()
+	if _, err := io.WriteString(p.Output, p.canvas.draw(f, p.model.width)); err != nil {
 		return fmt.Errorf("terminal: %w", err)
 	}
 	return nil
@@ -189,15 +189,15 @@ func (p *program) draw() error {
 // readInput reads until the input ends, and then closes the channel. A read from a terminal can't always be cancelled, so the goroutine
 // may end only with the program.
 func readInput(ctx context.Context, r io.Reader) <-chan []byte {
-	typed := make(chan []byte)
+	input := make(chan []byte)
 	go func() {
-		defer close(typed)
+		defer close(input)
 		for {
 			b := make([]byte, 4096)
 			n, err := r.Read(b)
 			if n > 0 {
 				select {
-				case typed <- b[:n]:
+				case input <- b[:n]:
 				case <-ctx.Done():
 					return
 				}
@@ -207,33 +207,33 @@ func readInput(ctx context.Context, r io.Reader) <-chan []byte {
 			}
 		}
 	}()
-	return typed
+	return input
 }
 
-// follower follows a conversation in a goroutine of its own. The client reconnects by itself and delivers every state once.
+// follower follows a conversation in another goroutine. The client reconnects by itself and delivers every state once.
 type follower struct {
-	states chan state
-	failed chan error
-	cancel context.CancelFunc
-	ended  sync.WaitGroup
+	states    chan state
+	failed    chan error
+	cancel    context.CancelFunc
+	goroutine sync.WaitGroup
 }
 
-// state is a change of the conversation or of its connection. The transcript may be read until done is closed.
+// state is a change of the conversation or of its connection. The transcript may be read until handled is closed.
 type state struct {
-	update leat.Update
-	isLost bool
-	done   chan struct{}
+	update  leat.Update
+	isLost  bool
+	handled chan struct{}
 }
 
-func (s state) apply(m *Model) {
+func (s state) apply(m *model) {
 	switch {
 	case s.isLost:
-		m.Lost()
+		m.lost()
 	case s.update.Connected:
-		m.Connected()
+		m.connected()
 	default:
-		m.Connected()
-		m.Update(s.update.Transcript, s.update.Events, s.update.Reset)
+		m.connected()
+		m.update(s.update.Transcript, s.update.Events, s.update.Reset)
 	}
 }
 
@@ -242,16 +242,16 @@ func follow(ctx context.Context, client *leat.Client, conversation string) *foll
 	ctx, cancel := context.WithCancel(ctx)
 	f := &follower{states: make(chan state), failed: make(chan error, 1), cancel: cancel}
 	deliver := func(s state) error {
-		s.done = make(chan struct{})
+		s.handled = make(chan struct{})
 		select {
 		case f.states <- s:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		<-s.done
+		<-s.handled
 		return nil
 	}
-	f.ended.Go(func() {
+	f.goroutine.Go(func() {
 		o := leat.FollowOptions{OnDisconnect: func(error, time.Duration) {
 			_ = deliver(state{isLost: true}) // fails only when the follower ends
 		}}
@@ -269,7 +269,7 @@ func (f *follower) end() {
 		return
 	}
 	f.cancel()
-	f.ended.Wait()
+	f.goroutine.Wait()
 }
 
 // Title makes the title of a conversation from its first message.

@@ -25,17 +25,17 @@ type runner struct {
 	conversation string
 	isUntitled   bool
 
-	waiting   []Effect // messages behind the one that is being sent
-	isSending bool
-	results   chan Result
-	running   sync.WaitGroup
+	queue      []effect // messages behind the one that is being sent
+	isSending  bool
+	results    chan result
+	goroutines sync.WaitGroup
 }
 
 // begin starts an effect.
-func (r *runner) begin(e Effect) {
+func (r *runner) begin(e effect) {
 	if isMessage(e) {
 		if r.isSending {
-			r.waiting = append(r.waiting, e)
+			r.queue = append(r.queue, e)
 			return
 		}
 		r.isSending = true
@@ -44,7 +44,7 @@ func (r *runner) begin(e Effect) {
 	if _, ok := e.(send); ok {
 		r.isUntitled = false
 	}
-	r.running.Go(func() {
+	r.goroutines.Go(func() {
 		result := r.run(e, conversation, isUntitled)
 		result.effect = e
 		select {
@@ -55,7 +55,7 @@ func (r *runner) begin(e Effect) {
 }
 
 // isMessage reports whether an effect must wait for earlier messages.
-func isMessage(e Effect) bool {
+func isMessage(e effect) bool {
 	switch e.(type) {
 	case send, resend, startNew:
 		return true
@@ -63,8 +63,8 @@ func isMessage(e Effect) bool {
 	return false
 }
 
-// ended takes a result, and sends the next message.
-func (r *runner) ended(result Result) {
+// complete takes a result, and sends the next message.
+func (r *runner) complete(result result) {
 	if !isMessage(result.effect) {
 		return
 	}
@@ -72,61 +72,61 @@ func (r *runner) ended(result Result) {
 		r.conversation, r.isUntitled = result.text, true
 	}
 	r.isSending = false
-	if len(r.waiting) > 0 {
-		next := r.waiting[0]
-		r.waiting = r.waiting[1:]
+	if len(r.queue) > 0 {
+		next := r.queue[0]
+		r.queue = r.queue[1:]
 		r.begin(next)
 	}
 }
 
 // finish waits until the messages that were typed before the user left are sent, for at most a limit.
 func (r *runner) finish(limit time.Duration) {
-	late := time.After(limit)
+	timeout := time.After(limit)
 	for r.isSending {
 		select {
 		case result := <-r.results:
-			r.ended(result)
-		case <-late:
+			r.complete(result)
+		case <-timeout:
 			return
 		}
 	}
 }
 
 // run executes one effect.
-func (r *runner) run(e Effect, conversation string, isUntitled bool) Result {
+func (r *runner) run(e effect, conversation string, isUntitled bool) result {
 	switch e := e.(type) {
 	case send:
 		if err := r.send(conversation, leat.Message{ID: e.id, Text: e.text}, e.agent); err != nil || !isUntitled {
-			return Result{err: named("send", err)}
+			return result{err: describe("send", err)}
 		}
 		t := Title(e.text)
 		if _, err := r.client.Do(r.ctx, conversation, leat.Command{Type: "update", Title: &t}); err != nil {
-			return Result{note: named("title", err).Error()} // the message itself is sent
+			return result{note: describe("title", err).Error()} // the message itself is sent
 		}
-		return Result{}
+		return result{}
 	case resend:
 		_, err := r.client.Do(r.ctx, conversation, leat.Command{Type: "truncate", After: e.after})
 		if err == nil {
 			err = r.send(conversation, leat.Message{ID: e.id, Text: e.text}, e.agent)
 		}
-		return Result{err: named("retry", err)}
+		return result{err: describe("retry", err)}
 	case answer:
 		_, err := r.client.Answer(r.ctx, conversation, e.turn, e.request, e.decision, e.reason)
-		return Result{err: named("answer", err)}
+		return result{err: describe("answer", err)}
 	case stop:
 		_, err := r.client.Stop(r.ctx, conversation, e.turn)
-		return Result{err: named("stop", err)}
+		return result{err: describe("stop", err)}
 	case startNew:
 		c, err := r.client.Create(r.ctx, leat.CreateOptions{Agent: e.agent})
-		return Result{text: c.ID, err: named("new conversation", err)}
+		return result{text: c.ID, err: describe("new conversation", err)}
 	case listAgents:
 		return r.agents(e.choice)
 	case open:
 		return r.open(conversation)
 	case save:
-		return Result{err: appendHistory(r.history, e.text)}
+		return result{err: appendHistory(r.history, e.text)}
 	}
-	return Result{}
+	return result{}
 }
 
 // send sends a message.
@@ -136,21 +136,21 @@ func (r *runner) send(conversation string, m leat.Message, agent string) error {
 	return err
 }
 
-// named returns an error with what failed, and only the message if the gateway has sent one.
-func named(what string, err error) error {
+// describe returns an error with what failed, and only the message if the gateway has sent one.
+func describe(operation string, err error) error {
 	if e, ok := errors.AsType[*leat.Error](err); ok && e.Message != "" {
-		return fmt.Errorf("%s: %s", what, e.Message)
+		return fmt.Errorf("%s: %s", operation, e.Message)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return fmt.Errorf("%s: %w", operation, err)
 	}
 	return nil
 }
 
 // agents lists the agents, or finds the one with a name or a number.
-func (r *runner) agents(choice string) Result {
+func (r *runner) agents(choice string) result {
 	agents, err := r.client.Agents(r.ctx)
-	result := Result{err: named("agents", err)}
+	result := result{err: describe("agents", err)}
 	for i, a := range agents {
 		result.agents = append(result.agents, a.Name)
 		if a.Name == choice || strconv.Itoa(i+1) == choice && result.text == "" {
@@ -161,8 +161,8 @@ func (r *runner) agents(choice string) Result {
 }
 
 // open opens the page of the conversation in the browser, if there is one. The address is always part of the result.
-func (r *runner) open(conversation string) Result {
-	address := PageURL(r.client.URL, conversation)
+func (r *runner) open(conversation string) result {
+	address := pageURL(r.client.URL, conversation)
 	name, args := "xdg-open", []string{address}
 	switch runtime.GOOS {
 	case "darwin":
@@ -171,20 +171,20 @@ func (r *runner) open(conversation string) Result {
 		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", address}
 	default:
 		if r.getenv("DISPLAY") == "" && r.getenv("WAYLAND_DISPLAY") == "" {
-			return Result{text: address}
+			return result{text: address}
 		}
 	}
 	if _, err := exec.LookPath(name); err != nil {
-		return Result{text: address}
+		return result{text: address}
 	}
 	if err := exec.CommandContext(r.ctx, name, args...).Run(); err != nil {
-		return Result{text: address, err: fmt.Errorf("open the browser: %w", err)}
+		return result{text: address, err: fmt.Errorf("open the browser: %w", err)}
 	}
-	return Result{text: address}
+	return result{text: address}
 }
 
-// PageURL returns the address of a conversation on the gateway's page.
-func PageURL(base, conversation string) string {
+// pageURL returns the address of a conversation on the gateway's page.
+func pageURL(base, conversation string) string {
 	if !strings.Contains(base, "://") {
 		base = "http://" + base
 	}

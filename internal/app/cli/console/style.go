@@ -31,7 +31,7 @@ type line []cell
 func (l line) String() string {
 	var b strings.Builder
 	current := plain
-	set := func(s style) {
+	setStyle := func(s style) {
 		if s == current {
 			return
 		}
@@ -44,10 +44,10 @@ func (l line) String() string {
 		current = s
 	}
 	for _, c := range l {
-		set(c.style)
+		setStyle(c.style)
 		b.WriteString(c.text)
 	}
-	set(plain)
+	setStyle(plain)
 	return b.String()
 }
 

@@ -70,12 +70,12 @@ func wrap(cells []cell, width int, isVerbatim bool) [][]cell {
 	var lines [][]cell
 	width = max(width, 2)
 	for start := 0; ; {
-		end, used, brk := start, 0, -1
-		for end < len(cells) && used+cells[end].width <= width {
+		end, columns, brk := start, 0, -1
+		for end < len(cells) && columns+cells[end].width <= width {
 			if end > start && !isVerbatim && (cells[end-1].text == " " || cells[end-1].width > 1 || cells[end].width > 1) {
 				brk = end
 			}
-			used += cells[end].width
+			columns += cells[end].width
 			end++
 		}
 		if end == len(cells) {
@@ -106,12 +106,12 @@ func fit(cells []cell, width int) []cell {
 	if widthOf(cells) <= width {
 		return cells
 	}
-	used := 0
+	columns := 0
 	for i, c := range cells {
-		if used+c.width > width-1 {
+		if columns+c.width > width-1 {
 			return append(cells[:i:i], cell{"…", 1, c.style})
 		}
-		used += c.width
+		columns += c.width
 	}
 	return cells
 }

@@ -64,7 +64,7 @@ func TestMarkdown(t *testing.T) {
 		{"table", "|a|bcd|\n|-|-|\n|水|x|", 20, "a  │ bcd\n───┼────\n水 │ x"},
 		{"a table that is too wide", "|name|text|\n|-|-|\n|one|two three four|\n|five|six|", 12, "name: one\ntext: two\nthree four\n\nname: five\ntext: six"},
 		{"links", "[here](https://x.test/a) <https://y.test>", 60, "here (https://x.test/a) https://y.test"},
-		{"character references are no control characters", "a &#27;[2J &#155;31m b", 60, "a ·[2J ·31m b"},
+		{"character references stay visible", "a &#27;[2J &#155;31m b", 60, "a ·[2J ·31m b"},
 		{"HTML is text", "<b>x</b>", 20, "<b>x</b>"},
 	}
 	for _, tt := range tests {

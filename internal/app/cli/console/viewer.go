@@ -12,25 +12,25 @@ import (
 type viewer struct {
 	items   []item
 	printed map[string]string // by the key of an item: its printed source
-	// replaced are the keys of items whose printed text was replaced, until the new text is printed.
-	replaced map[string]bool
-	done     map[string]bool // messages and turns that are printed completely
-	shown    []string        // the keys in done, in their order
-	docs     map[string]*markup.Document
-	last     itemKind // of the item that was printed last
-	notes    []line   // lines of the program itself, to be printed next
+	// replacements are the keys of items whose printed text was replaced, until the new text is printed.
+	replacements map[string]bool
+	finished     map[string]bool // messages and turns that are printed completely
+	order        []string        // the keys in finished, in their order
+	docs         map[string]*markup.Document
+	last         itemKind // of the item that was printed last
+	notes        []line   // lines of the program itself, to be printed next
 	// isAsked is true while a question is open. Then what is complete is printed, so that the answer is recorded below it.
 	isAsked bool
 }
 
 func newViewer() viewer {
-	return viewer{printed: map[string]string{}, replaced: map[string]bool{}, done: map[string]bool{}, docs: map[string]*markup.Document{}}
+	return viewer{printed: map[string]string{}, replacements: map[string]bool{}, finished: map[string]bool{}, docs: map[string]*markup.Document{}}
 }
 
 // update takes the current state of the conversation. Items that are printed already are dropped, and what was printed wrongly is noted.
 func (v *viewer) update(t *transcript.Transcript) {
 	v.items = v.items[:0]
-	for _, i := range itemsOf(t, v.done) {
+	for _, i := range itemsOf(t, v.finished) {
 		printed, isPrinted := v.printed[i.key]
 		switch {
 		case i.kind == finalItem:
@@ -49,7 +49,7 @@ func (v *viewer) update(t *transcript.Transcript) {
 			continue
 		default:
 			// What was printed can't be changed, so the item is printed again.
-			v.replaced[i.key] = true
+			v.replacements[i.key] = true
 			delete(v.printed, i.key)
 		}
 		v.items = append(v.items, i)
@@ -59,21 +59,21 @@ func (v *viewer) update(t *transcript.Transcript) {
 // reset takes a snapshot that replaced the transcript. It notes that messages were removed, and prints a message again that was edited.
 // Messages before the first one of the snapshot are outside of its window and don't count.
 func (v *viewer) reset(t *transcript.Transcript) {
-	shown := slices.Clone(v.shown)
+	order := slices.Clone(v.order)
 	if len(t.Messages) > 0 {
-		shown = shown[max(slices.Index(shown, t.Messages[0].ID), 0):]
-		if t.Earlier && !slices.Contains(v.shown, t.Messages[0].ID) {
-			shown = nil
+		order = order[max(slices.Index(order, t.Messages[0].ID), 0):]
+		if t.Earlier && !slices.Contains(v.order, t.Messages[0].ID) {
+			order = nil
 		}
 	}
 	isMissing := func(id string) bool { return t.Message(id) == nil && t.Turn(id) == nil }
-	if slices.ContainsFunc(shown, isMissing) {
+	if slices.ContainsFunc(order, isMissing) {
 		v.note("(later messages were removed)")
-		v.shown = slices.DeleteFunc(v.shown, func(id string) bool { return slices.Contains(shown, id) && isMissing(id) })
+		v.order = slices.DeleteFunc(v.order, func(id string) bool { return slices.Contains(order, id) && isMissing(id) })
 	}
 	for _, m := range t.Messages {
 		if printed, ok := v.printed[m.ID+"/"]; ok && printed != Clean(m.Visible()) {
-			delete(v.done, m.ID)
+			delete(v.finished, m.ID)
 		}
 	}
 }
@@ -82,8 +82,8 @@ func (v *viewer) reset(t *transcript.Transcript) {
 func (v *viewer) note(text string) { v.notes = append(v.notes, cellsOf(text, dim)) }
 
 // advance returns the lines to print, and those to draw, of which there are at most room. It prints what can't change any more. What is
-// complete but might still be replaced is printed when there is no room for it, since most replacements follow soon.
-func (v *viewer) advance(width, room int) (printed, live []line) {
+// complete but might still be replaced is printed when it doesn't fit any more, since most replacements follow soon.
+func (v *viewer) advance(width, room int) (printed, area []line) {
 	for _, n := range v.notes {
 		var lines []line
 		for _, part := range wrap(n, width, false) {
@@ -99,25 +99,25 @@ func (v *viewer) advance(width, room int) (printed, live []line) {
 	for v.isAsked && len(v.items) > 0 && (v.items[0].isComplete || v.items[0].kind == textItem) {
 		printed = append(printed, v.print(width, true)...)
 	}
-	for live = v.live(width); len(live) > room; live = v.live(width) {
-		more := v.print(width, false)
-		if more == nil {
+	for area = v.area(width); len(area) > room; area = v.area(width) {
+		lines := v.print(width, false)
+		if lines == nil {
 			break
 		}
-		printed = append(printed, more...)
+		printed = append(printed, lines...)
 	}
-	if len(live) <= room {
-		return printed, live
+	if len(area) <= room {
+		return printed, area
 	}
 	if room <= 0 {
 		return printed, nil
 	}
-	live = append([]line{cellsOf("…", dim)}, live[len(live)-room+1:]...)
-	return printed, live
+	area = append([]line{cellsOf("…", dim)}, area[len(area)-room+1:]...)
+	return printed, area
 }
 
-// print prints the first item, or the complete blocks of it unless all is true. It returns nil if nothing is complete.
-func (v *viewer) print(width int, all bool) []line {
+// print prints the first item, or the complete blocks of it unless isWhole is true. It returns nil if nothing is complete.
+func (v *viewer) print(width int, isWhole bool) []line {
 	i := v.items[0]
 	from := len(v.printed[i.key])
 	to := len(i.source)
@@ -126,9 +126,9 @@ func (v *viewer) print(width int, all bool) []line {
 		if !i.isSettled {
 			return nil
 		}
-		v.done[i.key] = true
-		v.shown = append(v.shown, i.key)
-	case all || i.isComplete:
+		v.finished[i.key] = true
+		v.order = append(v.order, i.key)
+	case isWhole || i.isComplete:
 	case i.kind == textItem:
 		if to = v.document(i).Stable(); to <= from {
 			return nil
@@ -136,36 +136,36 @@ func (v *viewer) print(width int, all bool) []line {
 	default:
 		return nil
 	}
-	isWhole := to == len(i.source)
+	isEnd := to == len(i.source)
 	lines := []line{}
 	if i.kind != finalItem {
-		lines = append(lines, v.gap(v.last, i.kind, v.draw(i, from, to, width, !all))...)
+		lines = append(lines, v.gap(v.last, i.kind, v.draw(i, from, to, width, !isWhole))...)
 		if len(lines) > 0 {
 			v.last = i.kind
 		}
 		v.printed[i.key] = i.source[:to]
-		delete(v.replaced, i.key)
+		delete(v.replacements, i.key)
 	}
-	if isWhole {
+	if isEnd {
 		delete(v.docs, i.key)
 		v.items = v.items[1:]
 	}
 	return lines
 }
 
-// live returns the lines of all items that aren't printed.
-func (v *viewer) live(width int) []line {
+// area returns the lines of all items that aren't printed.
+func (v *viewer) area(width int) []line {
 	var lines []line
 	last := v.last
 	for _, i := range v.items {
 		if i.kind == finalItem {
 			continue
 		}
-		more := v.gap(last, i.kind, v.draw(i, len(v.printed[i.key]), len(i.source), width, true))
-		if len(more) > 0 {
+		block := v.gap(last, i.kind, v.draw(i, len(v.printed[i.key]), len(i.source), width, true))
+		if len(block) > 0 {
 			last = i.kind
 		}
-		lines = append(lines, more...)
+		lines = append(lines, block...)
 	}
 	return lines
 }
@@ -181,7 +181,7 @@ func (v *viewer) gap(last, kind itemKind, lines []line) []line {
 // draw returns the lines of an item, of its text from from to to. mayGrow is false if the text is printed as it is now.
 func (v *viewer) draw(i item, from, to, width int, mayGrow bool) []line {
 	var lines []line
-	if v.replaced[i.key] {
+	if v.replacements[i.key] {
 		lines = append(lines, cellsOf("(replaced by)", dim))
 	}
 	if i.kind != textItem {
