@@ -52,7 +52,7 @@ func TestEditor(t *testing.T) {
 
 func TestEditorRows(t *testing.T) {
 	var e editor
-	e.set("one two three\n水水水水水")
+	e.setText("one two three\n水水水水水")
 	rows, row, column := e.rows(12)
 	if d := cmp.Diff([]string{"› one two ", "  three", "  水水水水", "  水"}, texts(rows)); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
