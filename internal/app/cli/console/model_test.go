@@ -19,7 +19,6 @@ type stage struct {
 	m       *model
 	fold    transcript.Transcript
 	printed []string
-	effects []effect
 }
 
 func newStage(t *testing.T, width, height int) *stage {
