@@ -216,6 +216,8 @@ func TestReconnect(t *testing.T) {
 		s.sees("connection lost")
 		g.start()
 		once(t, s.isReady("✗ interrupted"), "› one", "The beginning", "✗ interrupted")
+		// Once more than needed, in case the killed gateway's agent still reads.
+		agent.open(t)
 		agent.open(t)
 		s.keys("/retry\r")
 		screen := s.until("the new answer", func(screen string) bool {

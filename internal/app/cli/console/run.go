@@ -62,7 +62,7 @@ func Run(ctx context.Context, o Options) (conversation string, err error) {
 	}
 	p := &program{Options: o, ctx: ctx, model: newModel(o.Conversation, o.Agent, entries, uuid.NewString)}
 	p.canvas.canReflow = o.Getenv("XTERM_VERSION") == "" && o.Getenv("TERM") != "linux" && o.Getenv("STY") == ""
-	p.runner = runner{ctx: ctx, client: o.Client, getenv: o.Getenv, history: o.HistoryPath, conversation: o.Conversation, isUntitled: o.Untitled, results: make(chan result)}
+	p.runner = runner{ctx: ctx, client: o.Client, getenv: o.Getenv, conversation: o.Conversation, isUntitled: o.Untitled, results: make(chan result)}
 	_, err = io.WriteString(o.Output, "\x1b[?2004h") // bracketed paste
 	if err == nil {
 		err = p.loop()
@@ -146,11 +146,15 @@ func (p *program) keys(keys []key) {
 			p.canvas.width = -1 // draws everything again
 		}
 		for _, e := range p.model.press(k) {
-			if _, ok := e.(quit); ok {
+			switch e := e.(type) {
+			case quit:
 				p.isDone = true
 				return
+			case save: // at once, so that the file has the order in which messages were sent
+				p.model.take(result{effect: e, err: appendHistory(p.HistoryPath, e.text)})
+			default:
+				p.runner.begin(e)
 			}
-			p.runner.begin(e)
 		}
 	}
 }

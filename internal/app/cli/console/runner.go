@@ -21,7 +21,6 @@ type runner struct {
 	ctx          context.Context
 	client       *leat.Client
 	getenv       func(string) string
-	history      string // the file
 	conversation string
 	isUntitled   bool
 
@@ -123,8 +122,6 @@ func (r *runner) run(e effect, conversation string, isUntitled bool) result {
 		return r.agents(e.choice)
 	case open:
 		return r.open(conversation)
-	case save:
-		return result{err: appendHistory(r.history, e.text)}
 	}
 	return result{}
 }
