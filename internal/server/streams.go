@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/internal/server/internal/netpoll"
-	"github.com/leat-dev/leat/sse"
 )
 
 // liveStreams are the streams of a server. The zero value is ready to use.
@@ -236,9 +235,6 @@ func (st *Stream) Write(b []byte) error {
 	}
 	return st.flush() // under the deadline of the last piece
 }
-
-// Comment sends an SSE comment, which clients ignore, as a heartbeat.
-func (st *Stream) Comment(text string) error { return st.Write(sse.AppendComment(nil, text)) }
 
 // extend restarts the stall limit, unless less than a hundredth of it has passed: setting a deadline costs a tenth of a small
 // write.

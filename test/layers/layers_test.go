@@ -35,7 +35,7 @@ var layers = []struct {
 	{8, []string{"internal/channel/..."}},
 	{9, []string{"internal/server", "internal/server/..."}},
 	{10, []string{"internal/app/config", "internal/app/doctor"}},
-	{11, []string{"internal/app/serve"}},
+	{11, []string{"internal/app/serve", "internal/app/cli/console"}},
 	{12, []string{"internal/app/cli"}},
 	{13, []string{".", "cmd/..."}},
 }
@@ -135,7 +135,7 @@ func fault(from, to string) string {
 	}
 	b, ok := layerOf(to)
 	switch {
-	case !ok && clients[to] != nil && from == "internal/app/cli":
+	case !ok && clients[to] != nil && family(from) == "internal/app/cli":
 		return ""
 	case !ok:
 		return "it is in no layer"

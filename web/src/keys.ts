@@ -1,7 +1,7 @@
 // Keyboard shortcuts, and the registry of available actions: a component registers its actions, and the palette and the shortcuts
 // find them here.
 
-import { useEffect } from "react";
+import { useLayoutEffect } from "react";
 
 import { shortcutsOn } from "./settings/settings";
 import { Store } from "./store";
@@ -36,9 +36,9 @@ export const actions = new Store<readonly Action[]>([]);
 
 const tell = () => actions.set([...sources.values()].flat());
 
-/** Registers actions while the component is mounted. */
+/** Registers actions while the component is mounted, from the moment at which it is visible. */
 export function useActions(actions: readonly Action[]): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     const source = {};
     sources.set(source, actions);
     tell();

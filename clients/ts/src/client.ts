@@ -5,6 +5,7 @@ import { LeatError } from "./errors.js";
 import { ConversationCache } from "./cache.js";
 import { type Call, conversationPath, type Endpoint, json, request } from "./http.js";
 import { httpDial } from "./httplink.js";
+import { Openings } from "./openings.js";
 import { type OutboxStorage, pageStorage } from "./outbox.js";
 import { withIdleTimeout } from "./patience.js";
 import { Requests } from "./requests.js";
@@ -41,6 +42,7 @@ export class Client {
   private readonly connection: Connection;
   private readonly requests: Requests;
   private readonly delivery: Delivery;
+  private readonly openings: Openings;
   private readonly conversations = new ConversationCache();
   private readonly listeners = new Set<(state: ConnectionState, error: LeatError | undefined) => void>();
   private readonly unacknowledgedListeners = new Set<(count: number) => void>();
@@ -61,9 +63,11 @@ export class Client {
       frame: (f) => this.take(f),
     }, this.warn);
     this.requests = new Requests((f) => this.connection.send(f));
+    this.openings = new Openings((options) => this.create(options), () => this.refusal() !== undefined, (id, err) => this.handleOpened(id, err));
     const name = `${this.at.url}:${options.account ?? ""}:${options.tenant ?? ""}:${options.subject ?? ""}`;
     this.delivery = new Delivery(options.storage === undefined ? pageStorage() : (options.storage ?? undefined), name,
-      (f) => this.connection.send(f), (id) => this.pendingChanged(id), (id) => this.conversations.get(id)?.follow(), this.warn);
+      (f) => this.connection.send(f), (id) => this.pendingChanged(id), (id) => this.conversations.get(id)?.follow(), this.warn,
+      (id) => this.openings.has(id));
     this.host = {
       send: (f) => (this.wake(), this.connection.send(f)),
       command: async (conversation, command) => {
@@ -73,7 +77,7 @@ export class Client {
       page: (id, before, limit) => this.get<Page>(conversationPath(id, `/transcript?${new URLSearchParams({ before, ...(limit && { limit: String(limit) }) })}`)),
       pending: (id) => this.delivery.of(id),
       deliver: (id, message, options, key) => {
-        this.open();
+        this.checkOpen();
         const delivery = this.delivery.add(id, message, options, key);
         this.wake();
         return delivery;
@@ -84,7 +88,7 @@ export class Client {
       hold: (key) => this.delivery.hold(key),
       release: (key, message) => this.delivery.release(key, message),
       discard: (key) => this.delivery.discard(key),
-      isUncreated: (id) => this.delivery.isUncreated(id),
+      isUncreated: (id) => this.openings.has(id) || this.delivery.isUncreated(id),
       use: (c) => this.conversations.use(c),
       mismatch: (id, { kind: _, ...mismatch }) => this.report(id, { client: options.name ?? "ts", ...mismatch }),
     };
@@ -161,12 +165,24 @@ export class Client {
   }
 
   /**
+   * Returns the conversation with that id, which is created if there is none; options apply only then. It is usable at once, without a
+   * connection too: its messages wait until the gateway has answered. If it can't be opened, its phase becomes `gone` with the error.
+   * Repeated calls send nothing, so it may be called each time a view renders.
+   */
+  open(id: string, options: Omit<CreateOptions, "id" | "key"> = {}): Conversation {
+    this.checkOpen();
+    const c = this.conversation(id);
+    this.openings.open(id, options);
+    return c;
+  }
+
+  /**
    * Creates a conversation with its first message. Both are stored until the gateway acknowledges them, so it works without a
    * connection, and the conversation is usable at once. send applies to the first message only; options.agent is the agent of the
    * whole conversation.
    */
   begin(message: string | NewMessage, options: CreateOptions = {}, send: SendOptions = {}): Conversation {
-    this.open();
+    this.checkOpen();
     const id = options.id ?? crypto.randomUUID();
     const firstMessage = typeof message === "string" ? { text: message } : message;
     void this.delivery.add(id, firstMessage, send, undefined, { key: id, ...options, id });
@@ -205,7 +221,7 @@ export class Client {
   }
 
   private async request(...[frame]: Parameters<Requests["add"]>): ReturnType<Requests["add"]> {
-    this.open();
+    this.checkOpen();
     const refusal = this.refusal();
     if (refusal) throw refusal;
     const answer = this.requests.add(frame);
@@ -217,13 +233,20 @@ export class Client {
     return refusedStates.includes(this.connection.state) ? this.error : undefined;
   }
 
-  private open(): void {
+  private checkOpen(): void {
     if (this.connection.state === "closed") throw new LeatError("the client is closed", "closed");
   }
 
   private wake(): void {
     if (this.connection.state === "idle") this.connection.connect();
     else this.connection.ensureAlive();
+  }
+
+  private handleOpened(id: string, err: LeatError | undefined): void {
+    const c = this.conversations.get(id);
+    if (err) c?.fail(err);
+    else c?.follow();
+    this.delivery.resume(id);
   }
 
   private pendingChanged(conversation: string): void {
@@ -234,13 +257,17 @@ export class Client {
   private ready(): void {
     for (const c of [...this.conversations]) c.follow();
     this.requests.flush();
+    this.openings.flush();
     this.delivery.flush();
   }
 
   private stateChanged(state: ConnectionState, error: LeatError | undefined): void {
     const refusal = refusedStates.includes(state) ? error : undefined;
     if (state !== "connected") for (const c of [...this.conversations]) c.handleDisconnect(refusal);
-    if (refusal) this.requests.fail(refusal); // messages stay in the outbox for the next login
+    if (refusal) {
+      this.openings.suspend();
+      this.requests.fail(refusal); // messages stay in the outbox for the next login
+    }
     for (const l of [...this.listeners]) l(state, error);
   }
 

@@ -331,6 +331,12 @@ export class Conversation {
     }
   }
 
+  /** For the client: the conversation can't be opened. */
+  fail(err: LeatError): void {
+    this.error = err;
+    this.setPhase("gone");
+  }
+
   private handleError(err: LeatError): void {
     this.isSubscribed = false;
     if (err.temporary) {
@@ -340,8 +346,7 @@ export class Conversation {
       this.timer = setTimeout(() => this.follow(), this.backoff.next(err.retryAfter));
       return;
     }
-    this.error = err;
-    this.setPhase("gone");
+    this.fail(err);
   }
 
   private setPhase(phase: Phase): void {

@@ -49,10 +49,11 @@ export class Delivery {
 
   /**
    * send returns false without a connection. onChange is called with the conversation whose messages have changed, onCreated with
-   * one that the gateway has created.
+   * one that the gateway has created. The messages of a conversation wait while isWaiting returns true, until resume is called.
    */
   constructor(storage: OutboxStorage | undefined, name: string, private readonly send: (f: ClientFrame) => boolean,
-    private readonly onChange: (conversation: string) => void, private readonly onCreated: (conversation: string) => void = () => {}, private readonly warn: Warn = toConsole) {
+    private readonly onChange: (conversation: string) => void, private readonly onCreated: (conversation: string) => void = () => {}, private readonly warn: Warn = toConsole,
+    private readonly isWaiting: (conversation: string) => boolean = () => false) {
     this.outbox = new Outbox(storage, name, warn);
     for (const item of this.outbox.refusedItems) this.refusals.set(item.key, { item, error: LeatError.of(item.refusal!) });
   }
@@ -164,9 +165,14 @@ export class Delivery {
     for (const c of this.outbox.conversations()) this.next(c);
   }
 
+  /** Sends the messages of a conversation that were waiting. */
+  resume(conversation: string): void {
+    this.next(conversation);
+  }
+
   // next sends the first message of a conversation, unless one of its messages is in flight or waits for a retry.
   private next(conversation: string): void {
-    if (this.lanes.get(conversation)?.timer) return;
+    if (this.lanes.get(conversation)?.timer || this.isWaiting(conversation)) return;
     this.stopTurns(conversation);
     for (const f of [...this.inFlight.values(), ...this.pendingCreates.values()]) if (f.conversation === conversation) return;
     const item = this.nextItem(conversation);

@@ -78,6 +78,30 @@ for (const transport of ["websocket", "http"] as const) {
     assert.equal(client.state, "connected");
   });
 
+  test(`${transport}: open gets a conversation, or creates it; its first message waits for that`, async (t) => {
+    const client = open(t);
+    const id = crypto.randomUUID();
+    const c = client.open(id, { title: "Sums" });
+    assert.equal(client.open(id), c);
+    const { turn } = await c.send("12 * 7");
+    await c.waitFor((s) => s.turns.some((other) => other.id === turn && other.state === "ended"));
+    const s = await open(t).open(id, { title: "Other sums" }).waitFor((s) => s.messages.length === 2);
+    assert.equal(s.title, "Sums");
+    assert.match(turnText(s, turn!), /12 \* 7 = 84/);
+    await assert.rejects(client.open("a/b").waitFor(() => true), { reason: "invalid" });
+    assert.equal(client.conversation("a/b").state.phase, "gone");
+  });
+
+  test(`${transport}: open succeeds after a login`, async (t) => {
+    let current = "wrong";
+    const client = open(t, { token: () => current });
+    const c = client.open(crypto.randomUUID());
+    await assert.rejects(c.waitFor(() => true), { reason: "unauthorized" });
+    current = token;
+    client.connect();
+    await c.waitFor((s) => s.phase === "live");
+  });
+
   test(`${transport}: older messages`, async (t) => {
     const client = open(t);
     const c = await client.create();
@@ -151,12 +175,16 @@ test("a conversation begins with its first message, even while the gateway is st
   const leave = c.subscribe(() => {});
   assert.deepEqual(c.state.pending.map((p) => [p.message.text, p.unsent]), [["12 * 7", true]]);
   assert.equal(client.unacknowledged, 1);
+  const openedConversation = client.open("opened-without-a-connection");
+  void openedConversation.send("3 * 3");
   const restarted = await Gateway.start({ ...server.options, port: Number(new URL(server.url).port) });
   t.after(() => restarted.stop());
   client.connect();
   const s = await c.waitFor((s) => s.turns[0]?.state === "ended");
   assert.match(turnText(s, s.turns[0]!.id), /84/);
   assert.equal(s.title, "Sums");
+  const other = await openedConversation.waitFor((s) => s.turns[0]?.state === "ended");
+  assert.match(turnText(other, other.turns[0]!.id), /9/);
   assert.equal(client.unacknowledged, 0);
   assert.equal(counts.at(-1), 0);
   leave();
@@ -168,6 +196,7 @@ test("the holder of an admin token acts for a user, over HTTP", async (t) => {
   t.after(() => (alice.close(), bob.close()));
   const c = await alice.create();
   await assert.rejects(bob.conversation(c.id).waitFor(() => true), { reason: "not_found" });
+  await assert.rejects(bob.open(c.id).waitFor(() => true), { reason: "not_found" });
   await c.share("bob", "read");
   await bob.conversation(c.id).waitFor((s) => s.phase === "live");
   assert.deepEqual((await bob.list()).map((s) => [s.id, s.owner, s.access]), [[c.id, "alice", "read"]]);

@@ -59,4 +59,31 @@ test("the snippets of the README compile, run, and print the documented output",
     printed++;
   }
   assert.equal(printed, 4);
+
+  // The page of the React sample, as a user sees it.
+  const sample = snippets.findIndex(([, ext, code]) => ext === "tsx" && code!.includes("createRoot"));
+  writeFileSync(join(folder, "out/page.js"), reactPage.replace("DOM", JSON.stringify(join(packageDir, "build/test/dom.js"))).replace("SAMPLE", `./s${sample}.js`));
+  const output = run(process.execPath, ["--experimental-websocket", "out/page.js"], folder);
+  assert.match(output, /^connected\n12 \* 7\n.*12 \* 7 = 84/s);
 });
+
+// Asks the React sample a question, and prints the paragraphs of the page when the turn has ended.
+const reactPage = `
+const { place, leavePage } = await import(DOM);
+place().id = "root";
+await import("SAMPLE");
+const until = async (holds) => {
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5));
+};
+const paragraphs = () => [...document.querySelectorAll("p")].map((p) => p.textContent);
+await until(() => paragraphs()[0] === "connected");
+const input = document.querySelector("input");
+Object.getOwnPropertyDescriptor(Object.getPrototypeOf(input), "value").set.call(input, "12 * 7");
+input.dispatchEvent(new window.Event("input", { bubbles: true }));
+await until(() => input.value === "12 * 7");
+document.querySelector("form").dispatchEvent(new window.Event("submit", { bubbles: true, cancelable: true }));
+await until(() => paragraphs().length === 3 && /= 84/.test(paragraphs()[2]) && !document.querySelector("button"));
+console.log(paragraphs().join("\\n"));
+await leavePage();
+process.exit(0);
+`;

@@ -15,10 +15,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	leat "github.com/leat-dev/leat/clients/go"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/app/cli/console"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -65,6 +67,9 @@ func (c *chatCmd) Run(a *app) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt)
 	defer signal.Stop(signals)
+	if input, output, ok := c.terminals(a); ok && !s.single {
+		return c.explain(c.console(ctx, s, input, output, signals))
+	}
 
 	var following sync.WaitGroup
 	followErr := make(chan error, 1)
@@ -82,6 +87,44 @@ func (c *chatCmd) Run(a *app) error {
 		return c.explain(err)
 	}
 	return s.outcome(c.JSON)
+}
+
+// terminals returns input and output if both are a terminal that understands control sequences.
+func (c *chatCmd) terminals(a *app) (input, output *os.File, ok bool) {
+	input, isIn := a.in.(*os.File)
+	output, isOut := a.stdout.(*os.File)
+	return input, output, isIn && isOut && isTerminal(input) && a.terminal(output).colour
+}
+
+// console shows the conversation of a session in the terminal until the user leaves.
+func (c *chatCmd) console(ctx context.Context, s *session, input, output *os.File, signals chan os.Signal) error {
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP)
+	conversation, err := s.client.Conversation(ctx, s.conversation)
+	if err != nil {
+		return err
+	}
+	agent := conversation.Agent
+	if agent == "" {
+		agents, err := s.client.Agents(ctx)
+		if err != nil {
+			return err
+		}
+		for _, candidate := range agents {
+			if candidate.Default {
+				agent = candidate.Name
+			}
+		}
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "" // the history is kept in memory only
+	}
+	last, err := console.Run(ctx, console.Options{
+		Client: s.client, Conversation: s.conversation, Agent: agent, Untitled: s.untitled, Input: input, Output: output,
+		HistoryPath: console.HistoryPath(s.app.getenv, home), Getenv: s.app.getenv, Signals: signals,
+	})
+	fmt.Fprintln(s.app.stderr, s.screen.t.style(dim, "Continue with leat chat -c "+last))
+	return err
 }
 
 // session is an interactive chat, or a single message with its answer. [session.follow] receives updates and draws
@@ -284,38 +327,12 @@ func (s *session) handleLine(ctx context.Context, line, turn string, request *ev
 	case word == "":
 		return nil
 	case request != nil:
-		decision, text := decided(line, request)
+		decision, text := console.Decide(line, request)
 		_, err := s.client.Answer(ctx, s.conversation, turn, request.ID, decision, text)
 		return err
 	}
 	return s.say(ctx, line)
 }
-
-// decided interprets a line as the answer to a request: one of the request's options, a decision, or text. Options
-// come first, because an agent may offer "y" or "no" with another meaning. Upper and lower case are equal.
-func decided(line string, r *event.Request) (decision event.Decision, text string) {
-	word := strings.ToLower(strings.TrimSpace(line))
-	for _, option := range r.Options {
-		if strings.ToLower(option) == word {
-			return event.Decision(option), ""
-		}
-	}
-	// A request for input takes every line as it is, except its options.
-	if r.Kind == event.RequestInput {
-		return "", line // "yes" may be the requested text
-	}
-	switch event.Decision(word) {
-	case "y", "yes", event.Approve:
-		return event.Approve, ""
-	case "n", "no", event.Deny:
-		return event.Deny, ""
-	}
-	return "", line
-}
-
-// titleLength is the maximum length of a title that is made from the first message, in characters. Lists of
-// conversations show about that many.
-const titleLength = 60
 
 // say sends a message and, in a conversation without a title, makes a title from it. It holds the lock during the
 // request: the message may arrive through follow before the acknowledgement, and would then be drawn a second time
@@ -331,7 +348,7 @@ func (s *session) say(ctx context.Context, text string) error {
 	s.turn = cmp.Or(s.turn, ack.Turn) // its events have not arrived yet
 	if s.untitled {
 		s.untitled = false
-		title := clip(strings.Join(strings.Fields(text), " "), titleLength)
+		title := console.Title(text)
 		if _, err := s.client.Do(ctx, s.conversation, leat.Command{Type: "update", Title: &title}); err != nil {
 			return err
 		}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/leat-dev/leat/internal/app/cli/console"
 )
 
 // completionCmd prints the script that makes a shell complete command lines.
@@ -157,6 +159,6 @@ func (a *app) addValues(value *kong.Value, add func(word, help string)) {
 		return
 	}
 	for i := range conversations {
-		add(conversations[i].ID, clean(conversations[i].Title))
+		add(conversations[i].ID, console.Clean(conversations[i].Title))
 	}
 }

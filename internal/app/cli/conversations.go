@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	leat "github.com/leat-dev/leat/clients/go"
+	"github.com/leat-dev/leat/internal/app/cli/console"
 )
 
 // listCmd lists the caller's conversations.
@@ -48,11 +49,11 @@ func (c *listCmd) Run(a *app) error {
 	fmt.Fprintln(w, "ID\tUPDATED\tAGENT\tTITLE")
 	for i := range page {
 		s := &page[i]
-		title := clean(cmp.Or(s.Title, "(untitled)"))
+		title := console.Clean(cmp.Or(s.Title, "(untitled)"))
 		if s.Unread {
 			title += " (unread)"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", abbreviated[s.ID], s.Updated.Local().Format("2006-01-02 15:04"), cmp.Or(clean(s.Agent), "-"), title)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", abbreviated[s.ID], s.Updated.Local().Format("2006-01-02 15:04"), cmp.Or(console.Clean(s.Agent), "-"), title)
 	}
 	if err := w.Flush(); err != nil {
 		return err

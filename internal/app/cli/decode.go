@@ -16,6 +16,7 @@ import (
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/recording"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/app/cli/console"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -64,7 +65,7 @@ func (c *decodeCmd) Run(a *app) error {
 	// Print what was decoded, also if an error follows.
 	err = dec.decodeAll(in, c.Client)
 	if c.Client == "" && len(dec.clients) > 1 {
-		fmt.Fprintf(a.stderr, "%s: decoded connection %[3]s of %[2]d; use --client for another: %[4]s\n", name, len(dec.clients), clean(dec.client), clean(strings.Join(dec.clients, ", ")))
+		fmt.Fprintf(a.stderr, "%s: decoded connection %[3]s of %[2]d; use --client for another: %[4]s\n", name, len(dec.clients), console.Clean(dec.client), console.Clean(strings.Join(dec.clients, ", ")))
 	}
 	switch c.As {
 	case "text":

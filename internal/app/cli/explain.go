@@ -10,6 +10,7 @@ import (
 
 	leat "github.com/leat-dev/leat/clients/go"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/app/cli/console"
 )
 
 // explained prints a turn as a table: the frames of the agent, the events that they were decoded to, and the text
@@ -28,7 +29,7 @@ func (a *app) explained(x *leat.Explanation) error {
 	if x.Dialect != "" {
 		dialect = "in " + x.Dialect
 	}
-	fmt.Fprintf(output, "turn %s of %s (%s), %s\n\n", clean(x.Turn), clean(x.Agent), clean(x.Kind), clean(dialect))
+	fmt.Fprintf(output, "turn %s of %s (%s), %s\n\n", console.Clean(x.Turn), console.Clean(x.Agent), console.Clean(x.Kind), console.Clean(dialect))
 	t := table{writer: output, widths: widths(a.columns())}
 	t.row("time", "frame", "events", "visible text")
 	t.rule()
@@ -40,7 +41,7 @@ func (a *app) explained(x *leat.Explanation) error {
 		frame := s.Frame
 		switch {
 		case s.Request != "":
-			frame = "→ " + clip(s.Request, maxSent)
+			frame = "→ " + console.Clip(s.Request, maxSent)
 		case s.LostBytes > 0:
 			frame = fmt.Sprintf("(%d bytes are missing)", s.LostBytes)
 		case s.Event != "":
@@ -64,12 +65,12 @@ func (a *app) explained(x *leat.Explanation) error {
 	case x.Outcome == "":
 		fmt.Fprintln(output, "\nThe turn has not ended.")
 	case x.Error != nil:
-		fmt.Fprintf(output, "\nThe turn %s: %s\n", outcomeVerb(event.Outcome(x.Outcome)), clean(x.Error.Message))
+		fmt.Fprintf(output, "\nThe turn %s: %s\n", outcomeVerb(event.Outcome(x.Outcome)), console.Clean(x.Error.Message))
 	default:
 		fmt.Fprintf(output, "\nThe turn %s.\n", outcomeVerb(event.Outcome(x.Outcome)))
 	}
 	if x.Dialect != "" && !x.Reproducible {
-		fmt.Fprintf(output, "This version decodes the frames to a different text than the stored one, which is:\n\n%s\n", clean(x.StoredText))
+		fmt.Fprintf(output, "This version decodes the frames to a different text than the stored one, which is:\n\n%s\n", console.Clean(x.StoredText))
 	}
 	return output.Flush()
 }
@@ -144,7 +145,7 @@ func (t *table) row(cells ...string) {
 	lines := make([][]string, len(cells))
 	height := 1
 	for i, c := range cells {
-		lines[i] = wrapped(clean(c), t.widths[i])
+		lines[i] = wrapped(console.Clean(c), t.widths[i])
 		height = max(height, len(lines[i]))
 	}
 	for n := range height {

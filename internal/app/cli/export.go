@@ -11,6 +11,7 @@ import (
 	"time"
 
 	leat "github.com/leat-dev/leat/clients/go"
+	"github.com/leat-dev/leat/internal/app/cli/console"
 )
 
 // exportCmd exports everything that a gateway stores about a subject as JSON lines, which docs/data.md describes.
@@ -123,7 +124,7 @@ func (c *importCmd) list(ctx context.Context, a *app) error {
 		if !s.Updated.IsZero() {
 			updated = s.Updated.Local().Format(time.DateTime)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", clean(s.ID), updated, clean(s.Title))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", console.Clean(s.ID), updated, console.Clean(s.Title))
 	}
 	return w.Flush()
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/internal/app/cli/console"
 )
 
 // agentsCmd lists the agents that serve would offer with the same flags. It reads the configuration itself and needs
@@ -90,9 +91,9 @@ func (a *app) list(rows []agentRow, c *agentsCmd) error {
 		if row.Default {
 			name += " (default)"
 		}
-		fmt.Fprintf(w, "%s\t%s", name, clean(row.Spec))
+		fmt.Fprintf(w, "%s\t%s", name, console.Clean(row.Spec))
 		if c.Check {
-			fmt.Fprintf(w, "\t%s", clean(row.Check))
+			fmt.Fprintf(w, "\t%s", console.Clean(row.Check))
 		}
 		fmt.Fprintln(w)
 	}
@@ -118,7 +119,7 @@ func (a *app) checkAgent(ctx context.Context, s agent.Spec) error {
 func (a *app) discover(c *agentsCmd, configured []agent.Spec) error {
 	offers, err := a.offers(c.Discover, configured)
 	if err != nil {
-		return fmt.Errorf("discover %s: %w", clean(c.Discover), err)
+		return fmt.Errorf("discover %s: %w", console.Clean(c.Discover), err)
 	}
 	if c.JSON {
 		return a.printJSON(append([]agent.Offer{}, offers...), nil)
@@ -131,7 +132,7 @@ func (a *app) discover(c *agentsCmd, configured []agent.Spec) error {
 	w := a.table()
 	fmt.Fprintln(w, "WHAT\tID\tNAME\tUSE IT WITH")
 	for _, o := range offers {
-		fmt.Fprintf(w, "%s\t%s\t%s\t--agent '%s'\n", o.Type, clean(o.ID), clean(o.Name), clean(o.Spec))
+		fmt.Fprintf(w, "%s\t%s\t%s\t--agent '%s'\n", o.Type, console.Clean(o.ID), console.Clean(o.Name), console.Clean(o.Spec))
 	}
 	return w.Flush()
 }

@@ -15,6 +15,7 @@ import (
 	agents "github.com/leat-dev/leat/agent/all"
 	"github.com/leat-dev/leat/dialect"
 	dialects "github.com/leat-dev/leat/dialect/all"
+	"github.com/leat-dev/leat/internal/app/cli/console"
 	"github.com/leat-dev/leat/internal/app/config"
 	channels "github.com/leat-dev/leat/internal/channel/all"
 )
@@ -148,7 +149,7 @@ func (a *app) run(args []string) (status int) {
 // because an error may contain the response of a server.
 func (a *app) fail(err error) int {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		fmt.Fprintf(a.stderr, "leat: %s\n", clean(strings.TrimPrefix(line, "leat: ")))
+		fmt.Fprintf(a.stderr, "leat: %s\n", console.Clean(strings.TrimPrefix(line, "leat: ")))
 	}
 	switch {
 	case errors.Is(err, config.ErrInvalid), errors.Is(err, errUsage):

@@ -161,7 +161,7 @@ type escaper struct {
 
 // terminalSafe returns a writer to w that escapes control characters if w is a terminal. Otherwise it returns w, so
 // files and pipes get the exact bytes. Every command that prints data of agents or users passes its output through
-// terminalSafe or [clean].
+// terminalSafe or [console.Clean].
 func (a *app) terminalSafe(w io.Writer) io.Writer {
 	if !a.terminal(w).is {
 		return w

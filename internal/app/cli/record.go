@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/app/cli/console"
 	"github.com/leat-dev/leat/internal/app/config"
 	"github.com/leat-dev/leat/internal/app/serve"
 	"github.com/leat-dev/leat/internal/gateway"
@@ -185,7 +186,7 @@ func (r *recorder) ask(ctx context.Context, text string) error {
 			}
 			command = gateway.Command{Type: gateway.CommandAnswer, Turn: r.turn, Request: request.ID, Decision: event.Deny}
 			if ok {
-				command.Decision, command.Text = decided(line, request)
+				command.Decision, command.Text = console.Decide(line, request)
 			}
 		case <-ctx.Done():
 			return ctx.Err()

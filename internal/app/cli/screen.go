@@ -8,10 +8,9 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/app/cli/console"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -64,7 +63,7 @@ func (s *screen) draw(t *transcript.Transcript, skip map[string]bool) {
 		// Messages of users and of the system arrive complete and never change, so they are drawn once.
 		if m.Role == event.User || m.Role == event.System {
 			s.begin(m.ID)
-			s.write(s.t.style(bold, "› ") + clean(m.Visible()) + "\n")
+			s.write(s.t.style(bold, "› ") + console.Clean(m.Visible()) + "\n")
 			s.finished[m.ID] = true
 			continue
 		}
@@ -111,13 +110,13 @@ func (s *screen) part(key string, p *transcript.Part) {
 		if p.Media != nil && !d.head {
 			d.head = true
 			s.begin(key)
-			s.write(s.t.style(cyan, "▣ ") + clean(strings.TrimSpace(p.Media.Name+" "+p.Media.MIME+" "+clip(p.Media.URL, 200))) + "\n")
+			s.write(s.t.style(cyan, "▣ ") + console.Clean(strings.TrimSpace(p.Media.Name+" "+p.Media.MIME+" "+console.Clip(p.Media.URL, 200))) + "\n")
 		}
 	case event.KindData:
 		if len(p.Data) > 0 && !d.head {
 			d.head = true
 			s.begin(key)
-			s.write(s.t.style(dim, clean(clip(string(p.Data), 2000))) + "\n")
+			s.write(s.t.style(dim, console.Clean(console.Clip(string(p.Data), 2000))) + "\n")
 		}
 	}
 	// Text can be retracted after its end, so only tools are ever finished.
@@ -153,7 +152,7 @@ func (s *screen) text(key string, d *drawnPart, p *transcript.Part, f event.Fiel
 		added = current
 	}
 	s.begin(key)
-	added = clean(added)
+	added = console.Clean(added)
 	if indent == "" {
 		s.write(s.t.style(style, added))
 		return
@@ -177,7 +176,7 @@ func (s *screen) status(key string, d *drawnPart, p *transcript.Part) {
 		return
 	}
 	d.texts[0] = p.Text(event.Text)
-	line := clip(strings.Join(strings.Fields(clean(d.texts[0])), " "), max(s.width-3, 10))
+	line := console.Clip(strings.Join(strings.Fields(console.Clean(d.texts[0])), " "), max(s.width-3, 10))
 	if s.last == key && s.t.colour && d.line != "" {
 		s.write("\r\x1b[K")
 		s.atLineStart = true
@@ -203,9 +202,9 @@ func (s *screen) tool(key string, d *drawnPart, p *transcript.Part) {
 		if d.head {
 			suffix = " …"
 		}
-		s.write(s.t.style(cyan, "⚙ "+clean(p.Name)+suffix))
+		s.write(s.t.style(cyan, "⚙ "+console.Clean(p.Name)+suffix))
 		if !d.head && p.Title != "" {
-			s.write(" " + clean(clip(p.Title, 120)))
+			s.write(" " + console.Clean(console.Clip(p.Title, 120)))
 		}
 		s.write("\n")
 		d.head = true
@@ -215,7 +214,7 @@ func (s *screen) tool(key string, d *drawnPart, p *transcript.Part) {
 	if d.texts[1] == "" && p.Len(event.Input) > 0 && (p.Len(event.Output) > 0 || p.Final || p.State != event.PartRunning) {
 		d.texts[1] = p.Text(event.Input)
 		s.begin(key)
-		s.write(s.t.style(dim, "  "+clip(strings.Join(strings.Fields(clean(d.texts[1])), " "), 300)) + "\n")
+		s.write(s.t.style(dim, "  "+console.Clip(strings.Join(strings.Fields(console.Clean(d.texts[1])), " "), 300)) + "\n")
 	}
 	s.text(key, d, p, event.Output, dim, "  │ ")
 	s.text(key, d, p, event.Stderr, red, "  │ ")
@@ -228,9 +227,9 @@ func (s *screen) tool(key string, d *drawnPart, p *transcript.Part) {
 	case p.State == event.PartDone:
 		s.write(s.t.style(green, "  ✓") + "\n")
 	case p.Error != nil:
-		s.write(s.t.style(red, "  ✗ "+clean(p.Error.Message)) + "\n")
+		s.write(s.t.style(red, "  ✗ "+console.Clean(p.Error.Message)) + "\n")
 	default:
-		s.write(s.t.style(red, "  ✗ "+clean(string(p.State))) + "\n")
+		s.write(s.t.style(red, "  ✗ "+console.Clean(string(p.State))) + "\n")
 	}
 }
 
@@ -247,9 +246,9 @@ func (s *screen) request(key string, r *transcript.Request) {
 	if len(options) == 0 && r.Kind == event.RequestApproval {
 		options = []string{string(event.Approve), string(event.Deny)}
 	}
-	text := cmp.Or(clean(r.Prompt), "the agent is waiting for "+clean(string(r.Kind))+" "+clean(r.Tool))
+	text := cmp.Or(console.Clean(r.Prompt), "the agent is waiting for "+console.Clean(string(r.Kind))+" "+console.Clean(r.Tool))
 	if len(options) > 0 {
-		text += " [" + clean(strings.Join(options, "/")) + "]"
+		text += " [" + console.Clean(strings.Join(options, "/")) + "]"
 	}
 	s.write(s.t.style(bold, "? "+text) + "\n")
 }
@@ -260,7 +259,7 @@ func (s *screen) end(turn *transcript.Turn) {
 	switch {
 	case turn.Outcome == event.Completed:
 	case turn.Error != nil:
-		line = s.t.style(red, fmt.Sprintf("✗ %s: %s", turn.Outcome, clean(turn.Error.Message)))
+		line = s.t.style(red, fmt.Sprintf("✗ %s: %s", turn.Outcome, console.Clean(turn.Error.Message)))
 	default:
 		line = s.t.style(red, "✗ "+string(turn.Outcome))
 	}
@@ -306,32 +305,4 @@ func (s *screen) write(text string) {
 	_, _ = io.WriteString(s.w, text) // a closed terminal ends the program with a signal
 	s.hasOutput = true
 	s.atLineStart = strings.HasSuffix(text, "\n") || strings.HasSuffix(text, "\n\x1b[0m")
-}
-
-// clean removes control characters, with which the text of an agent could control the terminal. Line feeds and tabs
-// stay, carriage returns are dropped, and others become a middle dot. Unlike [escaper], it is for text that people
-// read.
-func clean(text string) string {
-	// Most texts are clean. Searching first avoids a copy of each of them.
-	bad := func(r rune) bool { return r != '\n' && r != '\t' && (unicode.IsControl(r) || r == utf8.RuneError) }
-	if strings.IndexFunc(text, bad) < 0 {
-		return text
-	}
-	return strings.Map(func(r rune) rune {
-		if bad(r) {
-			if r == '\r' {
-				return -1
-			}
-			return '·'
-		}
-		return r
-	}, text)
-}
-
-// clip shortens a text to at most n characters, the last of which is an ellipsis if something was left out.
-func clip(text string, n int) string {
-	if utf8.RuneCountInString(text) <= n {
-		return text
-	}
-	return string([]rune(text)[:n-1]) + "…"
 }

@@ -244,5 +244,5 @@ func (v *viewer) heartbeat() error {
 	if v.encoding == feed.NDJSON {
 		return v.stream.Write(append(pingFrame[:len(pingFrame):len(pingFrame)], '\n'))
 	}
-	return v.stream.Comment("ping")
+	return v.stream.Write(heartbeatSSE)
 }

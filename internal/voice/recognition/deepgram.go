@@ -73,7 +73,7 @@ func (d *deepgram) Listen(ctx context.Context, language string) (voice.Listener,
 	// The language and the rate can't change on an open connection, so each listener has its own.
 	dial, cancel := context.WithTimeout(ctx, o.times.answer)
 	defer cancel()
-	ws, resp, err := websocket.Dial(dial, o.base()+"/v1/listen?"+query.Encode(), &websocket.DialOptions{HTTPClient: d.http, HTTPHeader: header})
+	ws, resp, err := websocket.Dial(dial, o.base+"/v1/listen?"+query.Encode(), &websocket.DialOptions{HTTPClient: d.http, HTTPHeader: header})
 	switch {
 	case err == nil:
 	case context.Cause(ctx) != nil:

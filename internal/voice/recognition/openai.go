@@ -101,7 +101,7 @@ func isSilent(audio []byte) bool {
 // transcribe returns the text of an utterance.
 func (r *openAI) transcribe(ctx context.Context, audio []byte, language string) (string, error) {
 	body, contentType := form(r.options.Model, language, audio)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.options.base()+"/audio/transcriptions", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.options.base+"/audio/transcriptions", bytes.NewReader(body))
 	if err != nil {
 		return "", fmt.Errorf("recognition: %s: invalid request", r.options.Engine) // the error contains the URL
 	}

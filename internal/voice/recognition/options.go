@@ -25,6 +25,8 @@ type Options struct {
 	// Language is a BCP 47 tag for listeners that name none. If it is empty, the recognizer finds the language itself, if it can.
 	Language string
 
+	// base is the URL, or that of the kind, without a slash at the end.
+	base string
 	// program replaces the kind's program in tests.
 	program string
 	times   times
@@ -97,22 +99,12 @@ func New(o Options) (voice.Recognizer, error) {
 	if err := o.check(k); err != nil {
 		return nil, fmt.Errorf("recognition: %s: %w", k.Name, err)
 	}
-	o.URL, o.Model = strings.TrimRight(o.URL, "/"), cmp.Or(o.Model, k.Model)
+	o.base, o.Model = strings.TrimRight(cmp.Or(o.URL, k.URL), "/"), cmp.Or(o.Model, k.Model)
 	o.times = times{
 		answer: cmp.Or(o.times.answer, answerLimit), keepAlive: cmp.Or(o.times.keepAlive, keepAliveGap),
 		ping: cmp.Or(o.times.ping, pingGap), finalize: cmp.Or(o.times.finalize, finalizeLimit),
 	}
 	return k.make(o)
-}
-
-// base returns the address of the service, without a slash at the end.
-func (o Options) base() string {
-	for _, k := range Kinds() {
-		if o.URL == "" && k.Name == o.Engine {
-			return k.URL
-		}
-	}
-	return o.URL
 }
 
 // check refuses options that can't work.

@@ -10,9 +10,24 @@ const received = []
 const errors = []
 const attempt = (what) => what.then((f) => f.errcode, (e) => e.errcode ?? String(e.message ?? e))
 
-bot.on('message', async (frame) => {
+const answers = []
+bot.on('message', (frame) => {
   const m = frame.body
   received.push({ id: m.msgid, chat: m.chatid, from: m.from.userid, type: m.msgtype, text: m.text?.content })
+  if (m.text?.content !== 'stop') {
+    answers.push(answer(frame))
+    return
+  }
+  // A person may see a message of the bot before the bot gets its acknowledgement.
+  void Promise.all(answers).then(() => {
+    console.log(JSON.stringify({ received, errors }))
+    process.exit(0)
+  })
+})
+
+async function answer(frame) {
+  const m = frame.body
+  const mine = received.at(-1)
   if (m.text?.content === 'hello') {
     errors.push(await attempt(bot.replyStream(frame, 's1', 'Hel')))
     errors.push(await attempt(bot.replyStream(frame, 's1', 'Hello **Ann**', true)))
@@ -23,13 +38,9 @@ bot.on('message', async (frame) => {
   }
   if (m.file) {
     const { buffer, filename } = await bot.downloadFile(m.file.url, m.file.aeskey)
-    received.at(-1).text = buffer.toString()
-    received.at(-1).name = filename
+    mine.text = buffer.toString()
+    mine.name = filename
   }
-  if (m.text?.content === 'stop') {
-    console.log(JSON.stringify({ received, errors }))
-    process.exit(0)
-  }
-  if (m.text?.content !== 'stop') errors.push(await attempt(bot.sendMessage('ann', { msgtype: 'markdown', markdown: { content: 'done' } })))
-})
+  errors.push(await attempt(bot.sendMessage('ann', { msgtype: 'markdown', markdown: { content: 'done' } })))
+}
 bot.connect()

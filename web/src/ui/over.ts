@@ -1,6 +1,6 @@
 // Panels on top of the page, on windows too narrow to show them next to it.
 
-import { type RefObject, useEffect, useLayoutEffect, useSyncExternalStore } from "react";
+import { type RefObject, useLayoutEffect, useSyncExternalStore } from "react";
 
 /** The width below which the list and the inspector cover the conversation; layout.css has the same value. */
 const narrow = matchMedia("(max-width: 1199px)");
@@ -24,9 +24,12 @@ export function useBelow(isActive: boolean, belowRef: RefObject<HTMLElement | nu
   }, [isActive, belowRef]);
 }
 
-/** Closes the panel on Escape, also if nothing has the focus. Controls inside the panel may handle the key first. */
+/**
+ * Closes the panel on Escape, also if nothing has the focus. Controls inside the panel may handle the key first. It works as soon as the
+ * panel is visible: a moment later the key would stop the answer.
+ */
 export function useEscape(isActive: boolean, close: () => void): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!isActive) return;
     const down = (e: KeyboardEvent) => {
       if (e.key !== "Escape" || e.isComposing || e.target !== document.body || document.querySelector("dialog.sheet")) return;

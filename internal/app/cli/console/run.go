@@ -1,0 +1,284 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/term"
+
+	leat "github.com/leat-dev/leat/clients/go"
+)
+
+// Options describe a chat on a terminal.
+type Options struct {
+	Client        *leat.Client
+	Conversation  string
+	Agent         string // the name to show until a turn names another one
+	Untitled      bool   // the first message becomes the title
+	Input, Output *os.File
+	HistoryPath   string // empty for no file
+	Getenv        func(string) string
+	Signals       <-chan os.Signal // each of them ends the chat
+}
+
+const (
+	// frameTime is the shortest time between two frames of an answer that grows. Keys are drawn at once.
+	frameTime = 33 * time.Millisecond
+	// escapeTime is how long an escape character waits for the rest of a sequence before it is the key Escape.
+	escapeTime = 50 * time.Millisecond
+	// sendTime is how long leaving waits for a message that is on its way.
+	sendTime = 5 * time.Second
+)
+
+// program is a running chat. Its loop owns all fields; other goroutines only send to its channels.
+type program struct {
+	Options
+	ctx      context.Context
+	model    *model
+	canvas   canvas
+	decoder  decoder
+	follower *follower
+	runner   runner
+	isDone   bool
+}
+
+// Run shows the chat until the user leaves, and restores the terminal. It returns the id of the conversation that was shown last.
+func Run(ctx context.Context, o Options) (conversation string, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	entries, err := loadHistory(o.HistoryPath)
+	if err != nil {
+		return o.Conversation, err
+	}
+	restore, err := enterRaw(o.Input, o.Output)
+	if err != nil {
+		return o.Conversation, fmt.Errorf("terminal: %w", err)
+	}
+	p := &program{Options: o, ctx: ctx, model: newModel(o.Conversation, o.Agent, entries, uuid.NewString)}
+	p.canvas.canReflow = o.Getenv("XTERM_VERSION") == "" && o.Getenv("TERM") != "linux" && o.Getenv("STY") == ""
+	p.runner = runner{ctx: ctx, client: o.Client, getenv: o.Getenv, conversation: o.Conversation, isUntitled: o.Untitled, results: make(chan result)}
+	_, err = io.WriteString(o.Output, "\x1b[?2004h") // bracketed paste
+	if err == nil {
+		err = p.loop()
+	}
+	cancel()
+	p.follower.end()
+	p.runner.goroutines.Wait()
+	_, writeErr := io.WriteString(o.Output, "\x1b[?2004l\x1b[?25h")
+	return p.model.conversation, errors.Join(err, writeErr, restore())
+}
+
+// loop handles one event after another until the user leaves, or following the conversation fails for good.
+func (p *program) loop() error {
+	p.follower = follow(p.ctx, p.Client, p.model.conversation)
+	sizes, stopSizes := watchSize(p.Output)
+	defer stopSizes()
+	input := readInput(p.ctx, p.Input)
+	if err := p.resize(); err != nil {
+		return err
+	}
+	var frame, escape <-chan time.Time
+	lastFrame := time.Time{}
+	for !p.isDone {
+		select {
+		case b, ok := <-input:
+			if !ok {
+				p.model.leave()
+				p.isDone = true
+				break
+			}
+			p.keys(p.decoder.decode(b))
+			if escape = nil; p.decoder.isWaiting() {
+				escape = time.After(escapeTime)
+			}
+			lastFrame = time.Time{}
+		case <-escape:
+			escape = nil
+			p.keys(p.decoder.flush())
+			lastFrame = time.Time{}
+		case <-p.Signals:
+			p.model.leave()
+			p.isDone = true
+		case <-sizes:
+			if err := p.resize(); err != nil {
+				return err
+			}
+			lastFrame = time.Time{}
+		case s := <-p.follower.states:
+			s.apply(p.model)
+			close(s.handled)
+		case err := <-p.follower.failed:
+			return err
+		case r := <-p.runner.results:
+			p.result(r)
+		case <-frame:
+			frame = nil
+			if err := p.draw(); err != nil {
+				return err
+			}
+			lastFrame = time.Now()
+			continue
+		}
+		if wait := frameTime - time.Since(lastFrame); wait <= 0 || p.isDone {
+			frame = nil
+			if err := p.draw(); err != nil {
+				return err
+			}
+			lastFrame = time.Now()
+		} else if frame == nil {
+			frame = time.After(wait)
+		}
+	}
+	p.runner.finish(sendTime)
+	return nil
+}
+
+// keys passes keys to the model and begins the effects.
+func (p *program) keys(keys []key) {
+	for _, k := range keys {
+		if k.Name == "redraw" {
+			p.canvas.width = -1 // draws everything again
+		}
+		for _, e := range p.model.press(k) {
+			switch e := e.(type) {
+			case quit:
+				p.isDone = true
+				return
+			case save: // at once, so that the file has the order in which messages were sent
+				p.model.take(result{effect: e, err: appendHistory(p.HistoryPath, e.text)})
+			default:
+				p.runner.begin(e)
+			}
+		}
+	}
+}
+
+// result passes the result of an effect to the model. A new conversation is followed instead of the old one.
+func (p *program) result(r result) {
+	p.runner.complete(r)
+	p.model.take(r)
+	if _, ok := r.effect.(startNew); ok && r.err == nil {
+		p.follower.end()
+		p.follower = follow(p.ctx, p.Client, r.text)
+	}
+}
+
+// resize asks the terminal for its size.
+func (p *program) resize() error {
+	width, height, err := term.GetSize(int(p.Output.Fd()))
+	if err != nil {
+		return fmt.Errorf("terminal: %w", err)
+	}
+	if width > 0 && height > 0 { // some terminals don't know their size
+		p.model.resize(width, height)
+	}
+	return nil
+}
+
+// draw writes the next frame.
+func (p *program) draw() error {
+	f := p.model.nextFrame()
+	if _, err := io.WriteString(p.Output, p.canvas.draw(f, p.model.width)); err != nil {
+		return fmt.Errorf("terminal: %w", err)
+	}
+	return nil
+}
+
+// readInput reads until the input ends, and then closes the channel. A read from a terminal can't always be cancelled, so the goroutine
+// may end only with the program.
+func readInput(ctx context.Context, r io.Reader) <-chan []byte {
+	input := make(chan []byte)
+	go func() {
+		defer close(input)
+		for {
+			b := make([]byte, 4096)
+			n, err := r.Read(b)
+			if n > 0 {
+				select {
+				case input <- b[:n]:
+				case <-ctx.Done():
+					return
+				}
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return input
+}
+
+// follower follows a conversation in another goroutine. The client reconnects by itself and delivers every state once.
+type follower struct {
+	states    chan state
+	failed    chan error
+	cancel    context.CancelFunc
+	goroutine sync.WaitGroup
+}
+
+// state is a change of the conversation or of its connection. The transcript may be read until handled is closed.
+type state struct {
+	update  leat.Update
+	isLost  bool
+	handled chan struct{}
+}
+
+func (s state) apply(m *model) {
+	switch {
+	case s.isLost:
+		m.lost()
+	case s.update.Connected:
+		m.connected()
+	default:
+		m.connected()
+		m.update(s.update.Transcript, s.update.Events, s.update.Reset)
+	}
+}
+
+// follow begins to follow a conversation.
+func follow(ctx context.Context, client *leat.Client, conversation string) *follower {
+	ctx, cancel := context.WithCancel(ctx)
+	f := &follower{states: make(chan state), failed: make(chan error, 1), cancel: cancel}
+	deliver := func(s state) error {
+		s.handled = make(chan struct{})
+		select {
+		case f.states <- s:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		<-s.handled
+		return nil
+	}
+	f.goroutine.Go(func() {
+		o := leat.FollowOptions{OnDisconnect: func(error, time.Duration) {
+			_ = deliver(state{isLost: true}) // fails only when the follower ends
+		}}
+		err := client.FollowWith(ctx, conversation, o, func(u leat.Update) error { return deliver(state{update: u}) })
+		if ctx.Err() == nil {
+			f.failed <- err
+		}
+	})
+	return f
+}
+
+// end stops following and waits for the goroutine. A nil follower has not begun.
+func (f *follower) end() {
+	if f == nil {
+		return
+	}
+	f.cancel()
+	f.goroutine.Wait()
+}
+
+// Title makes the title of a conversation from its first message.
+func Title(text string) string { return Clip(oneLine(text), titleLength) }
+
+// titleLength is the maximum length of a title that is made from the first message, in characters. Lists of conversations show about
+// that many.
+const titleLength = 60

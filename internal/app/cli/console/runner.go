@@ -1,0 +1,189 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	leat "github.com/leat-dev/leat/clients/go"
+)
+
+// runner executes effects. Messages are sent one after another, in the order in which they were typed; everything else runs at once, so
+// that a stop doesn't wait for a message.
+type runner struct {
+	ctx          context.Context
+	client       *leat.Client
+	getenv       func(string) string
+	conversation string
+	isUntitled   bool
+
+	queue      []effect // messages behind the one that is being sent
+	isSending  bool
+	results    chan result
+	goroutines sync.WaitGroup
+}
+
+// begin starts an effect.
+func (r *runner) begin(e effect) {
+	if isMessage(e) {
+		if r.isSending {
+			r.queue = append(r.queue, e)
+			return
+		}
+		r.isSending = true
+	}
+	conversation, isUntitled := r.conversation, r.isUntitled
+	if _, ok := e.(send); ok {
+		r.isUntitled = false
+	}
+	r.goroutines.Go(func() {
+		result := r.run(e, conversation, isUntitled)
+		result.effect = e
+		select {
+		case r.results <- result:
+		case <-r.ctx.Done():
+		}
+	})
+}
+
+// isMessage reports whether an effect must wait for earlier messages.
+func isMessage(e effect) bool {
+	switch e.(type) {
+	case send, resend, startNew:
+		return true
+	}
+	return false
+}
+
+// complete takes a result, and sends the next message.
+func (r *runner) complete(result result) {
+	if !isMessage(result.effect) {
+		return
+	}
+	if _, ok := result.effect.(startNew); ok && result.err == nil {
+		r.conversation, r.isUntitled = result.text, true
+	}
+	r.isSending = false
+	if len(r.queue) > 0 {
+		next := r.queue[0]
+		r.queue = r.queue[1:]
+		r.begin(next)
+	}
+}
+
+// finish waits until the messages that were typed before the user left are sent, for at most a limit.
+func (r *runner) finish(limit time.Duration) {
+	timeout := time.After(limit)
+	for r.isSending {
+		select {
+		case result := <-r.results:
+			r.complete(result)
+		case <-timeout:
+			return
+		}
+	}
+}
+
+// run executes one effect.
+func (r *runner) run(e effect, conversation string, isUntitled bool) result {
+	switch e := e.(type) {
+	case send:
+		if err := r.send(conversation, leat.Message{ID: e.id, Text: e.text}, e.agent); err != nil || !isUntitled {
+			return result{err: describe("send", err)}
+		}
+		t := Title(e.text)
+		if _, err := r.client.Do(r.ctx, conversation, leat.Command{Type: "update", Title: &t}); err != nil {
+			return result{note: describe("title", err).Error()} // the message itself is sent
+		}
+		return result{}
+	case resend:
+		_, err := r.client.Do(r.ctx, conversation, leat.Command{Type: "truncate", After: e.after})
+		if err == nil {
+			err = r.send(conversation, leat.Message{ID: e.id, Text: e.text}, e.agent)
+		}
+		return result{err: describe("retry", err)}
+	case answer:
+		_, err := r.client.Answer(r.ctx, conversation, e.turn, e.request, e.decision, e.reason)
+		return result{err: describe("answer", err)}
+	case stop:
+		_, err := r.client.Stop(r.ctx, conversation, e.turn)
+		return result{err: describe("stop", err)}
+	case startNew:
+		c, err := r.client.Create(r.ctx, leat.CreateOptions{Agent: e.agent})
+		return result{text: c.ID, err: describe("new conversation", err)}
+	case listAgents:
+		return r.agents(e.choice)
+	case open:
+		return r.open(conversation)
+	}
+	return result{}
+}
+
+// send sends a message.
+func (r *runner) send(conversation string, m leat.Message, agent string) error {
+	m.Source = "cli"
+	_, err := r.client.Do(r.ctx, conversation, leat.Command{Type: "send", Message: &m, Agent: agent})
+	return err
+}
+
+// describe returns an error with what failed, and only the message if the gateway has sent one.
+func describe(operation string, err error) error {
+	if e, ok := errors.AsType[*leat.Error](err); ok && e.Message != "" {
+		return fmt.Errorf("%s: %s", operation, e.Message)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", operation, err)
+	}
+	return nil
+}
+
+// agents lists the agents, or finds the one with a name or a number.
+func (r *runner) agents(choice string) result {
+	agents, err := r.client.Agents(r.ctx)
+	result := result{err: describe("agents", err)}
+	for i, a := range agents {
+		result.agents = append(result.agents, a.Name)
+		if a.Name == choice || strconv.Itoa(i+1) == choice && result.text == "" {
+			result.text = a.Name
+		}
+	}
+	return result
+}
+
+// open opens the page of the conversation in the browser, if there is one. The address is always part of the result.
+func (r *runner) open(conversation string) result {
+	address := pageURL(r.client.URL, conversation)
+	name, args := "xdg-open", []string{address}
+	switch runtime.GOOS {
+	case "darwin":
+		name = "open"
+	case "windows":
+		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", address}
+	default:
+		if r.getenv("DISPLAY") == "" && r.getenv("WAYLAND_DISPLAY") == "" {
+			return result{text: address}
+		}
+	}
+	if _, err := exec.LookPath(name); err != nil {
+		return result{text: address}
+	}
+	if err := exec.CommandContext(r.ctx, name, args...).Run(); err != nil {
+		return result{text: address, err: fmt.Errorf("open the browser: %w", err)}
+	}
+	return result{text: address}
+}
+
+// pageURL returns the address of a conversation on the gateway's page.
+func pageURL(base, conversation string) string {
+	if !strings.Contains(base, "://") {
+		base = "http://" + base
+	}
+	return strings.TrimRight(base, "/") + "/#/c/" + url.PathEscape(conversation)
+}
