@@ -26,7 +26,8 @@ type Command struct {
 	Decision event.Decision `json:"decision,omitempty"`
 	Text     string         `json:"text,omitempty"`
 
-	After string `json:"after,omitempty"`
+	After     string `json:"after,omitempty"`
+	KeepFiles bool   `json:"keepFiles,omitempty"` // of a truncate: keep the files for a day, so that a removed message can be sent again
 
 	Title    *string                    `json:"title,omitempty"`
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`

@@ -5,7 +5,7 @@ import { type Connect, defineConfig, type Plugin } from "vite";
 const gateway = process.env.LEAT_URL ?? "http://127.0.0.1:31337";
 const secret = process.env.LEAT_USERS_SECRET ?? "";
 
-// In a real application this is a route of its server, which knows who has signed in. Here everybody is ann.
+// In a real application this is a route of its server, which knows the signed-in user. This example signs every visitor in as ann.
 const token: Connect.NextHandleFunction = (_, response) => {
   if (secret === "") {
     response.end(); // the gateway has no users

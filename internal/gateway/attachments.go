@@ -29,6 +29,8 @@ type Attachments interface {
 	Retain(ctx context.Context, t Tx, parts []event.Part) error
 	// Release removes the files that only the removed messages show, after the commit.
 	Release(t Tx, removedMessages, remainingMessages []*transcript.Message)
+	// Detach is Release for messages that may be sent again: their files are removed after a day, unless a message shows them by then.
+	Detach(ctx context.Context, t Tx, removedMessages, remainingMessages []*transcript.Message) error
 	// Erase removes all files of a conversation, and unfinished uploads to it. It can be repeated.
 	Erase(ctx context.Context, conversation string) error
 	// OfTurn returns the files of the conversation as an agent that runs on behalf of p sees them.
@@ -106,6 +108,10 @@ func (noAttachments) Receive(_ context.Context, _ Updater, _ Principal, m Comman
 func (noAttachments) Retain(context.Context, Tx, []event.Part) error { return nil }
 
 func (noAttachments) Release(Tx, []*transcript.Message, []*transcript.Message) {}
+
+func (noAttachments) Detach(context.Context, Tx, []*transcript.Message, []*transcript.Message) error {
+	return nil
+}
 
 func (noAttachments) OfTurn(Updater, agent.Principal) TurnFiles { return noFiles{} }
 

@@ -30,6 +30,9 @@ type Command struct {
 
 	// After is the last message that a truncate leaves. If it is empty, all messages are removed.
 	After string `json:"after,omitempty"`
+	// KeepFiles keeps the files of the messages that a truncate removes for as long as files that are part of no message, so that one of
+	// the messages can be sent again.
+	KeepFiles bool `json:"keepFiles,omitempty"`
 
 	Title    *string                    `json:"title,omitempty"`    // update
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty"` // update

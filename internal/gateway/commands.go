@@ -184,8 +184,15 @@ func (w commands) truncateAt(ctx context.Context, c Command) (Ack, error) {
 		// the bytes from the disk.
 		s.Truncated, s.Updated = seq, nowMillis()
 		t.afterCommit(func() { w.core.compactor.add(w.id, w.head) })
-		if w.head == head { // otherwise a message that was added since the log was read may show the files
-			w.core.attachments.Release(Tx{t}, history.Messages[keepCount:], history.Messages[:keepCount])
+		deletedMessages, remainingMessages := history.Messages[keepCount:], history.Messages[:keepCount]
+		switch {
+		case w.head != head: // a message that was added since the log was read may show the files
+		case c.KeepFiles:
+			if err := w.core.attachments.Detach(ctx, Tx{t}, deletedMessages, remainingMessages); err != nil {
+				return Ack{}, err
+			}
+		default:
+			w.core.attachments.Release(Tx{t}, deletedMessages, remainingMessages)
 			filesDropped = make(chan struct{})
 			t.afterCommit(func() { close(filesDropped) })
 		}

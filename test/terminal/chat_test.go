@@ -56,6 +56,16 @@ func (g gated) open(t *testing.T) {
 	}
 }
 
+// startGated starts a gateway with such an agent, and a chat that is ready.
+func startGated(t *testing.T, width int, first, second string) (gated, *gateway, *term) {
+	t.Helper()
+	agent := newGated(t, first, second)
+	g := serve(t, "--agent", agent.arg)
+	s := chat(t, g.url(), t.TempDir(), width)
+	s.isReady()
+	return agent, g, s
+}
+
 // joined returns a screen as one line, so that texts are found wherever they are wrapped.
 func joined(screen string) string { return strings.Join(strings.Fields(screen), " ") }
 
@@ -126,10 +136,7 @@ func TestTools(t *testing.T) {
 // Pasted lines stay in the input until Enter is pressed.
 func TestPaste(t *testing.T) {
 	atWidths(t, func(t *testing.T, width int) {
-		agent := newGated(t, "got it", "")
-		g := serve(t, "--agent", agent.arg)
-		s := chat(t, g.url(), t.TempDir(), width)
-		s.isReady()
+		agent, _, s := startGated(t, width, "got it", "")
 		s.keys("\x1b[200~one\rtwo\r\nthree\x1b[201~ and\nfour")
 		s.sees("› one\n  two\n  three and\n  four")
 		s.keys("\r")
@@ -140,10 +147,7 @@ func TestPaste(t *testing.T) {
 
 // A terminal that is resized while an answer grows shows each line once.
 func TestResize(t *testing.T) {
-	agent := newGated(t, "The first part of the answer is long enough to be wrapped twice.\n\nAnd **this", " is** the second part of it.\n\nThe end.")
-	g := serve(t, "--agent", agent.arg)
-	s := chat(t, g.url(), t.TempDir(), 80)
-	s.isReady()
+	agent, _, s := startGated(t, 80, "The first part of the answer is long enough to be wrapped twice.\n\nAnd **this", " is** the second part of it.\n\nThe end.")
 	s.keys("go\r")
 	wait := func(texts ...string) {
 		t.Helper()
@@ -179,10 +183,7 @@ func TestResize(t *testing.T) {
 // Esc stops the answer. Leaving doesn't, and another chat shows its end.
 func TestStopAndLeave(t *testing.T) {
 	atWidths(t, func(t *testing.T, width int) {
-		agent := newGated(t, "The beginning ", "and the end.")
-		g := serve(t, "--agent", agent.arg)
-		s := chat(t, g.url(), t.TempDir(), width)
-		s.isReady()
+		agent, g, s := startGated(t, width, "The beginning ", "and the end.")
 		s.keys("one\r")
 		s.sees("The beginning", "answering")
 		s.keys("\x1b")
@@ -193,23 +194,49 @@ func TestStopAndLeave(t *testing.T) {
 		})
 		s.keys("\x04")
 		s.ends()
-		id := regexp.MustCompile(`leat chat -c ([0-9a-f-]{36})`).FindStringSubmatch(s.raw.String())
-		if id == nil {
-			t.Fatalf("no way to continue:\n%s", s.text())
-		}
 		agent.open(t)
-		s = chat(t, g.url(), t.TempDir(), width, "-c", id[1])
+		s = chat(t, g.url(), t.TempDir(), width, "-c", s.conversation())
 		once(t, s.isReady("and the end."), "✗ cancelled", "The beginning and the end.")
 	})
+}
+
+// What was typed before leaving is carried out: an answer to a question, and a stop.
+func TestLeaveAtOnce(t *testing.T) {
+	agent := newGated(t, "The beginning ", "and the end.")
+	g := serve(t, "--agent", "demo?speed=0", "--agent", "gated="+agent.arg)
+	s := chat(t, g.url(), t.TempDir(), 80)
+	s.isReady()
+	s.keys("ask sing a song\r")
+	s.sees("y approves, n denies")
+	s.keys("y\r\x04")
+	s.ends()
+	chat(t, g.url(), t.TempDir(), 80, "-c", s.conversation()).isReady("nothing spills")
+
+	s = chat(t, g.url(), t.TempDir(), 80, "--agent", "gated")
+	s.isReady()
+	s.keys("go\r")
+	s.sees("The beginning", "answering")
+	s.keys("\x03\x03")
+	s.ends()
+	chat(t, g.url(), t.TempDir(), 80, "-c", s.conversation()).isReady("✗ cancelled")
+}
+
+// A file of the history that can't be read doesn't prevent a chat.
+func TestUnreadableHistory(t *testing.T) {
+	g, home := serve(t, "--agent", "demo?speed=0"), t.TempDir()
+	if err := os.MkdirAll(filepath.Join(home, "state", "leat", "history"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := chat(t, g.url(), home, 80)
+	s.isReady("✗ history: ")
+	s.keys("What is 6 * 7?\r")
+	s.isReady("6 * 7 = 42")
 }
 
 // A chat continues when its gateway was killed and runs again.
 func TestReconnect(t *testing.T) {
 	atWidths(t, func(t *testing.T, width int) {
-		agent := newGated(t, "The beginning ", "and the end.")
-		g := serve(t, "--agent", agent.arg)
-		s := chat(t, g.url(), t.TempDir(), width)
-		s.isReady()
+		agent, g, s := startGated(t, width, "The beginning ", "and the end.")
 		s.keys("one\r")
 		s.sees("The beginning", "answering")
 		g.kill()

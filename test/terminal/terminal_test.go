@@ -3,16 +3,20 @@
 package terminal
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	uv "github.com/charmbracelet/ultraviolet"
 	"github.com/charmbracelet/x/vt"
 	"golang.org/x/sys/unix"
 )
@@ -42,7 +46,10 @@ func openTerminal(t *testing.T, width int) (person, program *os.File) {
 	t.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
-		t.Skipf("SKIPPED: no pseudo-terminals here: %v; mount /dev/pts", err)
+		if errors.Is(err, fs.ErrNotExist) {
+			t.Skip("SKIPPED: this system has no pseudo-terminals; mount /dev/pts to have leat chat tested in one")
+		}
+		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = person.Close() })
 	setSize(t, person, width)
@@ -133,24 +140,20 @@ func (s *term) read() {
 // text returns the scrollback and the screen, without trailing spaces.
 func (s *term) text() string {
 	var rows []string
-	width := s.emulator.Width()
-	for y := range s.emulator.ScrollbackLen() {
+	add := func(y int, cellAt func(x, y int) *uv.Cell) {
 		var b strings.Builder
-		for x := 0; x < width; x++ {
-			if c := s.emulator.ScrollbackCellAt(x, y); c != nil && c.Width > 0 {
+		for x := range s.emulator.Width() {
+			if c := cellAt(x, y); c != nil && c.Width > 0 {
 				b.WriteString(c.Content)
 			}
 		}
 		rows = append(rows, strings.TrimRight(b.String(), " "))
 	}
+	for y := range s.emulator.ScrollbackLen() {
+		add(y, s.emulator.ScrollbackCellAt)
+	}
 	for y := range s.emulator.Height() {
-		var b strings.Builder
-		for x := 0; x < width; x++ {
-			if c := s.emulator.CellAt(x, y); c != nil && c.Width > 0 {
-				b.WriteString(c.Content)
-			}
-		}
-		rows = append(rows, strings.TrimRight(b.String(), " "))
+		add(y, s.emulator.CellAt)
 	}
 	return strings.TrimRight(strings.Join(rows, "\n"), "\n")
 }
@@ -230,4 +233,14 @@ func (s *term) ends() {
 	case <-time.After(waitLimit):
 		s.t.Fatal("leat chat does not end")
 	}
+}
+
+// conversation returns the id of the conversation, which the program has printed at its end.
+func (s *term) conversation() string {
+	s.t.Helper()
+	id := regexp.MustCompile(`leat chat -c ([0-9a-f-]{36})`).FindStringSubmatch(s.raw.String())
+	if id == nil {
+		s.t.Fatalf("no way to continue:\n%s", s.text())
+	}
+	return id[1]
 }

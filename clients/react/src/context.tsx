@@ -32,7 +32,7 @@ export const useClient = (): Client => useGateway().client;
 export const useLive = (): LiveEvents | undefined => useGateway().live;
 
 export interface ThreadProps {
-  /** The conversation's id. It is created if there is none. */
+  /** The conversation's id. The conversation is created if it does not exist. */
   id: string;
   /** Its title and agent, if it is created. */
   title?: string;

@@ -21,11 +21,9 @@ const Reasoning = ({ part }: PartProps) => (
   </details>
 );
 
-const stateWords = { running: "running", done: "done", failed: "failed", denied: "denied" } as const;
-
 const Tool = ({ part }: PartProps) => (
   <details data-state={part.state}>
-    <summary>{part.title ?? part.name ?? "tool"}: {stateWords[part.state ?? "running"]}</summary>
+    <summary>{part.title ?? part.name ?? "tool"}: {part.state ?? "running"}</summary>
     {part.input && <pre data-field="input">{part.input}</pre>}
     {part.output && <pre data-field="output">{part.output}</pre>}
     {part.stderr && <pre data-field="stderr">{part.stderr}</pre>}

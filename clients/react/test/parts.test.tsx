@@ -38,7 +38,7 @@ test("an application replaces the component of a kind", () => {
   assert.match(html, /<em>A<\/em>.*<details>/);
 });
 
-test("on a server a thread is empty, and components outside of one say so", () => {
+test("on a server a thread is empty, and a component outside of one throws", () => {
   const client = new Client({ url: "http://127.0.0.1:9", storage: null });
   const page = renderToString(<LeatProvider client={client}><Thread id="t"><Messages className="log" /><Composer placeholder="Ask" /></Thread></LeatProvider>);
   client.close();

@@ -165,7 +165,7 @@ export class Client {
   }
 
   /**
-   * Returns the conversation with that id, which is created if there is none; options apply only then. It is usable at once, without a
+   * Returns the conversation with that id and creates it if it does not exist; only then do the options apply. It is usable at once, without a
    * connection too: its messages wait until the gateway has answered. If it can't be opened, its phase becomes `gone` with the error.
    * Repeated calls send nothing, so it may be called each time a view renders.
    */

@@ -160,7 +160,7 @@ export class Conversation {
     const at = find(this.state);
     const old = this.state.messages[at];
     if (!old) throw new LeatError("the conversation has no such message", "unknown");
-    await this.truncate(this.state.messages[at - 1]?.id);
+    await this.truncate(this.state.messages[at - 1]?.id, true);
     return this.host.deliver(this.id, { ...(message ?? { parts: old.parts.map(newPartOf) }), id }, options, crypto.randomUUID());
   }
 
@@ -207,9 +207,12 @@ export class Conversation {
     return this.host.command(this.id, { type: "update", ...change });
   }
 
-  /** Removes the messages after the one with that id, or all messages without an id. */
-  truncate(after?: string): Promise<Ack> {
-    return this.host.command(this.id, { type: "truncate", ...(after && { after }) });
+  /**
+   * Removes the messages after the one with that id, or all messages without an id. The files that only these messages show are deleted, or
+   * with keepFiles after a day, so that one of the messages can be sent again.
+   */
+  truncate(after?: string, keepFiles = false): Promise<Ack> {
+    return this.host.command(this.id, { type: "truncate", ...(after && { after }), ...(keepFiles && { keepFiles }) });
   }
 
   /** Shares the conversation with another subject of the owner's tenant, or changes its access; "*" is everyone in the tenant. */

@@ -1,5 +1,4 @@
-import type { LeatError } from "./errors.js";
-import { asLeatError } from "./errors.js";
+import { asLeatError, type LeatError } from "./errors.js";
 import type { CreateOptions } from "./wire.js";
 
 /**

@@ -112,7 +112,7 @@ export type Command =
   | { type: "stop"; key?: string; turn: string }
   | { type: "answer"; key?: string; turn: string; request: string; decision?: string; text?: string }
   | { type: "inject"; key?: string; message: NewMessage }
-  | { type: "truncate"; key?: string; after?: string }
+  | { type: "truncate"; key?: string; after?: string; keepFiles?: boolean }
   | { type: "update"; key?: string; title?: string; metadata?: Metadata }
   | { type: "share"; key?: string; subject: string; access: Access }
   | { type: "unshare"; key?: string; subject: string }

@@ -92,6 +92,18 @@ for (const transport of ["websocket", "http"] as const) {
     assert.equal(client.conversation("a/b").state.phase, "gone");
   });
 
+  test(`${transport}: a message is sent again with its file`, async (t) => {
+    const client = open(t);
+    const c = await client.create();
+    const { turn, message } = await c.send({ parts: [{ kind: "text", text: "12 * 7" }, { kind: "media", media: { url: "data:text/plain;base64,aGVsbG8=", name: "a.txt" } }] });
+    await c.waitFor((s) => s.turns.some((other) => other.id === turn && other.state === "ended"));
+    const ack = await c.resend(message!);
+    const s = await c.waitFor((s) => s.turns.some((other) => other.id === ack.turn && other.state === "ended"));
+    assert.deepEqual(s.messages.map((m) => m.role), ["user", "assistant"]);
+    const url = s.messages[0]!.parts.find((p) => p.kind === "media")!.media!.url!;
+    assert.equal(await (await gateway.call("GET", url)).text(), "hello");
+  });
+
   test(`${transport}: open succeeds after a login`, async (t) => {
     let current = "wrong";
     const client = open(t, { token: () => current });

@@ -21,7 +21,6 @@ import (
 	leat "github.com/leat-dev/leat/clients/go"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/app/cli/console"
-	"github.com/leat-dev/leat/transcript"
 )
 
 // chatCmd is an interactive chat, or sends a single message and prints the answer. A message comes from the
@@ -201,7 +200,11 @@ func (s *session) follow(ctx context.Context) error {
 			return nil
 		}
 		s.ready = true
-		s.turn, s.request = openRequest(u.Transcript)
+		s.turn = ""
+		turn, request := console.OpenTurn(u.Transcript)
+		if s.request = request; turn != nil {
+			s.turn = turn.ID
+		}
 		if !s.quiet {
 			s.screen.draw(u.Transcript, s.ownMessages)
 		}
@@ -276,22 +279,6 @@ func (s *session) talk(ctx context.Context, text string, lines <-chan string, si
 			}
 		}
 	}
-}
-
-// openRequest returns the oldest turn that waits for an answer with its first question, or else the oldest turn that
-// runs or is queued. Turns within other turns are ignored: they can't be stopped or answered on their own.
-func openRequest(t *transcript.Transcript) (turn string, request *event.Request) {
-	for _, t := range t.Turns {
-		if !t.Unfinished() || !t.Independent() {
-			continue
-		}
-		if len(t.Requests) > 0 {
-			r := t.Requests[0].Request
-			return t.ID, &r
-		}
-		turn = cmp.Or(turn, t.ID)
-	}
-	return turn, nil
 }
 
 // state returns the running turn, its question, and whether the turn of a single message has ended. talk calls it for

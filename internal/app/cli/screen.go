@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -246,7 +245,7 @@ func (s *screen) request(key string, r *transcript.Request) {
 	if len(options) == 0 && r.Kind == event.RequestApproval {
 		options = []string{string(event.Approve), string(event.Deny)}
 	}
-	text := cmp.Or(console.Clean(r.Prompt), "the agent is waiting for "+console.Clean(string(r.Kind))+" "+console.Clean(r.Tool))
+	text := console.Question(&r.Request)
 	if len(options) > 0 {
 		text += " [" + console.Clean(strings.Join(options, "/")) + "]"
 	}

@@ -127,6 +127,31 @@ func TestTruncateKeepsShownFiles(t *testing.T) {
 	}
 }
 
+// A truncate that keeps the files lets a message be sent again with them. Files that are not sent again expire.
+func TestTruncateForResend(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, dir, options{})
+		defer h.close()
+		conv := h.create(alice)
+		m, other := h.put(alice, conv, "a.png", picture), h.put(alice, conv, "b.txt", []byte("words"))
+		h.do(conv, showing(m, other))
+		h.do(conv, gateway.Command{Type: gateway.CommandTruncate, KeepFiles: true})
+		h.do(conv, showing(m))
+		age(t, dir)
+		time.Sleep(49 * time.Hour)
+		synctest.Wait()
+		if _, _, err := h.OpenFile(t.Context(), alice, conv, idOf(other)); !errors.Is(err, gateway.ErrNotFound) || storedIn(t, dir) != 1 {
+			t.Errorf("%d files, %v", storedIn(t, dir), err)
+		}
+		f, _, err := h.OpenFile(t.Context(), alice, conv, idOf(m))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+	})
+}
+
 // The bytes of a data URL are stored as a file, whether a user or an agent sends it. A repeated command stores no second file.
 func TestDataURLs(t *testing.T) {
 	dir := t.TempDir()

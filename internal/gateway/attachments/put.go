@@ -146,6 +146,21 @@ func (s *Store) Release(t gateway.Tx, deleted, remaining []*transcript.Message) 
 	}
 }
 
+// Detach implements [gateway.Attachments]. The records get an expiry, as those of files that no message has shown yet.
+func (s *Store) Detach(ctx context.Context, t gateway.Tx, deleted, remaining []*transcript.Message) error {
+	for _, id := range shownOnlyBy(deleted, remaining, t.Conversation()) {
+		key := journalkey.File(t.Conversation(), id)
+		switch v, err := s.journal.Get(ctx, key); {
+		case errors.Is(err, journal.ErrNotFound): // removed by an operator
+		case err != nil:
+			return gateway.JournalError("look up file", err)
+		default:
+			t.Set(key, v, expiry(lifetime))
+		}
+	}
+	return nil
+}
+
 // shownBy returns the ids of the conversation's files that parts show, each once. Media with other URLs, such as files of other
 // conversations, are left out: they are neither kept nor removed with this conversation.
 func shownBy(parts []event.Part, conversation string) (ids []string) {

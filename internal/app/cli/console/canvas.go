@@ -10,7 +10,7 @@ type canvas struct {
 	area      []string
 	widths    []int
 	width     int // of the terminal at the last frame
-	row       int // of the cursor, within live
+	row       int // of the cursor, within area
 	column    int
 	canReflow bool // the terminal wraps lines again when it becomes narrower
 }

@@ -77,10 +77,10 @@ func (m *model) retry() []effect {
 	switch {
 	case m.turns.id != "":
 		m.viewer.note("The answer is still running; stop it first.")
-	case m.turns.lastID == "":
+	case m.turns.last.ID == "":
 		m.viewer.note("You have not sent a message yet.")
 	default:
-		return []effect{resend{m.turns.before, m.turns.lastID, m.turns.lastText, m.choice}}
+		return []effect{resend{m.turns.before, m.turns.lastText, m.choice, m.turns.last}}
 	}
 	return nil
 }

@@ -1,6 +1,9 @@
 package console
 
-import "github.com/leat-dev/leat/event"
+import (
+	leat "github.com/leat-dev/leat/clients/go"
+	"github.com/leat-dev/leat/event"
+)
 
 // An effect is something that a [model] wants done. Each of them but quit and save ends with a result, which the model gets with
 // [model.take].
@@ -18,10 +21,13 @@ type (
 	startNew struct{ agent string }
 	// listAgents lists the agents, or finds the one with a name or a number.
 	listAgents struct{ choice string }
-	// resend removes the messages after a message, and sends text again.
-	resend struct{ after, id, text, agent string }
-	open   struct{}
-	quit   struct{}
+	// resend removes the messages after a message, and sends one of them again. text is what the user sees of it.
+	resend struct {
+		after, text, agent string
+		message            leat.Message
+	}
+	open struct{}
+	quit struct{}
 	// save adds a message to the file of the history.
 	save struct{ text string }
 )

@@ -10,7 +10,7 @@ import (
 // frame is what the terminal gets: lines that are printed once, and lines that are drawn below them until the next frame.
 type frame struct {
 	Printed, Area           []string
-	CursorRow, CursorColumn int // in Live
+	CursorRow, CursorColumn int // in Area
 	widths                  []int
 }
 
@@ -63,7 +63,7 @@ func (m *model) questionLines(width int) []line {
 	if r == nil {
 		return nil
 	}
-	lines := paragraph("? ", question(r), bold.and(yellow), bold, width)
+	lines := paragraph("? ", Question(r), bold.and(yellow), bold, width)
 	options := r.Options
 	if isYesNo(r) {
 		options = nil

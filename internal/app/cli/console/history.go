@@ -1,7 +1,7 @@
 package console
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -69,7 +69,7 @@ func loadHistory(path string) ([]string, error) {
 	if path == "" {
 		return nil, nil
 	}
-	f, err := os.Open(path)
+	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -77,16 +77,11 @@ func loadHistory(path string) ([]string, error) {
 		return nil, fmt.Errorf("history: %w", err)
 	}
 	var entries []string
-	in := bufio.NewScanner(f)
-	in.Buffer(nil, maxPaste)
-	for in.Scan() {
+	for l := range bytes.Lines(b) {
 		var entry string
-		if json.Unmarshal(in.Bytes(), &entry) == nil { // a line that was cut by a crash is skipped
+		if json.Unmarshal(l, &entry) == nil { // a line that was cut by a crash is skipped
 			entries = append(entries, entry)
 		}
-	}
-	if err := errors.Join(in.Err(), f.Close()); err != nil {
-		return nil, fmt.Errorf("history: %w", err)
 	}
 	if len(entries) <= 2*maxHistory {
 		return entries, nil

@@ -42,7 +42,7 @@ func itemsOf(t *transcript.Transcript, finished map[string]bool) []item {
 		}
 	}
 	for _, m := range t.Messages {
-		if m.Turn != "" {
+		if m.Turn != "" && !finished[m.Turn] {
 			last[m.Turn] = m.ID
 		}
 	}

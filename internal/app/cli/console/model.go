@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	leat "github.com/leat-dev/leat/clients/go"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/transcript"
 )
@@ -38,8 +39,9 @@ type turnState struct {
 	request                *event.Request
 	tokens                 int64
 	cost                   float64
-	// For a retry: the last message of the user, its id, and the id of the message before it.
-	lastText, lastID, before string
+	// For a retry: the last message of the user, its text, and the id of the message before it.
+	last             leat.Message
+	lastText, before string
 }
 
 // newModel returns the interface of a conversation. agent is the name to show, entries are the messages of the history, and newID returns
@@ -84,16 +86,11 @@ func (m *model) recordAnswers(events []event.Event) {
 			continue
 		}
 		result := cmp.Or(string(e.Body.Answer.Decision), "answered")
-		m.viewer.note("? " + question(r) + " → " + Clean(result))
+		m.viewer.note("? " + Question(r) + " → " + Clean(result))
 	}
 }
 
-// question returns the text of a request. If the agent provides none, it names what the agent waits for.
-func question(r *event.Request) string {
-	return cmp.Or(strings.TrimSpace(Clean(r.Prompt)), strings.TrimSpace("the agent is waiting for "+Clean(string(r.Kind))+" "+Clean(r.Tool)))
-}
-
-// stateOf returns the state of the turns. Turns within other turns can't be stopped or answered on their own.
+// stateOf returns the state of the turns.
 func stateOf(t *transcript.Transcript) turnState {
 	var s turnState
 	for _, turn := range t.Turns {
@@ -101,31 +98,47 @@ func stateOf(t *transcript.Transcript) turnState {
 			s.tokens += turn.Usage.Input + turn.Usage.Output
 			s.cost += turn.Usage.Cost
 		}
-		if !turn.Unfinished() || !turn.Independent() {
-			continue
-		}
-		if len(turn.Requests) > 0 && s.request == nil {
-			r := turn.Requests[0].Request
-			s.request, s.id = &r, ""
-		}
-		if s.id == "" {
-			s.id, s.agent, s.phase, s.isQueued = turn.ID, oneLine(Clean(turn.Agent)), oneLine(Clean(turn.Phase)), turn.State == transcript.TurnQueued
-		}
 	}
-	for i, msg := range t.Messages {
-		if msg.Role == event.User {
-			s.lastText, s.lastID, s.before = msg.Visible(), msg.ID, ""
+	turn, request := OpenTurn(t)
+	if turn != nil {
+		s.request, s.id, s.agent, s.phase = request, turn.ID, oneLine(Clean(turn.Agent)), oneLine(Clean(turn.Phase))
+		s.isQueued = turn.State == transcript.TurnQueued
+	}
+	for i, msg := range slices.Backward(t.Messages) {
+		if s.last.ID == "" && msg.Role == event.User {
+			s.last, s.lastText = copyOf(msg), msg.Visible()
 			if i > 0 {
 				s.before = t.Messages[i-1].ID
 			}
 		}
-		for _, p := range msg.Parts {
-			if s.id != "" && msg.Turn == s.id && p.Kind == event.KindTool && !p.Final {
-				s.tool = oneLine(Clean(p.Name))
-			}
+		if turn != nil && msg.Turn == turn.ID && s.tool == "" {
+			s.tool = runningTool(msg)
+		}
+		// What is earlier than the message that the turn answers doesn't belong to it.
+		if s.last.ID != "" && (turn == nil || msg.ID == turn.Answers) {
+			break
 		}
 	}
 	return s
+}
+
+// runningTool returns the name of the last tool of a message that has not ended, or nothing.
+func runningTool(m *transcript.Message) string {
+	for _, p := range slices.Backward(m.Parts) {
+		if p.Kind == event.KindTool && !p.Final {
+			return oneLine(Clean(p.Name))
+		}
+	}
+	return ""
+}
+
+// copyOf returns a message with the content of one in the transcript, to be sent again.
+func copyOf(m *transcript.Message) leat.Message {
+	c := leat.Message{ID: m.ID}
+	for _, p := range m.Parts {
+		c.Parts = append(c.Parts, event.Part{Kind: p.Kind, Text: p.Text(event.Text), Media: p.Media, Data: p.Data})
+	}
+	return c
 }
 
 // press takes a key or text, and returns what is to be done.
@@ -236,6 +249,13 @@ func (m *model) send(text string) []effect {
 	return effects
 }
 
+// offer puts the text of a message that was not sent into the input, unless the user has begun another.
+func (m *model) offer(text string) {
+	if m.editor.isEmpty() {
+		m.editor.setText(text)
+	}
+}
+
 // take takes the outcome of an effect.
 func (m *model) take(r result) {
 	if r.err != nil {
@@ -246,12 +266,13 @@ func (m *model) take(r result) {
 	}
 	switch e := r.effect.(type) {
 	case send:
-		if r.err == nil {
-			break
+		if r.err != nil {
+			m.outbox = slices.DeleteFunc(m.outbox, func(s sentMessage) bool { return s.id == e.id })
+			m.offer(e.text)
 		}
-		m.outbox = slices.DeleteFunc(m.outbox, func(s sentMessage) bool { return s.id == e.id })
-		if m.editor.isEmpty() {
-			m.editor.setText(e.text) // to be sent again
+	case resend:
+		if r.err != nil {
+			m.offer(e.text) // the message may have been removed already
 		}
 	case startNew:
 		if r.err == nil {

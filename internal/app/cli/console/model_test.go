@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	leat "github.com/leat-dev/leat/clients/go"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/base/markup"
 	"github.com/leat-dev/leat/transcript"
@@ -130,6 +131,11 @@ var (
 	complete = turn(event.TurnEnd, event.Body{Outcome: event.Completed})
 )
 
+// withFile is a message of the user with a file.
+var withFile = event.Event{Type: event.MessageAdd, Message: "u", Body: &event.Body{Role: event.User, Parts: []event.Part{
+	{Kind: event.KindText, Text: "look"}, {Kind: event.KindMedia, Media: &event.Media{URL: "/a.png", MIME: "image/png"}},
+}}}
+
 // What is on the screen and in the scrollback at the end.
 func TestModel(t *testing.T) {
 	const footer = "\n\ndemo · ready · /help\n› "
@@ -230,7 +236,13 @@ func TestKeysOfTheModel(t *testing.T) {
 		{"Tab completes", nil, []string{"/op", "<tab>", "<enter>"}, []effect{open{}, save{"/open"}}},
 		{"a path is a message", nil, []string{"/etc/hosts?", "<enter>"}, []effect{send{"id-1", "/etc/hosts?", ""}, save{"/etc/hosts?"}}},
 		{"two slashes", nil, []string{"//status", "<enter>"}, []effect{send{"id-1", "/status", ""}, save{"/status"}}},
-		{"retry", append(starts, turn(event.TurnEnd, event.Body{Outcome: event.Failed})), []string{"/retry", "<enter>"}, []effect{resend{"", "u", "hi", ""}, save{"/retry"}}},
+		{"retry", append(starts, turn(event.TurnEnd, event.Body{Outcome: event.Failed})), []string{"/retry", "<enter>"}, []effect{resend{"", "hi", "", leat.Message{ID: "u", Parts: []event.Part{{Kind: event.KindText, Text: "hi"}}}}, save{"/retry"}}},
+		{
+			"retry with a file",
+			append([]event.Event{user("a", "first")}, withFile, turn(event.TurnStart, event.Body{}), turn(event.TurnEnd, event.Body{Outcome: event.Failed})),
+			[]string{"/retry", "<enter>"},
+			[]effect{resend{"a", "look", "", leat.Message{ID: "u", Parts: withFile.Body.Parts}}, save{"/retry"}},
+		},
 		{"retry while it runs", starts, []string{"/retry", "<enter>"}, []effect{save{"/retry"}}},
 	}
 	for _, tt := range tests {
@@ -264,9 +276,28 @@ func TestResults(t *testing.T) {
 	if got := s.keys("<enter>"); len(got) == 0 || got[0] != effect(send{"id-2", "hello", "b"}) {
 		t.Errorf("the next message: %v", got)
 	}
+	s.m.editor.setText("")
+	s.m.take(result{effect: resend{text: "again"}, err: errors.New("retry: refused")})
+	if got := s.m.editor.text(); got != "again" {
+		t.Errorf("after a refused retry the input is %q", got)
+	}
 	s.m.take(result{effect: startNew{}, text: "d"})
 	if s.m.conversation != "d" || s.m.agent != "b" || len(s.m.outbox) != 0 {
 		t.Errorf("after /new: %+v", s.m)
+	}
+}
+
+// The status names the running tool, also after a message that was added to the answer.
+func TestRunningTool(t *testing.T) {
+	s := newStage(t, 60, 20)
+	s.play(starts...)
+	s.play(part("ls", event.KindTool), user("v", "and this"))
+	if got := s.screen(); !strings.Contains(got, "demo · running ls · Esc stops") {
+		t.Errorf("the tool is not named:\n%s", got)
+	}
+	s.play(update("ls", event.Body{State: event.PartDone}), end("ls"))
+	if got := s.frame(); !strings.Contains(strings.Join(got, "\n"), "demo · answering") {
+		t.Errorf("after the tool: %q", got)
 	}
 }
 

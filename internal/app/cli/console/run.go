@@ -32,7 +32,7 @@ const (
 	frameTime = 33 * time.Millisecond
 	// escapeTime is how long an escape character waits for the rest of a sequence before it is the key Escape.
 	escapeTime = 50 * time.Millisecond
-	// sendTime is how long leaving waits for a message that is on its way.
+	// sendTime is how long leaving waits for messages, answers and stops that are on their way.
 	sendTime = 5 * time.Second
 )
 
@@ -52,15 +52,15 @@ type program struct {
 func Run(ctx context.Context, o Options) (conversation string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	entries, err := loadHistory(o.HistoryPath)
-	if err != nil {
-		return o.Conversation, err
-	}
+	entries, historyErr := loadHistory(o.HistoryPath)
 	restore, err := enterRaw(o.Input, o.Output)
 	if err != nil {
 		return o.Conversation, fmt.Errorf("terminal: %w", err)
 	}
 	p := &program{Options: o, ctx: ctx, model: newModel(o.Conversation, o.Agent, entries, uuid.NewString)}
+	if historyErr != nil {
+		p.model.take(result{note: historyErr.Error()}) // the chat works without it
+	}
 	p.canvas.canReflow = o.Getenv("XTERM_VERSION") == "" && o.Getenv("TERM") != "linux" && o.Getenv("STY") == ""
 	p.runner = runner{ctx: ctx, client: o.Client, getenv: o.Getenv, conversation: o.Conversation, isUntitled: o.Untitled, results: make(chan result)}
 	_, err = io.WriteString(o.Output, "\x1b[?2004h") // bracketed paste

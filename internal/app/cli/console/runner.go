@@ -26,6 +26,7 @@ type runner struct {
 
 	queue      []effect // messages behind the one that is being sent
 	isSending  bool
+	unanswered int // requests that change something, for whose results leaving waits
 	results    chan result
 	goroutines sync.WaitGroup
 }
@@ -38,6 +39,9 @@ func (r *runner) begin(e effect) {
 			return
 		}
 		r.isSending = true
+	}
+	if isChange(e) {
+		r.unanswered++
 	}
 	conversation, isUntitled := r.conversation, r.isUntitled
 	if _, ok := e.(send); ok {
@@ -62,8 +66,20 @@ func isMessage(e effect) bool {
 	return false
 }
 
+// isChange reports whether an effect changes something on the gateway.
+func isChange(e effect) bool {
+	switch e.(type) {
+	case answer, stop:
+		return true
+	}
+	return isMessage(e)
+}
+
 // complete takes a result, and sends the next message.
 func (r *runner) complete(result result) {
+	if isChange(result.effect) {
+		r.unanswered--
+	}
 	if !isMessage(result.effect) {
 		return
 	}
@@ -78,10 +94,10 @@ func (r *runner) complete(result result) {
 	}
 }
 
-// finish waits until the messages that were typed before the user left are sent, for at most a limit.
+// finish waits until what the user typed before leaving is carried out: messages, answers and stops. It waits for at most a limit.
 func (r *runner) finish(limit time.Duration) {
 	timeout := time.After(limit)
-	for r.isSending {
+	for r.unanswered > 0 {
 		select {
 		case result := <-r.results:
 			r.complete(result)
@@ -104,9 +120,9 @@ func (r *runner) run(e effect, conversation string, isUntitled bool) result {
 		}
 		return result{}
 	case resend:
-		_, err := r.client.Do(r.ctx, conversation, leat.Command{Type: "truncate", After: e.after})
+		_, err := r.client.Do(r.ctx, conversation, leat.Command{Type: "truncate", After: e.after, KeepFiles: true})
 		if err == nil {
-			err = r.send(conversation, leat.Message{ID: e.id, Text: e.text}, e.agent)
+			err = r.send(conversation, e.message, e.agent)
 		}
 		return result{err: describe("retry", err)}
 	case answer:
