@@ -15,6 +15,7 @@ import (
 type backupCmd struct {
 	remote
 	Data string `help:"Data folder of a gateway that is not running. By default, the running gateway makes the backup." placeholder:"DIR"`
+	JSON bool   `name:"json" help:"Print the file and its size as JSON."`
 	File string `arg:"" help:"File to create; it must not exist."`
 }
 
@@ -22,7 +23,7 @@ func (c *backupCmd) Run(a *app) error {
 	if c.Data != "" {
 		return c.local(a)
 	}
-	return a.save("backup", c.File, "", func(w io.Writer) (int64, error) {
+	return saving{Output: c.File, JSON: c.JSON}.save(a, "backup", "", func(w io.Writer) (int64, error) {
 		n, err := c.client().Backup(a.ctx, w)
 		return n, c.explain(err)
 	})
@@ -39,13 +40,21 @@ func (c *backupCmd) local(a *app) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(j.Backup(a.ctx, c.File), j.Close())
+	if err := errors.Join(j.Backup(a.ctx, c.File), j.Close()); err != nil || !c.JSON {
+		return err
+	}
+	info, err := os.Stat(c.File)
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	return a.printJSON(savedFile{c.File, info.Size()}, nil)
 }
 
 // restoreCmd creates a data folder from a backup. It never writes to a folder that contains data: to go back to a
 // backup, the operator moves the old folder away first, and can still return to it.
 type restoreCmd struct {
 	Data string `help:"Data folder to create; it must not contain data yet. Default: the data folder of serve." placeholder:"DIR" env:"LEAT_DATA"`
+	JSON bool   `name:"json" help:"Print the data folder as JSON."`
 	File string `arg:"" help:"Backup to restore." type:"existingfile"`
 }
 
@@ -60,6 +69,9 @@ func (c *restoreCmd) Run(a *app) error {
 	}
 	if err := sqlite.Restore(a.ctx, c.File, c.Data); err != nil {
 		return err
+	}
+	if c.JSON {
+		return a.printJSON(map[string]string{"data": c.Data}, nil)
 	}
 	fmt.Fprintf(a.stderr, "restored to %s\n", c.Data)
 	return nil

@@ -19,13 +19,13 @@ type exportCmd struct {
 	operator
 	Subject string `required:"" help:"Subject whose data to export." placeholder:"ID"`
 	Tenant  string `help:"The tenant of the subject." placeholder:"ID"`
-	Output  string `short:"o" help:"File to create; it must not exist. Default: standard output." placeholder:"FILE"`
+	saving
 }
 
 func (c *exportCmd) Run(a *app) error {
 	ctx, cancel := a.interruptible()
 	defer cancel()
-	return a.save("export", c.Output, "", func(w io.Writer) (int64, error) {
+	return c.save(a, "export", "", func(w io.Writer) (int64, error) {
 		n, err := c.client().Export(ctx, c.Tenant, c.Subject, w)
 		return n, c.explain(err)
 	})

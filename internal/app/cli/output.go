@@ -29,25 +29,43 @@ func (a *app) interruptible() (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(a.ctx, os.Interrupt, syscall.SIGTERM)
 }
 
+// saving has the flags of commands that write a file.
+type saving struct {
+	Output string `short:"o" help:"File to create; it must not exist. Default: standard output." placeholder:"FILE"`
+	JSON   bool   `name:"json" help:"With --output: print the file and its size as JSON."`
+}
+
+// savedFile is what --json prints about a new file.
+type savedFile struct {
+	File  string `json:"file"`
+	Bytes int64  `json:"bytes"`
+}
+
 // save passes a writer of a new file to write, and then prints the file's size, followed by hint. If file is empty,
 // write gets standard output. command is the prefix of an error.
 //
 // The file is created exclusively, so that no command overwrites an earlier export or backup, and only its user can
 // read it. If write fails, the incomplete file is removed, so that it can't be mistaken for a complete one.
-func (a *app) save(command, file, hint string, write func(io.Writer) (int64, error)) error {
-	if file == "" {
+func (s saving) save(a *app, command, hint string, write func(io.Writer) (int64, error)) error {
+	if s.Output == "" {
+		if s.JSON {
+			return fmt.Errorf("%w: --json needs --output", errUsage)
+		}
 		_, err := write(a.terminalSafe(a.stdout))
 		return err
 	}
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(s.Output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("%s: %w", command, err)
 	}
 	n, err := write(f)
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(file))
+		return errors.Join(err, os.Remove(s.Output))
 	}
-	fmt.Fprintf(a.stderr, "%s: %d bytes%s\n", file, n, hint)
+	if s.JSON {
+		return a.printJSON(savedFile{s.Output, n}, nil)
+	}
+	fmt.Fprintf(a.stderr, "%s: %d bytes%s\n", s.Output, n, hint)
 	return nil
 }
 

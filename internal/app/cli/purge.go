@@ -82,7 +82,7 @@ type holdCmd struct {
 	Tenant       string `help:"The tenant of the subject." placeholder:"ID"`
 	Release      bool   `help:"Remove the hold."`
 	List         bool   `help:"List the current holds."`
-	JSON         bool   `name:"json" help:"With --list: print JSON, one line for each hold."`
+	JSON         bool   `name:"json" help:"Print JSON, one line for each hold."`
 }
 
 // Run lists the legal holds, or places or releases one. Placing a hold that exists changes nothing, and prints since when it
@@ -106,8 +106,8 @@ func (c *holdCmd) Run(a *app) error {
 		return nil
 	}
 	h, err := c.client().Hold(a.ctx, h)
-	if err != nil {
-		return c.explain(err)
+	if err != nil || c.JSON {
+		return a.printJSON(h, c.explain(err))
 	}
 	fmt.Fprintf(a.stderr, "held since %s\n", stamp(h.Since))
 	return nil

@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	leat "github.com/leat-dev/leat/clients/go"
@@ -57,65 +55,4 @@ func (a *app) text(words []string) (string, error) {
 		return "", fmt.Errorf("%w: the message is empty", errUsage)
 	}
 	return text, nil
-}
-
-// stopCmd stops one turn, or all turns of a conversation. The partial answers stay. A turn that has already ended is
-// reported, but is not an error, because the user wanted it to end.
-type stopCmd struct {
-	remote
-	JSON         bool   `name:"json" help:"Print the acknowledgements as JSON, one on each line."`
-	Conversation string `arg:"" help:"Id of the conversation, or the beginning of its id."`
-	Turn         string `arg:"" optional:"" help:"Id of the turn. Default: all running and queued turns."`
-}
-
-// Run stops the turns one after another. If one can't be stopped, the others are still stopped, and the errors are
-// joined.
-func (c *stopCmd) Run(a *app) error {
-	client := c.client()
-	conversation, err := findConversation(a.ctx, client, c.Conversation)
-	if err != nil {
-		return c.explain(err)
-	}
-	turns := []string{c.Turn}
-	if c.Turn == "" {
-		if turns, err = unfinished(a, client, conversation); err != nil {
-			return c.explain(err)
-		}
-	}
-	var errs []error
-	for _, turn := range turns {
-		ack, err := client.Stop(a.ctx, conversation, turn)
-		switch {
-		case err != nil:
-			err = c.explain(err)
-		case c.JSON:
-			err = a.printJSON(ack, nil)
-		case ack.AlreadyEnded:
-			_, err = fmt.Fprintf(a.stdout, "%s had already ended\n", turn)
-		default:
-			_, err = fmt.Fprintf(a.stdout, "%s stopped\n", turn)
-		}
-		errs = append(errs, err)
-	}
-	// Without --json the command prints a line for each turn, so silence would look like a failure.
-	if len(turns) == 0 {
-		fmt.Fprintln(a.stderr, "leat: no turn is running")
-	}
-	return errors.Join(errs...)
-}
-
-// unfinished returns the turns of a conversation that can be stopped, newest first. In that order, stopping a turn doesn't start a queued
-// one.
-func unfinished(a *app, client *leat.Client, conversation string) ([]string, error) {
-	t, err := client.Transcript(a.ctx, conversation)
-	if err != nil {
-		return nil, err
-	}
-	var turns []string
-	for _, turn := range slices.Backward(t.Turns) {
-		if turn.Unfinished() && turn.Independent() {
-			turns = append(turns, turn.ID)
-		}
-	}
-	return turns, nil
 }
