@@ -11,7 +11,7 @@ import { follow, list } from "./list";
 import { Rail } from "./Rail";
 import { open, openOverview, route } from "./route";
 import { useStore } from "./store";
-import { theme } from "./theme";
+import { theme, toggleTheme } from "./theme";
 import { focusOnMount } from "./ui/focus";
 import { LazyPart } from "./ui/LazyPart";
 import { useNarrow } from "./ui/over";
@@ -37,7 +37,8 @@ export function App() {
     const timer = setTimeout(() => void load(), failures === 0 ? 0 : retryDelay);
     return () => clearTimeout(timer);
   }, [load, failures]);
-  if (!user) return failures > 0 ? <p className="alone" role="status">The gateway can’t be reached. Retrying…</p> : null;
+  // The first paint, which is in index.html, stays until the session is known.
+  if (!user) return failures > 0 ? <p className="alone" role="status">The gateway can’t be reached. Retrying…</p> : <div className="opening"><strong>Leat</strong></div>;
   if (user.tokenNeeded && !user.authenticated) return <SignIn signedIn={load} />;
   return <Page session={user} signedOut={load} />;
 }
@@ -90,7 +91,7 @@ function Page({ session: user, signedOut }: { session: Session; signedOut: () =>
     { group: "Go to", name: "New conversation", key: "new", run: () => { open(""); document.getElementById("composer")?.focus(); } },
     ...(operator ? [{ group: "Go to", name: "Overview", run: openOverview }] : []),
     ...(operator && attaches ? [{ group: "Go to", name: "Attach a session…", run: () => layer.set("attach") }] : []),
-    { group: "This page", name: dark ? "Light theme" : "Dark theme", run: () => theme.set(dark ? "light" : "dark") },
+    { group: "This page", name: dark ? "Light theme" : "Dark theme", run: toggleTheme },
     { group: "This page", name: "Settings", run: () => layer.set("settings") },
     { group: "This page", name: "Keyboard shortcuts", key: "help", run: () => layer.set("keys") },
     { group: "", name: "", hidden: true, key: "palette", run: () => layer.change((l) => (l === "palette" ? "" : "palette")) },

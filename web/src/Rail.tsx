@@ -10,7 +10,7 @@ import { list, type Entry, refresh } from "./list";
 import { open as goTo, openOverview, route } from "./route";
 import { SignOut } from "./SignOut";
 import { useStore } from "./store";
-import { theme } from "./theme";
+import { theme, toggleTheme } from "./theme";
 import { ago } from "./time";
 import { focusOnMount } from "./ui/focus";
 import { Icon } from "./ui/Icon";
@@ -50,7 +50,7 @@ export function Rail({ current, session, opened, open, close }: RailProps) {
           <Icon name="menu" />{news && <span className="unread" />}
         </button>
         <strong>Leat</strong>
-        <button type="button" className="quiet" aria-label={dark ? "Light theme" : "Dark theme"} title={dark ? "Light theme" : "Dark theme"} onClick={() => theme.set(dark ? "light" : "dark")}>
+        <button type="button" className="quiet" aria-label={dark ? "Light theme" : "Dark theme"} title={dark ? "Light theme" : "Dark theme"} onClick={toggleTheme}>
           <Icon name={dark ? "sun" : "moon"} />
         </button>
         <button type="button" className="quiet only-narrow" aria-label="Close" data-first onClick={close}><Icon name="close" /></button>

@@ -25,7 +25,7 @@ import (
 // policy lets the page load its own files and talk to its own gateway, and nothing else. Pictures may come as data, and no string
 // becomes a script or markup.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' data: blob:; connect-src 'self'; " +
-	"frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+	"frame-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // Register adds the page at / and its files below /ui/. If detector is not nil, the page can load it in a frame.
 func Register(s *server.Server, detector *vad.Archive) {
@@ -67,6 +67,9 @@ var types = map[string]string{
 	".css":  "text/css; charset=utf-8",
 	".js":   "text/javascript; charset=utf-8",
 	".svg":  "image/svg+xml",
+	".png":  "image/png",
+
+	".webmanifest": "application/manifest+json",
 }
 
 // file is a file of the page. It is the same for all users.

@@ -1,4 +1,4 @@
-// Before the first paint: the theme that was chosen, else the system's.
+// Before the first paint: the theme that was chosen, else the system's. src/theme.ts follows later changes.
 {
   let chosen = null;
   try {
@@ -6,6 +6,7 @@
   } catch {
     // A browser that keeps nothing.
   }
-  const dark = chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  const dark = chosen === "dark" || (chosen !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
   document.documentElement.dataset.theme = dark ? "dark" : "light";
+  document.querySelector('meta[name="theme-color"]').content = dark ? "#111416" : "#fbfbfa";
 }

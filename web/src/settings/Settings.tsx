@@ -1,7 +1,7 @@
 // The settings of this browser.
 
 import { useStore } from "../store";
-import { theme } from "../theme";
+import { type ThemeChoice, themeChoice, themes } from "../theme";
 import { Sheet } from "../ui/Sheet";
 import { type ReadAloud, readAloud, readings, shortcutsOn } from "./settings";
 
@@ -11,12 +11,25 @@ const words: Record<ReadAloud, [string, string]> = {
   off: ["Off", "Only when an answer starts and when it is complete."],
 };
 
+const themeWords: Record<ThemeChoice, [string, string]> = {
+  system: ["System", "Follows the setting of this device."],
+  light: ["Light", ""],
+  dark: ["Dark", ""],
+};
+
 export default function Settings({ close }: { close: () => void }) {
   const readMode = useStore(readAloud);
   const on = useStore(shortcutsOn);
-  const dark = useStore(theme) === "dark";
+  const choice = useStore(themeChoice);
   return (
     <Sheet name="Settings" close={close}>
+      <fieldset>
+        <legend>Theme</legend>
+        {themes.map((t) => (
+          <label key={t}><input type="radio" name="theme" checked={choice === t} onChange={() => themeChoice.set(t)} />
+            <span><strong>{themeWords[t][0]}</strong>{themeWords[t][1] && <span className="muted"> {themeWords[t][1]}</span>}</span></label>
+        ))}
+      </fieldset>
       <fieldset>
         <legend>Read answers</legend>
         <p className="muted">When a screen reader reads answers aloud. Questions and errors are always announced.</p>
@@ -29,12 +42,6 @@ export default function Settings({ close }: { close: () => void }) {
         <legend>Keyboard shortcuts</legend>
         <label><input type="checkbox" checked={on} onChange={(e) => shortcutsOn.set(e.target.checked)} />
           <span><strong>Use keyboard shortcuts</strong><span className="muted"> Enter and the arrow keys work without them too.</span></span></label>
-      </fieldset>
-      <fieldset>
-        <legend>Theme</legend>
-        {(["light", "dark"] as const).map((t) => (
-          <label key={t}><input type="radio" name="theme" checked={dark === (t === "dark")} onChange={() => theme.set(t)} /><span><strong>{t === "dark" ? "Dark" : "Light"}</strong></span></label>
-        ))}
       </fieldset>
     </Sheet>
   );
