@@ -173,5 +173,5 @@ func (k *Kind) options() []string {
 	for i, o := range k.Options {
 		names[i] = o.Name
 	}
-	return append(names, silence)
+	return append(names, silence, description, suggestions)
 }

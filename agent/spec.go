@@ -22,13 +22,20 @@ type Spec struct {
 	Options map[string]string
 	// Silence is how long a turn may make no progress. 0 is the gateway's default, and a negative value means no limit.
 	Silence time.Duration
+	// Description and Suggestions override those of a [Describer].
+	Description string
+	Suggestions []string
 }
 
 // maxName is the maximum length of a name, in bytes. Names are short because the first event of each turn contains one.
 const maxName = 64
 
-// silence is the name of the option that every kind has.
-const silence = "silence"
+// The names of the options that every kind has. The suggestions are separated by line breaks.
+const (
+	silence     = "silence"
+	description = "description"
+	suggestions = "suggestions"
+)
 
 // ParseSpec parses the written form of a spec. The target ends at the first question mark, so a target that contains one can only be written
 // in the configuration file. A plain URL is of kind http. Keys and values are encoded as in the query of a URL. Errors begin with the spec
@@ -70,19 +77,33 @@ func ParseSpec(s string) (Spec, error) {
 
 // SetOptions sets the spec's options, and the fields for options that every kind has.
 func (s *Spec) SetOptions(options map[string]string) error {
-	s.Options, s.Silence = maps.Clone(options), 0
-	v, ok := s.Options[silence]
-	if !ok {
-		return nil
+	s.Options, s.Silence, s.Description, s.Suggestions = maps.Clone(options), 0, "", nil
+	if v, ok := s.Options[silence]; ok {
+		delete(s.Options, silence)
+		d, err := time.ParseDuration(v)
+		if err != nil || d < 0 {
+			return fmt.Errorf("%s: invalid duration %q; use one such as 90s, or 0 for no limit", silence, v)
+		}
+		if s.Silence = d; d == 0 {
+			s.Silence = -1
+		}
 	}
-	delete(s.Options, silence)
-	d, err := time.ParseDuration(v)
-	if err != nil || d < 0 {
-		return fmt.Errorf("%s: invalid duration %q; use one such as 90s, or 0 for no limit", silence, v)
+	return s.setIntroduction()
+}
+
+// setIntroduction sets the description and the suggestions from the options with these names.
+func (s *Spec) setIntroduction() error {
+	text, lines := s.Options[description], s.Options[suggestions]
+	delete(s.Options, description)
+	delete(s.Options, suggestions)
+	var messages []string
+	if lines != "" {
+		messages = strings.Split(strings.TrimSuffix(lines, "\n"), "\n")
 	}
-	if s.Silence = d; d == 0 {
-		s.Silence = -1
+	if err := checkIntroduction(text, messages); err != nil {
+		return err
 	}
+	s.Description, s.Suggestions = text, messages
 	return nil
 }
 
@@ -142,6 +163,12 @@ func (s Spec) String() string {
 	}
 	if s.Silence != 0 {
 		add(silence, max(s.Silence, 0).String())
+	}
+	if s.Description != "" {
+		add(description, s.Description)
+	}
+	if len(s.Suggestions) > 0 {
+		add(suggestions, strings.Join(s.Suggestions, "\n"))
 	}
 	return b.String()
 }

@@ -105,10 +105,10 @@ func TestKinds(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain":           "",
 		"plain:x":         `kind plain has no target`,
-		"plain?x=1":       `kind plain has no option "x"; it has silence`,
+		"plain?x=1":       `kind plain has no option "x"; it has silence, description, suggestions`,
 		"file":            `kind file needs a target: file:FILE`,
 		"n=file:x":        `agent n: boom`,
-		"file:x?sped=2":   `no option "sped"; it has speed, key, silence`,
+		"file:x?sped=2":   `no option "sped"; it has speed, key, silence, description, suggestions`,
 		"nothing":         `unknown kind "nothing"; use one of plain, file`,
 		"file:x?key=s3cr": `boom`,
 	} {
@@ -145,6 +145,36 @@ func TestSpecFloat(t *testing.T) {
 		}
 		if err != nil || got != want {
 			t.Errorf("%q: %v, %v", v, got, err)
+		}
+	}
+}
+
+func TestIntroduction(t *testing.T) {
+	spec, err := agent.ParseSpec("demo?description=Counts.&suggestions=One%0ATwo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := agent.Spec{Name: "demo", Kind: "demo", Options: map[string]string{}, Description: "Counts.", Suggestions: []string{"One", "Two"}}
+	if d := cmp.Diff(want, spec); d != "" {
+		t.Error(d)
+	}
+	again, err := agent.ParseSpec(spec.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(spec, again); d != "" {
+		t.Error(d)
+	}
+	for in, want := range map[string]string{
+		"demo?description=one%0Atwo":                       "one line",
+		"demo?description=+":                               "one line",
+		"demo?description=" + strings.Repeat("x", 201):     "200 bytes",
+		"demo?suggestions=a%0A%0Ab":                        "one line",
+		"demo?suggestions=1%0A2%0A3%0A4%0A5":               "5 suggestions; at most 4",
+		"demo?suggestions=a%0A" + strings.Repeat("x", 201): "200 bytes",
+	} {
+		if _, err := agent.ParseSpec(in); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", in, err, want)
 		}
 	}
 }

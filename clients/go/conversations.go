@@ -29,7 +29,16 @@ type Conversation struct {
 	// Unread is true if an agent has written after Read, the seq up to which the caller has read the conversation.
 	Unread bool  `json:"unread,omitempty"`
 	Read   int64 `json:"read,omitempty"`
+	// Waiting is true if a turn waits for a person.
+	Waiting bool `json:"waiting,omitempty"`
 }
+
+// Keys of [Conversation.Metadata] with which clients sort and hide conversations. The value is true, or null to remove the
+// key. [Client.Do] changes them with a command of the type update.
+const (
+	MetaPinned   = "pinned"   // listed first
+	MetaArchived = "archived" // listed in the archive only
+)
 
 // Grant gives a subject access to a conversation.
 type Grant struct {
@@ -102,6 +111,12 @@ type Agent struct {
 	Steers  bool   `json:"steers,omitempty"` // a running turn accepts further messages
 	// Sessions is true if the upstream's own sessions can be listed and continued; see [Client.Sessions].
 	Sessions bool `json:"sessions,omitempty"`
+	// Description and Suggestions introduce the agent: in one line, and with messages to begin with.
+	Description string   `json:"description,omitempty"`
+	Suggestions []string `json:"suggestions,omitempty"`
+	// State is the last known health: "up", "down", "failing" or "starting"; empty if unknown. Reason, for admins, says why it isn't up.
+	State  string `json:"state,omitempty"`
+	Reason string `json:"reason,omitempty"`
 }
 
 // Agents returns the agents that the caller may use.

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -15,11 +16,12 @@ type Catalog struct {
 	agents       Directory
 	defaultAgent string
 	dialects     dialect.Registry
+	condition    func(agent string) (state, reason string) // nil: unknown
 }
 
 // Catalog returns the gateway's catalog.
 func (g *Gateway) Catalog() *Catalog {
-	return &Catalog{g.cfg.Agents, g.cfg.DefaultAgent, g.cfg.Dialects}
+	return &Catalog{g.cfg.Agents, g.cfg.DefaultAgent, g.cfg.Dialects, g.cfg.Condition}
 }
 
 // AgentInfo describes an agent.
@@ -27,6 +29,13 @@ type AgentInfo struct {
 	Name    string `json:"name"`
 	Kind    string `json:"kind"`
 	Default bool   `json:"default,omitempty"`
+	// Description and Suggestions introduce the agent to people: in one line, and with messages to begin with.
+	Description string   `json:"description,omitempty"`
+	Suggestions []string `json:"suggestions,omitempty"`
+	// State is the last known health: "up", "down", "failing" or "starting". It is empty if unknown. Reason says why the agent isn't up,
+	// for admins only, because it can contain addresses and paths.
+	State  string `json:"state,omitempty"`
+	Reason string `json:"reason,omitempty"`
 	// Steers reports whether a running turn may take further messages. The agent decides on each message.
 	Steers bool `json:"steers,omitempty"`
 	// Sessions reports whether an operator can list the sessions of its upstream and attach one.
@@ -50,12 +59,30 @@ func (c *Catalog) Agents(p Principal) []AgentInfo {
 		_, steers := a.Agent.(agent.Steerer)
 		_, attaches := a.Agent.(agent.Attacher)
 		info := AgentInfo{Name: name, Kind: a.Kind, Default: name == c.defaultAgent, Steers: steers, Sessions: attaches}
+		info.Description, info.Suggestions = introduction(a)
+		if c.condition != nil {
+			info.State, info.Reason = c.condition(name)
+		}
+		if !p.Admin {
+			info.Reason = ""
+		}
 		if o, ok := a.Agent.(agent.Compactor); ok {
 			info.Compact = o.CompactCommand()
 		}
 		infos = append(infos, info)
 	}
 	return infos
+}
+
+// introduction returns the configured description and suggestions of an agent. Each that is not configured comes from the agent itself.
+func introduction(a Agent) (description string, suggestions []string) {
+	if d, ok := a.Agent.(agent.Describer); ok {
+		description, suggestions = d.Describe()
+	}
+	if len(a.Suggestions) > 0 {
+		suggestions = a.Suggestions
+	}
+	return cmp.Or(a.Description, description), suggestions
 }
 
 // Check lists the agents for an operator, with the result of a check of each. The checks run concurrently.

@@ -80,6 +80,9 @@ type Hooks struct {
 	Drained func(ctx context.Context)
 	// Tracer traces turns.
 	Tracer Tracer
+	// Condition, if set, returns the health of an agent in one word, such as "up" or "down", and why it isn't up, for operators. Both are
+	// empty if unknown. It must not block.
+	Condition func(agent string) (state, reason string)
 	// Admit refuses new turns of an agent with a *Rejection, for example while the agent is paused. If it is nil, all are admitted.
 	Admit func(agent string) error
 }

@@ -49,6 +49,9 @@ type Agent struct {
 	Silence time.Duration
 	// Kind is the kind of the agent, such as "demo" or "replay", for listings.
 	Kind string
+	// Description and Suggestions introduce the agent to people; see [agent.Describer]. If they are empty, those of the agent are used.
+	Description string
+	Suggestions []string
 	// Secrets are masked in captures and logs, in addition to everything that looks like a secret.
 	Secrets []string
 	// Discover lists what the agent's upstream offers. It is nil if the agent can't.

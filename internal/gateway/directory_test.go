@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"reflect"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -41,7 +42,7 @@ func TestAgentOfEachPrincipal(t *testing.T) {
 		h := newTestGateway(t, nil, nil, func(c *gateway.Config) { c.Agents = own{may} })
 		defer h.close()
 		for _, p := range []gateway.Principal{alice, bob} {
-			if got := h.Catalog().Agents(p); len(got) != 1 || got[0] != (gateway.AgentInfo{Name: "mine", Kind: "own"}) {
+			if got := h.Catalog().Agents(p); len(got) != 1 || !reflect.DeepEqual(got[0], gateway.AgentInfo{Name: "mine", Kind: "own"}) {
 				t.Errorf("%s may name %+v", p.Subject, got)
 			}
 			s, _, err := h.Create(t.Context(), p, gateway.CreateOptions{Agent: "mine"})
@@ -173,6 +174,39 @@ func TestAgentsComeAndGo(t *testing.T) {
 		after.want(t, 1, 1)
 		if err := r.Add("x", gateway.Agent{Agent: newKeeping()}); err == nil || len(r.Names(agent.Principal{})) != 0 {
 			t.Error("an agent came after the end")
+		}
+	})
+}
+
+// introduced is an agent that introduces itself.
+type introduced struct{ agentFunc }
+
+func (introduced) Describe() (string, []string) { return "Own words.", []string{"Hello"} }
+
+// The configuration overrides an agent's own introduction, and only admins read why an agent is down.
+func TestIntroductions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		echoes := introduced{agentFunc(echo)}
+		h := newTestGateway(t, nil, nil, func(c *gateway.Config) {
+			c.Agents = gateway.Agents{"a": {Agent: echoes}, "b": {Agent: echoes, Description: "Configured.", Suggestions: []string{"Hi", "Ho"}}}
+			c.Condition = func(name string) (state, reason string) {
+				if name == "b" {
+					return "down", "connection to 10.0.0.1 refused"
+				}
+				return "", ""
+			}
+		})
+		defer h.close()
+		want := []gateway.AgentInfo{
+			{Name: "a", Description: "Own words.", Suggestions: []string{"Hello"}},
+			{Name: "b", Description: "Configured.", Suggestions: []string{"Hi", "Ho"}, State: "down", Reason: "connection to 10.0.0.1 refused"},
+		}
+		if got := h.Catalog().Agents(admin); !reflect.DeepEqual(got, want) {
+			t.Errorf("admin: %+v", got)
+		}
+		want[1].Reason = ""
+		if got := h.Catalog().Agents(alice); !reflect.DeepEqual(got, want) {
+			t.Errorf("alice: %+v", got)
 		}
 	})
 }

@@ -123,6 +123,7 @@ func (tn *turn) add(t *tx, events []event.Event) {
 		case event.TurnWait:
 			req := *e.Get().Request
 			tn.requests[req.ID] = true
+			t.setWaiting(tn.id, true)
 			tn.clock.pause()
 			t.afterCommit(func() { tn.limit(req.ID, tn.writer.core.settings().WaitLimit) })
 		case event.TurnResume:
@@ -143,6 +144,7 @@ func (tn *turn) resolve(t *tx, a event.Answer) {
 	tn.answeredAt.Store(nowMillis()) // from now on the limit on silence counts again
 	delete(tn.requests, a.ID)
 	if len(tn.requests) == 0 {
+		t.setWaiting(tn.id, false)
 		t.setKey(journalkey.TurnWaited(tn.id), strconv.AppendInt(nil, tn.clock.resume(tn.isOver.Load()), 10), 0)
 	}
 	// Ask looks here first, so an agent that asks after the answer gets it, too.

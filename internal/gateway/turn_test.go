@@ -187,16 +187,28 @@ func TestRequestsWaitForAPerson(t *testing.T) {
 		if s := h.view(c).Turn(turn).State; s != transcript.TurnWaiting {
 			t.Fatalf("turn is %s", s)
 		}
+		waiting := func(want ...string) {
+			t.Helper()
+			s, err := h.Conversation(t.Context(), admin, gateway.ActionRead, c)
+			if err != nil || !slices.Equal(s.Waiting, want) {
+				t.Errorf("waiting: %v, %v; want %v", s.Waiting, err, want)
+			}
+		}
+		waiting(turn)
 		yes := gateway.Command{Type: gateway.CommandAnswer, Turn: turn, Request: "r1", Decision: event.Approve, Text: "ok"}
 		h.refused(c, gateway.Command{Type: gateway.CommandAnswer, Turn: turn, Request: "r2"}, gateway.ReasonAnswered)
 		h.do(c, yes)
+		waiting()
 		h.ended(c, turn)
 		h.refused(c, yes, gateway.ReasonAnswered)
 		wantTexts(t, h.view(c), "user: go", "assistant: approve ok")
 
 		turn = h.send(c, "again").Turn
+		synctest.Wait()
+		waiting(turn)
 		time.Sleep(25 * time.Hour)
 		wantOutcome(t, h.view(c).Turn(turn), event.Failed, "wait_expired")
+		waiting()
 	})
 }
 

@@ -61,6 +61,7 @@ func (t *tx) edit() *journal.Summary {
 	if t.summary == nil {
 		s := *t.committed
 		s.Open = append([]string(nil), s.Open...)
+		s.Waiting = append([]string(nil), s.Waiting...)
 		t.summary = &s
 	}
 	return t.summary
@@ -151,10 +152,24 @@ func (t *tx) lastSeq() int64 { return t.head + int64(len(t.events)) }
 // isOpen reports whether a turn is unfinished as this tx will leave it.
 func (t *tx) isOpen(turn string) bool { return slices.Contains(t.current().Open, turn) }
 
+// setWaiting records whether a turn waits for a person.
+func (t *tx) setWaiting(turn string, isWaiting bool) {
+	if slices.Contains(t.current().Waiting, turn) == isWaiting {
+		return
+	}
+	s := t.edit()
+	if isWaiting {
+		s.Waiting = append(s.Waiting, turn)
+	} else {
+		s.Waiting = slices.DeleteFunc(s.Waiting, func(waiting string) bool { return waiting == turn })
+	}
+}
+
 // closeTurn removes a turn, whose end is in the commit, from the open ones.
 func (t *tx) closeTurn(id string) {
 	s := t.edit()
 	s.Open = slices.DeleteFunc(s.Open, func(open string) bool { return open == id })
+	t.setWaiting(id, false)
 	s.Updated = nowMillis()
 	t.terminal = true
 	t.setKey(journalkey.TurnPrincipal(id), nil, 0)

@@ -122,6 +122,9 @@ var elizaEvents = map[string]func(*testing.T, *stage){
 		frame := func(id, title string) string {
 			return `{"type":"conversation-updated","conversation":{"id":"` + id + `","title":"` + title + `","roomId":"` + id + `","createdAt":"TIME","updatedAt":"TIME"}}`
 		}
+		pinned := func(title string) string {
+			return strings.Replace(frame("conv-abc-123", title), `"TIME"}}`, `"TIME","pinned":true}}`, 1)
+		}
 		f := st.join("")
 		st.conversation("conv-abc-123")
 		f.hears("conversation-updated", frame("conv-abc-123", "New Chat"))
@@ -130,12 +133,12 @@ var elizaEvents = map[string]func(*testing.T, *stage){
 		st.call("PATCH", "/api/conversations/conv-abc-123", `{"title":"Discussion about AI agents"}`)
 		f.hears("conversation-updated", frame("conv-abc-123", "Discussion about AI agents"))
 		st.call("PATCH", "/api/conversations/conv-abc-123", `{"metadata":{"pinned":true}}`)
-		f.hears("conversation-updated", frame("conv-abc-123", "Discussion about AI agents"))
+		f.hears("conversation-updated", pinned("Discussion about AI agents"))
 		st.call("PATCH", "/api/conversations/conv-abc-123", `{"generate":true}`)
-		f.hears("conversation-updated", frame("conv-abc-123", "What are AI agents?"))
+		f.hears("conversation-updated", pinned("What are AI agents?"))
 		id := regexp.MustCompile(`"userMessageId":"([^"]+)"`).FindStringSubmatch(sent)[1]
 		st.call("POST", "/api/conversations/conv-abc-123/messages/truncate", `{"messageId":"`+id+`"}`)
-		f.hears("conversation-updated", frame("conv-abc-123", "What are AI agents?"))
+		f.hears("conversation-updated", pinned("What are AI agents?"))
 		st.conversation("past")
 		f.hears("conversation-updated", frame("past", "New Chat"))
 		st.call("POST", "/api/conversations/past/import", `{"messages":[{"role":"user","text":"Long ago"}]}`)

@@ -28,7 +28,7 @@ export interface SignalEvent<T extends string = "agent_event" | "heartbeat_event
 export type LiveEvent =
   | StatusEvent | SignalEvent<"agent_event"> | SignalEvent<"heartbeat_event"> | SignalEvent<"training_event">
   | { type: "proactive-message"; conversationId: string; message: { id: string; role: "assistant"; text: string; timestamp: number; source: string } }
-  | { type: "conversation-updated"; conversation: { id: string; title: string; roomId: string; createdAt: string; updatedAt: string } }
+  | { type: "conversation-updated"; conversation: { id: string; title: string; roomId: string; createdAt: string; updatedAt: string; waiting?: boolean; pinned?: boolean; archived?: boolean } }
   | { type: "conversation-deleted"; conversationId: string }
   /** The user has read up to a seq on any device, or something has become unread. */
   | { type: "conversation-read"; conversationId: string; unread: boolean; read: number }

@@ -130,15 +130,25 @@ export interface CreateOptions { id?: string; title?: string; agent?: string; me
 
 /**
  * steers: a running turn accepts further messages. sessions: an operator can list the sessions of its upstream and attach one.
+ * description and suggestions introduce the agent: in one line, and with messages to begin with. state is its last known health; reason,
+ * for admins, says why it isn't up.
  */
-export interface Agent { name: string; kind: string; default?: boolean; steers?: boolean; sessions?: boolean }
+export interface Agent {
+  name: string; kind: string; default?: boolean; steers?: boolean; sessions?: boolean; description?: string; suggestions?: string[];
+  state?: "up" | "down" | "failing" | "starting"; reason?: string;
+}
 
-/** A conversation in a list. owner and access are set for another user's conversation, grants for the user's own shared one. */
+/**
+ * A conversation in a list. owner and access are set for another user's conversation, grants for the user's own shared one. Clients sort
+ * and hide conversations by the keys pinned and archived of the metadata.
+ */
 export interface Summary {
   id: string; title: string; agent?: string; createdAt: string; updatedAt: string; metadata?: Metadata;
   owner?: string; access?: Access; grants?: { subject: string; access: Access }[];
   /** An agent has written after read, the last seq that the user has read. */
   unread?: boolean; read?: number;
+  /** A turn waits for a person. */
+  waiting?: boolean;
 }
 
 export type ClientFrame =

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -13,8 +14,11 @@ import (
 )
 
 // Agents are the configured agents, in the order of the file. In the file they are a mapping from names to mappings with the keys kind,
-// target, silence and the options of the kind.
+// target, silence, description, suggestions and the options of the kind.
 type Agents []agent.Spec
+
+// suggestions is the only key of an agent whose value is a list.
+const suggestions = "suggestions"
 
 // UnmarshalYAML implements [yaml.NodeUnmarshaler]. It reads the nodes itself instead of a map: the order of agents
 // matters, since the first one is the default, and the options of kinds aren't known here. A kind checks its options
@@ -33,7 +37,11 @@ func (a *Agents) UnmarshalYAML(n ast.Node) error {
 		}
 		options := map[string]string{}
 		for _, o := range settings {
-			v, err := scalar(o.value)
+			value := scalar
+			if o.key == suggestions {
+				value = textList
+			}
+			v, err := value(o.value)
 			if err != nil {
 				return fmt.Errorf("agents: %s: %s: %w", e.key, o.key, err)
 			}
@@ -65,6 +73,12 @@ func (a Agents) MarshalYAML() (any, error) {
 		}
 		if s.Silence != 0 {
 			m = append(m, yaml.MapItem{Key: "silence", Value: Duration(max(s.Silence, 0)).String()})
+		}
+		if s.Description != "" {
+			m = append(m, yaml.MapItem{Key: "description", Value: s.Description})
+		}
+		if len(s.Suggestions) > 0 {
+			m = append(m, yaml.MapItem{Key: suggestions, Value: s.Suggestions})
 		}
 		for _, key := range slices.Sorted(maps.Keys(s.Options)) {
 			m = append(m, yaml.MapItem{Key: key, Value: s.Options[key]})
@@ -124,4 +138,23 @@ func scalar(n ast.Node) (string, error) {
 		return n.GetToken().Value, nil
 	}
 	return "", fmt.Errorf("expected a single value, got %s", n.Type())
+}
+
+// textList returns a list of single values, separated by line breaks. A single value is a list of one.
+func textList(n ast.Node) (string, error) {
+	list, ok := n.(*ast.SequenceNode)
+	if !ok {
+		return scalar(n)
+	}
+	values := make([]string, len(list.Values))
+	for i, v := range list.Values {
+		var err error
+		if values[i], err = scalar(v); err != nil {
+			return "", err
+		}
+		if strings.Contains(values[i], "\n") {
+			return "", fmt.Errorf("%q has several lines; use one", values[i])
+		}
+	}
+	return strings.Join(values, "\n"), nil
 }

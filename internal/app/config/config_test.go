@@ -58,6 +58,10 @@ agents:
     target: https://example.com/?a=b
     key: s3cret
     silence: 90s
+    description: Knows the servers.
+    suggestions:
+      - "Is the backup done?"
+      - 2 + 2
 silence: 5m
 drain: 2s
 trace_retention: 7d
@@ -77,7 +81,7 @@ log: {level: debug}
 	want.Data, want.Token = "/from/env", "t0ken"
 	want.Agents = config.Agents{
 		{Name: "one", Kind: "demo", Options: map[string]string{"speed": "1.50"}, Silence: -1},
-		{Name: "two", Kind: "remote", Target: "https://example.com/?a=b", Options: map[string]string{"key": "s3cret"}, Silence: 90 * time.Second},
+		{Name: "two", Kind: "remote", Target: "https://example.com/?a=b", Options: map[string]string{"key": "s3cret"}, Silence: 90 * time.Second, Description: "Knows the servers.", Suggestions: []string{"Is the backup done?", "2 + 2"}},
 	}
 	want.DefaultAgent = "one"
 	want.Silence, want.Drain, want.TraceRetention = config.Duration(5*time.Minute), config.Duration(2*time.Second), config.Duration(7*24*time.Hour)
@@ -160,26 +164,30 @@ var emptyIsNil = cmp.Transformer("empty", func(l []string) []string { return app
 
 func TestFileRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"listne: [x]":                              "leat.yaml:1: listne: unknown key; did you mean listen?",
-		"limits: {messages: 1MiB}":                 "limits.messages: unknown key; did you mean message?",
-		"data: x\nconnections: 1":                  "leat.yaml:2: connections: unknown key; did you mean limits.connections?",
-		"elephants: 1":                             "elephants: unknown key; leat.example.yaml lists all keys",
-		"data: a\ndata: b":                         "already defined",
-		"data: a\n---\ndata: b":                    "more than one document",
-		"drain: 30":                                "invalid duration",
-		"drain: -1s":                               "invalid duration",
-		"limits: {message: many}":                  "invalid size",
-		"limits: {queued: many}":                   `leat.yaml:1: limits.queued: "many" must be a whole number`,
-		"record: {enabled: perhaps}":               `record.enabled: "perhaps" must be true or false`,
-		"token: [s3cret]":                          "token: must be a single value",
-		"listen: {a: b}":                           "listen: must be a list",
-		"limits: [x]":                              "limits: expected a mapping (key: value), got a list",
-		"agents: [demo]":                           "expected a mapping",
-		"agents: {a: demo}":                        "expected a mapping",
-		"agents: {a: {kind: [x]}}":                 "expected a single value",
-		"agents: {a: {kind: demo, kind: x}}":       "already defined",
-		"agents: {a: {kind: demo, silence: soon}}": "silence: invalid duration \"soon\"",
-		"data: [":                                  "",
+		"listne: [x]":                        "leat.yaml:1: listne: unknown key; did you mean listen?",
+		"limits: {messages: 1MiB}":           "limits.messages: unknown key; did you mean message?",
+		"data: x\nconnections: 1":            "leat.yaml:2: connections: unknown key; did you mean limits.connections?",
+		"elephants: 1":                       "elephants: unknown key; leat.example.yaml lists all keys",
+		"data: a\ndata: b":                   "already defined",
+		"data: a\n---\ndata: b":              "more than one document",
+		"drain: 30":                          "invalid duration",
+		"drain: -1s":                         "invalid duration",
+		"limits: {message: many}":            "invalid size",
+		"limits: {queued: many}":             `leat.yaml:1: limits.queued: "many" must be a whole number`,
+		"record: {enabled: perhaps}":         `record.enabled: "perhaps" must be true or false`,
+		"token: [s3cret]":                    "token: must be a single value",
+		"listen: {a: b}":                     "listen: must be a list",
+		"limits: [x]":                        "limits: expected a mapping (key: value), got a list",
+		"agents: [demo]":                     "expected a mapping",
+		"agents: {a: demo}":                  "expected a mapping",
+		"agents: {a: {kind: [x]}}":           "expected a single value",
+		"agents: {a: {kind: demo, kind: x}}": "already defined",
+		"agents: {a: {kind: demo, suggestions: [a, b, c, d, e]}}": "agents: a: suggestions: 5 suggestions; at most 4",
+		"agents: {a: {kind: demo, suggestions: [\"a\\nb\"]}}":     "agents: a: suggestions: \"a\\nb\" has several lines; use one",
+		"agents: {a: {kind: demo, suggestions: [[a]]}}":           "agents: a: suggestions: expected a single value",
+		"agents: {a: {kind: demo, description: \"a\\nb\"}}":       "agents: a: description: invalid text",
+		"agents: {a: {kind: demo, silence: soon}}":                "silence: invalid duration \"soon\"",
+		"data: [": "",
 	} {
 		_, err := config.Load(write(t, text), env())
 		if !errors.Is(err, config.ErrInvalid) || !strings.Contains(err.Error(), want) {

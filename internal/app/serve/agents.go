@@ -62,7 +62,7 @@ func newAgent(cfg *config.Config, kinds agent.Kinds, s agent.Spec, lookup func(s
 		log.Warn(warning)
 	}
 	return gateway.Agent{
-		Agent: member, Silence: cfg.SilenceOf(s), Kind: s.Kind, Secrets: Secrets(kinds, s, lookup),
+		Agent: member, Silence: cfg.SilenceOf(s), Kind: s.Kind, Description: s.Description, Suggestions: s.Suggestions, Secrets: Secrets(kinds, s, lookup),
 		Discover: func(ctx context.Context) ([]agent.Offer, error) { return kinds.Discover(ctx, s) },
 	}, nil
 }

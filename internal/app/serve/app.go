@@ -221,6 +221,7 @@ func (a *App) openGateway(ctx context.Context, opt Options) error {
 	}
 	gc.Attachments = files
 	a.signals.watch(&gc, a.metrics.overview)
+	gc.Condition = a.metrics.overview.Condition
 	a.plugins.watch(&gc)
 	watchChannels(a.channels, &gc)
 	if a.gateway, err = gateway.New(gc); err != nil {

@@ -191,7 +191,7 @@ func (h *Host) Run(p plugins.Plugin) error {
 		}
 		return h.open(name, c)
 	}
-	if err := h.cfg.Roster.Replace(name, gateway.Agent{Agent: a, Silence: h.cfg.Silence, Kind: "plugin"}); err != nil {
+	if err := h.cfg.Roster.Replace(name, gateway.Agent{Agent: a, Silence: h.cfg.Silence, Kind: "plugin", Description: p.Manifest.Description}); err != nil {
 		return err
 	}
 	h.mu.Lock()

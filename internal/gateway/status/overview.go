@@ -301,6 +301,24 @@ func (o *Overview) Snapshot() view {
 	return l
 }
 
+// Condition returns the health of an agent in one word, and why it isn't up. Both are empty if nothing is known. Someone is about to choose
+// an agent, so one that is down is checked again.
+func (o *Overview) Condition(agent string) (state, reason string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	m := o.agents[agent]
+	if m == nil || m.State == conditionUnknown {
+		return "", ""
+	}
+	if m.State == conditionDown {
+		o.lastRead = time.Now()
+	}
+	if m.State == conditionDown || m.State == conditionFailing {
+		reason = m.Error
+	}
+	return string(m.State), reason
+}
+
 // list returns the health of the configured members, sorted by name. A member whose condition isn't known yet is left out. A member that
 // was removed from the configuration keeps its entry in the map, but is not listed. The overview's mutex must be locked.
 func list(members map[string]*member, configured []Member) []health {

@@ -1,10 +1,16 @@
 package eliza
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/hub"
+	"github.com/leat-dev/leat/internal/store/journal"
 )
 
 // The list marks unread conversations. A read request or the delivery of the answer marks them as read.
@@ -67,4 +73,43 @@ func TestUnread(t *testing.T) {
 		h.refused(404, "Conversation not found", "POST", at("none", "/read"), `{}`)
 		h.refused(400, "invalid seq -1", "POST", at(c, "/read"), `{"seq":-1}`)
 	})
+}
+
+// A list shows which conversations wait for a person, and sockets learn when one begins and ceases to.
+func TestWaiting(t *testing.T) {
+	ask := agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
+		_, err := out.Ask(ctx, event.Request{ID: "q", Kind: event.RequestApproval})
+		return err
+	})
+	bubble(t, ask, func(h *harness) {
+		t := h.t
+		c := h.create()
+		listed := func(want bool) {
+			t.Helper()
+			synctest.Wait()
+			var l struct{ Conversations []conversation }
+			h.do(200, &l, "GET", "/api/conversations", "")
+			if l.Conversations[0].Waiting != want {
+				t.Errorf("listed %+v, want waiting %v", l.Conversations[0], want)
+			}
+		}
+		admin := gateway.Principal{Admin: true}
+		listed(false)
+		ack, err := h.gw.Do(t.Context(), admin, c, gateway.Command{Type: gateway.CommandSend, Message: &gateway.CommandMessage{Text: "go"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed(true)
+		if _, err := h.gw.Do(t.Context(), admin, c, gateway.Command{Type: gateway.CommandAnswer, Turn: ack.Turn, Request: "q", Decision: event.Approve}); err != nil {
+			t.Fatal(err)
+		}
+		listed(false)
+	})
+	var sent []string
+	u := &Updates{Send: func(f hub.Frame) { sent = append(sent, string(f.JSON)) }}
+	u.Committed(&journal.Summary{ID: "c", Waiting: []string{"t"}}, []event.Event{{Type: event.TurnWait, Turn: "t"}})
+	u.Committed(&journal.Summary{ID: "c"}, []event.Event{{Type: event.TurnResume, Turn: "t"}})
+	if len(sent) != 2 || !strings.Contains(sent[0], `"waiting":true`) || strings.Contains(sent[1], "waiting") {
+		t.Errorf("sent %q", sent)
+	}
 }

@@ -1,4 +1,4 @@
-// Frames about changes of conversations for clients that list them: created, renamed, truncated, deleted.
+// Frames about changes of conversations for clients that list them: created, renamed, truncated, waiting for a person, deleted.
 
 package eliza
 
@@ -35,7 +35,17 @@ type updated struct {
 	RoomID    string `json:"roomId"`
 	CreatedAt string `json:"createdAt"`
 	UpdatedAt string `json:"updatedAt"`
+	Waiting   bool   `json:"waiting,omitempty"`
+	// The rest of the metadata is left out, because it can be large.
+	Pinned   bool `json:"pinned,omitempty"`
+	Archived bool `json:"archived,omitempty"`
 }
+
+// Keys of the metadata by which clients sort and hide conversations. The gateway only passes them on.
+const (
+	metaPinned   = "pinned"
+	metaArchived = "archived"
+)
 
 // Committed implements [gateway.Watcher].
 //
@@ -52,15 +62,18 @@ func (u *Updates) Committed(s *journal.Summary, events []event.Event) {
 	if s.Unlisted || !changes(events) {
 		return
 	}
-	c := updated{ID: s.ID, Title: s.Title, RoomID: s.ID, CreatedAt: iso(s.Created), UpdatedAt: iso(s.Updated)}
+	c := updated{ID: s.ID, Title: s.Title, RoomID: s.ID, CreatedAt: iso(s.Created), UpdatedAt: iso(s.Updated), Waiting: len(s.Waiting) > 0, Pinned: isTrue(s, metaPinned), Archived: isTrue(s, metaArchived)}
 	c.Title = cmp.Or(c.Title, newChat)
 	b, err := server.Marshal(updateFrame{"conversation-updated", c})
 	if err != nil {
-		return // impossible: it contains only strings
+		return // impossible: it contains only strings and booleans
 	}
 	// A socket that is behind gets only the newest of several changes.
 	u.Send(hub.Frame{Conversation: s.ID, Key: updateKey + s.ID, JSON: b})
 }
+
+// isTrue reports whether a key of a conversation's metadata is true.
+func isTrue(s *journal.Summary, key string) bool { return string(s.Metadata[key]) == "true" }
 
 // updateKey is the prefix of the hub key of a conversation's newest change.
 const updateKey = "conversation/"
@@ -96,7 +109,8 @@ func ends(events []event.Event) bool {
 // changes reports whether the commit changed what a list of conversations shows.
 func changes(events []event.Event) bool {
 	for i := range events {
-		if t := events[i].Type; t == event.ConversationUpdate || t == event.ConversationTruncate {
+		switch events[i].Type {
+		case event.ConversationUpdate, event.ConversationTruncate, event.TurnWait, event.TurnResume:
 			return true
 		}
 	}
