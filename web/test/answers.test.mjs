@@ -47,6 +47,21 @@ if (lacking) {
     await wantClean(page);
   });
 
+  for (const [size, text] of [["short", "words of a question"], ["long", `words ${"and more ".repeat(60)}`]]) {
+    test(`the mouse selects text in the bubble of a ${size} question`, async () => {
+      const page = await begin(text);
+      await idle(page);
+      const box = await page.locator(".bubble .said").boundingBox();
+      await page.mouse.move(box.x + 4, box.y + 6);
+      await page.mouse.down();
+      await page.mouse.move(box.x + 90, box.y + 8, { steps: 4 });
+      await page.mouse.up();
+      const selection = await page.evaluate(() => String(getSelection()));
+      assert.ok(selection.length > 5 && text.includes(selection), `selected: ${JSON.stringify(selection)}`);
+      await wantClean(page);
+    });
+  }
+
   test("many tool calls are one row, with the running one visible", async () => {
     const page = await begin("steps 12");
     await page.getByRole("button", { name: /^12 steps/ }).waitFor();

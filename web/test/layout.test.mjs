@@ -152,7 +152,7 @@ if (lacking) {
       const page = await open(gateway, { path: "/#/c/house", ...options });
       await page.getByText("The roof.").waitFor();
       const question = page.getByRole("article").filter({ hasText: "What to mend?" });
-      const [field, log, message] = await Promise.all([page.locator(".composer .field"), page.locator(".log > .column"), question].map((l) => l.boundingBox()));
+      const [field, log, message] = await Promise.all([page.locator(".composer .field"), page.locator(".log > .column"), question.locator(".bubble")].map((l) => l.boundingBox()));
       const reply = await page.getByRole("article").filter({ hasText: "The roof." }).boundingBox();
       assert.ok(Math.abs(field.x - reply.x) <= 1 && Math.abs(field.x + field.width - reply.x - reply.width) <= 1, `the composer is aligned with the answers: ${JSON.stringify([field, log, reply])}`);
       assert.ok(Math.abs(field.x + field.width - message.x - message.width) <= 1 && message.x > field.x + 20, `a question stands at the right: ${JSON.stringify([field, message])}`);

@@ -76,7 +76,7 @@ export function watch() {
       ids.add(id);
       const length = Number(node.dataset.len);
       // While a message is edited, its text is in a field.
-      const text = node.dataset.editing ? records.get(id)?.letters ?? 0 : [...node.querySelectorAll(":scope > .text, :scope > .said")].reduce((n, e) => n + letters(e), 0);
+      const text = node.dataset.editing ? records.get(id)?.letters ?? 0 : [...node.querySelectorAll(":scope > .text, :scope > .bubble > .said")].reduce((n, e) => n + letters(e), 0);
       const k = records.get(id);
       if (!k || k.gone) {
         records.set(id, { node, length, letters: text, high: text });

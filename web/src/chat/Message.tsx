@@ -66,6 +66,7 @@ export const Message = memo(function Message({ conversation, message: m, pending
   const retry = isOver && !busy && answers ? () => void resend(answers).catch(() => {}) : undefined; // the page shows why it failed
   const isRetryOffered = newest && isOver && !!explain(turn, m.parts.length > 0, stoppedBy(turn))?.again;
   const retryButton = retry && { run: retry, title: newest ? "Try again" : "Try again from here; what follows is removed" };
+  const parts = <Parts conversation={conversation.id} message={m} turn={turn} growing={growing} hold={hold} />;
   const whoShown = inside !== undefined || authorName || from || m.role === "system" || (named && m.role === "assistant");
   return (
     <article className={`message ${isOwn ? "user" : m.role}`} data-message={m.id} data-newest={newest || undefined} data-editing={editing || undefined} data-len={length(m)} data-depth={depth > 0 ? Math.min(depth, deepest) : undefined} aria-labelledby={heading} aria-posinset={place > 0 ? place : undefined} aria-setsize={total} aria-busy={growing || undefined} tabIndex={-1}>
@@ -73,8 +74,9 @@ export const Message = memo(function Message({ conversation, message: m, pending
       {whoShown && (
         <p className="who" aria-hidden="true">{inside !== undefined && <Icon name="turn" />}<bdi>{label}</bdi>{inside !== undefined && <span className="muted">{depth > deepest ? `in ${inside}` : "works for"} {depth > deepest ? "" : <bdi>{inside.split(" › ").at(-1)}</bdi>}</span>}{from && <span className="muted">from <bdi>{from}</bdi></span>}</p>
       )}
-      {editing ? <EditMessage conversation={conversation.id} message={m} send={resend} close={() => edit(undefined)} />
-        : <Parts conversation={conversation.id} message={m} turn={turn} growing={growing} hold={hold} />}
+      {isOwn ? (
+        <div className="bubble">{editing ? <EditMessage conversation={conversation.id} message={m} send={resend} close={() => edit(undefined)} /> : parts}</div>
+      ) : parts}
       {isOwn && <Delivery conversation={conversation} message={m} pending={pending} turn={targetTurn} change={change} />}
       {last && turn && <Answers turn={turn.id} />}
       {last && turn?.state === "ended" && <TurnEnd turn={turn} said={m.parts.length > 0} again={newest ? retry : undefined} hold={hold} />}

@@ -13,7 +13,7 @@ export function ranges(message: Element, words: string): Range[] {
   // Collect the text, and the node and offset of each character.
   let text = "";
   const from: [Node, number][] = [];
-  const blocks = message.querySelectorAll(":scope > .text, :scope > .said, :scope > .status");
+  const blocks = message.querySelectorAll(":scope > .text, :scope > .bubble > .said, :scope > .status");
   for (const block of blocks) {
     const walk = document.createTreeWalker(block, NodeFilter.SHOW_TEXT);
     let parent: Element | null = null;

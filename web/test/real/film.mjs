@@ -19,7 +19,7 @@ export function film() {
     for (const a of document.querySelectorAll("article[data-message]")) {
       const id = a.dataset.message;
       const growing = a.getAttribute("aria-busy") === "true";
-      const children = [...a.children].filter(isPart);
+      const children = [...a.children].flatMap((e) => (e.matches(".bubble") ? [...e.children] : [e])).filter(isPart);
       for (const e of children) parts.set(e, e.innerText);
       if (growing && complete.has(id)) flickers.push(`${id} was complete and grows again`);
       if (!growing) complete.add(id);
