@@ -158,6 +158,11 @@ var decided = map[string]decision{
 	"GET /api/subjects/{subject}/export": {sight: personal},
 	"POST /api/import":                   {sight: operator},
 
+	// Notices. TestUsers of server/notices checks who gets them.
+	"GET /api/notifications":    {sight: common},
+	"POST /api/notifications":   {sight: common, body: `{"endpoint":"https://push.example.com/walk","keys":{"p256dh":"BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4","auth":"BTBZMqHH6r4Tts7J_aSIgg"}}`},
+	"DELETE /api/notifications": {sight: common, body: `{"endpoint":"https://push.example.com/walk"}`},
+
 	// Usage of turns. The answer names tenants, so that the walk can tell alice@t1 from alice@t2.
 	"GET /api/usage": {sight: scoped, query: "?by=day,agent,model,tenant,subject"},
 

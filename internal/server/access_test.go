@@ -39,6 +39,7 @@ import (
 	"github.com/leat-dev/leat/internal/server/elizaws"
 	keepfiles "github.com/leat-dev/leat/internal/server/files"
 	"github.com/leat-dev/leat/internal/server/native"
+	"github.com/leat-dev/leat/internal/server/notices"
 	"github.com/leat-dev/leat/internal/server/ops"
 	"github.com/leat-dev/leat/internal/server/plugins"
 	"github.com/leat-dev/leat/internal/server/ui"
@@ -46,6 +47,7 @@ import (
 	"github.com/leat-dev/leat/internal/server/voice"
 	"github.com/leat-dev/leat/internal/service/capture"
 	"github.com/leat-dev/leat/internal/service/signals"
+	"github.com/leat-dev/leat/internal/service/webpush"
 	"github.com/leat-dev/leat/internal/store/files"
 	"github.com/leat-dev/leat/internal/store/journal"
 	"github.com/leat-dev/leat/internal/store/journal/memory"
@@ -155,6 +157,11 @@ func newWalk(t *testing.T) *walk {
 	ui.Register(srv, &vad.Archive{})
 	keepfiles.Register(srv, service)
 	usage.Register(srv, gw)
+	notified, err := webpush.Open(t.Context(), webpush.Config{Journal: j})
+	if err != nil {
+		t.Fatal(err)
+	}
+	notices.Register(srv, notified)
 	keepdata.Register(srv, gw, keepdata.Options{
 		Retention: data.NewRetention(gw, j, data.Ages{}, "a", quiet), Purger: data.NewPurger(gw, j, nil, nil, quiet),
 		Exporter: data.NewExporter(gw, j, nil), Importer: data.NewImporter(gw),

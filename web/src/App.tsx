@@ -4,7 +4,7 @@ import { type FormEvent, lazy, useCallback, useEffect, useMemo, useState } from 
 
 import { enter } from "./account";
 import { Chat } from "./chat/Chat";
-import { type Session, session, signIn, theClient } from "./gateway";
+import { currentSession, type Session, session, signIn, theClient } from "./gateway";
 import { type Action, listen, useActions } from "./keys";
 import { layer, Layers } from "./layers";
 import { follow, list } from "./list";
@@ -28,6 +28,7 @@ export function App() {
     try {
       const answer = await session();
       if ((answer.authenticated || !answer.tokenNeeded) && !enter(answer)) return;
+      currentSession.set(answer);
       setUser(answer);
     } catch {
       setFailures((n) => n + 1);
@@ -64,6 +65,12 @@ function SignIn({ signedIn }: { signedIn: () => Promise<void> }) {
         <input id="token" name="token" type="password" autoComplete="current-password" required ref={focusOnMount} />
         <button className="primary">Sign in</button>
         <p role="alert" className="bad">{error}</p>
+        <details className="muted">
+          <summary>Where do I get a token?</summary>
+          <p>Ask the person who runs this gateway.</p>
+          <p>If you run it: sign in with the API token that it was started with, from <code>LEAT_API_TOKEN</code> or from <code>token</code> in its configuration.
+            People whose tokens are accepted under <code>users</code> sign in with the token of your identity service.</p>
+        </details>
       </form>
     </main>
   );

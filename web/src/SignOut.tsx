@@ -7,7 +7,7 @@ import { signOut } from "./gateway";
 import { focusOnMount } from "./ui/focus";
 import { Icon } from "./ui/Icon";
 
-export function SignOut() {
+export function SignOut({ className = "quiet wide" }: { className?: string }) {
   const [warning, setLost] = useState("");
   const [error, setError] = useState("");
   const button = useRef<HTMLButtonElement>(null);
@@ -43,7 +43,7 @@ export function SignOut() {
   return (
     <>
       {error && <p role="alert" className="bad">{error}</p>}
-      <button ref={button} type="button" className="quiet wide" title="Sign out" onClick={() => {
+      <button ref={button} type="button" className={className} title="Sign out" onClick={() => {
         const summary = unsentSummary(unsent());
         if (summary) setLost(summary);
         else void confirm();

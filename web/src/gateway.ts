@@ -2,10 +2,19 @@
 
 import { Client, LeatError, LiveEvents, type Warn } from "@leat/client";
 
+import { Store } from "./store";
+
 /** The page's base URL: the gateway may be served below a path. */
 export const base = new URL(".", location.href.split("#")[0]).href.replace(/\/$/, "");
 
-export interface Session { tokenNeeded: boolean; authenticated: boolean; subject?: string; tenant?: string; admin?: boolean }
+export interface Session {
+  tokenNeeded: boolean; authenticated: boolean; subject?: string; tenant?: string; admin?: boolean; scopes?: string[];
+  /** When the sign-in ends, epoch milliseconds. */
+  expires?: number;
+}
+
+/** The signed-in user's session. */
+export const currentSession = new Store<Session>({ tokenNeeded: false, authenticated: false });
 
 // The console stays empty, because the page shows everything that matters to users. To debug, set leat.debug in the local storage.
 const warn: Warn = (message, ...cause) => {

@@ -33,15 +33,15 @@ if (lacking) {
         const c = await (await browser()).newContext({ viewport, colorScheme });
         if (choice) await c.addInitScript((t) => localStorage.setItem("leat.theme", t), choice);
         const page = await c.newPage();
-        const held = [];
-        await page.route(/index-[\w-]+\.js$/, (r) => void held.push(r));
+        const requests = [];
+        await page.route(/index-[\w-]+\.js$/, (r) => void requests.push(r));
         await page.goto(gateway.url, { waitUntil: "commit" });
         await paints(page);
         assert.deepEqual(await ground(page), want);
         const word = page.getByText("Leat", { exact: true });
         const before = await word.boundingBox();
         assert.equal(await composer(page).count(), 0, "the page's script hasn't run");
-        for (const r of held) await r.continue();
+        for (const r of requests) await r.continue();
         await composer(page).waitFor();
         assert.deepEqual(await ground(page), want);
         if (name === "wide") {
@@ -82,7 +82,7 @@ if (lacking) {
     const page = await open(gateway, { colorScheme: "light" });
     const is = (want) => page.waitForFunction((t) => document.documentElement.dataset.theme === t, want);
     const toggle = (name) => page.getByRole("button", { name: `${name} theme` }).click();
-    const chosen = (p = page) => p.evaluate(() => localStorage.getItem("leat.theme"));
+    const storedChoice = (p = page) => p.evaluate(() => localStorage.getItem("leat.theme"));
     assert.deepEqual(await ground(page), light);
     await page.emulateMedia({ colorScheme: "dark" });
     await is("dark");
@@ -90,10 +90,10 @@ if (lacking) {
     // The button shows the other theme, and gives up the choice when that is the system's.
     await toggle("Light");
     await is("light");
-    assert.equal(await chosen(), "light");
+    assert.equal(await storedChoice(), "light");
     await toggle("Dark");
     await is("dark");
-    assert.equal(await chosen(), null);
+    assert.equal(await storedChoice(), null);
     await page.emulateMedia({ colorScheme: "light" });
     await is("light");
 
@@ -110,7 +110,7 @@ if (lacking) {
     await radio("System").check();
     await is("light");
     await tab.waitForFunction(() => document.documentElement.dataset.theme === "light");
-    assert.equal(await chosen(tab), null);
+    assert.equal(await storedChoice(tab), null);
     await accessible(page, "the settings, light");
     await wantClean(page);
   });
@@ -124,15 +124,15 @@ if (lacking) {
     const at = (path) => new URL(path, url).href;
     assert.deepEqual([at(manifest.id), at(manifest.start_url), at(manifest.scope)], Array(3).fill(`${gateway.url}/`));
     for (const icon of [...manifest.icons, { src: "touch180.png", sizes: "180x180", type: "image/png" }]) {
-      const found = await page.evaluate(async (src) => {
+      const answer = await page.evaluate(async (src) => {
         const picture = new Image();
         picture.src = src;
         await picture.decode();
         const { headers } = await fetch(src);
         return { type: headers.get("content-type"), size: `${picture.naturalWidth}x${picture.naturalHeight}` };
       }, at(icon.src));
-      assert.equal(found.type, icon.type);
-      if (icon.sizes !== "any") assert.equal(found.size, icon.sizes);
+      assert.equal(answer.type, icon.type);
+      if (icon.sizes !== "any") assert.equal(answer.size, icon.sizes);
     }
     const { installabilityErrors } = await session.send("Page.getInstallabilityErrors");
     // Contexts of tests are private windows, in which nothing can be installed.

@@ -36,6 +36,8 @@ export type LiveEvent =
   | { type: "install-progress"; pluginName?: string; phase: string; message: string }
   | { type: "terminal-output"; runId: string; event: "start" | "stdout" | "stderr" | "exit" | "timeout" | "error"; command?: string; maxDurationMs?: number; data?: string; code?: number }
   | { type: "emote"; emoteId: string; glbPath: string; duration: number; loop: boolean }
+  /** A turn of the user's own conversation has ended or waits for an answer. */
+  | { type: "notice"; kind: "ended" | "asked"; conversation: string; title?: string; turn: string; request?: string; outcome?: "completed" | "failed" | "interrupted" }
   /** Signals after `after` are no longer stored; `first` is the first one that is. */
   | { type: "replay-gap"; after: string; first?: string }
   /** The answer to a ping, including the pings with which the client probes its connection. */

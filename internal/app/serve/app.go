@@ -25,12 +25,14 @@ import (
 	"github.com/leat-dev/leat/internal/server/eliza"
 	fileserver "github.com/leat-dev/leat/internal/server/files"
 	"github.com/leat-dev/leat/internal/server/native"
+	noticeserver "github.com/leat-dev/leat/internal/server/notices"
 	"github.com/leat-dev/leat/internal/server/ops"
 	"github.com/leat-dev/leat/internal/server/ui"
 	"github.com/leat-dev/leat/internal/server/usage"
 	"github.com/leat-dev/leat/internal/server/voice"
 	"github.com/leat-dev/leat/internal/service/capture"
 	"github.com/leat-dev/leat/internal/service/webhook"
+	"github.com/leat-dev/leat/internal/service/webpush"
 	"github.com/leat-dev/leat/internal/store/files"
 	"github.com/leat-dev/leat/internal/store/journal/sqlite"
 	"github.com/leat-dev/leat/internal/voice/vad"
@@ -77,6 +79,7 @@ type App struct {
 	channels *channel.Pipeline
 	metrics  metrics
 	hooks    *webhook.Hooks
+	notices  *webpush.Service
 	signals  *signalling
 	gateway  *gateway.Gateway
 	files    *attachments.Service
@@ -142,11 +145,14 @@ func (a *App) openJournal(context.Context, Options) (err error) {
 	return nil
 }
 
-// openServices opens what the gateway and its agents report to: metrics, webhooks and signals. Webhooks are delivered
-// from Start on.
+// openServices opens what the gateway and its agents report to: metrics, webhooks, notices to users, and signals. Webhooks and notices
+// are delivered from Start on.
 func (a *App) openServices(ctx context.Context, opt Options) (err error) {
 	a.metrics = newMetrics(a.cfg.Data, opt.Version)
 	a.hooks = webhook.New(webhook.Config{Hooks: a.cfg.Webhooks.Hooks(), Journal: a.journal, Log: a.log.With("part", "webhook"), Metrics: a.metrics.webhook})
+	if a.notices, err = openNotices(ctx, &a.cfg, a.journal, a.log.With("part", "webpush")); err != nil {
+		return err
+	}
 	a.signals, err = a.newSignalling(ctx)
 	if err != nil {
 		return err
@@ -223,6 +229,7 @@ func (a *App) openGateway(ctx context.Context, opt Options) error {
 	a.signals.watch(&gc, a.metrics.overview)
 	gc.Condition = a.metrics.overview.Condition
 	a.plugins.watch(&gc)
+	gc.Watchers = append(gc.Watchers, a.notices)
 	watchChannels(a.channels, &gc)
 	if a.gateway, err = gateway.New(gc); err != nil {
 		return err
@@ -288,6 +295,8 @@ func (a *App) openServer(ctx context.Context, opt Options) error {
 	compat.Register(srv, a.gateway)
 	usage.Register(srv, a.gateway)
 	fileserver.Register(srv, a.files)
+	a.notices.Show = showNotices(clients)
+	noticeserver.Register(srv, a.notices)
 	ui.Register(srv, a.detector)
 	if err := emotes(&a.cfg, srv, clients); err != nil {
 		return err

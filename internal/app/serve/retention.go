@@ -21,6 +21,7 @@ import (
 	"github.com/leat-dev/leat/internal/service/capture"
 	"github.com/leat-dev/leat/internal/service/usage"
 	"github.com/leat-dev/leat/internal/service/webhook"
+	"github.com/leat-dev/leat/internal/service/webpush"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
@@ -37,7 +38,8 @@ func collections() []data.Collection {
 		{Name: "heard", Prefix: gateway.HeardPrefix, Private: true, Of: func(kv journal.KeyValue, tenant, subject string) bool {
 			return gateway.HeardBy(kv.Key, tenant, subject)
 		}}, // how far it has heard spoken answers
-		{Name: "turns", Prefix: "turn/", Of: data.BySubject, Private: true}, // for whom turns are queued
+		{Name: "push", Prefix: webpush.Prefix, Of: data.BySubject, Private: true}, // browsers that are notified; their endpoints are secrets
+		{Name: "turns", Prefix: "turn/", Of: data.BySubject, Private: true},       // for whom turns are queued
 		channel.Collection(),
 	}
 }

@@ -1,8 +1,10 @@
-// The settings of this browser.
+// The settings of this browser, and the signed-in user.
 
 import { useStore } from "../store";
 import { type ThemeChoice, themeChoice, themes } from "../theme";
 import { Sheet } from "../ui/Sheet";
+import { Account } from "./Account";
+import "./settings.css";
 import { type ReadAloud, readAloud, readings, shortcutsOn } from "./settings";
 
 const words: Record<ReadAloud, [string, string]> = {
@@ -43,6 +45,7 @@ export default function Settings({ close }: { close: () => void }) {
         <label><input type="checkbox" checked={on} onChange={(e) => shortcutsOn.set(e.target.checked)} />
           <span><strong>Use keyboard shortcuts</strong><span className="muted"> Enter and the arrow keys work without them too.</span></span></label>
       </fieldset>
+      <Account />
     </Sheet>
   );
 }

@@ -1,0 +1,105 @@
+package webpush
+
+import (
+	"sync"
+	"unicode/utf8"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// Kind is what a notice is about.
+type Kind string
+
+const (
+	// Ended means that a turn has ended.
+	Ended Kind = "ended"
+	// Asked means that a turn waits for an answer or an approval.
+	Asked Kind = "asked"
+)
+
+// Notice is what a user is notified of. Its JSON is the payload of a push message. It has no text of an answer.
+type Notice struct {
+	Kind         Kind   `json:"kind"`
+	Conversation string `json:"conversation"`
+	Title        string `json:"title,omitempty"`
+	Turn         string `json:"turn"`
+	// Request is the id of the question; only in Asked.
+	Request string `json:"request,omitempty"`
+	// Outcome is only in Ended.
+	Outcome event.Outcome `json:"outcome,omitempty"`
+
+	// Tenant and Subject are the user, the owner of the conversation. Both are empty for the operator.
+	Tenant  string `json:"-"`
+	Subject string `json:"-"`
+}
+
+// maxTitle limits the title in a notice, in bytes. Systems show about 50 characters.
+const maxTitle = 200
+
+// nested remembers the running turns that run inside another one. They are steps of an answer, and their ends are of no interest.
+type nested struct {
+	mu    sync.Mutex
+	turns map[string]bool
+}
+
+// notices returns the notices for the events of one commit. Turns of unlisted conversations are requests of programs to the model APIs. A
+// turn that a user has stopped needs no notice.
+func (n *nested) notices(s *journal.Summary, events []event.Event) []Notice {
+	var all []Notice
+	for i := range events {
+		e := &events[i]
+		notice := Notice{Conversation: s.ID, Title: clip(s.Title), Turn: e.Turn, Tenant: s.Tenant, Subject: s.Owner}
+		switch b := e.Get(); e.Type {
+		case event.TurnStart:
+			if b.Parent != "" {
+				n.set(e.Turn, true)
+			}
+			continue
+		case event.TurnEnd:
+			if n.set(e.Turn, false) || b.Outcome == event.Cancelled {
+				continue
+			}
+			notice.Kind, notice.Outcome = Ended, b.Outcome
+		case event.TurnWait:
+			if b.Request == nil {
+				continue
+			}
+			notice.Kind, notice.Request = Asked, b.Request.ID
+		default:
+			continue
+		}
+		if !s.Unlisted {
+			all = append(all, notice)
+		}
+	}
+	return all
+}
+
+// set records whether a turn is nested, and returns whether it was.
+func (n *nested) set(turn string, isNested bool) (wasNested bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	wasNested = n.turns[turn]
+	switch {
+	case !isNested:
+		delete(n.turns, turn)
+	case n.turns == nil:
+		n.turns = map[string]bool{turn: true}
+	default:
+		n.turns[turn] = true
+	}
+	return wasNested
+}
+
+// clip shortens a title at the end of a character.
+func clip(title string) string {
+	if len(title) <= maxTitle {
+		return title
+	}
+	end := maxTitle
+	for !utf8.RuneStart(title[end]) {
+		end--
+	}
+	return title[:end] + "…"
+}

@@ -1,0 +1,198 @@
+package webpush
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+const (
+	// logID is the journal's log with the keys below.
+	logID  = journal.SystemPrefix + "webpush"
+	keyKey = "webpush/key"
+	// Prefix is the prefix of the keys of subscriptions. Their values are JSON objects with the keys tenant and subject.
+	Prefix = "webpush/to/"
+
+	// maxDevices limits the subscriptions of a user. One more replaces the oldest.
+	maxDevices = 20
+	// lifetime is how long a subscription is stored after the page was last opened in its browser.
+	lifetime = 60 * 24 * time.Hour
+)
+
+// keyStore is the part of the journal that subscriptions use.
+type keyStore interface {
+	Append(ctx context.Context, b journal.Batch) error
+	Get(ctx context.Context, key string) ([]byte, error)
+	Keys(ctx context.Context, prefix string) ([]journal.KeyValue, error)
+}
+
+// account is the user whom a notice concerns. Both fields are empty for the operator.
+type account struct{ tenant, subject string }
+
+// stored is the value of a subscription in the journal.
+type stored struct {
+	Tenant  string `json:"tenant"`
+	Subject string `json:"subject"`
+	Subscription
+	Renewed int64 `json:"renewed"` // when the browser last sent it, epoch milliseconds
+}
+
+// store stores the subscriptions. In memory it has only their names: a purge deletes keys from the journal, so the journal decides.
+type store struct {
+	journal keyStore
+
+	mu      sync.Mutex
+	owners  map[string]account           // by id
+	devices map[account]map[string]int64 // when each was renewed, by id
+}
+
+func newStore(j keyStore) *store {
+	return &store{journal: j, owners: map[string]account{}, devices: map[account]map[string]int64{}}
+}
+
+// open reads the subscriptions, and returns the private key of the gateway. On the first start it creates and stores it.
+func (s *store) open(ctx context.Context) (key []byte, err error) {
+	at := time.Now().UnixMilli()
+	err = s.journal.Append(ctx, journal.Batch{Conversation: logID, Create: true, Summary: &journal.Summary{Created: at, Updated: at}})
+	if err != nil && !errors.Is(err, journal.ErrExists) {
+		return nil, fmt.Errorf("create the log: %w", err)
+	}
+	key, err = s.journal.Get(ctx, keyKey)
+	if errors.Is(err, journal.ErrNotFound) || errors.Is(err, journal.ErrCorrupt) { // with a new key, browsers subscribe again
+		if key, err = newKey(); err == nil {
+			err = s.write(ctx, journal.KeyValue{Key: keyKey, Value: key})
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the key: %w", err)
+	}
+	all, err := s.journal.Keys(ctx, Prefix)
+	if err != nil {
+		return nil, fmt.Errorf("read the subscriptions: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, kv := range all {
+		var v stored
+		if json.Unmarshal(kv.Value, &v) == nil { // a damaged value is nil
+			s.add(strings.TrimPrefix(kv.Key, Prefix), account{v.Tenant, v.Subject}, v.Renewed)
+		}
+	}
+	return key, nil
+}
+
+func (s *store) write(ctx context.Context, kv ...journal.KeyValue) error {
+	return s.journal.Append(ctx, journal.Batch{Conversation: logID, Keys: kv})
+}
+
+// add and remove change the names in memory. s.mu must be locked.
+func (s *store) add(id string, a account, renewed int64) {
+	s.remove(id)
+	s.owners[id] = a
+	if s.devices[a] == nil {
+		s.devices[a] = map[string]int64{}
+	}
+	s.devices[a][id] = renewed
+}
+
+func (s *store) remove(id string) {
+	a, ok := s.owners[id]
+	if !ok {
+		return
+	}
+	delete(s.owners, id)
+	delete(s.devices[a], id)
+	if len(s.devices[a]) == 0 {
+		delete(s.devices, a)
+	}
+}
+
+// put stores a subscription, or renews it. It belongs to a alone from then on.
+func (s *store) put(ctx context.Context, a account, sub Subscription) error {
+	sub.ExpirationTime = nil
+	at := time.Now()
+	value, err := json.Marshal(stored{Tenant: a.tenant, Subject: a.subject, Subscription: sub, Renewed: at.UnixMilli()})
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	id := sub.id()
+	keys := []journal.KeyValue{{Key: Prefix + id, Value: value, Expires: at.Add(lifetime).UnixMilli()}}
+	s.mu.Lock()
+	s.add(id, a, at.UnixMilli())
+	for len(s.devices[a]) > maxDevices {
+		oldest := s.oldest(a)
+		s.remove(oldest)
+		keys = append(keys, journal.KeyValue{Key: Prefix + oldest})
+	}
+	s.mu.Unlock()
+	return s.write(ctx, keys...)
+}
+
+// oldest returns the subscription of a user that was renewed first. s.mu must be locked.
+func (s *store) oldest(a account) string {
+	first := ""
+	for id, renewed := range s.devices[a] {
+		if first == "" || renewed < s.devices[a][first] || renewed == s.devices[a][first] && id < first {
+			first = id
+		}
+	}
+	return first
+}
+
+// drop deletes a subscription of a. If it isn't a's, or doesn't exist, nothing changes.
+func (s *store) drop(ctx context.Context, a account, id string) error {
+	s.mu.Lock()
+	owner, ok := s.owners[id]
+	isOwn := ok && owner == a
+	if isOwn {
+		s.remove(id)
+	}
+	s.mu.Unlock()
+	if !isOwn {
+		return nil
+	}
+	return s.write(ctx, journal.KeyValue{Key: Prefix + id})
+}
+
+// of returns the names of a user's subscriptions.
+func (s *store) of(a account) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ids := make([]string, 0, len(s.devices[a]))
+	for id := range s.devices[a] {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// get reads a subscription of a. It returns nil if the journal has none, or if it belongs to another user by now.
+func (s *store) get(ctx context.Context, a account, id string) (*Subscription, error) {
+	value, err := s.journal.Get(ctx, Prefix+id)
+	if errors.Is(err, journal.ErrNotFound) || errors.Is(err, journal.ErrCorrupt) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.owners[id] == a {
+			s.remove(id)
+		}
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var v stored
+	if err := json.Unmarshal(value, &v); err != nil {
+		return nil, fmt.Errorf("decode a subscription: %w", err)
+	}
+	if (account{v.Tenant, v.Subject}) != a {
+		return nil, nil
+	}
+	return &v.Subscription, nil
+}
