@@ -1,7 +1,7 @@
 // One conversation, or one that doesn't exist yet: header, log and composer. The component stays the same when a new conversation
 // is created, so that drafts and focus are kept.
 
-import { independent, type Message as ChatMessage, type NewMessage } from "@leat/client";
+import { type Agent, independent, type Message as ChatMessage, type NewMessage } from "@leat/client";
 import { lazy, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 
 import { theClient, theLive } from "../gateway";
@@ -13,8 +13,9 @@ import { open, route } from "../route";
 import { useStore } from "../store";
 import { Icon } from "../ui/Icon";
 import { LazyPart } from "../ui/LazyPart";
+import type { MenuItem } from "../ui/Menu";
 import { useBelow, useEscape, useNarrow } from "../ui/over";
-import { AgentPicker } from "./AgentPicker";
+import { AgentPicker, useAgentChoice } from "./AgentPicker";
 import { hush, useAnnouncer } from "./announce";
 import { choose, unsteerable, useChosen } from "./chosen";
 import { coarse, Composer, type Insertion, type Submission, textOf } from "./Composer";
@@ -22,6 +23,7 @@ import { Connection } from "./Connection";
 import { draft } from "./draft";
 import { exportJSON, exportMarkdown } from "./export";
 import { useFocusKept } from "./focus";
+import { HeaderMenu } from "./HeaderMenu";
 import { Log } from "./Log";
 import { stopReading } from "./reading";
 import { TurnNotice, useStop } from "./TurnNotice";
@@ -31,6 +33,8 @@ import { useConversation } from "./useConversation";
 const Inspector = lazy(() => import("../inspector/Inspector"));
 const Find = lazy(() => import("../find/Find"));
 const Voice = lazy(() => import("../voice/Voice"));
+
+const noItems: readonly MenuItem[] = [];
 
 interface ChatProps {
   id: string; // "" for a new one
@@ -176,26 +180,37 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
     ];
   }, [openTurns.length, hasRequest, exists, state.phase, lastOwn, conversation, resend, agents, next, agent, id, stop, isVoiceOn, toggleVoice]));
   const isGone = exists && state.phase === "gone";
+  const save = (write: typeof exportJSON) => void write(conversation).catch((err: Error) => setError(err.message));
+  const agentChoice = useAgentChoice(id, agent);
+  const nextAgent = agents.find((a) => a.name === next);
+  const suggestions = nextAgent?.suggestions?.slice(0, maxSuggestions) ?? [];
+  const headerItems: MenuItem[] = [
+    { name: "Find in the conversation", icon: "search", run: () => setFinding(true) },
+    ...(current && turn?.id !== current.id ? [{ name: "Inspect the current answer", icon: "wave" as const, run: () => inspect(current.id) }] : []),
+    { name: "Save as Markdown", icon: "save", run: () => save(exportMarkdown) },
+    { name: "Save as JSON", icon: "file", run: () => save(exportJSON) },
+  ];
   const deleted = isGone && (state.error?.reason === "deleted" || state.error?.reason === "not_found");
   useEffect(() => {
     if (deleted) draft.forget(id);
   }, [deleted, id]);
   return (
     <main className="chat">
-      <div className="talk" ref={talk}>
+      <div className="talk" ref={talk} data-empty={!id || undefined}>
         <header className="top">
           <button type="button" className="quiet only-narrow rail-opener" aria-label="Conversations" onClick={openRail}><Icon name="menu" /></button>
           <h1 title={state.title}>{isGone ? "Leat" : state.title || "New conversation"}</h1>
-          {id && !isGone && <AgentPicker conversation={id} own={agent} />}
+          {!isGone && <AgentPicker choice={agentChoice} />}
           {exists && !isGone && (
             <span className="menu">
               {current && <button type="button" className="quiet" aria-label="Inspect the current answer" title="Inspect the current answer" aria-expanded={turn?.id === current.id} onClick={() => (turn?.id === current.id ? leave() : inspect(current.id))}><Icon name="wave" /></button>}
               <button type="button" className="quiet" aria-label="Find in the conversation" title={`Find in the conversation (${spelled("find")})`} aria-keyshortcuts={ariaKeys("find")} onClick={() => setFinding(true)}><Icon name="search" /></button>
-              <button type="button" className="quiet" aria-label="Save as Markdown" title="Save as Markdown" onClick={() => void exportMarkdown(conversation).catch((err: Error) => setError(err.message))}><Icon name="save" /></button>
-              <button type="button" className="quiet" aria-label="Save as JSON" title="Save as JSON" onClick={() => void exportJSON(conversation).catch((err: Error) => setError(err.message))}><Icon name="file" /></button>
+              <button type="button" className="quiet" aria-label="Save as Markdown" title="Save as Markdown" onClick={() => save(exportMarkdown)}><Icon name="save" /></button>
+              <button type="button" className="quiet" aria-label="Save as JSON" title="Save as JSON" onClick={() => save(exportJSON)}><Icon name="file" /></button>
             </span>
           )}
           <Connection behind={state.behind} />
+          {!isGone && <HeaderMenu choice={agentChoice} items={exists ? headerItems : noItems} />}
         </header>
         {finding && <LazyPart of={id}><Find conversation={conversation} state={state} close={() => setFinding(false)} /></LazyPart>}
         {error && <p className="bad column" role="alert">{error}</p>}
@@ -205,11 +220,14 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
         ) : id ? (
           <Log conversation={conversation} state={state} editing={editing?.id ?? ""} edit={setEditing} resend={resend} change={change} inspect={inspect} />
         ) : (
-          <Welcome attaches={attaches} choose={(text) => setGiven({ text })} />
+          <Welcome agent={nextAgent} attaches={attaches} />
         )}
         {!isGone && <TurnNotice conversation={conversation} state={state} stop={stopping} />}
         {exists && !isGone && isVoiceOn && <LazyPart of={id}><Voice conversation={id} close={endVoice} silenceRef={silenceVoice} /></LazyPart>}
         {!isGone && <Composer conversation={id} agent={next} prepare={prepare} insertion={insertion} running={openTurns.length > 0} steers={steers} send={send} stop={stop} last={() => lastOwn} edit={setEditing} isVoiceOn={isVoiceOn} toggleVoice={toggleVoice} />}
+        {!id && suggestions.length > 0 && (
+          <ul className="suggestions column" aria-label="Suggestions">{suggestions.map((text) => <li key={text}><button type="button" onClick={() => void send({ message: { text }, mode: "steer" })}>{text}</button></li>)}</ul>
+        )}
       </div>
       {isOverlay && <div className="shade below" onClick={leave} />}
       {turn && (
@@ -243,19 +261,16 @@ function toRequest(): void {
   ask.querySelector<HTMLElement>("button, input, select, textarea")?.focus();
 }
 
-// Examples for the demo agent only: the page doesn't know what other agents can do.
-const examples = ["What can you do?", "Explain this code step by step", "tools: what is 17 * 23?"];
-
-function Welcome({ choose: take, attaches }: { choose: (text: string) => void; attaches: boolean }) {
-  const { agents } = useStore(list);
-  const choice = useChosen("");
-  const demo = agents.find((a) => (choice ? a.name === choice : a.default))?.kind === "demo";
+/** What an empty conversation shows above the composer: the agent's description. */
+function Welcome({ agent, attaches }: { agent: Agent | undefined; attaches: boolean }) {
   return (
-    <div className="welcome">
+    <div className="welcome column">
       <h2>How can I help?</h2>
-      <AgentPicker conversation="" own="" />
-      {attaches && <button type="button" onClick={() => layer.set("attach")}>Attach a session…</button>}
-      {demo && <ul className="examples">{examples.map((e) => <li key={e}><button type="button" onClick={() => take(e)}>{e}</button></li>)}</ul>}
+      {agent?.description && <p className="muted">{agent.description}</p>}
+      {attaches && <button type="button" className="link" onClick={() => layer.set("attach")}>Attach a session…</button>}
     </div>
   );
 }
+
+/** The number of suggestions that an empty conversation shows. */
+const maxSuggestions = 4;

@@ -33,6 +33,11 @@ const paths = {
   microphone: "M12 14a3 3 0 0 0 3-3V6a3 3 0 0 0-6 0v5a3 3 0 0 0 3 3zM6 11a6 6 0 0 0 12 0M12 17v4",
   muted: "M15 9V6a3 3 0 0 0-6-.5M9 9v2a3 3 0 0 0 4.5 2.6M6 11a6 6 0 0 0 9.5 4.9M18 11a6 6 0 0 1-.5 2.4M12 17v4M4 4l16 16",
   speaker: "M4 10v4h4l5 4V6l-5 4zM16 9a4 4 0 0 1 0 6M18.5 6.5a8 8 0 0 1 0 11",
+  more: "M5 12h.01M12 12h.01M19 12h.01",
+  pin: "M9 4h6l-1 6 3 3H7l3-3zM12 13v7",
+  archive: "M4 5h16v4H4zM6 9v10h12V9M10 13h4",
+  camera: "M4 8h4l2-3h4l2 3h4v11H4zM12 10a3 3 0 1 0 0 6 3 3 0 0 0 0-6z",
+  select: "M4 6h16v12H4zM8 12l3 3 5-6",
   help: "M9 9a3 3 0 1 1 4 3c-1 .5-1 1-1 2M12 18h.01",
 } as const;
 
