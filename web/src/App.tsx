@@ -1,6 +1,6 @@
 // The page: signing in, and the layout with the rail of conversations, the current view and the layers on top.
 
-import { type FormEvent, lazy, useCallback, useEffect, useMemo, useState } from "react";
+import { type FormEvent, lazy, type MouseEvent, useCallback, useEffect, useMemo, useState } from "react";
 
 import { enter } from "./account";
 import { Chat } from "./chat/Chat";
@@ -115,15 +115,21 @@ function Page({ session: user, signedOut }: { session: Session; signedOut: () =>
   }
   return (
     <div className="layout" data-rail={rail || undefined}>
-      <a className="skip" href="#composer" onClick={(e) => { e.preventDefault(); document.getElementById("composer")?.focus(); }}>Skip to message</a>
+      <a className="skip" href="#main" onClick={skip}>Skip to content</a>
       <Rail current={id} session={user} opened={rail} open={openRail} close={closeRail} />
       {rail && <div className="shade" onClick={closeRail} />}
       {at.view === "overview"
-        ? <main className="chat"><LazyPart of={at.view} fallback={<div className="talk" aria-busy="true" />}><Overview openRail={openRail} /></LazyPart></main>
+        ? <main id="main" className="chat" tabIndex={-1}><LazyPart of={at.view} fallback={<div className="talk" aria-busy="true" />}><Overview openRail={openRail} /></LazyPart></main>
         : <Chat key={id || newId} id={id} newId={newId} attaches={operator && attaches} openRail={openRail} />}
       <Layers />
     </div>
   );
+}
+
+// skip focuses the composer, or the whole content where one can't write.
+function skip(e: MouseEvent): void {
+  e.preventDefault();
+  (document.getElementById("composer") ?? document.getElementById("main"))?.focus();
 }
 
 // useNewId returns the id that the next new conversation will have. It changes only when the user navigates to a new conversation

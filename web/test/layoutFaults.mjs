@@ -7,9 +7,9 @@ export function faultsOfLayout() {
   const nameOf = (e) => `${e.tagName.toLowerCase()}${[...e.classList].map((c) => `.${c}`).join("")} “${(e.getAttribute("aria-label") ?? e.innerText ?? "").trim().slice(0, 40)}”`;
   if (document.documentElement.scrollWidth > innerWidth) faults.push(`the page is ${document.documentElement.scrollWidth} px wide`);
   const isScroller = (e) => /auto|scroll/.test(getComputedStyle(e).overflowX);
-  const shown = (e) => e.checkVisibility({ opacityProperty: true, visibilityProperty: true }) && !e.closest("[inert], .unseen, [hidden]");
+  const isShown = (e) => e.checkVisibility({ opacityProperty: true, visibilityProperty: true }) && !e.closest("[inert], .unseen, [hidden]");
   for (const e of document.querySelectorAll("button, a[href], input, textarea, select")) {
-    if (!shown(e) || e.type === "file" || e.disabled) continue;
+    if (!isShown(e) || e.type === "file" || e.disabled) continue;
     const box = e.getBoundingClientRect();
     if (box.width < 1 || box.height < 1) continue; // inputs that their label stands for
     let scrolls = false;
@@ -18,7 +18,7 @@ export function faultsOfLayout() {
   }
   for (const e of document.querySelectorAll("body *")) {
     const style = getComputedStyle(e);
-    if (!shown(e) || e.scrollWidth <= e.clientWidth + 1 || e.clientWidth === 0) continue;
+    if (!isShown(e) || e.scrollWidth <= e.clientWidth + 1 || e.clientWidth === 0) continue;
     if (style.overflowX === "hidden" && style.textOverflow !== "ellipsis" && [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim())) faults.push(`${nameOf(e)} is cut off`);
   }
   return faults;

@@ -195,7 +195,7 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
     if (deleted) draft.forget(id);
   }, [deleted, id]);
   return (
-    <main className="chat">
+    <main id="main" className="chat" tabIndex={-1}>
       <div className="talk" ref={talk} data-empty={!id || undefined}>
         <header className="top">
           <button type="button" className="quiet only-narrow rail-opener" aria-label="Conversations" onClick={openRail}><Icon name="menu" /></button>

@@ -10,15 +10,17 @@ import { endOfFence, type Open } from "./growing";
 import { Inline } from "./Inline";
 import { countBlock, deepest, maxBlock, plain, unescape } from "./lex";
 
-interface BlockProps { token: Token; depth: number; definitions: number; live: boolean }
+// level is that of a heading in the page, or 0 within another block: such a heading is not part of the outline.
+interface BlockProps { token: Token; depth: number; definitions: number; live: boolean; level?: number }
 
-export const Block = memo(function Block({ token, depth, definitions, live }: BlockProps): ReactNode {
+export const Block = memo(function Block({ token, depth, definitions, live, level = 0 }: BlockProps): ReactNode {
   countBlock();
   const t = token as Tokens.Generic;
   if (t.raw.length > maxBlock && t.type !== "code" && t.type !== "list" && t.type !== "table" || depth > deepest) return <pre className="plain">{plain(t.raw)}</pre>;
   switch (t.type) {
     case "heading": {
-      const Tag = `h${Math.min(6, (t as Tokens.Heading).depth + 2)}` as "h3";
+      if (level === 0) return <p dir="auto" className="heading"><Inline tokens={t.tokens} /></p>;
+      const Tag = `h${level}` as "h3";
       return <Tag dir="auto"><Inline tokens={t.tokens} /></Tag>;
     }
     case "code":
@@ -41,7 +43,7 @@ export const Block = memo(function Block({ token, depth, definitions, live }: Bl
       return <p dir="auto" className="html">{plain(t.raw.trim())}</p>;
   }
   return <p dir="auto">{t.tokens ? <Inline tokens={t.tokens} /> : unescape((t.text as string | undefined) ?? t.raw)}</p>;
-}, (a, b) => a.live === b.live && a.depth === b.depth && isUnchanged(a.token, b.token, a.definitions === b.definitions));
+}, (a, b) => a.live === b.live && a.depth === b.depth && a.level === b.level && isUnchanged(a.token, b.token, a.definitions === b.definitions));
 
 // A fence holds code, or the source of a formula or a diagram.
 function Fence({ text, language, live }: { text: string; language: string; live: boolean }) {
@@ -120,7 +122,7 @@ const alignment = (c: Tokens.TableCell) => c.align ?? undefined;
 
 function Table({ table, definitions }: { table: Tokens.Table; definitions: number }) {
   return (
-    <div className="table" tabIndex={0} role="region" aria-label="Table">
+    <div className="table" tabIndex={0} role="group" aria-label="Table">
       <table dir={direction(table.raw)}>
         <thead><tr>{table.header.map((c, i) => <th key={i} scope="col" dir="auto" data-align={alignment(c)}><Inline tokens={c.tokens} /></th>)}</tr></thead>
         <tbody>{table.rows.map((row, i) => <Row key={i} row={row} definitions={definitions} />)}</tbody>

@@ -50,13 +50,13 @@ export function Formula({ text }: { text: string }) {
 export function FormulaBlock({ text, live }: { text: string; live: boolean }) {
   const [isSource, setSource] = useState(false);
   return (
-    <figure className="formula-block" role="group" aria-label="Formula">
+    <div className="formula-block" role="group" aria-label="Formula">
       <div className="view" tabIndex={0} role="group" aria-label="Formula, scrollable" hidden={isSource}><Drawing text={text} isBlock live={live} /></div>
       {isSource && <pre tabIndex={0} aria-label="Source of the formula"><code>{plain(text)}</code></pre>}
-      <figcaption>
+      <div className="acts">
         <button type="button" className="quiet" aria-pressed={isSource} aria-label="Source" title="Source" onClick={() => setSource(!isSource)}><Icon name="code" /></button>
         <CopyButton text={text} what="formula" />
-      </figcaption>
-    </figure>
+      </div>
+    </div>
   );
 }

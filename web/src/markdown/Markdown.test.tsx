@@ -29,6 +29,8 @@ test.each([
   ["marks that turn the order of text", "`a\u202Eb` [x](https://e.com/\u202Ey)\n\n```\u202Ejs\nc\u202E\n```", ["a⟨U+202E⟩b", 'title="https://e.com/⟨U+202E⟩y"', "<span>⟨U+202E⟩js</span>", "c⟨U+202E⟩"]],
   ["a link that only looks as if it stayed here", "[x](/\\x.example)", ['target="_blank" rel="noopener noreferrer">x</a>']],
   ["HTML as text", "<b onclick=x>hi</b>\n\n<div>\n", ["&lt;b onclick=x", "&lt;/b", "&lt;div"]],
+  ["headings that skip no level", "## a\n\n#### b\n\n### c\n\n## d\n\n# e", ["<h3 dir=\"auto\">a</h3>", "<h4 dir=\"auto\">b</h4>", "<h4 dir=\"auto\">c</h4>", "<h3 dir=\"auto\">d</h3>", "<h3 dir=\"auto\">e</h3>"]],
+  ["a heading in a quote", "> # a", ["<p dir=\"auto\" class=\"heading\">a</p>"]],
   ["a setext heading", "Title\n===", ["<h3 dir=\"auto\">Title</h3>"]],
 ])("%s", (_, text, want) => {
   for (const w of want) expect(renderMarkdown(text)).toContain(w);

@@ -1,6 +1,6 @@
 // Renders Markdown, also while it grows. Elements are created from tokens, never from HTML: HTML in a text is shown as text.
 
-import type { Token } from "marked";
+import type { Token, Tokens } from "marked";
 import { memo, type MouseEvent, useEffect, useReducer, useRef } from "react";
 
 import { Block, Blocks } from "./Block";
@@ -23,14 +23,30 @@ export const Markdown = memo(function Markdown({ text, live }: { text: string; l
     return () => clearTimeout(t);
   }, [shows]);
   const last = tokens.findLastIndex((t) => t.type !== "space");
+  const levels = outline(tokens);
   const notes = tokens.filter((t) => t.type === "footnote");
   return (
     <div className="markdown" data-len={text.length} onClick={follow}>
-      {tokens.map((t, i) => (t.type === "space" || t.type === "def" || t.type === "footnote" ? null : <Block key={i} token={t} depth={0} definitions={definitions} live={live && i === last} />))}
+      {tokens.map((t, i) => (t.type === "space" || t.type === "def" || t.type === "footnote" ? null : <Block key={i} token={t} depth={0} definitions={definitions} live={live && i === last} level={levels[i] ?? 0} />))}
       {notes.length > 0 && <Notes notes={notes} definitions={definitions} live={live} />}
     </div>
   );
 });
+
+/**
+ * Returns the level in the page of each heading among the tokens: the first ones are below the message's own, and none is skipped,
+ * whatever levels the text uses. Later tokens don't change earlier levels.
+ */
+function outline(tokens: readonly Token[]): number[] {
+  const above: number[] = []; // the depths of the headings that the current one is under
+  return tokens.map((t) => {
+    if (t.type !== "heading") return 0;
+    const { depth } = t as Tokens.Heading;
+    while (above.length > 0 && above.at(-1)! >= depth) above.pop();
+    above.push(depth);
+    return Math.min(6, above.length + 2);
+  });
+}
 
 // Footnotes are rendered at the end, in the order of their definitions and with their own labels. If they were numbered, the
 // numbers would change while the text grows.
@@ -60,10 +76,11 @@ function follow(e: MouseEvent<HTMLElement>): void {
   const link = (e.target as Element).closest<HTMLElement>('a[href^="#"]');
   if (!link) return;
   e.preventDefault();
-  const within = [...e.currentTarget.querySelectorAll<HTMLElement>("[data-note], [data-ref], h3, h4, h5, h6")];
+  const within = [...e.currentTarget.querySelectorAll<HTMLElement>("[data-note], [data-ref], h3, h4, h5, h6, .heading")];
   const { ref, to } = link.dataset;
   const name = placeOf(link.getAttribute("href")!);
-  const place = within.find((w) => (ref ? w.dataset.note === ref : to ? w.dataset.ref === to : /^H/.test(w.tagName) && slug(w.textContent) === name.toLowerCase()));
+  const isHeading = (w: HTMLElement) => w.matches("h3, h4, h5, h6, .heading") && slug(w.textContent) === name.toLowerCase();
+  const place = within.find((w) => (ref ? w.dataset.note === ref : to ? w.dataset.ref === to : isHeading(w)));
   if (!place) return;
   place.scrollIntoView({ block: "nearest" });
   if (place.tabIndex < 0) place.tabIndex = -1;

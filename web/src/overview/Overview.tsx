@@ -113,7 +113,7 @@ function Members({ now }: { now: Sampled }) {
   return (
     <section aria-labelledby="members">
       <h2 id="members">Agents and channels</h2>
-      <div className="table" tabIndex={0} role="region" aria-label="Agents and channels">
+      <div className="table" tabIndex={0} role="group" aria-label="Agents and channels">
         <table>
           <thead><tr><th scope="col">Name</th><th scope="col">Kind</th><th scope="col">State</th><th scope="col">Since</th><th scope="col">Last event</th><th scope="col" className="number">Turns</th><th scope="col" className="number">Failed</th><th scope="col" className="number">First text</th><th scope="col">Last error</th></tr></thead>
           <tbody>
