@@ -31,18 +31,23 @@ func dropTruncated(events []event.Event) []event.Event {
 		}
 		_ = t.Apply(e) // an event that doesn't apply here doesn't apply for any reader either
 	}
-	// Messages that t lacks after all events were removed by a truncate.
+	// Messages that t lacks after all events were removed by a truncate. A message that was edited or sent again has the id of one that was
+	// removed, so what is older than the message is of the removed one.
+	removed := func(id string, seq int64) bool {
+		m := t.messages[id]
+		return m == nil || seq < m.Seq
+	}
 	compacted := make([]event.Event, 0, len(events))
 	// The id of the last remaining message so far, which a truncate to a removed message names instead.
 	last := ""
 	for _, e := range events {
 		switch {
 		case truncates(e):
-			if e.Message != "" && last != "" && t.messages[e.Message] == nil {
+			if e.Message != "" && last != "" && removed(e.Message, e.Seq) {
 				e.Message = last
 			}
 		case e.Message != "":
-			if began[e.Message] && t.messages[e.Message] == nil {
+			if began[e.Message] && removed(e.Message, e.Seq) {
 				continue
 			}
 			if e.Type == event.MessageAdd || e.Type == event.MessageStart {

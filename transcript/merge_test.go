@@ -236,6 +236,37 @@ func TestCompactDropsWhatWasTruncated(t *testing.T) {
 	}
 }
 
+// A message that is edited keeps its id. Nothing of its earlier version remains, also if a truncate names that version.
+func TestCompactDropsEarlierVersions(t *testing.T) {
+	log := parse(t, `{"type":"message.add","message":"u1","role":"user"}
+		{"type":"message.add","message":"u2","role":"user","parts":[{"id":"p1","kind":"text","text":"secret"}]}
+		{"type":"message.update","message":"u2","turn":"t1","state":"started"}
+		{"type":"turn.start","turn":"t1","answers":"u2"}
+		{"type":"turn.end","turn":"t1","outcome":"completed"}
+		{"type":"conversation.truncate","message":"u2"}
+		{"type":"conversation.truncate","message":"u1"}
+		{"type":"message.add","message":"u2","role":"user","parts":[{"id":"p1","kind":"text","text":"edited"}]}
+		{"type":"message.update","message":"u2","turn":"t2","state":"started"}
+		{"type":"turn.start","turn":"t2","answers":"u2"}
+		{"type":"turn.end","turn":"t2","outcome":"completed"}`)
+	want := []string{
+		`{"seq":1,"type":"message.add","message":"u1","role":"user"}`,
+		`{"seq":6,"type":"conversation.truncate","message":"u1"}`,
+		`{"seq":7,"type":"conversation.truncate","message":"u1"}`,
+		`{"seq":8,"type":"message.add","message":"u2","role":"user","parts":[{"id":"p1","kind":"text","text":"edited"}]}`,
+		`{"seq":9,"turn":"t2","type":"message.update","message":"u2","state":"started"}`,
+		`{"seq":10,"turn":"t2","type":"turn.start","answers":"u2"}`,
+		`{"seq":11,"turn":"t2","type":"turn.end","outcome":"completed"}`,
+	}
+	got := transcript.Compact(log)
+	if d := cmp.Diff(want, format(t, got)); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	if d := cmp.Diff(lines(fold(t, log)), lines(fold(t, got))); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}
+
 func TestSplit(t *testing.T) {
 	events := parse(t, `{"seq":3,"type":"part.append","message":"m","part":"p","offset":2,"text":"abécdefghi","note":"n"}
 		{"seq":4,"type":"part.replace","message":"m","part":"p","text":"𝄞𝄞","history":["h"]}

@@ -79,24 +79,20 @@ if (lacking) {
   for (const theme of ["light", "dark"]) {
     test(`formulas and diagrams: ${theme}`, async () => {
       const page = await begin("maths", { colorScheme: theme });
-      await allowed(page, "shrink", async () => {
-        await idle(page);
-        await page.waitForFunction(() => document.querySelectorAll(".drawn math").length === 3);
-        await page.locator(".diagram[data-drawn]").waitFor();
-        await page.getByText("This diagram can’t be drawn").waitFor();
-      });
+      await idle(page);
+      await page.waitForFunction(() => document.querySelectorAll(".drawn math").length === 3);
+      await page.locator(".diagram[data-drawn]").waitFor();
+      await page.getByText("This diagram can’t be drawn").waitFor();
       assert.match(await answer(page).innerText(), /costs \$5 to US\$ 7/);
       assert.match(await answer(page).locator(".formula").last().innerText(), /\\frac\{a/, "what is no formula stays text");
       const drawing = page.frameLocator(".diagram[data-drawn] iframe");
       await drawing.locator("svg").waitFor();
       assert.match(await drawing.locator("svg").textContent(), /Gateway/);
       await accessible(page, "formulas and diagrams");
-      await allowed(page, "shrink", async () => {
-        await page.locator(".formula-block").first().getByRole("button", { name: "Source" }).click();
-        await page.locator(".formula-block pre", { hasText: "\\int_0" }).waitFor();
-        await page.locator(".diagram[data-drawn]").getByRole("button", { name: "Source" }).click();
-        await page.locator(".diagram pre", { hasText: "flowchart" }).waitFor();
-      });
+      await page.locator(".formula-block").first().getByRole("button", { name: "Source" }).click();
+      await page.locator(".formula-block pre", { hasText: "\\int_0" }).waitFor();
+      await page.locator(".diagram[data-drawn]").getByRole("button", { name: "Source" }).click();
+      await page.locator(".diagram pre", { hasText: "flowchart" }).waitFor();
       await wantClean(page);
     });
   }

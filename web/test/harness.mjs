@@ -148,7 +148,7 @@ export async function open(gateway, options = {}) {
   const page = await c.newPage();
   page.said = [];
   page.elsewhere = [];
-  page.on("console", (m) => page.said.push(`${m.type()}: ${m.text()}`));
+  page.on("console", (m) => page.said.push(`${m.type()}: ${m.text()}${m.location().url.includes("/ui/frames/") ? " (in a frame)" : ""}`));
   page.on("pageerror", (e) => page.said.push(`error: ${e.stack}`));
   page.on("request", (r) => {
     if (!r.url().startsWith(gateway.url) && !/^(data|blob):/.test(r.url())) page.elsewhere.push(r.url());

@@ -8,7 +8,18 @@ import { fileURLToPath } from "node:url";
 import { closeBrowser, Gateway, lacking, open, wantClean } from "./harness.mjs";
 import { clip, strange } from "./attacks.mjs";
 
-const forbidden = ".log :is(script, iframe:not(.sandbox[sandbox=allow-scripts]), object, embed, style, link, meta, base, form:not(.ask form), svg:not(.icon), math:not(.drawn math), math [href], dialog, [popover], [srcdoc], [style*=position], [onerror], [onload], [onclick], [onfocus], [onmouseover], [ontoggle], [autofocus])";
+const forbidden = '.log :is(script, iframe:not(.sandbox[sandbox=allow-scripts]:is([src$="/ui/frames/app.html"], [src$="/ui/frames/diagram.html"])), object, embed, style, link, meta, base, form:not(.ask form), svg:not(.icon), math:not(.drawn math), math [href], dialog, [popover], [srcdoc], [style*=position], [onerror], [onload], [onclick], [onfocus], [onmouseover], [ontoggle], [autofocus])';
+
+// Messages of the browser: URLs that look like this gateway's files, and what the script in the frame of an app is refused.
+const refused = new RegExp([
+  "404",
+  "^error: Unsafe attempt to initiate navigation for frame with origin '[^']*' from frame with URL '[^']*/ui/frames/app\\.html'",
+  "^error: Blocked opening 'https://evil\\.example/' in a new window because the request was made in a sandboxed frame",
+  "^error: Connecting to 'https://evil\\.example/' violates the following Content Security Policy directive: \"default-src 'none'\"",
+  "^error: Fetch API cannot load https://evil\\.example/\\. Refused to connect",
+  "^error: TypeError: Failed to fetch\\n[^]*/ui/frames/app\\.html",
+  "^error: Blocked autofocusing on a <button> element in a cross-origin subframe\\. \\(in a frame\\)$",
+].join("|"));
 
 /** Returns the effects of hostile content on a page. */
 async function harm(page) {
@@ -107,7 +118,7 @@ if (lacking) {
         assert.equal(page.opened, 0, `${label} opens something`);
         assert.ok(page.url().startsWith(gateway.url), `${label} leads away`);
       }
-      await wantClean(page, { console: /404|Unsafe attempt to initiate navigation|Blocked (?:opening|autofocusing)|violates the following Content Security Policy directive: "default-src 'none'"|Fetch API cannot load https:..evil|Failed to navigate|SecurityError|TypeError: Failed to fetch/ }); // URLs that look like this gateway's files, and what the frames of apps are refused
+      await wantClean(page, { console: refused });
     });
   }
 

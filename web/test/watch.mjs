@@ -22,9 +22,15 @@ export function watch() {
     faults.push(description);
     window.tellFault?.(description);
   };
-  const countLetters = (node) => node.innerText?.match(/[\p{L}\p{N}]/gu)?.length ?? 0;
-  // The source of formulas and diagrams is replaced by what it draws.
-  const letters = (node) => [...node.querySelectorAll(".formula, .formula-block, figure.code")].filter((e) => !e.matches(".code") || e.querySelector("figcaption").textContent.startsWith("diagram")).reduce((n, e) => n - countLetters(e), countLetters(node));
+  const count = (text) => text.match(/[\p{L}\p{N}]/gu)?.length ?? 0;
+  // A formula counts with its source, which the drawing contains. The source of a diagram is replaced by a frame, so it doesn't count.
+  const source = (formula) => [...formula.querySelectorAll(".drawn:not([hidden]) annotation, code.math")].reduce((n, e) => n + count(e.textContent), 0);
+  const letters = (node) => {
+    let n = count(node.innerText ?? "");
+    for (const e of node.querySelectorAll(".formula, .formula-block")) n += source(e) - count(e.innerText);
+    for (const e of node.querySelectorAll("figure.code")) if (e.querySelector("figcaption").textContent.startsWith("diagram")) n -= count(e.innerText);
+    return n;
+  };
   const frames = (n, callback) => requestAnimationFrame(n > 1 ? () => frames(n - 1, callback) : callback);
 
   // A change in the log is rendered in one of the next frames. Afterwards all rules hold again.

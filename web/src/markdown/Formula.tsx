@@ -23,19 +23,25 @@ interface FormulaProps { text: string; isBlock: boolean; live: boolean }
 const Drawing = memo(function Drawing({ text, isBlock, live }: FormulaProps) {
   const drawer = useStore(maths);
   const host = useRef<HTMLSpanElement>(null);
+  const [isWide, setWide] = useState(false); // a formula within a line that doesn't fit gets a line of its own, which scrolls
   const [drawnText, setDrawn] = useState(""); // the text of what is shown in host
   useEffect(load, []);
   useLayoutEffect(() => {
     if (!drawer) return;
     // What is drawn depends on whether KaTeX accepts the text, and while a formula grows also on its earlier text.
-    if (drawer.draw(host.current!, text, isBlock)) setDrawn(text);
-    else setDrawn((before) => (live && text.startsWith(before) ? before : ""));
+    if (drawer.draw(host.current!, text, isBlock)) {
+      setDrawn(text);
+      if (!isBlock) {
+        host.current!.hidden = false; // to measure it
+        setWide(host.current!.scrollWidth > host.current!.clientWidth + 1);
+      }
+    } else setDrawn((before) => (live && text.startsWith(before) ? before : ""));
   }, [drawer, text, isBlock, live]);
   const isShown = drawnText !== "" && text.startsWith(drawnText);
   const source = isShown ? text.slice(drawnText.length) : text;
   return (
     <>
-      <span ref={host} className="drawn" hidden={!isShown} />
+      <span ref={host} className="drawn" hidden={!isShown} {...(isWide && { "data-wide": true, tabIndex: 0, role: "group", "aria-label": "Formula, scrollable" })} />
       {source && <code className="math">{plain(source)}</code>}
     </>
   );

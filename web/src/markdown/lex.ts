@@ -95,14 +95,15 @@ function formula(src: string): Tokens.Generic | undefined {
   return lineEnd && text ? { type: "formula", raw: src.slice(0, end + close.length), text } : undefined;
 }
 
-// Text between two prices: a number, and later a word that isn't a command. Formulas have spaces or operators between a number and a word.
-const price = /^\d[\d.,]*(?:[kKmM]|bn)?(?:[\s/–-].*)?(?<![\\{A-Za-z])[A-Za-z]{2,}/s;
+// Text between two prices begins with a number, and has a word that no command contains, or ends like "$5/" in "$5/$ 6".
+const command = /\\(?:text|math|mbox|operatorname)[a-z]*\s*\{[^{}]*\}|\\[A-Za-z]+/g;
+const isPrice = (text: string): boolean => /^\d/.test(text) && /[\s/,;–-]\p{L}{2,}|[/,;:–-]$/u.test(text.replace(command, "\\"));
 
 // An inline formula. A dollar sign next to a space is a currency sign.
 function inlineFormula(src: string, before: string): Tokens.Generic | undefined {
   const m = /^\$\$(?!\$)((?:\\[\s\S]|[^$\\]){1,2000}?)\$\$/.exec(src) ?? /^\\\(((?:(?!\\\))[\s\S]){1,2000}?)\\\)/.exec(src)
     ?? (/[\p{L}\p{N}$\\]$/u.test(before) ? null : /^\$((?![\s$])(?:\\.|[^$\\\n]){0,300}?(?<![\s\\]))\$(?![\p{L}\p{N}$])/u.exec(src));
-  if (m?.[1] && !m[0].startsWith("$$") && m[0][0] === "$" && price.test(m[1])) return undefined;
+  if (m?.[1] && /^\$(?!\$)/.test(m[0]) && isPrice(m[1])) return undefined;
   return m?.[1]?.trim() ? { type: "math", raw: m[0], text: m[1].trim() } : undefined;
 }
 
