@@ -1,5 +1,6 @@
 // The settings of this browser, and the signed-in user.
 
+import { NoticeSwitch } from "../notices/NoticeSwitch";
 import { useStore } from "../store";
 import { type ThemeChoice, themeChoice, themes } from "../theme";
 import { Sheet } from "../ui/Sheet";
@@ -45,6 +46,7 @@ export default function Settings({ close }: { close: () => void }) {
         <label><input type="checkbox" checked={on} onChange={(e) => shortcutsOn.set(e.target.checked)} />
           <span><strong>Use keyboard shortcuts</strong><span className="muted"> Enter and the arrow keys work without them too.</span></span></label>
       </fieldset>
+      <NoticeSwitch />
       <Account />
     </Sheet>
   );
