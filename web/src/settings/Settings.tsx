@@ -33,6 +33,7 @@ export default function Settings({ close }: { close: () => void }) {
             <span><strong>{themeWords[t][0]}</strong>{themeWords[t][1] && <span className="muted"> {themeWords[t][1]}</span>}</span></label>
         ))}
       </fieldset>
+      <NoticeSwitch />
       <fieldset>
         <legend>Read answers</legend>
         <p className="muted">When a screen reader reads answers aloud. Questions and errors are always announced.</p>
@@ -46,7 +47,6 @@ export default function Settings({ close }: { close: () => void }) {
         <label><input type="checkbox" checked={on} onChange={(e) => shortcutsOn.set(e.target.checked)} />
           <span><strong>Use keyboard shortcuts</strong><span className="muted"> Enter and the arrow keys work without them too.</span></span></label>
       </fieldset>
-      <NoticeSwitch />
       <Account />
     </Sheet>
   );
