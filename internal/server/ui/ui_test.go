@@ -116,7 +116,7 @@ func TestServed(t *testing.T) {
 				load("ui/" + m[1])
 			}
 			res, frame := get(t, home+"ui/frames/worker.html")
-			if !strings.Contains(frame, `register("../push.js")`) || res.Header.Get("X-Frame-Options") != "SAMEORIGIN" {
+			if !strings.Contains(frame, `register("../push.js")`) || res.Header.Get("X-Frame-Options") != "SAMEORIGIN" || strings.Contains(res.Header.Get("Content-Security-Policy"), "unsafe") {
 				t.Errorf("the frame of the worker: %v\n%s", res.Header, frame)
 			}
 			load("ui/push.js")
