@@ -34,6 +34,7 @@ import (
 	"github.com/leat-dev/leat/internal/server/plugins"
 	"github.com/leat-dev/leat/internal/service/signals"
 	"github.com/leat-dev/leat/internal/service/terminal"
+	"github.com/leat-dev/leat/internal/service/webpush"
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
 
@@ -70,15 +71,20 @@ func newStage(t *testing.T, limit time.Duration) *stage {
 	updates, said := &eliza.Updates{}, eliza.NewProactive(quiet)
 	dialects := dialect.NewRegistry(elizaactions.Dialect())
 	turns := push.NewTurns(push.Config{Journal: j, Dialects: dialects})
+	notified, err := webpush.Open(t.Context(), webpush.Config{Journal: j})
+	if err != nil {
+		t.Fatal(err)
+	}
 	gw, err := gateway.New(gateway.Config{
 		Journal: j, Dialects: dialects, Pusher: turns, Agents: gateway.Agents{"eliza": {Agent: answerer{}}}, DefaultAgent: "eliza", Titles: true,
-		Hooks: gateway.Hooks{Watchers: []gateway.Watcher{status.NewTurns(log), st.agent, updates, said}, Admit: st.agent.Admit},
+		Hooks: gateway.Hooks{Watchers: []gateway.Watcher{status.NewTurns(log), st.agent, updates, said, notified}, Admit: st.agent.Admit},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	st.hub = hub.New(gw)
 	updates.Send = st.hub.Send
+	notified.Show = func(n webpush.Notice) { st.hub.Send(elizaws.Notice(n)) }
 	tasks.Go(func() { said.Run(ctx, gw, st.hub.Send) })
 	st.agent.Begin()
 	if err := gw.Start(t.Context()); err != nil {

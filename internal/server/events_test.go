@@ -216,6 +216,12 @@ var elizaEvents = map[string]func(*testing.T, *stage){
 		}
 		runShell(t, st, "true", `{"type":"terminal-output","runId":"RUN","event":"error","data":"fork/exec `+dir+`/sh: no such file or directory"}`)
 	},
+	"get notice": func(_ *testing.T, st *stage) {
+		st.conversation("conv-abc-123")
+		f := st.join("")
+		st.call("POST", "/api/conversations/conv-abc-123/messages", `{"text":"hi"}`)
+		f.hears("notice", `{"type":"notice","kind":"ended","conversation":"conv-abc-123","title":"hi","turn":"ID","outcome":"completed"}`)
+	},
 	"get conversation-read": func(_ *testing.T, st *stage) {
 		st.conversation("conv-abc-123")
 		phone, desk := st.join(""), st.join("")

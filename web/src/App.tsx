@@ -9,6 +9,7 @@ import { type Action, listen, useActions } from "./keys";
 import { layer, Layers } from "./layers";
 import { follow, list } from "./list";
 import { Rail } from "./Rail";
+import { resumeNotices } from "./notices/switch";
 import { open, openOverview, route } from "./route";
 import { useStore } from "./store";
 import { theme, toggleTheme } from "./theme";
@@ -86,6 +87,7 @@ function Page({ session: user, signedOut }: { session: Session; signedOut: () =>
   const attaches = useStore(list).agents.some((a) => a.sessions);
   useEffect(() => {
     theClient().connect();
+    void resumeNotices().catch(() => {}); // the settings show what works
     return follow();
   }, []);
   // If the gateway refuses the token, show the sign-in form again.

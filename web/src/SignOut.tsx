@@ -4,6 +4,7 @@ import { useLayoutEffect, useRef, useState } from "react";
 
 import { leave, unsent } from "./account";
 import { signOut } from "./gateway";
+import { wantsNotices } from "./notices/switch";
 import { focusOnMount } from "./ui/focus";
 import { Icon } from "./ui/Icon";
 
@@ -19,6 +20,7 @@ export function SignOut({ className = "quiet wide" }: { className?: string }) {
   const confirm = async () => {
     setError("");
     try {
+      if (wantsNotices.get()) await (await import("./notices/notices")).release(); // this needs the user's credentials
       await signOut();
     } catch (err) {
       setLost("");

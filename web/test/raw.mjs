@@ -10,6 +10,7 @@ export class RawBrowser {
     this.profile = mkdtempSync(join(tmpdir(), "leat-web-raw-"));
     this.process = spawn(path, [...args, "--headless", "--remote-debugging-pipe", `--user-data-dir=${this.profile}`, "about:blank"], { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"] });
     this.answers = new Map();
+    this.events = []; // the newest 1000
     this.ids = 0;
     let buffer = "";
     this.process.stdio[4].on("data", (d) => {
@@ -17,7 +18,11 @@ export class RawBrowser {
       buffer = frames.pop();
       for (const m of frames.map((t) => JSON.parse(t))) {
         const a = this.answers.get(m.id);
-        if (!a) continue; // an event
+        if (!a) {
+          this.events.push(m);
+          if (this.events.length > 1000) this.events.shift();
+          continue;
+        }
         this.answers.delete(m.id);
         if (m.error) a.reject(new Error(m.error.message));
         else a.resolve(m.result);
@@ -41,6 +46,19 @@ export class RawBrowser {
     if (script) await this.send("Page.addScriptToEvaluateOnNewDocument", { source: script }, sessionId);
     await this.send("Page.navigate", { url }, sessionId);
     return new Tab(this, targetId, sessionId);
+  }
+
+  /** Attaches to the service worker of a script. */
+  async worker(url) {
+    for (const until = Date.now() + 60_000; ; await new Promise((r) => setTimeout(r, 50))) {
+      const { targetInfos } = await this.send("Target.getTargets");
+      const target = targetInfos.find((t) => t.type === "service_worker" && t.url === url);
+      if (target) {
+        const { sessionId } = await this.send("Target.attachToTarget", { targetId: target.targetId, flatten: true });
+        return new Tab(this, target.targetId, sessionId);
+      }
+      if (Date.now() > until) throw new Error(`there is no worker ${url}`);
+    }
   }
 
   async close() {
@@ -71,7 +89,7 @@ class Tab {
     for (const end = Date.now() + limit; ; await new Promise((r) => setTimeout(r, 50))) {
       const value = await this.eval(expression);
       if (value) return value;
-      if (Date.now() > end) throw new Error(`${expression} does not come true; the page: ${(await this.eval("document.body.innerText")).slice(0, 2000)}`);
+      if (Date.now() > end) throw new Error(`${expression} does not come true; the page: ${(await this.eval("globalThis.document?.body.innerText ?? 'a worker'")).slice(0, 2000)}`);
     }
   }
 }

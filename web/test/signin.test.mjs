@@ -1,10 +1,12 @@
 // Signing in by the gateway's token, and by the cookie of a site in front of the gateway.
 
 import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
 import { createServer, request } from "node:http";
 import { connect } from "node:net";
 import { after, test } from "node:test";
 
+import { accessible } from "./axe.mjs";
 import { answer, ask, closeBrowser, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 
 if (lacking) {
@@ -43,6 +45,45 @@ if (lacking) {
       await privateGateway.close();
     }
   });
+
+  for (const [theme, phone] of [["light", false], ["dark", true]]) {
+    test(`where a token comes from, and who is signed in: ${theme}, ${phone ? "phone" : "wide"}`, async () => {
+      const secret = "a secret of at least 32 bytes, of the tests";
+      const api = "a-token-of-the-tests-that-is-long-enough";
+      const encode = (o) => Buffer.from(JSON.stringify(o)).toString("base64url");
+      const text = `${encode({ alg: "HS256", typ: "JWT" })}.${encode({ sub: "alice", exp: Math.floor(Date.now() / 1000) + 3600 })}`;
+      const user = `${text}.${createHmac("sha256", secret).update(text).digest("base64url")}`;
+      const privateGateway = await Gateway.start([], { LEAT_API_TOKEN: api, LEAT_USERS_SECRET: secret });
+      const shot = (page, name) => page.screenshot({ path: process.env.SHOTS ? `${process.env.SHOTS}/${name}-${theme}.png` : undefined });
+      try {
+        for (const [name, token, want] of [["alice", user, /Signed in as\s+alice\s+May\s+Read, write and share own conversations\s+Access\s+A token that the operator.s identity service made for this user\.\s+Until\s+\S/],
+          ["the operator", api, /Signed in as\s+Operator\s+May\s+Do everything[^]*LEAT_API_TOKEN/]]) {
+          const page = await open(privateGateway, { signedOut: true, colorScheme: theme, viewport: phone ? { width: 360, height: 740 } : { width: 1280, height: 800 } });
+          await page.getByText("Where do I get a token?").press("Enter");
+          await page.getByText("Ask the person who runs this gateway.").waitFor();
+          await accessible(page, "where a token comes from");
+          await shot(page, `signin-${name}`);
+          await page.getByLabel("Access token").fill(token);
+          await page.keyboard.press("Enter");
+          await page.locator('.connection[data-state="connected"]').waitFor();
+          if (phone) await page.getByRole("button", { name: "Conversations" }).click();
+          await page.getByRole("button", { name: "Settings" }).click();
+          const account = page.getByRole("region", { name: "Account" });
+          await account.waitFor();
+          assert.match(await account.innerText(), want);
+          await account.getByRole("button", { name: "Sign out" }).scrollIntoViewIfNeeded();
+          await accessible(page, `the settings of ${name}`);
+          await shot(page, `account-${name}`);
+          await page.evaluate(() => window.allowed.add("go"));
+          await Promise.all([page.waitForEvent("load"), account.getByRole("button", { name: "Sign out" }).click()]);
+          await page.getByLabel("Access token").waitFor();
+          await wantClean(page, { console: /401/ });
+        }
+      } finally {
+        await privateGateway.close();
+      }
+    });
+  }
 
   test("a site's own cookie signs its users in", async () => {
     const token = "a-token-of-the-tests-that-is-long-enough";

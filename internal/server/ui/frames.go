@@ -18,6 +18,8 @@ var (
 	diagramScript []byte
 	//go:embed frames/app.js
 	appScript []byte
+	//go:embed frames/worker.js
+	workerScript []byte
 )
 
 // framed is the part of the policies of all frames: no origin, no connections, no navigation by links or forms, and only the page shows
@@ -36,6 +38,15 @@ func registerFrames(s *server.Server) {
 	document = join(`<!doctype html><meta charset="utf-8"><title>App</title><script>`, string(appScript), "</script>\n")
 	policy = framed + "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; media-src data: blob:; font-src data:"
 	register(s, "/ui/frames/app.html", file{contentType: types[".html"], policy: policy, forms: []form{newForm("", document)}, isFramed: true})
+}
+
+// registerWorkerFrame adds the document that registers the service worker of notifications. To browsers, the address of a worker is like
+// a script from a string, which the page's policy forbids (require-trusted-types-for). So a frame of the same origin registers it. The
+// frame may run this script and workers of the gateway, and nothing else.
+func registerWorkerFrame(s *server.Server) {
+	document := join(`<!doctype html><meta charset="utf-8"><title>Notifications</title><script>`, string(workerScript), "</script>\n")
+	policy := "default-src 'none'; script-src 'sha256-" + digest(workerScript) + "'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+	register(s, "/ui/frames/worker.html", file{contentType: types[".html"], policy: policy, forms: []form{newForm("", document)}, isFramed: true})
 }
 
 // mermaid returns the name of Mermaid's script, which contains the hash of its content.

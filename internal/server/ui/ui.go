@@ -30,6 +30,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // Register adds the page at / and its files below /ui/. If detector is not nil, the page can load it in a frame.
 func Register(s *server.Server, detector *vad.Archive) {
 	registerFrames(s)
+	registerWorkerFrame(s)
 	if detector != nil {
 		registerDetector(s, detector)
 	}

@@ -115,6 +115,11 @@ func TestServed(t *testing.T) {
 			if m := regexp.MustCompile(`src="\.\./(mermaid-[\w-]+\.js)"`).FindStringSubmatch(diagram); m != nil {
 				load("ui/" + m[1])
 			}
+			res, frame := get(t, home+"ui/frames/worker.html")
+			if !strings.Contains(frame, `register("../push.js")`) || res.Header.Get("X-Frame-Options") != "SAMEORIGIN" || strings.Contains(res.Header.Get("Content-Security-Policy"), "unsafe") {
+				t.Errorf("the frame of the worker: %v\n%s", res.Header, frame)
+			}
+			load("ui/push.js")
 			err := fs.WalkDir(web.Dist, "dist/ui", func(name string, d fs.DirEntry, err error) error {
 				if err == nil && !d.IsDir() && !seen[strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(name, "dist/"), ".br"), ".gz")] {
 					t.Errorf("nothing loads %s", name)

@@ -1,5 +1,6 @@
 // The settings of this browser, and the signed-in user.
 
+import { NoticeSwitch } from "../notices/NoticeSwitch";
 import { useStore } from "../store";
 import { type ThemeChoice, themeChoice, themes } from "../theme";
 import { Sheet } from "../ui/Sheet";
@@ -32,6 +33,7 @@ export default function Settings({ close }: { close: () => void }) {
             <span><strong>{themeWords[t][0]}</strong>{themeWords[t][1] && <span className="muted"> {themeWords[t][1]}</span>}</span></label>
         ))}
       </fieldset>
+      <NoticeSwitch />
       <fieldset>
         <legend>Read answers</legend>
         <p className="muted">When a screen reader reads answers aloud. Questions and errors are always announced.</p>
