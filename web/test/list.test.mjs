@@ -149,11 +149,11 @@ if (lacking) {
   });
 
   test("an agent that can't be reached is unavailable, and the menu says why", async () => {
-    const dead = await Gateway.start(["--agent", "dead=http://127.0.0.1:1/chat"]);
+    const faulty = await Gateway.start(["--agent", "dead=http://127.0.0.1:1/chat"]);
     try {
-      await dead.call("/api/conversations", { id: "c", agent: "dead" });
-      await dead.call("/api/conversations/c/commands", { type: "send", message: { text: "hi" } });
-      const page = await open(dead, { path: "/#/c/c" });
+      await faulty.call("/api/conversations", { id: "c", agent: "dead" });
+      await faulty.call("/api/conversations/c/commands", { type: "send", message: { text: "hi" } });
+      const page = await open(faulty, { path: "/#/c/c" });
       await page.getByText("The agent can’t be reached").first().waitFor();
       await page.getByRole("button", { name: "Agent: dead" }).click();
       const item = page.getByRole("menuitemradio", { name: /^dead/ });
@@ -162,7 +162,7 @@ if (lacking) {
       await accessible(page, "an agent is unavailable");
       await page.context().close();
     } finally {
-      await dead.close();
+      await faulty.close();
     }
   });
 
