@@ -8,8 +8,9 @@ import { currentSession, type Session, session, signIn, theClient } from "./gate
 import { type Action, listen, useActions } from "./keys";
 import { layer, Layers } from "./layers";
 import { follow, list } from "./list";
-import { Rail } from "./Rail";
 import { resumeNotices } from "./notices/switch";
+import { inOrder } from "./rail/grouping";
+import { Rail } from "./rail/Rail";
 import { open, openOverview, route } from "./route";
 import { useStore } from "./store";
 import { theme, toggleTheme } from "./theme";
@@ -147,7 +148,7 @@ function useNewId(view: string): string {
 
 // openNeighbour opens the next or previous conversation of the list.
 function openNeighbour(id: string, step: number): void {
-  const { conversations } = list.get();
+  const conversations = inOrder(list.get().conversations);
   const i = conversations.findIndex((c) => c.id === id);
   const to = conversations[i < 0 ? (step > 0 ? 0 : conversations.length - 1) : i + step];
   if (to) open(to.id);

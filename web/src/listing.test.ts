@@ -50,3 +50,18 @@ test("events that were lost", () => {
   expect(applyEvent(list, { type: "resync", missed: 3 })).toEqual({ conversations: list, ask: true });
   expect(applyEvent(list, { type: "status", state: "running", agentName: "a" })).toEqual({ conversations: list, ask: false });
 });
+
+test("marks and waiting follow the event, and other metadata stays", () => {
+  const before = [entry("a", 9, { metadata: { color: "red", pinned: true }, waiting: true })];
+  const change = (options: object) => applyEvent(before, { type: "conversation-updated", conversation: { id: "a", title: "a", roomId: "a", createdAt: at(0), updatedAt: at(9), ...options } }).conversations[0];
+  expect(change({ pinned: true, waiting: true })).toBe(before[0]);
+  expect(change({ archived: true })).toEqual(entry("a", 9, { metadata: { color: "red", archived: true } }));
+  expect(change({})).toEqual(entry("a", 9, { metadata: { color: "red" } }));
+  expect(applyEvent([entry("b", 1)], updated("b", "b", 1)).conversations[0]).not.toHaveProperty("metadata");
+});
+
+test("when a turn ends in a conversation that waits for a person, the list is asked", () => {
+  const end: LiveEvent = { type: "agent_event", version: 1, eventId: "evt-2", ts: Date.parse(at(20)), stream: "lifecycle", roomId: "a", payload: { phase: "end" } };
+  expect(applyEvent([entry("a", 9, { waiting: true })], end).ask).toBe(true);
+  expect(applyEvent([entry("a", 9)], end).ask).toBe(false);
+});

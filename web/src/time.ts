@@ -10,12 +10,15 @@ export function ago(at: string, time = Date.now()): string {
 }
 
 /** Formats the time of day. */
-export const clock = (at: number): string => new Date(at).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
+export const clock = (at: number): string => new Date(at).toLocaleTimeString(undefined, { timeStyle: "short" });
+
+// decimal formats a number with a fixed number of digits, in the form of the locale.
+const decimal = (n: number, digits: number): string => n.toLocaleString(undefined, { minimumFractionDigits: digits, maximumFractionDigits: digits });
 
 /** Formats a duration in milliseconds: <0.1 s, 0.8 s, 12.4 s, 2 min 5 s. */
 export function lasted(ms: number): string {
   const s = Math.max(0, ms) / 1000;
-  return s < 0.05 ? "<0.1 s" : s < 59.95 ? `${s.toFixed(1)} s` : minutesAndHours(Math.round(s));
+  return s < 0.05 ? "<0.1 s" : s < 59.95 ? `${decimal(s, 1)} s` : minutesAndHours(Math.round(s));
 }
 
 /** Formats a duration in whole seconds: 8 s, 2 min 5 s. */
@@ -34,7 +37,7 @@ const minutesAndHours = (s: number): string => (s < 3600 ? `${Math.floor(s / 60)
 
 /** Formats a short duration with three digits at most: 3 ms, 1.24 s. */
 export function brief(ms: number): string {
-  return ms < 1000 ? `${Math.round(ms)} ms` : ms < 10_000 ? `${(ms / 1000).toFixed(2)} s` : lasted(ms);
+  return ms < 1000 ? `${Math.round(ms)} ms` : ms < 10_000 ? `${decimal(ms / 1000, 2)} s` : lasted(ms);
 }
 
 /** Formats a number of bytes. */
@@ -44,5 +47,5 @@ export function size(bytes: number): string {
   let n = bytes / 1000;
   let i = 0;
   while (n >= 1000 && i < units.length - 1) [n, i] = [n / 1000, i + 1];
-  return `${n < 10 ? n.toFixed(1) : Math.round(n)} ${units[i]}`;
+  return `${n < 10 ? decimal(n, 1) : Math.round(n)} ${units[i]}`;
 }

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
 import { accessible } from "./axe.mjs";
-import { ask, closeBrowser, composer, current, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
+import { ask, chooseAgent, closeBrowser, composer, current, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 
 if (lacking) {
   test("the dashboard's appearance", { skip: lacking }, () => {});
@@ -18,17 +18,23 @@ if (lacking) {
     await gateway?.close();
   });
 
-  test("example questions are shown for the demo agent only", async () => {
+  test("an empty conversation introduces its agent, and a suggestion is sent by a click", async () => {
     const demoGateway = await Gateway.start(["--agent", "demo"]);
     try {
       const page = await open(demoGateway);
-      const choice = page.getByRole("combobox", { name: "Agent" });
-      const example = page.getByRole("button", { name: "What can you do?" });
-      await choice.selectOption("demo");
-      await example.click();
-      assert.equal(await composer(page).inputValue(), "What can you do?");
-      await choice.selectOption("test");
-      await example.waitFor({ state: "detached" });
+      const suggestions = page.getByRole("list", { name: "Suggestions" });
+      await page.getByRole("button", { name: "Agent: test" }).waitFor();
+      assert.equal(await suggestions.count(), 0, "this agent has none");
+      await chooseAgent(page, "demo");
+      await page.getByText("without a model").waitFor();
+      assert.equal(await suggestions.getByRole("button").count(), 4);
+      const [field, window] = await page.evaluate(() => [document.querySelector(".composer .field").getBoundingClientRect(), { width: innerWidth, height: innerHeight }].map((r) => r.toJSON?.() ?? r));
+      assert.ok(field.top > window.height / 4 && field.bottom < 3 * window.height / 4, `the composer is in the middle: ${JSON.stringify(field)}`);
+      await composer(page).fill("a draft");
+      await suggestions.getByRole("button", { name: "What can you do?" }).click();
+      await page.getByText("I'm the demo agent").waitFor();
+      assert.equal(await composer(page).inputValue(), "a draft", "a suggestion is sent alone");
+      await page.waitForFunction(() => document.querySelector(".composer").getBoundingClientRect().bottom === innerHeight);
       await wantClean(page);
     } finally {
       await demoGateway.close();

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 
-import { answer, articles, ask, browser, closeBrowser, current, editor, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
+import { answer, articles, ask, browser, chooseOption, closeBrowser, current, editor, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 
 if (lacking) {
   test("the dashboard", { skip: lacking }, () => {});
@@ -136,16 +136,13 @@ if (lacking) {
     await page.waitForFunction(() => document.querySelector("article.assistant")?.innerText.includes("before"));
     await idle(page);
     assert.equal(await articles(page).count(), 2);
-    const entry = page.locator(".list li", { has: page.locator('a[aria-current="page"]') });
-    await entry.hover();
-    await entry.getByRole("button", { name: /^Rename/ }).click();
+    await chooseOption(page, /befroe|before/, "Rename");
     await page.getByRole("textbox", { name: "Title" }).fill("A better name");
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { level: 1, name: "A better name" }).waitFor();
     await page.getByRole("searchbox").fill("better");
     await page.waitForFunction(() => document.querySelectorAll(".list li").length === 1);
-    await entry.hover();
-    await entry.getByRole("button", { name: /^Delete/ }).click();
+    await chooseOption(page, "A better name", "Delete");
     await page.getByRole("button", { name: "Delete", exact: true }).click();
     await page.getByText("No results for").waitFor();
     await page.context().close();

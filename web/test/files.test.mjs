@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { deflateSync } from "node:zlib";
 
+import { accessible } from "./axe.mjs";
 import { answer, ask, closeBrowser, composer, current, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 
 const networkErrors = /ERR_|WebSocket connection|Failed to load resource/;
@@ -329,6 +330,53 @@ if (lacking) {
     assert.equal(await pictures.count(), 2);
     for (const i of [0, 1]) assert.ok(await pictures.nth(i).evaluate((e) => e.decode().then(() => e.naturalWidth === 64)));
     await wantClean(page, { console: networkErrors });
+  });
+
+  test("files can be dropped anywhere on the page", async () => {
+    await gateway.conversation("drop", "Drop", [["assistant", "Drop it here."]]);
+    const page = await open(gateway, { path: "/#/c/drop" });
+    await page.getByText("Drop it here.").waitFor();
+    const overlay = page.getByText("Drop files to attach them");
+    const drag = (type, selector, withFile = true) => page.evaluate(([type, selector, withFile]) => {
+      const data = new DataTransfer();
+      if (withFile) data.items.add(new File(["words"], "note.txt", { type: "text/plain" }));
+      else data.setData("text/plain", "words");
+      const e = new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true });
+      document.querySelector(selector).dispatchEvent(e);
+      return e.defaultPrevented;
+    }, [type, selector, withFile]);
+    await drag("dragenter", ".log");
+    await overlay.waitFor();
+    await accessible(page, "dragging");
+    await drag("dragenter", ".message");
+    await drag("dragleave", ".log");
+    await overlay.waitFor();
+    await drag("dragleave", ".message");
+    await overlay.waitFor({ state: "detached" });
+    assert.equal(await drag("dragover", ".log", false), false, "dragged text is the browser's");
+    await drag("dragenter", ".log");
+    assert.equal(await drag("dragover", ".rail"), true);
+    assert.equal(await drag("drop", ".log"), true);
+    await overlay.waitFor({ state: "detached" });
+    await chip(page, "note.txt").getByText("5 B", { exact: true }).waitFor();
+    assert.equal(await page.evaluate(() => document.activeElement.id), "composer");
+    await wantClean(page);
+  });
+
+  test("on a touch screen a photo can be taken", async () => {
+    const page = await open(gateway, { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true });
+    await page.getByRole("button", { name: "Attach", exact: true }).click();
+    await accessible(page, "attaching on a phone");
+    const [camera] = await Promise.all([page.waitForEvent("filechooser"), page.getByRole("menuitem", { name: "Take a photo" }).click()]);
+    assert.deepEqual(await camera.element().evaluate((e) => [e.getAttribute("accept"), e.getAttribute("capture")]), ["image/*", "environment"]);
+    await camera.setFiles({ name: "photo.png", mimeType: "image/png", buffer: png(64, 48, [200, 80, 20]) });
+    await chip(page, "photo.png").locator("img").waitFor();
+    await page.getByRole("button", { name: "Attach", exact: true }).click();
+    const [chooser] = await Promise.all([page.waitForEvent("filechooser"), page.getByRole("menuitem", { name: "Photos and files" }).click()]);
+    assert.ok(chooser.isMultiple());
+    await chooser.setFiles({ name: "note.txt", mimeType: "text/plain", buffer: Buffer.from("words") });
+    await chip(page, "note.txt").getByText("5 B", { exact: true }).waitFor();
+    await wantClean(page);
   });
 
   test("a message can name a file of the workspace by its path", async () => {

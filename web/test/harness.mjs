@@ -199,5 +199,19 @@ export async function idle(page) {
   }, page.expected ?? 1, { timeout: 60_000 });
 }
 
+/** Selects the agent for the next message. */
+export async function chooseAgent(page, name) {
+  await page.getByRole("button", { name: /^Agent: / }).click();
+  await page.getByRole("menu", { name: "Agent" }).getByRole("menuitemradio", { name: new RegExp(`^${name}\\b`) }).click();
+}
+
+/** Opens the menu of a conversation in the list, and chooses an item. */
+export async function chooseOption(page, title, item) {
+  const row = page.locator(".list li", { has: page.getByRole("link", { name: title }) });
+  await row.hover();
+  await row.getByRole("button", { name: /^Options for/ }).click();
+  await page.getByRole("menuitem", { name: item, exact: true }).click();
+}
+
 /** Returns the id of the open conversation. */
 export const current = (page) => decodeURIComponent(new URL(page.url()).hash.replace("#/c/", ""));

@@ -8,7 +8,7 @@ import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { accessible } from "./axe.mjs";
-import { allowed, answer, articles, ask, closeBrowser, composer, current, editor, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
+import { allowed, answer, articles, ask, chooseAgent, closeBrowser, composer, current, editor, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 
 const networkErrors = /ERR_CONNECTION_REFUSED|WebSocket connection|ERR_INTERNET_DISCONNECTED|ERR_CONNECTION_RESET|Failed to load resource/;
 
@@ -208,7 +208,7 @@ if (lacking) {
 
   test("while an answer runs, a message can steer it, follow it or replace it, and a queued one can be changed or removed", async () => {
     const page = await open(gateway);
-    await page.getByLabel("Agent").selectOption("steered");
+    await chooseAgent(page, "steered");
     await ask(page, "work");
     await page.getByText(/Begun: work/).waitFor();
     await composer(page).fill("more salt");
@@ -237,7 +237,7 @@ if (lacking) {
     await idle(page);
     assert.match(await answer(page).innerText(), /History of work, more salt\./, "a discarded message reaches no agent");
     // One that takes nothing meanwhile.
-    await page.getByLabel("Agent").selectOption("test");
+    await chooseAgent(page, "test");
     await ask(page, "long 4000");
     await page.getByText("Section 1", { exact: true }).waitFor();
     await composer(page).fill("echo after it");
@@ -307,7 +307,7 @@ if (lacking) {
     await ask(page, "fail");
     await waitFor(page, () => window.told.some((t) => t.id === "alarm" && t.text.includes("overloaded")));
     await idle(page);
-    await page.getByLabel("Agent").selectOption("steered");
+    await chooseAgent(page, "steered");
     await ask(page, "tool");
     await waitFor(page, () => window.told.some((t) => t.text === "Tool digger is running."));
     page.expected--; // what ends it goes into it
@@ -381,12 +381,15 @@ if (lacking) {
     const entry = page.getByRole("listitem").filter({ has: page.getByRole("link", { name: /Gone two/ }) });
     await entry.getByRole("link").focus();
     await page.keyboard.press("Tab");
-    assert.match(await focused(page), /Rename Gone two/);
+    assert.match(await focused(page), /Options for Gone two/);
+    await page.keyboard.press("Enter");
+    await waitFor(page, () => document.activeElement.dataset.name === "Rename");
     await page.keyboard.press("Enter");
     await page.getByRole("textbox", { name: "Title" }).waitFor();
     await page.keyboard.press("Escape");
-    await waitFor(page, () => document.activeElement.getAttribute("aria-label") === "Rename Gone two");
-    await page.keyboard.press("Tab");
+    await waitFor(page, () => document.activeElement.getAttribute("aria-label") === "Options for Gone two");
+    await page.keyboard.press("ArrowUp");
+    await waitFor(page, () => document.activeElement.dataset.name === "Delete");
     await page.keyboard.press("Enter");
     await waitFor(page, () => document.activeElement.innerText === "Cancel");
     await page.keyboard.press("Tab");

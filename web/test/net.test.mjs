@@ -206,6 +206,8 @@ if (lacking) {
     await page.locator(".tool").first().waitFor();
     await gateway.kill();
     await words(page, "Reconnecting").waitFor();
+    await answer(page).locator(".alive").getByText("Waiting for the connection").waitFor();
+    assert.equal(await answer(page).locator(".clock").count(), 0, "no clock counts while nobody knows what runs");
     await gateway.run();
     await idle(page);
     assert.match(await answer(page).innerText(), /Interrupted/i);

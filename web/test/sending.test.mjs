@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { allowed, answer, ask, closeBrowser, composer, current, editor, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
+import { allowed, answer, ask, chooseAgent, closeBrowser, composer, current, editor, Gateway, idle, lacking, open, wantClean } from "./harness.mjs";
 import { Network } from "./proxy.mjs";
 
 const networkErrors = { console: /ERR_|WebSocket connection|Failed to load resource/ };
@@ -200,7 +200,7 @@ if (lacking) {
     const page = await open(gateway);
     await attach(page);
     await chip(page).getByText(/^5 B$/).waitFor();
-    await page.getByLabel("Agent").selectOption("steered");
+    await chooseAgent(page, "steered");
     await ask(page, "once");
     await idle(page);
     const { transcript } = await gateway.transcript(current(page));

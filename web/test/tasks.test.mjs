@@ -173,12 +173,13 @@ if (lacking) {
       await Promise.all([p.sees("button", "Copied"), p.click("button", "Copy code")]); // the confirmation lasts two seconds
       assert.match(await p.page.evaluate(() => navigator.clipboard.readText()), /^func main\(\) \{/);
     }],
-    ["rename", 3, async (p) => {
+    ["rename", 4, async (p) => {
       await p.askUncounted("echo a title that is not good");
       await p.sees("link", /a title that is not good/);
       await p.page.getByRole("link", { name: /a title that is not good/ }).focus();
     }, async (p) => {
-      await p.click("button", /^Rename echo a title/);
+      await p.click("button", /^Options for echo a title/);
+      await p.click("menuitem", "Rename");
       await p.type("A better one", "Title");
       await p.press("Enter");
       await p.page.getByRole("heading", { level: 1, name: "A better one" }).waitFor(patience);

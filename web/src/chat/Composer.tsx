@@ -1,14 +1,16 @@
 // The input for messages. It is never disabled or unmounted, so that focus and drafts are kept.
 
 import type { Message as ChatMessage, NewMessage } from "@leat/client";
-import { type ClipboardEvent, type DragEvent, type KeyboardEvent, useCallback, useEffect, useEffectEvent, useLayoutEffect, useRef, useState } from "react";
+import { type ClipboardEvent, type KeyboardEvent, useCallback, useEffect, useEffectEvent, useLayoutEffect, useRef, useState } from "react";
 
 import { ariaKeys, combination, spelled } from "../keys";
 import { shortcutsOn } from "../settings/settings";
 import { Icon } from "../ui/Icon";
+import { AttachButton } from "./AttachButton";
 import { FileLabel, Progress } from "./Attached";
 import { type Attachment, useAttachments } from "./attachments";
 import { draft } from "./draft";
+import { useDrop } from "./drop";
 import { say } from "./speaker";
 
 /**
@@ -49,7 +51,10 @@ export function Composer({ conversation, agent, prepare, insertion, running, ste
   const [text, setText] = useState(() => draft.readItem(conversation));
   const [error, setError] = useState("");
   const files = useAttachments(useCallback(async () => conversation || prepare!(), [conversation, prepare]));
-  const [isDragOver, setOver] = useState(false);
+  const isDragOver = useDrop((list) => {
+    files.add(list);
+    field.current?.focus();
+  });
   const plainPaste = useRef(false);
   const [earlyMode, setEarly] = useState<SendMode>(); // submitted while its files are still uploading
 
@@ -134,27 +139,19 @@ export function Composer({ conversation, agent, prepare, insertion, running, ste
       });
     }
   };
-  const drop = (e: DragEvent) => {
-    e.preventDefault();
-    setOver(false);
-    files.add([...e.dataTransfer.files]);
-  };
   const remove = (id: string) => {
     files.remove(id);
     field.current?.focus(); // the focused button was removed
   };
   return (
-    <form className="composer" data-over={isDragOver || undefined} onSubmit={(e) => { e.preventDefault(); void submit(defaultMode); }}
-      onDragOver={(e) => { e.preventDefault(); setOver(true); }} onDragLeave={() => setOver(false)} onDrop={drop}>
+    <form className="composer" onSubmit={(e) => { e.preventDefault(); void submit(defaultMode); }}>
+      {isDragOver && <div className="drop" aria-hidden="true"><Icon name="clip" /> Drop files to attach them</div>}
       <div className="column">
         {earlyMode && <p className="note" role="status">{files.all.some((f) => f.error) ? "An upload failed. Retry it or remove the file to send the message" : "The message is sent when its files are uploaded"}</p>}
         {error && <p className="bad" role="alert">{error}</p>}
         {files.all.length > 0 && <ul className="attachments" aria-label="Attachments">{files.all.map((f) => <Attached key={f.id} file={f} remove={remove} />)}</ul>}
         <div className="field">
-          <label className="quiet button" title="Attach files">
-            <Icon name="clip" /><span className="unseen">Attach files</span>
-            <input type="file" multiple className="unseen" onChange={(e) => { files.add([...(e.target.files ?? [])]); e.target.value = ""; }} />
-          </label>
+          <AttachButton add={files.add} />
           <textarea ref={field} id="composer" rows={1} value={text} aria-label="Message" placeholder={running ? "Add a follow-up…" : agent ? `Message ${agent}…` : "Message…"}
             onChange={(e) => { setText(e.target.value); setEarly(undefined); }} onKeyDown={keys} onPaste={paste} />
           <button type="button" className="quiet" aria-label="Voice mode" aria-pressed={isVoiceOn} title={`${isVoiceOn ? "End voice mode" : "Voice mode"} (${spelled("voice")})`} aria-keyshortcuts={ariaKeys("voice")} onClick={toggleVoice}><Icon name="microphone" /></button>

@@ -1,13 +1,18 @@
-import { useEffect, useState } from "react";
+import { useEffect, useLayoutEffect, useState } from "react";
 
 import { theClient, theLive } from "../gateway";
 import { Icon, type IconName } from "../ui/Icon";
+import { Outages } from "./outages";
+import { link } from "./turnStatus";
 import { type Facts, announce, type Kind, type Restart, restart, restarting, tell, words } from "./words";
 
 // How often time-dependent texts are recomputed, in milliseconds.
 const interval = 500;
 
 let restarts: Restart = { told: false, at: 0 };
+
+/** The times at which the gateway was down. */
+export const outages = new Outages();
 let following = false;
 
 // follow keeps the state of a restart up to date, independent of the open view.
@@ -15,9 +20,15 @@ function follow(changed: () => void): () => void {
   const [client, events] = [theClient(), theLive()];
   if (!following) {
     following = true;
-    events.on("status", (s) => { restarts = restart(restarts, { status: s.state }, Date.now()); });
+    events.on("status", (s) => {
+      restarts = restart(restarts, { status: s.state }, Date.now());
+      if (s.uptime !== undefined) outages.connected(Date.now() - s.uptime);
+    });
     events.onState((s) => { restarts = restart(restarts, { live: s }, Date.now()); });
-    client.onState((state, error) => { restarts = restart(restarts, { state, reason: error?.reason }, Date.now()); });
+    client.onState((state, error) => {
+      restarts = restart(restarts, { state, reason: error?.reason }, Date.now());
+      if (state !== "connected" && client.lastHeard > 0) outages.disconnected(client.lastHeard);
+    });
   }
   const leaves = [events.on("status", changed), client.onState(changed), client.onUnacknowledged(changed)];
   for (const e of ["online", "offline"]) addEventListener(e, changed);
@@ -33,7 +44,7 @@ function follow(changed: () => void): () => void {
 
 function facts(backlog: number): Facts {
   const { state, retryAt, unacknowledged, lastHeard } = theClient();
-  return { state, retryAt, waiting: unacknowledged, heard: lastHeard, behind: backlog, online: navigator.onLine, restarting: restarting(restarts, Date.now()) };
+  return { state, retryAt, waiting: unacknowledged, heard: lastHeard, behind: backlog, online: navigator.onLine, restarting: restarting(restarts, Date.now(), state === "connected") };
 }
 
 /** The status of the connection. behind is the number of events that the shown conversation still lacks. */
@@ -50,6 +61,11 @@ export function Connection({ behind = 0 }: { behind?: number }) {
     return follow(changed);
   }, [behind]);
   const { kind, text, tryNow } = announced.shown;
+  const isOpen = state === "connected";
+  useLayoutEffect(() => {
+    const before = link.get();
+    if (before.kind !== kind || before.isOpen !== isOpen) link.set({ kind, isOpen });
+  }, [kind, isOpen]);
   return (
     <span className="connection" data-state={state} data-kind={kind}>
       <span className="words" aria-hidden="true"><Sign kind={kind} /> {text}</span>

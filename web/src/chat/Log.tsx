@@ -164,7 +164,7 @@ export function Log({ conversation, state, editing, edit, resend, change, inspec
           {state.phase !== "loading" && <Requests conversation={conversation} turns={turns} messages={messages} />}
         </div>
       </section>
-      {!scroll.following && (
+      {!scroll.following && !(scroll.fits && atEnd) && (
         <button type="button" className="to-end" onClick={() => { setStretch({}); scroll.toEnd(); }}>
           <Icon name="down" /> {unread > 0 ? `${unread} new` : "Jump to end"}{isRunning && " · answering"}
         </button>

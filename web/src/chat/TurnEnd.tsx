@@ -8,6 +8,7 @@ import { Lines } from "./parts/Lines";
 import { Mark } from "./parts/Mark";
 import { line } from "./parts/marks";
 import { stoppedBy } from "./stopped";
+import { durationOf } from "./turnStatus";
 
 interface TurnEndProps {
   turn: Turn;
@@ -34,9 +35,9 @@ export function TurnEnd({ turn: t, said, again, hold }: TurnEndProps) {
 }
 
 function Cause({ turn: t, cause }: { turn: Turn; cause: string }) {
-  const took = t.startedAt !== undefined && t.endedAt !== undefined ? lasted(t.endedAt - t.startedAt) : "";
+  const took = durationOf(t);
   const message = cause || t.error?.message || "";
-  const rows = [["Code", t.error?.code ?? t.reason], ["Agent", t.agent], ["Model", t.model ?? t.usage?.model], ["Run", t.upstream?.run], ["Duration", took]] as const;
+  const rows = [["Code", t.error?.code ?? t.reason], ["Agent", t.agent], ["Model", t.model ?? t.usage?.model], ["Run", t.upstream?.run], ["Duration", took !== undefined && lasted(took)]] as const;
   return (
     <>
       {message && <Lines name="Message" text={message} from="start" />}

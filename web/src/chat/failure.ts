@@ -4,6 +4,7 @@ import type { Turn } from "@leat/client";
 
 import { lasted } from "../time";
 import { line, lines } from "./parts/marks";
+import { durationOf } from "./turnStatus";
 
 export interface Explanation {
   tone: "bad" | "warn" | "quiet";
@@ -85,7 +86,8 @@ const limits = /^(?:max_tokens|max_output_tokens|length|token_limit|model_contex
 
 /** Explains the end of a turn that didn't simply complete. user is the name of the user who stopped it, if known. */
 export function explain(t: Turn, hasText: boolean, user = ""): Explanation | undefined {
-  const after = t.startedAt !== undefined && t.endedAt !== undefined ? ` after ${lasted(t.endedAt - t.startedAt)}` : "";
+  const duration = durationOf(t);
+  const after = duration !== undefined ? ` after ${lasted(duration)}` : "";
   const saved = hasText ? "The partial answer is saved." : "";
   const join = (...texts: string[]): string => texts.filter(Boolean).join(" ");
   switch (t.outcome) {

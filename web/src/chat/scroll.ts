@@ -14,6 +14,8 @@ export interface Spot { message: string; top: number }
 export interface Scroll {
   /** The end is kept in view. */
   following: boolean;
+  /** Everything fits without scrolling. */
+  fits: boolean;
   /** Scrolls to the end and follows it. */
   toEnd: () => void;
   /** Keeps an element's position on the screen while f changes heights above or inside it. */
@@ -33,6 +35,7 @@ export interface Scroll {
 export function useScroll(scrollerRef: RefObject<HTMLElement | null>, contentRef: RefObject<HTMLElement | null>, onTop: () => void, begin?: Spot): Scroll {
   const [start] = useState(begin);
   const [following, setFollowing] = useState(!begin);
+  const [fits, setFits] = useState(true);
   const isFollowing = useRef(!begin); // the current value of following, for event listeners
   const anchor = useRef<{ element: Element; top: number } | undefined>(undefined);
   const top = useRef(onTop);
@@ -70,6 +73,7 @@ export function useScroll(scrollerRef: RefObject<HTMLElement | null>, contentRef
   const settle = useCallback(() => {
     const s = scrollerRef.current;
     if (!s) return;
+    setFits(s.scrollHeight <= s.clientHeight + 1);
     if (isFollowing.current) {
       pin();
       return;
@@ -186,5 +190,5 @@ export function useScroll(scrollerRef: RefObject<HTMLElement | null>, contentRef
     }
     return undefined;
   }, [scrollerRef, contentRef]);
-  return { following, toEnd, hold, bring, release, spot };
+  return { following, fits, toEnd, hold, bring, release, spot };
 }

@@ -49,14 +49,15 @@ test("a blip is neither shown nor said; what lasts is shown, then said, without 
 test("a restart is known by the status and by how the connection ended, until the gateway is back or a minute is over", () => {
   const initial = { told: false, at: 0 };
   const announced = restart(initial, { status: "restarting" }, time);
-  expect(restarting(announced, time + 500_000)).toBe(true); // a drain may take its time
+  expect(restarting(announced, time + 500_000, false)).toBe(true); // a drain may take its time
   const interrupted = restart(announced, { live: "reconnecting" }, time + 1000);
-  expect(restarting(interrupted, time + 2000)).toBe(true);
-  expect(restarting(interrupted, time + 70_000)).toBe(false);
+  expect(restarting(interrupted, time + 2000, false)).toBe(true);
+  expect(restarting(interrupted, time + 70_000, false)).toBe(false);
+  expect(restarting(interrupted, time + 70_000, true)).toBe(true); // it still answers
   const closed = restart(initial, { state: "reconnecting", reason: "restarting" }, time);
-  expect(restarting(closed, time + 100)).toBe(true);
-  expect(restarting(restart(closed, { state: "reconnecting", reason: "network" }, time + 500), time + 600)).toBe(true);
-  expect(restarting(restart(closed, { state: "connected", reason: undefined }, time + 900), time + 1000)).toBe(false);
-  expect(restarting(restart(interrupted, { status: "running" }, time + 3000), time + 3001)).toBe(false);
-  expect(restarting(restart(initial, { state: "reconnecting", reason: "network" }, time), time)).toBe(false);
+  expect(restarting(closed, time + 100, false)).toBe(true);
+  expect(restarting(restart(closed, { state: "reconnecting", reason: "network" }, time + 500), time + 600, false)).toBe(true);
+  expect(restarting(restart(closed, { state: "connected", reason: undefined }, time + 900), time + 1000, false)).toBe(false);
+  expect(restarting(restart(interrupted, { status: "running" }, time + 3000), time + 3001, false)).toBe(false);
+  expect(restarting(restart(initial, { state: "reconnecting", reason: "network" }, time), time, false)).toBe(false);
 });

@@ -85,4 +85,5 @@ export function restart(r: Restart, news: RestartNews, time: number): Restart {
   return news.state === "connected" ? { ...r, at: 0 } : r;
 }
 
-export const restarting = (r: Restart, time: number): boolean => r.told || (r.at > 0 && time - r.at < restartLimit);
+/** A gateway that restarts may keep its connections for long, until its answers have ended. After it has closed them, it should be back soon. */
+export const restarting = (r: Restart, time: number, isConnected: boolean): boolean => r.told || (r.at > 0 && (isConnected || time - r.at < restartLimit));

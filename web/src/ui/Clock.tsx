@@ -1,5 +1,7 @@
 import { useState, useSyncExternalStore } from "react";
 
+import { isLost, link } from "../chat/turnStatus";
+import { useStore } from "../store";
 import { elapsed } from "../time";
 
 // One timer for all clocks of the page. It runs only while there are any.
@@ -39,5 +41,7 @@ function useQuiet(value: unknown): number {
 export function Clock({ since, changed }: { since: number; changed?: unknown }) {
   const at = useNow();
   const quiet = useQuiet(changed);
+  const isUnknown = isLost(useStore(link));
+  if (isUnknown) return null; // nobody knows whether it still runs
   return <time className="clock" title={quiet >= 5000 ? `Last activity ${elapsed(quiet)} ago` : undefined}>{elapsed(at - since)}</time>;
 }
