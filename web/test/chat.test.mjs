@@ -158,6 +158,7 @@ if (lacking) {
     await answer(page).hover();
     await answer(page).getByRole("button", { name: "Inspect" }).click();
     const inside = page.getByRole("complementary", { name: "Answer details" });
+    await inside.getByRole("tab", { name: "Events" }).click();
     await inside.getByText(/\d m?s, p99/).first().waitFor();
     await inside.getByRole("img", { name: /^\d+ events arrived in/ }).waitFor();
     const moment = inside.getByRole("slider", { name: "Moment of the answer" });

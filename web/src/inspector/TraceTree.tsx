@@ -1,9 +1,9 @@
 // The tree of a trace, with a bar for each span on one time axis. It follows the ARIA pattern of a tree. Only rows near the visible
 // area are rendered.
 
-import { type KeyboardEvent, useLayoutEffect, useRef, useState } from "react";
+import { type KeyboardEvent, type ReactNode, useLayoutEffect, useRef, useState } from "react";
 
-import { brief } from "../time";
+import { brief, elapsed } from "../time";
 import { Icon } from "../ui/Icon";
 import { kindWords, stateWords } from "./glossary";
 import { KindIcon } from "./KindIcon";
@@ -14,16 +14,23 @@ import type { Span } from "./spans";
 const height = { beside: 28, below: 48 };
 const axisHeight = 24;
 const beyond = 8;
-/** Characters that are typing within this time belong together. Milliseconds. */
+/** Characters that are typed within this time belong together. Milliseconds. */
 const typingPause = 800;
+
+/** Formats a round time of the axis. */
+const tickLabel = (ms: number): string => (ms < 1000 ? `${ms} ms` : ms < 60_000 ? `${ms / 1000} s` : elapsed(ms));
+
+/** How a span was selected: by moving to it, by a click or a tap, or by Enter. */
+export type Selection = "move" | "click" | "enter";
 
 interface TreeProps {
   rows: readonly Row[];
   selected: string;
-  /** Called with open if the details of the span are wanted. */
-  select: (id: string, open: boolean) => void;
+  select: (id: string, by: Selection) => void;
   setOpen: (id: string, open: boolean) => void;
   hits: ReadonlyMap<string, Place>;
+  /** The searched text. */
+  text: string;
   /** The current time, at which running bars end. */
   time: number;
   /** The bars are below the names, and rows are high enough for a finger. */
@@ -32,7 +39,7 @@ interface TreeProps {
 
 export const durationOf = (s: Span, time: number): number => Math.max(0, (s.end ?? time) - s.start);
 
-export function TraceTree({ rows, selected, select, setOpen, hits, time, isNarrow }: TreeProps) {
+export function TraceTree({ rows, selected, select, setOpen, hits, text, time, isNarrow }: TreeProps) {
   const scroller = useRef<HTMLDivElement>(null);
   const typing = useRef({ text: "", at: 0 });
   const isAtEnd = useRef(false);
@@ -70,7 +77,7 @@ export function TraceTree({ rows, selected, select, setOpen, hits, time, isNarro
   const keys = (e: KeyboardEvent) => {
     if (e.ctrlKey || e.metaKey || e.altKey) return;
     const row = rows[place]!;
-    const go = (i: number) => { if (rows[i]) select(rows[i].span.id, false); };
+    const go = (i: number) => { if (rows[i]) select(rows[i].span.id, "move"); };
     switch (e.key) {
       case "ArrowDown": go(place + 1); break;
       case "ArrowUp": go(place - 1); break;
@@ -84,7 +91,7 @@ export function TraceTree({ rows, selected, select, setOpen, hits, time, isNarro
         if (row.isOpen && row.level > 1) setOpen(row.span.id, false);
         else go(rows.findLastIndex((r, i) => i < place && r.level < row.level));
         break;
-      case "Enter": select(row.span.id, true); break;
+      case "Enter": select(row.span.id, "enter"); break;
       default: {
         if (e.key.length !== 1 || e.key === " ") return;
         const t = typing.current;
@@ -107,10 +114,10 @@ export function TraceTree({ rows, selected, select, setOpen, hits, time, isNarro
         setView({ top: s.scrollTop, height: s.clientHeight });
       }}>
       <div className="axis" aria-hidden="true"><span className="scale">
-        {ticksOf(total, 3).map((t, i) => <span key={t} style={{ left: `${(t / total) * 100}%` }} data-end={t / total > 0.8 || undefined}>{i === 0 ? "0" : brief(t)}</span>)}
+        {ticksOf(total, 4).map((t, i) => <span key={t} style={{ left: `${(t / total) * 100}%` }} data-end={t / total > 0.8 || undefined}>{i === 0 ? "0" : tickLabel(t)}</span>)}
       </span></div>
       <div className="rows" role="none" style={{ height: `${rows.length * rowHeight}px` }}>
-        {indices.map((i) => <TreeRow key={rows[i]!.span.id} row={rows[i]!} top={i * rowHeight} isSelected={i === place} hit={hits.get(rows[i]!.span.id)} start={root.start} total={total} time={end} select={select} setOpen={setOpen} />)}
+        {indices.map((i) => <TreeRow key={rows[i]!.span.id} row={rows[i]!} top={i * rowHeight} isSelected={i === place} hit={hits.get(rows[i]!.span.id)} text={text} start={root.start} total={total} time={end} select={select} setOpen={setOpen} />)}
       </div>
     </div>
   );
@@ -118,24 +125,24 @@ export function TraceTree({ rows, selected, select, setOpen, hits, time, isNarro
 
 const rowId = (span: string): string => `span-${span.replaceAll(" ", "-")}`;
 
-interface RowProps { row: Row; top: number; isSelected: boolean; hit: Place | undefined; start: number; total: number; time: number; select: TreeProps["select"]; setOpen: TreeProps["setOpen"] }
+interface RowProps { row: Row; top: number; isSelected: boolean; hit: Place | undefined; text: string; start: number; total: number; time: number; select: TreeProps["select"]; setOpen: TreeProps["setOpen"] }
 
-function TreeRow({ row, top, isSelected, hit, start, total, time, select, setOpen }: RowProps) {
+function TreeRow({ row, top, isSelected, hit, text, start, total, time, select, setOpen }: RowProps) {
   const { span: s, level } = row;
-  const isActive = s.end === undefined;
   const took = durationOf(s, time);
   const kind = kindWords[s.kind].name;
-  const label = [s.name.startsWith(kind) ? s.name : `${kind} ${s.name}`, s.preview, stateWords[s.state], isActive ? "" : brief(took), hit ? `found in its ${hit}` : ""].filter(Boolean).join(", ");
   const percent = (at: number) => `${((Math.min(Math.max(at, start), start + total) - start) / total) * 100}%`;
   return (
-    <div id={rowId(s.id)} className="row" role="treeitem" aria-level={level} aria-setsize={row.size} aria-posinset={row.position} aria-selected={isSelected} aria-expanded={row.isOpen} aria-label={label} data-hit={hit} data-kind={s.kind} data-state={s.state}
-      style={{ top: `${top}px`, "--level": level - 1 } as React.CSSProperties} onClick={() => select(s.id, true)}>
+    <div id={rowId(s.id)} className="span-row" role="treeitem" aria-level={level} aria-setsize={row.size} aria-posinset={row.position} aria-selected={isSelected} aria-expanded={row.isOpen} data-hit={hit} data-kind={s.kind} data-state={s.state}
+      style={{ top: `${top}px`, "--level": level - 1 } as React.CSSProperties} onClick={() => select(s.id, "click")}>
       <span className="label">
         {row.isOpen === undefined ? <span className="twist" /> : <span className="twist" data-open={row.isOpen || undefined} onClick={(e) => { e.stopPropagation(); setOpen(s.id, !row.isOpen); }}><Icon name="fold" /></span>}
         <KindIcon kind={s.kind} />
-        <bdi className="name">{s.name}</bdi>
-        {s.preview && s.preview !== s.name && <bdi className="preview">{s.preview}</bdi>}
-        {hit && hit !== "name" && <span className="place">in {hit}</span>}
+        {!s.name.startsWith(kind) && <span className="unseen">{kind} </span>}
+        <bdi className="name">{marked(s.name, text)}</bdi>
+        {s.preview && s.preview !== s.name && <><span className="unseen">, </span><bdi className="preview">{marked(s.preview, text)}</bdi></>}
+        {hit && hit !== "name" && <><span className="unseen">, found </span><span className="place">in {hit}</span></>}
+        <span className="unseen">, {stateWords[s.state]}, </span>
       </span>
       <span className="bars"><span className="bar" style={{ left: percent(s.start), width: `calc(${percent(s.end ?? time)} - ${percent(s.start)})` }}>
         {s.first !== undefined && s.kind !== "turn" && took > 0 && <span className="wait" style={{ width: `${Math.min(100, ((s.first - s.start) / took) * 100)}%` }} />}
@@ -143,6 +150,13 @@ function TreeRow({ row, top, isSelected, hit, start, total, time, select, setOpe
       <span className="took">{s.state !== "done" && <StateMark of={s} />}{brief(took)}</span>
     </div>
   );
+}
+
+/** Marks the first place of a searched text. */
+function marked(label: string, text: string): ReactNode {
+  const needle = text.trim().toLowerCase();
+  const at = needle ? label.toLowerCase().indexOf(needle) : -1;
+  return at < 0 ? label : <>{label.slice(0, at)}<mark>{label.slice(at, at + needle.length)}</mark>{label.slice(at + needle.length)}</>;
 }
 
 function StateMark({ of: s }: { of: Span }) {

@@ -14,7 +14,7 @@ import { terms } from "./glossary";
 import { allSpans, around, countOf, hitsOf, nextHit, rowsOf } from "./rows";
 import { Fact, SpanDetails } from "./SpanDetails";
 import type { Span } from "./spans";
-import { durationOf, TraceTree } from "./TraceTree";
+import { durationOf, type Selection, TraceTree } from "./TraceTree";
 import { useSpans } from "./useSpans";
 
 /** Windows on which the bars are below the names, and the details in a sheet; inspector.css has the same width. */
@@ -54,13 +54,13 @@ function Trace({ root, time, conversation }: { root: Span; time: number; convers
     const parents = around(root, id);
     if (parents.some((p) => folded.has(p))) setFolded((f) => new Set([...f].filter((x) => !parents.includes(x))));
   };
-  const select = (id: string, isWanted: boolean) => {
+  const select = (id: string, by: Selection) => {
     setSelected(id);
-    if (!isWanted) return;
+    if (by === "move") return;
     if (isNarrow) setSheetOpen(true);
+    else if (by === "enter") details.current?.focus();
   };
   const go = (step: 1 | -1) => {
-    // The first search also finds the selected span.
     const id = nextHit(root, hits, selected, step);
     if (id) show(id);
   };
@@ -89,12 +89,14 @@ function Trace({ root, time, conversation }: { root: Span; time: number; convers
         )}
         <CopyButton what="trace as JSON" text={() => traceJSON(root, conversation)} />
       </div>
-      <TraceTree rows={rows} selected={selected} select={select} setOpen={setOpen} hits={hits} time={time} isNarrow={isNarrow} />
+      <TraceTree rows={rows} selected={selected} select={select} setOpen={setOpen} hits={hits} text={text} time={time} isNarrow={isNarrow} />
       {isNarrow ? isSheetOpen && <Sheet name="Span details" className="span" close={() => setSheetOpen(false)}><SpanDetails key={selected} span={span} begin={root.start} time={time} /></Sheet>
-        : <section ref={details} className="details" aria-label="Span details" tabIndex={0}><SpanDetails key={selected} span={span} begin={root.start} time={time} /></section>}
+        : <section ref={details} className="span-details" aria-label="Span details" tabIndex={0}><SpanDetails key={selected} span={span} begin={root.start} time={time} /></section>}
     </>
   );
 }
+
+const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
 function Summary({ root, time }: { root: Span; time: number }) {
   const u = root.usage;
@@ -105,7 +107,7 @@ function Summary({ root, time }: { root: Span; time: number }) {
       <Fact name="First token" text={terms.first}>{root.first === undefined ? "–" : brief(root.first - root.start)}</Fact>
       <Fact name="Steps" text={terms.steps}>{root.children.length}</Fact>
       <Fact name="Tools" text={terms.tools}>{tools}</Fact>
-      <Fact name="Tokens" text={terms.tokens}>{u?.input !== undefined || u?.output !== undefined ? `${(u.input ?? 0).toLocaleString("en")} in, ${(u.output ?? 0).toLocaleString("en")} out` : "–"}</Fact>
+      <Fact name="Tokens" text={terms.tokens}>{u?.input !== undefined || u?.output !== undefined ? `${compact.format(u.input ?? 0)} in, ${compact.format(u.output ?? 0)} out` : "–"}</Fact>
       <Fact name="Cost" text={terms.cost}>{u?.cost ? amount(u.cost) : "–"}</Fact>
     </dl>
   );
