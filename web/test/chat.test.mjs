@@ -170,7 +170,7 @@ if (lacking) {
     assert.doesNotMatch(await replay.innerText(), /four/);
     assert.match(await moment.getAttribute("aria-valuetext"), new RegExp(`, event ${middle} of `));
     await inside.getByRole("combobox", { name: "Speed" }).selectOption("16");
-    await inside.getByRole("button", { name: "Play" }).click();
+    await inside.getByRole("button", { name: "Play", exact: true }).click();
     await page.waitForFunction(() => document.querySelector(".replay").innerText.includes("four"));
     await inside.getByRole("combobox", { name: "Kind" }).selectOption("part.append");
     assert.ok(await inside.locator("tbody tr").count() >= 3);

@@ -131,7 +131,7 @@ if (lacking) {
       await page.keyboard.press("ArrowDown");
       assert.equal(await slider.inputValue(), String(at + 2));
       await page.getByRole("combobox", { name: "Speed" }).selectOption({ label: "max" });
-      await page.getByRole("button", { name: "Play" }).click();
+      await page.getByRole("button", { name: "Play", exact: true }).click();
       await waitFor("it plays to its end", () => slider.inputValue(), String(commits.length));
       await page.getByRole("combobox", { name: "Kind" }).selectOption("part.append");
       const appends = commits.filter((c) => c.type === "part.append").length;
