@@ -91,10 +91,10 @@ if (lacking) {
       await ask(page, `work ${dir}`);
       await page.getByRole("button", { name: "Inspect the current answer" }).click();
       await waitFor("two tools run", async () => (await labels(page).catch(() => [])).map((l) => l.split(", ").at(-1)), ["running", "running", "done", "running", "running"]);
-      // Tools that run at the same time have rows of their own, and their bars overlap.
+      // Each of two parallel tools has a row, and their bars overlap.
       const [a, b] = await Promise.all([/^Tool bash/, /^Tool read_file/].map((name) => item(page, name).locator(".bar").boundingBox()));
       assert.ok(a.y + a.height <= b.y && Math.max(a.x, b.x) < Math.min(a.x + a.width, b.x + b.width), JSON.stringify([a, b]));
-      // The clock of a running turn goes on without events.
+      // The duration of a running turn grows without events.
       const duration = await page.locator(".trace .summary dd").first().innerText();
       await waitFor("time passes", async () => (await page.locator(".trace .summary dd").first().innerText()) !== duration);
       await accessible(page, "a trace that grows");

@@ -26,7 +26,7 @@ export type Selection = "move" | "click" | "enter";
 interface TreeProps {
   rows: readonly Row[];
   selected: string;
-  select: (id: string, by: Selection) => void;
+  select: (id: string, gesture: Selection) => void;
   setOpen: (id: string, open: boolean) => void;
   hits: ReadonlyMap<string, Place>;
   /** The searched text. */
@@ -139,8 +139,8 @@ function TreeRow({ row, top, isSelected, hit, text, start, total, time, select, 
         {row.isOpen === undefined ? <span className="twist" /> : <span className="twist" data-open={row.isOpen || undefined} onClick={(e) => { e.stopPropagation(); setOpen(s.id, !row.isOpen); }}><Icon name="fold" /></span>}
         <KindIcon kind={s.kind} />
         {!s.name.startsWith(kind) && <span className="unseen">{kind} </span>}
-        <bdi className="name">{marked(s.name, text)}</bdi>
-        {s.preview && s.preview !== s.name && <><span className="unseen">, </span><bdi className="preview">{marked(s.preview, text)}</bdi></>}
+        <bdi className="name">{highlight(s.name, text)}</bdi>
+        {s.preview && s.preview !== s.name && <><span className="unseen">, </span><bdi className="preview">{highlight(s.preview, text)}</bdi></>}
         {hit && hit !== "name" && <><span className="unseen">, found </span><span className="place">in {hit}</span></>}
         <span className="unseen">, {stateWords[s.state]}, </span>
       </span>
@@ -153,7 +153,7 @@ function TreeRow({ row, top, isSelected, hit, text, start, total, time, select, 
 }
 
 /** Marks the first place of a searched text. */
-function marked(label: string, text: string): ReactNode {
+function highlight(label: string, text: string): ReactNode {
   const needle = text.trim().toLowerCase();
   const at = needle ? label.toLowerCase().indexOf(needle) : -1;
   return at < 0 ? label : <>{label.slice(0, at)}<mark>{label.slice(at, at + needle.length)}</mark>{label.slice(at + needle.length)}</>;

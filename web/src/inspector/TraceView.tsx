@@ -54,11 +54,11 @@ function Trace({ root, time, conversation }: { root: Span; time: number; convers
     const parents = around(root, id);
     if (parents.some((p) => folded.has(p))) setFolded((f) => new Set([...f].filter((x) => !parents.includes(x))));
   };
-  const select = (id: string, by: Selection) => {
+  const select = (id: string, gesture: Selection) => {
     setSelected(id);
-    if (by === "move") return;
+    if (gesture === "move") return;
     if (isNarrow) setSheetOpen(true);
-    else if (by === "enter") details.current?.focus();
+    else if (gesture === "enter") details.current?.focus();
   };
   const go = (step: 1 | -1) => {
     const id = nextHit(root, hits, selected, step);
