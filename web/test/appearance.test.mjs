@@ -63,8 +63,11 @@ if (lacking) {
       await idle(page);
       await page.getByRole("article").filter({ hasText: "There are 20 files." }).getByRole("button", { name: "Inspect" }).focus();
       await page.keyboard.press("Enter");
+      await page.getByRole("treeitem").nth(2).waitFor();
+      await accessible(page, "the trace");
+      await page.getByRole("tab", { name: "Events" }).click();
       await page.getByRole("slider").waitFor();
-      await accessible(page, "the inspector");
+      await accessible(page, "the events");
       await page.keyboard.press("Escape");
       if (phone) {
         await page.getByRole("button", { name: "Conversations" }).click();
@@ -98,6 +101,8 @@ if (lacking) {
           await fits("an answer");
           await page.getByRole("article").filter({ hasText: "There are 20 files." }).getByRole("button", { name: "Inspect" }).focus();
           await page.keyboard.press("Enter");
+          await page.getByRole("treeitem").nth(2).waitFor();
+          await page.getByRole("tab", { name: "Events" }).click();
           await page.getByRole("slider").waitFor();
           await page.keyboard.press("Escape");
           await page.getByRole("slider").waitFor({ state: "detached" });

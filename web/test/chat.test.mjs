@@ -155,6 +155,7 @@ if (lacking) {
     await answer(page).hover();
     await answer(page).getByRole("button", { name: "Inspect" }).click();
     const inside = page.getByRole("complementary", { name: "Answer details" });
+    await inside.getByRole("tab", { name: "Events" }).click();
     await inside.getByText(/\d m?s, p99/).first().waitFor();
     await inside.getByRole("img", { name: /^\d+ events arrived in/ }).waitFor();
     const moment = inside.getByRole("slider", { name: "Moment of the answer" });
@@ -166,7 +167,7 @@ if (lacking) {
     assert.doesNotMatch(await replay.innerText(), /four/);
     assert.match(await moment.getAttribute("aria-valuetext"), new RegExp(`, event ${middle} of `));
     await inside.getByRole("combobox", { name: "Speed" }).selectOption("16");
-    await inside.getByRole("button", { name: "Play" }).click();
+    await inside.getByRole("button", { name: "Play", exact: true }).click();
     await page.waitForFunction(() => document.querySelector(".replay").innerText.includes("four"));
     await inside.getByRole("combobox", { name: "Kind" }).selectOption("part.append");
     assert.ok(await inside.locator("tbody tr").count() >= 3);

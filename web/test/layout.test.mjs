@@ -180,7 +180,7 @@ if (lacking) {
         await page.keyboard.press("Escape");
         await page.getByRole("article").filter({ hasText: "There are 20 files." }).getByRole("button", { name: "Inspect" }).focus();
         await page.keyboard.press("Enter");
-        await page.getByRole("slider").waitFor();
+        await page.getByRole("treeitem").nth(2).waitFor();
         await accessible(page, "the inspector");
         await page.keyboard.press("Escape");
         await page.getByRole("button", { name: "Overview" }).click();

@@ -14,7 +14,7 @@ const parts = {
   Palette: [(page) => page.keyboard.press("Control+k"), (page) => page.getByRole("dialog").getByRole("combobox")],
   Keys: [(page) => page.locator(".rail").getByRole("button", { name: "Keyboard shortcuts" }).click(), (page) => page.getByRole("dialog", { name: "Keyboard shortcuts" })],
   Find: [(page) => page.getByRole("button", { name: "Find in the conversation" }).click(), (page) => page.getByRole("textbox", { name: "Find in the conversation" })],
-  Inspector: [(page) => answer(page).getByRole("button", { name: "Inspect" }).click(), (page) => page.locator(".inspector .figures")],
+  Inspector: [(page) => answer(page).getByRole("button", { name: "Inspect" }).click(), (page) => page.getByRole("tree", { name: "Spans" })],
   Voice: [(page) => page.keyboard.press("Alt+v"), (page) => page.getByRole("region", { name: "Voice mode" })],
   Overview: [(page) => page.locator(".rail").getByRole("button", { name: "Overview" }).click(), (page) => page.getByRole("heading", { name: "Overview" })],
 };

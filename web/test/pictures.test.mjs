@@ -48,8 +48,8 @@ if (skip) {
       await toEnd(page);
       await page.getByRole("article").last().hover();
       await page.getByRole("article").last().getByRole("button", { name: "Inspect" }).click();
-      await page.getByRole("slider").waitFor();
-      await page.locator(".events tbody tr").first().waitFor();
+      await page.getByRole("treeitem", { name: /^Tool bash/ }).waitFor();
+      if (!phone) await page.getByRole("treeitem", { name: /^Tool bash/ }).click();
       await page.mouse.move(0, 0);
       await shot("inspector");
       await page.keyboard.press("Escape");

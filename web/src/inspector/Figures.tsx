@@ -2,7 +2,9 @@ import type { Turn } from "@leat/client";
 
 import { brief, size } from "../time";
 import { Sparkline } from "../ui/Sparkline";
+import { terms } from "./glossary";
 import { type Rate, rateAt } from "./rate";
+import { Fact } from "./SpanDetails";
 import type { Figures as TurnFigures } from "./trace";
 
 interface FiguresProps { figures: TurnFigures; rate: Rate; turn: Turn; time: number; offset: number; within: number }
@@ -17,14 +19,12 @@ export function Figures({ figures: f, rate: r, turn, time, offset, within }: Fig
   return (
     <>
       <dl className="figures">
-        <div><dt>First token</dt><dd>{r.first === undefined ? "–" : brief(r.first)}</dd></div>
-        <div><dt>{isLive ? "So far" : "Total"}</dt><dd>{brief(f.total)}</dd></div>
-        <div><dt>Events</dt><dd>{f.events}, {size(f.bytes)}</dd></div>
-        <div><dt>Largest gap</dt><dd>{brief(f.largestGap)}</dd></div>
-        <div><dt>Storage delay</dt><dd>{brief(f.commitP50)}, p99 {brief(f.commitP99)}</dd></div>
-        <div><dt>Display delay</dt><dd>{f.lagP50 === undefined ? "not seen live" : `${brief(f.lagP50)}, p99 ${brief(f.lagP99!)}`}</dd></div>
-        <div><dt>Coalesced</dt><dd>{f.seen === 0 ? "–" : merged > 0 ? `${f.seen} events to ${f.pieces}` : `none of ${f.seen}`}{f.batches > 0 && `, in ${f.batches} ${f.batches === 1 ? "batch" : "batches"}`}</dd></div>
-        <div><dt>Tokens</dt><dd>{turn.usage ? `${turn.usage.input ?? 0} in, ${turn.usage.output ?? 0} out` : r.tokens > 0 ? `about ${r.tokens} out` : "–"}</dd></div>
+        <Fact name="Events" text={terms.events}>{f.events}, {size(f.bytes)}</Fact>
+        <Fact name="Largest gap" text={terms.gap}>{brief(f.largestGap)}</Fact>
+        <Fact name="Storage delay" text={terms.stored}>{brief(f.commitP50)}, p99 {brief(f.commitP99)}</Fact>
+        <Fact name="Display delay" text={terms.displayed}>{f.lagP50 === undefined ? "not seen live" : `${brief(f.lagP50)}, p99 ${brief(f.lagP99!)}`}</Fact>
+        <Fact name="Coalesced" text={terms.coalesced}>{f.seen === 0 ? "–" : merged > 0 ? `${f.seen} events to ${f.pieces}` : `none of ${f.seen}`}{f.batches > 0 && `, in ${f.batches} ${f.batches === 1 ? "batch" : "batches"}`}</Fact>
+        {!turn.usage && r.tokens > 0 && <Fact name="Tokens" text={terms.estimated}>about {r.tokens} out</Fact>}
       </dl>
       <section className="speed" aria-label="Tokens a second">
         <h3>Tokens a second</h3>

@@ -1,37 +1,30 @@
-// The inspector of a turn: when each event arrived, was stored and was displayed; the answer as it grew; and the agent's original
-// frames.
+// The inspector of a turn: its trace, and the events that it consists of.
 
 import type { Conversation, Turn } from "@leat/client";
-import { memo, type PointerEvent, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { type PointerEvent, useEffect, useRef, useState } from "react";
 
-import { line } from "../chat/parts/marks";
-import { Part } from "../chat/parts/Part";
 import { persistent, useStore } from "../store";
-import { brief, size } from "../time";
 import { Icon } from "../ui/Icon";
-import { Events } from "./Events";
-import { Figures } from "./Figures";
-import { Lanes } from "./Lanes";
-import { Player } from "./Player";
-import { rate } from "./rate";
-import { Raw } from "./Raw";
-import { shownOf } from "./shown";
-import { beginOf, figures, isText, Replay, shownTimes } from "./trace";
-import { type Traced, useTrace } from "./useTrace";
+import { Tabs } from "../ui/Tabs";
+import { EventsView } from "./EventsView";
+import { TraceView } from "./TraceView";
 import "../ui/ui.css";
 import "./inspector.css";
+import "./trace.css";
 
 /** The minimum and maximum width in pixels, and the step of the arrow keys. */
 const narrowest = 360;
-const widest = 480;
+const widest = 720;
 const step = 24;
 
-const width = persistent("inspector", 400, (v): v is number => typeof v === "number" && v >= narrowest && v <= widest);
+const width = persistent("inspector", 480, (v): v is number => typeof v === "number" && v >= narrowest && v <= widest);
+
+const tabs = [{ id: "trace", name: "Trace" }, { id: "events", name: "Events" }] as const;
 
 interface InspectorProps { conversation: Conversation; turn: Turn; close: () => void }
 
 export default function Inspector({ conversation, turn, close }: InspectorProps) {
-  const traced = useTrace(turn);
+  const [tab, setTab] = useState<"trace" | "events">("trace");
   const wide = useStore(width);
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => heading.current?.focus(), []);
@@ -44,10 +37,9 @@ export default function Inspector({ conversation, turn, close }: InspectorProps)
         {isLive && <span className="muted"><span className="dot running" /> running</span>}
         <button type="button" className="quiet" aria-label="Close" title="Close" onClick={close}><Icon name="close" /></button>
       </header>
-      <div className="scroll">
-        {traced.error ? <p className="bad">{traced.error}</p> : !traced.trace && <p className="muted">Loading the trace…</p>}
-        {traced.trace && traced.trace.commits.length > 0 ? <Inside traced={traced} conversation={conversation} turn={turn} /> : <Raw turn={turn} begin={turn.startedAt ?? 0} arrival={undefined} />}
-      </div>
+      <Tabs label="Views of the answer" tabs={tabs} selected={tab} select={setTab}>
+        {tab === "trace" ? <TraceView conversation={conversation} turn={turn} /> : <EventsView conversation={conversation} turn={turn} />}
+      </Tabs>
     </aside>
   );
 }
@@ -64,50 +56,3 @@ function Edge({ wide }: { wide: number }) {
       onKeyDown={(e) => { if (e.key === "ArrowLeft") setWidth(wide + step); else if (e.key === "ArrowRight") setWidth(wide - step); }} />
   );
 }
-
-interface InsideProps { traced: Traced; conversation: Conversation; turn: Turn }
-
-// The conversation changes with each frame, but the inspector renders only once a second.
-const Inside = memo(function Inside({ traced, conversation, turn }: InsideProps) {
-  const trace = traced.trace!;
-  const { commits } = trace;
-  // The trace can be complete before the connection has delivered the last messages, so the end of the turn reads them again.
-  // eslint-disable-next-line react-hooks/exhaustive-deps
-  const messages = useMemo(() => conversation.state.messages.filter((m) => m.turn === trace.turn && m.role !== "user"), [conversation, trace, turn.state]);
-  const replay = useMemo(() => new Replay(trace, messages), [trace, messages]);
-  const times = useMemo(() => shownTimes(trace, shownOf(turn.id), traced.offset), [trace, turn.id, traced.offset]);
-  const f = useMemo(() => figures(trace, shownOf(turn.id), traced.offset), [trace, turn.id, traced.offset]);
-  const r = useMemo(() => rate(trace, replay, turn.usage?.output), [trace, replay, turn.usage?.output]);
-  const names = useMemo(() => new Map(messages.flatMap((m) => m.parts.map((p) => [`${m.id} ${p.id}`, line(p.name ?? p.kind)] as const))), [messages]);
-  // Until the user selects a moment, it is the end of the trace, which may still grow.
-  const [selection, setAt] = useState<number>();
-  const at = Math.min(selection ?? commits.length, commits.length);
-  const begin = beginOf(trace);
-  const moment = commits[Math.max(0, at - 1)]!.arrival;
-  const time = at === 0 ? 0 : Math.max(0, moment - begin);
-  const tell = (i: number) => {
-    const c = commits[i]!;
-    const part = c.part ? names.get(`${c.message} ${c.part}`) ?? "" : "";
-    return `+${brief(c.arrival - begin)} · ${c.seq} ${c.type}${part && ` · ${part}`}${c.field ? ` ${c.field}` : ""}${isText(c) ? ` · ${size(replay.size(i))}` : ""} · stored +${c.commit - c.arrival} ms${times[i] === undefined ? "" : ` · shown +${Math.max(0, Math.round(times[i] - c.commit))} ms`}`;
-  };
-  const pin = (i: number) => setAt(i + 1);
-  const past = useRef<HTMLDivElement>(null);
-  useLayoutEffect(() => {
-    if (past.current) past.current.scrollTop = past.current.scrollHeight; // keep the growing end in view
-  }, [at]);
-  return (
-    <>
-      <Lanes trace={trace} replay={replay} names={names} shown={times} at={at === 0 ? commits[0]!.arrival : moment} tell={tell} now={at > 0 ? tell(at - 1) : "Before the first event"} pin={pin} />
-      <Figures figures={f} rate={r} turn={turn} time={time} offset={traced.offset} within={traced.within} />
-      <section className="past" aria-label="Replay of the answer">
-        <Player trace={trace} at={at} setAt={setAt} label={`${brief(time)} of ${brief(f.total)}, event ${at} of ${commits.length}`} />
-        <div ref={past} className="replay" tabIndex={0} role="region" aria-label="The answer at that moment">
-          <p className="tag">Replay at {brief(time)}</p>
-          {replay.at(at).map((m) => <div key={m.id} className="message">{m.parts.map((p) => <Part key={p.id} part={p} mine={false} live={false} last={false} hold={(_, go) => go()} />)}</div>)}
-        </div>
-      </section>
-      <Events trace={trace} replay={replay} at={at} pin={pin} />
-      <Raw turn={turn} begin={begin} arrival={at > 0 ? moment : undefined} />
-    </>
-  );
-}, (a, b) => a.traced === b.traced && a.conversation === b.conversation && a.turn.id === b.turn.id && a.turn.state === b.turn.state);

@@ -53,7 +53,7 @@ export function Lanes({ trace, replay, names, shown, at, tell, now, pin }: Lanes
         <span className="ends"><span>0</span><span>{brief(a.to - a.from)}</span></span>
         <span className="key"><span className="arrived">arrived</span><span className="stored">stored</span><span className="seen">shown here</span><span className="first">first token</span>
           {a.tools.length > 0 && <span className="ran">tool</span>}{a.gaps.length > 0 && <span className="gap">gap over 2 s</span>}</span>
-        <span className="over">{hovered >= 0 && trace.commits[hovered] ? tell(hovered) : now}</span>
+        <span className="pointed">{hovered >= 0 && trace.commits[hovered] ? tell(hovered) : now}</span>
       </figcaption>
     </figure>
   );

@@ -70,7 +70,8 @@ function Inside({ part: p, state, live, cut }: { part: Part; state: Status; live
   );
 }
 
-function Input({ text, live }: { text: string; live: boolean }) {
+/** The arguments of a tool, field by field if they are JSON. */
+export function Input({ text, live }: { text: string; live: boolean }) {
   const forming = useRef<Forming>(null);
   const { value, state } = text.length > maxRead ? { value: undefined, state: live ? "growing" as const : "whole" as const } : (forming.current ??= new Forming()).parse(text);
   const hasFields = value !== undefined && (typeof value !== "object" || value === null || Object.keys(value).length > 0 || state === "whole");
