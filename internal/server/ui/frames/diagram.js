@@ -12,7 +12,7 @@
     try {
       mermaid.initialize({
         startOnLoad: false, securityLevel: "strict", suppressErrorRendering: true, htmlLabels: false, flowchart: { htmlLabels: false },
-        theme: data.theme === "dark" ? "dark" : "neutral", fontFamily: "system-ui, sans-serif",
+        look: "classic", theme: data.theme === "dark" ? "dark" : "neutral", fontFamily: "system-ui, sans-serif",
       });
       const { svg } = await mermaid.render(`diagram-${++count}`, data.text);
       drawing.innerHTML = svg;
