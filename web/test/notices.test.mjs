@@ -92,7 +92,7 @@ if (lacking) {
     await tab.waitFor(`location.hash === "#/c/unseen"`);
     await tab.waitFor(`${shownNotices}.then((s) => s === "[]")`);
 
-    // After a reload it goes on. Turned off, nothing is left.
+    // After a reload the page still notifies. Turning the switch off removes the worker.
     await tab.activate();
     await tab.eval("location.reload()");
     await tab.waitFor(`document.readyState === "complete" && ${connected}`);

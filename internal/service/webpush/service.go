@@ -139,7 +139,7 @@ func (s *Service) Subscribe(ctx context.Context, tenant, subject string, sub Sub
 	return nil
 }
 
-// Unsubscribe deletes the user's subscription with an endpoint. If there is none, it does nothing.
+// Unsubscribe deletes the user's subscription with an endpoint. If the user has no such subscription, nothing changes.
 func (s *Service) Unsubscribe(ctx context.Context, tenant, subject, endpoint string) error {
 	if err := s.store.drop(ctx, account{tenant, subject}, subscriptionID(endpoint)); err != nil {
 		return fmt.Errorf("webpush: delete the subscription: %w", err)

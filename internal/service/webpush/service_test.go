@@ -20,7 +20,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
 
-// All browsers of the owner get a notice, and nobody else.
+// All browsers of the owner get a notice, and those of other users get none.
 func TestDelivered(t *testing.T) {
 	p := newPushService(t)
 	s := newService(t, nil, p)
