@@ -46,7 +46,7 @@ if (lacking) {
   const connected = `document.querySelector('.connection[data-state="connected"]') !== null`;
   const state = `document.getElementById("notices-state")?.textContent.trim()`;
   const checkbox = `[...document.querySelectorAll(".sheet label")].find((l) => l.textContent.includes("When an answer ends")).querySelector("input")`;
-  const shown = `navigator.serviceWorker.getRegistration("/ui/").then((r) => r.getNotifications()).then((all) => JSON.stringify(all.map((n) => [n.title, n.body, n.tag])))`;
+  const shownNotices = `navigator.serviceWorker.getRegistration("/ui/").then((r) => r.getNotifications()).then((all) => JSON.stringify(all.map((n) => [n.title, n.body, n.tag])))`;
 
   /** Opens a page that may notify, in a browser of its own, and turns notifications on. */
   async function begin(t, script, want) {
@@ -80,19 +80,19 @@ if (lacking) {
     await tab.waitFor(`document.querySelector('.rail a[href="#/c/seen"] .unread') !== null`);
     await hide();
     await send("unseen", "echo while it is hidden");
-    await tab.waitFor(`${shown}.then((s) => s !== "[]")`);
+    await tab.waitFor(`${shownNotices}.then((s) => s !== "[]")`);
     // The worker takes messages in order, so the first one has shown nothing.
-    assert.equal(await tab.eval(shown), JSON.stringify([["Title of unseen", "The answer is complete.", "unseen"]]));
+    assert.equal(await tab.eval(shownNotices), JSON.stringify([["Title of unseen", "The answer is complete.", "unseen"]]));
     await send("unseen", "ask");
-    await tab.waitFor(`${shown}.then((s) => s.includes("Waiting"))`);
-    assert.equal(await tab.eval(shown), JSON.stringify([["Title of unseen", "Waiting for your answer.", "unseen"]]), "it replaces the earlier one");
+    await tab.waitFor(`${shownNotices}.then((s) => s.includes("Waiting"))`);
+    assert.equal(await tab.eval(shownNotices), JSON.stringify([["Title of unseen", "Waiting for your answer.", "unseen"]]), "it replaces the earlier one");
 
     // A click opens the conversation in the page that is there. Only a real click may move the focus, so that part fails.
     await worker.eval(`registration.getNotifications().then(([n]) => { dispatchEvent(new NotificationEvent("notificationclick", { notification: n })); })`);
     await tab.waitFor(`location.hash === "#/c/unseen"`);
-    await tab.waitFor(`${shown}.then((s) => s === "[]")`);
+    await tab.waitFor(`${shownNotices}.then((s) => s === "[]")`);
 
-    // After a reload it goes on. Turned off, nothing is left.
+    // After a reload the page still notifies. Turning the switch off removes the worker.
     await tab.activate();
     await tab.eval("location.reload()");
     await tab.waitFor(`document.readyState === "complete" && ${connected}`);
@@ -110,7 +110,7 @@ if (lacking) {
     await tab.waitFor(`${posts} === 2`); // the key, and the subscription
     await browser.send("ServiceWorker.enable", {}, tab.session);
     const registrationId = await (async () => {
-      for (const until = Date.now() + 60_000; Date.now() < until; await new Promise((r) => setTimeout(r, 50))) {
+      for (const limit = Date.now() + 60_000; Date.now() < limit; await new Promise((r) => setTimeout(r, 50))) {
         const registration = browser.events.filter((e) => e.method === "ServiceWorker.workerRegistrationUpdated").flatMap((e) => e.params.registrations).find((r) => r.scopeURL === `${gateway.url}/ui/`);
         if (registration) return registration.registrationId;
       }
@@ -120,15 +120,15 @@ if (lacking) {
     await deliver({ kind: "ended", conversation: "visible", turn: "t", outcome: "completed" });
     await hide();
     await deliver({ kind: "ended", conversation: "untitled", turn: "t", outcome: "failed" });
-    await tab.waitFor(`${shown}.then((s) => s !== "[]")`);
-    assert.equal(await tab.eval(shown), JSON.stringify([["Leat", "The answer has failed.", "untitled"]]));
+    await tab.waitFor(`${shownNotices}.then((s) => s !== "[]")`);
+    assert.equal(await tab.eval(shownNotices), JSON.stringify([["Leat", "The answer has failed.", "untitled"]]));
     // The page itself shows nothing, since the message comes anyway.
     await gateway.conversation("pushed", "Pushed");
     await send("pushed", "echo once");
     await tab.waitFor(`document.querySelector('.rail a[href="#/c/pushed"] .unread') !== null`);
     await deliver({ kind: "ended", conversation: "last", title: "Last", turn: "t", outcome: "interrupted" });
-    await tab.waitFor(`${shown}.then((s) => s.includes("Last"))`);
-    assert.doesNotMatch(await tab.eval(shown), /Pushed/);
+    await tab.waitFor(`${shownNotices}.then((s) => s.includes("Last"))`);
+    assert.doesNotMatch(await tab.eval(shownNotices), /Pushed/);
 
     // A reload renews the subscription. Another user's subscription is ended.
     await tab.activate();

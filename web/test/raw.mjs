@@ -50,14 +50,14 @@ export class RawBrowser {
 
   /** Attaches to the service worker of a script. */
   async worker(url) {
-    for (const until = Date.now() + 60_000; ; await new Promise((r) => setTimeout(r, 50))) {
+    for (const limit = Date.now() + 60_000; ; await new Promise((r) => setTimeout(r, 50))) {
       const { targetInfos } = await this.send("Target.getTargets");
       const target = targetInfos.find((t) => t.type === "service_worker" && t.url === url);
       if (target) {
         const { sessionId } = await this.send("Target.attachToTarget", { targetId: target.targetId, flatten: true });
         return new Tab(this, target.targetId, sessionId);
       }
-      if (Date.now() > until) throw new Error(`there is no worker ${url}`);
+      if (Date.now() > limit) throw new Error(`there is no worker ${url}`);
     }
   }
 

@@ -22,7 +22,7 @@ func (a *App) Start(ctx context.Context) error {
 	a.signals.start(a.metrics.overview, a.gateway)
 	a.onClose(func() error { a.hooks.Close(); return nil }) // after the channels, whose last turns still have webhooks to send
 	a.notices.Start()
-	a.onClose(func() error { a.notices.Close(); return nil }) // likewise
+	a.onClose(func() error { a.notices.Close(); return nil }) // after the last turns too
 	a.roster.Start()
 	a.onClose(func() error { a.plugins.stop(); return nil })
 	if err := a.hooks.Start(ctx, webhookViewer(a.gateway)); err != nil {

@@ -40,13 +40,13 @@ func encryptWith(payload []byte, s *Subscription, sender *ecdh.PrivateKey, salt 
 	if err != nil {
 		return nil, err
 	}
-	shared, err := sender.ECDH(receiver)
+	secret, err := sender.ECDH(receiver)
 	if err != nil {
 		return nil, fmt.Errorf("%w: p256dh: %w", ErrSubscription, err)
 	}
 	public := sender.PublicKey().Bytes()
 	info := "WebPush: info\x00" + string(receiver.Bytes()) + string(public)
-	input, err := hkdf.Key(sha256.New, shared, auth, info, sha256.Size)
+	input, err := hkdf.Key(sha256.New, secret, auth, info, sha256.Size)
 	if err != nil {
 		return nil, fmt.Errorf("derive: %w", err)
 	}

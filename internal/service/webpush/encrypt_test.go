@@ -29,7 +29,7 @@ type receiver struct {
 }
 
 func (r *receiver) subscription(endpoint string) Subscription {
-	return Subscription{Endpoint: endpoint, Keys: SubscriptionKeys{
+	return Subscription{Endpoint: endpoint, Keys: subscriptionKeys{
 		P256DH: base64.RawURLEncoding.EncodeToString(r.key.PublicKey().Bytes()), Auth: base64.RawURLEncoding.EncodeToString(r.auth),
 	}}
 }

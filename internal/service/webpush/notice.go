@@ -8,25 +8,25 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// Kind is what a notice is about.
-type Kind string
+// kind is what a notice is about.
+type kind string
 
 const (
-	// Ended means that a turn has ended.
-	Ended Kind = "ended"
-	// Asked means that a turn waits for an answer or an approval.
-	Asked Kind = "asked"
+	// kindEnd means that a turn has ended.
+	kindEnd kind = "ended"
+	// kindRequest means that a turn waits for an answer or an approval.
+	kindRequest kind = "asked"
 )
 
 // Notice is what a user is notified of. Its JSON is the payload of a push message. It has no text of an answer.
 type Notice struct {
-	Kind         Kind   `json:"kind"`
+	Kind         kind   `json:"kind"`
 	Conversation string `json:"conversation"`
 	Title        string `json:"title,omitempty"`
 	Turn         string `json:"turn"`
-	// Request is the id of the question; only in Asked.
+	// Request is the id of the question; only with kindRequest.
 	Request string `json:"request,omitempty"`
-	// Outcome is only in Ended.
+	// Outcome is only set with kindEnd.
 	Outcome event.Outcome `json:"outcome,omitempty"`
 
 	// Tenant and Subject are the user, the owner of the conversation. Both are empty for the operator.
@@ -46,38 +46,38 @@ type nested struct {
 // notices returns the notices for the events of one commit. Turns of unlisted conversations are requests of programs to the model APIs. A
 // turn that a user has stopped needs no notice.
 func (n *nested) notices(s *journal.Summary, events []event.Event) []Notice {
-	var all []Notice
+	var result []Notice
 	for i := range events {
 		e := &events[i]
 		notice := Notice{Conversation: s.ID, Title: clip(s.Title), Turn: e.Turn, Tenant: s.Tenant, Subject: s.Owner}
 		switch b := e.Get(); e.Type {
 		case event.TurnStart:
 			if b.Parent != "" {
-				n.set(e.Turn, true)
+				n.mark(e.Turn, true)
 			}
 			continue
 		case event.TurnEnd:
-			if n.set(e.Turn, false) || b.Outcome == event.Cancelled {
+			if n.mark(e.Turn, false) || b.Outcome == event.Cancelled {
 				continue
 			}
-			notice.Kind, notice.Outcome = Ended, b.Outcome
+			notice.Kind, notice.Outcome = kindEnd, b.Outcome
 		case event.TurnWait:
 			if b.Request == nil {
 				continue
 			}
-			notice.Kind, notice.Request = Asked, b.Request.ID
+			notice.Kind, notice.Request = kindRequest, b.Request.ID
 		default:
 			continue
 		}
 		if !s.Unlisted {
-			all = append(all, notice)
+			result = append(result, notice)
 		}
 	}
-	return all
+	return result
 }
 
-// set records whether a turn is nested, and returns whether it was.
-func (n *nested) set(turn string, isNested bool) (wasNested bool) {
+// mark records whether a turn is nested, and returns whether it was.
+func (n *nested) mark(turn string, isNested bool) (wasNested bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	wasNested = n.turns[turn]

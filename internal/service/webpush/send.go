@@ -30,7 +30,7 @@ type schedule struct {
 var defaultSchedule = schedule{retry.Schedule{Initial: 2 * time.Second, Max: 2 * time.Minute, Jitter: true}, 15 * time.Minute}
 
 // address begins to send a notice to each browser of its user. Messages of one notice don't wait for each other.
-func (s *Service) address(ctx, sending context.Context, n Notice) {
+func (s *Service) address(ctx, requests context.Context, n Notice) {
 	payload, err := json.Marshal(n)
 	if err != nil { // can't happen: it consists of strings
 		s.log.Error("a notice can't be encoded", "conversation", n.Conversation, "error", err)
@@ -45,7 +45,7 @@ func (s *Service) address(ctx, sending context.Context, n Notice) {
 		}
 		s.tasks.Go(func() {
 			defer s.messages.Add(-1)
-			if err := s.deliver(ctx, sending, a, id, &n, payload); err != nil && sending.Err() == nil {
+			if err := s.deliver(ctx, requests, a, id, &n, payload); err != nil && requests.Err() == nil {
 				s.log.Info("a notice was not delivered", "conversation", n.Conversation, "turn", n.Turn, "device", id[:8], "error", err)
 			}
 		})
@@ -53,13 +53,13 @@ func (s *Service) address(ctx, sending context.Context, n Notice) {
 }
 
 // deliver sends a message until the push service has accepted it, or refuses it, or ctx is done.
-func (s *Service) deliver(ctx, sending context.Context, a account, id string, n *Notice, payload []byte) error {
+func (s *Service) deliver(ctx, requests context.Context, a account, id string, n *Notice, payload []byte) error {
 	begin := time.Now()
 	for failures := 1; ; failures++ {
-		wait, err := s.attempt(ctx, sending, a, id, n, payload)
+		wait, err := s.attempt(ctx, requests, a, id, n, payload)
 		switch {
 		case errors.Is(err, errGone):
-			if err := s.store.drop(sending, a, id); err != nil {
+			if err := s.store.drop(requests, a, id); err != nil {
 				return fmt.Errorf("delete an ended subscription: %w", err)
 			}
 			return nil
@@ -77,21 +77,21 @@ func (s *Service) deliver(ctx, sending context.Context, a account, id string, n 
 }
 
 // attempt sends a message once, when a slot is free. wait is what the push service asks for before the next attempt.
-func (s *Service) attempt(ctx, sending context.Context, a account, id string, n *Notice, payload []byte) (wait time.Duration, err error) {
+func (s *Service) attempt(ctx, requests context.Context, a account, id string, n *Notice, payload []byte) (wait time.Duration, err error) {
 	select {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
 	case <-ctx.Done():
 		return 0, context.Cause(ctx)
 	}
-	sub, err := s.store.get(sending, a, id)
+	sub, err := s.store.get(requests, a, id)
 	if err != nil {
 		return 0, fmt.Errorf("%w: read the subscription: %w", errTemporary, err)
 	}
 	if sub == nil {
 		return 0, nil // ended meanwhile
 	}
-	req, err := s.request(sending, sub, n, payload)
+	req, err := s.request(requests, sub, n, payload)
 	if err != nil {
 		return 0, err
 	}
@@ -138,7 +138,7 @@ func (s *Service) request(ctx context.Context, sub *Subscription, n *Notice, pay
 	req.Header.Set("Content-Type", "application/octet-stream")
 	req.Header.Set("TTL", strconv.Itoa(int(messageLifetime.Seconds())))
 	req.Header.Set("Topic", topic(n.Conversation))
-	req.Header.Set("Urgency", map[Kind]string{Asked: "high", Ended: "normal"}[n.Kind])
+	req.Header.Set("Urgency", map[kind]string{kindRequest: "high", kindEnd: "normal"}[n.Kind])
 	req.Header.Set("User-Agent", "Leat")
 	return req, nil
 }

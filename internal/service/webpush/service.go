@@ -81,14 +81,14 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 
 // Start begins to send notices.
 func (s *Service) Start() {
-	sending, end := context.WithCancel(context.Background())
-	addressing, stop := context.WithCancel(sending)
+	requests, end := context.WithCancel(context.Background())
+	addressing, stop := context.WithCancel(requests)
 	s.stop, s.end = stop, end
 	s.tasks.Go(func() {
 		for {
 			select {
 			case n := <-s.queue:
-				s.address(addressing, sending, n)
+				s.address(addressing, requests, n)
 			case <-addressing.Done():
 				return
 			}
@@ -133,13 +133,13 @@ func (s *Service) Subscribe(ctx context.Context, tenant, subject string, sub Sub
 	if err := sub.Check(); err != nil {
 		return err
 	}
-	if err := s.store.put(ctx, account{tenant, subject}, sub); err != nil {
+	if err := s.store.save(ctx, account{tenant, subject}, sub); err != nil {
 		return fmt.Errorf("webpush: store the subscription: %w", err)
 	}
 	return nil
 }
 
-// Unsubscribe deletes the user's subscription with an endpoint. If there is none, it does nothing.
+// Unsubscribe deletes the user's subscription with an endpoint. If the user has no such subscription, nothing changes.
 func (s *Service) Unsubscribe(ctx context.Context, tenant, subject, endpoint string) error {
 	if err := s.store.drop(ctx, account{tenant, subject}, subscriptionID(endpoint)); err != nil {
 		return fmt.Errorf("webpush: delete the subscription: %w", err)

@@ -20,7 +20,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
 
-// All browsers of the owner get a notice, and nobody else.
+// All browsers of the owner get a notice, and those of other users get none.
 func TestDelivered(t *testing.T) {
 	p := newPushService(t)
 	s := newService(t, nil, p)
@@ -38,7 +38,7 @@ func TestDelivered(t *testing.T) {
 		t.Errorf("sent to %v", paths)
 	}
 	for _, m := range got {
-		if d := cmp.Diff(Notice{Kind: Ended, Conversation: "c", Title: "Title of c", Turn: "t1", Outcome: event.Completed}, m.Notice); d != "" {
+		if d := cmp.Diff(Notice{Kind: kindEnd, Conversation: "c", Title: "Title of c", Turn: "t1", Outcome: event.Completed}, m.Notice); d != "" {
 			t.Error(d)
 		}
 		h := m.header
@@ -51,7 +51,7 @@ func TestDelivered(t *testing.T) {
 	}
 	s.Committed(alices("c"), []event.Event{{Type: event.TurnWait, Turn: "t2", Body: &event.Body{Request: &event.Request{ID: "r", Kind: "approval", Prompt: "a secret"}}}})
 	for range 2 {
-		if m := p.next(); m.Kind != Asked || m.Request != "r" || m.header.Get("Urgency") != "high" || m.header.Get("Topic") != got[0].header.Get("Topic") {
+		if m := p.next(); m.Kind != kindRequest || m.Request != "r" || m.header.Get("Urgency") != "high" || m.header.Get("Topic") != got[0].header.Get("Topic") {
 			t.Errorf("%+v, %v", m.Notice, m.header)
 		}
 	}
@@ -348,7 +348,7 @@ func TestPrivateAddress(t *testing.T) {
 		t.Errorf("subscribed: %v", err)
 	}
 	// A name passes the first check. The guard sees the address that it leads to.
-	if err := s.store.put(context.Background(), account{"acme", "alice"}, r.subscription("https://private.example/x")); err != nil {
+	if err := s.store.save(context.Background(), account{"acme", "alice"}, r.subscription("https://private.example/x")); err != nil {
 		t.Fatal(err)
 	}
 	guarded := s.client

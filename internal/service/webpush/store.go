@@ -1,10 +1,12 @@
 package webpush
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -36,8 +38,8 @@ type keyStore interface {
 // account is the user whom a notice concerns. Both fields are empty for the operator.
 type account struct{ tenant, subject string }
 
-// stored is the value of a subscription in the journal.
-type stored struct {
+// record is the value of a subscription in the journal.
+type record struct {
 	Tenant  string `json:"tenant"`
 	Subject string `json:"subject"`
 	Subscription
@@ -73,14 +75,14 @@ func (s *store) open(ctx context.Context) (key []byte, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the key: %w", err)
 	}
-	all, err := s.journal.Keys(ctx, Prefix)
+	entries, err := s.journal.Keys(ctx, Prefix)
 	if err != nil {
 		return nil, fmt.Errorf("read the subscriptions: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, kv := range all {
-		var v stored
+	for _, kv := range entries {
+		var v record
 		if json.Unmarshal(kv.Value, &v) == nil { // a damaged value is nil
 			s.add(strings.TrimPrefix(kv.Key, Prefix), account{v.Tenant, v.Subject}, v.Renewed)
 		}
@@ -114,11 +116,11 @@ func (s *store) remove(id string) {
 	}
 }
 
-// put stores a subscription, or renews it. It belongs to a alone from then on.
-func (s *store) put(ctx context.Context, a account, sub Subscription) error {
+// save stores a subscription, or renews it. It belongs to a alone from then on.
+func (s *store) save(ctx context.Context, a account, sub Subscription) error {
 	sub.ExpirationTime = nil
 	at := time.Now()
-	value, err := json.Marshal(stored{Tenant: a.tenant, Subject: a.subject, Subscription: sub, Renewed: at.UnixMilli()})
+	value, err := json.Marshal(record{Tenant: a.tenant, Subject: a.subject, Subscription: sub, Renewed: at.UnixMilli()})
 	if err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
@@ -137,13 +139,7 @@ func (s *store) put(ctx context.Context, a account, sub Subscription) error {
 
 // oldest returns the subscription of a user that was renewed first. s.mu must be locked.
 func (s *store) oldest(a account) string {
-	first := ""
-	for id, renewed := range s.devices[a] {
-		if first == "" || renewed < s.devices[a][first] || renewed == s.devices[a][first] && id < first {
-			first = id
-		}
-	}
-	return first
+	return slices.MinFunc(slices.Sorted(maps.Keys(s.devices[a])), func(x, y string) int { return cmp.Compare(s.devices[a][x], s.devices[a][y]) })
 }
 
 // drop deletes a subscription of a. If it isn't a's, or doesn't exist, nothing changes.
@@ -187,7 +183,7 @@ func (s *store) get(ctx context.Context, a account, id string) (*Subscription, e
 	if err != nil {
 		return nil, err
 	}
-	var v stored
+	var v record
 	if err := json.Unmarshal(value, &v); err != nil {
 		return nil, fmt.Errorf("decode a subscription: %w", err)
 	}

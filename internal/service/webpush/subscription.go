@@ -19,13 +19,13 @@ const maxEndpoint = 1024
 // Subscription is what a browser's PushSubscription.toJSON returns: where to send messages, and the keys to encrypt them with.
 type Subscription struct {
 	Endpoint string           `json:"endpoint"`
-	Keys     SubscriptionKeys `json:"keys"`
+	Keys     subscriptionKeys `json:"keys"`
 	// ExpirationTime is ignored: a push service tells when it doesn't know a subscription any more.
 	ExpirationTime any `json:"expirationTime,omitempty"`
 }
 
-// SubscriptionKeys are the browser's keys in base64url: its public key, and a secret that authenticates messages.
-type SubscriptionKeys struct {
+// subscriptionKeys are the browser's keys in base64url: its public key, and a secret that authenticates messages.
+type subscriptionKeys struct {
 	P256DH string `json:"p256dh"`
 	Auth   string `json:"auth"`
 }

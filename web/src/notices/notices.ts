@@ -71,7 +71,7 @@ async function subscribe(registration: ServiceWorkerRegistration): Promise<boole
 
 let leave: (() => void) | undefined;
 
-// begin makes the worker ready, and passes on what this page hears if there is no push service.
+// begin makes the worker ready, and passes on what this page hears if the browser has no push service.
 async function begin(): Promise<void> {
   await register();
   const registration = await navigator.serviceWorker.getRegistration(scope);
