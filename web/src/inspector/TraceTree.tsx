@@ -114,7 +114,7 @@ export function TraceTree({ rows, selected, select, setOpen, hits, text, time, i
         setView({ top: s.scrollTop, height: s.clientHeight });
       }}>
       <div className="axis" aria-hidden="true"><span className="scale">
-        {ticksOf(total, 4).map((t, i) => <span key={t} style={{ left: `${(t / total) * 100}%` }} data-end={t / total > 0.8 || undefined}>{i === 0 ? "0" : tickLabel(t)}</span>)}
+        {ticksOf(total, 4).map((t, i) => <span key={t} style={{ left: `${(t / total) * 100}%` }} data-end={t / total > 0.9 || undefined}>{i === 0 ? "0" : tickLabel(t)}</span>)}
       </span></div>
       <div className="rows" role="none" style={{ height: `${rows.length * rowHeight}px` }}>
         {indices.map((i) => <TreeRow key={rows[i]!.span.id} row={rows[i]!} top={i * rowHeight} isSelected={i === place} hit={hits.get(rows[i]!.span.id)} text={text} start={root.start} total={total} time={end} select={select} setOpen={setOpen} />)}
