@@ -11,7 +11,7 @@ import { clip, strange } from "./attacks.mjs";
 const forbidden = '.log :is(script, iframe:not(.sandbox[sandbox=allow-scripts]:is([src$="/ui/frames/app.html"], [src$="/ui/frames/diagram.html"])), object, embed, style, link, meta, base, form:not(.ask form), svg:not(.icon), math:not(.drawn math), math [href], dialog, [popover], [srcdoc], [style*=position], [onerror], [onload], [onclick], [onfocus], [onmouseover], [ontoggle], [autofocus])';
 
 // Messages of the browser: URLs that look like this gateway's files, and what the script in the frame of an app is refused.
-const refused = new RegExp([
+const refusals = new RegExp([
   "404",
   "^error: Unsafe attempt to initiate navigation for frame with origin '[^']*' from frame with URL '[^']*/ui/frames/app\\.html'",
   "^error: Blocked opening 'https://evil\\.example/' in a new window because the request was made in a sandboxed frame",
@@ -118,7 +118,7 @@ if (lacking) {
         assert.equal(page.opened, 0, `${label} opens something`);
         assert.ok(page.url().startsWith(gateway.url), `${label} leads away`);
       }
-      await wantClean(page, { console: refused });
+      await wantClean(page, { console: refusals });
     });
   }
 

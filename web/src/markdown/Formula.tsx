@@ -23,7 +23,7 @@ interface FormulaProps { text: string; isBlock: boolean; live: boolean }
 const Drawing = memo(function Drawing({ text, isBlock, live }: FormulaProps) {
   const drawer = useStore(maths);
   const host = useRef<HTMLSpanElement>(null);
-  const [isWide, setWide] = useState(false); // a formula within a line that doesn't fit gets a line of its own, which scrolls
+  const [isWide, setWide] = useState(false); // an inline formula wider than the text is shown as a block that scrolls
   const [drawnText, setDrawn] = useState(""); // the text of what is shown in host
   useEffect(load, []);
   useLayoutEffect(() => {
