@@ -92,7 +92,9 @@ func TestUsers(t *testing.T) {
 	if key, _ := answer["publicKey"].(string); status != http.StatusOK || len(key) != 87 {
 		t.Errorf("status %d, %v", status, answer)
 	}
-	subscription := func(endpoint string) string { return `{"endpoint":"` + endpoint + `","expirationTime":null,"keys":` + keys + `}` }
+	subscription := func(endpoint string) string {
+		return `{"endpoint":"` + endpoint + `","expirationTime":null,"keys":` + keys + `}`
+	}
 	for subject, endpoint := range map[string]string{"alice": "https://push.example.com/1", "": "https://push.example.com/2"} {
 		if status, answer := h.call(subject, http.MethodPost, subscription(endpoint)); status != http.StatusOK {
 			t.Errorf("%q: status %d, %v", subject, status, answer)
