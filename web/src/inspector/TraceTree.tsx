@@ -77,6 +77,7 @@ export function TraceTree({ rows, selected, select, setOpen, hits, text, time, i
   const keys = (e: KeyboardEvent) => {
     if (e.ctrlKey || e.metaKey || e.altKey) return;
     const row = rows[place]!;
+    if (e.key.length > 1) typing.current.text = ""; // another key ends a word
     const go = (i: number) => { if (rows[i]) select(rows[i].span.id, "move"); };
     switch (e.key) {
       case "ArrowDown": go(place + 1); break;
