@@ -161,7 +161,7 @@ func (t *tx) setWaiting(turn string, isWaiting bool) {
 	if isWaiting {
 		s.Waiting = append(s.Waiting, turn)
 	} else {
-		s.Waiting = slices.DeleteFunc(s.Waiting, func(waiting string) bool { return waiting == turn })
+		s.Waiting = slices.DeleteFunc(s.Waiting, func(id string) bool { return id == turn })
 	}
 }
 

@@ -89,7 +89,7 @@ func TestWaiting(t *testing.T) {
 			synctest.Wait()
 			var l struct{ Conversations []conversation }
 			h.do(200, &l, "GET", "/api/conversations", "")
-			if l.Conversations[0].Waiting != want {
+			if l.Conversations[0].IsWaiting != want {
 				t.Errorf("listed %+v, want waiting %v", l.Conversations[0], want)
 			}
 		}
