@@ -61,7 +61,7 @@ func (s *surface) conversation(ctx context.Context, p gateway.Principal, summary
 func conversationOf(p gateway.Principal, s journal.Summary) conversation {
 	c := conversation{
 		ID: s.ID, Title: s.Title, RoomID: s.ID, CreatedAt: iso(s.Created), UpdatedAt: iso(s.Updated), Metadata: s.Metadata, Agent: s.Agent,
-		IsWaiting: len(s.Waiting) > 0,
+		IsWaiting: len(s.WaitingTurns) > 0,
 	}
 	c.Title = cmp.Or(c.Title, newChat)
 	if gateway.Decide(p, gateway.ActionShare, &s) == nil {

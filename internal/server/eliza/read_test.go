@@ -107,7 +107,7 @@ func TestWaiting(t *testing.T) {
 	})
 	var sent []string
 	u := &Updates{Send: func(f hub.Frame) { sent = append(sent, string(f.JSON)) }}
-	u.Committed(&journal.Summary{ID: "c", Waiting: []string{"t"}}, []event.Event{{Type: event.TurnWait, Turn: "t"}})
+	u.Committed(&journal.Summary{ID: "c", WaitingTurns: []string{"t"}}, []event.Event{{Type: event.TurnWait, Turn: "t"}})
 	u.Committed(&journal.Summary{ID: "c"}, []event.Event{{Type: event.TurnResume, Turn: "t"}})
 	if len(sent) != 2 || !strings.Contains(sent[0], `"waiting":true`) || strings.Contains(sent[1], "waiting") {
 		t.Errorf("sent %q", sent)
