@@ -33,7 +33,7 @@ func dropTruncated(events []event.Event) []event.Event {
 	}
 	// Messages that t lacks after all events were removed by a truncate. A message that was edited or sent again has the id of one that was
 	// removed, so what is older than the message is of the removed one.
-	removed := func(id string, seq int64) bool {
+	isRemoved := func(id string, seq int64) bool {
 		m := t.messages[id]
 		return m == nil || seq < m.Seq
 	}
@@ -43,11 +43,11 @@ func dropTruncated(events []event.Event) []event.Event {
 	for _, e := range events {
 		switch {
 		case truncates(e):
-			if e.Message != "" && last != "" && removed(e.Message, e.Seq) {
+			if e.Message != "" && last != "" && isRemoved(e.Message, e.Seq) {
 				e.Message = last
 			}
 		case e.Message != "":
-			if began[e.Message] && removed(e.Message, e.Seq) {
+			if began[e.Message] && isRemoved(e.Message, e.Seq) {
 				continue
 			}
 			if e.Type == event.MessageAdd || e.Type == event.MessageStart {

@@ -29,8 +29,8 @@ type Conversation struct {
 	// Unread is true if an agent has written after Read, the seq up to which the caller has read the conversation.
 	Unread bool  `json:"unread,omitempty"`
 	Read   int64 `json:"read,omitempty"`
-	// Waiting is true if a turn waits for a person.
-	Waiting bool `json:"waiting,omitempty"`
+	// IsWaiting is true if a turn waits for a person.
+	IsWaiting bool `json:"waiting,omitempty"`
 }
 
 // Keys of [Conversation.Metadata] with which clients sort and hide conversations. The value is true, or null to remove the

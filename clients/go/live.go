@@ -221,10 +221,10 @@ type LiveConversation struct {
 	Title   string    `json:"title"`
 	Created time.Time `json:"createdAt"`
 	Updated time.Time `json:"updatedAt"`
-	// Waiting is as in Conversation. Pinned and Archived are from the metadata.
-	Waiting  bool `json:"waiting,omitempty"`
-	Pinned   bool `json:"pinned,omitempty"`
-	Archived bool `json:"archived,omitempty"`
+	// IsWaiting is as in Conversation. Pinned and Archived are from the metadata.
+	IsWaiting bool `json:"waiting,omitempty"`
+	Pinned    bool `json:"pinned,omitempty"`
+	Archived  bool `json:"archived,omitempty"`
 }
 
 // LiveRead is the position up to which the user has read a conversation, on any device.

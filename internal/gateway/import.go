@@ -54,7 +54,7 @@ func (g *Gateway) Import(ctx context.Context, p Principal, in Imported) (added b
 		return false, err
 	}
 	// Both follow from the renumbered events: every turn has ended, and the last truncate has another seq.
-	s.Open, s.Waiting, s.Truncated = nil, nil, 0
+	s.Open, s.WaitingTurns, s.Truncated = nil, nil, 0
 	for i := range events {
 		if events[i].Type == event.ConversationTruncate {
 			s.Truncated = events[i].Seq

@@ -190,8 +190,8 @@ func TestRequestsWaitForAPerson(t *testing.T) {
 		waiting := func(want ...string) {
 			t.Helper()
 			s, err := h.Conversation(t.Context(), admin, gateway.ActionRead, c)
-			if err != nil || !slices.Equal(s.Waiting, want) {
-				t.Errorf("waiting: %v, %v; want %v", s.Waiting, err, want)
+			if err != nil || !slices.Equal(s.WaitingTurns, want) {
+				t.Errorf("waiting: %v, %v; want %v", s.WaitingTurns, err, want)
 			}
 		}
 		waiting(turn)

@@ -61,7 +61,7 @@ func (t *tx) edit() *journal.Summary {
 	if t.summary == nil {
 		s := *t.committed
 		s.Open = append([]string(nil), s.Open...)
-		s.Waiting = append([]string(nil), s.Waiting...)
+		s.WaitingTurns = append([]string(nil), s.WaitingTurns...)
 		t.summary = &s
 	}
 	return t.summary
@@ -154,14 +154,14 @@ func (t *tx) isOpen(turn string) bool { return slices.Contains(t.current().Open,
 
 // setWaiting records whether a turn waits for a person.
 func (t *tx) setWaiting(turn string, isWaiting bool) {
-	if slices.Contains(t.current().Waiting, turn) == isWaiting {
+	if slices.Contains(t.current().WaitingTurns, turn) == isWaiting {
 		return
 	}
 	s := t.edit()
 	if isWaiting {
-		s.Waiting = append(s.Waiting, turn)
+		s.WaitingTurns = append(s.WaitingTurns, turn)
 	} else {
-		s.Waiting = slices.DeleteFunc(s.Waiting, func(waiting string) bool { return waiting == turn })
+		s.WaitingTurns = slices.DeleteFunc(s.WaitingTurns, func(id string) bool { return id == turn })
 	}
 }
 

@@ -186,7 +186,7 @@ if (lacking) {
     };
     await allowed(page, "go", async () => { // far enough that the message is not rendered any more
       await field.fill("Golden needle");
-      await page.getByRole("search").getByText("3 of 3").waitFor();
+      await page.getByRole("search").getByText("3 of 3").waitFor({ timeout: 60_000 });
       await page.getByText("Number 8007 has a golden needle.").waitFor();
       await wantShown(8007);
       await page.keyboard.press("Enter");

@@ -121,7 +121,8 @@ if (lacking) {
     const remove = async (p, id) => {
       const entry = p.locator(".list li", { has: p.locator(`a[href$="${id}"]`) });
       await entry.hover();
-      await entry.getByRole("button", { name: "Delete" }).click();
+      await entry.getByRole("button", { name: /^Options for/ }).click();
+      await p.getByRole("menuitem", { name: "Delete" }).click();
       await p.getByRole("button", { name: "Delete", exact: true }).click();
       await p.locator(`.list a[href$="${id}"]`).waitFor({ state: "detached" });
     };
@@ -205,7 +206,7 @@ if (lacking) {
     await idle(page);
     const { transcript } = await gateway.transcript(current(page));
     assert.deepEqual(transcript.turns.filter((t) => !t.parent).map((t) => t.agent), ["steered"]);
-    assert.equal(await page.getByLabel("Agent").inputValue(), "steered");
+    await page.getByRole("button", { name: "Agent: steered" }).waitFor();
     await wantClean(page);
   });
 

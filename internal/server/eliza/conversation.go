@@ -37,8 +37,8 @@ type conversation struct {
 	// Unread reports that an agent has written after Read, the seq up to which the user has read the conversation.
 	Unread bool  `json:"unread,omitempty"`
 	Read   int64 `json:"read,omitempty"`
-	// Waiting reports that a turn waits for a person.
-	Waiting bool `json:"waiting,omitempty"`
+	// IsWaiting reports that a turn waits for a person.
+	IsWaiting bool `json:"waiting,omitempty"`
 }
 
 // conversation returns the conversation as p may see it.
@@ -61,7 +61,7 @@ func (s *surface) conversation(ctx context.Context, p gateway.Principal, summary
 func conversationOf(p gateway.Principal, s journal.Summary) conversation {
 	c := conversation{
 		ID: s.ID, Title: s.Title, RoomID: s.ID, CreatedAt: iso(s.Created), UpdatedAt: iso(s.Updated), Metadata: s.Metadata, Agent: s.Agent,
-		Waiting: len(s.Waiting) > 0,
+		IsWaiting: len(s.WaitingTurns) > 0,
 	}
 	c.Title = cmp.Or(c.Title, newChat)
 	if gateway.Decide(p, gateway.ActionShare, &s) == nil {

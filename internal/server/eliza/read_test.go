@@ -89,7 +89,7 @@ func TestWaiting(t *testing.T) {
 			synctest.Wait()
 			var l struct{ Conversations []conversation }
 			h.do(200, &l, "GET", "/api/conversations", "")
-			if l.Conversations[0].Waiting != want {
+			if l.Conversations[0].IsWaiting != want {
 				t.Errorf("listed %+v, want waiting %v", l.Conversations[0], want)
 			}
 		}
@@ -107,7 +107,7 @@ func TestWaiting(t *testing.T) {
 	})
 	var sent []string
 	u := &Updates{Send: func(f hub.Frame) { sent = append(sent, string(f.JSON)) }}
-	u.Committed(&journal.Summary{ID: "c", Waiting: []string{"t"}}, []event.Event{{Type: event.TurnWait, Turn: "t"}})
+	u.Committed(&journal.Summary{ID: "c", WaitingTurns: []string{"t"}}, []event.Event{{Type: event.TurnWait, Turn: "t"}})
 	u.Committed(&journal.Summary{ID: "c"}, []event.Event{{Type: event.TurnResume, Turn: "t"}})
 	if len(sent) != 2 || !strings.Contains(sent[0], `"waiting":true`) || strings.Contains(sent[1], "waiting") {
 		t.Errorf("sent %q", sent)

@@ -35,7 +35,7 @@ type updated struct {
 	RoomID    string `json:"roomId"`
 	CreatedAt string `json:"createdAt"`
 	UpdatedAt string `json:"updatedAt"`
-	Waiting   bool   `json:"waiting,omitempty"`
+	IsWaiting bool   `json:"waiting,omitempty"`
 	// The rest of the metadata is left out, because it can be large.
 	Pinned   bool `json:"pinned,omitempty"`
 	Archived bool `json:"archived,omitempty"`
@@ -62,7 +62,7 @@ func (u *Updates) Committed(s *journal.Summary, events []event.Event) {
 	if s.Unlisted || !changes(events) {
 		return
 	}
-	c := updated{ID: s.ID, Title: s.Title, RoomID: s.ID, CreatedAt: iso(s.Created), UpdatedAt: iso(s.Updated), Waiting: len(s.Waiting) > 0, Pinned: isTrue(s, metaPinned), Archived: isTrue(s, metaArchived)}
+	c := updated{ID: s.ID, Title: s.Title, RoomID: s.ID, CreatedAt: iso(s.Created), UpdatedAt: iso(s.Updated), IsWaiting: len(s.WaitingTurns) > 0, Pinned: isTrue(s, metaPinned), Archived: isTrue(s, metaArchived)}
 	c.Title = cmp.Or(c.Title, newChat)
 	b, err := server.Marshal(updateFrame{"conversation-updated", c})
 	if err != nil {

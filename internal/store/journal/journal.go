@@ -146,8 +146,8 @@ type Summary struct {
 	SpokenSeq int64 `json:"spoken,omitempty"`
 	// Open lists the turns that are queued, running or waiting.
 	Open []string `json:"open,omitempty"`
-	// Waiting lists the open turns that wait for a person.
-	Waiting []string `json:"waiting,omitempty"`
+	// WaitingTurns lists the open turns that wait for a person.
+	WaitingTurns []string `json:"waiting,omitempty"`
 
 	// Maintained by the journal:
 	Epoch     string `json:"epoch"`   // new at creation and at a restore; see Term for lost events

@@ -34,7 +34,7 @@ test("an unknown failure is shown with its own message", () => {
 test("stopped, interrupted, and ended early", () => {
   expect(explain(turn({ outcome: "cancelled", reason: "stopped" }), true, "you")!.what).toBe("Stopped by you after 12.4 s");
   expect(explain(turn({ outcome: "cancelled", reason: "stopped" }), true)!.what).toBe("Stopped after 12.4 s");
-  expect(explain(turn({ outcome: "interrupted", reason: "gateway_restart" }), true)).toMatchObject({ what: "Interrupted after 12.4 s: the gateway was restarted.", todo: "The partial answer is saved. Try again for a complete answer.", again: true });
+  expect(explain(turn({ outcome: "interrupted", reason: "gateway_restart" }), true)).toMatchObject({ what: "Interrupted: the gateway was restarted.", todo: "The partial answer is saved. Try again for a complete answer.", again: true });
   expect(explain(turn({ outcome: "completed", reason: "length" }), true)!.what).toMatch(/length limit/);
   expect(explain(turn({ outcome: "completed", reason: "end_turn" }), true)).toBeUndefined();
   expect(explain(turn({ outcome: "completed" }), false)!.what).toBe("The agent sent an empty answer.");

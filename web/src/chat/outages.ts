@@ -1,5 +1,5 @@
-// The times at which the gateway was down, as far as this page has seen them. No turn runs then, so they don't count as its time. While only
-// the connection was lost, turns went on.
+// The times at which the gateway was down and this page was open. No turn runs then, so they don't count as a turn's time. A lost connection
+// alone stops no turn.
 
 export class Outages {
   private readonly list: { from: number; to: number }[] = [];

@@ -17,7 +17,7 @@ test.each([
   ["footnotes in a row", "a[^1] b[^2]\n[^1]: one\n[^2]: two", ['data-ref="1"', 'data-ref="2"', ">one</p>", ">two</p>"]],
   ["a reference to no footnote", "the class [^abc]", ["the class [^abc]"]],
   ["a reference before its definition", "[page] and [words][Page]\n\n[page]: https://example.com/p 'Title'", ['<a href="https://example.com/p" title="Title"', ">words</a>"]],
-  ["alignment", "| a | b |\n|:-:|--:|\n| 1 | 2 |", ['data-align="center">1<', 'data-align="right">2<', 'role="region"']],
+  ["alignment", "| a | b |\n|:-:|--:|\n| 1 | 2 |", ['data-align="center">1<', 'data-align="right">2<', 'role="group"']],
   ["code with its language", "```go\nx := 1\n```", ["<figcaption><span>go</span>", 'aria-label="Wrap lines"', 'aria-label="Copy code"', "<code>x := 1</code>"]],
   ["a diagram", "```mermaid\ngraph TD\n```", ["<span>diagram · mermaid</span>", "graph TD"]],
   ["a formula", "So:\n$$\nx_1 = *y*\n$$\n\n\\[ a_1 + b_1 \\]", ['class="formula-block"', ">x_1 = *y*</code>", ">a_1 + b_1</code>"]],

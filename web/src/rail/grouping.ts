@@ -1,4 +1,4 @@
-// The order of the list: pinned conversations, then groups by date. Archived conversations are in a list of their own.
+// The order of the list: pinned conversations, then groups by date. Archived conversations are in a separate list.
 
 import type { Metadata, Summary } from "@leat/client";
 

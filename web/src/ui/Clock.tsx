@@ -42,6 +42,6 @@ export function Clock({ since, changed }: { since: number; changed?: unknown }) 
   const at = useNow();
   const quiet = useQuiet(changed);
   const isUnknown = isLost(useStore(link));
-  if (isUnknown) return null; // nobody knows whether it still runs
+  if (isUnknown) return null; // it may have ended meanwhile
   return <time className="clock" title={quiet >= 5000 ? `Last activity ${elapsed(quiet)} ago` : undefined}>{elapsed(at - since)}</time>;
 }
