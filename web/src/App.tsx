@@ -41,7 +41,7 @@ export function App() {
     return () => clearTimeout(timer);
   }, [load, failures]);
   // The first paint, which is in index.html, stays until the session is known.
-  if (!user) return failures > 0 ? <p className="alone" role="status">The gateway can’t be reached. Retrying…</p> : <div className="opening"><strong>Leat</strong></div>;
+  if (!user) return failures > 0 ? <main className="alone"><h1>Leat</h1><p role="status">The gateway can’t be reached. Retrying…</p></main> : <div className="opening"><strong>Leat</strong></div>;
   if (user.tokenNeeded && !user.authenticated) return <SignIn signedIn={load} />;
   return <Page session={user} signedOut={load} />;
 }

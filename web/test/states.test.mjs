@@ -41,7 +41,7 @@ if (lacking) {
   });
 
   for (const [theme, size] of variants) {
-    const options = { colorScheme: theme, viewport: sizes[size], hasTouch: size === "phone" };
+    const options = { colorScheme: theme, viewport: sizes[size] };
     const phone = size === "phone";
     const faults = []; // of the states of a test
 
@@ -236,7 +236,7 @@ if (lacking) {
       await page.getByRole("dialog", { name: "Settings" }).waitFor();
       await check(page, "27-settings");
       await page.keyboard.press("Escape");
-      await page.keyboard.press("Control+F");
+      await page.keyboard.press("Control+Shift+f");
       await page.getByRole("textbox", { name: "Find in the conversation" }).fill("answer");
       await check(page, "28-find");
       await wantClean(page);
@@ -247,8 +247,12 @@ if (lacking) {
       await idle(page);
       await page.getByRole("article").filter({ hasText: "There are 20 files." }).getByRole("button", { name: "Inspect" }).focus();
       await page.keyboard.press("Enter");
+      await page.getByRole("treeitem", { name: /^Tool bash/ }).click();
+      await check(page, "29-trace");
+      if (phone) await page.keyboard.press("Escape");
+      await page.getByRole("tab", { name: "Events" }).click();
       await page.getByRole("slider").waitFor();
-      await check(page, "29-inspector");
+      await check(page, "30-events");
       await wantClean(page);
     });
 
@@ -258,7 +262,7 @@ if (lacking) {
       await page.getByRole("button", { name: "Overview" }).click();
       await page.getByRole("region", { name: "Live turns" }).waitFor();
       await page.waitForFunction(() => document.querySelector(".tile .value")?.textContent !== "–");
-      await check(page, "30-overview");
+      await check(page, "36-overview");
       await wantClean(page);
     });
 

@@ -307,16 +307,23 @@ func (o *Overview) Condition(agent string) (state, reason string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	m := o.agents[agent]
-	if m == nil || m.State == conditionUnknown {
+	if m == nil {
 		return "", ""
 	}
-	if m.State == conditionDown {
+	now := m.State
+	if m.away {
+		now = conditionDown // a turn has just found it so, and the next check will
+	}
+	switch now {
+	case conditionDown:
 		o.lastRead = time.Now()
-	}
-	if m.State == conditionDown || m.State == conditionFailing {
 		reason = m.Error
+	case conditionFailing:
+		reason = m.Error
+	case "", conditionUnknown:
+		return "", ""
 	}
-	return string(m.State), reason
+	return string(now), reason
 }
 
 // list returns the health of the configured members, sorted by name. A member whose condition isn't known yet is left out. A member that

@@ -61,7 +61,7 @@ export function App({ name, input, output, conversation }: AppProps) {
   };
   const title = line(app.title || name, 80);
   return (
-    <figure className="app" role="group" aria-label={`App: ${title}`}>
+    <figure className="app" aria-label={`App: ${title}`}>
       <figcaption>
         <bdi>{title}</bdi>
         <button type="button" className="quiet" aria-pressed={isSource} aria-label="View source" title="View source" onClick={() => setSource(!isSource)}><Icon name="code" /></button>
