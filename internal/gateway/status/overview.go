@@ -310,11 +310,11 @@ func (o *Overview) Condition(agent string) (state, reason string) {
 	if m == nil {
 		return "", ""
 	}
-	now := m.State
+	cond := m.State
 	if m.away {
-		now = conditionDown // a turn has just found it so, and the next check will
+		cond = conditionDown // a turn has just found it so, and the next check will
 	}
-	switch now {
+	switch cond {
 	case conditionDown:
 		o.lastRead = time.Now()
 		reason = m.Error
@@ -323,7 +323,7 @@ func (o *Overview) Condition(agent string) (state, reason string) {
 	case "", conditionUnknown:
 		return "", ""
 	}
-	return string(now), reason
+	return string(cond), reason
 }
 
 // list returns the health of the configured members, sorted by name. A member whose condition isn't known yet is left out. A member that

@@ -33,7 +33,7 @@ export function Sheet({ name, className = "", close, children }: SheetProps) {
           close();
         }
       }}>
-        {className !== "palette" && <header><h2>{name}</h2><button type="button" className="quiet" aria-label="Close" onClick={close}><Icon name="close" /></button></header>}
+        {className !== "palette" && <header role="none"><h2>{name}</h2><button type="button" className="quiet" aria-label="Close" onClick={close}><Icon name="close" /></button></header>}
         {children}
       </dialog>
     </div>, document.body);
