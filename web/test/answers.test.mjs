@@ -101,7 +101,7 @@ if (lacking) {
     const responses = [];
     const page = await begin("app", { prepare: (p) => p.on("response", (r) => responses.push(r.url())) });
     await idle(page);
-    const app = page.getByRole("group", { name: "App: Clock" });
+    const app = page.getByRole("figure", { name: "App: Clock" });
     const frame = page.frameLocator(".app iframe");
     await frame.getByText("initialized by Leat, input 7, result 12:00").waitFor();
     assert.equal(await frame.locator("#origin").innerText(), "null");
