@@ -69,7 +69,7 @@ if (lacking) {
       await showEvents(page);
       const slider = page.getByRole("slider");
       await slider.waitFor();
-      await page.locator(".inspector header").getByText("running").waitFor();
+      await page.locator(".inspector > header").getByText("running").waitFor();
       const commitsSoFar = await waitFor("the words are there", async () => {
         const commits = await traceOf(id);
         return commits.some((c) => c.type === "part.end") && commits;
@@ -82,7 +82,7 @@ if (lacking) {
       await waitFor("it continues by itself", async () => Number(await slider.getAttribute("max")) > commitsSoFar.length);
       mark("end");
       await idle(page);
-      await page.locator(".inspector header").getByText("running").waitFor({ state: "detached" });
+      await page.locator(".inspector > header").getByText("running").waitFor({ state: "detached" });
       const commits = await traceOf(id);
       await waitFor("all of it", () => slider.getAttribute("max"), String(commits.length));
 
@@ -320,14 +320,14 @@ if (lacking) {
       const link = page.getByRole("region", { name: "Open turns" }).getByRole("link", { name: `Run ${theme}` });
       await link.waitFor();
       await page.getByRole("button", { name: "View as table" }).click();
-      await page.getByRole("region", { name: "Values of the last minute" }).getByRole("row").nth(3).waitFor();
+      await page.getByRole("group", { name: "Values of the last minute" }).getByRole("row").nth(3).waitFor();
       await accessible(page, "the values as a table");
       await link.click();
       await page.getByRole("heading", { name: "Answer details" }).waitFor();
       await page.getByText("One two three.").first().waitFor();
       mark("tool");
       mark("end");
-      await page.locator(".inspector header").getByText("running").waitFor({ state: "detached" });
+      await page.locator(".inspector > header").getByText("running").waitFor({ state: "detached" });
 
       // A failed turn is listed with a link.
       const failing = `c${++n}`;

@@ -574,7 +574,8 @@ if (lacking) {
     test(`the layers are accessible: ${theme}, ${phone ? "phone" : "wide"}`, async () => {
       const page = await open(gateway, { path: "/#/c/harvest", colorScheme: theme, ...(phone && { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true }) });
       await page.getByText("In autumn.").waitFor();
-      await page.getByRole("button", { name: "Find in the conversation" }).click();
+      if (phone) await page.getByRole("button", { name: "More" }).click();
+      await page.getByRole(phone ? "menuitem" : "button", { name: "Find in the conversation" }).click();
       await page.getByRole("textbox", { name: "Find in the conversation" }).fill("autumn");
       await page.getByRole("search").getByText("1 of 1").waitFor();
       await accessible(page, "find");

@@ -33,7 +33,7 @@ export function Figures({ figures: f, rate: r, turn, time, offset, within }: Fig
           label={`Tokens a second over ${brief(f.total)}: ${r.median === undefined ? "none" : `median ${speed(r.median)}, at most ${speed(Math.max(...r.values))}`}`} />
         <details>
           <summary>View as table</summary>
-          <div className="table" tabIndex={0} role="region" aria-label="Tokens a second as a table">
+          <div className="table" tabIndex={0} role="group" aria-label="Tokens a second as a table">
             <table><thead><tr><th scope="col">From</th><th scope="col">Tokens a second</th></tr></thead>
               <tbody>{r.values.map((v, i) => <tr key={i}><td>{i * r.step} ms</td><td>{v.toFixed(1)}</td></tr>)}</tbody></table>
           </div>

@@ -34,7 +34,7 @@ export function Offers({ agents }: { agents: readonly string[] }) {
         {offers?.length === 0 && <p className="muted">{line(of)} offers no agents, sessions or models.</p>}
       </div>
       {offers && offers.length > 0 && (
-        <div className="table" tabIndex={0} role="region" aria-label={`Offered by ${line(of)}`}>
+        <div className="table" tabIndex={0} role="group" aria-label={`Offered by ${line(of)}`}>
           <table>
             <thead><tr><th scope="col">Kind</th><th scope="col">Id</th><th scope="col">Name</th><th scope="col">Updated</th><th scope="col">Setting</th></tr></thead>
             <tbody>{offers.map((o) => (

@@ -71,7 +71,7 @@ function Gauge({ tile: t, now, values }: { tile: Tile; now: Sampled | undefined;
 function Values({ all, courses }: { all: readonly (Sampled | undefined)[]; courses: readonly (readonly (number | undefined)[])[] }) {
   const rows = all.flatMap((r, i) => (r ? [{ r, i }] : [])).toReversed();
   return (
-    <div className="table" tabIndex={0} role="region" aria-label="Values of the last minute">
+    <div className="table" tabIndex={0} role="group" aria-label="Values of the last minute">
       <table>
         <thead><tr><th scope="col">At</th>{tiles.map((t) => <th key={t.name} scope="col">{t.name}</th>)}</tr></thead>
         <tbody>
@@ -92,7 +92,7 @@ function Damaged({ now }: { now: Sampled }) {
     <section aria-labelledby="damaged">
       <h2 id="damaged">Damaged conversations</h2>
       <p className="bad" role="status"><Icon name="warning" /> {damaged.length === 1 ? "One conversation is" : `${damaged.length} conversations are`} damaged on disk and can’t be read. All others work.</p>
-      <div className="table" tabIndex={0} role="region" aria-label="Damaged conversations">
+      <div className="table" tabIndex={0} role="group" aria-label="Damaged conversations">
         <table>
           <thead><tr><th scope="col">Conversation</th><th scope="col" className="number">From event</th><th scope="col">Error</th></tr></thead>
           <tbody>
@@ -154,7 +154,7 @@ function Turns({ now }: { now: Sampled }) {
     <section aria-labelledby="turns">
       <h2 id="turns">Open turns</h2>
       {turns.length === 0 ? <p className="muted">Nothing running</p> : (
-        <div className="table" tabIndex={0} role="region" aria-label="Open turns">
+        <div className="table" tabIndex={0} role="group" aria-label="Open turns">
           <table>
             <thead><tr><th scope="col">Conversation</th><th scope="col">Agent</th><th scope="col">State</th><th scope="col">For</th></tr></thead>
             <tbody>{turns.map((t) => (

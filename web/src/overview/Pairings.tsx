@@ -39,12 +39,12 @@ export function Pairings({ now }: { now: number }) {
       <h2 id="pairings">Want to talk</h2>
       <p role="status" className="muted">{result}</p>
       {requests.length > 0 && (
-        <div className="table" tabIndex={0} role="region" aria-label="People who want to talk">
+        <div className="table" tabIndex={0} role="group" aria-label="People who want to talk">
           <table>
             <thead><tr><th scope="col">Name</th><th scope="col">Id</th><th scope="col">Channel</th><th scope="col">Code</th><th scope="col">Admit</th></tr></thead>
             <tbody>{requests.map((p) => (
               <tr key={p.code}>
-                <th scope="row">{line(p.name)}</th><td>{line(p.sender)}</td><td>{line(p.channel)}</td><td><code>{p.code}</code></td>
+                <th scope="row">{line(p.name) || "–"}</th><td>{line(p.sender)}</td><td>{line(p.channel)}</td><td><code>{p.code}</code></td>
                 <td><button type="button" className="quiet" aria-label={`Admit ${line(p.name || p.sender)}`} onClick={() => void admit(p)}>Admit</button></td>
               </tr>
             ))}</tbody>
