@@ -364,6 +364,7 @@ if (lacking) {
     await ask(page, "echo looked into");
     await idle(page);
     await answer(page).getByRole("button", { name: "Inspect" }).click();
+    await page.getByRole("tab", { name: "Events" }).click();
     await page.getByRole("button", { name: "Save as a recording" }).waitFor();
     const log = page.locator(".log");
     const firstMessage = page.locator("article[data-message]").first();

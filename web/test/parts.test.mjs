@@ -406,7 +406,7 @@ if (lacking) {
       ["failed context_length_exceeded a", /^The conversation is too long for the model\. The partial answer is saved\. Start a new conversation/, false],
       ["failed key_refused", /^The provider rejected the API key\. Ask the operator of the gateway to renew it\./, false],
       ["failed cut_short half of", /^The answer was cut off\. The partial answer is saved\./, true],
-      ["interrupted gateway_restart half of", /^Interrupted after .* s: the gateway was restarted\. The partial answer is saved\. Try again for a complete answer\./, true],
+      ["interrupted gateway_restart half of", /^Interrupted: the gateway was restarted\. The partial answer is saved\. Try again for a complete answer\./, true],
       ["completed max_tokens the first half", /^The answer reached the model’s length limit\. Ask it to continue\./, false],
       ["failed peculiar words", /^Upstream said peculiar\. The partial answer is saved\./, false],
     ];

@@ -28,7 +28,7 @@ export function SpanDetails({ span: s, begin, time }: DetailsProps) {
   const isActive = s.end === undefined;
   return (
     <>
-      <header>
+      <header role="none">
         <KindIcon kind={s.kind} />
         <h3><bdi>{s.name}</bdi></h3>
         <span className="chip"><Hint text={kind.text}>{kind.name}</Hint></span>

@@ -11,7 +11,7 @@ import { Icon } from "../ui/Icon";
 import { Sheet } from "../ui/Sheet";
 import { traceJSON } from "./export";
 import { terms } from "./glossary";
-import { allSpans, around, countOf, hitsOf, nextHit, rowsOf } from "./rows";
+import { allSpans, around, countOf, hitsOf, longestPause, nextHit, rowsOf } from "./rows";
 import { Fact, SpanDetails } from "./SpanDetails";
 import type { Span } from "./spans";
 import { durationOf, type Selection, TraceTree } from "./TraceTree";
@@ -105,6 +105,7 @@ function Summary({ root, time }: { root: Span; time: number }) {
     <dl className="summary">
       <Fact name="Duration" text={terms.duration}>{brief(durationOf(root, time))}</Fact>
       <Fact name="First token" text={terms.first}>{root.first === undefined ? "–" : brief(root.first - root.start)}</Fact>
+      <Fact name="Longest pause" text={terms.pause}>{brief(longestPause(root, time))}</Fact>
       <Fact name="Steps" text={terms.steps}>{root.children.length}</Fact>
       <Fact name="Tools" text={terms.tools}>{tools}</Fact>
       <Fact name="Tokens" text={terms.tokens}>{u?.input !== undefined || u?.output !== undefined ? `${compact.format(u.input ?? 0)} in, ${compact.format(u.output ?? 0)} out` : "–"}</Fact>

@@ -22,6 +22,7 @@ export const stateWords: Record<SpanState, string> = {
 export const terms = {
   duration: "From the start of the turn to its end.",
   first: "The time until the first output arrived: text, reasoning or a tool call. Until then the model was reading and computing.",
+  pause: "The longest time in which no tool ran and the model wrote nothing: it was reading, or waiting for its provider.",
   steps: kindWords.step.text,
   tools: "How many tools the model called, in this turn and its subagents.",
   tokens: "The pieces of text that the model read (in) and wrote (out). Providers charge by them. The agent reports them for the whole turn.",

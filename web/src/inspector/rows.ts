@@ -89,3 +89,17 @@ export function ticksOf(duration: number, count: number): number[] {
 
 /** Counts the spans of a kind. */
 export const countOf = (root: Span, kind: SpanKind): number => allSpans(root).filter((s) => s.kind === kind).length;
+
+/**
+ * Returns the longest time, in milliseconds, in which nothing went on in a turn: the agent had ended one thing and not begun the next. time
+ * is the end of a turn that runs.
+ */
+export function longestPause(root: Span, time: number): number {
+  let pause = 0;
+  let busyUntil = root.start;
+  for (const s of allSpans(root).filter((e) => e.kind !== "turn" && e.kind !== "step").sort((a, b) => a.start - b.start)) {
+    pause = Math.max(pause, s.start - busyUntil);
+    busyUntil = Math.max(busyUntil, s.end ?? time);
+  }
+  return Math.max(pause, (root.end ?? time) - busyUntil);
+}

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 
 import { attributesOf, traceJSON } from "./export";
 import { EventFold } from "./fold";
-import { allSpans, around, countOf, hitsOf, nextHit, rowsOf, ticksOf } from "./rows";
+import { allSpans, around, countOf, hitsOf, longestPause, nextHit, rowsOf, ticksOf } from "./rows";
 import { type Span, spansOf } from "./spans";
 
 /** Numbers events: each is its time after the turn's start, its type and its fields. */
@@ -190,4 +190,12 @@ test("a trace of thousands of spans", () => {
   const lines: Line[] = [...begin];
   for (let i = 0; i < 2000; i++) lines.push(part(i, `p${i}`, "tool", { name: "x" }), add(i, `p${i}`, "{}", { field: "input" }), update(i, `p${i}`, "done"), end(i, `p${i}`));
   expect(rowsOf(spansOf(new EventFold("t", eventsOf([...lines, endTurn(10_001)])))!, new Set()).length).toBe(4001);
+});
+
+test("the longest pause is between parts, before the first or after the last, and never inside one", () => {
+  const pause = (lines: readonly Line[], time = 0) => longestPause(spansOf(new EventFold("t", eventsOf(lines)))!, 1000 + time);
+  expect(pause([...begin, part(100, "x", "text"), add(120, "x", "Hi"), end(400, "x"), part(900, "a", "tool", { name: "bash" }), part(950, "b", "tool", { name: "read" }), end(1000, "b"), end(5000, "a"), endTurn(5010)])).toBe(780);
+  expect(pause([...begin, part(600, "x", "text"), add(610, "x", "Hi"), end(620, "x"), endTurn(700)])).toBe(600);
+  expect(pause([...begin, part(10, "x", "text"), add(20, "x", "Hi"), end(30, "x")], 530)).toBe(510);
+  expect(pause([...begin, part(10, "a", "tool", { name: "bash" })], 9000)).toBe(10);
 });
