@@ -119,7 +119,7 @@ if (lacking) {
       await page.evaluate(([c, t]) => { location.hash = `#/c/${c}?turn=${t}`; }, [id, turn]);
       await page.reload();
       await waitFor("the reloaded trace is the same", () => rows(page).catch(() => []), expected);
-      assert.deepEqual((await page.locator(".trace .summary dd").allInnerTexts()).slice(2), ["3", "4", "2.3K in, 248 out", "0.031"]);
+      assert.deepEqual((await page.locator(".trace .summary dd").allInnerTexts()).slice(3), ["3", "4", "2.3K in, 248 out", "0.031"]);
       await accessible(page, "a trace");
       await wantClean(other);
       await wantClean(page);

@@ -25,7 +25,7 @@ export function Lines({ name, text, bad = false, from = "end" }: LinesProps) {
   }, [piece, from]);
   return (
     <div className={bad ? "field bad" : "field"}>
-      <header>
+      <header role="none">
         <span>{name}</span>
         {isCut && <button type="button" className="link" aria-expanded={showAll} onClick={() => setAll(!showAll)}>{showAll ? "Show less" : `Show all ${count.toLocaleString("en")} ${count === 1 ? "line" : "lines"}`}</button>}
         <CopyButton text={text} what={name.toLowerCase()} />

@@ -22,7 +22,7 @@ export function Output({ text }: { text: string }) {
   const button = <button type="button" className="quiet" aria-pressed={isSource} aria-label="Source of the output" title="Source" onClick={() => setSource(!isSource)}><Icon name="code" /></button>;
   return (
     <div className="field output">
-      <header><span>Output</span><span className="kind">{labels[result.kind]}</span>{button}<CopyButton text={text} what="output" /></header>
+      <header role="none"><span>Output</span><span className="kind">{labels[result.kind]}</span>{button}<CopyButton text={text} what="output" /></header>
       {isSource ? <Lines name="Source" text={text} from="start" /> : <div className={`view ${result.kind}`} tabIndex={0} role="group" aria-label="Output">{view(result, text)}</div>}
     </div>
   );

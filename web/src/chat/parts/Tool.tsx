@@ -85,7 +85,7 @@ export function Input({ text, live }: { text: string; live: boolean }) {
   }
   return (
     <div className="field">
-      <header><span>Input</span><CopyButton text={text} what="input" /></header>
+      <header role="none"><span>Input</span><CopyButton text={text} what="input" /></header>
       <Fields value={value} live={live} />
       {!live && state !== "whole" && <p className="warn">These arguments are {state === "growing" ? "incomplete" : "not valid JSON"}; copy them to get them as received.</p>}
     </div>
