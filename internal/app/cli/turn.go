@@ -77,30 +77,28 @@ func unfinished(ctx context.Context, client *leat.Client, conversation string) (
 	return turns, nil
 }
 
-// turnIDSize is the length of an id of a turn, which is a UUID.
-const turnIDSize = 36
-
 // findTurn returns the id of the turn that the user means: an id, the beginning of one, or "" for the newest turn. Beginnings are found
-// among the turns of the newest messages, as [leat.Client.Transcript] returns them.
+// among the turns of the newest messages, as [leat.Client.Transcript] returns them. An id that isn't among them is returned as it is,
+// because the turn may be older; the gateway refuses it if it doesn't exist.
 func findTurn(ctx context.Context, client *leat.Client, conversation, id string) (string, error) {
-	if len(id) == turnIDSize {
-		return id, nil
-	}
 	t, err := client.Transcript(ctx, conversation)
 	if err != nil {
 		return "", err
 	}
 	var matches []string
 	for _, turn := range t.Turns {
+		if turn.ID == id {
+			return id, nil
+		}
 		if strings.HasPrefix(turn.ID, id) {
 			matches = append(matches, turn.ID)
 		}
 	}
 	switch {
-	case len(matches) == 0 && id == "":
+	case id == "" && len(matches) == 0:
 		return "", fmt.Errorf("conversation %s has no turn", conversation)
 	case len(matches) == 0:
-		return "", fmt.Errorf("no turn %s in conversation %s", id, conversation)
+		return id, nil
 	case len(matches) == 1 || id == "":
 		return matches[len(matches)-1], nil
 	}
