@@ -11,9 +11,8 @@ import { type Run, runs, stays } from "./parts/steps";
 interface PartsProps { conversation: string; message: Message; turn: Turn | undefined; growing: boolean; hold: Hold }
 
 export function Parts({ conversation, message: m, turn, growing, hold }: PartsProps): ReactNode {
-  const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set()); // runs, by their first part
-  const [openTools, setOpenTools] = useState<ReadonlySet<string>>(new Set()); // tool calls whose details the reader has opened
-  const tell = useCallback((part: string, isOpen: boolean) => setOpenTools((ids) => changed(ids, part, isOpen)), []);
+  const [unfolded, unfold] = useIds(); // runs, by their first part
+  const [openTools, tell] = useIds(); // tool calls whose details the reader has opened
   const asks = turn?.requests?.map((r) => r.part) ?? [];
   const isOwn = m.role === "user";
   const longRuns = runs(m.parts);
@@ -22,7 +21,7 @@ export function Parts({ conversation, message: m, turn, growing, hold }: PartsPr
     const run = longRuns.find((r) => i >= r.from && i < r.to);
     const runId = run && m.parts[run.from]!.id;
     if (runId === p.id) {
-      nodes.push(<Steps key={`steps-${p.id}`} run={run!} open={unfolded.has(p.id)} hold={hold} turn={(isOpen) => setUnfolded((ids) => changed(ids, p.id, isOpen))} />);
+      nodes.push(<Steps key={`steps-${p.id}`} run={run!} open={unfolded.has(p.id)} hold={hold} turn={(isOpen) => unfold(p.id, isOpen)} />);
     }
     const isFolded = runId !== undefined && !unfolded.has(runId) && !stays(p, growing, openTools.has(p.id));
     if (isFolded) return;
@@ -42,11 +41,20 @@ function Steps({ run, open, turn, hold }: { run: Run; open: boolean; turn: (open
   );
 }
 
-function changed(ids: ReadonlySet<string>, id: string, isIn: boolean): ReadonlySet<string> {
-  const next = new Set(ids);
-  if (isIn) next.add(id);
-  else next.delete(id);
-  return next;
+/**
+ * A set of ids and the function that puts an id in or takes it out. The function is made here and not in Parts, because it stays
+ * the same for the life of the component: there it would keep the nodes of the first rendering, and with them the whole log of
+ * that time.
+ */
+function useIds(): [ReadonlySet<string>, (id: string, isIn: boolean) => void] {
+  const [ids, setIds] = useState<ReadonlySet<string>>(new Set());
+  const change = useCallback((id: string, isIn: boolean) => setIds((before) => {
+    const next = new Set(before);
+    if (isIn) next.add(id);
+    else next.delete(id);
+    return next;
+  }), []);
+  return [ids, change];
 }
 
 /** Returns the outcome of the turn that ended before its tool did, or undefined if the tool ended by itself. */
