@@ -54,7 +54,7 @@ func dropTruncated(events []event.Event) []event.Event {
 				last = e.Message
 			}
 		case e.Turn != "":
-			if began[e.Turn] && t.turns[e.Turn] == nil {
+			if turn := t.turns[e.Turn]; began[e.Turn] && (turn == nil || e.Seq < turn.FirstSeq) {
 				continue
 			}
 		}

@@ -13,7 +13,7 @@ import (
 
 // Command changes a conversation. docs/protocol.md lists which fields each type uses.
 type Command struct {
-	Type string `json:"type"` // send, stop, answer, inject, truncate, update, delete, share or unshare
+	Type string `json:"type"` // send, stop, answer, inject, truncate, restore, update, delete, share or unshare
 	// Key is the idempotency key. If it is empty, the call generates one, which only covers its own retries.
 	Key string `json:"key,omitempty"`
 
@@ -27,7 +27,8 @@ type Command struct {
 	Text     string         `json:"text,omitempty"`
 
 	After     string `json:"after,omitempty"`
-	KeepFiles bool   `json:"keepFiles,omitempty"` // of a truncate: keep the files for a day, so that a removed message can be sent again
+	KeepFiles bool   `json:"keepFiles,omitempty"` // of a truncate: keep the files for a day, so that a removed message can be sent again, and allow a restore for 20 s
+	Seq       int64  `json:"seq,omitempty"`       // of a restore: the Seq of the truncate's Ack
 
 	Title    *string                    `json:"title,omitempty"`
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`

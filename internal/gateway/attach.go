@@ -33,14 +33,14 @@ func (u UpstreamSessions) List(ctx context.Context, p Principal, name string) ([
 	}
 	ctx, cancel := context.WithTimeout(ctx, upstreamLimit)
 	defer cancel()
-	infos, err := upstream.ListSessions(ctx, MaxSessions)
+	infos, err := upstream.ListSessions(ctx, maxSessions)
 	if err != nil {
 		return nil, upstreamError(name, err)
 	}
 	if infos == nil {
 		infos = []agent.SessionInfo{}
 	}
-	return infos[:min(len(infos), MaxSessions)], nil
+	return infos[:min(len(infos), maxSessions)], nil
 }
 
 // attacher returns the agent of that name for an operator, if it can attach sessions.
@@ -289,8 +289,8 @@ const (
 	// ReasonUpstream is the reason if an agent's upstream fails or refuses a request.
 	ReasonUpstream = "upstream"
 
-	// MaxSessions limits how many sessions of an upstream are listed.
-	MaxSessions = 500
+	// maxSessions limits how many sessions of an upstream are listed.
+	maxSessions = 500
 	// maxAttached limits the history of a session, in bytes of events. Imports have the same limit.
 	maxAttached = 128 << 20
 	// upstreamLimit is how long an upstream may take to list its sessions or to return one. The page waits longer.

@@ -31,8 +31,10 @@ type Command struct {
 	// After is the last message that a truncate leaves. If it is empty, all messages are removed.
 	After string `json:"after,omitempty"`
 	// KeepFiles keeps the files of the messages that a truncate removes for as long as files that are part of no message, so that one of
-	// the messages can be sent again.
+	// the messages can be sent again. It also makes a restore possible for a while.
 	KeepFiles bool `json:"keepFiles,omitempty"`
+	// Seq is that of the truncate with KeepFiles that a restore undoes.
+	Seq int64 `json:"seq,omitempty"`
 
 	Title    *string                    `json:"title,omitempty"`    // update
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty"` // update
@@ -62,6 +64,7 @@ const (
 	CommandAnswer   = "answer"   // answer a request of a turn
 	CommandInject   = "inject"   // add a message that starts no turn
 	CommandTruncate = "truncate" // remove the messages after one
+	CommandRestore  = "restore"  // undo a truncate
 	CommandUpdate   = "update"   // set title and metadata
 	CommandDelete   = "delete"   // delete the conversation
 	CommandShare    = "share"    // grant another subject access

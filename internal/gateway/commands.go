@@ -173,8 +173,9 @@ func (w commands) truncateAt(ctx context.Context, c Command) (Ack, error) {
 		if len(w.summary.Open) > 0 || slices.ContainsFunc(w.turns.active(), func(tn *turn) bool { return !tn.isOver.Load() }) {
 			return Ack{}, reject(ReasonUnfinished, "a turn is unfinished; stop it first")
 		}
+		var sessions []journal.KeyValue
 		if c.After == "" {
-			if err := w.forgetSessions(ctx, t); err != nil {
+			if sessions, err = w.forgetSessions(ctx, t); err != nil {
 				return Ack{}, err
 			}
 		}
@@ -183,7 +184,14 @@ func (w commands) truncateAt(ctx context.Context, c Command) (Ack, error) {
 		// Readers with an older cursor get a snapshot from now on, because their messages may be gone. The compactor then removes
 		// the bytes from the disk.
 		s.Truncated, s.Updated = seq, nowMillis()
-		t.afterCommit(func() { w.core.compactor.add(w.id, w.head) })
+		t.afterCommit(func() {
+			if c.KeepFiles {
+				w.core.undos.add(w.id, undo{truncate: seq, after: c.After, sessions: sessions})
+			} else {
+				w.core.undos.drop(w.id)
+			}
+			w.core.compactor.add(w.id, w.head)
+		})
 		deletedMessages, remainingMessages := history.Messages[keepCount:], history.Messages[:keepCount]
 		switch {
 		case w.head != head: // a message that was added since the log was read may show the files

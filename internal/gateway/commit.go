@@ -196,7 +196,9 @@ func (w *writer) show(c *commit) error {
 		if err := w.feed.Publish(t.events); err != nil {
 			return fmt.Errorf("show: %w", err)
 		}
-		w.observer.committed(t.events, c.submittedAt, c.durableAt)
+		if len(t.restored) == 0 {
+			w.observer.committed(t.events, c.submittedAt, c.durableAt)
+		}
 		w.messageIDs.committed(t.events)
 		if t.isBackfill {
 			notifyCreated(w.core.cfg.Watchers, &w.summary)

@@ -26,12 +26,14 @@ type compactor struct {
 	free chan struct{} // closed and replaced when busy changes
 	// paused counts the callers of pause for each conversation. Its log is not compacted while there is one.
 	paused map[string]int
+	// held has the logs that are not compacted for a while, because a truncate can still be undone.
+	held map[string]bool
 }
 
 func newCompactor(life context.Context, j Journal, feeds *feed.Registry, log *slog.Logger) *compactor {
 	return &compactor{
 		life: life, journal: j, feeds: feeds, log: log, compacted: func(string, int64) {},
-		todo: map[string]int64{}, wake: make(chan struct{}, 1), free: make(chan struct{}), paused: map[string]int{},
+		todo: map[string]int64{}, wake: make(chan struct{}, 1), free: make(chan struct{}), paused: map[string]int{}, held: map[string]bool{},
 	}
 }
 
@@ -88,6 +90,22 @@ func (s *compactor) pause(conversation string) (release func(), isFirst bool) {
 	}), isFirst
 }
 
+// hold prevents or allows the compaction of a log by step. Unlike pause it doesn't wait: a compaction that has begun doesn't reach the
+// newest events.
+func (s *compactor) hold(conversation string, isHeld bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if isHeld {
+		s.held[conversation] = true
+		return
+	}
+	delete(s.held, conversation)
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
 // backlog counts the logs that wait or are being compacted.
 func (s *compactor) backlog() int {
 	s.mu.Lock()
@@ -118,9 +136,9 @@ func (s *compactor) step() bool {
 	s.mu.Lock()
 	var id string
 	var upto int64
-	// Any order will do. A paused log stays in the queue until its release wakes run.
+	// Any order will do. A paused or held log stays in the queue until its release wakes run.
 	for conversation, seq := range s.todo {
-		if s.paused[conversation] == 0 {
+		if s.paused[conversation] == 0 && !s.held[conversation] {
 			id, upto = conversation, seq
 			delete(s.todo, id)
 			break

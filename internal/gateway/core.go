@@ -32,6 +32,7 @@ type core struct {
 	positions   positions
 	presence    presence
 	compactor   *compactor
+	undos       *undos
 	reopen      *reopener
 	audit       *audit.Log
 	holds       *Holds
@@ -72,6 +73,7 @@ func newCore(cfg Config) *core {
 	c.life, c.end = context.WithCancel(context.Background())
 	c.limits = limits{c.quota, c.metrics, c.journal}
 	c.compactor = newCompactor(c.life, c.journal, c.feeds, c.log)
+	c.undos = &undos{compactor: c.compactor, pending: map[string]undo{}}
 	c.holds = &Holds{journal: c.journal, audit: c.audit, byKey: map[string]Hold{}}
 	c.removals = &removals{
 		journal: c.journal, feeds: c.feeds, audit: c.audit, holds: c.holds, compactor: c.compactor, captures: cfg.Raw, attachments: cfg.Attachments,

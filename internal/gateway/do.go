@@ -14,7 +14,7 @@ func (g *Gateway) Do(ctx context.Context, p Principal, conversation string, c Co
 	// The access that each command needs. What a command may do beyond that (a guest's send, an answer to another user's request)
 	// is decided where it is carried out.
 	action, ok := map[string]Action{
-		CommandSend: ActionWrite, CommandStop: ActionWrite, CommandAnswer: ActionWrite, CommandTruncate: ActionWrite,
+		CommandSend: ActionWrite, CommandStop: ActionWrite, CommandAnswer: ActionWrite, CommandTruncate: ActionWrite, CommandRestore: ActionWrite,
 		CommandUpdate: ActionWrite, CommandInject: ActionAgent, CommandDelete: ActionDelete, CommandShare: ActionShare, CommandUnshare: ActionShare,
 	}[c.Type]
 	if !ok {
@@ -68,6 +68,8 @@ func (g *Gateway) Do(ctx context.Context, p Principal, conversation string, c Co
 		return w.keyed(ctx, c, func(t *tx) (Ack, error) { return commands{w}.inject(ctx, t, p, c) })
 	case CommandTruncate:
 		return g.removals.run(ctx, s, c, func(func()) (Ack, error) { return commands{w}.truncate(ctx, c) })
+	case CommandRestore:
+		return g.removals.run(ctx, s, c, func(func()) (Ack, error) { return commands{w}.restore(ctx, p, c) })
 	case CommandShare:
 		return w.keyed(ctx, c, func(t *tx) (Ack, error) { return commands{w}.share(t, c) })
 	case CommandUnshare:

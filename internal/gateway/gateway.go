@@ -109,6 +109,7 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 		return nil
 	}
 	g.follows.close() // the next start reads what is added to their sessions from now on
+	g.undos.close()
 	writers := g.writers.list()
 	drain, cancel := context.WithTimeout(ctx, g.settings().Drain)
 	defer cancel()

@@ -39,17 +39,18 @@ func (w *writer) session(name string) json.RawMessage {
 }
 
 // forgetSessions deletes the sessions of all agents when everything was removed from the conversation, because the upstream sessions
-// still contain it.
-func (w *writer) forgetSessions(ctx context.Context, t *tx) error {
+// still contain it. It returns them.
+func (w *writer) forgetSessions(ctx context.Context, t *tx) (forgotten []journal.KeyValue, err error) {
 	keys, err := w.core.journal.Keys(ctx, journalkey.Session(w.id, ""))
 	if err != nil {
-		return fmt.Errorf("sessions of agents: %w", err)
+		return nil, fmt.Errorf("sessions of agents: %w", err)
 	}
 	for _, kv := range keys {
 		// The id of another conversation may begin with this one's. Names contain no slash.
 		if name := kv.Key[len(journalkey.Session(w.id, "")):]; !strings.Contains(name, "/") {
 			w.setSession(t, name, nil)
+			forgotten = append(forgotten, kv)
 		}
 	}
-	return nil
+	return forgotten, nil
 }

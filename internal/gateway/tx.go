@@ -29,6 +29,8 @@ type tx struct {
 	endedTurns []string // turns
 	// outside contains the turns that the tx adds from start to end: runs that their upstream began and that are over.
 	outside map[string]bool
+	// restored contains the turns that the tx adds once more. Their ends were billed and counted before.
+	restored map[string]bool
 }
 
 // add appends an event with the next seq of the log, and returns the seq. If the event has no time, it gets the current one.

@@ -23,7 +23,7 @@ type billing struct{ *writer }
 func (w billing) bill(t *tx, b *journal.Batch) {
 	for i := range b.Events {
 		e := &b.Events[i]
-		if e.Type != event.TurnEnd {
+		if e.Type != event.TurnEnd || t.restored[e.Turn] {
 			continue
 		}
 		kv, err := w.core.ledger.Entry(w.billed(t, e))

@@ -506,7 +506,7 @@ func TestWalkSocket(t *testing.T) {
 					frames = append(frames, fmt.Sprintf(`{"type":"subscribe","conversation":%q}`, id), fmt.Sprintf(`{"type":"unsubscribe","conversation":%q}`, id))
 					for _, cmd := range []string{
 						`{"type":"send","message":{"text":"x"}}`, `{"type":"inject","message":{"text":"x"}}`, `{"type":"stop","turn":"` + things[other]["turn"] + `"}`,
-						`{"type":"truncate"}`, `{"type":"update","title":"x"}`, `{"type":"delete"}`, `{"type":"share","subject":"` + p.subject + `","access":"write"}`,
+						`{"type":"truncate"}`, `{"type":"restore","seq":1}`, `{"type":"update","title":"x"}`, `{"type":"delete"}`, `{"type":"share","subject":"` + p.subject + `","access":"write"}`,
 						`{"type":"unshare","subject":"x"}`, `{"type":"answer","turn":"x","request":"x"}`,
 					} {
 						frames = append(frames, fmt.Sprintf(`{"type":"command","id":"1","conversation":%q,"command":%s}`, id, cmd))

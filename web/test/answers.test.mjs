@@ -47,6 +47,38 @@ if (lacking) {
     await wantClean(page);
   });
 
+  test("an edit and a retry can be undone", async () => {
+    const page = await begin("words");
+    await idle(page);
+    const firstAnswer = await answer(page).locator(".text").innerText();
+    const undo = page.getByRole("button", { name: "Undo" });
+    await allowed(page, "go", async () => {
+      await answer(page).getByRole("button", { name: "Try again" }).click();
+      await page.getByText("The earlier answer was removed.").waitFor();
+      await undo.waitFor();
+      await accessible(page, "a removal that can be undone");
+      await undo.click();
+      await page.locator("article.assistant", { hasText: firstAnswer }).waitFor();
+    });
+    await undo.waitFor({ state: "detached" });
+    assert.equal(await page.locator("article.message").count(), 2);
+    // While the new answer is running.
+    await page.locator("article.user").hover();
+    await page.getByRole("button", { name: "Edit", exact: true }).click();
+    await page.getByRole("textbox", { name: "Edit your message" }).fill("steps 3");
+    await allowed(page, "go", async () => {
+      await page.keyboard.press("Enter");
+      await page.locator(".tool", { hasText: "tool-3" }).waitFor();
+      await undo.focus();
+      await page.keyboard.press("Enter");
+      await page.locator("article.assistant", { hasText: firstAnswer }).waitFor();
+    });
+    assert.deepEqual([await page.getByText("tool-3").count(), await page.locator(".bubble", { hasText: /^words$/ }).count()], [0, 1]);
+    await page.reload();
+    await page.locator("article.assistant", { hasText: firstAnswer }).waitFor();
+    await wantClean(page);
+  });
+
   for (const [size, text] of [["short", "words of a question"], ["long", `words ${"and more ".repeat(60)}`]]) {
     test(`the mouse selects text in the bubble of a ${size} question`, async () => {
       const page = await begin(text);

@@ -151,17 +151,27 @@ export class Conversation {
 
   /**
    * Removes the message with that id and all later ones, and sends it again, or another message instead. It is refused while a turn
-   * is unfinished.
+   * is unfinished. onRemoval is called with the seq of the removal, for restore.
    */
-  async resend(id: string, message?: NewMessage, options: { agent?: string } = {}): Promise<Ack> {
+  async resend(id: string, message?: NewMessage, options: { agent?: string; onRemoval?: (seq: number) => void } = {}): Promise<Ack> {
     const find = (s: ConversationState) => s.messages.findIndex((m) => m.id === id);
     await this.waitFor((s) => find(s) >= 0 || !s.earlier);
     while (find(this.state) <= 0 && this.state.earlier) await this.loadEarlier();
     const at = find(this.state);
     const old = this.state.messages[at];
     if (!old) throw new LeatError("the conversation has no such message", "unknown");
-    await this.truncate(this.state.messages[at - 1]?.id, true);
-    return this.host.deliver(this.id, { ...(message ?? { parts: old.parts.map(newPartOf) }), id }, options, crypto.randomUUID());
+    const { onRemoval, ...sending } = options;
+    const { seq } = await this.truncate(this.state.messages[at - 1]?.id, true);
+    onRemoval?.(seq);
+    return this.host.deliver(this.id, { ...(message ?? { parts: old.parts.map(newPartOf) }), id }, sending, crypto.randomUUID());
+  }
+
+  /**
+   * Undoes a removal of messages, within 20 seconds. What was sent since is removed, and its turn is stopped. It is refused if it is too
+   * late, or if more than a question and its answer were added since.
+   */
+  restore(seq: number): Promise<Ack> {
+    return this.host.command(this.id, { type: "restore", seq });
   }
 
   /** Sends a refused message again. */

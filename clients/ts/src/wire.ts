@@ -113,6 +113,7 @@ export type Command =
   | { type: "answer"; key?: string; turn: string; request: string; decision?: string; text?: string }
   | { type: "inject"; key?: string; message: NewMessage }
   | { type: "truncate"; key?: string; after?: string; keepFiles?: boolean }
+  | { type: "restore"; key?: string; seq: number }
   | { type: "update"; key?: string; title?: string; metadata?: Metadata }
   | { type: "share"; key?: string; subject: string; access: Access }
   | { type: "unshare"; key?: string; subject: string }

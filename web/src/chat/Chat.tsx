@@ -27,6 +27,7 @@ import { HeaderMenu } from "./HeaderMenu";
 import { Log } from "./Log";
 import { stopReading } from "./reading";
 import { TurnNotice, useStop } from "./TurnNotice";
+import { type Removal, Undo, undoTime } from "./Undo";
 import { say } from "./speaker";
 import { useConversation } from "./useConversation";
 
@@ -152,11 +153,15 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
     if (mode !== "instead") say("Queued until the current answer ends.");
     if (mode === "steer" && current?.agent) unsteerable.change((agentNames) => new Set([...agentNames, current.agent!]));
   };
+  const [removal, setRemoval] = useState<Removal>();
+  const closeUndo = useCallback(() => setRemoval(undefined), []);
   const resend = useCallback(async (of: string, message?: NewMessage) => {
     setError("");
     hush();
     try {
-      await conversation.resend(of, message, choice && choice !== agent ? { agent: choice } : {});
+      const text = message ? "Your earlier message and its answer were removed." : "The earlier answer was removed.";
+      const onRemoval = (seq: number) => setRemoval({ seq, text, until: Date.now() + undoTime });
+      await conversation.resend(of, message, { onRemoval, ...(choice && choice !== agent && { agent: choice }) });
     } catch (err) {
       if (!message) setError((err as Error).message); // an edited message shows its own error
       throw err;
@@ -222,6 +227,7 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
         ) : (
           <Welcome agent={nextAgent} attaches={attaches} />
         )}
+        {!isGone && removal && <Undo key={removal.seq} conversation={conversation} removal={removal} close={closeUndo} fail={setError} />}
         {!isGone && <TurnNotice conversation={conversation} state={state} stop={stopping} />}
         {exists && !isGone && isVoiceOn && <LazyPart of={id}><Voice conversation={id} close={endVoice} silenceRef={silenceVoice} /></LazyPart>}
         {!isGone && <Composer conversation={id} agent={next} prepare={prepare} insertion={insertion} running={openTurns.length > 0} steers={steers} send={send} stop={stop} last={() => lastOwn} edit={setEditing} isVoiceOn={isVoiceOn} toggleVoice={toggleVoice} />}
