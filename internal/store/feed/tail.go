@@ -222,6 +222,26 @@ func (t *tail) after(seq, upto int64) (events []event.Event, oldest int64) {
 	return events, marks[0].at
 }
 
+// inOrder returns the events after a seq, up to another one, in their own order: only neighbouring appends of a run are one event. A reader
+// that stops after any of these events has everything up to its seq, and nothing beyond.
+func (t *tail) inOrder(seq, upto int64) (events []event.Event) {
+	var last *run
+	for i := seq - t.from; i < upto-t.from; i++ {
+		m := &t.marks[i]
+		if m.run != last || m.run.isSingle {
+			events = append(events, m.event(t.from+1+i))
+			last = m.run
+			continue
+		}
+		e := &events[len(events)-1]
+		if e.MergedFrom == 0 {
+			e.MergedFrom = e.Seq
+		}
+		e.Seq, e.At, e.Text = t.from+1+i, m.at, m.run.text[e.Offset:m.end]
+	}
+	return events
+}
+
 // event returns the event of a mark, as it was added.
 func (m *mark) event(seq int64) event.Event {
 	e := m.run.event

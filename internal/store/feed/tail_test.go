@@ -71,6 +71,7 @@ func TestTailEqualsTheLog(t *testing.T) {
 			for _, m := range f.tail.marks {
 				pinned += m.run.pinned
 			}
+			checkOrder(t, f, written, after, b.Upto)
 			want := transcript.Merge(written[after:b.Upto], f.history)
 			if !reflect.DeepEqual(want, b.Events) || b.Oldest != written[after].At {
 				t.Fatalf("after %d up to %d (-log +tail):\n%s", after, b.Upto, cmp.Diff(want, b.Events))
@@ -92,6 +93,34 @@ func TestTailEqualsTheLog(t *testing.T) {
 }
 
 // An append that the fold ignores, all or in part, must reach readers as the log has it.
+// checkOrder compares the events in order with those that were written: each is one of them, or neighbouring appends to one text.
+func checkOrder(t *rapid.T, f *Feed, written []event.Event, after, upto int64) {
+	for _, e := range f.tail.inOrder(after, upto) {
+		first := e.FirstSeq()
+		if reflect.DeepEqual(written[e.Seq-1], e) {
+			first = e.Seq // it may have been merged before, by a compaction
+		} else {
+			text := ""
+			for _, w := range written[first-1 : e.Seq] {
+				if w.Type != event.PartAppend || w.Message != e.Message || w.Part != e.Part || w.Field != e.Field {
+					t.Fatalf("%v was merged into %v", w, e)
+				}
+				text += w.Text
+			}
+			if text != e.Text || written[first-1].Offset != e.Offset || written[e.Seq-1].At != e.At {
+				t.Fatalf("events %d to %d became %v", first, e.Seq, e)
+			}
+		}
+		if first != after+1 {
+			t.Fatalf("%d follows %d", first, after)
+		}
+		after = e.Seq
+	}
+	if after != upto {
+		t.Fatalf("in order up to %d, want %d", after, upto)
+	}
+}
+
 func TestTailHasWhatTheFoldIgnores(t *testing.T) {
 	log := &fakeLog{epoch: "e"}
 	_, f := open(t, log, Config{})
