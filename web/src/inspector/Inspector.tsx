@@ -1,7 +1,7 @@
 // The inspector of a turn: its trace, and the events that it consists of.
 
 import type { Conversation, Turn } from "@leat/client";
-import { type PointerEvent, useEffect, useRef, useState } from "react";
+import { type PointerEvent, useLayoutEffect, useRef, useState } from "react";
 
 import { persistent, useStore } from "../store";
 import { Icon } from "../ui/Icon";
@@ -27,7 +27,7 @@ export default function Inspector({ conversation, turn, close }: InspectorProps)
   const [tab, setTab] = useState<"trace" | "events">("trace");
   const wide = useStore(width);
   const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(() => heading.current?.focus(), []);
+  useLayoutEffect(() => heading.current?.focus(), []); // at once, so that the first key already belongs to the inspector
   const isLive = turn.state !== "ended";
   return (
     <aside className="inspector" aria-label="Answer details" style={{ "--inspector": `${wide}px` } as React.CSSProperties} onKeyDown={(e) => { if (e.key === "Escape") { e.stopPropagation(); close(); } }}>

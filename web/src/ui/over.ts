@@ -24,6 +24,9 @@ export function useBelow(isActive: boolean, belowRef: RefObject<HTMLElement | nu
   }, [isActive, belowRef]);
 }
 
+/** Nothing usable has the focus. A control that has just become inert keeps it until the browser's next rendering. */
+const isNowhere = (target: EventTarget | null): boolean => target === document.body || (target instanceof Element && !!target.closest("[inert]"));
+
 /**
  * Closes the panel on Escape, also if nothing has the focus. Controls inside the panel may handle the key first. It works as soon as the
  * panel is visible: a moment later the key would stop the answer.
@@ -32,7 +35,7 @@ export function useEscape(isActive: boolean, close: () => void): void {
   useLayoutEffect(() => {
     if (!isActive) return;
     const down = (e: KeyboardEvent) => {
-      if (e.key !== "Escape" || e.isComposing || e.target !== document.body || document.querySelector("dialog.sheet")) return;
+      if (e.key !== "Escape" || e.isComposing || !isNowhere(e.target) || document.querySelector("dialog.sheet")) return;
       e.preventDefault();
       e.stopImmediatePropagation();
       close();
