@@ -242,6 +242,48 @@ if (lacking) {
       await wantClean(page);
     });
 
+    state("menus and the selection", async () => {
+      const page = await open(gateway, { ...options, path: "/#/c/old-1" });
+      await page.getByText("An answer.").waitFor();
+      await page.getByRole("button", { name: phone ? "More" : /^Agent: / }).click();
+      await page.getByRole("menu").waitFor();
+      await check(page, "37-agents");
+      await page.keyboard.press("Escape");
+      const drag = (type) => page.locator(".log").evaluate((log, type) => {
+        const data = new DataTransfer();
+        data.items.add(new File(["words"], "note.txt", { type: "text/plain" }));
+        log.dispatchEvent(new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true }));
+      }, type);
+      await drag("dragenter");
+      await page.getByText("Drop files to attach them").waitFor();
+      await check(page, "38-drop");
+      await drag("dragleave");
+      await page.getByText("Drop files to attach them").waitFor({ state: "detached" });
+      if (phone) await page.getByRole("button", { name: /^Conversations/ }).click();
+      const row = page.locator(".list li", { has: page.getByRole("link", { name: "A plan for the garden" }) });
+      await row.hover();
+      await row.getByRole("button", { name: /^Options for/ }).click();
+      await page.getByRole("menu").waitFor();
+      await check(page, "39-row-menu");
+      await page.getByRole("menuitem", { name: "Select", exact: true }).click();
+      await page.getByRole("checkbox", { name: /Recipe/ }).check();
+      await check(page, "40-selection");
+      const bar = page.getByRole("group", { name: "Selection" });
+      await bar.getByRole("button", { name: "Delete", exact: true }).click();
+      await bar.getByText("Delete 2 conversations?").waitFor();
+      await check(page, "41-deletion");
+      await wantClean(page);
+    });
+
+    state("an answer that can be brought back", async () => {
+      const page = await begin("test", "echo the first answer");
+      await idle(page);
+      await page.getByRole("button", { name: "Try again" }).click();
+      await page.getByRole("button", { name: "Undo" }).waitFor();
+      await check(page, "42-undo");
+      await wantClean(page);
+    });
+
     state("inside an answer", async () => {
       const page = await begin("test", "tool");
       await idle(page);

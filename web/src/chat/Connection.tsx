@@ -60,7 +60,7 @@ export function Connection({ behind = 0 }: { behind?: number }) {
     changed();
     return follow(changed);
   }, [behind]);
-  const { kind, text, tryNow } = announced.shown;
+  const { kind, text, outbox, tryNow } = announced.shown;
   const isOpen = state === "connected";
   useLayoutEffect(() => {
     const before = link.get();
@@ -68,7 +68,7 @@ export function Connection({ behind = 0 }: { behind?: number }) {
   }, [kind, isOpen]);
   return (
     <span className="connection" data-state={state} data-kind={kind}>
-      <span className="words" aria-hidden="true"><Sign kind={kind} /> {text}</span>
+      <span className="words" aria-hidden="true"><Sign kind={kind} /> {text}{outbox && <span className="outbox"> · {outbox}</span>}</span>
       <span className="unseen" role="status">{announced.said}</span>
       {tryNow && <button type="button" className="link" onClick={() => { theClient().connect(); theLive().connect(); }}>Retry now</button>}
     </span>

@@ -15,7 +15,7 @@ interface UndoProps { conversation: Conversation; removal: Removal; close: () =>
 
 export function Undo({ conversation, removal, close, fail }: UndoProps) {
   const [isBusy, setBusy] = useState(false);
-  const seconds = Math.max(0, Math.ceil((removal.until - useNow()) / 1000));
+  const seconds = Math.min(undoTime / 1000, Math.max(0, Math.ceil((removal.until - useNow()) / 1000))); // the page's clock may be a moment behind
   useEffect(() => {
     if (isBusy) return;
     const timer = setTimeout(close, Math.max(0, removal.until - Date.now()));
@@ -26,10 +26,12 @@ export function Undo({ conversation, removal, close, fail }: UndoProps) {
     conversation.restore(removal.seq).catch((err: Error) => fail(err.message)).finally(close);
   };
   return (
-    <p className="undo column">
-      <span role="status">{removal.text}</span>{" "}
-      <button type="button" className="link" disabled={isBusy} onClick={undo}>Undo</button>{" "}
-      {!isBusy && <span className="muted" aria-hidden="true">{seconds} s</span>}
-    </p>
+    <div className="undo">
+      <p className="column">
+        <span role="status">{removal.text}</span>{" "}
+        <button type="button" className="link" disabled={isBusy} onClick={undo}>Undo</button>{" "}
+        {!isBusy && <span className="muted" aria-hidden="true">{seconds} s</span>}
+      </p>
+    </div>
   );
 }

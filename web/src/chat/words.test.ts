@@ -4,14 +4,17 @@ import { type Facts, announce, restart, restarting, tell, words } from "./words"
 
 const time = 1_000_000;
 const facts = (f: Partial<Facts> = {}): Facts => ({ state: "connected", retryAt: 0, online: true, waiting: 0, restarting: false, behind: 0, heard: time - 3000, ...f });
-const text = (f: Partial<Facts>) => words(facts(f), time).text;
+const text = (f: Partial<Facts>) => {
+  const w = words(facts(f), time);
+  return w.outbox ? `${w.text} · ${w.outbox}` : w.text;
+};
 
 test("each state in words", () => {
-  expect(words(facts(), time)).toEqual({ kind: "live", text: "Live", tryNow: false });
+  expect(words(facts(), time)).toEqual({ kind: "live", text: "Live", outbox: "", tryNow: false });
   expect(text({ state: "idle" })).toBe("Connecting");
   expect(text({ state: "connecting", waiting: 1 })).toBe("Connecting · 1 message waiting");
   expect(text({ state: "reconnecting" })).toBe("Reconnecting");
-  expect(words(facts({ state: "reconnecting", retryAt: time + 2001 }), time)).toEqual({ kind: "reconnecting", text: "Reconnecting in 3 s", tryNow: true });
+  expect(words(facts({ state: "reconnecting", retryAt: time + 2001 }), time)).toEqual({ kind: "reconnecting", text: "Reconnecting in 3 s", outbox: "", tryNow: true });
   expect(text({ state: "failed", retryAt: time + 30_000, waiting: 2 })).toBe("Reconnecting in 30 s · 2 messages waiting");
   expect(text({ state: "reconnecting", online: false, waiting: 2 })).toBe("Offline · 2 messages waiting");
   expect(text({ state: "reconnecting", restarting: true, retryAt: time + 1 })).toBe("Gateway restarting");

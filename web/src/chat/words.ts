@@ -20,7 +20,8 @@ export interface Facts {
 
 export type Kind = "live" | "behind" | "silent" | "connecting" | "reconnecting" | "offline" | "restarting" | "forbidden" | "out";
 
-export interface Words { kind: Kind; text: string; tryNow: boolean }
+/** outbox is about the unacknowledged messages. It may be left out where there is no room: they show it themselves. */
+export interface Words { kind: Kind; text: string; outbox: string; tryNow: boolean }
 
 /** The client pings a gateway after 17 s of silence. After this time the ping has failed. */
 const silence = 18_000;
@@ -33,21 +34,21 @@ const saidAfter = 2000;
 const count = (n: number, singular: string, plural = `${singular}s`): string => `${n} ${n === 1 ? singular : plural}`;
 
 export function words(f: Facts, time: number): Words {
-  if (f.state === "unauthorized" || f.state === "closed") return { kind: "out", text: "Signed out", tryNow: false };
-  if (f.state === "forbidden") return { kind: "forbidden", text: "Address not allowed by the gateway", tryNow: false };
-  const wait = f.waiting > 0 ? ` · ${count(f.waiting, "message waiting", "messages waiting")}` : "";
+  if (f.state === "unauthorized" || f.state === "closed") return { kind: "out", text: "Signed out", outbox: "", tryNow: false };
+  if (f.state === "forbidden") return { kind: "forbidden", text: "Address not allowed by the gateway", outbox: "", tryNow: false };
   if (f.state === "connected") {
-    if (f.restarting) return { kind: "restarting", text: "Gateway restarting", tryNow: false };
-    if (f.heard > 0 && time - f.heard > silence) return { kind: "silent", text: `No data for ${Math.floor((time - f.heard) / 1000)} s`, tryNow: false };
-    if (f.behind > 0) return { kind: "behind", text: `Behind by ${count(f.behind, "event")} · catching up`, tryNow: false };
-    return { kind: "live", text: "Live", tryNow: false };
+    if (f.restarting) return { kind: "restarting", text: "Gateway restarting", outbox: "", tryNow: false };
+    if (f.heard > 0 && time - f.heard > silence) return { kind: "silent", text: `No data for ${Math.floor((time - f.heard) / 1000)} s`, outbox: "", tryNow: false };
+    if (f.behind > 0) return { kind: "behind", text: `Behind by ${count(f.behind, "event")} · catching up`, outbox: "", tryNow: false };
+    return { kind: "live", text: "Live", outbox: "", tryNow: false };
   }
+  const outbox = f.waiting > 0 ? count(f.waiting, "message waiting", "messages waiting") : "";
   const tryNow = f.retryAt > time;
-  if (!f.online) return { kind: "offline", text: `Offline${wait}`, tryNow };
-  if (f.restarting) return { kind: "restarting", text: `Gateway restarting${wait}`, tryNow };
-  if (f.state === "idle" || f.state === "connecting") return { kind: "connecting", text: `Connecting${wait}`, tryNow: false };
+  if (!f.online) return { kind: "offline", text: "Offline", outbox, tryNow };
+  if (f.restarting) return { kind: "restarting", text: "Gateway restarting", outbox, tryNow };
+  if (f.state === "idle" || f.state === "connecting") return { kind: "connecting", text: "Connecting", outbox, tryNow: false };
   const delay = tryNow ? ` in ${Math.ceil((f.retryAt - time) / 1000)} s` : "";
-  return { kind: "reconnecting", text: `Reconnecting${delay}${wait}`, tryNow };
+  return { kind: "reconnecting", text: `Reconnecting${delay}`, outbox, tryNow };
 }
 
 /** The shown status, and the announcement for screen readers, which contains no countdown. */
@@ -60,7 +61,7 @@ export function tell(before: Announced, w: Words, time: number): Announced {
   const since = w.kind === before.kind ? before.since : time;
   const duration = time - since;
   const calm = before.shown.kind === "live" && w.kind !== "live" && duration < shownAfter;
-  const visible = calm ? before.shown : w.text === before.shown.text && w.kind === before.shown.kind && w.tryNow === before.shown.tryNow ? before.shown : w;
+  const visible = calm ? before.shown : w.text === before.shown.text && w.outbox === before.shown.outbox && w.kind === before.shown.kind && w.tryNow === before.shown.tryNow ? before.shown : w;
   // "Connected." is announced only after a problem was announced.
   const announcement = duration < saidAfter || (w.kind === "live" && !before.said) ? before.said : sayings[w.kind];
   if (w.kind === before.kind && visible === before.shown && announcement === before.said) return before;

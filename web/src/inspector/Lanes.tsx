@@ -1,4 +1,4 @@
-import { type PointerEvent, useEffect, useMemo, useRef, useState } from "react";
+import { type PointerEvent, useLayoutEffect, useMemo, useRef, useState } from "react";
 
 import { theme } from "../theme";
 import { useStore } from "../store";
@@ -30,12 +30,14 @@ export function Lanes({ trace, replay, names, shown, at, tell, now, pin }: Lanes
   const [hovered, setOver] = useState(-1);
   const dark = useStore(theme);
   const a = useMemo(() => axis(trace, shown, replay, names, width), [trace, shown, replay, names, width]);
-  useEffect(() => {
+  // Before the first painting, so that the figure isn't empty for a moment.
+  useLayoutEffect(() => {
+    setWidth(canvas.current!.clientWidth);
     const observer = new ResizeObserver(([e]) => setWidth(Math.floor(e!.contentRect.width)));
     observer.observe(canvas.current!);
     return () => observer.disconnect();
   }, []);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (width > 0) draw(canvas.current!, a, width, at, hovered < 0 ? undefined : trace.commits[hovered]!.arrival);
   }, [a, width, at, hovered, trace, dark]);
   const find = (e: PointerEvent) => {
