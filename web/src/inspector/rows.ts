@@ -91,7 +91,7 @@ export function ticksOf(duration: number, count: number): number[] {
 export const countOf = (root: Span, kind: SpanKind): number => allSpans(root).filter((s) => s.kind === kind).length;
 
 /**
- * Returns the longest time, in milliseconds, in which nothing went on in a turn: the agent had ended one thing and not begun the next. time
+ * Returns the longest time, in milliseconds, without an event of the turn: the agent had ended one thing and not begun the next. time
  * is the end of a turn that runs.
  */
 export function longestPause(root: Span, time: number): number {
