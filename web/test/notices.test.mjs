@@ -46,7 +46,24 @@ if (lacking) {
   const connected = `document.querySelector('.connection[data-state="connected"]') !== null`;
   const state = `document.getElementById("notices-state")?.textContent.trim()`;
   const checkbox = `[...document.querySelectorAll(".sheet label")].find((l) => l.textContent.includes("When an answer ends")).querySelector("input")`;
-  const shownNotices = `navigator.serviceWorker.getRegistration("/ui/").then((r) => r.getNotifications()).then((all) => JSON.stringify(all.map((n) => [n.title, n.body, n.tag])))`;
+  // In the worker: records the notices that arrive, and what the browser has accepted. While a busy browser displays a notification,
+  // getNotifications() removes it.
+  const record = `{
+    globalThis.shown = new Map();
+    globalThis.arrivals = 0;
+    for (const type of ["push", "message"]) addEventListener(type, () => { arrivals++; });
+    const show = registration.showNotification.bind(registration);
+    registration.showNotification = async (title, options) => {
+      await show(title, options);
+      shown.set(options.tag, [title, options.body, options.tag]);
+    };
+  }`;
+  /** Waits until the worker has handled its first n notices: its list of pages comes after theirs. */
+  const handled = async (worker, n) => {
+    await worker.waitFor(`arrivals >= ${n}`);
+    await worker.eval(`clients.matchAll({ type: "window", includeUncontrolled: true }).then((all) => all.length)`);
+  };
+  const shownNotices = `JSON.stringify([...shown.values()])`;
 
   /** Opens a page that may notify, in a browser of its own, and turns notifications on. */
   async function begin(t, script, want) {
@@ -63,6 +80,7 @@ if (lacking) {
     assert.equal(await tab.eval(`${checkbox}.checked`), true);
     await tab.eval(`document.querySelector('.sheet [aria-label="Close"]').click()`);
     const worker = await browser.worker(`${gateway.url}/ui/push.js`);
+    await worker.eval(record);
     // The worker learns later than the page that the page is hidden.
     const hide = async () => {
       const front = await browser.tab("about:blank");
@@ -78,23 +96,30 @@ if (lacking) {
     for (const id of ["seen", "unseen"]) await gateway.conversation(id, `Title of ${id}`);
     await send("seen", "echo while the page is visible");
     await tab.waitFor(`document.querySelector('.rail a[href="#/c/seen"] .unread') !== null`);
+    await handled(worker, 1);
     await hide();
     await send("unseen", "echo while it is hidden");
-    await tab.waitFor(`${shownNotices}.then((s) => s !== "[]")`);
-    // The worker takes messages in order, so the first one has shown nothing.
-    assert.equal(await tab.eval(shownNotices), JSON.stringify([["Title of unseen", "The answer is complete.", "unseen"]]));
+    await worker.waitFor(`${shownNotices} !== "[]"`);
+    assert.equal(await worker.eval(shownNotices), JSON.stringify([["Title of unseen", "The answer is complete.", "unseen"]]));
     await send("unseen", "ask");
-    await tab.waitFor(`${shownNotices}.then((s) => s.includes("Waiting"))`);
-    assert.equal(await tab.eval(shownNotices), JSON.stringify([["Title of unseen", "Waiting for your answer.", "unseen"]]), "it replaces the earlier one");
+    await worker.waitFor(`${shownNotices}.includes("Waiting")`);
+    assert.equal(await worker.eval(shownNotices), JSON.stringify([["Title of unseen", "Waiting for your answer.", "unseen"]]), "it replaces the earlier one");
 
     // A click opens the conversation in the page that is there. Only a real click may move the focus, so that part fails.
-    await worker.eval(`registration.getNotifications().then(([n]) => { dispatchEvent(new NotificationEvent("notificationclick", { notification: n })); })`);
+    await worker.eval(`(async () => {
+      let all = await registration.getNotifications();
+      for (; all.length === 0; all = await registration.getNotifications()) {
+        await registration.showNotification("Again", { tag: "unseen", data: { conversation: "unseen" } });
+        await new Promise((r) => setTimeout(r, 100));
+      }
+      dispatchEvent(new NotificationEvent("notificationclick", { notification: all[0] }));
+    })()`);
     await tab.waitFor(`location.hash === "#/c/unseen"`);
-    await tab.waitFor(`${shownNotices}.then((s) => s === "[]")`);
+    await worker.waitFor(`registration.getNotifications().then((all) => all.length === 0)`);
 
     // After a reload the page still notifies. Turning the switch off removes the worker.
     await tab.activate();
-    await tab.eval("location.reload()");
+    await tab.reload();
     await tab.waitFor(`document.readyState === "complete" && ${connected}`);
     await tab.eval(`document.querySelector('.rail button[title="Settings"]').click()`);
     await tab.waitFor(`${state}?.startsWith("On while")`);
@@ -105,7 +130,7 @@ if (lacking) {
   });
 
   test("push messages are shown while no page is visible", async (t) => {
-    const { browser, tab, hide } = await begin(t, service, "On, also when this page is closed.");
+    const { browser, tab, worker, hide } = await begin(t, service, "On, also when this page is closed.");
     const posts = `performance.getEntriesByType("resource").filter((e) => e.name.endsWith("/api/notifications") && e.responseStatus === 200).length`;
     await tab.waitFor(`${posts} === 2`); // the key, and the subscription
     await browser.send("ServiceWorker.enable", {}, tab.session);
@@ -118,23 +143,25 @@ if (lacking) {
     })();
     const deliver = (notice) => browser.send("ServiceWorker.deliverPushMessage", { origin: gateway.url, registrationId, data: JSON.stringify(notice) }, tab.session);
     await deliver({ kind: "ended", conversation: "visible", turn: "t", outcome: "completed" });
+    await handled(worker, 1);
     await hide();
     await deliver({ kind: "ended", conversation: "untitled", turn: "t", outcome: "failed" });
-    await tab.waitFor(`${shownNotices}.then((s) => s !== "[]")`);
-    assert.equal(await tab.eval(shownNotices), JSON.stringify([["Leat", "The answer has failed.", "untitled"]]));
+    await worker.waitFor(`${shownNotices} !== "[]"`);
+    assert.equal(await worker.eval(shownNotices), JSON.stringify([["Leat", "The answer has failed.", "untitled"]]));
     // The page itself shows nothing, since the message comes anyway.
     await gateway.conversation("pushed", "Pushed");
     await send("pushed", "echo once");
     await tab.waitFor(`document.querySelector('.rail a[href="#/c/pushed"] .unread') !== null`);
     await deliver({ kind: "ended", conversation: "last", title: "Last", turn: "t", outcome: "interrupted" });
-    await tab.waitFor(`${shownNotices}.then((s) => s.includes("Last"))`);
-    assert.doesNotMatch(await tab.eval(shownNotices), /Pushed/);
+    await worker.waitFor(`${shownNotices}.includes("Last")`);
+    assert.doesNotMatch(await worker.eval(shownNotices), /Pushed/);
 
     // A reload renews the subscription. Another user's subscription is ended.
     await tab.activate();
-    await tab.eval("location.reload()");
+    await tab.reload();
     await tab.waitFor(`document.readyState === "complete" && ${connected} && ${posts} === 2`);
-    await tab.eval(`localStorage.removeItem("leat.notify"); location.reload()`);
+    await tab.eval(`localStorage.removeItem("leat.notify")`);
+    await tab.reload();
     await tab.waitFor(`document.readyState === "complete" && ${connected} && localStorage.getItem("test.subscription") === null`);
     await tab.waitFor(`navigator.serviceWorker.getRegistrations().then((all) => all.length === 0)`);
   });

@@ -78,6 +78,10 @@ class Tab {
     return this.browser.send("Target.activateTarget", { targetId: this.target });
   }
 
+  reload() {
+    return this.browser.send("Page.reload", {}, this.session);
+  }
+
   async eval(expression) {
     const { result, exceptionDetails: wrong } = await this.browser.send("Runtime.evaluate", { expression, returnByValue: true, awaitPromise: true }, this.session);
     if (wrong) throw new Error(`${expression}: ${wrong.exception?.description ?? wrong.text}`);
@@ -87,7 +91,10 @@ class Tab {
   /** Waits until an expression is true. */
   async waitFor(expression, limit = 60_000) {
     for (const end = Date.now() + limit; ; await new Promise((r) => setTimeout(r, 50))) {
-      const value = await this.eval(expression);
+      // During a reload there is nothing to ask.
+      const value = await this.eval(expression).catch((err) => {
+        if (!/navigated or closed|context was destroyed|Cannot find context/.test(err.message)) throw err;
+      });
       if (value) return value;
       if (Date.now() > end) throw new Error(`${expression} does not come true; the page: ${(await this.eval("globalThis.document?.body.innerText ?? 'a worker'")).slice(0, 2000)}`);
     }

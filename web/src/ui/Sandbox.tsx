@@ -1,7 +1,7 @@
 // A document in a frame with an opaque origin and a separate policy: it can reach neither the page nor the network. The frame and
 // the page exchange messages only.
 
-import { useEffect, useEffectEvent, useRef } from "react";
+import { useEffectEvent, useLayoutEffect, useRef } from "react";
 
 import { base } from "../gateway";
 
@@ -30,7 +30,8 @@ export function Sandbox({ document: name, title, height, hidden = false, receive
     if (!target || e.source !== target || typeof e.data !== "object" || e.data === null) return;
     receive(e.data as Record<string, unknown>, (m) => target.postMessage(m, "*"));
   });
-  useEffect(() => {
+  // At once: the frame says only once that it is ready.
+  useLayoutEffect(() => {
     const listen = (e: MessageEvent) => handle(e);
     addEventListener("message", listen);
     return () => removeEventListener("message", listen);
