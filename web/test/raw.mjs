@@ -78,8 +78,11 @@ class Tab {
     return this.browser.send("Target.activateTarget", { targetId: this.target });
   }
 
-  reload() {
-    return this.browser.send("Page.reload", {}, this.session);
+  /** Reloads the page, and waits until the old document is gone. */
+  async reload() {
+    await this.eval("globalThis.isOld = true");
+    await this.browser.send("Page.reload", {}, this.session);
+    await this.waitFor("!globalThis.isOld");
   }
 
   async eval(expression) {
