@@ -2,8 +2,10 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 
+	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/store/feed"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
@@ -108,6 +110,42 @@ func (r *Reader) Next(ctx context.Context, c feed.Cursor, budget int) (*feed.Bat
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// InOrder returns about budget bytes of the events after a seq in the order of the log, and none after the seq end. It also returns the seq up
+// to which they reach, which is after if there are none. It waits for no events. It reads the journal if they aren't in memory. If isMerged is
+// true, events may have been merged with later ones that don't follow them at once, because the log was compacted; each is then in the place of
+// the last one in it.
+func (r *Reader) InOrder(ctx context.Context, after, end int64, budget int) (events []event.Event, upto int64, isMerged bool, err error) {
+	if err := r.Check(ctx); err != nil {
+		return nil, after, false, err
+	}
+	if events, upto, ok := r.Feed.InOrder(after, end, budget); ok {
+		return events, upto, false, nil
+	}
+	epoch, head, _ := r.Cursor().Parse()
+	s, err := r.g.journal.Read(ctx, r.Conversation(), after, budget)
+	if err != nil {
+		return nil, after, false, JournalError("read log", err)
+	}
+	switch {
+	case s.Epoch != epoch:
+		err := fmt.Errorf("%w: %s: the log has another epoch", feed.ErrLost, r.Conversation())
+		r.Close(err)
+		return nil, after, false, err
+	case s.Trimmed > after:
+		return nil, after, false, fmt.Errorf("%w: events of %s after %d were removed", ErrNotFound, r.Conversation(), after)
+	}
+	// The journal may have events that aren't published yet.
+	upto = min(head, end)
+	n := 0
+	for n < len(s.Events) && s.Events[n].Seq <= upto {
+		n++
+	}
+	if s.HasMore && n == len(s.Events) && n > 0 {
+		upto = s.Events[n-1].Seq
+	}
+	return s.Events[:n], upto, after < s.Compacted, nil
 }
 
 // HasOtherReaders reports whether another user than a principal reads a conversation now.

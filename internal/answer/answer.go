@@ -1,0 +1,145 @@
+package answer
+
+import (
+	"strings"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// Op is one change of an answer. The event says what has changed. Its type is one of a turn, a message or a part, and for a text:
+//
+//   - PartAppend appends Text at Offset, where the text of the client ends.
+//   - PartReplace replaces the whole text by Text, because some of it was taken back, or because it isn't known how much of it the client has.
+//
+// Notes of callbacks are not part of an answer. The end of a turn also ends its open messages, parts and requests.
+type Op struct {
+	Number int64
+	event.Event
+}
+
+// Answer is the answer of one turn up to a seq of the log.
+type Answer struct {
+	turn  string
+	first int64 // seq of the turn's first event
+	cut   int64 // seq of the last event that the client has
+	upto  int64 // seq up to which events were applied
+	exact int64 // seq up to which none of them was merged with a later one
+	fold  transcript.Transcript
+}
+
+// New returns an answer without content, for a turn whose first event has the seq first. A new client has nothing: after is -1. A client that
+// resumes has received the operations up to the number after.
+func New(turn string, first, after int64) *Answer {
+	return &Answer{turn: turn, first: first, cut: first + after, upto: first - 1, exact: first - 1}
+}
+
+// Upto returns the seq up to which the answer has the log.
+func (a *Answer) Upto() int64 { return a.upto }
+
+// Cut returns the seq of the last event that the client has. A reader that merges neighbouring appends doesn't merge across it.
+func (a *Answer) Cut() int64 { return a.cut }
+
+// Turn returns the turn, or nil if it has not begun.
+func (a *Answer) Turn() *transcript.Turn { return a.fold.Turn(a.turn) }
+
+// Messages returns the messages of the turn in their order.
+func (a *Answer) Messages() []*transcript.Message { return a.fold.Messages }
+
+// HasEnded reports whether the turn has ended. Later events don't change the answer.
+func (a *Answer) HasEnded() bool {
+	turn := a.Turn()
+	return turn != nil && !turn.Unfinished()
+}
+
+// Apply adds the events that a log has after [Answer.Upto], up to another seq, and calls yield for each operation that the client doesn't have.
+// The events ascend in seq, and may be of other turns too. isMerged says that an event may contain earlier ones that have other events between
+// them, as in a compacted log. During a call of yield the answer has everything up to the operation.
+//
+// An error of yield ends the call, and is returned as it is. Any other error says that the events are not those of the log.
+func (a *Answer) Apply(events []event.Event, upto int64, isMerged bool, yield func(*Op) error) error {
+	for i := range events {
+		e := &events[i]
+		op, err := a.apply(e)
+		if err != nil {
+			return err
+		}
+		a.advance(e.Seq, isMerged)
+		if op == nil || e.Seq <= a.cut {
+			continue
+		}
+		if err := yield(op); err != nil {
+			return err
+		}
+	}
+	a.advance(upto, isMerged)
+	return nil
+}
+
+// advance notes that the answer has everything up to a seq.
+func (a *Answer) advance(seq int64, isMerged bool) {
+	if !isMerged && a.exact == a.upto {
+		a.exact = max(a.exact, seq)
+	}
+	a.upto = max(a.upto, seq)
+}
+
+// apply folds an event and returns what it has changed, or nil.
+func (a *Answer) apply(e *event.Event) (*Op, error) {
+	if e.Turn != a.turn || e.Type == event.MessageUpdate || a.HasEnded() {
+		return nil, nil
+	}
+	before := ""
+	if e.Op() {
+		before = a.text(e)
+	}
+	requests := a.requests()
+	if err := a.fold.Apply(e); err != nil {
+		return nil, err
+	}
+	op := &Op{Number: e.Seq - a.first, Event: *e}
+	switch e.Type {
+	case event.PartAppend, event.PartReplace:
+		return a.change(op, before), nil
+	case event.TurnWait, event.TurnResume:
+		if a.requests() == requests {
+			return nil, nil // asked or answered before
+		}
+	}
+	return op, nil
+}
+
+// change completes an operation on a text, which was before. It returns nil if the text is the same.
+func (a *Answer) change(op *Op, before string) *Op {
+	text := a.text(&op.Event)
+	// Of an event that the client may have in part, it has what is here only if nothing was merged up to the cut.
+	isKnown := op.FirstSeq() > a.cut || a.exact >= a.cut
+	op.MergedFrom, op.Note, op.Extend, op.History = 0, "", false, nil
+	if !isKnown || !strings.HasPrefix(text, before) {
+		op.Type, op.Offset, op.Text = event.PartReplace, 0, text
+		return op
+	}
+	if len(text) == len(before) {
+		return nil
+	}
+	op.Type, op.Offset, op.Text = event.PartAppend, int64(len(before)), text[len(before):]
+	return op
+}
+
+// text returns the text that an operation changes.
+func (a *Answer) text(e *event.Event) string {
+	if m := a.fold.Message(e.Message); m != nil {
+		if p := m.Part(e.Part); p != nil {
+			return p.Text(e.Field)
+		}
+	}
+	return ""
+}
+
+// requests returns the number of open requests.
+func (a *Answer) requests() int {
+	if turn := a.Turn(); turn != nil {
+		return len(turn.Requests)
+	}
+	return 0
+}

@@ -1,0 +1,118 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/leat-dev/leat/internal/answer"
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// ErrNoTurn reports that the conversation no longer has a turn: it was truncated or trimmed away, or the conversation was restored.
+var ErrNoTurn = errors.New("follow: turn no longer in the conversation")
+
+// batchSize is about how many bytes of events are read at once.
+const batchSize = 256 << 10
+
+// Answer gets the operations of a turn's answer: first those that exist, then the others when they are committed.
+type Answer struct {
+	// Op receives an operation. The answer has everything up to it.
+	Op func(a *answer.Answer, op *answer.Op) error
+	// Flush is called after the last of several operations that were there at once. It may be nil.
+	Flush func() error
+	// Tick is called for each value of Ticks. Both may be nil.
+	Tick  func() error
+	Ticks <-chan time.Time
+}
+
+// Follow passes the operations of a turn after a number, and all of them if the number is -1. It returns nil after the end of the turn. It
+// returns an error if Op, Flush or Tick fails, if ctx ends, or if the turn can't be read.
+//
+// It calls all functions from its own goroutine, one at a time. A turn that has ended has the same operations with the same numbers as a
+// running one, but appends of a compacted log are merged.
+func (to Answer) Follow(ctx context.Context, gw *gateway.Gateway, p gateway.Principal, conversation, turn string, after int64) error {
+	s := answerReader{to: to, gw: gw, principal: p, turn: turn, after: after}
+	return Follower[bool]{
+		Read:  s.read,
+		State: func(hasEnded bool) (bool, error) { return hasEnded, nil },
+		Tick:  to.Tick, Ticks: to.Ticks,
+	}.Follow(ctx, gw, p, conversation)
+}
+
+// answerReader reads an answer from the feeds of its conversation.
+type answerReader struct {
+	to        Answer
+	gw        *gateway.Gateway
+	principal gateway.Principal
+	turn      string
+	after     int64
+
+	answer *answer.Answer // nil before the first read
+	first  int64          // seq of the turn's first event
+	epoch  string         // of the log
+}
+
+// read passes all operations that are in a feed, and reports whether the turn has ended.
+func (r *answerReader) read(ctx context.Context, f *gateway.Reader) (hasEnded bool, seq int64, err error) {
+	first, err := r.firstSeq(ctx, f)
+	if err != nil {
+		return false, 0, err
+	}
+	epoch, _, _ := f.Cursor().Parse()
+	if r.answer == nil {
+		r.answer, r.first, r.epoch = answer.New(r.turn, first, r.after), first, epoch
+	} else if r.first != first || r.epoch != epoch {
+		return false, 0, ErrNoTurn // the seqs are those of other events
+	}
+	for !r.answer.HasEnded() {
+		isFurther, err := r.step(ctx, f)
+		if err != nil {
+			return false, 0, err
+		}
+		if !isFurther {
+			break
+		}
+	}
+	return r.answer.HasEnded(), r.answer.Upto(), nil
+}
+
+// step reads one batch of events. It returns false if there is none.
+func (r *answerReader) step(ctx context.Context, f *gateway.Reader) (isFurther bool, err error) {
+	a, end := r.answer, f.Head()
+	if a.Upto() < a.Cut() {
+		end = a.Cut() // so that nothing is merged across it
+	}
+	events, upto, isMerged, err := f.InOrder(ctx, a.Upto(), end, batchSize)
+	if err != nil || upto == a.Upto() {
+		return false, err
+	}
+	count := 0
+	err = a.Apply(events, upto, isMerged, func(op *answer.Op) error {
+		count++
+		return r.to.Op(a, op)
+	})
+	if err == nil && count > 0 && r.to.Flush != nil {
+		err = r.to.Flush()
+	}
+	return true, err
+}
+
+// firstSeq returns the seq of the turn's first event. A turn that isn't in memory is looked up in the journal.
+func (r *answerReader) firstSeq(ctx context.Context, f *gateway.Reader) (seq int64, err error) {
+	find := func(t *transcript.Transcript) bool {
+		if turn := t.Turn(r.turn); turn != nil {
+			seq = turn.FirstSeq
+		}
+		return seq != 0
+	}
+	f.View(func(t *transcript.Transcript) { find(t) })
+	if seq == 0 {
+		err = r.gw.ViewTranscript(ctx, r.principal, f.Conversation(), find)
+	}
+	if err == nil && seq == 0 {
+		err = ErrNoTurn
+	}
+	return seq, err
+}
