@@ -1,0 +1,204 @@
+package answer_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/store/feed"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// The turn whose answer is read, and another one that runs inside it.
+const turn, inner = "turn", "inner"
+
+// generator writes random logs of a conversation in which two turns run.
+type generator struct {
+	r      *rand.Rand
+	events []event.Event
+	folded transcript.Transcript
+	open   []string // requests
+	serial int
+}
+
+// generate returns a log with the events of a turn that has ended, and the seq of the turn's first event.
+func generate(t testing.TB, r *rand.Rand) (events []event.Event, first int64) {
+	g := &generator{r: r}
+	for range r.IntN(3) {
+		g.add(t, event.Event{Type: event.MessageAdd, Message: g.id("user"), Body: &event.Body{Role: event.User, Parts: []event.Part{{Kind: event.KindText, Text: "hi"}}}})
+	}
+	first = int64(len(g.events)) + 1
+	if r.IntN(2) == 0 {
+		g.add(t, event.Event{Type: event.TurnQueue, Turn: turn, Body: &event.Body{Agent: "a"}})
+		g.add(t, event.Event{Type: event.MessageUpdate, Turn: turn, Message: "user1", Body: &event.Body{MessageState: event.MessageQueued}})
+	}
+	g.add(t, event.Event{Type: event.TurnStart, Turn: turn, Body: &event.Body{Agent: "a"}})
+	if r.IntN(3) == 0 {
+		g.add(t, event.Event{Type: event.TurnStart, Turn: inner, Body: &event.Body{Agent: "b", Parent: turn}})
+	}
+	for n := r.IntN(80); len(g.events) < n; {
+		g.step(t)
+	}
+	end := event.Body{Outcome: []event.Outcome{event.Completed, event.Failed, event.Cancelled, event.Interrupted}[r.IntN(4)]}
+	if end.Outcome == event.Failed {
+		end.Error = &event.Error{Code: "boom", Message: "it broke"}
+	}
+	g.add(t, event.Event{Type: event.TurnEnd, Turn: turn, Body: &end})
+	return g.events, first
+}
+
+func (g *generator) id(prefix string) string {
+	g.serial++
+	return fmt.Sprint(prefix, g.serial)
+}
+
+func (g *generator) add(t testing.TB, e event.Event) {
+	e.Seq = int64(len(g.events)) + 1
+	e.At = e.Seq * 7
+	if err := g.folded.Apply(&e); err != nil {
+		t.Fatalf("the generator is wrong: %v", err)
+	}
+	g.events = append(g.events, e)
+}
+
+// step adds an event of either turn.
+func (g *generator) step(t testing.TB) {
+	of := turn
+	if g.folded.Turn(inner) != nil && g.r.IntN(4) == 0 {
+		of = inner
+	}
+	if g.r.IntN(12) == 0 {
+		g.about(t, of)
+		return
+	}
+	var messages []*transcript.Message
+	for _, m := range g.folded.Messages {
+		if m.Turn == of {
+			messages = append(messages, m)
+		}
+	}
+	if len(messages) == 0 || g.r.IntN(10) == 0 {
+		if g.r.IntN(5) == 0 {
+			g.add(t, event.Event{Type: event.MessageAdd, Turn: of, Message: g.id("m"), Body: &event.Body{Role: event.Assistant, Parts: []event.Part{{Kind: event.KindText, Text: g.text()}}}})
+		} else {
+			g.add(t, event.Event{Type: event.MessageStart, Turn: of, Message: g.id("m"), Body: &event.Body{Role: event.Assistant}})
+		}
+		return
+	}
+	// Mostly the newest message, but several may be open.
+	m := messages[len(messages)-1]
+	if g.r.IntN(6) == 0 {
+		m = messages[g.r.IntN(len(messages))]
+	}
+	g.message(t, m)
+}
+
+// about adds an event of a turn itself, or of the conversation.
+func (g *generator) about(t testing.TB, of string) {
+	switch n := g.r.IntN(4); {
+	case n == 0:
+		g.add(t, event.Event{Type: event.TurnUpdate, Turn: of, Body: &event.Body{Phase: g.id("phase")}})
+	case n == 1:
+		title := g.id("title")
+		g.add(t, event.Event{Type: event.ConversationUpdate, Body: &event.Body{Title: &title}})
+	case of != turn:
+	case n == 2:
+		id := g.id("request")
+		g.open = append(g.open, id)
+		g.add(t, event.Event{Type: event.TurnWait, Turn: turn, Body: &event.Body{Request: &event.Request{ID: id, Kind: event.RequestInput}}})
+	case len(g.open) > 0:
+		i := g.r.IntN(len(g.open))
+		g.add(t, event.Event{Type: event.TurnResume, Turn: turn, Body: &event.Body{Answer: &event.Answer{ID: g.open[i], Text: "yes"}}})
+		g.open = append(g.open[:i], g.open[i+1:]...)
+	}
+}
+
+// message adds an event of a message.
+func (g *generator) message(t testing.TB, m *transcript.Message) {
+	e := event.Event{Turn: m.Turn, Message: m.ID}
+	if len(m.Parts) == 0 || !m.Final && g.r.IntN(6) == 0 {
+		e.Type, e.Part = event.PartStart, g.id("p")
+		kinds := []event.PartKind{event.KindText, event.KindText, event.KindReasoning, event.KindTool, event.KindStatus, event.KindData}
+		e.Body = &event.Body{Kind: kinds[g.r.IntN(len(kinds))]}
+		if g.r.IntN(2) == 0 {
+			e.Body.Join = event.JoinBlank
+		}
+		if e.Body.Kind == event.KindTool {
+			e.Body.Name, e.Body.Call, e.Body.State = "clock", e.Part, event.PartRunning
+		}
+		g.add(t, e)
+		return
+	}
+	if !m.Final && g.r.IntN(25) == 0 {
+		e.Type = event.MessageEnd
+		g.add(t, e)
+		return
+	}
+	p := m.Parts[g.r.IntN(len(m.Parts))]
+	if g.r.IntN(2) == 0 {
+		p = m.Parts[len(m.Parts)-1]
+	}
+	e.Part = p.ID
+	if p.Kind == event.KindTool {
+		e.Field = transcript.Fields[1+g.r.IntN(3)]
+	}
+	switch n := g.r.IntN(20); {
+	case p.Final:
+		if n > 0 {
+			return
+		}
+		e.Type = event.PartReplace // a retraction
+	case n == 0:
+		e.Type, e.Field = event.PartEnd, ""
+		e.Body = &event.Body{Sums: map[string]event.Sum{}}
+		for _, f := range transcript.Fields {
+			if p.Len(f) > 0 {
+				e.Body.Sums[f.Name()] = p.Sum(f)
+			}
+		}
+	case n == 1 && p.Kind == event.KindTool:
+		e.Type, e.Field, e.Body = event.PartUpdate, "", &event.Body{State: event.PartDone}
+	case n == 2 || n < 8 && p.Kind == event.KindStatus:
+		e.Type, e.Text = event.PartReplace, g.text()
+		switch g.r.IntN(4) {
+		case 0:
+			e.Text = p.Text(e.Field) + e.Text // nothing is taken back
+		case 1:
+			e.Text = ""
+		}
+	default:
+		for range 1 + g.r.IntN(4) {
+			e.Type, e.Offset, e.Text = event.PartAppend, int64(p.Len(e.Field)), g.text()
+			g.add(t, e)
+		}
+		return
+	}
+	g.add(t, e)
+}
+
+func (g *generator) text() string {
+	words := []string{"a", "bc", " ", "é", "two words", "\n", "日本"}
+	return words[g.r.IntN(len(words))]
+}
+
+// log is a journal with one conversation.
+type log []event.Event
+
+func (l log) Read(_ context.Context, _ string, after int64, _ int) (feed.Stretch, error) {
+	s := feed.Stretch{Epoch: "e", Head: int64(len(l))}
+	if after < s.Head {
+		s.Events = l[after:]
+	}
+	return s, nil
+}
+
+// open returns the feed of an empty conversation.
+func open(t *testing.T) *feed.Feed {
+	f, err := feed.NewRegistry(log(nil), feed.Config{}).Acquire(t.Context(), "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
