@@ -24,7 +24,7 @@ type Answer struct {
 	first int64 // seq of the turn's first event
 	cut   int64 // seq of the last event that the client has
 	upto  int64 // seq up to which events were applied
-	exact int64 // seq up to which none of them was merged with a later one
+	exact int64 // seq up to which it has the log without anything that was merged with a later event
 	fold  transcript.Transcript
 }
 
@@ -54,7 +54,8 @@ func (a *Answer) HasEnded() bool {
 
 // Apply adds the events that a log has after [Answer.Upto], up to another seq, and calls yield for each operation that the client doesn't have.
 // The events ascend in seq, and may be of other turns too. isMerged says that an event may contain earlier ones that have other events between
-// them, as in a compacted log. During a call of yield the answer has everything up to the operation.
+// them: the log is compacted there, and is read to the end of what is compacted before anything that isn't. During a call of yield the answer
+// has everything up to the operation.
 //
 // An error of yield ends the call, and is returned as it is. Any other error says that the events are not those of the log.
 func (a *Answer) Apply(events []event.Event, upto int64, isMerged bool, yield func(*Op) error) error {
@@ -78,7 +79,7 @@ func (a *Answer) Apply(events []event.Event, upto int64, isMerged bool, yield fu
 
 // advance notes that the answer has everything up to a seq.
 func (a *Answer) advance(seq int64, isMerged bool) {
-	if !isMerged && a.exact == a.upto {
+	if !isMerged {
 		a.exact = max(a.exact, seq)
 	}
 	a.upto = max(a.upto, seq)

@@ -1,6 +1,7 @@
 package answer_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -15,14 +16,16 @@ import (
 
 // client is what a client has of an answer, from the operations alone.
 type client struct {
-	number  int64             // of the last operation
-	texts   map[string]string // by message, part and field
-	parts   []string          // in the order in which they began
-	ended   []string          // messages and parts
-	open    []string          // requests
-	tools   map[string]event.PartState
-	phase   string
-	outcome event.Outcome
+	number int64             // of the last operation
+	texts  map[string]string // by message, part and field
+	parts  []string          // in the order in which they began
+	ended  []string          // messages and parts
+	open   []string          // requests
+	tools  map[string]event.PartState
+	phase  string
+	// Replaces that take nothing back.
+	replaces int
+	outcome  event.Outcome
 }
 
 func newClient() *client {
@@ -61,7 +64,12 @@ func (c *client) apply(op *answer.Op) error {
 		}
 		c.texts[k] += op.Text
 	case event.PartReplace:
+		if strings.HasPrefix(op.Text, c.texts[k]) {
+			c.replaces++
+		}
 		c.texts[k] = op.Text
+	case event.MessageUpdate:
+		return errors.New("the state of the user's message is not part of the answer")
 	case event.MessageAdd:
 		for i, p := range b.Parts {
 			id := fmt.Sprint(op.Message, "/p", i+1)
@@ -102,6 +110,13 @@ func (r *reading) take(t testing.TB, a *answer.Answer, c *client, events []event
 		if err := c.apply(op); err != nil {
 			return err
 		}
+		var open []string
+		for _, request := range a.Turn().Requests {
+			open = append(open, request.ID)
+		}
+		if !slices.Equal(c.open, open) {
+			return fmt.Errorf("open requests %q, want %q", c.open, open)
+		}
 		said := ""
 		if n := len(r.said); n > 0 {
 			said = r.said[n-1]
@@ -130,6 +145,10 @@ func want(tb testing.TB, events []event.Event) (visible string, texts map[string
 	var t transcript.Transcript
 	for i := range events {
 		e := &events[i]
+		// A part of a message that has ended is before what was sent of the next one.
+		if m := t.Message(e.Message); e.Type == event.PartStart && e.Turn == turn {
+			takesBack = takesBack || m.Final
+		}
 		if m := t.Message(e.Message); e.Type == event.PartReplace && e.Turn == turn {
 			p := m.Part(e.Part)
 			isSent := p.Kind == event.KindText || p.Kind == event.KindStatus && p.Final
@@ -220,6 +239,9 @@ func TestLive(t *testing.T) {
 		visible, texts, takesBack := want(t, events)
 		if got := map[string]string(nonEmpty(c.texts)); !maps.Equal(got, texts) {
 			t.Fatalf("got %q, want %q", got, texts)
+		}
+		if c.replaces > 0 {
+			t.Fatalf("%d replaces take nothing back", c.replaces)
 		}
 		if !a.HasEnded() || c.outcome != events[len(events)-1].Body.Outcome {
 			t.Fatalf("outcome %s", c.outcome)

@@ -97,8 +97,8 @@ type partKey struct{ message, part string }
 // is not part of the visible text.
 func (s *Appender) Next(a *Answer, op *Op) []Piece {
 	switch op.Type {
-	case event.MessageStart, event.MessageAdd, event.PartStart:
-		s.isSuspect = true // a part before the end of the pieces
+	case event.PartStart:
+		s.isSuspect = true // it may be in a message before the last one
 	case event.PartAppend, event.PartReplace:
 		if op.Field != event.Text {
 			return nil

@@ -20,6 +20,7 @@ type generator struct {
 	events []event.Event
 	folded transcript.Transcript
 	open   []string // requests
+	closed []string // answered ones
 	serial int
 }
 
@@ -106,11 +107,18 @@ func (g *generator) about(t testing.TB, of string) {
 	case of != turn:
 	case n == 2:
 		id := g.id("request")
-		g.open = append(g.open, id)
+		if len(g.open) > 0 && g.r.IntN(3) == 0 {
+			id = g.open[0] // asked again
+		} else {
+			g.open = append(g.open, id)
+		}
 		g.add(t, event.Event{Type: event.TurnWait, Turn: turn, Body: &event.Body{Request: &event.Request{ID: id, Kind: event.RequestInput}}})
+	case len(g.closed) > 0 && g.r.IntN(3) == 0: // answered again
+		g.add(t, event.Event{Type: event.TurnResume, Turn: turn, Body: &event.Body{Answer: &event.Answer{ID: g.closed[0], Text: "no"}}})
 	case len(g.open) > 0:
 		i := g.r.IntN(len(g.open))
 		g.add(t, event.Event{Type: event.TurnResume, Turn: turn, Body: &event.Body{Answer: &event.Answer{ID: g.open[i], Text: "yes"}}})
+		g.closed = append(g.closed, g.open[i])
 		g.open = append(g.open[:i], g.open[i+1:]...)
 	}
 }
@@ -118,7 +126,7 @@ func (g *generator) about(t testing.TB, of string) {
 // message adds an event of a message.
 func (g *generator) message(t testing.TB, m *transcript.Message) {
 	e := event.Event{Turn: m.Turn, Message: m.ID}
-	if len(m.Parts) == 0 || !m.Final && g.r.IntN(6) == 0 {
+	if len(m.Parts) == 0 || g.r.IntN(6) == 0 && (!m.Final || g.r.IntN(4) == 0) {
 		e.Type, e.Part = event.PartStart, g.id("p")
 		kinds := []event.PartKind{event.KindText, event.KindText, event.KindReasoning, event.KindTool, event.KindStatus, event.KindData}
 		e.Body = &event.Body{Kind: kinds[g.r.IntN(len(kinds))]}

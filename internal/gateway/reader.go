@@ -112,32 +112,26 @@ func (r *Reader) Next(ctx context.Context, c feed.Cursor, budget int) (*feed.Bat
 	}
 }
 
-// InOrder returns about budget bytes of the events after a seq in the order of the log, and none after the seq end. It also returns the seq up
-// to which they reach, which is after if there are none. It waits for no events. It reads the journal if they aren't in memory. If isMerged is
-// true, events may have been merged with later ones that don't follow them at once, because the log was compacted; each is then in the place of
-// the last one in it.
-func (r *Reader) InOrder(ctx context.Context, after, end int64, budget int) (events []event.Event, upto int64, isMerged bool, err error) {
+// ReadLog reads about budget bytes of the conversation's events after a seq from the journal, and none that is not published yet. It also
+// returns the seq up to which they reach, which is after if there are none, and the seq up to which the log is compacted. A compacted event has
+// the place of the last one in it. It is for readers for which [feed.Feed.InOrder] returns false. They read on here up to the end of what is
+// compacted.
+func (r *Reader) ReadLog(ctx context.Context, after int64, budget int) (events []event.Event, upto, compacted int64, err error) {
 	if err := r.Check(ctx); err != nil {
-		return nil, after, false, err
+		return nil, after, 0, err
 	}
-	if events, upto, ok := r.Feed.InOrder(after, end, budget); ok {
-		return events, upto, false, nil
-	}
-	epoch, head, _ := r.Cursor().Parse()
+	epoch, upto, _ := r.Cursor().Parse()
 	s, err := r.g.journal.Read(ctx, r.Conversation(), after, budget)
-	if err != nil {
-		return nil, after, false, JournalError("read log", err)
-	}
 	switch {
+	case err != nil:
+		return nil, after, 0, JournalError("read log", err)
 	case s.Epoch != epoch:
 		err := fmt.Errorf("%w: %s: the log has another epoch", feed.ErrLost, r.Conversation())
 		r.Close(err)
-		return nil, after, false, err
+		return nil, after, 0, err
 	case s.Trimmed > after:
-		return nil, after, false, fmt.Errorf("%w: events of %s after %d were removed", ErrNotFound, r.Conversation(), after)
+		return nil, after, 0, fmt.Errorf("%w: events of %s after %d were removed", ErrNotFound, r.Conversation(), after)
 	}
-	// The journal may have events that aren't published yet.
-	upto = min(head, end)
 	n := 0
 	for n < len(s.Events) && s.Events[n].Seq <= upto {
 		n++
@@ -145,7 +139,7 @@ func (r *Reader) InOrder(ctx context.Context, after, end int64, budget int) (eve
 	if s.HasMore && n == len(s.Events) && n > 0 {
 		upto = s.Events[n-1].Seq
 	}
-	return s.Events[:n], upto, after < s.Compacted, nil
+	return s.Events[:n], upto, s.Compacted, nil
 }
 
 // HasOtherReaders reports whether another user than a principal reads a conversation now.

@@ -49,9 +49,10 @@ type answerReader struct {
 	turn      string
 	after     int64
 
-	answer *answer.Answer // nil before the first read
-	first  int64          // seq of the turn's first event
-	epoch  string         // of the log
+	answer    *answer.Answer // nil before the first read
+	first     int64          // seq of the turn's first event
+	epoch     string         // of the log
+	compacted int64          // seq up to which the log was compacted when the journal was read
 }
 
 // read passes all operations that are in a feed, and reports whether the turn has ended.
@@ -80,13 +81,26 @@ func (r *answerReader) read(ctx context.Context, f *gateway.Reader) (hasEnded bo
 
 // step reads one batch of events. It returns false if there is none.
 func (r *answerReader) step(ctx context.Context, f *gateway.Reader) (isFurther bool, err error) {
-	a, end := r.answer, f.Head()
-	if a.Upto() < a.Cut() {
+	if err := f.Check(ctx); err != nil {
+		return false, err
+	}
+	a := r.answer
+	after, end := a.Upto(), f.Head()
+	if after < a.Cut() {
 		end = a.Cut() // so that nothing is merged across it
 	}
-	events, upto, isMerged, err := f.InOrder(ctx, a.Upto(), end, batchSize)
-	if err != nil || upto == a.Upto() {
-		return false, err
+	events, upto, ok := f.InOrder(after, end, batchSize)
+	isMerged := false
+	if !ok || after < r.compacted {
+		compacted := int64(0)
+		if events, upto, compacted, err = f.ReadLog(ctx, after, batchSize); err != nil {
+			return false, err
+		}
+		isMerged = after < compacted
+		r.compacted = max(r.compacted, compacted)
+	}
+	if upto == after {
+		return false, nil
 	}
 	count := 0
 	err = a.Apply(events, upto, isMerged, func(op *answer.Op) error {
