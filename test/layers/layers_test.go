@@ -26,7 +26,7 @@ var layers = []struct {
 }{
 	{0, []string{"event", "sse", "web", "internal/base/..."}},
 	{1, []string{"transcript", "internal/voice/pcm", "internal/voice/sentence"}},
-	{2, []string{"dialect", "dialect/...", "internal/answer"}},
+	{2, []string{"dialect", "dialect/...", "internal/answer", "internal/answer/..."}},
 	{3, []string{"internal/store/..."}},
 	{4, []string{"agent", "agent/...", "internal/service/...", "internal/voice", "internal/voice/..."}},
 	{5, []string{"internal/gateway", "internal/gateway/..."}},
