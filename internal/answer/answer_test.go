@@ -1,6 +1,7 @@
 package answer_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -11,6 +12,9 @@ import (
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/answer"
 	"github.com/leat-dev/leat/internal/answer/answertest"
+	"github.com/leat-dev/leat/internal/store/feed"
+	"github.com/leat-dev/leat/internal/store/journal"
+	"github.com/leat-dev/leat/internal/store/journal/memory"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -66,10 +70,10 @@ func want(tb testing.TB, events []event.Event) (visible string, texts map[string
 	for i := range events {
 		e := &events[i]
 		// A part of a message that has ended is before what was sent of the next one.
-		if m := t.Message(e.Message); e.Type == event.PartStart && e.Turn == turn {
+		if m := t.Message(e.Message); e.Type == event.PartStart && e.Turn == answertest.Turn {
 			takesBack = takesBack || m.Final
 		}
-		if m := t.Message(e.Message); e.Type == event.PartReplace && e.Turn == turn {
+		if m := t.Message(e.Message); e.Type == event.PartReplace && e.Turn == answertest.Turn {
 			p := m.Part(e.Part)
 			isSent := p.Kind == event.KindText || p.Kind == event.KindStatus && p.Final
 			takesBack = takesBack || isSent && !strings.HasPrefix(e.Text, p.Text(event.Text))
@@ -82,13 +86,13 @@ func want(tb testing.TB, events []event.Event) (visible string, texts map[string
 	for _, m := range t.Messages {
 		for _, p := range m.Parts {
 			for _, f := range transcript.Fields {
-				if m.Turn == turn && p.Len(f) > 0 {
+				if m.Turn == answertest.Turn && p.Len(f) > 0 {
 					texts[m.ID+"/"+p.ID+"."+f.Name()] = p.Text(f)
 				}
 			}
 		}
 	}
-	return t.Visible(turn), texts, takesBack
+	return t.Visible(answertest.Turn), texts, takesBack
 }
 
 // each calls fn with n logs, which are the same in each run.
@@ -102,7 +106,7 @@ func each(t *testing.T, n uint64, fn func(r *rand.Rand, events []event.Event, fi
 	}()
 	for ; seed < n; seed++ {
 		r := rand.New(rand.NewPCG(seed, 1))
-		events, first := generate(t, r)
+		events, first := answertest.Log(t, r)
 		fn(r, events, first)
 	}
 }
@@ -110,7 +114,7 @@ func each(t *testing.T, n uint64, fn func(r *rand.Rand, events []event.Event, fi
 // one reads a log event by event.
 func one(t testing.TB, events []event.Event, first, after int64, c *answertest.Client) *reading {
 	r := &reading{}
-	a := answer.New(turn, first, after)
+	a := answer.New(answertest.Turn, first, after)
 	for i := range events {
 		if events[i].Seq >= first {
 			c = r.take(t, a, c, events[i:i+1], events[i].Seq, false)
@@ -126,7 +130,7 @@ func TestLive(t *testing.T) {
 		f := open(t)
 		defer f.Release()
 		single, live := one(t, events, first, -1, answertest.New()), &reading{}
-		a, c := answer.New(turn, first, -1), answertest.New()
+		a, c := answer.New(answertest.Turn, first, -1), answertest.New()
 		for remaining := events; a.Upto() < int64(len(events)); {
 			n := min(len(remaining), r.IntN(8))
 			if err := f.Publish(remaining[:n]); err != nil {
@@ -190,7 +194,7 @@ func TestLive(t *testing.T) {
 
 // A client that resumes after any number gets the rest, from memory, from the log, and from a compacted log.
 func TestResume(t *testing.T) {
-	replaced := 0
+	merged := 0
 	each(t, 100, func(r *rand.Rand, events []event.Event, first int64) {
 		f := open(t)
 		defer f.Release()
@@ -200,13 +204,18 @@ func TestResume(t *testing.T) {
 		head, compacted := int64(len(events)), transcript.Compact(events)
 		single := one(t, events, first, -1, answertest.New())
 		final := single.whole()
+		unmerged := unmerge(t, events)
+		byNumber := map[int64]*answertest.Client{}
+		for _, c := range single.states {
+			byNumber[c.Number] = c
+		}
 		for _, c := range append([]*answertest.Client{answertest.New()}, single.states...) {
 			if got := one(t, events, first, c.Number, c).last; !got.HasEnded() {
 				t.Fatalf("after %d the answer has not ended", c.Number)
 			}
 			// From a feed.
 			fromFeed := &reading{}
-			a, d := answer.New(turn, first, c.Number), c
+			a, d := answer.New(answertest.Turn, first, c.Number), c
 			for a.Upto() < head {
 				end := head
 				if a.Upto() < a.Cut() {
@@ -218,13 +227,8 @@ func TestResume(t *testing.T) {
 			if d.String() != final {
 				t.Fatalf("after %d from the feed:\n%s\nwant\n%s", c.Number, d, final)
 			}
-			for i, s := range fromFeed.states {
-				if i == 0 && s.Number <= c.Number {
-					t.Fatalf("%d after %d", s.Number, c.Number)
-				}
-			}
 			// From a compacted log, which was not compacted yet when the first events of it were read.
-			a, d = answer.New(turn, first, c.Number), c
+			a, d = answer.New(answertest.Turn, first, c.Number), c
 			fromLog := &reading{}
 			from := int(first-1) + r.IntN(len(events)-int(first-1)+1)
 			if r.IntN(2) == 0 {
@@ -236,10 +240,22 @@ func TestResume(t *testing.T) {
 			if d.String() != final {
 				t.Fatalf("after %d, raw to %d, from the compacted log:\n%s\nwant\n%s", c.Number, from, d, final)
 			}
-			replaced += len(fromLog.states)
+			merged += len(fromLog.states)
+			// From a compacted log with its trace.
+			a, d = answer.New(answertest.Turn, first, c.Number), c
+			fromTrace := &reading{}
+			d = fromTrace.take(t, a, d, unmerged, head, false)
+			if d.String() != final {
+				t.Fatalf("after %d with the trace:\n%s\nwant\n%s", c.Number, d, final)
+			}
+			for _, s := range append(fromTrace.states, fromFeed.states...) {
+				if want := byNumber[s.Number]; !maps.Equal(s.Texts, want.Texts) {
+					t.Fatalf("at %d, resumed after %d: %q, want %q", s.Number, c.Number, s.Texts, want.Texts)
+				}
+			}
 		}
 	})
-	if replaced == 0 {
+	if merged == 0 {
 		t.Error("no client got anything of a compacted log")
 	}
 }
@@ -252,4 +268,49 @@ func join(pieces []answer.Piece) string {
 		}
 	}
 	return b.String()
+}
+
+// unmerge returns the events of the turn from a journal that has compacted its log and has the trace.
+func unmerge(t *testing.T, events []event.Event) []event.Event {
+	j := memory.New()
+	err := j.Append(t.Context(), journal.Batch{Conversation: "c", Create: true, Events: slices.Clone(events), Summary: &journal.Summary{ID: "c"}})
+	if err == nil {
+		err = j.Compact(t.Context(), "c", int64(len(events)))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := j.Read(t.Context(), "c", 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trace, err := j.Trace(t.Context(), "c", answertest.Turn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unmerged, ok := trace.Unmerge(slices.DeleteFunc(log.Events, func(e event.Event) bool { return e.Turn != answertest.Turn }))
+	if !ok {
+		t.Fatal("the trace is not that of the log")
+	}
+	return unmerged
+}
+
+// log is a journal with one conversation.
+type log []event.Event
+
+func (l log) Read(_ context.Context, _ string, after int64, _ int) (feed.Stretch, error) {
+	s := feed.Stretch{Epoch: "e", Head: int64(len(l))}
+	if after < s.Head {
+		s.Events = l[after:]
+	}
+	return s, nil
+}
+
+// open returns the feed of an empty conversation.
+func open(t *testing.T) *feed.Feed {
+	f, err := feed.NewRegistry(log(nil), feed.Config{}).Acquire(t.Context(), "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
 }

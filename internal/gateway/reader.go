@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -113,24 +114,23 @@ func (r *Reader) Next(ctx context.Context, c feed.Cursor, budget int) (*feed.Bat
 }
 
 // ReadLog reads about budget bytes of the conversation's events after a seq from the journal, and none that is not published yet. It also
-// returns the seq up to which they reach, which is after if there are none, and the seq up to which the log is compacted. A compacted event has
-// the place of the last one in it. It is for readers for which [feed.Feed.InOrder] returns false. They read on here up to the end of what is
-// compacted.
-func (r *Reader) ReadLog(ctx context.Context, after int64, budget int) (events []event.Event, upto, compacted int64, err error) {
+// returns the seq up to which they reach, which is after if there are none, and whether the log is compacted there. It is for readers for which
+// [feed.Feed.InOrder] returns false.
+func (r *Reader) ReadLog(ctx context.Context, after int64, budget int) (events []event.Event, upto int64, isCompacted bool, err error) {
 	if err := r.Check(ctx); err != nil {
-		return nil, after, 0, err
+		return nil, after, false, err
 	}
 	epoch, upto, _ := r.Cursor().Parse()
 	s, err := r.g.journal.Read(ctx, r.Conversation(), after, budget)
 	switch {
 	case err != nil:
-		return nil, after, 0, JournalError("read log", err)
+		return nil, after, false, JournalError("read log", err)
 	case s.Epoch != epoch:
 		err := fmt.Errorf("%w: %s: the log has another epoch", feed.ErrLost, r.Conversation())
 		r.Close(err)
-		return nil, after, 0, err
+		return nil, after, false, err
 	case s.Trimmed > after:
-		return nil, after, 0, fmt.Errorf("%w: events of %s after %d were removed", ErrNotFound, r.Conversation(), after)
+		return nil, after, false, fmt.Errorf("%w: events of %s after %d were removed", ErrNotFound, r.Conversation(), after)
 	}
 	n := 0
 	for n < len(s.Events) && s.Events[n].Seq <= upto {
@@ -139,8 +139,44 @@ func (r *Reader) ReadLog(ctx context.Context, after int64, budget int) (events [
 	if s.HasMore && n == len(s.Events) && n > 0 {
 		upto = s.Events[n-1].Seq
 	}
-	return s.Events[:n], upto, s.Compacted, nil
+	return s.Events[:n], upto, after < s.Compacted, nil
 }
+
+// ReadCompacted reads the events of a turn whose log is compacted. first is the seq of its first event. The events are those that were written,
+// as long as the journal has the trace of the turn. Later isMerged is true: an event contains earlier ones, and has the place of the last one.
+func (r *Reader) ReadCompacted(ctx context.Context, turn string, first int64) (events []event.Event, isMerged bool, err error) {
+	hasEnd := false
+	for after := first - 1; !hasEnd; {
+		page, upto, _, err := r.ReadLog(ctx, after, compactedPage)
+		if err != nil {
+			return nil, false, err
+		}
+		if upto == after {
+			break
+		}
+		after = upto
+		for i := range page {
+			if page[i].Turn == turn {
+				events = append(events, page[i])
+				hasEnd = hasEnd || page[i].Type == event.TurnEnd
+			}
+		}
+	}
+	trace, err := r.g.journal.Trace(ctx, r.Conversation(), turn)
+	if errors.Is(err, journal.ErrNotFound) {
+		return events, true, nil
+	}
+	if err != nil {
+		return nil, false, JournalError("read trace", err)
+	}
+	if written, ok := trace.Unmerge(events); ok {
+		return written, false, nil
+	}
+	return events, true, nil
+}
+
+// compactedPage is about how many bytes of a compacted log are read at once.
+const compactedPage = 1 << 20
 
 // HasOtherReaders reports whether another user than a principal reads a conversation now.
 func (g *Gateway) HasOtherReaders(p Principal, conversation string) bool {

@@ -1,10 +1,13 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
+	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/answer"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/transcript"
@@ -31,7 +34,7 @@ type Answer struct {
 // returns an error if Op, Flush or Tick fails, if ctx ends, or if the turn can't be read.
 //
 // It calls all functions from its own goroutine, one at a time. A turn that has ended has the same operations with the same numbers as a
-// running one, but appends of a compacted log are merged.
+// running one. When its trace has expired, they are merged.
 func (to Answer) Follow(ctx context.Context, gw *gateway.Gateway, p gateway.Principal, conversation, turn string, after int64) error {
 	s := answerReader{to: to, gw: gw, principal: p, turn: turn, after: after}
 	return Follower[bool]{
@@ -49,10 +52,9 @@ type answerReader struct {
 	turn      string
 	after     int64
 
-	answer    *answer.Answer // nil before the first read
-	first     int64          // seq of the turn's first event
-	epoch     string         // of the log
-	compacted int64          // seq up to which the log was compacted when the journal was read
+	answer *answer.Answer // nil before the first read
+	first  int64          // seq of the turn's first event
+	epoch  string         // of the log
 }
 
 // read passes all operations that are in a feed, and reports whether the turn has ended.
@@ -91,13 +93,10 @@ func (r *answerReader) step(ctx context.Context, f *gateway.Reader) (isFurther b
 	}
 	events, upto, ok := f.InOrder(after, end, batchSize)
 	isMerged := false
-	if !ok || after < r.compacted {
-		compacted := int64(0)
-		if events, upto, compacted, err = f.ReadLog(ctx, after, batchSize); err != nil {
+	if !ok {
+		if events, upto, isMerged, err = r.readLog(ctx, f, after); err != nil {
 			return false, err
 		}
-		isMerged = after < compacted
-		r.compacted = max(r.compacted, compacted)
 	}
 	if upto == after {
 		return false, nil
@@ -111,6 +110,24 @@ func (r *answerReader) step(ctx context.Context, f *gateway.Reader) (isFurther b
 		err = r.to.Flush()
 	}
 	return true, err
+}
+
+// readLog reads a batch from the journal: events as they were committed, or what a compacted log still has of the whole turn.
+func (r *answerReader) readLog(ctx context.Context, f *gateway.Reader, after int64) (events []event.Event, upto int64, isMerged bool, err error) {
+	events, upto, isCompacted, err := f.ReadLog(ctx, after, batchSize)
+	if err != nil || !isCompacted {
+		return events, upto, false, err
+	}
+	events, isMerged, err = f.ReadCompacted(ctx, r.turn, r.first)
+	if err != nil {
+		return nil, after, false, err
+	}
+	i, _ := slices.BinarySearchFunc(events, after+1, func(e event.Event, seq int64) int { return cmp.Compare(e.Seq, seq) })
+	events = events[i:]
+	if len(events) == 0 {
+		return nil, after, false, ErrNoTurn // it was removed since its first seq was looked up
+	}
+	return events, events[len(events)-1].Seq, isMerged, nil
 }
 
 // firstSeq returns the seq of the turn's first event. A turn that isn't in memory is looked up in the journal.

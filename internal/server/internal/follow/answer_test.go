@@ -3,6 +3,7 @@ package follow_test
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"testing"
 	"time"
 
@@ -31,6 +32,13 @@ func (j slow) Read(ctx context.Context, conversation string, after int64, limit 
 		r.Events, r.HasMore = r.Events[:3], true
 	}
 	return r, err
+}
+
+// untraced is a journal whose traces have expired.
+type untraced struct{ journal.Journal }
+
+func (untraced) Trace(context.Context, string, string) (journal.Trace, error) {
+	return journal.Trace{}, journal.ErrNotFound
 }
 
 // start starts a gateway with an agent on a journal. It is stopped at the end of the test, or by stop.
@@ -84,12 +92,13 @@ func read(t *testing.T, gw *gateway.Gateway, conversation, turn string, c *answe
 	return states
 }
 
-// An answer of a real agent is read live, after the log was compacted, and after a restart. Each time a client resumes after each number
-// that the live reading had.
+// An answer of a real agent is read live, after the log was compacted, and after a restart. Each time clients resume after
+// numbers that the live reading had.
 func TestAnswer(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) journal.Journal{
-		"memory": func(*testing.T) journal.Journal { return memory.New() },
-		"slow":   func(*testing.T) journal.Journal { return slow{memory.New()} },
+		"memory":   func(*testing.T) journal.Journal { return memory.New() },
+		"slow":     func(*testing.T) journal.Journal { return slow{memory.New()} },
+		"untraced": func(*testing.T) journal.Journal { return untraced{slow{memory.New()}} },
 		"sqlite": func(t *testing.T) journal.Journal {
 			j, err := sqlite.Open(sqlite.Options{Dir: t.TempDir(), Sync: sqlite.Normal, Logger: slog.New(slog.DiscardHandler)})
 			if err != nil {
@@ -114,17 +123,17 @@ func TestAnswer(t *testing.T) {
 			for _, text := range []string{"help", "status", "tools", "ask", "long 200", "error"} {
 				turn := send(t, gw, c.ID, text)
 				live[turn] = read(t, gw, c.ID, turn, answertest.New())
-				check(t, gw, c.ID, turn, live[turn])
+				check(t, gw, c.ID, turn, live[turn], false)
 			}
 			compact(t, gw, c.ID) // the tail of the feed still has the original events
 			for turn, states := range live {
-				check(t, gw, c.ID, turn, states)
+				check(t, gw, c.ID, turn, states, false)
 			}
 			// Only the compacted log has the events.
 			stop()
 			gw, _ = start(t, j, demo.New(demo.Config{}))
 			for turn, states := range live {
-				check(t, gw, c.ID, turn, states)
+				check(t, gw, c.ID, turn, states, name == "untraced")
 			}
 		})
 	}
@@ -185,20 +194,31 @@ func TestLongAnswer(t *testing.T) {
 		t.Fatalf("%d replaces, %d events", final.Needless, final.Number)
 	}
 	compact(t, gw, c.ID)
-	check(t, gw, c.ID, turn, append(live[:4:4], live[len(live)/2], live[len(live)-10], live[len(live)-1]))
+	check(t, gw, c.ID, turn, append(live[:4:4], live[len(live)/2], live[len(live)-10], live[len(live)-1]), false)
 }
 
-// check reads an answer again, from its beginning and after each of the states of another reading, and compares it with the transcript.
-func check(t *testing.T, gw *gateway.Gateway, conversation, turn string, states []*answertest.Client) {
+// check reads an answer again, from its beginning and after many of the states of another reading, and compares it with the transcript. Unless
+// isMerged, each operation is in both readings.
+func check(t *testing.T, gw *gateway.Gateway, conversation, turn string, states []*answertest.Client, isMerged bool) {
 	t.Helper()
+	byNumber := map[int64]*answertest.Client{}
+	for _, c := range states {
+		byNumber[c.Number] = c
+	}
 	final := states[len(states)-1]
 	if final.Outcome == "" {
 		t.Fatal("the answer has no outcome")
 	}
-	for _, c := range states {
+	for i := 0; i < len(states); i += 1 + len(states)/40 {
+		c := states[i]
 		again := read(t, gw, conversation, turn, c)
 		if got := again[len(again)-1]; got.String() != final.String() {
 			t.Fatalf("after %d:\n%s\nwant\n%s", c.Number, got, final)
+		}
+		for _, got := range again {
+			if want := byNumber[got.Number]; !isMerged && want != nil && (!maps.Equal(got.Texts, want.Texts) || got.Needless != want.Needless) {
+				t.Fatalf("after %d, resumed after %d:\n%s\nwant\n%s", got.Number, c.Number, got, want)
+			}
 		}
 	}
 	texts := 0

@@ -1,18 +1,18 @@
-package answer_test
+package answertest
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/leat-dev/leat/event"
-	"github.com/leat-dev/leat/internal/store/feed"
 	"github.com/leat-dev/leat/transcript"
 )
 
-// The turn whose answer is read, and another one that runs inside it.
-const turn, inner = "turn", "inner"
+// Turn is the turn of a [Log] whose answer is read. Another turn may run inside it.
+const Turn = "turn"
+
+const inner = "inner"
 
 // generator writes random logs of a conversation in which two turns run.
 type generator struct {
@@ -24,20 +24,20 @@ type generator struct {
 	serial int
 }
 
-// generate returns a log with the events of a turn that has ended, and the seq of the turn's first event.
-func generate(t testing.TB, r *rand.Rand) (events []event.Event, first int64) {
+// Log returns a random log with the events of a turn that has ended, and the seq of the turn's first event.
+func Log(t testing.TB, r *rand.Rand) (events []event.Event, first int64) {
 	g := &generator{r: r}
 	for range r.IntN(3) {
 		g.add(t, event.Event{Type: event.MessageAdd, Message: g.id("user"), Body: &event.Body{Role: event.User, Parts: []event.Part{{Kind: event.KindText, Text: "hi"}}}})
 	}
 	first = int64(len(g.events)) + 1
 	if r.IntN(2) == 0 {
-		g.add(t, event.Event{Type: event.TurnQueue, Turn: turn, Body: &event.Body{Agent: "a"}})
-		g.add(t, event.Event{Type: event.MessageUpdate, Turn: turn, Message: "user1", Body: &event.Body{MessageState: event.MessageQueued}})
+		g.add(t, event.Event{Type: event.TurnQueue, Turn: Turn, Body: &event.Body{Agent: "a"}})
+		g.add(t, event.Event{Type: event.MessageUpdate, Turn: Turn, Message: "user1", Body: &event.Body{MessageState: event.MessageQueued}})
 	}
-	g.add(t, event.Event{Type: event.TurnStart, Turn: turn, Body: &event.Body{Agent: "a"}})
+	g.add(t, event.Event{Type: event.TurnStart, Turn: Turn, Body: &event.Body{Agent: "a"}})
 	if r.IntN(3) == 0 {
-		g.add(t, event.Event{Type: event.TurnStart, Turn: inner, Body: &event.Body{Agent: "b", Parent: turn}})
+		g.add(t, event.Event{Type: event.TurnStart, Turn: inner, Body: &event.Body{Agent: "b", Parent: Turn}})
 	}
 	for n := r.IntN(80); len(g.events) < n; {
 		g.step(t)
@@ -46,7 +46,7 @@ func generate(t testing.TB, r *rand.Rand) (events []event.Event, first int64) {
 	if end.Outcome == event.Failed {
 		end.Error = &event.Error{Code: "boom", Message: "it broke"}
 	}
-	g.add(t, event.Event{Type: event.TurnEnd, Turn: turn, Body: &end})
+	g.add(t, event.Event{Type: event.TurnEnd, Turn: Turn, Body: &end})
 	return g.events, first
 }
 
@@ -66,7 +66,7 @@ func (g *generator) add(t testing.TB, e event.Event) {
 
 // step adds an event of either turn.
 func (g *generator) step(t testing.TB) {
-	of := turn
+	of := Turn
 	if g.folded.Turn(inner) != nil && g.r.IntN(4) == 0 {
 		of = inner
 	}
@@ -104,7 +104,7 @@ func (g *generator) about(t testing.TB, of string) {
 	case n == 1:
 		title := g.id("title")
 		g.add(t, event.Event{Type: event.ConversationUpdate, Body: &event.Body{Title: &title}})
-	case of != turn:
+	case of != Turn:
 	case n == 2:
 		id := g.id("request")
 		if len(g.open) > 0 && g.r.IntN(3) == 0 {
@@ -112,12 +112,12 @@ func (g *generator) about(t testing.TB, of string) {
 		} else {
 			g.open = append(g.open, id)
 		}
-		g.add(t, event.Event{Type: event.TurnWait, Turn: turn, Body: &event.Body{Request: &event.Request{ID: id, Kind: event.RequestInput}}})
+		g.add(t, event.Event{Type: event.TurnWait, Turn: Turn, Body: &event.Body{Request: &event.Request{ID: id, Kind: event.RequestInput}}})
 	case len(g.closed) > 0 && g.r.IntN(3) == 0: // answered again
-		g.add(t, event.Event{Type: event.TurnResume, Turn: turn, Body: &event.Body{Answer: &event.Answer{ID: g.closed[0], Text: "no"}}})
+		g.add(t, event.Event{Type: event.TurnResume, Turn: Turn, Body: &event.Body{Answer: &event.Answer{ID: g.closed[0], Text: "no"}}})
 	case len(g.open) > 0:
 		i := g.r.IntN(len(g.open))
-		g.add(t, event.Event{Type: event.TurnResume, Turn: turn, Body: &event.Body{Answer: &event.Answer{ID: g.open[i], Text: "yes"}}})
+		g.add(t, event.Event{Type: event.TurnResume, Turn: Turn, Body: &event.Body{Answer: &event.Answer{ID: g.open[i], Text: "yes"}}})
 		g.closed = append(g.closed, g.open[i])
 		g.open = append(g.open[:i], g.open[i+1:]...)
 	}
@@ -189,24 +189,4 @@ func (g *generator) message(t testing.TB, m *transcript.Message) {
 func (g *generator) text() string {
 	words := []string{"a", "bc", " ", "é", "two words", "\n", "日本"}
 	return words[g.r.IntN(len(words))]
-}
-
-// log is a journal with one conversation.
-type log []event.Event
-
-func (l log) Read(_ context.Context, _ string, after int64, _ int) (feed.Stretch, error) {
-	s := feed.Stretch{Epoch: "e", Head: int64(len(l))}
-	if after < s.Head {
-		s.Events = l[after:]
-	}
-	return s, nil
-}
-
-// open returns the feed of an empty conversation.
-func open(t *testing.T) *feed.Feed {
-	f, err := feed.NewRegistry(log(nil), feed.Config{}).Acquire(t.Context(), "c")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
 }
