@@ -20,25 +20,25 @@ type Op struct {
 
 // Answer is the answer of one turn up to a seq of the log.
 type Answer struct {
-	turn  string
-	first int64 // seq of the turn's first event
-	cut   int64 // seq of the last event that the client has
-	upto  int64 // seq up to which events were applied
-	exact int64 // seq up to which it has the log without anything that was merged with a later event
-	fold  transcript.Transcript
+	turn      string
+	firstSeq  int64 // seq of the turn's first event
+	resumeSeq int64 // seq of the last event that the client has
+	upto      int64 // seq up to which events were applied
+	exact     int64 // seq up to which it has the log without anything that was merged with a later event
+	fold      transcript.Transcript
 }
 
-// New returns an answer without content, for a turn whose first event has the seq first. A new client has nothing: after is -1. A client that
+// New returns an answer without content, for a turn whose first event has the seq firstSeq. A new client has nothing: after is -1. A client that
 // resumes has received the operations up to the number after.
-func New(turn string, first, after int64) *Answer {
-	return &Answer{turn: turn, first: first, cut: first + after, upto: first - 1, exact: first - 1}
+func New(turn string, firstSeq, after int64) *Answer {
+	return &Answer{turn: turn, firstSeq: firstSeq, resumeSeq: firstSeq + after, upto: firstSeq - 1, exact: firstSeq - 1}
 }
 
 // Upto returns the seq up to which the answer has the log.
 func (a *Answer) Upto() int64 { return a.upto }
 
-// Cut returns the seq of the last event that the client has. A reader that merges neighbouring appends doesn't merge across it.
-func (a *Answer) Cut() int64 { return a.cut }
+// ResumeSeq returns the seq of the last event that the client has. A reader that merges neighbouring appends doesn't merge across it.
+func (a *Answer) ResumeSeq() int64 { return a.resumeSeq }
 
 // Turn returns the turn, or nil if it has not begun.
 func (a *Answer) Turn() *transcript.Turn { return a.fold.Turn(a.turn) }
@@ -66,7 +66,7 @@ func (a *Answer) Apply(events []event.Event, upto int64, isMerged bool, yield fu
 			return err
 		}
 		a.advance(e.Seq, isMerged)
-		if op == nil || e.Seq <= a.cut {
+		if op == nil || e.Seq <= a.resumeSeq {
 			continue
 		}
 		if err := yield(op); err != nil {
@@ -98,7 +98,7 @@ func (a *Answer) apply(e *event.Event) (*Op, error) {
 	if err := a.fold.Apply(e); err != nil {
 		return nil, err
 	}
-	op := &Op{Number: e.Seq - a.first, Event: *e}
+	op := &Op{Number: e.Seq - a.firstSeq, Event: *e}
 	switch e.Type {
 	case event.PartAppend, event.PartReplace:
 		return a.change(op, before), nil
@@ -114,7 +114,7 @@ func (a *Answer) apply(e *event.Event) (*Op, error) {
 func (a *Answer) change(op *Op, before string) *Op {
 	text := a.text(&op.Event)
 	// Of an event that the client may have in part, it has what is here only if nothing was merged up to the cut.
-	isKnown := op.FirstSeq() > a.cut || a.exact >= a.cut
+	isKnown := op.FirstSeq() > a.resumeSeq || a.exact >= a.resumeSeq
 	op.MergedFrom, op.Note, op.Extend, op.History = 0, "", false, nil
 	if !isKnown || !strings.HasPrefix(text, before) {
 		op.Type, op.Offset, op.Text = event.PartReplace, 0, text

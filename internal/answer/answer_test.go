@@ -20,10 +20,10 @@ import (
 
 // reading is one way to read an answer.
 type reading struct {
-	states []*answertest.Client // after each operation
-	said   []string             // what an Appender has returned up to each operation
-	last   *answer.Answer
-	append answer.Appender
+	states   []*answertest.Client // after each operation
+	appended []string             // what an Appender has returned up to each operation
+	last     *answer.Answer
+	appender answer.Appender
 }
 
 // take applies events to an answer, for a client that has what c has.
@@ -41,16 +41,16 @@ func (r *reading) take(t testing.TB, a *answer.Answer, c *answertest.Client, eve
 		if !slices.Equal(c.Open, open) {
 			return fmt.Errorf("open requests %q, want %q", c.Open, open)
 		}
-		said := ""
-		if n := len(r.said); n > 0 {
-			said = r.said[n-1]
+		appended := ""
+		if n := len(r.appended); n > 0 {
+			appended = r.appended[n-1]
 		}
-		for _, p := range r.append.Next(a, op) {
+		for _, p := range r.appender.Next(a, op) {
 			if !p.IsReasoning {
-				said += p.Text
+				appended += p.Text
 			}
 		}
-		r.states, r.said = append(r.states, c), append(r.said, said)
+		r.states, r.appended = append(r.states, c), append(r.appended, appended)
 		return nil
 	})
 	if err != nil {
@@ -156,8 +156,8 @@ func TestLive(t *testing.T) {
 			if !ok || single.states[j].String() != s.String() {
 				t.Fatalf("after %d a client has\n%s\nand event by event\n%s", s.Number, s, single.states[j])
 			}
-			if live.said[i] != single.said[j] {
-				t.Fatalf("after %d %q was said, and event by event %q", s.Number, live.said[i], single.said[j])
+			if live.appended[i] != single.appended[j] {
+				t.Fatalf("after %d %q was appended, and event by event %q", s.Number, live.appended[i], single.appended[j])
 			}
 		}
 		visible, texts, takesBack := want(t, events)
@@ -173,17 +173,17 @@ func TestLive(t *testing.T) {
 		if whole := join(a.Pieces()); whole != visible {
 			t.Fatalf("pieces %q, visible %q", whole, visible)
 		}
-		said := live.said[len(live.said)-1]
-		if live.append.IsContradicted() == strings.HasPrefix(visible, said) {
-			t.Fatalf("said %q, visible %q, contradicted %v", said, visible, live.append.IsContradicted())
+		appended := live.appended[len(live.appended)-1]
+		if live.appender.IsContradicted() == strings.HasPrefix(visible, appended) {
+			t.Fatalf("appended %q, visible %q, contradicted %v", appended, visible, live.appender.IsContradicted())
 		}
-		if live.append.IsContradicted() {
+		if live.appender.IsContradicted() {
 			taken++
 			if !takesBack {
-				t.Fatalf("%q was said, but only %q is final", said, visible)
+				t.Fatalf("%q was appended, but only %q is final", appended, visible)
 			}
-		} else if said != visible {
-			t.Fatalf("said %q, visible %q", said, visible)
+		} else if appended != visible {
+			t.Fatalf("appended %q, visible %q", appended, visible)
 		}
 	})
 	t.Logf("%d operations merged, %d contradictions", merged, taken)
@@ -218,8 +218,8 @@ func TestResume(t *testing.T) {
 			a, d := answer.New(answertest.Turn, first, c.Number), c
 			for a.Upto() < head {
 				end := head
-				if a.Upto() < a.Cut() {
-					end = a.Cut()
+				if a.Upto() < a.ResumeSeq() {
+					end = a.ResumeSeq()
 				}
 				batch, upto, _ := f.InOrder(a.Upto(), end, r.IntN(200))
 				d = fromFeed.take(t, a, d, batch, upto, false)

@@ -105,11 +105,13 @@ func (s *Appender) Next(a *Answer, op *Op) []Piece {
 		}
 		s.isSuspect = s.isSuspect || op.Type == event.PartReplace
 	}
+	// Other operations only append, or let more of the content through. So the texts are seldom compared, although they are long.
 	list := a.stretches()
 	if s.isSuspect && !beginsWith(list, s.visible.String()) {
 		return nil
 	}
 	s.isSuspect = false
+	// A walk over all parts and not only the changed one: the end of one part lets the next ones through.
 	var pieces []Piece
 	at := 0 // in the visible text
 	for _, part := range list {

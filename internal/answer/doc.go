@@ -3,7 +3,7 @@
 //
 // An [Answer] gets the events of a conversation in the order of its log and returns an [Op] for each one that changes the turn. Messages
 // follow each other in one answer, as they did in the turn. A text grows by appends that begin where the client's text ends. A replace that
-// takes text back is an operation of its own. A wait doesn't end an answer: a format whose response ends there sends the rest in the next
+// takes text back is a separate operation. A wait doesn't end an answer: a format whose response ends there sends the rest in the next
 // response, with [New] after the number of the wait.
 //
 // An [Appender] is for formats without an operation that takes text back. It buffers text that may still change.

@@ -114,13 +114,13 @@ func (r *Reader) Next(ctx context.Context, c feed.Cursor, budget int) (*feed.Bat
 }
 
 // ReadLog reads about budget bytes of the conversation's events after a seq from the journal, and none that is not published yet. It also
-// returns the seq up to which they reach, which is after if there are none, and whether the log is compacted there. It is for readers for which
+// returns the seq up to which they reach, and whether the log is compacted there. Without a further event that seq is after. It is for readers for which
 // [feed.Feed.InOrder] returns false.
 func (r *Reader) ReadLog(ctx context.Context, after int64, budget int) (events []event.Event, upto int64, isCompacted bool, err error) {
 	if err := r.Check(ctx); err != nil {
 		return nil, after, false, err
 	}
-	epoch, upto, _ := r.Cursor().Parse()
+	epoch, upto, _ := r.Cursor().Parse() // the journal may have events that aren't published yet
 	s, err := r.g.journal.Read(ctx, r.Conversation(), after, budget)
 	switch {
 	case err != nil:
@@ -142,11 +142,11 @@ func (r *Reader) ReadLog(ctx context.Context, after int64, budget int) (events [
 	return s.Events[:n], upto, after < s.Compacted, nil
 }
 
-// ReadCompacted reads the events of a turn whose log is compacted. first is the seq of its first event. The events are those that were written,
+// ReadCompacted reads the events of a turn whose log is compacted. firstSeq is the seq of its first event. The events are the original ones
 // as long as the journal has the trace of the turn. Later isMerged is true: an event contains earlier ones, and has the place of the last one.
-func (r *Reader) ReadCompacted(ctx context.Context, turn string, first int64) (events []event.Event, isMerged bool, err error) {
+func (r *Reader) ReadCompacted(ctx context.Context, turn string, firstSeq int64) (events []event.Event, isMerged bool, err error) {
 	hasEnd := false
-	for after := first - 1; !hasEnd; {
+	for after := firstSeq - 1; !hasEnd; {
 		page, upto, _, err := r.ReadLog(ctx, after, compactedPage)
 		if err != nil {
 			return nil, false, err
@@ -169,8 +169,8 @@ func (r *Reader) ReadCompacted(ctx context.Context, turn string, first int64) (e
 	if err != nil {
 		return nil, false, JournalError("read trace", err)
 	}
-	if written, ok := trace.Unmerge(events); ok {
-		return written, false, nil
+	if original, ok := trace.Unmerge(events); ok {
+		return original, false, nil
 	}
 	return events, true, nil
 }

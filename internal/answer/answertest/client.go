@@ -22,10 +22,10 @@ type Client struct {
 	// Needless is the number of replaces that took nothing back.
 	Needless int
 
-	parts []string // in the order in which they began
-	ended []string // messages and parts
-	tools map[string]event.PartState
-	phase string
+	parts    []string // in the order in which they began
+	endedIDs []string // messages and parts
+	tools    map[string]event.PartState
+	phase    string
 }
 
 // New returns a client that has nothing.
@@ -37,7 +37,7 @@ func New() *Client {
 func (c *Client) Clone() *Client {
 	d := *c
 	d.Texts, d.tools = maps.Clone(c.Texts), maps.Clone(c.tools)
-	d.Open, d.parts, d.ended = slices.Clone(c.Open), slices.Clone(c.parts), slices.Clone(c.ended)
+	d.Open, d.parts, d.endedIDs = slices.Clone(c.Open), slices.Clone(c.parts), slices.Clone(c.endedIDs)
 	return &d
 }
 
@@ -47,7 +47,7 @@ func (c *Client) String() string {
 	for _, k := range slices.Sorted(maps.Keys(c.Texts)) {
 		fmt.Fprintf(&b, "%s %q\n", k, c.Texts[k])
 	}
-	fmt.Fprintln(&b, "parts", c.parts, "tools", c.tools, "ended", slices.Sorted(slices.Values(c.ended)), "open", c.Open, "phase", c.phase, "outcome", c.Outcome)
+	fmt.Fprintln(&b, "parts", c.parts, "tools", c.tools, "ended", slices.Sorted(slices.Values(c.endedIDs)), "open", c.Open, "phase", c.phase, "outcome", c.Outcome)
 	return b.String()
 }
 
@@ -66,7 +66,7 @@ func (c *Client) Apply(op *answer.Op) error {
 	case event.MessageAdd:
 		for i, p := range b.Parts {
 			id := fmt.Sprint(op.Message, "/p", i+1)
-			c.set(id+".text", p.Text)
+			c.setText(id+".text", p.Text)
 			c.parts = append(c.parts, id)
 		}
 	case event.PartStart:
@@ -74,7 +74,7 @@ func (c *Client) Apply(op *answer.Op) error {
 	case event.PartUpdate:
 		c.tools[part] = b.State
 	case event.MessageEnd, event.PartEnd:
-		c.ended = append(c.ended, part)
+		c.endedIDs = append(c.endedIDs, part)
 	case event.TurnUpdate:
 		c.phase = b.Phase
 	case event.TurnWait:
@@ -95,16 +95,16 @@ func (c *Client) text(k string, op *answer.Op) error {
 		if strings.HasPrefix(op.Text, before) {
 			c.Needless++
 		}
-		c.set(k, op.Text)
+		c.setText(k, op.Text)
 	case op.Offset != int64(len(before)) || op.Text == "":
 		return fmt.Errorf("%q is appended at %d to %s, which has %d bytes", op.Text, op.Offset, k, len(before))
 	default:
-		c.set(k, before+op.Text)
+		c.setText(k, before+op.Text)
 	}
 	return nil
 }
 
-func (c *Client) set(k, text string) {
+func (c *Client) setText(k, text string) {
 	if c.Texts[k] = text; text == "" {
 		delete(c.Texts, k)
 	}

@@ -16,21 +16,21 @@ const inner = "inner"
 
 // generator writes random logs of a conversation in which two turns run.
 type generator struct {
-	r      *rand.Rand
-	events []event.Event
-	folded transcript.Transcript
-	open   []string // requests
-	closed []string // answered ones
-	serial int
+	r        *rand.Rand
+	events   []event.Event
+	folded   transcript.Transcript
+	open     []string // requests
+	answered []string // answered ones
+	serial   int
 }
 
 // Log returns a random log with the events of a turn that has ended, and the seq of the turn's first event.
-func Log(t testing.TB, r *rand.Rand) (events []event.Event, first int64) {
+func Log(t testing.TB, r *rand.Rand) (events []event.Event, firstSeq int64) {
 	g := &generator{r: r}
 	for range r.IntN(3) {
 		g.add(t, event.Event{Type: event.MessageAdd, Message: g.id("user"), Body: &event.Body{Role: event.User, Parts: []event.Part{{Kind: event.KindText, Text: "hi"}}}})
 	}
-	first = int64(len(g.events)) + 1
+	firstSeq = int64(len(g.events)) + 1
 	if r.IntN(2) == 0 {
 		g.add(t, event.Event{Type: event.TurnQueue, Turn: Turn, Body: &event.Body{Agent: "a"}})
 		g.add(t, event.Event{Type: event.MessageUpdate, Turn: Turn, Message: "user1", Body: &event.Body{MessageState: event.MessageQueued}})
@@ -47,7 +47,7 @@ func Log(t testing.TB, r *rand.Rand) (events []event.Event, first int64) {
 		end.Error = &event.Error{Code: "boom", Message: "it broke"}
 	}
 	g.add(t, event.Event{Type: event.TurnEnd, Turn: Turn, Body: &end})
-	return g.events, first
+	return g.events, firstSeq
 }
 
 func (g *generator) id(prefix string) string {
@@ -113,12 +113,12 @@ func (g *generator) about(t testing.TB, of string) {
 			g.open = append(g.open, id)
 		}
 		g.add(t, event.Event{Type: event.TurnWait, Turn: Turn, Body: &event.Body{Request: &event.Request{ID: id, Kind: event.RequestInput}}})
-	case len(g.closed) > 0 && g.r.IntN(3) == 0: // answered again
-		g.add(t, event.Event{Type: event.TurnResume, Turn: Turn, Body: &event.Body{Answer: &event.Answer{ID: g.closed[0], Text: "no"}}})
+	case len(g.answered) > 0 && g.r.IntN(3) == 0: // answered again
+		g.add(t, event.Event{Type: event.TurnResume, Turn: Turn, Body: &event.Body{Answer: &event.Answer{ID: g.answered[0], Text: "no"}}})
 	case len(g.open) > 0:
 		i := g.r.IntN(len(g.open))
 		g.add(t, event.Event{Type: event.TurnResume, Turn: Turn, Body: &event.Body{Answer: &event.Answer{ID: g.open[i], Text: "yes"}}})
-		g.closed = append(g.closed, g.open[i])
+		g.answered = append(g.answered, g.open[i])
 		g.open = append(g.open[:i], g.open[i+1:]...)
 	}
 }
@@ -152,6 +152,7 @@ func (g *generator) message(t testing.TB, m *transcript.Message) {
 	if p.Kind == event.KindTool {
 		e.Field = transcript.Fields[1+g.r.IntN(3)]
 	}
+	// Most operations are appends, several in a row, so that there is something to merge. A status is mostly replaced.
 	switch n := g.r.IntN(20); {
 	case p.Final:
 		if n > 0 {

@@ -19,6 +19,8 @@ import (
 // The stream is not resumable, as in the APIs. A failed write ends it, and the turn continues: its answer
 // is in the conversation. When the gateway restarts or the token expires, the client still gets an error
 // frame, because it is connected and would otherwise take the part for the whole answer.
+//
+// All operations that are there at once are one write, so a slow client gets fewer and larger ones.
 func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Principal, conversation, turn string, rq *request, to encoder) error {
 	response, writeErr := s.srv.OpenStream(w, r, http.StatusOK, server.EventStream)
 	metrics := s.viewers.Open()

@@ -22,6 +22,8 @@ func (t *Trace) Unmerge(compacted []event.Event) (events []event.Event, ok bool)
 			bySeq[e.Seq] = e
 		}
 	}
+	// A compacted log has the last text of each field, and the trace what each operation made of it: how long it was, and what was there before
+	// a replace. So the text of an operation is cut out of the text to which it belongs.
 	texts := t.texts(&merged)
 	ends := map[fieldKey]int64{} // lengths of the texts so far
 	var result transcript.Transcript
@@ -39,7 +41,7 @@ func (t *Trace) Unmerge(compacted []event.Event) (events []event.Event, ok bool)
 			}
 		}
 		if !isKept {
-			continue
+			continue // part of a later update, or a text that isn't known
 		}
 		if result.Apply(e) != nil {
 			return nil, false
@@ -66,6 +68,7 @@ func (t *Trace) texts(last *transcript.Transcript) map[int64]string {
 	for _, r := range t.Replacements {
 		removed[r.Seq] = r.Text
 	}
+	// From the last operation back to the first, because a replace says what was there before it.
 	texts, current := map[int64]string{}, map[fieldKey]string{}
 	for i := len(t.Commits) - 1; i >= 0; i-- {
 		c := &t.Commits[i]

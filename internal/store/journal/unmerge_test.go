@@ -40,7 +40,6 @@ func TestUnmerge(t *testing.T) {
 	}
 	without := func(seqs ...int) (events []event.Event) {
 		for _, e := range written {
-			e := e
 			if e.Seq == update.Seq {
 				e = update
 			}

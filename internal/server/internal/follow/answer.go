@@ -52,23 +52,24 @@ type answerReader struct {
 	turn      string
 	after     int64
 
-	answer *answer.Answer // nil before the first read
-	first  int64          // seq of the turn's first event
-	epoch  string         // of the log
+	answer   *answer.Answer // nil before the first read
+	firstSeq int64          // seq of the turn's first event
+	epoch    string         // of the log
 }
 
 // read passes all operations that are in a feed, and reports whether the turn has ended.
 func (r *answerReader) read(ctx context.Context, f *gateway.Reader) (hasEnded bool, seq int64, err error) {
-	first, err := r.firstSeq(ctx, f)
+	firstSeq, err := r.findFirst(ctx, f)
 	if err != nil {
 		return false, 0, err
 	}
 	epoch, _, _ := f.Cursor().Parse()
 	if r.answer == nil {
-		r.answer, r.first, r.epoch = answer.New(r.turn, first, r.after), first, epoch
-	} else if r.first != first || r.epoch != epoch {
+		r.answer, r.firstSeq, r.epoch = answer.New(r.turn, firstSeq, r.after), firstSeq, epoch
+	} else if r.firstSeq != firstSeq || r.epoch != epoch {
 		return false, 0, ErrNoTurn // the seqs are those of other events
 	}
+	// Everything is read here and not one batch for each commit, because the caller waits for the next commit.
 	for !r.answer.HasEnded() {
 		isFurther, err := r.step(ctx, f)
 		if err != nil {
@@ -81,15 +82,15 @@ func (r *answerReader) read(ctx context.Context, f *gateway.Reader) (hasEnded bo
 	return r.answer.HasEnded(), r.answer.Upto(), nil
 }
 
-// step reads one batch of events. It returns false if there is none.
+// step reads one batch of events. It returns false at the end of the log.
 func (r *answerReader) step(ctx context.Context, f *gateway.Reader) (isFurther bool, err error) {
 	if err := f.Check(ctx); err != nil {
 		return false, err
 	}
 	a := r.answer
 	after, end := a.Upto(), f.Head()
-	if after < a.Cut() {
-		end = a.Cut() // so that nothing is merged across it
+	if after < a.ResumeSeq() {
+		end = a.ResumeSeq() // so that nothing is merged across it
 	}
 	events, upto, ok := f.InOrder(after, end, batchSize)
 	isMerged := false
@@ -118,10 +119,11 @@ func (r *answerReader) readLog(ctx context.Context, f *gateway.Reader, after int
 	if err != nil || !isCompacted {
 		return events, upto, false, err
 	}
-	events, isMerged, err = f.ReadCompacted(ctx, r.turn, r.first)
+	events, isMerged, err = f.ReadCompacted(ctx, r.turn, r.firstSeq)
 	if err != nil {
 		return nil, after, false, err
 	}
+	// The log may have been compacted after its first events were read.
 	i, _ := slices.BinarySearchFunc(events, after+1, func(e event.Event, seq int64) int { return cmp.Compare(e.Seq, seq) })
 	events = events[i:]
 	if len(events) == 0 {
@@ -130,8 +132,8 @@ func (r *answerReader) readLog(ctx context.Context, f *gateway.Reader, after int
 	return events, events[len(events)-1].Seq, isMerged, nil
 }
 
-// firstSeq returns the seq of the turn's first event. A turn that isn't in memory is looked up in the journal.
-func (r *answerReader) firstSeq(ctx context.Context, f *gateway.Reader) (seq int64, err error) {
+// findFirst returns the seq of the turn's first event. A turn that isn't in memory is looked up in the journal.
+func (r *answerReader) findFirst(ctx context.Context, f *gateway.Reader) (seq int64, err error) {
 	find := func(t *transcript.Transcript) bool {
 		if turn := t.Turn(r.turn); turn != nil {
 			seq = turn.FirstSeq

@@ -2,6 +2,7 @@ package follow_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"testing"
@@ -195,6 +196,35 @@ func TestLongAnswer(t *testing.T) {
 	}
 	compact(t, gw, c.ID)
 	check(t, gw, c.ID, turn, append(live[:4:4], live[len(live)/2], live[len(live)-10], live[len(live)-1]), false)
+}
+
+// A turn that a truncate has removed has no answer, whether its events are still in memory or not.
+func TestRemovedTurn(t *testing.T) {
+	j := memory.New()
+	t.Cleanup(func() {
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	gw, stop := start(t, j, demo.New(demo.Config{}))
+	c, _, err := gw.Create(t.Context(), admin, gateway.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn := send(t, gw, c.ID, "status")
+	read(t, gw, c.ID, turn, answertest.New())
+	if _, err := gw.Do(t.Context(), admin, c.ID, gateway.Command{Type: gateway.CommandTruncate}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		err := follow.Answer{Op: func(*answer.Answer, *answer.Op) error { return nil }}.Follow(t.Context(), gw, admin, c.ID, turn, -1)
+		if !errors.Is(err, follow.ErrNoTurn) {
+			t.Errorf("error %v", err)
+		}
+		compact(t, gw, c.ID)
+		stop()
+		gw, stop = start(t, j, demo.New(demo.Config{}))
+	}
 }
 
 // check reads an answer again, from its beginning and after many of the states of another reading, and compares it with the transcript. Unless
