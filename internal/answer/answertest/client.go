@@ -14,6 +14,9 @@ import (
 )
 
 // Client is what a client has of an answer. Two clients that have the same have the same String.
+//
+// It is strict: it refuses a number that doesn't increase, an append that doesn't begin where its text ends, and an empty append. A writer
+// may rely on that.
 type Client struct {
 	Number  int64             // of the last operation, or -1
 	Texts   map[string]string // those that are not empty, by message, part and field
@@ -28,7 +31,7 @@ type Client struct {
 	phase    string
 }
 
-// New returns a client that has nothing.
+// New returns a client that has nothing. Its number is that with which a reading of the whole answer begins.
 func New() *Client {
 	return &Client{Number: -1, Texts: map[string]string{}, tools: map[string]event.PartState{}}
 }
@@ -63,6 +66,7 @@ func (c *Client) Apply(op *answer.Op) error {
 		return c.text(part+"."+op.Field.Name(), op)
 	case event.MessageUpdate:
 		return errors.New("the state of a user's message is not part of an answer")
+	// The parts of a whole message get the ids that the transcript gives them.
 	case event.MessageAdd:
 		for i, p := range b.Parts {
 			id := fmt.Sprint(op.Message, "/p", i+1)

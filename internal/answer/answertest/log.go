@@ -16,15 +16,18 @@ const inner = "inner"
 
 // generator writes random logs of a conversation in which two turns run.
 type generator struct {
-	r        *rand.Rand
-	events   []event.Event
-	folded   transcript.Transcript
-	open     []string // requests
-	answered []string // answered ones
-	serial   int
+	r           *rand.Rand
+	events      []event.Event
+	folded      transcript.Transcript
+	open        []string // requests
+	answeredIDs []string // answered ones
+	serial      int
 }
 
 // Log returns a random log with the events of a turn that has ended, and the seq of the turn's first event.
+//
+// Its texts grow at the same time, are replaced and retracted, and begin after a message has ended. Requests are asked and answered again. Some
+// logs have a turn inside the turn, and all have events that are not part of an answer.
 func Log(t testing.TB, r *rand.Rand) (events []event.Event, firstSeq int64) {
 	g := &generator{r: r}
 	for range r.IntN(3) {
@@ -113,12 +116,12 @@ func (g *generator) about(t testing.TB, of string) {
 			g.open = append(g.open, id)
 		}
 		g.add(t, event.Event{Type: event.TurnWait, Turn: Turn, Body: &event.Body{Request: &event.Request{ID: id, Kind: event.RequestInput}}})
-	case len(g.answered) > 0 && g.r.IntN(3) == 0: // answered again
-		g.add(t, event.Event{Type: event.TurnResume, Turn: Turn, Body: &event.Body{Answer: &event.Answer{ID: g.answered[0], Text: "no"}}})
+	case len(g.answeredIDs) > 0 && g.r.IntN(3) == 0: // answered again
+		g.add(t, event.Event{Type: event.TurnResume, Turn: Turn, Body: &event.Body{Answer: &event.Answer{ID: g.answeredIDs[0], Text: "no"}}})
 	case len(g.open) > 0:
 		i := g.r.IntN(len(g.open))
 		g.add(t, event.Event{Type: event.TurnResume, Turn: Turn, Body: &event.Body{Answer: &event.Answer{ID: g.open[i], Text: "yes"}}})
-		g.answered = append(g.answered, g.open[i])
+		g.answeredIDs = append(g.answeredIDs, g.open[i])
 		g.open = append(g.open[:i], g.open[i+1:]...)
 	}
 }

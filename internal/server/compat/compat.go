@@ -137,19 +137,20 @@ func (s *surface) handler(a api) server.Handler {
 // The header X-Should-Retry is known to the official clients of both APIs, which otherwise repeat a
 // request after a 5xx.
 func (s *surface) answer(w http.ResponseWriter, r *http.Request, p gateway.Principal, conversation, turn string, rq *request, to encoder) error {
-	var whole *answer.Answer
-	err := follow.Answer{Op: func(a *answer.Answer, _ *answer.Op) error { whole = a; return nil }}.Follow(r.Context(), s.gw, p, conversation, turn, -1)
+	// The operations don't matter here: what was taken back, or asked and answered, is not part of a whole answer.
+	var reply *answer.Answer
+	err := follow.Answer{Op: func(a *answer.Answer, _ *answer.Op) error { reply = a; return nil }}.Follow(r.Context(), s.gw, p, conversation, turn, -1)
 	if err != nil {
 		return err
 	}
-	ended := whole.Turn()
-	if e := failed(ended); e != nil {
+	state := reply.Turn()
+	if e := failed(state); e != nil {
 		if e.RetryAfter == 0 {
 			w.Header().Set("X-Should-Retry", "false") // the clients would run another turn by themselves
 		}
 		return e
 	}
-	server.WriteRawJSON(w, http.StatusOK, to.complete(nil, merged(whole.Pieces(), rq.silent), ended.Reason, ended.Usage))
+	server.WriteRawJSON(w, http.StatusOK, to.complete(nil, merged(reply.Pieces(), rq.silent), state.Reason, state.Usage))
 	return nil
 }
 

@@ -64,9 +64,9 @@ func keyOf(message, part, field string) fieldKey {
 // texts returns for the seq of each operation on a text the whole text to which it belongs: the one that the next replace removed, or the last
 // one. It returns none for a text that isn't known.
 func (t *Trace) texts(last *transcript.Transcript) map[int64]string {
-	removed := make(map[int64]string, len(t.Replacements))
+	replacedTexts := make(map[int64]string, len(t.Replacements))
 	for _, r := range t.Replacements {
-		removed[r.Seq] = r.Text
+		replacedTexts[r.Seq] = r.Text
 	}
 	// From the last operation back to the first, because a replace says what was there before it.
 	texts, current := map[int64]string{}, map[fieldKey]string{}
@@ -81,7 +81,7 @@ func (t *Trace) texts(last *transcript.Transcript) map[int64]string {
 		}
 		texts[c.Seq] = current[k]
 		if c.Type == event.PartReplace {
-			current[k] = removed[c.Seq]
+			current[k] = replacedTexts[c.Seq]
 		}
 	}
 	return texts

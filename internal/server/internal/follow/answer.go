@@ -38,7 +38,7 @@ type Answer struct {
 func (to Answer) Follow(ctx context.Context, gw *gateway.Gateway, p gateway.Principal, conversation, turn string, after int64) error {
 	s := answerReader{to: to, gw: gw, principal: p, turn: turn, after: after}
 	return Follower[bool]{
-		Read:  s.read,
+		Read:  s.readAll,
 		State: func(hasEnded bool) (bool, error) { return hasEnded, nil },
 		Tick:  to.Tick, Ticks: to.Ticks,
 	}.Follow(ctx, gw, p, conversation)
@@ -57,8 +57,8 @@ type answerReader struct {
 	epoch    string         // of the log
 }
 
-// read passes all operations that are in a feed, and reports whether the turn has ended.
-func (r *answerReader) read(ctx context.Context, f *gateway.Reader) (hasEnded bool, seq int64, err error) {
+// readAll passes all operations that are in a feed, and reports whether the turn has ended.
+func (r *answerReader) readAll(ctx context.Context, f *gateway.Reader) (hasEnded bool, seq int64, err error) {
 	firstSeq, err := r.findFirst(ctx, f)
 	if err != nil {
 		return false, 0, err
