@@ -126,7 +126,7 @@ func one(t testing.TB, events []event.Event, first, after int64, c *answertest.C
 // A feed merges what a slow reader has missed. That changes how many operations there are and not what a client has after a number.
 func TestLive(t *testing.T) {
 	merged, taken := 0, 0
-	each(t, 2000, func(r *rand.Rand, events []event.Event, first int64) {
+	each(t, 1000, func(r *rand.Rand, events []event.Event, first int64) {
 		f := open(t)
 		defer f.Release()
 		single, live := one(t, events, first, -1, answertest.New()), &reading{}
@@ -195,7 +195,7 @@ func TestLive(t *testing.T) {
 // A client that resumes after any number gets the rest, from memory, from the log, and from a compacted log.
 func TestResume(t *testing.T) {
 	merged := 0
-	each(t, 100, func(r *rand.Rand, events []event.Event, first int64) {
+	each(t, 60, func(r *rand.Rand, events []event.Event, first int64) {
 		f := open(t)
 		defer f.Release()
 		if err := f.Publish(events); err != nil {

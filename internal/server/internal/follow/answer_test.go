@@ -239,7 +239,7 @@ func check(t *testing.T, gw *gateway.Gateway, conversation, turn string, states 
 	if final.Outcome == "" {
 		t.Fatal("the answer has no outcome")
 	}
-	for i := 0; i < len(states); i += 1 + len(states)/40 {
+	for i := 0; i < len(states); i += 1 + len(states)/15 {
 		c := states[i]
 		again := read(t, gw, conversation, turn, c)
 		if got := again[len(again)-1]; got.String() != final.String() {
