@@ -16,6 +16,11 @@ import (
 type Op struct {
 	Number int64
 	event.Event
+	// IsReceived says that the client has the operation: its number is not above that with which the client resumes. A writer sends nothing for
+	// it.
+	IsReceived bool
+
+	isUnclear bool // what an earlier reading made of the text isn't known
 }
 
 // Answer is the answer of one turn up to a seq of the log.
@@ -52,8 +57,7 @@ func (a *Answer) HasEnded() bool {
 	return turn != nil && !turn.Unfinished()
 }
 
-// Apply adds the events that a log has after [Answer.Upto], up to another seq, and calls yield for each operation that the client doesn't have.
-// The events ascend in seq, and may be of other turns too. isMerged says that an event may contain earlier ones that have other events between
+// Apply adds the events that a log has after [Answer.Upto], up to another seq, and calls yield for each operation. The events ascend in seq, and may be of other turns too. isMerged says that an event may contain earlier ones that have other events between
 // them: the log is compacted there, and is read to the end of what is compacted before anything that isn't. During a call of yield the answer
 // has everything up to the operation.
 //
@@ -66,7 +70,7 @@ func (a *Answer) Apply(events []event.Event, upto int64, isMerged bool, yield fu
 			return err
 		}
 		a.advance(e.Seq, isMerged)
-		if op == nil || e.Seq <= a.resumeSeq {
+		if op == nil {
 			continue
 		}
 		if err := yield(op); err != nil {
@@ -98,7 +102,7 @@ func (a *Answer) apply(e *event.Event) (*Op, error) {
 	if err := a.fold.Apply(e); err != nil {
 		return nil, err
 	}
-	op := &Op{Number: e.Seq - a.firstSeq, Event: *e}
+	op := &Op{Number: e.Seq - a.firstSeq, Event: *e, IsReceived: e.Seq <= a.resumeSeq}
 	switch e.Type {
 	case event.PartAppend, event.PartReplace:
 		return a.change(op, before), nil
@@ -113,14 +117,16 @@ func (a *Answer) apply(e *event.Event) (*Op, error) {
 // change completes an operation on a text, which was before. It returns nil if the text is the same.
 func (a *Answer) change(op *Op, before string) *Op {
 	text := a.text(&op.Event)
-	// Of an event that the client may have in part, it has what is here only if nothing was merged up to the cut.
-	isKnown := op.FirstSeq() > a.resumeSeq || a.exact >= a.resumeSeq
+	// Of an event that the client may have in part, it has what is here only if nothing was merged up to where it resumes.
+	spans := a.exact < a.resumeSeq && op.FirstSeq() <= a.resumeSeq && op.Seq > a.resumeSeq
+	// A text that was replaced earlier may have been sent before that.
+	op.isUnclear = spans || a.exact < a.resumeSeq && op.IsReceived && op.Type == event.PartReplace && op.MergedFrom != 0
 	op.MergedFrom, op.Note, op.Extend, op.History = 0, "", false, nil
-	if !isKnown || !strings.HasPrefix(text, before) {
+	if spans || !strings.HasPrefix(text, before) {
 		op.Type, op.Offset, op.Text = event.PartReplace, 0, text
 		return op
 	}
-	if len(text) == len(before) {
+	if len(text) == len(before) && !op.isUnclear {
 		return nil
 	}
 	op.Type, op.Offset, op.Text = event.PartAppend, int64(len(before)), text[len(before):]

@@ -79,19 +79,21 @@ func (a *Answer) Pieces() []Piece {
 	return pieces
 }
 
-// Appender turns the operations of an answer into pieces that a client appends. The zero value is for a client that has nothing.
+// Appender turns the operations of an answer into pieces that a client appends. The zero value has returned nothing.
 type Appender struct {
 	visible strings.Builder // the visible text of all pieces
 	// The text of each reasoning part in all pieces. Several parts may grow at the same time.
 	thoughts map[partKey]string
 	// The visible text may contradict that of the pieces: it was changed other than by an append.
 	isSuspect bool
+	// What earlier readings have appended isn't known.
+	isUnclear bool
 }
 
 type partKey struct{ message, part string }
 
-// Next returns what the client appends after an operation, which was the last one that was applied to a. It must get each operation. As long
-// as the visible text contradicts the pieces so far, it returns nothing.
+// Next returns what is appended after an operation, which was the last one that was applied to a. It must get each operation, also those that
+// the client has received, whose pieces the client has too. As long as the visible text contradicts the pieces so far, it returns nothing.
 //
 // A replaced text doesn't contradict the pieces if it begins with what they have of it. Reasoning that is replaced stays as it is, because it
 // is not part of the visible text.
@@ -104,10 +106,11 @@ func (s *Appender) Next(a *Answer, op *Op) []Piece {
 			return nil
 		}
 		s.isSuspect = s.isSuspect || op.Type == event.PartReplace
+		s.isUnclear = s.isUnclear || op.isUnclear
 	}
 	// Other operations only append, or let more of the content through. So the texts are seldom compared, although they are long.
 	list := a.stretches()
-	if s.isSuspect && !beginsWith(list, s.visible.String()) {
+	if s.isUnclear || s.isSuspect && !beginsWith(list, s.visible.String()) {
 		return nil
 	}
 	s.isSuspect = false
@@ -132,8 +135,9 @@ func (s *Appender) Next(a *Answer, op *Op) []Piece {
 	return pieces
 }
 
-// IsContradicted reports whether the visible text doesn't begin with that of the pieces.
-func (s *Appender) IsContradicted() bool { return s.isSuspect }
+// IsContradicted reports whether the visible text doesn't begin with that of the pieces, or whether that isn't known, because the log was
+// compacted since the client received them.
+func (s *Appender) IsContradicted() bool { return s.isSuspect || s.isUnclear }
 
 // think returns the text of a reasoning part that no piece has.
 func (s *Appender) think(part *stretch) string {

@@ -4,7 +4,7 @@
 // An [Answer] gets the events of a conversation in the order of its log and returns an [Op] for each one that changes the turn. Messages
 // follow each other in one answer, as they did in the turn. A text grows by appends that begin where the client's text ends. A replace that
 // takes text back is a separate operation. A wait doesn't end an answer: a format whose response ends there sends the rest in the next
-// response, with [New] after the number of the wait.
+// response, as a client that resumes after the number of the wait.
 //
 // An [Appender] is for formats without an operation that takes text back. It buffers text that may still change.
 //
@@ -18,6 +18,7 @@
 //
 //   - Folded in their order, the operations result in the texts of the turn's transcript.
 //   - The operations after a number complete what a client has that received those up to the number, whatever was merged in either reading.
+//     The same holds for the pieces of an Appender, unless it reports a contradiction.
 //   - Only package transcript decides what an event does. This package compares texts only to find out how much of a replaced text remains.
 //   - The package is pure.
 package answer

@@ -8,8 +8,8 @@ import (
 )
 
 // Unmerge returns the events of the turn as they were written, from those of the compacted log. compacted are the turn's own, in ascending seq.
-// Missing are only updates that became part of a later update, and texts that were replaced and that the trace doesn't have. It returns false
-// if the trace is not that of the events.
+// Only updates that became part of a later update are missing. It returns false if the trace lacks a text that was replaced, or is not that of
+// the events.
 func (t *Trace) Unmerge(compacted []event.Event) (events []event.Event, ok bool) {
 	bySeq := make(map[int64]*event.Event, len(compacted))
 	var merged transcript.Transcript
@@ -27,21 +27,16 @@ func (t *Trace) Unmerge(compacted []event.Event) (events []event.Event, ok bool)
 	texts := t.texts(&merged)
 	ends := map[fieldKey]int64{} // lengths of the texts so far
 	var result transcript.Transcript
-	for _, c := range t.Commits {
-		e, isKept := bySeq[c.Seq]
-		if c.Type == event.PartAppend || c.Type == event.PartReplace {
-			k := keyOf(c.Message, c.Part, c.Field)
-			if c.Type == event.PartReplace {
-				delete(ends, k)
-			}
-			begin, text := ends[k], texts[c.Seq]
-			if isKept = c.End <= int64(len(text)) && begin <= c.End; isKept {
-				ends[k] = c.End
-				e = &event.Event{Seq: c.Seq, At: c.Arrival, Type: c.Type, Turn: t.Turn, Message: c.Message, Part: c.Part, Field: k.field, Offset: begin, Text: text[begin:c.End]}
+	for i := range t.Commits {
+		c := &t.Commits[i]
+		e := bySeq[c.Seq]
+		if c.changesText() {
+			if e = c.event(t.Turn, texts[c.Seq], ends); e == nil {
+				return nil, false
 			}
 		}
-		if !isKept {
-			continue // part of a later update, or a text that isn't known
+		if e == nil {
+			continue // part of a later update
 		}
 		if result.Apply(e) != nil {
 			return nil, false
@@ -51,38 +46,65 @@ func (t *Trace) Unmerge(compacted []event.Event) (events []event.Event, ok bool)
 	return events, sameTexts(&merged, &result)
 }
 
+// changesText reports whether the event was an operation on a text.
+func (c *TraceCommit) changesText() bool {
+	return c.Type == event.PartAppend || c.Type == event.PartReplace
+}
+
+// event returns the operation on a text, from the whole text to which it belongs and the lengths of the texts before it, which it updates. It
+// returns nil if the text is another one.
+func (c *TraceCommit) event(turn, text string, ends map[fieldKey]int64) *event.Event {
+	k := c.key()
+	begin := ends[k]
+	if c.Type == event.PartReplace {
+		begin = 0
+	}
+	if begin > c.End || c.End > int64(len(text)) {
+		return nil
+	}
+	ends[k] = c.End
+	return &event.Event{
+		Seq: c.Seq, At: c.Arrival, Type: c.Type, Turn: turn, Message: c.Message, Part: c.Part, Field: k.field, Offset: begin, Text: text[begin:c.End],
+	}
+}
+
 // fieldKey identifies a text.
 type fieldKey struct {
 	message, part string
 	field         event.Field
 }
 
-func keyOf(message, part, field string) fieldKey {
-	return fieldKey{message, part, event.Field(field)}
-}
+func (c *TraceCommit) key() fieldKey { return fieldKey{c.Message, c.Part, event.Field(c.Field)} }
 
 // texts returns for the seq of each operation on a text the whole text to which it belongs: the one that the next replace removed, or the last
-// one. It returns none for a text that isn't known.
+// one. It is empty if it isn't known.
 func (t *Trace) texts(last *transcript.Transcript) map[int64]string {
-	replacedTexts := make(map[int64]string, len(t.Replacements))
+	replacedTexts, room := make(map[int64]string, len(t.Replacements)), MaxReplaced
 	for _, r := range t.Replacements {
 		replacedTexts[r.Seq] = r.Text
+		room -= len(r.Text)
 	}
 	// From the last operation back to the first, because a replace says what was there before it.
 	texts, current := map[int64]string{}, map[fieldKey]string{}
 	for i := len(t.Commits) - 1; i >= 0; i-- {
 		c := &t.Commits[i]
-		if c.Type != event.PartAppend && c.Type != event.PartReplace {
+		if !c.changesText() {
 			continue
 		}
-		k := keyOf(c.Message, c.Part, c.Field)
+		k := c.key()
 		if _, ok := current[k]; !ok {
 			current[k] = textOf(last, k)
 		}
 		texts[c.Seq] = current[k]
-		if c.Type == event.PartReplace {
-			current[k] = replacedTexts[c.Seq]
+		if c.Type != event.PartReplace {
+			continue
 		}
+		// There is no entry for a text that was empty or the same, or for which there was no room.
+		text, ok := replacedTexts[c.Seq]
+		if same := current[k]; !ok && c.End <= int64(len(same)) && c.End <= int64(room) {
+			text = same[:c.End]
+		}
+		current[k] = text
 	}
 	return texts
 }

@@ -21,17 +21,17 @@ const batchSize = 256 << 10
 
 // Answer gets the operations of a turn's answer: first those that exist, then the others when they are committed.
 type Answer struct {
-	// Op receives an operation. The answer has everything up to it.
+	// Op gets an operation, also one that the client has received. The answer has everything up to it.
 	Op func(a *answer.Answer, op *answer.Op) error
-	// Flush is called after the last of several operations that were there at once. It may be nil.
+	// Flush is called after operations that were there at once. It may be nil.
 	Flush func() error
 	// Tick is called for each value of Ticks. Both may be nil.
 	Tick  func() error
 	Ticks <-chan time.Time
 }
 
-// Follow passes the operations of a turn after a number, and all of them if the number is -1. It returns nil after the end of the turn. It
-// returns an error if Op, Flush or Tick fails, if ctx ends, or if the turn can't be read.
+// Follow passes the operations of a turn. Those up to the number after are received already; it is -1 for a new client. Follow returns nil after
+// the end of the turn. It returns an error if Op, Flush or Tick fails, if ctx ends, or if the turn can't be read.
 //
 // It calls all functions from its own goroutine, one at a time. A turn that has ended has the same operations with the same numbers as a
 // running one. When its trace has expired, they are merged.
@@ -102,12 +102,8 @@ func (r *answerReader) step(ctx context.Context, f *gateway.Reader) (isFurther b
 	if upto == after {
 		return false, nil
 	}
-	count := 0
-	err = a.Apply(events, upto, isMerged, func(op *answer.Op) error {
-		count++
-		return r.to.Op(a, op)
-	})
-	if err == nil && count > 0 && r.to.Flush != nil {
+	err = a.Apply(events, upto, isMerged, func(op *answer.Op) error { return r.to.Op(a, op) })
+	if err == nil && r.to.Flush != nil {
 		err = r.to.Flush()
 	}
 	return true, err
