@@ -99,10 +99,10 @@ func (t *Trace) texts(last *transcript.Transcript) map[int64]string {
 		if c.Type != event.PartReplace {
 			continue
 		}
-		// There is no entry for a text that was empty or the same, or for which there was no room.
+		// An entry is missing for a text that was empty or the same, or for which there was no room.
 		text, ok := replacedTexts[c.Seq]
-		if same := current[k]; !ok && c.End <= int64(len(same)) && c.End <= int64(room) {
-			text = same[:c.End]
+		if next := current[k]; !ok && c.End <= int64(len(next)) && c.End <= int64(room) {
+			text = next[:c.End]
 		}
 		current[k] = text
 	}
