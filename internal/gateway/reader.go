@@ -2,8 +2,11 @@ package gateway
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync/atomic"
 
+	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/store/feed"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
@@ -109,6 +112,71 @@ func (r *Reader) Next(ctx context.Context, c feed.Cursor, budget int) (*feed.Bat
 		}
 	}
 }
+
+// ReadLog reads about budget bytes of the conversation's events after a seq from the journal, and none that is not published yet. It also
+// returns the seq up to which they reach, and whether the log is compacted there. Without a further event that seq is after. It is for readers for which
+// [feed.Feed.InOrder] returns false.
+func (r *Reader) ReadLog(ctx context.Context, after int64, budget int) (events []event.Event, upto int64, isCompacted bool, err error) {
+	if err := r.Check(ctx); err != nil {
+		return nil, after, false, err
+	}
+	epoch, upto, _ := r.Cursor().Parse() // the journal may have events that aren't published yet
+	s, err := r.g.journal.Read(ctx, r.Conversation(), after, budget)
+	switch {
+	case err != nil:
+		return nil, after, false, JournalError("read log", err)
+	case s.Epoch != epoch:
+		err := fmt.Errorf("%w: %s: the log has another epoch", feed.ErrLost, r.Conversation())
+		r.Close(err)
+		return nil, after, false, err
+	case s.Trimmed > after:
+		return nil, after, false, fmt.Errorf("%w: events of %s after %d were removed", ErrNotFound, r.Conversation(), after)
+	}
+	n := 0
+	for n < len(s.Events) && s.Events[n].Seq <= upto {
+		n++
+	}
+	if s.HasMore && n == len(s.Events) && n > 0 {
+		upto = s.Events[n-1].Seq
+	}
+	return s.Events[:n], upto, after < s.Compacted, nil
+}
+
+// ReadCompacted reads the events of a turn whose log is compacted. firstSeq is the seq of its first event. The events are the original ones
+// as long as the journal has the trace of the turn. Later isMerged is true: an event contains earlier ones, and has the place of the last one.
+func (r *Reader) ReadCompacted(ctx context.Context, turn string, firstSeq int64) (events []event.Event, isMerged bool, err error) {
+	hasEnd := false
+	for after := firstSeq - 1; !hasEnd; {
+		page, upto, _, err := r.ReadLog(ctx, after, compactedPage)
+		if err != nil {
+			return nil, false, err
+		}
+		if upto == after {
+			break
+		}
+		after = upto
+		for i := range page {
+			if page[i].Turn == turn {
+				events = append(events, page[i])
+				hasEnd = hasEnd || page[i].Type == event.TurnEnd
+			}
+		}
+	}
+	trace, err := r.g.journal.Trace(ctx, r.Conversation(), turn)
+	if errors.Is(err, journal.ErrNotFound) {
+		return events, true, nil
+	}
+	if err != nil {
+		return nil, false, JournalError("read trace", err)
+	}
+	if original, ok := trace.Unmerge(events); ok {
+		return original, false, nil
+	}
+	return events, true, nil
+}
+
+// compactedPage is about how many bytes of a compacted log are read at once.
+const compactedPage = 1 << 20
 
 // HasOtherReaders reports whether another user than a principal reads a conversation now.
 func (g *Gateway) HasOtherReaders(p Principal, conversation string) bool {

@@ -17,6 +17,7 @@ type Journal interface {
 	KeysAfter(ctx context.Context, prefix, after string, limit int) ([]journal.KeyValue, error)
 
 	Read(ctx context.Context, conversation string, after int64, limit int) (journal.Range, error)
+	Trace(ctx context.Context, conversation, turn string) (journal.Trace, error)
 	Conversation(ctx context.Context, id string) (journal.Summary, error)
 	Append(ctx context.Context, b journal.Batch) error
 	Conversations(ctx context.Context, q journal.Query) ([]journal.Summary, error)

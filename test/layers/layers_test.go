@@ -26,7 +26,7 @@ var layers = []struct {
 }{
 	{0, []string{"event", "sse", "web", "internal/base/..."}},
 	{1, []string{"transcript", "internal/voice/pcm", "internal/voice/sentence"}},
-	{2, []string{"dialect", "dialect/..."}},
+	{2, []string{"dialect", "dialect/...", "internal/answer", "internal/answer/..."}},
 	{3, []string{"internal/store/..."}},
 	{4, []string{"agent", "agent/...", "internal/service/...", "internal/voice", "internal/voice/..."}},
 	{5, []string{"internal/gateway", "internal/gateway/..."}},
@@ -41,7 +41,7 @@ var layers = []struct {
 }
 
 // pure are the packages without goroutines, clocks, randomness, sockets and files. They import each other only.
-var pure = []string{"event", "sse", "transcript", "dialect", "dialect/...", "internal/base/jsonscan", "internal/base/markup", "internal/base/signature", "internal/voice/pcm", "internal/voice/sentence"}
+var pure = []string{"event", "sse", "transcript", "dialect", "dialect/...", "internal/answer", "internal/base/jsonscan", "internal/base/markup", "internal/base/signature", "internal/voice/pcm", "internal/voice/sentence"}
 
 // impure are the packages of the standard library that pure packages must not import.
 var impure = []string{"context", "crypto/rand", "io/fs", "log", "log/slog", "math/rand", "math/rand/v2", "net", "net/http", "os", "os/exec", "os/signal", "runtime", "sync", "sync/atomic", "syscall"}

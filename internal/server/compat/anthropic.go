@@ -9,6 +9,7 @@ import (
 
 	"github.com/leat-dev/leat/dialect/anthropic"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/answer"
 	"github.com/leat-dev/leat/internal/server"
 )
 
@@ -65,10 +66,10 @@ func (e *anthropicEncoder) fail(b []byte, err *server.Error) []byte {
 
 // complete returns the message for a request without stream. Reasoning becomes a thinking block, at its
 // position between the texts.
-func (e *anthropicEncoder) complete(b []byte, pieces []piece, reason string, u *event.Usage) []byte {
+func (e *anthropicEncoder) complete(b []byte, pieces []answer.Piece, reason string, u *event.Usage) []byte {
 	blocks := make([]anthropic.Block, len(pieces))
 	for i, p := range pieces {
-		blocks[i] = anthropic.Block{Reasoning: p.reasoning, Text: p.text}
+		blocks[i] = anthropic.Block{Reasoning: p.IsReasoning, Text: p.Text}
 	}
 	return e.AppendMessage(b, blocks, reason, u)
 }

@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/answer"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/internal/follow"
 )
 
 const (
@@ -70,7 +72,7 @@ type encoder interface {
 	Ping(b []byte) []byte
 	End(b []byte, reason string, u *event.Usage) []byte
 	fail(b []byte, e *server.Error) []byte
-	complete(b []byte, pieces []piece, reason string, u *event.Usage) []byte
+	complete(b []byte, pieces []answer.Piece, reason string, u *event.Usage) []byte
 }
 
 // The steps are the same for both APIs: parse, find the agent, count the viewer, find or create the
@@ -135,21 +137,20 @@ func (s *surface) handler(a api) server.Handler {
 // The header X-Should-Retry is known to the official clients of both APIs, which otherwise repeat a
 // request after a 5xx.
 func (s *surface) answer(w http.ResponseWriter, r *http.Request, p gateway.Principal, conversation, turn string, rq *request, to encoder) error {
-	var last state
-	err := s.follow(r.Context(), p, conversation, turn, follower{State: func(current *state) (bool, error) {
-		last = *current
-		return current.hasEnded(), nil
-	}})
+	// The operations don't matter here: what was taken back, or asked and answered, is not part of a whole answer.
+	var reply *answer.Answer
+	err := follow.Answer{Op: func(a *answer.Answer, _ *answer.Op) error { reply = a; return nil }}.Follow(r.Context(), s.gw, p, conversation, turn, -1)
 	if err != nil {
 		return err
 	}
-	if e := failed(&last.turn); e != nil {
+	state := reply.Turn()
+	if e := failed(state); e != nil {
 		if e.RetryAfter == 0 {
 			w.Header().Set("X-Should-Retry", "false") // the clients would run another turn by themselves
 		}
 		return e
 	}
-	server.WriteRawJSON(w, http.StatusOK, to.complete(nil, merged(last.pieces, rq.silent), last.turn.Reason, last.turn.Usage))
+	server.WriteRawJSON(w, http.StatusOK, to.complete(nil, merged(reply.Pieces(), rq.silent), state.Reason, state.Usage))
 	return nil
 }
 

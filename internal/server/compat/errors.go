@@ -13,6 +13,7 @@ import (
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/internal/follow"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -38,7 +39,7 @@ func unknownModel(name string) error {
 
 // describe is [server.Describe] with this package's own errors.
 func describe(err error) *server.Error {
-	if errors.Is(err, errTurnGone) {
+	if errors.Is(err, follow.ErrNoTurn) {
 		return server.Errorf(http.StatusGone, server.ReasonNotFound, "the turn is no longer in its conversation")
 	}
 	return server.Describe(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leat-dev/leat/dialect/openaichat"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/answer"
 	"github.com/leat-dev/leat/internal/server"
 )
 
@@ -76,12 +77,15 @@ func (e *openaiEncoder) fail(b []byte, err *server.Error) []byte {
 
 // complete returns the completion for a request without stream. The format has one text and one reasoning,
 // so the pieces of each kind are joined.
-func (e *openaiEncoder) complete(b []byte, pieces []piece, reason string, u *event.Usage) []byte {
-	var thought []string
+func (e *openaiEncoder) complete(b []byte, pieces []answer.Piece, reason string, u *event.Usage) []byte {
+	var text strings.Builder
+	var thoughts []string
 	for _, p := range pieces {
-		if p.reasoning {
-			thought = append(thought, p.text)
+		if p.IsReasoning {
+			thoughts = append(thoughts, p.Text)
+		} else {
+			text.WriteString(p.Text)
 		}
 	}
-	return e.AppendCompletion(b, text(pieces), strings.Join(thought, event.JoinBlank), reason, u)
+	return e.AppendCompletion(b, text.String(), strings.Join(thoughts, event.JoinBlank), reason, u)
 }

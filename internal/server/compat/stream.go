@@ -1,11 +1,13 @@
 package compat
 
 import (
-	"context"
-	"errors"
+	"cmp"
 	"net/http"
+	"strings"
 	"time"
 
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/answer"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/internal/follow"
@@ -17,6 +19,8 @@ import (
 // The stream is not resumable, as in the APIs. A failed write ends it, and the turn continues: its answer
 // is in the conversation. When the gateway restarts or the token expires, the client still gets an error
 // frame, because it is connected and would otherwise take the part for the whole answer.
+//
+// All operations that are there at once are one write, so a slow client gets fewer and larger ones.
 func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Principal, conversation, turn string, rq *request, to encoder) error {
 	response, writeErr := s.srv.OpenStream(w, r, http.StatusOK, server.EventStream)
 	metrics := s.viewers.Open()
@@ -30,20 +34,28 @@ func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Princ
 		}
 		return writeErr
 	}
-	send := sender{to: to, silent: rq.silent}
 	buf := to.Start(nil)
 	err := write(buf)
 	if err == nil {
-		err = s.follow(r.Context(), p, conversation, turn, follower{
-			State: func(current *state) (bool, error) {
-				var ok bool
-				if buf, ok = send.next(buf[:0], current.pieces); current.hasEnded() {
-					buf = finish(buf, to, current, ok)
+		var appender answer.Appender
+		buf = buf[:0]
+		err = follow.Answer{
+			Op: func(a *answer.Answer, op *answer.Op) error {
+				buf = spell(buf, to, appender.Next(a, op), rq.silent)
+				switch op.Type {
+				case event.TurnWait:
+					buf = spell(buf, to, []answer.Piece{question(op.Body.Request)}, rq.silent)
+				case event.TurnEnd:
+					buf = finish(buf, to, a.Turn(), appender.IsContradicted())
 				}
-				return current.hasEnded(), write(buf)
+				return nil
+			},
+			Flush: func() error {
+				defer func() { buf = buf[:0] }()
+				return write(buf)
 			},
 			Tick: func() error { return write(to.Ping(nil)) }, Ticks: ticker.C,
-		})
+		}.Follow(r.Context(), s.gw, p, conversation, turn, -1)
 	}
 
 	if writeErr != nil || err == nil || r.Context().Err() != nil && !server.Restarting(err) && !isExpired(err) {
@@ -56,65 +68,50 @@ func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	return err
 }
 
-// finish ends the stream of an ended turn. ok reports that exactly the turn's text was sent.
-func finish(b []byte, to encoder, current *state, ok bool) []byte {
-	switch e := failed(&current.turn); {
+// spell appends pieces to a stream. With silent, it omits the reasoning.
+func spell(b []byte, to encoder, pieces []answer.Piece, silent bool) []byte {
+	for _, p := range pieces {
+		if !p.IsReasoning {
+			b = to.Text(b, p.Text)
+		} else if !silent {
+			b = to.Reasoning(b, p.Text)
+		}
+	}
+	return b
+}
+
+// question returns a request of a turn as reasoning. A client of these APIs can then see why the answer pauses, and it is not part of the
+// answer.
+func question(r *event.Request) answer.Piece {
+	text := cmp.Or(r.Prompt, strings.TrimSpace("The agent waits for "+string(r.Kind)+" "+r.Tool))
+	return answer.Piece{IsReasoning: true, Text: "\n\n[waiting for a person] " + text + "\n\n"}
+}
+
+// finish ends the stream of an ended turn. isContradicted reports that its text isn't the one that was sent.
+func finish(b []byte, to encoder, turn *transcript.Turn, isContradicted bool) []byte {
+	switch e := failed(turn); {
 	case e != nil:
 		return to.fail(b, e)
-	case !ok:
+	case isContradicted:
 		return to.fail(b, errReplaced)
 	}
-	return to.End(b, current.turn.Reason, current.turn.Usage)
+	return to.End(b, turn.Reason, turn.Usage)
 }
 
-// errTurnGone reports that the conversation no longer has a turn: it was truncated or trimmed away.
-var errTurnGone = errors.New("compat: turn no longer in the conversation")
-
-// state is a turn at one moment.
-type state struct {
-	turn   transcript.Turn
-	seq    int64 // of the log
-	pieces []piece
-}
-
-func (s *state) hasEnded() bool { return !s.turn.Unfinished() }
-
-// take reads the state from a transcript. It returns false if the transcript lacks a part of the turn.
+// merged joins neighbouring pieces of the same kind. With silent, it omits the reasoning.
 //
-// Open requests of the turn follow its content as reasoning.
-func (s *state) take(t *transcript.Transcript, turn string) bool {
-	u := t.Turn(turn)
-	if u == nil {
-		return false
-	}
-	// A feed keeps every running turn from its start, but may have trimmed an ended one.
-	if !u.Unfinished() && t.Earlier && (len(t.Messages) == 0 || t.Messages[0].Seq > u.FirstSeq) {
-		return false
-	}
-	s.turn, s.seq = *u, t.Seq
-	s.pieces = append(pieces(t.Messages, turn, s.hasEnded()), questions(u.Requests)...)
-	return true
-}
-
-type follower = follow.Follower[*state]
-
-// follow passes the states of a turn to a follower until it has enough or the turn can't be read.
-//
-// If the feed has trimmed the beginning of the turn, the transcript is read from the journal instead. The
-// variable current is new for each state, so a follower may keep it.
-func (s *surface) follow(ctx context.Context, p gateway.Principal, conversation, turn string, to follower) error {
-	to.Read = func(ctx context.Context, f *gateway.Reader) (*state, int64, error) {
-		current, isComplete := &state{}, false
-		f.View(func(t *transcript.Transcript) { isComplete = current.take(t, turn) })
-		if !isComplete {
-			if err := s.gw.ViewTranscript(ctx, p, conversation, func(t *transcript.Transcript) bool { isComplete = current.take(t, turn); return isComplete }); err != nil {
-				return nil, 0, err
-			}
+// Without it, an answer of many parts would have as many content blocks, which some clients show as
+// separate paragraphs.
+func merged(pieces []answer.Piece, silent bool) []answer.Piece {
+	var result []answer.Piece
+	for _, p := range pieces {
+		if n := len(result); p.IsReasoning && silent {
+			continue
+		} else if n > 0 && result[n-1].IsReasoning == p.IsReasoning {
+			result[n-1].Text += p.Text
+		} else {
+			result = append(result, p)
 		}
-		if !isComplete {
-			return nil, 0, errTurnGone
-		}
-		return current, current.seq, nil
 	}
-	return to.Follow(ctx, s.gw, p, conversation)
+	return result
 }

@@ -47,19 +47,19 @@ func (f *Feed) PollTail(c Cursor, budget int) (b *Batch, ok bool, err error) {
 	return f.recent(after, budget), true, nil
 }
 
-// InOrder returns the events after a seq in the order of the log, about budget bytes of them, and the seq up to which they reach. In them only
-// neighbouring appends to one text are merged, so that a reader may count what it has by the seqs of events, not of batches. It returns false
-// if the tail doesn't reach back to the seq. It never blocks.
-func (f *Feed) InOrder(after int64, budget int) (events []event.Event, upto int64, ok bool) {
+// InOrder returns the events after a seq in the order of the log, about budget bytes of them and none after the seq end, and the seq up to
+// which they reach. In them only neighbouring appends to one text are merged, so that a reader may count what it has by the seqs of events,
+// not of batches. It returns false if the tail doesn't reach back to the seq. It never blocks.
+func (f *Feed) InOrder(after, end int64, budget int) (events []event.Event, upto int64, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if after < f.tail.from || after > f.head || f.foreign(after) {
 		return nil, after, false
 	}
-	if after == f.head {
+	if after == f.head || after >= end {
 		return nil, after, true
 	}
-	upto = f.tail.upto(after, budget)
+	upto = min(f.tail.upto(after, budget), end)
 	return f.tail.inOrder(after, upto), upto, true
 }
 

@@ -201,7 +201,8 @@ type Term struct {
 type Trace struct {
 	Turn    string        `json:"turn"`
 	Commits []TraceCommit `json:"commits"`
-	// Replacements are the texts that a replace removed, oldest first, up to 256 KiB in total.
+	// Replacements are the texts that a replace removed, oldest first, up to [MaxReplaced] bytes in total. A replace by the same text is not
+	// among them.
 	Replacements []TraceReplace `json:"replaced,omitempty"`
 }
 
@@ -225,6 +226,9 @@ type TraceReplace struct {
 	Field   string `json:"field,omitempty"`
 	Text    string `json:"text"`
 }
+
+// MaxReplaced limits the replaced texts in the trace of a turn, in bytes.
+const MaxReplaced = 256 << 10
 
 // DefaultTraceRetention is how long traces are kept. It leaves time to investigate users' reports.
 const DefaultTraceRetention = 30 * 24 * time.Hour

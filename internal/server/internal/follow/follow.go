@@ -1,4 +1,5 @@
-// Package follow passes the states of a turn to code that needs each state as a whole, not its changes.
+// Package follow passes a turn to code that sends it on: its states, for code that needs each state as a whole, or the operations of its
+// answer.
 package follow
 
 import (

@@ -7,9 +7,6 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// maxReplaced limits the replaced texts in the trace of a turn, in bytes.
-const maxReplaced = 256 << 10
-
 // Trace adds recent events to a turn's trace, if it doesn't have them yet. The events need not be compacted, and the turn need not
 // have ended.
 func Trace(t *journal.Trace, recent []event.Event, commits []Commit, readCompacted func() ([]event.Event, error)) error {
@@ -67,7 +64,7 @@ func traces(before, recent []event.Event, commits []Commit) []journal.Trace {
 			var ok bool
 			if t, ok = at[e.Turn]; !ok {
 				t = len(result)
-				at[e.Turn], room = t, append(room, maxReplaced)
+				at[e.Turn], room = t, append(room, journal.MaxReplaced)
 				result = append(result, journal.Trace{Turn: e.Turn, Commits: make([]journal.TraceCommit, 0, len(recent)-i)})
 			}
 			current = &result[t]
