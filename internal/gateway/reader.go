@@ -151,7 +151,7 @@ func (r *Reader) ReadCompacted(ctx context.Context, turn string, firstSeq int64)
 		if err != nil {
 			return nil, false, err
 		}
-		if upto == after {
+		if upto <= after {
 			break
 		}
 		after = upto

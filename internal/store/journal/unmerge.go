@@ -99,7 +99,7 @@ func (t *Trace) texts(last *transcript.Transcript) map[int64]string {
 		if c.Type != event.PartReplace {
 			continue
 		}
-		// An entry is missing for a text that was empty or the same, or for which there was no room.
+		// An entry is missing for a text that was empty or the same, or that exceeded the limit.
 		text, ok := replacedTexts[c.Seq]
 		if next := current[k]; !ok && c.End <= int64(len(next)) && c.End <= int64(room) {
 			text = next[:c.End]

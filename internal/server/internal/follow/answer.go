@@ -99,7 +99,7 @@ func (r *answerReader) step(ctx context.Context, f *gateway.Reader) (isFurther b
 			return false, err
 		}
 	}
-	if upto == after {
+	if upto <= after {
 		return false, nil
 	}
 	err = a.Apply(events, upto, isMerged, func(op *answer.Op) error { return r.to.Op(a, op) })
