@@ -1,0 +1,119 @@
+// Which conversation a chat is.
+
+package vercel
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// idPrefix is the prefix of conversation ids that are derived from the ids of chats.
+const idPrefix = "chat-"
+
+// find returns the conversation of a principal's chat: its own conversation with that id, or the one whose id is derived from the chat's.
+func (s *surface) find(ctx context.Context, p gateway.Principal, chat string) (id string, isFound bool, err error) {
+	if isFound, err := s.isOwn(ctx, p, chat); isFound || err != nil {
+		return chat, isFound, err
+	}
+	if id, err = derivedID(p, chat); err != nil {
+		return "", false, err
+	}
+	isFound, err = s.isOwn(ctx, p, id)
+	return id, isFound, err
+}
+
+// open returns the conversation of a chat, and creates it if the chat is new. A chat that was deleted isn't created again, because a page that
+// still shows it would bring it back without its messages.
+func (s *surface) open(ctx context.Context, p gateway.Principal, chat, agent string) (string, error) {
+	id, isFound, err := s.find(ctx, p, chat)
+	if isFound || err != nil {
+		return id, err
+	}
+	if err := s.gw.Admits(agent); err != nil {
+		return "", err // refused, so don't create the conversation
+	}
+	ctx, cancel := server.CommandContext(ctx)
+	defer cancel()
+	_, _, err = s.gw.Create(ctx, p, gateway.CreateOptions{ID: id, Agent: agent})
+	if !errors.Is(err, gateway.ErrExists) {
+		return id, err
+	}
+	// Another request was faster, or the conversation was deleted.
+	if isFound, err := s.isOwn(ctx, p, id); isFound || err != nil {
+		return id, err
+	}
+	return "", server.Errorf(http.StatusGone, gateway.ReasonDeleted, "this chat was deleted; start a new one")
+}
+
+// isOwn reports whether a conversation exists and belongs to the caller. Conversations of others don't count, even if they are shared:
+// otherwise a user who guesses the id of a chat could plant a conversation under it.
+func (s *surface) isOwn(ctx context.Context, p gateway.Principal, id string) (bool, error) {
+	if id == "" || strings.HasPrefix(id, "$") {
+		return false, nil
+	}
+	c, err := s.gw.Conversation(ctx, p, gateway.ActionRead, id)
+	switch {
+	case errors.Is(err, gateway.ErrNotFound):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return c.Tenant == p.Tenant && c.Owner == p.Subject, nil
+}
+
+// derivedID returns the conversation id for a chat of a principal.
+func derivedID(p gateway.Principal, chat string) (string, error) {
+	h := sha256.New()
+	for _, part := range []string{p.Tenant, p.Subject, chat} {
+		// The length separates parts that would otherwise be ambiguous.
+		h.Write([]byte(strconv.Itoa(len(part)) + ":" + part))
+	}
+	return gateway.ConversationID(p.Tenant, idPrefix+hex.EncodeToString(h.Sum(nil)[:16]))
+}
+
+// unfinishedTurn returns the newest unfinished turn of a conversation, or "". Its answer is the last message of the chat.
+func (s *surface) unfinishedTurn(ctx context.Context, p gateway.Principal, conversation string) (turn string, err error) {
+	turns, err := s.unfinishedTurns(ctx, p, conversation)
+	if len(turns) == 0 || err != nil {
+		return "", err
+	}
+	return turns[len(turns)-1], nil
+}
+
+// unfinishedTurns returns the turns of a conversation that have not ended, without those inside other turns.
+func (s *surface) unfinishedTurns(ctx context.Context, p gateway.Principal, conversation string) (turns []string, err error) {
+	err = s.gw.ViewTranscript(ctx, p, conversation, func(t *transcript.Transcript) bool {
+		turns = nil
+		for _, turn := range t.Turns {
+			if turn.Unfinished() && turn.Independent() {
+				turns = append(turns, turn.ID)
+			}
+		}
+		return true
+	})
+	return turns, err
+}
+
+// stopTurns stops the unfinished turns of a conversation. Those in the queue are stopped first, so that none of them starts meanwhile.
+func (s *surface) stopTurns(ctx context.Context, p gateway.Principal, conversation string) error {
+	turns, err := s.unfinishedTurns(ctx, p, conversation)
+	if err != nil {
+		return err
+	}
+	for i := range turns {
+		turn := turns[len(turns)-1-i]
+		if _, err := server.Do(ctx, s.gw, p, conversation, gateway.Command{Type: gateway.CommandStop, Turn: turn}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

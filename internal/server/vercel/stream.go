@@ -1,0 +1,175 @@
+package vercel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/answer"
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/internal/follow"
+)
+
+// errPaused ends the response of a turn that waits.
+var errPaused = errors.New("vercel: the turn waits")
+
+// target is an answer to stream.
+type target struct {
+	conversation, turn string
+	sdk                sdk
+	after              int64 // number of the last operation that the client has, or -1
+	stopsTurn          bool  // when the client disconnects
+}
+
+// stream streams an answer until the turn ends or waits for a person. A turn that waits ends its response only if it isn't answered yet.
+func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Principal, to target) error {
+	w.Header().Set("X-Vercel-Ai-Ui-Message-Stream", "v1")
+	w.Header().Set("Leat-Conversation", to.conversation)
+	w.Header().Set("Leat-Turn", to.turn)
+	response, writeErr := s.srv.OpenStream(w, r, http.StatusOK, server.EventStream)
+	if response.Head() {
+		return nil
+	}
+	metrics := s.viewers.Open()
+	defer metrics.Close()
+	ticker := time.NewTicker(response.Beat)
+	defer ticker.Stop()
+	write := func(b []byte) error {
+		if writeErr == nil && len(b) > 0 {
+			writeErr = response.Write(b)
+			metrics.Frame(len(b))
+		}
+		return writeErr
+	}
+	out := newWriter(to.sdk, to.turn, func(request string) (bool, error) { return s.isOpen(r.Context(), p, to.turn, request) })
+	flush := func() error {
+		err := write(out.buf)
+		out.buf, out.pauseAt = out.buf[:0], 0
+		return err
+	}
+	out.start()
+	err := flush()
+	if err == nil {
+		var current *answer.Answer
+		err = follow.Answer{
+			Op: func(a *answer.Answer, op *answer.Op) error {
+				current = a
+				return out.apply(a, op)
+			},
+			Flush: func() error {
+				if current == nil {
+					return nil
+				}
+				out.sync(current)
+				isWaiting, err := out.hasOpen(current.Turn())
+				if err != nil {
+					return err
+				}
+				if isWaiting {
+					out.pause()
+				}
+				if err := errors.Join(out.err, flush()); err != nil || !isWaiting {
+					return err
+				}
+				return errPaused
+			},
+			Tick: func() error { return write([]byte(keepAlive)) }, Ticks: ticker.C,
+		}.Follow(r.Context(), s.gw, p, to.conversation, to.turn, to.after)
+	}
+	return s.finish(r, p, to, out, err, writeErr, write)
+}
+
+// finish handles the end of a stream.
+//
+// If the gateway stops, the connection is aborted: a clean end would look like a complete answer, and an error would keep the page from
+// resuming.
+func (s *surface) finish(r *http.Request, p gateway.Principal, to target, out *writer, err, writeErr error, write func([]byte) error) error {
+	cause := context.Cause(r.Context())
+	switch {
+	case err == nil, errors.Is(err, errPaused):
+		return nil
+	case server.Restarting(err), server.Restarting(cause):
+		panic(http.ErrAbortHandler)
+	case writeErr != nil, errors.Is(cause, context.Canceled):
+		return s.disconnected(r.Context(), p, to)
+	case cause != nil: // the session has ended
+		err = cause
+	}
+	isExpired := errors.Is(err, server.ErrExpired)
+	text := server.Describe(err).Message
+	switch {
+	case isExpired:
+		text = textExpired
+	case errors.Is(err, follow.ErrNoTurn):
+		text = textRemoved
+	}
+	out.buf = out.buf[:0]
+	out.fail(text)
+	_ = write(out.buf) // best effort
+	if isExpired || errors.Is(err, follow.ErrNoTurn) {
+		return nil
+	}
+	return err
+}
+
+// disconnected stops the turn of a client that has disconnected, if the client asked for it.
+func (s *surface) disconnected(ctx context.Context, p gateway.Principal, to target) error {
+	if !to.stopsTurn {
+		return nil
+	}
+	_, err := server.Do(ctx, s.gw, p, to.conversation, gateway.Command{Type: gateway.CommandStop, Turn: to.turn})
+	if err != nil {
+		return fmt.Errorf("stop turn %s of a disconnected client: %w", to.turn, err)
+	}
+	return nil
+}
+
+// isOpen reports whether a request of a turn waits for its answer.
+func (s *surface) isOpen(ctx context.Context, p gateway.Principal, turn, request string) (bool, error) {
+	_, t, err := s.gw.Turn(ctx, p, gateway.ActionRead, turn)
+	if err != nil {
+		return false, err
+	}
+	for _, r := range t.Requests {
+		if r.ID == request {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// errFound ends a reading that has found what it looked for.
+var errFound = errors.New("vercel: found")
+
+// numberOf returns the number of the last request of a turn that a client has, or -1. The client's response ended there.
+func (s *surface) numberOf(ctx context.Context, p gateway.Principal, conversation, turn string, hasRequest map[string]bool) (int64, error) {
+	c, err := s.gw.Conversation(ctx, p, gateway.ActionRead, conversation)
+	if err != nil {
+		return 0, err
+	}
+	number := int64(-1)
+	var current *answer.Answer
+	err = follow.Answer{
+		Op: func(a *answer.Answer, op *answer.Op) error {
+			current = a
+			if op.Type == event.TurnWait && hasRequest[op.Get().Request.ID] {
+				number = op.Number
+			}
+			return nil
+		},
+		Flush: func() error {
+			if current != nil && current.Upto() >= c.Head {
+				return errFound
+			}
+			return nil
+		},
+	}.Follow(ctx, s.gw, p, conversation, turn, -1)
+	if err != nil && !errors.Is(err, errFound) {
+		return 0, err
+	}
+	return number, nil
+}

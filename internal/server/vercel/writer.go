@@ -1,0 +1,309 @@
+package vercel
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/answer"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// writer turns the operations of an answer into chunks.
+//
+// It marks what operations change and, at the end of a batch, sends the difference between the answer and what the client has. So a client
+// that resumes gets one chunk for each text, and text that was replaced within a batch is never sent.
+type writer struct {
+	sdk  sdk
+	turn string
+	// isOpen reports whether a request still waits for its answer. A replay contains requests that were answered since.
+	isOpen func(request string) (bool, error)
+
+	buf []byte // chunks that were not written yet
+	err error  // the first of a chunk that can't be encoded
+
+	parts []*sentPart // in the order of their start
+	byKey map[partKey]*sentPart
+	dirty []*sentPart
+
+	message string // of the current step; empty if the next part begins a step, requestStep in a step of requests
+	step    int    // counts steps, from 1
+	isFresh bool   // the current step is empty, and the next part defines its message
+	isMuted bool   // the client has what follows
+
+	requests []*sentRequest
+	// pauseAt is the length of buf up to the newest request. A response that ends for it contains nothing after it, because the next response
+	// begins there.
+	pauseAt int
+}
+
+func newWriter(version sdk, turn string, isOpen func(request string) (bool, error)) *writer {
+	return &writer{sdk: version, turn: turn, isOpen: isOpen, byKey: map[partKey]*sentPart{}}
+}
+
+// add appends a chunk, unless the client has it.
+func (w *writer) add(c chunk) {
+	if w.isMuted || w.err != nil {
+		return
+	}
+	w.buf, w.err = appendChunk(w.buf, c)
+}
+
+// start begins the response.
+func (w *writer) start() { w.add(chunk{Type: "start", MessageID: w.turn}) }
+
+// apply takes an operation, which was the last one that was applied to a.
+func (w *writer) apply(a *answer.Answer, op *answer.Op) error {
+	if w.isMuted && !op.IsReceived {
+		w.isMuted = false
+		w.continueMessage()
+	}
+	w.isMuted = op.IsReceived
+	switch op.Type {
+	case event.PartStart, event.PartAppend, event.PartReplace, event.PartUpdate, event.PartEnd:
+		w.mark(partKey{op.Message, op.Part})
+	case event.MessageStart, event.MessageEnd:
+		w.markMessage(a, op.Message)
+	case event.TurnWait:
+		w.sync(a)
+		if err := w.ask(a, op.Get().Request); err != nil {
+			return err
+		}
+	case event.TurnResume:
+		w.sync(a)
+		w.answered(op.Get().Answer)
+	case event.TurnEnd:
+		for _, p := range w.parts {
+			w.mark(p.key) // the end of a turn ends its parts
+		}
+		w.sync(a)
+		w.end(a.Turn())
+	}
+	return w.err
+}
+
+// continueMessage begins a step in a response that continues a message. Without it, the SDK would take the calls before it for those of the last
+// step, and would send their outputs again.
+func (w *writer) continueMessage() {
+	w.message = ""
+	w.beginStep("")
+	w.isFresh = true
+}
+
+// mark notes that a part has changed.
+func (w *writer) mark(k partKey) {
+	p := w.byKey[k]
+	if p == nil {
+		p = &sentPart{key: k, index: len(w.parts)}
+		w.byKey[k] = p
+		w.parts = append(w.parts, p)
+	}
+	if !p.isDirty {
+		p.isDirty = true
+		w.dirty = append(w.dirty, p)
+	}
+}
+
+// markMessage marks all parts of a message, whose end is also theirs.
+func (w *writer) markMessage(a *answer.Answer, id string) {
+	for _, m := range a.Messages() {
+		if m.ID == id {
+			for _, p := range m.Parts {
+				w.mark(partKey{id, p.ID})
+			}
+		}
+	}
+}
+
+// sync sends what the client lacks.
+func (w *writer) sync(a *answer.Answer) {
+	for len(w.dirty) > 0 {
+		list := w.dirty
+		w.dirty = nil
+		slices.SortFunc(list, func(x, y *sentPart) int { return cmp.Compare(x.index, y.index) })
+		for i, p := range list {
+			p.isDirty = false
+			if w.syncPart(a, p) {
+				continue
+			}
+			for _, later := range list[i+1:] {
+				later.isDirty = false
+			}
+			w.resetStep()
+			for _, later := range list[i+1:] {
+				w.mark(later.key)
+			}
+			break
+		}
+	}
+}
+
+// syncPart sends what the client lacks of one part. It returns false if the step has to be reset first.
+func (w *writer) syncPart(a *answer.Answer, sent *sentPart) bool {
+	m, p := find(a, sent.key)
+	if p == nil || m.Role != event.Assistant {
+		return true
+	}
+	switch p.Kind {
+	case event.KindText, event.KindReasoning:
+		return w.syncText(sent, p)
+	case event.KindTool:
+		w.syncTool(sent, p)
+	case event.KindStatus:
+		w.syncData(sent, "data-status", statusOf(p))
+	case event.KindData:
+		w.syncData(sent, dataName(p), safeJSON(p.Data))
+	case event.KindMedia:
+		w.syncMedia(sent, p)
+	}
+	return true
+}
+
+// syncText sends the end of a text. Text that was taken back can be replaced only in version 7, and only in the current step. In all other
+// cases the client keeps its text, and the response will end with an error unless the final text begins with it.
+func (w *writer) syncText(sent *sentPart, p *transcript.Part) bool {
+	text := p.Text(event.Text)
+	rest, isGrown := strings.CutPrefix(text, sent.text)
+	switch {
+	case !isGrown && w.sdk >= sdk7 && sent.step == w.step && w.message == sent.key.message:
+		return false
+	case !isGrown:
+		sent.isContradicted = p.Kind == event.KindText
+	case rest != "":
+		sent.isContradicted = false
+		if !sent.isOpen {
+			w.begin(sent)
+			w.add(chunk{Type: textChunk(p, "start"), ID: sent.key.id()})
+			sent.isOpen = true
+		}
+		w.add(chunk{Type: textChunk(p, "delta"), ID: sent.key.id(), Delta: rest})
+		sent.text = text
+	default:
+		sent.isContradicted = false
+	}
+	if p.Final && sent.isOpen {
+		w.closeText(sent, p)
+	}
+	return true
+}
+
+// closeText ends the client's text. If more text follows, it is in another part of the client's message.
+func (w *writer) closeText(sent *sentPart, p *transcript.Part) {
+	w.add(chunk{Type: textChunk(p, "end"), ID: sent.key.id()})
+	sent.isOpen = false
+}
+
+// closeTexts ends all texts of the client, because a response can't continue those of an earlier one.
+func (w *writer) closeTexts(a *answer.Answer) {
+	for _, sent := range w.parts {
+		if _, p := find(a, sent.key); sent.isOpen && p != nil {
+			w.closeText(sent, p)
+		}
+	}
+}
+
+// syncData sends a part that the client replaces as a whole.
+func (w *writer) syncData(sent *sentPart, name string, data json.RawMessage) {
+	if len(data) == 0 || sent.isBegun && sent.text == string(data) {
+		return
+	}
+	w.begin(sent)
+	sent.text = string(data)
+	w.add(chunk{Type: name, ID: sent.key.id(), Data: data})
+}
+
+// syncMedia sends a file once. A file that could not be stored is sent as data, because the SDK has no chunk for it.
+func (w *writer) syncMedia(sent *sentPart, p *transcript.Part) {
+	if p.Error != nil {
+		data, _ := json.Marshal(fileError{Name: mediaName(p.Media), Error: p.Error.Message}) // two texts
+		w.syncData(sent, "data-file-error", data)
+		return
+	}
+	if sent.isBegun || p.Media == nil || p.Media.URL == "" {
+		return
+	}
+	w.begin(sent)
+	w.add(chunk{Type: "file", URL: p.Media.URL, MediaType: mediaType(p.Media)})
+}
+
+// begin notes that the client gets a part. Each message of the turn is a step.
+func (w *writer) begin(sent *sentPart) {
+	if sent.isBegun && sent.step == w.step && w.message == sent.key.message {
+		return
+	}
+	if w.message != sent.key.message {
+		w.beginStep(sent.key.message)
+	}
+	sent.isBegun, sent.step = true, w.step
+}
+
+// beginStep ends the current step and begins another one.
+func (w *writer) beginStep(message string) {
+	if !w.isFresh {
+		w.endStep()
+		w.add(chunk{Type: "start-step"})
+		w.step++
+	}
+	w.message, w.isFresh = message, false
+}
+
+func (w *writer) endStep() {
+	if w.message != "" {
+		w.add(chunk{Type: "finish-step"})
+		w.message = ""
+	}
+}
+
+// resetStep removes the current step from the client, which then gets it again.
+func (w *writer) resetStep() {
+	w.add(chunk{Type: "reset-step"})
+	for _, p := range w.parts {
+		p.isOpen = false // the client can't continue any text that it has
+		if p.step == w.step && p.isBegun {
+			p.reset()
+			w.mark(p.key)
+		}
+	}
+}
+
+// find returns a part of an answer, or nil.
+func find(a *answer.Answer, k partKey) (*transcript.Message, *transcript.Part) {
+	for _, m := range slices.Backward(a.Messages()) {
+		if m.ID == k.message {
+			return m, m.Part(k.part)
+		}
+	}
+	return nil, nil
+}
+
+// fileError is the content of a data part for a file that is missing.
+type fileError struct {
+	Name  string `json:"name,omitempty"`
+	Error string `json:"error"`
+}
+
+// status is the content of a data part for a status.
+type status struct {
+	Text  string `json:"text"`
+	State string `json:"state"` // running or done
+}
+
+func statusOf(p *transcript.Part) json.RawMessage {
+	s := status{Text: p.Text(event.Text), State: "running"}
+	if p.Final {
+		s.State = "done"
+	}
+	data, _ := json.Marshal(s) // two texts
+	return data
+}
+
+func mediaName(m *event.Media) string {
+	if m == nil {
+		return ""
+	}
+	return m.Name
+}
+
+func mediaType(m *event.Media) string { return cmp.Or(m.MIME, "application/octet-stream") }
