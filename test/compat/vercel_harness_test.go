@@ -121,7 +121,7 @@ func chatAgents(g *gates) gateway.Agents {
 			if err := out.Emit(ops, nil); err != nil {
 				return err
 			}
-			a, err := out.Ask(ctx, event.Request{ID: "ask-1", Kind: event.RequestApproval, Tool: "shell", Part: "c", Prompt: "Run ls?"})
+			a, err := out.Ask(ctx, event.Request{ID: "ask-1", Kind: event.RequestApproval, Tool: "shell", Part: "p2", Prompt: "Run ls?"})
 			if err != nil {
 				return err
 			}

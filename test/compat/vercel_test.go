@@ -19,9 +19,11 @@ func TestVercel(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	url, control := serveChats(t)
-	cmd := exec.CommandContext(ctx, "node", "--test", "--test-timeout=300000", "vercel.test.js")
+	cmd := exec.CommandContext(ctx, "node", "--test", "--test-timeout=20000", "vercel.test.js")
 	cmd.Dir, cmd.Env = "node", append(os.Environ(), "LEAT_URL="+url, "LEAT_TOKEN="+secret, "LEAT_GATES="+control)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
+	} else {
+		t.Logf("%s", out)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/answer"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -57,10 +58,9 @@ func (w *writer) beginTool(sent *sentPart, p *transcript.Part) {
 	sent.input = ""
 }
 
-// completeInput sends the complete input of a call.
+// completeInput sends the complete input of a call. It is sent once: in a later step, the client would take it for another call.
 func (w *writer) completeInput(sent *sentPart, p *transcript.Part) {
-	input := p.Text(event.Input)
-	if sent.hasInput && sent.input == input {
+	if sent.hasInput {
 		return
 	}
 	c := chunk{Type: "tool-input-available", ToolCallID: sent.key.id(), ToolName: toolName(p.Name), Input: inputOf(p), Dynamic: true, ProviderExecuted: true}
@@ -68,7 +68,16 @@ func (w *writer) completeInput(sent *sentPart, p *transcript.Part) {
 		c.Title = p.Title
 	}
 	w.add(c)
-	sent.hasInput, sent.input = true, input
+	sent.hasInput, sent.input = true, p.Text(event.Input)
+}
+
+// completeInputs completes the inputs of all calls that the client has, because a response can't continue those of an earlier one.
+func (w *writer) completeInputs(a *answer.Answer) {
+	for _, sent := range w.parts {
+		if _, p := find(a, sent.key); p != nil && p.Kind == event.KindTool && sent.isBegun {
+			w.completeInput(sent, p)
+		}
+	}
 }
 
 // result returns the chunk that ends a call.

@@ -39,11 +39,11 @@ func (w *writer) ask(a *answer.Answer, r *event.Request) error {
 		return err
 	}
 	w.closeTexts(a)
+	w.completeInputs(a)
 	sent := &sentRequest{Request: *r}
 	w.requests = append(w.requests, sent)
 	isApproval := r.Kind == event.RequestApproval && w.sdk >= sdk6
-	if tool, p := w.toolOf(a, r); isApproval && tool != nil {
-		w.completeInput(tool, p)
+	if tool := w.toolOf(a, r); isApproval && tool != nil {
 		if isOpen {
 			w.add(w.approval(r, tool.key.id()))
 		}
@@ -53,7 +53,7 @@ func (w *writer) ask(a *answer.Answer, r *event.Request) error {
 		if w.message != requestStep { // the SDK sends answers by itself only if no other call of the step is unfinished
 			w.beginStep(requestStep)
 		}
-		w.add(chunk{Type: "tool-input-available", ToolCallID: r.ID, ToolName: requestName(r), Input: requestInput(r), Dynamic: isApproval, ProviderExecuted: isApproval || !isOpen})
+		w.add(chunk{Type: "tool-input-available", ToolCallID: r.ID, ToolName: w.requestName(r), Input: requestInput(r), Dynamic: isApproval, ProviderExecuted: isApproval || !isOpen})
 		if isApproval && isOpen {
 			w.add(w.approval(r, r.ID))
 		}
@@ -74,18 +74,19 @@ func (w *writer) approval(r *event.Request, call string) chunk {
 }
 
 // toolOf returns the call that an approval is about, if it is in the current step and no other call of the step is unfinished.
-func (w *writer) toolOf(a *answer.Answer, r *event.Request) (tool *sentPart, part *transcript.Part) {
+func (w *writer) toolOf(a *answer.Answer, r *event.Request) (tool *sentPart) {
 	for _, sent := range w.parts {
 		_, p := find(a, sent.key)
 		if p == nil || p.Kind != event.KindTool || sent.step != w.step || !sent.isBegun || sent.isCompleted {
 			continue
 		}
-		if sent.key.part != r.Part || tool != nil {
-			return nil, nil
+		isMeant := sent.key.part == r.Part || r.Part == "" && p.Name == r.Tool // some agents name the tool only
+		if !isMeant || tool != nil {
+			return nil
 		}
-		tool, part = sent, p
+		tool = sent
 	}
-	return tool, part
+	return tool
 }
 
 // answered sends the answer of a request that the client may not have given itself.
@@ -127,12 +128,14 @@ func (w *writer) pause() {
 }
 
 // requestName returns the name of the call that represents a request.
-func requestName(r *event.Request) string {
+func (w *writer) requestName(r *event.Request) string {
 	switch {
-	case r.Kind == event.RequestApproval:
+	case r.Kind == event.RequestApproval && w.sdk < sdk6:
 		return toolApproval
 	case r.Tool != "":
 		return r.Tool
+	case r.Kind == event.RequestApproval:
+		return toolApproval
 	}
 	return toolQuestion
 }

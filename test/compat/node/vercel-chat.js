@@ -8,13 +8,15 @@ export const { LEAT_URL: url, LEAT_TOKEN: token, LEAT_GATES: gates } = process.e
 export const sdks = { 5: ai5, 6: ai6, 7: ai7 };
 
 class State {
-  status = 'ready';
   error = undefined;
+  #status = 'ready';
   #messages;
   #watchers = new Set();
 
   constructor(messages) { this.#messages = messages; }
 
+  get status() { return this.#status; }
+  set status(s) { this.#status = s; this.#changed(); }
   get messages() { return this.#messages; }
   set messages(list) { this.#messages = list; this.#changed(); }
   pushMessage = (m) => { this.messages = [...this.#messages, m]; };
@@ -34,7 +36,8 @@ export function newChat(version, { agent, api = `${url}/api/chat?sdk=${version}`
     // until resolves when the chat satisfies a condition.
     until(condition) {
       return new Promise((resolve) => {
-        const check = () => { if (condition(this)) { stop(); resolve(); } };
+        const busy = setInterval(() => {}, 60_000); // else Node ends when nothing else happens, and the test says nothing useful
+        const check = () => { if (condition(this)) { stop(); clearInterval(busy); resolve(); } };
         const stop = state.watch(check);
         check();
       });
