@@ -94,6 +94,14 @@ var decided = map[string]decision{
 	"GET /v1/models":            {sight: common},
 	"GET /v1/models/{model...}": {sight: common},
 
+	// The AI SDK. Each caller's chats are the caller's own conversations. Without an unfinished turn, a resume gets 204, also of a chat that
+	// doesn't exist: pages resume new chats too.
+	"POST /api/chat":               {sight: scoped, body: `{"id":"one chat for all","messages":[{"id":"","role":"user","parts":[{"type":"text","text":"x"}]}]}`},
+	"GET /api/chat":                {sight: common, query: "?sdk=5/none/stream"},
+	"GET /api/chat/{id}":           {sight: own, alone: true},
+	"GET /api/chat/{id}/stream":    {sight: common}, // TestChatsAreTheirs of server/vercel checks whose answers are streamed
+	"DELETE /api/chat/{id}/stream": {sight: own, alone: true},
+
 	// Files.
 	"GET /api/conversations/{id}/files/{media}": {sight: own},
 	"POST /api/conversations/{id}/files":        {sight: own, query: "?name=x.txt", body: "x"},

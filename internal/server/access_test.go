@@ -44,6 +44,7 @@ import (
 	"github.com/leat-dev/leat/internal/server/plugins"
 	"github.com/leat-dev/leat/internal/server/ui"
 	"github.com/leat-dev/leat/internal/server/usage"
+	"github.com/leat-dev/leat/internal/server/vercel"
 	"github.com/leat-dev/leat/internal/server/voice"
 	"github.com/leat-dev/leat/internal/service/capture"
 	"github.com/leat-dev/leat/internal/service/signals"
@@ -145,6 +146,7 @@ func newWalk(t *testing.T) *walk {
 	eliza.RegisterTerminal(srv, eliza.TerminalOptions{})
 	eliza.RegisterEmotes(srv, eliza.EmoteOptions{})
 	compat.Register(srv, gw)
+	vercel.Register(srv, gw)
 	plugins.Register(srv, gw, plugins.Options{})
 	channels.Register(srv, gw, channel.New(channel.Config{Journal: j, Log: quiet}), nil)
 	told := signals.New(j, quiet)

@@ -72,7 +72,9 @@ func pieces() []string {
 // chatAgents are what the clients of the AI SDK speak with.
 func chatAgents(g *gates) gateway.Agents {
 	agents := map[string]agentFunc{
-		"plain": func(_ context.Context, in agent.Input, out *agent.Emitter) error { return out.Text("re: " + in.Message.Text) },
+		"plain": func(_ context.Context, in agent.Input, out *agent.Emitter) error {
+			return out.Text("re: " + in.Message.Text)
+		},
 		"long": func(ctx context.Context, in agent.Input, out *agent.Emitter) error {
 			for i, piece := range pieces() {
 				if i == 40 {

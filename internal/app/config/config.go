@@ -51,6 +51,7 @@ type Config struct {
 	Prices         Prices    `yaml:"prices" live:"yes"`
 
 	Terminal Terminal `yaml:"terminal"`
+	Outputs  Outputs  `yaml:"outputs"`
 	Plugins  Plugins  `yaml:"plugins"`
 	Channels Channels `yaml:"channels" live:"yes"`
 	Voice    Voice    `yaml:"voice"`
@@ -123,6 +124,7 @@ func Default() Config {
 			Connections: DefaultConnections, File: attachments.DefaultMaxFile,
 		},
 		Users:    Users{SubjectClaim: "sub"},
+		Outputs:  Outputs{Vercel: true},
 		Terminal: Terminal{MaxDuration: Duration(terminal.DefaultMaxDuration), Concurrent: terminal.DefaultMaxRuns},
 		Voice:    Voice{Interrupt: interruptTurn},
 		Log:      Log{Level: "info", Format: FormatAuto},

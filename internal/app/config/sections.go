@@ -82,6 +82,11 @@ func (f *Files) check(data string, bad reporter) {
 	}
 }
 
+// Outputs says for which clients of other protocols the gateway has routes.
+type Outputs struct {
+	Vercel bool `yaml:"vercel"`
+}
+
 // Plugins configures plugins that are installed while the gateway runs.
 type Plugins struct {
 	Enabled bool `yaml:"enabled"`

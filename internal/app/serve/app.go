@@ -29,6 +29,7 @@ import (
 	"github.com/leat-dev/leat/internal/server/ops"
 	"github.com/leat-dev/leat/internal/server/ui"
 	"github.com/leat-dev/leat/internal/server/usage"
+	"github.com/leat-dev/leat/internal/server/vercel"
 	"github.com/leat-dev/leat/internal/server/voice"
 	"github.com/leat-dev/leat/internal/service/capture"
 	"github.com/leat-dev/leat/internal/service/webhook"
@@ -293,6 +294,9 @@ func (a *App) openServer(ctx context.Context, opt Options) error {
 	a.registerChannels(srv)
 	mountChats(srv, a.channels)
 	compat.Register(srv, a.gateway)
+	if a.cfg.Outputs.Vercel {
+		vercel.Register(srv, a.gateway)
+	}
 	usage.Register(srv, a.gateway)
 	fileserver.Register(srv, a.files)
 	a.notices.Show = showNotices(clients)
